@@ -1,0 +1,66 @@
+# Compiler settings and what is found on the machine.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(KILN_CCACHE ccache)
+if(KILN_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KILN_CCACHE})
+endif()
+
+find_program(KILN_LLD NAMES ld.lld-19 ld.lld)
+if(KILN_LLD)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ 12 knows -fuse-ld=lld only by name; a folder of its own gives it the versioned one.
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/linker)
+    file(CREATE_LINK ${KILN_LLD} ${CMAKE_BINARY_DIR}/linker/ld.lld SYMBOLIC)
+    add_link_options(-B${CMAKE_BINARY_DIR}/linker -fuse-ld=lld)
+  else()
+    add_link_options(--ld-path=${KILN_LLD})
+  endif()
+endif()
+add_link_options(-Wl,--gc-sections -Wl,--as-needed)
+add_compile_options(-ffunction-sections -fdata-sections)
+
+if(KILN_SANITIZE)
+  add_compile_options(-fsanitize=${KILN_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${KILN_SANITIZE})
+endif()
+
+# Warnings for our own sources only: targets take them by kiln_target().
+set(KILN_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers)
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
+find_package(GTest QUIET)
+find_package(Python3 COMPONENTS Interpreter REQUIRED)
+
+# kiln_target(NAME): our warnings and include roots.
+function(kiln_target name)
+  target_compile_options(${name} PRIVATE ${KILN_WARNINGS})
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+endfunction()
+
+function(kiln_print_summary)
+  if(GTest_FOUND AND KILN_TESTS)
+    message(STATUS "Kiln tests: on")
+  elseif(KILN_TESTS)
+    message(STATUS "Kiln tests: off, GoogleTest was not found (libgtest-dev)")
+  else()
+    message(STATUS "Kiln tests: off (KILN_TESTS)")
+  endif()
+  find_path(KILN_CUDA_INCLUDE cuda.h PATHS /usr/local/cuda/include)
+  if(KILN_CUDA_INCLUDE)
+    message(STATUS "Kiln CUDA: declarations from the toolkit in ${KILN_CUDA_INCLUDE}")
+  else()
+    message(STATUS "Kiln CUDA: no toolkit, declarations from our own table; libcuda and libnvrtc are opened at run time")
+  endif()
+  message(STATUS "Kiln shared cache (Redis): not part of this version")
+endfunction()

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+
+namespace kiln::ir {
+
+class StmtNode : public Node {
+ public:
+  explicit StmtNode(NodeKind kind) : Node(kind) {}
+};
+using Stmt = Handle<StmtNode>;
+
+/// Statements in order. Empty: nothing. A block in a block is flattened by make().
+struct Block : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Block;
+  static Stmt make(std::vector<Stmt> body);
+  auto fields() const { return std::tie(body); }
+  const std::vector<Stmt> body;
+
+ private:
+  explicit Block(std::vector<Stmt> b) : StmtNode(kKind), body(std::move(b)) {}
+};
+
+enum class LoopKind : uint8_t { Serial, Parallel, Vectorized, Unrolled, ThreadIndex };
+
+/// Which hardware index a ThreadIndex loop is. Loops of one thread axis in one launch are the same
+/// index.
+enum class ThreadAxis : uint8_t {
+  None,
+  BlockX,
+  BlockY,
+  BlockZ,
+  ThreadX,
+  ThreadY,
+  ThreadZ,
+  VThread,
+};
+/// "blockIdx.x"; "" for None.
+std::string_view name_of(ThreadAxis axis);
+std::optional<ThreadAxis> find_thread_axis(std::string_view name);
+
+/// Runs `body` for var = 0 .. extent - 1.
+///
+/// A loop always starts at zero; an offset belongs in the index expressions, so no pass has to ask.
+/// The kind says how the iterations run; the meaning of `body` does not depend on it.
+struct For : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::For;
+  static Stmt make(VarRef var, Expr extent, LoopKind loop_kind, ThreadAxis thread, Stmt body);
+  static Stmt make(VarRef var, Expr extent, LoopKind loop_kind, Stmt body) {
+    return make(std::move(var), std::move(extent), loop_kind, ThreadAxis::None, std::move(body));
+  }
+  auto fields() const { return std::tie(var, extent, loop_kind, thread, body); }
+  const VarRef var;
+  const Expr extent;
+  const LoopKind loop_kind;
+  const ThreadAxis thread;
+  const Stmt body;
+
+ private:
+  For(VarRef v, Expr e, LoopKind k, ThreadAxis t, Stmt b)
+      : StmtNode(kKind), var(std::move(v)), extent(std::move(e)), loop_kind(k), thread(t), body(std::move(b)) {}
+};
+
+/// `likely`: a guard of a split, true in all full tiles; partition_loops may peel it off.
+struct If : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::If;
+  static Stmt make(Expr condition, Stmt then_body, Stmt else_body = nullptr, bool likely = false);
+  auto fields() const { return std::tie(condition, then_body, else_body, likely); }
+  const Expr condition;
+  const Stmt then_body;
+  const Stmt else_body;  // may be null
+  const bool likely;
+
+ private:
+  If(Expr c, Stmt t, Stmt e, bool l)
+      : StmtNode(kKind), condition(std::move(c)), then_body(std::move(t)), else_body(std::move(e)), likely(l) {}
+};
+
+/// buffer[indices] = value. Indices and predicate as in Load.
+struct Store : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Store;
+  static Stmt make(BufferRef buffer, std::vector<Expr> indices, Expr value, Expr predicate = nullptr);
+  auto fields() const { return std::tie(buffer, indices, value, predicate); }
+  const BufferRef buffer;
+  const std::vector<Expr> indices;
+  const Expr value;
+  const Expr predicate;
+
+ private:
+  Store(BufferRef b, std::vector<Expr> i, Expr v, Expr p)
+      : StmtNode(kKind), buffer(std::move(b)), indices(std::move(i)), value(std::move(v)), predicate(std::move(p)) {}
+};
+
+/// Memory for `buffer` while `body` runs; its contents are undefined before the first store.
+struct Allocate : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Allocate;
+  static Stmt make(BufferRef buffer, Stmt body);
+  auto fields() const { return std::tie(buffer, body); }
+  const BufferRef buffer;
+  const Stmt body;
+
+ private:
+  Allocate(BufferRef b, Stmt s) : StmtNode(kKind), buffer(std::move(b)), body(std::move(s)) {}
+};
+
+/// Stops the call unless 0 <= index < extent. `check` is a position in Kernel::checks.
+struct Check : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Check;
+  static Stmt make(Expr index, Expr extent, int check);
+  auto fields() const { return std::tie(index, extent, check); }
+  const Expr index;
+  const Expr extent;
+  const int check;
+
+ private:
+  Check(Expr i, Expr e, int c) : StmtNode(kKind), index(std::move(i)), extent(std::move(e)), check(c) {}
+};
+
+/// All threads of a block wait for each other; only inside ThreadIndex loops.
+struct Barrier : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Barrier;
+  static Stmt make();
+  auto fields() const { return std::tuple<>(); }
+
+ private:
+  Barrier() : StmtNode(kKind) {}
+};
+
+}  // namespace kiln::ir

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/language/operator.h"
+#include "runtime/core/dtype.h"
+
+namespace kiln::language {
+
+/// Positions in the tables of a Definition.
+using ExprId = uint32_t;
+using AxisId = uint32_t;
+using StageId = uint32_t;
+using VariableId = uint32_t;
+
+struct TensorId {
+  StageId stage = 0;
+  uint32_t output = 0;
+  auto operator<=>(const TensorId&) const = default;
+};
+
+struct IntegerConstant {
+  int64_t value;
+  bool operator==(const IntegerConstant&) const = default;
+};
+struct FloatConstant {
+  double value;
+};
+struct VariableUse {
+  VariableId variable;
+};
+struct AxisUse {
+  AxisId axis;
+};
+struct Operation {
+  Operator op;
+  std::vector<ExprId> operands;
+};
+struct CastTo {  // the type is that of the expression
+  ExprId operand;
+};
+struct Read {
+  TensorId tensor;
+  std::vector<ExprId> indices;
+};
+struct Reduction {
+  Combiner combiner;
+  ExprId source;
+  std::vector<AxisId> axes;
+};
+
+struct Expression {
+  DType type;
+  std::variant<IntegerConstant, FloatConstant, VariableUse, AxisUse, Operation, CastTo, Read, Reduction>
+      node;
+};
+
+struct Variable {
+  bool nonnegative = false;
+};
+
+enum class AxisKind : uint8_t { Data = 1, Reduce = 2, Time = 3 };
+
+struct Axis {
+  AxisKind kind;
+  ExprId minimum;
+  ExprId extent;
+};
+
+struct Placeholder {
+  DType type;
+  std::vector<ExprId> shape;
+};
+struct Compute {
+  std::vector<AxisId> axes;
+  std::vector<ExprId> bodies;
+};
+struct Scan {
+  AxisId axis;
+  std::vector<TensorId> init;
+  std::vector<TensorId> update;
+  std::vector<TensorId> state;
+  std::vector<TensorId> inputs;
+};
+
+using Stage = std::variant<Placeholder, Compute, Scan>;
+
+/// A checked kernel definition (see kiln/v1/kernel.proto, whose tables these are). decode() is the
+/// only maker, so every id is in range, every type rule holds, shapes agree, and there are no cycles.
+struct Definition {
+  std::vector<Variable> variables;
+  std::vector<Axis> axes;
+  std::vector<Expression> expressions;
+  std::vector<Stage> stages;
+  std::vector<TensorId> parameters;
+
+  DType type_of(TensorId tensor) const;
+  /// Extents of a tensor's dimensions, as expressions.
+  std::vector<ExprId> shape_of(TensorId tensor) const;
+  bool is_output(TensorId tensor) const;  // a parameter that is computed
+};
+
+/// Names and lines, by the positions of the definition. decode() fills in what is missing
+/// ("tensor3", "i0") and makes unusable names harmless, so every position has a name.
+struct SourceMap {
+  std::string kernel;
+  std::vector<std::string> variables;
+  std::vector<std::string> axes;
+  std::vector<std::string> stages;
+  std::vector<std::string> files;
+  struct Line {
+    uint32_t file = 0;
+    uint32_t line = 0;
+  };
+  std::vector<Line> stage_lines;
+
+  /// "C", or "scan.v1" for an output of a stage with several.
+  std::string tensor_name(const Definition& definition, TensorId tensor) const;
+};
+
+}  // namespace kiln::language

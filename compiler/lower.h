@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/kernel.h"
+#include "compiler/target.h"
+
+namespace kiln {
+
+struct PassContext {
+  const Target& target;
+  const CompileOptions& options;
+};
+
+/// Is told the kernel after each pass; for printing, timing and tests.
+class LoweringObserver {
+ public:
+  virtual ~LoweringObserver() = default;
+  virtual void after(std::string_view pass, const ir::Kernel& kernel) {}
+};
+
+/// The loops of a kernel under a schedule that names everything (see choose_schedule()), ready for
+/// code generation. Pure. Throws an Error in the user's names.
+ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& schedule,
+                 const Target& target, const CompileOptions& options, LoweringObserver& observer);
+
+/// Names of the passes, in order; "NAME:1", "NAME:2" where one stands twice.
+std::vector<std::string> pass_names(const Target& target);
+
+/// The text of the kernel after `pass` ("" : build_loops and the first simplify). Throws
+/// InvalidArgument PASS listing the names when there is no such pass.
+std::string lowered_text(const language::Kernel& kernel, const language::Schedule& schedule,
+                         const Target& target, const CompileOptions& options, std::string_view pass);
+
+}  // namespace kiln

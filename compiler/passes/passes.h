@@ -1,0 +1,9 @@
+#pragma once
+
+#include "compiler/ir/kernel.h"
+#include "compiler/lower.h"
+
+/// All passes, one .cc each, in the order of lower.cc. The contract of each stands here.
+namespace kiln::passes {
+
+}  // namespace kiln::passes

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kiln {
+
+/// An int64 expression over the scalars of a call (sizes, then strides), in postfix order.
+///
+/// What the runtime needs to know of the compiler's expressions: grid extents, workspace bytes,
+/// conditions of variants. A condition is 1 or 0.
+struct SizeExpr {
+  enum class Op : uint8_t {
+    Constant,  // operand: the value
+    Scalar,    // operand: position among the scalars
+    Add,
+    Sub,
+    Mul,
+    FloorDiv,
+    FloorMod,
+    Min,
+    Max,
+    Equal,
+    Less,
+    And,
+    Or,
+    Not,
+  };
+  struct Node {
+    Op op;
+    int64_t operand = 0;
+    bool operator==(const Node&) const = default;
+  };
+
+  std::vector<Node> nodes;
+
+  static SizeExpr constant(int64_t value);
+  static SizeExpr scalar(int64_t index);
+  /// `a op b`
+  static SizeExpr binary(Op op, const SizeExpr& a, const SizeExpr& b);
+
+  /// The value for these scalars. Throws ResourceExhausted SIZE_OVERFLOW past the range of int64,
+  /// InvalidArgument SIZE_DIVISION on a division by zero, Internal on a malformed expression.
+  int64_t evaluate(std::span<const int64_t> scalars) const;
+
+  bool operator==(const SizeExpr&) const = default;
+};
+
+}  // namespace kiln

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/core/arguments.h"
+#include "runtime/core/artifact.h"
+
+namespace kiln {
+
+/// A kernel made ready to run on one device. Immutable; any number of threads may run it.
+class LoadedKernel {
+ public:
+  virtual ~LoadedKernel() = default;
+  virtual const Artifact& artifact() const = 0;
+};
+
+/// Memory on a device, freed by its destructor.
+class DeviceBuffer {
+ public:
+  virtual ~DeviceBuffer() = default;
+  /// Device address; on the CPU a pointer, 64-byte aligned.
+  virtual void* data() const = 0;
+  virtual int64_t bytes() const = 0;
+};
+
+/// One call: a pointer for each parameter, and what bind_arguments() found.
+struct KernelCall {
+  std::span<void* const> tensors;
+  const BoundCall* bound = nullptr;
+  const KernelNames* names = nullptr;                  // for the message of a check that fires
+  const std::atomic<int32_t>* cancelled = nullptr;     // may be null
+};
+
+/// A device that runs artifacts of its target.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string name() const = 0;  // "cpu:0"
+  virtual TargetKind target() const = 0;
+  virtual std::string arch() const = 0;
+
+  /// Throws InvalidArgument ARTIFACT_TARGET when the artifact is for another target or arch.
+  virtual std::shared_ptr<LoadedKernel> load(std::shared_ptr<const Artifact> artifact) = 0;
+  /// Throws ResourceExhausted DEVICE_MEMORY.
+  virtual std::unique_ptr<DeviceBuffer> allocate(int64_t bytes) = 0;
+  /// Runs to the end. Returns the seconds the kernel itself took. Throws Cancelled, or
+  /// InvalidArgument INDEX_OUT_OF_RANGE when a check fires.
+  virtual double run(const LoadedKernel& kernel, const KernelCall& call) = 0;
+};
+
+struct CpuOptions {
+  int threads = 0;  // 0: as many as the process may use
+};
+/// Throws nothing but ResourceExhausted.
+std::unique_ptr<Device> open_cpu_device(const CpuOptions& options);
+
+/// Throws Unavailable NO_DEVICE with a sentence that says what is missing (libcuda, a device) and
+/// what to do.
+std::unique_ptr<Device> open_cuda_device(int index);
+
+}  // namespace kiln
