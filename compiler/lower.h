@@ -9,9 +9,14 @@
 
 namespace kiln {
 
+/// How the arguments lie in memory: compact and row-major, or with strides given at the call. A kernel
+/// is lowered once for each.
+enum class Layout { Compact, Strided };
+
 struct PassContext {
   const Target& target;
   const CompileOptions& options;
+  Layout layout = Layout::Compact;
 };
 
 /// Is told the kernel after each pass; for printing, timing and tests.
@@ -24,7 +29,8 @@ class LoweringObserver {
 /// The loops of a kernel under a schedule that names everything (see choose_schedule()), ready for
 /// code generation. Pure. Throws an Error in the user's names.
 ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& schedule,
-                 const Target& target, const CompileOptions& options, LoweringObserver& observer);
+                 const Target& target, const CompileOptions& options, Layout layout,
+                 LoweringObserver& observer);
 
 /// Names of the passes, in order; "NAME:1", "NAME:2" where one stands twice.
 std::vector<std::string> pass_names(const Target& target);
