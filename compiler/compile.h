@@ -8,12 +8,13 @@
 
 namespace kiln {
 
-/// Compiles a kernel. Pure: the result depends on the arguments and the build of the compiler alone.
+/// Compiles a kernel. Pure: the result depends on the arguments and the build of the compiler
+/// alone.
 Artifact compile(const language::Kernel& kernel, const language::Schedule& schedule,
                  const Target& target, const CompileOptions& options);
 
-/// The source a kernel becomes: "lowered", "llvm", "asm" for llvm; "lowered", "cuda", "ptx" for cuda.
-/// Throws InvalidArgument SOURCE listing the kinds of the target.
+/// The source a kernel becomes: "lowered", "llvm", "asm" for llvm; "lowered", "cuda", "ptx" for
+/// cuda. Throws InvalidArgument SOURCE listing the kinds of the target.
 std::string source_of(const language::Kernel& kernel, const language::Schedule& schedule,
                       const Target& target, const CompileOptions& options, std::string_view what);
 

@@ -9,8 +9,8 @@
 
 namespace kiln {
 
-/// How the arguments lie in memory: compact and row-major, or with strides given at the call. A kernel
-/// is lowered once for each.
+/// How the arguments lie in memory: compact and row-major, or with strides given at the call. A
+/// kernel is lowered once for each.
 enum class Layout { Compact, Strided };
 
 struct PassContext {
@@ -38,6 +38,7 @@ std::vector<std::string> pass_names(const Target& target);
 /// The text of the kernel after `pass` ("" : build_loops and the first simplify). Throws
 /// InvalidArgument PASS listing the names when there is no such pass.
 std::string lowered_text(const language::Kernel& kernel, const language::Schedule& schedule,
-                         const Target& target, const CompileOptions& options, std::string_view pass);
+                         const Target& target, const CompileOptions& options,
+                         std::string_view pass);
 
 }  // namespace kiln

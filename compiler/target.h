@@ -20,15 +20,15 @@ std::string_view name_of(TargetKind kind);
 /// What a compile may cost at most. Passing one is ResourceExhausted with both numbers.
 struct CompileLimits {
   language::Limits language;
-  int64_t unrolled_iterations = 4096;   // of one loop, and of a nest of them
-  int64_t statements = 200'000;         // of a kernel in any pass
-  int64_t vector_lanes = 1024;          // of one loop
+  int64_t unrolled_iterations = 4096;  // of one loop, and of a nest of them
+  int64_t statements = 200'000;        // of a kernel in any pass
+  int64_t vector_lanes = 1024;         // of one loop
 };
 
 struct CompileOptions {
-  bool automatic = true;      // stages without a step are scheduled automatically
-  bool strict = false;        // no reassociation, ever
-  bool fast = false;          // float scans and reductions may be reassociated
+  bool automatic = true;  // stages without a step are scheduled automatically
+  bool strict = false;    // no reassociation, ever
+  bool fast = false;      // float scans and reductions may be reassociated
   bool reproducible = true;
   CompileLimits limits;
 };

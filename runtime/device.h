@@ -31,8 +31,8 @@ class DeviceBuffer {
 struct KernelCall {
   std::span<void* const> tensors;
   const BoundCall* bound = nullptr;
-  const KernelNames* names = nullptr;                  // for the message of a check that fires
-  const std::atomic<int32_t>* cancelled = nullptr;     // may be null
+  const KernelNames* names = nullptr;               // for the message of a check that fires
+  const std::atomic<int32_t>* cancelled = nullptr;  // may be null
 };
 
 /// A device that runs artifacts of its target.

@@ -8,8 +8,8 @@
 
 namespace kiln::analysis {
 
-/// What is known about variables while a tree is walked: ranges of loop variables, conditions of the
-/// branches taken. Loops and conditions nest: push on the way in, pop on the way out.
+/// What is known about variables while a tree is walked: ranges of loop variables, conditions of
+/// the branches taken. Loops and conditions nest: push on the way in, pop on the way out.
 class Facts {
  public:
   /// lower <= var; var < upper (either may be null). The bounds may use variables known before.
@@ -33,7 +33,8 @@ class Facts {
   std::vector<Entry> entries_;
 };
 
-/// Whether the condition holds for all values the facts allow. False: not proved, it may hold or not.
+/// Whether the condition holds for all values the facts allow. False: not proved, it may hold or
+/// not.
 bool can_prove(const ir::Expr& condition, const Facts& facts);
 
 /// Simplest equal expression this can find; folds constants, cancels terms, uses the facts.
@@ -45,6 +46,7 @@ struct Interval {
   ir::Expr min;  // inclusive
   ir::Expr max;  // inclusive
 };
-Interval bounds_of(const ir::Expr& expr, const std::vector<Facts::Range>& inner, const Facts& facts);
+Interval bounds_of(const ir::Expr& expr, const std::vector<Facts::Range>& inner,
+                   const Facts& facts);
 
 }  // namespace kiln::analysis

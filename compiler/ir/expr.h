@@ -63,9 +63,9 @@ struct Var : ExprNode {
 };
 using VarRef = Handle<Var>;
 
-/// A binary operator: Add .. Max, comparisons (bool result), And, Or, bits and shifts. Both operands
-/// have one type. Div is of floats; FloorDiv .. TruncMod are of ints (FloorDiv, FloorMod of floats
-/// too).
+/// A binary operator: Add .. Max, comparisons (bool result), And, Or, bits and shifts. Both
+/// operands have one type. Div is of floats; FloorDiv .. TruncMod are of ints (FloorDiv, FloorMod
+/// of floats too).
 struct Binary : ExprNode {
   static constexpr NodeKind kKind = NodeKind::Binary;
   static Expr make(Operator op, Expr a, Expr b);
@@ -105,8 +105,8 @@ struct Cast : ExprNode {
 /// Where a buffer lives. Global: the workspace, or an argument.
 enum class Scope : uint8_t { Global, Shared, Local };
 
-/// Memory that loads and stores name: an argument of the kernel or an Allocate. By identity, as Var.
-/// Empty strides are compact row-major ones; those of an argument may be given per call.
+/// Memory that loads and stores name: an argument of the kernel or an Allocate. By identity, as
+/// Var. Empty strides are compact row-major ones; those of an argument may be given per call.
 class Buffer : public Node {
  public:
   static Handle<Buffer> make(std::string name, DType type, std::vector<Expr> shape, Scope scope,

@@ -25,7 +25,7 @@ int lanes_of(const std::vector<Expr>& indices) {
 }
 
 constexpr std::array<std::string_view, 8> kThreadAxisNames = {
-    "", "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z",
+    "",       "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z",
     "vthread"};
 
 }  // namespace

@@ -17,23 +17,23 @@ struct Kernel {
   std::vector<bool> is_output;        // one a parameter
   Stmt body;
 
-  // Filled by plan_storage: buffers that live in the workspace. Other buffers keep their Allocate and
-  // are small enough for the stack.
+  // Filled by plan_storage: buffers that live in the workspace. Other buffers keep their Allocate
+  // and are small enough for the stack.
   struct WorkspaceBuffer {
     BufferRef buffer;
-    Expr offset_bytes;       // over sizes; a multiple of 64
-    bool per_thread = false; // one copy for each thread of a parallel loop
+    Expr offset_bytes;        // over sizes; a multiple of 64
+    bool per_thread = false;  // one copy for each thread of a parallel loop
   };
   std::vector<WorkspaceBuffer> workspace;
-  Expr workspace_bytes;             // over sizes; null before plan_storage
+  Expr workspace_bytes;  // over sizes; null before plan_storage
   Expr workspace_bytes_per_thread;
 
   // Filled by flatten_storage for the strided layout: one variable for each dimension of each
   // parameter, in order. Empty for the compact layout.
   std::vector<VarRef> strides;
 
-  std::vector<RuntimeCheck> checks;   // what Check statements refer to
-  std::vector<std::string> notes;     // for the report: what was decided and why, in the user's names
+  std::vector<RuntimeCheck> checks;  // what Check statements refer to
+  std::vector<std::string> notes;  // for the report: what was decided and why, in the user's names
 };
 
 }  // namespace kiln::ir

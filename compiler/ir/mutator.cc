@@ -21,7 +21,8 @@ struct FieldRewriter {
   std::vector<T> each(const std::vector<T>& list) const {
     std::vector<T> result;
     result.reserve(list.size());
-    for (const T& item : list) result.push_back((*this)(item));
+    for (const T& item : list)
+      result.push_back((*this)(item));
     return result;
   }
 };
@@ -36,7 +37,8 @@ struct FieldWalker {
   }
   template <typename T>
   void operator()(const std::vector<T>& list) const {
-    for (const T& item : list) (*this)(item);
+    for (const T& item : list)
+      (*this)(item);
   }
   template <typename T>
   void operator()(const T&) const {}
@@ -140,8 +142,8 @@ void Visitor::operator()(const Stmt& stmt) {
   Stmt Mutator::visit(const T& node) { return rebuild(*this, node); }
 #include "compiler/ir/nodes.def"
 
-#define EXPR(T)                                                                           \
-  void Visitor::visit(const T& node) {                                                    \
+#define EXPR(T)                                                                            \
+  void Visitor::visit(const T& node) {                                                     \
     std::apply([this](const auto&... f) { (FieldWalker{*this}(f), ...); }, node.fields()); \
   }
 #define STMT(T) EXPR(T)

@@ -40,8 +40,7 @@ class Handle {
   Handle(const Handle& other) : node_(other.node_) { retain(); }
   Handle(Handle&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   template <typename U>
-    requires std::is_base_of_v<T, U>
-  Handle(const Handle<U>& other) : node_(other.get()) {  // NOLINT
+  requires std::is_base_of_v<T, U> Handle(const Handle<U>& other) : node_(other.get()) {  // NOLINT
     retain();
   }
   Handle& operator=(Handle other) noexcept {

@@ -64,7 +64,12 @@ struct For : StmtNode {
 
  private:
   For(VarRef v, Expr e, LoopKind k, ThreadAxis t, Stmt b)
-      : StmtNode(kKind), var(std::move(v)), extent(std::move(e)), loop_kind(k), thread(t), body(std::move(b)) {}
+      : StmtNode(kKind),
+        var(std::move(v)),
+        extent(std::move(e)),
+        loop_kind(k),
+        thread(t),
+        body(std::move(b)) {}
 };
 
 /// `likely`: a guard of a split, true in all full tiles; partition_loops may peel it off.
@@ -79,13 +84,18 @@ struct If : StmtNode {
 
  private:
   If(Expr c, Stmt t, Stmt e, bool l)
-      : StmtNode(kKind), condition(std::move(c)), then_body(std::move(t)), else_body(std::move(e)), likely(l) {}
+      : StmtNode(kKind),
+        condition(std::move(c)),
+        then_body(std::move(t)),
+        else_body(std::move(e)),
+        likely(l) {}
 };
 
 /// buffer[indices] = value. Indices and predicate as in Load.
 struct Store : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Store;
-  static Stmt make(BufferRef buffer, std::vector<Expr> indices, Expr value, Expr predicate = nullptr);
+  static Stmt make(BufferRef buffer, std::vector<Expr> indices, Expr value,
+                   Expr predicate = nullptr);
   auto fields() const { return std::tie(buffer, indices, value, predicate); }
   const BufferRef buffer;
   const std::vector<Expr> indices;
@@ -94,7 +104,11 @@ struct Store : StmtNode {
 
  private:
   Store(BufferRef b, std::vector<Expr> i, Expr v, Expr p)
-      : StmtNode(kKind), buffer(std::move(b)), indices(std::move(i)), value(std::move(v)), predicate(std::move(p)) {}
+      : StmtNode(kKind),
+        buffer(std::move(b)),
+        indices(std::move(i)),
+        value(std::move(v)),
+        predicate(std::move(p)) {}
 };
 
 /// Memory for `buffer` while `body` runs; its contents are undefined before the first store.
@@ -119,7 +133,8 @@ struct Check : StmtNode {
   const int check;
 
  private:
-  Check(Expr i, Expr e, int c) : StmtNode(kKind), index(std::move(i)), extent(std::move(e)), check(c) {}
+  Check(Expr i, Expr e, int c)
+      : StmtNode(kKind), index(std::move(i)), extent(std::move(e)), check(c) {}
 };
 
 /// All threads of a block wait for each other; only inside ThreadIndex loops.

@@ -7,8 +7,8 @@
 
 namespace kiln::language {
 
-/// The bytes that stand for a definition: what reaches an output, in an order that does not depend on
-/// how the client numbered it, and without names. Equal bytes: the same definition.
+/// The bytes that stand for a definition: what reaches an output, in an order that does not depend
+/// on how the client numbered it, and without names. Equal bytes: the same definition.
 std::string canonical_form(const Definition& definition);
 /// The bytes of a schedule, with the stages and axes as the canonical form numbers them.
 std::string canonical_form(const Definition& definition, const Schedule& schedule);

@@ -9,12 +9,13 @@
 
 namespace kiln::language {
 
-/// What a request may be at most. Passing a limit is ResourceExhausted, with the limit and the value.
+/// What a request may be at most. Passing a limit is ResourceExhausted, with the limit and the
+/// value.
 struct Limits {
   int expressions = 100'000;
   int stages = 4'096;
   int axes = 16'384;
-  int depth = 512;         // nesting of expressions
+  int depth = 512;  // nesting of expressions
   int dimensions = 16;
   int steps = 16'384;
   int name_bytes = 256;
@@ -31,9 +32,11 @@ struct Kernel {
 Kernel decode(const v1::Definition& definition, const v1::SourceMap& source_map,
               const Limits& limits = {});
 
-/// Checks what needs no knowledge of the compiler: known steps, field counts, ids in range, factors of
-/// at least 1, axes of the stage named, no axis used after a step consumed it, known thread tags.
-Schedule decode_schedule(const v1::Schedule& schedule, const Kernel& kernel, const Limits& limits = {});
+/// Checks what needs no knowledge of the compiler: known steps, field counts, ids in range, factors
+/// of at least 1, axes of the stage named, no axis used after a step consumed it, known thread
+/// tags.
+Schedule decode_schedule(const v1::Schedule& schedule, const Kernel& kernel,
+                         const Limits& limits = {});
 
 /// The wire form of a checked kernel, for the printer, tests and clients.
 v1::Definition encode(const Definition& definition);

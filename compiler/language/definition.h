@@ -54,7 +54,8 @@ struct Reduction {
 
 struct Expression {
   DType type;
-  std::variant<IntegerConstant, FloatConstant, VariableUse, AxisUse, Operation, CastTo, Read, Reduction>
+  std::variant<IntegerConstant, FloatConstant, VariableUse, AxisUse, Operation, CastTo, Read,
+               Reduction>
       node;
 };
 
@@ -89,7 +90,8 @@ struct Scan {
 using Stage = std::variant<Placeholder, Compute, Scan>;
 
 /// A checked kernel definition (see kiln/v1/kernel.proto, whose tables these are). decode() is the
-/// only maker, so every id is in range, every type rule holds, shapes agree, and there are no cycles.
+/// only maker, so every id is in range, every type rule holds, shapes agree, and there are no
+/// cycles.
 struct Definition {
   std::vector<Variable> variables;
   std::vector<Axis> axes;

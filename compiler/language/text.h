@@ -15,7 +15,8 @@ struct TextKernel {
 };
 
 /// Parses a .kiln file (grammar: docs/kernel_files.md). Throws InvalidArgument SYNTAX with line,
-/// column and a caret under the place: the message is one sentence, the note is the line and the caret.
+/// column and a caret under the place: the message is one sentence, the note is the line and the
+/// caret.
 std::vector<TextKernel> parse_text(std::string_view text, std::string_view file_name,
                                    const Limits& limits = {});
 

@@ -6,6 +6,4 @@
 /// All passes, one .cc each, in the order of lower.cc. The contract of each stands here.
 ///
 /// Every pass is a pure function `ir::Kernel pass(ir::Kernel kernel, const PassContext& context)`.
-namespace kiln::passes {
-
-}  // namespace kiln::passes
+namespace kiln::passes {}  // namespace kiln::passes

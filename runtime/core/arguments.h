@@ -33,8 +33,8 @@ struct ArgumentSlot {
 };
 
 struct BoundCall {
-  std::vector<int64_t> scalars;                // sizes, then strides of all parameters
-  std::vector<std::vector<int64_t>> shapes;    // of each parameter
+  std::vector<int64_t> scalars;              // sizes, then strides of all parameters
+  std::vector<std::vector<int64_t>> shapes;  // of each parameter
   int variant = 0;
 };
 

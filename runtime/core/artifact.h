@@ -33,8 +33,8 @@ struct SizeRequirement {
 /// What generated code checks while it runs, when it could not be proved: it leaves the check's
 /// number and the values in its frame, and stops.
 struct RuntimeCheck {
-  int32_t stage = -1;      // in which stage's body the access stands
-  int32_t tensor = -1;     // the stage that is read
+  int32_t stage = -1;   // in which stage's body the access stands
+  int32_t tensor = -1;  // the stage that is read
   int32_t dimension = 0;
   bool operator==(const RuntimeCheck&) const = default;
 };

@@ -3,7 +3,8 @@
 #include <cstdint>
 
 /// The calling convention between generated CPU code and the runtime. Plain C: LLVM emits it by
-/// field offsets (compiler/codegen/llvm_abi.*), so a change here is a change of the artifact version.
+/// field offsets (compiler/codegen/llvm_abi.*), so a change here is a change of the artifact
+/// version.
 extern "C" {
 
 struct KilnFrame;
@@ -15,14 +16,15 @@ typedef int32_t (*KilnParallelBody)(KilnFrame* frame, void* captures, int64_t be
 
 /// What one call of a kernel works on.
 struct KilnFrame {
-  void* const* tensors;        // data of each parameter, in order
-  const int64_t* scalars;      // sizes, then strides
-  uint8_t* workspace;          // Variant::workspace_bytes, 64-byte aligned
-  uint8_t* thread_workspace;   // Variant::workspace_bytes_per_thread for each thread, one after another
+  void* const* tensors;    // data of each parameter, in order
+  const int64_t* scalars;  // sizes, then strides
+  uint8_t* workspace;      // Variant::workspace_bytes, 64-byte aligned
+  uint8_t*
+      thread_workspace;  // Variant::workspace_bytes_per_thread for each thread, one after another
   int64_t thread_workspace_bytes;  // of one thread, a multiple of 64
   /// Runs body over 0 .. count - 1 in parts; returns when all have ended. Non-zero when one failed.
   int32_t (*parallel_for)(KilnFrame* frame, KilnParallelBody body, void* captures, int64_t count);
-  void* pool;                  // the runtime's own
+  void* pool;  // the runtime's own
   /// Set to non-zero from outside to end the call early; loops look at it at their outermost level.
   const int32_t* cancelled;
   /// Written when a check fires: its number in Artifact::checks and the values.

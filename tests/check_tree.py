@@ -1,0 +1,121 @@
+"""Checks of the tree itself: who includes whom, sizes of files, sources listed, formatting.
+
+Run from anywhere; exits 1 after printing one line for each breach.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Which folders the files of a folder may include, beside standard and library headers.
+MAY_INCLUDE = {
+    "runtime": ["runtime/"],
+    "compiler": ["compiler/", "runtime/core/"],
+    "server": ["server/", "compiler/", "runtime/", "kiln/"],
+    "client": ["client/", "compiler/language/", "runtime/core/", "kiln/"],
+}
+# Extra permission of single folders: the wire is read in the language alone.
+ALSO = {"compiler/language": ["kiln/v1/"]}
+
+# Heavy headers and the only files that may include them.
+HEAVY = [
+    (r"<llvm/|<llvm-c/", r"^(compiler/codegen/llvm_.*|runtime/cpu/object_loader\.cc)$"),
+    (r"<grpc(pp|\+\+)?/|\.grpc\.pb\.h", r"^(server/|client/cpp/|tests/)"),
+    (r"<spdlog/", r"^(server/|tests/server/)"),
+    (r"<cuda\.h>|<nvrtc\.h>", r"^(runtime/cuda/driver_api\.|compiler/codegen/nvrtc)"),
+]
+
+LINE_LIMIT = 600
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<][^">]+[">])', re.M)
+
+
+def tracked(*patterns):
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
+        cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
+    return [name for name in listing if name and (ROOT / name).exists()]
+
+
+def include_breaches():
+    for name in tracked("*.h", "*.cc"):
+        top = name.split("/")[0]
+        text = (ROOT / name).read_text()
+        for included in INCLUDE.findall(text):
+            for pattern, allowed in HEAVY:
+                if re.search(pattern, included) and not re.match(allowed, name):
+                    yield f"{name}: may not include {included}"
+            if not included.startswith('"') or top not in MAY_INCLUDE:
+                continue
+            path = included.strip('"')
+            allowed = MAY_INCLUDE[top] + [p for folder, more in ALSO.items()
+                                          if name.startswith(folder + "/") for p in more]
+            if not any(path.startswith(prefix) for prefix in allowed):
+                yield f"{name}: {top} may not include {included}"
+
+
+def size_breaches():
+    for name in tracked("*.h", "*.cc", "*.py", "*.proto", "*.sh", "*.cmake"):
+        if name.startswith("tests/golden/") or name.endswith("_tables.py"):
+            continue
+        lines = (ROOT / name).read_text().count("\n")
+        if lines > LINE_LIMIT:
+            yield f"{name}: {lines} lines, past the limit of {LINE_LIMIT}"
+
+
+def unlisted_sources():
+    """A source that no CMakeLists.txt names is silently not built."""
+    lists = {}
+    for name in tracked("*CMakeLists.txt"):
+        lists[str(pathlib.PurePath(name).parent)] = (ROOT / name).read_text()
+    for name in tracked("*.cc"):
+        folder = pathlib.PurePath(name).parent
+        parents = [str(folder)] + [str(parent) for parent in folder.parents]
+        stem = pathlib.PurePath(name).name
+        if not any(parent in lists and stem in lists[parent] for parent in parents):
+            yield f"{name}: no CMakeLists.txt names it"
+
+
+def format_breaches():
+    tool = shutil.which("clang-format-14") or shutil.which("clang-format")
+    if tool is None:
+        yield "clang-format 14 was not found (deploy/install-deps.sh installs it)"
+        return
+    files = tracked("*.h", "*.cc")
+    for start in range(0, len(files), 50):
+        done = subprocess.run([tool, "--dry-run", "-Werror", *files[start:start + 50]], cwd=ROOT,
+                              capture_output=True, text=True)
+        for line in sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", done.stderr, re.M))):
+            yield f"{line}: not as clang-format leaves it"
+
+
+def machine_paths():
+    for name in tracked():
+        path = ROOT / name
+        if path.is_dir():
+            continue
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        if re.search(r"(^|[^A-Za-z0-9_.])/(work|root|farm)/", text) and name != "tests/check_tree.py":
+            yield f"{name}: holds a path of one machine"
+
+
+def main():
+    checks = [include_breaches, size_breaches, unlisted_sources, format_breaches, machine_paths]
+    breaches = 0
+    for check in checks:
+        found = list(check())
+        breaches += len(found)
+        for line in found:
+            print(line)
+        print(f"{check.__name__.replace('_', ' ')}: {len(found) or 'none'}")
+    sys.exit(1 if breaches else 0)
+
+
+if __name__ == "__main__":
+    main()

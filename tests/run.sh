@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# All tests, from a fresh clone on a fresh Debian 12 machine. Progress on the way, summaries at the end.
+#
+#   tests/run.sh          what CI runs
+#   tests/run.sh --long   also the long suites and the image builds
+#   tests/run.sh --quick  release build and its tests only
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+long=0
+quick=0
+for argument in "$@"; do
+  case "$argument" in
+    --long) long=1 ;;
+    --quick) quick=1 ;;
+    *) echo "usage: $0 [--long|--quick]" >&2; exit 2 ;;
+  esac
+done
+start=$SECONDS
+failures=()
+summaries=build/summaries.txt
+mkdir -p build
+: > "$summaries"
+
+say() { printf '\n== %s (%d s)\n' "$*" $((SECONDS - start)); }
+
+# run NAME COMMAND...: runs it, keeps the lines that sum it up, goes on after a failure.
+run() {
+  local name=$1
+  shift
+  say "$name"
+  local log=build/log-${name//[^a-z0-9]/-}.txt
+  local begin=$SECONDS
+  local result=passed
+  "$@" 2>&1 | tee "$log" || { result=FAILED; failures+=("$name"); }
+  {
+    echo "-- $name: $result in $((SECONDS - begin)) s"
+    grep -E '^(=+ .*(passed|failed|error).* =+$|[0-9]+% tests passed|Total Test time|The following tests FAILED|[[:space:]]+[0-9]+ - .*\((Failed|Timeout|SEGFAULT|Not Run|Subprocess aborted)\))' "$log" || true
+  } >> "$summaries"
+}
+
+build() {
+  cmake --preset "$1" >"build/configure-$1.txt" 2>&1 || { cat "build/configure-$1.txt"; return 1; }
+  grep -- '-- Kiln' "build/configure-$1.txt" || true
+  shift_targets=("${@:2}")
+  if [ ${#shift_targets[@]} -gt 0 ]; then
+    cmake --build --preset "$1" --target "${shift_targets[@]}"
+  else
+    cmake --build --preset "$1"
+  fi
+}
+
+tests_of() { ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}"; }
+
+python_tests() {
+  deploy/python-env.sh build/venv test
+  KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
+    build/venv/bin/python -m pytest -q tests/client/python
+}
+
+tidy() {
+  local base files
+  base=$(git merge-base HEAD origin/main 2>/dev/null || true)
+  if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then
+    base=$(git rev-parse --verify -q HEAD~1 || true)
+  fi
+  [ -n "$base" ] || { echo "no earlier commit to compare with"; return 0; }
+  files=$(git diff --name-only --diff-filter=d "$base" -- '*.cc' | head -n 20)
+  [ -n "$files" ] || { echo "no source files changed"; return 0; }
+  echo "$files" | xargs -P "$(nproc)" -n 1 clang-tidy-14 -p build/asan --quiet --warnings-as-errors='*'
+}
+
+say "Debian packages"
+./deploy/install-deps.sh
+
+run "tree checks" python3 tests/check_tree.py
+run "release build" build release
+run "release tests" tests_of release
+run "python tests" python_tests
+if [ $quick -eq 0 ]; then
+  run "sanitizer build (address, undefined)" build asan
+  run "sanitizer tests (address, undefined)" tests_of asan -LE 'e2e'
+  run "clang-tidy on changed files" tidy
+  run "thread sanitizer build" build tsan kiln_runtime_tests kiln_server_tests
+  run "thread sanitizer tests" tests_of tsan -L 'runtime|server'
+fi
+if [ $long -eq 1 ]; then
+  run "long suites" env KILN_FUZZ_ROUNDS=20000 ctest --test-dir build/release --output-on-failure -L fuzz
+  run "image build" ./deploy/build-image.sh
+fi
+
+printf '\n==== Summary after %d s\n' $((SECONDS - start))
+cat "$summaries"
+if [ ${#failures[@]} -gt 0 ]; then
+  printf '\nFAILED: %s\n' "${failures[*]}"
+  exit 1
+fi
+printf '\nAll passed.\n'
