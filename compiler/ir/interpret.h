@@ -2,18 +2,13 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "compiler/ir/kernel.h"
+#include "compiler/language/host_tensor.h"
 
 namespace kiln::ir {
 
-/// A compact row-major array the interpreter works on.
-struct HostTensor {
-  DType type;
-  std::vector<int64_t> shape;
-  std::vector<std::byte> bytes;
-};
+using language::HostTensor;
 
 /// Runs the loops one iteration after the other on `arguments` (one a parameter; outputs are
 /// written). Every index is checked against its buffer and every read of memory never written is

@@ -89,6 +89,9 @@ struct Scan {
 
 using Stage = std::variant<Placeholder, Compute, Scan>;
 
+/// How many tensors a stage makes.
+uint32_t output_count(const Stage& stage);
+
 /// A checked kernel definition (see kiln/v1/kernel.proto, whose tables these are). decode() is the
 /// only maker, so every id is in range, every type rule holds, shapes agree, and there are no
 /// cycles.

@@ -37,6 +37,12 @@ std::optional<StepKind> find_step(std::string_view spelling);
 /// Names of the axes a step defines, given the names of its axis operands.
 std::vector<std::string> defined_axis_names(StepKind kind, std::span<const std::string> operands);
 
+/// Whether the step uses up its axes: they are replaced by those it defines.
+bool consumes_axes(StepKind kind);
+
+/// What bind() may name: "blockIdx.x" .. "threadIdx.z", "vthread".
+std::span<const std::string_view> thread_tags();
+
 /// One step of a schedule. Fields the step table does not list for `kind` are empty.
 struct Step {
   StepKind kind = StepKind::Split;

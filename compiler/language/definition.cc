@@ -1,0 +1,50 @@
+#include "compiler/language/definition.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kiln::language {
+
+uint32_t output_count(const Stage& stage) {
+  if (const auto* compute = std::get_if<Compute>(&stage)) {
+    return static_cast<uint32_t>(compute->bodies.size());
+  }
+  if (const auto* scan = std::get_if<Scan>(&stage)) return static_cast<uint32_t>(scan->state.size());
+  return 1;
+}
+
+DType Definition::type_of(TensorId tensor) const {
+  const Stage& stage = stages[tensor.stage];
+  if (const auto* compute = std::get_if<Compute>(&stage)) {
+    return expressions[compute->bodies[tensor.output]].type;
+  }
+  if (const auto* scan = std::get_if<Scan>(&stage)) return type_of(scan->state[tensor.output]);
+  return std::get<Placeholder>(stage).type;
+}
+
+std::vector<ExprId> Definition::shape_of(TensorId tensor) const {
+  const Stage& stage = stages[tensor.stage];
+  if (const auto* compute = std::get_if<Compute>(&stage)) {
+    std::vector<ExprId> shape;
+    for (const AxisId axis : compute->axes) {
+      shape.push_back(axes[axis].extent);
+    }
+    return shape;
+  }
+  if (const auto* scan = std::get_if<Scan>(&stage)) return shape_of(scan->state[tensor.output]);
+  return std::get<Placeholder>(stage).shape;
+}
+
+bool Definition::is_output(TensorId tensor) const {
+  return !std::holds_alternative<Placeholder>(stages[tensor.stage]) &&
+         std::find(parameters.begin(), parameters.end(), tensor) != parameters.end();
+}
+
+std::string SourceMap::tensor_name(const Definition& definition, TensorId tensor) const {
+  const std::string& stage = stages[tensor.stage];
+  if (output_count(definition.stages[tensor.stage]) == 1) return stage;
+  return fmt::format("{}.v{}", stage, tensor.output);
+}
+
+}  // namespace kiln::language
