@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/dtype.h"
@@ -9,7 +10,7 @@
 
 namespace kiln {
 
-/// One argument of a kernel. Names are not here: they belong to the caller (ParameterNames).
+/// One argument of a kernel. Names are not here: they belong to the caller (KernelNames).
 struct Parameter {
   DType type;
   std::vector<SizeExpr> shape;  // over the sizes
@@ -56,6 +57,9 @@ struct Variant {
   SizeExpr workspace_bytes_per_thread = SizeExpr::constant(0);  // one block for each thread
   bool operator==(const Variant&) const = default;
 };
+
+/// Of the saved form and of the calling convention (kernel_abi.h); one that differs is not read.
+constexpr uint32_t kArtifactVersion = 1;
 
 enum class TargetKind : uint8_t { Llvm = 1, Cuda = 2 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace kiln {
@@ -39,10 +40,18 @@ struct SizeExpr {
   static SizeExpr scalar(int64_t index);
   /// `a op b`
   static SizeExpr binary(Op op, const SizeExpr& a, const SizeExpr& b);
+  /// 1 where `a` is 0, else 0.
+  static SizeExpr negation(const SizeExpr& a);
 
   /// The value for these scalars. Throws ResourceExhausted SIZE_OVERFLOW past the range of int64,
   /// InvalidArgument SIZE_DIVISION on a division by zero, Internal on a malformed expression.
   int64_t evaluate(std::span<const int64_t> scalars) const;
+
+  /// Whether evaluate() and describe() can read it, given this many scalars.
+  bool is_well_formed(int64_t scalar_count) const;
+
+  /// "floordiv(n + 31, 32)", as the text form writes it; `names` of the scalars.
+  std::string describe(std::span<const std::string> names) const;
 
   bool operator==(const SizeExpr&) const = default;
 };
