@@ -6,4 +6,114 @@
 /// All passes, one .cc each, in the order of lower.cc. The contract of each stands here.
 ///
 /// Every pass is a pure function `ir::Kernel pass(ir::Kernel kernel, const PassContext& context)`.
-namespace kiln::passes {}  // namespace kiln::passes
+namespace kiln::passes {
+
+/// Each expression in its simplest form under what its loops and guards say; branches that are never
+/// taken, loops that never run and Checks that never fire are gone.
+ir::Kernel simplify(ir::Kernel kernel, const PassContext& context);
+
+/// On CUDA, refuses a block of threads that no device can run: more than 1024 threads, or more than
+/// an axis may have, as far as the extents are constants. Changes nothing.
+///
+/// Stands where bind() can still be named: loops still are what the user bound.
+ir::Kernel validate_threads(ir::Kernel kernel, const PassContext& context);
+
+/// Gives loops bound to GPU indices a meaning on a CPU, and says so in a note.
+///
+///   for blockIdx.x in 0..n bind { for threadIdx.x in 0..16 bind { C[...] = ... } }
+///     ->
+///   for blockIdx.x in 0..n parallel { for threadIdx.x in 0..16 vectorize { C[...] = ... } }
+///
+/// A threadIdx loop becomes vectors where it is the innermost of them, its extent is a constant and
+/// what it stores lies side by side; else it runs one iteration after the other.
+ir::Kernel bind_to_cores(ir::Kernel kernel, const PassContext& context);
+
+/// Splits loops where a `likely` guard begins to fail: full tiles run without the guard.
+///
+///   for i in 0..ceildiv(n, 4) { for j in 0..4 { if likely(i*4 + j < n) { S } } }
+///     ->
+///   for i in 0..floordiv(n, 4) { for j in 0..4 { S } }
+///   for i in ...  { the rest, with the guard }
+ir::Kernel partition_loops(ir::Kernel kernel, const PassContext& context);
+
+/// Nested parallel loops become one.
+///
+///   for i in 0..n parallel { for j in 0..m parallel { S } }
+///     ->
+///   for i.j.fused in 0..n*m parallel { S with i = floordiv(i.j.fused, m), j = floormod(...) }
+///
+/// A parallel loop in another one that does more runs serially, with a note. On CUDA, where bind()
+/// says what runs at once, every parallel loop runs serially, with a note.
+ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context);
+
+/// Makes a vectorised loop serial, with a note, when an iteration may need what another one stored.
+///
+/// Stands before flatten_storage, since indices that are kept per dimension are far easier to tell
+/// apart. What it leaves marked, vectorize_loops may run in any order of statements and lanes.
+ir::Kernel validate_vectors(ir::Kernel kernel, const PassContext& context);
+
+/// Decides where each allocated buffer lives: small ones of constant size keep their Allocate (stack,
+/// registers, shared memory), all others become a part of the workspace of the call.
+///
+///   allocate s1: float32[1, n] scope(global) { S }    ->    S, and an entry in kernel.workspace
+///
+/// One inside a parallel loop is a part of the workspace of each thread. Bytes are expressions over
+/// the sizes; their overflow is found when the runtime evaluates them.
+ir::Kernel plan_storage(ir::Kernel kernel, const PassContext& context);
+
+/// Puts a Barrier between a store and an access of the same element by another thread of the block.
+///
+///   for threadIdx.x ... { s[threadIdx.x] = ... }  for threadIdx.x ... { C[...] = s[31 - threadIdx.x] }
+///     ->    the same with a Barrier between the two loops
+///
+/// Refuses what no barrier can order: a dependence across blocks, or a barrier that not all threads
+/// of the block reach. Stands before flatten_storage, which loses the dimensions.
+ir::Kernel insert_barriers(ir::Kernel kernel, const PassContext& context);
+
+/// One index an access, in elements.
+///
+///   C[i, j] = ...    ->    C[i*n + j] = ...                     (Layout::Compact)
+///                    ->    C[i*C.stride0 + j*C.stride1] = ...   (Layout::Strided; parameters only)
+ir::Kernel flatten_storage(ir::Kernel kernel, const PassContext& context);
+
+/// Replaces the variable of a loop marked `vectorize` by a vector of its values.
+///
+///   for i in 0..8 vectorize { for k in 0..n { C[i] = C[i] + A[k]*B[k*8 + i] } }
+///     ->
+///   for k in 0..n { C[ramp(0, 1, 8)] = C[ramp(0, 1, 8)] + broadcast(A[k], 8)*B[ramp(k*8, 1, 8)] }
+///
+/// Guards that depend on the variable become predicates; `s = s op f(i)` becomes a VectorReduce; a
+/// long loop becomes a loop over vectors of 64 lanes. Where that cannot be done (an inner loop whose
+/// extent depends on the variable, a Check of it) the loop runs serially, with a note.
+ir::Kernel vectorize_loops(ir::Kernel kernel, const PassContext& context);
+
+/// Replaces each loop marked `unroll` by its iterations, in order.
+///
+///   for i in 0..3 unroll { A[i] = B[i] }    ->    A[0] = B[0]  A[1] = B[1]  A[2] = B[2]
+///
+/// Runs after vectorize_loops, which wants the loops whole, and before simplify, which folds the
+/// indices this leaves behind.
+ir::Kernel unroll_loops(ir::Kernel kernel, const PassContext& context);
+
+/// Moves a guard out of the loops it does not depend on.
+///
+///   for t in 0..m { if i < n { S } }    ->    if i < n { for t in 0..m { S } }
+///
+/// Other invariant code is left to LLVM and ptxas, which move it well.
+ir::Kernel hoist_invariants(ir::Kernel kernel, const PassContext& context);
+
+/// Makes each statement of the body one launch: its ThreadIndex loops stand outermost, each axis once.
+///
+///   for blockIdx.x in 0..b bind { for threadIdx.x in 0..32 bind { S }  for threadIdx.x in 0..8 bind { T } }
+///     ->
+///   for blockIdx.x in 0..b bind { for threadIdx.x in 0..32 bind { S  if threadIdx.x < 8 { T } } }
+///
+/// What stands outside the threads of its launch is done by the first thread alone. Refuses a loop on
+/// the host around launches.
+ir::Kernel split_host_device(ir::Kernel kernel, const PassContext& context);
+
+/// Refuses a launch that no CUDA device can start, as far as extents and shared memory are constants;
+/// what depends on sizes the runtime checks at the call. Changes nothing.
+ir::Kernel check_launch(ir::Kernel kernel, const PassContext& context);
+
+}  // namespace kiln::passes

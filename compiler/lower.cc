@@ -1,0 +1,164 @@
+#include "compiler/lower.h"
+
+#include <algorithm>
+#include <functional>
+#include <span>
+
+#include <fmt/ranges.h>
+
+#include "compiler/ir/mutator.h"
+#include "compiler/ir/print.h"
+#include "compiler/ir/verify.h"
+#include "compiler/passes/passes.h"
+#include "compiler/schedule/build_loops.h"
+#include "runtime/core/error.h"
+
+namespace kiln {
+namespace {
+
+enum class Serves { All, Llvm, Cuda };
+
+struct Pass {
+  std::string_view name;
+  ir::Kernel (*run)(ir::Kernel, const PassContext&);
+  Serves serves;
+};
+
+/// The compiler's table of contents: what happens to the loops of a kernel, in order. The contract of
+/// each pass stands in passes.h.
+constexpr Pass kPasses[] = {
+    // The arithmetic of bounds inference is noisy; from here on loops read as the user wrote them.
+    {"simplify", passes::simplify, Serves::All},
+    // The last point where a loop is still what bind() made it.
+    {"validate_threads", passes::validate_threads, Serves::Cuda},
+    // Before partition_loops, which then frees full blocks of their guards on the CPU too.
+    {"bind_to_cores", passes::bind_to_cores, Serves::Llvm},
+    {"partition_loops", passes::partition_loops, Serves::All},
+    // After partition_loops: a guard is simple in the loops' own variables, not in the fused one.
+    {"collapse_parallel", passes::collapse_parallel, Serves::All},
+    // These two while indices are per dimension, where accesses are easily told apart.
+    {"validate_vectors", passes::validate_vectors, Serves::Llvm},
+    {"insert_barriers", passes::insert_barriers, Serves::Cuda},
+    // After all that makes a loop parallel or serial: a buffer in a parallel loop is one a thread.
+    {"plan_storage", passes::plan_storage, Serves::All},
+    {"flatten_storage", passes::flatten_storage, Serves::All},
+    // Wants whole loops (before unroll_loops) and indices in elements (after flatten_storage).
+    {"vectorize_loops", passes::vectorize_loops, Serves::All},
+    {"unroll_loops", passes::unroll_loops, Serves::All},
+    // Folds the indices the passes since the first simplify leave behind.
+    {"simplify", passes::simplify, Serves::All},
+    {"hoist_invariants", passes::hoist_invariants, Serves::All},
+    {"split_host_device", passes::split_host_device, Serves::Cuda},
+    {"check_launch", passes::check_launch, Serves::Cuda},
+};
+
+constexpr std::string_view kFirst = "build_loops";
+
+struct NamedPass {
+  std::string name;  // with :1, :2 where it stands twice
+  const Pass* pass;
+};
+
+std::vector<NamedPass> passes_of(TargetKind target) {
+  const Serves only = target == TargetKind::Llvm ? Serves::Llvm : Serves::Cuda;
+  const auto serves = [&](const Pass& pass) {
+    return pass.serves == Serves::All || pass.serves == only;
+  };
+  std::vector<NamedPass> result;
+  for (const Pass& pass : kPasses) {
+    if (!serves(pass)) continue;
+    const auto is_same = [&](const Pass& other) { return serves(other) && other.name == pass.name; };
+    std::string name(pass.name);
+    if (std::ranges::count_if(kPasses, is_same) > 1) {
+      name += fmt::format(":{}", std::ranges::count_if(std::span(kPasses, &pass + 1), is_same));
+    }
+    result.push_back({std::move(name), &pass});
+  }
+  return result;
+}
+
+class CountStatements : public ir::Visitor {
+ public:
+  int64_t count = 0;
+
+ private:
+  using Visitor::visit;
+#define STMT(T)                       \
+  void visit(const ir::T& node) override { \
+    ++count;                          \
+    Visitor::visit(node);             \
+  }
+#include "compiler/ir/nodes.def"
+};
+
+void check_size(const ir::Kernel& kernel, const CompileLimits& limits) {
+  CountStatements walk;
+  walk(kernel.body);
+  if (walk.count > limits.statements) {
+    fail(ErrorKind::ResourceExhausted, "STATEMENT_LIMIT",
+         "{} has {} statements when lowered; the limit is {}", kernel.name, walk.count,
+         limits.statements);
+  }
+}
+
+/// Runs build_loops and the passes up to the one called `last`; all of them when it is empty.
+ir::Kernel lower_until(std::string_view last, const language::Kernel& definition,
+                       const language::Schedule& schedule, const PassContext& context,
+                       LoweringObserver& observer) {
+  ir::Kernel kernel = build_loops(definition, schedule, context.target, context.options);
+  const auto finish = [&](std::string_view name) {
+    ir::verify(kernel);
+    check_size(kernel, context.options.limits);
+    observer.after(name, kernel);
+    return name == last;
+  };
+  if (annotate("in pass build_loops", [&] { return finish(kFirst); })) return kernel;
+
+  for (const NamedPass& row : passes_of(context.target.kind)) {
+    const bool is_last = annotate(fmt::format("in pass {}", row.name), [&] {
+      kernel = row.pass->run(std::move(kernel), context);
+      return finish(row.name);
+    });
+    if (is_last) break;
+  }
+  return kernel;
+}
+
+/// The name as passes_of() has it: "" and "simplify" name one of several.
+std::string resolve(std::string_view asked, TargetKind target) {
+  if (asked.empty()) return "simplify:1";
+  if (asked == kFirst) return std::string(asked);
+  const std::vector<NamedPass> passes = passes_of(target);
+  const auto found = std::find_if(passes.rbegin(), passes.rend(), [&](const NamedPass& row) {
+    return row.name == asked || row.pass->name == asked;
+  });
+  if (found != passes.rend()) return found->name;
+
+  fail(ErrorKind::InvalidArgument, "PASS", "there is no pass {}; the passes for {} are {}", asked,
+       name_of(target), fmt::join(pass_names(Target{target, ""}), ", "));
+}
+
+}  // namespace
+
+ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& schedule,
+                 const Target& target, const CompileOptions& options, Layout layout,
+                 LoweringObserver& observer) {
+  return lower_until("", kernel, schedule, PassContext{target, options, layout}, observer);
+}
+
+std::vector<std::string> pass_names(const Target& target) {
+  std::vector<std::string> names = {std::string(kFirst)};
+  for (const NamedPass& row : passes_of(target.kind)) names.push_back(row.name);
+  return names;
+}
+
+std::string lowered_text(const language::Kernel& kernel, const language::Schedule& schedule,
+                         const Target& target, const CompileOptions& options,
+                         std::string_view pass) {
+  const std::string last = resolve(pass, target.kind);
+  LoweringObserver observer;
+  return ir::print(
+      lower_until(last, kernel, schedule, PassContext{target, options}, observer));
+}
+
+}  // namespace kiln
