@@ -1,0 +1,15 @@
+#pragma once
+
+#include <map>
+
+#include "compiler/language/definition.h"
+#include "compiler/language/step.h"
+#include "tests/support/random.h"
+
+namespace kiln::testing {
+
+/// One to eight steps that the step table allows. The compiler may still refuse one, with a
+/// sentence.
+language::Schedule random_schedule(const language::Definition& definition, Random& random);
+
+}  // namespace kiln::testing
