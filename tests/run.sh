@@ -55,7 +55,7 @@ tests_of() { ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j
 python_tests() {
   deploy/python-env.sh build/venv test
   KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
-    build/venv/bin/python -m pytest -q tests/client/python
+    build/venv/bin/python -m pytest -q tests/client/python tests/e2e
 }
 
 tidy() {

@@ -1,0 +1,264 @@
+#include "tests/support/mutants.h"
+
+#include <functional>
+#include <utility>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+
+namespace kiln::testing {
+namespace {
+
+using namespace ir;  // NOLINT: a table of rewrites of IR nodes
+using language::Operator;
+
+/// Rewrites by two functions that give null where they change nothing. They see each node before
+/// its children; what they return is not looked at again.
+class Rewrite : public Mutator {
+ public:
+  std::function<Stmt(const Stmt&)> statement = [](const Stmt&) { return Stmt(); };
+  std::function<Expr(const Expr&)> expression = [](const Expr&) { return Expr(); };
+
+ private:
+#define EXPR(T)                                      \
+  Expr visit(const T& node) override {               \
+    const Expr changed = expression(Expr(&node));    \
+    return changed ? changed : Mutator::visit(node); \
+  }
+#define STMT(T)                                      \
+  Stmt visit(const T& node) override {               \
+    const Stmt changed = statement(Stmt(&node));     \
+    return changed ? changed : Mutator::visit(node); \
+  }
+#include "compiler/ir/nodes.def"
+};
+
+template <typename F>
+Kernel rewrite_statements(Kernel kernel, F change) {
+  Rewrite rewrite;
+  rewrite.statement = std::move(change);
+  kernel.body = rewrite(kernel.body);
+  return kernel;
+}
+
+template <typename F>
+Kernel rewrite_expressions(Kernel kernel, F change) {
+  Rewrite rewrite;
+  rewrite.expression = std::move(change);
+  kernel.body = rewrite(kernel.body);
+  return kernel;
+}
+
+/// Rewrites the first node only.
+template <typename F>
+auto once(F change) {
+  return [change, done = false](const auto& node) mutable -> std::decay_t<decltype(node)> {
+    if (done) return nullptr;
+    auto changed = change(node);
+    done = static_cast<bool>(changed);
+    return changed;
+  };
+}
+
+bool is_zero(const Expr& expr) {
+  const auto* integer = as<IntImm>(expr);
+  const auto* floating = as<FloatImm>(expr);
+  return (integer != nullptr && integer->value == 0) ||
+         (floating != nullptr && floating->value == 0);
+}
+
+Expr without_guard_factor(const Expr& expr) {
+  const auto* mul = as<Binary>(expr);
+  if (mul == nullptr || mul->op != Operator::Mul || mul->type != kIndexType) return nullptr;
+  const std::optional<int64_t> factor = as_const_int(mul->b);
+  if (!factor || *factor < 2) return nullptr;
+  return mul->a * (*factor - 1);
+}
+
+Kernel drop_guard(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* guard = as<If>(stmt);
+    return guard != nullptr && guard->likely ? guard->then_body : nullptr;
+  });
+}
+
+Kernel shorten_loop(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), once([](const Stmt& stmt) -> Stmt {
+                              const auto* loop = as<For>(stmt);
+                              if (loop == nullptr || loop->loop_kind != LoopKind::Serial)
+                                return nullptr;
+                              return For::make(loop->var, loop->extent - 1, loop->loop_kind,
+                                               loop->body);
+                            }));
+}
+
+Kernel wrong_identity(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* store = as<Store>(stmt);
+    if (store == nullptr || !is_zero(store->value)) return nullptr;
+    return Store::make(store->buffer, store->indices, constant(store->value->type, 1),
+                       store->predicate);
+  });
+}
+
+Kernel no_init(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* store = as<Store>(stmt);
+    return store != nullptr && is_zero(store->value) ? Block::make({}) : nullptr;
+  });
+}
+
+Kernel wrong_split_factor(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), once(without_guard_factor));
+}
+
+Kernel lose_offset(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* load = as<Load>(expr);
+    if (load == nullptr) return nullptr;
+    std::vector<Expr> indices;
+    for (const Expr& index : load->indices) {
+      const auto* sum = as<Binary>(index);
+      const bool offset = sum != nullptr &&
+                          (sum->op == Operator::Add || sum->op == Operator::Sub) &&
+                          as_const_int(sum->b).has_value();
+      indices.push_back(offset ? sum->a : index);
+    }
+    return Load::make(load->buffer, indices, load->predicate);
+  });
+}
+
+Kernel drop_else(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* branch = as<If>(stmt);
+    if (branch == nullptr || !branch->else_body) return nullptr;
+    return If::make(branch->condition, branch->then_body);
+  });
+}
+
+/// The last of several loops in a row: where partition_loops puts the tail.
+Kernel drop_tail(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* block = as<Block>(stmt);
+    if (block == nullptr || block->body.size() < 2) return nullptr;
+    return Block::make({block->body.begin(), block->body.end() - 1});
+  });
+}
+
+for (Kernel::WorkspaceBuffer& buffer : kernel.workspace)
+  buffer.offset_bytes = index(0);
+return kernel;
+}
+
+Kernel short_stride(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), once([](const Expr& expr) -> Expr {
+                               const auto* load = as<Load>(expr);
+                               if (load == nullptr || load->indices.size() != 1) return nullptr;
+                               const auto* sum = as<Binary>(load->indices[0]);
+                               if (sum == nullptr || sum->op != Operator::Add) return nullptr;
+                               const auto* row = as<Binary>(sum->a);
+                               if (row == nullptr || row->op != Operator::Mul) return nullptr;
+                               return Load::make(load->buffer, {row->a * (row->b - 1) + sum->b},
+                                                 load->predicate);
+                             }));
+}
+
+Kernel reverse_lanes(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* load = as<Load>(expr);
+    if (load == nullptr || load->predicate || load->indices.size() != 1) return nullptr;
+    const auto* ramp = as<Ramp>(load->indices[0]);
+    if (ramp == nullptr) return nullptr;
+    const Expr last = ramp->base + ramp->stride * static_cast<int64_t>(ramp->lanes - 1);
+    return Load::make(load->buffer, {Ramp::make(last, ramp->stride * int64_t{-1}, ramp->lanes)});
+  });
+}
+
+Kernel drop_mask(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* store = as<Store>(stmt);
+    if (store == nullptr || !store->predicate) return nullptr;
+    return Store::make(store->buffer, store->indices, store->value);
+  });
+}
+
+Kernel forget_start(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* reduce = as<VectorReduce>(expr);
+    if (reduce == nullptr) return nullptr;
+    return VectorReduce::make(reduce->combiner, identity_of(reduce->combiner, reduce->type.element),
+                              reduce->vector, reduce->reassociate);
+  });
+}
+
+Kernel drop_last_copy(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* block = as<Block>(stmt);
+    if (block == nullptr || block->body.size() < 2) return nullptr;
+    for (const Stmt& part : block->body) {
+      if (part->kind != NodeKind::Store) return nullptr;
+    }
+    return Block::make({block->body.begin(), block->body.end() - 1});
+  });
+}
+
+Kernel swap_min_max(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* binary = as<Binary>(expr);
+    if (binary == nullptr || binary->op != Operator::Min) return nullptr;
+    return Binary::make(Operator::Max, binary->a, binary->b);
+  });
+}
+
+Kernel swap_operands(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* binary = as<Binary>(expr);
+    if (binary == nullptr || binary->op != Operator::Sub || binary->type == kIndexType)
+      return nullptr;
+    return Binary::make(Operator::Sub, binary->b, binary->a);
+  });
+}
+
+Kernel ignore_condition(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* call = as<Call>(expr);
+    if (call == nullptr || call->op != Operator::IfThenElse) return nullptr;
+    return call->args[1];
+  });
+}
+
+/// The loop that a fused one came from is taken modulo one less.
+Kernel wrong_modulus(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* binary = as<Binary>(expr);
+    if (binary == nullptr || binary->op != Operator::FloorMod || binary->type != kIndexType)
+      return nullptr;
+    return floormod(binary->a, max(binary->b - 1, index(1)));
+  });
+}
+
+constexpr Mutant kMutants[] = {
+    {"a guard of a split is dropped", "build_loops", drop_guard},
+    {"a loop runs one iteration too few", "build_loops", shorten_loop},
+    {"a sum starts at one", "build_loops", wrong_identity},
+    {"a sum is not initialised", "build_loops", no_init},
+    {"a split is put together with a smaller factor", "build_loops", wrong_split_factor},
+    {"the axes of a fused one are taken apart wrongly", "build_loops", wrong_modulus},
+    {"the offset of an index is lost", "simplify:1", lose_offset},
+    {"min becomes max", "simplify:1", swap_min_max},
+    {"the operands of a difference are swapped", "simplify:1", swap_operands},
+    {"if_then_else takes its first branch always", "simplify:1", ignore_condition},
+    {"a partitioned loop loses its tail", "partition_loops", drop_tail},
+    {"the guarded part of a partitioned loop is lost", "partition_loops", drop_else},
+    {"a row stride is one too short", "flatten_storage", short_stride},
+    {"lanes are loaded in reverse", "vectorize_loops", reverse_lanes},
+    {"the mask of a store is lost", "vectorize_loops", drop_mask},
+    {"a reduction over lanes forgets where it starts", "vectorize_loops", forget_start},
+    {"the last unrolled copy is lost", "unroll_loops", drop_last_copy},
+};
+
+}  // namespace
+
+std::span<const Mutant> mutants() { return kMutants; }
+
+}  // namespace kiln::testing
