@@ -145,11 +145,6 @@ Kernel drop_tail(Kernel kernel) {
   });
 }
 
-for (Kernel::WorkspaceBuffer& buffer : kernel.workspace)
-  buffer.offset_bytes = index(0);
-return kernel;
-}
-
 Kernel short_stride(Kernel kernel) {
   return rewrite_expressions(std::move(kernel), once([](const Expr& expr) -> Expr {
                                const auto* load = as<Load>(expr);
