@@ -1,0 +1,70 @@
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <string_view>
+
+#include <kiln/array.h>
+
+#include "client/cpp/fail.h"
+
+namespace kiln {
+inline namespace client {
+namespace {
+
+/// Bytes of a compact array. Throws InvalidArgument for a negative dimension and ResourceExhausted
+/// past what memory can hold.
+std::size_t checked_bytes(const std::vector<std::int64_t>& shape, DType type) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(type));
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] < 0) {
+      detail::fail(ErrorKind::InvalidArgument, "SHAPE",
+                   "dimension {} of an array is {}, but must be at least 0", d, shape[d]);
+    }
+  }
+  for (const std::int64_t size : shape) {
+    if (__builtin_mul_overflow(bytes, size, &bytes)) {
+      detail::fail(ErrorKind::ResourceExhausted, "SIZE_OVERFLOW",
+                   "an array of shape ({}) has more bytes than memory can hold",
+                   fmt::join(shape, ", "));
+    }
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+/// Whether T may stand for the bits of `type`.
+bool same_bits(DType t, DType type) {
+  if (t == type) return true;
+  if (t == uint16) return type == float16 || type == bfloat16;
+  if (t == uint8) return type == float8_e4m3fn || type == float8_e5m2;
+  return t == int8 && type == boolean;
+}
+
+}  // namespace
+
+Array::Array(std::vector<std::int64_t> shape, DType type)
+    : type_(type), shape_(std::move(shape)), byte_size_(checked_bytes(shape_, type)) {
+  storage_ = std::make_shared<std::byte[]>(byte_size_);
+}
+
+std::size_t Array::size() const { return byte_size_ / size_of(type_); }
+
+std::span<std::byte> Array::bytes() const { return {storage_.get(), byte_size_}; }
+
+void Array::check_count(std::size_t count) const {
+  if (count != size()) {
+    detail::fail(ErrorKind::InvalidArgument, "VALUE_COUNT",
+                 "an array of shape ({}) has {} values, but got {}", fmt::join(shape_, ", "),
+                 size(), count);
+  }
+}
+
+void Array::check_type(DType type) const {
+  if (!same_bits(type, type_)) {
+    detail::fail(ErrorKind::InvalidArgument, "VALUE_TYPE", "the array is {}, but is read as {}",
+                 name_of(type_), name_of(type));
+  }
+}
+
+}  // namespace client
+}  // namespace kiln

@@ -1,0 +1,229 @@
+#include "client/cpp/encode.h"
+
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "client/cpp/fail.h"
+#include "client/cpp/nodes.h"
+#include "client/cpp/schedule_state.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+namespace {
+
+/// Fills the five tables, each entry after what it refers to. A node has one entry, however often
+/// it is used.
+class Encoder {
+ public:
+  explicit Encoder(border::WireKernel& kernel) : kernel_(kernel) {}
+
+  std::uint32_t stage(const std::shared_ptr<const StageNode>& node) {
+    if (const auto known = stages_.find(node.get()); known != stages_.end()) return known->second;
+    v1::Stage stage;
+    std::visit([&](const auto& value) { fill(stage, value); }, node->value);
+    *kernel_.definition.add_stages() = std::move(stage);
+    kernel_.names.add_stages(node->name);
+    *kernel_.names.add_stage_lines() = line(node->file, node->line);
+    return remember(stages_, node.get());
+  }
+
+  void parameter(const Tensor& tensor) { *kernel_.definition.add_parameters() = id_of(tensor); }
+
+  void schedule(const ScheduleState& state) {
+    v1::Schedule schedule;
+    auto next_axis = static_cast<std::uint32_t>(axes_.size());
+    for (const StepRecord& step : state.steps) {
+      *schedule.add_steps() = encode(step);
+      for (const Axis& axis : step.defined)
+        axes_[axis.node().get()] = next_axis++;
+    }
+    kernel_.schedules.emplace_back("", std::move(schedule));
+  }
+
+ private:
+  template <typename Node>
+  static std::uint32_t remember(std::unordered_map<const Node*, std::uint32_t>& ids,
+                                const Node* node) {
+    const auto id = static_cast<std::uint32_t>(ids.size());
+    ids[node] = id;
+    return id;
+  }
+
+  v1::SourceLine line(const std::string& file, std::uint32_t number) {
+    const auto [found, added] = files_.try_emplace(file, kernel_.names.files_size());
+    if (added) kernel_.names.add_files(file);
+    v1::SourceLine line;
+    line.set_file(static_cast<std::uint32_t>(found->second));
+    line.set_line(number);
+    return line;
+  }
+
+  v1::TensorId id_of(const Tensor& tensor) {
+    v1::TensorId id;
+    id.set_stage(stage(tensor.stage()));
+    id.set_output(tensor.output());
+    return id;
+  }
+
+  std::uint32_t variable(const ExprNode& node, const VariableValue& value) {
+    if (const auto known = variables_.find(&node); known != variables_.end()) return known->second;
+    kernel_.definition.add_variables()->set_nonnegative(value.nonnegative);
+    kernel_.names.add_variables(value.name);
+    return remember(variables_, &node);
+  }
+
+  std::uint32_t axis(const AxisNode& node) {
+    if (const auto known = axes_.find(&node); known != axes_.end()) return known->second;
+    v1::Axis axis;
+    axis.set_kind(static_cast<v1::AxisKind>(node.kind));
+    axis.set_minimum(expression(*node.minimum));
+    axis.set_extent(expression(*node.extent));
+    *kernel_.definition.add_axes() = std::move(axis);
+    kernel_.names.add_axes(node.name);
+    return remember(axes_, &node);
+  }
+
+  std::uint32_t expression(const Expr& expr) {
+    const ExprNode* node = expr.node().get();
+    if (const auto known = expressions_.find(node); known != expressions_.end()) {
+      return known->second;
+    }
+    v1::Expression expression;
+    std::visit([&](const auto& value) { fill(expression, *node, value); }, node->value);
+    *kernel_.definition.add_expressions() = std::move(expression);
+    return remember(expressions_, node);
+  }
+
+  static v1::DataType wire(DType type) { return static_cast<v1::DataType>(type); }
+
+  void fill(v1::Expression& out, const ExprNode& node, const IntegerValue& value) {
+    out.mutable_integer()->set_type(wire(node.type));
+    out.mutable_integer()->set_value(value.value);
+  }
+  void fill(v1::Expression& out, const ExprNode& node, const FloatingValue& value) {
+    out.mutable_floating()->set_type(wire(node.type));
+    out.mutable_floating()->set_value(value.value);
+  }
+  void fill(v1::Expression& out, const ExprNode& node, const VariableValue& value) {
+    out.set_variable(variable(node, value));
+  }
+  void fill(v1::Expression& out, const ExprNode&, const AxisValue& value) {
+    out.set_axis(axis(*value.axis));
+  }
+  void fill(v1::Expression& out, const ExprNode&, const OperationValue& value) {
+    out.mutable_operation()->set_operator_(std::string(value.spelling));
+    for (const Expr& operand : value.operands) {
+      out.mutable_operation()->add_operands(expression(operand));
+    }
+  }
+  void fill(v1::Expression& out, const ExprNode& node, const CastValue& value) {
+    out.mutable_cast()->set_type(wire(node.type));
+    out.mutable_cast()->set_operand(expression(value.operand));
+  }
+  void fill(v1::Expression& out, const ExprNode&, const ReadValue& value) {
+    *out.mutable_read()->mutable_tensor() = id_of(value.tensor);
+    for (const Expr& index : value.indices)
+      out.mutable_read()->add_indices(expression(index));
+  }
+  void fill(v1::Expression& out, const ExprNode&, const ReductionValue& value) {
+    v1::Reduction& reduction = *out.mutable_reduction();
+    reduction.set_combiner(value.combiner);
+    for (const Axis& reduced : value.axes)
+      reduction.add_axes(axis(*reduced.node()));
+    reduction.set_source(expression(value.source));
+  }
+
+  void fill(v1::Stage& out, const PlaceholderStage& value) {
+    out.mutable_placeholder()->set_type(wire(value.type));
+    for (const Expr& size : value.shape)
+      out.mutable_placeholder()->add_shape(expression(size));
+  }
+  void fill(v1::Stage& out, const ComputeStage& value) {
+    for (const Axis& own : value.axes)
+      out.mutable_compute()->add_axes(axis(*own.node()));
+    for (const Expr& body : value.bodies)
+      out.mutable_compute()->add_bodies(expression(body));
+  }
+  void fill(v1::Stage& out, const ScanStage& value) {
+    v1::Scan& scan = *out.mutable_scan();
+    for (const Tensor& tensor : value.init)
+      *scan.add_init() = id_of(tensor);
+    for (const Tensor& tensor : value.update)
+      *scan.add_update() = id_of(tensor);
+    for (const Tensor& tensor : value.state)
+      *scan.add_state() = id_of(tensor);
+    for (const Tensor& tensor : value.inputs)
+      *scan.add_inputs() = id_of(tensor);
+    scan.set_axis(axis(*value.axis.node()));
+  }
+
+  v1::Step encode(const StepRecord& step) {
+    v1::Step out;
+    out.set_name(step.name);
+    out.set_stage(known_stage(step, step.stage));
+    for (const Axis& operand : step.axes)
+      out.add_axes(known_axis(step, operand));
+    for (const std::int64_t factor : step.factors)
+      out.add_factors(factor);
+    if (step.parts) out.set_parts(*step.parts);
+    out.set_tag(step.tag);
+    if (step.at_stage) out.set_at_stage(known_stage(step, step.at_stage));
+    if (step.at_axis) out.set_at_axis(known_axis(step, *step.at_axis));
+    *out.mutable_line() = line(step.file, step.line);
+    return out;
+  }
+
+  std::uint32_t known_stage(const StepRecord& step, const std::shared_ptr<const StageNode>& node) {
+    const auto found = stages_.find(node.get());
+    if (found == stages_.end()) foreign(step, node->name);
+    return found->second;
+  }
+
+  std::uint32_t known_axis(const StepRecord& step, const Axis& operand) {
+    const auto found = axes_.find(operand.node().get());
+    if (found == axes_.end()) foreign(step, step.stage->name);
+    return found->second;
+  }
+
+  /// A schedule may have been made for outputs that are no arguments of this kernel.
+  [[noreturn]] void foreign(const StepRecord& step, const std::string& stage) const {
+    throw_error({.kind = ErrorKind::InvalidArgument,
+                 .reason = "FOREIGN_STAGE",
+                 .message = fmt::format("{} schedules {}, which no argument of {} is computed from",
+                                        step.name, stage, kernel_.names.kernel()),
+                 .file = step.file,
+                 .line = static_cast<int>(step.line)});
+  }
+
+  border::WireKernel& kernel_;
+  std::unordered_map<const StageNode*, std::uint32_t> stages_;
+  std::unordered_map<const AxisNode*, std::uint32_t> axes_;
+  std::unordered_map<const ExprNode*, std::uint32_t> expressions_;
+  std::unordered_map<const ExprNode*, std::uint32_t> variables_;
+  std::map<std::string, int> files_;
+};
+
+}  // namespace
+
+border::WireKernel encode(const std::vector<Tensor>& arguments, const std::string& name,
+                          const ScheduleState* schedule) {
+  if (arguments.empty()) {
+    fail(ErrorKind::InvalidArgument, "NO_ARGUMENTS",
+         "{} has no arguments: name the tensors it takes "
+         "and makes",
+         name);
+  }
+  border::WireKernel kernel;
+  kernel.names.set_kernel(name);
+  Encoder encoder(kernel);
+  for (const Tensor& argument : arguments)
+    encoder.parameter(argument);
+  if (schedule != nullptr) encoder.schedule(*schedule);
+  return kernel;
+}
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln

@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <unordered_set>
+
+#include <kiln/expr.h>
+
+#include "client/cpp/fail.h"
+#include "client/cpp/language_border.h"
+#include "client/cpp/nodes.h"
+#include "client/cpp/promote.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+namespace {
+
+int depth_of(const Expr& expr) { return expr.node()->depth; }
+
+int deepest(std::span<const Expr> exprs) {
+  int depth = 0;
+  for (const Expr& expr : exprs)
+    depth = std::max(depth, depth_of(expr));
+  return depth;
+}
+
+struct DepthBelow {
+  int operator()(const OperationValue& value) const { return deepest(value.operands); }
+  int operator()(const CastValue& value) const { return depth_of(value.operand); }
+  int operator()(const ReadValue& value) const { return deepest(value.indices); }
+  int operator()(const ReductionValue& value) const { return depth_of(value.source); }
+  template <typename Leaf>
+  int operator()(const Leaf&) const {
+    return 0;
+  }
+};
+
+/// Collects reduction axes; shared subexpressions are visited once.
+class ReducedAxes {
+ public:
+  void visit(const Expr& expr) {
+    if (!seen_.insert(expr.node().get()).second) return;
+    if (const auto* operation = std::get_if<OperationValue>(&expr.node()->value)) {
+      for (const Expr& operand : operation->operands)
+        visit(operand);
+    } else if (const auto* cast = std::get_if<CastValue>(&expr.node()->value)) {
+      visit(cast->operand);
+    } else if (const auto* read = std::get_if<ReadValue>(&expr.node()->value)) {
+      for (const Expr& index : read->indices)
+        visit(index);
+    } else if (const auto* reduction = std::get_if<ReductionValue>(&expr.node()->value)) {
+      for (const ReduceAxis& axis : reduction->axes)
+        add(axis);
+      visit(reduction->source);
+    }
+  }
+  std::vector<Axis> take() { return std::move(axes_); }
+
+ private:
+  void add(const Axis& axis) {
+    if (found_.insert(axis.node().get()).second) axes_.push_back(axis);
+  }
+
+  std::unordered_set<const ExprNode*> seen_;
+  std::unordered_set<const AxisNode*> found_;
+  std::vector<Axis> axes_;
+};
+
+}  // namespace
+
+Expr make_expr(DType type, decltype(ExprNode::value) value) {
+  const int depth = std::visit(DepthBelow(), value) + 1;
+  if (depth > kMaximumDepth) {
+    fail(ErrorKind::ResourceExhausted, "DEPTH",
+         "an expression is nested {} deep; the limit is {}: name a part of it as a tensor of its "
+         "own",
+         depth, kMaximumDepth);
+  }
+  return Expr(std::make_shared<const ExprNode>(ExprNode{type, depth, std::move(value)}));
+}
+
+std::optional<std::int64_t> as_integer(const Expr& expr) {
+  const auto* integer = std::get_if<IntegerValue>(&expr.node()->value);
+  if (integer == nullptr || expr.dtype() == boolean) return std::nullopt;
+  return integer->value;
+}
+
+bool is_literal(const Expr& expr) {
+  if (const auto* integer = std::get_if<IntegerValue>(&expr.node()->value)) {
+    return integer->literal;
+  }
+  const auto* floating = std::get_if<FloatingValue>(&expr.node()->value);
+  return floating != nullptr && floating->literal;
+}
+
+Expr to_index(const Expr& expr, const std::string& what) {
+  if (!border::is_int(static_cast<int>(expr.dtype()))) {
+    fail(ErrorKind::InvalidArgument, "INDEX_TYPE", "{} must be an integer, but is {}", what,
+         name_of(expr.dtype()));
+  }
+  return cast(expr, int64);
+}
+
+std::vector<Axis> reduced_axes(const std::vector<Expr>& bodies) {
+  ReducedAxes axes;
+  for (const Expr& body : bodies)
+    axes.visit(body);
+  return axes.take();
+}
+
+Expr apply(std::string_view spelling, std::initializer_list<Expr> operands) {
+  const border::OperatorUse use = border::find_operator(spelling);
+  std::vector<Expr> promoted = promote(use.operands, {operands.begin(), operands.end()});
+  std::vector<int> types;
+  for (const Expr& operand : promoted)
+    types.push_back(static_cast<int>(operand.dtype()));
+  if (spelling == "divide" && border::is_int(types[0])) {
+    fail(ErrorKind::InvalidArgument, "INTEGER_DIVISION",
+         "a / b of integers is ambiguous: write floordiv(a, b) to round down or truncdiv(a, b) to "
+         "round to zero");
+  }
+  const auto type = static_cast<DType>(border::result_type(spelling, types));
+  return make_expr(type, OperationValue{use.spelling, std::move(promoted)});
+}
+
+Expr reduce(std::string_view combiner, const Expr& source, const std::vector<ReduceAxis>& axes) {
+  if (axes.empty()) {
+    fail(ErrorKind::InvalidArgument, "REDUCTION_AXES",
+         "{} needs at least one axis to run over: make one with reduce_axis", combiner);
+  }
+  const bool logical = border::is_logical_combiner(combiner);
+  if (logical != (source.dtype() == boolean)) {
+    fail(ErrorKind::InvalidArgument, "OPERAND_TYPE", "{} takes {}, but got {}", combiner,
+         logical ? "a bool" : "a number", name_of(source.dtype()));
+  }
+  const Expr fixed = cast(source, source.dtype());
+  return make_expr(fixed.dtype(), ReductionValue{std::string(combiner), fixed, axes});
+}
+
+}  // namespace detail
+
+Expr Expr::integer_literal(std::int64_t value, bool is_bool) {
+  return detail::make_expr(is_bool ? boolean : int32, detail::IntegerValue{value, !is_bool});
+}
+
+Expr Expr::floating_literal(double value) {
+  return detail::make_expr(float32, detail::FloatingValue{value, true});
+}
+
+DType Expr::dtype() const { return node_->type; }
+Expr Expr::astype(DType type) const { return cast(*this, type); }
+
+Expr var(std::string name) {
+  return detail::make_expr(int64, detail::VariableValue{std::move(name), false});
+}
+
+Expr size_var(std::string name) {
+  return detail::make_expr(int64, detail::VariableValue{std::move(name), true});
+}
+
+Expr constant(std::int64_t value, DType type) {
+  if (border::is_float(static_cast<int>(type))) return constant(static_cast<double>(value), type);
+  return detail::make_expr(type, detail::IntegerValue{value, false});
+}
+
+Expr constant(double value, DType type) {
+  if (!border::is_float(static_cast<int>(type))) {
+    detail::fail(ErrorKind::InvalidArgument, "CONSTANT_TYPE",
+                 "the constant {} is not of type {}: cast it, or give an integer", value,
+                 name_of(type));
+  }
+  return detail::make_expr(type, detail::FloatingValue{value, false});
+}
+
+Expr cast(const Expr& value, DType type) {
+  if (detail::is_literal(value)) {
+    if (const auto* integer = std::get_if<detail::IntegerValue>(&value.node()->value)) {
+      if (type != boolean) return constant(integer->value, type);
+    } else if (border::is_float(static_cast<int>(type))) {
+      return constant(std::get<detail::FloatingValue>(value.node()->value).value, type);
+    }
+    // A number of the program that is turned into another kind of number: fixed first, then cast.
+    return detail::make_expr(type, detail::CastValue{cast(value, value.dtype())});
+  }
+  if (value.dtype() == type) return value;
+  return detail::make_expr(type, detail::CastValue{value});
+}
+
+const std::string& Axis::name() const { return node_->name; }
+
+ReduceAxis::operator Expr() const { return detail::make_expr(int64, detail::AxisValue{node()}); }
+
+ReduceAxis reduce_axis(const Expr& begin, const Expr& end, std::string name) {
+  const Expr minimum = detail::to_index(begin, "the begin of reduce_axis " + name);
+  const Expr limit = detail::to_index(end, "the end of reduce_axis " + name);
+  const std::optional<std::int64_t> from = detail::as_integer(minimum);
+  const std::optional<std::int64_t> to = detail::as_integer(limit);
+  Expr extent = from && *from == 0 ? limit : limit - minimum;
+  if (from && to) {
+    if (*to < *from) {
+      detail::fail(ErrorKind::InvalidArgument, "AXIS_EXTENT",
+                   "reduce_axis {} ends at {}, before its begin {}", name, *to, *from);
+    }
+    extent = constant(*to - *from, int64);
+  }
+  return ReduceAxis(std::make_shared<const detail::AxisNode>(
+      detail::AxisNode{detail::AxisKind::Reduce, std::move(name), minimum, extent}));
+}
+
+}  // namespace client
+}  // namespace kiln

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <source_location>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <kiln/error.h>
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+
+/// Throws an error of the client. `reason` is an upper-case word such as "SPLIT_FACTOR".
+template <typename... Args>
+[[noreturn]] void fail(ErrorKind kind, std::string_view reason, fmt::format_string<Args...> format,
+                       Args&&... args) {
+  throw_error({.kind = kind,
+               .reason = std::string(reason),
+               .message = fmt::format(format, std::forward<Args>(args)...)});
+}
+
+/// InvalidArgument, with the user's line.
+template <typename... Args>
+[[noreturn]] void fail_at(const std::source_location& where, std::string_view reason,
+                          fmt::format_string<Args...> format, Args&&... args) {
+  throw_error({.kind = ErrorKind::InvalidArgument,
+               .reason = std::string(reason),
+               .message = fmt::format(format, std::forward<Args>(args)...),
+               .file = where.file_name(),
+               .line = static_cast<int>(where.line())});
+}
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kiln/types.h>
+
+namespace kiln {
+inline namespace client {
+
+/// Numbers in this process's memory: row-major, compact. A handle: copies share the numbers, so a
+/// kernel that is given an Array as an output writes into all of them.
+class Array {
+ public:
+  /// Zeros.
+  explicit Array(std::vector<std::int64_t> shape, DType type = float32);
+  /// The values, in row-major order; there must be as many as the shape says.
+  template <typename T>
+  Array(const std::vector<T>& values, std::vector<std::int64_t> shape)
+      : Array(std::move(shape), dtype_of<T>()) {
+    check_count(values.size());
+    std::copy(values.begin(), values.end(), this->values<T>().begin());
+  }
+
+  DType dtype() const { return type_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  /// Elements.
+  std::size_t size() const;
+  std::span<std::byte> bytes() const;
+  /// The elements. Throws InvalidArgument when T is not the type of the array; uint16_t also reads
+  /// float16 and bfloat16, and uint8_t the eight-bit floats.
+  template <typename T>
+  std::span<T> values() const {
+    check_type(dtype_of<T>());
+    return {reinterpret_cast<T*>(bytes().data()), size()};
+  }
+
+ private:
+  void check_count(std::size_t count) const;
+  void check_type(DType type) const;
+
+  DType type_;
+  std::vector<std::int64_t> shape_;
+  std::shared_ptr<std::byte[]> storage_;
+  std::size_t byte_size_;
+};
+
+/// The values as numpy prints them, shortened past 1000 elements.
+std::string to_string(const Array& array);
+std::ostream& operator<<(std::ostream& out, const Array& array);
+
+namespace detail {
+struct RemoteState;
+}  // namespace detail
+
+/// Numbers that stay on a device of the service. Freed with the last handle, or when the connection
+/// ends.
+class RemoteArray {
+ public:
+  DType dtype() const;
+  const std::vector<std::int64_t>& shape() const;
+  /// As the service calls it.
+  const std::string& id() const;
+  /// The numbers, fetched.
+  Array download() const;
+
+  explicit RemoteArray(std::shared_ptr<const detail::RemoteState> state)
+      : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<const detail::RemoteState> state_;
+};
+
+}  // namespace client
+}  // namespace kiln

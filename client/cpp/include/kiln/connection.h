@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kiln/array.h>
+#include <kiln/definition.h>
+#include <kiln/job.h>
+#include <kiln/kernel.h>
+
+namespace kiln {
+inline namespace client {
+
+struct ConnectOptions {
+  /// A bearer token, for a service that asks for one.
+  std::string token = {};
+  /// A PEM file with the authorities to trust; with it the connection uses TLS.
+  std::string ca = {};
+};
+
+struct BuildOptions {
+  /// Replaces the name of the definition.
+  std::string name = {};
+  /// "llvm" (or "cpu"), or "cuda".
+  std::string target = "llvm";
+  /// Only for compile: "sm_90", or a CPU's name. Empty: that of the device.
+  std::string arch = {};
+  /// Stages without a step are scheduled automatically; else they are plain loops.
+  bool automatic = true;
+  /// No reassociation, ever.
+  bool strict = false;
+  /// Float scans and reductions may be reassociated.
+  bool fast = false;
+  /// Every variant of the kernel orders a reduction alike.
+  bool reproducible = true;
+};
+
+struct LowerOptions {
+  /// A pass of the compiler; empty: the loops as they are built.
+  std::string after = {};
+  /// The loops that will run, with untouched stages scheduled automatically.
+  bool automatic = false;
+};
+
+struct Device {
+  std::string name;    // cpu:0
+  std::string target;  // llvm
+  std::string arch;
+  std::string state;  // ready, starting, failed
+  std::int64_t memory_bytes = 0;
+  std::string description;
+};
+
+/// A part of the installation that can be missing, and a sentence about it.
+struct Component {
+  std::string name;
+  bool ok = false;
+  std::string message;
+};
+
+struct Description {
+  std::string version;
+  std::string boot_id;
+  unsigned pid = 0;
+  std::vector<Device> devices;
+  std::map<std::string, std::int64_t> counters;
+  std::vector<Component> components;
+};
+
+/// A daemon to compile and run with. A handle on one channel and one session; thread-safe.
+class Connection {
+ public:
+  /// Compiles for a device that the service has.
+  Kernel build(const Definition& definition, const BuildOptions& options = {}) const;
+  Kernel build(const Schedule& schedule, const std::vector<Tensor>& arguments,
+               const BuildOptions& options = {}) const;
+  /// Compiles, for `options.arch` also when the service has no such device.
+  Kernel compile(const Definition& definition, const BuildOptions& options = {}) const;
+  Kernel compile(const Schedule& schedule, const std::vector<Tensor>& arguments,
+                 const BuildOptions& options = {}) const;
+  /// The loops as text.
+  std::string lower(const Definition& definition, const LowerOptions& lower = {},
+                    const BuildOptions& options = {}) const;
+  std::string lower(const Schedule& schedule, const std::vector<Tensor>& arguments,
+                    const LowerOptions& lower = {}, const BuildOptions& options = {}) const;
+
+  RemoteArray upload(const Array& array, const std::string& device = "cpu:0") const;
+  Array download(const RemoteArray& array) const { return array.download(); }
+
+  /// Compiles and runs on the service while this process may end. The arguments are the inputs.
+  Job submit(const Definition& definition, const std::vector<Argument>& inputs,
+             const BuildOptions& options = {}, const CallOptions& call = {}) const;
+  /// A job by its id. Nothing is asked of the service.
+  Job job(const std::string& id) const;
+  std::vector<JobState> jobs() const;
+
+  Description describe() const;
+  /// As it was given, or that of the private daemon.
+  const std::string& address() const;
+  /// Ends the session: arrays on the service are freed. Calls after it throw.
+  void close() const;
+
+  explicit Connection(std::shared_ptr<detail::Link> link) : link_(std::move(link)) {}
+
+ private:
+  std::shared_ptr<detail::Link> link_;
+};
+
+/// Connects to `HOST:PORT` or `unix:PATH`. Without an address: $KILN_ADDRESS, else a private daemon
+/// of this user, which is started when it does not run.
+Connection connect(const std::string& address = {}, const ConnectOptions& options = {});
+
+/// The version of this library.
+std::string version();
+
+}  // namespace client
+}  // namespace kiln

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <kiln/array.h>
+#include <kiln/definition.h>
+
+namespace kiln {
+inline namespace client {
+
+namespace detail {
+struct KernelState;
+struct CancelState;
+}  // namespace detail
+
+/// Where the time of a call went, in seconds.
+struct Timings {
+  double queue = 0;
+  double compile = 0;
+  double upload = 0;
+  double kernel = 0;
+  double download = 0;
+  std::string cache;  // where the kernel came from: compiled, memory, disk or shared
+};
+
+struct CallOptions {
+  /// Sizes that no argument's shape gives, by name.
+  std::map<std::string, std::int64_t> sizes = {};
+  /// How long the call may take; 0: as long as it needs.
+  std::chrono::milliseconds deadline{0};
+};
+
+using Argument = std::variant<Array, RemoteArray>;
+
+/// The outputs of a call, in the order of the parameters.
+class Outputs : public std::vector<Array> {
+ public:
+  using std::vector<Array>::vector;
+  /// The only output. Throws InvalidArgument when there are others.
+  operator Array() const;
+};
+
+/// A call under way.
+class Future {
+ public:
+  /// Waits; throws what the call threw. Once only.
+  Outputs get() { return result_.get(); }
+  void wait() const { result_.wait(); }
+  template <typename Rep, typename Period>
+  std::future_status wait_for(const std::chrono::duration<Rep, Period>& time) const {
+    return result_.wait_for(time);
+  }
+  bool valid() const { return result_.valid(); }
+  /// Ends the call on the service too; get() then throws Cancelled, unless it had ended before.
+  void cancel() const;
+
+  Future(std::future<Outputs> result, std::shared_ptr<detail::CancelState> cancel)
+      : result_(std::move(result)), cancel_(std::move(cancel)) {}
+
+ private:
+  std::future<Outputs> result_;
+  std::shared_ptr<detail::CancelState> cancel_;
+};
+
+/// A compiled kernel. A handle; calls from several threads are fine. When the service has forgotten
+/// it, it is compiled again unseen.
+class Kernel {
+ public:
+  /// One call. With an argument a parameter, the outputs are written into those given; with the
+  /// inputs alone, they are new arrays. Both ways they are returned.
+  template <typename... A>
+  requires(std::constructible_from<Argument, const A&>&&...) Outputs operator()(
+      const A&... arguments) const {
+    return call({Argument(arguments)...});
+  }
+  Outputs call(const std::vector<Argument>& arguments, const CallOptions& options = {}) const;
+  /// The outputs stay on the device; the arguments are the inputs alone.
+  std::vector<RemoteArray> call_remote(const std::vector<Argument>& inputs,
+                                       const CallOptions& options = {}) const;
+
+  /// As operator(), without waiting.
+  template <typename... A>
+  requires(std::constructible_from<Argument, const A&>&&...) Future submit(const A&... arguments)
+  const { return submit_call({Argument(arguments)...}); }
+  Future submit_call(std::vector<Argument> arguments, CallOptions options = {}) const;
+
+  /// Seconds a run on the device, `measurements` times the mean of `repeat` runs.
+  std::vector<double> measure(const std::vector<Argument>& arguments, unsigned repeat = 10,
+                              unsigned measurements = 3, const CallOptions& options = {}) const;
+
+  /// Of the last call that ended.
+  Timings timings() const;
+  /// "lowered", "llvm", "asm", "cuda" or "ptx".
+  std::string source(const std::string& what) const;
+  /// JSON: guards, proved, launches, schedule, notes, kernels.
+  std::string report() const;
+  std::string name() const;
+  std::vector<Parameter> parameters() const;
+  /// Where it came from when it was built, and how long that took.
+  Timings build_timings() const;
+
+  explicit Kernel(std::shared_ptr<detail::KernelState> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<detail::KernelState> state_;
+};
+
+}  // namespace client
+}  // namespace kiln

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kiln/tensor.h>
+
+namespace kiln {
+inline namespace client {
+
+namespace detail {
+struct ScheduleState;
+}  // namespace detail
+
+/// One stage of a schedule: its steps are recorded in the order they are asked for.
+///
+/// Axes come from the tensor (`C.axis(0)`, `C.reduce_axes()[0]`, `s.scan_axis()`) and from steps; a
+/// step that splits or joins axes uses them up. What needs the sizes or the other stages is checked
+/// by the service.
+class Stage {
+ public:
+  using Where = std::source_location;
+
+  /// axis = outer * factor + inner.
+  std::pair<Axis, Axis> split(const Axis& axis, std::int64_t factor,
+                              Where where = Where::current()) const;
+  /// Into `parts` outer iterations.
+  std::pair<Axis, Axis> split_parts(const Axis& axis, std::int64_t parts,
+                                    Where where = Where::current()) const;
+  /// Neighbouring axes into one, the outermost first.
+  Axis fuse(const std::vector<Axis>& axes, Where where = Where::current()) const;
+  /// x.outer, y.outer, x.inner, y.inner.
+  std::array<Axis, 4> tile(const Axis& x, const Axis& y, std::int64_t x_factor,
+                           std::int64_t y_factor, Where where = Where::current()) const;
+  void reorder(const std::vector<Axis>& axes, Where where = Where::current()) const;
+  /// To a thread axis: "blockIdx.x" ... "threadIdx.z", "vthread".
+  void bind(const Axis& axis, const std::string& thread, Where where = Where::current()) const;
+  void parallel(const Axis& axis, Where where = Where::current()) const;
+  void vectorize(const Axis& axis, Where where = Where::current()) const;
+  void unroll(const Axis& axis, Where where = Where::current()) const;
+  /// This stage inside the loop `axis` of `consumer`, only what that iteration needs.
+  void compute_at(const Stage& consumer, const Axis& axis, Where where = Where::current()) const;
+  void compute_inline(Where where = Where::current()) const;
+  void compute_root(Where where = Where::current()) const;
+
+  Stage(std::shared_ptr<detail::ScheduleState> schedule,
+        std::shared_ptr<const detail::StageNode> stage)
+      : schedule_(std::move(schedule)), stage_(std::move(stage)) {}
+
+ private:
+  std::shared_ptr<detail::ScheduleState> schedule_;
+  std::shared_ptr<const detail::StageNode> stage_;
+};
+
+/// How the stages behind some outputs are run. A handle: copies share the steps.
+class Schedule {
+ public:
+  explicit Schedule(std::shared_ptr<detail::ScheduleState> state) : state_(std::move(state)) {}
+
+  Stage operator[](const Tensor& tensor) const;
+  const std::shared_ptr<detail::ScheduleState>& state() const { return state_; }
+
+ private:
+  std::shared_ptr<detail::ScheduleState> state_;
+};
+
+Schedule create_schedule(const Tensor& output);
+Schedule create_schedule(const std::vector<Tensor>& outputs);
+
+}  // namespace client
+}  // namespace kiln

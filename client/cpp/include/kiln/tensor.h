@@ -1,0 +1,191 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <kiln/expr.h>
+
+namespace kiln {
+inline namespace client {
+
+using Shape = std::vector<Expr>;
+
+/// What a tensor is called, and its axes: `"B"`, or `{"B", {"i", "j"}}`.
+struct Names {
+  Names(const char* tensor) : tensor(tensor) {}
+  Names(std::string tensor) : tensor(std::move(tensor)) {}
+  Names(std::string tensor, std::vector<std::string> axes)
+      : tensor(std::move(tensor)), axes(std::move(axes)) {}
+
+  std::string tensor;
+  std::vector<std::string> axes;
+};
+
+/// A tensor of a definition: a placeholder, or what compute and scan make. It holds no numbers;
+/// those are an Array or a RemoteArray.
+class Tensor {
+ public:
+  Shape shape() const;
+  DType dtype() const;
+  std::string name() const;
+
+  /// The element at these indices, one a dimension.
+  template <typename... Index>
+  requires(std::convertible_to<const Index&, Expr>&&...) Expr operator()(
+      const Index&... indices) const {
+    return read({Expr(indices)...});
+  }
+  Expr operator()(const std::vector<Expr>& indices) const { return read(indices); }
+
+  /// The axes of the compute that makes this tensor, for its schedule.
+  std::vector<Axis> axes() const;
+  Axis axis(std::size_t dimension) const;
+  /// The axes that the compute's reductions run over, outermost first.
+  std::vector<Axis> reduce_axes() const;
+  /// The time axis of a scan.
+  Axis scan_axis() const;
+
+  Tensor(std::shared_ptr<const detail::StageNode> stage, unsigned output)
+      : stage_(std::move(stage)), output_(output) {}
+  const std::shared_ptr<const detail::StageNode>& stage() const { return stage_; }
+  unsigned output() const { return output_; }
+
+ private:
+  Expr read(std::vector<Expr> indices) const;
+
+  std::shared_ptr<const detail::StageNode> stage_;
+  unsigned output_;
+};
+
+/// An argument of the kernel. `where` is the line that errors name.
+Tensor placeholder(Shape shape, DType type = float32, Names names = "placeholder",
+                   std::source_location where = std::source_location::current());
+
+namespace detail {
+
+using Bodies = std::function<std::vector<Expr>(const std::vector<Expr>&)>;
+
+std::vector<Tensor> compute(Shape shape, const Bodies& bodies, int takes, Names names,
+                            std::source_location where);
+
+template <std::size_t, typename T>
+using Repeated = T;
+
+template <typename Body, std::size_t... I>
+constexpr bool takes_indices(std::index_sequence<I...>) {
+  return std::is_invocable_v<Body&, Repeated<I, const Expr&>...>;
+}
+
+/// Whether the body can be called with N indices.
+template <typename Body, std::size_t N>
+constexpr bool takes = takes_indices<Body>(std::make_index_sequence<N>{});
+
+/// Whether the body wants all indices as one vector. A body that takes one index is not asked,
+/// since asking would instantiate it.
+template <typename Body>
+constexpr bool takes_vector =
+    std::conjunction_v<std::bool_constant<!takes<Body, 1>>,
+                       std::is_invocable<Body&, const std::vector<Expr>&>>;
+
+template <typename Body, std::size_t... I>
+decltype(auto) call_with(Body& body, const std::vector<Expr>& axes, std::index_sequence<I...>) {
+  return body(axes[I]...);
+}
+
+/// How many indices the body takes, when that is one number; -1: any.
+template <typename Body>
+constexpr int arity() {
+  constexpr std::array<bool, 7> fits{takes<Body, 0>, takes<Body, 1>, takes<Body, 2>, takes<Body, 3>,
+                                     takes<Body, 4>, takes<Body, 5>, takes<Body, 6>};
+  int found = -2;
+  for (int n = 0; n < 7; ++n) {
+    if (fits[static_cast<std::size_t>(n)]) found = found == -2 ? n : -1;
+  }
+  return found;
+}
+
+inline std::vector<Expr> to_bodies(Expr body) { return {std::move(body)}; }
+inline std::vector<Expr> to_bodies(std::vector<Expr> bodies) { return bodies; }
+
+/// The call of `body` with N axes, for the N that it takes.
+template <std::size_t N, typename Body>
+std::vector<Expr> call_body(Body& body, const std::vector<Expr>& axes) {
+  if constexpr (N > 6) {
+    return {};
+  } else {
+    if constexpr (takes<Body, N>) {
+      if (axes.size() == N) {
+        return to_bodies(call_with(body, axes, std::make_index_sequence<N>{}));
+      }
+    }
+    return call_body<N + 1>(body, axes);
+  }
+}
+
+template <typename Body, std::size_t N = 0>
+struct ResultOf {
+  static auto find() {
+    if constexpr (takes<Body, N>) {
+      return call_with(std::declval<Body&>(), std::declval<const std::vector<Expr>&>(),
+                       std::make_index_sequence<N>{});
+    } else {
+      static_assert(N < 6, "the body of compute takes 0 to 6 indices, or a vector of them");
+      return ResultOf<Body, N + 1>::find();
+    }
+  }
+};
+
+}  // namespace detail
+
+/// tensor[axes] = body(axes), for every index of the shape.
+///
+/// The body takes an Expr a dimension (up to 6), or `const std::vector<Expr>&`. One that returns
+/// std::vector<Expr> makes several tensors.
+template <typename Body>
+auto compute(Shape shape, Body body, Names names = "compute",
+             std::source_location where = std::source_location::current()) {
+  if constexpr (detail::takes_vector<Body>) {
+    using Result = std::invoke_result_t<Body&, const std::vector<Expr>&>;
+    auto tensors = detail::compute(
+        std::move(shape),
+        [&](const std::vector<Expr>& axes) { return detail::to_bodies(body(axes)); }, -1,
+        std::move(names), where);
+    if constexpr (std::is_convertible_v<Result, Expr>) {
+      return tensors.front();
+    } else {
+      return tensors;
+    }
+  } else {
+    using Result = decltype(detail::ResultOf<Body>::find());
+    auto tensors = detail::compute(
+        std::move(shape),
+        [&](const std::vector<Expr>& axes) { return detail::call_body<0>(body, axes); },
+        detail::arity<Body>(), std::move(names), where);
+    if constexpr (std::is_convertible_v<Result, Expr>) {
+      return tensors.front();
+    } else {
+      return tensors;
+    }
+  }
+}
+
+/// A recurrence along dimension 0: the first steps are `init`, the later ones `update`, in which
+/// reads of `state` mean earlier steps.
+Tensor scan(const Tensor& init, const Tensor& update, const Tensor& state,
+            std::vector<Tensor> inputs = {}, Names names = "scan",
+            std::source_location where = std::source_location::current());
+/// Several states that advance together.
+std::vector<Tensor> scan(const std::vector<Tensor>& init, const std::vector<Tensor>& update,
+                         const std::vector<Tensor>& state, std::vector<Tensor> inputs = {},
+                         Names names = "scan",
+                         std::source_location where = std::source_location::current());
+
+}  // namespace client
+}  // namespace kiln

@@ -1,0 +1,131 @@
+#include "client/cpp/language_border.h"
+
+#include <utility>
+
+#include "client/cpp/error_border.h"
+#include "compiler/language/operator.h"
+#include "compiler/language/step.h"
+#include "compiler/language/text.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/error.h"
+
+namespace kiln::border {
+namespace {
+
+/// Runs `body`; an error of the language leaves it as the client's.
+template <typename Body>
+decltype(auto) translate(Body&& body) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const Error& error) {
+    throw_as_client_error({.kind = static_cast<int>(error.kind()),
+                           .reason = error.reason(),
+                           .message = error.message(),
+                           .notes = error.notes(),
+                           .file = error.location().file,
+                           .line = error.location().line});
+  }
+}
+
+DType to_dtype(int type) { return static_cast<DType>(type); }
+
+language::Operator known_operator(std::string_view spelling) {
+  return translate([&] {
+    const std::optional<language::Operator> op = language::find_operator(spelling);
+    KILN_CHECK(op.has_value());
+    return *op;
+  });
+}
+
+Operands operands_of(const language::OperatorRow& row) {
+  switch (row.type_rule) {
+    case language::TypeRule::Same:
+    case language::TypeRule::SameInt:
+    case language::TypeRule::SameBits:
+    case language::TypeRule::Compare: return Operands::Same;
+    // A division of integers has two meanings; the other float functions have one.
+    case language::TypeRule::SameFloat:
+      return row.op == language::Operator::Div ? Operands::Same : Operands::Float;
+    case language::TypeRule::Choose: return Operands::Choose;
+    case language::TypeRule::FloatTest: return Operands::Float;
+    case language::TypeRule::Logic:
+    case language::TypeRule::IntToInt: return Operands::AsTheyAre;
+  }
+  return Operands::AsTheyAre;
+}
+
+language::Kernel decoded(const WireKernel& kernel) {
+  return language::decode(kernel.definition, kernel.names);
+}
+
+}  // namespace
+
+std::string_view dtype_name(int type) {
+  const std::optional<DType> known = dtype_from_number(type);
+  return known ? name_of(*known) : std::string_view();
+}
+
+int find_dtype(std::string_view name) {
+  const std::optional<DType> known = kiln::find_dtype(name);
+  return known ? static_cast<int>(*known) : 0;
+}
+
+int dtype_size(int type) { return size_of(to_dtype(type)); }
+bool is_float(int type) { return kiln::is_float(to_dtype(type)); }
+bool is_signed_int(int type) { return kiln::is_signed_int(to_dtype(type)); }
+bool is_int(int type) { return kiln::is_int(to_dtype(type)); }
+
+OperatorUse find_operator(std::string_view spelling) {
+  const language::OperatorRow& row = language::row_of(known_operator(spelling));
+  return {row.spelling, operands_of(row)};
+}
+
+int result_type(std::string_view spelling, std::span<const int> operands) {
+  std::vector<DType> types;
+  for (const int type : operands)
+    types.push_back(to_dtype(type));
+  return translate(
+      [&] { return static_cast<int>(language::result_type(known_operator(spelling), types)); });
+}
+
+bool is_logical_combiner(std::string_view spelling) {
+  const std::optional<language::Combiner> combiner = language::find_combiner(spelling);
+  return combiner &&
+         language::row_of(language::row_of(*combiner).op).type_rule == language::TypeRule::Logic;
+}
+
+std::vector<std::string> defined_axis_names(std::string_view step,
+                                            std::span<const std::string> operands) {
+  return translate([&] {
+    const std::optional<language::StepKind> kind = language::find_step(step);
+    KILN_CHECK(kind.has_value());
+    return language::defined_axis_names(*kind, operands);
+  });
+}
+
+std::vector<WireKernel> parse_text(std::string_view text, const std::string& file_name) {
+  return translate([&] {
+    std::vector<WireKernel> kernels;
+    for (const language::TextKernel& parsed : language::parse_text(text, file_name)) {
+      WireKernel kernel{.definition = language::encode(parsed.kernel.definition),
+                        .names = language::encode(parsed.kernel.names)};
+      for (const auto& [name, schedule] : parsed.schedules) {
+        kernel.schedules.emplace_back(name, language::encode(schedule));
+      }
+      kernels.push_back(std::move(kernel));
+    }
+    return kernels;
+  });
+}
+
+std::string print_text(const WireKernel& kernel) {
+  return translate([&] {
+    language::TextKernel text{.kernel = decoded(kernel)};
+    for (const auto& [name, schedule] : kernel.schedules) {
+      text.schedules.emplace_back(name, language::decode_schedule(schedule, text.kernel));
+    }
+    return language::print_text(text);
+  });
+}
+
+}  // namespace kiln::border

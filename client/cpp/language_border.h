@@ -1,0 +1,53 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kiln/v1/kernel.pb.h"
+#include "kiln/v1/schedule.pb.h"
+
+/// All that the client takes from compiler/language, in plain types and wire messages: the
+/// language's classes and the client's public ones have the same names, so that no source sees
+/// both.
+namespace kiln::border {
+
+/// "float32", or nothing when there is no type of this number.
+std::string_view dtype_name(int type);
+/// The number, or 0.
+int find_dtype(std::string_view name);
+int dtype_size(int type);
+bool is_float(int type);
+bool is_signed_int(int type);
+bool is_int(int type);
+
+/// Type rules of the operator table, as promotion sees them.
+enum class Operands { Same, Float, Choose, AsTheyAre };
+
+struct OperatorUse {
+  std::string_view spelling;  // lives for ever
+  Operands operands;
+};
+/// Throws Internal for a spelling that the table does not have.
+OperatorUse find_operator(std::string_view spelling);
+/// The type of the result. Throws what the language throws when operands do not fit.
+int result_type(std::string_view spelling, std::span<const int> operands);
+/// Whether the combiner takes and gives bools.
+bool is_logical_combiner(std::string_view spelling);
+
+/// Names of the axes that a step makes from operands of these names.
+std::vector<std::string> defined_axis_names(std::string_view step,
+                                            std::span<const std::string> operands);
+
+/// A kernel on the wire, with the schedule blocks of its file.
+struct WireKernel {
+  v1::Definition definition;
+  v1::SourceMap names;
+  std::vector<std::pair<std::string, v1::Schedule>> schedules;
+};
+std::vector<WireKernel> parse_text(std::string_view text, const std::string& file_name);
+std::string print_text(const WireKernel& kernel);
+
+}  // namespace kiln::border

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <kiln/tensor.h>
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+
+/// A number of the program when `literal`: it has no type of its own yet, `type` is the one it
+/// takes when nothing else says.
+struct IntegerValue {
+  std::int64_t value;
+  bool literal;
+};
+struct FloatingValue {
+  double value;
+  bool literal;
+};
+struct VariableValue {
+  std::string name;
+  bool nonnegative;
+};
+struct AxisValue {
+  std::shared_ptr<const AxisNode> axis;
+};
+struct OperationValue {
+  std::string_view spelling;  // of the operator table
+  std::vector<Expr> operands;
+};
+struct CastValue {
+  Expr operand;
+};
+struct ReadValue {
+  Tensor tensor;
+  std::vector<Expr> indices;
+};
+struct ReductionValue {
+  std::string combiner;
+  Expr source;
+  std::vector<ReduceAxis> axes;
+};
+
+struct ExprNode {
+  DType type;
+  int depth;
+  std::variant<IntegerValue, FloatingValue, VariableValue, AxisValue, OperationValue, CastValue,
+               ReadValue, ReductionValue>
+      value;
+};
+
+/// The numbers are those of the wire; a derived axis is what a schedule step makes.
+enum class AxisKind { Data = 1, Reduce = 2, Time = 3, Derived = 4 };
+
+struct AxisNode {
+  AxisKind kind;
+  std::string name;
+  std::optional<Expr> minimum;  // absent for a derived axis
+  std::optional<Expr> extent;
+};
+
+struct PlaceholderStage {
+  DType type;
+  Shape shape;
+};
+struct ComputeStage {
+  std::vector<Axis> axes;
+  std::vector<Expr> bodies;
+  std::vector<Axis> reduce_axes;
+};
+struct ScanStage {
+  Axis axis;
+  std::vector<Tensor> init;
+  std::vector<Tensor> update;
+  std::vector<Tensor> state;
+  std::vector<Tensor> inputs;
+};
+
+struct StageNode {
+  std::string name;
+  std::string file;
+  std::uint32_t line;
+  std::variant<PlaceholderStage, ComputeStage, ScanStage> value;
+};
+
+/// Expressions nested deeper than the service takes are refused while they are built, so that no
+/// recursion over them is deep.
+constexpr int kMaximumDepth = 2000;
+
+/// The node with its depth taken from what it refers to. Throws ResourceExhausted DEPTH.
+Expr make_expr(DType type, decltype(ExprNode::value) value);
+
+/// The value when it is a constant integer.
+std::optional<std::int64_t> as_integer(const Expr& expr);
+bool is_literal(const Expr& expr);
+
+/// A size, bound or index: a literal becomes int64, other integers are cast. Throws InvalidArgument
+/// INDEX_TYPE for floats and bools; `what` names it ("index 0 of A").
+Expr to_index(const Expr& expr, const std::string& what);
+
+/// The axes that the reductions in `bodies` run over, in the order of appearance.
+std::vector<Axis> reduced_axes(const std::vector<Expr>& bodies);
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln

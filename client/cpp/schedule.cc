@@ -1,0 +1,258 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <kiln/schedule.h>
+
+#include "client/cpp/fail.h"
+#include "client/cpp/language_border.h"
+#include "client/cpp/nodes.h"
+#include "client/cpp/schedule_state.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+namespace {
+
+constexpr std::array kThreadTags{"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+                                 "threadIdx.y", "threadIdx.z", "vthread"};
+
+/// Walks definitions from tensors to what they read.
+class StagesBehind {
+ public:
+  void visit(const Tensor& tensor) {
+    if (!stages_.insert(tensor.stage().get()).second) return;
+    if (const auto* compute = std::get_if<ComputeStage>(&tensor.stage()->value)) {
+      for (const Expr& body : compute->bodies)
+        visit(body);
+    } else if (const auto* scan = std::get_if<ScanStage>(&tensor.stage()->value)) {
+      for (const auto* list : {&scan->init, &scan->update, &scan->state, &scan->inputs}) {
+        for (const Tensor& part : *list)
+          visit(part);
+      }
+    }
+  }
+  std::unordered_set<const StageNode*> take() { return std::move(stages_); }
+
+ private:
+  void visit(const Expr& expr) {
+    if (!seen_.insert(expr.node().get()).second) return;
+    if (const auto* operation = std::get_if<OperationValue>(&expr.node()->value)) {
+      for (const Expr& operand : operation->operands)
+        visit(operand);
+    } else if (const auto* cast = std::get_if<CastValue>(&expr.node()->value)) {
+      visit(cast->operand);
+    } else if (const auto* read = std::get_if<ReadValue>(&expr.node()->value)) {
+      visit(read->tensor);
+      for (const Expr& index : read->indices)
+        visit(index);
+    } else if (const auto* reduction = std::get_if<ReductionValue>(&expr.node()->value)) {
+      visit(reduction->source);
+    }
+  }
+
+  std::unordered_set<const StageNode*> stages_;
+  std::unordered_set<const ExprNode*> seen_;
+};
+
+bool owns(const StageNode& stage, const AxisNode* axis) {
+  const auto holds = [&](const std::vector<Axis>& axes) {
+    return std::any_of(axes.begin(), axes.end(),
+                       [&](const Axis& own) { return own.node().get() == axis; });
+  };
+  if (const auto* compute = std::get_if<ComputeStage>(&stage.value)) {
+    return holds(compute->axes) || holds(compute->reduce_axes);
+  }
+  const auto* scan = std::get_if<ScanStage>(&stage.value);
+  return scan != nullptr && scan->axis.node().get() == axis;
+}
+
+/// "split(i, factor=4)", as errors and notes name a step.
+std::string text_of(const StepRecord& step) {
+  std::string arguments;
+  const auto add = [&](const std::string& argument) {
+    arguments += (arguments.empty() ? "" : ", ") + argument;
+  };
+  for (const Axis& axis : step.axes)
+    add(axis.name());
+  if (step.factors.size() == 1) {
+    add(fmt::format("factor={}", step.factors[0]));
+  } else {
+    for (const std::int64_t factor : step.factors)
+      add(fmt::format("{}", factor));
+  }
+  if (step.parts) add(fmt::format("parts={}", *step.parts));
+  if (!step.tag.empty()) add(step.tag);
+  if (step.at_stage) add(step.at_stage->name);
+  if (step.at_axis) add(step.at_axis->name());
+  return fmt::format("{}({})", step.name, arguments);
+}
+
+/// The checks that need neither sizes nor a proof.
+void check_axes(const ScheduleState& schedule, const StepRecord& step, const StageNode& stage,
+                const std::vector<Axis>& axes, const std::source_location& where) {
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const AxisNode* axis = axes[i].node().get();
+    const auto owner = schedule.owners.find(axis);
+    const bool own = owner != schedule.owners.end() ? owner->second == &stage : owns(stage, axis);
+    if (!own) {
+      fail_at(where, "FOREIGN_AXIS", "{}: {} is not an axis of {}", text_of(step), axes[i].name(),
+              stage.name);
+    }
+    if (const auto used = schedule.consumed.find(axis); used != schedule.consumed.end()) {
+      fail_at(where, "CONSUMED_AXIS", "{}: {} is no axis any more, since {} used it up",
+              text_of(step), axes[i].name(), used->second);
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (axes[j].node() == axes[i].node()) {
+        fail_at(where, "REPEATED_AXIS", "{}: {} is named twice", text_of(step), axes[i].name());
+      }
+    }
+  }
+}
+
+void check_factors(const StepRecord& step, const std::source_location& where) {
+  for (const std::int64_t factor : step.factors) {
+    if (factor < 1) {
+      fail_at(where, "STEP_FACTOR", "{}: the factor must be at least 1", text_of(step));
+    }
+  }
+  if (step.parts && *step.parts < 1) {
+    fail_at(where, "STEP_FACTOR", "{}: the number of parts must be at least 1", text_of(step));
+  }
+}
+
+/// Checks the step, makes its axes, and records it.
+std::vector<Axis> record(ScheduleState& schedule, StepRecord step, bool consumes,
+                         const std::source_location& where) {
+  if (std::holds_alternative<PlaceholderStage>(step.stage->value)) {
+    fail_at(where, "STEP_ON_PLACEHOLDER",
+            "{}: {} is a placeholder, so there is nothing to schedule", text_of(step),
+            step.stage->name);
+  }
+  check_axes(schedule, step, *step.stage, step.axes, where);
+  if (step.at_axis) check_axes(schedule, step, *step.at_stage, {*step.at_axis}, where);
+  check_factors(step, where);
+  std::vector<std::string> names;
+  for (const Axis& axis : step.axes)
+    names.push_back(axis.name());
+  for (std::string& name : border::defined_axis_names(step.name, names)) {
+    Axis axis(std::make_shared<const AxisNode>(
+        AxisNode{AxisKind::Derived, std::move(name), std::nullopt, std::nullopt}));
+    schedule.owners[axis.node().get()] = step.stage.get();
+    step.defined.push_back(std::move(axis));
+  }
+  if (consumes) {
+    for (const Axis& axis : step.axes)
+      schedule.consumed[axis.node().get()] = text_of(step);
+  }
+  step.file = where.file_name();
+  step.line = where.line();
+  schedule.steps.push_back(std::move(step));
+  return schedule.steps.back().defined;
+}
+
+}  // namespace
+
+std::unordered_set<const StageNode*> stages_of(const std::vector<Tensor>& tensors) {
+  StagesBehind stages;
+  for (const Tensor& tensor : tensors)
+    stages.visit(tensor);
+  return stages.take();
+}
+
+}  // namespace detail
+
+std::pair<Axis, Axis> Stage::split(const Axis& axis, std::int64_t factor, Where where) const {
+  const auto made = detail::record(
+      *schedule_, {.name = "split", .stage = stage_, .axes = {axis}, .factors = {factor}}, true,
+      where);
+  return {made[0], made[1]};
+}
+
+std::pair<Axis, Axis> Stage::split_parts(const Axis& axis, std::int64_t parts, Where where) const {
+  const auto made = detail::record(
+      *schedule_, {.name = "split", .stage = stage_, .axes = {axis}, .parts = parts}, true, where);
+  return {made[0], made[1]};
+}
+
+Axis Stage::fuse(const std::vector<Axis>& axes, Where where) const {
+  if (axes.empty()) {
+    detail::fail_at(where, "STEP_AXES", "fuse of {} needs at least one axis", stage_->name);
+  }
+  return detail::record(*schedule_, {.name = "fuse", .stage = stage_, .axes = axes}, true,
+                        where)[0];
+}
+
+std::array<Axis, 4> Stage::tile(const Axis& x, const Axis& y, std::int64_t x_factor,
+                                std::int64_t y_factor, Where where) const {
+  const auto made = detail::record(
+      *schedule_,
+      {.name = "tile", .stage = stage_, .axes = {x, y}, .factors = {x_factor, y_factor}}, true,
+      where);
+  return {made[0], made[1], made[2], made[3]};
+}
+
+void Stage::reorder(const std::vector<Axis>& axes, Where where) const {
+  detail::record(*schedule_, {.name = "reorder", .stage = stage_, .axes = axes}, false, where);
+}
+
+void Stage::bind(const Axis& axis, const std::string& thread, Where where) const {
+  const auto& tags = detail::kThreadTags;
+  if (std::find(tags.begin(), tags.end(), std::string_view(thread)) == tags.end()) {
+    detail::fail_at(where, "THREAD_TAG", "bind({}, {}): there is no such thread axis; known: {}",
+                    axis.name(), thread, fmt::join(tags, ", "));
+  }
+  detail::record(*schedule_, {.name = "bind", .stage = stage_, .axes = {axis}, .tag = thread},
+                 false, where);
+}
+
+void Stage::parallel(const Axis& axis, Where where) const {
+  detail::record(*schedule_, {.name = "parallel", .stage = stage_, .axes = {axis}}, false, where);
+}
+
+void Stage::vectorize(const Axis& axis, Where where) const {
+  detail::record(*schedule_, {.name = "vectorize", .stage = stage_, .axes = {axis}}, false, where);
+}
+
+void Stage::unroll(const Axis& axis, Where where) const {
+  detail::record(*schedule_, {.name = "unroll", .stage = stage_, .axes = {axis}}, false, where);
+}
+
+void Stage::compute_at(const Stage& consumer, const Axis& axis, Where where) const {
+  detail::record(
+      *schedule_,
+      {.name = "compute_at", .stage = stage_, .at_stage = consumer.stage_, .at_axis = axis}, false,
+      where);
+}
+
+void Stage::compute_inline(Where where) const {
+  detail::record(*schedule_, {.name = "compute_inline", .stage = stage_}, false, where);
+}
+
+void Stage::compute_root(Where where) const {
+  detail::record(*schedule_, {.name = "compute_root", .stage = stage_}, false, where);
+}
+
+Stage Schedule::operator[](const Tensor& tensor) const {
+  if (!state_->stages.contains(tensor.stage().get())) {
+    detail::fail(ErrorKind::InvalidArgument, "FOREIGN_STAGE",
+                 "{} is not a stage of this schedule: none of its outputs is computed from it",
+                 tensor.name());
+  }
+  return Stage(state_, tensor.stage());
+}
+
+Schedule create_schedule(const std::vector<Tensor>& outputs) {
+  auto state = std::make_shared<detail::ScheduleState>();
+  state->outputs = outputs;
+  state->stages = detail::stages_of(outputs);
+  return Schedule(std::move(state));
+}
+
+Schedule create_schedule(const Tensor& output) {
+  return create_schedule(std::vector<Tensor>{output});
+}
+
+}  // namespace client
+}  // namespace kiln

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <kiln/schedule.h>
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+
+/// A step as it was asked for. `defined` are the axes it made, in the order of the step table.
+struct StepRecord {
+  std::string name;
+  std::shared_ptr<const StageNode> stage;
+  std::vector<Axis> axes = {};
+  std::vector<std::int64_t> factors = {};
+  std::optional<std::int64_t> parts = {};
+  std::string tag = {};
+  std::shared_ptr<const StageNode> at_stage = {};
+  std::optional<Axis> at_axis = {};
+  std::string file = {};
+  std::uint32_t line = 0;
+  std::vector<Axis> defined = {};
+};
+
+struct ScheduleState {
+  std::vector<Tensor> outputs;
+  std::unordered_set<const StageNode*> stages;  // all that the outputs need
+  std::vector<StepRecord> steps;
+  std::map<const AxisNode*, const StageNode*> owners;  // of axes that steps made
+  std::map<const AxisNode*, std::string> consumed;     // by which step, as text
+};
+
+/// Every stage that these tensors need, themselves included.
+std::unordered_set<const StageNode*> stages_of(const std::vector<Tensor>& tensors);
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln

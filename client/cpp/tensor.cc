@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <optional>
+
+#include <kiln/tensor.h>
+
+#include "client/cpp/fail.h"
+#include "client/cpp/nodes.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+namespace {
+
+std::shared_ptr<const StageNode> make_stage(std::string name, const std::source_location& where,
+                                            decltype(StageNode::value) value) {
+  return std::make_shared<const StageNode>(
+      StageNode{std::move(name), where.file_name(), where.line(), std::move(value)});
+}
+
+/// Dimensions as int64 expressions.
+Shape checked_shape(Shape shape, const std::string& tensor, const std::source_location& where) {
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    shape[d] = to_index(shape[d], fmt::format("dimension {} of {}", d, tensor));
+    const std::optional<std::int64_t> size = as_integer(shape[d]);
+    if (size && *size < 0) {
+      fail_at(where, "SHAPE", "dimension {} of {} is {}, but must be at least 0", d, tensor, *size);
+    }
+  }
+  return shape;
+}
+
+std::vector<Axis> data_axes(const Shape& shape, const Names& names,
+                            const std::source_location& where) {
+  if (!names.axes.empty() && names.axes.size() != shape.size()) {
+    fail_at(where, "AXIS_NAMES", "{} has {} dimensions, but {} names for its axes", names.tensor,
+            shape.size(), names.axes.size());
+  }
+  std::vector<Axis> axes;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::string name = names.axes.empty() ? fmt::format("i{}", d) : names.axes[d];
+    axes.emplace_back(std::make_shared<const AxisNode>(
+        AxisNode{AxisKind::Data, std::move(name), constant(0, int64), shape[d]}));
+  }
+  return axes;
+}
+
+/// A scan's three lists, checked as far as no size has to be known.
+void check_states(const ScanStage& scan, const std::string& name,
+                  const std::source_location& where) {
+  for (std::size_t s = 0; s < scan.state.size(); ++s) {
+    const Tensor& state = scan.state[s];
+    if (!std::holds_alternative<PlaceholderStage>(state.stage()->value)) {
+      fail_at(where, "SCAN_STATE", "state {} of scan {} must be a placeholder", state.name(), name);
+    }
+    const std::size_t rank = state.shape().size();
+    if (rank == 0) {
+      fail_at(where, "SCAN_STATE", "state {} of scan {} needs a dimension for time", state.name(),
+              name);
+    }
+    for (const auto& [role, tensor] :
+         {std::pair{"init", scan.init[s]}, std::pair{"update", scan.update[s]}}) {
+      if (tensor.dtype() != state.dtype()) {
+        fail_at(where, "SCAN_TYPE", "{} of scan {} is {}, but its state {} is {}", role, name,
+                name_of(tensor.dtype()), state.name(), name_of(state.dtype()));
+      }
+      if (tensor.shape().size() != rank) {
+        fail_at(where, "SCAN_SHAPE", "{} of scan {} has {} dimensions, but its state {} has {}",
+                role, name, tensor.shape().size(), state.name(), rank);
+      }
+    }
+  }
+}
+
+Axis time_axis(const Tensor& init, const Tensor& update, const std::string& scan) {
+  const Expr minimum = init.shape()[0];
+  const Expr end = update.shape()[0];
+  const std::optional<std::int64_t> from = as_integer(minimum);
+  const std::optional<std::int64_t> to = as_integer(end);
+  const Expr extent = from && to ? constant(*to - *from, int64) : end - minimum;
+  return Axis(
+      std::make_shared<const AxisNode>(AxisNode{AxisKind::Time, scan + ".idx", minimum, extent}));
+}
+
+std::vector<Tensor> outputs_of(const std::shared_ptr<const StageNode>& stage, std::size_t count) {
+  std::vector<Tensor> tensors;
+  for (std::size_t output = 0; output < count; ++output) {
+    tensors.emplace_back(stage, static_cast<unsigned>(output));
+  }
+  return tensors;
+}
+
+const ComputeStage& compute_of(const Tensor& tensor, const char* what) {
+  const auto* stage = std::get_if<ComputeStage>(&tensor.stage()->value);
+  if (stage == nullptr) {
+    fail(ErrorKind::InvalidArgument, "NOT_COMPUTED", "{} is not made by compute, so it has no {}",
+         tensor.name(), what);
+  }
+  return *stage;
+}
+
+}  // namespace
+
+std::vector<Tensor> compute(Shape shape, const Bodies& bodies, int takes, Names names,
+                            std::source_location where) {
+  shape = checked_shape(std::move(shape), names.tensor, where);
+  if (takes >= 0 && static_cast<std::size_t>(takes) != shape.size()) {
+    fail_at(where, "BODY_ARITY", "{} has {} dimensions, but its body takes {} indices",
+            names.tensor, shape.size(), takes);
+  }
+  ComputeStage stage{.axes = data_axes(shape, names, where), .bodies = {}, .reduce_axes = {}};
+  std::vector<Expr> indices;
+  for (const Axis& axis : stage.axes) {
+    indices.push_back(make_expr(int64, AxisValue{axis.node()}));
+  }
+  for (const Expr& body : bodies(indices))
+    stage.bodies.push_back(cast(body, body.dtype()));
+  if (stage.bodies.empty()) {
+    fail_at(where, "BODY_ARITY", "the body of {} gives no value for {} indices", names.tensor,
+            shape.size());
+  }
+  stage.reduce_axes = reduced_axes(stage.bodies);
+  const std::size_t count = stage.bodies.size();
+  return outputs_of(make_stage(std::move(names.tensor), where, std::move(stage)), count);
+}
+
+}  // namespace detail
+
+Shape Tensor::shape() const {
+  if (const auto* placeholder = std::get_if<detail::PlaceholderStage>(&stage_->value)) {
+    return placeholder->shape;
+  }
+  if (const auto* scan = std::get_if<detail::ScanStage>(&stage_->value)) {
+    return scan->state[output_].shape();
+  }
+  Shape shape;
+  for (const Axis& axis : std::get<detail::ComputeStage>(stage_->value).axes) {
+    shape.push_back(*axis.node()->extent);
+  }
+  return shape;
+}
+
+DType Tensor::dtype() const {
+  if (const auto* placeholder = std::get_if<detail::PlaceholderStage>(&stage_->value)) {
+    return placeholder->type;
+  }
+  if (const auto* scan = std::get_if<detail::ScanStage>(&stage_->value)) {
+    return scan->state[output_].dtype();
+  }
+  return std::get<detail::ComputeStage>(stage_->value).bodies[output_].dtype();
+}
+
+std::string Tensor::name() const {
+  std::size_t outputs = 1;
+  if (const auto* scan = std::get_if<detail::ScanStage>(&stage_->value)) {
+    outputs = scan->state.size();
+  } else if (const auto* compute = std::get_if<detail::ComputeStage>(&stage_->value)) {
+    outputs = compute->bodies.size();
+  }
+  return outputs == 1 ? stage_->name : fmt::format("{}.v{}", stage_->name, output_);
+}
+
+Expr Tensor::read(std::vector<Expr> indices) const {
+  const std::size_t rank = shape().size();
+  if (indices.size() != rank) {
+    detail::fail(ErrorKind::InvalidArgument, "INDEX_COUNT", "{} takes {} {}, but got {}", name(),
+                 rank, rank == 1 ? "index" : "indices", indices.size());
+  }
+  for (std::size_t d = 0; d < rank; ++d) {
+    indices[d] = detail::to_index(indices[d], fmt::format("index {} of {}", d, name()));
+  }
+  return detail::make_expr(dtype(), detail::ReadValue{*this, std::move(indices)});
+}
+
+std::vector<Axis> Tensor::axes() const { return detail::compute_of(*this, "axes").axes; }
+
+Axis Tensor::axis(std::size_t dimension) const {
+  const std::vector<Axis> all = axes();
+  if (dimension >= all.size()) {
+    detail::fail(ErrorKind::InvalidArgument, "NO_AXIS", "{} has {} axes, so there is no axis {}",
+                 name(), all.size(), dimension);
+  }
+  return all[dimension];
+}
+
+std::vector<Axis> Tensor::reduce_axes() const {
+  return detail::compute_of(*this, "reduction axes").reduce_axes;
+}
+
+Axis Tensor::scan_axis() const {
+  const auto* scan = std::get_if<detail::ScanStage>(&stage_->value);
+  if (scan == nullptr) {
+    detail::fail(ErrorKind::InvalidArgument, "NOT_A_SCAN",
+                 "{} is not made by scan, so it has no scan axis", name());
+  }
+  return scan->axis;
+}
+
+Tensor placeholder(Shape shape, DType type, Names names, std::source_location where) {
+  shape = detail::checked_shape(std::move(shape), names.tensor, where);
+  return Tensor(detail::make_stage(std::move(names.tensor), where,
+                                   detail::PlaceholderStage{type, std::move(shape)}),
+                0);
+}
+
+std::vector<Tensor> scan(const std::vector<Tensor>& init, const std::vector<Tensor>& update,
+                         const std::vector<Tensor>& state, std::vector<Tensor> inputs, Names names,
+                         std::source_location where) {
+  if (state.empty() || init.size() != state.size() || update.size() != state.size()) {
+    detail::fail_at(where, "SCAN_COUNT",
+                    "scan {} has {} states, {} inits and {} updates, but needs as many of each",
+                    names.tensor, state.size(), init.size(), update.size());
+  }
+  for (const auto* tensors : {&init, &update}) {
+    for (const Tensor& tensor : *tensors) {
+      if (tensor.shape().empty()) {
+        detail::fail_at(where, "SCAN_SHAPE", "{} of scan {} needs a dimension for time",
+                        tensor.name(), names.tensor);
+      }
+    }
+  }
+  detail::ScanStage stage{.axis = detail::time_axis(init[0], update[0], names.tensor),
+                          .init = init,
+                          .update = update,
+                          .state = state,
+                          .inputs = std::move(inputs)};
+  detail::check_states(stage, names.tensor, where);
+  return detail::outputs_of(detail::make_stage(std::move(names.tensor), where, std::move(stage)),
+                            state.size());
+}
+
+Tensor scan(const Tensor& init, const Tensor& update, const Tensor& state,
+            std::vector<Tensor> inputs, Names names, std::source_location where) {
+  return scan(std::vector<Tensor>{init}, std::vector<Tensor>{update}, std::vector<Tensor>{state},
+              std::move(inputs), std::move(names), where)
+      .front();
+}
+
+}  // namespace client
+}  // namespace kiln
