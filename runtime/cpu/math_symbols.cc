@@ -1,0 +1,78 @@
+#include "runtime/cpu/math_symbols.h"
+
+#include <cmath>
+#include <cstring>
+
+// Conversions of half floats where the CPU has no instruction; libgcc has them without a header.
+extern "C" {
+float __extendhfsf2(_Float16);
+_Float16 __truncsfhf2(float);
+_Float16 __truncdfhf2(double);
+}
+
+namespace kiln {
+namespace {
+
+template <typename Function>
+void* address(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+#define UNARY(name)                                               \
+  {#name, address(static_cast<double (*)(double)>(::name))}, {    \
+#name "f", address(static_cast <float (*)(float)>(::name##f)) \
+  }
+#define BINARY(name)                                                     \
+  {#name, address(static_cast<double (*)(double, double)>(::name))}, {   \
+#name "f", address(static_cast <float (*)(float, float)>(::name##f)) \
+  }
+
+const ProcessSymbol kSymbols[] = {
+    UNARY(exp),
+    UNARY(exp2),
+    UNARY(log),
+    UNARY(log2),
+    UNARY(log10),
+    UNARY(log1p),
+    UNARY(sin),
+    UNARY(cos),
+    UNARY(tan),
+    UNARY(asin),
+    UNARY(acos),
+    UNARY(atan),
+    UNARY(sinh),
+    UNARY(cosh),
+    UNARY(tanh),
+    UNARY(asinh),
+    UNARY(acosh),
+    UNARY(atanh),
+    UNARY(erf),
+    UNARY(floor),
+    UNARY(ceil),
+    UNARY(trunc),
+    UNARY(rint),
+    UNARY(nearbyint),
+    UNARY(roundeven),
+    UNARY(expm1),
+    BINARY(atan2),
+    BINARY(pow),
+    BINARY(fmod),
+    BINARY(hypot),
+    {"fma", address(static_cast<double (*)(double, double, double)>(::fma))},
+    {"fmaf", address(static_cast<float (*)(float, float, float)>(::fmaf))},
+    {"memcpy", address(static_cast<void* (*)(void*, const void*, size_t)>(::memcpy))},
+    {"memmove", address(static_cast<void* (*)(void*, const void*, size_t)>(::memmove))},
+    {"memset", address(static_cast<void* (*)(void*, int, size_t)>(::memset))},
+    {"__extendhfsf2", address(__extendhfsf2)},
+    {"__truncsfhf2", address(__truncsfhf2)},
+    {"__truncdfhf2", address(__truncdfhf2)},
+};
+
+#undef UNARY
+#undef BINARY
+
+}  // namespace
+
+std::span<const ProcessSymbol> process_symbols() { return kSymbols; }
+
+}  // namespace kiln

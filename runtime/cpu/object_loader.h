@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/kernel_abi.h"
+
+namespace kiln {
+
+/// The CPU of this host by LLVM's name ("znver5"); a generic level ("x86-64-v3") where the host
+/// lacks features that its own name promises, as virtual machines may.
+std::string host_arch();
+
+/// Whether this host has every feature of the CPU of this name. False for names LLVM does not know.
+bool host_can_run(std::string_view arch);
+
+/// Machine code in memory; freed with the object.
+class LoadedObject {
+ public:
+  virtual ~LoadedObject() = default;
+  /// One for each entry asked for, in that order.
+  virtual const std::vector<KilnEntry>& entries() const = 0;
+};
+
+/// Puts ELF objects into executable memory and links them against the C library's mathematics. One
+/// for a process's device; thread-safe; objects must not outlive it.
+class ObjectLoader {
+ public:
+  virtual ~ObjectLoader() = default;
+  /// Throws InvalidArgument ARTIFACT_CORRUPT when the bytes are no object of this host, or lack an
+  /// entry, or need a symbol that generated code has no business with.
+  virtual std::unique_ptr<LoadedObject> load(const std::string& object,
+                                             const std::vector<std::string>& entries) = 0;
+};
+
+std::unique_ptr<ObjectLoader> make_object_loader();
+
+}  // namespace kiln

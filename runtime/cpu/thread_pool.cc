@@ -1,0 +1,234 @@
+#include "runtime/cpu/thread_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <fstream>
+#include <limits>
+#include <system_error>
+
+#include <immintrin.h>
+#include <sched.h>
+
+#include "runtime/core/error.h"
+
+namespace kiln {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kSpin = std::chrono::microseconds(80);
+/// Below this much remaining work a sleeping worker would come too late to help.
+constexpr auto kWorthWaking = std::chrono::microseconds(20);
+constexpr auto kWorthSharing = std::chrono::microseconds(1);
+constexpr int kPartsPerThread = 8;
+
+/// Spins until `ready()` or the bounded time has passed; whether it is ready.
+template <typename Ready>
+bool spin_until(Ready&& ready) {
+  const Clock::time_point end = Clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (ready()) return true;
+      _mm_pause();
+    }
+  } while (Clock::now() < end);
+  return ready();
+}
+
+/// The CPU quota of the process's cgroup (v2, then v1) in CPUs; infinity when there is none.
+double cgroup_cpus() {
+  std::string quota;
+  double period = 0;
+  if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file >> quota >> period) {
+    if (quota != "max" && period > 0) return std::atof(quota.c_str()) / period;
+  }
+  std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  std::ifstream period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  double microseconds = 0;
+  if (quota_file >> microseconds && period_file >> period && microseconds > 0 && period > 0) {
+    return microseconds / period;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+int available_cpus() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  int cpus = static_cast<int>(std::thread::hardware_concurrency());
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) cpus = CPU_COUNT(&mask);
+  const double quota = std::ceil(cgroup_cpus());
+  if (quota < cpus) cpus = static_cast<int>(quota);
+  return std::max(cpus, 1);
+}
+
+/// One parallel loop in progress; lives on its caller's stack.
+struct ThreadPool::Loop {
+  const Part& part;
+  const int64_t count;
+  const int64_t part_size;
+  std::atomic<int64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::atomic<int> helpers{0};  // changed under the pool's mutex
+
+  std::mutex failure_mutex;
+  int64_t failure_begin = std::numeric_limits<int64_t>::max();
+  int32_t failure_result = 0;
+  std::exception_ptr failure_exception;
+
+  bool has_parts() const { return !failed.load() && next.load() < count; }
+
+  void run_part(int64_t begin, int64_t end, int thread) {
+    int32_t result = 0;
+    std::exception_ptr exception;
+    try {
+      result = part(begin, end, thread);
+    } catch (...) {
+      exception = std::current_exception();
+    }
+    if (result == 0 && !exception) return;
+    failed = true;
+    const std::lock_guard lock(failure_mutex);
+    if (begin < failure_begin) {
+      failure_begin = begin;
+      failure_result = result;
+      failure_exception = exception;
+    }
+  }
+
+  /// Takes parts until none is left.
+  void help(int thread) {
+    while (!failed.load(std::memory_order_relaxed)) {
+      const int64_t begin = next.fetch_add(part_size);
+      if (begin >= count) return;
+      run_part(begin, std::min(begin + part_size, count), thread);
+    }
+  }
+
+  int32_t result() const {
+    if (failure_exception) std::rethrow_exception(failure_exception);
+    return failure_result;
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : may_spin_(threads <= available_cpus()) {
+  try {
+    for (int thread = 1; thread < threads; ++thread) {
+      workers_.emplace_back([this, thread] { work(thread); });
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    fail(ErrorKind::ResourceExhausted, "THREADS", "the system gives no {} threads ({})", threads,
+         error.what());
+  }
+}
+
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_.notify_all();
+  for (std::thread& worker : workers_)
+    worker.join();
+}
+
+int32_t ThreadPool::run(int64_t count, const Part& part) {
+  const int64_t parts = int64_t{kPartsPerThread} * threads();
+  Loop loop{part, count, std::max<int64_t>(1, count / parts)};
+  if (workers_.empty() || count <= 1) {
+    loop.help(0);
+    return loop.result();
+  }
+  if (count >= parts) {
+    // One part first, to see whether the rest is worth another thread.
+    const Clock::time_point start = Clock::now();
+    loop.next = loop.part_size;
+    loop.run_part(0, loop.part_size, 0);
+    const auto rest = (Clock::now() - start) * (count / loop.part_size - 1);
+    bool awake = false;
+    if (rest >= kWorthSharing && rest < kWorthWaking) {
+      const std::lock_guard lock(mutex_);
+      awake = sleeping_ < static_cast<int>(workers_.size());
+    }
+    if (rest < kWorthSharing || (rest < kWorthWaking && !awake)) {
+      loop.help(0);
+      return loop.result();
+    }
+  }
+  publish(loop);
+  loop.help(0);
+  withdraw(loop);
+  return loop.result();
+}
+
+void ThreadPool::publish(Loop& loop) {
+  int wake = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    loops_.push_back(&loop);
+    open_loops_ = static_cast<int>(loops_.size());
+    const int64_t parts_left = (loop.count - loop.next + loop.part_size - 1) / loop.part_size;
+    wake = static_cast<int>(std::min<int64_t>(sleeping_, parts_left - 1));
+  }
+  for (int i = 0; i < wake; ++i)
+    work_.notify_one();
+}
+
+void ThreadPool::withdraw(Loop& loop) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase(loops_, &loop);
+    open_loops_ = static_cast<int>(loops_.size());
+  }
+  const auto left = [&] { return loop.helpers.load() == 0; };
+  if (may_spin_ && spin_until(left)) {
+    // The last helper still holds the mutex when it leaves; wait until it has let go of it, since
+    // the loop is on this stack.
+    const std::lock_guard lock(mutex_);
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, left);
+}
+
+ThreadPool::Loop* ThreadPool::loop_to_join() {
+  Loop* best = nullptr;
+  for (Loop* loop : loops_) {
+    if (!loop->has_parts()) continue;
+    if (best == nullptr || loop->helpers.load() < best->helpers.load()) best = loop;
+  }
+  return best;
+}
+
+bool ThreadPool::help_one_loop(int thread) {
+  Loop* loop = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    loop = loop_to_join();
+    if (loop == nullptr) return false;
+    ++loop->helpers;
+  }
+  loop->help(thread);
+  const std::lock_guard lock(mutex_);
+  if (--loop->helpers == 0) done_.notify_all();
+  return true;
+}
+
+void ThreadPool::work(int thread) {
+  while (!stopping_) {
+    if (open_loops_.load() > 0 && help_one_loop(thread)) continue;
+    const auto has_work = [&] { return open_loops_.load() > 0 || stopping_.load(); };
+    if (may_spin_ && open_loops_.load() == 0 && spin_until(has_work)) continue;
+    std::unique_lock lock(mutex_);
+    ++sleeping_;
+    work_.wait(lock, [&] { return stopping_.load() || loop_to_join() != nullptr; });
+    --sleeping_;
+  }
+}
+
+}  // namespace kiln

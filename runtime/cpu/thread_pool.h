@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace kiln {
+
+/// CPUs this process may use: its affinity mask, and the CPU quota of its cgroup rounded up.
+int available_cpus();
+
+/// Threads that share the parallel loops of all calls of a device.
+///
+/// Parts of a loop are handed out by a counter and the caller takes parts as well, so a loop ends
+/// even when every worker is busy or descheduled. A worker that becomes free joins the loop with
+/// the fewest workers. Between loops workers spin for a bounded time, then sleep.
+class ThreadPool {
+ public:
+  /// Runs iterations begin .. end - 1 as participant `thread` (0: the caller; below threads()). A
+  /// non-zero result ends the loop early; parts already handed out still run to their end.
+  using Part = std::function<int32_t(int64_t begin, int64_t end, int thread)>;
+
+  /// `threads` counts the caller; at least 1. Throws ResourceExhausted THREADS.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Runs `part` over 0 .. count - 1; returns when all parts that began have ended. The result is
+  /// that of the first part, in the order of iterations, that gave non-zero; an exception of that
+  /// part is thrown again here. Any number of threads may call it; it must not be called from a
+  /// part.
+  int32_t run(int64_t count, const Part& part);
+
+ private:
+  struct Loop;
+
+  void stop();
+  void work(int thread);
+  bool help_one_loop(int thread);
+  Loop* loop_to_join();
+  void publish(Loop& loop);
+  void withdraw(Loop& loop);
+
+  std::vector<std::thread> workers_;
+  bool may_spin_;  // only where each thread has a CPU
+  std::mutex mutex_;
+  std::condition_variable work_;  // for sleeping workers
+  std::condition_variable done_;  // for callers whose loop still has workers
+  std::vector<Loop*> loops_;      // under mutex_
+  int sleeping_ = 0;              // under mutex_
+  std::atomic<int> open_loops_{0};
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace kiln

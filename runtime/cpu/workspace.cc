@@ -1,0 +1,57 @@
+#include "runtime/cpu/workspace.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/core/error.h"
+
+namespace kiln {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr int64_t kKeptBytes = int64_t{256} << 20;
+
+}  // namespace
+
+void FreeMemory::operator()(void* memory) const noexcept { std::free(memory); }
+
+AlignedMemory allocate_aligned(int64_t bytes) {
+  KILN_CHECK(bytes >= 0);
+  const size_t rounded =
+      (std::max<size_t>(static_cast<size_t>(bytes), 1) + kAlignment - 1) / kAlignment * kAlignment;
+  AlignedMemory memory(static_cast<uint8_t*>(std::aligned_alloc(kAlignment, rounded)));
+  if (!memory) {
+    fail(ErrorKind::ResourceExhausted, "DEVICE_MEMORY", "cpu:0 has no {} bytes of memory left",
+         bytes);
+  }
+  return memory;
+}
+
+WorkspacePool::Lease WorkspacePool::acquire(int64_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto fitting = std::find_if(free_.begin(), free_.end(), [&](const Block& block) {
+      return block.bytes >= bytes && block.bytes / 4 <= bytes + 4096;
+    });
+    if (fitting != free_.end()) {
+      Block block = std::move(*fitting);
+      free_.erase(fitting);
+      kept_bytes_ -= block.bytes;
+      return {*this, std::move(block.memory), block.bytes};
+    }
+  }
+  return {*this, allocate_aligned(bytes), bytes};
+}
+
+void WorkspacePool::give_back(AlignedMemory memory, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > kKeptBytes) return;
+  while (!free_.empty() && kept_bytes_ + bytes > kKeptBytes) {  // the oldest go first
+    kept_bytes_ -= free_.front().bytes;
+    free_.erase(free_.begin());
+  }
+  kept_bytes_ += bytes;
+  free_.push_back({std::move(memory), bytes});
+}
+
+}  // namespace kiln
