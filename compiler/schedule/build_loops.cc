@@ -1,0 +1,28 @@
+#include "compiler/schedule/build_loops.h"
+
+#include "compiler/ir/build.h"
+#include "compiler/schedule/emit.h"
+#include "compiler/schedule/infer_bounds.h"
+#include "compiler/schedule/stage_graph.h"
+
+namespace kiln {
+
+using namespace schedule;  // NOLINT: this file is the front of that namespace
+
+ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule& steps,
+                       const Target& target, const CompileOptions& options) {
+  StageGraph graph = build_stage_graph(kernel);
+  const NestPlan plan = infer_bounds(graph);
+
+  ir::Kernel result;
+  result.name = kernel.names.kernel;
+  result.sizes = graph.sizes;
+  for (const TensorId parameter : kernel.definition.parameters) {
+    result.parameters.push_back(plan.storage.at(parameter).buffer);
+    result.is_output.push_back(kernel.definition.is_output(parameter));
+  }
+  result.body = emit_loops(graph, plan, target.kind, result.checks);
+  return result;
+}
+
+}  // namespace kiln

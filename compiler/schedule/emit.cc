@@ -1,0 +1,223 @@
+#include "compiler/schedule/emit.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "compiler/ir/build.h"
+#include "compiler/schedule/infer_bounds.h"
+#include "compiler/schedule/lower_reads.h"
+
+namespace kiln::schedule {
+namespace {
+
+/// Which statements of a stage a walk through its loops makes. A reduction is one walk down to its
+/// first reduction loop, then two: the start values, over the data loops that are left, and the update.
+enum class Part : uint8_t { Whole, Init, Update };
+
+class Emitter {
+ public:
+  Emitter(const StageGraph& graph, const NestPlan& plan, TargetKind target,
+          std::vector<RuntimeCheck>& checks)
+      : graph_(graph),
+        plan_(plan),
+        target_(target),
+        checks_(checks),
+        facts_(facts_of_sizes(graph)) {}
+
+  ir::Stmt kernel() {
+    std::vector<std::pair<StageId, ir::Stmt>> roots;
+    for (const StageId id : graph_.order) {
+      const Stage& stage = graph_[id];
+      if (!stage.is_live || stage.kind == Stage::Kind::Placeholder || stage.is_init) continue;
+      if (stage.attach.kind != Attach::Kind::Root) continue;
+      roots.emplace_back(id, nest_of(id));
+    }
+    ir::Stmt body = ir::Block::make({});
+    for (auto root = roots.rbegin(); root != roots.rend(); ++root) {
+      body = allocate(root->first, ir::Block::make({root->second, body}));
+    }
+    return body;
+  }
+
+ private:
+  /// One walk through the loops of a nest.
+  struct Walk {
+    StageId stage;
+    const Nest& nest;
+    Part part = Part::Whole;
+    ir::Substitution renamed = {};  // loops that a walk of Part::Init makes anew
+  };
+
+  ir::Stmt nest_of(StageId id) {
+    return at_stage(graph_, id, [&] { return guarded(Walk{id, plan_.nests[id]}, 0); });
+  }
+
+  /// What stands inside the first `level` loops: the guards that are known there, the stages that are
+  /// attached there, and the rest.
+  ir::Stmt guarded(const Walk& walk, size_t level) {
+    // A producer keeps its own guards, and no barrier of its threads may stand under one of ours.
+    if (target_ == TargetKind::Cuda) {
+      return attached(walk, level, [&] {
+        return under_guards(walk, level, 0, [&] { return inside(walk, level); });
+      });
+    }
+    return under_guards(walk, level, 0, [&] {
+      return attached(walk, level, [&] { return inside(walk, level); });
+    });
+  }
+
+  template <typename Body>
+  ir::Stmt under_guards(const Walk& walk, size_t level, size_t first, const Body& body) {
+    for (size_t i = first; i < walk.nest.guards.size(); ++i) {
+      const Guard& guard = walk.nest.guards[i];
+      if (guard.level != level || (guard.is_reduce && walk.part == Part::Init)) continue;
+      const ir::Expr condition = ir::substitute(guard.condition, walk.renamed);
+      if (analysis::can_prove(condition, facts_)) continue;
+      facts_.push_condition(condition);
+      ir::Stmt inner = under_guards(walk, level, i + 1, body);
+      facts_.pop();
+      return ir::If::make(condition, std::move(inner), nullptr, true);
+    }
+    return body();
+  }
+
+  template <typename Body>
+  ir::Stmt attached(const Walk& walk, size_t level, const Body& body) {
+    if (level == 0 || walk.part == Part::Init) return body();
+    const AxisId axis = walk.nest.loops[level - 1].axis;
+    std::vector<StageId> here;
+    for (const StageId id : graph_.order) {
+      const Stage& stage = graph_[id];
+      if (stage.is_live && stage.attach.kind == Attach::Kind::At &&
+          stage.attach.stage == walk.stage && stage.attach.axis == axis) {
+        here.push_back(id);
+      }
+    }
+    std::vector<ir::Stmt> nests;
+    for (const StageId id : here) nests.push_back(nest_of(id));
+    ir::Stmt result = body();
+    for (size_t i = here.size(); i-- > 0;) {
+      result = allocate(here[i], ir::Block::make({nests[i], result}));
+    }
+    return result;
+  }
+
+  ir::Stmt inside(const Walk& walk, size_t level) {
+    const bool starts_reduction = graph_[walk.stage].is_reduction() && walk.part == Part::Whole &&
+                                  level == walk.nest.first_reduce();
+    if (!starts_reduction) return rest(walk, level);
+    Walk init{walk.stage, walk.nest, Part::Init};
+    for (size_t i = level; i < walk.nest.loops.size(); ++i) {
+      const ir::VarRef& var = walk.nest.loops[i].var;
+      init.renamed[var] = ir::Var::make(var->name);
+    }
+    ir::Stmt first = rest(init, level);
+    return ir::Block::make({first, rest(Walk{walk.stage, walk.nest, Part::Update}, level)});
+  }
+
+  /// The loop at `level` and all inside it.
+  ir::Stmt rest(const Walk& walk, size_t level) {
+    if (level == walk.nest.loops.size()) return innermost(walk);
+    const Loop& loop = walk.nest.loops[level];
+    if (loop.is_reduce && walk.part == Part::Init) return guarded(walk, level + 1);
+    if (graph_[walk.stage].kind == Stage::Kind::Scan) {
+      const bool first_of_time = level == 0 || walk.nest.loops[level - 1].is_shared;
+      if (first_of_time && !loop.is_shared) {
+        return ir::Block::make({inits_of(walk.stage), loop_of(walk, loop, level)});
+      }
+      return loop_of(walk, loop, level);
+    }
+    if (loop.is_elided || loop.is_shared) return guarded(walk, level + 1);
+    return loop_of(walk, loop, level);
+  }
+
+  ir::Stmt loop_of(const Walk& walk, const Loop& loop, size_t level) {
+    if (loop.is_elided) return guarded(walk, level + 1);
+    const auto renamed = walk.renamed.find(loop.var);
+    const ir::VarRef var = renamed == walk.renamed.end()
+                               ? loop.var
+                               : ir::VarRef(ir::as<ir::Var>(renamed->second));
+    const ir::Expr extent = ir::substitute(loop.extent, walk.renamed);
+    facts_.push_range(var, ir::index(0), extent);
+    ir::Stmt body = guarded(walk, level + 1);
+    facts_.pop();
+    const Axis& axis = graph_.axes[loop.axis];
+    return ir::For::make(var, extent, axis.loop_kind, axis.thread, std::move(body));
+  }
+
+  ir::Stmt inits_of(StageId scan) {
+    std::vector<ir::Stmt> nests;
+    std::unordered_set<StageId> done;
+    for (const TensorId init : graph_[scan].init) {
+      if (done.insert(init.stage).second) nests.push_back(nest_of(init.stage));
+    }
+    return ir::Block::make(std::move(nests));
+  }
+
+  ir::Stmt innermost(const Walk& walk) {
+    const Stage& stage = graph_[walk.stage];
+    std::vector<ir::Stmt> stmts;
+    ir::Substitution values;
+    for (const auto& [root, value] : walk.nest.values) {
+      values[root] = ir::substitute(value, walk.renamed);
+    }
+    std::vector<ir::Stmt> stores;
+    for (uint32_t output = 0; output < stage.bodies.size(); ++output) {
+      stores.push_back(store(walk, output, values, stmts));
+    }
+    stmts.insert(stmts.end(), stores.begin(), stores.end());
+    return ir::Block::make(std::move(stmts));
+  }
+
+  /// Checks go to `before`: all outputs read first.
+  ir::Stmt store(const Walk& walk, uint32_t output, const ir::Substitution& values,
+                 std::vector<ir::Stmt>& before) {
+    const Stage& stage = graph_[walk.stage];
+    const Storage& storage = plan_.storage.at({walk.stage, output});
+    std::vector<ir::Expr> indices;
+    for (size_t d = 0; d < stage.data.size(); ++d) {
+      indices.push_back(storage.origin[d]
+                            ? ir::substitute(walk.nest.offsets[d], walk.renamed)
+                            : values.at(graph_.axes[stage.data[d]].value));
+    }
+    const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[output]);
+    if (walk.part == Part::Init) {
+      return ir::Store::make(storage.buffer, indices,
+                             ir::identity_of(reduce->combiner, stage.types[output]));
+    }
+    LoweredBody body = lower_reads(graph_, plan_, walk.stage,
+                                   reduce != nullptr ? reduce->source : stage.bodies[output],
+                                   values, facts_, checks_);
+    before.insert(before.end(), body.checks.begin(), body.checks.end());
+    if (reduce == nullptr) return ir::Store::make(storage.buffer, indices, body.value);
+    return ir::Store::make(
+        storage.buffer, indices,
+        ir::combine(reduce->combiner, ir::Load::make(storage.buffer, indices), body.value));
+  }
+
+  /// Memory for the outputs of a stage that are no arguments, around the statements that use it.
+  ir::Stmt allocate(StageId id, ir::Stmt body) {
+    const Stage& stage = graph_[id];
+    for (uint32_t output = static_cast<uint32_t>(stage.types.size()); output-- > 0;) {
+      const TensorId tensor{id, output};
+      if (graph_.is_parameter(tensor) || (stage.is_update && graph_.scan_output_of(tensor))) continue;
+      body = ir::Allocate::make(plan_.storage.at(tensor).buffer, std::move(body));
+    }
+    return body;
+  }
+
+  const StageGraph& graph_;
+  const NestPlan& plan_;
+  const TargetKind target_;
+  std::vector<RuntimeCheck>& checks_;
+  analysis::Facts facts_;
+};
+
+}  // namespace
+
+ir::Stmt emit_loops(const StageGraph& graph, const NestPlan& plan, TargetKind target,
+                    std::vector<RuntimeCheck>& checks) {
+  return Emitter(graph, plan, target, checks).kernel();
+}
+
+}  // namespace kiln::schedule

@@ -1,0 +1,282 @@
+#include "compiler/schedule/infer_bounds.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+#include "compiler/schedule/reads.h"
+#include "compiler/schedule/scan_loops.h"
+
+namespace kiln::schedule {
+namespace {
+
+using analysis::Facts;
+using analysis::Interval;
+
+/// Whether an expression uses variables of `vars` only.
+class UsesOnly : public ir::Visitor {
+ public:
+  explicit UsesOnly(const std::vector<ir::VarRef>& vars) : vars_(vars) {}
+  bool holds = true;
+
+ private:
+  using Visitor::visit;
+  void visit(const ir::Var& var) override {
+    holds = holds && std::find(vars_.begin(), vars_.end(), ir::VarRef(&var)) != vars_.end();
+  }
+  void visit(const ir::TensorRead&) override { holds = false; }
+  const std::vector<ir::VarRef>& vars_;
+};
+
+bool uses_only(const ir::Expr& expr, const std::vector<ir::VarRef>& vars) {
+  UsesOnly walk(vars);
+  walk(expr);
+  return walk.holds;
+}
+
+bool has_read(const ir::Expr& expr) {
+  bool found = false;
+  for_each_read(expr, [&](const ir::TensorRead&) { found = true; });
+  return found;
+}
+
+/// Grows `whole` so that it covers `part`; a null bound is unknown.
+void unite(Interval& whole, const Interval& part, const Facts& facts) {
+  if (!whole.min || !part.min) {
+    whole = {};
+    return;
+  }
+  const auto pick = [&](const ir::Expr& a, const ir::Expr& b, bool smaller) {
+    if (analysis::can_prove(ir::less_equal(a, b), facts)) return smaller ? a : b;
+    if (analysis::can_prove(ir::less_equal(b, a), facts)) return smaller ? b : a;
+    return smaller ? ir::min(a, b) : ir::max(a, b);
+  };
+  whole = {pick(whole.min, part.min, true), pick(whole.max, part.max, false)};
+}
+
+/// What one attached stage must compute each time.
+class RequiredRegion {
+ public:
+  RequiredRegion(const StageGraph& graph, const NestPlan& plan, StageId stage, const Facts& sizes)
+      : graph_(graph), plan_(plan), stage_(stage), facts_(sizes) {
+    for (const Loop* loop : loops_around(graph, plan, stage)) {
+      fixed_.insert(loop->var);
+      around_.push_back({loop->var, ir::index(0), loop->extent});
+      facts_.push_range(loop->var, ir::index(0), loop->extent);
+    }
+  }
+
+  std::vector<Region> find() {
+    const size_t dimensions = graph_[stage_].data.size();
+    std::vector<std::optional<Interval>> bounds(dimensions);
+    for (const StageId reader : readers_of(graph_, stage_)) {
+      const std::vector<Facts::Range> inner = ranges_inside(reader);
+      const ir::Substitution values = values_in(reader);
+      for (const ir::Expr& body : expanded_bodies(graph_, reader)) {
+        for_each_read(body, [&](const ir::TensorRead& read) {
+          if (read.stage != stage_) return;
+          for (size_t d = 0; d < dimensions; ++d) {
+            add(bounds[d], ir::substitute(read.indices[d], values), inner);
+          }
+        });
+      }
+    }
+    std::vector<Region> region;
+    for (size_t d = 0; d < dimensions; ++d) region.push_back(region_of(bounds[d], d));
+    return region;
+  }
+
+ private:
+  /// Root axes of the reader that stand still or move in part, in terms of loops. The others stay
+  /// variables with a range of their own, which gives tighter bounds.
+  ir::Substitution values_in(StageId reader) const {
+    ir::Substitution values;
+    for (const auto& [root, value] : plan_.nests[reader].values) {
+      if (!moves_freely(reader, value)) values[root] = value;
+    }
+    return values;
+  }
+
+  bool moves_freely(StageId reader, const ir::Expr& value) const {
+    bool uses_own_loop = false;
+    for (const Loop& loop : plan_.nests[reader].loops) {
+      if (!ir::uses_var(value, loop.var)) continue;
+      if (fixed_.contains(loop.var)) return false;
+      uses_own_loop = true;
+    }
+    return uses_own_loop;
+  }
+
+  std::vector<Facts::Range> ranges_inside(StageId reader) const {
+    std::vector<Facts::Range> ranges;
+    const auto add_loop = [&](const Loop& loop) {
+      if (!fixed_.contains(loop.var)) ranges.push_back({loop.var, ir::index(0), loop.extent});
+    };
+    for (const Loop* loop : loops_around(graph_, plan_, reader)) add_loop(*loop);
+    const Nest& nest = plan_.nests[reader];
+    for (const Loop& loop : nest.loops) add_loop(loop);
+    const Stage& stage = graph_[reader];
+    for (size_t d = 0; d < stage.data.size(); ++d) {
+      const ir::VarRef& root = graph_.axes[stage.data[d]].value;
+      if (!moves_freely(reader, nest.values.at(root))) continue;
+      ranges.push_back({root, nest.region[d].min, nest.region[d].min + nest.region[d].extent});
+    }
+    for (const AxisId axis : stage.reduce) {
+      const ir::VarRef& root = graph_.axes[axis].value;
+      if (!moves_freely(reader, nest.values.at(root))) continue;
+      const ir::Substitution values = values_in(reader);
+      const ir::Expr minimum = ir::substitute(graph_.axes[axis].minimum, values);
+      ranges.push_back(
+          {root, minimum, minimum + ir::substitute(graph_.axes[axis].extent, values)});
+    }
+    return ranges;
+  }
+
+  void add(std::optional<Interval>& bounds, const ir::Expr& index,
+           const std::vector<Facts::Range>& inner) {
+    const Interval part =
+        has_read(index) ? Interval{} : analysis::bounds_of(index, inner, facts_);
+    const Interval known = part.min && part.max ? part : Interval{};
+    if (!bounds) {
+      bounds = known;
+    } else {
+      unite(*bounds, known, facts_);
+    }
+  }
+
+  Region region_of(const std::optional<Interval>& bounds, size_t dimension) {
+    const ir::Expr& shape = graph_[stage_].shapes[0][dimension];
+    const Region whole{ir::index(0), shape, true};
+    if (!bounds || !bounds->min) return whole;
+    std::vector<ir::VarRef> known = graph_.sizes;
+    known.insert(known.end(), fixed_.begin(), fixed_.end());
+    const ir::Expr min = analysis::simplify(bounds->min, facts_);
+    if (!uses_only(min, known)) return whole;
+
+    ir::Expr extent = analysis::simplify(bounds->max - min + 1, facts_);
+    if (!uses_only(extent, graph_.sizes)) {
+      const Interval widest = analysis::bounds_of(extent, around_, facts_);
+      if (!widest.max || !uses_only(widest.max, graph_.sizes)) return whole;
+      extent = analysis::simplify(widest.max, facts_);
+    }
+    if (!analysis::can_prove(ir::less_equal(ir::index(0), extent), facts_)) return whole;
+    if (analysis::can_prove(ir::less_equal(shape, extent), facts_)) return whole;
+    return {min, extent, false};
+  }
+
+  const StageGraph& graph_;
+  const NestPlan& plan_;
+  const StageId stage_;
+  Facts facts_;
+  std::unordered_set<ir::VarRef> fixed_;
+  std::vector<Facts::Range> around_;
+};
+
+std::vector<Region> whole_region(const Stage& stage) {
+  std::vector<Region> region;
+  for (const ir::Expr& extent : stage.shapes[0]) region.push_back({ir::index(0), extent, true});
+  return region;
+}
+
+/// An update computes one time step, whole.
+std::vector<Region> update_region(const StageGraph& graph, const NestPlan& plan,
+                                  const Stage& stage) {
+  std::vector<Region> region = whole_region(stage);
+  region[0] = {time_value(graph, plan, static_cast<StageId>(stage.cell_of)), ir::index(1), false};
+  return region;
+}
+
+void add_storage(const StageGraph& graph, NestPlan& plan, StageId id) {
+  const Stage& stage = graph[id];
+  for (uint32_t output = 0; output < stage.types.size(); ++output) {
+    const TensorId tensor{id, output};
+    if (plan.storage.contains(tensor)) continue;
+    Storage storage;
+    std::vector<ir::Expr> shape = stage.shapes[output];
+    if (stage.attach.kind == Attach::Kind::At) {
+      for (size_t d = 0; d < shape.size(); ++d) {
+        const Region& region = plan.nests[id].region[d];
+        shape[d] = region.extent;
+        storage.origin.push_back(region.is_whole ? nullptr : region.min);
+      }
+    } else {
+      storage.origin.resize(shape.size());
+    }
+    storage.buffer = ir::Buffer::make(graph.tensor_name(tensor), stage.types[output],
+                                      std::move(shape), ir::Scope::Global);
+    plan.storage[tensor] = storage;
+  }
+}
+
+/// State, init and update of a scan all lie in its output.
+void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id) {
+  add_storage(graph, plan, id);
+  const Stage& scan = graph[id];
+  for (uint32_t output = 0; output < scan.types.size(); ++output) {
+    const Storage storage = plan.storage.at({id, output});
+    plan.storage[scan.state[output]] = storage;
+    plan.storage[scan.init[output]] = storage;
+    plan.storage[scan.update[output]] = storage;
+  }
+}
+
+}  // namespace
+
+size_t loop_of_axis(const Nest& nest, AxisId axis) {
+  const auto at = std::find_if(nest.loops.begin(), nest.loops.end(),
+                               [&](const Loop& loop) { return loop.axis == axis; });
+  KILN_CHECK(at != nest.loops.end());
+  return static_cast<size_t>(at - nest.loops.begin());
+}
+
+std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& plan,
+                                      StageId id) {
+  const Stage& stage = graph[id];
+  std::vector<const Loop*> loops;
+  if (stage.is_init) {
+    for (const Loop& loop : plan.nests[stage.init_of].loops) {
+      if (loop.is_shared) loops.push_back(&loop);
+    }
+    return loops;
+  }
+  if (stage.attach.kind != Attach::Kind::At) return loops;
+  loops = loops_around(graph, plan, stage.attach.stage);
+  const Nest& nest = plan.nests[stage.attach.stage];
+  const bool is_scan = graph[stage.attach.stage].kind == Stage::Kind::Scan;
+  for (size_t i = 0; i <= loop_of_axis(nest, stage.attach.axis); ++i) {
+    if (is_scan || !nest.loops[i].is_shared) loops.push_back(&nest.loops[i]);
+  }
+  return loops;
+}
+
+NestPlan infer_bounds(const StageGraph& graph) {
+  const Facts sizes = facts_of_sizes(graph);
+  NestPlan plan;
+  plan.nests.resize(graph.stages.size());
+  for (auto at = graph.order.rbegin(); at != graph.order.rend(); ++at) {
+    const StageId id = *at;
+    const Stage& stage = graph[id];
+    if (!stage.is_live || stage.attach.kind == Attach::Kind::Inline) continue;
+    if (stage.kind == Stage::Kind::Scan) {
+      plan.nests[id] = make_scan_nest(graph, id, sizes);
+      add_scan_storage(graph, plan, id);
+      continue;
+    }
+    if (stage.kind == Stage::Kind::Placeholder) {
+      if (graph.is_parameter({id, 0})) add_storage(graph, plan, id);
+      continue;
+    }
+    std::vector<Region> region =
+        stage.is_update                             ? update_region(graph, plan, stage)
+        : stage.attach.kind == Attach::Kind::At ? RequiredRegion(graph, plan, id, sizes).find()
+                                                    : whole_region(stage);
+    plan.nests[id] =
+        make_nest(graph, id, std::move(region), shared_loops_of(graph, plan, id), sizes);
+    add_storage(graph, plan, id);
+  }
+  return plan;
+}
+
+}  // namespace kiln::schedule

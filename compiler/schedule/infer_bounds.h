@@ -1,0 +1,21 @@
+#pragma once
+
+#include "compiler/schedule/nest.h"
+
+namespace kiln::schedule {
+
+/// For each live stage its nest over the region that its consumers read, and its storage.
+///
+/// Consumers come first. A stage at the root computes whole tensors. One attached inside a loop
+/// computes what the readers inside that loop need while it stands still: the union of all their
+/// reads, with the loops further in run through. Where no better bounds are found, or an extent would
+/// depend on a loop, it is the whole dimension.
+NestPlan infer_bounds(const StageGraph& graph);
+
+/// The loops that stand around a stage, outermost first. Nests of its consumers must exist.
+std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& plan, StageId stage);
+
+/// Position of an axis among the loops of the nest of its stage.
+size_t loop_of_axis(const Nest& nest, AxisId axis);
+
+}  // namespace kiln::schedule

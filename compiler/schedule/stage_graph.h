@@ -1,0 +1,139 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/mutator.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/language/decode.h"
+#include "runtime/core/error.h"
+
+namespace kiln::schedule {
+
+/// Positions in StageGraph. Those below the definition's counts are the definition's own.
+using StageId = uint32_t;
+using AxisId = uint32_t;
+using language::AxisKind;
+using language::TensorId;
+
+/// One axis: a root axis, which the bodies of its stage name, or one that a step has made.
+struct Axis {
+  std::string name;
+  AxisKind kind = AxisKind::Data;
+  StageId stage = 0;
+  ir::VarRef value;  // root axes: the variable that bodies use
+  ir::Expr minimum;  // root axes
+  ir::Expr extent;   // root axes; of a reduction it may use values of other axes
+
+  // How its loop runs, and the step that said so (-1: none).
+  ir::LoopKind loop_kind = ir::LoopKind::Serial;
+  ir::ThreadAxis thread = ir::ThreadAxis::None;
+  int annotated_by = -1;
+};
+
+/// parent = outer * (extent of inner) + inner. One of factor and parts is set.
+struct Split {
+  AxisId parent;
+  AxisId outer;
+  AxisId inner;
+  std::optional<int64_t> factor;
+  std::optional<int64_t> parts;
+};
+
+/// The first of `parts` is the outermost.
+struct Fuse {
+  std::vector<AxisId> parts;
+  AxisId fused;
+};
+using Relation = std::variant<Split, Fuse>;
+
+/// Where a stage is computed: whole before its consumers, where it is read, or inside a loop.
+struct Attach {
+  enum class Kind : uint8_t { Root, Inline, At };
+  Kind kind = Kind::Root;
+  StageId stage = 0;  // At: the consumer, or the scan whose cell this is
+  AxisId axis = 0;    // At: one of its leaves
+  int step = -1;      // the step that said so
+};
+
+/// A stage of the definition, or one that the compiler adds: a reduction taken out of a larger
+/// expression, or a copy into the state of a scan.
+struct Stage {
+  enum class Kind : uint8_t { Placeholder, Compute, Scan };
+  Kind kind = Kind::Placeholder;
+  std::string name;
+  StageId origin = 0;  // the stage of the definition it stands for
+  std::vector<DType> types;                  // one an output
+  std::vector<std::vector<ir::Expr>> shapes;  // one an output
+  bool is_live = false;                      // an output of the kernel needs it
+
+  // Compute. A body is an expression, or a Reduce on top; then all bodies are, over the same axes.
+  std::vector<AxisId> data;
+  std::vector<AxisId> reduce;
+  std::vector<ir::Expr> bodies;
+  bool from_branch = false;  // a reduction that stood under an if_then_else
+
+  // Scan.
+  AxisId time = 0;
+  std::vector<TensorId> init;
+  std::vector<TensorId> update;
+  std::vector<TensorId> state;
+
+  int cell_of = -1;  // the scan whose state this stage depends on
+  bool is_update = false;
+  bool is_init = false;  // written straight into the output of the scan `init_of`
+  StageId init_of = 0;
+
+  // The schedule.
+  std::vector<AxisId> leaves;  // the loops, outermost first
+  std::vector<Relation> relations;
+  Attach attach;
+  bool is_touched = false;  // some step names it
+
+  bool is_reduction() const { return !reduce.empty(); }
+};
+
+/// Where a tensor of a scan's cell is stored: state, init and update share the scan's output.
+struct ScanOutput {
+  StageId scan;
+  uint32_t output;
+};
+
+/// The definition as records that steps edit. Every stage only reads stages before it in `order`.
+struct StageGraph {
+  const language::Kernel* kernel = nullptr;
+  std::vector<ir::VarRef> sizes;
+  std::vector<Axis> axes;
+  std::vector<Stage> stages;
+  std::vector<StageId> order;
+
+  const Stage& operator[](StageId id) const { return stages[id]; }
+  /// "C", or "scan.v1" for an output of a stage with several.
+  std::string tensor_name(TensorId tensor) const;
+  bool is_parameter(TensorId tensor) const;
+  /// The scan output that a tensor is stored in: states, inits and updates.
+  std::optional<ScanOutput> scan_output_of(TensorId tensor) const;
+};
+
+/// The records of a kernel, each stage at the root with its own axes as loops. Takes reductions out
+/// of larger expressions and finds the cells of scans. Throws InvalidArgument or Unsupported, naming
+/// the stage, for what no schedule could compute.
+StageGraph build_stage_graph(const language::Kernel& kernel);
+
+/// Where the user wrote a stage.
+SourceLocation location_of(const StageGraph& graph, StageId stage);
+
+/// Runs `body`; an Error that leaves it has the stage's line, unless it has a more exact one.
+template <typename Body>
+decltype(auto) at_stage(const StageGraph& graph, StageId stage, Body&& body) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (Error& error) {
+    error.set_location(location_of(graph, stage));
+    throw;
+  }
+}
+
+}  // namespace kiln::schedule
