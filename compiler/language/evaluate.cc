@@ -1,0 +1,216 @@
+#include "compiler/language/evaluate.h"
+
+#include <map>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "compiler/language/scalar.h"
+#include "runtime/core/error.h"
+
+namespace kiln::language {
+namespace {
+
+/// A tensor of which some elements are known.
+struct Memo {
+  HostTensor tensor;
+  std::vector<bool> known;
+};
+
+class Evaluator {
+ public:
+  Evaluator(const Definition& definition, const SourceMap& names, std::span<const int64_t> sizes,
+            int64_t max_steps)
+      : definition_(definition), names_(names), sizes_(sizes), steps_left_(max_steps) {
+    axis_values_.resize(definition.axes.size());
+    for (StageId id = 0; id < definition.stages.size(); ++id) {
+      const auto* scan = std::get_if<Scan>(&definition.stages[id]);
+      if (scan == nullptr) continue;
+      for (uint32_t s = 0; s < scan->state.size(); ++s)
+        scan_of_state_[scan->state[s]] = {id, s};
+    }
+  }
+
+  void give(TensorId tensor, const HostTensor& value) {
+    Memo memo{value, {}};
+    memo.known.assign(static_cast<size_t>(elements(value.shape)), true);
+    memos_[tensor] = std::move(memo);
+  }
+
+  HostTensor whole(TensorId tensor) {
+    Memo& memo = memo_of(tensor);
+    const int64_t count = elements(memo.tensor.shape);
+    for (int64_t position = 0; position < count; ++position)
+      element(tensor, position);
+    return memo.tensor;
+  }
+
+ private:
+  static int64_t elements(const std::vector<int64_t>& shape) {
+    int64_t count = 1;
+    for (const int64_t extent : shape)
+      count *= extent;
+    return count;
+  }
+
+  Memo& memo_of(TensorId tensor) {
+    const auto found = memos_.find(tensor);
+    if (found != memos_.end()) return found->second;
+    Memo memo;
+    memo.tensor.type = definition_.type_of(tensor);
+    for (const ExprId extent : definition_.shape_of(tensor)) {
+      memo.tensor.shape.push_back(std::max<int64_t>(value_of(extent).integer, 0));
+    }
+    const int64_t count = elements(memo.tensor.shape);
+    memo.tensor.bytes.resize(static_cast<size_t>(count * size_of(memo.tensor.type)));
+    memo.known.assign(static_cast<size_t>(count), false);
+    return memos_.emplace(tensor, std::move(memo)).first->second;
+  }
+
+  Scalar element(TensorId tensor, int64_t position) {
+    Memo& memo = memo_of(tensor);
+    if (memo.known[position]) return read_element(memo.tensor, position);
+    const Stage& stage = definition_.stages[tensor.stage];
+    if (const auto* scan = std::get_if<Scan>(&stage)) {
+      run_scan(tensor.stage, *scan);
+    } else {
+      const auto& compute = std::get<Compute>(stage);
+      const Scalar value = body_at(compute, tensor.output, memo.tensor.shape, position);
+      write_element(memo.tensor, position, value);
+      memo.known[position] = true;
+    }
+    KILN_CHECK(memo.known[position]);
+    return read_element(memo.tensor, position);
+  }
+
+  Scalar body_at(const Compute& compute, uint32_t output, const std::vector<int64_t>& shape,
+                 int64_t position) {
+    for (size_t d = shape.size(); d-- > 0;) {
+      axis_values_[compute.axes[d]] = position % shape[d];
+      position /= shape[d];
+    }
+    return value_of(compute.bodies[output]);
+  }
+
+  /// All steps in order, so that a step finds the earlier ones and no recursion grows with time.
+  void run_scan(StageId id, const Scan& scan) {
+    const int64_t first = value_of(definition_.axes[scan.axis].minimum).integer;
+    const int64_t last = first + value_of(definition_.axes[scan.axis].extent).integer;
+    for (int64_t t = 0; t < last; ++t) {
+      for (uint32_t s = 0; s < scan.state.size(); ++s) {
+        Memo& memo = memo_of({id, s});
+        const int64_t steps = memo.tensor.shape[0];
+        const int64_t row = steps > 0 ? elements(memo.tensor.shape) / steps : 0;
+        const TensorId source = t < first ? scan.init[s] : scan.update[s];
+        for (int64_t i = 0; i < row && t < steps; ++i) {
+          write_element(memo.tensor, t * row + i, element(source, t * row + i));
+          memo.known[t * row + i] = true;
+        }
+      }
+    }
+  }
+
+  Scalar value_of(ExprId id) {
+    if (--steps_left_ < 0) {
+      fail(ErrorKind::ResourceExhausted, "EVALUATION_LIMIT",
+           "evaluating {} element by element takes too many steps", names_.kernel);
+    }
+    const Expression& expression = definition_.expressions[id];
+    return std::visit([&](const auto& node) { return value(node, expression.type); },
+                      expression.node);
+  }
+
+  Scalar value(const IntegerConstant& node, DType type) { return Scalar::of_int(type, node.value); }
+  Scalar value(const FloatConstant& node, DType type) { return Scalar::of_float(type, node.value); }
+  Scalar value(const VariableUse& node, DType type) {
+    return Scalar::of_int(type, sizes_[node.variable]);
+  }
+  Scalar value(const AxisUse& node, DType type) {
+    return Scalar::of_int(type, axis_values_[node.axis]);
+  }
+  Scalar value(const CastTo& node, DType type) { return convert(type, value_of(node.operand)); }
+
+  Scalar value(const Operation& node, DType type) {
+    if (node.op == Operator::IfThenElse) {
+      return value_of(node.operands[value_of(node.operands[0]).integer != 0 ? 1 : 2]);
+    }
+    std::vector<Scalar> operands;
+    operands.reserve(node.operands.size());
+    for (const ExprId operand : node.operands)
+      operands.push_back(value_of(operand));
+    return apply_operator(node.op, operands);
+  }
+
+  Scalar value(const Read& node, DType type) {
+    TensorId tensor = node.tensor;
+    const auto state = scan_of_state_.find(tensor);
+    if (state != scan_of_state_.end()) tensor = state->second;
+    std::vector<int64_t> indices;
+    for (const ExprId index : node.indices)
+      indices.push_back(value_of(index).integer);
+    const std::vector<int64_t>& shape = memo_of(tensor).tensor.shape;
+    int64_t position = 0;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      if (indices[d] < 0 || indices[d] >= shape[d]) {
+        fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
+             "{}[{}] is outside of {}, which has shape ({})",
+             names_.tensor_name(definition_, tensor), fmt::join(indices, ", "),
+             names_.tensor_name(definition_, tensor), fmt::join(shape, ", "));
+      }
+      position = position * shape[d] + indices[d];
+    }
+    // A stage never needs itself, so computing the element leaves the axes of this one alone.
+    return element(tensor, position);
+  }
+
+  Scalar value(const Reduction& node, DType type) {
+    Scalar total = identity_of(node.combiner, type);
+    reduce(node, 0, total);
+    return total;
+  }
+
+  void reduce(const Reduction& node, size_t depth, Scalar& total) {
+    if (depth == node.axes.size()) {
+      const Scalar both[] = {total, value_of(node.source)};
+      total = apply_operator(row_of(node.combiner).op, both);
+      return;
+    }
+    const AxisId axis = node.axes[depth];
+    const int64_t minimum = value_of(definition_.axes[axis].minimum).integer;
+    const int64_t extent = value_of(definition_.axes[axis].extent).integer;
+    for (int64_t i = 0; i < extent; ++i) {
+      axis_values_[axis] = minimum + i;
+      reduce(node, depth + 1, total);
+    }
+  }
+
+  const Definition& definition_;
+  const SourceMap& names_;
+  std::span<const int64_t> sizes_;
+  int64_t steps_left_;
+  std::vector<int64_t> axis_values_;
+  std::map<TensorId, TensorId> scan_of_state_;
+  std::map<TensorId, Memo> memos_;
+};
+
+}  // namespace
+
+std::vector<HostTensor> evaluate(const Definition& definition, const SourceMap& names,
+                                 std::span<const int64_t> sizes, std::span<const HostTensor> inputs,
+                                 int64_t max_steps) {
+  KILN_CHECK(sizes.size() == definition.variables.size());
+  Evaluator evaluator(definition, names, sizes, max_steps);
+  size_t next = 0;
+  for (const TensorId parameter : definition.parameters) {
+    if (definition.is_output(parameter)) continue;
+    KILN_CHECK(next < inputs.size());
+    evaluator.give(parameter, inputs[next++]);
+  }
+  std::vector<HostTensor> outputs;
+  for (const TensorId parameter : definition.parameters) {
+    if (definition.is_output(parameter)) outputs.push_back(evaluator.whole(parameter));
+  }
+  return outputs;
+}
+
+}  // namespace kiln::language

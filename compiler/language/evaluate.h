@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compiler/language/definition.h"
+#include "compiler/language/host_tensor.h"
+
+namespace kiln::language {
+
+/// What a definition means, computed element by element: the first oracle. It shares nothing with
+/// the compiler, knows no schedule, and is slow.
+///
+/// An intermediate element is computed when something reads it, and once. Floating numbers are
+/// rounded to their type after every operation; reductions and scans run in the order of their
+/// axes.
+///
+/// `sizes` has a value for each variable; `inputs` one tensor for each parameter that is a
+/// placeholder, in their order. Returns the computed parameters in their order.
+///
+/// Throws InvalidArgument INDEX_OUT_OF_RANGE naming tensor, dimension and index when an element
+/// that is needed reads outside a tensor, ResourceExhausted EVALUATION_LIMIT after `max_steps`
+/// expressions.
+std::vector<HostTensor> evaluate(const Definition& definition, const SourceMap& names,
+                                 std::span<const int64_t> sizes, std::span<const HostTensor> inputs,
+                                 int64_t max_steps = 2'000'000'000);
+
+}  // namespace kiln::language
