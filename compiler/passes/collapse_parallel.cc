@@ -1,0 +1,84 @@
+#include <algorithm>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/notes.h"
+#include "compiler/passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+const For* as_parallel(const Stmt& stmt) {
+  const For* loop = as<For>(stmt);
+  return loop != nullptr && loop->loop_kind == LoopKind::Parallel ? loop : nullptr;
+}
+
+class CollapseParallel : public Mutator {
+ public:
+  CollapseParallel(Kernel& kernel, TargetKind target) : kernel_(kernel), target_(target) {}
+
+ private:
+  using Mutator::visit;
+
+  Stmt visit(const For& loop) override {
+    if (loop.loop_kind != LoopKind::Parallel) return Mutator::visit(loop);
+    if (target_ == TargetKind::Cuda) {
+      return serial(loop, fmt::format("{} is parallel and runs serially on cuda, where bind() says "
+                                      "what runs at once",
+                                      loop.var->name));
+    }
+    if (around_ != nullptr) {
+      return serial(loop, fmt::format("{} is parallel and runs serially inside {}, which is parallel",
+                                      loop.var->name, around_->name));
+    }
+    return collapse(loop);
+  }
+
+  Stmt collapse(const For& loop) {
+    if (const Block* block = as<Block>(loop.body)) {
+      // Iterations of a parallel loop do not depend on each other, so it may be split between two
+      // statements; worth it where each part then collapses. Common after partition_loops.
+      if (!block->body.empty() && std::ranges::all_of(block->body, as_parallel)) {
+        std::vector<Stmt> parts;
+        for (const Stmt& inner : block->body) {
+          parts.push_back((*this)(For::make(loop.var, loop.extent, LoopKind::Parallel, inner)));
+        }
+        return Block::make(std::move(parts));
+      }
+    }
+    const For* inner = as_parallel(loop.body);
+    if (inner != nullptr && !uses_var(inner->extent, loop.var)) {
+      const VarRef fused =
+          Var::make(fmt::format("{}.{}.fused", loop.var->name, inner->var->name));
+      const Stmt body = substitute(inner->body, {{loop.var, floordiv(fused, inner->extent)},
+                                                 {inner->var, floormod(fused, inner->extent)}});
+      return (*this)(
+          For::make(fused, loop.extent * inner->extent, LoopKind::Parallel, body));
+    }
+    around_ = loop.var.get();
+    const Stmt result = Mutator::visit(loop);
+    around_ = nullptr;
+    return result;
+  }
+
+  Stmt serial(const For& loop, std::string note) {
+    add_note(kernel_, std::move(note));
+    return For::make(loop.var, loop.extent, LoopKind::Serial, (*this)(loop.body));
+  }
+
+  Kernel& kernel_;
+  const TargetKind target_;
+  const Var* around_ = nullptr;  // the parallel loop being visited
+};
+
+}  // namespace
+
+ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context) {
+  CollapseParallel mutator(kernel, context.target.kind);
+  kernel.body = mutator(kernel.body);
+  return kernel;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,77 @@
+#include <unordered_map>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/passes.h"
+#include "runtime/core/error.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+std::vector<Expr> row_major(const std::vector<Expr>& shape) {
+  std::vector<Expr> strides(shape.size());
+  Expr stride = index(1);
+  for (size_t d = shape.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride = stride * shape[d];
+  }
+  return strides;
+}
+
+class FlattenStorage : public Mutator {
+ public:
+  explicit FlattenStorage(std::unordered_map<BufferRef, std::vector<Expr>> strides)
+      : strides_(std::move(strides)) {}
+
+ private:
+  using Mutator::visit;
+
+  Expr visit(const Load& load) override {
+    return Load::make(load.buffer, {flat(load.buffer, load.indices)}, rewritten(load.predicate));
+  }
+
+  Stmt visit(const Store& store) override {
+    return Store::make(store.buffer, {flat(store.buffer, store.indices)}, (*this)(store.value),
+                       rewritten(store.predicate));
+  }
+
+  Expr rewritten(const Expr& predicate) { return predicate ? (*this)(predicate) : predicate; }
+
+  Expr flat(const BufferRef& buffer, const std::vector<Expr>& indices) {
+    KILN_CHECK(indices.size() == buffer->shape.size());
+    const std::vector<Expr>& strides = strides_of(buffer);
+    Expr sum = index(0);
+    for (size_t d = 0; d < indices.size(); ++d) sum = sum + (*this)(indices[d]) * strides[d];
+    return sum;
+  }
+
+  const std::vector<Expr>& strides_of(const BufferRef& buffer) {
+    const auto found = strides_.find(buffer);
+    if (found != strides_.end()) return found->second;
+    const bool is_compact = buffer->strides.empty();
+    return strides_[buffer] = is_compact ? row_major(buffer->shape) : buffer->strides;
+  }
+
+  std::unordered_map<BufferRef, std::vector<Expr>> strides_;
+};
+
+}  // namespace
+
+ir::Kernel flatten_storage(ir::Kernel kernel, const PassContext& context) {
+  std::unordered_map<BufferRef, std::vector<Expr>> strides;
+  if (context.layout == Layout::Strided) {
+    for (const BufferRef& parameter : kernel.parameters) {
+      std::vector<Expr>& of_parameter = strides[parameter];
+      for (size_t d = 0; d < parameter->shape.size(); ++d) {
+        kernel.strides.push_back(Var::make(fmt::format("{}.stride{}", parameter->name, d)));
+        of_parameter.push_back(kernel.strides.back());
+      }
+    }
+  }
+  kernel.body = FlattenStorage(std::move(strides))(kernel.body);
+  return kernel;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,49 @@
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+class ReadsMemory : public Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const Load&) override { found = true; }
+};
+
+bool reads_memory(const Expr& expr) {
+  ReadsMemory walk;
+  walk(expr);
+  return walk.found;
+}
+
+class HoistInvariants : public Mutator {
+  using Mutator::visit;
+
+  Stmt visit(const For& loop) override {
+    const Stmt body = (*this)(loop.body);
+    const If* guard = as<If>(body);
+    // ThreadIndex loops stay outermost: they are the launch. A guard that reads memory may change.
+    if (guard != nullptr && !guard->else_body && loop.loop_kind != LoopKind::ThreadIndex &&
+        !uses_var(guard->condition, loop.var) && !reads_memory(guard->condition)) {
+      const Stmt inner = For::make(loop.var, loop.extent, loop.loop_kind, guard->then_body);
+      return If::make(guard->condition, inner, nullptr, guard->likely);
+    }
+    if (body == loop.body) return &loop;
+    return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, body);
+  }
+};
+
+}  // namespace
+
+ir::Kernel hoist_invariants(ir::Kernel kernel, const PassContext&) {
+  HoistInvariants mutator;
+  kernel.body = mutator(kernel.body);
+  return kernel;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/ir/print.h"
+#include "compiler/passes/notes.h"
+#include "compiler/passes/passes.h"
+#include "runtime/core/error.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+constexpr int64_t kStackBytes = 4096;  // of one buffer, all lanes of it
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kLanes = 64;  // as many as vectorize_loops makes of one loop
+
+/// What loops a statement contains.
+class FindsLoops : public Visitor {
+ public:
+  bool parallel = false;
+  bool threads = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const For& loop) override {
+    parallel = parallel || loop.loop_kind == LoopKind::Parallel;
+    threads = threads || loop.loop_kind == LoopKind::ThreadIndex;
+    Visitor::visit(loop);
+  }
+};
+
+class PlanStorage : public Mutator {
+ public:
+  PlanStorage(Kernel& kernel, const PassContext& context)
+      : kernel_(kernel), is_cuda_(context.target.kind == TargetKind::Cuda) {
+    for (const VarRef& size : kernel.sizes) facts_.push_range(size, index(0), nullptr);
+  }
+
+  Expr call_bytes = index(0);
+  Expr per_thread_bytes = index(0);
+
+ private:
+  using Mutator::visit;
+
+  Stmt visit(const For& loop) override {
+    const bool was_demoted = demoted_;
+    demoted_ = false;
+    loops_.push_back(&loop);
+    const Stmt body = (*this)(loop.body);
+    loops_.pop_back();
+
+    LoopKind kind = loop.loop_kind;
+    if (kind == LoopKind::Vectorized && demoted_) {
+      // The workspace has one place, not one a lane.
+      kind = LoopKind::Serial;
+      add_note(kernel_, fmt::format("{} runs serially: what it computes on the way is too large for "
+                                    "one copy a lane",
+                                    loop.var->name));
+    }
+    demoted_ = demoted_ || was_demoted;
+    if (body == loop.body && kind == loop.loop_kind) return &loop;
+    return For::make(loop.var, loop.extent, kind, loop.thread, body);
+  }
+
+  Stmt visit(const Allocate& allocate) override {
+    if (keeps_allocate(allocate)) return Mutator::visit(allocate);
+
+    const Buffer& buffer = *allocate.buffer;
+    const bool per_thread = is_in(LoopKind::Parallel);
+    Expr& used = per_thread ? per_thread_bytes : call_bytes;
+    kernel_.workspace.push_back({allocate.buffer, used, per_thread});
+    used = analysis::simplify(used + ceildiv(bytes_of(buffer), index(kAlignment)) * kAlignment,
+                              facts_);
+    demoted_ = true;
+    return (*this)(allocate.body);
+  }
+
+  bool keeps_allocate(const Allocate& allocate) const {
+    const std::optional<int64_t> bytes = constant_bytes(*allocate.buffer);
+    FindsLoops inside;
+    inside(allocate.body);
+    if (is_cuda_) {
+      const bool on_chip = is_in(LoopKind::ThreadIndex);
+      if (on_chip && !bytes) {
+        fail(ErrorKind::Unsupported, "LOCAL_SIZE",
+             "{} is computed inside GPU threads, so its shape must be constant; {} is not",
+             allocate.buffer->name, shape_text(*allocate.buffer));
+      }
+      return on_chip || (bytes && *bytes <= kStackBytes && !inside.threads);
+    }
+    // A parallel body reaches the workspace from anywhere, but not its caller's stack.
+    return bytes && *bytes <= kStackBytes / lanes_around() && !inside.parallel;
+  }
+
+  int64_t lanes_around() const {
+    int64_t lanes = 1;
+    for (const For* loop : loops_) {
+      if (loop->loop_kind != LoopKind::Vectorized) continue;
+      lanes *= std::clamp<int64_t>(as_const_int(loop->extent).value_or(kLanes), 1, kLanes);
+      if (lanes > kStackBytes) return kStackBytes;
+    }
+    return lanes;
+  }
+
+  bool is_in(LoopKind kind) const {
+    return std::ranges::any_of(loops_, [&](const For* loop) { return loop->loop_kind == kind; });
+  }
+
+  static std::optional<int64_t> constant_bytes(const Buffer& buffer) {
+    int64_t bytes = size_of(buffer.type);
+    for (const Expr& extent : buffer.shape) {
+      const std::optional<int64_t> value = as_const_int(extent);
+      if (!value || __builtin_mul_overflow(bytes, std::max<int64_t>(*value, 0), &bytes)) {
+        return std::nullopt;
+      }
+    }
+    return bytes;
+  }
+
+  Expr bytes_of(const Buffer& buffer) const {
+    Expr bytes = index(size_of(buffer.type));
+    for (const Expr& extent : buffer.shape) {
+      Expr most = largest(extent, buffer);
+      if (!analysis::can_prove(less_equal(index(0), most), facts_)) most = max(most, index(0));
+      bytes = bytes * most;
+    }
+    return bytes;
+  }
+
+  /// The largest value over the loops around, innermost first, since extents may use outer variables.
+  Expr largest(Expr extent, const Buffer& buffer) const {
+    for (size_t i = loops_.size(); i-- > 0 && extent;) {
+      const For& loop = *loops_[i];
+      if (!uses_var(extent, loop.var)) continue;
+      extent = analysis::bounds_of(extent, {{loop.var, index(0), loop.extent}}, facts_).max;
+    }
+    if (!extent) {
+      fail(ErrorKind::Unsupported, "STORAGE_SIZE",
+           "the size of {} depends on a loop in a way that has no known bound: {}", buffer.name,
+           shape_text(buffer));
+    }
+    return extent;
+  }
+
+  static std::string shape_text(const Buffer& buffer) {
+    std::string text;
+    for (const Expr& extent : buffer.shape) text += (text.empty() ? "" : ", ") + print(extent);
+    return "[" + text + "]";
+  }
+
+  Kernel& kernel_;
+  const bool is_cuda_;
+  analysis::Facts facts_;
+  std::vector<const For*> loops_;
+  bool demoted_ = false;  // something in the loop being visited went to the workspace
+};
+
+}  // namespace
+
+ir::Kernel plan_storage(ir::Kernel kernel, const PassContext& context) {
+  PlanStorage mutator(kernel, context);
+  kernel.body = mutator(kernel.body);
+  kernel.workspace_bytes = mutator.call_bytes;
+  kernel.workspace_bytes_per_thread = mutator.per_thread_bytes;
+  return kernel;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "compiler/ir/expr.h"
+
+namespace kiln::passes {
+
+/// The expression with `lanes` lanes: a scalar is broadcast.
+ir::Expr widened(const ir::Expr& expr, int lanes);
+
+/// `a op b` where either may be a vector and the other a scalar. Index arithmetic stays a Ramp, or a
+/// scalar, as long as it can: that is what makes an access contiguous.
+ir::Expr vector_binary(ir::Operator op, const ir::Expr& a, const ir::Expr& b);
+
+}  // namespace kiln::passes

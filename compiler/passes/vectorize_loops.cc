@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <optional>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/ir/print.h"
+#include "compiler/passes/notes.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/vector_lanes.h"
+#include "runtime/core/error.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+// Of one vector. A few registers of the widest kind: enough to keep the units busy, few enough that
+// a handful of values stays in registers.
+constexpr int64_t kLanes = 64;
+
+class VectorizeLoops : public Mutator {
+ public:
+  VectorizeLoops(Kernel& kernel, const PassContext& context)
+      : kernel_(kernel),
+        is_cuda_(context.target.kind == TargetKind::Cuda),
+        reassociate_(!context.options.strict) {}
+
+ private:
+  using Mutator::visit;
+
+  Stmt visit(const For& loop) override {
+    if (loop.loop_kind != LoopKind::Vectorized) return Mutator::visit(loop);
+
+    const std::optional<int64_t> extent = as_const_int(loop.extent);
+    if (!extent) {
+      fail(ErrorKind::Unsupported, "VECTORIZE_EXTENT",
+           "cannot vectorize {}: its extent {} is not a constant", loop.var->name, loop.extent);
+    }
+    const Stmt body = (*this)(loop.body);
+    if (is_cuda_) return serial(loop, body, "on cuda the threads are the lanes");
+
+    std::vector<Stmt> parts;
+    const int64_t strips = *extent / kLanes;
+    if (strips > 0) {
+      const VarRef strip = Var::make(loop.var->name + ".strip");
+      VectorLanes lanes = of(loop, body, strips == 1 ? index(0) : strip * kLanes, kLanes);
+      if (!lanes.body) return serial(loop, body, lanes.obstacle);
+      parts.push_back(strips == 1 ? lanes.body
+                                  : For::make(strip, index(strips), LoopKind::Serial, lanes.body));
+    }
+    if (const int64_t rest = *extent - strips * kLanes; rest > 0) {
+      VectorLanes lanes = of(loop, body, index(strips * kLanes), rest);
+      if (!lanes.body) return serial(loop, body, lanes.obstacle);
+      parts.push_back(lanes.body);
+    }
+    return Block::make(std::move(parts));
+  }
+
+  VectorLanes of(const For& loop, const Stmt& body, const Expr& base, int64_t lanes) const {
+    if (lanes == 1) return {substitute(body, {{loop.var, base}}), ""};
+    return vectorize(body, loop.var, base, static_cast<int>(lanes), reassociate_);
+  }
+
+  Stmt serial(const For& loop, const Stmt& body, std::string_view why) {
+    add_note(kernel_, fmt::format("{} runs serially, not as vectors: {}", loop.var->name, why));
+    return For::make(loop.var, loop.extent, LoopKind::Serial, body);
+  }
+
+  Kernel& kernel_;
+  const bool is_cuda_;
+  const bool reassociate_;
+};
+
+}  // namespace
+
+ir::Kernel vectorize_loops(ir::Kernel kernel, const PassContext& context) {
+  VectorizeLoops mutator(kernel, context);
+  kernel.body = mutator(kernel.body);
+  return kernel;
+}
+
+}  // namespace kiln::passes
