@@ -101,12 +101,37 @@ Expr to_index(const Expr& expr, const std::string& what) {
   return cast(expr, int64);
 }
 
+std::string size_text(const Expr& size) {
+  if (const auto value = as_integer(size)) return std::to_string(*value);
+  const auto* variable = std::get_if<VariableValue>(&size.node()->value);
+  return variable != nullptr ? variable->name : "not known";
+}
+
 std::vector<Axis> reduced_axes(const std::vector<Expr>& bodies) {
   ReducedAxes axes;
   for (const Expr& body : bodies)
     axes.visit(body);
   return axes.take();
 }
+
+namespace {
+
+/// The sum, difference or product of two constant integers, so that 32 - 1 is a constant size.
+std::optional<Expr> fold(std::string_view spelling, std::span<const Expr> operands) {
+  if (operands.size() != 2) return std::nullopt;
+  const std::optional<std::int64_t> a = as_integer(operands[0]);
+  const std::optional<std::int64_t> b = as_integer(operands[1]);
+  std::int64_t result = 0;
+  if (!a || !b || operands[0].dtype() != int64) return std::nullopt;
+  const bool overflows = spelling == "add"        ? __builtin_add_overflow(*a, *b, &result)
+                         : spelling == "subtract" ? __builtin_sub_overflow(*a, *b, &result)
+                         : spelling == "multiply" ? __builtin_mul_overflow(*a, *b, &result)
+                                                  : true;
+  if (overflows) return std::nullopt;
+  return constant(result, int64);
+}
+
+}  // namespace
 
 Expr apply(std::string_view spelling, std::initializer_list<Expr> operands) {
   const border::OperatorUse use = border::find_operator(spelling);
@@ -120,6 +145,7 @@ Expr apply(std::string_view spelling, std::initializer_list<Expr> operands) {
          "round to zero");
   }
   const auto type = static_cast<DType>(border::result_type(spelling, types));
+  if (const std::optional<Expr> folded = fold(spelling, promoted)) return *folded;
   return make_expr(type, OperationValue{use.spelling, std::move(promoted)});
 }
 
@@ -140,7 +166,10 @@ Expr reduce(std::string_view combiner, const Expr& source, const std::vector<Red
 }  // namespace detail
 
 Expr Expr::integer_literal(std::int64_t value, bool is_bool) {
-  return detail::make_expr(is_bool ? boolean : int32, detail::IntegerValue{value, !is_bool});
+  const bool small = value >= std::numeric_limits<std::int32_t>::min() &&
+                     value <= std::numeric_limits<std::int32_t>::max();
+  const DType natural = is_bool ? boolean : small ? int32 : int64;
+  return detail::make_expr(natural, detail::IntegerValue{value, !is_bool});
 }
 
 Expr Expr::floating_literal(double value) {

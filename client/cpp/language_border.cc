@@ -39,7 +39,7 @@ language::Operator known_operator(std::string_view spelling) {
 
 Operands operands_of(const language::OperatorRow& row) {
   switch (row.type_rule) {
-    case language::TypeRule::Same:
+    case language::TypeRule::Same: return Operands::Number;
     case language::TypeRule::SameInt:
     case language::TypeRule::SameBits:
     case language::TypeRule::Compare: return Operands::Same;

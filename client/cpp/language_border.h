@@ -24,7 +24,7 @@ bool is_signed_int(int type);
 bool is_int(int type);
 
 /// Type rules of the operator table, as promotion sees them.
-enum class Operands { Same, Float, Choose, AsTheyAre };
+enum class Operands { Same, Number, Float, Choose, AsTheyAre };
 
 struct OperatorUse {
   std::string_view spelling;  // lives for ever

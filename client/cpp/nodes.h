@@ -105,6 +105,9 @@ bool is_literal(const Expr& expr);
 /// INDEX_TYPE for floats and bools; `what` names it ("index 0 of A").
 Expr to_index(const Expr& expr, const std::string& what);
 
+/// A size for a message: a number, a variable's name, or "not known".
+std::string size_text(const Expr& size);
+
 /// The axes that the reductions in `bodies` run over, in the order of appearance.
 std::vector<Axis> reduced_axes(const std::vector<Expr>& bodies);
 

@@ -27,7 +27,7 @@ DType signed_of_bytes(std::size_t bytes) {
 
 DType common_float(DType a, DType b) {
   if (size_of(a) != size_of(b)) return wider(a, b);
-  return size_of(a) == 1 ? float16 : float32;  // two formats of one size
+  return float32;  // two formats of one size
 }
 
 DType common_integer(DType a, DType b) {
@@ -81,6 +81,11 @@ std::vector<Expr> promote(border::Operands operands, std::vector<Expr> exprs) {
       cast_all(numbers.subspan(1), common_type(numbers.subspan(1)));
       return exprs;
     case border::Operands::Same: cast_all(numbers, common_type(numbers)); return exprs;
+    case border::Operands::Number: {
+      const DType type = common_type(numbers);
+      cast_all(numbers, type == boolean ? int32 : type);
+      return exprs;
+    }
     case border::Operands::Float: {
       const DType type = common_type(numbers);
       cast_all(numbers, is_float(type) ? type : float32);

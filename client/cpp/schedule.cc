@@ -88,6 +88,17 @@ std::string text_of(const StepRecord& step) {
   return fmt::format("{}({})", step.name, arguments);
 }
 
+/// "split into i.outer, i.inner at line 12", of the axes that a step uses up.
+std::string fate_of(const StepRecord& step, const std::source_location& where) {
+  std::vector<std::string> made;
+  for (const Axis& axis : step.defined)
+    made.push_back(axis.name());
+  const std::string_view past = step.name == "fuse"   ? "fused"
+                                : step.name == "tile" ? "tiled"
+                                                      : "split";
+  return fmt::format("{} into {} at line {}", past, fmt::join(made, ", "), where.line());
+}
+
 /// The checks that need neither sizes nor a proof.
 void check_axes(const ScheduleState& schedule, const StepRecord& step, const StageNode& stage,
                 const std::vector<Axis>& axes, const std::source_location& where) {
@@ -96,16 +107,16 @@ void check_axes(const ScheduleState& schedule, const StepRecord& step, const Sta
     const auto owner = schedule.owners.find(axis);
     const bool own = owner != schedule.owners.end() ? owner->second == &stage : owns(stage, axis);
     if (!own) {
-      fail_at(where, "FOREIGN_AXIS", "{}: {} is not an axis of {}", text_of(step), axes[i].name(),
-              stage.name);
+      fail_at(where, "FOREIGN_AXIS", "{}: axis {} is not an axis of {}", text_of(step),
+              axes[i].name(), stage.name);
     }
     if (const auto used = schedule.consumed.find(axis); used != schedule.consumed.end()) {
-      fail_at(where, "CONSUMED_AXIS", "{}: {} is no axis any more, since {} used it up",
-              text_of(step), axes[i].name(), used->second);
+      fail_at(where, "AXIS_CONSUMED", "{}: axis {} was {}", text_of(step), axes[i].name(),
+              used->second);
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (axes[j].node() == axes[i].node()) {
-        fail_at(where, "REPEATED_AXIS", "{}: {} is named twice", text_of(step), axes[i].name());
+        fail_at(where, "AXIS_TWICE", "{}: axis {} is named twice", text_of(step), axes[i].name());
       }
     }
   }
@@ -114,11 +125,11 @@ void check_axes(const ScheduleState& schedule, const StepRecord& step, const Sta
 void check_factors(const StepRecord& step, const std::source_location& where) {
   for (const std::int64_t factor : step.factors) {
     if (factor < 1) {
-      fail_at(where, "STEP_FACTOR", "{}: the factor must be at least 1", text_of(step));
+      fail_at(where, "SPLIT_FACTOR", "{}: the factor must be at least 1", text_of(step));
     }
   }
   if (step.parts && *step.parts < 1) {
-    fail_at(where, "STEP_FACTOR", "{}: the number of parts must be at least 1", text_of(step));
+    fail_at(where, "SPLIT_FACTOR", "{}: the parts must be at least 1", text_of(step));
   }
 }
 
@@ -143,8 +154,9 @@ std::vector<Axis> record(ScheduleState& schedule, StepRecord step, bool consumes
     step.defined.push_back(std::move(axis));
   }
   if (consumes) {
+    const std::string fate = fate_of(step, where);
     for (const Axis& axis : step.axes)
-      schedule.consumed[axis.node().get()] = text_of(step);
+      schedule.consumed[axis.node().get()] = fate;
   }
   step.file = where.file_name();
   step.line = where.line();

@@ -23,7 +23,7 @@ Shape checked_shape(Shape shape, const std::string& tensor, const std::source_lo
     shape[d] = to_index(shape[d], fmt::format("dimension {} of {}", d, tensor));
     const std::optional<std::int64_t> size = as_integer(shape[d]);
     if (size && *size < 0) {
-      fail_at(where, "SHAPE", "dimension {} of {} is {}, but must be at least 0", d, tensor, *size);
+      fail_at(where, "SHAPE", "{}: dimension {} is {}, but must be 0 or more", tensor, d, *size);
     }
   }
   return shape;
@@ -44,30 +44,25 @@ std::vector<Axis> data_axes(const Shape& shape, const Names& names,
   return axes;
 }
 
-/// A scan's three lists, checked as far as no size has to be known.
-void check_states(const ScanStage& scan, const std::string& name,
-                  const std::source_location& where) {
-  for (std::size_t s = 0; s < scan.state.size(); ++s) {
-    const Tensor& state = scan.state[s];
-    if (!std::holds_alternative<PlaceholderStage>(state.stage()->value)) {
-      fail_at(where, "SCAN_STATE", "state {} of scan {} must be a placeholder", state.name(), name);
-    }
-    const std::size_t rank = state.shape().size();
-    if (rank == 0) {
-      fail_at(where, "SCAN_STATE", "state {} of scan {} needs a dimension for time", state.name(),
-              name);
-    }
-    for (const auto& [role, tensor] :
-         {std::pair{"init", scan.init[s]}, std::pair{"update", scan.update[s]}}) {
-      if (tensor.dtype() != state.dtype()) {
-        fail_at(where, "SCAN_TYPE", "{} of scan {} is {}, but its state {} is {}", role, name,
-                name_of(tensor.dtype()), state.name(), name_of(state.dtype()));
-      }
-      if (tensor.shape().size() != rank) {
-        fail_at(where, "SCAN_SHAPE", "{} of scan {} has {} dimensions, but its state {} has {}",
-                role, name, tensor.shape().size(), state.name(), rank);
-      }
-    }
+/// One state of a scan, checked as far as no size has to be known.
+void check_state(const std::string& scan, const Tensor& init, const Tensor& update,
+                 const Tensor& state, const std::source_location& where) {
+  const std::string names =
+      fmt::format("init {}, update {} and state {}", init.name(), update.name(), state.name());
+  if (!std::holds_alternative<PlaceholderStage>(state.stage()->value)) {
+    fail_at(where, "SCAN_STATE", "scan {}: state {} must be a placeholder, but is computed", scan,
+            state.name());
+  }
+  if (init.dtype() != state.dtype() || update.dtype() != state.dtype()) {
+    fail_at(where, "SCAN_TYPE", "scan {}: {} must have one dtype, but are {}, {} and {}", scan,
+            names, name_of(init.dtype()), name_of(update.dtype()), name_of(state.dtype()));
+  }
+  const std::size_t rank = state.shape().size();
+  if (rank == 0 || init.shape().size() != rank || update.shape().size() != rank) {
+    fail_at(
+        where, "SCAN_SHAPE",
+        "scan {}: {} must have the same number of dimensions, at least 1, but have {}, {} and {}",
+        scan, names, init.shape().size(), update.shape().size(), rank);
   }
 }
 
@@ -160,13 +155,21 @@ std::string Tensor::name() const {
 }
 
 Expr Tensor::read(std::vector<Expr> indices) const {
-  const std::size_t rank = shape().size();
-  if (indices.size() != rank) {
-    detail::fail(ErrorKind::InvalidArgument, "INDEX_COUNT", "{} takes {} {}, but got {}", name(),
-                 rank, rank == 1 ? "index" : "indices", indices.size());
+  const Shape sizes = shape();
+  if (indices.size() != sizes.size()) {
+    detail::fail(ErrorKind::InvalidArgument, "INDEX_COUNT",
+                 "tensor {} has {} dimension{}, but got {} ind{}", name(), sizes.size(),
+                 sizes.size() == 1 ? "" : "s", indices.size(), indices.size() == 1 ? "ex" : "ices");
   }
-  for (std::size_t d = 0; d < rank; ++d) {
-    indices[d] = detail::to_index(indices[d], fmt::format("index {} of {}", d, name()));
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    indices[d] = detail::to_index(indices[d], fmt::format("index {} of tensor {}", d, name()));
+    const std::optional<std::int64_t> index = detail::as_integer(indices[d]);
+    const std::optional<std::int64_t> size = detail::as_integer(sizes[d]);
+    if (index && (*index < 0 || (size && *index >= *size))) {
+      detail::fail(ErrorKind::InvalidArgument, "INDEX_RANGE",
+                   "index {} of tensor {} is out of range: dimension {} is {}", *index, name(), d,
+                   detail::size_text(sizes[d]));
+    }
   }
   return detail::make_expr(dtype(), detail::ReadValue{*this, std::move(indices)});
 }
@@ -206,24 +209,20 @@ std::vector<Tensor> scan(const std::vector<Tensor>& init, const std::vector<Tens
                          const std::vector<Tensor>& state, std::vector<Tensor> inputs, Names names,
                          std::source_location where) {
   if (state.empty() || init.size() != state.size() || update.size() != state.size()) {
-    detail::fail_at(where, "SCAN_COUNT",
-                    "scan {} has {} states, {} inits and {} updates, but needs as many of each",
-                    names.tensor, state.size(), init.size(), update.size());
+    detail::fail_at(
+        where, "SCAN_COUNTS",
+        "scan {}: init, update and state must be lists of one length, but have {}, {} and "
+        "{} tensors",
+        names.tensor, init.size(), update.size(), state.size());
   }
-  for (const auto* tensors : {&init, &update}) {
-    for (const Tensor& tensor : *tensors) {
-      if (tensor.shape().empty()) {
-        detail::fail_at(where, "SCAN_SHAPE", "{} of scan {} needs a dimension for time",
-                        tensor.name(), names.tensor);
-      }
-    }
+  for (std::size_t s = 0; s < state.size(); ++s) {
+    detail::check_state(names.tensor, init[s], update[s], state[s], where);
   }
   detail::ScanStage stage{.axis = detail::time_axis(init[0], update[0], names.tensor),
                           .init = init,
                           .update = update,
                           .state = state,
                           .inputs = std::move(inputs)};
-  detail::check_states(stage, names.tensor, where);
   return detail::outputs_of(detail::make_stage(std::move(names.tensor), where, std::move(stage)),
                             state.size());
 }

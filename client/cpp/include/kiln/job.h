@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <kiln/kernel.h>
 
@@ -28,9 +29,14 @@ struct JobState {
   std::string message;  // of a failed job
 };
 
-/// Outputs of a job, each with the name of its parameter's position.
+struct JobOutput {
+  std::string name;  // of the parameter
+  unsigned parameter = 0;
+  Array value;
+};
+
 struct JobResult {
-  std::vector<std::pair<unsigned, Array>> outputs;
+  std::vector<JobOutput> outputs;
   Timings timings;
 };
 

@@ -19,7 +19,7 @@ namespace kiln {
 inline namespace client {
 
 namespace detail {
-struct KernelState;
+class KernelState;
 struct CancelState;
 }  // namespace detail
 

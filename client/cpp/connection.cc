@@ -1,0 +1,143 @@
+#include <cstdlib>
+#include <utility>
+
+#include <kiln/connection.h>
+
+#include "client/cpp/definition_state.h"
+#include "client/cpp/fail.h"
+#include "client/cpp/kernel_state.h"
+#include "client/cpp/link.h"
+#include "client/cpp/transfer.h"
+
+#ifndef KILN_VERSION
+#error "the version comes from the build"
+#endif
+
+namespace kiln {
+inline namespace client {
+namespace {
+
+v1::CompileOptions to_wire(const BuildOptions& options) {
+  v1::CompileOptions out;
+  if (!options.automatic) out.set_auto_(v1::AUTO_MODE_NEVER);
+  out.set_strict(options.strict);
+  out.set_fast(options.fast);
+  out.set_not_reproducible(!options.reproducible);
+  return out;
+}
+
+/// Compile and Lower requests begin alike.
+template <typename Request>
+Request request_of(const Definition& definition, const BuildOptions& options) {
+  const detail::DefinitionState& state = *definition.state();
+  Request request;
+  *request.mutable_definition() = state.kernel.definition;
+  *request.mutable_source_map() = state.kernel.names;
+  if (!options.name.empty()) request.mutable_source_map()->set_kernel(options.name);
+  *request.mutable_schedule() = state.schedule;
+  request.mutable_target()->set_name(options.target == "cpu" ? "llvm" : options.target);
+  request.mutable_target()->set_arch(options.arch);
+  *request.mutable_options() = to_wire(options);
+  return request;
+}
+
+BuildOptions for_present_device(BuildOptions options) {
+  if (!options.arch.empty()) {
+    detail::fail(ErrorKind::InvalidArgument, "ARCH",
+                 "build takes the architecture from the device: use compile for {}", options.arch);
+  }
+  return options;
+}
+
+}  // namespace
+
+std::string version() { return KILN_VERSION; }
+
+Connection connect(const std::string& address, const ConnectOptions& options) {
+  const char* named = std::getenv("KILN_ADDRESS");
+  return Connection(std::make_shared<detail::Link>(
+      address.empty() && named != nullptr ? std::string(named) : address, options));
+}
+
+Kernel Connection::compile(const Definition& definition, const BuildOptions& options) const {
+  return Kernel(std::make_shared<detail::KernelState>(
+      link_, request_of<v1::CompileRequest>(definition, options), definition.parameters()));
+}
+
+Kernel Connection::compile(const Schedule& schedule, const std::vector<Tensor>& arguments,
+                           const BuildOptions& options) const {
+  return compile(Definition(schedule, arguments), options);
+}
+
+Kernel Connection::build(const Definition& definition, const BuildOptions& options) const {
+  return compile(definition, for_present_device(options));
+}
+
+Kernel Connection::build(const Schedule& schedule, const std::vector<Tensor>& arguments,
+                         const BuildOptions& options) const {
+  return build(Definition(schedule, arguments), options);
+}
+
+std::string Connection::lower(const Definition& definition, const LowerOptions& lower,
+                              const BuildOptions& options) const {
+  auto request = request_of<v1::LowerRequest>(definition, options);
+  request.set_after(lower.after);
+  request.set_auto_(lower.automatic);
+  v1::LowerResponse response;
+  link_->call(link_->kernels(), &v1::KernelService::Stub::Lower, request, response);
+  return response.text();
+}
+
+std::string Connection::lower(const Schedule& schedule, const std::vector<Tensor>& arguments,
+                              const LowerOptions& lower, const BuildOptions& options) const {
+  return this->lower(Definition(schedule, arguments), lower, options);
+}
+
+RemoteArray Connection::upload(const Array& array, const std::string& device) const {
+  return RemoteArray(detail::upload(link_, array, device, link_->session(), {}));
+}
+
+Job Connection::submit(const Definition& definition, const std::vector<Argument>& inputs,
+                       const BuildOptions& options, const CallOptions& call) const {
+  v1::SubmitRequest request;
+  *request.mutable_kernel() = request_of<v1::CompileRequest>(definition, options);
+  const detail::PreparedCall prepared = detail::prepare_call(
+      link_, request.kernel().source_map().kernel(), definition.parameters(), inputs, call, {});
+  *request.mutable_run() = prepared.request;
+  v1::SubmitResponse response;
+  // A second try could leave two jobs.
+  link_->call(link_->jobs(), &v1::JobService::Stub::Submit, request, response,
+              {.idempotent = false});
+  return job(response.job());
+}
+
+Job Connection::job(const std::string& id) const { return Job(link_, id); }
+
+Description Connection::describe() const {
+  v1::DescribeResponse response;
+  link_->call(link_->daemon(), &v1::DaemonService::Stub::Describe, v1::DescribeRequest(), response);
+  Description description{.version = response.version(),
+                          .boot_id = response.boot_id(),
+                          .pid = response.pid(),
+                          .devices = {},
+                          .counters = {response.counters().begin(), response.counters().end()},
+                          .components = {}};
+  for (const v1::Device& device : response.devices()) {
+    description.devices.push_back({.name = device.name(),
+                                   .target = device.target(),
+                                   .arch = device.arch(),
+                                   .state = device.state(),
+                                   .memory_bytes = device.memory_bytes(),
+                                   .description = device.description()});
+  }
+  for (const v1::Component& component : response.components()) {
+    description.components.push_back({component.name(), component.ok(), component.message()});
+  }
+  return description;
+}
+
+const std::string& Connection::address() const { return link_->address(); }
+void Connection::close() const { link_->close(); }
+
+}  // namespace client
+}  // namespace kiln

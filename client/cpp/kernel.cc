@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <kiln/kernel.h>
+
+#include "client/cpp/fail.h"
+#include "client/cpp/kernel_state.h"
+#include "client/cpp/transfer.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+namespace {
+
+std::string_view name_of_level(v1::CacheLevel level) {
+  switch (level) {
+    case v1::CACHE_LEVEL_COMPILED: return "compiled";
+    case v1::CACHE_LEVEL_MEMORY: return "memory";
+    case v1::CACHE_LEVEL_DISK: return "disk";
+    case v1::CACHE_LEVEL_SHARED: return "shared";
+    default: return "";
+  }
+}
+
+/// A call that reads and writes one tensor of the service gives another result the second time.
+bool is_repeatable(const v1::RunRequest& request, const std::vector<Parameter>& parameters) {
+  std::set<std::string> read;
+  std::set<std::string> written;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const v1::Argument& argument = request.arguments(static_cast<int>(p));
+    if (!argument.has_tensor()) continue;
+    (parameters[p].output ? written : read).insert(argument.tensor());
+  }
+  return std::none_of(written.begin(), written.end(),
+                      [&](const std::string& id) { return read.contains(id); });
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+v1::RunResponse run(KernelState& kernel, PreparedCall& call, CallControl control) {
+  control.idempotent = is_repeatable(call.request, kernel.parameters());
+  Link& link = *kernel.link();
+  v1::RunResponse response;
+  kernel.with_id(control, [&](const std::string& id) {
+    call.request.set_kernel_id(id);
+    link.call(link.kernels(), &v1::KernelService::Stub::Run, call.request, response, control);
+  });
+  return response;
+}
+
+Outputs call_kernel(KernelState& kernel, const std::vector<Argument>& arguments,
+                    const CallOptions& options, const CallControl& control) {
+  PreparedCall call =
+      prepare_call(kernel.link(), kernel.name(), kernel.parameters(), arguments, options, control);
+  const v1::RunResponse response = run(kernel, call, control);
+  Timings timings = from_wire(response.timings());
+  const auto start = std::chrono::steady_clock::now();
+  Outputs outputs;
+  bool streamed = false;
+  for (const v1::Result& result : response.results()) {
+    if (result.parameter() >= call.given.size()) {
+      fail(ErrorKind::Internal, "RESULT", "the service sent a result for parameter {} of {}",
+           result.parameter(), call.given.size());
+    }
+    streamed = streamed || result.has_tensor();
+    outputs.push_back(take_result(kernel.link(), result, call.given[result.parameter()], control));
+  }
+  timings.upload += call.upload_seconds;
+  if (streamed) timings.download += seconds_since(start);
+  kernel.set_last_timings(timings);
+  return outputs;
+}
+
+}  // namespace
+
+Timings from_wire(const v1::Timings& timings) {
+  return {.queue = timings.queue(),
+          .compile = timings.compile(),
+          .upload = timings.upload(),
+          .kernel = timings.kernel(),
+          .download = timings.download(),
+          .cache = std::string(name_of_level(timings.cache()))};
+}
+
+KernelState::KernelState(std::shared_ptr<Link> link, v1::CompileRequest request,
+                         std::vector<Parameter> parameters)
+    : link_(std::move(link)), request_(std::move(request)), parameters_(std::move(parameters)) {
+  id_ = compile({});
+}
+
+std::string KernelState::compile(const CallControl& control) {
+  v1::CompileResponse response;
+  link_->call(link_->kernels(), &v1::KernelService::Stub::Compile, request_, response, control);
+  const std::lock_guard lock(mutex_);
+  build_timings_ = from_wire(response.timings());
+  build_timings_.cache = name_of_level(response.cache());
+  return response.kernel_id();
+}
+
+void KernelState::with_id(const CallControl& control,
+                          const std::function<void(const std::string&)>& use) {
+  std::string id;
+  {
+    const std::lock_guard lock(mutex_);
+    id = id_;
+  }
+  try {
+    use(id);
+    return;
+  } catch (const NotFound&) {
+    // The kernel, or a tensor: which one, the second try tells.
+  }
+  id = compile(control);
+  {
+    const std::lock_guard lock(mutex_);
+    id_ = id;
+  }
+  use(id);
+}
+
+Timings KernelState::last_timings() const {
+  const std::lock_guard lock(mutex_);
+  return last_timings_;
+}
+
+void KernelState::set_last_timings(Timings timings) {
+  const std::lock_guard lock(mutex_);
+  last_timings_ = std::move(timings);
+}
+
+Timings KernelState::build_timings() const {
+  const std::lock_guard lock(mutex_);
+  return build_timings_;
+}
+
+}  // namespace detail
+
+Outputs::operator Array() const {
+  if (size() != 1) {
+    detail::fail(ErrorKind::InvalidArgument, "OUTPUT_COUNT",
+                 "the call has {} outputs: take them by their positions", size());
+  }
+  return front();
+}
+
+void Future::cancel() const { cancel_->cancel(); }
+
+Outputs Kernel::call(const std::vector<Argument>& arguments, const CallOptions& options) const {
+  return detail::call_kernel(*state_, arguments, options,
+                             detail::CallControl::with_deadline(options.deadline));
+}
+
+Future Kernel::submit_call(std::vector<Argument> arguments, CallOptions options) const {
+  auto cancel = std::make_shared<detail::CancelState>();
+  auto control = detail::CallControl::with_deadline(options.deadline);
+  control.cancel = cancel;
+  std::future<Outputs> result =
+      std::async(std::launch::async, [state = state_, arguments = std::move(arguments),
+                                      options = std::move(options), control = std::move(control)] {
+        return detail::call_kernel(*state, arguments, options, control);
+      });
+  return Future(std::move(result), std::move(cancel));
+}
+
+std::vector<RemoteArray> Kernel::call_remote(const std::vector<Argument>& inputs,
+                                             const CallOptions& options) const {
+  const auto control = detail::CallControl::with_deadline(options.deadline);
+  detail::PreparedCall call = detail::prepare_call(state_->link(), state_->name(),
+                                                   state_->parameters(), inputs, options, control);
+  for (v1::Argument& argument : *call.request.mutable_arguments()) {
+    if (argument.has_output()) argument.mutable_output()->set_keep(true);
+  }
+  call.request.set_session(state_->link()->session());
+  const v1::RunResponse response = detail::run(*state_, call, control);
+  state_->set_last_timings(detail::from_wire(response.timings()));
+  std::vector<RemoteArray> outputs;
+  for (const v1::Result& result : response.results()) {
+    outputs.emplace_back(std::make_shared<const detail::RemoteState>(
+        state_->link(), result.tensor(), static_cast<DType>(result.type()),
+        std::vector<std::int64_t>(result.shape().begin(), result.shape().end())));
+  }
+  return outputs;
+}
+
+std::vector<double> Kernel::measure(const std::vector<Argument>& arguments, unsigned repeat,
+                                    unsigned measurements, const CallOptions& options) const {
+  const auto control = detail::CallControl::with_deadline(options.deadline);
+  detail::PreparedCall call = detail::prepare_call(
+      state_->link(), state_->name(), state_->parameters(), arguments, options, control);
+  call.request.set_repeat(repeat);
+  call.request.set_measurements(measurements);
+  const v1::RunResponse response = detail::run(*state_, call, control);
+  return {response.measured().begin(), response.measured().end()};
+}
+
+Timings Kernel::timings() const { return state_->last_timings(); }
+Timings Kernel::build_timings() const { return state_->build_timings(); }
+std::string Kernel::name() const { return state_->name(); }
+std::vector<Parameter> Kernel::parameters() const { return state_->parameters(); }
+
+namespace {
+
+v1::InspectResponse inspect(detail::KernelState& kernel, const std::string& what) {
+  v1::InspectResponse response;
+  kernel.with_id({}, [&](const std::string& id) {
+    v1::InspectRequest request;
+    request.set_kernel_id(id);
+    request.set_source(what);
+    detail::Link& link = *kernel.link();
+    link.call(link.kernels(), &v1::KernelService::Stub::Inspect, request, response);
+  });
+  return response;
+}
+
+}  // namespace
+
+std::string Kernel::source(const std::string& what) const { return inspect(*state_, what).text(); }
+std::string Kernel::report() const { return inspect(*state_, "").report_json(); }
+
+}  // namespace client
+}  // namespace kiln

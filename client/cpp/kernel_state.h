@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kiln/kernel.h>
+
+#include "client/cpp/link.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+
+/// A kernel of the service, and all that is needed to make it again.
+class KernelState {
+ public:
+  /// Compiles it.
+  KernelState(std::shared_ptr<Link> link, v1::CompileRequest request,
+              std::vector<Parameter> parameters);
+
+  const std::string& name() const { return request_.source_map().kernel(); }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::shared_ptr<Link>& link() const { return link_; }
+
+  /// Runs `use` with the kernel's id; when the service has forgotten it, compiles it and runs `use`
+  /// once more.
+  void with_id(const CallControl& control, const std::function<void(const std::string&)>& use);
+
+  Timings last_timings() const;
+  void set_last_timings(Timings timings);
+  Timings build_timings() const;
+
+ private:
+  std::string compile(const CallControl& control);
+
+  const std::shared_ptr<Link> link_;
+  const v1::CompileRequest request_;
+  const std::vector<Parameter> parameters_;
+  mutable std::mutex mutex_;
+  std::string id_;
+  Timings build_timings_;
+  Timings last_timings_;
+};
+
+Timings from_wire(const v1::Timings& timings);
+
+/// The arguments of one call on the wire, and what has to live until it ends.
+struct PreparedCall {
+  v1::RunRequest request;
+  std::vector<std::shared_ptr<const RemoteState>> temporaries;  // arrays too large to be inline
+  std::vector<std::optional<Array>> given;  // by parameter: the array an output is written to
+  double upload_seconds = 0;
+};
+
+/// Checks the arguments against the parameters as far as no size has to be known, and packs them.
+/// `all` arguments, or the inputs alone. Large arrays are streamed.
+PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& kernel,
+                          const std::vector<Parameter>& parameters,
+                          const std::vector<Argument>& arguments, const CallOptions& options,
+                          const CallControl& control);
+
+/// A result of the reply as an array: `into` when it is given. Large ones are streamed, and freed.
+Array take_result(const std::shared_ptr<Link>& link, const v1::Result& result,
+                  const std::optional<Array>& into, const CallControl& control);
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln

@@ -1,0 +1,221 @@
+#include "client/cpp/link.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <utility>
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include "client/cpp/fail.h"
+#include "client/cpp/private_daemon.h"
+#include "client/cpp/session_stream.h"
+#include "client/cpp/status_border.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::system_clock;
+
+constexpr int kTries = 6;
+constexpr milliseconds kFirstPause{50};
+
+std::shared_ptr<grpc::ChannelCredentials> credentials_of(const ConnectOptions& options) {
+  if (options.ca.empty()) return grpc::InsecureChannelCredentials();
+  std::ifstream in(options.ca, std::ios::binary);
+  if (!in) {
+    fail(ErrorKind::NotFound, "CA_FILE", "the file of authorities {} cannot be read", options.ca);
+  }
+  grpc::SslCredentialsOptions ssl;
+  ssl.pem_root_certs.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  return grpc::SslCredentials(ssl);
+}
+
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
+                                            const ConnectOptions& options) {
+  grpc::ChannelArguments arguments;
+  // A dead peer is noticed within 30 s, and a service that comes back is found at once.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, credentials_of(options), arguments);
+}
+
+/// HOST:PORT or unix:PATH, as --listen has it.
+void check_address(const std::string& address) {
+  if (address.starts_with("unix:")) return;
+  const std::size_t colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  const bool digits =
+      !port.empty() && port.size() <= 5 &&
+      std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (colon == 0 || !digits || std::stoi(port) > 65535) {
+    fail(ErrorKind::InvalidArgument, "ADDRESS",
+         "the address {} is not of the form HOST:PORT or unix:PATH", address);
+  }
+}
+
+/// Whether the call that failed like this is worth another try.
+bool is_transient(const FailedCall& failed, grpc::StatusCode code) {
+  if (failed.retry_after) return true;
+  if (failed.from_service) return false;
+  // A draining service ends calls as cancelled; a call that the user cancelled is not asked about.
+  return code == grpc::StatusCode::UNAVAILABLE || code == grpc::StatusCode::CANCELLED;
+}
+
+milliseconds backoff(int attempt) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  const auto most = kFirstPause * (1 << attempt);
+  return milliseconds(std::uniform_int_distribution<long>(most.count() / 2, most.count())(random));
+}
+
+}  // namespace
+
+void CancelState::cancel() {
+  const std::lock_guard lock(mutex);
+  cancelled = true;
+  if (running != nullptr) running->TryCancel();
+  changed.notify_all();
+}
+
+CallControl CallControl::with_deadline(milliseconds time) {
+  CallControl control;
+  if (time.count() > 0) control.deadline = system_clock::now() + time;
+  return control;
+}
+
+Link::Link(std::string address, const ConnectOptions& options)
+    : private_(address.empty()),
+      token_(options.token),
+      address_(private_ ? ensure_private_daemon() : std::move(address)) {
+  check_address(address_);
+  channel_ = make_channel(address_, options);
+  kernels_ = v1::KernelService::NewStub(channel_);
+  tensors_ = v1::TensorService::NewStub(channel_);
+  jobs_ = v1::JobService::NewStub(channel_);
+  daemon_ = v1::DaemonService::NewStub(channel_);
+}
+
+Link::~Link() { close(); }
+
+void Link::prepare(grpc::ClientContext& context, const CallControl& control) const {
+  if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
+  if (control.deadline) context.set_deadline(*control.deadline);
+}
+
+grpc::Status Link::run_once(const CallControl& control,
+                            const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
+  grpc::ClientContext context;
+  prepare(context, control);
+  if (control.cancel == nullptr) return attempt(context);
+  {
+    const std::lock_guard lock(control.cancel->mutex);
+    if (control.cancel->cancelled) return grpc::Status(grpc::StatusCode::CANCELLED, "");
+    control.cancel->running = &context;
+  }
+  const grpc::Status status = attempt(context);
+  const std::lock_guard lock(control.cancel->mutex);
+  control.cancel->running = nullptr;
+  return status;
+}
+
+bool Link::pause(const CallControl& control, milliseconds time) const {
+  if (control.deadline && system_clock::now() + time >= *control.deadline) return false;
+  if (control.cancel == nullptr) {
+    std::mutex mutex;
+    std::condition_variable never;
+    std::unique_lock lock(mutex);
+    never.wait_for(lock, time, [] { return false; });
+    return true;
+  }
+  std::unique_lock lock(control.cancel->mutex);
+  return !control.cancel->changed.wait_for(lock, time, [&] { return control.cancel->cancelled; });
+}
+
+void Link::retry(const CallControl& control,
+                 const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
+  require_open();
+  for (int tried = 0;; ++tried) {
+    const grpc::Status status = run_once(control, attempt);
+    if (status.ok()) return;
+    FailedCall failed = failed_call(status, address_);
+    bool asked_for = false;
+    if (control.cancel) {
+      const std::lock_guard lock(control.cancel->mutex);
+      asked_for = control.cancel->cancelled;
+    }
+    const bool again = control.idempotent && !asked_for && tried + 1 < kTries &&
+                       is_transient(failed, status.error_code());
+    if (!again || !pause(control, failed.retry_after.value_or(backoff(tried)))) {
+      throw_error(std::move(failed.error));
+    }
+    if (private_ && !failed.from_service) ensure_private_daemon();
+  }
+}
+
+void Link::require_open() const {
+  const std::lock_guard lock(mutex_);
+  if (closed_) {
+    fail(ErrorKind::InvalidArgument, "CLOSED", "the connection to {} is closed", address_);
+  }
+}
+
+std::string Link::session() {
+  std::string id;
+  // The stream has its own context, so the one that retry() makes is not used.
+  retry({}, [&](grpc::ClientContext&) {
+    std::shared_ptr<SessionStream> stream;
+    {
+      const std::lock_guard lock(mutex_);
+      if (session_ == nullptr || session_->ended()) {
+        session_ = std::make_shared<SessionStream>();
+        session_->start(*daemon_, token_);
+      }
+      stream = session_;
+    }
+    return stream->wait_for_id(id);
+  });
+  return id;
+}
+
+void Link::free_tensor(const std::string& id) {
+  struct Call {
+    grpc::ClientContext context;
+    v1::FreeRequest request;
+    v1::FreeResponse response;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+  }
+  auto call = std::make_shared<Call>();
+  CallControl control = CallControl::with_deadline(std::chrono::seconds(10));
+  prepare(call->context, control);
+  call->request.add_tensors(id);
+  // A tensor that could not be freed goes with the session.
+  tensors_->async()->Free(&call->context, &call->request, &call->response,
+                          [call](const grpc::Status&) {});
+}
+
+void Link::close() {
+  std::shared_ptr<SessionStream> session;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    session = std::move(session_);
+  }
+  if (session) session->stop();
+}
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln

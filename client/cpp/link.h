@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <kiln/connection.h>
+
+#include "kiln/v1/service.grpc.pb.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+
+/// Ends a call from another thread, before it starts, while it runs, or between two tries.
+struct CancelState {
+  void cancel();
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool cancelled = false;
+  grpc::ClientContext* running = nullptr;
+};
+
+/// How a call may take its time.
+struct CallControl {
+  std::optional<std::chrono::system_clock::time_point> deadline = {};
+  std::shared_ptr<CancelState> cancel = {};
+  bool idempotent = true;  // a second try does no harm
+
+  static CallControl with_deadline(std::chrono::milliseconds time);
+};
+
+class SessionStream;
+
+/// One channel to one service, with its session. Every call goes through retry(). Thread-safe.
+class Link {
+ public:
+  /// `address` empty: the private daemon of this user.
+  Link(std::string address, const ConnectOptions& options);
+  ~Link();
+
+  const std::string& address() const { return address_; }
+
+  /// Tries `attempt` until it succeeds, fails for good, or the time is over. Errors of transport
+  /// are tried again, and those for which the service asks for it.
+  void retry(const CallControl& control,
+             const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
+
+  template <typename Stub, typename Request, typename Response>
+  void call(Stub& stub,
+            grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+            const Request& request, Response& response, const CallControl& control = {}) {
+    retry(control, [&](grpc::ClientContext& context) {
+      return (stub.*method)(&context, request, &response);
+    });
+  }
+
+  /// The id of the session, which is opened when there is none.
+  std::string session();
+  /// Frees tensors without waiting for it.
+  void free_tensor(const std::string& id);
+  void close();
+
+  v1::KernelService::Stub& kernels() { return *kernels_; }
+  v1::TensorService::Stub& tensors() { return *tensors_; }
+  v1::JobService::Stub& jobs() { return *jobs_; }
+  v1::DaemonService::Stub& daemon() { return *daemon_; }
+
+ private:
+  grpc::Status run_once(const CallControl& control,
+                        const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
+  void prepare(grpc::ClientContext& context, const CallControl& control) const;
+  /// Waits between two tries; false when there is no time for another.
+  bool pause(const CallControl& control, std::chrono::milliseconds time) const;
+  void require_open() const;
+
+  const bool private_;
+  const std::string token_;
+  std::string address_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::KernelService::Stub> kernels_;
+  std::unique_ptr<v1::TensorService::Stub> tensors_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::DaemonService::Stub> daemon_;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<SessionStream> session_;
+  bool closed_ = false;
+};
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln

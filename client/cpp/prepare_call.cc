@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "client/cpp/fail.h"
+#include "client/cpp/kernel_state.h"
+#include "client/cpp/transfer.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+namespace {
+
+constexpr std::size_t kInlineEach = 1 << 20;
+constexpr std::size_t kInlineTotal = 3 << 20;  // of the 4 MiB that a message may have
+
+const std::vector<std::int64_t>& shape_of(const Argument& argument) {
+  return std::visit(
+      [](const auto& array) -> const auto& { return array.shape(); }, argument);
+}
+
+DType dtype_of(const Argument& argument) {
+  return std::visit([](const auto& array) { return array.dtype(); }, argument);
+}
+
+void check_argument(const Argument& argument, const Parameter& parameter,
+                    const std::string& kernel) {
+  if (dtype_of(argument) != parameter.type) {
+    fail(ErrorKind::InvalidArgument, "ARGUMENT_TYPE", "argument {} of {} is {}, but must be {}",
+         parameter.name, kernel, name_of(dtype_of(argument)), name_of(parameter.type));
+  }
+  const std::size_t rank = shape_of(argument).size();
+  if (rank != parameter.shape.size()) {
+    fail(ErrorKind::InvalidArgument, "ARGUMENT_RANK",
+         "argument {} of {} has {} dimension{}, but must have {}", parameter.name, kernel, rank,
+         rank == 1 ? "" : "s", parameter.shape.size());
+  }
+}
+
+[[noreturn]] void fail_count(const std::vector<Parameter>& parameters, std::size_t given,
+                             const std::string& kernel) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : parameters)
+    names.push_back(parameter.name);
+  fail(ErrorKind::InvalidArgument, "ARGUMENT_COUNT", "{} takes {} argument{} ({}), but got {}",
+       kernel, names.size(), names.size() == 1 ? "" : "s", fmt::join(names, ", "), given);
+}
+
+class CallPacker {
+ public:
+  CallPacker(const std::shared_ptr<Link>& link, const CallControl& control, PreparedCall& call)
+      : link_(link), control_(control), call_(call) {}
+
+  void input(const Array& array) {
+    const std::size_t bytes = array.bytes().size();
+    v1::Argument& out = *call_.request.add_arguments();
+    if (bytes > kInlineEach || inline_bytes_ + bytes > kInlineTotal) {
+      out.set_tensor(stream(array));
+      return;
+    }
+    inline_bytes_ += bytes;
+    set_layout(*out.mutable_inline_(), array);
+    out.mutable_inline_()->set_data(array.bytes().data(), bytes);
+  }
+
+  void input(const RemoteArray& array) { call_.request.add_arguments()->set_tensor(array.id()); }
+
+  void output(std::size_t parameter, const Array& array) {
+    set_layout(*call_.request.add_arguments()->mutable_inline_(), array);
+    call_.given[parameter] = array;
+  }
+
+  void output(std::size_t, const RemoteArray& array) {
+    call_.request.add_arguments()->set_tensor(array.id());
+  }
+
+  void new_output() { call_.request.add_arguments()->mutable_output(); }
+
+ private:
+  static void set_layout(v1::Inline& out, const Array& array) {
+    out.set_type(static_cast<v1::DataType>(array.dtype()));
+    for (const std::int64_t size : array.shape())
+      out.add_shape(size);
+  }
+
+  std::string stream(const Array& array) {
+    const auto start = std::chrono::steady_clock::now();
+    call_.temporaries.push_back(upload(link_, array, "", link_->session(), control_));
+    call_.upload_seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return call_.temporaries.back()->id;
+  }
+
+  const std::shared_ptr<Link>& link_;
+  const CallControl& control_;
+  PreparedCall& call_;
+  std::size_t inline_bytes_ = 0;
+};
+
+}  // namespace
+
+PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& kernel,
+                          const std::vector<Parameter>& parameters,
+                          const std::vector<Argument>& arguments, const CallOptions& options,
+                          const CallControl& control) {
+  const auto inputs = static_cast<std::size_t>(
+      std::count_if(parameters.begin(), parameters.end(), [](const auto& p) { return !p.output; }));
+  const bool all = arguments.size() == parameters.size();
+  if (!all && arguments.size() != inputs) fail_count(parameters, arguments.size(), kernel);
+
+  // All checks first, so that a wrong call streams nothing.
+  std::size_t next = 0;
+  for (const Parameter& parameter : parameters) {
+    if (all || !parameter.output) check_argument(arguments[next++], parameter, kernel);
+  }
+  PreparedCall call;
+  call.given.resize(parameters.size());
+  CallPacker packer(link, control, call);
+  next = 0;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (!parameters[p].output) {
+      std::visit([&](const auto& array) { packer.input(array); }, arguments[next++]);
+    } else if (all) {
+      std::visit([&](const auto& array) { packer.output(p, array); }, arguments[next++]);
+    } else {
+      packer.new_output();
+    }
+  }
+  call.request.mutable_sizes()->insert(options.sizes.begin(), options.sizes.end());
+  return call;
+}
+
+Array take_result(const std::shared_ptr<Link>& link, const v1::Result& result,
+                  const std::optional<Array>& into, const CallControl& control) {
+  const Array array = into ? *into
+                           : Array({result.shape().begin(), result.shape().end()},
+                                   static_cast<DType>(result.type()));
+  if (result.has_tensor()) {
+    const RemoteState tensor(link, result.tensor(), array.dtype(), array.shape());
+    download(*link, tensor.id, array, control);
+    return array;
+  }
+  if (result.data().size() != array.bytes().size()) {
+    fail(ErrorKind::Internal, "RESULT_SIZE", "the service sent {} bytes for an output of {}",
+         result.data().size(), array.bytes().size());
+  }
+  std::memcpy(array.bytes().data(), result.data().data(), result.data().size());
+  return array;
+}
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln

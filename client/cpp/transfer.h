@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kiln/array.h>
+
+#include "client/cpp/link.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+
+/// A tensor of the service. Freed with the last handle.
+struct RemoteState {
+  RemoteState(std::shared_ptr<Link> link, std::string id, DType type,
+              std::vector<std::int64_t> shape)
+      : link(std::move(link)), id(std::move(id)), type(type), shape(std::move(shape)) {}
+  RemoteState(const RemoteState&) = delete;
+  RemoteState& operator=(const RemoteState&) = delete;
+  ~RemoteState() { link->free_tensor(id); }
+
+  const std::shared_ptr<Link> link;
+  const std::string id;
+  const DType type;
+  const std::vector<std::int64_t> shape;
+};
+
+/// Streams the array to a device. `session` owns the tensor.
+std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, const Array& array,
+                                          const std::string& device, const std::string& session,
+                                          const CallControl& control);
+
+/// Streams a tensor into `array`, whose type and shape must be the tensor's.
+void download(Link& link, const std::string& tensor, const Array& array,
+              const CallControl& control);
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln
