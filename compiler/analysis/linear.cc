@@ -1,0 +1,276 @@
+#include "compiler/analysis/linear.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
+#include "compiler/ir/mutator.h"
+#include "runtime/core/error.h"
+
+namespace kiln::analysis {
+namespace {
+
+using ir::Binary;
+using ir::Call;
+using ir::Cast;
+using ir::Expr;
+using ir::IntImm;
+using ir::Operator;
+using ir::Var;
+
+bool mul_to(int64_t a, int64_t b, int64_t& result) { return !__builtin_mul_overflow(a, b, &result); }
+bool add_to(int64_t a, int64_t b, int64_t& result) { return !__builtin_add_overflow(a, b, &result); }
+
+/// Adds coefficient * product to the terms; false on overflow. The least int64 counts as overflow, so
+/// that coefficients can be negated.
+bool accumulate(std::vector<Term>& terms, int64_t coefficient, const Product& product) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  if (coefficient == 0) return true;
+  if (coefficient == kLeast) return false;
+  for (auto term = terms.begin(); term != terms.end(); ++term) {
+    if (!(term->product == product)) continue;
+    if (!add_to(term->coefficient, coefficient, term->coefficient)) return false;
+    if (term->coefficient == kLeast) return false;
+    if (term->coefficient == 0) terms.erase(term);
+    return true;
+  }
+  terms.push_back({coefficient, product});
+  return true;
+}
+
+class CollectVars : public ir::Visitor {
+ public:
+  explicit CollectVars(Atoms& atoms) : atoms_(atoms) {}
+  std::vector<AtomId> vars;
+
+ private:
+  using Visitor::visit;
+  void visit(const Var& var) override {
+    const AtomId id = atoms_.id_of(Expr(&var));
+    if (std::find(vars.begin(), vars.end(), id) == vars.end()) vars.push_back(id);
+  }
+  Atoms& atoms_;
+};
+
+}  // namespace
+
+bool Product::contains(AtomId atom) const {
+  return std::find(factors_.begin(), factors_.begin() + degree_, atom) !=
+         factors_.begin() + degree_;
+}
+
+std::optional<Product> Product::times(const Product& other) const {
+  if (degree_ + other.degree_ > kMaxDegree) return std::nullopt;
+  Product result = *this;
+  for (int i = 0; i < other.degree_; ++i) result.factors_[result.degree_++] = other.factors_[i];
+  return result;
+}
+
+std::optional<Product> Product::without(const Product& other) const {
+  Product result = *this;
+  for (int i = 0; i < other.degree_; ++i) {
+    const auto end = result.factors_.begin() + result.degree_;
+    const auto found = std::find(result.factors_.begin(), end, other.factors_[i]);
+    if (found == end) return std::nullopt;
+    std::copy(found + 1, end, found);
+    --result.degree_;
+  }
+  return result;
+}
+
+bool Product::operator==(const Product& other) const {
+  if (degree_ != other.degree_) return false;
+  if (degree_ == 1) return factors_[0] == other.factors_[0];
+  return without(other).has_value();
+}
+
+std::optional<AtomId> Linear::as_atom() const {
+  if (constant != 0 || terms.size() != 1) return std::nullopt;
+  const Term& term = terms[0];
+  if (term.coefficient != 1 || term.product.degree() != 1) return std::nullopt;
+  return term.product[0];
+}
+
+const Term* Linear::find(const Product& product) const {
+  for (const Term& term : terms) {
+    if (term.product == product) return &term;
+  }
+  return nullptr;
+}
+
+bool Linear::operator==(const Linear& other) const {
+  if (constant != other.constant || terms.size() != other.terms.size()) return false;
+  return std::all_of(terms.begin(), terms.end(), [&](const Term& term) {
+    const Term* match = other.find(term.product);
+    return match != nullptr && match->coefficient == term.coefficient;
+  });
+}
+
+Linear linear_constant(int64_t value) { return {{}, value}; }
+Linear linear_atom(AtomId atom) { return {{{1, Product(atom)}}, 0}; }
+
+std::optional<Linear> add(const Linear& a, const Linear& b, int64_t factor) {
+  Linear result = a;
+  int64_t value = 0;
+  for (const Term& term : b.terms) {
+    if (!mul_to(term.coefficient, factor, value)) return std::nullopt;
+    if (!accumulate(result.terms, value, term.product)) return std::nullopt;
+  }
+  if (!mul_to(b.constant, factor, value) || !add_to(a.constant, value, result.constant)) {
+    return std::nullopt;
+  }
+  return result;
+}
+
+std::optional<Linear> scaled(const Linear& a, int64_t factor) { return add({}, a, factor); }
+
+std::optional<Linear> multiplied(const Linear& a, const Product& product) {
+  Linear result;
+  for (const Term& term : a.terms) {
+    const std::optional<Product> longer = term.product.times(product);
+    if (!longer || !accumulate(result.terms, term.coefficient, *longer)) return std::nullopt;
+  }
+  if (!accumulate(result.terms, a.constant, product)) return std::nullopt;
+  return result;
+}
+
+std::optional<Linear> multiplied(const Linear& a, const Linear& b) {
+  if (b.is_constant()) return scaled(a, b.constant);
+  std::optional<Linear> result = Linear{};
+  // In the order of a's terms, so that (i + 1)*n gives i*n + n.
+  for (const Term& term : a.terms) {
+    for (const Term& other : b.terms) {
+      int64_t coefficient = 0;
+      const std::optional<Product> product = term.product.times(other.product);
+      if (!product || !mul_to(term.coefficient, other.coefficient, coefficient) ||
+          !accumulate(result->terms, coefficient, *product)) {
+        return std::nullopt;
+      }
+    }
+    int64_t coefficient = 0;
+    if (!mul_to(term.coefficient, b.constant, coefficient) ||
+        !accumulate(result->terms, coefficient, term.product)) {
+      return std::nullopt;
+    }
+  }
+  return add(*result, b, a.constant);
+}
+
+std::optional<Operator> operator_of(const Expr& atom) {
+  const Binary* binary = ir::as<Binary>(atom);
+  if (binary == nullptr) return std::nullopt;
+  return binary->op;
+}
+
+std::optional<Linear> trusted_sum(const Atoms& atoms, const Linear& a, const Linear& b,
+                                  int64_t sign) {
+  if (b.is_constant() && b.constant == 0) return a;
+  if (a.is_constant() && a.constant == 0 && sign == 1) return b;
+  if (atoms.trust(a) == Trust::Wild || atoms.trust(b) == Trust::Wild) return std::nullopt;
+  return add(a, b, sign);
+}
+
+std::optional<Linear> trusted_product(const Atoms& atoms, const Linear& a, const Linear& b) {
+  if (b.is_constant() && b.constant == 1) return a;
+  if (a.is_constant() && a.constant == 1) return b;
+  const Trust trust = std::max(atoms.trust(a), atoms.trust(b));
+  if (trust == Trust::Wild) return std::nullopt;
+  // 32 bits of data times a small number stay far below 63 bits; times a size they may not.
+  const auto is_little = [](const Linear& x) {
+    return x.is_constant() && x.constant > -(1 << 24) && x.constant < (1 << 24);
+  };
+  if (trust == Trust::Small && !is_little(a) && !is_little(b)) return std::nullopt;
+  return multiplied(a, b);
+}
+
+int64_t floor_div(int64_t a, int64_t b) {
+  const int64_t quotient = a / b;
+  return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+
+Trust Atoms::trust(const Linear& linear) const {
+  Trust result = Trust::Index;
+  for (const Term& term : linear.terms) {
+    for (int i = 0; i < term.product.degree(); ++i) {
+      result = std::max(result, trust(term.product[i]));
+    }
+  }
+  return result;
+}
+
+Trust Atoms::trust_of(const Expr& expr) {
+  if (ir::as<Var>(expr) || ir::as<IntImm>(expr)) return Trust::Index;
+  if (const Cast* cast = ir::as<Cast>(expr)) {
+    const DType from = cast->value->type.element;
+    return !is_float(from) && bits_of(from) <= 32 ? Trust::Small : Trust::Wild;
+  }
+  if (const Binary* binary = ir::as<Binary>(expr)) {
+    switch (binary->op) {
+      case Operator::FloorMod: return trust(read(binary->b));
+      case Operator::FloorDiv:
+      case Operator::Min:
+      case Operator::Max: return std::max(trust(read(binary->a)), trust(read(binary->b)));
+      default: return Trust::Wild;
+    }
+  }
+  const Call* call = ir::as<Call>(expr);
+  if (call != nullptr && (call->op == Operator::Select || call->op == Operator::IfThenElse)) {
+    return std::max(trust(read(call->args[1])), trust(read(call->args[2])));
+  }
+  return Trust::Wild;
+}
+
+AtomId Atoms::id_of(const Expr& expr) {
+  const size_t hash = ir::hash_of(expr);
+  const auto [begin, end] = by_hash_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (ir::equal_trees(entries_[it->second].expr, expr)) return it->second;
+  }
+  const Trust trust = trust_of(expr);  // may add atoms, so before this one gets its number
+  const AtomId id = size();
+  entries_.push_back({expr, trust, {}, {}});
+  by_hash_.emplace(hash, id);
+  return id;
+}
+
+const Atoms::Operands& Atoms::operands(AtomId atom) {
+  if (!entries_[atom].operands) {
+    const Expr expr = entries_[atom].expr;
+    const Binary* binary = ir::as<Binary>(expr);
+    KILN_CHECK(binary != nullptr);
+    Operands operands{read(binary->a), read(binary->b)};
+    entries_[atom].operands = std::move(operands);
+  }
+  return *entries_[atom].operands;
+}
+
+const std::vector<AtomId>& Atoms::variables(AtomId atom) {
+  if (!entries_[atom].variables) {
+    CollectVars collect(*this);
+    collect(Expr(entries_[atom].expr));
+    entries_[atom].variables = std::move(collect.vars);
+  }
+  return *entries_[atom].variables;
+}
+
+Linear Atoms::read(const Expr& expr) {
+  if (const IntImm* imm = ir::as<IntImm>(expr)) return linear_constant(imm->value);
+  std::optional<Linear> result;
+  if (const Binary* binary = ir::as<Binary>(expr)) {
+    switch (binary->op) {
+      case Operator::Add: result = trusted_sum(*this, read(binary->a), read(binary->b), 1); break;
+      case Operator::Sub: result = trusted_sum(*this, read(binary->a), read(binary->b), -1); break;
+      case Operator::Mul: result = trusted_product(*this, read(binary->a), read(binary->b)); break;
+      default: break;
+    }
+  }
+  if (const Call* call = ir::as<Call>(expr); call != nullptr && call->op == Operator::Negative) {
+    result = trusted_sum(*this, {}, read(call->args[0]), -1);
+  }
+  return result ? *result : linear_atom(id_of(expr));
+}
+
+}  // namespace kiln::analysis

@@ -1,0 +1,51 @@
+#include "compiler/analysis/prove.h"
+
+#include "compiler/analysis/knowledge.h"
+#include "compiler/analysis/simplifier.h"
+#include "runtime/core/error.h"
+
+namespace kiln::analysis {
+
+Facts::Facts() = default;
+Facts::Facts(const Facts& other) : entries_(other.entries_) {}
+Facts& Facts::operator=(const Facts& other) {
+  entries_ = other.entries_;
+  knowledge_.reset();
+  return *this;
+}
+Facts::Facts(Facts&&) noexcept = default;
+Facts& Facts::operator=(Facts&&) noexcept = default;
+Facts::~Facts() = default;
+
+void Facts::push_range(const ir::VarRef& var, ir::Expr lower, ir::Expr upper) {
+  KILN_CHECK(var && var->type == ir::kIndexType);
+  entries_.push_back({Range{var, std::move(lower), std::move(upper)}, nullptr});
+}
+
+void Facts::push_condition(ir::Expr condition) {
+  KILN_CHECK(condition && condition->type.element == DType::Bool);
+  entries_.push_back({std::nullopt, std::move(condition)});
+}
+
+void Facts::pop() {
+  KILN_CHECK(!entries_.empty());
+  entries_.pop_back();
+  // At once: what is pushed next must not be taken for what was here.
+  if (knowledge_) knowledge_->follow_down(entries_.size());
+}
+
+Knowledge& Facts::knowledge() const {
+  if (!knowledge_) knowledge_ = std::make_unique<Knowledge>();
+  knowledge_->follow(entries_);
+  return *knowledge_;
+}
+
+bool can_prove(const ir::Expr& condition, const Facts& facts) {
+  return Simplifier(facts.knowledge()).proves(condition);
+}
+
+ir::Expr simplify(const ir::Expr& expr, const Facts& facts) {
+  return Simplifier(facts.knowledge()).simplify(expr);
+}
+
+}  // namespace kiln::analysis

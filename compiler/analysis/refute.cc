@@ -1,0 +1,284 @@
+#include "compiler/analysis/refute.h"
+
+#include <numeric>
+
+#include "compiler/ir/build.h"
+
+namespace kiln::analysis {
+namespace {
+
+using ir::Call;
+using ir::Cast;
+using ir::Expr;
+using ir::Operator;
+
+constexpr int kSteps = 250;      // of one proof
+constexpr int kSignSteps = 40;   // of the proof that one atom is not negative
+constexpr int kMaxDepth = 12;
+constexpr int kMaxLifts = 2;
+constexpr size_t kMaxTerms = 24;
+
+/// sum / gcd of its coefficients; what is left of the constant is rounded down, which integers allow.
+void tighten(Linear& sum) {
+  int64_t divisor = 0;
+  for (const Term& term : sum.terms) divisor = std::gcd(divisor, term.coefficient);
+  if (divisor <= 1) return;  // also when a coefficient is the least int64
+  for (Term& term : sum.terms) term.coefficient /= divisor;
+  sum.constant = floor_div(sum.constant, divisor);
+}
+
+/// The sum with every factor `atom` replaced.
+std::optional<Linear> replaced(const Linear& sum, AtomId atom, const Linear& value) {
+  std::optional<Linear> result = linear_constant(sum.constant);
+  for (const Term& term : sum.terms) {
+    std::optional<Linear> part = linear_constant(term.coefficient);
+    for (int i = 0; i < term.product.degree() && part; ++i) {
+      const AtomId factor = term.product[i];
+      part = multiplied(*part, factor == atom ? value : linear_atom(factor));
+    }
+    result = part ? add(*result, *part) : std::nullopt;
+    if (!result) return std::nullopt;
+  }
+  return result;
+}
+
+}  // namespace
+
+bool Refuter::nonnegative(const Linear& sum) {
+  const Range64 range = knowledge_.range(sum);
+  if (range.low >= 0) return true;
+  if (range.low == range.high) return false;
+  std::optional<Linear> opposite = add(linear_constant(-1), sum, -1);
+  if (!opposite) return false;
+  budget_ = kSteps;
+  return refute(std::move(*opposite), {});
+}
+
+bool Refuter::positive(const Linear& sum) {
+  const std::optional<Linear> less = add(sum, linear_constant(-1));
+  return less && nonnegative(*less);
+}
+
+bool Refuter::ordered(const Linear& a, const Linear& b) {
+  const std::optional<Linear> difference = add(b, a, -1);
+  return difference && nonnegative(*difference);
+}
+
+bool Refuter::refute(Linear sum, Place place) {
+  tighten(sum);
+  if (knowledge_.range(sum).high < 0) return true;
+  if (sum.terms.empty() || sum.terms.size() > kMaxTerms) return false;
+  if (place.depth >= kMaxDepth || --budget_ < 0) return false;
+
+  const Term* innermost = &sum.terms[0];
+  for (const Term& term : sum.terms) {
+    if (knowledge_.rank(term.product) > knowledge_.rank(innermost->product)) innermost = &term;
+  }
+  const Term target = *innermost;
+  if (use_facts(sum, target, place)) return true;
+  for (int i = 0; i < target.product.degree(); ++i) {
+    if (use_atom(sum, target, target.product[i], place)) return true;
+  }
+  return lift(sum, target, place);
+}
+
+/// Adds the fact as often as it takes to cancel the target, and goes on.
+bool Refuter::cancel(const Linear& sum, const Term& target, const Linear& fact, Place place) {
+  const Term* match = fact.find(target.product);
+  if (match == nullptr || (match->coefficient < 0) == (target.coefficient < 0)) return false;
+  const int64_t divisor = std::gcd(match->coefficient, target.coefficient);
+  if (divisor <= 0) return false;
+  const std::optional<Linear> left = scaled(sum, std::abs(match->coefficient / divisor));
+  if (!left) return false;
+  std::optional<Linear> next = add(*left, fact, std::abs(target.coefficient / divisor));
+  return next && refute(std::move(*next), place.deeper());
+}
+
+bool Refuter::use_facts(const Linear& sum, const Term& target, Place place) {
+  // By position: a split may push facts, and pops them before it returns.
+  for (size_t i = knowledge_.nonnegative().size(); i-- > 0;) {
+    if (cancel(sum, target, knowledge_.nonnegative()[i], place)) return true;
+  }
+  if (target.product.degree() == 1) return false;
+  // A bound of one factor times the others.
+  for (int k = 0; k < target.product.degree(); ++k) {
+    const Product factor(target.product[k]);
+    const Product rest = *target.product.without(factor);
+    if (!nonnegative(rest)) continue;
+    for (size_t i = knowledge_.nonnegative().size(); i-- > 0;) {
+      const Linear& fact = knowledge_.nonnegative()[i];
+      const Term* match = fact.find(factor);
+      if (match == nullptr || (match->coefficient < 0) == (target.coefficient < 0)) continue;
+      const std::optional<Linear> scaled_fact = multiplied(fact, rest);
+      if (scaled_fact && cancel(sum, target, *scaled_fact, place)) return true;
+    }
+  }
+  return false;
+}
+
+bool Refuter::use_atom(const Linear& sum, const Term& target, AtomId atom, Place place) {
+  const Expr expr = atoms_.expr(atom);
+  if (ir::as<ir::Var>(expr)) return false;
+  const Product rest = *target.product.without(Product(atom));
+  if (rest.degree() > 0 && !nonnegative(rest)) return false;
+
+  const std::optional<Operator> op = operator_of(expr);
+  if (op == Operator::FloorDiv || op == Operator::FloorMod) {
+    return use_division(sum, target, atom, place);
+  }
+  const Range64 range = knowledge_.range(atom);
+  const int64_t end = target.coefficient > 0 ? range.high : range.low;
+  if (end != Range64::kNone && end != -Range64::kNone) {
+    std::optional<Linear> fact = linear_atom(atom);
+    fact = target.coefficient > 0 ? add(linear_constant(end), *fact, -1)
+                                  : add(*fact, linear_constant(end), -1);
+    if (fact && rest.degree() > 0) fact = multiplied(*fact, rest);
+    if (fact && cancel(sum, target, *fact, place)) return true;
+  }
+  return use_choice(sum, target, atom, place);
+}
+
+/// With q = floordiv(a, b) and b > 0: b*q <= a <= b*q + b - 1. floormod(a, b) is a - b*q.
+bool Refuter::use_division(const Linear& sum, const Term& target, AtomId atom, Place place) {
+  const Atoms::Operands operands = atoms_.operands(atom);
+  const Linear& b = operands.b;
+  const bool positive = b.is_constant() ? b.constant > 0 : b.terms.size() == 1 && b.constant == 0;
+  if (!positive) return false;
+  // A symbolic divisor is not zero, since the division has a value; so not negative is enough.
+  if (!b.is_constant() && (b.terms[0].coefficient < 0 || !nonnegative(b.terms[0].product))) {
+    return false;
+  }
+  const Product rest = *target.product.without(Product(atom));
+  const auto use = [&](std::optional<Linear> fact) {
+    if (fact && rest.degree() > 0) fact = multiplied(*fact, rest);
+    return fact && cancel(sum, target, *fact, place);
+  };
+
+  const Expr expr = atoms_.expr(atom);
+  const ir::Binary& division = *ir::as<ir::Binary>(expr);
+  if (division.op == Operator::FloorMod) {
+    if (target.coefficient < 0 && use(linear_atom(atom))) return true;
+    const std::optional<Linear> largest = add(b, linear_constant(-1));
+    if (target.coefficient > 0 && largest && use(add(*largest, linear_atom(atom), -1))) return true;
+    const Linear quotient = linear_atom(
+        atoms_.id_of(ir::Binary::make(Operator::FloorDiv, division.a, division.b)));
+    const std::optional<Linear> multiple = multiplied(quotient, b);
+    const std::optional<Linear> value = multiple ? add(operands.a, *multiple, -1) : std::nullopt;
+    std::optional<Linear> next = value ? replaced(sum, atom, *value) : std::nullopt;
+    return next && refute(std::move(*next), place.deeper());
+  }
+
+  const std::optional<Linear> multiple = multiplied(linear_atom(atom), b);
+  if (!multiple) return false;
+  const std::optional<Linear> at_least = add(operands.a, *multiple, -1);
+  std::optional<Linear> at_most = add(*multiple, b);
+  if (at_most) at_most = add(*at_most, operands.a, -1);
+  if (at_most) at_most = add(*at_most, linear_constant(-1));
+  if (b.is_constant()) return use(at_least) || use(at_most);
+
+  // The facts speak of q*n: they fit when n is among the other factors, else the sum is lifted by n.
+  const Product divisor = b.terms[0].product;
+  const std::optional<Product> others = rest.without(divisor);
+  if (others) {
+    const auto use_times = [&](std::optional<Linear> fact) {
+      if (fact && others->degree() > 0) fact = multiplied(*fact, *others);
+      return fact && cancel(sum, target, *fact, place);
+    };
+    return use_times(at_least) || use_times(at_most);
+  }
+  if (place.lifts >= kMaxLifts) return false;
+  std::optional<Linear> lifted = multiplied(sum, divisor);
+  return lifted && refute(std::move(*lifted), place.lifted());
+}
+
+/// min, max and select are one of their operands: where that bounds the wrong way, both are tried.
+bool Refuter::use_choice(const Linear& sum, const Term& target, AtomId atom, Place place) {
+  const Expr expr = atoms_.expr(atom);
+  const std::optional<Operator> op = operator_of(expr);
+  if (op == Operator::Min || op == Operator::Max) {
+    const Atoms::Operands operands = atoms_.operands(atom);
+    const bool is_min = op == Operator::Min;
+    if (is_min == (target.coefficient > 0)) {
+      // min <= a, and max >= a: a stands for it.
+      for (const Linear& operand : {operands.a, operands.b}) {
+        std::optional<Linear> fact = is_min ? add(operand, linear_atom(atom), -1)
+                                            : add(linear_atom(atom), operand, -1);
+        const Product rest = *target.product.without(Product(atom));
+        if (fact && rest.degree() > 0) fact = multiplied(*fact, rest);
+        if (fact && cancel(sum, target, *fact, place)) return true;
+      }
+      return false;
+    }
+    const Linear& a = operands.a;
+    const Linear& b = operands.b;
+    const std::optional<Linear> rising = add(b, a, -1);
+    const std::optional<Linear> falling = add(a, b, -1);
+    return rising && falling && split(sum, atom, a, is_min ? *rising : *falling, nullptr, place) &&
+           split(sum, atom, b, is_min ? *falling : *rising, nullptr, place);
+  }
+  const Call* call = ir::as<Call>(expr);
+  if (call == nullptr || (call->op != Operator::Select && call->op != Operator::IfThenElse)) {
+    return false;
+  }
+  return split(sum, atom, atoms_.read(call->args[1]), {}, call->args[0], place) &&
+         split(sum, atom, atoms_.read(call->args[2]), {}, negated(call->args[0]), place);
+}
+
+/// The sum where the atom is `value`, which it is when the condition holds, or when `order` >= 0.
+bool Refuter::split(const Linear& sum, AtomId atom, const Linear& value, const Linear& order,
+                    const Expr& condition, Place place) {
+  std::optional<Linear> next = replaced(sum, atom, value);
+  if (!next) return false;
+  const std::unordered_map<AtomId, bool> signs = known_signs_;  // those found inside hold only there
+  bool refuted = false;
+  if (condition) {
+    const Assume assume(knowledge_, condition);
+    refuted = refute(std::move(*next), place.deeper());
+  } else {
+    const Assume assume(knowledge_, order);
+    refuted = refute(std::move(*next), place.deeper());
+  }
+  known_signs_ = signs;
+  return refuted;
+}
+
+/// Multiplies by a size when a fact has the target times that size.
+bool Refuter::lift(const Linear& sum, const Term& target, Place place) {
+  if (place.lifts >= kMaxLifts) return false;
+  for (size_t i = knowledge_.nonnegative().size(); i-- > 0;) {
+    const Linear fact = knowledge_.nonnegative()[i];
+    for (const Term& term : fact.terms) {
+      if (term.product.degree() != target.product.degree() + 1 ||
+          (term.coefficient < 0) == (target.coefficient < 0)) {
+        continue;
+      }
+      const std::optional<Product> factor = term.product.without(target.product);
+      if (!factor || !nonnegative(*factor)) continue;
+      std::optional<Linear> lifted = multiplied(sum, *factor);
+      if (lifted && refute(std::move(*lifted), place.lifted())) return true;
+    }
+  }
+  return false;
+}
+
+bool Refuter::nonnegative_atom(AtomId atom) {
+  if (knowledge_.range(atom).low >= 0) return true;
+  const auto [entry, is_new] = known_signs_.emplace(atom, false);  // false while it is looked at
+  if (!is_new) return entry->second;
+  const int budget = std::exchange(budget_, std::min(budget_, kSignSteps));
+  const int before = budget_;
+  std::optional<Linear> opposite = add(linear_constant(-1), linear_atom(atom), -1);
+  const bool result = opposite && refute(std::move(*opposite), {kMaxDepth / 2, kMaxLifts});
+  budget_ = budget - (before - budget_);
+  known_signs_[atom] = result;
+  return result;
+}
+
+bool Refuter::nonnegative(const Product& product) {
+  for (int i = 0; i < product.degree(); ++i) {
+    if (!nonnegative_atom(product[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace kiln::analysis
