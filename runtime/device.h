@@ -48,6 +48,9 @@ class Device {
   virtual std::shared_ptr<LoadedKernel> load(std::shared_ptr<const Artifact> artifact) = 0;
   /// Throws ResourceExhausted DEVICE_MEMORY.
   virtual std::unique_ptr<DeviceBuffer> allocate(int64_t bytes) = 0;
+  /// Copies between the host's memory and a buffer of this device; done when it returns.
+  virtual void copy_in(void* device, const void* host, int64_t bytes);
+  virtual void copy_out(void* host, const void* device, int64_t bytes);
   /// Runs to the end. Returns the seconds the kernel itself took. Throws Cancelled, or
   /// InvalidArgument INDEX_OUT_OF_RANGE when a check fires.
   virtual double run(const LoadedKernel& kernel, const KernelCall& call) = 0;

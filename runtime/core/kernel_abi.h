@@ -36,4 +36,14 @@ struct KilnFrame {
 /// The entry of a variant. 0 done; 1 a check fired; 2 cancelled.
 typedef int32_t (*KilnEntry)(KilnFrame* frame);
 
+/// CUDA: a __global__ function takes, in this order, a pointer for each parameter, each scalar as
+/// an int64 (sizes, then strides), a pointer to the workspace, and a pointer to one of these, whose
+/// `check` the host sets to -1 before the launch.
+typedef struct {
+  int32_t check;
+  int32_t reserved;
+  int64_t index;
+  int64_t extent;
+} KilnDeviceFault;
+
 }  // extern "C"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/core/error.h"
+#include "runtime/core/fired_check.h"
 #include "runtime/core/kernel_abi.h"
 #include "runtime/cpu/object_loader.h"
 #include "runtime/cpu/overlap.h"
@@ -66,22 +67,6 @@ int32_t parallel_for(KilnFrame* frame, KilnParallelBody body, void* captures, in
     return result;
   };
   return static_cast<CallContext*>(frame->pool)->pool->run(count, part);
-}
-
-[[noreturn]] void fail_check(const KilnFrame& frame, const Artifact& artifact,
-                             const KernelNames* names) {
-  const auto number = static_cast<size_t>(frame.fired_check);
-  KILN_CHECK(number < artifact.checks.size());
-  const RuntimeCheck& check = artifact.checks[number];
-  const auto name = [&](int32_t stage) {
-    const bool known =
-        names != nullptr && stage >= 0 && static_cast<size_t>(stage) < names->stages.size();
-    return known ? names->stages[static_cast<size_t>(stage)] : fmt::format("stage {}", stage);
-  };
-  fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
-       "{} of {} reads index {} of dimension {} of {}, but its extent there is {}",
-       name(check.stage), names != nullptr ? names->kernel : "the kernel", frame.fired_index,
-       check.dimension, name(check.tensor), frame.fired_extent);
 }
 
 class CpuDevice : public Device {
@@ -155,7 +140,8 @@ class CpuDevice : public Device {
     const int32_t result = cpu_kernel.entry(call.bound->variant)(&frame);
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (result == kCheckFired) fail_check(frame, artifact, call.names);
+    if (result == kCheckFired)
+      fail_check({frame.fired_check, frame.fired_index, frame.fired_extent}, artifact, call.names);
     if (result == kCancelled) {
       fail(ErrorKind::Cancelled, "CANCELLED", "the call of {} was cancelled",
            call.names != nullptr ? call.names->kernel : "the kernel");
