@@ -7,8 +7,9 @@
 
 namespace kiln::codegen {
 
-/// An int64 or bool expression over the scalars of a call, as the runtime evaluates it. `scalars` are
-/// the sizes of the kernel, then its stride variables: the position of a variable is its number.
+/// An int64 or bool expression over the scalars of a call, as the runtime evaluates it. `scalars`
+/// are the sizes of the kernel, then its stride variables: the position of a variable is its
+/// number.
 ///
 /// Throws Unsupported SIZE_EXPR when it uses an operator the runtime does not know, or a float.
 SizeExpr to_size_expr(const ir::Expr& expr, std::span<const ir::VarRef> scalars);

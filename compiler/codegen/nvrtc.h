@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kiln::codegen {
+
+/// What NVRTC makes of one source.
+struct CudaBinary {
+  std::string cubin;
+  std::string ptx;
+};
+
+/// Compiles header-free CUDA C for an architecture such as "sm_90". Needs no GPU and no driver.
+///
+/// Throws Unavailable NO_NVRTC when the library is not found, InvalidArgument ARCH for an
+/// architecture that it does not know, Internal CUDA_SOURCE with its first message when the source
+/// is wrong.
+CudaBinary compile_cuda_source(const std::string& source, std::string_view arch);
+
+/// "NVRTC 13.0 in /usr/lib/libnvrtc.so.13". Throws Unavailable NO_NVRTC with where was looked and
+/// what to do.
+std::string describe_nvrtc();
+
+}  // namespace kiln::codegen

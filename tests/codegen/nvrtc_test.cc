@@ -1,0 +1,118 @@
+#include "compiler/codegen/nvrtc.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/codegen/cubin.h"
+#include "compiler/codegen/nvrtc_library.h"
+#include "tests/support/expect_error.h"
+
+#if __has_include(<nvrtc.h>)
+#include <nvrtc.h>
+#define KILN_HAS_NVRTC_HEADER 1
+#endif
+
+namespace kiln::codegen {
+namespace {
+
+using testing::expect_error;
+
+constexpr const char* kSource = R"(
+extern "C" __global__ void twice(float* x, long long n) {
+  __shared__ float tile[64];
+  long long i = blockIdx.x * 64ll + threadIdx.x;
+  tile[threadIdx.x] = i < n ? x[i] : 0.0f;
+  __syncthreads();
+  if (i < n) x[i] = tile[63 - threadIdx.x] * 2.0f;
+}
+)";
+
+/// Skips the test, saying why, where NVRTC is not installed.
+class Nvrtc : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      describe_nvrtc();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unavailable) throw;
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TEST_F(Nvrtc, MakesCubinAndPtxWithoutAGpu) {
+  const CudaBinary binary = compile_cuda_source(kSource, "sm_90");
+  EXPECT_NE(binary.ptx.find(".entry twice"), std::string::npos);
+  const std::vector<CubinKernel> kernels = kernels_of_cubin(binary.cubin);
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].name, "twice");
+  EXPECT_GT(kernels[0].registers, 4);
+  EXPECT_LT(kernels[0].registers, 64);
+  EXPECT_EQ(kernels[0].stack_bytes, 0);
+  EXPECT_GE(kernels[0].shared_bytes, 256);
+  EXPECT_GT(kernels[0].instructions, 10);
+}
+
+TEST_F(Nvrtc, RefusesWhatIsNoArchitecture) {
+  expect_error([] { compile_cuda_source(kSource, "znver5"); }, ErrorKind::InvalidArgument,
+               "znver5 is not an architecture of CUDA; they are written like sm_90");
+}
+
+TEST_F(Nvrtc, RefusesAnArchitectureItDoesNotKnow) {
+  try {
+    compile_cuda_source(kSource, "sm_999");
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+    EXPECT_EQ(error.reason(), "ARCH");
+    EXPECT_TRUE(error.message().ends_with(" does not compile for sm_999")) << error.message();
+  }
+}
+
+TEST_F(Nvrtc, TellsOfWrongSource) {
+  expect_error([] { compile_cuda_source("__global__ void f() { x = 1; }\n", "sm_90"); },
+               ErrorKind::Internal,
+               "the CUDA C made from the kernel does not compile: kernel.cu(1): error: identifier "
+               "\"x\" is undefined");
+}
+
+TEST(Cubin, IsEmptyForBytesThatAreNone) {
+  EXPECT_TRUE(kernels_of_cubin("").empty());
+  EXPECT_TRUE(kernels_of_cubin("not a cubin").empty());
+  EXPECT_TRUE(kernels_of_cubin(std::string(4096, '\x7f')).empty());
+}
+
+TEST_F(Nvrtc, ADamagedCubinIsReadWithoutHarm) {
+  const std::string cubin = compile_cuda_source(kSource, "sm_90").cubin;
+  for (size_t length = 0; length < cubin.size(); length += 61) {
+    kernels_of_cubin(std::string_view(cubin).substr(0, length));
+  }
+  for (size_t at = 0; at < cubin.size(); at += 37) {
+    std::string damaged = cubin;
+    damaged[at] = static_cast<char>(~damaged[at]);
+    kernels_of_cubin(damaged);
+  }
+}
+
+#ifdef KILN_HAS_NVRTC_HEADER
+TEST(NvrtcLibrary, IsDeclaredAsTheToolkitDeclaresIt) {
+  static_assert(sizeof(nvrtcProgram) == sizeof(void*));
+  static_assert(sizeof(nvrtcResult) == sizeof(int));
+  static_assert(static_cast<int>(NVRTC_SUCCESS) == 0);
+  static_assert(static_cast<int>(NVRTC_ERROR_INVALID_OPTION) == kNvrtcInvalidOption);
+  static_assert(
+      std::is_invocable_r_v<nvrtcResult, decltype(&nvrtcCreateProgram), nvrtcProgram*, const char*,
+                            const char*, int, const char* const*, const char* const*>);
+  static_assert(std::is_invocable_r_v<nvrtcResult, decltype(&nvrtcCompileProgram), nvrtcProgram,
+                                      int, const char* const*>);
+  static_assert(std::is_invocable_r_v<nvrtcResult, decltype(&nvrtcGetCUBIN), nvrtcProgram, char*>);
+  static_assert(
+      std::is_invocable_r_v<nvrtcResult, decltype(&nvrtcGetCUBINSize), nvrtcProgram, size_t*>);
+  static_assert(std::is_invocable_r_v<nvrtcResult, decltype(&nvrtcGetPTX), nvrtcProgram, char*>);
+  static_assert(
+      std::is_invocable_r_v<nvrtcResult, decltype(&nvrtcGetProgramLog), nvrtcProgram, char*>);
+  static_assert(std::is_invocable_r_v<nvrtcResult, decltype(&nvrtcVersion), int*, int*>);
+}
+#endif
+
+}  // namespace
+}  // namespace kiln::codegen
