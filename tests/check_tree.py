@@ -26,7 +26,7 @@ HEAVY = [
     (r"<llvm/|<llvm-c/", r"^(compiler/codegen/llvm_.*|runtime/cpu/object_loader\.cc)$"),
     (r"<grpc(pp|\+\+)?/|\.grpc\.pb\.h", r"^(server/|client/cpp/|tests/)"),
     (r"<spdlog/", r"^(server/|tests/server/)"),
-    (r"<cuda\.h>|<nvrtc\.h>", r"^(runtime/cuda/driver_api\.|compiler/codegen/nvrtc|tests/)"),
+    (r"<cuda\.h>|<nvrtc\.h>", r"^(runtime/cuda/driver_api\.|tests/|compiler/codegen/nvrtc|tests/)"),
 ]
 
 LINE_LIMIT = 600

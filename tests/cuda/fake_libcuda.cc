@@ -1,0 +1,126 @@
+// A libcuda for tests without a GPU: device memory is host memory, and the one kernel it knows,
+// "add_one", is run by the host. FAKE_CUDA_DEVICES says how many devices it has (1 if unset).
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "runtime/core/kernel_abi.h"
+
+namespace {
+
+using Pointer = unsigned long long;
+constexpr int kSuccess = 0;
+constexpr int kInvalidValue = 1;
+constexpr int kOutOfMemory = 2;
+constexpr int kNotFound = 500;
+constexpr size_t kMemoryBytes = size_t{1} << 30;
+
+std::set<Pointer>& live() {
+  static std::set<Pointer> pointers;
+  return pointers;
+}
+
+int devices() {
+  const char* text = std::getenv("FAKE_CUDA_DEVICES");
+  return text != nullptr ? std::atoi(text) : 1;
+}
+
+/// y[i] = x[i] + 1 for i < n. A negative x[i] fires check 0 with i as its index.
+void add_one(const float* x, float* y, int64_t n, KilnDeviceFault* fault) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] < 0 && fault != nullptr) {
+      *fault = {0, 0, i, n};
+      return;
+    }
+    y[i] = x[i] + 1;
+  }
+}
+
+template <typename T>
+T argument(void** parameters, int number) {
+  T value;
+  std::memcpy(&value, parameters[number], sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) { return devices() > 0 ? kSuccess : 100; }
+int cuDriverGetVersion(int* version) { return *version = 13000, kSuccess; }
+int cuDeviceGetCount(int* count) { return *count = devices(), kSuccess; }
+int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kSuccess; }
+int cuDeviceGetName(char* name, int length, int) {
+  std::strncpy(name, "a fake device", static_cast<size_t>(length));
+  return kSuccess;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 75 ? 9 : 0;
+  return kSuccess;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = kMemoryBytes, kSuccess; }
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &live(), kSuccess; }
+int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
+int cuCtxSetCurrent(void*) { return kSuccess; }
+int cuMemAlloc_v2(Pointer* pointer, size_t bytes) {
+  if (bytes > kMemoryBytes) return kOutOfMemory;
+  *pointer = reinterpret_cast<Pointer>(std::malloc(bytes));
+  live().insert(*pointer);
+  return kSuccess;
+}
+int cuMemFree_v2(Pointer pointer) {
+  if (live().erase(pointer) == 0) return kInvalidValue;
+  std::free(reinterpret_cast<void*>(pointer));
+  return kSuccess;
+}
+int cuMemcpyHtoD_v2(Pointer to, const void* from, size_t bytes) {
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return kSuccess;
+}
+int cuMemcpyDtoH_v2(void* to, Pointer from, size_t bytes) {
+  std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+  return kSuccess;
+}
+int cuMemsetD8_v2(Pointer to, unsigned char value, size_t bytes) {
+  std::memset(reinterpret_cast<void*>(to), value, bytes);
+  return kSuccess;
+}
+int cuModuleLoadData(void** module, const void* image) {
+  if (std::strcmp(static_cast<const char*>(image), "fake cubin") != 0) return 200;
+  return *module = &live(), kSuccess;
+}
+int cuModuleUnload(void*) { return kSuccess; }
+int cuModuleGetFunction(void** function, void*, const char* name) {
+  if (std::strcmp(name, "add_one") != 0) return kNotFound;
+  return *function = reinterpret_cast<void*>(&add_one), kSuccess;
+}
+int cuFuncSetAttribute(void*, int, int) { return kSuccess; }
+int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned, void*, void** parameters, void**) {
+  if (gx * gy * gz == 0 || bx * by * bz == 0 || bx * by * bz > 1024) return kInvalidValue;
+  // x, y, n, the stride of x, the stride of y, workspace, fault.
+  reinterpret_cast<decltype(&add_one)>(function)(
+      argument<const float*>(parameters, 0), argument<float*>(parameters, 1),
+      argument<int64_t>(parameters, 2), argument<KilnDeviceFault*>(parameters, 6));
+  return kSuccess;
+}
+int cuCtxSynchronize() { return kSuccess; }
+int cuEventCreate(void** event, unsigned) { return *event = &live(), kSuccess; }
+int cuEventDestroy_v2(void*) { return kSuccess; }
+int cuEventRecord(void*, void*) { return kSuccess; }
+int cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 0.5f, kSuccess; }
+int cuGetErrorName(int result, const char** name) {
+  *name = result == kNotFound ? "CUDA_ERROR_NOT_FOUND" : "CUDA_ERROR_INVALID_IMAGE";
+  return kSuccess;
+}
+int cuGetErrorString(int result, const char** text) {
+  *text = result == 100 ? "no CUDA-capable device is detected" : "named symbol not found";
+  return kSuccess;
+}
+
+/// For the tests: how many allocations have not been freed.
+int fake_cuda_live_allocations() { return static_cast<int>(live().size()); }
+}
