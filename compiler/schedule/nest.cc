@@ -39,8 +39,10 @@ class AxisArithmetic {
   ir::Expr offset(AxisId axis) {
     const auto consumed = consumed_by_.find(axis);
     if (consumed == consumed_by_.end()) {
-      return ir::is_const(extent(axis), 1) && !is_thread(axis) ? ir::index(0)
-                                                               : ir::Expr(variables_.at(axis));
+      if (is_elided(axis)) return ir::index(0);
+      const auto variable = variables_.find(axis);
+      if (variable == variables_.end()) refuse_order(axis);
+      return variable->second;
     }
     if (const Split* split = std::get_if<Split>(consumed->second)) {
       return offset(split->outer) * extent(split->inner) + offset(split->inner);
@@ -70,6 +72,13 @@ class AxisArithmetic {
  private:
   bool is_thread(AxisId axis) const {
     return graph_.axes[axis].thread != ir::ThreadAxis::None;
+  }
+
+  /// Loops get their variables from the outside in, so one without a variable is further in.
+  [[noreturn]] void refuse_order(AxisId inner) const {
+    fail(ErrorKind::InvalidArgument, "LOOP_ORDER",
+         "the extent of a loop of {} depends on {}, whose loop stands inside of it; reorder them",
+         stage_.name, graph_.axes[inner].name);
   }
 
   ir::Expr find_extent(AxisId axis) {
@@ -189,20 +198,19 @@ Nest make_nest(const StageGraph& graph, StageId id, std::vector<Region> region,
   Nest nest;
   nest.region = std::move(region);
   AxisArithmetic axes(graph, stage, nest.region);
-  for (size_t i = 0; i < stage.leaves.size(); ++i) {
-    const Axis& axis = graph.axes[stage.leaves[i]];
-    Loop loop{.axis = stage.leaves[i],
+  size_t next_shared = 0;
+  for (const AxisId leaf : stage.leaves) {
+    const Axis& axis = graph.axes[leaf];
+    Loop loop{.extent = analysis::simplify(axes.extent(leaf), facts),
+              .axis = leaf,
               .is_reduce = axis.kind == AxisKind::Reduce,
-              .is_shared = i < shared.size()};
+              .is_elided = axes.is_elided(leaf)};
+    loop.is_shared = !loop.is_elided && next_shared < shared.size();
     const std::string name =
         axis.thread == ir::ThreadAxis::None ? axis.name : std::string(ir::name_of(axis.thread));
-    loop.var = loop.is_shared ? shared[i].var : ir::Var::make(name);
-    axes.use_variable(loop.axis, loop.var);
+    loop.var = loop.is_shared ? shared[next_shared++].var : ir::Var::make(name);
+    axes.use_variable(leaf, loop.var);
     nest.loops.push_back(loop);
-  }
-  for (Loop& loop : nest.loops) {
-    loop.extent = axes.extent(loop.axis);
-    loop.is_elided = !loop.is_shared && axes.is_elided(loop.axis);
   }
   for (const std::vector<AxisId>* roots : {&stage.data, &stage.reduce}) {
     for (const AxisId root : *roots) nest.values[graph.axes[root].value] = axes.value(root);

@@ -1,0 +1,161 @@
+#include "compiler/schedule/apply_steps.h"
+
+#include <algorithm>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/print.h"
+#include "compiler/schedule/infer_bounds.h"
+#include "compiler/schedule/steps.h"
+
+namespace kiln::schedule {
+namespace {
+
+using language::Step;
+using language::StepKind;
+
+void apply(const StepContext& context) {
+  switch (context.step.kind) {
+    case StepKind::Split: return apply_split(context);
+    case StepKind::Fuse: return apply_fuse(context);
+    case StepKind::Tile: return apply_tile(context);
+    case StepKind::Reorder: return apply_reorder(context);
+    case StepKind::Bind: return apply_bind(context);
+    case StepKind::Parallel: return apply_parallel(context);
+    case StepKind::Vectorize: return apply_vectorize(context);
+    case StepKind::Unroll: return apply_unroll(context);
+    case StepKind::ComputeAt: return apply_compute_at(context);
+    case StepKind::ComputeInline: return apply_compute_inline(context);
+    case StepKind::ComputeRoot: return apply_compute_root(context);
+  }
+  KILN_CHECK(false);
+}
+
+/// The stage whose loops the axes are: that of the step, or the reduction taken out of it.
+StageId owner_of(const StageGraph& graph, const Step& step, const std::vector<AxisId>& axes) {
+  if (axes.empty()) return step.stage;
+  const StageId owner = graph.axes[axes[0]].stage;
+  for (const AxisId axis : axes) {
+    if (graph.axes[axis].stage == owner) continue;
+    fail(ErrorKind::InvalidArgument, "FOREIGN_AXIS",
+         "{} and {} are not loops of one nest: the reduction over {} inside {} is computed before "
+         "{}'s other loops",
+         graph.axes[axes[0]].name, graph.axes[axis].name,
+         graph.axes[graph.axes[axis].kind == AxisKind::Reduce ? axis : axes[0]].name,
+         graph[step.stage].name, graph[step.stage].name);
+  }
+  const bool known = owner < graph.stages.size() && graph[owner].origin == step.stage;
+  if (!known) {
+    fail(ErrorKind::InvalidArgument, "FOREIGN_AXIS", "{} is not an axis of {}",
+         graph.axes[axes[0]].name, graph[step.stage].name);
+  }
+  return owner;
+}
+
+void require_leaves(const StageGraph& graph, StageId stage, const std::vector<AxisId>& axes) {
+  const std::vector<AxisId>& leaves = graph[stage].leaves;
+  for (const AxisId axis : axes) {
+    if (std::find(leaves.begin(), leaves.end(), axis) != leaves.end()) continue;
+    fail(ErrorKind::InvalidArgument, "CONSUMED_AXIS",
+         "{} is not a loop of {} any more; its loops are {}", graph.axes[axis].name,
+         graph[stage].name, names_of_axes(graph, leaves));
+  }
+}
+
+/// Time runs in order, so the loop of an update's time axis is the scan's.
+void refuse_update_time(const StageGraph& graph, StageId stage, const std::vector<AxisId>& axes) {
+  if (!graph[stage].is_update) return;
+  const AxisId time = graph[stage].data[0];
+  if (std::find(axes.begin(), axes.end(), time) == axes.end()) return;
+  const Stage& scan = graph[static_cast<StageId>(graph[stage].cell_of)];
+  fail(ErrorKind::InvalidArgument, "TIME_AXIS",
+       "{} is the time axis of {}, whose steps {} computes one by one; schedule {} of {} instead",
+       graph.axes[time].name, scan.name, graph[stage].name, graph.axes[scan.time].name, scan.name);
+}
+
+}  // namespace
+
+std::string names_of_axes(const StageGraph& graph, const std::vector<AxisId>& axes) {
+  std::string text;
+  for (const AxisId axis : axes) {
+    if (!text.empty()) text += ", ";
+    text += graph.axes[axis].name;
+  }
+  return text;
+}
+
+std::string describe(const StageGraph& graph, const Step& step, const std::vector<AxisId>& axes) {
+  std::string arguments = names_of_axes(graph, axes);
+  const auto add = [&](const std::string& text) {
+    arguments += (arguments.empty() ? "" : ", ") + text;
+  };
+  for (const int64_t factor : step.factors) {
+    add(step.kind == StepKind::Split ? fmt::format("factor={}", factor) : fmt::format("{}", factor));
+  }
+  if (step.parts) add(fmt::format("nparts={}", *step.parts));
+  if (!step.tag.empty()) add(step.tag);
+  if (step.kind == StepKind::ComputeAt) add(graph[step.at_stage].name);
+  return fmt::format("{}({})", language::row_of(step.kind).spelling, arguments);
+}
+
+void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
+  // Ids of axes in steps: the definition's, then one for each axis that a step makes.
+  std::vector<AxisId> axis_of_id;
+  for (AxisId axis = 0; axis < graph.kernel->definition.axes.size(); ++axis) {
+    axis_of_id.push_back(axis);
+  }
+  for (size_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    std::vector<AxisId> axes;
+    for (const uint32_t id : step.axes) {
+      KILN_CHECK(id < axis_of_id.size());
+      axes.push_back(axis_of_id[id]);
+    }
+    KILN_CHECK(step.stage < graph.kernel->definition.stages.size());
+    std::vector<AxisId> defined;
+    const auto position = static_cast<int>(i);
+    at_step(graph, step, position, describe(graph, step, axes), [&] {
+      const StageId stage = owner_of(graph, step, axes);
+      require_leaves(graph, stage, axes);
+      refuse_update_time(graph, stage, axes);
+      graph.stages[step.stage].is_touched = graph.stages[stage].is_touched = true;
+      Step resolved = step;
+      if (step.kind == StepKind::ComputeAt) {
+        KILN_CHECK(step.at_axis < axis_of_id.size());
+        resolved.at_axis = axis_of_id[step.at_axis];
+      }
+      apply(StepContext{graph, resolved, position, stage, axes, defined});
+    });
+    axis_of_id.insert(axis_of_id.end(), defined.begin(), defined.end());
+  }
+  check_attachments(graph, schedule);
+}
+
+void check_loops(const StageGraph& graph, const NestPlan& plan,
+                 const language::Schedule& schedule) {
+  for (const StageId id : graph.order) {
+    if (!graph[id].is_live) continue;
+    for (const Loop& loop : plan.nests[id].loops) {
+      const Axis& axis = graph.axes[loop.axis];
+      if (axis.annotated_by < 0) continue;
+      const Step& step = schedule.steps[static_cast<size_t>(axis.annotated_by)];
+      at_step(graph, step, axis.annotated_by, describe(graph, step, {loop.axis}), [&] {
+        const bool is_vector = axis.loop_kind == ir::LoopKind::Vectorized;
+        if ((is_vector || axis.loop_kind == ir::LoopKind::Unrolled) &&
+            !ir::as_const_int(loop.extent)) {
+          fail(ErrorKind::Unsupported, is_vector ? "VECTORIZE_EXTENT" : "UNROLL_EXTENT",
+               "cannot {} {}: its extent {} is not a constant{}", is_vector ? "vectorize" : "unroll",
+               axis.name, loop.extent, is_vector ? "; split it first" : "");
+        }
+        if (axis.thread == ir::ThreadAxis::None || loop.is_shared) return;
+        for (const Loop* around : loops_around(graph, plan, id)) {
+          if (graph.axes[around->axis].thread != axis.thread) continue;
+          fail(ErrorKind::Unsupported, "THREAD_AXIS",
+               "cannot bind {} of {} to {}: it runs inside {}, which is bound to it already",
+               axis.name, graph[id].name, ir::name_of(axis.thread), graph.axes[around->axis].name);
+        }
+      });
+    }
+  }
+}
+
+}  // namespace kiln::schedule

@@ -1,0 +1,164 @@
+#include <algorithm>
+
+#include "compiler/schedule/reads.h"
+#include "compiler/schedule/steps.h"
+
+namespace kiln::schedule {
+namespace {
+
+/// Stages that have their place: arguments, scans, and what is written into a scan's output.
+void require_movable(const StepContext& context, std::string_view what) {
+  const Stage& stage = context.record();
+  const auto refuse = [&](const std::string& why) {
+    fail(ErrorKind::InvalidArgument, "FIXED_STAGE", "cannot {} {}: {}", what, stage.name, why);
+  };
+  if (stage.kind == Stage::Kind::Placeholder) refuse("it is an input");
+  for (uint32_t output = 0; output < stage.types.size(); ++output) {
+    if (context.graph.is_parameter({context.stage, output})) {
+      refuse("it is an argument of the kernel, which is computed whole");
+    }
+  }
+  if (stage.kind == Stage::Kind::Scan) refuse("it is a scan, which is computed whole");
+  if (stage.is_init) {
+    refuse(fmt::format("it is the init of {}", context.graph[stage.init_of].name));
+  }
+  if (stage.is_update) {
+    refuse(fmt::format("it is the update of {}, computed at each time step",
+                       context.graph[static_cast<StageId>(stage.cell_of)].name));
+  }
+}
+
+size_t position_of(const Stage& stage, AxisId leaf) {
+  const auto at = std::find(stage.leaves.begin(), stage.leaves.end(), leaf);
+  return static_cast<size_t>(at - stage.leaves.begin());
+}
+
+/// Whether all of `reader` runs inside the loop `axis` of `consumer`.
+bool runs_inside(const StageGraph& graph, StageId reader, StageId consumer, AxisId axis) {
+  if (reader == consumer) return true;
+  const Attach& attach = graph[reader].attach;
+  if (attach.kind != Attach::Kind::At || graph[reader].is_init) return false;
+  if (attach.stage == consumer) {
+    return position_of(graph[consumer], attach.axis) >= position_of(graph[consumer], axis);
+  }
+  return runs_inside(graph, attach.stage, consumer, axis);
+}
+
+void check_axis(const StageGraph& graph, const Stage& stage) {
+  const Stage& consumer = graph[stage.attach.stage];
+  const std::string& axis = graph.axes[stage.attach.axis].name;
+  const size_t at = position_of(consumer, stage.attach.axis);
+  if (at == consumer.leaves.size()) {
+    fail(ErrorKind::InvalidArgument, "ATTACH_AXIS",
+         "cannot compute {} at {} of {}: that is not a loop of {}; its loops are {}", stage.name,
+         axis, consumer.name, consumer.name, names_of_axes(graph, consumer.leaves));
+  }
+  for (size_t i = 0; i <= at; ++i) {
+    const Axis& loop = graph.axes[consumer.leaves[i]];
+    if (loop.loop_kind != ir::LoopKind::Vectorized) continue;
+    fail(ErrorKind::Unsupported, "ATTACH_VECTOR",
+         "cannot compute {} at {} of {}: {} is vectorized; choose a loop outside of it", stage.name,
+         axis, consumer.name, loop.name);
+  }
+}
+
+void check_cell(const StageGraph& graph, const Stage& stage) {
+  if (stage.cell_of < 0) return;
+  const auto scan_id = static_cast<StageId>(stage.cell_of);
+  const Stage& consumer = graph[stage.attach.stage];
+  const Stage& scan = graph[scan_id];
+  const bool is_scan = stage.attach.stage == scan_id;
+  if (!is_scan && consumer.cell_of != stage.cell_of) {
+    fail(ErrorKind::InvalidArgument, "ATTACH_CELL",
+         "cannot compute {} at {} of {}: it depends on the state of {} and must stay inside its time "
+         "loop",
+         stage.name, graph.axes[stage.attach.axis].name, consumer.name, scan.name);
+  }
+  if (is_scan && stage.attach.axis != scan.leaves.back()) {
+    fail(ErrorKind::InvalidArgument, "ATTACH_CELL",
+         "cannot compute {} at {} of {}: it depends on the state and must stand in the innermost "
+         "time loop, {}",
+         stage.name, graph.axes[stage.attach.axis].name, scan.name,
+         graph.axes[scan.leaves.back()].name);
+  }
+}
+
+void check_attachment(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  const Stage& consumer = graph[stage.attach.stage];
+  if (consumer.attach.kind == Attach::Kind::Inline || consumer.leaves.empty()) {
+    fail(ErrorKind::InvalidArgument, "ATTACH_AXIS", "cannot compute {} at {} of {}: {} has no loops",
+         stage.name, graph.axes[stage.attach.axis].name, consumer.name, consumer.name);
+  }
+  check_axis(graph, stage);
+  check_cell(graph, stage);
+  for (const StageId reader : readers_of(graph, id)) {
+    if (runs_inside(graph, reader, stage.attach.stage, stage.attach.axis)) continue;
+    fail(ErrorKind::InvalidArgument, "ATTACH_READER",
+         "cannot compute {} at {} of {}: it is also read by {}, which is outside of that loop; "
+         "compute {} inside it too, or leave {} at the root",
+         stage.name, graph.axes[stage.attach.axis].name, consumer.name, graph[reader].name,
+         graph[reader].name, stage.name);
+  }
+}
+
+}  // namespace
+
+void apply_compute_at(const StepContext& context) {
+  require_movable(context, "attach");
+  const StageId consumer = context.step.at_stage;
+  const AxisId axis = context.step.at_axis;
+  const StageGraph& graph = context.graph;
+  if (consumer == context.stage) {
+    fail(ErrorKind::InvalidArgument, "ATTACH_AXIS", "cannot compute {} inside its own loops",
+         context.record().name);
+  }
+  // The loops of a reduction that stands inside the consumer are a nest of its own.
+  const StageId owner = graph.axes[axis].stage;
+  const bool known = owner < graph.stages.size() && graph[owner].origin == consumer;
+  if (!known) {
+    fail(ErrorKind::InvalidArgument, "FOREIGN_AXIS", "{} is not an axis of {}",
+         graph.axes[axis].name, graph[consumer].name);
+  }
+  context.record().attach = {Attach::Kind::At, owner, axis, context.position};
+}
+
+void apply_compute_inline(const StepContext& context) {
+  require_movable(context, "inline");
+  if (context.record().is_reduction()) {
+    fail(ErrorKind::Unsupported, "INLINE_REDUCTION",
+         "cannot inline {}: it is a reduction, which needs loops of its own; compute_at puts them "
+         "inside the reader",
+         context.record().name);
+  }
+  context.record().attach = {Attach::Kind::Inline, 0, 0, context.position};
+}
+
+void apply_compute_root(const StepContext& context) {
+  Stage& stage = context.record();
+  if (stage.cell_of < 0) {
+    stage.attach = {};
+  } else {
+    const auto scan = static_cast<StageId>(stage.cell_of);
+    stage.attach = {Attach::Kind::At, scan, context.graph[scan].time, -1};
+  }
+}
+
+void check_attachments(StageGraph& graph, const language::Schedule& schedule) {
+  // Cells that no step has moved follow the scan's time loops, whatever became of them.
+  for (Stage& stage : graph.stages) {
+    if (stage.cell_of < 0 || stage.attach.step >= 0) continue;
+    stage.attach.axis = graph[stage.attach.stage].leaves.back();
+  }
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    const Stage& stage = graph[id];
+    if (!stage.is_live || stage.attach.kind != Attach::Kind::At) continue;
+    if (stage.attach.step < 0) continue;
+    const language::Step& step = schedule.steps[static_cast<size_t>(stage.attach.step)];
+    std::string text = fmt::format("compute_at({}, {})", graph[stage.attach.stage].name,
+                                   graph.axes[stage.attach.axis].name);
+    at_step(graph, step, stage.attach.step, text, [&] { check_attachment(graph, id); });
+  }
+}
+
+}  // namespace kiln::schedule
