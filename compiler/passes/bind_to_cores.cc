@@ -2,6 +2,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/launch.h"
 #include "compiler/passes/linear.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
@@ -10,10 +11,6 @@ namespace kiln::passes {
 namespace {
 
 using namespace ir;
-
-bool is_block_axis(ThreadAxis axis) {
-  return axis == ThreadAxis::BlockX || axis == ThreadAxis::BlockY || axis == ThreadAxis::BlockZ;
-}
 
 /// Whether the body of a thread loop is worth vectors: nothing in it is a vector already or runs on
 /// other threads, and whatever depends on the variable lies side by side in memory.

@@ -108,8 +108,8 @@ ir::Kernel hoist_invariants(ir::Kernel kernel, const PassContext& context);
 ///     ->
 ///   for blockIdx.x in 0..b bind { for threadIdx.x in 0..32 bind { S  if threadIdx.x < 8 { T } } }
 ///
-/// What stands outside the threads of its launch is done by the first thread alone. Refuses a loop on
-/// the host around launches.
+/// What stands outside the threads of its launch is done by the first thread alone. A loop around
+/// bound ones is run by every thread: insert_barriers has seen to their order.
 ir::Kernel split_host_device(ir::Kernel kernel, const PassContext& context);
 
 /// Refuses a launch that no CUDA device can start, as far as extents and shared memory are constants;

@@ -6,6 +6,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
+#include "compiler/passes/launch.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/error.h"
@@ -68,7 +69,7 @@ class PlanStorage : public Mutator {
   }
 
   Stmt visit(const Allocate& allocate) override {
-    if (keeps_allocate(allocate)) return Mutator::visit(allocate);
+    if (keeps_allocate(allocate)) return is_cuda_ ? on_chip(allocate) : Mutator::visit(allocate);
 
     const Buffer& buffer = *allocate.buffer;
     const bool per_thread = is_in(LoopKind::Parallel);
@@ -95,6 +96,20 @@ class PlanStorage : public Mutator {
     }
     // A parallel body reaches the workspace from anywhere, but not its caller's stack.
     return bytes && *bytes <= kStackBytes / lanes_around() && !inside.parallel;
+  }
+
+  /// What a block computes outside its threads is for all of them.
+  Stmt on_chip(const Allocate& allocate) {
+    const Buffer& buffer = *allocate.buffer;
+    const bool in_threads = std::ranges::any_of(
+        loops_, [](const For* loop) { return is_thread_axis(loop->thread); });
+    const bool in_blocks = is_in(LoopKind::ThreadIndex);
+    const Scope scope = in_blocks && !in_threads ? Scope::Shared : Scope::Local;
+    const Stmt body = (*this)(allocate.body);
+    if (scope == buffer.scope) return Allocate::make(allocate.buffer, body);
+    const BufferRef placed =
+        Buffer::make(buffer.name, buffer.type, buffer.shape, scope, buffer.strides);
+    return Allocate::make(placed, replace_buffers(body, {{allocate.buffer, placed}}));
   }
 
   int64_t lanes_around() const {

@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <optional>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/launch.h"
+#include "compiler/passes/passes.h"
+#include "runtime/core/error.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+constexpr int64_t kSharedBytes = 48 * 1024;  // what every device has without asking for more
+
+class SharedBytes : public Visitor {
+ public:
+  int64_t total = 0;
+
+ private:
+  using Visitor::visit;
+  void visit(const Allocate& allocate) override {
+    if (allocate.buffer->scope == Scope::Shared) {
+      int64_t bytes = size_of(allocate.buffer->type);
+      for (const Expr& extent : allocate.buffer->shape) bytes *= as_const_int(extent).value_or(0);
+      total += bytes;
+    }
+    Visitor::visit(allocate);
+  }
+};
+
+void check(const std::string& kernel, const LaunchNest& nest) {
+  int64_t threads = 1;
+  for (const For* loop : nest.axes) {
+    const std::optional<int64_t> extent = as_const_int(loop->extent);
+    if (!extent) continue;
+    if (*extent > limit_of(loop->thread)) {
+      fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
+           "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
+           name_of(loop->thread), kernel, *extent, limit_of(loop->thread));
+    }
+    if (is_thread_axis(loop->thread)) threads *= std::max<int64_t>(*extent, 1);
+  }
+  if (threads > kThreadsOfBlock) {
+    fail(ErrorKind::InvalidArgument, "BLOCK_THREADS",
+         "{} has {} threads a block, but CUDA allows at most {}; split an axis before bind()", kernel,
+         threads, kThreadsOfBlock);
+  }
+
+  SharedBytes walk;
+  walk(nest.body);
+  if (walk.total > kSharedBytes) {
+    fail(ErrorKind::Unsupported, "SHARED_BYTES",
+         "{} needs {} bytes of shared memory a block; this version uses at most {}", kernel,
+         walk.total, kSharedBytes);
+  }
+}
+
+}  // namespace
+
+ir::Kernel check_launch(ir::Kernel kernel, const PassContext&) {
+  for (const Stmt& launched : launched_statements(kernel.body)) {
+    check(kernel.name, launch_nest(launched));
+  }
+  return kernel;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,80 @@
+#include "compiler/passes/launch.h"
+
+#include "compiler/ir/mutator.h"
+
+namespace kiln::passes {
+
+using namespace ir;
+
+namespace {
+
+class CollectThreadLoops : public Visitor {
+ public:
+  std::vector<const For*> loops;
+
+ private:
+  using Visitor::visit;
+  void visit(const For& loop) override {
+    if (loop.loop_kind == LoopKind::ThreadIndex) loops.push_back(&loop);
+    Visitor::visit(loop);
+  }
+};
+
+}  // namespace
+
+int64_t limit_of(ThreadAxis axis) {
+  switch (axis) {
+    case ThreadAxis::BlockX: return 2147483647;
+    case ThreadAxis::BlockY:
+    case ThreadAxis::BlockZ: return 65535;
+    case ThreadAxis::ThreadZ: return 64;
+    default: return kThreadsOfBlock;
+  }
+}
+
+bool is_block_axis(ThreadAxis axis) {
+  return axis == ThreadAxis::BlockX || axis == ThreadAxis::BlockY || axis == ThreadAxis::BlockZ;
+}
+
+bool is_thread_axis(ThreadAxis axis) {
+  return axis == ThreadAxis::ThreadX || axis == ThreadAxis::ThreadY || axis == ThreadAxis::ThreadZ;
+}
+
+std::vector<Stmt> launched_statements(const Stmt& body) {
+  std::vector<Stmt> result;
+  map_launches(body, [&](const Stmt& stmt) {
+    result.push_back(stmt);
+    return stmt;
+  });
+  return result;
+}
+
+Stmt map_launches(const Stmt& body, const std::function<Stmt(const Stmt&)>& replace) {
+  if (const Allocate* allocate = as<Allocate>(body); allocate && !thread_loops(body).empty()) {
+    return Allocate::make(allocate->buffer, map_launches(allocate->body, replace));
+  }
+  const Block* block = as<Block>(body);
+  if (block == nullptr) return replace(body);
+  std::vector<Stmt> result;
+  for (const Stmt& stmt : block->body) result.push_back(map_launches(stmt, replace));
+  return Block::make(std::move(result));
+}
+
+LaunchNest launch_nest(const Stmt& launched) {
+  LaunchNest nest;
+  nest.body = launched;
+  while (const For* loop = as<For>(nest.body)) {
+    if (loop->loop_kind != LoopKind::ThreadIndex) break;
+    nest.axes.push_back(loop);
+    nest.body = loop->body;
+  }
+  return nest;
+}
+
+std::vector<const For*> thread_loops(const Stmt& stmt) {
+  CollectThreadLoops walk;
+  walk(stmt);
+  return std::move(walk.loops);
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,67 @@
+#include <map>
+#include <optional>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/launch.h"
+#include "compiler/passes/passes.h"
+#include "runtime/core/error.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+/// The largest constant extent of each thread axis.
+std::map<ThreadAxis, int64_t> constant_extents(const Stmt& launched) {
+  std::map<ThreadAxis, int64_t> result;
+  for (const For* loop : thread_loops(launched)) {
+    const std::optional<int64_t> extent = as_const_int(loop->extent);
+    if (!extent || !is_thread_axis(loop->thread)) continue;
+    int64_t& largest = result[loop->thread];
+    largest = std::max(largest, *extent);
+  }
+  return result;
+}
+
+void check_extents(const std::string& kernel, const std::map<ThreadAxis, int64_t>& extents) {
+  int64_t threads = 1;
+  std::string text;
+  for (const auto& [axis, extent] : extents) {
+    if (extent > limit_of(axis)) {
+      fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
+           "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()", name_of(axis),
+           kernel, extent, limit_of(axis));
+    }
+    threads *= std::max<int64_t>(extent, 1);
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name_of(axis), extent);
+  }
+  if (threads > kThreadsOfBlock) {
+    fail(ErrorKind::InvalidArgument, "BLOCK_THREADS",
+         "{} has {} threads a block ({}), but CUDA allows at most {}; split an axis before bind()",
+         kernel, threads, text, kThreadsOfBlock);
+  }
+}
+
+/// One index cannot stand for two loops at once.
+void check_nesting(const std::string& kernel, const For& loop) {
+  for (const For* inner : thread_loops(loop.body)) {
+    if (inner->thread != loop.thread || loop.thread == ThreadAxis::VThread) continue;
+    fail(ErrorKind::Unsupported, "NESTED_BIND",
+         "{} binds {} in a loop that stands inside another loop bound to {}; bind one of the two to "
+         "another axis",
+         kernel, name_of(loop.thread), name_of(loop.thread));
+  }
+}
+
+}  // namespace
+
+ir::Kernel validate_threads(ir::Kernel kernel, const PassContext&) {
+  for (const Stmt& launched : launched_statements(kernel.body)) {
+    check_extents(kernel.name, constant_extents(launched));
+    for (const For* loop : thread_loops(launched)) check_nesting(kernel.name, *loop);
+  }
+  return kernel;
+}
+
+}  // namespace kiln::passes
