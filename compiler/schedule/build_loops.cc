@@ -1,6 +1,7 @@
 #include "compiler/schedule/build_loops.h"
 
 #include "compiler/schedule/apply_steps.h"
+#include "compiler/schedule/check_reads.h"
 #include "compiler/schedule/emit.h"
 #include "compiler/schedule/infer_bounds.h"
 #include "compiler/schedule/stage_graph.h"
@@ -12,6 +13,7 @@ using namespace schedule;  // NOLINT: this file is the front of that namespace
 ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule& steps,
                        const Target& target, const CompileOptions& options) {
   StageGraph graph = build_stage_graph(kernel);
+  refuse_wrong_reads(graph);
   apply_steps(graph, steps);
   const NestPlan plan = infer_bounds(graph);
   check_loops(graph, plan, steps);

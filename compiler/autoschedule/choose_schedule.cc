@@ -1,0 +1,121 @@
+#include "compiler/autoschedule/choose_schedule.h"
+
+#include <algorithm>
+
+#include "compiler/autoschedule/stage_schedules.h"
+#include "compiler/schedule/apply_steps.h"
+
+namespace kiln {
+namespace {
+
+using autoschedule::AxisId;
+using autoschedule::Chooser;
+using autoschedule::Stage;
+using autoschedule::StageGraph;
+using autoschedule::StageId;
+using schedule::Attach;
+
+/// The stage at the root whose loops a stage stands in. Inits and cells belong to their scan.
+StageId root_of(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  if (stage.is_init) return stage.init_of;
+  return stage.attach.kind == Attach::Kind::At ? root_of(graph, stage.attach.stage) : id;
+}
+
+std::vector<bool> touched_roots(const StageGraph& graph) {
+  std::vector<bool> touched(graph.stages.size(), false);
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    const bool is_loops = graph[id].attach.kind != Attach::Kind::Inline;
+    if (graph[id].is_touched && is_loops) touched[root_of(graph, id)] = true;
+  }
+  return touched;
+}
+
+bool has_bound_loop(const StageGraph& graph, StageId root) {
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    if (root_of(graph, id) != root) continue;
+    for (const AxisId leaf : graph[id].leaves) {
+      if (graph.axes[leaf].thread != ir::ThreadAxis::None) return true;
+    }
+  }
+  return false;
+}
+
+bool is_attach_axis(const StageGraph& graph, AxisId axis) {
+  return std::any_of(graph.stages.begin(), graph.stages.end(), [&](const Stage& stage) {
+    return stage.is_live && stage.attach.kind == Attach::Kind::At && stage.attach.axis == axis;
+  });
+}
+
+/// The id by which steps call an axis of the graph: both number the axes of the definition alike, and
+/// the graph puts those that it adds for itself between them and those of steps.
+AxisId step_id_of(const StageGraph& graph, AxisId axis, size_t own_axes) {
+  const size_t known = graph.kernel->definition.axes.size();
+  return axis < known ? axis : static_cast<AxisId>(axis - own_axes + known);
+}
+
+/// A stage with steps but none that binds: its outermost loop goes to the threads, which changes the
+/// order of nothing.
+void bind_outermost(const Chooser& chooser, StageId id, size_t own_axes) {
+  const Stage& stage = chooser.graph[id];
+  if (stage.leaves.empty()) return;
+  const AxisId leaf = stage.leaves[0];
+  const schedule::Axis& axis = chooser.graph.axes[leaf];
+  const bool is_free = axis.kind == schedule::AxisKind::Data && axis.annotated_by < 0;
+  if (!is_free) return;
+  const AxisId loop = step_id_of(chooser.graph, leaf, own_axes);
+  if (is_attach_axis(chooser.graph, leaf)) {
+    chooser.steps.bind(id, loop, "blockIdx.x");
+    return;
+  }
+  const auto [block, thread] = chooser.steps.split(id, loop, 256);
+  chooser.steps.bind(id, block, "blockIdx.x");
+  chooser.steps.bind(id, thread, "threadIdx.x");
+}
+
+void bind_scan(const Chooser& chooser, StageId scan) {
+  const size_t known = chooser.graph.kernel->definition.stages.size();
+  for (StageId id = 0; id < known; ++id) {
+    const Stage& stage = chooser.graph[id];
+    const bool is_init = stage.is_init && stage.init_of == scan;
+    const bool in_time = stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan;
+    if (stage.is_live && (is_init || in_time)) autoschedule::bind_elements(chooser, id, 1);
+  }
+}
+
+}  // namespace
+
+language::Schedule choose_schedule(const language::Kernel& kernel,
+                                   const language::Schedule& given, const Target& target,
+                                   const CompileOptions& options) {
+  if (!options.automatic) return given;
+  StageGraph graph = schedule::build_stage_graph(kernel);
+  const size_t own_axes = graph.axes.size();
+  schedule::apply_steps(graph, given);
+  const std::vector<bool> touched = touched_roots(graph);
+  autoschedule::StepWriter steps(kernel.definition, given);
+  const Chooser chooser{graph, options, steps};
+
+  const size_t known = kernel.definition.stages.size();
+  for (StageId id = 0; id < known; ++id) {
+    const Stage& stage = graph[id];
+    if (!stage.is_live || stage.is_init || stage.attach.kind != Attach::Kind::Root) continue;
+    const bool is_scan = stage.kind == Stage::Kind::Scan;
+    if (!is_scan && stage.kind != Stage::Kind::Compute) continue;
+    if (target.kind == TargetKind::Cuda) {
+      if (touched[id]) {
+        if (!is_scan && !has_bound_loop(graph, id)) bind_outermost(chooser, id, own_axes);
+      } else if (is_scan) {
+        bind_scan(chooser, id);
+      } else {
+        autoschedule::bind_elements(chooser, id, 0);
+      }
+    } else if (!touched[id]) {
+      is_scan ? autoschedule::schedule_scan(chooser, id)
+              : autoschedule::schedule_compute(chooser, id, true);
+    }
+  }
+  return std::move(steps).schedule();
+}
+
+}  // namespace kiln

@@ -1,0 +1,200 @@
+#include "compiler/autoschedule/stage_schedules.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kVectorBytes = 128;  // two or four registers, so that latencies overlap
+constexpr int64_t kScanColumnBytes = 256;
+constexpr int64_t kTileRows = 8;
+constexpr int64_t kDotRows = 4;
+constexpr int64_t kManyIterations = 64;
+
+std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis) {
+  return ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
+}
+
+/// Elements of a vector loop: `bytes` of the widest output, or the largest power of two that fits an
+/// extent known to be smaller. Nothing when that is not worth a vector.
+std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, AxisId axis,
+                                     int64_t bytes) {
+  int64_t widest = 1;
+  for (const DType type : graph[stage].types) {
+    widest = std::max<int64_t>(widest, size_of(type));
+  }
+  int64_t factor = bytes / widest;
+  const std::optional<int64_t> extent = constant_extent(graph, axis);
+  while (extent && factor > *extent) factor /= 2;
+  if (factor < 4) return std::nullopt;
+  return factor;
+}
+
+/// Marks outer loops until together they have many iterations, as far as one knows.
+void parallel_outer(const Chooser& chooser, StageId stage, const std::vector<AxisId>& loops) {
+  int64_t iterations = 1;
+  const size_t known = chooser.graph.kernel->definition.axes.size();
+  for (const AxisId loop : loops) {
+    if (iterations >= kManyIterations) return;
+    const std::optional<int64_t> extent =
+        loop < known ? constant_extent(chooser.graph, loop) : std::nullopt;
+    if (extent == 1) continue;
+    chooser.steps.parallel(stage, loop);
+    iterations = std::min(kManyIterations, extent.value_or(kManyIterations)) * iterations;
+  }
+}
+
+/// Whether the order in which a reduction combines may be changed.
+bool may_reassociate(const Chooser& chooser, StageId stage) {
+  if (!chooser.options.strict) return true;
+  const std::vector<DType>& types = chooser.graph[stage].types;
+  return std::none_of(types.begin(), types.end(), [](DType type) { return is_float(type); });
+}
+
+}  // namespace
+
+void schedule_elementwise(const Chooser& chooser, StageId id, bool may_be_parallel) {
+  const Stage& stage = chooser.graph[id];
+  if (stage.data.empty()) return;
+  std::vector<AxisId> outer(stage.data.begin(), stage.data.end() - 1);
+  const AxisId last = stage.data.back();
+  const std::optional<int64_t> factor = vector_factor(chooser.graph, id, last, kVectorBytes);
+  if (factor && !has_indirect_reads(stage)) {
+    const auto [tiles, lanes] = chooser.steps.split(id, last, *factor);
+    chooser.steps.vectorize(id, lanes);
+    if (outer.empty()) outer.push_back(tiles);
+  } else {
+    outer.push_back(last);
+  }
+  if (may_be_parallel && is_large(chooser.graph, id)) parallel_outer(chooser, id, outer);
+}
+
+void schedule_reduction(const Chooser& chooser, StageId id, bool may_be_parallel) {
+  const Stage& stage = chooser.graph[id];
+  const bool parallel = may_be_parallel && is_large(chooser.graph, id);
+  std::vector<AxisId> outer = stage.data;
+  if (!has_dependent_extents(chooser.graph, id) && !has_indirect_reads(stage)) {
+    const AxisId innermost = stage.reduce.back();
+    const AxisId last = stage.data.empty() ? innermost : stage.data.back();
+    const bool along_data = !stage.data.empty() && is_contiguous(chooser.graph, stage, last) &&
+                            !is_contiguous(chooser.graph, stage, innermost);
+    const AxisId axis = along_data ? last : innermost;
+    const bool allowed = along_data || (may_reassociate(chooser, id) &&
+                                        is_contiguous(chooser.graph, stage, innermost));
+    const std::optional<int64_t> factor = vector_factor(chooser.graph, id, axis, kVectorBytes);
+    if (allowed && factor) {
+      const auto [tiles, lanes] = chooser.steps.split(id, axis, *factor);
+      if (along_data) {
+        std::vector<AxisId> order = stage.reduce;
+        order.push_back(lanes);
+        chooser.steps.reorder(id, order);
+        outer.back() = tiles;
+      }
+      chooser.steps.vectorize(id, lanes);
+    }
+  }
+  if (parallel) parallel_outer(chooser, id, outer);
+}
+
+void schedule_contraction(const Chooser& chooser, StageId id, const Contraction& contraction) {
+  const Stage& stage = chooser.graph[id];
+  const AxisId innermost = stage.reduce.back();
+  const bool as_dots = !is_contiguous_in(chooser.graph, *contraction.column_factor,
+                                         contraction.column) &&
+                       is_contiguous_in(chooser.graph, *contraction.column_factor, innermost) &&
+                       is_contiguous_in(chooser.graph, *contraction.row_factor, innermost) &&
+                       may_reassociate(chooser, id);
+  const AxisId vector_axis = as_dots ? innermost : contraction.column;
+  const std::optional<int64_t> lanes =
+      vector_factor(chooser.graph, id, vector_axis, kVectorBytes);
+  if (!lanes) return schedule_reduction(chooser, id, true);
+
+  StepWriter& steps = chooser.steps;
+  const auto tile = [&](AxisId axis, int64_t factor) {
+    const int64_t extent = constant_extent(chooser.graph, axis).value_or(factor);
+    return steps.split(id, axis, std::clamp<int64_t>(extent, 1, factor));
+  };
+  const auto [rows, row] = tile(contraction.row, as_dots ? kDotRows : kTileRows);
+  const auto [columns, column] = tile(contraction.column, as_dots ? kDotRows : *lanes);
+  std::vector<AxisId> order;
+  for (const AxisId axis : stage.data) {
+    if (axis != contraction.row && axis != contraction.column) order.push_back(axis);
+  }
+  order.push_back(rows);
+  const std::vector<AxisId> outer = order;
+  order.push_back(columns);
+  order.insert(order.end(), stage.reduce.begin(), stage.reduce.end());
+  AxisId vector = column;
+  if (as_dots) {
+    const auto [chunks, chunk] = steps.split(id, innermost, *lanes);
+    order.back() = chunks;
+    vector = chunk;
+  }
+  order.push_back(row);
+  order.push_back(column);
+  if (as_dots) order.push_back(vector);
+  steps.reorder(id, order);
+  steps.vectorize(id, vector);
+  if (as_dots) steps.unroll(id, column);
+  steps.unroll(id, row);
+  if (is_large(chooser.graph, id)) parallel_outer(chooser, id, outer);
+}
+
+void schedule_compute(const Chooser& chooser, StageId id, bool may_be_parallel) {
+  if (!chooser.graph[id].is_reduction()) return schedule_elementwise(chooser, id, may_be_parallel);
+  const std::optional<Contraction> contraction = find_contraction(chooser.graph, id);
+  if (contraction && may_be_parallel) return schedule_contraction(chooser, id, *contraction);
+  schedule_reduction(chooser, id, may_be_parallel);
+}
+
+void schedule_scan(const Chooser& chooser, StageId scan_id) {
+  const StageGraph& graph = chooser.graph;
+  const size_t known = graph.kernel->definition.stages.size();
+  std::vector<StageId> nests;
+  bool simple = has_independent_columns(graph, scan_id);
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    const Stage& stage = graph[id];
+    const bool is_init = stage.is_init && stage.init_of == scan_id;
+    if (!stage.is_live || (!is_init && stage.cell_of != static_cast<int>(scan_id))) continue;
+    if (stage.kind != Stage::Kind::Compute || stage.attach.kind == schedule::Attach::Kind::Inline) {
+      continue;
+    }
+    simple = simple && id < known && (is_init || stage.is_update) && !stage.is_reduction() &&
+             stage.data.size() > 1 && !has_indirect_reads(stage);
+    if (id < known && stage.data.size() > 1) nests.push_back(id);
+  }
+  if (!simple) {
+    for (const StageId id : nests) schedule_compute(chooser, id, false);
+    return;
+  }
+  for (const StageId id : nests) {
+    const Stage& stage = graph[id];
+    const AxisId last = stage.data.back();
+    std::vector<AxisId> outer(stage.data.begin() + 1, stage.data.end() - 1);
+    const std::optional<int64_t> factor = vector_factor(graph, id, last, kScanColumnBytes);
+    if (factor) {
+      const auto [tiles, lanes] = chooser.steps.split(id, last, *factor);
+      chooser.steps.vectorize(id, lanes);
+      if (outer.empty()) outer.push_back(tiles);
+    }
+    // Init and update must agree, so the work of the whole scan decides for both.
+    if (is_large(graph, graph[scan_id].update[0].stage) && !outer.empty()) {
+      chooser.steps.parallel(id, outer[0]);
+    }
+  }
+}
+
+void bind_elements(const Chooser& chooser, StageId id, size_t first) {
+  const Stage& stage = chooser.graph[id];
+  if (stage.data.size() <= first) return;
+  const AxisId all = chooser.steps.fuse(
+      id, {stage.data.begin() + static_cast<std::ptrdiff_t>(first), stage.data.end()});
+  const auto [block, thread] = chooser.steps.split(id, all, 256);
+  chooser.steps.bind(id, block, "blockIdx.x");
+  chooser.steps.bind(id, thread, "threadIdx.x");
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,50 @@
+#include "compiler/autoschedule/step_writer.h"
+
+namespace kiln::autoschedule {
+
+using language::Step;
+using language::StepKind;
+
+namespace {
+
+AxisId count_defined(const Step& step) {
+  const std::vector<std::string> operands(step.axes.size());
+  return static_cast<AxisId>(language::defined_axis_names(step.kind, operands).size());
+}
+
+}  // namespace
+
+StepWriter::StepWriter(const language::Definition& definition, language::Schedule schedule)
+    : schedule_(std::move(schedule)), next_axis_(static_cast<AxisId>(definition.axes.size())) {
+  for (const Step& step : schedule_.steps) next_axis_ += count_defined(step);
+}
+
+Step& StepWriter::add(StepKind kind, StageId stage, std::vector<AxisId> axes) {
+  Step step{.kind = kind, .stage = stage, .axes = std::move(axes)};
+  next_axis_ += count_defined(step);
+  schedule_.steps.push_back(std::move(step));
+  return schedule_.steps.back();
+}
+
+std::pair<AxisId, AxisId> StepWriter::split(StageId stage, AxisId axis, int64_t factor) {
+  add(StepKind::Split, stage, {axis}).factors = {factor};
+  return {next_axis_ - 2, next_axis_ - 1};
+}
+
+AxisId StepWriter::fuse(StageId stage, const std::vector<AxisId>& axes) {
+  if (axes.size() == 1) return axes[0];
+  add(StepKind::Fuse, stage, axes);
+  return next_axis_ - 1;
+}
+
+void StepWriter::reorder(StageId stage, const std::vector<AxisId>& axes) {
+  add(StepKind::Reorder, stage, axes);
+}
+void StepWriter::parallel(StageId stage, AxisId axis) { add(StepKind::Parallel, stage, {axis}); }
+void StepWriter::vectorize(StageId stage, AxisId axis) { add(StepKind::Vectorize, stage, {axis}); }
+void StepWriter::unroll(StageId stage, AxisId axis) { add(StepKind::Unroll, stage, {axis}); }
+void StepWriter::bind(StageId stage, AxisId axis, std::string_view thread) {
+  add(StepKind::Bind, stage, {axis}).tag = thread;
+}
+
+}  // namespace kiln::autoschedule

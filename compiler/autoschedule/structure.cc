@@ -1,0 +1,160 @@
+#include "compiler/autoschedule/structure.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
+#include "compiler/schedule/reads.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+using language::Operator;
+
+constexpr int64_t kLargeWork = 16 * 1024;
+
+ir::Expr without_casts(ir::Expr expr) {
+  while (const ir::Cast* cast = ir::as<ir::Cast>(expr)) expr = ir::Expr(cast->value);
+  return expr;
+}
+
+const ir::TensorRead* factor_of(const ir::Expr& expr) {
+  const ir::Expr inner = without_casts(expr);
+  return ir::as<ir::TensorRead>(inner);
+}
+
+bool uses_axis(const StageGraph& graph, const ir::Expr& expr, AxisId axis) {
+  return ir::uses_var(expr, graph.axes[axis].value);
+}
+
+}  // namespace
+
+std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {
+  int64_t work = 1;
+  for (const std::vector<AxisId>* axes : {&graph[id].data, &graph[id].reduce}) {
+    for (const AxisId axis : *axes) {
+      const std::optional<int64_t> extent =
+          ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
+      if (!extent) return std::nullopt;
+      work = std::min(work, int64_t{1} << 40) * std::clamp<int64_t>(*extent, 0, 1 << 20);
+    }
+  }
+  return work;
+}
+
+bool is_large(const StageGraph& graph, StageId stage) {
+  return constant_work(graph, stage).value_or(kLargeWork) >= kLargeWork;
+}
+
+bool has_dependent_extents(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  for (const AxisId reduce : stage.reduce) {
+    for (const std::vector<AxisId>* axes : {&stage.data, &stage.reduce}) {
+      for (const AxisId axis : *axes) {
+        if (uses_axis(graph, graph.axes[reduce].extent, axis) ||
+            uses_axis(graph, graph.axes[reduce].minimum, axis)) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+bool has_indirect_reads(const Stage& stage) {
+  bool found = false;
+  for (const ir::Expr& body : stage.bodies) {
+    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
+      for (const ir::Expr& index : read.indices) {
+        schedule::for_each_read(index, [&](const ir::TensorRead&) { found = true; });
+      }
+    });
+  }
+  return found;
+}
+
+bool is_used_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis) {
+  return std::any_of(read.indices.begin(), read.indices.end(),
+                     [&](const ir::Expr& index) { return uses_axis(graph, index, axis); });
+}
+
+bool is_contiguous_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis) {
+  if (read.indices.empty()) return false;
+  for (size_t d = 0; d + 1 < read.indices.size(); ++d) {
+    if (uses_axis(graph, read.indices[d], axis)) return false;
+  }
+  const ir::VarRef& value = graph.axes[axis].value;
+  const ir::Expr& last = read.indices.back();
+  if (!ir::uses_var(last, value)) return false;
+  const ir::Expr next = ir::substitute(last, {{value, ir::Expr(value) + 1}});
+  return ir::is_const(analysis::simplify(next - last), 1);
+}
+
+bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis) {
+  bool found = false;
+  for (const ir::Expr& body : stage.bodies) {
+    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
+      found = found || is_contiguous_in(graph, read, axis);
+    });
+  }
+  return found;
+}
+
+std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  if (stage.bodies.size() != 1 || stage.data.size() < 2 || has_dependent_extents(graph, id)) {
+    return std::nullopt;
+  }
+  const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[0]);
+  if (reduce == nullptr || reduce->combiner != language::Combiner::Sum) return std::nullopt;
+  const ir::Expr source = without_casts(reduce->source);
+  const ir::Binary* product = ir::as<ir::Binary>(source);
+  if (product == nullptr || product->op != Operator::Mul) return std::nullopt;
+  const ir::TensorRead* a = factor_of(product->a);
+  const ir::TensorRead* b = factor_of(product->b);
+  if (a == nullptr || b == nullptr || has_indirect_reads(stage)) return std::nullopt;
+
+  Contraction found{.column = stage.data.back()};
+  const bool in_a = is_used_in(graph, *a, found.column);
+  if (in_a == is_used_in(graph, *b, found.column)) return std::nullopt;
+  found.row_factor = in_a ? b : a;
+  found.column_factor = in_a ? a : b;
+  for (auto axis = stage.data.rbegin() + 1; axis != stage.data.rend(); ++axis) {
+    if (!is_used_in(graph, *found.column_factor, *axis) &&
+        is_used_in(graph, *found.row_factor, *axis)) {
+      found.row = *axis;
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+bool has_independent_columns(const StageGraph& graph, StageId scan_id) {
+  const Stage& scan = graph[scan_id];
+  for (size_t s = 0; s < scan.update.size(); ++s) {
+    for (size_t d = 1; d < scan.shapes[s].size(); ++d) {
+      if (scan.shapes[s].size() != scan.shapes[0].size() ||
+          !ir::equal_trees(scan.shapes[s][d], scan.shapes[0][d])) {
+        return false;
+      }
+    }
+    const Stage& update = graph[scan.update[s].stage];
+    bool own = true;
+    for (const ir::Expr& body : update.bodies) {
+      schedule::for_each_read(body, [&](const ir::TensorRead& read) {
+        if (std::find(scan.state.begin(), scan.state.end(),
+                      language::TensorId{read.stage, read.output}) == scan.state.end()) {
+          return;
+        }
+        for (size_t d = 1; d < read.indices.size(); ++d) {
+          own = own && read.indices[d] == ir::Expr(graph.axes[update.data[d]].value);
+        }
+      });
+    }
+    if (!own) return false;
+  }
+  return true;
+}
+
+}  // namespace kiln::autoschedule

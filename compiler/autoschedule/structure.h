@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/schedule/stage_graph.h"
+
+namespace kiln::autoschedule {
+
+using schedule::AxisId;
+using schedule::Stage;
+using schedule::StageGraph;
+using schedule::StageId;
+
+/// Iterations of all loops of a stage; nothing when a size is not a constant.
+std::optional<int64_t> constant_work(const StageGraph& graph, StageId stage);
+
+/// Whether there is enough to do to wake other cores: much, or nobody knows.
+bool is_large(const StageGraph& graph, StageId stage);
+
+/// Whether the extent of a reduction axis depends on another axis.
+bool has_dependent_extents(const StageGraph& graph, StageId stage);
+
+/// Whether an index of a read depends on data, as in a gather.
+bool has_indirect_reads(const Stage& stage);
+
+/// Whether neighbouring values of the axis are neighbours in memory: the last index of the read moves
+/// by one with it, and no other index moves.
+bool is_contiguous_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis);
+bool is_used_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis);
+
+/// Whether some read of a stage is contiguous along the axis.
+bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis);
+
+/// sum(a[..] * b[..]) where `column`, the last data axis, is in one factor and `row` only in the other.
+struct Contraction {
+  AxisId row = 0;
+  AxisId column = 0;
+  const ir::TensorRead* row_factor = nullptr;
+  const ir::TensorRead* column_factor = nullptr;
+};
+std::optional<Contraction> find_contraction(const StageGraph& graph, StageId stage);
+
+/// Whether each column of a scan depends on itself only, and all its states have one shape.
+bool has_independent_columns(const StageGraph& graph, StageId scan);
+
+}  // namespace kiln::autoschedule

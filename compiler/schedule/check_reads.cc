@@ -1,0 +1,122 @@
+#include "compiler/schedule/check_reads.h"
+
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/print.h"
+#include "compiler/schedule/nest.h"
+
+namespace kiln::schedule {
+namespace {
+
+using language::Operator;
+
+/// Whether an index is a sum of axes times constants, so that its bounds are reached.
+bool is_linear(const ir::Expr& expr) {
+  if (ir::as<ir::Var>(expr) != nullptr || ir::as<ir::IntImm>(expr) != nullptr) return true;
+  const ir::Binary* binary = ir::as<ir::Binary>(expr);
+  if (binary == nullptr) return false;
+  if (binary->op == Operator::Add || binary->op == Operator::Sub) {
+    return is_linear(binary->a) && is_linear(binary->b);
+  }
+  return binary->op == Operator::Mul &&
+         ((ir::as_const_int(binary->a) && is_linear(binary->b)) ||
+          (ir::as_const_int(binary->b) && is_linear(binary->a)));
+}
+
+/// Looks at the reads of one stage that happen in every iteration.
+class WrongReads : public ir::Visitor {
+ public:
+  WrongReads(const StageGraph& graph, StageId stage) : graph_(graph), stage_(stage) {
+    facts_ = facts_of_sizes(graph);
+    for (const std::vector<AxisId>* axes : {&graph[stage].data, &graph[stage].reduce}) {
+      for (const AxisId id : *axes) {
+        const Axis& axis = graph.axes[id];
+        ir::Expr minimum = axis.minimum;
+        ir::Expr extent = axis.extent;
+        if (graph[stage].is_update && id == graph[stage].data[0]) {
+          const Axis& time = graph.axes[graph[static_cast<StageId>(graph[stage].cell_of)].time];
+          minimum = time.minimum;
+          extent = time.extent;
+        }
+        facts_.push_condition(ir::less_equal(ir::index(1), extent));
+        ranges_.push_back({axis.value, minimum, minimum + extent});
+      }
+    }
+  }
+
+ private:
+  using Visitor::visit;
+
+  void visit(const ir::Call& call) override {
+    const bool chooses = call.op == Operator::IfThenElse || call.op == Operator::Select;
+    if (!chooses) return Visitor::visit(call);
+    (*this)(call.args[0]);
+  }
+
+  void visit(const ir::TensorRead& read) override {
+    Visitor::visit(read);
+    const std::vector<ir::Expr>& shape = graph_[read.stage].shapes[read.output];
+    for (size_t d = 0; d < read.indices.size(); ++d) {
+      if (!is_linear(read.indices[d])) continue;
+      const analysis::Interval bounds = analysis::bounds_of(read.indices[d], ranges_, facts_);
+      if (!bounds.min || !bounds.max) continue;
+      if (analysis::can_prove(ir::less(bounds.min, ir::index(0)), facts_)) {
+        refuse(read, d, bounds.min);
+      }
+      if (analysis::can_prove(ir::less_equal(shape[d], bounds.max), facts_)) {
+        refuse(read, d, bounds.max);
+      }
+    }
+  }
+
+  [[noreturn]] void refuse(const ir::TensorRead& read, size_t d, const ir::Expr& reached) const {
+    std::string indices;
+    for (const ir::Expr& index : read.indices) {
+      indices += (indices.empty() ? "" : ", ") + ir::print(index);
+    }
+    const std::string name = graph_.tensor_name({read.stage, read.output});
+    const ir::Expr& extent = graph_[read.stage].shapes[read.output][d];
+    fail(ErrorKind::InvalidArgument, "READ_BOUNDS",
+         "{} reads {}[{}], whose index {} reaches {}, but {} has 0 to {} there; guard the read with "
+         "if_then_else or change the shape",
+         graph_[stage_].name, name, indices, d, analysis::simplify(reached, facts_), name,
+         analysis::simplify(extent - 1, facts_));
+  }
+
+  const StageGraph& graph_;
+  const StageId stage_;
+  analysis::Facts facts_;
+  std::vector<analysis::Facts::Range> ranges_;
+};
+
+bool has_dependent_extents(const StageGraph& graph, const Stage& stage) {
+  for (const AxisId id : stage.reduce) {
+    for (const std::vector<AxisId>* axes : {&stage.data, &stage.reduce}) {
+      for (const AxisId other : *axes) {
+        if (ir::uses_var(graph.axes[id].extent, graph.axes[other].value) ||
+            ir::uses_var(graph.axes[id].minimum, graph.axes[other].value)) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void refuse_wrong_reads(const StageGraph& graph) {
+  for (const StageId id : graph.order) {
+    const Stage& stage = graph[id];
+    if (!stage.is_live || stage.kind != Stage::Kind::Compute) continue;
+    // Which steps of a cell are computed follows from what the update reads.
+    if (stage.cell_of >= 0 && !stage.is_update) continue;
+    if (stage.from_branch || has_dependent_extents(graph, stage)) continue;
+    at_stage(graph, id, [&] {
+      WrongReads walk(graph, id);
+      for (const ir::Expr& body : stage.bodies) walk(body);
+    });
+  }
+}
+
+}  // namespace kiln::schedule
