@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "compiler/ir/kernel.h"
+
+namespace kiln::codegen {
+
+/// A lowered kernel and the name of its entry in the object.
+struct EntryKernel {
+  std::string entry;
+  const ir::Kernel* kernel = nullptr;
+};
+
+struct CpuOptions {
+  std::string arch;     // as LLVM names CPUs
+  bool strict = false;  // a * b + c is rounded twice, as it is written
+};
+
+enum class CpuOutput {
+  Object,  // ELF
+  Source,  // LLVM IR, before optimisation
+  Assembly,
+};
+
+/// Generates code for lowered kernels: one module, an entry each (KilnEntry). Any number of threads
+/// may call it. Throws Internal LLVM when LLVM refuses what we made.
+std::string emit_cpu_code(std::span<const EntryKernel> kernels, const CpuOptions& options,
+                          CpuOutput output);
+
+/// Throws Unsupported ARCH unless LLVM knows the CPU.
+void check_cpu_arch(std::string_view arch);
+
+/// The CPU of this host by LLVM's name; a generic level where features of it are masked.
+std::string host_cpu_arch();
+
+/// "19.1.7"
+std::string llvm_version();
+
+}  // namespace kiln::codegen

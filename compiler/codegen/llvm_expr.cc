@@ -1,0 +1,300 @@
+#include "compiler/codegen/llvm_expr.h"
+
+#include <bit>
+
+#include <llvm/IR/Intrinsics.h>
+
+#include "compiler/codegen/llvm_values.h"
+#include "runtime/core/error.h"
+
+namespace kiln::codegen {
+
+using ir::as;
+using ir::Expr;
+using language::Operator;
+using llvm::Value;
+
+namespace {
+
+std::optional<int64_t> constant_of(const Expr& expr) {
+  if (const auto* imm = as<ir::IntImm>(expr)) return imm->value;
+  return std::nullopt;
+}
+
+bool is_linear(Operator op) {
+  return op == Operator::Add || op == Operator::Sub || op == Operator::Mul;
+}
+
+}  // namespace
+
+void ExprEmitter::bind(const ir::VarRef& var, Value* value, bool is_natural) {
+  vars_[var] = value;
+  if (is_natural) naturals_.insert(var);
+}
+
+void ExprEmitter::bind(const ir::BufferRef& buffer, BufferPlace place) { places_[buffer] = place; }
+
+Value* ExprEmitter::value_of(const ir::VarRef& var) const {
+  const auto found = vars_.find(var);
+  KILN_CHECK(found != vars_.end());
+  return found->second;
+}
+
+const BufferPlace& ExprEmitter::place_of(const ir::BufferRef& buffer) const {
+  const auto found = places_.find(buffer);
+  KILN_CHECK(found != places_.end());
+  return found->second;
+}
+
+Value* ExprEmitter::emit(const Expr& expr, Use use) {
+  for (const Memo& memo : memo_) {
+    const auto known = memo.find({expr, use});
+    if (known != memo.end()) return known->second;
+  }
+  Value* const value = compute(expr, use);
+  memo_.back()[{expr, use}] = value;
+  return value;
+}
+
+Value* ExprEmitter::compute(const Expr& expr, Use use) {
+  llvm::Type* const type = value_type(b_.getContext(), expr->type);
+  switch (expr->kind) {
+    case ir::NodeKind::IntImm: return integer(type, as<ir::IntImm>(expr)->value);
+    case ir::NodeKind::FloatImm: {
+      const DType element = expr->type.element;
+      llvm::Type* const wide = like(type, b_.getDoubleTy());
+      return convert(b_, number(wide, as<ir::FloatImm>(expr)->value), DType::Float64, element);
+    }
+    case ir::NodeKind::Var: return value_of(as<ir::Var>(expr));
+    case ir::NodeKind::Binary: return binary(*as<ir::Binary>(expr), expr, use);
+    case ir::NodeKind::Call: return call(*as<ir::Call>(expr), use);
+    case ir::NodeKind::Cast: {
+      const Expr& inner = as<ir::Cast>(expr)->value;
+      return convert(b_, emit(inner, use), inner->type.element, expr->type.element);
+    }
+    case ir::NodeKind::Load: return load(*as<ir::Load>(expr));
+    case ir::NodeKind::Ramp: return ramp(*as<ir::Ramp>(expr));
+    case ir::NodeKind::Broadcast: {
+      const auto* node = as<ir::Broadcast>(expr);
+      return b_.CreateVectorSplat(static_cast<unsigned>(node->lanes), emit(node->value, use));
+    }
+    case ir::NodeKind::VectorReduce: return vector_reduce(*as<ir::VectorReduce>(expr));
+    default: KILN_CHECK(!"an expression of lowered kernels");
+  }
+}
+
+Value* ExprEmitter::binary(const ir::Binary& node, const Expr& expr, Use use) {
+  const DType type = node.a->type.element;
+  Value* const x = emit(node.a, use);
+  Value* const y = emit(node.b, use);
+  if (use == Use::Index && type == DType::Int64) {
+    if (is_linear(node.op) && is_plain_index(expr)) {
+      switch (node.op) {
+        case Operator::Add: return b_.CreateNSWAdd(x, y);
+        case Operator::Sub: return b_.CreateNSWSub(x, y);
+        default: return b_.CreateNSWMul(x, y);
+      }
+    }
+  }
+  const bool is_division = node.op == Operator::FloorDiv || node.op == Operator::FloorMod ||
+                           node.op == Operator::TruncDiv || node.op == Operator::TruncMod;
+  if (is_division && type == DType::Int64 && is_natural(node.a)) {
+    const std::optional<int64_t> divisor = as<ir::Broadcast>(node.b) != nullptr
+                                               ? constant_of(as<ir::Broadcast>(node.b)->value)
+                                               : constant_of(node.b);
+    if (divisor && *divisor > 0) {
+      const bool quotient = node.op == Operator::FloorDiv || node.op == Operator::TruncDiv;
+      return math_.natural_division(quotient ? Operator::FloorDiv : Operator::FloorMod, x, y);
+    }
+  }
+  return math_.binary(node.op, x, y, type);
+}
+
+Value* ExprEmitter::call(const ir::Call& node, Use use) {
+  if (node.op == Operator::IfThenElse) return choose(node, use);
+  std::vector<Value*> args;
+  for (const Expr& arg : node.args)
+    args.push_back(emit(arg, use));
+  if (node.op == Operator::Select) return b_.CreateSelect(args[0], args[1], args[2]);
+  return math_.call(node.op, args, node.args[0]->type.element);
+}
+
+Value* ExprEmitter::choose(const ir::Call& node, Use use) {
+  Expr condition = node.args[0];
+  if (!reads_memory(node.args[1]) && !reads_memory(node.args[2])) {
+    return b_.CreateSelect(emit(condition, Use::Data), emit(node.args[1], use),
+                           emit(node.args[2], use));
+  }
+  if (const auto* same = as<ir::Broadcast>(condition)) condition = same->value;
+  if (condition->type.lanes > 1) return choose_lanes(node, use);
+
+  Value* const test = emit(condition, Use::Data);
+  llvm::Function* const function = b_.GetInsertBlock()->getParent();
+  auto* const yes = llvm::BasicBlock::Create(b_.getContext(), "then", function);
+  auto* const no = llvm::BasicBlock::Create(b_.getContext(), "else", function);
+  auto* const end = llvm::BasicBlock::Create(b_.getContext(), "chosen", function);
+  b_.CreateCondBr(test, yes, no);
+  const auto branch = [&](llvm::BasicBlock* block, const Expr& expr) {
+    b_.SetInsertPoint(block);
+    memo_.emplace_back();
+    Value* const value = emit(expr, use);
+    memo_.pop_back();
+    llvm::BasicBlock* const last = b_.GetInsertBlock();
+    b_.CreateBr(end);
+    return std::pair(value, last);
+  };
+  const auto [a, a_block] = branch(yes, node.args[1]);
+  const auto [b, b_block] = branch(no, node.args[2]);
+  b_.SetInsertPoint(end);
+  llvm::PHINode* const chosen = b_.CreatePHI(a->getType(), 2);
+  chosen->addIncoming(a, a_block);
+  chosen->addIncoming(b, b_block);
+  return chosen;
+}
+
+/// Both sides, each with the loads of only those lanes that take it.
+Value* ExprEmitter::choose_lanes(const ir::Call& node, Use use) {
+  Value* const test = emit(node.args[0], Use::Data);
+  Value* const outer = mask_;
+  const auto side = [&](Value* lanes, const Expr& expr) {
+    mask_ = outer != nullptr ? b_.CreateAnd(outer, lanes) : lanes;
+    memo_.emplace_back();
+    Value* const value = emit(expr, use);
+    memo_.pop_back();
+    mask_ = outer;
+    return value;
+  };
+  Value* const a = side(test, node.args[1]);
+  Value* const b = side(b_.CreateNot(test), node.args[2]);
+  return b_.CreateSelect(test, a, b);
+}
+
+Value* ExprEmitter::ramp(const ir::Ramp& node) {
+  const auto lanes = static_cast<unsigned>(node.lanes);
+  std::vector<llvm::Constant*> steps;
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    steps.push_back(b_.getInt64(lane));
+  Value* const base = b_.CreateVectorSplat(lanes, emit(node.base, Use::Index));
+  Value* const stride = b_.CreateVectorSplat(lanes, emit(node.stride, Use::Index));
+  return b_.CreateAdd(base, b_.CreateMul(llvm::ConstantVector::get(steps), stride));
+}
+
+Value* ExprEmitter::vector_reduce(const ir::VectorReduce& node) {
+  const DType type = node.start->type.element;
+  const Operator op = language::row_of(node.combiner).op;
+  Value* result = emit(node.start, Use::Data);
+  Value* vector = emit(node.vector, Use::Data);
+  int lanes = node.vector->type.lanes;
+  const bool any_order = node.reassociate || !is_float(type);
+  if (any_order && std::has_single_bit(static_cast<unsigned>(lanes))) {
+    // Halves onto halves: the order is fixed, so results do not depend on how this is compiled.
+    for (lanes /= 2; lanes >= 1; lanes /= 2) {
+      std::vector<int> low;
+      std::vector<int> high;
+      for (int lane = 0; lane < lanes; ++lane) {
+        low.push_back(lane);
+        high.push_back(lane + lanes);
+      }
+      vector = math_.binary(op, b_.CreateShuffleVector(vector, low),
+                            b_.CreateShuffleVector(vector, high), type);
+    }
+    return math_.binary(op, result, b_.CreateExtractElement(vector, uint64_t{0}), type);
+  }
+  for (int lane = 0; lane < lanes; ++lane) {
+    Value* const element = b_.CreateExtractElement(vector, static_cast<uint64_t>(lane));
+    result = math_.binary(op, result, element, type);
+  }
+  return result;
+}
+
+std::optional<ExprEmitter::Progression> ExprEmitter::progression(const Expr& index) {
+  if (const auto* node = as<ir::Ramp>(index)) {
+    const std::optional<int64_t> stride = constant_of(node->stride);
+    if (!stride) return std::nullopt;
+    return Progression{emit(node->base, Use::Index), *stride};
+  }
+  if (const auto* node = as<ir::Broadcast>(index)) {
+    return Progression{emit(node->value, Use::Index), 0};
+  }
+  const auto* node = as<ir::Binary>(index);
+  if (node == nullptr || !is_linear(node->op) || !is_plain_index(index)) return std::nullopt;
+  if (node->op == Operator::Mul) {
+    const auto* factor = as<ir::Broadcast>(node->b);
+    const std::optional<int64_t> times =
+        factor != nullptr ? constant_of(factor->value) : std::nullopt;
+    const auto a = times ? progression(node->a) : std::nullopt;
+    if (!a) return std::nullopt;
+    return Progression{b_.CreateNSWMul(a->base, b_.getInt64(static_cast<uint64_t>(*times))),
+                       a->stride * *times};
+  }
+  const auto a = progression(node->a);
+  const auto b = a ? progression(node->b) : std::nullopt;
+  if (!b) return std::nullopt;
+  if (node->op == Operator::Add) {
+    return Progression{b_.CreateNSWAdd(a->base, b->base), a->stride + b->stride};
+  }
+  return Progression{b_.CreateNSWSub(a->base, b->base), a->stride - b->stride};
+}
+
+bool ExprEmitter::is_plain_index(const Expr& expr) {
+  const auto known = plain_.find(expr);
+  if (known != plain_.end()) return known->second;
+  bool plain = false;
+  if (const auto* node = as<ir::Binary>(expr)) {
+    plain = is_plain_index(node->a) && is_plain_index(node->b);
+  } else if (const auto* ramp = as<ir::Ramp>(expr)) {
+    plain = is_plain_index(ramp->base) && is_plain_index(ramp->stride);
+  } else if (const auto* broadcast = as<ir::Broadcast>(expr)) {
+    plain = is_plain_index(broadcast->value);
+  } else {
+    plain = as<ir::IntImm>(expr) != nullptr || as<ir::Var>(expr) != nullptr;
+  }
+  plain_[expr] = plain;
+  return plain;
+}
+
+bool ExprEmitter::is_natural(const Expr& expr) const {
+  if (const auto* imm = as<ir::IntImm>(expr)) return imm->value >= 0;
+  if (const auto* var = as<ir::Var>(expr)) return naturals_.contains(ir::VarRef(var));
+  if (const auto* node = as<ir::Broadcast>(expr)) return is_natural(node->value);
+  if (const auto* node = as<ir::Ramp>(expr)) {
+    return is_natural(node->base) && is_natural(node->stride);
+  }
+  const auto* node = as<ir::Binary>(expr);
+  if (node == nullptr || !is_natural(node->a)) return false;
+  switch (node->op) {
+    case Operator::Add:
+    case Operator::Mul:
+    case Operator::FloorDiv:
+    case Operator::FloorMod:
+    case Operator::Min:
+    case Operator::Max: return is_natural(node->b);
+    default: return false;
+  }
+}
+
+bool ExprEmitter::reads_memory(const Expr& expr) {
+  const auto known = reads_.find(expr);
+  if (known != reads_.end()) return known->second;
+  bool reads = false;
+  if (const auto* binary = as<ir::Binary>(expr)) {
+    reads = reads_memory(binary->a) || reads_memory(binary->b);
+  } else if (const auto* call = as<ir::Call>(expr)) {
+    for (const Expr& arg : call->args)
+      reads = reads || reads_memory(arg);
+  } else if (const auto* cast = as<ir::Cast>(expr)) {
+    reads = reads_memory(cast->value);
+  } else if (const auto* broadcast = as<ir::Broadcast>(expr)) {
+    reads = reads_memory(broadcast->value);
+  } else if (const auto* ramp = as<ir::Ramp>(expr)) {
+    reads = reads_memory(ramp->base) || reads_memory(ramp->stride);
+  } else if (const auto* reduce = as<ir::VectorReduce>(expr)) {
+    reads = reads_memory(reduce->start) || reads_memory(reduce->vector);
+  } else {
+    reads = as<ir::Load>(expr) != nullptr;
+  }
+  reads_[expr] = reads;
+  return reads;
+}
+
+}  // namespace kiln::codegen

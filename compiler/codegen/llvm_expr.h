@@ -1,0 +1,102 @@
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <llvm/IR/IRBuilder.h>
+
+#include "compiler/codegen/llvm_math.h"
+#include "compiler/ir/stmt.h"
+
+namespace kiln::codegen {
+
+/// Where a buffer lies while a function runs.
+struct BufferPlace {
+  llvm::Value* pointer = nullptr;
+  llvm::MDNode* tag = nullptr;  // of its own type for alias analysis: buffers never share memory
+};
+
+/// Emits expressions at the builder's place.
+///
+/// An expression used twice in one statement is computed once. Index arithmetic is known not to
+/// overflow (sizes are bounded by bind_arguments); arithmetic on data wraps.
+class ExprEmitter {
+ public:
+  explicit ExprEmitter(llvm::IRBuilderBase& builder) : b_(builder), math_(builder) {}
+
+  void bind(const ir::VarRef& var, llvm::Value* value, bool is_natural);
+  void bind(const ir::BufferRef& buffer, BufferPlace place);
+  llvm::Value* value_of(const ir::VarRef& var) const;
+  const BufferPlace& place_of(const ir::BufferRef& buffer) const;
+
+  /// To be called between statements: what was computed may no longer hold, or be reached.
+  void forget() { memo_.assign(1, {}); }
+
+  llvm::Value* value(const ir::Expr& expr) { return emit(expr, Use::Data); }
+  llvm::Value* index(const ir::Expr& expr) { return emit(expr, Use::Index); }
+  void store(const ir::Store& node);
+
+  llvm::IRBuilderBase& builder() { return b_; }
+
+ private:
+  enum class Use : uint8_t { Data, Index };
+  struct Progression {
+    llvm::Value* base;  // of the first lane
+    int64_t stride;
+  };
+  struct MemoKey {
+    ir::Expr expr;
+    Use use;
+    bool operator==(const MemoKey&) const = default;
+  };
+  struct MemoHash {
+    size_t operator()(const MemoKey& key) const {
+      return std::hash<ir::Expr>()(key.expr) * 2 + static_cast<size_t>(key.use);
+    }
+  };
+  using Memo = std::unordered_map<MemoKey, llvm::Value*, MemoHash>;
+
+  llvm::Value* emit(const ir::Expr& expr, Use use);
+  llvm::Value* compute(const ir::Expr& expr, Use use);
+  llvm::Value* binary(const ir::Binary& node, const ir::Expr& expr, Use use);
+  llvm::Value* call(const ir::Call& node, Use use);
+  llvm::Value* choose(const ir::Call& node, Use use);
+  llvm::Value* choose_lanes(const ir::Call& node, Use use);
+  llvm::Value* load(const ir::Load& node);
+  llvm::Value* load_scalar(llvm::Value* address, const ir::Load& node, llvm::Value* mask);
+  llvm::Value* load_row(const BufferPlace& place, const Progression& row, const ir::Load& node,
+                        llvm::Value* mask);
+  llvm::Value* ramp(const ir::Ramp& node);
+  llvm::Value* vector_reduce(const ir::VectorReduce& node);
+
+  /// The lanes of an index, where they are known to be equally spaced by a constant.
+  std::optional<Progression> progression(const ir::Expr& index);
+  /// Sizes, loop variables and arithmetic on them: nothing read from memory.
+  bool is_plain_index(const ir::Expr& expr);
+  bool is_natural(const ir::Expr& expr) const;
+  bool reads_memory(const ir::Expr& expr);
+
+  llvm::Value* element_address(const BufferPlace& place, DType type, llvm::Value* index);
+  llvm::Value* from_memory(llvm::Value* value, DType type);
+  llvm::Value* to_memory(llvm::Value* value, DType type);
+  llvm::Value* active_mask(const ir::Expr& predicate, int lanes);
+  llvm::Value* any_lane(llvm::Value* mask);
+  template <typename Body>
+  llvm::Value* when(llvm::Value* condition, llvm::Type* type, Body&& body);
+  template <typename T>
+  T* tagged(T* instruction, const BufferPlace& place);
+
+  llvm::IRBuilderBase& b_;
+  MathEmitter math_;
+  std::unordered_map<ir::VarRef, llvm::Value*> vars_;
+  std::unordered_set<ir::VarRef> naturals_;  // never negative
+  std::unordered_map<ir::BufferRef, BufferPlace> places_;
+  std::vector<Memo> memo_{1};  // one more for each conditional part entered
+  std::unordered_map<ir::Expr, bool> plain_;
+  std::unordered_map<ir::Expr, bool> reads_;
+  llvm::Value* mask_ = nullptr;  // lanes that run, inside an IfThenElse of lanes
+};
+
+}  // namespace kiln::codegen

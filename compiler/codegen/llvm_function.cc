@@ -1,0 +1,405 @@
+#include "compiler/codegen/llvm_function.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <llvm/IR/MDBuilder.h>
+
+#include "compiler/codegen/llvm_values.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/dispatch.h"
+#include "compiler/ir/mutator.h"
+#include "runtime/core/error.h"
+#include "runtime/core/kernel_abi.h"
+
+namespace kiln::codegen {
+
+using ir::as;
+using ir::Expr;
+using llvm::Value;
+
+namespace {
+
+constexpr uint64_t kLargestScalar = uint64_t{1} << 47;  // bind_arguments() sees to it
+constexpr int64_t kStackAlignment = 64;
+/// Loops this deep look whether the call is cancelled, unless they are innermost: deeper ones would
+/// ask too often.
+constexpr int kCancellationDepth = 2;
+
+class HasLoop : public ir::Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const ir::For& loop) override { found = true; }
+};
+
+bool has_loop(const ir::Stmt& stmt) {
+  HasLoop walk;
+  walk(stmt);
+  return walk.found;
+}
+
+/// The variables and buffers a statement uses, once each, in the order met.
+class Uses : public ir::Visitor {
+ public:
+  std::vector<ir::VarRef> vars;
+  std::vector<ir::BufferRef> buffers;
+
+ private:
+  using Visitor::visit;
+  template <typename T>
+  static void add(std::vector<T>& list, const T& item) {
+    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  }
+  void visit(const ir::Var& node) override { add(vars, ir::VarRef(&node)); }
+  void visit(const ir::Load& node) override {
+    add(buffers, node.buffer);
+    Visitor::visit(node);
+  }
+  void visit(const ir::Store& node) override {
+    add(buffers, node.buffer);
+    Visitor::visit(node);
+  }
+};
+
+/// Whether the variable is the extent of a dimension of a parameter, and so never negative.
+bool is_dimension(const ir::Kernel& kernel, const ir::VarRef& var) {
+  return std::any_of(kernel.parameters.begin(), kernel.parameters.end(), [&](const auto& buffer) {
+    return std::any_of(buffer->shape.begin(), buffer->shape.end(),
+                       [&](const Expr& extent) { return extent.get() == var.get(); });
+  });
+}
+
+llvm::FunctionType* body_type(llvm::LLVMContext& context) {
+  llvm::Type* const pointer = llvm::PointerType::get(context, 0);
+  llvm::Type* const i64 = llvm::Type::getInt64Ty(context);
+  return llvm::FunctionType::get(llvm::Type::getInt32Ty(context), {pointer, pointer, i64, i64, i64},
+                                 false);
+}
+
+void describe_frame(llvm::Function* function) {
+  llvm::LLVMContext& context = function->getContext();
+  function->setDoesNotThrow();
+  function->addParamAttr(0, llvm::Attribute::NoAlias);
+  function->addParamAttr(0,
+                         llvm::Attribute::getWithDereferenceableBytes(context, sizeof(KilnFrame)));
+  function->addParamAttr(0, llvm::Attribute::getWithAlignment(context, llvm::Align(8)));
+}
+
+}  // namespace
+
+llvm::MDNode* KernelModule::tag_of(const ir::BufferRef& buffer) {
+  llvm::MDNode*& tag = tags[buffer];
+  if (tag == nullptr) {
+    llvm::MDBuilder metadata(module.getContext());
+    llvm::MDNode* const root = metadata.createTBAARoot("kiln");
+    llvm::MDNode* const type = metadata.createTBAAScalarTypeNode(
+        entry + "." + std::to_string(tags.size()) + "." + buffer->name, root);
+    tag = metadata.createTBAAStructTagNode(type, type, 0);
+  }
+  return tag;
+}
+
+FunctionEmitter::FunctionEmitter(KernelModule& shared, llvm::Function* function)
+    : shared_(shared),
+      function_(function),
+      b_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
+      expr_(b_),
+      frame_(function->getArg(0)) {
+  describe_frame(function);
+}
+
+void FunctionEmitter::emit_entry(KernelModule& shared) {
+  llvm::LLVMContext& context = shared.module.getContext();
+  auto* const type = llvm::FunctionType::get(llvm::Type::getInt32Ty(context),
+                                             {llvm::PointerType::get(context, 0)}, false);
+  auto* const function =
+      llvm::Function::Create(type, llvm::Function::ExternalLinkage, shared.entry, shared.module);
+  FunctionEmitter emitter(shared, function);
+  emitter.thread_ = emitter.b_.getInt64(0);
+  emitter.load_frame();
+  emitter.emit(shared.kernel.body);
+  emitter.b_.CreateRet(emitter.b_.getInt32(0));
+}
+
+Value* FunctionEmitter::frame_field(size_t offset, llvm::Type* type, const char* name) {
+  Value* const address = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), frame_, offset);
+  auto* const load = b_.CreateAlignedLoad(type, address, llvm::Align(8), name);
+  load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
+  return load;
+}
+
+/// Finds all that the kernel's frame holds; what the function does not use is left out by LLVM.
+void FunctionEmitter::load_frame() {
+  const ir::Kernel& kernel = shared_.kernel;
+  llvm::MDNode* const nothing = llvm::MDNode::get(b_.getContext(), {});
+  Value* const tensors = frame_field(offsetof(KilnFrame, tensors), b_.getPtrTy(), "tensors");
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const ir::BufferRef& buffer = kernel.parameters[i];
+    Value* const address = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), tensors, i);
+    auto* const pointer =
+        b_.CreateAlignedLoad(b_.getPtrTy(), address, llvm::Align(8), buffer->name);
+    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load, nothing);
+    expr_.bind(buffer, {pointer, shared_.tag_of(buffer)});
+  }
+  for (size_t i = 0; i < kernel.sizes.size(); ++i) {
+    bind_scalar(kernel.sizes[i], i, is_dimension(kernel, kernel.sizes[i]));
+  }
+  for (size_t i = 0; i < kernel.strides.size(); ++i) {
+    bind_scalar(kernel.strides[i], kernel.sizes.size() + i, false);
+  }
+  bind_workspace();
+}
+
+void FunctionEmitter::bind_scalar(const ir::VarRef& var, size_t position, bool is_natural) {
+  Value* const scalars = frame_field(offsetof(KilnFrame, scalars), b_.getPtrTy(), "scalars");
+  Value* const address = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), scalars, position);
+  auto* const value = b_.CreateAlignedLoad(b_.getInt64Ty(), address, llvm::Align(8), var->name);
+  value->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
+  if (is_natural) {
+    llvm::MDBuilder metadata(b_.getContext());
+    value->setMetadata(
+        llvm::LLVMContext::MD_range,
+        metadata.createRange(llvm::APInt(64, 0), llvm::APInt(64, kLargestScalar + 1)));
+  }
+  expr_.bind(var, value, is_natural);
+}
+
+void FunctionEmitter::bind_workspace() {
+  const ir::Kernel& kernel = shared_.kernel;
+  if (kernel.workspace.empty()) return;
+  Value* const shared = frame_field(offsetof(KilnFrame, workspace), b_.getPtrTy(), "workspace");
+  Value* const of_threads =
+      frame_field(offsetof(KilnFrame, thread_workspace), b_.getPtrTy(), "thread_workspace");
+  Value* const bytes = frame_field(offsetof(KilnFrame, thread_workspace_bytes), b_.getInt64Ty(),
+                                   "thread_workspace_bytes");
+  Value* const own =
+      b_.CreateInBoundsGEP(b_.getInt8Ty(), of_threads, b_.CreateNSWMul(thread_, bytes));
+  for (const ir::Kernel::WorkspaceBuffer& buffer : kernel.workspace) {
+    Value* const start = buffer.per_thread ? own : shared;
+    Value* const pointer =
+        b_.CreateInBoundsGEP(b_.getInt8Ty(), start, expr_.index(buffer.offset_bytes));
+    expr_.bind(buffer.buffer, {pointer, shared_.tag_of(buffer.buffer)});
+  }
+  expr_.forget();
+}
+
+llvm::BasicBlock* FunctionEmitter::new_block(const char* name) {
+  return llvm::BasicBlock::Create(b_.getContext(), name, function_);
+}
+
+/// In the first block, where LLVM makes it part of the frame however often the place is passed.
+llvm::AllocaInst* FunctionEmitter::on_stack(llvm::Type* type) {
+  llvm::IRBuilder<> start(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+  llvm::AllocaInst* const memory = start.CreateAlloca(type);
+  memory->setAlignment(llvm::Align(kStackAlignment));
+  return memory;
+}
+
+void FunctionEmitter::emit(const ir::Stmt& stmt) {
+  expr_.forget();
+  switch (stmt->kind) {
+    case ir::NodeKind::Block:
+      for (const ir::Stmt& part : as<ir::Block>(stmt)->body)
+        emit(part);
+      return;
+    case ir::NodeKind::For: return emit(*as<ir::For>(stmt));
+    case ir::NodeKind::If: return emit(*as<ir::If>(stmt));
+    case ir::NodeKind::Store: return expr_.store(*as<ir::Store>(stmt));
+    case ir::NodeKind::Allocate: return emit(*as<ir::Allocate>(stmt));
+    case ir::NodeKind::Check: return emit(*as<ir::Check>(stmt));
+    default: KILN_CHECK(!"a statement of a kernel for the CPU");
+  }
+}
+
+void FunctionEmitter::emit(const ir::For& loop) {
+  const std::optional<int64_t> extent = ir::as_const_int(loop.extent);
+  if (extent && *extent <= 0) return;
+  if (extent == 1) {
+    expr_.bind(loop.var, b_.getInt64(0), true);
+    scope_.push_back(loop.var);
+    emit(loop.body);
+    scope_.pop_back();
+    return;
+  }
+  // Inside a parallel loop every core has work already.
+  if (loop.loop_kind == ir::LoopKind::Parallel && !in_parallel_) return emit_parallel(loop);
+  emit_serial(loop, b_.getInt64(0), expr_.index(loop.extent), !extent);
+}
+
+void FunctionEmitter::emit_serial(const ir::For& loop, Value* begin, Value* end,
+                                  bool may_be_empty) {
+  llvm::BasicBlock* const body = new_block("loop");
+  llvm::BasicBlock* const done = new_block("done");
+  if (may_be_empty) {
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), body, done);
+  } else {
+    b_.CreateBr(body);
+  }
+  llvm::BasicBlock* const before = b_.GetInsertBlock();
+  b_.SetInsertPoint(body);
+  llvm::PHINode* const i = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var->name);
+  i->addIncoming(begin, before);
+
+  ++loop_depth_;
+  if (loop_depth_ <= kCancellationDepth && has_loop(loop.body)) stop_if_cancelled();
+  expr_.bind(loop.var, i, true);
+  scope_.push_back(loop.var);
+  emit(loop.body);
+  scope_.pop_back();
+  --loop_depth_;
+
+  Value* const next = b_.CreateAdd(i, b_.getInt64(1), "", true, true);
+  i->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, done);
+  b_.SetInsertPoint(done);
+}
+
+void FunctionEmitter::stop_if_cancelled() {
+  Value* const flag = frame_field(offsetof(KilnFrame, cancelled), b_.getPtrTy(), "cancelled");
+  llvm::LoadInst* const value = b_.CreateAlignedLoad(b_.getInt32Ty(), flag, llvm::Align(4));
+  value->setAtomic(llvm::AtomicOrdering::Monotonic);  // it changes under our feet
+  llvm::BasicBlock* const stop = new_block("cancelled");
+  llvm::BasicBlock* const go_on = new_block("running");
+  llvm::MDBuilder metadata(b_.getContext());
+  b_.CreateCondBr(b_.CreateICmpNE(value, b_.getInt32(0)), stop, go_on,
+                  metadata.createUnlikelyBranchWeights());
+  b_.SetInsertPoint(stop);
+  b_.CreateRet(b_.getInt32(2));
+  b_.SetInsertPoint(go_on);
+}
+
+FunctionEmitter::Captures FunctionEmitter::captures_of(const ir::For& loop) const {
+  Uses uses;
+  uses(loop.body);
+  Captures captures;
+  for (const ir::VarRef& var : uses.vars) {
+    if (std::find(scope_.begin(), scope_.end(), var) != scope_.end()) captures.vars.push_back(var);
+  }
+  for (const ir::BufferRef& buffer : uses.buffers) {
+    if (std::find(on_stack_.begin(), on_stack_.end(), buffer) != on_stack_.end()) {
+      captures.buffers.push_back(buffer);
+    }
+  }
+  return captures;
+}
+
+void FunctionEmitter::emit_parallel(const ir::For& loop) {
+  const Captures captures = captures_of(loop);
+  const size_t count = captures.vars.size() + captures.buffers.size();
+  Value* const count_of_loop = expr_.index(loop.extent);
+  llvm::Type* const slots = llvm::ArrayType::get(b_.getInt64Ty(), std::max<size_t>(count, 1));
+  llvm::AllocaInst* const memory = on_stack(slots);
+  const auto slot = [&](size_t i) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), memory, i);
+  };
+  for (size_t i = 0; i < captures.vars.size(); ++i) {
+    b_.CreateStore(expr_.value_of(captures.vars[i]), slot(i));
+  }
+  for (size_t i = 0; i < captures.buffers.size(); ++i) {
+    b_.CreateStore(expr_.place_of(captures.buffers[i]).pointer, slot(captures.vars.size() + i));
+  }
+
+  auto* const function = llvm::Function::Create(
+      body_type(b_.getContext()), llvm::Function::InternalLinkage,
+      shared_.entry + ".parallel" + std::to_string(shared_.parallel_bodies++), shared_.module);
+  FunctionEmitter(shared_, function).emit_parallel_body(loop, captures, function);
+
+  auto* const run_type = llvm::FunctionType::get(
+      b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
+  Value* const run = frame_field(offsetof(KilnFrame, parallel_for), b_.getPtrTy(), "parallel_for");
+  Value* const result = b_.CreateCall(run_type, run, {frame_, function, memory, count_of_loop});
+  llvm::BasicBlock* const failed = new_block("failed");
+  llvm::BasicBlock* const go_on = new_block("joined");
+  llvm::MDBuilder metadata(b_.getContext());
+  b_.CreateCondBr(b_.CreateICmpNE(result, b_.getInt32(0)), failed, go_on,
+                  metadata.createUnlikelyBranchWeights());
+  b_.SetInsertPoint(failed);
+  b_.CreateRet(result);
+  b_.SetInsertPoint(go_on);
+}
+
+void FunctionEmitter::emit_parallel_body(const ir::For& loop, const Captures& captures,
+                                         llvm::Function* function) {
+  in_parallel_ = true;
+  thread_ = function->getArg(4);
+  load_frame();
+  Value* const memory = function->getArg(1);
+  const auto slot = [&](size_t i, llvm::Type* type) {
+    Value* const address = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), memory, i);
+    auto* const value = b_.CreateAlignedLoad(type, address, llvm::Align(8));
+    value->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                       llvm::MDNode::get(b_.getContext(), {}));
+    return value;
+  };
+  for (size_t i = 0; i < captures.vars.size(); ++i) {
+    expr_.bind(captures.vars[i], slot(i, b_.getInt64Ty()), true);
+    scope_.push_back(captures.vars[i]);
+  }
+  for (size_t i = 0; i < captures.buffers.size(); ++i) {
+    const ir::BufferRef& buffer = captures.buffers[i];
+    expr_.bind(buffer, {slot(captures.vars.size() + i, b_.getPtrTy()), shared_.tag_of(buffer)});
+  }
+  emit_serial(loop, function->getArg(2), function->getArg(3), true);
+  b_.CreateRet(b_.getInt32(0));
+}
+
+void FunctionEmitter::emit(const ir::If& node) {
+  Value* const condition = expr_.index(node.condition);
+  llvm::BasicBlock* const yes = new_block("then");
+  llvm::BasicBlock* const end = new_block("end");
+  llvm::BasicBlock* const no = node.else_body ? new_block("else") : end;
+  llvm::MDBuilder metadata(b_.getContext());
+  b_.CreateCondBr(condition, yes, no, node.likely ? metadata.createLikelyBranchWeights() : nullptr);
+  b_.SetInsertPoint(yes);
+  emit(node.then_body);
+  b_.CreateBr(end);
+  if (node.else_body) {
+    b_.SetInsertPoint(no);
+    emit(node.else_body);
+    b_.CreateBr(end);
+  }
+  b_.SetInsertPoint(end);
+}
+
+void FunctionEmitter::emit(const ir::Allocate& node) {
+  int64_t elements = 1;
+  for (const Expr& extent : node.buffer->shape) {
+    const std::optional<int64_t> value = ir::as_const_int(extent);
+    KILN_CHECK(value && *value >= 0);  // plan_storage moves all others to the workspace
+    elements *= *value;
+  }
+  llvm::Type* const type =
+      llvm::ArrayType::get(memory_type(b_.getContext(), node.buffer->type),
+                           static_cast<uint64_t>(std::max<int64_t>(elements, 1)));
+  expr_.bind(node.buffer, {on_stack(type), shared_.tag_of(node.buffer)});
+  on_stack_.push_back(node.buffer);
+  emit(node.body);
+  on_stack_.pop_back();
+}
+
+void FunctionEmitter::emit(const ir::Check& node) {
+  Value* const index = expr_.index(node.index);
+  Value* const extent = expr_.index(node.extent);
+  llvm::BasicBlock* const fired = new_block("fired");
+  llvm::BasicBlock* const held = new_block("held");
+  llvm::MDBuilder metadata(b_.getContext());
+  // Of a negative extent every index is out of range too.
+  Value* const inside =
+      b_.CreateAnd(b_.CreateICmpSGE(index, b_.getInt64(0)), b_.CreateICmpSLT(index, extent));
+  b_.CreateCondBr(inside, held, fired, metadata.createLikelyBranchWeights());
+  b_.SetInsertPoint(fired);
+  const auto put = [&](size_t offset, Value* value) {
+    Value* const address = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), frame_, offset);
+    b_.CreateAlignedStore(value, address, llvm::Align(4));
+  };
+  put(offsetof(KilnFrame, fired_check), b_.getInt32(static_cast<uint32_t>(node.check)));
+  put(offsetof(KilnFrame, fired_index), index);
+  put(offsetof(KilnFrame, fired_extent), extent);
+  b_.CreateRet(b_.getInt32(1));
+  b_.SetInsertPoint(held);
+}
+
+}  // namespace kiln::codegen

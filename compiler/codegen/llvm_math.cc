@@ -1,0 +1,329 @@
+#include "compiler/codegen/llvm_math.h"
+
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/Module.h>
+
+#include "compiler/codegen/llvm_values.h"
+#include "runtime/core/error.h"
+
+namespace kiln::codegen {
+namespace {
+
+using language::Operator;
+using llvm::Value;
+
+bool is_comparison(Operator op) {
+  return language::row_of(op).type_rule == language::TypeRule::Compare;
+}
+
+/// The function of the C library for double; float's has an f behind.
+const char* library_name(Operator op) {
+  switch (op) {
+    case Operator::Exp2: return "exp2";
+    case Operator::Log: return "log";
+    case Operator::Log2: return "log2";
+    case Operator::Log10: return "log10";
+    case Operator::Log1p: return "log1p";
+    case Operator::Sin: return "sin";
+    case Operator::Cos: return "cos";
+    case Operator::Tan: return "tan";
+    case Operator::Asin: return "asin";
+    case Operator::Acos: return "acos";
+    case Operator::Atan: return "atan";
+    case Operator::Atan2: return "atan2";
+    case Operator::Sinh: return "sinh";
+    case Operator::Cosh: return "cosh";
+    case Operator::Tanh: return "tanh";
+    case Operator::Asinh: return "asinh";
+    case Operator::Acosh: return "acosh";
+    case Operator::Atanh: return "atanh";
+    case Operator::Erf: return "erf";
+    case Operator::Pow: return "pow";
+    case Operator::Fmod: return "fmod";
+    case Operator::Hypot: return "hypot";
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+Value* MathEmitter::binary(Operator op, Value* x, Value* y, DType type) {
+  if (is_small_float(type)) {
+    Value* const a = widen_small_float(b_, x, type);
+    Value* const b = widen_small_float(b_, y, type);
+    Value* const result = binary(op, a, b, DType::Float32);
+    return is_comparison(op) ? result : round_to_small_float(b_, result, type);
+  }
+  if (is_comparison(op)) return compare(op, x, y, type);
+  return is_float(type) ? float_binary(op, x, y) : integer_binary(op, x, y, type);
+}
+
+Value* MathEmitter::call(Operator op, const std::vector<Value*>& args, DType type) {
+  if (is_small_float(type)) {
+    std::vector<Value*> wide;
+    for (Value* arg : args)
+      wide.push_back(widen_small_float(b_, arg, type));
+    Value* const result = call(op, wide, DType::Float32);
+    const bool is_test = language::row_of(op).type_rule == language::TypeRule::FloatTest;
+    return is_test ? result : round_to_small_float(b_, result, type);
+  }
+  if (is_float(type)) return float_call(op, args);
+  return integer_call(op, args, type);
+}
+
+Value* MathEmitter::integer_binary(Operator op, Value* x, Value* y, DType type) {
+  const bool is_signed = is_signed_int(type);
+  switch (op) {
+    case Operator::Add: return b_.CreateAdd(x, y);
+    case Operator::Sub: return b_.CreateSub(x, y);
+    case Operator::Mul: return b_.CreateMul(x, y);
+    case Operator::FloorDiv:
+    case Operator::FloorMod:
+    case Operator::TruncDiv:
+    case Operator::TruncMod: return integer_division(op, x, y, type);
+    case Operator::Min:
+      return b_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, x,
+                                      y);
+    case Operator::Max:
+      return b_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, x,
+                                      y);
+    case Operator::And:
+    case Operator::BitAnd: return b_.CreateAnd(x, y);
+    case Operator::Or:
+    case Operator::BitOr: return b_.CreateOr(x, y);
+    case Operator::BitXor: return b_.CreateXor(x, y);
+    case Operator::ShiftLeft:
+    case Operator::ShiftRight: return shift(op, x, y, type);
+    default: KILN_CHECK(!"a binary operator of integers");
+  }
+}
+
+Value* MathEmitter::integer_division(Operator op, Value* x, Value* y, DType type) {
+  const bool is_signed = is_signed_int(type);
+  const bool wants_quotient = op == Operator::FloorDiv || op == Operator::TruncDiv;
+  llvm::Constant* const zero = integer(x->getType(), 0);
+  llvm::Constant* const one = integer(x->getType(), 1);
+  llvm::Constant* const minus_one = integer(x->getType(), -1);
+
+  // The CPU traps on a zero divisor, and on the smallest number by -1: divide by 1 instead and put
+  // the result right afterwards. For constant divisors all of this folds away.
+  Value* const by_zero = b_.CreateICmpEQ(y, zero);
+  Value* const by_minus_one = is_signed ? b_.CreateICmpEQ(y, minus_one) : nullptr;
+  Value* const unsafe = is_signed ? b_.CreateOr(by_zero, by_minus_one) : by_zero;
+  Value* const divisor = b_.CreateSelect(unsafe, one, y);
+  Value* quotient = is_signed ? b_.CreateSDiv(x, divisor) : b_.CreateUDiv(x, divisor);
+  Value* remainder = b_.CreateSub(x, b_.CreateMul(quotient, divisor));
+  if (is_signed && (op == Operator::FloorDiv || op == Operator::FloorMod)) {
+    Value* const signs_differ = b_.CreateICmpSLT(b_.CreateXor(remainder, divisor), zero);
+    Value* const adjust = b_.CreateAnd(b_.CreateICmpNE(remainder, zero), signs_differ);
+    quotient = b_.CreateSub(quotient, b_.CreateZExt(adjust, x->getType()));
+    remainder = b_.CreateAdd(remainder, b_.CreateSelect(adjust, divisor, zero));
+  }
+  if (!wants_quotient) return remainder;  // of a division by 1 it is 0
+  if (is_signed) quotient = b_.CreateSelect(by_minus_one, b_.CreateNeg(x), quotient);
+  return b_.CreateSelect(by_zero, zero, quotient);
+}
+
+Value* MathEmitter::natural_division(Operator op, Value* x, Value* y) {
+  return op == Operator::FloorDiv ? b_.CreateUDiv(x, y) : b_.CreateURem(x, y);
+}
+
+Value* MathEmitter::shift(Operator op, Value* x, Value* y, DType type) {
+  const int64_t width = bits_of(type);
+  Value* const in_range = b_.CreateICmpULT(y, integer(y->getType(), width));
+  Value* const count = b_.CreateSelect(in_range, y, integer(y->getType(), 0));
+  llvm::Constant* const zero = integer(x->getType(), 0);
+  if (op == Operator::ShiftLeft) return b_.CreateSelect(in_range, b_.CreateShl(x, count), zero);
+  if (!is_signed_int(type)) return b_.CreateSelect(in_range, b_.CreateLShr(x, count), zero);
+  Value* const fill = b_.CreateAShr(x, integer(x->getType(), width - 1));
+  return b_.CreateSelect(in_range, b_.CreateAShr(x, count), fill);
+}
+
+Value* MathEmitter::float_binary(Operator op, Value* x, Value* y) {
+  switch (op) {
+    case Operator::Add: return b_.CreateFAdd(x, y);
+    case Operator::Sub: return b_.CreateFSub(x, y);
+    case Operator::Mul: return b_.CreateFMul(x, y);
+    case Operator::Div: return b_.CreateFDiv(x, y);
+    case Operator::FloorDiv:
+    case Operator::FloorMod: return floor_division(op, x, y);
+    case Operator::Min:
+    case Operator::Max: {
+      // One minps or maxps, which gives x when either is nan; then y when y is nan. Where y is a
+      // constant the second part folds away.
+      Value* const takes_y = op == Operator::Min ? b_.CreateFCmpOLT(y, x) : b_.CreateFCmpOGT(y, x);
+      return b_.CreateSelect(b_.CreateFCmpUNO(y, y), y, b_.CreateSelect(takes_y, y, x));
+    }
+    default: KILN_CHECK(!"a binary operator of floats");
+  }
+}
+
+/// As Python and numpy: the remainder is exact and has the sign of y; the quotient is the whole
+/// number nearest to (x - remainder) / y.
+Value* MathEmitter::floor_division(Operator op, Value* x, Value* y) {
+  llvm::Constant* const zero = number(x->getType(), 0);
+  Value* remainder = library_call("fmod", {x, y});
+  Value* const is_zero = b_.CreateFCmpOEQ(remainder, zero);
+  Value* const signs_differ =
+      b_.CreateXor(b_.CreateFCmpOLT(remainder, zero), b_.CreateFCmpOLT(y, zero));
+  Value* const adjusted = b_.CreateSelect(signs_differ, b_.CreateFAdd(remainder, y), remainder);
+  Value* const signed_zero = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, y);
+  remainder = b_.CreateSelect(is_zero, signed_zero, adjusted);
+  if (op == Operator::FloorMod) return remainder;
+
+  Value* const ratio = b_.CreateFDiv(b_.CreateFSub(x, remainder), y);
+  Value* const whole = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, ratio);
+  Value* const short_of = b_.CreateFCmpOGT(b_.CreateFSub(ratio, whole), number(x->getType(), 0.5));
+  Value* const nearest =
+      b_.CreateSelect(short_of, b_.CreateFAdd(whole, number(x->getType(), 1)), whole);
+  Value* const plain = b_.CreateFDiv(x, y);
+  Value* const quotient =
+      b_.CreateSelect(b_.CreateFCmpOEQ(ratio, zero),
+                      b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, plain), nearest);
+  return b_.CreateSelect(b_.CreateFCmpOEQ(y, zero), plain, quotient);
+}
+
+Value* MathEmitter::compare(Operator op, Value* x, Value* y, DType type) {
+  using Predicate = llvm::CmpInst::Predicate;
+  const bool of_floats = is_float(type);
+  const bool is_signed = is_signed_int(type);
+  const auto pick = [&](Predicate floating, Predicate with_sign, Predicate without) {
+    return of_floats ? floating : is_signed ? with_sign : without;
+  };
+  Predicate predicate = Predicate::ICMP_EQ;
+  switch (op) {
+    case Operator::Equal:
+      predicate = pick(Predicate::FCMP_OEQ, Predicate::ICMP_EQ, Predicate::ICMP_EQ);
+      break;
+    case Operator::NotEqual:
+      predicate = pick(Predicate::FCMP_UNE, Predicate::ICMP_NE, Predicate::ICMP_NE);
+      break;
+    case Operator::Less:
+      predicate = pick(Predicate::FCMP_OLT, Predicate::ICMP_SLT, Predicate::ICMP_ULT);
+      break;
+    case Operator::LessEqual:
+      predicate = pick(Predicate::FCMP_OLE, Predicate::ICMP_SLE, Predicate::ICMP_ULE);
+      break;
+    case Operator::Greater:
+      predicate = pick(Predicate::FCMP_OGT, Predicate::ICMP_SGT, Predicate::ICMP_UGT);
+      break;
+    case Operator::GreaterEqual:
+      predicate = pick(Predicate::FCMP_OGE, Predicate::ICMP_SGE, Predicate::ICMP_UGE);
+      break;
+    default: KILN_CHECK(!"a comparison");
+  }
+  return b_.CreateCmp(predicate, x, y);
+}
+
+Value* MathEmitter::integer_call(Operator op, const std::vector<Value*>& args, DType type) {
+  Value* const x = args[0];
+  switch (op) {
+    case Operator::Negative: return b_.CreateNeg(x);
+    case Operator::Abs:
+      // The smallest number has no positive counterpart and stays itself.
+      return is_signed_int(type) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b_.getFalse())
+                                 : x;
+    case Operator::Not:
+    case Operator::BitNot: return b_.CreateNot(x);
+    case Operator::PopCount: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x);
+    case Operator::Clz: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, b_.getFalse());
+    default: KILN_CHECK(!"an operator of integers");
+  }
+}
+
+Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
+  Value* const x = args[0];
+  llvm::Type* const type = x->getType();
+  const auto intrinsic = [&](llvm::Intrinsic::ID id) { return b_.CreateUnaryIntrinsic(id, x); };
+  const auto magnitude = [&] { return intrinsic(llvm::Intrinsic::fabs); };
+  llvm::Constant* const infinity = llvm::ConstantFP::getInfinity(type);
+  switch (op) {
+    case Operator::Negative: return b_.CreateFNeg(x);
+    case Operator::Abs: return magnitude();
+    case Operator::Exp: return exponential(x);
+    case Operator::Sqrt: return intrinsic(llvm::Intrinsic::sqrt);
+    case Operator::Rsqrt: return b_.CreateFDiv(number(type, 1), intrinsic(llvm::Intrinsic::sqrt));
+    case Operator::Sigmoid: {
+      // Of -|x|, which cannot overflow, so that small results stay exact too.
+      Value* const e = exponential(b_.CreateFNeg(magnitude()));
+      Value* const above =
+          b_.CreateSelect(b_.CreateFCmpOLT(x, number(type, 0)), e, number(type, 1));
+      return b_.CreateFDiv(above, b_.CreateFAdd(number(type, 1), e));
+    }
+    case Operator::Fma: return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
+    case Operator::CopySign: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]);
+    case Operator::Floor: return intrinsic(llvm::Intrinsic::floor);
+    case Operator::Ceil: return intrinsic(llvm::Intrinsic::ceil);
+    case Operator::Trunc: return intrinsic(llvm::Intrinsic::trunc);
+    case Operator::Round: return intrinsic(llvm::Intrinsic::roundeven);
+    case Operator::IsNan: return b_.CreateFCmpUNO(x, x);
+    case Operator::IsInf: return b_.CreateFCmpOEQ(magnitude(), infinity);
+    case Operator::IsFinite: return b_.CreateFCmpONE(magnitude(), infinity);
+    default: break;
+  }
+  const char* const name = library_name(op);
+  KILN_CHECK(name != nullptr);
+  return library_call(name, args);
+}
+
+Value* MathEmitter::library_call(const char* name, const std::vector<Value*>& args) {
+  llvm::Type* const type = args[0]->getType();
+  llvm::Type* const element = type->getScalarType();
+  const std::string symbol = std::string(name) + (element->isFloatTy() ? "f" : "");
+  llvm::Module* const module = b_.GetInsertBlock()->getModule();
+  const std::vector<llvm::Type*> types(args.size(), element);
+  llvm::FunctionCallee callee =
+      module->getOrInsertFunction(symbol, llvm::FunctionType::get(element, types, false));
+  auto* const function = llvm::cast<llvm::Function>(callee.getCallee());
+  function->setDoesNotThrow();
+  function->setDoesNotAccessMemory();
+  function->addFnAttr(llvm::Attribute::WillReturn);
+
+  const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (vector == nullptr) return b_.CreateCall(callee, args);
+  Value* result = llvm::PoisonValue::get(type);
+  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
+    std::vector<Value*> scalars;
+    for (Value* arg : args)
+      scalars.push_back(b_.CreateExtractElement(arg, lane));
+    result = b_.CreateInsertElement(result, b_.CreateCall(callee, scalars), lane);
+  }
+  return result;
+}
+
+/// float32: e^x = 2^n e^r with r in half a ln 2 around 0, where a polynomial of degree 6 is within
+/// 1 ulp. The scale is applied in two steps, so that results below the normal range round once more
+/// but are never lost. Others: the C library.
+Value* MathEmitter::exponential(Value* x) {
+  llvm::Type* const type = x->getType();
+  if (!type->getScalarType()->isFloatTy()) return library_call("exp", {x});
+  const auto constant = [&](double value) { return number(type, value); };
+  const auto fma = [&](Value* a, Value* b, Value* c) {
+    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c});
+  };
+  // Past these the result is infinity and 0; they keep n in range, and let nan through.
+  Value* const low = b_.CreateSelect(b_.CreateFCmpOLT(x, constant(-104)), constant(-104), x);
+  Value* const t = b_.CreateSelect(b_.CreateFCmpOGT(low, constant(89)), constant(89), low);
+  // Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits, for nan too.
+  llvm::Constant* const anchor = constant(12582912);
+  Value* const anchored = fma(t, constant(1.44269504088896341), anchor);
+  Value* const n = b_.CreateFSub(anchored, anchor);
+  Value* const r = fma(n, constant(2.12194440e-4), fma(n, constant(-0.693359375), t));
+  Value* p = constant(1.381461309e-3);
+  for (const double c :
+       {8.368709832e-3, 4.166838736e-2, 1.666652069e-1, 4.999999345e-1, 1.0, 1.0}) {
+    p = fma(p, r, constant(c));
+  }
+  llvm::Type* const bits = like(type, b_.getInt32Ty());
+  Value* const exponent =
+      b_.CreateSub(b_.CreateBitCast(anchored, bits), b_.CreateBitCast(anchor, bits));
+  Value* const first = b_.CreateAShr(exponent, integer(bits, 1));
+  Value* const second = b_.CreateSub(exponent, first);
+  const auto power = [&](Value* e) {
+    Value* const shifted = b_.CreateShl(b_.CreateAdd(e, integer(bits, 127)), integer(bits, 23));
+    return b_.CreateBitCast(shifted, type);
+  };
+  return b_.CreateFMul(b_.CreateFMul(p, power(first)), power(second));
+}
+
+}  // namespace kiln::codegen

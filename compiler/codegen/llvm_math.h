@@ -1,0 +1,46 @@
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include "compiler/language/operator.h"
+#include "runtime/core/dtype.h"
+
+namespace kiln::codegen {
+
+/// The operators of the table on values as value_type() says, in LLVM's instructions.
+///
+/// What C leaves open is defined here: an integer divided by zero is 0, and so is its remainder;
+/// the smallest integer divided by -1 wraps; shifts by a negative count or past the width give what
+/// the table says. Arithmetic of integers wraps.
+class MathEmitter {
+ public:
+  /// `type` is that of the operands.
+  llvm::Value* binary(language::Operator op, llvm::Value* a, llvm::Value* b, DType type);
+  /// Calls other than Select and IfThenElse, which choose between expressions.
+  llvm::Value* call(language::Operator op, const std::vector<llvm::Value*>& args, DType type);
+
+  /// floordiv and floormod where the dividend is not negative and the divisor is positive.
+  llvm::Value* natural_division(language::Operator op, llvm::Value* a, llvm::Value* b);
+
+  explicit MathEmitter(llvm::IRBuilderBase& builder) : b_(builder) {}
+
+ private:
+  using Value = llvm::Value;
+  using Operator = language::Operator;
+
+  Value* integer_binary(Operator op, Value* x, Value* y, DType type);
+  Value* integer_division(Operator op, Value* x, Value* y, DType type);
+  Value* shift(Operator op, Value* x, Value* y, DType type);
+  Value* float_binary(Operator op, Value* x, Value* y);
+  Value* floor_division(Operator op, Value* x, Value* y);
+  Value* compare(Operator op, Value* x, Value* y, DType type);
+  Value* integer_call(Operator op, const std::vector<Value*>& args, DType type);
+  Value* float_call(Operator op, const std::vector<Value*>& args);
+  /// A function of the C library, lane by lane.
+  Value* library_call(const char* name, const std::vector<Value*>& args);
+  Value* exponential(Value* x);
+
+  llvm::IRBuilderBase& b_;
+};
+
+}  // namespace kiln::codegen

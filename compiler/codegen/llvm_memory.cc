@@ -1,0 +1,184 @@
+#include <llvm/IR/Intrinsics.h>
+
+#include "compiler/codegen/llvm_expr.h"
+#include "compiler/codegen/llvm_values.h"
+#include "runtime/core/error.h"
+
+namespace kiln::codegen {
+
+using ir::Expr;
+using llvm::Value;
+
+namespace {
+
+llvm::Align alignment_of(DType type) { return llvm::Align(static_cast<uint64_t>(size_of(type))); }
+
+/// The lanes last first.
+Value* reversed(llvm::IRBuilderBase& b, Value* vector, int lanes) {
+  std::vector<int> order;
+  for (int lane = lanes; lane-- > 0;)
+    order.push_back(lane);
+  return b.CreateShuffleVector(vector, order);
+}
+
+}  // namespace
+
+template <typename T>
+T* ExprEmitter::tagged(T* instruction, const BufferPlace& place) {
+  if (place.tag != nullptr) instruction->setMetadata(llvm::LLVMContext::MD_tbaa, place.tag);
+  return instruction;
+}
+
+Value* ExprEmitter::element_address(const BufferPlace& place, DType type, Value* index) {
+  return b_.CreateInBoundsGEP(memory_type(b_.getContext(), type), place.pointer, index);
+}
+
+Value* ExprEmitter::from_memory(Value* value, DType type) {
+  if (type == DType::Bool) return b_.CreateICmpNE(value, integer(value->getType(), 0));
+  if (type == DType::Float16)
+    return b_.CreateBitCast(value, like(value->getType(), b_.getHalfTy()));
+  return value;
+}
+
+Value* ExprEmitter::to_memory(Value* value, DType type) {
+  if (type == DType::Bool) return b_.CreateZExt(value, like(value->getType(), b_.getInt8Ty()));
+  if (type == DType::Float16) {
+    return b_.CreateBitCast(value, like(value->getType(), b_.getInt16Ty()));
+  }
+  return value;
+}
+
+Value* ExprEmitter::active_mask(const Expr& predicate, int lanes) {
+  Value* mask = predicate ? emit(predicate, Use::Data) : nullptr;
+  if (mask_ == nullptr) return mask;
+  if (lanes == 1) {
+    Value* const any = any_lane(mask_);
+    return mask != nullptr ? b_.CreateAnd(mask, any) : any;
+  }
+  return mask != nullptr ? b_.CreateAnd(mask, mask_) : mask_;
+}
+
+Value* ExprEmitter::any_lane(Value* mask) {
+  return mask->getType()->isVectorTy() ? b_.CreateOrReduce(mask) : mask;
+}
+
+/// The value of `body` where the condition holds, else 0. Without a type: nothing.
+template <typename Body>
+Value* ExprEmitter::when(Value* condition, llvm::Type* type, Body&& body) {
+  if (condition == nullptr) return body();
+  llvm::BasicBlock* const before = b_.GetInsertBlock();
+  auto* const run = llvm::BasicBlock::Create(b_.getContext(), "active", before->getParent());
+  auto* const end = llvm::BasicBlock::Create(b_.getContext(), "passed", before->getParent());
+  b_.CreateCondBr(condition, run, end);
+  b_.SetInsertPoint(run);
+  Value* const value = body();
+  llvm::BasicBlock* const last = b_.GetInsertBlock();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+  if (type == nullptr) return nullptr;
+  llvm::PHINode* const result = b_.CreatePHI(type, 2);
+  result->addIncoming(value, last);
+  result->addIncoming(llvm::Constant::getNullValue(type), before);
+  return result;
+}
+
+Value* ExprEmitter::load(const ir::Load& node) {
+  KILN_CHECK(node.indices.size() == 1);
+  const Expr& index = node.indices[0];
+  const BufferPlace place = place_of(node.buffer);
+  const DType type = node.buffer->type;
+  Value* const mask = active_mask(node.predicate, node.type.lanes);
+  if (node.type.lanes == 1) {
+    return load_scalar(element_address(place, type, emit(index, Use::Index)), node, mask);
+  }
+  const std::optional<Progression> row = progression(index);
+  if (row && row->stride >= -1 && row->stride <= 1) return load_row(place, *row, node, mask);
+
+  llvm::Type* const lanes =
+      like(value_type(b_.getContext(), node.type), memory_type(b_.getContext(), type));
+  Value* const addresses = element_address(place, type, emit(index, Use::Index));
+  Value* const all = llvm::Constant::getAllOnesValue(like(lanes, b_.getInt1Ty()));
+  Value* const gathered = tagged(
+      b_.CreateMaskedGather(lanes, addresses, alignment_of(type), mask != nullptr ? mask : all,
+                            llvm::Constant::getNullValue(lanes)),
+      place);
+  return from_memory(gathered, type);
+}
+
+Value* ExprEmitter::load_scalar(Value* address, const ir::Load& node, Value* mask) {
+  const DType type = node.buffer->type;
+  llvm::Type* const element = memory_type(b_.getContext(), type);
+  Value* const loaded = when(mask, element, [&] {
+    return tagged(b_.CreateAlignedLoad(element, address, alignment_of(type)),
+                  place_of(node.buffer));
+  });
+  return from_memory(loaded, type);
+}
+
+Value* ExprEmitter::load_row(const BufferPlace& place, const Progression& row, const ir::Load& node,
+                             Value* mask) {
+  const DType type = node.buffer->type;
+  const int lanes = node.type.lanes;
+  if (row.stride == 0) {
+    Value* const any = mask != nullptr ? any_lane(mask) : nullptr;
+    Value* const one = load_scalar(element_address(place, type, row.base), node, any);
+    return b_.CreateVectorSplat(static_cast<unsigned>(lanes), one);
+  }
+  const bool backwards = row.stride < 0;
+  Value* const first =
+      backwards ? b_.CreateNSWSub(row.base, b_.getInt64(static_cast<uint64_t>(lanes - 1)))
+                : row.base;
+  Value* const address = element_address(place, type, first);
+  llvm::Type* const vector =
+      like(value_type(b_.getContext(), node.type), memory_type(b_.getContext(), type));
+  Value* loaded = nullptr;
+  if (mask == nullptr) {
+    loaded = tagged(b_.CreateAlignedLoad(vector, address, alignment_of(type)), place);
+  } else {
+    Value* const in_order = backwards ? reversed(b_, mask, lanes) : mask;
+    loaded = tagged(b_.CreateMaskedLoad(vector, address, alignment_of(type), in_order,
+                                        llvm::Constant::getNullValue(vector)),
+                    place);
+  }
+  return from_memory(backwards ? reversed(b_, loaded, lanes) : loaded, type);
+}
+
+void ExprEmitter::store(const ir::Store& node) {
+  KILN_CHECK(node.indices.size() == 1);
+  const Expr& index = node.indices[0];
+  const BufferPlace place = place_of(node.buffer);
+  const DType type = node.buffer->type;
+  const int lanes = node.value->type.lanes;
+  Value* const value = to_memory(emit(node.value, Use::Data), type);
+  Value* const mask = active_mask(node.predicate, lanes);
+  if (lanes == 1) {
+    Value* const address = element_address(place, type, emit(index, Use::Index));
+    when(mask, nullptr, [&]() -> Value* {
+      return tagged(b_.CreateAlignedStore(value, address, alignment_of(type)), place);
+    });
+    return;
+  }
+  const std::optional<Progression> row = progression(index);
+  if (row && (row->stride == 1 || row->stride == -1)) {
+    const bool backwards = row->stride < 0;
+    Value* const first =
+        backwards ? b_.CreateNSWSub(row->base, b_.getInt64(static_cast<uint64_t>(lanes - 1)))
+                  : row->base;
+    Value* const address = element_address(place, type, first);
+    Value* const in_order = backwards ? reversed(b_, value, lanes) : value;
+    if (mask == nullptr) {
+      tagged(b_.CreateAlignedStore(in_order, address, alignment_of(type)), place);
+    } else {
+      tagged(b_.CreateMaskedStore(in_order, address, alignment_of(type),
+                                  backwards ? reversed(b_, mask, lanes) : mask),
+             place);
+    }
+    return;
+  }
+  Value* const addresses = element_address(place, type, emit(index, Use::Index));
+  Value* const all = llvm::Constant::getAllOnesValue(like(value->getType(), b_.getInt1Ty()));
+  tagged(b_.CreateMaskedScatter(value, addresses, alignment_of(type), mask != nullptr ? mask : all),
+         place);
+}
+
+}  // namespace kiln::codegen

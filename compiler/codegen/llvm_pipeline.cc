@@ -1,0 +1,61 @@
+#include "compiler/codegen/llvm_pipeline.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include "runtime/core/error.h"
+
+namespace kiln::codegen {
+namespace {
+
+llvm::FunctionPassManager passes() {
+  llvm::FunctionPassManager passes;
+  // Accumulators with constant indices become registers.
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+  // Address arithmetic leaves the loops; so do elements that a loop reads and writes in one place.
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                       /*UseMemorySSA=*/true));
+  passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setVerifyFixpoint(false)));
+  passes.addPass(llvm::SimplifyCFGPass());
+  return passes;
+}
+
+}  // namespace
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+
+  llvm::ModulePassManager pipeline;
+  pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(passes()));
+  pipeline.run(module, modules);
+}
+
+std::string generate(llvm::Module& module, llvm::TargetMachine& machine,
+                     llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  const bool refused = machine.addPassesToEmitFile(passes, stream, nullptr, type,
+                                                   /*DisableVerify=*/true);
+  KILN_CHECK(!refused);
+  passes.run(module);
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace kiln::codegen

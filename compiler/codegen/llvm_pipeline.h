@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+namespace kiln::codegen {
+
+/// Optimises in place with a short list of passes: lowering has already done what the long lists of
+/// LLVM are for.
+void optimize(llvm::Module& module, llvm::TargetMachine& machine);
+
+/// The module as an ELF object or as assembly.
+std::string generate(llvm::Module& module, llvm::TargetMachine& machine,
+                     llvm::CodeGenFileType type);
+
+}  // namespace kiln::codegen

@@ -1,0 +1,115 @@
+#include "compiler/codegen/llvm_target.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
+#include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/X86TargetParser.h>
+
+#include "runtime/core/error.h"
+
+namespace kiln::codegen {
+namespace {
+
+constexpr const char* kTriple = "x86_64-pc-linux-gnu";
+
+/// LLVM has no way back from these; say what happened before the process ends.
+void die_of_llvm(void*, const char* reason, bool) {
+  std::fprintf(stderr, "kiln: LLVM stopped the compiler: %s\n", reason);
+  std::abort();
+}
+
+/// LLVM keeps these settings for the whole process. They leave out passes of the code generator
+/// that cost a third of its time and give our loops nothing.
+void start_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::install_fatal_error_handler(die_of_llvm);
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser();
+    const char* const settings[] = {"kiln",
+                                    "-disable-lsr",
+                                    "-enable-misched=false",
+                                    "-disable-block-placement",
+                                    "-disable-machine-licm",
+                                    "-disable-machine-cse",
+                                    "-disable-machine-sink",
+                                    "-disable-copyprop",
+                                    "-disable-branch-fold",
+                                    "-disable-early-taildup",
+                                    "-disable-tail-duplicate",
+                                    "-disable-constant-hoisting",
+                                    "-disable-partial-libcall-inlining",
+                                    "-disable-early-ifcvt"};
+    llvm::cl::ParseCommandLineOptions(static_cast<int>(std::size(settings)), settings, "",
+                                      &llvm::errs());
+  });
+}
+
+bool is_known_cpu(llvm::StringRef arch) {
+  llvm::SmallVector<llvm::StringRef, 128> names;
+  llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);
+  return llvm::is_contained(names, arch);
+}
+
+/// Whether this host has every feature of the CPU of this name: a virtual machine may hide some.
+bool host_has_features_of(llvm::StringRef arch) {
+  const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  llvm::SmallVector<llvm::StringRef, 64> wanted;
+  llvm::X86::getFeaturesForCPU(arch, wanted);
+  return llvm::all_of(wanted, [&](llvm::StringRef feature) {
+    const auto found = host.find(feature);
+    return found == host.end() || found->second;
+  });
+}
+
+}  // namespace
+
+void check_cpu_arch(std::string_view arch) {
+  if (is_known_cpu(llvm::StringRef(arch))) return;
+  fail(
+      ErrorKind::Unsupported, "ARCH",
+      "there is no CPU {}; names are those of -march, as {} (this host), znver4, skylake-avx512 or "
+      "x86-64-v3",
+      arch.empty() ? "without a name" : arch, host_cpu_arch());
+}
+
+std::string host_cpu_arch() {
+  const std::string name = llvm::sys::getHostCPUName().str();
+  for (const char* const candidate : {name.c_str(), "x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
+    if (is_known_cpu(candidate) && host_has_features_of(candidate)) return candidate;
+  }
+  return "x86-64";
+}
+
+std::string llvm_version() { return LLVM_VERSION_STRING; }
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(const CpuOptions& options) {
+  start_llvm();
+  check_cpu_arch(options.arch);
+  std::string error;
+  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(kTriple, error);
+  KILN_CHECK(target != nullptr);
+  llvm::TargetOptions settings;
+  settings.AllowFPOpFusion = options.strict ? llvm::FPOpFusion::Strict : llvm::FPOpFusion::Fast;
+  // Features follow from the name alone, so that one artifact serves all hosts of that name.
+  // Vectors have the widths we give them, also where a CPU is said to like them short.
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      kTriple, options.arch, "-prefer-256-bit", settings, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      llvm::CodeGenOptLevel::Less, /*JIT=*/true));
+  KILN_CHECK(machine != nullptr);
+  return machine;
+}
+
+}  // namespace kiln::codegen
