@@ -161,6 +161,12 @@ Value* MathEmitter::float_binary(Operator op, Value* x, Value* y) {
 /// As Python and numpy: the remainder is exact and has the sign of y; the quotient is the whole
 /// number nearest to (x - remainder) / y.
 Value* MathEmitter::floor_division(Operator op, Value* x, Value* y) {
+  if (x->getType()->getScalarType()->isFloatTy()) {
+    // In float64, where the quotient of two float32 is never rounded past a whole number.
+    llvm::Type* const wide = like(x->getType(), b_.getDoubleTy());
+    Value* const result = floor_division(op, b_.CreateFPExt(x, wide), b_.CreateFPExt(y, wide));
+    return b_.CreateFPTrunc(result, x->getType());
+  }
   llvm::Constant* const zero = number(x->getType(), 0);
   Value* remainder = library_call("fmod", {x, y});
   Value* const is_zero = b_.CreateFCmpOEQ(remainder, zero);

@@ -1,0 +1,67 @@
+#include "tests/support/run_on_cpu.h"
+
+#include <mutex>
+
+#include "compiler/codegen/cpu_artifact.h"
+#include "runtime/core/error.h"
+
+namespace kiln::testing {
+
+Device& cpu_device(int threads) {
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<Device>> devices;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Device>& device = devices[threads];
+  if (!device) device = open_cpu_device({.threads = threads});
+  return *device;
+}
+
+std::shared_ptr<const Artifact> compile_lowered(const ir::Kernel& kernel) {
+  return std::make_shared<Artifact>(
+      codegen::make_cpu_artifact(kernel, nullptr, {.arch = codegen::host_cpu_arch()}));
+}
+
+KernelNames plain_names(const Artifact& artifact) {
+  KernelNames names;
+  names.kernel = "K";
+  for (size_t i = 0; i < artifact.parameters.size(); ++i) {
+    names.parameters.push_back("p" + std::to_string(i));
+  }
+  for (int32_t i = 0; i < artifact.size_count; ++i)
+    names.sizes.push_back("n" + std::to_string(i));
+  for (int i = 0; i < 16; ++i)
+    names.stages.push_back("stage" + std::to_string(i));
+  return names;
+}
+
+void run_artifact(const std::shared_ptr<const Artifact>& artifact, std::vector<HostTensor>& tensors,
+                  const std::map<std::string, int64_t>& sizes, int threads) {
+  const KernelNames names = plain_names(*artifact);
+  std::vector<ArgumentSlot> slots;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (artifact->parameters[i].is_output) {
+      slots.push_back({false, {}});
+    } else {
+      slots.push_back({true, {tensors[i].type, tensors[i].shape, {}}});
+    }
+  }
+  const BoundCall bound = bind_arguments(*artifact, names, slots, sizes);
+
+  Device& device = cpu_device(threads);
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+  std::vector<void*> pointers;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (artifact->parameters[i].is_output) {
+      tensors[i] = zeros(artifact->parameters[i].type, bound.shapes[i]);
+    }
+    buffers.push_back(device.allocate(static_cast<int64_t>(tensors[i].bytes.size())));
+    std::memcpy(buffers[i]->data(), tensors[i].bytes.data(), tensors[i].bytes.size());
+    pointers.push_back(buffers[i]->data());
+  }
+  device.run(*device.load(artifact), {pointers, &bound, &names});
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::memcpy(tensors[i].bytes.data(), buffers[i]->data(), tensors[i].bytes.size());
+  }
+}
+
+}  // namespace kiln::testing
