@@ -42,7 +42,7 @@ bool same_bits(DType t, DType type) {
 
 }  // namespace
 
-Array::Array(std::vector<std::int64_t> shape, DType type)
+Array::Array(DType type, std::vector<std::int64_t> shape)
     : type_(type), shape_(std::move(shape)), byte_size_(checked_bytes(shape_, type)) {
   storage_ = std::make_shared<std::byte[]>(byte_size_);
 }

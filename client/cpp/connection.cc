@@ -101,8 +101,9 @@ Job Connection::submit(const Definition& definition, const std::vector<Argument>
                        const BuildOptions& options, const CallOptions& call) const {
   v1::SubmitRequest request;
   *request.mutable_kernel() = request_of<v1::CompileRequest>(definition, options);
-  const detail::PreparedCall prepared = detail::prepare_call(
-      link_, request.kernel().source_map().kernel(), definition.parameters(), inputs, call, {});
+  const detail::PreparedCall prepared =
+      detail::prepare_call(link_, request.kernel().source_map().kernel(), definition.parameters(),
+                           inputs, call, {}, true);
   *request.mutable_run() = prepared.request;
   v1::SubmitResponse response;
   // A second try could leave two jobs.

@@ -46,6 +46,7 @@ v1::RunResponse run(KernelState& kernel, PreparedCall& call, CallControl control
   v1::RunResponse response;
   kernel.with_id(control, [&](const std::string& id) {
     call.request.set_kernel_id(id);
+    call.request.set_session(link.session_if_open());
     link.call(link.kernels(), &v1::KernelService::Stub::Run, call.request, response, control);
   });
   return response;
@@ -89,6 +90,7 @@ KernelState::KernelState(std::shared_ptr<Link> link, v1::CompileRequest request,
                          std::vector<Parameter> parameters)
     : link_(std::move(link)), request_(std::move(request)), parameters_(std::move(parameters)) {
   id_ = compile({});
+  link_->start_session();
 }
 
 std::string KernelState::compile(const CallControl& control) {
@@ -110,8 +112,9 @@ void KernelState::with_id(const CallControl& control,
   try {
     use(id);
     return;
-  } catch (const NotFound&) {
-    // The kernel, or a tensor: which one, the second try tells.
+  } catch (const NotFound& error) {
+    // After a restart of the service both the kernel and the session are gone.
+    if (error.reason() != "KERNEL" && error.reason() != "SESSION") throw;
   }
   id = compile(control);
   {
@@ -173,7 +176,7 @@ std::vector<RemoteArray> Kernel::call_remote(const std::vector<Argument>& inputs
   for (v1::Argument& argument : *call.request.mutable_arguments()) {
     if (argument.has_output()) argument.mutable_output()->set_keep(true);
   }
-  call.request.set_session(state_->link()->session());
+  state_->link()->session();  // what is kept belongs to it
   const v1::RunResponse response = detail::run(*state_, call, control);
   state_->set_last_timings(detail::from_wire(response.timings()));
   std::vector<RemoteArray> outputs;

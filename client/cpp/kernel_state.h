@@ -57,11 +57,12 @@ struct PreparedCall {
 };
 
 /// Checks the arguments against the parameters as far as no size has to be known, and packs them.
-/// `all` arguments, or the inputs alone. Large arrays are streamed.
+/// All arguments, or the inputs alone. Large arrays are streamed; unless they are to `outlive` this
+/// process they belong to its session.
 PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& kernel,
                           const std::vector<Parameter>& parameters,
                           const std::vector<Argument>& arguments, const CallOptions& options,
-                          const CallControl& control);
+                          const CallControl& control, bool outlive = false);
 
 /// A result of the reply as an array: `into` when it is given. Large ones are streamed, and freed.
 Array take_result(const std::shared_ptr<Link>& link, const v1::Result& result,

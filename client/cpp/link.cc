@@ -169,22 +169,27 @@ void Link::require_open() const {
   }
 }
 
+std::shared_ptr<SessionStream> Link::session_stream() {
+  const std::lock_guard lock(mutex_);
+  if (session_ == nullptr || session_->ended()) {
+    session_ = std::make_shared<SessionStream>();
+    session_->start(*daemon_, token_);
+  }
+  return session_;
+}
+
+void Link::start_session() { session_stream(); }
+
 std::string Link::session() {
   std::string id;
   // The stream has its own context, so the one that retry() makes is not used.
-  retry({}, [&](grpc::ClientContext&) {
-    std::shared_ptr<SessionStream> stream;
-    {
-      const std::lock_guard lock(mutex_);
-      if (session_ == nullptr || session_->ended()) {
-        session_ = std::make_shared<SessionStream>();
-        session_->start(*daemon_, token_);
-      }
-      stream = session_;
-    }
-    return stream->wait_for_id(id);
-  });
+  retry({}, [&](grpc::ClientContext&) { return session_stream()->wait_for_id(id); });
   return id;
+}
+
+std::string Link::session_if_open() const {
+  const std::lock_guard lock(mutex_);
+  return session_ == nullptr ? "" : session_->id_if_open();
 }
 
 void Link::free_tensor(const std::string& id) {

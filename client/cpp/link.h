@@ -62,8 +62,12 @@ class Link {
     });
   }
 
+  /// Opens the session when there is none, without waiting for it: the service stays up for it.
+  void start_session();
   /// The id of the session, which is opened when there is none.
   std::string session();
+  /// The id when the session is open already, else nothing.
+  std::string session_if_open() const;
   /// Frees tensors without waiting for it.
   void free_tensor(const std::string& id);
   void close();
@@ -80,6 +84,7 @@ class Link {
   /// Waits between two tries; false when there is no time for another.
   bool pause(const CallControl& control, std::chrono::milliseconds time) const;
   void require_open() const;
+  std::shared_ptr<SessionStream> session_stream();
 
   const bool private_;
   const std::string token_;

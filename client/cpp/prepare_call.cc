@@ -48,8 +48,9 @@ void check_argument(const Argument& argument, const Parameter& parameter,
 
 class CallPacker {
  public:
-  CallPacker(const std::shared_ptr<Link>& link, const CallControl& control, PreparedCall& call)
-      : link_(link), control_(control), call_(call) {}
+  CallPacker(const std::shared_ptr<Link>& link, const CallControl& control, bool outlive,
+             PreparedCall& call)
+      : link_(link), control_(control), outlive_(outlive), call_(call) {}
 
   void input(const Array& array) {
     const std::size_t bytes = array.bytes().size();
@@ -85,7 +86,8 @@ class CallPacker {
 
   std::string stream(const Array& array) {
     const auto start = std::chrono::steady_clock::now();
-    call_.temporaries.push_back(upload(link_, array, "", link_->session(), control_));
+    const std::string owner = outlive_ ? "" : link_->session();
+    call_.temporaries.push_back(upload(link_, array, "", owner, control_));
     call_.upload_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return call_.temporaries.back()->id;
@@ -93,6 +95,7 @@ class CallPacker {
 
   const std::shared_ptr<Link>& link_;
   const CallControl& control_;
+  const bool outlive_;
   PreparedCall& call_;
   std::size_t inline_bytes_ = 0;
 };
@@ -102,7 +105,7 @@ class CallPacker {
 PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& kernel,
                           const std::vector<Parameter>& parameters,
                           const std::vector<Argument>& arguments, const CallOptions& options,
-                          const CallControl& control) {
+                          const CallControl& control, bool outlive) {
   const auto inputs = static_cast<std::size_t>(
       std::count_if(parameters.begin(), parameters.end(), [](const auto& p) { return !p.output; }));
   const bool all = arguments.size() == parameters.size();
@@ -115,7 +118,7 @@ PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& 
   }
   PreparedCall call;
   call.given.resize(parameters.size());
-  CallPacker packer(link, control, call);
+  CallPacker packer(link, control, outlive, call);
   next = 0;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (!parameters[p].output) {

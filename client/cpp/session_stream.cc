@@ -25,6 +25,11 @@ grpc::Status SessionStream::wait_for_id(std::string& id) {
   return ended_ ? status_ : grpc::Status::OK;
 }
 
+std::string SessionStream::id_if_open() const {
+  const std::lock_guard lock(mutex_);
+  return ended_ ? "" : id_;
+}
+
 bool SessionStream::ended() const {
   const std::lock_guard lock(mutex_);
   return ended_;

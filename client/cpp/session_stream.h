@@ -25,6 +25,8 @@ class SessionStream : public grpc::ClientReadReactor<v1::SessionEvent>,
 
   /// Waits for the id. Returns the status with which the stream ended instead, if it did.
   grpc::Status wait_for_id(std::string& id);
+  /// Nothing before the service answered, and after the end.
+  std::string id_if_open() const;
   bool ended() const;
   /// Ends the stream and waits until it has.
   void stop();

@@ -58,7 +58,8 @@ std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, con
     const auto writer = link->tensors().Upload(&context, &response);
     return write_all(*writer, header, array);
   });
-  return std::make_shared<const RemoteState>(link, response.tensor(), array.dtype(), array.shape());
+  return std::make_shared<const RemoteState>(link, response.tensor(), array.dtype(), array.shape(),
+                                             !session.empty());
 }
 
 void download(Link& link, const std::string& tensor, const Array& array,

@@ -13,22 +13,31 @@ namespace kiln {
 inline namespace client {
 namespace detail {
 
-/// A tensor of the service. Freed with the last handle.
+/// A tensor of the service. Freed with the last handle, unless the service is to forget it by
+/// itself.
 struct RemoteState {
   RemoteState(std::shared_ptr<Link> link, std::string id, DType type,
-              std::vector<std::int64_t> shape)
-      : link(std::move(link)), id(std::move(id)), type(type), shape(std::move(shape)) {}
+              std::vector<std::int64_t> shape, bool frees = true)
+      : link(std::move(link)),
+        id(std::move(id)),
+        type(type),
+        shape(std::move(shape)),
+        frees(frees) {}
   RemoteState(const RemoteState&) = delete;
   RemoteState& operator=(const RemoteState&) = delete;
-  ~RemoteState() { link->free_tensor(id); }
+  ~RemoteState() {
+    if (frees) link->free_tensor(id);
+  }
 
   const std::shared_ptr<Link> link;
   const std::string id;
   const DType type;
   const std::vector<std::int64_t> shape;
+  const bool frees;
 };
 
-/// Streams the array to a device. `session` owns the tensor.
+/// Streams the array to a device. `session` owns the tensor; with none, the service frees it when
+/// it has not been used for a while.
 std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, const Array& array,
                                           const std::string& device, const std::string& session,
                                           const CallControl& control);

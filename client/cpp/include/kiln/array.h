@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -20,7 +21,10 @@ inline namespace client {
 class Array {
  public:
   /// Zeros.
-  explicit Array(std::vector<std::int64_t> shape, DType type = float32);
+  explicit Array(std::vector<std::int64_t> shape) : Array(std::move(shape), float32) {}
+  // A template, so that {} is a shape and never a type.
+  template <std::same_as<DType> Type>
+  Array(std::vector<std::int64_t> shape, Type type) : Array(type, std::move(shape)) {}
   /// The values, in row-major order; there must be as many as the shape says.
   template <typename T>
   Array(const std::vector<T>& values, std::vector<std::int64_t> shape)
@@ -43,6 +47,7 @@ class Array {
   }
 
  private:
+  Array(DType type, std::vector<std::int64_t> shape);
   void check_count(std::size_t count) const;
   void check_type(DType type) const;
 

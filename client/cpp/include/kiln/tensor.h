@@ -129,18 +129,19 @@ std::vector<Expr> call_body(Body& body, const std::vector<Expr>& axes) {
   }
 }
 
+template <typename Body, std::size_t... I>
+std::invoke_result_t<Body&, Repeated<I, const Expr&>...> result_for(std::index_sequence<I...>);
+
+/// What the body gives for the first number of indices that it takes.
 template <typename Body, std::size_t N = 0>
-struct ResultOf {
-  static auto find() {
-    if constexpr (takes<Body, N>) {
-      return call_with(std::declval<Body&>(), std::declval<const std::vector<Expr>&>(),
-                       std::make_index_sequence<N>{});
-    } else {
-      static_assert(N < 6, "the body of compute takes 0 to 6 indices, or a vector of them");
-      return ResultOf<Body, N + 1>::find();
-    }
+constexpr auto result_of() {
+  if constexpr (takes<Body, N>) {
+    return std::type_identity<decltype(result_for<Body>(std::make_index_sequence<N>{}))>{};
+  } else {
+    static_assert(N < 6, "the body of compute takes 0 to 6 indices, or a vector of them");
+    return result_of<Body, N + 1>();
   }
-};
+}
 
 }  // namespace detail
 
@@ -163,7 +164,7 @@ auto compute(Shape shape, Body body, Names names = "compute",
       return tensors;
     }
   } else {
-    using Result = decltype(detail::ResultOf<Body>::find());
+    using Result = typename decltype(detail::result_of<Body>())::type;
     auto tensors = detail::compute(
         std::move(shape),
         [&](const std::vector<Expr>& axes) { return detail::call_body<0>(body, axes); },
