@@ -147,7 +147,7 @@ class Eliminate {
   Ends ends_of_division(Operator op, AtomId atom) {
     const Atoms::Operands operands = atoms_.operands(atom);
     const Linear& b = operands.b;
-    if (involves(b) || !simplifier_.nonnegative(b)) return {};
+    if (involves(b) || !Refuter(knowledge_).positive(b)) return {};
     const Ends a = (*this)(operands.a);
     const auto quotient = [&](const std::optional<Linear>& end) {
       return end ? std::optional(simplifier_.quotient(*end, b)) : std::nullopt;

@@ -47,21 +47,6 @@ std::optional<Sides> cancelled(const Linear& a, const Linear& b) {
   return Sides{*left, *right};
 }
 
-class FindLoad : public ir::Visitor {
- public:
-  bool found = false;
-
- private:
-  using Visitor::visit;
-  void visit(const ir::Load&) override { found = true; }
-};
-
-bool reads_memory(const Expr& expr) {
-  FindLoad find;
-  find(expr);
-  return find.found;
-}
-
 }  // namespace
 
 std::optional<bool> Simplifier::decide(Operator op, const Linear& a, const Linear& b) {
@@ -126,7 +111,7 @@ Expr Simplifier::comparison(const Binary& node) {
 /// The expression simplified where the condition holds. One that reads memory is computed when it
 /// does not hold as well, unless `guarded`, so then its indices must stay right without it.
 Expr Simplifier::under(const Expr& condition, const Expr& expr, bool guarded) {
-  if (!guarded && reads_memory(expr)) return (*this)(expr);
+  if (!guarded && ir::reads_memory(expr)) return (*this)(expr);
   const Assume assume(knowledge_, condition);
   return (*this)(expr);
 }

@@ -125,8 +125,10 @@ Linear Simplifier::quotient(const Linear& a, const Linear& b) {
   }
   if (const Term* divisor = as_term(b)) {
     const Divided parts = divide(a, *divisor);
-    if (parts.rest.is_constant() && parts.rest.constant == 0) return parts.whole;
     if (is_below(parts.rest, b)) return parts.whole;
+    // Dividing by zero gives zero, so nothing may be taken out of that.
+    if (parts.whole.is_constant() && parts.whole.constant == 0) return division(a, b);
+    if (!Refuter(knowledge_).positive(b)) return division(a, b);
     return add(parts.whole, division(parts.rest, b)).value_or(division(a, b));
   }
   return is_below(a, b) ? Linear{} : division(a, b);

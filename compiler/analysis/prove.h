@@ -51,8 +51,8 @@ class Facts {
 
 /// Whether the condition holds for all values the facts allow. False: not proved, it may hold or not.
 ///
-/// Index arithmetic is taken not to overflow. A division is taken not to be by zero, since then the
-/// condition has no value. The work is bounded; running out of it is "not proved".
+/// Index arithmetic is taken not to overflow; dividing by zero gives zero. The work is bounded, and
+/// running out of it is "not proved".
 bool can_prove(const ir::Expr& condition, const Facts& facts);
 
 /// Simplest equal expression this can find; folds constants, cancels terms, uses the facts. Gives the

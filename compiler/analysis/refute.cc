@@ -142,12 +142,7 @@ bool Refuter::use_atom(const Linear& sum, const Term& target, AtomId atom, Place
 bool Refuter::use_division(const Linear& sum, const Term& target, AtomId atom, Place place) {
   const Atoms::Operands operands = atoms_.operands(atom);
   const Linear& b = operands.b;
-  const bool positive = b.is_constant() ? b.constant > 0 : b.terms.size() == 1 && b.constant == 0;
-  if (!positive) return false;
-  // A symbolic divisor is not zero, since the division has a value; so not negative is enough.
-  if (!b.is_constant() && (b.terms[0].coefficient < 0 || !nonnegative(b.terms[0].product))) {
-    return false;
-  }
+  if (b.is_constant() ? b.constant <= 0 : !is_positive_term(b)) return false;
   const Product rest = *target.product.without(Product(atom));
   const auto use = [&](std::optional<Linear> fact) {
     if (fact && rest.degree() > 0) fact = multiplied(*fact, rest);
@@ -229,7 +224,7 @@ bool Refuter::split(const Linear& sum, AtomId atom, const Linear& value, const L
                     const Expr& condition, Place place) {
   std::optional<Linear> next = replaced(sum, atom, value);
   if (!next) return false;
-  const std::unordered_map<AtomId, bool> signs = known_signs_;  // those found inside hold only there
+  const auto signs = known_signs_;  // those found inside hold only there
   bool refuted = false;
   if (condition) {
     const Assume assume(knowledge_, condition);
@@ -261,22 +256,35 @@ bool Refuter::lift(const Linear& sum, const Term& target, Place place) {
   return false;
 }
 
-bool Refuter::nonnegative_atom(AtomId atom) {
-  if (knowledge_.range(atom).low >= 0) return true;
-  const auto [entry, is_new] = known_signs_.emplace(atom, false);  // false while it is looked at
+/// atom >= least, where least is 0 or 1.
+bool Refuter::at_least(AtomId atom, int64_t least) {
+  if (knowledge_.range(atom).low >= least) return true;
+  std::unordered_map<AtomId, bool>& known = known_signs_[least];
+  const auto [entry, is_new] = known.emplace(atom, false);  // false while it is looked at
   if (!is_new) return entry->second;
   const int budget = std::exchange(budget_, std::min(budget_, kSignSteps));
   const int before = budget_;
-  std::optional<Linear> opposite = add(linear_constant(-1), linear_atom(atom), -1);
-  const bool result = opposite && refute(std::move(*opposite), {kMaxDepth / 2, kMaxLifts});
+  std::optional<Linear> opposite = add(linear_constant(least - 1), linear_atom(atom), -1);
+  const bool result = opposite && refute(std::move(*opposite), {kMaxDepth / 2, kMaxLifts - 1});
   budget_ = budget - (before - budget_);
-  known_signs_[atom] = result;
+  known_signs_[least][atom] = result;
   return result;
 }
 
 bool Refuter::nonnegative(const Product& product) {
   for (int i = 0; i < product.degree(); ++i) {
-    if (!nonnegative_atom(product[i])) return false;
+    if (!at_least(product[i], 0)) return false;
+  }
+  return true;
+}
+
+/// Whether the sum is one product such as 4*n and at least 1. Dividing by zero gives zero, so what
+/// divisions promise needs a proof of this.
+bool Refuter::is_positive_term(const Linear& sum) {
+  if (sum.terms.size() != 1 || sum.constant != 0 || sum.terms[0].coefficient < 0) return false;
+  const Product& product = sum.terms[0].product;
+  for (int i = 0; i < product.degree(); ++i) {
+    if (!at_least(product[i], 1)) return false;
   }
   return true;
 }

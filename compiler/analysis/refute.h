@@ -40,13 +40,14 @@ class Refuter {
   bool split(const Linear& sum, AtomId atom, const Linear& value, const Linear& order,
              const ir::Expr& condition, Place place);
   bool lift(const Linear& sum, const Term& target, Place place);
-  bool nonnegative_atom(AtomId atom);
+  bool at_least(AtomId atom, int64_t least);
   bool nonnegative(const Product& product);
+  bool is_positive_term(const Linear& sum);
 
   Knowledge& knowledge_;
   Atoms& atoms_;
   int budget_ = 0;
-  std::unordered_map<AtomId, bool> known_signs_;
+  std::array<std::unordered_map<AtomId, bool>, 2> known_signs_;  // whether atom >= 0, atom >= 1
 };
 
 }  // namespace kiln::analysis

@@ -2,7 +2,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
-#include "compiler/ir/fold.h"
+#include "compiler/language/scalar.h"
 
 namespace kiln::analysis {
 namespace {
@@ -18,13 +18,22 @@ using ir::Load;
 using ir::Operator;
 using ir::Ramp;
 
+language::Scalar scalar(const IntImm& imm) {
+  return language::Scalar::of_int(imm.type.element, imm.value);
+}
+
+/// The operator on constants of integers.
+Expr fold(Operator op, const std::vector<language::Scalar>& operands) {
+  const language::Scalar value = language::apply_operator(op, operands);
+  return IntImm::make({value.type, 1}, value.integer);
+}
+
 /// Integer arithmetic on constants, and what does nothing: x + 0, x * 1.
 Expr folded(const Binary& node) {
   const IntImm* a = ir::as<IntImm>(node.a);
   const IntImm* b = ir::as<IntImm>(node.b);
   if (a != nullptr && b != nullptr) {
-    const auto value = ir::fold_int(node.op, a->type.element, a->value, b->value);
-    return value ? IntImm::make(node.type, *value) : Expr(&node);
+    return fold(node.op, {scalar(*a), scalar(*b)});
   }
   const bool adds = node.op == Operator::Add;
   const bool multiplies = node.op == Operator::Mul;
@@ -110,10 +119,7 @@ Expr Simplifier::visit(const Call& node) {
     if (!ir::equal_trees(opposite, rebuilt)) return opposite;
   }
   const IntImm* imm = ir::as<IntImm>(call->args[0]);
-  if (imm != nullptr && call->args.size() == 1) {
-    const auto value = ir::fold_int(call->op, imm->type.element, imm->value);
-    if (value) return IntImm::make(node.type, *value);
-  }
+  if (imm != nullptr && call->args.size() == 1) return fold(call->op, {scalar(*imm)});
   return rebuilt;
 }
 
@@ -122,7 +128,9 @@ Expr Simplifier::visit(const Cast& node) {
   if (value->type == node.type) return value;
   const DType to = node.type.element;
   if (const IntImm* imm = ir::as<IntImm>(value)) {
-    if (!is_float(to)) return IntImm::make(node.type, ir::wrapped(to, imm->value));
+    if (!is_float(to)) {
+      return IntImm::make(node.type, language::convert(to, scalar(*imm)).integer);
+    }
     const bool exact = imm->value >= -256 && imm->value <= 256;  // in every floating type but fp8
     if (exact && bits_of(to) > 8) {
       return FloatImm::make(node.type, static_cast<double>(imm->value));

@@ -146,6 +146,7 @@ Linear Simplifier::recombined(Linear sum) {
     if (!pair || pair->terms.size() != 1 || pair->constant != 0) continue;
     const Term* match = sum.find(pair->terms[0].product);
     if (match == nullptr || match->coefficient != pair->terms[0].coefficient) continue;
+    if (!Refuter(knowledge_).positive(operands.b)) continue;  // dividing by zero gives zero
 
     // In the place of whichever of the two came first.
     std::optional<Linear> result = Linear{};

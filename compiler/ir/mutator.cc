@@ -107,6 +107,45 @@ class ReplaceBuffers : public Mutator {
   const std::unordered_map<BufferRef, BufferRef>& buffers_;
 };
 
+class FreshCopy : public Mutator {
+ private:
+  using Mutator::visit;
+
+  Expr visit(const Var& var) override {
+    const auto found = vars_.find(VarRef(&var));
+    return found == vars_.end() ? Expr(&var) : Expr(found->second);
+  }
+  Stmt visit(const For& loop) override {
+    const Expr extent = (*this)(loop.extent);
+    const VarRef var = Var::make(loop.var->name, loop.var->type);
+    vars_[loop.var] = var;
+    return For::make(var, extent, loop.loop_kind, loop.thread, (*this)(loop.body));
+  }
+
+  BufferRef of(const BufferRef& buffer) const {
+    const auto found = buffers_.find(buffer);
+    return found == buffers_.end() ? buffer : found->second;
+  }
+  std::vector<Expr> all(const std::vector<Expr>& list) { return FieldRewriter{*this}(list); }
+  Expr visit(const Load& load) override {
+    return Load::make(of(load.buffer), all(load.indices), FieldRewriter{*this}(load.predicate));
+  }
+  Stmt visit(const Store& store) override {
+    return Store::make(of(store.buffer), all(store.indices), (*this)(store.value),
+                       FieldRewriter{*this}(store.predicate));
+  }
+  Stmt visit(const Allocate& allocate) override {
+    const Buffer& old = *allocate.buffer;
+    const BufferRef buffer =
+        Buffer::make(old.name, old.type, all(old.shape), old.scope, all(old.strides));
+    buffers_[allocate.buffer] = buffer;
+    return Allocate::make(buffer, (*this)(allocate.body));
+  }
+
+  std::unordered_map<VarRef, VarRef> vars_;
+  std::unordered_map<BufferRef, BufferRef> buffers_;
+};
+
 class UsesVar : public Visitor {
  public:
   explicit UsesVar(const VarRef& var) : var_(var) {}
@@ -116,6 +155,15 @@ class UsesVar : public Visitor {
   using Visitor::visit;
   void visit(const Var& var) override { found = found || &var == var_.get(); }
   const VarRef& var_;
+};
+
+class FindLoad : public Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const Load&) override { found = true; }
 };
 
 }  // namespace
@@ -156,6 +204,8 @@ Stmt replace_buffers(const Stmt& stmt, const std::unordered_map<BufferRef, Buffe
   return ReplaceBuffers(buffers)(stmt);
 }
 
+Stmt fresh_copy(const Stmt& stmt) { return FreshCopy()(stmt); }
+
 bool uses_var(const Expr& expr, const VarRef& var) {
   UsesVar walk(var);
   walk(expr);
@@ -166,6 +216,12 @@ bool uses_var(const Stmt& stmt, const VarRef& var) {
   UsesVar walk(var);
   walk(stmt);
   return walk.found;
+}
+
+bool reads_memory(const Expr& expr) {
+  FindLoad find;
+  find(expr);
+  return find.found;
 }
 
 }  // namespace kiln::ir

@@ -1,0 +1,60 @@
+#include "compiler/analysis/solve.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/knowledge.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+
+namespace kiln::analysis {
+namespace {
+
+using ir::Expr;
+using ir::Operator;
+
+/// The comparison as `room >= 0`, or null.
+Expr room_of(const Expr& condition) {
+  const ir::Binary* binary = ir::as<ir::Binary>(condition);
+  if (binary == nullptr || binary->a->type != ir::kIndexType) return nullptr;
+  switch (binary->op) {
+    case Operator::Less: return binary->b - binary->a - 1;
+    case Operator::LessEqual: return binary->b - binary->a;
+    case Operator::Greater: return binary->a - binary->b - 1;
+    case Operator::GreaterEqual: return binary->a - binary->b;
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+std::optional<Prefix> holds_below(const Expr& condition, const ir::VarRef& var,
+                                  const std::vector<Facts::Range>& inner, const Facts& facts) {
+  const Expr room = room_of(condition);
+  if (!room || ir::reads_memory(condition)) return std::nullopt;
+  const Expr least = bounds_of(room, inner, facts).min;
+  if (!least) return std::nullopt;
+
+  // least = rest - slope * var >= 0 where var <= floordiv(rest, slope).
+  Atoms& atoms = facts.knowledge().atoms;
+  const AtomId atom = atoms.id_of(var);
+  const Linear sum = atoms.read(least);
+  int64_t slope = 0;
+  for (const Term& term : sum.terms) {
+    if (term.product == Product(atom)) {
+      slope = -term.coefficient;
+      continue;
+    }
+    for (int i = 0; i < term.product.degree(); ++i) {
+      const std::vector<AtomId>& vars = atoms.variables(term.product[i]);
+      if (std::find(vars.begin(), vars.end(), atom) != vars.end()) return std::nullopt;
+    }
+  }
+  if (slope <= 0) return std::nullopt;
+  const std::optional<Linear> rest = add(sum, linear_atom(atom), slope);
+  if (!rest) return std::nullopt;
+  const auto is_inside = [&](const Facts::Range& range) { return uses_var(room, range.var); };
+  return Prefix{simplify(ir::floordiv(atoms.write(*rest), ir::index(slope)) + 1, facts),
+                std::none_of(inner.begin(), inner.end(), is_inside)};
+}
+
+}  // namespace kiln::analysis
