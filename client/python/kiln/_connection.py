@@ -1,0 +1,362 @@
+"""A connection to a daemon: one channel, one session."""
+
+import atexit
+import collections
+import functools
+import os
+import threading
+import weakref
+
+import grpc
+import grpc.experimental
+import numpy as np
+
+from . import _array, _daemon, _dtype
+from ._device import cpu, device
+from ._error import InvalidArgument, NotFound, Unavailable, invalid, public
+from ._rpc import repeated
+from .v1 import service_pb2 as wire
+
+_CHUNK = 1 << 20
+_CONNECT_SECONDS = 10
+# Tensors without a reference are freed in batches.
+_GARBAGE_LIMIT = 64
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
+]
+
+_connections = weakref.WeakSet()
+_default = None
+_default_lock = threading.Lock()
+
+
+def _grpc_target(address):
+    host, separator, port = address.rpartition(":")
+    if address.startswith("unix:") and len(address) > len("unix:"):
+        return "unix:" + os.path.abspath(address[len("unix:") :])
+    if separator and host and port.isdigit():
+        return address
+    raise invalid("ADDRESS", f"the address {address} is neither HOST:PORT nor unix:PATH")
+
+
+def _credentials(ca):
+    if ca is True:
+        return grpc.ssl_channel_credentials()
+    if isinstance(ca, bytes):
+        return grpc.ssl_channel_credentials(ca)
+    try:
+        with open(ca, "rb") as file:
+            return grpc.ssl_channel_credentials(file.read())
+    except OSError as error:
+        raise invalid("CA", f"cannot read the certificate {ca}: {error.strerror}") from None
+
+
+class Connection:
+    """A daemon, with the functions of the module: build, compile, lower, describe, array, empty."""
+
+    def __init__(self, address=None, token=None, ca=None):
+        self._private = address is None
+        self.address = _daemon.private_address() if self._private else address
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else None
+        target = _grpc_target(self.address)
+        self._channel = (
+            grpc.secure_channel(target, _credentials(ca), _OPTIONS)
+            if ca
+            else grpc.insecure_channel(target, _OPTIONS)
+        )
+        self._calls = {}
+        self._garbage = collections.deque()
+        self._lock = threading.Lock()
+        self._open = True
+        self._why_closed = "the connection is closed"
+        # The hot path of calls: bytes in, bytes out.
+        run = self._channel.unary_unary("/kiln.v1.KernelService/Run")
+        self.run_bytes = self._with_token(run)
+        self.run_future = self._with_token(run.future)
+        self._boot_id = self._describe(timeout=_CONNECT_SECONDS).boot_id
+        self._open_session()
+        _connections.add(self)
+
+    # The module's functions.
+
+    def build(self, inputs, args=None, target=None, target_host=None, name="main", **options):
+        """As kiln.build, on this connection."""
+        from ._build import build
+
+        return build(inputs, args, target, target_host, name, connection=self, **options)
+
+    def compile(self, inputs, args=None, target=None, target_host=None, name="main", **options):
+        """As kiln.compile, on this connection."""
+        from ._build import compile
+
+        return compile(inputs, args, target, target_host, name, connection=self, **options)
+
+    def lower(self, inputs, args=None, name="main", **options):
+        """As kiln.lower, on this connection."""
+        from ._build import lower
+
+        return lower(inputs, args, name, connection=self, **options)
+
+    @public
+    def array(self, arr, device=None):
+        """As kiln.nd.array, on this connection."""
+        return _array.array_on(self, arr, device or cpu(0))
+
+    @public
+    def empty(self, shape, dtype="float32", device=None):
+        """As kiln.nd.empty, on this connection."""
+        return _array.empty_on(self, shape, dtype, device or cpu(0))
+
+    @public
+    def describe(self):
+        """What the daemon is and has: devices, version, components, and its counters by name."""
+        reply = self._describe()
+        return {
+            **dict(reply.counters),
+            "version": reply.version,
+            "boot_id": reply.boot_id,
+            "pid": reply.pid,
+            "address": self.address,
+            "devices": [_fields(row) for row in reply.devices],
+            "components": [_fields(row) for row in reply.components],
+            "counters": dict(reply.counters),
+        }
+
+    def close(self):
+        """Ends the session: the daemon frees its tensors."""
+        if self._open:
+            self._shut("the connection is closed")
+            self._session_stream.cancel()
+            self._channel.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __repr__(self):
+        return f"Connection({self.address})"
+
+    # Calls.
+
+    def call(self, method, request, reply_type, repeatable=True, timeout=None):
+        """A unary call, repeated where that may help."""
+        encoded = request.SerializeToString()
+        function = self._calls.get(method)
+        if function is None:
+            function = self._bound(f"/kiln.v1.{method}", self._channel.unary_unary)
+            self._calls[method] = function
+        return reply_type.FromString(self.repeated(lambda: function(encoded, timeout=timeout), repeatable))
+
+    def repeated(self, call, repeatable=True):
+        """The result of a call, repeated where that may help."""
+        self.check_open()
+        return repeated(call, self.address, self._recover, repeatable)
+
+    def check_open(self):
+        if not self._open:
+            raise Unavailable(self._why_closed, "CLOSED")
+
+    def _bound(self, path, kind, *coders):
+        return self._with_token(kind(path, *coders))
+
+    def _with_token(self, call):
+        return functools.partial(call, metadata=self._metadata) if self._metadata else call
+
+    def _describe(self, timeout=None):
+        return self.call("DaemonService/Describe", wire.DescribeRequest(), wire.DescribeResponse, True, timeout)
+
+    def _recover(self, failure):
+        """After the daemon was not reached: whether it can be now."""
+        if self._private:
+            _daemon.private_address()
+            return True
+        return hasattr(self, "session")  # a first attempt to connect is not repeated
+
+    # The session.
+
+    def _open_session(self):
+        open_stream = self._bound(
+            "/kiln.v1.DaemonService/Session",
+            self._channel.unary_stream,
+            wire.SessionRequest.SerializeToString,
+            wire.SessionEvent.FromString,
+        )
+
+        def first_event():
+            stream = open_stream(wire.SessionRequest(client=f"python {_daemon.VERSION}"))
+            return stream, next(stream)
+
+        self._session_stream, event = self.repeated(first_event)
+        self.session = event.session
+
+    def renew(self):
+        """Opens another session when the daemon is not the one that opened ours."""
+        with self._lock:
+            boot_id = self._describe().boot_id
+            if boot_id != self._boot_id:
+                self._boot_id = boot_id
+                self._open_session()
+
+    def _renewing(self, call):
+        """The result of a call that names the session, which a restarted daemon does not know."""
+        try:
+            return self.repeated(call)
+        except NotFound:
+            self.renew()
+            return self.repeated(call)
+
+    # Tensors.
+
+    def upload(self, values, place, into=""):
+        """Sends a compact array; returns the tensor's id."""
+        place = device(place)
+        self.collect()
+        data = memoryview(values.reshape(-1).view(np.uint8)) if values.size else b""
+
+        def requests():
+            yield wire.UploadRequest(header=self._header(values.shape, values.dtype, place, into))
+            for start in range(0, len(data), _CHUNK):
+                yield wire.UploadRequest(chunk=bytes(data[start : start + _CHUNK]))
+
+        return self._upload(requests)
+
+    def allocate(self, shape, dtype, place):
+        """A tensor of zeros; returns its id."""
+        self.collect()
+        header = self._header(shape, _dtype.NUMPY[dtype], device(place), "")
+        header.empty = True
+        return self._upload(lambda: iter([wire.UploadRequest(header=header)]))
+
+    def _header(self, shape, dtype, place, into):
+        return wire.TensorHeader(
+            type=_dtype.NUMBER[_dtype.dtype_name(dtype, "array")],
+            shape=shape,
+            device=place.wire_name,
+            session=self.session,
+            into=into,
+        )
+
+    def _upload(self, requests):
+        send = self._bound(
+            "/kiln.v1.TensorService/Upload",
+            self._channel.stream_unary,
+            wire.UploadRequest.SerializeToString,
+            wire.UploadResponse.FromString,
+        )
+        return self._renewing(lambda: send(requests())).tensor
+
+    def download(self, tensor_id, out=None):
+        """The contents of a tensor as a numpy array, `out` when one is given."""
+        receive = self._bound(
+            "/kiln.v1.TensorService/Download",
+            self._channel.unary_stream,
+            wire.DownloadRequest.SerializeToString,
+            wire.DownloadResponse.FromString,
+        )
+        return self.repeated(
+            lambda: _collected(receive(wire.DownloadRequest(tensor=tensor_id)), out)
+        )
+
+    def forget(self, tensor_id):
+        """Notes that a tensor may be freed; called by finalizers, so it calls nobody."""
+        self._garbage.append(tensor_id)
+
+    def collect(self):
+        """Frees what was forgotten, when it is enough to be worth a call."""
+        if len(self._garbage) >= _GARBAGE_LIMIT:
+            self.free()
+
+    def free(self):
+        """Frees what was forgotten."""
+        tensors = []
+        while self._garbage:  # finalizers of other threads may add meanwhile
+            tensors.append(self._garbage.popleft())
+        if tensors and self._open:
+            self.call("TensorService/Free", wire.FreeRequest(tensors=tensors), wire.FreeResponse)
+
+    # The end.
+
+    def _shut(self, why):
+        self._open = False
+        self._why_closed = why
+        self.run_bytes = self._refuse
+
+    def _refuse(self, *args, **kwargs):
+        raise Unavailable(self._why_closed, "CLOSED")
+
+
+def _fields(message):
+    return {field.name: getattr(message, field.name) for field in message.DESCRIPTOR.fields}
+
+
+def _collected(replies, out):
+    """The array that a download's messages hold."""
+    header = next(replies).header
+    dtype = _dtype.NUMPY[_dtype.NAME[header.type]]
+    values = out
+    if out is None or not out.flags.c_contiguous or out.dtype != dtype:
+        values = np.empty(tuple(header.shape), dtype)
+    if values.size:
+        data = values.reshape(-1).view(np.uint8)
+        position = 0
+        for reply in replies:
+            piece = np.frombuffer(reply.chunk, np.uint8)
+            data[position : position + piece.size] = piece
+            position += piece.size
+    if out is not None and values is not out:
+        out[...] = values
+    return values if out is None else out
+
+
+@public
+def connect(address=None, token=None, ca=None, default=True):
+    """Connects to a daemon: HOST:PORT or unix:PATH; without an address KILN_ADDRESS, else the private
+    daemon of this user. With `default`, the module's functions use it from now on."""
+    global _default
+    address = address or os.environ.get("KILN_ADDRESS") or None
+    if address is not None and not isinstance(address, str):
+        raise InvalidArgument(f"an address is a string, but got {type(address).__name__}", "ADDRESS")
+    connection = Connection(address, token or os.environ.get("KILN_TOKEN"), ca or os.environ.get("KILN_CA"))
+    if default:
+        _default = connection
+    return connection
+
+
+def default_connection():
+    """The connection of the module's functions, made when it is first needed."""
+    if _default is None or not _default._open:
+        with _default_lock:
+            if _default is None or not _default._open:
+                connect()
+    return _default
+
+
+@public
+def describe():
+    """What the daemon is and has: devices, version, components, and its counters by name."""
+    return default_connection().describe()
+
+
+def _close_all():
+    for connection in list(_connections):
+        connection.close()
+
+
+def _after_fork():
+    for connection in list(_connections):
+        connection._shut(
+            "this connection was opened before os.fork() and cannot be used in the child; call "
+            "kiln.connect() there, or start workers with multiprocessing's spawn method"
+        )
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,279 @@
+"""What a kernel is made of: sizes, placeholders, computed tensors and scans."""
+
+import inspect
+
+from . import _dtype, _expr
+from ._error import invalid, public, unsupported
+from ._expr import Axis, Expr, Reduction, Var, as_expr
+from ._reduce import reduced_axes
+from ._tensor import ComputeOp, PlaceholderOp, ScanOp, Tensor
+from ._text import shape_text
+
+
+@public
+def var(name="tindex", dtype="int64", span=None):
+    """A size that is known when the kernel is called; one kernel serves all its values."""
+    return Var(_name(name, "te.var"), _size_dtype(name, dtype))
+
+
+@public
+def size_var(name="size", dtype="int64", span=None):
+    """A size that is known to be 0 or more."""
+    _size_dtype(name, dtype)
+    return Var(_name(name, "te.size_var"), nonnegative=True)
+
+
+def _size_dtype(name, dtype):
+    if _dtype.dtype_name(dtype, f"te.var {name}") not in ("int32", "int64"):
+        raise unsupported(
+            "VARIABLE_TYPE",
+            f"te.var {name} is {dtype}, but variables are sizes (int64); "
+            f'pass a value as te.placeholder((), "{dtype}")',
+        )
+    return False
+
+
+def _name(name, what):
+    if not isinstance(name, str):
+        raise invalid("NAME", f"{what}: the name must be a string, but got {type(name).__name__}")
+    return name
+
+
+def as_shape(shape, what):
+    """A shape as a tuple of Python ints and size expressions."""
+    if isinstance(shape, (int, Expr)) or hasattr(shape, "__index__"):
+        shape = (shape,)
+    try:
+        dimensions = tuple(shape)
+    except TypeError:
+        raise invalid("SHAPE", f"{what}: {shape!r} is no shape; write a tuple of sizes") from None
+    return tuple(_dimension(what, d, size) for d, size in enumerate(dimensions))
+
+
+def _dimension(what, position, size):
+    if isinstance(size, _expr.IntegerConstant):
+        size = size.value
+    if hasattr(size, "__index__") and not isinstance(size, bool):
+        size = int(size)
+        if size < 0:
+            raise invalid("SHAPE", f"{what}: dimension {position} is {size}, but must be 0 or more")
+        return size
+    if isinstance(size, Expr) and _expr.is_size(size) and _dtype.is_int(size.dtype):
+        return _expr.cast("int64", size)
+    raise invalid(
+        "SHAPE",
+        f"{what}: dimension {position} is {size}, but must be an integer or made of te.var sizes",
+    )
+
+
+@public
+def placeholder(shape, dtype=None, name="placeholder"):
+    """A tensor that is given at the call."""
+    what = f"placeholder {_name(name, 'te.placeholder')}"
+    dtype = _dtype.dtype_name(dtype or "float32", what)
+    return PlaceholderOp(name, as_shape(shape, what), dtype).output(0)
+
+
+@public
+def reduce_axis(dom, name="rv", thread_tag="", span=None):
+    """An axis to reduce over; `dom` is (minimum, end), and may depend on other axes."""
+    what = f"te.reduce_axis {_name(name, 'te.reduce_axis')}"
+    if isinstance(dom, _expr.Range):
+        minimum, extent = _bound(what, dom.min), _bound(what, dom.extent)
+    elif isinstance(dom, (tuple, list)) and len(dom) == 2:
+        minimum = _bound(what, dom[0])
+        extent = _expr.apply("subtract", _bound(what, dom[1]), minimum)
+    else:
+        raise invalid("REDUCE_AXIS", f"{what}: write the range as (0, n), but got {dom!r}")
+    if isinstance(extent, _expr.IntegerConstant) and extent.value < 0:
+        raise invalid("REDUCE_AXIS", f"{what}: the range ({dom[0]}, {dom[1]}) ends before it begins")
+    return Axis(name, "reduce", minimum, extent)
+
+
+def _bound(what, value):
+    value = as_expr(value, "int64")
+    if not _dtype.is_int(value.dtype):
+        raise invalid("REDUCE_AXIS", f"{what}: the bound {value} is {value.dtype}, not an integer")
+    return _expr.cast("int64", value)
+
+
+@public
+def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=None):
+    """A tensor with `fcompute(*axes)` at every position; a tuple of values makes several tensors."""
+    what = f"compute {_name(name, 'te.compute')}"
+    shape = as_shape(shape, what)
+    if not callable(fcompute):
+        raise invalid("COMPUTE", f"{what}: the second argument must be a function of the axes")
+    names = _axis_names(fcompute, len(shape), name, varargs_names)
+    axes = [Axis(n, "data", as_expr(0, "int64"), as_expr(d, "int64")) for n, d in zip(names, shape)]
+    op = ComputeOp(name, axes)
+    for axis in axes:
+        axis.op = op
+    result = fcompute(*axes)
+    several = isinstance(result, (tuple, list))
+    bodies = [_body(name, value) for value in (result if several else [result])]
+    if not bodies:
+        raise invalid("COMPUTE", f"{what}: its function returned no value")
+    reduce_axes, inputs = _check_body(op, bodies)
+    op.complete(shape, bodies, reduce_axes, inputs)
+    return tuple(op.outputs) if several else op.output(0)
+
+
+def _axis_names(fcompute, dimensions, name, varargs_names):
+    """Names of the axes: the function's own parameter names."""
+    try:
+        parameters = list(inspect.signature(fcompute).parameters.values())
+    except (TypeError, ValueError):
+        return [f"i{d}" for d in range(dimensions)]
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in named if p.default is p.empty]
+    if any(p.kind == p.VAR_POSITIONAL for p in parameters):
+        rest = dimensions - len(named)
+        if rest >= 0 and varargs_names is not None:
+            if len(varargs_names) != rest:
+                raise invalid(
+                    "COMPUTE",
+                    f"compute {name}: varargs_names has {len(varargs_names)} names for {rest} axes",
+                )
+            return [p.name for p in named] + list(varargs_names)
+        first = len(named) if len(required) <= dimensions else -1
+        if first >= 0:
+            return [p.name for p in named[:dimensions]] + [f"i{d}" for d in range(first, dimensions)]
+    if len(required) <= dimensions <= len(named):
+        return [p.name for p in named[:dimensions]]
+    given = f" ({', '.join(p.name for p in named)})" if named else ""
+    raise invalid(
+        "AXIS_COUNT",
+        f"compute {name} has {_count(dimensions, 'dimension')}, but its function takes "
+        f"{_count(len(named), 'parameter')}{given}; it needs one for each dimension",
+    )
+
+
+def _count(number, noun):
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _body(name, value):
+    if value is None:
+        raise invalid("COMPUTE", f"compute {name}: its function returned nothing; is a return missing?")
+    return as_expr(value)
+
+
+def _check_body(op, bodies):
+    """The reduction axes and the tensors that the bodies use, in order; and whether all is bound."""
+    axes, inputs = {}, {}
+    for body in bodies:
+        for axis in reduced_axes(body):
+            axes.setdefault(id(axis), axis)
+        for node in _expr.nodes(body):
+            if isinstance(node, _expr.Read):
+                inputs.setdefault(id(node.tensor), node.tensor)
+        for axis in free_axes(body).values():
+            _check_axis(op, axis)
+    for axis in axes.values():
+        if axis.op is None:
+            axis.op = op
+    return list(axes.values()), list(inputs.values())
+
+
+def _check_axis(op, axis):
+    if axis.kind == "reduce":
+        raise invalid(
+            "UNREDUCED_AXIS",
+            f"reduce axis {axis.name} is used in {op.name}, but no reducer reduces over it; "
+            f"write te.sum(..., axis={axis.name})",
+        )
+    if not any(axis is own for own in op.axis):
+        owner = f"belongs to {axis.op.name}" if axis.op is not None else "belongs to another stage"
+        raise invalid("FOREIGN_AXIS", f"axis {axis.name} {owner} and cannot be used in {op.name}")
+
+
+def free_axes(root):
+    """The axes an expression uses without reducing over them."""
+    free = {}
+    for node in _expr.nodes(root):
+        if isinstance(node, Axis):
+            free[id(node)] = {id(node): node}
+            continue
+        found = {}
+        for child in _expr.children(node):
+            found.update(free[id(child)])
+        if isinstance(node, Reduction):
+            for axis in node.axes:
+                found.pop(id(axis), None)
+            for axis in node.axes:
+                found.update(free_axes(axis.dom.min))
+                found.update(free_axes(axis.dom.extent))
+        free[id(node)] = found
+    return free[id(root)]
+
+
+def _as_list(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+@public
+def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attrs=None):
+    """A recurrence along dimension 0: `init` gives the first steps, `update` each later one, in
+    which `state_placeholder` stands for the result so far."""
+    lists = [_as_list(value) for value in (init, update, state_placeholder)]
+    counts = [len(values) for values in lists]
+    if len(set(counts)) != 1 or not counts[0]:
+        raise invalid(
+            "SCAN_COUNTS",
+            f"scan {name}: init, update and state must be lists of one length, but have "
+            f"{counts[0]}, {counts[1]} and {counts[2]} tensors",
+        )
+    inputs = _as_list(inputs) if inputs is not None else []
+    for role, values in zip(("init", "update", "state", "inputs"), (*lists, inputs)):
+        for value in values:
+            if not isinstance(value, Tensor):
+                raise invalid(
+                    "SCAN_TENSOR",
+                    f"scan {name}: {role} must be a tensor, but is {type(value).__name__}",
+                )
+    for each in zip(*lists):
+        _check_state(name, *each)
+    first, last = lists[0][0].shape[0], lists[1][0].shape[0]
+    minimum = as_expr(first, "int64")
+    extent = _expr.apply("subtract", as_expr(last, "int64"), minimum)
+    axis = Axis(f"{name}.idx", "time", minimum, extent)
+    op = ScanOp(name, axis, *lists, inputs)
+    axis.op = op
+    return op.output(0) if op.num_outputs == 1 else op.outputs
+
+
+def _check_state(scan_name, init, update, state):
+    names = f"init {init.name}, update {update.name} and state {state.name}"
+    if not isinstance(state.op, PlaceholderOp):
+        raise invalid(
+            "SCAN_STATE",
+            f"scan {scan_name}: state {state.name} must be a placeholder, but is a {state.op.kind}",
+        )
+    if len({init.dtype, update.dtype, state.dtype}) > 1:
+        raise invalid(
+            "SCAN_TYPE",
+            f"scan {scan_name}: {names} must have one dtype, but are {init.dtype}, {update.dtype} "
+            f"and {state.dtype}",
+        )
+    if len({init.ndim, update.ndim, state.ndim}) > 1 or init.ndim == 0:
+        raise invalid(
+            "SCAN_SHAPE",
+            f"scan {scan_name}: {names} must have the same number of dimensions, at least 1, but "
+            f"have {init.ndim}, {update.ndim} and {state.ndim}",
+        )
+    _check_extents(scan_name, "update", update, state, 0)
+    _check_extents(scan_name, "init", init, state, 1)
+
+
+def _check_extents(scan_name, role, tensor, state, first):
+    for a, b in zip(tensor.shape[first:], state.shape[first:]):
+        if isinstance(a, int) and isinstance(b, int) and a != b:
+            raise invalid(
+                "SCAN_SHAPE",
+                f"{role} of scan {scan_name} has shape {shape_text(tensor.shape)} but its state has "
+                f"shape {shape_text(state.shape)}",
+            )
+
+
+__all__ = ["var", "size_var", "placeholder", "reduce_axis", "compute", "scan"]

@@ -1,0 +1,271 @@
+"""From tensors and steps to the messages of the wire."""
+
+from . import _dtype, _expr
+from ._error import InvalidArgument, invalid
+from ._schedule import Schedule, operations_below
+from ._tensor import Tensor
+from .v1 import kernel_pb2, schedule_pb2
+
+
+class Names:
+    """Gives each thing a name of its own: a second C becomes C_1."""
+
+    def __init__(self):
+        self._used = set()
+
+    def unique(self, name):
+        candidate, count = name, 0
+        while candidate in self._used:
+            count += 1
+            candidate = f"{name}_{count}"
+        self._used.add(candidate)
+        return candidate
+
+
+class Encoder:
+    """One kernel on its way to the wire: `definition`, `source_map` and `schedule`."""
+
+    def __init__(self, name, arguments, schedule=None):
+        self.definition = kernel_pb2.Definition()
+        self.source_map = kernel_pb2.SourceMap(kernel=name)
+        self.schedule = schedule_pb2.Schedule()
+        self._stage_names, self._variable_names = Names(), Names()
+        self._stages, self._variables, self._axes, self._files = {}, {}, {}, {}
+        self._sizes = {}  # expressions over sizes, shared by all stages
+        for op in operations_below([tensor.op for tensor in arguments]):
+            self._add_stage(op)
+        for tensor in arguments:
+            self._set_tensor(self.definition.parameters.add(), tensor)
+        if schedule is not None:
+            self._add_steps(schedule.steps)
+
+    # Stages.
+
+    def _add_stage(self, op):
+        number = len(self.definition.stages)
+        stage = self.definition.stages.add()
+        getattr(self, f"_add_{op.kind}")(op, stage)
+        self._stages[id(op)] = number
+        self.source_map.stages.append(self._stage_names.unique(op.name))
+        self.source_map.stage_lines.add(file=self._file(op.file), line=op.line)
+
+    def _add_placeholder(self, op, stage):
+        stage.placeholder.type = _dtype.NUMBER[op.dtype]
+        stage.placeholder.shape.extend(self._size(size) for size in op.shape)
+
+    def _add_compute(self, op, stage):
+        known = {}
+        for axis in op.axis:
+            stage.compute.axes.append(self._add_axis(op, axis, known))
+        for body in op.body:
+            stage.compute.bodies.append(self._expression(body, known, op))
+
+    def _add_scan(self, op, stage):
+        stage.scan.axis = self._add_axis(op, op.scan_axis, {})
+        roles = (
+            (stage.scan.init, op.init),
+            (stage.scan.update, op.update),
+            (stage.scan.state, op.state_placeholder),
+            (stage.scan.inputs, op.inputs),
+        )
+        for field, tensors in roles:
+            for tensor in tensors:
+                self._set_tensor(field.add(), tensor)
+
+    def _set_tensor(self, message, tensor):
+        message.stage = self._stages[id(tensor.op)]
+        message.output = tensor.value_index
+
+    # Axes. A reduction axis that two stages use becomes an axis of each.
+
+    def _add_axis(self, op, axis, known):
+        bounds = [self._bound(edge, known, op) for edge in (axis.dom.min, axis.dom.extent)]
+        number = len(self.definition.axes)
+        self._axes[id(op), id(axis)] = number
+        kind = {"data": 1, "reduce": 2, "time": 3}[axis.kind]
+        self.definition.axes.add(kind=kind, minimum=bounds[0], extent=bounds[1])
+        self.source_map.axes.append(axis.name)
+        return number
+
+    def _bound(self, edge, known, op):
+        return self._size(edge) if _expr.is_size(edge) else self._expression(edge, known, op)
+
+    # Expressions.
+
+    def _size(self, size):
+        if isinstance(size, int):
+            size = _expr.IntegerConstant(size, "int64")
+        if isinstance(size, _expr.IntegerConstant):
+            if size.value not in self._sizes:
+                self._sizes[size.value] = self._emit(size, {}, None)
+            return self._sizes[size.value]
+        return self._expression(size, self._sizes, None)
+
+    def _expression(self, root, known, op):
+        """The id of an expression. `known` holds those of this stage by identity."""
+        stack = [(root, False)]
+        while stack:
+            node, ready = stack.pop()
+            key = _key(node)
+            if key in known:
+                continue
+            if ready:
+                known[key] = self._emit(node, known, op)
+                continue
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(self._before(node, op)))
+        return known[_key(root)]
+
+    def _before(self, node, op):
+        if isinstance(node, _expr.Axis) and (id(op), id(node)) not in self._axes:
+            return (node.dom.min, node.dom.extent)
+        if isinstance(node, _expr.Reduction):
+            return (*node.axes, node.source)
+        return _expr.children(node)
+
+    def _emit(self, node, known, op):
+        message = self.definition.expressions.add()
+        _FILL[type(node)](self, message, node, known, op)
+        return len(self.definition.expressions) - 1
+
+    def _fill_integer(self, message, node, known, op):
+        value = node.value - (1 << 64) if node.value >= 1 << 63 else node.value
+        message.integer.type = _dtype.NUMBER[node.dtype]
+        message.integer.value = value
+
+    def _fill_floating(self, message, node, known, op):
+        message.floating.type = _dtype.NUMBER[node.dtype]
+        message.floating.value = node.value
+
+    def _fill_variable(self, message, node, known, op):
+        number = self._variables.get(id(node))
+        if number is None:
+            number = self._variables[id(node)] = len(self.definition.variables)
+            self.definition.variables.add(nonnegative=node.nonnegative)
+            self.source_map.variables.append(self._variable_names.unique(node.name))
+        message.variable = number
+
+    def _fill_axis(self, message, node, known, op):
+        number = self._axes.get((id(op), id(node)))
+        if number is None:
+            # Its bounds are in `known` by now, so this adds no expression after `message`.
+            number = self._add_axis_row(op, node, known)
+        message.axis = number
+
+    def _add_axis_row(self, op, axis, known):
+        number = len(self.definition.axes)
+        self._axes[id(op), id(axis)] = number
+        bounds = [known[_key(edge)] for edge in (axis.dom.min, axis.dom.extent)]
+        self.definition.axes.add(kind=2, minimum=bounds[0], extent=bounds[1])
+        self.source_map.axes.append(axis.name)
+        return number
+
+    def _fill_operation(self, message, node, known, op):
+        message.operation.operator = node.operator
+        message.operation.operands.extend(known[_key(operand)] for operand in node.operands)
+
+    def _fill_cast(self, message, node, known, op):
+        message.cast.type = _dtype.NUMBER[node.dtype]
+        message.cast.operand = known[_key(node.operand)]
+
+    def _fill_read(self, message, node, known, op):
+        self._set_tensor(message.read.tensor, node.tensor)
+        message.read.indices.extend(known[_key(index)] for index in node.indices)
+
+    def _fill_reduction(self, message, node, known, op):
+        message.reduction.combiner = node.combiner
+        message.reduction.source = known[_key(node.source)]
+        message.reduction.axes.extend(self._axes[id(op), id(axis)] for axis in node.axes)
+
+    # Steps.
+
+    def _file(self, name):
+        if name not in self._files:
+            self._files[name] = len(self._files)
+            self.source_map.files.append(name)
+        return self._files[name]
+
+    def _add_steps(self, steps):
+        derived = {}
+        next_id = len(self.definition.axes)
+        for step in steps:
+            op = step.stage.op
+            message = self.schedule.steps.add(
+                name=step.name,
+                stage=self._stage_id(step, op),
+                axes=[self._axis_id(op, axis, derived) for axis in step.axes],
+                factors=step.factors,
+                parts=step.parts,
+                tag=step.tag,
+            )
+            if step.at is not None:
+                message.at_stage = self._stage_id(step, step.at[0])
+                message.at_axis = self._axis_id(*step.at, derived)
+            message.line.file = self._file(step.file)
+            message.line.line = step.line
+            for axis in step.defined:
+                derived[id(axis)] = next_id
+                next_id += 1
+
+    def _stage_id(self, step, op):
+        if id(op) in self._stages:
+            return self._stages[id(op)]
+        raise InvalidArgument(
+            f"{step.name} schedules {op.name}, which no argument of {self.source_map.kernel} is "
+            "computed from",
+            "FOREIGN_STAGE",
+            (),
+            step.file,
+            step.line,
+        )
+
+    def _axis_id(self, op, axis, derived):
+        return derived[id(axis)] if id(axis) in derived else self._axes[id(op), id(axis)]
+
+
+def _key(node):
+    if isinstance(node, _expr.IntegerConstant):
+        return (node.dtype, node.value)
+    return id(node)
+
+
+_FILL = {
+    _expr.IntegerConstant: Encoder._fill_integer,
+    _expr.FloatConstant: Encoder._fill_floating,
+    _expr.Var: Encoder._fill_variable,
+    _expr.Axis: Encoder._fill_axis,
+    _expr.Apply: Encoder._fill_operation,
+    _expr.Cast: Encoder._fill_cast,
+    _expr.Read: Encoder._fill_read,
+    _expr.Reduction: Encoder._fill_reduction,
+}
+
+
+def encode(schedule_or_tensors, args, name):
+    """The kernel of a schedule and its arguments, or of the arguments alone."""
+    if not isinstance(name, str):
+        raise invalid("NAME", f"name= must be a string, but is {type(name).__name__}")
+    schedule = schedule_or_tensors if isinstance(schedule_or_tensors, Schedule) else None
+    arguments = args if schedule is not None or args is not None else schedule_or_tensors
+    if schedule is not None and args is None:
+        raise invalid("ARGUMENTS", "a schedule needs the list of arguments: build(s, [A, B, C])")
+    if isinstance(arguments, Tensor):
+        arguments = [arguments]
+    arguments = list(arguments) if isinstance(arguments, (list, tuple)) else arguments
+    if not isinstance(arguments, list):
+        raise invalid(
+            "ARGUMENTS",
+            "the kernel must be a schedule and its arguments, or a list of tensors, but is "
+            f"{type(arguments).__name__}",
+        )
+    if not arguments:
+        raise invalid(
+            "NO_ARGUMENTS", f"{name} has no arguments: name the tensors it takes and makes"
+        )
+    for position, argument in enumerate(arguments):
+        if not isinstance(argument, Tensor):
+            raise invalid(
+                "ARGUMENTS",
+                f"argument {position} of {name} must be a tensor, but is {type(argument).__name__}",
+            )
+    return Encoder(name, arguments, schedule)

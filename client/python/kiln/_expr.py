@@ -1,0 +1,463 @@
+"""Scalar expressions: what the body of a compute is made of."""
+
+import numbers
+
+import numpy as np
+
+from . import _dtype
+from ._error import invalid
+from ._tables import OPERATORS
+
+TYPE_RULE = {name: rule for name, _, rule, _, _ in OPERATORS}
+ARITY = {name: arity for name, arity, _, _, _ in OPERATORS}
+
+_INTEGER_DIVISION = (
+    "there are several integer divisions: write a // b or te.floordiv(a, b) to round down, "
+    "te.truncdiv(a, b) to round to zero, te.floormod or te.truncmod for the remainder"
+)
+_TRUTH = (
+    "an expression has no truth value while the kernel is described: instead of and, or, not and if "
+    "use te.all(a, b), te.any(a, b), te.logical_not(a) and te.if_then_else(condition, a, b)"
+)
+
+
+class Operand:
+    """Arithmetic for everything that stands for a scalar."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # numpy scalars on the left leave the operation to us
+    __hash__ = object.__hash__
+
+    # fmt: off
+    def __add__(self, other): return binary("add", self, other)
+    def __radd__(self, other): return binary("add", other, self)
+    def __sub__(self, other): return binary("subtract", self, other)
+    def __rsub__(self, other): return binary("subtract", other, self)
+    def __mul__(self, other): return binary("multiply", self, other)
+    def __rmul__(self, other): return binary("multiply", other, self)
+    def __truediv__(self, other): return divide(self, other)
+    def __rtruediv__(self, other): return divide(other, self)
+    def __floordiv__(self, other): return binary("floordiv", self, other)
+    def __rfloordiv__(self, other): return binary("floordiv", other, self)
+    def __mod__(self, other): return binary("floormod", self, other)
+    def __rmod__(self, other): return binary("floormod", other, self)
+    def __pow__(self, other): return power(self, other)
+    def __rpow__(self, other): return power(other, self)
+    def __and__(self, other): return bits("bitwise_and", "logical_and", self, other)
+    def __rand__(self, other): return bits("bitwise_and", "logical_and", other, self)
+    def __or__(self, other): return bits("bitwise_or", "logical_or", self, other)
+    def __ror__(self, other): return bits("bitwise_or", "logical_or", other, self)
+    def __xor__(self, other): return bits("bitwise_xor", "not_equal", self, other)
+    def __rxor__(self, other): return bits("bitwise_xor", "not_equal", other, self)
+    def __lshift__(self, other): return binary("shift_left", self, other)
+    def __rlshift__(self, other): return binary("shift_left", other, self)
+    def __rshift__(self, other): return binary("shift_right", self, other)
+    def __rrshift__(self, other): return binary("shift_right", other, self)
+    def __lt__(self, other): return binary("less", self, other)
+    def __le__(self, other): return binary("less_equal", self, other)
+    def __gt__(self, other): return binary("greater", self, other)
+    def __ge__(self, other): return binary("greater_equal", self, other)
+    def __eq__(self, other): return binary("equal", self, other)
+    def __ne__(self, other): return binary("not_equal", self, other)
+    def __neg__(self): return unary("negative", self)
+    def __pos__(self): return as_expr(self)
+    def __abs__(self): return unary("abs", self)
+    # fmt: on
+
+    def __invert__(self):
+        operand = as_expr(self)
+        return unary("logical_not" if operand.dtype == "bool" else "bitwise_not", operand)
+
+
+class Expr(Operand):
+    """A scalar value of a kernel, known only when it runs."""
+
+    __slots__ = ("dtype",)
+
+    def __bool__(self):
+        raise invalid("TRUTH_VALUE", _TRUTH)
+
+    def __iter__(self):
+        raise invalid("NOT_A_SEQUENCE", f"{self} is a scalar expression, not a sequence")
+
+    def astype(self, dtype):
+        """This value as another type."""
+        return cast(dtype, self)
+
+    def equal(self, other):
+        return binary("equal", self, other)
+
+    def __repr__(self):
+        from ._text import text
+
+        return text(self)
+
+
+class IntegerConstant(Expr):
+    __slots__ = ("value",)
+
+    def __init__(self, value, dtype):
+        low, high = _dtype.limits(dtype)
+        if not low <= value <= high:
+            raise invalid("CONSTANT_RANGE", f"the number {value} does not fit into {dtype}")
+        self.value = int(value)
+        self.dtype = dtype
+
+    def __int__(self):
+        return self.value
+
+    __index__ = __int__
+
+
+class FloatConstant(Expr):
+    __slots__ = ("value",)
+
+    def __init__(self, value, dtype):
+        self.value = float(value)
+        self.dtype = dtype
+
+    def __float__(self):
+        return self.value
+
+
+class Var(Expr):
+    """A size that is known at the call."""
+
+    __slots__ = ("name", "nonnegative")
+
+    def __init__(self, name, nonnegative=False):
+        self.name = name
+        self.nonnegative = nonnegative
+        self.dtype = "int64"
+
+
+class Range:
+    """minimum, minimum + 1, ... minimum + extent - 1."""
+
+    __slots__ = ("min", "extent")
+
+    def __init__(self, minimum, extent):
+        self.min = minimum
+        self.extent = extent
+
+    def __repr__(self):
+        return f"range(min={self.min}, extent={self.extent})"
+
+
+class Axis(Expr):
+    """What a stage runs over. `kind` is data, reduce or time."""
+
+    __slots__ = ("name", "kind", "dom", "op")
+
+    def __init__(self, name, kind, minimum, extent):
+        self.name = name
+        self.kind = kind
+        self.dom = Range(minimum, extent)
+        self.op = None  # the operation it belongs to; for a reduction axis the first one
+        self.dtype = "int64"
+
+    @property
+    def var(self):
+        return self
+
+
+class Apply(Expr):
+    """An operator of the operator table applied to operands."""
+
+    __slots__ = ("operator", "operands")
+
+    def __init__(self, operator, operands, dtype):
+        self.operator = operator
+        self.operands = operands
+        self.dtype = dtype
+
+    def __bool__(self):
+        # `assert A.shape[1] == B.shape[0]` compares sizes, which is a question about the description.
+        if self.operator in ("equal", "not_equal") and all(map(is_size, self.operands)):
+            return same(*self.operands) == (self.operator == "equal")
+        return super().__bool__()
+
+
+class Cast(Expr):
+    __slots__ = ("operand",)
+
+    def __init__(self, dtype, operand):
+        self.dtype = dtype
+        self.operand = operand
+
+
+class Read(Expr):
+    """An element of a tensor."""
+
+    __slots__ = ("tensor", "indices")
+
+    def __init__(self, tensor, indices):
+        self.tensor = tensor
+        self.indices = indices
+        self.dtype = tensor.dtype
+
+
+class Reduction(Expr):
+    __slots__ = ("combiner", "source", "axes")
+
+    def __init__(self, combiner, source, axes):
+        self.combiner = combiner
+        self.source = source
+        self.axes = axes
+        self.dtype = source.dtype
+
+
+def children(node):
+    """What an expression is made of, in order."""
+    if isinstance(node, Apply):
+        return node.operands
+    if isinstance(node, Cast):
+        return (node.operand,)
+    if isinstance(node, Read):
+        return node.indices
+    if isinstance(node, Reduction):
+        return (node.source,)
+    return ()
+
+
+def nodes(root):
+    """Every node below `root` once, operands before what uses them. Deep chains are fine."""
+    seen = set()
+    stack = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(children(node)))
+
+
+def is_size(root):
+    """Whether an expression consists of sizes and constants alone."""
+    return all(isinstance(n, (Var, IntegerConstant, Apply, Cast)) for n in nodes(root))
+
+
+def same(a, b):
+    """Whether two expressions are written alike."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or a.dtype != b.dtype:
+        return False
+    if isinstance(a, (IntegerConstant, FloatConstant)):
+        return a.value == b.value
+    if isinstance(a, Apply) and a.operator != b.operator:
+        return False
+    if isinstance(a, Read) and a.tensor is not b.tensor:
+        return False
+    if isinstance(a, (Var, Axis, Reduction)):
+        return False
+    below = children(a), children(b)
+    return len(below[0]) == len(below[1]) and all(map(same, *below))
+
+
+def is_number(value):
+    return isinstance(value, (bool, numbers.Real, np.bool_)) and not isinstance(value, Expr)
+
+
+def constant(value, dtype):
+    """A number as a constant of `dtype`."""
+    if _dtype.is_float(dtype):
+        return FloatConstant(value, dtype)
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        if value != int(value):
+            raise invalid("CONSTANT_TYPE", f"the number {value} is no {dtype}")
+    return IntegerConstant(int(value), dtype)
+
+
+def natural_dtype(value):
+    """The type of a number that stands alone: as classic te has it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "bool"
+    if isinstance(value, np.generic) and not isinstance(value, float):
+        return _dtype.dtype_name(value.dtype, "constant")
+    if isinstance(value, numbers.Integral):
+        return "int32" if -(1 << 31) <= value < 1 << 31 else "int64"
+    return "float32"
+
+
+def as_expr(value, dtype=None):
+    """`value` as an expression; a number becomes a constant of `dtype`."""
+    if isinstance(value, Expr):
+        return value
+    if is_number(value):
+        return constant(value, dtype or natural_dtype(value))
+    scalar = getattr(value, "_as_scalar", None)
+    if scalar is not None:
+        return scalar()
+    if isinstance(value, np.ndarray):
+        shape = ", ".join(map(str, value.shape))
+        raise invalid(
+            "ARRAY_IN_EXPRESSION",
+            f"a numpy array of shape ({shape}) stands in an expression; declare a te.placeholder for "
+            "it, read its elements (A[i, j]), and pass the array when the kernel is called",
+        )
+    raise invalid(
+        "NOT_AN_EXPRESSION",
+        f"{value!r} of type {type(value).__name__} cannot stand in an expression",
+    )
+
+
+def cast(dtype, value):
+    """`value` as `dtype`; nothing when it is of that type already."""
+    dtype = _dtype.dtype_name(dtype, "cast")
+    if is_number(value):
+        return constant(value, dtype)
+    operand = as_expr(value)
+    if operand.dtype == dtype:
+        return operand
+    if isinstance(operand, FloatConstant) and _dtype.is_float(dtype):
+        return FloatConstant(operand.value, dtype)
+    if isinstance(operand, IntegerConstant) and operand.dtype != "bool":
+        if _dtype.is_float(dtype):
+            return FloatConstant(operand.value, dtype)
+        low, high = _dtype.limits(dtype)
+        if dtype != "bool" and low <= operand.value <= high:
+            return IntegerConstant(operand.value, dtype)
+    return Cast(dtype, operand)
+
+
+def _dtype_for_number(number, other):
+    """A number takes the type of what it meets, unless that would lose its fraction."""
+    if isinstance(number, (bool, np.bool_)):
+        return other
+    if isinstance(number, numbers.Integral):
+        return "int32" if other == "bool" else other
+    return other if _dtype.is_float(other) else "float32"
+
+
+def matched(*values):
+    """The values as expressions of one type. At least one is no plain number, or all are."""
+    types = [as_expr(v).dtype for v in values if not is_number(v)]
+    if not types:
+        types = [natural_dtype(v) for v in values]
+    dtype = types[0]
+    for other in types[1:]:
+        dtype = _dtype.promoted(dtype, other)
+    for value in values:
+        if is_number(value):
+            dtype = _dtype.promoted(dtype, _dtype_for_number(value, dtype))
+    return [cast(dtype, value) for value in values]
+
+
+_FOLDABLE = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "floormod": lambda a, b: a % b,
+    "min": min,
+    "max": max,
+}
+
+
+def apply(operator, *values):
+    """The operator on values, after the casts its type rule asks for."""
+    rule = TYPE_RULE[operator]
+    if rule == "choose":
+        return _choose(operator, *values)
+    if rule == "logic":
+        operands = [condition(value, operator) for value in values]
+    else:
+        operands = matched(*values)
+    dtype = operands[0].dtype
+    if rule in ("same_float", "float_test") and not _dtype.is_float(dtype):
+        dtype = "float32"
+        operands = [cast(dtype, operand) for operand in operands]
+    elif rule in ("same_int", "int_to_int") and not _dtype.is_int(dtype):
+        raise invalid("OPERAND_TYPE", f"{operator} takes integers, but got {dtype}: {operands[0]}")
+    elif rule == "same_bits" and _dtype.is_float(dtype):
+        raise invalid("OPERAND_TYPE", f"{operator} takes integers or bool, but got {dtype}")
+    elif rule == "same" and dtype == "bool":
+        dtype = "int32"
+        operands = [cast(dtype, operand) for operand in operands]
+    if operator in ("floordiv", "floormod", "truncdiv", "truncmod"):
+        _refuse_zero(operator, operands)
+    if operator in _FOLDABLE and all(isinstance(o, IntegerConstant) for o in operands):
+        return IntegerConstant(_FOLDABLE[operator](*(o.value for o in operands)), dtype)
+    if rule in ("compare", "float_test"):
+        dtype = "bool"
+    return Apply(operator, tuple(operands), dtype)
+
+
+def _refuse_zero(operator, operands):
+    if isinstance(operands[1], IntegerConstant) and operands[1].value == 0:
+        raise invalid("DIVISION_BY_ZERO", f"{operator}({operands[0]}, 0) divides by zero")
+
+
+def condition(value, where):
+    """`value` as a bool expression."""
+    if isinstance(value, (bool, np.bool_)):
+        return IntegerConstant(int(value), "bool")
+    operand = as_expr(value)
+    if operand.dtype != "bool":
+        raise invalid(
+            "CONDITION_TYPE",
+            f"{where} takes conditions, but got {operand.dtype}: {operand}; "
+            f"write a comparison such as {operand} != 0",
+        )
+    return operand
+
+
+def _choose(operator, test, a, b):
+    test = condition(test, operator)
+    a, b = matched(a, b)
+    return Apply(operator, (test, a, b), a.dtype)
+
+
+def unary(operator, a):
+    return apply(operator, a)
+
+
+def _has_no_operators(value):
+    return not (isinstance(value, (Operand, np.ndarray)) or is_number(value))
+
+
+def binary(operator, a, b):
+    if _has_no_operators(a) or _has_no_operators(b):
+        if TYPE_RULE[operator] == "compare" and (a is None or b is None):
+            return operator == "not_equal"
+        return NotImplemented
+    return apply(operator, a, b)
+
+
+def bits(operator, on_bool, a, b):
+    if _has_no_operators(a) or _has_no_operators(b):
+        return NotImplemented
+    operands = matched(a, b)
+    return apply(on_bool if operands[0].dtype == "bool" else operator, *operands)
+
+
+def divide(a, b):
+    if _has_no_operators(a) or _has_no_operators(b):
+        return NotImplemented
+    operands = matched(a, b)
+    if not _dtype.is_float(operands[0].dtype):
+        raise invalid("INTEGER_DIVISION", _INTEGER_DIVISION)
+    return apply("divide", *operands)
+
+
+def power(a, b):
+    if _has_no_operators(a) or _has_no_operators(b):
+        return NotImplemented
+    if not is_number(a) and isinstance(b, numbers.Integral) and not isinstance(b, bool):
+        base = as_expr(a)
+        if b == 2 or (not _dtype.is_float(base.dtype) and 1 <= b <= 16):
+            result = base
+            for _ in range(int(b) - 1):
+                result = result * base
+            return result
+    operands = matched(a, b)
+    if not _dtype.is_float(operands[0].dtype):
+        raise invalid(
+            "INTEGER_POWER",
+            f"the power of integers needs a constant exponent from 1 to 16, but got {b}; "
+            "cast one of them to a floating type for te.power",
+        )
+    return apply("pow", *operands)

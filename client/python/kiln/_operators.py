@@ -1,0 +1,166 @@
+"""The intrinsics of te and tir: one function for each row of the operator table, and what classic
+programs call by other names."""
+
+import math
+
+from . import _dtype, _expr
+from ._error import invalid, public, unsupported
+from ._expr import apply, as_expr, cast
+from ._tables import OPERATORS
+
+
+def _function(name, arity, doc):
+    def intrinsic(*operands):
+        if len(operands) != arity:
+            count = f"{arity} argument" + ("" if arity == 1 else "s")
+            raise invalid("OPERAND_COUNT", f"{name} takes {count}, but got {len(operands)}")
+        return apply(name, *operands)
+
+    intrinsic.__name__ = intrinsic.__qualname__ = name
+    intrinsic.__doc__ = doc[0].upper() + doc[1:] + "."
+    return public(intrinsic)
+
+
+# min and max are both reducers and operators, and stand in _reduce.py.
+_TABLE = {
+    name: _function(name, arity, doc)
+    for name, arity, _, _, doc in OPERATORS
+    if name not in ("min", "max", "divide")
+}
+globals().update(_TABLE)
+
+__all__ = sorted(_TABLE)
+
+
+def _export(function):
+    __all__.append(function.__name__)
+    return public(function)
+
+
+@_export
+def const(value, dtype=None, span=None):
+    """A constant; an int is int32 and a float float32 unless `dtype` says otherwise."""
+    if isinstance(value, _expr.Expr):
+        return value if dtype is None else cast(dtype, value)
+    if not _expr.is_number(value):
+        raise invalid("CONSTANT", f"const takes a number, but got {type(value).__name__}")
+    dtype = _dtype.dtype_name(dtype, "const") if dtype else _expr.natural_dtype(value)
+    return _expr.constant(value, dtype)
+
+
+@_export
+def power(x, y, span=None):
+    """X ** y."""
+    return _expr.power(as_expr(x), y)
+
+
+@_export
+def div(a, b, span=None):
+    """A / b; of integers rounded to zero, as C's."""
+    a, b = _expr.matched(a, b)
+    return apply("divide" if _dtype.is_float(a.dtype) else "truncdiv", a, b)
+
+
+@_export
+def divide(a, b, span=None):
+    """A / b of floating numbers."""
+    return _expr.divide(as_expr(a), b)
+
+
+@_export
+def indexdiv(a, b, span=None):
+    """The quotient of two indices, rounded down."""
+    return apply("floordiv", a, b)
+
+
+@_export
+def indexmod(a, b, span=None):
+    """The remainder of two indices."""
+    return apply("floormod", a, b)
+
+
+@_export
+def nearbyint(x, span=None):
+    """Rounded to the nearest, halves to even."""
+    return apply("round", x)
+
+
+@_export
+def exp10(x):
+    """10 ** x."""
+    return apply("pow", cast(as_expr(x).dtype, 10.0), x)
+
+
+@_export
+def isfinite(x, span=None):
+    """Whether x is neither nan nor an infinity."""
+    return apply("isfinite", x)
+
+
+@_export
+def if_then_else(cond, t, e, span=None):
+    """T where `cond` holds, else e; only the chosen one is computed, so it may guard a read."""
+    return apply("if_then_else", cond, t, e)
+
+
+@_export
+def select(cond, t, e):
+    """T where `cond` holds, else e; both are computed."""
+    return apply("select", cond, t, e)
+
+
+@_export
+def likely(cond, span=None):
+    """A hint of classic programs; it changes nothing here."""
+    return as_expr(cond)
+
+
+@_export
+def infinity(dtype="float32", span=None):
+    """The infinity of a floating type."""
+    return _expr.FloatConstant(math.inf, _dtype.dtype_name(dtype, "infinity"))
+
+
+@_export
+def min_value(dtype, span=None):
+    """The smallest finite value of a type."""
+    return _expr.constant(bound(dtype, "min"), _dtype.dtype_name(dtype, "min_value"))
+
+
+@_export
+def max_value(dtype, span=None):
+    """The largest finite value of a type."""
+    return _expr.constant(bound(dtype, "max"), _dtype.dtype_name(dtype, "max_value"))
+
+
+def bound(dtype, which):
+    import ml_dtypes
+
+    dtype = _dtype.dtype_name(dtype, which)
+    if _dtype.is_float(dtype):
+        return float(getattr(ml_dtypes.finfo(_dtype.NUMPY[dtype]), which))
+    return _dtype.limits(dtype)[which == "max"]
+
+
+@_export
+def ldexp(x, y):
+    """X * 2 ** y."""
+    x = as_expr(x)
+    return x * apply("exp2", cast(x.dtype, y))
+
+
+def _absent(name):
+    def intrinsic(*args, **kwargs):
+        raise unsupported("NOT_IN_THIS_VERSION", f"te.{name} is not part of this version of Kiln")
+
+    intrinsic.__name__ = name
+    return public(intrinsic)
+
+
+for _name in (
+    "trace", "comm_reducer", "extern", "extern_primfunc", "gradient", "nextafter", "reinterpret",
+    "q_multiply_shift", "call_packed", "call_extern", "decl_buffer", "decl_tensor_intrin",
+):  # fmt: skip
+    globals()[_name] = _absent(_name)
+    __all__.append(_name)
+__all__ = sorted(set(__all__))

@@ -1,0 +1,140 @@
+"""Reducers: sum, prod, min, max, any, all."""
+
+import builtins
+import math
+
+from . import _dtype, _expr
+from ._error import invalid, public
+from ._expr import Axis, Reduction, as_expr
+from ._operators import bound
+from ._tables import COMBINERS
+
+_OPERATOR = {name: operator for name, operator, _ in COMBINERS}
+
+
+def reduced_axes(root):
+    """The axes that reductions inside an expression run over, outermost reduction last."""
+    found = {}
+    for node in _expr.nodes(root):
+        if isinstance(node, Reduction):
+            for axis in node.axes:
+                found.setdefault(id(axis), axis)
+    return list(found.values())
+
+
+def _identity(combiner, dtype):
+    if combiner in ("any", "all"):
+        return _expr.IntegerConstant(combiner == "all", "bool")
+    if combiner in ("sum", "prod"):
+        return _expr.constant(0 if combiner == "sum" else 1, dtype)
+    if _dtype.is_float(dtype):
+        return _expr.FloatConstant(math.inf if combiner == "min" else -math.inf, dtype)
+    return _expr.constant(bound(dtype, "max" if combiner == "min" else "min"), dtype)
+
+
+def _axes(combiner, axis):
+    axes = list(axis) if isinstance(axis, (list, tuple)) else [axis]
+    for each in axes:
+        if not isinstance(each, Axis):
+            raise invalid(
+                "REDUCE_AXIS",
+                f"te.{combiner}: axis must be a te.reduce_axis or a list of them, but got {each!r}",
+            )
+        if each.kind != "reduce":
+            owner = f" of {each.op.name}" if each.op is not None else ""
+            raise invalid(
+                "REDUCE_AXIS",
+                f"te.{combiner}: {each.name} is a {each.kind} axis{owner}; "
+                "make one with te.reduce_axis",
+            )
+    return axes
+
+
+def _reduced(combiner, expr, axis, where, init):
+    axes = _axes(combiner, axis)
+    source = as_expr(expr)
+    if combiner in ("any", "all"):
+        source = _expr.condition(source, f"te.{combiner}")
+    elif source.dtype == "bool":
+        source = _expr.cast("int32", source)
+    if not axes:
+        return source
+    if where is not None:
+        neutral = _identity(combiner, source.dtype)
+        source = _expr.apply("if_then_else", _expr.condition(where, "where="), source, neutral)
+    result = Reduction(combiner, source, tuple(axes))
+    if init is None:
+        return result
+    return _expr.apply(_OPERATOR[combiner], _expr.cast(source.dtype, init), result)
+
+
+def _is_axes(value):
+    if isinstance(value, Axis):
+        return value.kind == "reduce"
+    return isinstance(value, (list, tuple)) and builtins.any(
+        isinstance(v, Axis) for v in value
+    )
+
+
+def _missing_axis(name, expr):
+    used = {id(n): n for n in _expr.nodes(as_expr(expr)) if isinstance(n, Axis)}
+    axes = [axis.name for axis in used.values() if axis.kind == "reduce"]
+    hint = f"; did you mean axis={axes[0] if len(axes) == 1 else '[' + ', '.join(axes) + ']'}"
+    raise invalid(
+        "REDUCE_AXIS", f"te.{name} needs the axis to reduce over{hint if axes else ''}"
+    )
+
+
+def _reducer(name, doc):
+    def reducer(expr, axis=None, where=None, init=None, span=None):
+        if axis is None:
+            _missing_axis(name, expr)
+        if _expr.is_number(axis) or (isinstance(axis, _expr.Operand) and not isinstance(axis, Axis)):
+            return _expr.apply(_OPERATOR[name], expr, axis)
+        return _reduced(name, expr, axis, where, init)
+
+    reducer.__name__ = reducer.__qualname__ = name
+    reducer.__doc__ = f"Reduces over `axis`: {doc}. Of two values: the two combined."
+    return public(reducer)
+
+
+def _extremum(name, doc):
+    reduce = _reducer(name, doc)
+
+    def extremum(a, b=None, where=None, init=None, axis=None, span=None):
+        if axis is None and b is not None and not _is_axes(b):
+            return _expr.apply(name, a, b)
+        return reduce(a, axis if axis is not None else b, where, init)
+
+    extremum.__name__ = extremum.__qualname__ = name
+    extremum.__doc__ = reduce.__doc__
+    return public(extremum)
+
+
+def _quantifier(name, doc):
+    def quantifier(*args, axis=None, where=None, init=None, span=None):
+        if axis is None and len(args) == 2 and _is_axes(args[1]):
+            args, axis = args[:1], args[1]
+        if axis is not None:
+            return _reduced(name, args[0], axis, where, init)
+        if not args:
+            raise invalid("OPERAND_COUNT", f"te.{name} takes at least one condition")
+        result = _expr.condition(args[0], f"te.{name}")
+        for arg in args[1:]:
+            result = _expr.apply(_OPERATOR[name], result, arg)
+        return result
+
+    quantifier.__name__ = quantifier.__qualname__ = name
+    quantifier.__doc__ = f"Of conditions: {doc}. With `axis=`, over all its values."
+    return public(quantifier)
+
+
+_DOC = {name: doc for name, _, doc in COMBINERS}
+sum = _reducer("sum", _DOC["sum"])
+prod = _reducer("prod", _DOC["prod"])
+min = _extremum("min", _DOC["min"])
+max = _extremum("max", _DOC["max"])
+any = _quantifier("any", _DOC["any"])
+all = _quantifier("all", _DOC["all"])
+
+__all__ = ["sum", "prod", "min", "max", "any", "all"]

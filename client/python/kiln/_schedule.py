@@ -1,0 +1,359 @@
+"""Schedules: ordered steps that say how a kernel runs.
+
+What a step defines and which fields it has stands in the step table. Checked here is what needs no
+proof; the rest is checked by the daemon, which answers with the step's line.
+"""
+
+import operator
+
+from . import _source
+from ._error import invalid, public, unsupported
+from ._expr import Axis
+from ._tables import STEPS, THREAD_TAGS
+from ._tensor import Operation, Tensor, as_operation
+
+_DEFINES = {name: defines.split() for name, _, _, _, defines, _ in STEPS}
+_PAST = {"split": "split", "tile": "tiled", "fuse": "fused"}
+
+# Steps of classic te that this version does not have.
+_ABSENT_ON_STAGE = (
+    "double_buffer", "env_threads", "pragma", "prefetch", "rolling_buffer", "set_axis_separators",
+    "set_scope", "set_store_predicate", "software_pipeline", "storage_align", "tensorize",
+    "transform_layout",
+)  # fmt: skip
+_ABSENT_ON_SCHEDULE = ("cache_read", "cache_write", "create_group", "rfactor")
+
+
+class ThreadAxis:
+    """A GPU thread axis, for `bind`."""
+
+    def __init__(self, tag, extent=None):
+        self.tag = tag
+        self.extent = extent
+
+    def __repr__(self):
+        return f"thread_axis({self.tag!r})"
+
+
+@public
+def thread_axis(dom=None, tag="", name="", span=None):
+    """A thread axis such as "blockIdx.x"; the range is found from the axis bound to it."""
+    if isinstance(dom, str):
+        dom, tag = None, dom
+    return ThreadAxis(_known_tag(tag), dom)
+
+
+def _known_tag(tag):
+    if tag not in THREAD_TAGS:
+        raise invalid("THREAD_TAG", f"unknown thread axis {tag}; known: {', '.join(THREAD_TAGS)}")
+    return tag
+
+
+class DerivedAxis:
+    """An axis that a step made: `i.outer`, `i.inner`, `i.j.fused`."""
+
+    def __init__(self, name, op, kind):
+        self.name = name
+        self.op = op
+        self.kind = kind
+
+    @property
+    def var(self):
+        return self
+
+    def __repr__(self):
+        return self.name
+
+
+class Step:
+    """One step, in the user's words and at the user's line."""
+
+    __slots__ = ("name", "stage", "axes", "factors", "parts", "tag", "at", "file", "line", "defined")
+
+    def __init__(self, name, stage, axes=(), factors=(), parts=0, tag="", at=None):
+        self.name = name
+        self.stage = stage
+        self.axes = axes
+        self.factors = factors
+        self.parts = parts
+        self.tag = tag
+        self.at = at  # (consumer's operation, its axis)
+        self.file, self.line = _source.caller()
+        self.defined = []
+
+
+@public
+def create_schedule(ops):
+    """A schedule without steps for one or more operations (or tensors) and all they read."""
+    outputs = ops if isinstance(ops, (list, tuple)) else [ops]
+    return Schedule([as_operation(op, "create_schedule") for op in outputs])
+
+
+class Schedule:
+    """The stages of a kernel and the steps taken so far."""
+
+    def __init__(self, outputs):
+        self.outputs = outputs
+        self.steps = []
+        self._stages = {id(op): Stage(self, op) for op in operations_below(outputs)}
+
+    @public
+    def __getitem__(self, key):
+        op = as_operation(key, "a schedule's []")
+        stage = self._stages.get(id(op))
+        if stage is None:
+            names = ", ".join(s.op.name for s in self._stages.values())
+            raise invalid(
+                "FOREIGN_STAGE", f"{op.name} is not part of this schedule, which has {names}"
+            )
+        return stage
+
+    @property
+    def stages(self):
+        return list(self._stages.values())
+
+    @property
+    def stage_map(self):
+        return {stage.op: stage for stage in self.stages}
+
+    def normalize(self):
+        """Nothing is left to do; classic programs call it."""
+        return self
+
+    def __repr__(self):
+        return f"Schedule of {', '.join(op.name for op in self.outputs)}, {len(self.steps)} steps"
+
+
+def operations_below(outputs):
+    """The operations that the outputs need, each after those it needs itself."""
+    order, seen = [], set()
+    stack = [(op, False) for op in reversed(outputs)]
+    while stack:
+        op, ready = stack.pop()
+        if ready:
+            order.append(op)
+        elif id(op) not in seen:
+            seen.add(id(op))
+            stack.append((op, True))
+            stack.extend((t.op, False) for t in reversed(_needed(op)))
+    return order
+
+
+def _needed(op):
+    if op.kind == "scan":
+        return [*op.inputs, *op.state_placeholder, *op.init, *op.update]
+    return op.input_tensors
+
+
+class Stage:
+    """One operation of a schedule."""
+
+    def __init__(self, schedule, op):
+        self.schedule = schedule
+        self.op = op
+        self.origin_op = op
+        self.leaf_iter_vars = list(op.axes)
+        self.all_iter_vars = list(op.axes)
+        self._consumed = {}  # id of an axis -> the step that used it up
+
+    @public
+    def split(self, parent, factor=None, nparts=None):
+        """The axis as outer * factor + inner; with `nparts`, as that many outer iterations."""
+        self._check_axes("split", [parent])
+        if (factor is None) == (nparts is None):
+            given = "both" if factor is not None else "neither"
+            raise invalid(
+                "SPLIT_ARGUMENTS", f"split({parent.name}): give factor= or nparts=, not {given}"
+            )
+        if factor is not None:
+            step = self._step("split", [parent], factors=[self._count("split", parent, "factor", factor)])
+        else:
+            step = self._step("split", [parent], parts=self._count("split", parent, "nparts", nparts))
+        return tuple(step.defined)
+
+    @public
+    def tile(self, x_parent, y_parent, x_factor, y_factor):
+        """Both axes split, the outer ones outside the inner ones."""
+        axes = [x_parent, y_parent]
+        self._check_axes("tile", axes)
+        factors = [
+            self._count("tile", x_parent, "factor", x_factor),
+            self._count("tile", y_parent, "factor", y_factor),
+        ]
+        step = self._step("tile", axes, factors=factors)
+        return tuple(step.defined)
+
+    @public
+    def fuse(self, *args):
+        """Neighbouring axes as one."""
+        axes = _flat(args)
+        if not axes:
+            raise invalid("FUSE_ARGUMENTS", "fuse() needs at least one axis")
+        self._check_axes("fuse", axes)
+        return self._step("fuse", axes).defined[0]
+
+    @public
+    def reorder(self, *args):
+        """The axes named stand in this order, in the places they hold."""
+        axes = _flat(args)
+        self._check_axes("reorder", axes)
+        self._step("reorder", axes)
+
+    @public
+    def bind(self, ivar, thread_ivar):
+        """The axis is a GPU thread axis."""
+        self._check_axes("bind", [ivar])
+        if isinstance(thread_ivar, str):
+            tag = _known_tag(thread_ivar)
+        elif isinstance(thread_ivar, ThreadAxis):
+            tag = thread_ivar.tag
+        else:
+            raise invalid(
+                "BIND_ARGUMENTS",
+                f"bind({ivar.name}): the second argument must be a te.thread_axis, but is "
+                f"{type(thread_ivar).__name__}",
+            )
+        self._step("bind", [ivar], tag=tag)
+
+    @public
+    def parallel(self, var):
+        """Iterations run on several cores."""
+        self._check_axes("parallel", [var])
+        self._step("parallel", [var])
+
+    @public
+    def vectorize(self, var):
+        """Iterations run as lanes of vector instructions."""
+        self._check_axes("vectorize", [var])
+        self._step("vectorize", [var])
+
+    @public
+    def unroll(self, var):
+        """The loop is replaced by its iterations."""
+        self._check_axes("unroll", [var])
+        self._step("unroll", [var])
+
+    @public
+    def compute_at(self, parent, scope):
+        """Computed inside the consumer's loop `scope`, only what that iteration needs."""
+        consumer = parent if isinstance(parent, Stage) else self.schedule[parent]
+        if consumer.schedule is not self.schedule:
+            raise invalid(
+                "FOREIGN_STAGE", f"compute_at: {consumer.op.name} is a stage of another schedule"
+            )
+        consumer._check_axes("compute_at", [scope])
+        self._step("compute_at", at=(consumer.op, scope))
+
+    @public
+    def compute_inline(self):
+        """The expression stands where the tensor is read."""
+        self._step("compute_inline")
+
+    @public
+    def compute_root(self):
+        """Computed whole, before its consumers."""
+        self._step("compute_root")
+
+    def _step(self, name, axes=(), **fields):
+        step = Step(name, self, list(axes), **fields)
+        names = [axis.name for axis in axes]
+        for pattern in _DEFINES[name]:
+            text = pattern.replace("{all}", ".".join(names)).format(*names)
+            kind = "reduce" if any(axis.kind == "reduce" for axis in axes) else axes[0].kind
+            if name == "tile":
+                kind = axes[int(pattern[1])].kind
+            step.defined.append(DerivedAxis(text, self.op, kind))
+        if step.defined:
+            self._replace(step, axes)
+        elif name == "reorder":
+            self._reorder(axes)
+        self.schedule.steps.append(step)
+        return step
+
+    def _replace(self, step, axes):
+        where = min(_position(self.leaf_iter_vars, axis) for axis in axes)
+        for axis in axes:
+            self._consumed[id(axis)] = step
+            del self.leaf_iter_vars[_position(self.leaf_iter_vars, axis)]
+        self.leaf_iter_vars[where:where] = step.defined
+        self.all_iter_vars += step.defined
+
+    def _reorder(self, axes):
+        places = sorted(_position(self.leaf_iter_vars, axis) for axis in axes)
+        for place, axis in zip(places, axes):
+            self.leaf_iter_vars[place] = axis
+
+    def _check_axes(self, step, axes):
+        seen = set()
+        for axis in axes:
+            if not isinstance(axis, (Axis, DerivedAxis)):
+                raise invalid(
+                    "STEP_AXIS",
+                    f"{step} takes axes of {self.op.name}, but got {axis!r} of type "
+                    f"{type(axis).__name__}",
+                )
+            if id(axis) in seen:
+                raise invalid("AXIS_TWICE", f"{step}: axis {axis.name} is named twice")
+            seen.add(id(axis))
+            used_by = self._consumed.get(id(axis))
+            if used_by is not None:
+                raise invalid("AXIS_CONSUMED", _consumed_message(axis, used_by))
+            if not any(axis is own for own in self.leaf_iter_vars):
+                raise invalid("FOREIGN_AXIS", self._foreign_message(step, axis))
+
+    def _foreign_message(self, step, axis):
+        for stage in self.schedule.stages:
+            if any(axis is each for each in stage.all_iter_vars):
+                return f"{step}: axis {axis.name} belongs to stage {stage.op.name}, not to {self.op.name}"
+        return f"{step}: axis {axis.name} is not an axis of {self.op.name}"
+
+    def _count(self, step, axis, word, value):
+        try:
+            count = operator.index(getattr(value, "value", value))
+        except TypeError:
+            raise invalid(
+                "SPLIT_FACTOR",
+                f"{step}({axis.name}, {word}={value}): the {word} must be an integer constant",
+            ) from None
+        if count < 1:
+            raise invalid(
+                "SPLIT_FACTOR",
+                f"{step}({axis.name}, {word}={count}): the {word} must be at least 1",
+            )
+        return count
+
+    def __repr__(self):
+        return f"stage {self.op.name}({', '.join(a.name for a in self.leaf_iter_vars)})"
+
+
+def _position(axes, axis):
+    return next(i for i, each in enumerate(axes) if each is axis)
+
+
+def _flat(args):
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        return list(args[0])
+    return list(args)
+
+
+def _consumed_message(axis, step):
+    into = ", ".join(d.name for d in step.defined)
+    return f"axis {axis.name} was {_PAST[step.name]} into {into} at line {step.line}"
+
+
+def _absent(owner, name):
+    def step(self, *args, **kwargs):
+        raise unsupported(
+            "NOT_IN_THIS_VERSION", f"the step {name} is not part of this version of Kiln"
+        )
+
+    step.__name__ = name
+    setattr(owner, name, public(step))
+
+
+for _name in _ABSENT_ON_STAGE:
+    _absent(Stage, _name)
+for _name in _ABSENT_ON_SCHEDULE:
+    _absent(Schedule, _name)
+
+__all__ = ["Operation", "Schedule", "Stage", "Tensor", "create_schedule", "thread_axis"]

@@ -1,0 +1,263 @@
+"""Tensors and the operations that make them."""
+
+from . import _dtype, _expr, _source
+from ._error import invalid, public
+from ._text import shape_text, text
+
+
+class Indexable(_expr.Operand):
+    """A tensor that wants `given` + more indices; in an expression it is a mistake, kindly named."""
+
+    __slots__ = ()
+
+    def _indexed(self, indices):
+        raise NotImplementedError
+
+    @public
+    def __getitem__(self, indices):
+        return self._indexed(indices if isinstance(indices, tuple) else (indices,))
+
+    @public
+    def __call__(self, *indices):
+        return self._indexed(indices)
+
+    def __iter__(self):
+        raise invalid("NOT_A_SEQUENCE", f"{self} has no elements yet: index it inside te.compute")
+
+    def __bool__(self):
+        return True
+
+    def __hash__(self):
+        return id(self)
+
+
+class Tensor(Indexable):
+    """A tensor of a kernel's description: output `value_index` of `op`."""
+
+    __slots__ = ("op", "value_index", "shape", "dtype")
+
+    def __init__(self, op, value_index, shape, dtype):
+        self.op = op
+        self.value_index = value_index
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def name(self):
+        return f"{self.op.name}.v{self.value_index}" if self.op.num_outputs > 1 else self.op.name
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    def __eq__(self, other):
+        return self is other
+
+    def __ne__(self, other):
+        return self is not other
+
+    __hash__ = Indexable.__hash__
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError(f"{self.name} has no dimensions")
+        return self.shape[0]
+
+    def _indexed(self, indices):
+        indices = tuple(_index(self, d, index) for d, index in enumerate(indices))
+        if len(indices) > self.ndim:
+            raise invalid("INDEX_COUNT", _count_message(self, len(indices)))
+        if len(indices) < self.ndim:
+            return TensorSlice(self, indices)
+        return _expr.Read(self, indices)
+
+    def _as_scalar(self):
+        if self.ndim == 0:
+            return _expr.Read(self, ())
+        example = ", ".join("ijklmnop"[d] if d < 8 else f"i{d}" for d in range(self.ndim))
+        raise invalid(
+            "TENSOR_WITHOUT_INDICES",
+            f"tensor {self.name} of shape {shape_text(self.shape)} stands in an expression without "
+            f"indices; read an element, as in {self.name}[{example}], inside te.compute",
+        )
+
+    def __repr__(self):
+        return (
+            f"Tensor({self.name}, shape={shape_text(self.shape)}, dtype={self.dtype}, "
+            f"op={self.op.describe()})"
+        )
+
+
+class TensorSlice(Indexable):
+    """`A[i]` of a tensor with more dimensions: `A[i][j]` completes it."""
+
+    __slots__ = ("tensor", "indices")
+
+    def __init__(self, tensor, indices):
+        self.tensor = tensor
+        self.indices = indices
+
+    @property
+    def dtype(self):
+        return self.tensor.dtype
+
+    def _indexed(self, indices):
+        return self.tensor._indexed(self.indices + indices)
+
+    def _as_scalar(self):
+        raise invalid("INDEX_COUNT", _count_message(self.tensor, len(self.indices)))
+
+    def __repr__(self):
+        return f"{self.tensor.name}[{', '.join(map(text, self.indices))}]"
+
+
+def _count_message(tensor, count):
+    dimensions = f"{tensor.ndim} dimension" + ("" if tensor.ndim == 1 else "s")
+    return f"tensor {tensor.name} has {dimensions}, but got {count} ind{'ex' if count == 1 else 'ices'}"
+
+
+def _index(tensor, dimension, index):
+    if isinstance(index, slice) or index is None or index is Ellipsis:
+        raise invalid(
+            "INDEX_TYPE",
+            f"tensor {tensor.name} is indexed by a slice; one element is read at a time: "
+            "use the axes of te.compute as indices",
+        )
+    if _expr.is_number(index) and not hasattr(index, "__index__"):
+        raise invalid("INDEX_TYPE", f"index {index} of tensor {tensor.name} is not an integer")
+    index = _expr.as_expr(index, "int64")
+    if not _dtype.is_int(index.dtype):
+        raise invalid(
+            "INDEX_TYPE",
+            f"index {index} of tensor {tensor.name} is {index.dtype}, but must be an integer; "
+            'write .astype("int64")',
+        )
+    extent = tensor.shape[dimension] if dimension < tensor.ndim else None
+    if isinstance(index, _expr.IntegerConstant):
+        outside = index.value < 0 or (isinstance(extent, int) and index.value >= extent)
+        if outside and extent is not None:
+            raise invalid(
+                "INDEX_RANGE",
+                f"index {index} of tensor {tensor.name} is out of range: "
+                f"dimension {dimension} is {text(extent)}",
+            )
+    return _expr.cast("int64", index)
+
+
+class Operation:
+    """A stage of a kernel: makes one or more tensors."""
+
+    kind = ""
+
+    def __init__(self, name):
+        self.name = name
+        self.file, self.line = _source.caller()
+        self._outputs = []
+
+    @property
+    def num_outputs(self):
+        return len(self._outputs)
+
+    def output(self, index):
+        return self._outputs[index]
+
+    @property
+    def outputs(self):
+        return list(self._outputs)
+
+    @property
+    def input_tensors(self):
+        """The tensors it reads."""
+        return []
+
+    @property
+    def axes(self):
+        """Every axis that a schedule may name."""
+        return []
+
+    def describe(self):
+        return self.kind
+
+    def __repr__(self):
+        return f"{self.kind}({self.name})"
+
+
+class PlaceholderOp(Operation):
+    kind = "placeholder"
+
+    def __init__(self, name, shape, dtype):
+        super().__init__(name)
+        self._outputs = [Tensor(self, 0, shape, dtype)]
+        self.shape = shape
+        self.dtype = dtype
+
+
+class ComputeOp(Operation):
+    kind = "compute"
+
+    def __init__(self, name, axis):
+        super().__init__(name)
+        self.axis = axis
+        self.body = []
+        self.reduce_axis = []
+        self._inputs = []
+
+    def complete(self, shape, bodies, reduce_axis, inputs):
+        self.body = bodies
+        self.reduce_axis = reduce_axis
+        self._inputs = inputs
+        self._outputs = [Tensor(self, i, shape, body.dtype) for i, body in enumerate(bodies)]
+
+    @property
+    def input_tensors(self):
+        return list(self._inputs)
+
+    @property
+    def axes(self):
+        return [*self.axis, *self.reduce_axis]
+
+    def describe(self):
+        return f"compute {', '.join(map(text, self.body))}"
+
+
+class ScanOp(Operation):
+    kind = "scan"
+
+    def __init__(self, name, scan_axis, init, update, state, inputs):
+        super().__init__(name)
+        self.scan_axis = scan_axis
+        self.init = init
+        self.update = update
+        self.state_placeholder = state
+        self.inputs = inputs
+        self._outputs = [
+            Tensor(self, i, u.shape, u.dtype) for i, u in enumerate(update)
+        ]
+
+    @property
+    def axis(self):
+        return [self.scan_axis]
+
+    @property
+    def reduce_axis(self):
+        return []
+
+    @property
+    def input_tensors(self):
+        return [*self.init, *self.update]
+
+    @property
+    def axes(self):
+        return [self.scan_axis]
+
+    def describe(self):
+        return f"scan over {self.scan_axis.name}"
+
+
+def as_operation(value, what):
+    """The operation of a tensor, or the operation itself."""
+    if isinstance(value, Tensor):
+        return value.op
+    if isinstance(value, Operation):
+        return value
+    raise invalid("NOT_A_TENSOR", f"{what} takes a tensor, but got {type(value).__name__}")

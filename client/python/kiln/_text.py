@@ -1,0 +1,53 @@
+"""Expressions as a person writes them, for messages and for printing."""
+
+from . import _expr
+from ._tables import OPERATORS
+
+_INFIX = {name: infix for name, _, _, infix, _ in OPERATORS if infix}
+_STRENGTH = {
+    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10,
+}  # fmt: skip
+_DEEPEST = 40
+
+
+def text(node, strength=0, depth=0):
+    """The expression; what lies very deep becomes "..."."""
+    if isinstance(node, int):
+        return str(node)
+    if depth > _DEEPEST:
+        return "..."
+    if isinstance(node, _expr.IntegerConstant):
+        return ("false", "true")[node.value] if node.dtype == "bool" else str(node.value)
+    if isinstance(node, _expr.FloatConstant):
+        return repr(node.value)
+    if isinstance(node, (_expr.Var, _expr.Axis)):
+        return node.name
+    if isinstance(node, _expr.Cast):
+        return f"{node.dtype}({text(node.operand, 0, depth + 1)})"
+    if isinstance(node, _expr.Read):
+        return f"{node.tensor.name}[{texts(node.indices, depth)}]"
+    if isinstance(node, _expr.Reduction):
+        axes = ", ".join(axis.name for axis in node.axes)
+        return f"{node.combiner}[{axes}]({text(node.source, 0, depth + 1)})"
+    return _operation(node, strength, depth)
+
+
+def texts(nodes, depth=0):
+    return ", ".join(text(node, 0, depth + 1) for node in nodes)
+
+
+def _operation(node, strength, depth):
+    infix = _INFIX.get(node.operator)
+    if infix is None:
+        return f"{node.operator}({texts(node.operands, depth)})"
+    own = _STRENGTH[infix]
+    left, right = node.operands
+    result = f"{text(left, own, depth + 1)} {infix} {text(right, own + 1, depth + 1)}"
+    return f"({result})" if own < strength else result
+
+
+def shape_text(shape):
+    """(m, n), (3,), ()"""
+    inner = texts(shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"

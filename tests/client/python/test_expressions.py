@@ -1,0 +1,180 @@
+"""Operators, types and constants of expressions."""
+
+import numpy as np
+import pytest
+from expect import expect
+
+import kiln
+from kiln import te, tir
+
+
+def scalar(dtype, name="x"):
+    return te.placeholder((), dtype, name)()
+
+
+def of(dtype):
+    return scalar(dtype, dtype)
+
+
+@pytest.mark.parametrize("left, right, met", [
+    ("float32", "float32", "float32"),
+    ("float16", "float32", "float32"),
+    ("float32", "float64", "float64"),
+    ("bfloat16", "float16", "float32"),
+    ("int32", "int64", "int64"),
+    ("int8", "uint8", "int16"),
+    ("uint32", "int32", "int64"),
+    ("uint64", "int8", "int64"),
+    ("float16", "int64", "float16"),
+    ("bool", "int8", "int8"),
+])
+def test_two_types_meet(left, right, met):
+    assert (of(left) + of(right)).dtype == met
+    assert (of(right) * of(left)).dtype == met
+    assert (of(left) < of(right)).dtype == "bool"
+
+
+@pytest.mark.parametrize("number, dtype, met", [
+    (2, "float32", "float32"),
+    (2.5, "float16", "float16"),
+    (2, "int8", "int8"),
+    (2.5, "int64", "float32"),
+    (True, "int32", "int32"),
+    (2, "bool", "int32"),
+    (np.float64(2.5), "float32", "float32"),
+    (np.float32(2.5), "int32", "float32"),
+    (np.int64(3), "float64", "float64"),
+])
+def test_a_number_takes_the_type_of_what_it_meets(number, dtype, met):
+    assert (of(dtype) + number).dtype == met
+    assert (number + of(dtype)).dtype == met
+
+
+def test_a_size_meets_python_numbers_and_tensors():
+    n = te.var("n")
+    assert (n + 1).dtype == "int64"
+    assert (n * 0.5).dtype == "float32"
+    assert (of("int32") + n).dtype == "int64"
+    assert (of("float32") + n).dtype == "float32"
+
+
+def test_every_operator_of_python_has_a_meaning():
+    x, y, i, j = scalar("float32", "x"), scalar("float32", "y"), scalar("int32", "i"), scalar("int32", "j")
+    table = [
+        (x + y, "x[] + y[]"), (x - y, "x[] - y[]"), (x * y, "x[] * y[]"), (x / y, "x[] / y[]"),
+        (i // j, "floordiv(i[], j[])"), (i % j, "floormod(i[], j[])"), (x // y, "floordiv(x[], y[])"),
+        (-x, "negative(x[])"), (+x, "x[]"), (abs(x), "abs(x[])"), (x**y, "pow(x[], y[])"),
+        (x**2, "x[] * x[]"), (i**3, "i[] * i[] * i[]"), (i & j, "i[] & j[]"), (i | j, "i[] | j[]"),
+        (i ^ j, "i[] ^ j[]"), (~i, "bitwise_not(i[])"), (i << 2, "i[] << 2"), (1 >> i, "1 >> i[]"),
+        (x < y, "x[] < y[]"), (x >= 1, "x[] >= 1.0"), (x == y, "x[] == y[]"), (x != y, "x[] != y[]"),
+        ((x < y) & (i < j), "x[] < y[] && i[] < j[]"), ((x < y) | (i < j), "x[] < y[] || i[] < j[]"),
+        (~(x < y), "logical_not(x[] < y[])"), (2 - x * (y + 1), "2.0 - x[] * (y[] + 1.0)"),
+        (x - (y - x), "x[] - (y[] - x[])"), (te.min(x, 0), "min(x[], 0.0)"),
+    ]
+    for value, text in table:
+        assert str(value) == text
+
+
+def test_functions_cast_what_they_need():
+    assert te.exp(of("int32")).dtype == "float32"
+    assert te.sqrt(of("float64")).dtype == "float64"
+    assert te.if_then_else(of("bool"), of("float16"), of("float32")).dtype == "float32"
+    assert tir.Select(of("bool"), 1, of("int8")).dtype == "int8"
+    assert kiln.select(of("bool"), 1.0, 0).dtype == "float32"
+    assert te.isnan(of("float32")).dtype == "bool"
+    assert te.popcount(of("uint16")).dtype == "uint16"
+    assert tir.Cast("int8", of("float32")).dtype == "int8"
+    assert of("float32").astype("bfloat16").dtype == "bfloat16"
+
+
+def test_constants_of_classic_programs():
+    assert te.const(1).dtype == "int32"
+    assert te.const(1.5).dtype == "float32"
+    assert te.const(1, "float64").dtype == "float64"
+    assert te.const(True).dtype == "bool"
+    assert int(te.min_value("int8")) == -128
+    assert float(te.max_value("float16")) == 65504.0
+
+
+def test_sizes_fold_and_compare():
+    n, m = te.var("n"), te.var("m")
+    a = te.placeholder((te.const(3) + 4, n + 1), name="A")
+    assert a.shape[0] == 7 and isinstance(a.shape[0], int)
+    assert a.shape[1] == n + 1
+    assert not a.shape[1] == m
+    assert a.shape[1] != m
+    assert bool(n == n)
+
+
+def test_a_condition_in_python_control_flow_is_refused():
+    x = scalar("float32")
+    message = (
+        "an expression has no truth value while the kernel is described: instead of and, or, not and if "
+        "use te.all(a, b), te.any(a, b), te.logical_not(a) and te.if_then_else(condition, a, b)"
+    )
+    for use in (lambda: 1 if x > 0 else 2, lambda: x > 0 and x < 1, lambda: not x, lambda: 0 < x < 1,
+                lambda: max([x, x * 2], key=lambda v: v)):
+        error = expect(kiln.InvalidArgument, message, use)
+        assert error.reason == "TRUTH_VALUE"
+        assert error.file == __file__
+
+
+def test_integer_division_says_which_ones_there_are():
+    i = scalar("int32", "i")
+    expect(kiln.InvalidArgument,
+           "there are several integer divisions: write a // b or te.floordiv(a, b) to round down, "
+           "te.truncdiv(a, b) to round to zero, te.floormod or te.truncmod for the remainder",
+           lambda: i / 2)
+    assert str(te.div(i, 2)) == "truncdiv(i[], 2)"
+
+
+MISTAKES = [
+    (lambda: scalar("int8") + 300, "the number 300 does not fit into int8"),
+    (lambda: scalar("uint8") - -1, "the number -1 does not fit into uint8"),
+    (lambda: scalar("int32", "i") // 0, "floordiv(i[], 0) divides by zero"),
+    (lambda: scalar("float32", "x") + np.ones((2, 3)),
+     "a numpy array of shape (2, 3) stands in an expression; declare a te.placeholder for it, read its "
+     "elements (A[i, j]), and pass the array when the kernel is called"),
+    (lambda: te.placeholder((2, 3), name="A") + 1,
+     "tensor A of shape (2, 3) stands in an expression without indices; read an element, as in A[i, j], "
+     "inside te.compute"),
+    (lambda: te.placeholder((2, 3), name="A")[0] + 1, "tensor A has 2 dimensions, but got 1 index"),
+    (lambda: te.placeholder((2,), name="A")[0, 1], "tensor A has 1 dimension, but got 2 indices"),
+    (lambda: te.placeholder((2,), name="A")[2], "index 2 of tensor A is out of range: dimension 0 is 2"),
+    (lambda: te.placeholder((2,), name="A")[-1], "index -1 of tensor A is out of range: dimension 0 is 2"),
+    (lambda: te.placeholder((2,), name="A")[0.5], "index 0.5 of tensor A is not an integer"),
+    (lambda: te.placeholder((2,), name="A")[scalar("float32", "x")],
+     'index x[] of tensor A is float32, but must be an integer; write .astype("int64")'),
+    (lambda: te.placeholder((2,), name="A")[0:1],
+     "tensor A is indexed by a slice; one element is read at a time: use the axes of te.compute as "
+     "indices"),
+    (lambda: te.all(scalar("float32", "x")),
+     "te.all takes conditions, but got float32: x[]; write a comparison such as x[] != 0"),
+    (lambda: te.if_then_else(scalar("int32", "i"), 1, 2),
+     "if_then_else takes conditions, but got int32: i[]; write a comparison such as i[] != 0"),
+    (lambda: te.popcount(scalar("float32", "x")), "popcount takes integers, but got float32: x[]"),
+    (lambda: scalar("float32", "x") & 1, "bitwise_and takes integers or bool, but got float32"),
+    (lambda: te.exp(1.0, 2.0), "exp takes 1 argument, but got 2"),
+    (lambda: scalar("int32", "i") ** scalar("int32", "j"),
+     "the power of integers needs a constant exponent from 1 to 16, but got j[]; cast one of them to a "
+     "floating type for te.power"),
+    (lambda: te.exp("x"), "'x' of type str cannot stand in an expression"),
+    (lambda: list(scalar("float32", "x")), "x[] is a scalar expression, not a sequence"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake, message", MISTAKES, ids=[m for _, m in MISTAKES])
+def test_a_mistake_gets_a_sentence(mistake, message):
+    assert expect(kiln.InvalidArgument, message, mistake).line > 0
+
+
+def test_what_this_version_lacks_says_so():
+    expect(kiln.Unsupported, "te.comm_reducer is not part of this version of Kiln",
+           lambda: te.comm_reducer(lambda a, b: a + b, lambda t: te.const(0, t)))
+
+
+def test_very_long_chains_are_no_problem():
+    total = scalar("float32")
+    for _ in range(5000):
+        total = total + 1
+    assert str(total).endswith("+ 1.0")
