@@ -79,7 +79,7 @@ class Connection:
         run = self._channel.unary_unary("/kiln.v1.KernelService/Run")
         self.run_bytes = self._with_token(run)
         self.run_future = self._with_token(run.future)
-        self._boot_id = self._describe(timeout=_CONNECT_SECONDS).boot_id
+        self._describe(timeout=_CONNECT_SECONDS)  # whether a daemon answers at all
         self._open_session()
         _connections.add(self)
 
@@ -197,20 +197,21 @@ class Connection:
         self._session_stream, event = self.repeated(first_event)
         self.session = event.session
 
-    def renew(self):
-        """Opens another session when the daemon is not the one that opened ours."""
+    def renew(self, session):
+        """Opens another session in place of `session`, which the daemon does not know (any more)."""
         with self._lock:
-            boot_id = self._describe().boot_id
-            if boot_id != self._boot_id:
-                self._boot_id = boot_id
+            if session == self.session:
                 self._open_session()
 
     def _renewing(self, call):
         """The result of a call that names the session, which a restarted daemon does not know."""
+        session = self.session
         try:
             return self.repeated(call)
-        except NotFound:
-            self.renew()
+        except NotFound as error:
+            if error.reason != "SESSION":
+                raise
+            self.renew(session)
             return self.repeated(call)
 
     # Tensors.
@@ -231,9 +232,14 @@ class Connection:
     def allocate(self, shape, dtype, place):
         """A tensor of zeros; returns its id."""
         self.collect()
-        header = self._header(shape, _dtype.NUMPY[dtype], device(place), "")
-        header.empty = True
-        return self._upload(lambda: iter([wire.UploadRequest(header=header)]))
+        place = device(place)
+
+        def requests():
+            header = self._header(shape, _dtype.NUMPY[dtype], place, "")
+            header.empty = True
+            yield wire.UploadRequest(header=header)
+
+        return self._upload(requests)
 
     def _header(self, shape, dtype, place, into):
         return wire.TensorHeader(
@@ -324,7 +330,7 @@ def connect(address=None, token=None, ca=None, default=True):
     address = address or os.environ.get("KILN_ADDRESS") or None
     if address is not None and not isinstance(address, str):
         raise InvalidArgument(f"an address is a string, but got {type(address).__name__}", "ADDRESS")
-    connection = Connection(address, token or os.environ.get("KILN_TOKEN"), ca or os.environ.get("KILN_CA"))
+    connection = Connection(address, token, ca)
     if default:
         _default = connection
     return connection

@@ -45,8 +45,9 @@ class Function:
         self._parameters = list(reply.parameters)
         self._reply = None
         # The part of a RunRequest that is the same in every call.
+        self._session = self._connection.session
         self._prefix = wire.RunRequest(
-            kernel_id=reply.kernel_id, session=self._connection.session
+            kernel_id=reply.kernel_id, session=self._session
         ).SerializeToString()
 
     # Calls.
@@ -82,16 +83,20 @@ class Function:
                 raise failed.pop()
             return self._connection.run_bytes(self._prefix + call.encoded)
 
-        try:
-            return self._connection.repeated(attempt, call.repeatable)
-        except NotFound:
-            self._recompile()
-            return self._connection.repeated(attempt, call.repeatable)
+        for _ in range(2):  # a restarted daemon has neither the kernel nor the session
+            try:
+                return self._connection.repeated(attempt, call.repeatable)
+            except NotFound as error:
+                self._recompile(error)
+        return self._connection.repeated(attempt, call.repeatable)
 
-    def _recompile(self):
-        """The daemon has forgotten the kernel, or is another one than before."""
+    def _recompile(self, error):
+        """After the daemon has forgotten the kernel or the session, or is another one than before."""
+        if error.reason not in ("KERNEL", "SESSION"):
+            raise error
         with self._lock:
-            self._connection.renew()
+            if error.reason == "SESSION":
+                self._connection.renew(self._session)
             self._compile()
 
     @public
@@ -154,8 +159,8 @@ class Function:
 
         try:
             return ask()
-        except NotFound:
-            self._recompile()
+        except NotFound as error:
+            self._recompile(error)
             return ask()
 
     @property

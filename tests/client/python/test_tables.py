@@ -1,0 +1,30 @@
+"""The committed tables are those of the language."""
+
+import importlib.util
+import json
+import subprocess
+
+import pytest
+from conftest import ROOT, find_program
+
+import kiln
+from kiln import _tables, te
+
+
+def test_the_tables_are_those_that_kiln_tables_prints():
+    program = find_program("kiln-tables")
+    if program is None:
+        pytest.skip("no kiln-tables was found: build it, or set KILN_DAEMON to a program beside it")
+    specification = importlib.util.spec_from_file_location(
+        "generate_tables", ROOT / "client/python/generate_tables.py")
+    generate = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(generate)
+    printed = json.loads(subprocess.run([program], check=True, capture_output=True, timeout=20).stdout)
+    committed = (ROOT / "client/python/kiln/_tables.py").read_text()
+    assert generate.module_text(printed) == committed
+
+
+def test_every_operator_and_reducer_of_the_tables_is_in_te_and_at_the_root():
+    for name in [row[0] for row in _tables.OPERATORS] + [row[0] for row in _tables.COMBINERS]:
+        assert callable(getattr(te, name))
+        assert getattr(kiln, name) is getattr(te, name)
