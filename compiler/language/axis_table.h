@@ -13,21 +13,34 @@ namespace kiln::language {
 struct AxisTable {
   struct Row {
     std::string name;
-    StageId stage;  // whose axis it is
-    AxisKind kind;
+    StageId stage;    // whose axis it is; of an axis that no stage uses, any
+    AxisKind kind;    // of an axis made of several: Reduce when any of them is
     int defined_by;   // position of the step, -1 for the definition's own
     int consumed_by;  // position of the split, fuse or tile that used it up, or -1
   };
   std::vector<Row> rows;
 };
 
+/// The table before any step.
+AxisTable axis_table(const Definition& definition, const SourceMap& names);
+
 /// The table after all steps. The steps must have passed decode_schedule().
 AxisTable axis_table(const Definition& definition, const SourceMap& names,
                      const Schedule& schedule);
+
+/// Enters what the step at `position` defines and consumes.
+void apply(AxisTable& table, const Step& step, int position);
 
 /// For each axis of the definition the stage it belongs to. An axis used by no stage belongs to
 /// none
 /// (-1).
 std::vector<int> owners_of_axes(const Definition& definition);
+
+/// For each stage the scan whose cell it is part of (state, updates and what stands between them),
+/// or -1.
+std::vector<int> cells_of(const Definition& definition);
+
+/// "split(k, factor=32)", "compute_at(B, C.i)": for messages. The step's axes are in the table.
+std::string text_of(const Step& step, const AxisTable& table, const SourceMap& names);
 
 }  // namespace kiln::language

@@ -1,14 +1,28 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
-#include "compiler/language/definition.h"
-#include "compiler/language/step.h"
+#include "compiler/language/decode.h"
 
 namespace kiln::language {
 
-/// The bytes that stand for a definition: what reaches an output, in an order that does not depend
-/// on how the client numbered it, and without names. Equal bytes: the same definition.
+/// A kernel with its schedule, numbered by what it means.
+struct CanonicalKernel {
+  Kernel kernel;
+  Schedule schedule;
+};
+
+/// The kernel with only what reaches an argument, numbered in an order that depends neither on how
+/// the client numbered it nor on names; equal expressions are one. Commutative operands keep their
+/// order, since rounding may tell them apart.
+///
+/// What is compiled is this form, so that stages, axes and sizes of one artifact have the same
+/// numbers for every requester, whose own names come in `kernel.names`. Steps of stages that reach
+/// no argument are dropped. Both must be checked.
+CanonicalKernel canonicalize(const Kernel& kernel, const Schedule& schedule);
+
+/// The bytes that stand for a definition. Equal bytes: the same definition.
 std::string canonical_form(const Definition& definition);
 /// The bytes of a schedule, with the stages and axes as the canonical form numbers them.
 std::string canonical_form(const Definition& definition, const Schedule& schedule);

@@ -17,6 +17,8 @@ struct Limits {
   int axes = 16'384;
   int depth = 512;  // nesting of expressions
   int dimensions = 16;
+  int outputs = 64;           // of one stage
+  int64_t nodes = 1'000'000;  // of all bodies, with shared expressions spelled out
   int steps = 16'384;
   int name_bytes = 256;
 };

@@ -10,7 +10,8 @@ uint32_t output_count(const Stage& stage) {
   if (const auto* compute = std::get_if<Compute>(&stage)) {
     return static_cast<uint32_t>(compute->bodies.size());
   }
-  if (const auto* scan = std::get_if<Scan>(&stage)) return static_cast<uint32_t>(scan->state.size());
+  if (const auto* scan = std::get_if<Scan>(&stage))
+    return static_cast<uint32_t>(scan->state.size());
   return 1;
 }
 
@@ -44,6 +45,8 @@ bool Definition::is_output(TensorId tensor) const {
 std::string SourceMap::tensor_name(const Definition& definition, TensorId tensor) const {
   const std::string& stage = stages[tensor.stage];
   if (output_count(definition.stages[tensor.stage]) == 1) return stage;
+  const auto own = tensors.find(tensor);
+  if (own != tensors.end()) return own->second;
   return fmt::format("{}.v{}", stage, tensor.output);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -121,8 +122,9 @@ struct SourceMap {
     uint32_t line = 0;
   };
   std::vector<Line> stage_lines;
+  std::map<TensorId, std::string> tensors;  // outputs of stages with several, where they have names
 
-  /// "C", or "scan.v1" for an output of a stage with several.
+  /// "C"; for an output of a stage with several its own name, else "scan.v1".
   std::string tensor_name(const Definition& definition, TensorId tensor) const;
 };
 

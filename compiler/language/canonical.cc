@@ -1,0 +1,331 @@
+#include "compiler/language/canonical.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "compiler/language/axis_table.h"
+#include "compiler/language/linear.h"
+#include "runtime/core/error.h"
+
+namespace kiln::language {
+namespace {
+
+constexpr uint32_t kNone = 0xFFFFFFFF;
+
+/// Rebuilds a kernel from its arguments on, in the order in which things are first met.
+class Canonicalizer {
+ public:
+  explicit Canonicalizer(const Kernel& kernel)
+      : from_(kernel.definition),
+        names_(kernel.names),
+        variables_(from_.variables.size(), kNone),
+        axes_(from_.axes.size(), kNone),
+        expressions_(from_.expressions.size(), kNone),
+        stages_(from_.stages.size(), kNone) {
+    to_.names.kernel = names_.kernel;
+    to_.names.files = names_.files;
+  }
+
+  void run() {
+    for (const TensorId parameter : from_.parameters) {
+      add_with_dependencies(parameter.stage);
+      to_.definition.parameters.push_back(mapped(parameter));
+    }
+    mark_dimensions();
+  }
+
+  Kernel take() { return std::move(to_); }
+
+  Schedule run(const Schedule& schedule) {
+    Schedule result;
+    std::vector<uint32_t> axes = axes_;
+    auto next = static_cast<uint32_t>(to_.definition.axes.size());
+    for (const Step& step : schedule.steps) {
+      const bool reached = stages_[step.stage] != kNone &&
+                           (step.kind != StepKind::ComputeAt || stages_[step.at_stage] != kNone);
+      const size_t defined = defined_axis_names(step.kind, names_of(step)).size();
+      for (size_t i = 0; i < defined; ++i) {
+        axes.push_back(reached ? next++ : kNone);
+      }
+      if (!reached) continue;
+      Step mapped = step;
+      mapped.stage = stages_[step.stage];
+      for (AxisId& axis : mapped.axes) {
+        axis = axes[axis];
+      }
+      if (step.kind == StepKind::ComputeAt) {
+        mapped.at_stage = stages_[step.at_stage];
+        mapped.at_axis = axes[step.at_axis];
+      } else {
+        mapped.at_stage = mapped.at_axis = 0;
+      }
+      result.steps.push_back(std::move(mapped));
+    }
+    return result;
+  }
+
+ private:
+  static std::vector<std::string> names_of(const Step& step) {
+    return std::vector<std::string>(step.axes.size());
+  }
+
+  /// By hand, not by recursion: chains of stages can be long.
+  void add_with_dependencies(StageId root) {
+    std::vector<StageId> open = {root};
+    while (!open.empty()) {
+      const StageId stage = open.back();
+      const std::vector<StageId> missing = missing_dependencies(stage);
+      if (missing.empty()) {
+        open.pop_back();
+        if (stages_[stage] == kNone) add(stage);
+      } else {
+        open.insert(open.end(), missing.rbegin(), missing.rend());
+      }
+    }
+  }
+
+  std::vector<StageId> missing_dependencies(StageId id) {
+    std::vector<StageId> found;
+    if (stages_[id] != kNone) return found;
+    const auto need = [&](StageId stage) {
+      const bool listed = std::find(found.begin(), found.end(), stage) != found.end();
+      if (stages_[stage] == kNone && !listed) found.push_back(stage);
+    };
+    if (const auto* scan = std::get_if<Scan>(&from_.stages[id])) {
+      for (const auto* list : {&scan->init, &scan->state, &scan->update, &scan->inputs}) {
+        for (const TensorId tensor : *list) {
+          need(tensor.stage);
+        }
+      }
+    } else if (const auto* compute = std::get_if<Compute>(&from_.stages[id])) {
+      const auto cached = reads_.find(id);
+      if (cached == reads_.end()) {
+        for (const ExprId body : compute->bodies) {
+          collect_reads(body, reads_[id]);
+        }
+        for (const ExprId expr : touched_) {
+          seen_[expr] = false;
+        }
+        touched_.clear();
+      }
+      for (const StageId stage : reads_[id]) {
+        need(stage);
+      }
+    }
+    return found;
+  }
+
+  void collect_reads(ExprId expr, std::vector<StageId>& reads) {
+    if (seen_.empty()) seen_.resize(from_.expressions.size());
+    if (seen_[expr]) return;
+    seen_[expr] = true;
+    touched_.push_back(expr);
+    const auto& node = from_.expressions[expr].node;
+    if (const auto* read = std::get_if<Read>(&node)) {
+      if (std::find(reads.begin(), reads.end(), read->tensor.stage) == reads.end()) {
+        reads.push_back(read->tensor.stage);
+      }
+      for (const ExprId index : read->indices) {
+        collect_reads(index, reads);
+      }
+    } else if (const auto* operation = std::get_if<Operation>(&node)) {
+      for (const ExprId operand : operation->operands) {
+        collect_reads(operand, reads);
+      }
+    } else if (const auto* cast = std::get_if<CastTo>(&node)) {
+      collect_reads(cast->operand, reads);
+    } else if (const auto* reduction = std::get_if<Reduction>(&node)) {
+      collect_reads(reduction->source, reads);
+    }
+  }
+
+  void add(StageId id) {
+    Stage stage =
+        std::visit([&](const auto& kind) -> Stage { return rebuilt(kind); }, from_.stages[id]);
+    stages_[id] = static_cast<StageId>(to_.definition.stages.size());
+    to_.definition.stages.push_back(std::move(stage));
+    to_.names.stages.push_back(names_.stages[id]);
+    to_.names.stage_lines.push_back(names_.stage_lines[id]);
+    for (uint32_t output = 0; output < output_count(from_.stages[id]); ++output) {
+      const auto name = names_.tensors.find({id, output});
+      if (name != names_.tensors.end()) to_.names.tensors[{stages_[id], output}] = name->second;
+    }
+  }
+
+  Placeholder rebuilt(const Placeholder& placeholder) {
+    return {placeholder.type, mapped(placeholder.shape)};
+  }
+
+  Compute rebuilt(const Compute& compute) {
+    Compute result;
+    for (const AxisId axis : compute.axes) {
+      result.axes.push_back(mapped_axis(axis));
+    }
+    result.bodies = mapped(compute.bodies);
+    return result;
+  }
+
+  /// The bounds of the time axis follow from the lists, however the client wrote them.
+  Scan rebuilt(const Scan& scan) {
+    const int64_t steps = *constant_value(from_, from_.shape_of(scan.init[0])[0]);
+    const ExprId all = from_.shape_of(scan.update[0])[0];
+    const ExprId minimum = interned({DType::Int64, IntegerConstant{steps}});
+    ExprId extent = 0;
+    if (const auto total = constant_value(from_, all)) {
+      extent = interned({DType::Int64, IntegerConstant{*total - steps}});
+    } else {
+      extent = interned({DType::Int64, Operation{Operator::Sub, {mapped(all), minimum}}});
+    }
+    Scan result;
+    result.axis = new_axis(scan.axis, {AxisKind::Time, minimum, extent});
+    result.init = mapped(scan.init);
+    result.update = mapped(scan.update);
+    result.state = mapped(scan.state);
+    result.inputs = mapped(scan.inputs);
+    return result;
+  }
+
+  AxisId mapped_axis(AxisId id) {
+    if (axes_[id] != kNone) return axes_[id];
+    const Axis& axis = from_.axes[id];
+    const ExprId minimum = mapped(axis.minimum);
+    const ExprId extent = mapped(axis.extent);
+    return new_axis(id, {axis.kind, minimum, extent});
+  }
+
+  AxisId new_axis(AxisId id, const Axis& axis) {
+    axes_[id] = static_cast<AxisId>(to_.definition.axes.size());
+    to_.definition.axes.push_back(axis);
+    to_.names.axes.push_back(names_.axes[id]);
+    return axes_[id];
+  }
+
+  TensorId mapped(TensorId tensor) const { return {stages_[tensor.stage], tensor.output}; }
+  std::vector<TensorId> mapped(const std::vector<TensorId>& tensors) const {
+    std::vector<TensorId> result;
+    for (const TensorId tensor : tensors) {
+      result.push_back(mapped(tensor));
+    }
+    return result;
+  }
+  std::vector<ExprId> mapped(const std::vector<ExprId>& expressions) {
+    std::vector<ExprId> result;
+    for (const ExprId expr : expressions) {
+      result.push_back(mapped(expr));
+    }
+    return result;
+  }
+
+  ExprId mapped(ExprId id) {
+    if (expressions_[id] != kNone) return expressions_[id];
+    const Expression& expression = from_.expressions[id];
+    Expression result = {expression.type, std::visit(
+                                              [&](const auto& node) -> decltype(Expression::node) {
+                                                return rebuilt_node(node);
+                                              },
+                                              expression.node)};
+    return expressions_[id] = interned(std::move(result));
+  }
+
+  IntegerConstant rebuilt_node(const IntegerConstant& constant) { return constant; }
+  FloatConstant rebuilt_node(const FloatConstant& constant) { return constant; }
+  VariableUse rebuilt_node(const VariableUse& use) {
+    VariableId& id = variables_[use.variable];
+    if (id == kNone) {
+      id = static_cast<VariableId>(to_.definition.variables.size());
+      to_.definition.variables.push_back(from_.variables[use.variable]);
+      to_.names.variables.push_back(names_.variables[use.variable]);
+    }
+    return {id};
+  }
+  AxisUse rebuilt_node(const AxisUse& use) { return {mapped_axis(use.axis)}; }
+  Operation rebuilt_node(const Operation& operation) {
+    return {operation.op, mapped(operation.operands)};
+  }
+  CastTo rebuilt_node(const CastTo& cast) { return {mapped(cast.operand)}; }
+  Read rebuilt_node(const Read& read) { return {mapped(read.tensor), mapped(read.indices)}; }
+  Reduction rebuilt_node(const Reduction& reduction) {
+    Reduction result = {reduction.combiner, 0, {}};
+    for (const AxisId axis : reduction.axes) {
+      result.axes.push_back(mapped_axis(axis));
+    }
+    result.source = mapped(reduction.source);
+    return result;
+  }
+
+  ExprId interned(Expression expression) {
+    Definition single;
+    single.expressions.push_back(expression);
+    const auto next = static_cast<ExprId>(to_.definition.expressions.size());
+    const auto [entry, fresh] =
+        interned_.try_emplace(encode(single).expressions(0).SerializeAsString(), next);
+    if (fresh) to_.definition.expressions.push_back(std::move(expression));
+    return entry->second;
+  }
+
+  /// A size that is a dimension of an argument is 0 or more, whether the client said so or not.
+  void mark_dimensions() {
+    Definition& definition = to_.definition;
+    for (const TensorId parameter : definition.parameters) {
+      for (const ExprId extent : definition.shape_of(parameter)) {
+        const auto* use = std::get_if<VariableUse>(&definition.expressions[extent].node);
+        if (use != nullptr) definition.variables[use->variable].nonnegative = true;
+      }
+    }
+  }
+
+  const Definition& from_;
+  const SourceMap& names_;
+  Kernel to_;
+  // Old position -> new one.
+  std::vector<uint32_t> variables_;
+  std::vector<uint32_t> axes_;
+  std::vector<uint32_t> expressions_;
+  std::vector<uint32_t> stages_;
+  std::unordered_map<std::string, ExprId> interned_;
+  std::unordered_map<StageId, std::vector<StageId>> reads_;
+  std::vector<bool> seen_;
+  std::vector<ExprId> touched_;
+};
+
+/// Names for a definition that has none.
+Kernel nameless(const Definition& definition) {
+  Kernel kernel = {definition, {}};
+  kernel.names.variables.resize(definition.variables.size());
+  kernel.names.axes.resize(definition.axes.size());
+  kernel.names.stages.resize(definition.stages.size());
+  kernel.names.stage_lines.resize(definition.stages.size());
+  return kernel;
+}
+
+}  // namespace
+
+CanonicalKernel canonicalize(const Kernel& kernel, const Schedule& schedule) {
+  Canonicalizer canonicalizer(kernel);
+  canonicalizer.run();
+  Schedule steps = canonicalizer.run(schedule);
+  return {canonicalizer.take(), std::move(steps)};
+}
+
+std::string canonical_form(const Definition& definition) {
+  const Kernel kernel = canonicalize(nameless(definition), {}).kernel;
+  return encode(kernel.definition).SerializeAsString();
+}
+
+std::string canonical_form(const Definition& definition, const Schedule& schedule) {
+  Schedule canonical = canonicalize(nameless(definition), schedule).schedule;
+  for (Step& step : canonical.steps) {
+    step.file = step.line = 0;
+  }
+  return encode(canonical).SerializeAsString();
+}
+
+std::string id_of(std::string_view canonical) {
+  const XXH128_hash_t hash = XXH3_128bits(canonical.data(), canonical.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace kiln::language

@@ -1,0 +1,183 @@
+#include <algorithm>
+
+#include "compiler/language/check.h"
+#include "compiler/language/describe.h"
+#include "compiler/language/linear.h"
+
+namespace kiln::language {
+namespace {
+
+class AxisChecker {
+ public:
+  explicit AxisChecker(Checked& checked)
+      : checked_(checked), definition_(checked.definition()), facts_(checked.facts) {}
+
+  void check() {
+    check_bounds();
+    facts_.axis_owner.assign(definition_.axes.size(), kNoOwner);
+    for (StageId id = 0; id < definition_.stages.size(); ++id) {
+      at_stage(checked_, id, [&] {
+        std::visit([&](const auto& stage) { check_stage(id, stage); }, definition_.stages[id]);
+      });
+    }
+  }
+
+ private:
+  /// Bounds are int64 and use earlier axes only.
+  void check_bounds() {
+    for (AxisId id = 0; id < definition_.axes.size(); ++id) {
+      for (const ExprId bound : {definition_.axes[id].minimum, definition_.axes[id].extent}) {
+        const DType type = definition_.expressions[bound].type;
+        if (type != DType::Int64) {
+          fail(ErrorKind::InvalidArgument, "BOUND_TYPE",
+               "the bounds of axis {} are {}, but must be int64", checked_.axis(id), type);
+        }
+        if (facts_.expressions[bound].last_axis >= static_cast<int64_t>(id)) {
+          fail(ErrorKind::InvalidArgument, "MALFORMED",
+               "the bounds of axis {} use axis {}, which does not stand before it",
+               checked_.axis(id),
+               checked_.axis(static_cast<AxisId>(facts_.expressions[bound].last_axis)));
+        }
+        check_small(bound, fmt::format("the bounds of axis {}", checked_.axis(id)));
+      }
+    }
+  }
+
+  void check_stage(StageId id, const Placeholder& placeholder) {
+    for (size_t i = 0; i < placeholder.shape.size(); ++i) {
+      const ExprId extent = placeholder.shape[i];
+      const DType type = definition_.expressions[extent].type;
+      if (type != DType::Int64) {
+        fail(ErrorKind::InvalidArgument, "BOUND_TYPE",
+             "placeholder {}: dimension {} is {}, but must be int64", checked_.stage(id), i, type);
+      }
+      check_shape(id, extent);
+      if (const auto value = constant_value(definition_, extent); value && *value < 0) {
+        fail(ErrorKind::InvalidArgument, "NEGATIVE_EXTENT", "placeholder {}: dimension {} is {}",
+             checked_.stage(id), i, *value);
+      }
+    }
+  }
+
+  void check_stage(StageId id, const Compute& compute) {
+    for (size_t i = 0; i < compute.axes.size(); ++i) {
+      const AxisId axis = compute.axes[i];
+      own(id, axis, AxisKind::Data);
+      const auto minimum = constant_value(definition_, definition_.axes[axis].minimum);
+      if (minimum != 0) {
+        fail(ErrorKind::InvalidArgument, "AXIS_MINIMUM",
+             "axis {} of {} starts at {}; the axes of a tensor start at 0", checked_.axis(axis),
+             checked_.stage(id),
+             text_of(definition_, checked_.kernel.names, definition_.axes[axis].minimum));
+      }
+      check_shape(id, definition_.axes[axis].extent);
+      const auto extent = constant_value(definition_, definition_.axes[axis].extent);
+      if (extent && *extent < 0) {
+        fail(ErrorKind::InvalidArgument, "NEGATIVE_EXTENT", "{}: dimension {} is {}",
+             checked_.stage(id), i, *extent);
+      }
+    }
+    for (const ExprId body : compute.bodies) {
+      const auto* reduction = std::get_if<Reduction>(&definition_.expressions[body].node);
+      if (reduction == nullptr) continue;
+      for (size_t i = 0; i < reduction->axes.size(); ++i) {
+        own(id, reduction->axes[i], AxisKind::Reduce);
+      }
+      check_reduced(id, compute, *reduction);
+    }
+  }
+
+  void check_stage(StageId id, const Scan& scan) { own(id, scan.axis, AxisKind::Time); }
+
+  /// Bounds of a reduced axis may use the axes of the tensor and the reduced axes outside of it.
+  void check_reduced(StageId id, const Compute& compute, const Reduction& reduction) {
+    std::vector<AxisId> outside = compute.axes;
+    for (const AxisId axis : reduction.axes) {
+      for (const ExprId bound : {definition_.axes[axis].minimum, definition_.axes[axis].extent}) {
+        if (facts_.expressions[bound].has_read || facts_.expressions[bound].has_reduction) {
+          fail(ErrorKind::Unsupported, "BOUND_READS",
+               "the bounds of reduce axis {} read a tensor; they may use sizes and axes only",
+               checked_.axis(axis));
+        }
+        check_axes_of_bound(id, axis, bound, outside);
+      }
+      outside.push_back(axis);
+    }
+  }
+
+  void check_axes_of_bound(StageId id, AxisId axis, ExprId bound,
+                           const std::vector<AxisId>& outside) {
+    if (facts_.expressions[bound].last_axis < 0) return;
+    const auto& node = definition_.expressions[bound].node;
+    if (const auto* use = std::get_if<AxisUse>(&node)) {
+      if (std::find(outside.begin(), outside.end(), use->axis) != outside.end()) return;
+      fail(ErrorKind::InvalidArgument, "BOUND_AXIS",
+           "the bounds of reduce axis {} use axis {}, which is not outside of it in {}",
+           checked_.axis(axis), checked_.axis(use->axis), checked_.stage(id));
+    }
+    if (const auto* operation = std::get_if<Operation>(&node)) {
+      for (const ExprId operand : operation->operands) {
+        check_axes_of_bound(id, axis, operand, outside);
+      }
+    }
+    if (const auto* cast = std::get_if<CastTo>(&node)) {
+      check_axes_of_bound(id, axis, cast->operand, outside);
+    }
+  }
+
+  void check_shape(StageId id, ExprId extent) {
+    const Facts::Expr& facts = facts_.expressions[extent];
+    if (facts.last_axis >= 0) {
+      fail(ErrorKind::InvalidArgument, "SHAPE_AXIS",
+           "the shape of {} uses axis {}; shapes may use sizes only", checked_.stage(id),
+           checked_.axis(static_cast<AxisId>(facts.last_axis)));
+    }
+    if (facts.has_read || facts.has_reduction) {
+      fail(ErrorKind::InvalidArgument, "SHAPE_READS",
+           "the shape of {} reads a tensor; shapes may use sizes only", checked_.stage(id));
+    }
+    check_small(extent, fmt::format("the shape of {}", checked_.stage(id)));
+  }
+
+  /// Bounds and shapes stand in many places and are compared, so they must be short.
+  void check_small(ExprId expr, const std::string& what) {
+    constexpr int64_t kMostNodes = 200;
+    check_limit(what, "nodes", facts_.expressions[expr].nodes, kMostNodes);
+  }
+
+  void own(StageId stage, AxisId axis, AxisKind kind) {
+    const AxisKind actual = definition_.axes[axis].kind;
+    if (actual != kind) {
+      fail(ErrorKind::InvalidArgument, "AXIS_KIND",
+           "axis {} of {} is a {} axis, but must be a {} axis", checked_.axis(axis),
+           checked_.stage(stage), name_of(actual), name_of(kind));
+    }
+    int& owner = facts_.axis_owner[axis];
+    if (owner == static_cast<int>(stage) && kind == AxisKind::Reduce) return;  // tuples share axes
+    if (owner != kNoOwner) {
+      fail(ErrorKind::InvalidArgument, "AXIS_SHARED",
+           "{} axis {} is used by {} and by {}; each needs one of its own", name_of(kind),
+           checked_.axis(axis), checked_.stage(static_cast<StageId>(owner)), checked_.stage(stage));
+    }
+    owner = static_cast<int>(stage);
+  }
+
+  static std::string_view name_of(AxisKind kind) {
+    switch (kind) {
+      case AxisKind::Data: return "data";
+      case AxisKind::Reduce: return "reduce";
+      case AxisKind::Time: return "time";
+    }
+    return "";
+  }
+
+  Checked& checked_;
+  const Definition& definition_;
+  Facts& facts_;
+};
+
+}  // namespace
+
+void check_axes(Checked& checked) { AxisChecker(checked).check(); }
+
+}  // namespace kiln::language

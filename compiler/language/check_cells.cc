@@ -1,0 +1,250 @@
+#include <algorithm>
+
+#include "compiler/language/check.h"
+#include "compiler/language/describe.h"
+#include "compiler/language/linear.h"
+
+namespace kiln::language {
+namespace {
+
+/// Finds the cell of each scan: its updates, and the stages that read its state on the way to them.
+/// Inside, the state may be read at earlier steps only; outside, only the scan itself may be read.
+class CellChecker {
+ public:
+  explicit CellChecker(Checked& checked)
+      : checked_(checked), definition_(checked.definition()), facts_(checked.facts) {}
+
+  void check() {
+    facts_.cell_of = facts_.state_of;
+    claim_updates();
+    for (StageId id = 0; id < definition_.stages.size(); ++id) {
+      at_stage(checked_, id, [&] {
+        if (const auto* compute = std::get_if<Compute>(&definition_.stages[id])) {
+          check_compute(id, *compute);
+        } else if (const auto* scan = std::get_if<Scan>(&definition_.stages[id])) {
+          check_scan(id, *scan);
+        }
+      });
+    }
+    for (const TensorId parameter : definition_.parameters) {
+      check_parameter(parameter);
+    }
+  }
+
+ private:
+  void claim_updates() {
+    for (StageId id = 0; id < definition_.stages.size(); ++id) {
+      const auto* scan = std::get_if<Scan>(&definition_.stages[id]);
+      if (scan == nullptr) continue;
+      at_stage(checked_, id, [&] { claim_updates(id, *scan); });
+    }
+  }
+
+  void claim_updates(StageId id, const Scan& scan) {
+    std::vector<TensorId> sorted = scan.update;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) {
+      fail(ErrorKind::InvalidArgument, "SCAN_UPDATE", "scan {} has {} as the update of two states",
+           checked_.stage(id), checked_.tensor(*twice));
+    }
+    for (const TensorId update : scan.update) {
+      if (!std::holds_alternative<Compute>(definition_.stages[update.stage])) {
+        fail(ErrorKind::InvalidArgument, "SCAN_UPDATE",
+             "the update of scan {} must be computed, but {} is a {}", checked_.stage(id),
+             checked_.tensor(update),
+             std::holds_alternative<Scan>(definition_.stages[update.stage]) ? "scan"
+                                                                            : "placeholder");
+      }
+      int& cell = facts_.cell_of[update.stage];
+      if (cell != kNoOwner && cell != static_cast<int>(id)) {
+        fail(ErrorKind::InvalidArgument, "SCAN_UPDATE",
+             "{} is the update of scan {} and of scan {}; each needs one of its own",
+             checked_.tensor(update), checked_.stage(static_cast<StageId>(cell)),
+             checked_.stage(id));
+      }
+      cell = static_cast<int>(id);
+    }
+  }
+
+  void check_compute(StageId id, const Compute& compute) {
+    for (const TensorId tensor : facts_.stage_reads[id]) {
+      const int cell = facts_.cell_of[tensor.stage];
+      if (cell == kNoOwner) continue;
+      int& own = facts_.cell_of[id];
+      if (own != kNoOwner && own != cell) {
+        fail(ErrorKind::Unsupported, "SCAN_CELL",
+             "{} belongs to the cells of scan {} and of scan {}; a stage can be part of one only",
+             checked_.stage(id), scan_name(own), scan_name(cell));
+      }
+      own = cell;
+    }
+    const int cell = facts_.cell_of[id];
+    if (cell == kNoOwner) return;
+    if (cell < static_cast<int>(id)) fail_after(id, cell);
+    if (compute.axes.empty()) {
+      fail(ErrorKind::Unsupported, "SCAN_CELL",
+           "{} is part of the cell of scan {}, so its first dimension must be time",
+           checked_.stage(id), scan_name(cell));
+    }
+    check_extent(id, compute, static_cast<StageId>(cell));
+    for (const ExprId body : compute.bodies) {
+      check_reads(id, compute, body);
+    }
+    for (const ExprId expr : touched_) {
+      seen_[expr] = false;
+    }
+    touched_.clear();
+  }
+
+  /// A stage after the scan reads the scan, not its parts.
+  [[noreturn]] void fail_after(StageId id, int cell) {
+    for (const TensorId tensor : facts_.stage_reads[id]) {
+      if (facts_.cell_of[tensor.stage] != cell) continue;
+      fail_outside(checked_.stage(id) + " reads", tensor, cell);
+    }
+    KILN_CHECK(false && "a stage of a cell reads another of it");
+    throw;
+  }
+
+  [[noreturn]] void fail_outside(const std::string& user, TensorId tensor, int cell) {
+    const bool state = facts_.state_of[tensor.stage] != kNoOwner;
+    fail(ErrorKind::InvalidArgument, "SCAN_CELL", "{} {}, {} of scan {}; read {} instead", user,
+         checked_.tensor(tensor), state ? "the state" : "a part of the cell", scan_name(cell),
+         scan_name(cell));
+  }
+
+  /// Every stage of a cell has the scan's steps as its first dimension.
+  void check_extent(StageId id, const Compute& compute, StageId cell) {
+    const Scan& scan = std::get<Scan>(definition_.stages[cell]);
+    const ExprId steps = definition_.shape_of(scan.state[0])[0];
+    const ExprId extent = definition_.axes[compute.axes[0]].extent;
+    if (constant_difference(definition_, steps, extent) == 0) return;
+    const SourceMap& names = checked_.kernel.names;
+    fail(ErrorKind::Unsupported, "SCAN_CELL",
+         "{} is part of the cell of scan {}, so its first dimension must be {} (the steps), but is "
+         "{}",
+         checked_.stage(id), checked_.stage(cell), text_of(definition_, names, steps),
+         text_of(definition_, names, extent));
+  }
+
+  void check_reads(StageId id, const Compute& compute, ExprId expr) {
+    if (seen_.empty()) seen_.resize(definition_.expressions.size());
+    if (seen_[expr]) return;
+    seen_[expr] = true;
+    touched_.push_back(expr);
+    const auto& node = definition_.expressions[expr].node;
+    if (const auto* read = std::get_if<Read>(&node)) {
+      if (facts_.cell_of[read->tensor.stage] != kNoOwner) check_time(id, compute, *read);
+      for (const ExprId index : read->indices) {
+        check_reads(id, compute, index);
+      }
+    } else if (const auto* operation = std::get_if<Operation>(&node)) {
+      for (const ExprId operand : operation->operands) {
+        check_reads(id, compute, operand);
+      }
+    } else if (const auto* cast = std::get_if<CastTo>(&node)) {
+      check_reads(id, compute, cast->operand);
+    } else if (const auto* reduction = std::get_if<Reduction>(&node)) {
+      check_reads(id, compute, reduction->source);
+    }
+  }
+
+  /// A read at t - d, where t is the stage's own first axis: of the state with d in 1 .. k, of a
+  /// stage of the cell with d = 0.
+  void check_time(StageId id, const Compute& compute, const Read& read) {
+    const auto cell = static_cast<StageId>(facts_.cell_of[id]);
+    const Scan& scan = std::get<Scan>(definition_.stages[cell]);
+    LinearForm form = linear_form(definition_, read.indices[0]);
+    const bool of_own_step =
+        form.terms == std::map<std::string, int64_t>{{linear_term(compute.axes[0]), 1}};
+    if (facts_.state_of[read.tensor.stage] == kNoOwner) {
+      if (of_own_step && form.constant == 0) return;
+      fail(ErrorKind::Unsupported, "SCAN_CELL",
+           "scan {}: {} reads {} at {}; a stage of the cell may be read only at {} (current step)",
+           checked_.stage(cell), reader(id, scan), checked_.tensor(read.tensor),
+           text_of(definition_, checked_.kernel.names, read.indices[0]),
+           checked_.axis(compute.axes[0]));
+    }
+    const int64_t steps = *constant_value(definition_, definition_.shape_of(scan.init[0])[0]);
+    if (of_own_step && form.constant <= -1 && form.constant >= -steps) return;
+    fail_time(id, compute, read, of_own_step ? std::optional(form.constant) : std::nullopt);
+  }
+
+  [[noreturn]] void fail_time(StageId id, const Compute& compute, const Read& read,
+                              std::optional<int64_t> offset) {
+    const auto cell = static_cast<StageId>(facts_.cell_of[id]);
+    const Scan& scan = std::get<Scan>(definition_.stages[cell]);
+    const int64_t steps = *constant_value(definition_, definition_.shape_of(scan.init[0])[0]);
+    const std::string& time = checked_.axis(compute.axes[0]);
+    const std::string who = fmt::format("scan {}: {}", checked_.stage(cell), reader(id, scan));
+    const std::string state = state_text(scan, read.tensor);
+    if (offset && *offset < 0) {
+      fail(ErrorKind::InvalidArgument, "SCAN_TIME", "{} reads {} {} steps back but init gives {}",
+           who, state, -static_cast<uint64_t>(*offset), steps);
+    }
+    const std::string allowed =
+        steps == 1 ? fmt::format("{}-1", time) : fmt::format("{}-1 .. {}-{}", time, time, steps);
+    const std::string_view which = !offset        ? ""
+                                   : *offset == 0 ? " (current step)"
+                                                  : " (a later step)";
+    fail(ErrorKind::InvalidArgument, "SCAN_TIME", "{} reads {} at {}{}; it may read only {}", who,
+         state, text_of(definition_, checked_.kernel.names, read.indices[0]), which, allowed);
+  }
+
+  /// "update", "update 1" or the name of another stage of the cell.
+  std::string reader(StageId id, const Scan& scan) const {
+    for (size_t i = 0; i < scan.update.size(); ++i) {
+      if (scan.update[i].stage != id) continue;
+      return scan.update.size() == 1 ? "update" : fmt::format("update {}", i);
+    }
+    return checked_.stage(id);
+  }
+
+  static std::string state_text(const Scan& scan, TensorId tensor) {
+    if (scan.state.size() == 1) return "state";
+    const auto at = std::find(scan.state.begin(), scan.state.end(), tensor);
+    return fmt::format("state {}", at - scan.state.begin());
+  }
+
+  void check_scan(StageId id, const Scan& scan) {
+    for (const TensorId init : scan.init) {
+      const int cell = facts_.cell_of[init.stage];
+      if (cell == kNoOwner) continue;
+      if (cell == static_cast<int>(id)) {
+        fail(ErrorKind::InvalidArgument, "SCAN_CELL", "the init of scan {} reads its state",
+             checked_.stage(id));
+      }
+      fail(ErrorKind::Unsupported, "SCAN_CELL",
+           "scan {} starts from {}, a part of the cell of scan {}; a scan inside a scan is not "
+           "supported",
+           checked_.stage(id), checked_.tensor(init), scan_name(cell));
+    }
+  }
+
+  void check_parameter(TensorId parameter) {
+    const int cell = facts_.cell_of[parameter.stage];
+    if (cell == kNoOwner) return;
+    const bool state = facts_.state_of[parameter.stage] != kNoOwner;
+    fail(ErrorKind::InvalidArgument, "SCAN_CELL",
+         "{} is {} of scan {} and cannot be an argument; take {} instead",
+         checked_.tensor(parameter), state ? "the state" : "a part of the cell", scan_name(cell),
+         scan_name(cell));
+  }
+
+  const std::string& scan_name(int scan) const {
+    return checked_.stage(static_cast<StageId>(scan));
+  }
+
+  Checked& checked_;
+  const Definition& definition_;
+  Facts& facts_;
+  std::vector<bool> seen_;
+  std::vector<ExprId> touched_;
+};
+
+}  // namespace
+
+void check_cells(Checked& checked) { CellChecker(checked).check(); }
+
+}  // namespace kiln::language

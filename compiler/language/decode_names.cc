@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/language/check.h"
+
+namespace kiln::language {
+namespace {
+
+constexpr int kLongestPath = 4'096;
+
+/// How many bytes the UTF-8 character at the front has, 0 when there is none.
+size_t utf8_length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const size_t length = lead < 0x80   ? 1
+                        : lead < 0xC2 ? 0
+                        : lead < 0xE0 ? 2
+                        : lead < 0xF0 ? 3
+                        : lead < 0xF5 ? 4
+                                      : 0;
+  if (length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+  }
+  const auto second = length > 1 ? static_cast<unsigned char>(text[1]) : 0x80;
+  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
+  const bool surrogate = lead == 0xED && second > 0x9F;
+  const bool too_large = lead == 0xF4 && second > 0x8F;
+  return overlong || surrogate || too_large ? 0 : length;
+}
+
+/// The name with what would spoil a message (control characters, broken UTF-8) as "_".
+std::string harmless(std::string_view name) {
+  std::string result;
+  while (!name.empty()) {
+    const size_t length = utf8_length(name);
+    const auto first = static_cast<unsigned char>(name[0]);
+    if (length == 0 || first < 0x20 || first == 0x7F) {
+      result += '_';
+      name.remove_prefix(1);
+    } else {
+      result += name.substr(0, length);
+      name.remove_prefix(length);
+    }
+  }
+  return result;
+}
+
+class NameDecoder {
+ public:
+  NameDecoder(const v1::SourceMap& wire, const v1::Definition& definition, const Limits& limits)
+      : wire_(wire), definition_(definition), limits_(limits) {}
+
+  SourceMap decode() {
+    SourceMap names;
+    names.kernel = name(wire_.kernel(), limits_.name_bytes);
+    if (names.kernel.empty()) names.kernel = "main";
+    names.variables = list(wire_.variables(), definition_.variables_size(), "n");
+    names.stages = list(wire_.stages(), definition_.stages_size(), "tensor");
+    names.axes = list(wire_.axes(), definition_.axes_size(), "i");
+    check_limit("the source map", "files", wire_.files_size(), limits_.stages);
+    for (const std::string& file : wire_.files()) {
+      names.files.push_back(name(file, kLongestPath));
+    }
+    names.stage_lines.resize(static_cast<size_t>(definition_.stages_size()));
+    const int lines = std::min(wire_.stage_lines_size(), definition_.stages_size());
+    for (int i = 0; i < lines; ++i) {
+      names.stage_lines[i] = {wire_.stage_lines(i).file(),
+                              std::min(wire_.stage_lines(i).line(), 0x7FFFFFFFU)};
+    }
+    for (const v1::TensorName& tensor : wire_.tensors()) {
+      const TensorId id = {tensor.tensor().stage(), tensor.tensor().output()};
+      if (id.stage >= names.stages.size() || tensor.name().empty()) continue;
+      names.tensors.insert_or_assign(id, name(tensor.name(), limits_.name_bytes));
+    }
+    return names;
+  }
+
+ private:
+  std::string name(const std::string& wire, int longest) {
+    check_limit("a name", "bytes", static_cast<int64_t>(wire.size()), longest);
+    return harmless(wire);
+  }
+
+  std::vector<std::string> list(const google::protobuf::RepeatedPtrField<std::string>& wire,
+                                int count, std::string_view prefix) {
+    std::vector<std::string> names;
+    for (int i = 0; i < count; ++i) {
+      std::string text = i < wire.size() ? name(wire[i], limits_.name_bytes) : "";
+      if (text.empty()) text = fmt::format("{}{}", prefix, i);
+      names.push_back(std::move(text));
+    }
+    return names;
+  }
+
+  const v1::SourceMap& wire_;
+  const v1::Definition& definition_;
+  const Limits& limits_;
+};
+
+}  // namespace
+
+SourceMap decode_names(const v1::SourceMap& wire, const v1::Definition& definition,
+                       const Limits& limits) {
+  return NameDecoder(wire, definition, limits).decode();
+}
+
+}  // namespace kiln::language

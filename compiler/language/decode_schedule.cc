@@ -1,0 +1,368 @@
+#include <algorithm>
+#include <map>
+
+#include <fmt/ranges.h>
+
+#include "compiler/language/axis_table.h"
+#include "compiler/language/check.h"
+#include "compiler/language/suggest.h"
+
+namespace kiln::language {
+namespace {
+
+/// "split" -> "split", "fuse" -> "fused": what happened to an axis.
+std::string_view participle(StepKind kind) {
+  switch (kind) {
+    case StepKind::Split: return "split";
+    case StepKind::Fuse: return "fused";
+    case StepKind::Tile: return "tiled";
+    case StepKind::Bind: return "bound";
+    case StepKind::Parallel: return "made parallel";
+    case StepKind::Vectorize: return "vectorized";
+    case StepKind::Unroll: return "unrolled";
+    default: return "used";
+  }
+}
+
+bool annotates(StepKind kind) {
+  return kind == StepKind::Bind || kind == StepKind::Parallel || kind == StepKind::Vectorize ||
+         kind == StepKind::Unroll;
+}
+
+class ScheduleDecoder {
+ public:
+  ScheduleDecoder(const v1::Schedule& wire, const Kernel& kernel, const Limits& limits)
+      : wire_(wire),
+        kernel_(kernel),
+        definition_(kernel.definition),
+        limits_(limits),
+        table_(axis_table(kernel.definition, kernel.names)),
+        cells_(cells_of(kernel.definition)),
+        owners_(owners_of_axes(kernel.definition)) {}
+
+  Schedule decode() {
+    check_limit("the schedule", "steps", wire_.steps_size(), limits_.steps);
+    for (int i = 0; i < wire_.steps_size(); ++i) {
+      decode_noted(i);
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  void decode_noted(int position) {
+    const v1::Step& wire = wire_.steps(position);
+    text_ = wire.name().substr(0, 64);
+    try {
+      Step step = decode(wire);
+      check(step);
+      apply(table_, step, position);
+      for (size_t i = axes_checked_; i < table_.rows.size(); ++i) {
+        check_limit("an axis name", "bytes", static_cast<int64_t>(table_.rows[i].name.size()),
+                    int64_t{4} * limits_.name_bytes);
+      }
+      axes_checked_ = table_.rows.size();
+      check_limit("the schedule", "axes", static_cast<int64_t>(table_.rows.size()),
+                  int64_t{2} * limits_.axes);
+      schedule_.steps.push_back(std::move(step));
+    } catch (Error& error) {
+      error.add_note(fmt::format("at step {}: {}", position + 1, text_));
+      error.set_location(location(wire.line().file(), wire.line().line()));
+      throw;
+    }
+  }
+
+  SourceLocation location(uint32_t file, uint32_t line) const {
+    if (line == 0 || line > 0x7FFFFFFFU) return {};
+    const auto& files = kernel_.names.files;
+    return {file < files.size() ? files[file] : "", static_cast<int>(line)};
+  }
+
+  Step decode(const v1::Step& wire) {
+    const auto kind = find_step(wire.name());
+    if (!kind) {
+      std::vector<std::string_view> known;
+      for (const StepRow& row : step_table()) {
+        known.push_back(row.spelling);
+      }
+      refuse("UNKNOWN_STEP", "unknown step {}{}", text_, suggestion(text_, known));
+    }
+    const StepRow& row = row_of(*kind);
+    if (wire.stage() >= definition_.stages.size()) {
+      refuse("MALFORMED", "{} refers to stage {}, but there are {}", row.spelling, wire.stage(),
+             definition_.stages.size());
+    }
+    for (const uint32_t axis : wire.axes()) {
+      check_axis_id(row, axis);
+    }
+    if (row.uses == StepUses::At) check_consumer_ids(row, wire);
+
+    Step step = {.kind = *kind,
+                 .stage = wire.stage(),
+                 .axes = {wire.axes().begin(), wire.axes().end()},
+                 .factors = {wire.factors().begin(), wire.factors().end()},
+                 .parts = wire.parts() == 0 ? std::nullopt : std::optional(wire.parts()),
+                 .tag = wire.tag(),
+                 .at_stage = wire.at_stage(),
+                 .at_axis = wire.at_axis(),
+                 .file = wire.line().file(),
+                 .line = std::min(wire.line().line(), 0x7FFFFFFFU)};
+    check_limit(row.spelling, "axes", wire.axes_size(), limits_.axes);
+    check_fields(row, step);
+    text_ = text_of(step, table_, kernel_.names);
+    return step;
+  }
+
+  void check_axis_id(const StepRow& row, uint32_t axis) {
+    if (axis < table_.rows.size()) return;
+    refuse("MALFORMED", "{} refers to axis {}, but there are {} at this step", row.spelling, axis,
+           table_.rows.size());
+  }
+
+  void check_consumer_ids(const StepRow& row, const v1::Step& wire) {
+    if (wire.at_stage() >= definition_.stages.size()) {
+      refuse("MALFORMED", "{} refers to stage {}, but there are {}", row.spelling, wire.at_stage(),
+             definition_.stages.size());
+    }
+    check_axis_id(row, wire.at_axis());
+  }
+
+  void check_fields(const StepRow& row, const Step& step) {
+    const auto count = static_cast<int>(step.axes.size());
+    const int fewest = step.kind == StepKind::Fuse ? 2 : 1;
+    if (row.axes == kAnyNumber ? count < fewest : count != row.axes) {
+      const int wanted = row.axes == kAnyNumber ? fewest : row.axes;
+      refuse("STEP_FIELDS", "{} takes {} {}{}, but got {}", row.spelling, wanted,
+             row.axes == kAnyNumber ? "or more " : "", wanted == 1 ? "axis" : "axes", count);
+    }
+    const auto factors = static_cast<int>(step.factors.size());
+    if (row.uses == StepUses::Parts) {
+      if (factors > 1 || (factors == 1) == step.parts.has_value()) {
+        refuse("STEP_FIELDS", "{} takes either a factor or parts, but got {}", row.spelling,
+               factors == 0   ? "neither"
+               : factors == 1 ? "both"
+                              : fmt::format("{} factors", factors));
+      }
+    } else if (factors != row.factors) {
+      refuse("STEP_FIELDS", "{} takes {} factors, but got {}", row.spelling, row.factors, factors);
+    }
+    if (row.uses != StepUses::Parts && step.parts) {
+      refuse("STEP_FIELDS", "{} takes no parts", row.spelling);
+    }
+    if (row.uses != StepUses::Tag && !step.tag.empty()) {
+      refuse("STEP_FIELDS", "{} takes no thread axis", row.spelling);
+    }
+  }
+
+  void check(const Step& step) {
+    if (std::holds_alternative<Placeholder>(definition_.stages[step.stage])) {
+      refuse("STEP_STAGE", "{} is a placeholder; steps apply to what is computed",
+             stage(step.stage));
+    }
+    check_numbers(step);
+    for (size_t i = 0; i < step.axes.size(); ++i) {
+      check_axis(step, step.axes[i]);
+      if (std::find(step.axes.begin(), step.axes.begin() + static_cast<ptrdiff_t>(i),
+                    step.axes[i]) != step.axes.begin() + static_cast<ptrdiff_t>(i)) {
+        refuse("AXIS_TWICE", "{} names axis {} twice", row_of(step.kind).spelling,
+               axis(step.axes[i]));
+      }
+    }
+    if (step.kind == StepKind::Bind) check_tag(step);
+    if (annotates(step.kind)) check_annotation(step);
+    if (consumes_axes(step.kind)) check_consumed(step);
+    if (step.kind == StepKind::ComputeAt) check_compute_at(step);
+    if (step.kind == StepKind::ComputeInline) check_inline(step);
+  }
+
+  void check_numbers(const Step& step) {
+    for (const int64_t factor : step.factors) {
+      if (factor >= 1) continue;
+      refuse("SPLIT_FACTOR", "{}: the factor{} must be at least 1", text_,
+             step.factors.size() > 1 ? "s" : "");
+    }
+    if (step.parts && *step.parts < 1) {
+      refuse("SPLIT_FACTOR", "{}: the parts must be at least 1", text_);
+    }
+  }
+
+  void check_axis(const Step& step, AxisId id) {
+    const AxisTable::Row& row = table_.rows[id];
+    check_owner(id, step.stage);
+    check_not_consumed(id);
+    const auto* compute = std::get_if<Compute>(&definition_.stages[row.stage]);
+    const int cell = cells_[row.stage];
+    if (compute != nullptr && cell >= 0 && !compute->axes.empty() && compute->axes[0] == id) {
+      const auto scan = static_cast<StageId>(cell);
+      refuse("SCAN_TIME", "axis {} of {} is the time of scan {}; schedule {}, the axis of the scan",
+             row.name, stage(row.stage), stage(scan),
+             axis(std::get<Scan>(definition_.stages[scan]).axis));
+    }
+  }
+
+  void check_owner(AxisId id, StageId wanted) {
+    const AxisTable::Row& row = table_.rows[id];
+    if (id < owners_.size() && owners_[id] < 0) {
+      refuse("FOREIGN_AXIS", "axis {} belongs to no stage", row.name);
+    }
+    if (row.stage != wanted) {
+      refuse("FOREIGN_AXIS", "axis {} belongs to stage {}, not to {}", row.name, stage(row.stage),
+             stage(wanted));
+    }
+  }
+
+  void check_not_consumed(AxisId id) {
+    const AxisTable::Row& row = table_.rows[id];
+    if (row.consumed_by < 0) return;
+    std::string parts;
+    for (const AxisTable::Row& other : table_.rows) {
+      if (other.defined_by != row.consumed_by) continue;
+      parts += (parts.empty() ? "" : ", ") + other.name;
+    }
+    const Step& step = schedule_.steps[static_cast<size_t>(row.consumed_by)];
+    refuse("CONSUMED_AXIS", "axis {} was {} into {}{}", row.name, participle(step.kind), parts,
+           at_line(step));
+  }
+
+  static std::string at_line(const Step& step) {
+    return step.line == 0 ? "" : fmt::format(" at line {}", step.line);
+  }
+
+  void check_tag(const Step& step) {
+    const auto tags = thread_tags();
+    if (std::find(tags.begin(), tags.end(), step.tag) == tags.end()) {
+      refuse("THREAD_AXIS", "unknown thread axis {}; known: {}", step.tag.substr(0, 64),
+             fmt::join(tags, ", "));
+    }
+    if (step.tag == "vthread") return;
+    const auto [bound, fresh] = bound_.try_emplace({step.stage, step.tag}, step.axes[0]);
+    if (fresh || bound->second == step.axes[0]) return;
+    refuse("THREAD_AXIS", "axis {} of {} is bound to {} already; bind {} to another thread axis",
+           axis(bound->second), stage(step.stage), step.tag, axis(step.axes[0]));
+  }
+
+  void check_annotation(const Step& step) {
+    const AxisId id = step.axes[0];
+    if (table_.rows[id].kind == AxisKind::Time && step.kind != StepKind::Unroll) {
+      refuse("SCAN_TIME", "the time axis of a scan is sequential");
+    }
+    const auto [before, fresh] = annotated_.try_emplace(id, schedule_.steps.size());
+    if (fresh) return;
+    const Step& other = schedule_.steps[before->second];
+    refuse("AXIS_ANNOTATED", "axis {} was {}{}{} already", axis(id), participle(other.kind),
+           other.tag.empty() ? "" : " to " + other.tag, at_line(other));
+  }
+
+  /// An axis that something hangs on cannot be taken away.
+  void check_consumed(const Step& step) {
+    const std::string_view verb = row_of(step.kind).spelling;
+    for (const AxisId id : step.axes) {
+      if (const auto found = annotated_.find(id); found != annotated_.end()) {
+        const Step& other = schedule_.steps[found->second];
+        refuse("AXIS_ANNOTATED", "axis {} was {}{}; {} it before that", axis(id),
+               participle(other.kind), at_line(other), verb);
+      }
+      if (const auto found = attached_.find(id); found != attached_.end()) {
+        refuse("AXIS_ATTACHED", "{} is computed at axis {}; {} it before compute_at",
+               stage(found->second), axis(id), verb);
+      }
+    }
+  }
+
+  bool is_output(StageId id) const {
+    return std::any_of(definition_.parameters.begin(), definition_.parameters.end(),
+                       [id](TensorId parameter) { return parameter.stage == id; });
+  }
+
+  /// The scan that `id` is an update or an init of, or -1.
+  int scan_with(StageId id, std::vector<TensorId> Scan::*list) const {
+    for (StageId i = 0; i < definition_.stages.size(); ++i) {
+      const auto* scan = std::get_if<Scan>(&definition_.stages[i]);
+      if (scan == nullptr) continue;
+      for (const TensorId tensor : scan->*list) {
+        if (tensor.stage == id) return static_cast<int>(i);
+      }
+    }
+    return -1;
+  }
+
+  void check_compute_at(const Step& step) {
+    const std::string& name = stage(step.stage);
+    if (step.at_stage == step.stage) {
+      refuse("COMPUTE_AT", "{} cannot be computed at itself", name);
+    }
+    if (std::holds_alternative<Placeholder>(definition_.stages[step.at_stage])) {
+      refuse("COMPUTE_AT", "{} is a placeholder and has no loops to compute {} in",
+             stage(step.at_stage), name);
+    }
+    if (is_output(step.stage)) {
+      refuse("COMPUTE_AT", "{} is an output and cannot be computed inside another stage", name);
+    }
+    if (const int scan = scan_with(step.stage, &Scan::update); scan >= 0) {
+      refuse("COMPUTE_AT", "{} is the update of scan {}, which computes it", name,
+             stage(static_cast<StageId>(scan)));
+    }
+    check_owner(step.at_axis, step.at_stage);
+    const AxisTable::Row& row = table_.rows[step.at_axis];
+    if (row.consumed_by >= 0) {
+      std::string parts;
+      for (const AxisTable::Row& other : table_.rows) {
+        if (other.defined_by != row.consumed_by) continue;
+        parts += (parts.empty() ? "" : " or ") + other.name;
+      }
+      const Step& other = schedule_.steps[static_cast<size_t>(row.consumed_by)];
+      refuse("CONSUMED_AXIS", "axis {} of {} was {}{}; compute {} at {}", row.name,
+             stage(step.at_stage), participle(other.kind), at_line(other), name, parts);
+    }
+    attached_.insert_or_assign(step.at_axis, step.stage);
+  }
+
+  void check_inline(const Step& step) {
+    const std::string& name = stage(step.stage);
+    const auto* compute = std::get_if<Compute>(&definition_.stages[step.stage]);
+    if (scan_with(step.stage, &Scan::update) >= 0) {
+      refuse("COMPUTE_INLINE", "a scan update cannot be inlined");
+    }
+    if (compute == nullptr) refuse("COMPUTE_INLINE", "{} is a scan and cannot be inlined", name);
+    if (const int scan = scan_with(step.stage, &Scan::init); scan >= 0) {
+      refuse("COMPUTE_INLINE", "{} gives scan {} its initial steps and cannot be inlined", name,
+             stage(static_cast<StageId>(scan)));
+    }
+    if (is_output(step.stage)) {
+      refuse("COMPUTE_INLINE", "{} is an output and cannot be inlined", name);
+    }
+    if (std::holds_alternative<Reduction>(definition_.expressions[compute->bodies[0]].node)) {
+      refuse("COMPUTE_INLINE", "{} has a reduction and cannot be inlined; use compute_at", name);
+    }
+  }
+
+  const std::string& stage(StageId id) const { return kernel_.names.stages[id]; }
+  const std::string& axis(AxisId id) const { return table_.rows[id].name; }
+
+  template <typename... Args>
+  [[noreturn]] static void refuse(std::string_view reason, fmt::format_string<Args...> format,
+                                  Args&&... args) {
+    fail(ErrorKind::InvalidArgument, reason, format, std::forward<Args>(args)...);
+  }
+
+  const v1::Schedule& wire_;
+  const Kernel& kernel_;
+  const Definition& definition_;
+  const Limits& limits_;
+  AxisTable table_;
+  std::vector<int> cells_;
+  std::vector<int> owners_;
+  Schedule schedule_;
+  std::string text_;  // of the step at hand
+  size_t axes_checked_ = 0;
+  std::map<AxisId, size_t> annotated_;  // axis -> position of bind, parallel, ...
+  std::map<AxisId, StageId> attached_;  // axis -> a stage computed there
+  std::map<std::pair<StageId, std::string>, AxisId> bound_;
+};
+
+}  // namespace
+
+Schedule decode_schedule(const v1::Schedule& schedule, const Kernel& kernel, const Limits& limits) {
+  return ScheduleDecoder(schedule, kernel, limits).decode();
+}
+
+}  // namespace kiln::language
