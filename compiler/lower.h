@@ -19,11 +19,12 @@ struct PassContext {
   Layout layout = Layout::Compact;
 };
 
-/// Is told the kernel after each pass; for printing, timing and tests.
+/// Is told the kernel after each pass; for printing, timing and tests. A test may change it, to see
+/// that a mistake of the pass would be found.
 class LoweringObserver {
  public:
   virtual ~LoweringObserver() = default;
-  virtual void after(std::string_view pass, const ir::Kernel& kernel) {}
+  virtual void after(std::string_view pass, ir::Kernel& kernel) {}
 };
 
 /// The loops of a kernel under a schedule that names everything (see choose_schedule()), ready for

@@ -37,6 +37,8 @@ class Evaluator {
     memos_[tensor] = std::move(memo);
   }
 
+  int64_t size(ExprId expr) { return value_of(expr).integer; }
+
   HostTensor whole(TensorId tensor) {
     Memo& memo = memo_of(tensor);
     const int64_t count = elements(memo.tensor.shape);
@@ -211,6 +213,11 @@ std::vector<HostTensor> evaluate(const Definition& definition, const SourceMap& 
     if (definition.is_output(parameter)) outputs.push_back(evaluator.whole(parameter));
   }
   return outputs;
+}
+
+int64_t evaluate_size(const Definition& definition, ExprId expr, std::span<const int64_t> sizes) {
+  const SourceMap no_names;
+  return Evaluator(definition, no_names, sizes, INT64_MAX).size(expr);
 }
 
 }  // namespace kiln::language

@@ -26,4 +26,7 @@ std::vector<HostTensor> evaluate(const Definition& definition, const SourceMap& 
                                  std::span<const int64_t> sizes, std::span<const HostTensor> inputs,
                                  int64_t max_steps = 2'000'000'000);
 
+/// The value of an expression over sizes alone, such as an extent of a shape.
+int64_t evaluate_size(const Definition& definition, ExprId expr, std::span<const int64_t> sizes);
+
 }  // namespace kiln::language
