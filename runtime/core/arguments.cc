@@ -196,15 +196,20 @@ class Binder {
 
   void check_requirements(const BoundCall& call) const {
     for (const SizeRequirement& requirement : artifact_.requirements) {
-      const auto parameter = static_cast<size_t>(requirement.parameter);
-      const auto dimension = static_cast<size_t>(requirement.dimension);
-      const int64_t actual = call.shapes[parameter][dimension];
-      const int64_t minimum = requirement.minimum.evaluate(call.scalars);
+      const std::span sizes(call.scalars);
+      const int64_t actual = requirement.value.evaluate(sizes);
+      const int64_t minimum = requirement.minimum.evaluate(sizes);
       if (actual >= minimum) continue;
       const auto stage = static_cast<size_t>(requirement.stage);
+      const std::string what =
+          requirement.parameter >= 0
+              ? fmt::format("{}: dimension {}",
+                            argument_name(static_cast<size_t>(requirement.parameter)),
+                            requirement.dimension)
+              : fmt::format("size {} of {}", requirement.value.describe(names_.sizes),
+                            names_.kernel);
       fail(ErrorKind::InvalidArgument, "SCAN_EXTENT",
-           "{}: dimension {} is {}, but must be at least {} (initial steps of {})",
-           argument_name(parameter), dimension, actual, minimum,
+           "{} is {}, but must be at least {} (initial steps of {})", what, actual, minimum,
            stage < names_.stages.size() ? names_.stages[stage] : "the scan");
     }
   }

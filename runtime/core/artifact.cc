@@ -49,6 +49,7 @@ class Writer {
     put(requirement.kind);
     put(requirement.parameter);
     put(requirement.dimension);
+    put(requirement.value);
     put(requirement.minimum);
     put(requirement.stage);
   }
@@ -127,6 +128,7 @@ class Reader {
     get_enum(requirement.kind, Kind::ScanExtent, Kind::ScanExtent);
     get(requirement.parameter);
     get(requirement.dimension);
+    get(requirement.value);
     get(requirement.minimum);
     get(requirement.stage);
   }
@@ -186,13 +188,15 @@ void check_consistent(const Artifact& artifact) {
     scalars += static_cast<int64_t>(parameter.shape.size());
   }
   for (const SizeRequirement& requirement : artifact.requirements) {
+    check_expr(requirement.value, artifact.size_count);
+    check_expr(requirement.minimum, artifact.size_count);
+    if (requirement.parameter == -1) continue;
     const auto parameter = static_cast<size_t>(requirement.parameter);
     if (requirement.parameter < 0 || parameter >= artifact.parameters.size() ||
         requirement.dimension < 0 ||
         static_cast<size_t>(requirement.dimension) >= artifact.parameters[parameter].shape.size()) {
       fail_corrupt("a requirement names no dimension");
     }
-    check_expr(requirement.minimum, artifact.size_count);
   }
   for (const Variant& variant : artifact.variants) {
     check_expr(variant.condition, scalars);

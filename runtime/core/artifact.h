@@ -18,15 +18,17 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
-/// A condition on the sizes that must hold at every call, e.g. time extent >= initial steps.
+/// A condition on the sizes that must hold at every call: value >= minimum, e.g. time extent >=
+/// initial steps. Named by the dimension of a parameter where one has the value.
 struct SizeRequirement {
   enum class Kind : uint8_t {
-    ScanExtent,  // dimension `dimension` of parameter `parameter` is at least `minimum`
+    ScanExtent,  // of the scan `stage`, whose initial steps are `minimum`
   };
   Kind kind = Kind::ScanExtent;
-  int32_t parameter = -1;
+  int32_t parameter = -1;  // -1: no parameter has this dimension
   int32_t dimension = 0;
-  SizeExpr minimum;
+  SizeExpr value = SizeExpr::constant(0);  // what must be at least `minimum`
+  SizeExpr minimum = SizeExpr::constant(0);
   int32_t stage = -1;  // the scan
   bool operator==(const SizeRequirement&) const = default;
 };

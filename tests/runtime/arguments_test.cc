@@ -176,7 +176,8 @@ TEST(BindArguments, WantsTheInitialStepsOfAScan) {
   artifact.size_count = 2;
   artifact.parameters = {{DType::Float32, {size(0), size(1)}, false},
                          {DType::Float32, {size(0), size(1)}, true}};
-  artifact.requirements = {{SizeRequirement::Kind::ScanExtent, 0, 0, SizeExpr::constant(1), 1}};
+  artifact.requirements = {
+      {SizeRequirement::Kind::ScanExtent, 0, 0, size(0), SizeExpr::constant(1), 1}};
   artifact.variants = {Variant{}};
   const KernelNames names = {"myscan", {"X", "scan"}, {"m", "n"}, {"X", "scan"}};
   expect_error(
@@ -185,6 +186,13 @@ TEST(BindArguments, WantsTheInitialStepsOfAScan) {
       },
       ErrorKind::InvalidArgument,
       "argument X of myscan: dimension 0 is 0, but must be at least 1 (initial steps of scan)");
+  artifact.requirements[0].parameter = -1;
+  expect_error(
+      [&] {
+        bind_arguments(artifact, names, std::vector{tensor({0, 5}), kToAllocate}, {});
+      },
+      ErrorKind::InvalidArgument,
+      "size m of myscan is 0, but must be at least 1 (initial steps of scan)");
   EXPECT_EQ(bind_arguments(artifact, names, std::vector{tensor({1, 0}), kToAllocate}, {}).shapes[1],
             (std::vector<int64_t>{1, 0}));
 }

@@ -40,7 +40,8 @@ Artifact example() {
        {SizeExpr::binary(SizeExpr::Op::Add, size(0), SizeExpr::constant(-1))},
        true},
   };
-  artifact.requirements = {{SizeRequirement::Kind::ScanExtent, 0, 1, SizeExpr::constant(1), 4}};
+  artifact.requirements = {
+      {SizeRequirement::Kind::ScanExtent, 0, 1, size(1), SizeExpr::constant(1), 4}};
   Variant variant;
   variant.condition = SizeExpr::binary(SizeExpr::Op::Equal, size(3), SizeExpr::constant(1));
   variant.launches = {{"compact",

@@ -1,0 +1,97 @@
+#include "compiler/compile.h"
+
+#include <string_view>
+
+#include <elf.h>
+#include <link.h>
+
+#include "compiler/codegen/cpu_artifact.h"
+#include "compiler/report.h"
+#include "compiler/requirements.h"
+#include "runtime/core/error.h"
+
+namespace kiln {
+namespace {
+
+/// To be raised when code changes in a way that the build id of the executable does not show.
+constexpr int kCodeVersion = 1;
+
+codegen::CpuOptions cpu_options(const Target& target, const CompileOptions& options) {
+  return {target.arch.empty() ? codegen::host_cpu_arch() : target.arch, options.strict};
+}
+
+Artifact compile_for_cpu(const language::Kernel& kernel, const language::Schedule& schedule,
+                         const Target& target, const CompileOptions& options) {
+  const codegen::CpuOptions cpu = cpu_options(target, options);
+  codegen::check_cpu_arch(cpu.arch);
+  CountAccesses count;
+  LoweringObserver silent;
+  const ir::Kernel compact = lower(kernel, schedule, target, options, Layout::Compact, count);
+  const ir::Kernel strided = lower(kernel, schedule, target, options, Layout::Strided, silent);
+  Artifact artifact = codegen::make_cpu_artifact(compact, &strided, cpu);
+  artifact.requirements = size_requirements(kernel.definition, compact.sizes);
+  artifact.report = cpu_report(compact, schedule, artifact, count.accesses);
+  return artifact;
+}
+
+/// The id that the linker gave this executable, as hex digits; empty when it gave none.
+std::string linker_build_id() {
+  std::string id;
+  const auto look = [](dl_phdr_info* info, size_t, void* result) -> int {
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& header = info->dlpi_phdr[i];
+      if (header.p_type != PT_NOTE) continue;
+      const char* at = reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr);
+      const char* const end = at + header.p_memsz;
+      while (at + sizeof(ElfW(Nhdr)) <= end) {
+        const auto& note = *reinterpret_cast<const ElfW(Nhdr)*>(at);
+        const char* const name = at + sizeof note;
+        const char* const bytes = name + (note.n_namesz + 3) / 4 * 4;
+        if (note.n_type == NT_GNU_BUILD_ID && std::string_view(name, 3) == "GNU") {
+          for (uint32_t b = 0; b < note.n_descsz; ++b) {
+            *static_cast<std::string*>(result) +=
+                fmt::format("{:02x}", static_cast<unsigned char>(bytes[b]));
+          }
+          return 1;
+        }
+        at = bytes + (note.n_descsz + 3) / 4 * 4;
+      }
+    }
+    return 1;  // the first object is the executable; libraries are not asked
+  };
+  dl_iterate_phdr(look, &id);
+  return id;
+}
+
+}  // namespace
+
+Artifact compile(const language::Kernel& kernel, const language::Schedule& schedule,
+                 const Target& target, const CompileOptions& options) {
+  return annotate("in kernel " + kernel.names.kernel,
+                  [&] { return compile_for_cpu(kernel, schedule, target, options); });
+}
+
+std::string source_of(const language::Kernel& kernel, const language::Schedule& schedule,
+                      const Target& target, const CompileOptions& options, std::string_view what) {
+  if (what == "lowered") return lowered_text(kernel, schedule, target, options, "");
+  if (what != "llvm" && what != "asm") {
+    fail(ErrorKind::InvalidArgument, "SOURCE",
+         "there is no source {} of a kernel for llvm; there are lowered, llvm and asm", what);
+  }
+  LoweringObserver silent;
+  const ir::Kernel lowered = lower(kernel, schedule, target, options, Layout::Compact, silent);
+  const codegen::EntryKernel entry{"kiln_compact", &lowered};
+  return codegen::emit_cpu_code(
+      {&entry, 1}, cpu_options(target, options),
+      what == "llvm" ? codegen::CpuOutput::Source : codegen::CpuOutput::Assembly);
+}
+
+std::string compiler_build_id() {
+  static const std::string id =
+      fmt::format("{}-llvm{}-{}", linker_build_id(), codegen::llvm_version(), kCodeVersion);
+  return id;
+}
+
+std::string host_cpu() { return codegen::host_cpu_arch(); }
+
+}  // namespace kiln

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "compiler/ir/kernel.h"
+#include "compiler/language/step.h"
+#include "compiler/lower.h"
+#include "runtime/core/artifact.h"
+
+namespace kiln {
+
+/// Counts the accesses that build_loops makes, for the report.
+class CountAccesses : public LoweringObserver {
+ public:
+  void after(std::string_view pass, const ir::Kernel& kernel) override;
+  int64_t accesses = 0;
+};
+
+/// The report of a kernel for the CPU as JSON: `guards` (accesses checked while it runs), `proved`
+/// (all others), `launches`, `schedule` (the steps that ran, stages and axes by number), `notes`,
+/// `kernels`.
+std::string cpu_report(const ir::Kernel& kernel, const language::Schedule& schedule,
+                       const Artifact& artifact, int64_t accesses);
+
+}  // namespace kiln
