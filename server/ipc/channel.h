@@ -1,0 +1,44 @@
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <google/protobuf/message_lite.h>
+
+#include "server/ipc/fd.h"
+
+namespace kiln::server {
+
+/// A connected pair of SEQPACKET sockets, closed on exec.
+std::pair<Fd, Fd> make_socket_pair();
+
+/// Messages with file descriptors over one end of a socket pair. A message that does not fit a
+/// packet travels in a sealed memfd, so there is no limit that a caller has to know. Any thread may
+/// send; one receives.
+class Channel {
+ public:
+  enum class WhenFull {
+    Wait,
+    Fail,  // for the front end, which must never wait for a worker
+  };
+  Channel(Fd socket, WhenFull when_full) : socket_(std::move(socket)), when_full_(when_full) {}
+
+  /// Throws Unavailable PEER_GONE when the other end is gone, or full with WhenFull::Fail.
+  void send(const google::protobuf::MessageLite& message, std::span<const int> fds = {});
+
+  /// Waits for a message; false when the other end is gone. Throws Internal PEER_GARBAGE on
+  /// anything that is no message.
+  bool receive(google::protobuf::MessageLite& message, std::vector<Fd>& fds);
+
+  /// Makes receive() return false on both ends.
+  void shut_down();
+
+  int fd() const { return socket_.get(); }
+
+ private:
+  Fd socket_;
+  WhenFull when_full_;
+};
+
+}  // namespace kiln::server

@@ -1,0 +1,91 @@
+#include "server/ipc/memfd.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "runtime/core/error.h"
+
+namespace kiln::server {
+
+namespace {
+
+[[noreturn]] void out_of_memory(int64_t bytes, int error) {
+  fail(ErrorKind::ResourceExhausted, "HOST_MEMORY", "cannot allocate {} bytes on the host: {}",
+       bytes, std::strerror(error));
+}
+
+}  // namespace
+
+Fd make_memfd(const char* name, int64_t bytes) {
+  Fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) out_of_memory(bytes, errno);
+  if (::ftruncate(fd.get(), bytes) != 0) out_of_memory(bytes, errno);
+  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) out_of_memory(bytes, errno);
+  return fd;
+}
+
+Fd make_sealed_memfd(const char* name, std::string_view contents) {
+  Fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) out_of_memory(static_cast<int64_t>(contents.size()), errno);
+  size_t written = 0;
+  while (written < contents.size()) {
+    const ssize_t count = ::write(fd.get(), contents.data() + written, contents.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) out_of_memory(static_cast<int64_t>(contents.size()), errno);
+    written += static_cast<size_t>(count);
+  }
+  ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+  return fd;
+}
+
+std::string read_memfd(const Fd& fd, int64_t limit) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > limit) {
+    fail(ErrorKind::Internal, "PEER_GARBAGE", "a worker sent memory that cannot be read");
+  }
+  std::string contents(static_cast<size_t>(status.st_size), '\0');
+  size_t done = 0;
+  while (done < contents.size()) {
+    const ssize_t count =
+        ::pread(fd.get(), contents.data() + done, contents.size() - done, static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      fail(ErrorKind::Internal, "PEER_GARBAGE", "a worker sent memory that cannot be read");
+    }
+    done += static_cast<size_t>(count);
+  }
+  return contents;
+}
+
+Mapping::Mapping(const Fd& fd, int64_t bytes) {
+  struct stat status {};
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (::fstat(fd.get(), &status) != 0 || bytes <= 0 || status.st_size < bytes || seals < 0 ||
+      (seals & F_SEAL_SHRINK) == 0) {
+    fail(ErrorKind::Internal, "PEER_GARBAGE", "the other side sent memory that cannot be mapped");
+  }
+  void* const address =
+      ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (address == MAP_FAILED) out_of_memory(bytes, errno);
+  data_ = static_cast<uint8_t*>(address);
+  bytes_ = bytes;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, static_cast<size_t>(bytes_));
+}
+
+}  // namespace kiln::server
