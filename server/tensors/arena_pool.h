@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "server/ipc/memfd.h"
+
+namespace kiln::server {
+
+/// Memory that the front end owns and workers map. It outlives every worker.
+struct Arena {
+  Arena(uint64_t number, int64_t bytes);
+
+  const uint64_t number;
+  const Fd fd;
+  const Mapping mapping;
+
+  int64_t bytes() const { return mapping.bytes(); }
+};
+
+class ArenaPool;
+
+/// A part of an arena, 64-byte aligned, given back by the destructor.
+class Slice {
+ public:
+  Slice(std::shared_ptr<ArenaPool> pool, std::shared_ptr<const Arena> arena, int64_t offset,
+        int64_t bytes);
+  ~Slice();
+  Slice(const Slice&) = delete;
+  Slice& operator=(const Slice&) = delete;
+
+  uint8_t* data() const { return arena_->mapping.data() + offset_; }
+  int64_t bytes() const { return bytes_; }
+  const std::shared_ptr<const Arena>& arena() const { return arena_; }
+  int64_t offset() const { return offset_; }
+
+ private:
+  const std::shared_ptr<ArenaPool> pool_;
+  const std::shared_ptr<const Arena> arena_;
+  const int64_t offset_;
+  const int64_t bytes_;
+};
+
+/// Hands out slices of arenas. Memory given back stays warm for the next call: touching fresh pages
+/// costs ten times what copying into used ones does.
+class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
+ public:
+  struct Options {
+    int64_t limit_bytes = int64_t{4} << 30;   // of all slices
+    int64_t arena_bytes = int64_t{16} << 20;  // larger slices get an arena of their own
+    int64_t warm_bytes = int64_t{512} << 20;  // unused arenas that are kept
+  };
+  explicit ArenaPool(const Options& options) : options_(options) {}
+
+  /// Contents are those of whoever had it before. Throws ResourceExhausted TENSOR_MEMORY past the
+  /// limit, HOST_MEMORY when the host has no more.
+  std::shared_ptr<Slice> allocate(int64_t bytes);
+
+  int64_t used_bytes() const;
+  /// Arenas that exist, used or warm.
+  std::vector<uint64_t> arenas() const;
+
+ private:
+  friend class Slice;
+  struct Holding {
+    std::shared_ptr<const Arena> arena;
+    std::map<int64_t, int64_t> free;  // offset -> bytes, never adjacent
+    int64_t used = 0;
+  };
+
+  void give_back(const Arena& arena, int64_t offset, int64_t bytes);
+  void drop_cold_arenas();
+
+  const Options options_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, Holding> holdings_;  // ordered, so that old arenas fill up first
+  uint64_t next_arena_ = 1;
+  int64_t used_ = 0;
+};
+
+}  // namespace kiln::server

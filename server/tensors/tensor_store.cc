@@ -1,0 +1,70 @@
+#include "server/tensors/tensor_store.h"
+
+#include <sys/random.h>
+
+#include "runtime/core/error.h"
+
+namespace kiln::server {
+
+std::string random_hex(int bytes) {
+  std::vector<unsigned char> random(static_cast<size_t>(bytes));
+  KILN_CHECK(::getrandom(random.data(), random.size(), 0) == bytes);
+  std::string text;
+  for (const unsigned char byte : random)
+    text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::shared_ptr<const Tensor> TensorStore::add(Tensor tensor) {
+  tensor.id = boot_id_ + "-" + random_hex(12);
+  auto stored = std::make_shared<const Tensor>(std::move(tensor));
+  const std::lock_guard lock(mutex_);
+  entries_[stored->id] = {stored, Clock::now()};
+  return stored;
+}
+
+std::shared_ptr<const Tensor> TensorStore::find(const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = entries_.find(id);
+    if (at != entries_.end()) {
+      at->second.used = Clock::now();
+      return at->second.tensor;
+    }
+  }
+  const bool ours = id.rfind(boot_id_ + "-", 0) == 0;
+  if (!ours && id.size() == boot_id_.size() + 25 && id[boot_id_.size()] == '-') {
+    fail(ErrorKind::HandleLost, "HANDLE_LOST",
+         "tensor {} was lost when the daemon was started again; upload it once more", id);
+  }
+  fail(ErrorKind::NotFound, "TENSOR",
+       "there is no tensor {}; it was freed, or its session has ended", id);
+}
+
+int TensorStore::free(std::span<const std::string> ids) {
+  const std::lock_guard lock(mutex_);
+  int freed = 0;
+  for (const std::string& id : ids)
+    freed += static_cast<int>(entries_.erase(id));
+  return freed;
+}
+
+void TensorStore::free_session(const std::string& session) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_,
+                [&](const auto& entry) { return entry.second.tensor->session == session; });
+}
+
+void TensorStore::expire(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [&](const auto& entry) {
+    return entry.second.tensor->session.empty() && entry.second.used + unowned_life_ < now;
+  });
+}
+
+int64_t TensorStore::count() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(entries_.size());
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/core/dtype.h"
+#include "server/clock.h"
+#include "server/tensors/arena_pool.h"
+
+namespace kiln::server {
+
+/// A tensor that stays on the service between calls. Row-major and compact, in memory of the host:
+/// devices with memory of their own copy at each call.
+struct Tensor {
+  std::string id;
+  std::string session;           // empty: the session of callers that have none
+  std::string device = "cpu:0";  // where the client put it
+  DType type = DType::Float32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+  std::shared_ptr<Slice> slice;
+};
+
+/// The tensors of all sessions, by id. Whoever holds a Tensor may use its memory, freed or not.
+class TensorStore {
+ public:
+  /// Tensors without a session are freed when nobody used them for `unowned_life`.
+  TensorStore(std::string boot_id, Clock::duration unowned_life)
+      : boot_id_(std::move(boot_id)), unowned_life_(unowned_life) {}
+
+  /// Stores `tensor` under a new id, which nobody can guess.
+  std::shared_ptr<const Tensor> add(Tensor tensor);
+  /// Throws NotFound TENSOR, or HandleLost HANDLE_LOST for one of an earlier daemon.
+  std::shared_ptr<const Tensor> find(const std::string& id);
+  /// How many of these existed.
+  int free(std::span<const std::string> ids);
+  void free_session(const std::string& session);
+  void expire(Clock::time_point now);
+  int64_t count() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Tensor> tensor;
+    Clock::time_point used;
+  };
+
+  const std::string boot_id_;
+  const Clock::duration unowned_life_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Entry> entries_;
+};
+
+/// 2 * `bytes` hex digits from the system's random source.
+std::string random_hex(int bytes);
+
+}  // namespace kiln::server
