@@ -1,0 +1,211 @@
+#include "server/cache/disk_cache.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+namespace kiln::server {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kExtension = ".kart";
+constexpr std::array<char, 8> kMagic = {'K', 'I', 'L', 'N', 'K', 'A', 'R', 'T'};
+constexpr uint32_t kVersion = 1;
+constexpr auto kAbandoned = std::chrono::hours(1);  // a temporary file of a daemon that died
+
+struct Header {
+  std::array<char, 8> magic = kMagic;
+  uint32_t version = kVersion;
+  uint32_t reserved = 0;
+  uint64_t form_bytes = 0;
+  uint64_t artifact_bytes = 0;
+  std::array<uint64_t, 2> checksum{};
+};
+static_assert(sizeof(Header) == 48);
+
+std::array<uint64_t, 2> checksum_of(std::string_view contents) {
+  const XXH128_hash_t hash = XXH3_128bits(contents.data(), contents.size());
+  return {hash.low64, hash.high64};
+}
+
+std::optional<std::string> read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::string contents((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (file.bad()) return std::nullopt;
+  return contents;
+}
+
+/// What is wrong with a file's bytes; empty when nothing is.
+std::string damage_of(std::string_view contents, Header& header) {
+  if (contents.size() < sizeof header) return "it is too short";
+  std::memcpy(&header, contents.data(), sizeof header);
+  if (header.magic != kMagic) return "it is no cache entry";
+  if (header.version != kVersion) return "it is of another version";
+  const std::string_view body = contents.substr(sizeof header);
+  if (header.form_bytes > body.size() || header.artifact_bytes != body.size() - header.form_bytes) {
+    return "its length is wrong";
+  }
+  if (header.checksum != checksum_of(body)) return "its checksum is wrong";
+  return "";
+}
+
+}  // namespace
+
+DiskCache::DiskCache(fs::path folder, int64_t limit_bytes)
+    : folder_(std::move(folder)), limit_bytes_(limit_bytes) {
+  std::error_code error;
+  fs::create_directories(folder_ / "artifacts", error);
+  if (error || ::access((folder_ / "artifacts").c_str(), W_OK | X_OK) != 0) {
+    problem_ =
+        fmt::format("the cache folder {} cannot be written: {}; compiled kernels are not kept",
+                    folder_.string(), error ? error.message() : std::strerror(errno));
+    spdlog::warn("{}", problem_);
+    return;
+  }
+  scan();
+}
+
+fs::path DiskCache::path_of(const std::string& key) const {
+  return folder_ / "artifacts" / key.substr(0, 2) / (key + std::string(kExtension));
+}
+
+void DiskCache::scan() {
+  struct Found {
+    std::string key;
+    int64_t bytes;
+    fs::file_time_type used;
+  };
+  std::vector<Found> found;
+  std::error_code error;
+  for (auto at = fs::recursive_directory_iterator(folder_ / "artifacts", error);
+       !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    std::error_code ignored;  // a file that goes away meanwhile is no matter
+    if (!at->is_regular_file(ignored)) continue;
+    const fs::file_time_type used = at->last_write_time(ignored);
+    if (at->path().extension() == kExtension) {
+      found.push_back(
+          {at->path().stem().string(), static_cast<int64_t>(at->file_size(ignored)), used});
+    } else if (used + kAbandoned < fs::file_time_type::clock::now()) {
+      fs::remove(at->path(), ignored);
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.used < b.used; });
+  for (const Found& entry : found)
+    note_use(entry.key, entry.bytes);
+  evict();
+}
+
+std::optional<std::string> DiskCache::find(const std::string& key, const std::string& form) {
+  if (!problem_.empty()) return std::nullopt;
+  const fs::path path = path_of(key);
+  std::optional<std::string> contents = read_file(path);
+  if (!contents) {
+    forget(key);
+    return std::nullopt;
+  }
+  Header header;
+  if (const std::string damage = damage_of(*contents, header); !damage.empty()) {
+    reject(key, damage);
+    return std::nullopt;
+  }
+  if (std::string_view(*contents).substr(sizeof header, header.form_bytes) != form) {
+    return std::nullopt;  // another request with the same hash
+  }
+  std::error_code ignored;
+  fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
+  note_use(key, static_cast<int64_t>(contents->size()));
+  contents->erase(0, sizeof header + header.form_bytes);
+  return contents;
+}
+
+void DiskCache::put(const std::string& key, const std::string& form, const std::string& artifact) {
+  if (!problem_.empty()) return;
+  const std::string body = form + artifact;
+  Header header;
+  header.form_bytes = form.size();
+  header.artifact_bytes = artifact.size();
+  header.checksum = checksum_of(body);
+
+  const fs::path path = path_of(key);
+  const fs::path temporary =
+      path.parent_path() / fmt::format(".{}.{}.{}", key, ::getpid(), next_file_.fetch_add(1));
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  std::ofstream file(temporary, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&header), sizeof header);
+  file.write(body.data(), static_cast<std::streamsize>(body.size()));
+  file.close();
+  if (file) fs::rename(temporary, path, error);
+  if (!file || error) {
+    spdlog::warn("cannot write the cache entry {}: {}", path.string(),
+                 error ? error.message() : std::strerror(errno));
+    fs::remove(temporary, error);
+    return;
+  }
+  note_use(key, static_cast<int64_t>(sizeof header + body.size()));
+  evict();
+}
+
+void DiskCache::reject(const std::string& key, const std::string& why) {
+  corrupt_.fetch_add(1);
+  const fs::path path = path_of(key);
+  spdlog::warn("the cache entry {} is of no use ({}); the kernel is compiled again", path.string(),
+               why);
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  forget(key);
+}
+
+void DiskCache::note_use(const std::string& key, int64_t bytes) {
+  forget(key);
+  const std::lock_guard lock(mutex_);
+  uses_.push_front(key);
+  slots_[key] = {bytes, uses_.begin()};
+  bytes_ += bytes;
+}
+
+void DiskCache::forget(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto at = slots_.find(key);
+  if (at == slots_.end()) return;
+  bytes_ -= at->second.bytes;
+  uses_.erase(at->second.use);
+  slots_.erase(at);
+}
+
+void DiskCache::evict() {
+  std::vector<std::string> old;
+  {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ <= limit_bytes_) return;
+    // A tenth more than needed, so that not every entry evicts another.
+    for (auto at = uses_.rbegin(); at != uses_.rend() && bytes_ > limit_bytes_ / 10 * 9; ++at) {
+      const auto slot = slots_.find(*at);
+      bytes_ -= slot->second.bytes;
+      slots_.erase(slot);
+      old.push_back(*at);
+    }
+    uses_.resize(slots_.size());
+  }
+  std::error_code ignored;
+  for (const std::string& key : old)
+    fs::remove(path_of(key), ignored);
+}
+
+int64_t DiskCache::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace kiln::server
