@@ -1,0 +1,122 @@
+#include "server/workers/launcher.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "runtime/core/error.h"
+#include "server/workers/worker_fds.h"
+
+extern char** environ;
+
+namespace kiln::server {
+
+namespace {
+
+class Process : public Child {
+ public:
+  explicit Process(pid_t pid) : pid_(pid) {}
+  ~Process() override {
+    kill();
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  int pid() const override { return pid_; }
+  void kill() override { ::kill(pid_, SIGKILL); }
+
+ private:
+  const pid_t pid_;  // not reaped before the destructor, so it cannot be another's
+};
+
+/// How the child differs from this process: its two descriptors, no blocked signals, and a process
+/// group of its own, so that Ctrl-C in a terminal reaches the daemon alone.
+class SpawnSettings {
+ public:
+  SpawnSettings(int socket, int page) {
+    ::posix_spawn_file_actions_init(&files_);
+    ::posix_spawn_file_actions_adddup2(&files_, socket, kWorkerSocketFd);
+    ::posix_spawn_file_actions_adddup2(&files_, page, kWorkerPageFd);
+    // Whoever reads our output reads the address we listen on, nothing of a worker.
+    ::posix_spawn_file_actions_adddup2(&files_, STDERR_FILENO, STDOUT_FILENO);
+    ::posix_spawnattr_init(&attributes_);
+    sigset_t none;
+    sigset_t usual;
+    ::sigemptyset(&none);
+    ::sigemptyset(&usual);
+    for (const int signal : {SIGTERM, SIGINT, SIGPIPE, SIGCHLD})
+      ::sigaddset(&usual, signal);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &usual);
+    ::posix_spawnattr_setpgroup(&attributes_, 0);
+    ::posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnSettings() {
+    ::posix_spawn_file_actions_destroy(&files_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  const posix_spawn_file_actions_t* files() const { return &files_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t files_;
+  posix_spawnattr_t attributes_;
+};
+
+/// A copy with a number that the child's own descriptors do not overwrite.
+Fd out_of_the_way(Fd fd) {
+  if (fd.get() > kWorkerPageFd) return fd;
+  return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, kWorkerPageFd + 1));
+}
+
+}  // namespace
+
+std::string WorkerSpec::name() const {
+  switch (role) {
+    case Role::Cpu: return fmt::format("cpu:{}", index);
+    case Role::Cuda: return fmt::format("cuda:{}", index);
+    case Role::Compiler: return fmt::format("compiler {}", index);
+  }
+  return "worker";
+}
+
+std::unique_ptr<Child> ProcessLauncher::start(const WorkerSpec& spec, Fd socket, Fd page) {
+  const bool compiler = spec.role == Role::Compiler;
+  const std::string program = folder_ + (compiler ? "/kiln-compiler" : "/kiln-worker");
+  std::vector<std::string> words = {program,
+                                    "--role",
+                                    compiler                  ? "compiler"
+                                    : spec.role == Role::Cuda ? "cuda"
+                                                              : "cpu",
+                                    "--index",
+                                    std::to_string(spec.index),
+                                    "--threads",
+                                    std::to_string(spec.threads)};
+  std::vector<char*> arguments;
+  for (std::string& word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+
+  const Fd child_socket = out_of_the_way(std::move(socket));
+  const Fd child_page = out_of_the_way(std::move(page));
+  const SpawnSettings settings(child_socket.get(), child_page.get());
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, program.c_str(), settings.files(), settings.attributes(),
+                                  arguments.data(), environ);
+  if (error != 0) {
+    fail(ErrorKind::Unavailable, "WORKER_START", "cannot start {}: {}", program,
+         std::strerror(error));
+  }
+  return std::make_unique<Process>(pid);
+}
+
+}  // namespace kiln::server

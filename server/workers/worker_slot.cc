@@ -1,0 +1,198 @@
+#include "server/workers/worker_slot.h"
+
+#include <array>
+
+#include <spdlog/spdlog.h>
+
+#include "server/errors.h"
+#include "server/workers/worker_fds.h"
+
+namespace kiln::server {
+
+using std::chrono::milliseconds;
+
+WorkerSlot::WorkerSlot(WorkerSpec spec, Launcher& launcher, Supervisor& supervisor,
+                       WorkerTimes times, WorkerOwner& owner)
+    : spec_(std::move(spec)),
+      launcher_(launcher),
+      supervisor_(supervisor),
+      times_(times),
+      owner_(owner) {}
+
+bool WorkerSlot::send(const internal::ToWorker& message, std::span<const int> fds) {
+  std::shared_ptr<Connection> connection;
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::Ready) return false;
+    connection = connection_;
+  }
+  try {
+    connection->channel.send(message, fds);
+    return true;
+  } catch (const Error& error) {
+    kill(error.message());
+    return false;
+  }
+}
+
+void WorkerSlot::set_cancelled(bool cancelled) {
+  const std::lock_guard lock(mutex_);
+  if (connection_) connection_->status->cancelled.store(cancelled ? 1 : 0);
+}
+
+void WorkerSlot::kill(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (!child_ || ended_) return;
+  if (kill_reason_.empty()) kill_reason_ = why;
+  child_->kill();
+  connection_->channel.shut_down();
+}
+
+WorkerSlot::State WorkerSlot::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+int WorkerSlot::pid() const {
+  const std::lock_guard lock(mutex_);
+  return child_ ? child_->pid() : 0;
+}
+
+int64_t WorkerSlot::restarts() const {
+  const std::lock_guard lock(mutex_);
+  return starts_ > 0 ? starts_ - 1 : 0;
+}
+
+void WorkerSlot::tick(Clock::time_point now) {
+  bool ended = false;
+  bool idle = false;
+  uint64_t beats = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = ended_;
+    idle = state_ == State::Absent || stopped_;
+    if (connection_) beats = connection_->status->beats.load();
+  }
+  if (ended) clear_away(now);
+  if (idle) return;
+  if (!reader_.joinable()) {
+    if (now >= start_at_) start(now);
+    return;
+  }
+  if (beats != last_beats_) {
+    last_beats_ = beats;
+    last_beat_at_ = now;
+  } else if (now - last_beat_at_ > times_.hang) {
+    kill("it does not answer");
+  }
+}
+
+void WorkerSlot::start(Clock::time_point now) {
+  last_beats_ = 0;
+  last_beat_at_ = now;
+  std::shared_ptr<Connection> connection;
+  try {
+    auto [ours, theirs] = make_socket_pair();
+    Fd page = make_memfd("kiln-status", kStatusPageBytes);
+    connection = std::make_shared<Connection>(std::move(ours), page);
+    std::unique_ptr<Child> child = launcher_.start(spec_, std::move(theirs), std::move(page));
+    const std::lock_guard lock(mutex_);
+    ++starts_;
+    child_ = std::move(child);
+    connection_ = connection;
+    kill_reason_.clear();
+    state_ = State::Starting;
+  } catch (const Error& error) {
+    spdlog::error("{}: {}", spec_.name(), error.message());
+    deaths_.push_back(now);
+    start_at_ = now + std::max<Clock::duration>(back_off(), milliseconds(500));
+    return;
+  }
+  reader_ = std::thread([this, connection] { read_replies(connection); });
+}
+
+void WorkerSlot::clear_away(Clock::time_point now) {
+  reader_.join();
+  std::unique_ptr<Child> child;
+  {
+    const std::lock_guard lock(mutex_);
+    child = std::move(child_);
+    connection_.reset();
+    ended_ = false;
+  }
+  child.reset();
+  while (!deaths_.empty() && now - deaths_.front() > std::chrono::minutes(1))
+    deaths_.pop_front();
+  start_at_ = now + back_off();
+  deaths_.push_back(now);
+}
+
+Clock::duration WorkerSlot::back_off() const {
+  constexpr std::array<milliseconds, 5> kDelays = {milliseconds(0), milliseconds(100),
+                                                   milliseconds(500), milliseconds(2000),
+                                                   milliseconds(10000)};
+  return kDelays[std::min(deaths_.size(), kDelays.size() - 1)];
+}
+
+void WorkerSlot::read_replies(const std::shared_ptr<Connection>& connection) {
+  std::string why = read_until_end(*connection);
+  bool expected = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!kill_reason_.empty()) why = kill_reason_;
+    expected = stopped_ || state_ == State::Absent;
+    if (state_ != State::Absent) state_ = State::Down;
+    // The process may still run when it sent garbage: nothing it does counts any more.
+    child_->kill();
+  }
+  if (!expected) spdlog::warn("the worker {} ended: {}", spec_.name(), why);
+  owner_.on_lost(why);
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  supervisor_.wake();
+}
+
+std::string WorkerSlot::read_until_end(Connection& connection) {
+  try {
+    internal::FromWorker message;
+    std::vector<Fd> fds;
+    while (connection.channel.receive(message, fds)) {
+      const bool greeting = message.kind_case() == internal::FromWorker::kHello;
+      if (greeting != (state() == State::Starting)) return "it broke the protocol";
+      if (!greeting) {
+        owner_.on_reply(message);
+        continue;
+      }
+      if (message.hello().protocol() != kWorkerProtocol) return "it is of another version";
+      greet(message.hello());
+    }
+    return "it died";
+  } catch (...) {
+    return current_error().message();
+  }
+}
+
+void WorkerSlot::greet(const internal::Hello& hello) {
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = hello.has_absent() ? State::Absent : State::Ready;
+    if (connection_) connection_->status->cancelled.store(0);
+  }
+  owner_.on_ready(hello);
+}
+
+void WorkerSlot::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    if (child_ && !ended_) {
+      child_->kill();
+      connection_->channel.shut_down();
+    }
+  }
+  if (reader_.joinable()) clear_away(Clock::now());
+}
+
+}  // namespace kiln::server

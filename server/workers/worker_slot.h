@@ -1,0 +1,107 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "kiln/internal/worker.pb.h"
+#include "server/clock.h"
+#include "server/ipc/channel.h"
+#include "server/ipc/status_page.h"
+#include "server/workers/launcher.h"
+#include "server/workers/supervisor.h"
+
+namespace kiln::server {
+
+/// What a WorkerSlot tells its owner, from the slot's reader thread and without a lock held.
+class WorkerOwner {
+ public:
+  virtual ~WorkerOwner() = default;
+  virtual void on_ready(const internal::Hello& hello) = 0;
+  virtual void on_reply(internal::FromWorker& reply) = 0;
+  /// The worker ended, and everything sent to it is lost. Once for each on_ready(), and for a
+  /// worker that ended before it was ready.
+  virtual void on_lost(const std::string& why) = 0;
+};
+
+struct WorkerTimes {
+  Clock::duration hang = std::chrono::seconds(5);    // without a beat
+  Clock::duration margin = std::chrono::seconds(1);  // for a kernel to end once it is told to
+  Clock::duration restart_grace = std::chrono::milliseconds(1500);  // for waiting calls
+  Clock::duration run_limit = std::chrono::hours(1);
+  Clock::duration compile_limit = std::chrono::seconds(120);
+  Clock::duration quarantine = std::chrono::minutes(10);
+};
+
+/// Keeps one worker running: starts it, watches its beats, replaces it when it ends.
+///
+/// The worker is not trusted: whatever it sends that is no message ends it.
+class WorkerSlot {
+ public:
+  enum class State { Down, Starting, Ready, Absent };
+
+  WorkerSlot(WorkerSpec spec, Launcher& launcher, Supervisor& supervisor, WorkerTimes times,
+             WorkerOwner& owner);
+  ~WorkerSlot() { stop(); }
+
+  /// False when there is no worker to send to. Never waits.
+  bool send(const internal::ToWorker& message, std::span<const int> fds = {});
+  /// Tells the running call to end, or takes that back.
+  void set_cancelled(bool cancelled);
+  /// Ends the worker; on_lost() follows.
+  void kill(const std::string& why);
+
+  State state() const;
+  int pid() const;  // 0 while there is none
+  int64_t restarts() const;
+  std::string name() const { return spec_.name(); }
+
+  /// In the supervisor's thread only.
+  void tick(Clock::time_point now);
+  /// Ends the worker for good.
+  void stop();
+
+ private:
+  /// What a worker that runs has in common with us. Senders hold it, so it outlives a replacement.
+  struct Connection {
+    Connection(Fd socket, const Fd& page_fd)
+        : channel(std::move(socket), Channel::WhenFull::Fail), status(page_fd) {}
+    Channel channel;
+    SharedStatus status;
+  };
+
+  void start(Clock::time_point now);
+  void clear_away(Clock::time_point now);
+  void read_replies(const std::shared_ptr<Connection>& connection);
+  /// Waits for messages; returns why there are no more.
+  std::string read_until_end(Connection& connection);
+  void greet(const internal::Hello& hello);
+  Clock::duration back_off() const;
+
+  const WorkerSpec spec_;
+  Launcher& launcher_;
+  Supervisor& supervisor_;
+  const WorkerTimes times_;
+  WorkerOwner& owner_;
+
+  mutable std::mutex mutex_;
+  State state_ = State::Down;
+  bool ended_ = false;  // the reader thread is done, the child may be cleared away
+  bool stopped_ = false;
+  std::string kill_reason_;
+  std::shared_ptr<Connection> connection_;
+  std::unique_ptr<Child> child_;
+  int64_t starts_ = 0;
+
+  // Of the supervisor's thread.
+  std::thread reader_;
+  std::deque<Clock::time_point> deaths_;  // in the last minute
+  Clock::time_point start_at_{};
+  uint64_t last_beats_ = 0;
+  Clock::time_point last_beat_at_{};
+};
+
+}  // namespace kiln::server
