@@ -1,0 +1,107 @@
+#include "server/engine/compile_request.h"
+
+#include "compiler/language/canonical.h"
+#include "compiler/language/decode.h"
+#include "runtime/core/error.h"
+
+namespace kiln::server {
+
+namespace {
+
+// Raised when what is stored under a key changes its meaning.
+constexpr std::string_view kFormVersion = "kiln form 1";
+constexpr size_t kMaxArch = 64;
+
+/// Each part with its length before it, so that no two lists of parts look alike.
+void append(std::string& form, std::string_view part) {
+  form += fmt::format("{}:", part.size());
+  form += part;
+}
+
+TargetKind target_of(const v1::Target& target) {
+  if (target.name().empty() || target.name() == "llvm" || target.name() == "cpu") {
+    return TargetKind::Llvm;
+  }
+  if (target.name() == "cuda") return TargetKind::Cuda;
+  fail(ErrorKind::InvalidArgument, "TARGET",
+       "there is no target {}; known are llvm (or cpu) and cuda", target.name().substr(0, 80));
+}
+
+std::string arch_of(const v1::Target& target, TargetKind kind, const CompileSetting& setting) {
+  if (target.arch().empty()) return setting.arch(kind);
+  const bool plain = target.arch().find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyz"
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string::npos;
+  if (!plain || target.arch().size() > kMaxArch) {
+    fail(ErrorKind::InvalidArgument, "ARCH", "the arch of target {} must be a name such as {}",
+         target.name(), kind == TargetKind::Cuda ? "sm_90" : "x86-64-v3");
+  }
+  return target.arch();
+}
+
+KernelNames names_of(const language::Kernel& kernel) {
+  KernelNames names;
+  names.kernel = kernel.names.kernel;
+  names.sizes = kernel.names.variables;
+  names.stages = kernel.names.stages;
+  for (const language::TensorId& parameter : kernel.definition.parameters) {
+    names.parameters.push_back(kernel.names.tensor_name(kernel.definition, parameter));
+  }
+  return names;
+}
+
+std::string hash_of(const KernelNames& names, const language::SourceMap& map) {
+  std::string all;
+  append(all, names.kernel);
+  for (const auto* list : {&map.variables, &map.axes, &map.stages, &map.files}) {
+    append(all, std::to_string(list->size()));
+    for (const std::string& name : *list)
+      append(all, name);
+  }
+  for (const auto& line : map.stage_lines)
+    append(all, fmt::format("{}.{}", line.file, line.line));
+  return language::id_of(all).substr(0, 16);
+}
+
+/// The schedule without the lines it was written on.
+std::string bytes_of(const language::Schedule& schedule) {
+  v1::Schedule wire = language::encode(schedule);
+  for (v1::Step& step : *wire.mutable_steps())
+    step.clear_line();
+  return wire.SerializeAsString();
+}
+
+std::string form_of(const language::Kernel& kernel, const language::Schedule& schedule,
+                    const v1::CompileRequest& wire, const std::string& build_id) {
+  const v1::CompileOptions& options = wire.options();
+  std::string form;
+  append(form, kFormVersion);
+  append(form, build_id);
+  append(form, wire.target().name());
+  append(form, wire.target().arch());
+  append(form, fmt::format("{} {} {} {}", options.auto_() == v1::AUTO_MODE_NEVER, options.strict(),
+                           options.fast(), options.not_reproducible()));
+  // An artifact names sizes and stages by position, so the numbering is part of what it depends on.
+  append(form, language::encode(kernel.definition).SerializeAsString());
+  append(form, bytes_of(schedule));
+  return form;
+}
+
+}  // namespace
+
+CheckedRequest check_request(const v1::CompileRequest& request, const CompileSetting& setting) {
+  CheckedRequest checked;
+  const language::Kernel kernel = language::decode(request.definition(), request.source_map());
+  const language::Schedule schedule = language::decode_schedule(request.schedule(), kernel);
+  checked.target = target_of(request.target());
+  checked.wire = request;
+  checked.wire.mutable_target()->set_arch(arch_of(request.target(), checked.target, setting));
+  checked.wire.mutable_target()->set_name(checked.target == TargetKind::Cuda ? "cuda" : "llvm");
+  checked.names = names_of(kernel);
+  checked.form = form_of(kernel, schedule, checked.wire, setting.build_id);
+  checked.key = language::id_of(checked.form);
+  checked.kernel_id = checked.key + "-" + hash_of(checked.names, kernel.names);
+  return checked;
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "kiln/v1/service.pb.h"
+#include "runtime/core/arguments.h"
+#include "runtime/core/artifact.h"
+
+namespace kiln::server {
+
+/// A Compile request that was checked, with everything that caches need to know of it.
+struct CheckedRequest {
+  v1::CompileRequest wire;  // with the target's name and arch filled in
+  TargetKind target = TargetKind::Llvm;
+  KernelNames names;
+  std::string form;       // equal forms, equal artifacts; free of names
+  std::string key;        // a hash of the form
+  std::string kernel_id;  // the key, and a hash of the names
+};
+
+/// What a compile depends on beside the request.
+struct CompileSetting {
+  std::string build_id;                         // of the compiler
+  std::function<std::string(TargetKind)> arch;  // what an empty arch means; throws NO_DEVICE
+};
+
+/// Throws in the user's names. Nothing in `request` is trusted.
+CheckedRequest check_request(const v1::CompileRequest& request, const CompileSetting& setting);
+
+}  // namespace kiln::server

@@ -1,0 +1,181 @@
+#include "server/engine/compile_service.h"
+
+#include <algorithm>
+
+namespace kiln::server {
+
+namespace {
+
+std::shared_ptr<const CachedArtifact> cached(std::string form, std::string bytes) {
+  auto entry = std::make_shared<CachedArtifact>();
+  entry->artifact = std::make_shared<const Artifact>(deserialize_artifact(bytes));
+  entry->form = std::move(form);
+  entry->bytes = std::move(bytes);
+  return entry;
+}
+
+/// An artifact of a request must have the parameters and sizes that the request names.
+void require_fitting(const Artifact& artifact, const KernelNames& names) {
+  if (artifact.parameters.size() != names.parameters.size() ||
+      artifact.size_count != static_cast<int32_t>(names.sizes.size())) {
+    fail(ErrorKind::Internal, "ARTIFACT_SHAPE", "the artifact of {} does not fit its definition",
+         names.kernel);
+  }
+}
+
+}  // namespace
+
+void CompileService::compile(CheckedRequest request, std::shared_ptr<Call> call, CompileDone done) {
+  std::shared_ptr<Flight> begun;
+  std::shared_ptr<const CachedArtifact> found;
+  {
+    const std::lock_guard lock(mutex_);
+    found = memory_.find(request.key, request.form);
+    if (!found) {
+      std::shared_ptr<Flight>& flight = flights_[request.form];
+      if (!flight) flight = begun = std::make_shared<Flight>(request);
+      flight->waiters.push_back({std::move(request), std::move(call), std::move(done)});
+    }
+  }
+  if (found) {
+    counters_.memory_hits.fetch_add(1);
+    done(result_for(request, std::move(found), v1::CACHE_LEVEL_MEMORY));
+  } else if (begun) {
+    disk_work_.post([this, begun] { look_on_disk(begun); });
+  }
+}
+
+CompileResult CompileService::result_for(const CheckedRequest& request,
+                                         std::shared_ptr<const CachedArtifact> compiled,
+                                         v1::CacheLevel level) {
+  CompileResult result;
+  result.level = level;
+  result.kernel = kernels_.find(request.kernel_id);
+  if (result.kernel && result.kernel->compiled->form == compiled->form) return result;
+  KernelEntry entry;
+  entry.id = request.kernel_id;
+  entry.key = request.key;
+  entry.compiled = std::move(compiled);
+  entry.names = request.names;
+  entry.request = request.wire.SerializeAsString();
+  result.kernel = kernels_.put(std::move(entry));
+  return result;
+}
+
+void CompileService::look_on_disk(const std::shared_ptr<Flight>& flight) {
+  if (std::shared_ptr<const CachedArtifact> entry = find_on_disk(*flight)) {
+    counters_.disk_hits.fetch_add(1);
+    land(*flight, std::move(entry), v1::CACHE_LEVEL_DISK);
+  } else {
+    ask_compiler(flight);
+  }
+}
+
+std::shared_ptr<const CachedArtifact> CompileService::find_on_disk(const Flight& flight) {
+  std::optional<std::string> bytes = disk_.find(flight.leader.key, flight.leader.form);
+  if (!bytes) return nullptr;
+  try {
+    auto entry = cached(flight.leader.form, std::move(*bytes));
+    require_fitting(*entry->artifact, flight.leader.names);
+    return entry;
+  } catch (const Error& error) {
+    disk_.reject(flight.leader.key, error.message());
+    return nullptr;
+  }
+}
+
+void CompileService::ask_compiler(const std::shared_ptr<Flight>& flight) {
+  CompilerTask task;
+  *task.message.mutable_compile()->mutable_request() = flight->leader.wire;
+  task.kernel = flight->leader.names.kernel;
+  task.key = flight->leader.key;
+  task.wanted = [this, flight] { return wanted(*flight); };
+  task.done = [this, flight](Outcome<internal::FromWorker> outcome) {
+    take_compiled(flight, std::move(outcome));
+  };
+  try {
+    pool_.submit(std::move(task));
+  } catch (...) {
+    crash(*flight, current_error());
+  }
+}
+
+bool CompileService::wanted(const Flight& flight) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(flight.waiters.begin(), flight.waiters.end(), [](const Waiter& waiter) {
+    return !waiter.call->cancelled() && waiter.call->deadline() > Clock::now();
+  });
+}
+
+void CompileService::take_compiled(const std::shared_ptr<Flight>& flight,
+                                   Outcome<internal::FromWorker> outcome) {
+  if (const Error* error = std::get_if<Error>(&outcome)) {
+    // Somebody may have joined after the last one who waited had left.
+    if (error->kind() == ErrorKind::Cancelled && wanted(*flight)) {
+      ask_compiler(flight);
+    } else {
+      crash(*flight, *error);
+    }
+    return;
+  }
+  try {
+    internal::FromWorker& reply = std::get<internal::FromWorker>(outcome);
+    std::shared_ptr<const CachedArtifact> entry =
+        cached(flight->leader.form, std::move(*reply.mutable_compiled()->mutable_artifact()));
+    require_fitting(*entry->artifact, flight->leader.names);
+    counters_.compiles.fetch_add(1);
+    disk_work_.post(
+        [this, key = flight->leader.key, entry] { disk_.put(key, entry->form, entry->bytes); });
+    land(*flight, entry, v1::CACHE_LEVEL_COMPILED);
+  } catch (...) {
+    crash(*flight, current_error());
+  }
+}
+
+void CompileService::land(const Flight& flight, std::shared_ptr<const CachedArtifact> entry,
+                          v1::CacheLevel level) {
+  std::vector<Waiter> waiters;
+  {
+    const std::lock_guard lock(mutex_);
+    // Before the flight is gone, so that nobody finds neither.
+    memory_.put(flight.leader.key, entry);
+    const auto at = flights_.find(flight.leader.form);
+    waiters.swap(at->second->waiters);
+    flights_.erase(at);
+  }
+  const double seconds = seconds_between(flight.started, Clock::now());
+  for (const Waiter& waiter : waiters) {
+    CompileResult result = result_for(waiter.request, entry, level);
+    result.seconds = seconds;
+    waiter.done(std::move(result));
+    // For those who asked later it is as good as in memory.
+    if (level == v1::CACHE_LEVEL_MEMORY) counters_.memory_hits.fetch_add(1);
+    level = v1::CACHE_LEVEL_MEMORY;
+  }
+}
+
+void CompileService::crash(const Flight& flight, const Error& error) {
+  // The error speaks in the names of the one who asked first. Others get one in their own.
+  const std::string leader = flight.leader.wire.SerializeAsString();
+  std::vector<Waiter> told;
+  std::shared_ptr<Flight> next;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = flights_.find(flight.leader.form);
+    const std::shared_ptr<Flight> ended = std::move(at->second);
+    flights_.erase(at);
+    for (Waiter& waiter : ended->waiters) {
+      if (waiter.request.wire.SerializeAsString() == leader) {
+        told.push_back(std::move(waiter));
+        continue;
+      }
+      if (!next) next = flights_[flight.leader.form] = std::make_shared<Flight>(waiter.request);
+      next->waiters.push_back(std::move(waiter));
+    }
+  }
+  for (const Waiter& waiter : told)
+    waiter.done(error);
+  if (next) ask_compiler(next);
+}
+
+}  // namespace kiln::server

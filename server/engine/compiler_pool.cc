@@ -1,0 +1,193 @@
+#include "server/engine/compiler_pool.h"
+
+namespace kiln::server {
+
+namespace {
+
+void set_number(internal::ToWorker& message, uint64_t number) {
+  if (message.has_compile()) message.mutable_compile()->set_task(number);
+  if (message.has_text()) message.mutable_text()->set_task(number);
+}
+
+Outcome<internal::FromWorker> outcome_of(internal::FromWorker& reply) {
+  const bool compiled = reply.has_compiled();
+  if (compiled && reply.compiled().has_error()) return from_wire(reply.compiled().error());
+  if (!compiled && reply.text().has_error()) return from_wire(reply.text().error());
+  return std::move(reply);
+}
+
+/// Whether `reply` answers the task with this number and kind.
+bool answers(const internal::FromWorker& reply, uint64_t number, const internal::ToWorker& asked) {
+  if (asked.has_compile()) return reply.has_compiled() && reply.compiled().task() == number;
+  return reply.has_text() && reply.text().task() == number;
+}
+
+}  // namespace
+
+CompilerPool::CompilerPool(const Options& options, Launcher& launcher, Supervisor& supervisor,
+                           Quarantine& quarantine, Counters& counters)
+    : options_(options), quarantine_(quarantine), counters_(counters) {
+  for (int i = 0; i < options.compilers; ++i) {
+    const WorkerSpec spec{.role = Role::Compiler, .index = i};
+    compilers_.push_back(
+        std::make_unique<Compiler>(*this, spec, launcher, supervisor, options.times));
+  }
+}
+
+void CompilerPool::submit(CompilerTask task) {
+  quarantine_.require_free(task.key, task.kernel);
+  Endings endings;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= options_.limit) {
+      counters_.rejected.fetch_add(1);
+      fail(ErrorKind::ResourceExhausted, "QUEUE_FULL",
+           "{} kernels wait for a compiler already; try again soon", waiting_.size());
+    }
+    Entry entry;
+    entry.number = next_number_++;
+    set_number(task.message, entry.number);
+    entry.task = std::move(task);
+    waiting_.push_back(std::move(entry));
+    send_next(endings);
+  }
+  finish(endings);
+}
+
+void CompilerPool::send_next(Endings& endings) {
+  for (const std::unique_ptr<Compiler>& compiler : compilers_) {
+    while (!waiting_.empty() && !compiler->running_ &&
+           compiler->slot_.state() == WorkerSlot::State::Ready) {
+      Entry entry = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (!entry.task.wanted()) {
+        const Error error(ErrorKind::Cancelled, "CANCELLED",
+                          fmt::format("the compilation of {} was cancelled", entry.task.kernel));
+        endings.emplace_back(std::move(entry), error);
+        continue;
+      }
+      entry.started = Clock::now();
+      compiler->running_ = std::move(entry);
+      compiler->slot_.send(compiler->running_->task.message);
+    }
+  }
+}
+
+void CompilerPool::Compiler::on_ready(const internal::Hello& hello) {
+  Endings endings;
+  {
+    const std::lock_guard lock(pool_.mutex_);
+    pool_.hello_ = hello;
+    if (was_ready_) pool_.counters_.compiler_restarts.fetch_add(1);
+    was_ready_ = true;
+    timed_out_ = false;
+    pool_.send_next(endings);
+  }
+  finish(endings);
+}
+
+void CompilerPool::Compiler::on_reply(internal::FromWorker& reply) {
+  Endings endings;
+  {
+    const std::lock_guard lock(pool_.mutex_);
+    if (!running_ || !answers(reply, running_->number, running_->task.message)) {
+      fail(ErrorKind::Internal, "PEER_GARBAGE", "it answered what was not asked");
+    }
+    Entry entry = std::move(*running_);
+    running_.reset();
+    pool_.send_next(endings);
+    endings.emplace_back(std::move(entry), outcome_of(reply));
+  }
+  finish(endings);
+}
+
+void CompilerPool::Compiler::on_lost(const std::string& why) {
+  Endings endings;
+  {
+    const std::lock_guard lock(pool_.mutex_);
+    if (running_) {
+      Entry entry = std::move(*running_);
+      running_.reset();
+      const std::string& kernel = entry.task.kernel;
+      const auto limit =
+          std::chrono::duration_cast<std::chrono::seconds>(pool_.options_.times.compile_limit);
+      Error error(
+          ErrorKind::Internal, "COMPILER_DIED",
+          fmt::format("the compiler died while it compiled {}; this is a bug in kiln", kernel));
+      if (timed_out_) {
+        error = Error(ErrorKind::ResourceExhausted, "COMPILE_TIME",
+                      fmt::format("{} took longer than {} s to compile", kernel, limit.count()));
+      }
+      pool_.quarantine_.blame(entry.task.key);
+      endings.emplace_back(std::move(entry), error);
+    }
+  }
+  finish(endings);
+}
+
+void CompilerPool::tick(Clock::time_point now) {
+  Endings endings;
+  for (const std::unique_ptr<Compiler>& compiler : compilers_) {
+    bool stuck = false;
+    {
+      const std::lock_guard lock(mutex_);
+      stuck =
+          compiler->running_ && now - compiler->running_->started > options_.times.compile_limit;
+      if (stuck) compiler->timed_out_ = true;
+      // Tasks nobody waits for any more leave the queue here too, when all compilers are down.
+      std::erase_if(waiting_, [&](Entry& entry) {
+        if (entry.task.wanted()) return false;
+        const Error error(ErrorKind::Cancelled, "CANCELLED",
+                          fmt::format("the compilation of {} was cancelled", entry.task.kernel));
+        endings.emplace_back(std::move(entry), error);
+        return true;
+      });
+    }
+    if (stuck) compiler->slot_.kill("a compilation took too long");
+    compiler->slot_.tick(now);
+  }
+  finish(endings);
+}
+
+internal::Hello CompilerPool::hello() const {
+  const std::lock_guard lock(mutex_);
+  if (!hello_) {
+    fail(ErrorKind::Unavailable, "COMPILER_STARTING",
+         "the compiler has not started yet; try again soon");
+  }
+  return *hello_;
+}
+
+bool CompilerPool::settled() const {
+  const std::lock_guard lock(mutex_);
+  return hello_.has_value();
+}
+
+std::vector<int> CompilerPool::pids() const {
+  std::vector<int> pids;
+  for (const std::unique_ptr<Compiler>& compiler : compilers_)
+    pids.push_back(compiler->slot_.pid());
+  return pids;
+}
+
+void CompilerPool::stop() {
+  for (const std::unique_ptr<Compiler>& compiler : compilers_)
+    compiler->slot_.stop();
+  Endings endings;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Entry& entry : waiting_) {
+      endings.emplace_back(std::move(entry),
+                           Error(ErrorKind::Unavailable, "DRAINING", "the daemon is ending"));
+    }
+    waiting_.clear();
+  }
+  finish(endings);
+}
+
+void CompilerPool::finish(Endings& endings) {
+  for (auto& [entry, outcome] : endings)
+    entry.task.done(std::move(outcome));
+}
+
+}  // namespace kiln::server

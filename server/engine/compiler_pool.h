@@ -1,0 +1,89 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/counters.h"
+#include "server/engine/quarantine.h"
+#include "server/errors.h"
+#include "server/workers/worker_slot.h"
+
+namespace kiln::server {
+
+/// Something for a compiler process to do: a Compile or a Text message.
+struct CompilerTask {
+  internal::ToWorker message;  // its task number is filled in
+  std::string kernel;          // the user's name
+  std::string key;             // whom to blame when the compiler dies
+  /// False: nobody waits for it any more, so it need not be begun.
+  std::function<bool()> wanted;
+  /// Told once, from a thread that must not be kept. A reply with an error in it is an Error here.
+  std::function<void(Outcome<internal::FromWorker>)> done;
+};
+
+/// A few compiler processes and one bounded queue before them.
+class CompilerPool {
+ public:
+  struct Options {
+    int compilers = 1;
+    size_t limit = 256;  // tasks that wait
+    WorkerTimes times;
+  };
+  CompilerPool(const Options& options, Launcher& launcher, Supervisor& supervisor,
+               Quarantine& quarantine, Counters& counters);
+
+  /// Throws ResourceExhausted QUEUE_FULL, Unsupported KERNEL_QUARANTINED.
+  void submit(CompilerTask task);
+
+  /// What the compilers say of themselves. Throws Unavailable COMPILER_STARTING before the first
+  /// did.
+  internal::Hello hello() const;
+  bool settled() const;
+  std::vector<int> pids() const;
+
+  void tick(Clock::time_point now);
+  void stop();
+
+ private:
+  struct Entry {
+    uint64_t number = 0;
+    CompilerTask task;
+    Clock::time_point started;
+  };
+  using Endings = std::vector<std::pair<Entry, Outcome<internal::FromWorker>>>;
+
+  class Compiler : public WorkerOwner {
+   public:
+    Compiler(CompilerPool& pool, const WorkerSpec& spec, Launcher& launcher, Supervisor& supervisor,
+             const WorkerTimes& times)
+        : pool_(pool), slot_(spec, launcher, supervisor, times, *this) {}
+    void on_ready(const internal::Hello& hello) override;
+    void on_reply(internal::FromWorker& reply) override;
+    void on_lost(const std::string& why) override;
+
+    CompilerPool& pool_;
+    std::optional<Entry> running_;  // under the pool's lock
+    bool was_ready_ = false;
+    bool timed_out_ = false;
+    WorkerSlot slot_;  // last: its thread uses the above
+  };
+
+  void send_next(Endings& endings);
+  static void finish(Endings& endings);
+
+  const Options options_;
+  Quarantine& quarantine_;
+  Counters& counters_;
+  mutable std::mutex mutex_;
+  std::optional<internal::Hello> hello_;
+  uint64_t next_number_ = 1;
+  std::deque<Entry> waiting_;
+  std::vector<std::unique_ptr<Compiler>> compilers_;
+};
+
+}  // namespace kiln::server

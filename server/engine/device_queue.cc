@@ -1,0 +1,345 @@
+#include "server/engine/device_queue.h"
+
+#include <algorithm>
+
+namespace kiln::server {
+
+namespace {
+
+constexpr size_t kKernelsInWorker = 512;
+
+Error ended_early(bool past_deadline, const std::string& kernel) {
+  if (past_deadline) {
+    return Error(ErrorKind::DeadlineExceeded, "DEADLINE",
+                 fmt::format("{} did not end before its deadline", kernel));
+  }
+  return Error(ErrorKind::Cancelled, "CANCELLED", fmt::format("{} was cancelled", kernel));
+}
+
+}  // namespace
+
+DeviceQueue::DeviceQueue(Options options, Launcher& launcher, Supervisor& supervisor,
+                         ArenaPool& arenas, Quarantine& quarantine, Counters& counters)
+    : options_(std::move(options)),
+      arenas_(arenas),
+      quarantine_(quarantine),
+      counters_(counters),
+      slot_(options_.spec, launcher, supervisor, options_.times, *this) {}
+
+void DeviceQueue::submit(DeviceCall work) {
+  quarantine_.require_free(work.kernel->key, work.kernel->names.kernel);
+  require_present();
+  const std::shared_ptr<Call> call = work.call;
+  uint64_t number = 0;
+  Endings endings;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= options_.limit) {
+      counters_.rejected.fetch_add(1);
+      fail(ErrorKind::ResourceExhausted, "QUEUE_FULL",
+           "{} calls wait for {} already; try again soon", waiting_.size(), slot_.name());
+    }
+    number = next_number_++;
+    Entry entry;
+    entry.number = number;
+    entry.work = std::move(work);
+    entry.submitted = Clock::now();
+    waiting_.push_back(std::move(entry));
+    if (!running_) send_next(endings);
+  }
+  finish(endings);
+  call->on_cancel([this, number] { cancel(number); });
+}
+
+void DeviceQueue::require_present() const {
+  const std::lock_guard lock(mutex_);
+  if (hello_.has_absent()) throw from_wire(hello_.absent());
+}
+
+void DeviceQueue::send_next(Endings& endings) {
+  while (!running_ && !waiting_.empty() && slot_.state() == WorkerSlot::State::Ready) {
+    Entry entry = std::move(waiting_.front());
+    waiting_.pop_front();
+    const std::string& kernel = entry.work.kernel->names.kernel;
+    const Clock::time_point now = Clock::now();
+    const bool late = entry.work.call->deadline() <= now;
+    if (late || entry.work.call->cancelled()) {
+      endings.emplace_back(std::move(entry), ended_early(late, kernel));
+      continue;
+    }
+    entry.started = now;
+    slot_.set_cancelled(false);
+    running_ = std::move(entry);
+    // A worker that cannot be reached is on its way to on_lost(), which decides what becomes of it.
+    send_call(*running_);
+  }
+}
+
+bool DeviceQueue::send_call(const Entry& entry) {
+  if (!send_arenas(entry) || !send_kernel(*entry.work.kernel)) return false;
+  internal::ToWorker message;
+  internal::Exec& exec = *message.mutable_exec();
+  exec.set_call(entry.number);
+  exec.set_kernel(entry.work.kernel->number);
+  for (size_t i = 0; i < entry.work.tensors.size(); ++i) {
+    const Slice& slice = *entry.work.tensors[i];
+    internal::Place& place = *exec.add_tensors();
+    place.set_arena(slice.arena()->number);
+    place.set_offset(static_cast<uint64_t>(slice.offset()));
+    const std::vector<int64_t>& shape = entry.work.bound.shapes[i];
+    place.mutable_shape()->Add(shape.begin(), shape.end());
+  }
+  const std::vector<int64_t>& scalars = entry.work.bound.scalars;
+  exec.mutable_scalars()->Add(scalars.begin(), scalars.end());
+  exec.set_variant(static_cast<uint32_t>(entry.work.bound.variant));
+  exec.set_repeat(entry.work.repeat);
+  exec.set_measurements(entry.work.measurements);
+  return slot_.send(message);
+}
+
+bool DeviceQueue::send_arenas(const Entry& entry) {
+  for (const std::shared_ptr<Slice>& slice : entry.work.tensors) {
+    const Arena& arena = *slice->arena();
+    if (!known_arenas_.insert(arena.number).second) continue;
+    internal::ToWorker message;
+    message.mutable_add_arena()->set_arena(arena.number);
+    message.mutable_add_arena()->set_bytes(static_cast<uint64_t>(arena.bytes()));
+    const int fd = arena.fd.get();
+    if (!slot_.send(message, {&fd, 1})) return false;
+  }
+  return true;
+}
+
+bool DeviceQueue::send_kernel(const KernelEntry& kernel) {
+  const auto at = kernel_uses_.find(kernel.number);
+  if (at != kernel_uses_.end()) {
+    known_kernels_.splice(known_kernels_.begin(), known_kernels_, at->second);
+    return true;
+  }
+  if (known_kernels_.size() >= kKernelsInWorker) {
+    internal::ToWorker message;
+    message.mutable_unload_kernel()->set_kernel(known_kernels_.back());
+    kernel_uses_.erase(known_kernels_.back());
+    known_kernels_.pop_back();
+    if (!slot_.send(message)) return false;
+  }
+  internal::ToWorker message;
+  internal::LoadKernel& load = *message.mutable_load_kernel();
+  load.set_kernel(kernel.number);
+  load.set_artifact(kernel.compiled->bytes);
+  internal::Names& names = *load.mutable_names();
+  names.set_kernel(kernel.names.kernel);
+  for (const std::string& name : kernel.names.parameters)
+    names.add_parameters(name);
+  for (const std::string& name : kernel.names.sizes)
+    names.add_sizes(name);
+  for (const std::string& name : kernel.names.stages)
+    names.add_stages(name);
+  known_kernels_.push_front(kernel.number);
+  kernel_uses_[kernel.number] = known_kernels_.begin();
+  return slot_.send(message);
+}
+
+void DeviceQueue::on_ready(const internal::Hello& hello) {
+  Endings endings;
+  {
+    const std::lock_guard lock(mutex_);
+    hello_ = hello;
+    greeted_ = true;
+    known_arenas_.clear();
+    known_kernels_.clear();
+    kernel_uses_.clear();
+    if (hello.has_absent()) {
+      end_waiting(endings, from_wire(hello.absent()));
+    } else {
+      if (was_ready_) counters_.worker_restarts.fetch_add(1);
+      was_ready_ = true;
+      if (!running_) send_next(endings);
+    }
+  }
+  finish(endings);
+}
+
+void DeviceQueue::on_reply(internal::FromWorker& reply) {
+  Endings endings;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool expected = reply.kind_case() == internal::FromWorker::kDone && running_ &&
+                          reply.done().call() == running_->number;
+    if (!expected) {
+      fail(ErrorKind::Internal, "PEER_GARBAGE", "it answered what was not asked");
+    }
+    Entry entry = std::move(*running_);
+    running_.reset();
+    send_next(endings);
+    Outcome<DeviceResult> outcome = ending_of(entry, reply.done());
+    endings.emplace_back(std::move(entry), std::move(outcome));
+  }
+  finish(endings);
+}
+
+Outcome<DeviceResult> DeviceQueue::ending_of(const Entry& entry, const internal::Done& done) const {
+  if (done.has_error()) {
+    Error error = from_wire(done.error());
+    if (error.kind() == ErrorKind::Cancelled) {
+      return ended_early(entry.past_deadline, entry.work.kernel->names.kernel);
+    }
+    return error;
+  }
+  DeviceResult result;
+  result.queue_seconds = seconds_between(entry.submitted, entry.started);
+  result.kernel_seconds = done.kernel_seconds();
+  result.measured.assign(done.measured().begin(), done.measured().end());
+  return result;
+}
+
+void DeviceQueue::on_lost(const std::string& why) {
+  Endings endings;
+  {
+    const std::lock_guard lock(mutex_);
+    down_since_ = Clock::now();
+    if (running_) {
+      Entry entry = std::move(*running_);
+      running_.reset();
+      if (entry.told_to_end != Clock::time_point{}) {
+        const Error error = ended_early(entry.past_deadline, entry.work.kernel->names.kernel);
+        endings.emplace_back(std::move(entry), error);
+      } else {
+        const bool refused = quarantine_.blame(entry.work.kernel->key);
+        if (entry.work.repeatable && !entry.retried && !refused) {
+          entry.retried = true;
+          counters_.retried_runs.fetch_add(1);
+          waiting_.push_front(std::move(entry));
+        } else {
+          const Error error = lost_error(entry);
+          endings.emplace_back(std::move(entry), error);
+        }
+      }
+    }
+  }
+  finish(endings);
+}
+
+Error DeviceQueue::lost_error(const Entry& entry) const {
+  return Error(ErrorKind::Unavailable, "WORKER_RESTARTED",
+               fmt::format("the worker of {} ended while it ran {}; it is started again",
+                           slot_.name(), entry.work.kernel->names.kernel));
+}
+
+void DeviceQueue::cancel(uint64_t number) {
+  Endings endings;
+  {
+    const std::lock_guard lock(mutex_);
+    if (running_ && running_->number == number) {
+      tell_to_end(Clock::now(), running_->work.call->deadline() <= Clock::now());
+      return;
+    }
+    const auto at = std::find_if(waiting_.begin(), waiting_.end(),
+                                 [&](const Entry& entry) { return entry.number == number; });
+    if (at == waiting_.end()) return;
+    const bool late = at->work.call->deadline() <= Clock::now();
+    const Error error = ended_early(late, at->work.kernel->names.kernel);
+    endings.emplace_back(std::move(*at), error);
+    waiting_.erase(at);
+  }
+  finish(endings);
+}
+
+void DeviceQueue::tell_to_end(Clock::time_point now, bool past_deadline) {
+  if (running_->told_to_end != Clock::time_point{}) return;
+  running_->told_to_end = now;
+  running_->past_deadline = past_deadline;
+  slot_.set_cancelled(true);
+}
+
+void DeviceQueue::tick(Clock::time_point now) {
+  bool stuck = false;
+  Endings endings;
+  {
+    const std::lock_guard lock(mutex_);
+    if (running_) {
+      const Clock::time_point limit =
+          std::min(running_->work.call->deadline(), running_->started + options_.times.run_limit);
+      if (now >= limit) tell_to_end(now, true);
+      stuck = running_->told_to_end != Clock::time_point{} &&
+              now - running_->told_to_end > options_.times.margin;
+    }
+    const bool down = slot_.state() != WorkerSlot::State::Ready && was_ready_;
+    if (down && now - down_since_ > options_.times.restart_grace) {
+      end_waiting(endings,
+                  Error(ErrorKind::Unavailable, "WORKER_RESTARTED",
+                        fmt::format("the worker of {} is being started again; try again soon",
+                                    slot_.name())));
+    }
+    drop_arenas();
+  }
+  finish(endings);
+  if (stuck) slot_.kill("a kernel did not end when it was told to");
+  slot_.tick(now);
+}
+
+void DeviceQueue::drop_arenas() {
+  const std::vector<uint64_t> present = arenas_.arenas();
+  for (auto at = known_arenas_.begin(); at != known_arenas_.end();) {
+    if (std::binary_search(present.begin(), present.end(), *at)) {
+      ++at;
+      continue;
+    }
+    internal::ToWorker message;
+    message.mutable_drop_arena()->set_arena(*at);
+    at = known_arenas_.erase(at);
+    slot_.send(message);
+  }
+}
+
+void DeviceQueue::end_waiting(Endings& endings, const Error& error) {
+  for (Entry& entry : waiting_)
+    endings.emplace_back(std::move(entry), error);
+  waiting_.clear();
+}
+
+void DeviceQueue::finish(Endings& endings) {
+  for (auto& [entry, outcome] : endings)
+    entry.work.done(std::move(outcome));
+}
+
+v1::Device DeviceQueue::describe() const {
+  const WorkerSlot::State state = slot_.state();
+  const std::lock_guard lock(mutex_);
+  v1::Device device = hello_.device();
+  device.set_name(slot_.name());
+  device.set_state(state == WorkerSlot::State::Ready    ? "ready"
+                   : state == WorkerSlot::State::Absent ? "absent"
+                                                        : "starting");
+  return device;
+}
+
+std::vector<v1::Component> DeviceQueue::components() const {
+  const std::lock_guard lock(mutex_);
+  return {hello_.components().begin(), hello_.components().end()};
+}
+
+bool DeviceQueue::settled() const {
+  const std::lock_guard lock(mutex_);
+  return greeted_;
+}
+
+size_t DeviceQueue::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size() + (running_ ? 1 : 0);
+}
+
+void DeviceQueue::stop() {
+  slot_.stop();
+  Endings endings;
+  {
+    const std::lock_guard lock(mutex_);
+    const Error error(ErrorKind::Unavailable, "DRAINING", "the daemon is ending");
+    if (running_) endings.emplace_back(std::move(*running_), error);
+    running_.reset();
+    end_waiting(endings, error);
+  }
+  finish(endings);
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "server/call.h"
+#include "server/counters.h"
+#include "server/engine/kernel_table.h"
+#include "server/engine/quarantine.h"
+#include "server/errors.h"
+#include "server/tensors/arena_pool.h"
+#include "server/workers/worker_slot.h"
+
+namespace kiln::server {
+
+/// What a device found out about a call that ran to the end.
+struct DeviceResult {
+  double queue_seconds = 0;
+  double kernel_seconds = 0;
+  std::vector<double> measured;
+};
+
+/// One call of a kernel, its arguments checked and in place.
+struct DeviceCall {
+  std::shared_ptr<const KernelEntry> kernel;
+  BoundCall bound;
+  std::vector<std::shared_ptr<Slice>> tensors;  // one a parameter
+  uint32_t repeat = 1;
+  uint32_t measurements = 1;
+  /// Running it twice has the effect of running it once: no output lies on an input.
+  bool repeatable = true;
+  std::shared_ptr<Call> call;
+  /// Told once, from a thread that must not be kept.
+  std::function<void(Outcome<DeviceResult>)> done;
+};
+
+/// A device as the front end sees it: a bounded queue, and a worker that runs one call after
+/// another.
+class DeviceQueue : private WorkerOwner {
+ public:
+  struct Options {
+    WorkerSpec spec;
+    size_t limit = 256;  // calls that wait
+    WorkerTimes times;
+  };
+  DeviceQueue(Options options, Launcher& launcher, Supervisor& supervisor, ArenaPool& arenas,
+              Quarantine& quarantine, Counters& counters);
+
+  /// Throws ResourceExhausted QUEUE_FULL, Unavailable NO_DEVICE, Unsupported KERNEL_QUARANTINED.
+  void submit(DeviceCall call);
+  /// Throws Unavailable NO_DEVICE when there is no such device.
+  void require_present() const;
+
+  v1::Device describe() const;
+  /// What the worker found out about the machine.
+  std::vector<v1::Component> components() const;
+  bool ready() const { return slot_.state() == WorkerSlot::State::Ready; }
+  /// It has said what it is, or that it is not.
+  bool settled() const;
+  size_t waiting() const;
+  int pid() const { return slot_.pid(); }
+
+  void tick(Clock::time_point now);
+  /// Ends the worker; what still runs or waits ends with Unavailable DRAINING.
+  void stop();
+
+ private:
+  struct Entry {
+    uint64_t number = 0;
+    DeviceCall work;
+    Clock::time_point submitted;
+    Clock::time_point started;
+    Clock::time_point told_to_end{};  // none: not told
+    bool past_deadline = false;
+    bool retried = false;
+  };
+  using Endings = std::vector<std::pair<Entry, Outcome<DeviceResult>>>;
+
+  void on_ready(const internal::Hello& hello) override;
+  void on_reply(internal::FromWorker& reply) override;
+  void on_lost(const std::string& why) override;
+
+  // With the lock held.
+  void send_next(Endings& endings);
+  bool send_call(const Entry& entry);
+  bool send_arenas(const Entry& entry);
+  bool send_kernel(const KernelEntry& kernel);
+  void drop_arenas();
+  void tell_to_end(Clock::time_point now, bool past_deadline);
+  Outcome<DeviceResult> ending_of(const Entry& entry, const internal::Done& done) const;
+  void end_waiting(Endings& endings, const Error& error);
+  Error lost_error(const Entry& entry) const;
+
+  void cancel(uint64_t number);
+  static void finish(Endings& endings);
+
+  const Options options_;
+  ArenaPool& arenas_;
+  Quarantine& quarantine_;
+  Counters& counters_;
+
+  mutable std::mutex mutex_;
+  internal::Hello hello_;
+  bool greeted_ = false;
+  uint64_t next_number_ = 1;
+  std::deque<Entry> waiting_;
+  std::optional<Entry> running_;
+  Clock::time_point down_since_ = Clock::now();
+  bool was_ready_ = false;
+
+  // What the present worker has.
+  std::set<uint64_t> known_arenas_;
+  std::list<uint64_t> known_kernels_;  // last used first
+  std::map<uint64_t, std::list<uint64_t>::iterator> kernel_uses_;
+
+  WorkerSlot slot_;  // last: its thread uses all of the above
+};
+
+}  // namespace kiln::server

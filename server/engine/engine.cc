@@ -1,0 +1,290 @@
+#include "server/engine/engine.h"
+
+#include <cstring>
+#include <thread>
+
+#include <unistd.h>
+
+#include "server/version.h"
+
+namespace kiln::server {
+
+namespace {
+
+DeviceQueue::Options device_options(const EngineOptions& options, Role role) {
+  return {.spec = {.role = role, .index = 0, .threads = options.threads},
+          .limit = options.queue,
+          .times = options.times};
+}
+
+ArenaPool::Options arena_options(const EngineOptions& options) {
+  ArenaPool::Options arenas;
+  arenas.limit_bytes = options.tensor_bytes;
+  arenas.warm_bytes = std::min(arenas.warm_bytes, options.tensor_bytes);
+  return arenas;
+}
+
+std::string text_of(const internal::FromWorker& reply) { return reply.text().text(); }
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
+    : boot_id_(random_hex(8)),
+      launcher_(std::move(launcher)),
+      supervisor_(options.tick),
+      quarantine_(options.times.quarantine),
+      arenas_(std::make_shared<ArenaPool>(arena_options(options))),
+      tensors_(boot_id_, options.unowned_tensor_life),
+      sessions_(tensors_, options.session_grace),
+      jobs_(options.jobs),
+      kernels_(options.kernels),
+      memory_(options.memory_cache_bytes),
+      disk_(options.cache_folder, options.disk_cache_bytes),
+      compilers_({.compilers = options.compilers, .limit = options.queue, .times = options.times},
+                 *launcher_, supervisor_, quarantine_, counters_),
+      cpu_(device_options(options, Role::Cpu), *launcher_, supervisor_, *arenas_, quarantine_,
+           counters_),
+      cuda_(device_options(options, Role::Cuda), *launcher_, supervisor_, *arenas_, quarantine_,
+            counters_),
+      compile_service_(kernels_, memory_, disk_, compilers_, counters_),
+      run_service_(kernels_, tensors_, sessions_, arenas_,
+                   {{TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}}, counters_) {
+  supervisor_.add([this](Clock::time_point now) { tick(now); });
+  supervisor_.start();
+}
+
+void Engine::tick(Clock::time_point now) {
+  cpu_.tick(now);
+  compilers_.tick(now);
+  cuda_.tick(now);
+  sessions_.expire(now);
+  tensors_.expire(now);
+  jobs_.expire(now);
+}
+
+bool Engine::wait_until_ready(Clock::duration limit) {
+  const Clock::time_point until = Clock::now() + limit;
+  while (Clock::now() < until) {
+    if (cpu_.settled() && cuda_.settled() && compilers_.settled()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return cpu_.settled();
+}
+
+CompileSetting Engine::setting() const {
+  const internal::Hello hello = compilers_.hello();
+  CompileSetting setting;
+  setting.build_id = hello.build_id();
+  setting.arch = [this, host = hello.host_arch()](TargetKind target) {
+    if (target == TargetKind::Llvm) return host;
+    cuda_.require_present();
+    const std::string arch = cuda_.describe().arch();
+    if (arch.empty()) {
+      fail(ErrorKind::Unavailable, "DEVICE_STARTING", "cuda:0 has not started yet; try again soon");
+    }
+    return arch;
+  };
+  return setting;
+}
+
+void Engine::compile(const v1::CompileRequest& request, std::shared_ptr<Call> call,
+                     CompileDone done) {
+  compile_service_.compile(check_request(request, setting()), std::move(call), std::move(done));
+}
+
+void Engine::ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
+                      std::shared_ptr<Call> call, Then<std::string> done) {
+  CompilerTask task;
+  task.message = std::move(message);
+  task.kernel = kernel;
+  task.key = key;
+  task.wanted = [call] { return !call->cancelled() && call->deadline() > Clock::now(); };
+  task.done = [done = std::move(done)](Outcome<internal::FromWorker> outcome) {
+    if (const Error* error = std::get_if<Error>(&outcome)) {
+      done(*error);
+    } else {
+      done(text_of(std::get<internal::FromWorker>(outcome)));
+    }
+  };
+  compilers_.submit(std::move(task));
+}
+
+void Engine::lower(const v1::LowerRequest& request, std::shared_ptr<Call> call,
+                   Then<std::string> done) {
+  v1::CompileRequest compiled;
+  *compiled.mutable_definition() = request.definition();
+  *compiled.mutable_source_map() = request.source_map();
+  *compiled.mutable_schedule() = request.schedule();
+  *compiled.mutable_target() = request.target();
+  *compiled.mutable_options() = request.options();
+  CompileSetting lenient = setting();
+  // Loops depend on the target, hardly on its arch, and can be looked at without the device.
+  lenient.arch = [host = compilers_.hello().host_arch()](TargetKind target) {
+    return target == TargetKind::Llvm ? host : std::string("sm_90");
+  };
+  const CheckedRequest checked = check_request(compiled, lenient);
+  internal::ToWorker message;
+  internal::Text& text = *message.mutable_text();
+  *text.mutable_request() = checked.wire;
+  text.set_loops(true);
+  text.set_after(request.after());
+  text.set_auto_(request.auto_());
+  ask_text(std::move(message), checked.names.kernel, checked.key, std::move(call), std::move(done));
+}
+
+void Engine::inspect(const v1::InspectRequest& request, std::shared_ptr<Call> call,
+                     Then<v1::InspectResponse> done) {
+  const std::shared_ptr<const KernelEntry> kernel = kernels_.get(request.kernel_id());
+  v1::InspectResponse response;
+  response.set_report_json(kernel->artifact().report);
+  if (request.source().empty()) {
+    done(std::move(response));
+    return;
+  }
+  internal::ToWorker message;
+  internal::Text& text = *message.mutable_text();
+  KILN_CHECK(text.mutable_request()->ParseFromString(kernel->request));
+  text.set_source(request.source());
+  ask_text(std::move(message), kernel->names.kernel, kernel->key, std::move(call),
+           [response, done = std::move(done)](Outcome<std::string> outcome) mutable {
+             if (const Error* error = std::get_if<Error>(&outcome)) {
+               done(*error);
+               return;
+             }
+             response.set_text(std::get<std::string>(std::move(outcome)));
+             done(std::move(response));
+           });
+}
+
+void Engine::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done) {
+  run_service_.run(request, std::move(call), std::move(done));
+}
+
+std::string Engine::submit(const v1::SubmitRequest& request) {
+  const auto call = std::make_shared<Call>(Clock::time_point::max());
+  if (!request.has_kernel()) {
+    const std::string kernel = kernels_.get(request.run().kernel_id())->names.kernel;
+    const std::string job = jobs_.add(kernel, call);
+    run_job(job, request.run(), call);
+    return job;
+  }
+  CheckedRequest checked = check_request(request.kernel(), setting());
+  const std::string job = jobs_.add(checked.names.kernel, call);
+  jobs_.advance(job, v1::JOB_PHASE_COMPILING);
+  compile_service_.compile(std::move(checked), call,
+                           [this, job, call, run = request.run()](auto outcome) mutable {
+                             if (const Error* error = std::get_if<Error>(&outcome)) {
+                               jobs_.finish(job, *error);
+                               return;
+                             }
+                             run.set_kernel_id(std::get<CompileResult>(outcome).kernel->id);
+                             run_job(job, run, call);
+                           });
+  return job;
+}
+
+void Engine::run_job(const std::string& job, const v1::RunRequest& request,
+                     std::shared_ptr<Call> call) {
+  jobs_.advance(job, v1::JOB_PHASE_RUNNING);
+  try {
+    run_service_.run(request, std::move(call), [this, job](Outcome<RunResult> outcome) {
+      if (const Error* error = std::get_if<Error>(&outcome)) {
+        jobs_.finish(job, *error);
+        return;
+      }
+      auto reply = std::make_shared<v1::RunResponse>();
+      write_job_reply(std::get<RunResult>(outcome), *reply);
+      jobs_.finish(job, std::shared_ptr<const v1::RunResponse>(std::move(reply)));
+    });
+  } catch (...) {
+    jobs_.finish(job, current_error());
+  }
+}
+
+std::string Engine::device_named(const std::string& name) const {
+  if (name.empty() || name == "cpu:0" || name == "cpu") return "cpu:0";
+  if (name == "cuda:0" || name == "cuda") {
+    cuda_.require_present();
+    return "cuda:0";
+  }
+  fail(ErrorKind::Unavailable, "NO_DEVICE",
+       "there is no device {} here; kiln devices lists those there are", name.substr(0, 80));
+}
+
+Tensor Engine::prepare_tensor(const v1::TensorHeader& header) {
+  sessions_.require(header.session());
+  const std::string device = device_named(header.device());
+  const std::optional<DType> type = dtype_from_number(header.type());
+  if (!type) {
+    fail(ErrorKind::InvalidArgument, "DTYPE", "the tensor has an unknown type (number {})",
+         static_cast<int>(header.type()));
+  }
+  Tensor tensor;
+  tensor.session = sessions_.owner(header.session());
+  tensor.device = device;
+  tensor.type = *type;
+  tensor.shape.assign(header.shape().begin(), header.shape().end());
+  for (size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.shape[i] >= 0) continue;
+    fail(ErrorKind::InvalidArgument, "SHAPE",
+         "dimension {} of the tensor is {}, but must be at least 0", i, tensor.shape[i]);
+  }
+  tensor.bytes = byte_size(tensor.type, tensor.shape);
+  tensor.slice = arenas_->allocate(tensor.bytes);
+  if (header.empty()) std::memset(tensor.slice->data(), 0, static_cast<size_t>(tensor.bytes));
+  return tensor;
+}
+
+v1::DescribeResponse Engine::describe() const {
+  v1::DescribeResponse response;
+  response.set_version(kVersion);
+  response.set_boot_id(boot_id_);
+  response.set_pid(static_cast<uint32_t>(::getpid()));
+  *response.add_devices() = cpu_.describe();
+  if (cuda_.describe().state() != "absent") *response.add_devices() = cuda_.describe();
+
+  auto& counters = *response.mutable_counters();
+#define COUNTER(name) counters[#name] = counters_.name.load();
+  KILN_COUNTERS(COUNTER)
+#undef COUNTER
+  counters["disk_corrupt"] = disk_.corrupt();
+  counters["disk_bytes"] = disk_.bytes();
+  counters["tensors"] = tensors_.count();
+  counters["tensor_bytes"] = arenas_->used_bytes();
+  counters["sessions"] = sessions_.count();
+  counters["unfinished_jobs"] = static_cast<int64_t>(jobs_.unfinished());
+  counters["queued_runs"] = static_cast<int64_t>(cpu_.waiting() + cuda_.waiting());
+
+  for (const v1::Component& part : cpu_.components())
+    *response.add_components() = part;
+  for (const v1::Component& part : cuda_.components())
+    *response.add_components() = part;
+  if (compilers_.settled()) {
+    const internal::Hello hello = compilers_.hello();
+    for (const v1::Component& part : hello.components())
+      *response.add_components() = part;
+  }
+  v1::Component& cache = *response.add_components();
+  cache.set_name("cache");
+  cache.set_ok(disk_.problem().empty());
+  cache.set_message(disk_.problem().empty()
+                        ? fmt::format("compiled kernels are kept in {} ({} bytes)",
+                                      disk_.folder().string(), disk_.bytes())
+                        : disk_.problem());
+  return response;
+}
+
+void Engine::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  jobs_.cancel_all();
+  // In the thread that started them: they end with it, and should find us knowing why.
+  supervisor_.stop([this] {
+    cpu_.stop();
+    cuda_.stop();
+    compilers_.stop();
+  });
+  compile_service_.stop();
+}
+
+}  // namespace kiln::server

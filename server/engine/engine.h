@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/cache/disk_cache.h"
+#include "server/engine/compile_service.h"
+#include "server/engine/run_service.h"
+#include "server/jobs/job_table.h"
+#include "server/workers/supervisor.h"
+
+namespace kiln::server {
+
+struct EngineOptions {
+  std::string cache_folder;
+  int threads = 0;
+  int compilers = 1;
+  int64_t tensor_bytes = int64_t{4} << 30;
+  int64_t memory_cache_bytes = int64_t{256} << 20;
+  int64_t disk_cache_bytes = int64_t{2} << 30;
+  size_t kernels = 4096;
+  size_t queue = 256;
+  JobTable::Options jobs;
+  WorkerTimes times;
+  Clock::duration session_grace = std::chrono::seconds(2);
+  Clock::duration unowned_tensor_life = std::chrono::minutes(10);
+  Clock::duration tick = std::chrono::milliseconds(100);
+};
+
+template <typename T>
+using Then = std::function<void(Outcome<T>)>;
+
+/// All of the service but its wire: compiles, runs, keeps tensors and jobs. Asynchronous, so that
+/// the threads that answer calls never wait. Any thread may call it.
+class Engine {
+ public:
+  Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher);
+  ~Engine() { stop(); }
+
+  /// Waits until the workers have answered, or `limit`. False: the cpu worker has not.
+  bool wait_until_ready(Clock::duration limit);
+  bool cpu_ready() const { return cpu_.ready(); }
+
+  // Each throws, or tells its outcome once.
+  void compile(const v1::CompileRequest& request, std::shared_ptr<Call> call, CompileDone done);
+  void lower(const v1::LowerRequest& request, std::shared_ptr<Call> call, Then<std::string> done);
+  void inspect(const v1::InspectRequest& request, std::shared_ptr<Call> call,
+               Then<v1::InspectResponse> done);
+  void run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done);
+  /// The id of a job that compiles (when asked to) and runs.
+  std::string submit(const v1::SubmitRequest& request);
+
+  /// Memory for a tensor that a client will fill. Throws InvalidArgument, ResourceExhausted,
+  /// NO_DEVICE.
+  Tensor prepare_tensor(const v1::TensorHeader& header);
+  v1::DescribeResponse describe() const;
+
+  TensorStore& tensors() { return tensors_; }
+  Sessions& sessions() { return sessions_; }
+  JobTable& jobs() { return jobs_; }
+  Counters& counters() { return counters_; }
+  /// Process ids of the device workers, for tests.
+  int cpu_pid() const { return cpu_.pid(); }
+  std::vector<int> compiler_pids() const { return compilers_.pids(); }
+
+  /// Ends the workers, and every call with Unavailable DRAINING. Writes what the disk cache lacks.
+  void stop();
+
+ private:
+  CompileSetting setting() const;
+  /// Throws Unavailable NO_DEVICE.
+  std::string device_named(const std::string& name) const;
+  void run_job(const std::string& job, const v1::RunRequest& request, std::shared_ptr<Call> call);
+  void ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
+                std::shared_ptr<Call> call, Then<std::string> done);
+  void tick(Clock::time_point now);
+
+  const std::string boot_id_;
+  Counters counters_;
+  const std::unique_ptr<Launcher> launcher_;
+  Supervisor supervisor_;
+  Quarantine quarantine_;
+  const std::shared_ptr<ArenaPool> arenas_;
+  TensorStore tensors_;
+  Sessions sessions_;
+  JobTable jobs_;
+  KernelTable kernels_;
+  ArtifactCache memory_;
+  DiskCache disk_;
+  CompilerPool compilers_;
+  DeviceQueue cpu_;
+  DeviceQueue cuda_;
+  CompileService compile_service_;
+  RunService run_service_;
+  bool stopped_ = false;
+};
+
+}  // namespace kiln::server

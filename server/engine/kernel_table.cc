@@ -1,0 +1,43 @@
+#include "server/engine/kernel_table.h"
+
+#include "runtime/core/error.h"
+
+namespace kiln::server {
+
+std::shared_ptr<const KernelEntry> KernelTable::find(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto at = slots_.find(id);
+  if (at == slots_.end()) return nullptr;
+  uses_.splice(uses_.begin(), uses_, at->second.use);
+  return at->second.entry;
+}
+
+std::shared_ptr<const KernelEntry> KernelTable::get(const std::string& id) {
+  std::shared_ptr<const KernelEntry> entry = find(id);
+  if (!entry) {
+    fail(ErrorKind::NotFound, "KERNEL", "kernel {} is not known here, or no more; compile it again",
+         id.substr(0, 80));
+  }
+  return entry;
+}
+
+std::shared_ptr<const KernelEntry> KernelTable::put(KernelEntry entry) {
+  const std::lock_guard lock(mutex_);
+  const auto at = slots_.find(entry.id);
+  if (at != slots_.end()) {
+    if (at->second.entry->compiled->form == entry.compiled->form) return at->second.entry;
+    uses_.erase(at->second.use);
+    slots_.erase(at);
+  }
+  entry.number = next_number_++;
+  auto stored = std::make_shared<const KernelEntry>(std::move(entry));
+  uses_.push_front(stored->id);
+  slots_[stored->id] = {stored, uses_.begin()};
+  if (slots_.size() > limit_) {
+    slots_.erase(uses_.back());
+    uses_.pop_back();
+  }
+  return stored;
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "runtime/core/arguments.h"
+#include "server/cache/artifact_cache.h"
+
+namespace kiln::server {
+
+/// A compiled kernel as one caller knows it: the artifact, which others may share, and own names.
+struct KernelEntry {
+  std::string id;  // the artifact key, then a hash of the names
+  std::string key;
+  uint64_t number = 0;  // what workers know it by
+  std::shared_ptr<const CachedArtifact> compiled;
+  KernelNames names;
+  std::string request;  // the v1.CompileRequest with its arch filled in, for Inspect
+
+  const Artifact& artifact() const { return *compiled->artifact; }
+};
+
+/// The kernels that clients can name, the last used ones. One that fell out is NotFound, and
+/// clients compile it again.
+class KernelTable {
+ public:
+  explicit KernelTable(size_t limit) : limit_(limit) {}
+
+  /// Throws NotFound KERNEL.
+  std::shared_ptr<const KernelEntry> get(const std::string& id);
+  std::shared_ptr<const KernelEntry> find(const std::string& id);
+  /// Stores `entry` with a number of its own, or returns the equal one that is there.
+  std::shared_ptr<const KernelEntry> put(KernelEntry entry);
+
+ private:
+  struct Slot {
+    std::shared_ptr<const KernelEntry> entry;
+    std::list<std::string>::iterator use;
+  };
+  const size_t limit_;
+  std::mutex mutex_;
+  uint64_t next_number_ = 1;
+  std::list<std::string> uses_;  // ids, last used first
+  std::unordered_map<std::string, Slot> slots_;
+};
+
+}  // namespace kiln::server

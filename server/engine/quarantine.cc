@@ -1,0 +1,34 @@
+#include "server/engine/quarantine.h"
+
+#include "runtime/core/error.h"
+
+namespace kiln::server {
+
+namespace {
+constexpr int kDeaths = 3;
+}
+
+bool Quarantine::blame(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  forget_old(Clock::now());
+  Record& record = records_[key];
+  record.last = Clock::now();
+  return ++record.deaths >= kDeaths;
+}
+
+void Quarantine::require_free(const std::string& key, const std::string& kernel) {
+  const std::lock_guard lock(mutex_);
+  if (records_.empty()) return;
+  forget_old(Clock::now());
+  const auto at = records_.find(key);
+  if (at == records_.end() || at->second.deaths < kDeaths) return;
+  fail(ErrorKind::Unsupported, "KERNEL_QUARANTINED",
+       "{} ended its worker {} times; it is refused for {} s", kernel, at->second.deaths,
+       std::chrono::duration_cast<std::chrono::seconds>(length_).count());
+}
+
+void Quarantine::forget_old(Clock::time_point now) {
+  std::erase_if(records_, [&](const auto& record) { return record.second.last + length_ < now; });
+}
+
+}  // namespace kiln::server

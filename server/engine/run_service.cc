@@ -1,0 +1,210 @@
+#include "server/engine/run_service.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace kiln::server {
+
+namespace {
+
+// What the outputs of one reply may take of a message of 4 MiB.
+constexpr int64_t kReplyBytes = int64_t{3} << 20;
+constexpr uint32_t kMaxMeasurements = 100'000;
+
+std::string argument_name(const KernelEntry& kernel, size_t i) {
+  return fmt::format("argument {} of {}", kernel.names.parameters[i], kernel.names.kernel);
+}
+
+ArgumentShape shape_of(const KernelEntry& kernel, size_t i, const v1::Inline& value) {
+  const std::optional<DType> type = dtype_from_number(value.type());
+  if (!type) {
+    fail(ErrorKind::InvalidArgument, "DTYPE", "{} has an unknown type (number {})",
+         argument_name(kernel, i), static_cast<int>(value.type()));
+  }
+  return {*type, {value.shape().begin(), value.shape().end()}, {}};
+}
+
+void require_bytes(const KernelEntry& kernel, size_t i, int64_t expected, size_t actual) {
+  if (expected == static_cast<int64_t>(actual)) return;
+  fail(ErrorKind::InvalidArgument, "ARGUMENT_BYTES",
+       "{} has {} bytes of data, but its shape needs {}", argument_name(kernel, i), actual,
+       expected);
+}
+
+}  // namespace
+
+/// A call between its request and its result.
+struct RunService::Prepared {
+  std::shared_ptr<const KernelEntry> kernel;
+  std::string session;
+  std::vector<std::shared_ptr<const Tensor>> given;  // one a parameter; null where none is
+  DeviceCall work;
+  std::vector<RunOutput> outputs;
+  std::set<uint32_t> keep;  // parameters whose result stays here
+  Clock::time_point begun = Clock::now();
+  double upload_seconds = 0;
+};
+
+void write_reply(const RunResult& result, v1::RunResponse& reply) {
+  const Clock::time_point begin = Clock::now();
+  for (const RunOutput& output : result.outputs) {
+    v1::Result& written = *reply.add_results();
+    written.set_parameter(output.parameter);
+    written.set_type(static_cast<v1::DataType>(output.type));
+    written.mutable_shape()->Add(output.shape.begin(), output.shape.end());
+    if (output.tensor.empty()) {
+      written.set_data(output.slice->data(), static_cast<size_t>(output.bytes));
+    } else {
+      written.set_tensor(output.tensor);
+    }
+  }
+  *reply.mutable_timings() = result.timings;
+  reply.mutable_timings()->set_download(seconds_between(begin, Clock::now()));
+  reply.mutable_measured()->Add(result.measured.begin(), result.measured.end());
+}
+
+void write_job_reply(const RunResult& result, v1::RunResponse& reply) {
+  write_reply(result, reply);
+  for (v1::Result& written : *reply.mutable_results()) {
+    written.set_name(result.kernel->names.parameters[written.parameter()]);
+  }
+}
+
+void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done) {
+  auto prepared = std::make_shared<Prepared>();
+  prepared->kernel = kernels_.get(request.kernel_id());
+  prepared->session = request.session();
+  sessions_.require(request.session());
+  const KernelEntry& kernel = *prepared->kernel;
+  DeviceQueue& device = *devices_.at(kernel.artifact().target);
+  device.require_present();
+  if (request.measurements() > kMaxMeasurements) {
+    fail(ErrorKind::InvalidArgument, "MEASUREMENTS",
+         "{} measurements are asked for; the limit is {}", request.measurements(),
+         kMaxMeasurements);
+  }
+
+  const std::vector<ArgumentSlot> slots = slots_of(*prepared, request);
+  const std::map<std::string, int64_t> sizes(request.sizes().begin(), request.sizes().end());
+  DeviceCall& work = prepared->work;
+  work.bound = bind_arguments(kernel.artifact(), kernel.names, slots, sizes);
+  place(*prepared, request);
+  work.kernel = prepared->kernel;
+  work.repeat = std::max(request.repeat(), 1U);
+  work.measurements = std::max(request.measurements(), 1U);
+  work.call = std::move(call);
+  prepared->upload_seconds = seconds_between(prepared->begun, Clock::now());
+  work.done = [this, prepared, done = std::move(done)](Outcome<DeviceResult> outcome) {
+    if (const Error* error = std::get_if<Error>(&outcome)) {
+      counters_.failed_runs.fetch_add(1);
+      done(*error);
+      return;
+    }
+    counters_.runs.fetch_add(1);
+    done(collect(*prepared, std::get<DeviceResult>(outcome)));
+  };
+  device.submit(std::move(work));
+}
+
+std::vector<ArgumentSlot> RunService::slots_of(Prepared& prepared, const v1::RunRequest& request) {
+  const KernelEntry& kernel = *prepared.kernel;
+  const auto count = static_cast<size_t>(request.arguments_size());
+  std::vector<ArgumentSlot> slots(count);
+  // bind_arguments() tells the caller about a wrong number of them.
+  if (count != kernel.names.parameters.size()) return slots;
+  prepared.given.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const v1::Argument& argument = request.arguments(static_cast<int>(i));
+    switch (argument.value_case()) {
+      case v1::Argument::kInline: slots[i].layout = shape_of(kernel, i, argument.inline_()); break;
+      case v1::Argument::kTensor:
+        prepared.given[i] = annotate(fmt::format("in {}", argument_name(kernel, i)),
+                                     [&] { return tensors_.find(argument.tensor()); });
+        slots[i].layout = {prepared.given[i]->type, prepared.given[i]->shape, {}};
+        break;
+      case v1::Argument::kOutput: slots[i].given = false; break;
+      case v1::Argument::VALUE_NOT_SET:
+        fail(ErrorKind::InvalidArgument, "ARGUMENT_MISSING", "{} is not given",
+             argument_name(kernel, i));
+    }
+  }
+  return slots;
+}
+
+void RunService::place(Prepared& prepared, const v1::RunRequest& request) {
+  const KernelEntry& kernel = *prepared.kernel;
+  std::set<const Slice*> inputs;
+  std::set<const Slice*> outputs;
+  bool overlap = false;
+  for (int i = 0; i < request.arguments_size(); ++i) {
+    const v1::Argument& argument = request.arguments(i);
+    const auto at = static_cast<size_t>(i);
+    const bool is_output = kernel.artifact().parameters[at].is_output;
+    if (argument.has_tensor()) {
+      prepared.work.tensors.push_back(prepared.given[at]->slice);
+      const Slice* slice = prepared.work.tensors.back().get();
+      if (is_output && !outputs.insert(slice).second) overlap = true;
+      if (!is_output) inputs.insert(slice);
+    } else if (is_output) {
+      place_output(prepared, static_cast<uint32_t>(i), argument);
+    } else {
+      const std::string& data = argument.inline_().data();
+      const DType type = kernel.artifact().parameters[at].type;
+      require_bytes(kernel, at, byte_size(type, prepared.work.bound.shapes[at]), data.size());
+      prepared.work.tensors.push_back(arenas_->allocate(static_cast<int64_t>(data.size())));
+      std::memcpy(prepared.work.tensors.back()->data(), data.data(), data.size());
+    }
+  }
+  for (const Slice* slice : outputs)
+    overlap = overlap || inputs.count(slice) != 0;
+  prepared.work.repeatable = !overlap;
+}
+
+void RunService::place_output(Prepared& prepared, uint32_t parameter,
+                              const v1::Argument& argument) {
+  const KernelEntry& kernel = *prepared.kernel;
+  RunOutput output;
+  output.parameter = parameter;
+  output.type = kernel.artifact().parameters[parameter].type;
+  output.shape = prepared.work.bound.shapes[parameter];
+  output.bytes = byte_size(output.type, output.shape);
+  if (argument.has_inline_() && !argument.inline_().data().empty()) {
+    require_bytes(kernel, parameter, output.bytes, argument.inline_().data().size());
+  }
+  if (argument.has_output() && argument.output().keep()) prepared.keep.insert(parameter);
+  output.slice = arenas_->allocate(output.bytes);
+  prepared.work.tensors.push_back(output.slice);
+  prepared.outputs.push_back(std::move(output));
+}
+
+RunResult RunService::collect(Prepared& prepared, const DeviceResult& device) {
+  RunResult result;
+  result.kernel = prepared.kernel;
+  int64_t inline_bytes = 0;
+  for (RunOutput& output : prepared.outputs) {
+    const bool keep =
+        prepared.keep.count(output.parameter) != 0 || inline_bytes + output.bytes > kReplyBytes;
+    if (keep) {
+      Tensor tensor;
+      tensor.session = sessions_.owner(prepared.session);
+      tensor.device = prepared.kernel->artifact().target == TargetKind::Cuda ? "cuda:0" : "cpu:0";
+      tensor.type = output.type;
+      tensor.shape = output.shape;
+      tensor.bytes = output.bytes;
+      tensor.slice = output.slice;
+      output.tensor = tensors_.add(std::move(tensor))->id;
+    } else {
+      inline_bytes += output.bytes;
+    }
+    result.outputs.push_back(std::move(output));
+  }
+  result.timings.set_queue(device.queue_seconds);
+  result.timings.set_upload(prepared.upload_seconds);
+  result.timings.set_kernel(device.kernel_seconds);
+  result.timings.set_cache(v1::CACHE_LEVEL_MEMORY);
+  result.measured = device.measured;
+  return result;
+}
+
+}  // namespace kiln::server

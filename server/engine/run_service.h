@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/engine/device_queue.h"
+#include "server/tensors/sessions.h"
+
+namespace kiln::server {
+
+/// An output of a call.
+struct RunOutput {
+  uint32_t parameter = 0;
+  DType type = DType::Float32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+  std::shared_ptr<Slice> slice;
+  std::string tensor;  // its id when it was kept
+};
+
+struct RunResult {
+  std::shared_ptr<const KernelEntry> kernel;
+  std::vector<RunOutput> outputs;
+  v1::Timings timings;
+  std::vector<double> measured;
+};
+
+/// The reply for a result; copies the outputs that were not kept.
+void write_reply(const RunResult& result, v1::RunResponse& reply);
+/// The same with the outputs named, for who has only the id of a job.
+void write_job_reply(const RunResult& result, v1::RunResponse& reply);
+
+using RunDone = std::function<void(Outcome<RunResult>)>;
+
+/// Calls of kernels: checks and places the arguments, queues the call at its device, collects
+/// results.
+class RunService {
+ public:
+  RunService(KernelTable& kernels, TensorStore& tensors, Sessions& sessions,
+             std::shared_ptr<ArenaPool> arenas, std::map<TargetKind, DeviceQueue*> devices,
+             Counters& counters)
+      : kernels_(kernels),
+        tensors_(tensors),
+        sessions_(sessions),
+        arenas_(std::move(arenas)),
+        devices_(std::move(devices)),
+        counters_(counters) {}
+
+  /// `done` is told once, unless this throws. Nothing in `request` is trusted.
+  void run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done);
+
+ private:
+  struct Prepared;
+  /// What is known of the arguments before their shapes are checked.
+  std::vector<ArgumentSlot> slots_of(Prepared& prepared, const v1::RunRequest& request);
+  void place(Prepared& prepared, const v1::RunRequest& request);
+  void place_output(Prepared& prepared, uint32_t parameter, const v1::Argument& argument);
+  RunResult collect(Prepared& prepared, const DeviceResult& device);
+
+  KernelTable& kernels_;
+  TensorStore& tensors_;
+  Sessions& sessions_;
+  const std::shared_ptr<ArenaPool> arenas_;
+  const std::map<TargetKind, DeviceQueue*> devices_;
+  Counters& counters_;
+};
+
+}  // namespace kiln::server
