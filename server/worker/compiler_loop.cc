@@ -1,0 +1,74 @@
+#include "server/worker/compiler_loop.h"
+
+#include "server/errors.h"
+#include "server/ipc/channel.h"
+#include "server/ipc/status_page.h"
+#include "server/worker/heartbeat.h"
+#include "server/workers/worker_fds.h"
+
+namespace kiln::server {
+
+namespace {
+
+internal::FromWorker hello_of(const CompilerWorker& worker) {
+  internal::FromWorker message;
+  internal::Hello& hello = *message.mutable_hello();
+  hello.set_protocol(kWorkerProtocol);
+  hello.set_build_id(worker.build_id);
+  hello.set_host_arch(worker.host_arch);
+  for (v1::Component& part : worker.components())
+    *hello.add_components() = std::move(part);
+  return message;
+}
+
+internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Compile& task) {
+  internal::FromWorker reply;
+  internal::Compiled& compiled = *reply.mutable_compiled();
+  compiled.set_task(task.task());
+  try {
+    compiled.set_artifact(serialize(worker.compile(task.request())));
+  } catch (...) {
+    *compiled.mutable_error() = to_wire(current_error());
+  }
+  return reply;
+}
+
+internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Text& task) {
+  internal::FromWorker reply;
+  internal::TextDone& text = *reply.mutable_text();
+  text.set_task(task.task());
+  try {
+    text.set_text(worker.text(task));
+  } catch (...) {
+    *text.mutable_error() = to_wire(current_error());
+  }
+  return reply;
+}
+
+}  // namespace
+
+int compiler_loop(const CompilerWorker& worker, Fd socket, Fd page) {
+  try {
+    Channel channel(std::move(socket), Channel::WhenFull::Wait);
+    SharedStatus status(page);
+    const Heartbeat heartbeat(status, channel.fd(), worker.abandoned);
+    channel.send(hello_of(worker));
+    internal::ToWorker message;
+    std::vector<Fd> fds;
+    while (channel.receive(message, fds)) {
+      if (message.has_compile()) {
+        channel.send(answer_to(worker, message.compile()));
+      } else if (message.has_text()) {
+        channel.send(answer_to(worker, message.text()));
+      } else {
+        return 1;
+      }
+    }
+    return 0;
+  } catch (...) {
+    current_error();  // logged; the front end sees the end of the worker
+    return 1;
+  }
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,202 @@
+#include "server/worker/device_loop.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "kiln/internal/worker.pb.h"
+#include "server/errors.h"
+#include "server/ipc/channel.h"
+#include "server/ipc/memfd.h"
+#include "server/ipc/status_page.h"
+#include "server/worker/heartbeat.h"
+#include "server/workers/worker_fds.h"
+
+namespace kiln::server {
+
+namespace {
+
+/// One device with what the front end made known to it.
+class DeviceServer {
+ public:
+  DeviceServer(Device& device, StatusPage& status) : device_(device), status_(status) {}
+
+  void add_arena(const internal::AddArena& message, const std::vector<Fd>& fds) {
+    KILN_CHECK(fds.size() == 1);
+    arenas_[message.arena()] = Mapping(fds.front(), static_cast<int64_t>(message.bytes()));
+  }
+  void drop_arena(uint64_t arena) { arenas_.erase(arena); }
+  void load(const internal::LoadKernel& message);
+  void unload(uint64_t kernel) { kernels_.erase(kernel); }
+  internal::Done exec(const internal::Exec& message);
+
+ private:
+  struct Kernel {
+    KernelNames names;
+    std::shared_ptr<LoadedKernel> loaded;
+    std::optional<Error> failed;  // why it could not be loaded
+  };
+
+  uint8_t* host_pointer(const internal::Place& place, int64_t bytes) const;
+  void run(const Kernel& kernel, const internal::Exec& message, internal::Done& done);
+  void measure(const Kernel& kernel, const KernelCall& call, const internal::Exec& message,
+               internal::Done& done);
+
+  Device& device_;
+  StatusPage& status_;
+  std::map<uint64_t, Mapping> arenas_;
+  std::map<uint64_t, Kernel> kernels_;
+};
+
+void DeviceServer::load(const internal::LoadKernel& message) {
+  Kernel& kernel = kernels_[message.kernel()];
+  kernel.names.kernel = message.names().kernel();
+  kernel.names.parameters = {message.names().parameters().begin(),
+                             message.names().parameters().end()};
+  kernel.names.sizes = {message.names().sizes().begin(), message.names().sizes().end()};
+  kernel.names.stages = {message.names().stages().begin(), message.names().stages().end()};
+  try {
+    kernel.loaded =
+        device_.load(std::make_shared<const Artifact>(deserialize_artifact(message.artifact())));
+  } catch (...) {
+    kernel.failed = current_error();
+  }
+}
+
+uint8_t* DeviceServer::host_pointer(const internal::Place& place, int64_t bytes) const {
+  const auto at = arenas_.find(place.arena());
+  KILN_CHECK(at != arenas_.end());
+  const auto offset = static_cast<int64_t>(place.offset());
+  KILN_CHECK(offset >= 0 && bytes <= at->second.bytes() && offset <= at->second.bytes() - bytes);
+  return at->second.data() + offset;
+}
+
+internal::Done DeviceServer::exec(const internal::Exec& message) {
+  internal::Done done;
+  done.set_call(message.call());
+  try {
+    const auto at = kernels_.find(message.kernel());
+    KILN_CHECK(at != kernels_.end());
+    if (at->second.failed) throw *at->second.failed;
+    run(at->second, message, done);
+  } catch (...) {
+    *done.mutable_error() = to_wire(current_error());
+  }
+  return done;
+}
+
+void DeviceServer::run(const Kernel& kernel, const internal::Exec& message, internal::Done& done) {
+  const Artifact& artifact = kernel.loaded->artifact();
+  const auto count = static_cast<size_t>(message.tensors_size());
+  KILN_CHECK(count == artifact.parameters.size());
+  BoundCall bound;
+  bound.scalars = {message.scalars().begin(), message.scalars().end()};
+  bound.variant = static_cast<int>(message.variant());
+
+  // A device of its own memory works on copies.
+  const bool staged = device_.target() != TargetKind::Llvm;
+  std::vector<void*> pointers;
+  std::vector<int64_t> bytes;
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+  for (size_t i = 0; i < count; ++i) {
+    const internal::Place& place = message.tensors(static_cast<int>(i));
+    bound.shapes.emplace_back(place.shape().begin(), place.shape().end());
+    bytes.push_back(byte_size(artifact.parameters[i].type, bound.shapes.back()));
+    uint8_t* const host = host_pointer(place, bytes.back());
+    if (!staged) {
+      pointers.push_back(host);
+      continue;
+    }
+    buffers.push_back(device_.allocate(bytes.back()));
+    pointers.push_back(buffers.back()->data());
+    if (!artifact.parameters[i].is_output) device_.copy_in(pointers.back(), host, bytes.back());
+  }
+
+  const KernelCall call{.tensors = pointers,
+                        .bound = &bound,
+                        .names = &kernel.names,
+                        .cancelled = &status_.cancelled};
+  measure(kernel, call, message, done);
+  for (size_t i = 0; staged && i < count; ++i) {
+    if (!artifact.parameters[i].is_output) continue;
+    const internal::Place& place = message.tensors(static_cast<int>(i));
+    device_.copy_out(host_pointer(place, bytes[i]), pointers[i], bytes[i]);
+  }
+}
+
+void DeviceServer::measure(const Kernel& kernel, const KernelCall& call,
+                           const internal::Exec& message, internal::Done& done) {
+  double total = 0;
+  for (uint32_t m = 0; m < message.measurements(); ++m) {
+    double seconds = 0;
+    for (uint32_t run = 0; run < message.repeat(); ++run) {
+      if (status_.cancelled.load(std::memory_order_relaxed) != 0) {
+        fail(ErrorKind::Cancelled, "CANCELLED", "{} was cancelled", kernel.names.kernel);
+      }
+      seconds += device_.run(*kernel.loaded, call);
+    }
+    done.add_measured(seconds / message.repeat());
+    total += seconds;
+  }
+  done.set_kernel_seconds(total);
+}
+
+internal::FromWorker hello_of(const DeviceWorker& worker, std::unique_ptr<Device>& device) {
+  internal::FromWorker message;
+  internal::Hello& hello = *message.mutable_hello();
+  hello.set_protocol(kWorkerProtocol);
+  for (v1::Component& part : worker.components())
+    *hello.add_components() = std::move(part);
+  try {
+    device = worker.open();
+    hello.mutable_device()->set_name(device->name());
+    hello.mutable_device()->set_target(device->target() == TargetKind::Cuda ? "cuda" : "llvm");
+    hello.mutable_device()->set_arch(device->arch());
+    worker.describe(*hello.mutable_device());
+  } catch (...) {
+    *hello.mutable_absent() = to_wire(current_error());
+  }
+  return message;
+}
+
+}  // namespace
+
+int device_loop(const DeviceWorker& worker, Fd socket, Fd page) {
+  try {
+    Channel channel(std::move(socket), Channel::WhenFull::Wait);
+    SharedStatus status(page);
+    const Heartbeat heartbeat(status, channel.fd(), worker.abandoned);
+    std::unique_ptr<Device> device;
+    const internal::FromWorker hello = hello_of(worker, device);
+    channel.send(hello);
+    if (!device) return 0;
+
+    DeviceServer server(*device, *status);
+    internal::ToWorker message;
+    internal::FromWorker reply;
+    std::vector<Fd> fds;
+    while (channel.receive(message, fds)) {
+      switch (message.kind_case()) {
+        case internal::ToWorker::kAddArena: server.add_arena(message.add_arena(), fds); break;
+        case internal::ToWorker::kDropArena: server.drop_arena(message.drop_arena().arena()); break;
+        case internal::ToWorker::kLoadKernel: server.load(message.load_kernel()); break;
+        case internal::ToWorker::kUnloadKernel:
+          server.unload(message.unload_kernel().kernel());
+          break;
+        case internal::ToWorker::kExec:
+          *reply.mutable_done() = server.exec(message.exec());
+          channel.send(reply);
+          // A driver that saw a fault answers nothing but that fault, until its process is new.
+          if (reply.done().error().reason() == "DEVICE_FAULT") return 1;
+          break;
+        default: return 1;
+      }
+    }
+    return 0;
+  } catch (...) {
+    current_error();  // logged; the front end sees the end of the worker
+    return 1;
+  }
+}
+
+}  // namespace kiln::server

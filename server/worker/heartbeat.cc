@@ -1,0 +1,35 @@
+#include "server/worker/heartbeat.h"
+
+#include <chrono>
+
+#include <poll.h>
+
+namespace kiln::server {
+
+namespace {
+constexpr int kBeatMilliseconds = 100;
+}
+
+Heartbeat::Heartbeat(SharedStatus& status, int socket, std::function<void()> abandoned)
+    : status_(status),
+      socket_(socket),
+      abandoned_(std::move(abandoned)),
+      thread_([this] { loop(); }) {}
+
+Heartbeat::~Heartbeat() {
+  stopped_.store(true);
+  thread_.join();
+}
+
+void Heartbeat::loop() {
+  while (!stopped_.load()) {
+    status_->beats.fetch_add(1);
+    pollfd socket{.fd = socket_, .events = 0, .revents = 0};  // hanging up is always reported
+    if (::poll(&socket, 1, kBeatMilliseconds) > 0) {
+      abandoned_();
+      return;
+    }
+  }
+}
+
+}  // namespace kiln::server
