@@ -1,0 +1,254 @@
+#include "server/config.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+
+#include <CLI/CLI.hpp>
+#include <toml++/toml.h>
+#include <unistd.h>
+
+#include "server/version.h"
+
+namespace kiln::server {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::string default_cache_dir() {
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
+    return cache + "/kiln";
+  if (const std::string home = environment("HOME"); !home.empty()) return home + "/.cache/kiln";
+  return (fs::temp_directory_path() / fmt::format("kiln-{}", ::geteuid()) / "cache").string();
+}
+
+[[noreturn]] void wrong_value(const std::string& key, std::string_view expected) {
+  fail(ErrorKind::InvalidArgument, "CONFIG", "{} in the configuration must be {}", key, expected);
+}
+
+template <typename T>
+T value_of(const std::string& key, const toml::node& node, std::string_view expected) {
+  const auto value = node.value_exact<T>();
+  if (!value) wrong_value(key, expected);
+  return *value;
+}
+
+double seconds_of(const std::string& key, const toml::node& node) {
+  const auto seconds = node.value<double>();
+  if (!seconds || *seconds < 0) wrong_value(key, "a number of seconds");
+  return *seconds;
+}
+
+int64_t count_of(const std::string& key, const toml::node& node) {
+  const auto count = value_of<int64_t>(key, node, "a whole number");
+  if (count < 0) wrong_value(key, "0 or more");
+  return count;
+}
+
+Clock::duration duration_of(const std::string& key, const toml::node& node) {
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(seconds_of(key, node)));
+}
+
+using Setter = std::function<void(const std::string& key, const toml::node& node)>;
+
+Setter text(std::string& target) {
+  return [&](const auto& key, const auto& node) {
+    target = value_of<std::string>(key, node, "a string");
+  };
+}
+Setter number(double& target) {
+  return [&](const auto& key, const auto& node) { target = seconds_of(key, node); };
+}
+Setter bytes(int64_t& target) {
+  return [&](const auto& key, const auto& node) { target = count_of(key, node); };
+}
+Setter time(Clock::duration& target) {
+  return [&](const auto& key, const auto& node) { target = duration_of(key, node); };
+}
+
+/// Every key of kilnd.toml, the same words as the flags where there is a flag.
+std::map<std::string, Setter> setters(Config& config) {
+  EngineOptions& engine = config.engine;
+  return {
+      {"listen", text(config.listen)},
+      {"cache-dir", text(config.cache_dir)},
+      {"token-file", text(config.token_file)},
+      {"tls-cert", text(config.tls_cert)},
+      {"tls-key", text(config.tls_key)},
+      {"isolation", text(config.isolation)},
+      {"log-format", text(config.log_format)},
+      {"log-level", text(config.log_level)},
+      {"idle-exit", number(config.idle_exit)},
+      {"grace", number(config.grace)},
+      {"insecure",
+       [&](const auto& key, const auto& node) {
+         config.insecure = value_of<bool>(key, node, "true or false");
+       }},
+      {"threads",
+       [&](const auto& key, const auto& node) {
+         config.threads = static_cast<int>(count_of(key, node));
+       }},
+      {"limits.compilers",
+       [&](const auto& key, const auto& node) {
+         engine.compilers = static_cast<int>(count_of(key, node));
+       }},
+      {"limits.queue",
+       [&](const auto& key, const auto& node) {
+         engine.queue = static_cast<size_t>(count_of(key, node));
+       }},
+      {"limits.kernels",
+       [&](const auto& key, const auto& node) {
+         engine.kernels = static_cast<size_t>(count_of(key, node));
+       }},
+      {"limits.tensor-bytes", bytes(engine.tensor_bytes)},
+      {"limits.memory-cache-bytes", bytes(engine.memory_cache_bytes)},
+      {"limits.disk-cache-bytes", bytes(engine.disk_cache_bytes)},
+      {"limits.run-seconds", time(engine.times.run_limit)},
+      {"limits.compile-seconds", time(engine.times.compile_limit)},
+  };
+}
+
+void read_toml(const std::string& path, Config& config) {
+  toml::table table;
+  try {
+    table = toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    fail(ErrorKind::InvalidArgument, "CONFIG", "{}: line {}: {}", path, error.source().begin.line,
+         error.description());
+  }
+  const std::map<std::string, Setter> known = setters(config);
+  const auto set = [&](const std::string& key, const toml::node& node) {
+    const auto at = known.find(key);
+    if (at == known.end()) {
+      std::vector<std::string> keys;
+      for (const auto& [name, setter] : known)
+        keys.push_back(name);
+      fail(ErrorKind::InvalidArgument, "CONFIG", "{}: there is no setting {}; known are {}", path,
+           key, fmt::join(keys, ", "));
+    }
+    at->second(path + ": " + key, node);
+  };
+  for (const auto& [key, node] : table) {
+    if (const toml::table* inner = node.as_table()) {
+      for (const auto& [name, value] : *inner) {
+        set(fmt::format("{}.{}", std::string_view(key), std::string_view(name)), value);
+      }
+    } else {
+      set(std::string(key), node);
+    }
+  }
+}
+
+void add_flags(CLI::App& app, Config& config, std::string& config_file) {
+  app.add_option("--listen", config.listen, "unix:PATH or HOST:PORT; port 0 takes a free one");
+  app.add_option("--cache-dir", config.cache_dir, "where compiled kernels are kept");
+  app.add_option("--config", config_file, "a TOML file with the same settings")
+      ->check(CLI::ExistingFile);
+  app.add_option("--threads", config.threads,
+                 "threads a kernel runs on; 0: as many as there are cores")
+      ->check(CLI::Range(0, 4096));
+  app.add_option("--token-file", config.token_file, "a file with the token every call must carry");
+  app.add_option("--tls-cert", config.tls_cert, "certificate chain, PEM");
+  app.add_option("--tls-key", config.tls_key, "private key, PEM");
+  app.add_flag("--insecure", config.insecure, "serve other machines without a token or TLS");
+  app.add_option("--isolation", config.isolation,
+                 "process: workers of their own; none: one process")
+      ->check(CLI::IsMember({"process", "none"}));
+  app.add_option("--idle-exit", config.idle_exit,
+                 "end this many seconds after the last client left")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--grace", config.grace, "seconds that running calls get when the daemon ends")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--log-format", config.log_format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--log-level", config.log_level, "debug, info, warn or error")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  app.set_version_flag("--version", std::string("kilnd ") + kVersion);
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "[::1]" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+}  // namespace
+
+std::string default_listen() {
+  const std::string runtime = environment("XDG_RUNTIME_DIR");
+  const fs::path folder = runtime.empty()
+                              ? fs::temp_directory_path() / fmt::format("kiln-{}", ::geteuid())
+                              : fs::path(runtime) / "kiln";
+  return fmt::format("unix:{}/{}.sock", folder.string(), kVersion);
+}
+
+std::optional<Config> read_config(int argc, const char* const* argv, int& exit_code) {
+  Config config;
+  std::string config_file;
+  CLI::App app("The Kiln daemon: compiles and runs tensor kernels for its clients.", "kilnd");
+  add_flags(app, config, config_file);
+  try {
+    app.parse(argc, argv);
+    if (!config_file.empty()) {
+      // The file first, then the flags once more over it.
+      config = Config{};
+      read_toml(config_file, config);
+      app.clear();
+      app.parse(argc, argv);
+    }
+    if (config.listen.empty()) config.listen = default_listen();
+    if (config.cache_dir.empty()) config.cache_dir = default_cache_dir();
+    config.engine.cache_folder = config.cache_dir;
+    config.engine.threads = config.threads;
+    return config;
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? 0 : 2;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "kilnd: %s\n", error.what());
+    exit_code = 2;
+  }
+  return std::nullopt;
+}
+
+void check_config(const Config& config) {
+  if (config.tls_cert.empty() != config.tls_key.empty()) {
+    fail(ErrorKind::InvalidArgument, "TLS",
+         "--tls-cert and --tls-key are given together or not at all");
+  }
+  if (config.isolation != "process" && config.isolation != "none") {
+    fail(ErrorKind::InvalidArgument, "ISOLATION",
+         "the isolation is {}, but must be process or none", config.isolation);
+  }
+  if (config.listen.rfind("unix:", 0) == 0) {
+    constexpr size_t kLongestPath = 107;
+    if (config.listen.size() - 5 > kLongestPath) {
+      fail(ErrorKind::InvalidArgument, "LISTEN",
+           "the path {} is too long for a unix socket; it may have {} bytes",
+           config.listen.substr(5), kLongestPath);
+    }
+    return;
+  }
+  const size_t colon = config.listen.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : config.listen.substr(colon + 1);
+  if (port.empty() || port.find_first_not_of("0123456789") != std::string::npos ||
+      port.size() > 5) {
+    fail(ErrorKind::InvalidArgument, "LISTEN", "the address {} is neither unix:PATH nor HOST:PORT",
+         config.listen);
+  }
+  const bool open = config.token_file.empty() || config.tls_cert.empty();
+  if (open && !config.insecure && !is_loopback(config.listen.substr(0, colon))) {
+    fail(ErrorKind::InvalidArgument, "INSECURE",
+         "{} can be reached from other machines; give --token-file, --tls-cert and --tls-key, or "
+         "--insecure to serve everybody",
+         config.listen);
+  }
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,195 @@
+#include "server/daemon.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server/rpc/grpc_server.h"
+
+namespace kiln::server {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kStartLimit = std::chrono::seconds(30);  // for the workers to say what they are
+constexpr auto kLinger = milliseconds(500);  // for health checks to see that we are ending
+
+sigset_t ending_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+void set_up_log(const Config& config) {
+  auto logger = spdlog::stderr_logger_mt("kilnd");
+  if (config.log_format == "json") {
+    // %v is a sentence of ours; quotes in it come from users' names.
+    logger->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})");
+  } else {
+    logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+  }
+  logger->set_level(spdlog::level::from_str(config.log_level));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+std::string read_all(const std::string& path, const char* what) {
+  std::ifstream file(path, std::ios::binary);
+  std::string contents((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file || contents.empty()) {
+    fail(ErrorKind::InvalidArgument, "CONFIG", "cannot read the {} in {}", what, path);
+  }
+  return contents;
+}
+
+std::string read_token(const std::string& path) {
+  std::string token = read_all(path, "token");
+  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back())) != 0) {
+    token.pop_back();
+  }
+  if (token.empty()) fail(ErrorKind::InvalidArgument, "CONFIG", "the token in {} is empty", path);
+  return token;
+}
+
+GrpcOptions grpc_options(const Config& config) {
+  GrpcOptions options;
+  options.listen = config.listen;
+  if (!config.token_file.empty()) options.token = read_token(config.token_file);
+  if (!config.tls_cert.empty()) {
+    options.certificate = read_all(config.tls_cert, "certificate");
+    options.private_key = read_all(config.tls_key, "private key");
+  }
+  return options;
+}
+
+/// Makes the folder of the socket, and refuses to take the socket of a daemon that lives.
+void prepare_socket(const std::string& listen) {
+  if (listen.rfind("unix:", 0) != 0) return;
+  const std::string path = listen.substr(5);
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code ignored;
+  if (!folder.empty() && fs::create_directories(folder, ignored)) ::chmod(folder.c_str(), 0700);
+
+  const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    fail(ErrorKind::Unavailable, "LISTEN", "another daemon listens on {} already", listen);
+  }
+}
+
+/// Ends the process when draining takes longer than it may, whatever hangs.
+class LastResort {
+ public:
+  explicit LastResort(Clock::duration limit)
+      : thread_([this, limit] {
+          std::unique_lock lock(mutex_);
+          if (!done_.wait_for(lock, limit, [&] { return over_; })) {
+            spdlog::warn("the grace is over; what still runs is given up");
+            ::_exit(0);
+          }
+        }) {}
+  ~LastResort() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+      done_.notify_one();
+    }
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+/// Until a signal, or until nobody was there for long enough.
+void serve(const Config& config, Engine& engine, GrpcServer& server) {
+  const sigset_t signals = ending_signals();
+  const auto idle_limit = std::chrono::duration<double>(config.idle_exit);
+  constexpr timespec kPeriod{.tv_sec = 0, .tv_nsec = 200'000'000};
+  while (true) {
+    server.set_serving(engine.cpu_ready());
+    if (::sigtimedwait(&signals, nullptr, &kPeriod) > 0) {
+      spdlog::info("asked to end");
+      return;
+    }
+    const bool idle = config.idle_exit > 0 && server.active() == 0 &&
+                      engine.jobs().unfinished() == 0 &&
+                      engine.sessions().idle_for(Clock::now()) >= idle_limit;
+    if (idle) {
+      spdlog::info("nobody was here for {} s", config.idle_exit);
+      return;
+    }
+  }
+}
+
+void drain(const Config& config, Engine& engine, GrpcServer& server) {
+  const auto grace =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(config.grace));
+  const LastResort last_resort(kLinger + grace + std::chrono::seconds(1));
+  server.set_serving(false);
+  std::this_thread::sleep_for(kLinger);
+  server.refuse_calls();
+  const Clock::time_point until = Clock::now() + grace;
+  while (Clock::now() < until && (server.active() > 0 || engine.jobs().unfinished() > 0)) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  const bool finished = server.active() == 0;
+  server.shut_down(finished ? milliseconds(200) : milliseconds(0));
+  engine.stop();
+}
+
+}  // namespace
+
+void block_signals() {
+  const sigset_t signals = ending_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+int run_daemon(const Config& config, std::unique_ptr<Launcher> launcher) {
+  try {
+    check_config(config);
+    block_signals();
+    set_up_log(config);
+    const GrpcOptions options = grpc_options(config);
+    prepare_socket(config.listen);
+    Engine engine(config.engine, std::move(launcher));
+    GrpcServer server(engine, options);
+    if (!engine.wait_until_ready(kStartLimit)) {
+      fail(ErrorKind::Unavailable, "WORKER_START",
+           "the cpu worker did not start; the log above says why");
+    }
+    server.set_serving(engine.cpu_ready());
+    std::printf("listening on %s\n", server.address().c_str());
+    std::fflush(stdout);
+    serve(config, engine, server);
+    drain(config, engine, server);
+    spdlog::info("ended");
+    return 0;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "kilnd: %s\n", error.what());
+    return error.kind() == ErrorKind::InvalidArgument ? 2 : 1;
+  }
+}
+
+}  // namespace kiln::server

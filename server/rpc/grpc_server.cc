@@ -1,0 +1,118 @@
+#include "server/rpc/grpc_server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <sys/stat.h>
+
+#include "server/rpc/daemon_rpc.h"
+#include "server/rpc/job_rpc.h"
+#include "server/rpc/kernel_rpc.h"
+#include "server/rpc/tensor_rpc.h"
+
+namespace kiln::server {
+
+namespace {
+
+constexpr const char* kServices[] = {"kiln.v1.KernelService", "kiln.v1.TensorService",
+                                     "kiln.v1.JobService", "kiln.v1.DaemonService"};
+
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
+  if (options.certificate.empty()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions tls;
+  tls.pem_key_cert_pairs.push_back({options.private_key, options.certificate});
+  return grpc::SslServerCredentials(tls);
+}
+
+void set_arguments(grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // two daemons must not share a port
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
+  // A client that vanished without a word is noticed, and clients may look for us as often.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+}
+
+/// Files made while it lives are for this user alone.
+class PrivateFiles {
+ public:
+  PrivateFiles() : before_(::umask(0177)) {}
+  ~PrivateFiles() { ::umask(before_); }
+
+ private:
+  const mode_t before_;
+};
+
+}  // namespace
+
+struct GrpcServer::Parts {
+  Parts(Engine& engine, const std::string& token)
+      : gate(token, engine.sessions()),
+        kernels(engine, gate),
+        tensors(engine, gate),
+        jobs(engine, gate),
+        daemon(engine, gate) {}
+
+  Gate gate;
+  KernelRpc kernels;
+  TensorRpc tensors;
+  JobRpc jobs;
+  DaemonRpc daemon;
+  std::string address;
+  std::unique_ptr<grpc::Server> server;
+};
+
+GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
+    : parts_(std::make_unique<Parts>(engine, options.token)) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  set_arguments(builder);
+  int port = 0;
+  builder.AddListeningPort(options.listen, credentials_of(options), &port);
+  builder.RegisterService(&parts_->kernels);
+  builder.RegisterService(&parts_->tensors);
+  builder.RegisterService(&parts_->jobs);
+  builder.RegisterService(&parts_->daemon);
+  const bool is_unix = options.listen.rfind("unix:", 0) == 0;
+  {
+    const PrivateFiles guard;
+    parts_->server = builder.BuildAndStart();
+  }
+  if (!parts_->server || (port <= 0 && !is_unix)) {
+    fail(ErrorKind::Unavailable, "LISTEN",
+         "cannot listen on {}; the address is in use, not of this host, or the certificate and key "
+         "do not fit",
+         options.listen);
+  }
+  parts_->address = options.listen;
+  if (!is_unix) {
+    parts_->address =
+        options.listen.substr(0, options.listen.rfind(':') + 1) + std::to_string(port);
+  }
+  set_serving(false);
+}
+
+GrpcServer::~GrpcServer() { shut_down(std::chrono::seconds(0)); }
+
+const std::string& GrpcServer::address() const { return parts_->address; }
+
+void GrpcServer::set_serving(bool serving) {
+  grpc::HealthCheckServiceInterface* const health = parts_->server->GetHealthCheckService();
+  health->SetServingStatus(serving);
+  for (const char* service : kServices)
+    health->SetServingStatus(service, serving);
+}
+
+int64_t GrpcServer::active() const { return parts_->gate.active(); }
+
+void GrpcServer::refuse_calls() { parts_->gate.close(); }
+
+void GrpcServer::shut_down(Clock::duration limit) {
+  if (!parts_->server) return;
+  refuse_calls();
+  parts_->server->Shutdown(std::chrono::system_clock::now() + limit);
+  parts_->server->Wait();
+  parts_->server.reset();
+}
+
+}  // namespace kiln::server
