@@ -114,26 +114,9 @@ class Vectorizer : public Mutator {
 
   Expr visit(const Binary& node) override {
     const Expr a = (*this)(node.a);
-    Expr b = (*this)(node.b);
-    if (may_trap(node)) b = safe_divisor(b);
+    const Expr b = (*this)(node.b);
     if (a == node.a && b == node.b) return &node;
     return vector_binary(node.op, a, b);
-  }
-
-  /// Whether lanes that are switched off could divide by zero here.
-  bool may_trap(const Binary& node) const {
-    const bool divides = node.op == Operator::FloorDiv || node.op == Operator::FloorMod ||
-                         node.op == Operator::TruncDiv || node.op == Operator::TruncMod;
-    if (!divides || !mask_ || is_float(node.type.element)) return false;
-    const IntImm* divisor = as<IntImm>(node.b);
-    return divisor == nullptr || divisor->value == 0;
-  }
-
-  Expr safe_divisor(const Expr& divisor) const {
-    if (!is_vector(divisor) && !in_branch_) return divisor;
-    const Expr one = constant(divisor->type.with_lanes(1), 1);
-    if (!is_vector(divisor)) return Call::make(Operator::Select, {any(mask_), divisor, one});
-    return Call::make(Operator::Select, {mask_, divisor, wide(one)});
   }
 
   Expr visit(const Cast& cast) override {

@@ -1,0 +1,328 @@
+#include "compiler/codegen/cuda_expr.h"
+
+#include <cmath>
+#include <limits>
+
+#include "compiler/ir/dispatch.h"
+#include "runtime/core/error.h"
+
+namespace kiln::codegen {
+namespace {
+
+using namespace ir;
+
+// How tightly operators of C bind.
+constexpr int kPrimary = 16;
+constexpr int kUnary = 14;
+constexpr int kMul = 13;
+constexpr int kAdd = 12;
+constexpr int kRelation = 10;
+constexpr int kEquality = 9;
+constexpr int kBitAnd = 8;
+constexpr int kBitXor = 7;
+constexpr int kBitOr = 6;
+constexpr int kAnd = 5;
+constexpr int kOr = 4;
+constexpr int kChoice = 3;
+
+struct Text {
+  std::string text;
+  int binds = kPrimary;
+};
+
+std::string inside(const Text& value, int at_least) {
+  return value.binds < at_least ? "(" + value.text + ")" : value.text;
+}
+
+Text call(std::string_view function, std::string_view args) {
+  return {fmt::format("{}({})", function, args), kPrimary};
+}
+
+Text cast_to(DType type, const Text& value) {
+  return {fmt::format("({}){}", cuda_type(type), inside(value, kUnary)), kUnary};
+}
+
+Text int_literal(DType type, int64_t value) {
+  if (type == DType::Bool) return {value != 0 ? "true" : "false"};
+  if (type == DType::UInt64) return {fmt::format("{}ull", static_cast<uint64_t>(value))};
+  if (type == DType::UInt32) return {fmt::format("{}u", static_cast<uint32_t>(value))};
+  if (value == std::numeric_limits<int64_t>::min()) return {"(-9223372036854775807ll - 1)"};
+  const int binds = value < 0 ? kUnary : kPrimary;
+  // An int is widened by whatever it meets: loop variables and sizes are all 64 bits wide.
+  const bool is_int = value > -32768 && value < 32768;
+  if (type == DType::Int64) return {fmt::format("{}{}", value, is_int ? "" : "ll"), binds};
+  if (value == std::numeric_limits<int32_t>::min()) return {"(-2147483647 - 1)"};
+  return {fmt::format("{}", value), binds};
+}
+
+Text float_literal(DType type, double value) {
+  const bool is_double = type == DType::Float64;
+  if (std::isnan(value)) return {is_double ? "::nan(\"\")" : "::nanf(\"\")"};
+  if (std::isinf(value)) {
+    const std::string_view bits =
+        is_double ? "__longlong_as_double(0x7ff0000000000000ll)" : "__int_as_float(0x7f800000)";
+    return {fmt::format("{}{}", value < 0 ? "-" : "", bits), value < 0 ? kUnary : kPrimary};
+  }
+  // fmt writes the shortest text that reads back as the same number.
+  std::string text =
+      is_double ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  if (!is_double) text += "f";
+  return {text, std::signbit(value) ? kUnary : kPrimary};
+}
+
+/// The function of CUDA for an operator of floating numbers; "" when it is none.
+std::string_view math_function(Operator op) {
+  switch (op) {
+    case Operator::Exp: return "exp";
+    case Operator::Exp2: return "exp2";
+    case Operator::Log: return "log";
+    case Operator::Log2: return "log2";
+    case Operator::Log10: return "log10";
+    case Operator::Log1p: return "log1p";
+    case Operator::Sqrt: return "sqrt";
+    case Operator::Sin: return "sin";
+    case Operator::Cos: return "cos";
+    case Operator::Tan: return "tan";
+    case Operator::Asin: return "asin";
+    case Operator::Acos: return "acos";
+    case Operator::Atan: return "atan";
+    case Operator::Atan2: return "atan2";
+    case Operator::Sinh: return "sinh";
+    case Operator::Cosh: return "cosh";
+    case Operator::Tanh: return "tanh";
+    case Operator::Asinh: return "asinh";
+    case Operator::Acosh: return "acosh";
+    case Operator::Atanh: return "atanh";
+    case Operator::Erf: return "erf";
+    case Operator::Pow: return "pow";
+    case Operator::Fmod: return "fmod";
+    case Operator::Fma: return "fma";
+    case Operator::Hypot: return "hypot";
+    case Operator::CopySign: return "copysign";
+    case Operator::Floor: return "floor";
+    case Operator::Ceil: return "ceil";
+    case Operator::Trunc: return "trunc";
+    case Operator::Round: return "rint";
+    case Operator::Abs: return "fabs";
+    default: return "";
+  }
+}
+
+struct Infix {
+  std::string_view text;
+  int binds;
+};
+Infix infix_of(Operator op) {
+  switch (op) {
+    case Operator::Add: return {"+", kAdd};
+    case Operator::Sub: return {"-", kAdd};
+    case Operator::Mul: return {"*", kMul};
+    case Operator::Div: return {"/", kMul};
+    case Operator::Equal: return {"==", kEquality};
+    case Operator::NotEqual: return {"!=", kEquality};
+    case Operator::Less: return {"<", kRelation};
+    case Operator::LessEqual: return {"<=", kRelation};
+    case Operator::Greater: return {">", kRelation};
+    case Operator::GreaterEqual: return {">=", kRelation};
+    case Operator::And: return {"&&", kAnd};
+    case Operator::Or: return {"||", kOr};
+    case Operator::BitAnd: return {"&", kBitAnd};
+    case Operator::BitOr: return {"|", kBitOr};
+    case Operator::BitXor: return {"^", kBitXor};
+    default: return {"", 0};
+  }
+}
+
+/// The name of our function for a binary operator that C has in another sense.
+std::string_view own_function(Operator op, bool of_floats) {
+  switch (op) {
+    case Operator::FloorDiv: return of_floats ? "kiln_floordiv_float" : "kiln_floordiv";
+    case Operator::FloorMod: return of_floats ? "kiln_floormod_float" : "kiln_floormod";
+    case Operator::TruncDiv: return "kiln_truncdiv";
+    case Operator::TruncMod: return "kiln_truncmod";
+    case Operator::Min: return "kiln_min";
+    case Operator::Max: return "kiln_max";
+    case Operator::ShiftLeft: return "kiln_shift_left";
+    case Operator::ShiftRight: return "kiln_shift_right";
+    default: return "";
+  }
+}
+
+bool is_narrow(DType type) {
+  return is_int(type) && bits_of(type) < 32;
+}
+
+/// Whether arithmetic on the type must go through unsigned numbers to wrap.
+bool wraps_by_cast(Operator op, DType type) {
+  const bool may_overflow = op == Operator::Add || op == Operator::Sub || op == Operator::Mul;
+  return may_overflow && (is_narrow(type) || type == DType::Int32);
+}
+
+class Expression {
+ public:
+  explicit Expression(CudaNames& names) : names_(names) {}
+
+  Text operator()(const Expr& expr) {
+    KILN_CHECK(expr->type.lanes == 1);
+    return dispatch(*expr, [this](const auto& node) { return of(node); });
+  }
+
+ private:
+  Text of(const IntImm& node) { return int_literal(node.type.element, node.value); }
+  Text of(const FloatImm& node) { return float_literal(node.type.element, node.value); }
+  Text of(const Var& node) { return {names_[VarRef(&node)]}; }
+
+  Text of(const Binary& node) {
+    const DType type = node.a->type.element;
+    const Text a = (*this)(node.a);
+    const Text b = (*this)(node.b);
+    if (const auto own = own_function(node.op, is_float(type)); !own.empty()) {
+      return call(fmt::format("{}<{}>", own, cuda_type(type)),
+                  fmt::format("{}, {}", a.text, b.text));
+    }
+    const Infix infix = infix_of(node.op);
+    KILN_CHECK(infix.binds > 0);
+    if (wraps_by_cast(node.op, type)) {
+      return cast_to(type, {fmt::format("(unsigned){} {} (unsigned){}", inside(a, kUnary),
+                                        infix.text, inside(b, kUnary)),
+                            infix.binds});
+    }
+    const Text result{fmt::format("{} {} {}", inside(a, infix.binds), infix.text,
+                                  inside(b, infix.binds + 1)),
+                      infix.binds};
+    return is_narrow(node.type.element) ? cast_to(type, result) : result;
+  }
+
+  Text of(const ir::Call& node) {
+    const DType type = node.args[0]->type.element;
+    switch (node.op) {
+      case Operator::Select:
+      case Operator::IfThenElse:
+        return {fmt::format("{} ? {} : {}", inside((*this)(node.args[0]), kOr),
+                            inside((*this)(node.args[1]), kOr),
+                            inside((*this)(node.args[2]), kChoice)),
+                kChoice};
+      case Operator::Not: return {"!" + inside((*this)(node.args[0]), kUnary), kUnary};
+      case Operator::BitNot:
+        if (type == DType::Bool) return {"!" + inside((*this)(node.args[0]), kUnary), kUnary};
+        return cast_to(type, {"~" + inside((*this)(node.args[0]), kUnary), kUnary});
+      case Operator::PopCount:
+      case Operator::Clz: return counted(node, type);
+      default: return is_float(type) ? of_floats(node, type) : of_ints(node, type);
+    }
+  }
+
+  Text of_ints(const ir::Call& node, DType type) {
+    const Text a = (*this)(node.args[0]);
+    const Text negated = cast_to(
+        type, {fmt::format("(0{} - {})", bits_of(type) == 64 ? "ull" : "u",
+                           cast_text(bits_of(type) == 64 ? "unsigned long long" : "unsigned", a)),
+               kPrimary});
+    if (node.op == Operator::Negative) return negated;
+    KILN_CHECK(node.op == Operator::Abs);
+    if (is_unsigned_int(type)) return a;
+    return {fmt::format("{} < 0 ? {} : {}", inside(a, kRelation + 1), negated.text, a.text), kChoice};
+  }
+
+  static std::string cast_text(std::string_view type, const Text& value) {
+    return fmt::format("({}){}", type, inside(value, kUnary));
+  }
+
+  Text counted(const ir::Call& node, DType type) {
+    const Text a = (*this)(node.args[0]);
+    const int bits = bits_of(type);
+    const bool is_long = bits == 64;
+    const std::string_view same_width = bits == 8 ? "unsigned char"
+                                        : bits == 16 ? "unsigned short"
+                                        : is_long    ? "unsigned long long"
+                                                     : "unsigned";
+    const std::string operand = cast_text(same_width, a);
+    if (node.op == Operator::PopCount) {
+      return cast_to(type, call(is_long ? "__popcll" : "__popc", operand));
+    }
+    const Text zeros = call(is_long ? "__clzll" : "__clz", operand);
+    if (bits >= 32) return cast_to(type, zeros);
+    return cast_to(type, {fmt::format("{} - {}", zeros.text, 32 - bits), kAdd});
+  }
+
+  Text of_floats(const ir::Call& node, DType type) {
+    const Text a = (*this)(node.args[0]);
+    const std::string_view suffix = type == DType::Float64 ? "" : "f";
+    const std::string one = type == DType::Float64 ? "1.0" : "1.0f";
+    switch (node.op) {
+      case Operator::Negative: return {"-" + inside(a, kUnary + 1), kUnary};
+      case Operator::Rsqrt:
+        return {fmt::format("{} / ::sqrt{}({})", one, suffix, a.text), kMul};
+      case Operator::Sigmoid:
+        return {fmt::format("{0} / ({0} + ::exp{1}(-{2}))", one, suffix, inside(a, kUnary + 1)),
+                kMul};
+      case Operator::IsNan: return call("::isnan", a.text);
+      case Operator::IsInf: return call("::isinf", a.text);
+      case Operator::IsFinite: return call("::isfinite", a.text);
+      default: break;
+    }
+    const std::string_view function = math_function(node.op);
+    KILN_CHECK(!function.empty());
+    std::string args = a.text;
+    for (size_t i = 1; i < node.args.size(); ++i) args += ", " + (*this)(node.args[i]).text;
+    return call(fmt::format("::{}{}", function, suffix), args);
+  }
+
+  Text of(const Cast& node) {
+    const DType from = node.value->type.element;
+    const DType to = node.type.element;
+    const Text value = (*this)(node.value);
+    if (from == to) return value;
+    if (to == DType::Bool) return {fmt::format("{} != 0", inside(value, kEquality)), kEquality};
+    if (!is_float(from) || is_float(to)) return cast_to(to, value);
+
+    const int bits = bits_of(to) - (is_signed_int(to) ? 1 : 0);
+    const int64_t largest = static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
+    const int64_t smallest = is_signed_int(to) ? -largest - 1 : 0;
+    return call(fmt::format("kiln_to_int<{}, {}>", cuda_type(to), cuda_type(from)),
+                fmt::format("{}, {}, {}", value.text, int_literal(to, smallest).text,
+                            int_literal(to, largest).text));
+  }
+
+  Text of(const Load& load) {
+    const Text place{fmt::format("{}[{}]", names_[load.buffer], (*this)(load.indices[0]).text)};
+    if (!load.predicate) return place;
+    return {fmt::format("{} ? {} : ({})0", inside((*this)(load.predicate), kOr), place.text,
+                        cuda_type(load.buffer->type)),
+            kChoice};
+  }
+
+  // What only other targets or earlier passes know.
+  template <typename T>
+  Text of(const T&) {
+    check_failed("an expression of one lane", __FILE__, __LINE__);
+  }
+
+  CudaNames& names_;
+};
+
+}  // namespace
+
+std::string_view cuda_type(DType type) {
+  switch (type) {
+    case DType::Bool: return "bool";
+    case DType::Int8: return "signed char";
+    case DType::Int16: return "short";
+    case DType::Int32: return "int";
+    case DType::Int64: return "long long";
+    case DType::UInt8: return "unsigned char";
+    case DType::UInt16: return "unsigned short";
+    case DType::UInt32: return "unsigned";
+    case DType::UInt64: return "unsigned long long";
+    case DType::Float32: return "float";
+    case DType::Float64: return "double";
+    default: break;
+  }
+  fail(ErrorKind::Unsupported, "CUDA_DTYPE", "{} is not compiled for cuda in this version; use float32",
+       type);
+}
+
+std::string cuda_expr(const Expr& expr, CudaNames& names) { return Expression(names)(expr).text; }
+
+}  // namespace kiln::codegen

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler/codegen/cuda_names.h"
+#include "compiler/ir/expr.h"
+
+namespace kiln::codegen {
+
+/// "float", "long long". Throws Unsupported CUDA_DTYPE for types that need conversions of their own.
+std::string_view cuda_type(DType type);
+
+/// The expression in CUDA C, with no more parentheses than it needs. Of one lane.
+std::string cuda_expr(const ir::Expr& expr, CudaNames& names);
+
+}  // namespace kiln::codegen

@@ -1,0 +1,221 @@
+#include "compiler/codegen/cuda_source.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "compiler/codegen/artifact_parts.h"
+#include "compiler/codegen/cuda_expr.h"
+#include "compiler/codegen/cuda_prelude.h"
+#include "compiler/codegen/size_expr.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/dispatch.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/launch.h"
+#include "runtime/core/error.h"
+
+namespace kiln::codegen {
+namespace {
+
+using namespace ir;
+using passes::LaunchNest;
+
+/// What a function reads and writes.
+class UsedBuffers : public Visitor {
+ public:
+  std::unordered_set<const Buffer*> used;
+
+ private:
+  using Visitor::visit;
+  void visit(const Load& load) override {
+    used.insert(load.buffer.get());
+    Visitor::visit(load);
+  }
+  void visit(const Store& store) override {
+    used.insert(store.buffer.get());
+    Visitor::visit(store);
+  }
+};
+
+/// Writes one __global__ function.
+class Function {
+ public:
+  Function(const Kernel& kernel, const LaunchNest& nest) : kernel_(kernel), nest_(nest) {}
+
+  std::string operator()(const std::string& name) {
+    // Names are given in the order in which a person reads them: parameters first.
+    const std::string parameters = parameter_list();
+    line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds(), name, parameters);
+    ++depth_;
+    for (const For* axis : nest_.axes) {
+      line("const long long {} = {};", names_[axis->var], name_of(axis->thread));
+    }
+    declare_workspace();
+    statement(nest_.body);
+    --depth_;
+    line("}}");
+    return std::move(out_);
+  }
+
+ private:
+  std::string launch_bounds() const {
+    int64_t threads = 1;
+    for (const For* axis : nest_.axes) {
+      if (passes::is_block_axis(axis->thread)) continue;
+      const std::optional<int64_t> extent = as_const_int(axis->extent);
+      if (!extent) return "";
+      threads *= std::max<int64_t>(*extent, 1);
+    }
+    return fmt::format("__launch_bounds__({}) ", threads);
+  }
+
+  std::string parameter_list() {
+    std::string text;
+    for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
+      const BufferRef& buffer = kernel_.parameters[i];
+      text += fmt::format("{}{}* {}, ", kernel_.is_output[i] ? "" : "const ",
+                          cuda_type(buffer->type), names_[buffer]);
+    }
+    for (const VarRef& size : kernel_.sizes) text += fmt::format("long long {}, ", names_[size]);
+    for (const VarRef& stride : kernel_.strides) {
+      text += fmt::format("long long {}, ", names_[stride]);
+    }
+    // Strides are passed to compact kernels too: the runtime calls all variants alike.
+    if (kernel_.strides.empty()) {
+      for (const BufferRef& buffer : kernel_.parameters) {
+        for (size_t d = 0; d < buffer->shape.size(); ++d) text += "long long, ";
+      }
+    }
+    return text + "unsigned char* workspace, KilnFault* fault";
+  }
+
+  void declare_workspace() {
+    UsedBuffers walk;
+    walk(nest_.body);
+    for (const Kernel::WorkspaceBuffer& entry : kernel_.workspace) {
+      if (!walk.used.contains(entry.buffer.get())) continue;
+      const std::string_view type = cuda_type(entry.buffer->type);
+      line("{}* const {} = ({}*)(workspace + ({}));", type, names_[entry.buffer], type,
+           cuda_expr(entry.offset_bytes, names_));
+    }
+  }
+
+  void statement(const Stmt& stmt) {
+    dispatch(*stmt, [this](const auto& node) { write(node); });
+  }
+
+  void write(const Block& block) {
+    for (const Stmt& stmt : block.body) statement(stmt);
+  }
+
+  void write(const For& loop) {
+    KILN_CHECK(loop.loop_kind == LoopKind::Serial);
+    const std::string& var = names_[loop.var];
+    line("for (long long {0} = 0; {0} < {1}; ++{0}) {{", var, comparand(loop.extent));
+    nested(loop.body);
+    line("}}");
+  }
+
+  void write(const If& node) {
+    line("if ({}) {{", cuda_expr(node.condition, names_));
+    nested(node.then_body);
+    if (node.else_body) {
+      line("}} else {{");
+      nested(node.else_body);
+    }
+    line("}}");
+  }
+
+  void write(const Store& store) {
+    const std::string guard =
+        store.predicate ? fmt::format("if ({}) ", cuda_expr(store.predicate, names_)) : "";
+    line("{}{}[{}] = {};", guard, names_[store.buffer], cuda_expr(store.indices[0], names_),
+         cuda_expr(store.value, names_));
+  }
+
+  void write(const Allocate& allocate) {
+    const Buffer& buffer = *allocate.buffer;
+    int64_t elements = 1;
+    for (const Expr& extent : buffer.shape) {
+      const std::optional<int64_t> value = as_const_int(extent);
+      KILN_CHECK(value.has_value());
+      elements *= *value;
+    }
+    // An array of C has an element; one of none is never touched.
+    line("{}{} {}[{}];", buffer.scope == Scope::Shared ? "__shared__ " : "", cuda_type(buffer.type),
+         names_[allocate.buffer], std::max<int64_t>(elements, 1));
+    statement(allocate.body);
+  }
+
+  void write(const Check& check) {
+    const std::string place = cuda_expr(check.index, names_);
+    const std::string extent = cuda_expr(check.extent, names_);
+    line("if ((unsigned long long)({}) >= (unsigned long long)({})) {{", place, extent);
+    ++depth_;
+    line("kiln_fire(fault, {}, {}, {});", check.check, place, extent);
+    line("return;");
+    --depth_;
+    line("}}");
+  }
+
+  void write(const Barrier&) { line("__syncthreads();"); }
+
+  void nested(const Stmt& body) {
+    ++depth_;
+    statement(body);
+    --depth_;
+  }
+
+  /// The text as an operand of `<`.
+  std::string comparand(const Expr& expr) {
+    const std::string text = cuda_expr(expr, names_);
+    const bool is_simple = as<Var>(expr) != nullptr || as<IntImm>(expr) != nullptr;
+    return is_simple ? text : "(" + text + ")";
+  }
+
+  template <typename... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    out_.append(2 * depth_, ' ');
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_.push_back('\n');
+  }
+
+  const Kernel& kernel_;
+  const LaunchNest& nest_;
+  CudaNames names_;
+  std::string out_;
+  size_t depth_ = 0;
+};
+
+Launch launch_of(const Kernel& kernel, const LaunchNest& nest, std::string entry) {
+  const std::vector<VarRef> scalars = scalars_of(kernel);
+  const SizeExpr one = SizeExpr::constant(1);
+  Launch launch{std::move(entry), {one, one, one}, {one, one, one}};
+  for (const For* axis : nest.axes) {
+    const bool is_block = passes::is_block_axis(axis->thread);
+    const auto first = is_block ? ThreadAxis::BlockX : ThreadAxis::ThreadX;
+    const size_t d = static_cast<size_t>(axis->thread) - static_cast<size_t>(first);
+    (is_block ? launch.grid : launch.block)[d] = to_size_expr(axis->extent, scalars);
+  }
+  return launch;
+}
+
+}  // namespace
+
+CudaSource cuda_source(std::span<const CudaEntry> entries) {
+  CudaSource result;
+  std::string functions;
+  for (const CudaEntry& entry : entries) {
+    std::vector<Launch>& launches = result.launches.emplace_back();
+    for (const Stmt& launched : passes::launched_statements(entry.kernel->body)) {
+      const LaunchNest nest = passes::launch_nest(launched);
+      const std::string name = fmt::format("{}_{}", entry.prefix, launches.size());
+      functions += (functions.empty() ? "" : "\n") + Function(*entry.kernel, nest)(name);
+      launches.push_back(launch_of(*entry.kernel, nest, name));
+    }
+  }
+  result.text = cuda_prelude(functions) + functions;
+  return result;
+}
+
+}  // namespace kiln::codegen

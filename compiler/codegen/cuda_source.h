@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/kernel.h"
+#include "runtime/core/artifact.h"
+
+namespace kiln::codegen {
+
+/// A kernel lowered for cuda (all passes), and what the names of its functions begin with.
+struct CudaEntry {
+  std::string prefix;  // "kiln_compact": its launches are kiln_compact_0, kiln_compact_1, ...
+  const ir::Kernel* kernel = nullptr;
+};
+
+struct CudaSource {
+  std::string text;                           // needs no header
+  std::vector<std::vector<Launch>> launches;  // of each entry
+};
+
+/// The kernels as CUDA C, a __global__ function a launch, called as runtime/core/kernel_abi.h says.
+/// Throws Unsupported for what CUDA does not know yet.
+CudaSource cuda_source(std::span<const CudaEntry> entries);
+
+}  // namespace kiln::codegen
