@@ -31,6 +31,13 @@ _OPTIONS = [
     (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
 ]
 
+_FORKED = (
+    "Kiln was used before this process was forked, and gRPC does not survive a fork; start the process "
+    "with multiprocessing's spawn method, or fork before Kiln is first used"
+)
+
+_grpc_in_use = False
+_forked = False
 _connections = weakref.WeakSet()
 _default = None
 _default_lock = threading.Lock()
@@ -61,6 +68,10 @@ class Connection:
     """A daemon, with the functions of the module: build, compile, lower, describe, array, empty."""
 
     def __init__(self, address=None, token=None, ca=None):
+        global _grpc_in_use
+        if _forked:
+            raise Unavailable(_FORKED, "FORKED")
+        _grpc_in_use = True
         self._private = address is None
         self.address = _daemon.private_address() if self._private else address
         self._metadata = (("authorization", f"Bearer {token}"),) if token else None
@@ -162,7 +173,7 @@ class Connection:
 
     def check_open(self):
         if not self._open:
-            raise Unavailable(self._why_closed, "CLOSED")
+            raise Unavailable(self._why_closed, "FORKED" if _forked else "CLOSED")
 
     def _bound(self, path, kind, *coders):
         return self._with_token(kind(path, *coders))
@@ -296,7 +307,7 @@ class Connection:
         self.run_bytes = self._refuse
 
     def _refuse(self, *args, **kwargs):
-        raise Unavailable(self._why_closed, "CLOSED")
+        self.check_open()
 
 
 def _fields(message):
@@ -357,11 +368,11 @@ def _close_all():
 
 
 def _after_fork():
+    # gRPC does not survive a fork, neither its channels nor what new ones would need.
+    global _forked
+    _forked = _grpc_in_use
     for connection in list(_connections):
-        connection._shut(
-            "this connection was opened before os.fork() and cannot be used in the child; call "
-            "kiln.connect() there, or start workers with multiprocessing's spawn method"
-        )
+        connection._shut(_FORKED)
 
 
 atexit.register(_close_all)
