@@ -12,7 +12,7 @@ import pytest
 from expect import expect
 
 import kiln
-from kiln import _daemon
+from kiln import _connection, _daemon
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -43,10 +43,10 @@ def place(short_folder, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("KILN_DAEMON", raising=False)
     monkeypatch.delenv("KILN_ADDRESS", raising=False)
-    monkeypatch.setattr(kiln._connection, "_default", None)
+    monkeypatch.setattr(_connection, "_default", None)
     yield short_folder
-    if kiln._connection._default is not None:
-        kiln._connection._default.close()
+    if _connection._default is not None:
+        _connection._default.close()
     for line in starts(short_folder):
         try:
             os.kill(int(line.split()[0]), signal.SIGKILL)
