@@ -6,21 +6,6 @@ namespace {
 
 using namespace ir;
 
-class ReadsMemory : public Visitor {
- public:
-  bool found = false;
-
- private:
-  using Visitor::visit;
-  void visit(const Load&) override { found = true; }
-};
-
-bool reads_memory(const Expr& expr) {
-  ReadsMemory walk;
-  walk(expr);
-  return walk.found;
-}
-
 class HoistInvariants : public Mutator {
   using Mutator::visit;
 
