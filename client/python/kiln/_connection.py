@@ -19,6 +19,7 @@ from .v1 import service_pb2 as wire
 
 _CHUNK = 1 << 20
 _CONNECT_SECONDS = 10
+_RECOVER_SECONDS = 1.5
 # Tensors without a reference are freed in batches.
 _GARBAGE_LIMIT = 64
 
@@ -186,10 +187,17 @@ class Connection:
 
     def _recover(self, failure):
         """After the daemon was not reached: whether it can be now."""
+        if not hasattr(self, "session"):
+            return False  # a first attempt to connect is not repeated
         if self._private:
             _daemon.private_address()
-            return True
-        return hasattr(self, "session")  # a first attempt to connect is not repeated
+        # A channel that failed waits before it tries again; this waits with it.
+        describe = self._bound("/kiln.v1.DaemonService/Describe", self._channel.unary_unary)
+        try:
+            describe(b"", timeout=_RECOVER_SECONDS, wait_for_ready=True)
+        except grpc.RpcError:
+            return False
+        return True
 
     # The session.
 
