@@ -45,7 +45,7 @@ json describe(const language::Step& step) {
 
 }  // namespace
 
-void CountAccesses::after(std::string_view pass, const ir::Kernel& kernel) {
+void CountAccesses::after(std::string_view pass, ir::Kernel& kernel) {
   if (pass != "build_loops") return;
   Count count;
   count(kernel.body);

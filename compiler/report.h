@@ -12,7 +12,7 @@ namespace kiln {
 /// Counts the accesses that build_loops makes, for the report.
 class CountAccesses : public LoweringObserver {
  public:
-  void after(std::string_view pass, const ir::Kernel& kernel) override;
+  void after(std::string_view pass, ir::Kernel& kernel) override;
   int64_t accesses = 0;
 };
 
