@@ -41,6 +41,7 @@ struct IntImm : ExprNode {
   IntImm(Type t, int64_t v) : ExprNode(kKind, t), value(v) {}
 };
 
+/// make() rounds the value to its type.
 struct FloatImm : ExprNode {
   static constexpr NodeKind kKind = NodeKind::FloatImm;
   static Expr make(Type type, double value);

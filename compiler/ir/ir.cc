@@ -3,6 +3,7 @@
 
 #include "compiler/ir/stmt.h"
 #include "runtime/core/error.h"
+#include "runtime/core/small_float.h"
 
 namespace kiln::ir {
 namespace {
@@ -37,7 +38,7 @@ Expr IntImm::make(Type type, int64_t value) {
 
 Expr FloatImm::make(Type type, double value) {
   KILN_CHECK(is_float(type.element));
-  return new FloatImm(type, value);
+  return new FloatImm(type, round_to(type.element, value));
 }
 
 VarRef Var::make(std::string name, Type type) { return new Var(std::move(name), type); }

@@ -1,0 +1,358 @@
+#include "compiler/ir/interpret.h"
+
+#include <memory>
+#include <unordered_map>
+
+#include <fmt/ranges.h>
+
+#include "compiler/ir/mutator.h"
+#include "compiler/ir/print.h"
+#include "compiler/language/scalar.h"
+#include "runtime/core/error.h"
+
+namespace kiln::ir {
+namespace {
+
+using language::Scalar;
+
+template <typename... Args>
+[[noreturn]] void breach(fmt::format_string<Args...> format, Args&&... args) {
+  fail(ErrorKind::Internal, "INTERPRET", "internal error: {}",
+       fmt::format(format, std::forward<Args>(args)...));
+}
+
+int64_t product_of(const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  return count;
+}
+
+/// The elements of one buffer, and which of them were written.
+struct Storage {
+  HostTensor* elements = nullptr;
+  std::unique_ptr<HostTensor> owned;  // of an allocation
+  std::vector<bool> written;
+};
+
+/// What names stand for at one place: of the kernel, or of one thread of a block. Copies share storage.
+struct Bindings {
+  std::unordered_map<const Node*, int64_t> vars;
+  std::unordered_map<const Node*, std::shared_ptr<Storage>> buffers;
+};
+
+class FindBarrier : public Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const Barrier&) override { found = true; }
+};
+
+bool has_barrier(const Stmt& stmt) {
+  FindBarrier find;
+  find(stmt);
+  return find.found;
+}
+
+bool is_thread_loop(const For& loop) {
+  switch (loop.thread) {
+    case ThreadAxis::ThreadX:
+    case ThreadAxis::ThreadY:
+    case ThreadAxis::ThreadZ:
+    case ThreadAxis::VThread: return true;
+    default: return false;
+  }
+}
+
+/// Evaluates expressions one lane at a time.
+class Evaluate {
+ public:
+  explicit Evaluate(Bindings& scope) : scope_(scope) {}
+
+  int64_t index(const Expr& expr, int lane = 0) { return (*this)(expr, lane).integer; }
+  bool condition(const Expr& expr, int lane = 0) {
+    return !expr || (*this)(expr, lane).integer != 0;
+  }
+
+  Scalar operator()(const Expr& expr, int lane = 0) {
+    switch (expr->kind) {
+      case NodeKind::IntImm:
+        return Scalar::of_int(expr->type.element, as<IntImm>(expr)->value);
+      case NodeKind::FloatImm:
+        return Scalar::of_float(expr->type.element, as<FloatImm>(expr)->value);
+      case NodeKind::Var: return Scalar::of_int(DType::Int64, variable(*as<Var>(expr)));
+      case NodeKind::Binary: {
+        const Binary& node = *as<Binary>(expr);
+        const Scalar operands[] = {(*this)(node.a, lane), (*this)(node.b, lane)};
+        return language::apply_operator(node.op, operands);
+      }
+      case NodeKind::Call: return call(*as<Call>(expr), lane);
+      case NodeKind::Cast:
+        return language::convert(expr->type.element, (*this)(as<Cast>(expr)->value, lane));
+      case NodeKind::Load: return load(*as<Load>(expr), lane);
+      case NodeKind::Ramp: {
+        const Ramp& ramp = *as<Ramp>(expr);
+        return Scalar::of_int(DType::Int64, index(ramp.base) + lane * index(ramp.stride));
+      }
+      case NodeKind::Broadcast: return (*this)(as<Broadcast>(expr)->value);
+      case NodeKind::VectorReduce: return reduce(*as<VectorReduce>(expr));
+      default: breach("{} cannot be evaluated", expr);
+    }
+  }
+
+  /// Where an access goes. Every index is checked.
+  int64_t position(const BufferRef& buffer, const std::vector<Expr>& indices, int lane) {
+    const HostTensor& elements = *storage(buffer).elements;
+    std::vector<int64_t> values;
+    for (const Expr& expr : indices) values.push_back(index(expr, expr->type.lanes > 1 ? lane : 0));
+    std::vector<int64_t> shape = elements.shape;
+    if (values.size() != shape.size()) shape = {product_of(shape)};  // after flatten_storage
+    int64_t position = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (values[d] < 0 || values[d] >= shape[d]) {
+        breach("{}[{}] is outside its shape ({})", buffer->name, fmt::join(values, ", "),
+               fmt::join(shape, ", "));
+      }
+      position = position * shape[d] + values[d];
+    }
+    return position;
+  }
+
+  Storage& storage(const BufferRef& buffer) {
+    const auto found = scope_.buffers.find(buffer.get());
+    if (found == scope_.buffers.end()) breach("buffer {} has no memory", buffer->name);
+    return *found->second;
+  }
+
+ private:
+  int64_t variable(const Var& var) {
+    const auto found = scope_.vars.find(&var);
+    if (found == scope_.vars.end()) breach("variable {} has no value", var.name);
+    return found->second;
+  }
+
+  Scalar call(const Call& node, int lane) {
+    if (node.op == Operator::IfThenElse) {
+      const int condition_lane = node.args[0]->type.lanes > 1 ? lane : 0;
+      return (*this)(node.args[condition(node.args[0], condition_lane) ? 1 : 2], lane);
+    }
+    std::vector<Scalar> operands;
+    for (const Expr& arg : node.args) operands.push_back((*this)(arg, lane));
+    return language::apply_operator(node.op, operands);
+  }
+
+  Scalar load(const Load& node, int lane) {
+    if (!condition(node.predicate, lane)) {
+      return language::convert(node.type.element, Scalar::of_int(DType::Int64, 0));
+    }
+    const int64_t at = position(node.buffer, node.indices, lane);
+    const Storage& memory = storage(node.buffer);
+    if (!memory.written[static_cast<size_t>(at)]) {
+      breach("element {} of {} is read before it is written", at, node.buffer->name);
+    }
+    return language::read_element(*memory.elements, at);
+  }
+
+  Scalar reduce(const VectorReduce& node) {
+    Scalar result = (*this)(node.start);
+    const Operator op = language::row_of(node.combiner).op;
+    for (int lane = 0; lane < node.vector->type.lanes; ++lane) {
+      const Scalar operands[] = {result, (*this)(node.vector, lane)};
+      result = language::apply_operator(op, operands);
+    }
+    return result;
+  }
+
+  Bindings& scope_;
+};
+
+class Interpreter {
+ public:
+  explicit Interpreter(Bindings& scope) : scope_(scope), evaluate_(scope) {}
+
+  void run(const Stmt& stmt) {
+    switch (stmt->kind) {
+      case NodeKind::Block:
+        for (const Stmt& inner : as<Block>(stmt)->body) run(inner);
+        return;
+      case NodeKind::For: return run_loop(*as<For>(stmt));
+      case NodeKind::If: {
+        const If& node = *as<If>(stmt);
+        if (evaluate_.condition(node.condition)) return run(node.then_body);
+        if (node.else_body) run(node.else_body);
+        return;
+      }
+      case NodeKind::Store: return store(*as<Store>(stmt));
+      case NodeKind::Allocate: {
+        allocate(as<Allocate>(stmt)->buffer);
+        return run(as<Allocate>(stmt)->body);
+      }
+      case NodeKind::Check: return check(*as<Check>(stmt));
+      case NodeKind::Barrier: return;  // of a block whose threads are not being run
+      default: breach("a statement that cannot be run");
+    }
+  }
+
+  void allocate(const BufferRef& buffer) {
+    auto storage = std::make_shared<Storage>();
+    storage->owned = std::make_unique<HostTensor>();
+    storage->elements = storage->owned.get();
+    storage->elements->type = buffer->type;
+    for (const Expr& extent : buffer->shape) {
+      const int64_t value = evaluate_.index(extent);
+      if (value < 0) breach("buffer {} has a dimension of {}", buffer->name, value);
+      storage->elements->shape.push_back(value);
+    }
+    const int64_t count = product_of(storage->elements->shape);
+    storage->elements->bytes.resize(static_cast<size_t>(count * size_of(buffer->type)));
+    storage->written.assign(static_cast<size_t>(count), false);
+    scope_.buffers[buffer.get()] = std::move(storage);
+  }
+
+ private:
+  void run_loop(const For& loop) {
+    const int64_t extent = evaluate_.index(loop.extent);
+    if (is_thread_loop(loop) && has_barrier(loop.body)) {
+      std::vector<Bindings> threads = threads_of({scope_}, loop, extent);
+      run_in_step(loop.body, threads);
+      return;
+    }
+    // Parallel iterations may come in any order, so they come in the one that is least expected.
+    const bool backwards = loop.loop_kind == LoopKind::Parallel;
+    for (int64_t i = 0; i < extent; ++i) {
+      scope_.vars[loop.var.get()] = backwards ? extent - 1 - i : i;
+      run(loop.body);
+    }
+  }
+
+  static std::vector<Bindings> threads_of(const std::vector<Bindings>& outer, const For& loop,
+                                       int64_t extent) {
+    std::vector<Bindings> threads;
+    for (const Bindings& scope : outer) {
+      for (int64_t i = 0; i < extent; ++i) {
+        threads.push_back(scope);
+        threads.back().vars[loop.var.get()] = i;
+      }
+    }
+    return threads;
+  }
+
+  /// Runs the statement for all threads, none of which passes a barrier before all are there.
+  static void run_in_step(const Stmt& stmt, std::vector<Bindings>& threads) {
+    if (!has_barrier(stmt)) {
+      for (Bindings& thread : threads) Interpreter(thread).run(stmt);
+      return;
+    }
+    if (const Block* block = as<Block>(stmt)) {
+      for (const Stmt& inner : block->body) run_in_step(inner, threads);
+    } else if (const For* loop = as<For>(stmt)) {
+      run_loop_in_step(*loop, threads);
+    } else if (const If* node = as<If>(stmt)) {
+      const bool taken = common_value(node->condition, threads) != 0;
+      if (taken) run_in_step(node->then_body, threads);
+      if (!taken && node->else_body) run_in_step(node->else_body, threads);
+    } else if (const Allocate* allocate = as<Allocate>(stmt)) {
+      allocate_in_step(allocate->buffer, threads);
+      run_in_step(allocate->body, threads);
+    }
+  }
+
+  static void run_loop_in_step(const For& loop, std::vector<Bindings>& threads) {
+    const int64_t extent = common_value(loop.extent, threads);
+    if (is_thread_loop(loop)) {
+      std::vector<Bindings> inner = threads_of(threads, loop, extent);
+      run_in_step(loop.body, inner);
+      return;
+    }
+    for (int64_t i = 0; i < extent; ++i) {
+      for (Bindings& thread : threads) thread.vars[loop.var.get()] = i;
+      run_in_step(loop.body, threads);
+    }
+  }
+
+  /// Shared memory is one for all threads of the block, other memory one for each.
+  static void allocate_in_step(const BufferRef& buffer, std::vector<Bindings>& threads) {
+    for (Bindings& thread : threads) {
+      if (buffer->scope == Scope::Shared && &thread != &threads[0]) {
+        thread.buffers[buffer.get()] = threads[0].buffers[buffer.get()];
+      } else {
+        Interpreter(thread).allocate(buffer);
+      }
+    }
+  }
+
+  static int64_t common_value(const Expr& expr, std::vector<Bindings>& threads) {
+    if (threads.empty()) return 0;
+    const int64_t value = Evaluate(threads[0]).index(expr);
+    for (Bindings& thread : threads) {
+      if (Evaluate(thread).index(expr) != value) {
+        breach("not all threads reach the barrier under {}", expr);
+      }
+    }
+    return value;
+  }
+
+  void store(const Store& node) {
+    int lanes = node.value->type.lanes;
+    for (const Expr& index : node.indices) lanes = std::max(lanes, index->type.lanes);
+    // All lanes are read before one is written.
+    std::vector<std::pair<int64_t, Scalar>> values;
+    for (int lane = 0; lane < lanes; ++lane) {
+      if (!evaluate_.condition(node.predicate, lane)) continue;
+      const Scalar value = evaluate_(node.value, node.value->type.lanes > 1 ? lane : 0);
+      values.emplace_back(evaluate_.position(node.buffer, node.indices, lane), value);
+    }
+    Storage& memory = evaluate_.storage(node.buffer);
+    for (const auto& [position, value] : values) {
+      language::write_element(*memory.elements, position, value);
+      memory.written[static_cast<size_t>(position)] = true;
+    }
+  }
+
+  void check(const Check& node) {
+    const int64_t index = evaluate_.index(node.index);
+    const int64_t extent = evaluate_.index(node.extent);
+    if (index >= 0 && index < extent) return;
+    fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
+         "index {} is outside of 0..{} (check #{})", index, extent, node.check);
+  }
+
+  Bindings& scope_;
+  Evaluate evaluate_;
+};
+
+void bind_parameters(const Kernel& kernel, std::span<HostTensor> arguments, Bindings& scope) {
+  size_t next_stride = 0;
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const BufferRef& parameter = kernel.parameters[i];
+    HostTensor& argument = arguments[i];
+    KILN_CHECK(argument.type == parameter->type);
+    auto storage = std::make_shared<Storage>();
+    storage->elements = &argument;
+    storage->written.assign(static_cast<size_t>(product_of(argument.shape)), !kernel.is_output[i]);
+    scope.buffers[parameter.get()] = std::move(storage);
+
+    if (kernel.strides.empty()) continue;
+    for (size_t d = 0; d < argument.shape.size(); ++d) {
+      const std::vector<int64_t> inner(argument.shape.begin() + static_cast<int64_t>(d) + 1,
+                                       argument.shape.end());
+      scope.vars[kernel.strides.at(next_stride++).get()] = product_of(inner);
+    }
+  }
+}
+
+}  // namespace
+
+void interpret(const Kernel& kernel, std::span<const int64_t> sizes,
+               std::span<HostTensor> arguments) {
+  KILN_CHECK(sizes.size() == kernel.sizes.size() && arguments.size() == kernel.parameters.size());
+  Bindings scope;
+  for (size_t i = 0; i < sizes.size(); ++i) scope.vars[kernel.sizes[i].get()] = sizes[i];
+  bind_parameters(kernel, arguments, scope);
+  Interpreter interpreter(scope);
+  for (const Kernel::WorkspaceBuffer& entry : kernel.workspace) interpreter.allocate(entry.buffer);
+  interpreter.run(kernel.body);
+}
+
+}  // namespace kiln::ir

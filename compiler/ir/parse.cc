@@ -1,0 +1,288 @@
+#include "compiler/ir/parse.h"
+
+#include "compiler/ir/parse_expr.h"
+#include "runtime/core/error.h"
+
+namespace kiln::ir {
+namespace {
+
+constexpr int kMaxDepth = 100;
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : reader_(text) {}
+
+  Kernel parse() {
+    reader_.expect("fn");
+    kernel_.name = reader_.expect_name("the name of the kernel");
+    if (reader_.accept("[")) {
+      sizes_are_listed_ = true;
+      while (!reader_.is("]")) {
+        add_size(reader_.peek());
+        if (!reader_.is("]")) reader_.expect(",");
+      }
+      reader_.expect("]");
+    }
+    parse_parameters();
+    reader_.expect("{");
+    parse_workspace();
+    kernel_.body = parse_statements();
+    reader_.expect("}");
+    for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
+      const bool stored = stores_to(kernel_.body, kernel_.parameters[i]);
+      kernel_.is_output.push_back(outputs_[i].value_or(stored));
+    }
+    parse_checks();
+    if (reader_.peek().kind != Token::Kind::End) {
+      fail_syntax(reader_.peek(), fmt::format("expected the end, but got '{}'", reader_.peek().text));
+    }
+    return std::move(kernel_);
+  }
+
+ private:
+  void add_size(const Token& at) {
+    const std::string name = reader_.expect_name("the name of a size");
+    if (names_.vars.count(name) > 0) fail_syntax(at, fmt::format("'{}' is named twice", name));
+    const VarRef size = Var::make(name);
+    names_.vars.emplace(name, size);
+    kernel_.sizes.push_back(size);
+  }
+
+  void parse_parameters() {
+    reader_.expect("(");
+    while (!reader_.is(")")) {
+      kernel_.parameters.push_back(parse_declaration(true));
+      outputs_.emplace_back();
+      if (reader_.accept("output")) outputs_.back() = true;
+      if (reader_.accept("input")) outputs_.back() = false;
+      if (!reader_.is(")")) reader_.expect(",");
+    }
+    reader_.expect(")");
+  }
+
+  /// `s1: float32[1, 32]`. In a parameter, names not seen before are sizes and strides.
+  BufferRef parse_declaration(bool is_parameter, Scope scope = Scope::Global) {
+    const Token at = reader_.peek();
+    const std::string name = reader_.expect_name("the name of a buffer");
+    if (names_.buffers.count(name) > 0) fail_syntax(at, fmt::format("'{}' is named twice", name));
+    reader_.expect(":");
+    const Token type_at = reader_.take();
+    const std::optional<DType> type = find_dtype(type_at.text);
+    if (!type) fail_syntax(type_at, fmt::format("there is no type '{}'", type_at.text));
+    const std::vector<Expr> shape =
+        parse_extents(is_parameter && !sizes_are_listed_ ? &kernel_.sizes : nullptr);
+    std::vector<Expr> strides;
+    if (reader_.accept("strides")) {
+      strides = parse_extents(is_parameter ? &kernel_.strides : nullptr);
+      if (strides.size() != shape.size()) {
+        fail_syntax(at, fmt::format("'{}' has {} dimensions but {} strides", name, shape.size(),
+                                    strides.size()));
+      }
+    }
+    if (!is_parameter && reader_.accept("scope")) scope = parse_scope();
+    const BufferRef buffer = Buffer::make(name, *type, shape, scope, strides);
+    names_.buffers.emplace(name, buffer);
+    return buffer;
+  }
+
+  Scope parse_scope() {
+    reader_.expect("(");
+    const Token at = reader_.take();
+    reader_.expect(")");
+    if (at.text == "global") return Scope::Global;
+    if (at.text == "shared") return Scope::Shared;
+    if (at.text == "local") return Scope::Local;
+    fail_syntax(at, fmt::format("a scope is global, shared or local, but got '{}'", at.text));
+  }
+
+  std::vector<Expr> parse_extents(std::vector<VarRef>* new_names) {
+    std::vector<Expr> extents;
+    reader_.expect("[");
+    while (!reader_.is("]")) {
+      const Syntax syntax = read_expression(reader_);
+      if (new_names != nullptr) declare_names(syntax, *new_names);
+      extents.push_back(build_typed(syntax, names_, kIndexType));
+      if (!reader_.is("]")) reader_.expect(",");
+    }
+    reader_.expect("]");
+    return extents;
+  }
+
+  void declare_names(const Syntax& syntax, std::vector<VarRef>& list) {
+    if (syntax.kind == Syntax::Kind::Name && names_.vars.count(syntax.text) == 0) {
+      const VarRef var = Var::make(syntax.text);
+      names_.vars.emplace(syntax.text, var);
+      list.push_back(var);
+    }
+    for (const Syntax& operand : syntax.operands) declare_names(operand, list);
+  }
+
+  Expr parse_index() { return build_typed(read_expression(reader_), names_, kIndexType); }
+
+  void parse_workspace() {
+    while (reader_.accept("workspace")) {
+      if (reader_.accept("bytes")) {
+        kernel_.workspace_bytes = parse_index();
+        reader_.expect(",");
+        kernel_.workspace_bytes_per_thread = parse_index();
+        reader_.expect("per_thread");
+        continue;
+      }
+      Kernel::WorkspaceBuffer entry;
+      entry.buffer = parse_declaration(false);
+      reader_.expect("at");
+      entry.offset_bytes = parse_index();
+      entry.per_thread = reader_.accept("per_thread");
+      kernel_.workspace.push_back(std::move(entry));
+    }
+  }
+
+  /// Statements up to the closing brace; what is named inside ends there.
+  Stmt parse_statements() {
+    if (++depth_ > kMaxDepth) fail_syntax(reader_.peek(), "the statements are nested too deeply");
+    const NameScope outside = names_;
+    std::vector<Stmt> statements;
+    while (!reader_.is("}")) {
+      if (reader_.accept("allocate")) {
+        const BufferRef buffer = parse_declaration(false);
+        statements.push_back(Allocate::make(buffer, parse_statements()));
+        break;
+      }
+      statements.push_back(parse_statement());
+    }
+    names_ = outside;
+    --depth_;
+    return Block::make(std::move(statements));
+  }
+
+  Stmt parse_braces() {
+    reader_.expect("{");
+    Stmt body = parse_statements();
+    reader_.expect("}");
+    return body;
+  }
+
+  Stmt parse_statement() {
+    if (reader_.is("{")) return parse_braces();
+    if (reader_.accept("for")) return parse_for();
+    if (reader_.accept("if")) return parse_if();
+    if (reader_.accept("check")) return parse_check();
+    if (reader_.accept("barrier")) return Barrier::make();
+    return parse_store();
+  }
+
+  Stmt parse_for() {
+    const Token at = reader_.peek();
+    const std::string name = reader_.expect_name("the name of a loop variable");
+    if (names_.vars.count(name) > 0) {
+      fail_syntax(at, fmt::format("'{}' is the name of something around it", name));
+    }
+    reader_.expect("in");
+    reader_.expect("0");
+    reader_.expect("..");
+    const Expr extent = parse_index();
+    ThreadAxis thread = ThreadAxis::None;
+    const LoopKind kind = parse_kind(at, name, thread);
+    const NameScope outside = names_;
+    const VarRef var = Var::make(name);
+    names_.vars.emplace(name, var);
+    const Stmt body = parse_braces();
+    names_ = outside;
+    return For::make(var, extent, kind, thread, body);
+  }
+
+  LoopKind parse_kind(const Token& at, const std::string& name, ThreadAxis& thread) {
+    if (reader_.accept("parallel")) return LoopKind::Parallel;
+    if (reader_.accept("vectorize")) return LoopKind::Vectorized;
+    if (reader_.accept("unroll")) return LoopKind::Unrolled;
+    if (!reader_.accept("bind")) return LoopKind::Serial;
+
+    Token axis = at;
+    axis.text = name;
+    if (reader_.accept("(")) {
+      axis = reader_.take();
+      reader_.expect(")");
+    }
+    const std::optional<ThreadAxis> found = find_thread_axis(axis.text);
+    if (!found) fail_syntax(axis, fmt::format("there is no thread axis '{}'", axis.text));
+    thread = *found;
+    return LoopKind::ThreadIndex;
+  }
+
+  Stmt parse_if() {
+    const bool likely = reader_.accept("likely");
+    if (likely) reader_.expect("(");
+    const Expr condition = build_typed(read_expression(reader_), names_, kBoolType);
+    if (likely) reader_.expect(")");
+    const Stmt then_body = parse_braces();
+    Stmt else_body;
+    if (reader_.accept("else")) else_body = parse_braces();
+    return If::make(condition, then_body, else_body, likely);
+  }
+
+  Stmt parse_check() {
+    const Expr index = build_typed(read_sum(reader_), names_, kIndexType);
+    reader_.expect("<");
+    const Expr extent = build_typed(read_sum(reader_), names_, kIndexType);
+    reader_.expect("#");
+    return Check::make(index, extent,
+                       static_cast<int>(reader_.expect_integer("the number of a check")));
+  }
+
+  Stmt parse_store() {
+    const Token at = reader_.peek();
+    reader_.expect_name("a statement");
+    const Access access = build_access(read_access(reader_, at), names_);
+    int lanes = 1;
+    for (const Expr& index : access.indices) lanes = std::max(lanes, index->type.lanes);
+    reader_.expect("=");
+    const Syntax syntax = read_expression(reader_);
+    const DType type = access.buffer->type;
+    const Expr value = build_expression(syntax, names_, type);
+    if (value->type != (Type{type, lanes})) {
+      fail_syntax(syntax.at, fmt::format("{} holds {}, but is stored {} of {} lanes where {} fit",
+                                         access.buffer->name, type, value->type.element,
+                                         value->type.lanes, lanes));
+    }
+    return Store::make(access.buffer, access.indices, value, access.predicate);
+  }
+
+  /// `#0: stage 1, tensor 0, dimension 2`, in order.
+  void parse_checks() {
+    while (reader_.accept("#")) {
+      const Token at = reader_.peek();
+      const int64_t number = reader_.expect_integer("the number of a check");
+      if (number != static_cast<int64_t>(kernel_.checks.size())) {
+        fail_syntax(at, fmt::format("expected check #{}", kernel_.checks.size()));
+      }
+      RuntimeCheck check;
+      reader_.expect(":");
+      check.stage = parse_field("stage");
+      reader_.expect(",");
+      check.tensor = parse_field("tensor");
+      reader_.expect(",");
+      check.dimension = parse_field("dimension");
+      kernel_.checks.push_back(check);
+    }
+  }
+
+  int32_t parse_field(std::string_view name) {
+    reader_.expect(name);
+    const bool negative = reader_.accept("-");
+    const auto value = static_cast<int32_t>(reader_.expect_integer("a number"));
+    return negative ? -value : value;
+  }
+
+  TokenReader reader_;
+  Kernel kernel_;
+  NameScope names_;
+  std::vector<std::optional<bool>> outputs_;
+  bool sizes_are_listed_ = false;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Kernel parse(std::string_view text) { return Parser(text).parse(); }
+
+}  // namespace kiln::ir
