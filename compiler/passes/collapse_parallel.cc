@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
@@ -48,19 +49,36 @@ class CollapseParallel : public Mutator {
         return Block::make(std::move(parts));
       }
     }
-    const For* inner = as_parallel(loop.body);
+    const Stmt body = with_guard_inside(loop.body);
+    const For* inner = as_parallel(body);
     if (inner != nullptr && !uses_var(inner->extent, loop.var)) {
       const VarRef fused =
           Var::make(fmt::format("{}.{}.fused", loop.var->name, inner->var->name));
-      const Stmt body = substitute(inner->body, {{loop.var, floordiv(fused, inner->extent)},
-                                                 {inner->var, floormod(fused, inner->extent)}});
+      const Stmt fused_body = substitute(inner->body, {{loop.var, floordiv(fused, inner->extent)},
+                                                       {inner->var, floormod(fused, inner->extent)}});
       return (*this)(
-          For::make(fused, loop.extent * inner->extent, LoopKind::Parallel, body));
+          For::make(fused, loop.extent * inner->extent, LoopKind::Parallel, fused_body));
     }
     around_ = loop.var.get();
     const Stmt result = Mutator::visit(loop);
     around_ = nullptr;
     return result;
+  }
+
+  /// `if c { for j parallel { S } } else { for j parallel { T } }`, as partition_loops leaves it, as
+  /// one loop over j with the choice in it; anything else as it is.
+  static Stmt with_guard_inside(const Stmt& stmt) {
+    const If* node = as<If>(stmt);
+    const For* inner = node != nullptr ? as_parallel(node->then_body) : nullptr;
+    if (inner == nullptr) return stmt;
+    Stmt other;
+    if (node->else_body) {
+      const For* alike = as_parallel(node->else_body);
+      if (alike == nullptr || !equal_trees(alike->extent, inner->extent)) return stmt;
+      other = substitute(alike->body, {{alike->var, inner->var}});
+    }
+    return For::make(inner->var, inner->extent, LoopKind::Parallel,
+                     If::make(node->condition, inner->body, other, node->likely));
   }
 
   Stmt serial(const For& loop, std::string note) {

@@ -67,6 +67,25 @@ Expr affine_binary(Operator op, const Expr& x, const Expr& y, int lanes) {
   }
 }
 
+/// The first lane of a condition that no later lane fulfils without it; null for any other.
+Expr first_lane(const Expr& mask) {
+  if (const Broadcast* same = as<Broadcast>(mask)) return same->value;
+  const Binary* node = as<Binary>(mask);
+  if (node == nullptr) return nullptr;
+  if (node->op == Operator::And) {
+    const Expr a = first_lane(node->a);
+    const Expr b = a ? first_lane(node->b) : Expr();
+    return b ? logical_and(a, b) : Expr();
+  }
+  if (node->op != Operator::Less && node->op != Operator::LessEqual) return nullptr;
+  const Ramp* ramp = as<Ramp>(node->a);
+  const Broadcast* bound = as<Broadcast>(node->b);
+  if (ramp == nullptr || bound == nullptr || as_const_int(ramp->stride).value_or(-1) < 0) {
+    return nullptr;
+  }
+  return Binary::make(node->op, ramp->base, bound->value);
+}
+
 }  // namespace
 
 Expr widened(const Expr& expr, int lanes) {
@@ -79,6 +98,11 @@ Expr vector_binary(Operator op, const Expr& a, const Expr& b) {
     if (Expr result = affine_binary(op, a, b, lanes)) return result;
   }
   return Binary::make(op, widened(a, lanes), widened(b, lanes));
+}
+
+Expr any_lane(const Expr& mask) {
+  if (Expr first = first_lane(mask)) return first;
+  return VectorReduce::make(Combiner::Any, boolean(false), mask, true);
 }
 
 }  // namespace kiln::passes

@@ -11,4 +11,8 @@ ir::Expr widened(const ir::Expr& expr, int lanes);
 /// scalar, as long as it can: that is what makes an access contiguous.
 ir::Expr vector_binary(ir::Operator op, const ir::Expr& a, const ir::Expr& b);
 
+/// Whether any lane of a vector of bools holds. The guard of a split, `ramp < bound`, holds for the
+/// first lane when it holds for one, and is then asked there.
+ir::Expr any_lane(const ir::Expr& mask);
+
 }  // namespace kiln::passes

@@ -98,10 +98,6 @@ class Vectorizer : public Mutator {
     return mask ? wide(mask) : mask;
   }
 
-  Expr any(const Expr& mask) const {
-    return VectorReduce::make(Combiner::Any, boolean(false), mask, true);
-  }
-
   template <typename Body>
   auto under(const Expr& condition, Body&& body) {
     const Expr outer = std::exchange(mask_, both(mask_, wide(condition)));
@@ -166,7 +162,7 @@ class Vectorizer : public Mutator {
       if (place == load.indices[0] && given == load.predicate) return &load;
       return Load::make(load.buffer, {place}, given);
     }
-    const Expr reached = any(mask_);
+    const Expr reached = any_lane(mask_);
     return Load::make(load.buffer, {place},
                       given ? Binary::make(Operator::And, reached, given) : reached);
   }
@@ -224,7 +220,7 @@ class Vectorizer : public Mutator {
   }
 
   Stmt masked(const Expr& condition, const Stmt& body) {
-    return under(condition, [&] { return If::make(any(mask_), (*this)(body)); });
+    return under(condition, [&] { return If::make(any_lane(mask_), (*this)(body)); });
   }
 
   Stmt visit(const For& loop) override {
