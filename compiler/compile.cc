@@ -6,6 +6,7 @@
 #include <link.h>
 
 #include "compiler/codegen/cpu_artifact.h"
+#include "compiler/codegen/cuda_compile.h"
 #include "compiler/report.h"
 #include "compiler/requirements.h"
 #include "runtime/core/error.h"
@@ -20,18 +21,44 @@ codegen::CpuOptions cpu_options(const Target& target, const CompileOptions& opti
   return {target.arch.empty() ? codegen::host_cpu_arch() : target.arch, options.strict};
 }
 
-Artifact compile_for_cpu(const language::Kernel& kernel, const language::Schedule& schedule,
-                         const Target& target, const CompileOptions& options) {
-  const codegen::CpuOptions cpu = cpu_options(target, options);
-  codegen::check_cpu_arch(cpu.arch);
+Artifact make_artifact(const ir::Kernel& compact, const ir::Kernel& strided, const Target& target,
+                       const CompileOptions& options) {
+  if (target.kind == TargetKind::Cuda) {
+    return codegen::make_cuda_artifact(compact, &strided, target.arch);
+  }
+  return codegen::make_cpu_artifact(compact, &strided, cpu_options(target, options));
+}
+
+Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule& schedule,
+                        const Target& target, const CompileOptions& options) {
+  if (target.kind == TargetKind::Llvm) codegen::check_cpu_arch(cpu_options(target, options).arch);
   CountAccesses count;
   LoweringObserver silent;
   const ir::Kernel compact = lower(kernel, schedule, target, options, Layout::Compact, count);
   const ir::Kernel strided = lower(kernel, schedule, target, options, Layout::Strided, silent);
-  Artifact artifact = codegen::make_cpu_artifact(compact, &strided, cpu);
+  Artifact artifact = make_artifact(compact, strided, target, options);
   artifact.requirements = size_requirements(kernel.definition, compact.sizes);
-  artifact.report = cpu_report(compact, schedule, artifact, count.accesses);
+  artifact.report = report_of(compact, schedule, artifact, count.accesses);
   return artifact;
+}
+
+[[noreturn]] void fail_source(std::string_view what, TargetKind target) {
+  fail(ErrorKind::InvalidArgument, "SOURCE",
+       "there is no source {} of a kernel for {}; there are {}", what, name_of(target),
+       target == TargetKind::Cuda ? "lowered, cuda and ptx" : "lowered, llvm and asm");
+}
+
+std::string cuda_source_of(const ir::Kernel& kernel, const Target& target, std::string_view what) {
+  if (what == "cuda") return codegen::cuda_text(kernel, nullptr);
+  return codegen::make_cuda_artifact(kernel, nullptr, target.arch).ptx;
+}
+
+std::string cpu_source_of(const ir::Kernel& kernel, const codegen::CpuOptions& options,
+                          std::string_view what) {
+  const codegen::EntryKernel entry{"kiln_compact", &kernel};
+  return codegen::emit_cpu_code(
+      {&entry, 1}, options,
+      what == "llvm" ? codegen::CpuOutput::Source : codegen::CpuOutput::Assembly);
 }
 
 /// The id that the linker gave this executable, as hex digits; empty when it gave none.
@@ -68,22 +95,20 @@ std::string linker_build_id() {
 Artifact compile(const language::Kernel& kernel, const language::Schedule& schedule,
                  const Target& target, const CompileOptions& options) {
   return annotate("in kernel " + kernel.names.kernel,
-                  [&] { return compile_for_cpu(kernel, schedule, target, options); });
+                  [&] { return compile_kernel(kernel, schedule, target, options); });
 }
 
 std::string source_of(const language::Kernel& kernel, const language::Schedule& schedule,
                       const Target& target, const CompileOptions& options, std::string_view what) {
+  const bool is_cuda = target.kind == TargetKind::Cuda;
   if (what == "lowered") return lowered_text(kernel, schedule, target, options, "");
-  if (what != "llvm" && what != "asm") {
-    fail(ErrorKind::InvalidArgument, "SOURCE",
-         "there is no source {} of a kernel for llvm; there are lowered, llvm and asm", what);
+  if (is_cuda ? what != "cuda" && what != "ptx" : what != "llvm" && what != "asm") {
+    fail_source(what, target.kind);
   }
   LoweringObserver silent;
   const ir::Kernel lowered = lower(kernel, schedule, target, options, Layout::Compact, silent);
-  const codegen::EntryKernel entry{"kiln_compact", &lowered};
-  return codegen::emit_cpu_code(
-      {&entry, 1}, cpu_options(target, options),
-      what == "llvm" ? codegen::CpuOutput::Source : codegen::CpuOutput::Assembly);
+  return is_cuda ? cuda_source_of(lowered, target, what)
+                 : cpu_source_of(lowered, cpu_options(target, options), what);
 }
 
 std::string compiler_build_id() {

@@ -52,24 +52,25 @@ void CountAccesses::after(std::string_view pass, ir::Kernel& kernel) {
   accesses = count.accesses;
 }
 
-std::string cpu_report(const ir::Kernel& kernel, const language::Schedule& schedule,
-                       const Artifact& artifact, int64_t accesses) {
+std::string report_of(const ir::Kernel& kernel, const language::Schedule& schedule,
+                      const Artifact& artifact, int64_t accesses) {
   Count count;
   count(kernel.body);
-  json steps = json::array();
+  json report = artifact.report.empty() ? json::object() : json::parse(artifact.report);
+  report["guards"] = count.checks;
+  report["proved"] = std::max<int64_t>(accesses - count.checks, 0);
+  report["notes"] = kernel.notes;
+  report["code_bytes"] = artifact.code.size();
+  report["schedule"] = json::array();
   for (const language::Step& step : schedule.steps)
-    steps.push_back(describe(step));
-  json kernels = json::array();
-  for (const Variant& variant : artifact.variants) {
-    kernels.push_back({{"name", variant.launches[0].entry}});
+    report["schedule"].push_back(describe(step));
+  if (!report.contains("launches")) report["launches"] = artifact.variants[0].launches.size();
+  if (!report.contains("kernels")) {
+    report["kernels"] = json::array();
+    for (const Variant& variant : artifact.variants) {
+      report["kernels"].push_back({{"name", variant.launches[0].entry}});
+    }
   }
-  const json report = {{"guards", count.checks},
-                       {"proved", std::max<int64_t>(accesses - count.checks, 0)},
-                       {"launches", 1},
-                       {"schedule", steps},
-                       {"notes", kernel.notes},
-                       {"kernels", kernels},
-                       {"object_bytes", artifact.code.size()}};
   // A name with bytes that are no UTF-8 must not end a compile.
   return report.dump(-1, ' ', false, json::error_handler_t::replace);
 }

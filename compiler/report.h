@@ -16,10 +16,10 @@ class CountAccesses : public LoweringObserver {
   int64_t accesses = 0;
 };
 
-/// The report of a kernel for the CPU as JSON: `guards` (accesses checked while it runs), `proved`
-/// (all others), `launches`, `schedule` (the steps that ran, stages and axes by number), `notes`,
-/// `kernels`.
-std::string cpu_report(const ir::Kernel& kernel, const language::Schedule& schedule,
-                       const Artifact& artifact, int64_t accesses);
+/// The report of a kernel as JSON: `guards` (accesses checked while it runs), `proved` (all
+/// others), `launches`, `schedule` (the steps that ran, stages and axes by number), `notes`,
+/// `kernels`. What the artifact's report says already stays.
+std::string report_of(const ir::Kernel& kernel, const language::Schedule& schedule,
+                      const Artifact& artifact, int64_t accesses);
 
 }  // namespace kiln

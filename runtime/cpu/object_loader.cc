@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
-#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/Support/Error.h>
 #include <llvm/Support/MemoryBuffer.h>
@@ -15,10 +15,6 @@
 
 namespace kiln {
 namespace {
-
-constexpr const char* kTriple = "x86_64-pc-linux-gnu";
-constexpr const char* kDataLayout =
-    "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128";
 
 bool is_known_cpu(std::string_view arch) {
   llvm::SmallVector<llvm::StringRef, 128> names;
@@ -45,23 +41,6 @@ void check(llvm::Error error) {
        llvm::toString(std::move(error)));
 }
 
-std::unique_ptr<llvm::orc::LLJIT> make_jit() {
-  llvm::orc::JITTargetMachineBuilder machine{llvm::Triple(kTriple)};
-  machine.setRelocationModel(llvm::Reloc::PIC_).setCodeModel(llvm::CodeModel::Small);
-  llvm::orc::LLJITBuilder builder;
-  builder.setJITTargetMachineBuilder(std::move(machine));
-  // Given, so that a process that only loads needs no code generator.
-  builder.setDataLayout(llvm::DataLayout(kDataLayout));
-  builder.setPlatformSetUp(llvm::orc::setUpInactivePlatform);
-  // No plugins: generated code never unwinds, so its frames need not be registered.
-  builder.setObjectLinkingLayerCreator(
-      [](llvm::orc::ExecutionSession& session,
-         const llvm::Triple&) -> llvm::Expected<std::unique_ptr<llvm::orc::ObjectLayer>> {
-        return std::make_unique<llvm::orc::ObjectLinkingLayer>(session);
-      });
-  return value_or_fail(builder.create());
-}
-
 class JitLoader;
 
 class JitObject : public LoadedObject {
@@ -77,30 +56,37 @@ class JitObject : public LoadedObject {
   std::vector<KilnEntry> entries_;
 };
 
+/// A session without plug-ins or compilers: objects come compiled, and generated code never
+/// unwinds, so its frames need not be registered.
 class JitLoader : public ObjectLoader {
  public:
-  JitLoader() : jit_(make_jit()) {
+  JitLoader()
+      : session_(value_or_fail(llvm::orc::SelfExecutorProcessControl::Create())),
+        linker_(session_),
+        process_(session_.createBareJITDylib("process")) {
     // Failed look-ups come back as errors; nothing is to be printed beside.
-    jit_->getExecutionSession().setErrorReporter(
-        [](llvm::Error error) { llvm::consumeError(std::move(error)); });
+    session_.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
     llvm::orc::SymbolMap symbols;
     for (const ProcessSymbol& symbol : process_symbols()) {
-      symbols[jit_->mangleAndIntern(symbol.name)] = {
-          llvm::orc::ExecutorAddr::fromPtr(symbol.address), llvm::JITSymbolFlags::Exported};
+      symbols[session_.intern(symbol.name)] = {llvm::orc::ExecutorAddr::fromPtr(symbol.address),
+                                               llvm::JITSymbolFlags::Exported};
     }
-    check(jit_->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols))));
+    check(process_.define(llvm::orc::absoluteSymbols(std::move(symbols))));
   }
+  ~JitLoader() override { llvm::consumeError(session_.endSession()); }
 
   std::unique_ptr<LoadedObject> load(const std::string& object,
                                      const std::vector<std::string>& names) override {
     llvm::orc::JITDylib& library =
-        value_or_fail(jit_->createJITDylib("kernel" + std::to_string(next_library_++)));
-    library.addToLinkOrder(jit_->getMainJITDylib());
+        session_.createBareJITDylib("kernel" + std::to_string(next_library_++));
+    library.addToLinkOrder(process_);
     try {
-      check(jit_->addObjectFile(library, llvm::MemoryBuffer::getMemBufferCopy(object, "kernel")));
+      check(linker_.add(library, llvm::MemoryBuffer::getMemBufferCopy(object, "kernel")));
       std::vector<KilnEntry> entries;
       for (const std::string& name : names) {
-        entries.push_back(value_or_fail(jit_->lookup(library, name)).toPtr<KilnEntry>());
+        const llvm::orc::ExecutorSymbolDef symbol =
+            value_or_fail(session_.lookup({&library}, session_.intern(name)));
+        entries.push_back(symbol.getAddress().toPtr<KilnEntry>());
       }
       return std::make_unique<JitObject>(*this, library, std::move(entries));
     } catch (...) {
@@ -110,11 +96,13 @@ class JitLoader : public ObjectLoader {
   }
 
   void remove(llvm::orc::JITDylib& library) {
-    llvm::consumeError(jit_->getExecutionSession().removeJITDylib(library));
+    llvm::consumeError(session_.removeJITDylib(library));
   }
 
  private:
-  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  llvm::orc::ExecutionSession session_;
+  llvm::orc::ObjectLinkingLayer linker_;
+  llvm::orc::JITDylib& process_;
   std::atomic<int64_t> next_library_{0};
 };
 
