@@ -61,6 +61,7 @@ class WrongReads : public ir::Visitor {
       const analysis::Interval bounds = analysis::bounds_of(read.indices[d], ranges_, facts_);
       if (!bounds.min || !bounds.max) continue;
       if (analysis::can_prove(ir::less(bounds.min, ir::index(0)), facts_)) {
+        if (d == 0) refuse_early_step(read, bounds.min);
         refuse(read, d, bounds.min);
       }
       if (analysis::can_prove(ir::less_equal(shape[d], bounds.max), facts_)) {
@@ -69,18 +70,35 @@ class WrongReads : public ir::Visitor {
     }
   }
 
-  [[noreturn]] void refuse(const ir::TensorRead& read, size_t d, const ir::Expr& reached) const {
+  /// "X[i + 1, j]"
+  std::string text_of(const ir::TensorRead& read) const {
     std::string indices;
     for (const ir::Expr& index : read.indices) {
       indices += (indices.empty() ? "" : ", ") + ir::print(index);
     }
-    const std::string name = graph_.tensor_name({read.stage, read.output});
+    return fmt::format("{}[{}]", graph_.tensor_name({read.stage, read.output}), indices);
+  }
+
+  void refuse_early_step(const ir::TensorRead& read, const ir::Expr& reached) const {
+    const std::optional<ScanOutput> output = graph_.scan_output_of({read.stage, read.output});
+    if (!output || graph_[read.stage].kind != Stage::Kind::Placeholder) return;
+    const Stage& scan = graph_[output->scan];
+    const std::optional<int64_t> step = ir::as_const_int(analysis::simplify(reached, facts_));
+    const std::optional<int64_t> given = ir::as_const_int(graph_.axes[scan.time].minimum);
+    if (!step || !given) return;
+    fail(ErrorKind::InvalidArgument, "SCAN_STEP",
+         "{} reads {}, which is step {} when {} starts; its init gives {} step{}, but must give {}",
+         graph_[stage_].name, text_of(read), *step, scan.name, *given, *given == 1 ? "" : "s",
+         *given - *step);
+  }
+
+  [[noreturn]] void refuse(const ir::TensorRead& read, size_t d, const ir::Expr& reached) const {
     const ir::Expr& extent = graph_[read.stage].shapes[read.output][d];
     fail(ErrorKind::InvalidArgument, "READ_BOUNDS",
-         "{} reads {}[{}], whose index {} reaches {}, but {} has 0 to {} there; guard the read with "
+         "{} reads {}, whose index {} reaches {}, but {} has 0 to {} there; guard the read with "
          "if_then_else or change the shape",
-         graph_[stage_].name, name, indices, d, analysis::simplify(reached, facts_), name,
-         analysis::simplify(extent - 1, facts_));
+         graph_[stage_].name, text_of(read), d, analysis::simplify(reached, facts_),
+         graph_.tensor_name({read.stage, read.output}), analysis::simplify(extent - 1, facts_));
   }
 
   const StageGraph& graph_;

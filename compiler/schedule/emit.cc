@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/build.h"
+#include "compiler/schedule/hoist_checks.h"
 #include "compiler/schedule/infer_bounds.h"
 #include "compiler/schedule/lower_reads.h"
 
@@ -142,7 +143,16 @@ class Emitter {
     ir::Stmt body = guarded(walk, level + 1);
     facts_.pop();
     const Axis& axis = graph_.axes[loop.axis];
-    return ir::For::make(var, extent, axis.loop_kind, axis.thread, std::move(body));
+    if (axis.thread != ir::ThreadAxis::None) {
+      return ir::For::make(var, extent, axis.loop_kind, axis.thread, std::move(body));
+    }
+    const HoistedChecks hoisted = hoist_checks(body, var);
+    ir::Stmt nest = ir::For::make(var, extent, axis.loop_kind, axis.thread, hoisted.rest);
+    if (hoisted.checks.empty()) return nest;
+    ir::Stmt checks = ir::Block::make(hoisted.checks);
+    const ir::Expr runs = ir::less(ir::index(0), extent);
+    if (!analysis::can_prove(runs, facts_)) checks = ir::If::make(runs, std::move(checks));
+    return ir::Block::make({std::move(checks), std::move(nest)});
   }
 
   ir::Stmt inits_of(StageId scan) {

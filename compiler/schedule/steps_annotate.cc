@@ -27,31 +27,42 @@ void annotate_axis(const StepContext& context, ir::LoopKind kind, ir::ThreadAxis
   axis.annotated_by = context.position;
 }
 
-/// "i, j": what may run at once in a stage whose reduction may not.
+/// "i or j": what may run at once in a stage whose reduction may not.
 std::string data_loops(const StepContext& context) {
-  std::vector<AxisId> loops;
+  std::string text;
   for (const AxisId leaf : context.record().leaves) {
-    if (context.graph.axes[leaf].kind == AxisKind::Data) loops.push_back(leaf);
+    const Axis& axis = context.graph.axes[leaf];
+    if (axis.kind == AxisKind::Data) text += (text.empty() ? "" : " or ") + axis.name;
   }
-  return names_of_axes(context.graph, loops);
+  return text;
 }
 
-/// Iterations that add to one element, or need the step before, cannot run at once.
-void refuse_dependent(const StepContext& context, std::string_view what, bool reduction_too) {
+/// "run k in parallel"
+std::string phrase_of(const StepContext& context) {
+  const std::string& axis = context.axis(0).name;
+  if (context.step.kind == language::StepKind::Parallel) return fmt::format("run {} in parallel", axis);
+  return fmt::format("{} {}", language::row_of(context.step.kind).spelling, axis);
+}
+
+void refuse_time(const StepContext& context) {
+  if (context.axis(0).kind != AxisKind::Time) return;
+  fail(ErrorKind::Unsupported, "TIME_AXIS",
+       "cannot {}: each time step of {} needs the one before; {} an axis of its update instead",
+       phrase_of(context), context.record().name, language::row_of(context.step.kind).spelling);
+}
+
+/// Iterations that all change one element cannot run at once.
+void refuse_reduction(const StepContext& context) {
   const Axis& axis = context.axis(0);
-  if (axis.kind == AxisKind::Time) {
-    fail(ErrorKind::Unsupported, "TIME_AXIS",
-         "cannot {} {}: each time step of {} needs the one before; {} an axis of its update instead",
-         what, axis.name, context.record().name, what);
-  }
-  if (axis.kind != AxisKind::Reduce || !reduction_too) return;
+  if (axis.kind != AxisKind::Reduce) return;
+  const std::string_view verb = language::row_of(context.step.kind).spelling;
   const std::string others = data_loops(context);
-  const std::string way_out =
-      others.empty() ? fmt::format("vectorize({}) is possible", axis.name)
-                     : fmt::format("{} one of {}, or vectorize {}", what, others, axis.name);
+  const std::string way_out = others.empty() ? fmt::format("vectorize {}", axis.name)
+                                             : fmt::format("{} {}, or vectorize {}", verb, others,
+                                                           axis.name);
   fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
-       "cannot {} {}: it is a reduction axis, all its iterations add to one element of {}; {}", what,
-       axis.name, context.record().name, way_out);
+       "cannot {}: it is a reduction axis, and all its iterations change one element of {}; {}",
+       phrase_of(context), context.record().name, way_out);
 }
 
 }  // namespace
@@ -64,7 +75,8 @@ void apply_bind(const StepContext& context) {
          "vthread",
          context.axis(0).name, context.step.tag);
   }
-  refuse_dependent(context, "bind", true);
+  refuse_time(context);
+  refuse_reduction(context);
   for (const AxisId leaf : context.record().leaves) {
     const Axis& other = context.graph.axes[leaf];
     if (leaf == context.axes[0] || other.thread != *thread || *thread == ir::ThreadAxis::VThread) {
@@ -77,12 +89,13 @@ void apply_bind(const StepContext& context) {
 }
 
 void apply_parallel(const StepContext& context) {
-  refuse_dependent(context, "parallel", true);
+  refuse_time(context);
+  refuse_reduction(context);
   annotate_axis(context, ir::LoopKind::Parallel, ir::ThreadAxis::None);
 }
 
 void apply_vectorize(const StepContext& context) {
-  refuse_dependent(context, "vectorize", false);
+  refuse_time(context);
   annotate_axis(context, ir::LoopKind::Vectorized, ir::ThreadAxis::None);
 }
 

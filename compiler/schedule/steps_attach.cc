@@ -44,6 +44,36 @@ bool runs_inside(const StageGraph& graph, StageId reader, StageId consumer, Axis
   return runs_inside(graph, attach.stage, consumer, axis);
 }
 
+/// Attaches a reduction that the compiler took out of a larger expression inside the loops of its
+/// reader, as far out as the axes it uses allow, when that computes nothing twice.
+void attach_hidden_reduction(StageGraph& graph, StageId id) {
+  const std::vector<StageId> readers = readers_of(graph, id);
+  if (readers.size() != 1 || graph[readers[0]].origin != graph[id].origin) return;
+  const Stage& reader = graph[readers[0]];
+  std::vector<AxisId> used;
+  bool is_plain = true;
+  for (const ir::Expr& body : expanded_bodies(graph, readers[0])) {
+    for_each_read(body, [&](const ir::TensorRead& read) {
+      if (read.stage != id) return;
+      for (const ir::Expr& index : read.indices) {
+        const auto axis = std::find_if(reader.leaves.begin(), reader.leaves.end(), [&](AxisId leaf) {
+          return graph.axes[leaf].value && index == ir::Expr(graph.axes[leaf].value);
+        });
+        is_plain = is_plain && axis != reader.leaves.end();
+        if (axis != reader.leaves.end()) used.push_back(*axis);
+      }
+    });
+  }
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  if (!is_plain || used.empty()) return;
+  for (size_t i = 0; i < used.size(); ++i) {
+    const bool in_front = std::find(used.begin(), used.end(), reader.leaves[i]) != used.end();
+    if (!in_front || graph.axes[reader.leaves[i]].loop_kind == ir::LoopKind::Vectorized) return;
+  }
+  graph.stages[id].attach = {Attach::Kind::At, readers[0], reader.leaves[used.size() - 1], -1};
+}
+
 void check_axis(const StageGraph& graph, const Stage& stage) {
   const Stage& consumer = graph[stage.attach.stage];
   const std::string& axis = graph.axes[stage.attach.axis].name;
@@ -148,7 +178,12 @@ void check_attachments(StageGraph& graph, const language::Schedule& schedule) {
   // Cells that no step has moved follow the scan's time loops, whatever became of them.
   for (Stage& stage : graph.stages) {
     if (stage.cell_of < 0 || stage.attach.step >= 0) continue;
+    if (graph[stage.attach.stage].kind != Stage::Kind::Scan) continue;
     stage.attach.axis = graph[stage.attach.stage].leaves.back();
+  }
+  for (StageId id = static_cast<StageId>(graph.kernel->definition.stages.size());
+       id < graph.stages.size(); ++id) {
+    if (graph[id].is_live && graph[id].is_reduction()) attach_hidden_reduction(graph, id);
   }
   for (StageId id = 0; id < graph.stages.size(); ++id) {
     const Stage& stage = graph[id];
