@@ -47,15 +47,15 @@ bool is_attach_axis(const StageGraph& graph, AxisId axis) {
   });
 }
 
-/// The id by which steps call an axis of the graph: both number the axes of the definition alike, and
-/// the graph puts those that it adds for itself between them and those of steps.
+/// The id by which steps call an axis of the graph: both number the axes of the definition alike,
+/// and the graph puts those that it adds for itself between them and those of steps.
 AxisId step_id_of(const StageGraph& graph, AxisId axis, size_t own_axes) {
   const size_t known = graph.kernel->definition.axes.size();
   return axis < known ? axis : static_cast<AxisId>(axis - own_axes + known);
 }
 
-/// A stage with steps but none that binds: its outermost loop goes to the threads, which changes the
-/// order of nothing.
+/// A stage with steps but none that binds: its outermost loop goes to the threads, which changes
+/// the order of nothing.
 void bind_outermost(const Chooser& chooser, StageId id, size_t own_axes) {
   const Stage& stage = chooser.graph[id];
   if (stage.leaves.empty()) return;
@@ -85,9 +85,8 @@ void bind_scan(const Chooser& chooser, StageId scan) {
 
 }  // namespace
 
-language::Schedule choose_schedule(const language::Kernel& kernel,
-                                   const language::Schedule& given, const Target& target,
-                                   const CompileOptions& options) {
+language::Schedule choose_schedule(const language::Kernel& kernel, const language::Schedule& given,
+                                   const Target& target, const CompileOptions& options) {
   if (!options.automatic) return given;
   StageGraph graph = schedule::build_stage_graph(kernel);
   const size_t own_axes = graph.axes.size();

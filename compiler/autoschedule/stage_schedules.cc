@@ -18,8 +18,8 @@ std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis) {
   return ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
 }
 
-/// Elements of a vector loop: `bytes` of the widest output, or the largest power of two that fits an
-/// extent known to be smaller. Nothing when that is not worth a vector.
+/// Elements of a vector loop: `bytes` of the widest output, or the largest power of two that fits
+/// an extent known to be smaller. Nothing when that is not worth a vector.
 std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, AxisId axis,
                                      int64_t bytes) {
   int64_t widest = 1;
@@ -28,7 +28,8 @@ std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, Axi
   }
   int64_t factor = bytes / widest;
   const std::optional<int64_t> extent = constant_extent(graph, axis);
-  while (extent && factor > *extent) factor /= 2;
+  while (extent && factor > *extent)
+    factor /= 2;
   if (factor < 4) return std::nullopt;
   return factor;
 }
@@ -102,14 +103,13 @@ void schedule_reduction(const Chooser& chooser, StageId id, bool may_be_parallel
 void schedule_contraction(const Chooser& chooser, StageId id, const Contraction& contraction) {
   const Stage& stage = chooser.graph[id];
   const AxisId innermost = stage.reduce.back();
-  const bool as_dots = !is_contiguous_in(chooser.graph, *contraction.column_factor,
-                                         contraction.column) &&
-                       is_contiguous_in(chooser.graph, *contraction.column_factor, innermost) &&
-                       is_contiguous_in(chooser.graph, *contraction.row_factor, innermost) &&
-                       may_reassociate(chooser, id);
+  const bool as_dots =
+      !is_contiguous_in(chooser.graph, *contraction.column_factor, contraction.column) &&
+      is_contiguous_in(chooser.graph, *contraction.column_factor, innermost) &&
+      is_contiguous_in(chooser.graph, *contraction.row_factor, innermost) &&
+      may_reassociate(chooser, id);
   const AxisId vector_axis = as_dots ? innermost : contraction.column;
-  const std::optional<int64_t> lanes =
-      vector_factor(chooser.graph, id, vector_axis, kVectorBytes);
+  const std::optional<int64_t> lanes = vector_factor(chooser.graph, id, vector_axis, kVectorBytes);
   if (!lanes) return schedule_reduction(chooser, id, true);
 
   StepWriter& steps = chooser.steps;
@@ -167,7 +167,8 @@ void schedule_scan(const Chooser& chooser, StageId scan_id) {
     if (id < known && stage.data.size() > 1) nests.push_back(id);
   }
   if (!simple) {
-    for (const StageId id : nests) schedule_compute(chooser, id, false);
+    for (const StageId id : nests)
+      schedule_compute(chooser, id, false);
     return;
   }
   for (const StageId id : nests) {

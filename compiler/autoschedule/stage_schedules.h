@@ -18,18 +18,19 @@ struct Chooser {
 /// Vectors along the last axis; the outer loops on several cores when there is enough to do.
 void schedule_elementwise(const Chooser& chooser, StageId stage, bool may_be_parallel);
 
-/// Vectors along a data axis that is contiguous in memory, else along a contiguous reduction axis when
-/// the order of the reduction may change.
+/// Vectors along a data axis that is contiguous in memory, else along a contiguous reduction axis
+/// when the order of the reduction may change.
 void schedule_reduction(const Chooser& chooser, StageId stage, bool may_be_parallel);
 
-/// A tile of the output in registers: rows unrolled, columns in vectors, and the reduction around it.
+/// A tile of the output in registers: rows unrolled, columns in vectors, and the reduction around
+/// it.
 void schedule_contraction(const Chooser& chooser, StageId stage, const Contraction& contraction);
 
 /// Whichever of the above fits.
 void schedule_compute(const Chooser& chooser, StageId stage, bool may_be_parallel);
 
-/// Columns on several cores, each running through time, where they are independent; vectors of columns
-/// in any case.
+/// Columns on several cores, each running through time, where they are independent; vectors of
+/// columns in any case.
 void schedule_scan(const Chooser& chooser, StageId scan);
 
 // For CUDA.

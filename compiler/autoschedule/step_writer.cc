@@ -16,7 +16,8 @@ AxisId count_defined(const Step& step) {
 
 StepWriter::StepWriter(const language::Definition& definition, language::Schedule schedule)
     : schedule_(std::move(schedule)), next_axis_(static_cast<AxisId>(definition.axes.size())) {
-  for (const Step& step : schedule_.steps) next_axis_ += count_defined(step);
+  for (const Step& step : schedule_.steps)
+    next_axis_ += count_defined(step);
 }
 
 Step& StepWriter::add(StepKind kind, StageId stage, std::vector<AxisId> axes) {

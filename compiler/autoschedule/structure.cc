@@ -15,7 +15,8 @@ using language::Operator;
 constexpr int64_t kLargeWork = 16 * 1024;
 
 ir::Expr without_casts(ir::Expr expr) {
-  while (const ir::Cast* cast = ir::as<ir::Cast>(expr)) expr = ir::Expr(cast->value);
+  while (const ir::Cast* cast = ir::as<ir::Cast>(expr))
+    expr = ir::Expr(cast->value);
   return expr;
 }
 

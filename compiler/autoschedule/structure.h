@@ -24,15 +24,16 @@ bool has_dependent_extents(const StageGraph& graph, StageId stage);
 /// Whether an index of a read depends on data, as in a gather.
 bool has_indirect_reads(const Stage& stage);
 
-/// Whether neighbouring values of the axis are neighbours in memory: the last index of the read moves
-/// by one with it, and no other index moves.
+/// Whether neighbouring values of the axis are neighbours in memory: the last index of the read
+/// moves by one with it, and no other index moves.
 bool is_contiguous_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis);
 bool is_used_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis);
 
 /// Whether some read of a stage is contiguous along the axis.
 bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis);
 
-/// sum(a[..] * b[..]) where `column`, the last data axis, is in one factor and `row` only in the other.
+/// sum(a[..] * b[..]) where `column`, the last data axis, is in one factor and `row` only in the
+/// other.
 struct Contraction {
   AxisId row = 0;
   AxisId column = 0;

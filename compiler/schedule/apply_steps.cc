@@ -89,7 +89,8 @@ std::string describe(const StageGraph& graph, const Step& step, const std::vecto
     arguments += (arguments.empty() ? "" : ", ") + text;
   };
   for (const int64_t factor : step.factors) {
-    add(step.kind == StepKind::Split ? fmt::format("factor={}", factor) : fmt::format("{}", factor));
+    add(step.kind == StepKind::Split ? fmt::format("factor={}", factor)
+                                     : fmt::format("{}", factor));
   }
   if (step.parts) add(fmt::format("nparts={}", *step.parts));
   if (!step.tag.empty()) add(step.tag);
@@ -143,8 +144,9 @@ void check_loops(const StageGraph& graph, const NestPlan& plan,
         if ((is_vector || axis.loop_kind == ir::LoopKind::Unrolled) &&
             !ir::as_const_int(loop.extent)) {
           fail(ErrorKind::Unsupported, is_vector ? "VECTORIZE_EXTENT" : "UNROLL_EXTENT",
-               "cannot {} {}: its extent {} is not a constant{}", is_vector ? "vectorize" : "unroll",
-               axis.name, loop.extent, is_vector ? "; split it first" : "");
+               "cannot {} {}: its extent {} is not a constant{}",
+               is_vector ? "vectorize" : "unroll", axis.name, loop.extent,
+               is_vector ? "; split it first" : "");
         }
         if (axis.thread == ir::ThreadAxis::None || loop.is_shared) return;
         for (const Loop* around : loops_around(graph, plan, id)) {

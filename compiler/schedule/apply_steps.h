@@ -10,8 +10,8 @@ namespace kiln::schedule {
 /// "at step 3: split(k, factor=4)" and the line of the step.
 void apply_steps(StageGraph& graph, const language::Schedule& schedule);
 
-/// Checks what needs the extents of loops: those that are vectorised or unrolled are constants, and no
-/// two nested loops are the same thread axis.
+/// Checks what needs the extents of loops: those that are vectorised or unrolled are constants, and
+/// no two nested loops are the same thread axis.
 void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule);
 
 }  // namespace kiln::schedule

@@ -18,9 +18,8 @@ bool is_linear(const ir::Expr& expr) {
   if (binary->op == Operator::Add || binary->op == Operator::Sub) {
     return is_linear(binary->a) && is_linear(binary->b);
   }
-  return binary->op == Operator::Mul &&
-         ((ir::as_const_int(binary->a) && is_linear(binary->b)) ||
-          (ir::as_const_int(binary->b) && is_linear(binary->a)));
+  return binary->op == Operator::Mul && ((ir::as_const_int(binary->a) && is_linear(binary->b)) ||
+                                         (ir::as_const_int(binary->b) && is_linear(binary->a)));
 }
 
 /// Looks at the reads of one stage that happen in every iteration.
@@ -132,7 +131,8 @@ void refuse_wrong_reads(const StageGraph& graph) {
     if (stage.from_branch || has_dependent_extents(graph, stage)) continue;
     at_stage(graph, id, [&] {
       WrongReads walk(graph, id);
-      for (const ir::Expr& body : stage.bodies) walk(body);
+      for (const ir::Expr& body : stage.bodies)
+        walk(body);
     });
   }
 }

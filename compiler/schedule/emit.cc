@@ -12,7 +12,8 @@ namespace kiln::schedule {
 namespace {
 
 /// Which statements of a stage a walk through its loops makes. A reduction is one walk down to its
-/// first reduction loop, then two: the start values, over the data loops that are left, and the update.
+/// first reduction loop, then two: the start values, over the data loops that are left, and the
+/// update.
 enum class Part : uint8_t { Whole, Init, Update };
 
 class Emitter {
@@ -53,8 +54,8 @@ class Emitter {
     return at_stage(graph_, id, [&] { return guarded(Walk{id, plan_.nests[id]}, 0); });
   }
 
-  /// What stands inside the first `level` loops: the guards that are known there, the stages that are
-  /// attached there, and the rest.
+  /// What stands inside the first `level` loops: the guards that are known there, the stages that
+  /// are attached there, and the rest.
   ir::Stmt guarded(const Walk& walk, size_t level) {
     // A producer keeps its own guards, and no barrier of its threads may stand under one of ours.
     if (target_ == TargetKind::Cuda) {
@@ -62,9 +63,8 @@ class Emitter {
         return under_guards(walk, level, 0, [&] { return inside(walk, level); });
       });
     }
-    return under_guards(walk, level, 0, [&] {
-      return attached(walk, level, [&] { return inside(walk, level); });
-    });
+    return under_guards(walk, level, 0,
+                        [&] { return attached(walk, level, [&] { return inside(walk, level); }); });
   }
 
   template <typename Body>
@@ -95,7 +95,8 @@ class Emitter {
       }
     }
     std::vector<ir::Stmt> nests;
-    for (const StageId id : here) nests.push_back(nest_of(id));
+    for (const StageId id : here)
+      nests.push_back(nest_of(id));
     ir::Stmt result = body();
     for (size_t i = here.size(); i-- > 0;) {
       result = allocate(here[i], ir::Block::make({nests[i], result}));
@@ -135,9 +136,8 @@ class Emitter {
   ir::Stmt loop_of(const Walk& walk, const Loop& loop, size_t level) {
     if (loop.is_elided) return guarded(walk, level + 1);
     const auto renamed = walk.renamed.find(loop.var);
-    const ir::VarRef var = renamed == walk.renamed.end()
-                               ? loop.var
-                               : ir::VarRef(ir::as<ir::Var>(renamed->second));
+    const ir::VarRef var =
+        renamed == walk.renamed.end() ? loop.var : ir::VarRef(ir::as<ir::Var>(renamed->second));
     const ir::Expr extent = ir::substitute(loop.extent, walk.renamed);
     facts_.push_range(var, ir::index(0), extent);
     ir::Stmt body = guarded(walk, level + 1);
@@ -186,9 +186,8 @@ class Emitter {
     const Storage& storage = plan_.storage.at({walk.stage, output});
     std::vector<ir::Expr> indices;
     for (size_t d = 0; d < stage.data.size(); ++d) {
-      indices.push_back(storage.origin[d]
-                            ? ir::substitute(walk.nest.offsets[d], walk.renamed)
-                            : values.at(graph_.axes[stage.data[d]].value));
+      indices.push_back(storage.origin[d] ? ir::substitute(walk.nest.offsets[d], walk.renamed)
+                                          : values.at(graph_.axes[stage.data[d]].value));
     }
     const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[output]);
     if (walk.part == Part::Init) {
@@ -210,7 +209,8 @@ class Emitter {
     const Stage& stage = graph_[id];
     for (uint32_t output = static_cast<uint32_t>(stage.types.size()); output-- > 0;) {
       const TensorId tensor{id, output};
-      if (graph_.is_parameter(tensor) || (stage.is_update && graph_.scan_output_of(tensor))) continue;
+      if (graph_.is_parameter(tensor) || (stage.is_update && graph_.scan_output_of(tensor)))
+        continue;
       body = ir::Allocate::make(plan_.storage.at(tensor).buffer, std::move(body));
     }
     return body;

@@ -21,7 +21,8 @@ struct Converter {
 
   std::vector<ir::Expr> all(const std::vector<language::ExprId>& ids) const {
     std::vector<ir::Expr> result;
-    for (const language::ExprId id : ids) result.push_back(done[id]);
+    for (const language::ExprId id : ids)
+      result.push_back(done[id]);
     return result;
   }
 
@@ -47,7 +48,8 @@ struct Converter {
   }
   ir::Expr operator()(const language::Reduction& node) const {
     std::vector<ir::VarRef> values;
-    for (const language::AxisId axis : node.axes) values.push_back(axes[axis]);
+    for (const language::AxisId axis : node.axes)
+      values.push_back(axes[axis]);
     return ir::Reduce::make(node.combiner, done[node.source], std::move(values));
   }
 };

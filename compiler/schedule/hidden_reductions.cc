@@ -26,7 +26,8 @@ class TakeOut : public ir::Mutator {
  public:
   TakeOut(StageGraph& graph, StageId stage, std::unordered_set<AxisId>& taken)
       : graph_(graph), stage_(stage), taken_(taken) {
-    for (AxisId id = 0; id < graph.axes.size(); ++id) axis_of_[graph.axes[id].value] = id;
+    for (AxisId id = 0; id < graph.axes.size(); ++id)
+      axis_of_[graph.axes[id].value] = id;
   }
 
  private:
@@ -90,7 +91,8 @@ class TakeOut : public ir::Mutator {
     return static_cast<AxisId>(graph_.axes.size() - 1);
   }
 
-  /// The reduction axis itself, so that steps find it; a copy when another reduction has it already.
+  /// The reduction axis itself, so that steps find it; a copy when another reduction has it
+  /// already.
   AxisId own_axis(AxisId id, StageId stage, ir::Substitution& renamed) {
     Axis axis = graph_.axes[id];
     axis.stage = stage;

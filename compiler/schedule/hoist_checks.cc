@@ -7,29 +7,18 @@
 namespace kiln::schedule {
 namespace {
 
-class ReadsMemory : public ir::Visitor {
- public:
-  bool found = false;
-
- private:
-  using Visitor::visit;
-  void visit(const ir::Load&) override { found = true; }
-};
-
-bool reads_memory(const ir::Stmt& stmt) {
-  ReadsMemory walk;
-  walk(stmt);
-  return walk.found;
-}
-
-/// Whether a statement only checks.
-bool is_check(const ir::Stmt& stmt) {
-  if (ir::as<ir::Check>(stmt) != nullptr) return true;
-  const ir::If* condition = ir::as<ir::If>(stmt);
-  if (condition != nullptr) return !condition->else_body && is_check(condition->then_body);
+/// Whether a statement only checks, and nothing that memory holds.
+bool is_plain_check(const ir::Stmt& stmt) {
+  if (const ir::Check* check = ir::as<ir::Check>(stmt)) {
+    return !ir::reads_memory(check->index) && !ir::reads_memory(check->extent);
+  }
+  if (const ir::If* branch = ir::as<ir::If>(stmt)) {
+    return !branch->else_body && !ir::reads_memory(branch->condition) &&
+           is_plain_check(branch->then_body);
+  }
   const ir::Block* block = ir::as<ir::Block>(stmt);
   return block != nullptr && !block->body.empty() &&
-         std::all_of(block->body.begin(), block->body.end(), is_check);
+         std::all_of(block->body.begin(), block->body.end(), is_plain_check);
 }
 
 }  // namespace
@@ -40,7 +29,7 @@ HoistedChecks hoist_checks(const ir::Stmt& body, const ir::VarRef& var) {
   if (const ir::Block* block = ir::as<ir::Block>(body)) stmts = block->body;
   std::vector<ir::Stmt> rest;
   for (const ir::Stmt& stmt : stmts) {
-    const bool hoists = is_check(stmt) && !ir::uses_var(stmt, var) && !reads_memory(stmt);
+    const bool hoists = is_plain_check(stmt) && !ir::uses_var(stmt, var);
     (hoists ? result.checks : rest).push_back(stmt);
   }
   result.rest = ir::Block::make(std::move(rest));

@@ -84,7 +84,8 @@ class RequiredRegion {
       }
     }
     std::vector<Region> region;
-    for (size_t d = 0; d < dimensions; ++d) region.push_back(region_of(bounds[d], d));
+    for (size_t d = 0; d < dimensions; ++d)
+      region.push_back(region_of(bounds[d], d));
     return region;
   }
 
@@ -114,9 +115,11 @@ class RequiredRegion {
     const auto add_loop = [&](const Loop& loop) {
       if (!fixed_.contains(loop.var)) ranges.push_back({loop.var, ir::index(0), loop.extent});
     };
-    for (const Loop* loop : loops_around(graph_, plan_, reader)) add_loop(*loop);
+    for (const Loop* loop : loops_around(graph_, plan_, reader))
+      add_loop(*loop);
     const Nest& nest = plan_.nests[reader];
-    for (const Loop& loop : nest.loops) add_loop(loop);
+    for (const Loop& loop : nest.loops)
+      add_loop(loop);
     const Stage& stage = graph_[reader];
     for (size_t d = 0; d < stage.data.size(); ++d) {
       const ir::VarRef& root = graph_.axes[stage.data[d]].value;
@@ -128,16 +131,14 @@ class RequiredRegion {
       if (!moves_freely(reader, nest.values.at(root))) continue;
       const ir::Substitution values = values_in(reader);
       const ir::Expr minimum = ir::substitute(graph_.axes[axis].minimum, values);
-      ranges.push_back(
-          {root, minimum, minimum + ir::substitute(graph_.axes[axis].extent, values)});
+      ranges.push_back({root, minimum, minimum + ir::substitute(graph_.axes[axis].extent, values)});
     }
     return ranges;
   }
 
   void add(std::optional<Interval>& bounds, const ir::Expr& index,
            const std::vector<Facts::Range>& inner) {
-    const Interval part =
-        has_read(index) ? Interval{} : analysis::bounds_of(index, inner, facts_);
+    const Interval part = has_read(index) ? Interval{} : analysis::bounds_of(index, inner, facts_);
     const Interval known = part.min && part.max ? part : Interval{};
     if (!bounds) {
       bounds = known;
@@ -176,7 +177,8 @@ class RequiredRegion {
 
 std::vector<Region> whole_region(const Stage& stage) {
   std::vector<Region> region;
-  for (const ir::Expr& extent : stage.shapes[0]) region.push_back({ir::index(0), extent, true});
+  for (const ir::Expr& extent : stage.shapes[0])
+    region.push_back({ir::index(0), extent, true});
   return region;
 }
 
@@ -231,8 +233,7 @@ size_t loop_of_axis(const Nest& nest, AxisId axis) {
   return static_cast<size_t>(at - nest.loops.begin());
 }
 
-std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& plan,
-                                      StageId id) {
+std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& plan, StageId id) {
   const Stage& stage = graph[id];
   std::vector<const Loop*> loops;
   if (stage.is_init) {
@@ -268,10 +269,10 @@ NestPlan infer_bounds(const StageGraph& graph) {
       if (graph.is_parameter({id, 0})) add_storage(graph, plan, id);
       continue;
     }
-    std::vector<Region> region =
-        stage.is_update                             ? update_region(graph, plan, stage)
-        : stage.attach.kind == Attach::Kind::At ? RequiredRegion(graph, plan, id, sizes).find()
-                                                    : whole_region(stage);
+    std::vector<Region> region = stage.is_update ? update_region(graph, plan, stage)
+                                 : stage.attach.kind == Attach::Kind::At
+                                     ? RequiredRegion(graph, plan, id, sizes).find()
+                                     : whole_region(stage);
     plan.nests[id] =
         make_nest(graph, id, std::move(region), shared_loops_of(graph, plan, id), sizes);
     add_storage(graph, plan, id);

@@ -8,8 +8,8 @@ namespace kiln::schedule {
 ///
 /// Consumers come first. A stage at the root computes whole tensors. One attached inside a loop
 /// computes what the readers inside that loop need while it stands still: the union of all their
-/// reads, with the loops further in run through. Where no better bounds are found, or an extent would
-/// depend on a loop, it is the whole dimension.
+/// reads, with the loops further in run through. Where no better bounds are found, or an extent
+/// would depend on a loop, it is the whole dimension.
 NestPlan infer_bounds(const StageGraph& graph);
 
 /// The loops that stand around a stage, outermost first. Nests of its consumers must exist.

@@ -54,7 +54,8 @@ class LowerReads : public ir::Mutator {
 
   ir::Expr visit(const ir::TensorRead& read) override {
     std::vector<ir::Expr> indices;
-    for (const ir::Expr& index : read.indices) indices.push_back((*this)(index));
+    for (const ir::Expr& index : read.indices)
+      indices.push_back((*this)(index));
     check(read, indices);
     const Stage& source = graph_[read.stage];
     if (source.attach.kind == Attach::Kind::Inline) return lower_inline(read, indices);
@@ -76,7 +77,8 @@ class LowerReads : public ir::Mutator {
     }
     LowerReads inner(graph_, plan_, read.stage, values, facts_, rows_);
     ir::Expr value = inner(source.bodies[read.output]);
-    for (ir::Stmt& stmt : inner.checks) add_check(std::move(stmt));
+    for (ir::Stmt& stmt : inner.checks)
+      add_check(std::move(stmt));
     return value;
   }
 
@@ -128,11 +130,12 @@ class LowerReads : public ir::Mutator {
   void require_checkable(const ir::TensorRead& read) const {
     if (!graph_[stage_].from_branch) return;
     const std::string& owner = graph_.kernel->names.stages[graph_[stage_].origin];
-    fail(ErrorKind::InvalidArgument, "REDUCTION_PLACE",
-         "reductions are only allowed at the top level of compute: the one in an if_then_else of {} "
-         "reads {}, which is not proved to be in bounds without the condition; put the condition "
-         "inside the reduction",
-         owner, graph_.tensor_name({read.stage, read.output}));
+    fail(
+        ErrorKind::InvalidArgument, "REDUCTION_PLACE",
+        "reductions are only allowed at the top level of compute: the one in an if_then_else of {} "
+        "reads {}, which is not proved to be in bounds without the condition; put the condition "
+        "inside the reduction",
+        owner, graph_.tensor_name({read.stage, read.output}));
   }
 
   int row_of_check(TensorId tensor, size_t dimension) {

@@ -15,9 +15,9 @@ struct LoweredBody {
 
 /// Turns the reads of a body of `stage` into loads. `values` gives the root axes in terms of loops.
 ///
-/// Every read is proved to lie inside its tensor under `facts` and the conditions of the if_then_else
-/// branches around it, or gets a Check, whose row is added to `checks`. A read of a scan's state must
-/// be of an earlier step. Throws InvalidArgument SCAN_STEP for one that never is.
+/// Every read is proved to lie inside its tensor under `facts` and the conditions of the
+/// if_then_else branches around it, or gets a Check, whose row is added to `checks`. A read of a
+/// scan's state must be of an earlier step. Throws InvalidArgument SCAN_STEP for one that never is.
 LoweredBody lower_reads(const StageGraph& graph, const NestPlan& plan, StageId stage,
                         const ir::Expr& body, const ir::Substitution& values,
                         const analysis::Facts& facts, std::vector<RuntimeCheck>& checks);

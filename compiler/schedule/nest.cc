@@ -21,10 +21,12 @@ class AxisArithmetic {
       } else {
         const Fuse& fuse = std::get<Fuse>(relation);
         defined_by_[fuse.fused] = &relation;
-        for (const AxisId part : fuse.parts) consumed_by_[part] = &relation;
+        for (const AxisId part : fuse.parts)
+          consumed_by_[part] = &relation;
       }
     }
-    for (size_t d = 0; d < stage.data.size(); ++d) dimension_[stage.data[d]] = d;
+    for (size_t d = 0; d < stage.data.size(); ++d)
+      dimension_[stage.data[d]] = d;
   }
 
   void use_variable(AxisId leaf, const ir::VarRef& var) { variables_[leaf] = var; }
@@ -59,8 +61,8 @@ class AxisArithmetic {
 
   bool is_elided(AxisId leaf) { return ir::is_const(extent(leaf), 1) && !is_thread(leaf); }
 
-  /// The axis whose guard covers a split of `axis` that does not divide: when an outer part runs past
-  /// its end, so does what was split.
+  /// The axis whose guard covers a split of `axis` that does not divide: when an outer part runs
+  /// past its end, so does what was split.
   AxisId guarded_axis(AxisId axis) const {
     const auto defined = defined_by_.find(axis);
     if (defined == defined_by_.end()) return axis;
@@ -70,9 +72,7 @@ class AxisArithmetic {
   }
 
  private:
-  bool is_thread(AxisId axis) const {
-    return graph_.axes[axis].thread != ir::ThreadAxis::None;
-  }
+  bool is_thread(AxisId axis) const { return graph_.axes[axis].thread != ir::ThreadAxis::None; }
 
   /// Loops get their variables from the outside in, so one without a variable is further in.
   [[noreturn]] void refuse_order(AxisId inner) const {
@@ -98,7 +98,8 @@ class AxisArithmetic {
       return is_outer ? parts : ir::ceildiv(extent(split->parent), parts);
     }
     ir::Expr product = ir::index(1);
-    for (const AxisId part : std::get<Fuse>(*defined->second).parts) product = product * extent(part);
+    for (const AxisId part : std::get<Fuse>(*defined->second).parts)
+      product = product * extent(part);
     return product;
   }
 
@@ -156,14 +157,13 @@ void add_guard(Nest& nest, const ir::Expr& condition, bool is_reduce) {
   nest.guards.push_back({condition, level_of(nest, condition), is_reduce});
 }
 
-void add_split_guards(Nest& nest, const StageGraph& graph, const Stage& stage,
-                      AxisArithmetic& axes, const analysis::Facts& facts) {
+void add_split_guards(Nest& nest, const StageGraph& graph, const Stage& stage, AxisArithmetic& axes,
+                      const analysis::Facts& facts) {
   std::vector<AxisId> guarded;
   for (const Relation& relation : stage.relations) {
     const Split* split = std::get_if<Split>(&relation);
     if (split == nullptr) continue;
-    const ir::Expr count =
-        split->factor ? ir::index(*split->factor) : axes.extent(split->outer);
+    const ir::Expr count = split->factor ? ir::index(*split->factor) : axes.extent(split->outer);
     if (divides(axes.extent(split->parent), count, facts)) continue;
     const AxisId axis = axes.guarded_axis(split->parent);
     if (std::find(guarded.begin(), guarded.end(), axis) != guarded.end()) continue;
@@ -213,12 +213,14 @@ Nest make_nest(const StageGraph& graph, StageId id, std::vector<Region> region,
     nest.loops.push_back(loop);
   }
   for (const std::vector<AxisId>* roots : {&stage.data, &stage.reduce}) {
-    for (const AxisId root : *roots) nest.values[graph.axes[root].value] = axes.value(root);
+    for (const AxisId root : *roots)
+      nest.values[graph.axes[root].value] = axes.value(root);
   }
   if (stage.kind == Stage::Kind::Scan) {
     nest.values[graph.axes[stage.time].value] = axes.value(stage.time);
   }
-  for (const AxisId root : stage.data) nest.offsets.push_back(axes.offset(root));
+  for (const AxisId root : stage.data)
+    nest.offsets.push_back(axes.offset(root));
   add_split_guards(nest, graph, stage, axes, facts);
   if (stage.kind == Stage::Kind::Compute && !stage.is_update) add_region_guards(nest, stage, axes);
   return nest;
@@ -251,7 +253,8 @@ analysis::Facts facts_of_sizes(const StageGraph& graph) {
     if (stage.kind != Stage::Kind::Scan || !stage.is_live) continue;
     conditions.push_back(ir::less_equal(ir::index(0), graph.axes[stage.time].extent));
   }
-  for (ir::Expr& condition : conditions) facts.push_condition(std::move(condition));
+  for (ir::Expr& condition : conditions)
+    facts.push_condition(std::move(condition));
   return facts;
 }
 

@@ -34,7 +34,7 @@ struct Guard {
 
 /// The loops of one stage, one a leaf, outermost first.
 struct Nest {
-  std::vector<Region> region;     // one a dimension
+  std::vector<Region> region;  // one a dimension
   std::vector<Loop> loops;
   ir::Substitution values;        // root axes, by their value variables, in terms of the loops
   std::vector<ir::Expr> offsets;  // one a dimension: the value less the region's min
@@ -56,8 +56,8 @@ struct NestPlan {
   std::map<TensorId, Storage> storage;
 };
 
-/// The nest of a compute stage or a scan (whose only axis is time) over a region. The first loops are
-/// `shared`: the scan's own, with their variables.
+/// The nest of a compute stage or a scan (whose only axis is time) over a region. The first loops
+/// are `shared`: the scan's own, with their variables.
 ///
 /// Guards stand where a split may run past the axis, and where the region may leave the tensor.
 Nest make_nest(const StageGraph& graph, StageId stage, std::vector<Region> region,

@@ -40,8 +40,8 @@ class CountNodes : public ir::Visitor {
 
  private:
   using Visitor::visit;
-#define EXPR(T)                         \
-  void visit(const ir::T& node) override { \
+#define EXPR(T)                                          \
+  void visit(const ir::T& node) override {               \
     if (++count <= kExpandedNodes) Visitor::visit(node); \
   }
 #include "compiler/ir/nodes.def"
@@ -107,7 +107,8 @@ std::vector<StageId> readers_of(const StageGraph& graph, StageId stage) {
       readers.push_back(candidate);
       continue;
     }
-    for (const StageId indirect : readers_of(graph, candidate)) readers.push_back(indirect);
+    for (const StageId indirect : readers_of(graph, candidate))
+      readers.push_back(indirect);
   }
   std::sort(readers.begin(), readers.end(), [&](StageId a, StageId b) {
     return std::find(graph.order.begin(), graph.order.end(), a) <
@@ -119,7 +120,8 @@ std::vector<StageId> readers_of(const StageGraph& graph, StageId stage) {
 
 std::vector<ir::Expr> expanded_bodies(const StageGraph& graph, StageId stage) {
   std::vector<ir::Expr> bodies;
-  for (const ir::Expr& body : graph[stage].bodies) bodies.push_back(expand(graph, body, stage));
+  for (const ir::Expr& body : graph[stage].bodies)
+    bodies.push_back(expand(graph, body, stage));
   return bodies;
 }
 

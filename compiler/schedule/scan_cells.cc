@@ -11,8 +11,8 @@ namespace {
 
 /// Who uses the outputs of each stage.
 struct Uses {
-  int reads = 0;         // by bodies
-  int scan_places = 0;   // as an init or update
+  int reads = 0;        // by bodies
+  int scan_places = 0;  // as an init or update
 };
 
 std::map<TensorId, Uses> uses_of_tensors(const StageGraph& graph) {
@@ -21,8 +21,10 @@ std::map<TensorId, Uses> uses_of_tensors(const StageGraph& graph) {
     for (const TensorId tensor : direct_inputs(stage)) {
       if (stage.kind == Stage::Kind::Compute) ++uses[tensor].reads;
     }
-    for (const TensorId tensor : stage.init) ++uses[tensor].scan_places;
-    for (const TensorId tensor : stage.update) ++uses[tensor].scan_places;
+    for (const TensorId tensor : stage.init)
+      ++uses[tensor].scan_places;
+    for (const TensorId tensor : stage.update)
+      ++uses[tensor].scan_places;
   }
   return uses;
 }
@@ -30,7 +32,8 @@ std::map<TensorId, Uses> uses_of_tensors(const StageGraph& graph) {
 /// For each stage, whether it depends on a state of `scan`.
 std::vector<bool> depends_on_state(const StageGraph& graph, const Stage& scan) {
   std::vector<bool> depends(graph.stages.size(), false);
-  for (const TensorId state : scan.state) depends[state.stage] = true;
+  for (const TensorId state : scan.state)
+    depends[state.stage] = true;
   // Stages that the compiler added stand behind their readers, so one walk is not enough.
   for (bool changed = true; changed;) {
     changed = false;
@@ -124,7 +127,8 @@ std::vector<bool> reached_from_updates(const StageGraph& graph, const Stage& sca
                                        const std::vector<bool>& depends) {
   std::vector<bool> reached(graph.stages.size(), false);
   std::vector<StageId> open;
-  for (const TensorId update : scan.update) open.push_back(update.stage);
+  for (const TensorId update : scan.update)
+    open.push_back(update.stage);
   while (!open.empty()) {
     const StageId id = open.back();
     open.pop_back();
@@ -167,7 +171,8 @@ void mark_cell(StageGraph& graph, StageId scan_id) {
       refuse_outside_use(graph, scan_id, id, input);
     }
   }
-  for (const TensorId update : graph[scan_id].update) graph.stages[update.stage].is_update = true;
+  for (const TensorId update : graph[scan_id].update)
+    graph.stages[update.stage].is_update = true;
   for (const TensorId init : graph[scan_id].init) {
     if (depends[init.stage]) refuse_outside_use(graph, scan_id, init.stage, init);
     graph.stages[init.stage].is_init = true;

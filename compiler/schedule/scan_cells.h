@@ -4,13 +4,13 @@
 
 namespace kiln::schedule {
 
-/// Makes every init and update of a scan a stage that is nothing else, since both are written straight
-/// into the scan's output: a placeholder, an argument, or a tensor that others read too is copied by a
-/// stage `scan.init` or `scan.update`.
+/// Makes every init and update of a scan a stage that is nothing else, since both are written
+/// straight into the scan's output: a placeholder, an argument, or a tensor that others read too is
+/// copied by a stage `scan.init` or `scan.update`.
 void copy_shared_scan_inputs(StageGraph& graph);
 
-/// Marks inits and cells: the stages that depend on a scan's state are computed inside its time loop.
-/// Throws InvalidArgument SCAN_STATE where a state is used outside of its update, Unsupported
+/// Marks inits and cells: the stages that depend on a scan's state are computed inside its time
+/// loop. Throws InvalidArgument SCAN_STATE where a state is used outside of its update, Unsupported
 /// NESTED_SCAN for a scan inside a scan.
 void find_scan_cells(StageGraph& graph);
 

@@ -59,7 +59,8 @@ size_t common_loops(const StageGraph& graph, const std::vector<StageId>& nests) 
 /// A nest of which only dimension 0 is fixed, with loops in the given variables.
 Nest trial_nest(const StageGraph& graph, StageId id, const analysis::Facts& sizes) {
   std::vector<Region> region;
-  for (const ir::Expr& extent : graph[id].shapes[0]) region.push_back({ir::index(0), extent, true});
+  for (const ir::Expr& extent : graph[id].shapes[0])
+    region.push_back({ir::index(0), extent, true});
   if (!region.empty()) region[0] = {ir::index(0), ir::index(1), false};
   return make_nest(graph, id, std::move(region), {}, sizes);
 }
@@ -83,7 +84,8 @@ class SharedLoops {
     if (nests_.empty() || !all_start_with_time()) return {};
     const size_t count = common_loops(graph_, nests_);
     if (count == 0) return {};
-    for (const StageId id : nests_) trials_.push_back(trial_nest(graph_, id, sizes_));
+    for (const StageId id : nests_)
+      trials_.push_back(trial_nest(graph_, id, sizes_));
     const std::vector<Loop> first = real_loops(trials_[0]);
     if (first.size() < count) return {};
     for (const Nest& trial : trials_) {
@@ -108,10 +110,9 @@ class SharedLoops {
   /// Whether a loop takes part in the value of a dimension.
   static bool is_shared_dimension(const Nest& nest, size_t dimension, size_t count) {
     const std::vector<Loop> loops = real_loops(nest);
-    return std::any_of(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(count),
-                       [&](const Loop& loop) {
-                         return ir::uses_var(nest.offsets[dimension], loop.var);
-                       });
+    return std::any_of(
+        loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(count),
+        [&](const Loop& loop) { return ir::uses_var(nest.offsets[dimension], loop.var); });
   }
 
   /// Whether the shared loops of `nest` cut its dimensions as those of the first nest do: the same
@@ -122,7 +123,8 @@ class SharedLoops {
     ir::Substitution matched;
     for (size_t i = 0; i < loops.size() && i < first.size(); ++i) {
       matched[loops[i].var] = first[i].var;
-      if (i < count && !ir::equal_trees(ir::substitute(loops[i].extent, matched), first[i].extent)) {
+      if (i < count &&
+          !ir::equal_trees(ir::substitute(loops[i].extent, matched), first[i].extent)) {
         return false;
       }
     }
@@ -148,8 +150,8 @@ class SharedLoops {
     return nullptr;
   }
 
-  /// Whether everything computed inside a nest of the time loop reads states and cells at the column
-  /// it computes, in each dimension that the shared loops cut.
+  /// Whether everything computed inside a nest of the time loop reads states and cells at the
+  /// column it computes, in each dimension that the shared loops cut.
   bool reads_own_column(size_t nest, size_t count) const {
     for (const StageId reader : graph_.order) {
       if (reader != nests_[nest] && !is_attached_inside(reader, nests_[nest])) continue;
@@ -198,16 +200,18 @@ class SharedLoops {
 Nest make_scan_nest(const StageGraph& graph, StageId scan, const analysis::Facts& sizes) {
   std::vector<Loop> loops = SharedLoops(graph, scan, sizes).find();
   Nest nest = make_nest(graph, scan, {}, {}, sizes);
-  for (Loop& loop : loops) loop.is_shared = true;
-  for (Guard& guard : nest.guards) guard.level += loops.size();
+  for (Loop& loop : loops)
+    loop.is_shared = true;
+  for (Guard& guard : nest.guards)
+    guard.level += loops.size();
   nest.loops.insert(nest.loops.begin(), loops.begin(), loops.end());
   return nest;
 }
 
 std::vector<Loop> shared_loops_of(const StageGraph& graph, const NestPlan& plan, StageId id) {
   const Stage& stage = graph[id];
-  const bool in_time = stage.attach.kind == Attach::Kind::At &&
-                       graph[stage.attach.stage].kind == Stage::Kind::Scan;
+  const bool in_time =
+      stage.attach.kind == Attach::Kind::At && graph[stage.attach.stage].kind == Stage::Kind::Scan;
   if (!stage.is_init && !in_time) return {};
   std::vector<Loop> shared;
   for (const Loop& loop : plan.nests[stage.is_init ? stage.init_of : stage.attach.stage].loops) {

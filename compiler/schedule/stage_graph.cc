@@ -36,9 +36,11 @@ class Records {
 
  private:
   void add_variables() {
-    for (const std::string& name : names_.variables) graph_.sizes.push_back(ir::Var::make(name));
+    for (const std::string& name : names_.variables)
+      graph_.sizes.push_back(ir::Var::make(name));
     std::vector<ir::VarRef> values;
-    for (const std::string& name : names_.axes) values.push_back(ir::Var::make(name));
+    for (const std::string& name : names_.axes)
+      values.push_back(ir::Var::make(name));
     expressions_ = expressions_of(definition_, graph_.sizes, values);
     for (size_t i = 0; i < definition_.axes.size(); ++i) {
       const language::Axis& axis = definition_.axes[i];
@@ -59,11 +61,13 @@ class Records {
       int64_t nodes = 1;
       const auto add = [&](language::ExprId id) { nodes = std::min(kLimit + 1, nodes + size[id]); };
       if (const auto* operation = std::get_if<language::Operation>(&expression.node)) {
-        for (const language::ExprId id : operation->operands) add(id);
+        for (const language::ExprId id : operation->operands)
+          add(id);
       } else if (const auto* cast = std::get_if<language::CastTo>(&expression.node)) {
         add(cast->operand);
       } else if (const auto* read = std::get_if<language::Read>(&expression.node)) {
-        for (const language::ExprId id : read->indices) add(id);
+        for (const language::ExprId id : read->indices)
+          add(id);
       } else if (const auto* reduction = std::get_if<language::Reduction>(&expression.node)) {
         add(reduction->source);
       }
@@ -104,8 +108,10 @@ class Records {
     stage.kind = Stage::Kind::Compute;
     add_outputs(stage, id, compute.bodies.size());
     stage.data.assign(compute.axes.begin(), compute.axes.end());
-    for (const AxisId axis : stage.data) graph_.axes[axis].stage = id;
-    for (const language::ExprId body : compute.bodies) stage.bodies.push_back(expressions_[body]);
+    for (const AxisId axis : stage.data)
+      graph_.axes[axis].stage = id;
+    for (const language::ExprId body : compute.bodies)
+      stage.bodies.push_back(expressions_[body]);
   }
 
   void fill(Stage& stage, StageId id, const language::Scan& scan) {
@@ -128,14 +134,16 @@ class Records {
 void append_in_order(StageGraph& graph, StageId id, std::vector<bool>& done) {
   if (done[id]) return;
   done[id] = true;
-  for (const TensorId input : direct_inputs(graph[id])) append_in_order(graph, input.stage, done);
+  for (const TensorId input : direct_inputs(graph[id]))
+    append_in_order(graph, input.stage, done);
   graph.order.push_back(id);
 }
 
 void mark_live(StageGraph& graph, StageId id) {
   if (graph.stages[id].is_live) return;
   graph.stages[id].is_live = true;
-  for (const TensorId input : direct_inputs(graph[id])) mark_live(graph, input.stage);
+  for (const TensorId input : direct_inputs(graph[id]))
+    mark_live(graph, input.stage);
 }
 
 }  // namespace
@@ -174,8 +182,10 @@ StageGraph build_stage_graph(const language::Kernel& kernel) {
     stage.leaves.insert(stage.leaves.end(), stage.reduce.begin(), stage.reduce.end());
   }
   std::vector<bool> done(graph.stages.size(), false);
-  for (StageId id = 0; id < graph.stages.size(); ++id) append_in_order(graph, id, done);
-  for (const TensorId parameter : kernel.definition.parameters) mark_live(graph, parameter.stage);
+  for (StageId id = 0; id < graph.stages.size(); ++id)
+    append_in_order(graph, id, done);
+  for (const TensorId parameter : kernel.definition.parameters)
+    mark_live(graph, parameter.stage);
   find_scan_cells(graph);
   return graph;
 }

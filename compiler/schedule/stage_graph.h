@@ -64,10 +64,10 @@ struct Stage {
   enum class Kind : uint8_t { Placeholder, Compute, Scan };
   Kind kind = Kind::Placeholder;
   std::string name;
-  StageId origin = 0;  // the stage of the definition it stands for
-  std::vector<DType> types;                  // one an output
+  StageId origin = 0;                         // the stage of the definition it stands for
+  std::vector<DType> types;                   // one an output
   std::vector<std::vector<ir::Expr>> shapes;  // one an output
-  bool is_live = false;                      // an output of the kernel needs it
+  bool is_live = false;                       // an output of the kernel needs it
 
   // Compute. A body is an expression, or a Reduce on top; then all bodies are, over the same axes.
   std::vector<AxisId> data;
@@ -118,8 +118,8 @@ struct StageGraph {
 };
 
 /// The records of a kernel, each stage at the root with its own axes as loops. Takes reductions out
-/// of larger expressions and finds the cells of scans. Throws InvalidArgument or Unsupported, naming
-/// the stage, for what no schedule could compute.
+/// of larger expressions and finds the cells of scans. Throws InvalidArgument or Unsupported,
+/// naming the stage, for what no schedule could compute.
 StageGraph build_stage_graph(const language::Kernel& kernel);
 
 /// Where the user wrote a stage.

@@ -51,8 +51,8 @@ decltype(auto) at_step(const StageGraph& graph, const language::Step& step, int 
     return annotate(fmt::format("at step {}: {}", position + 1, text), std::forward<Body>(body));
   } catch (Error& error) {
     const std::vector<std::string>& files = graph.kernel->names.files;
-    error.set_location({step.file < files.size() ? files[step.file] : std::string(),
-                        static_cast<int>(step.line)});
+    error.set_location(
+        {step.file < files.size() ? files[step.file] : std::string(), static_cast<int>(step.line)});
     throw;
   }
 }

@@ -40,7 +40,8 @@ std::string data_loops(const StepContext& context) {
 /// "run k in parallel"
 std::string phrase_of(const StepContext& context) {
   const std::string& axis = context.axis(0).name;
-  if (context.step.kind == language::StepKind::Parallel) return fmt::format("run {} in parallel", axis);
+  if (context.step.kind == language::StepKind::Parallel)
+    return fmt::format("run {} in parallel", axis);
   return fmt::format("{} {}", language::row_of(context.step.kind).spelling, axis);
 }
 
@@ -57,9 +58,9 @@ void refuse_reduction(const StepContext& context) {
   if (axis.kind != AxisKind::Reduce) return;
   const std::string_view verb = language::row_of(context.step.kind).spelling;
   const std::string others = data_loops(context);
-  const std::string way_out = others.empty() ? fmt::format("vectorize {}", axis.name)
-                                             : fmt::format("{} {}, or vectorize {}", verb, others,
-                                                           axis.name);
+  const std::string way_out = others.empty()
+                                  ? fmt::format("vectorize {}", axis.name)
+                                  : fmt::format("{} {}, or vectorize {}", verb, others, axis.name);
   fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
        "cannot {}: it is a reduction axis, and all its iterations change one element of {}; {}",
        phrase_of(context), context.record().name, way_out);
@@ -82,8 +83,9 @@ void apply_bind(const StepContext& context) {
     if (leaf == context.axes[0] || other.thread != *thread || *thread == ir::ThreadAxis::VThread) {
       continue;
     }
-    fail(ErrorKind::InvalidArgument, "THREAD_AXIS", "cannot bind {} to {}: {} is bound to it already",
-         context.axis(0).name, context.step.tag, other.name);
+    fail(ErrorKind::InvalidArgument, "THREAD_AXIS",
+         "cannot bind {} to {}: {} is bound to it already", context.axis(0).name, context.step.tag,
+         other.name);
   }
   annotate_axis(context, ir::LoopKind::ThreadIndex, *thread);
 }

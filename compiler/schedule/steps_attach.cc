@@ -56,9 +56,10 @@ void attach_hidden_reduction(StageGraph& graph, StageId id) {
     for_each_read(body, [&](const ir::TensorRead& read) {
       if (read.stage != id) return;
       for (const ir::Expr& index : read.indices) {
-        const auto axis = std::find_if(reader.leaves.begin(), reader.leaves.end(), [&](AxisId leaf) {
-          return graph.axes[leaf].value && index == ir::Expr(graph.axes[leaf].value);
-        });
+        const auto axis =
+            std::find_if(reader.leaves.begin(), reader.leaves.end(), [&](AxisId leaf) {
+              return graph.axes[leaf].value && index == ir::Expr(graph.axes[leaf].value);
+            });
         is_plain = is_plain && axis != reader.leaves.end();
         if (axis != reader.leaves.end()) used.push_back(*axis);
       }
@@ -100,7 +101,8 @@ void check_cell(const StageGraph& graph, const Stage& stage) {
   const bool is_scan = stage.attach.stage == scan_id;
   if (!is_scan && consumer.cell_of != stage.cell_of) {
     fail(ErrorKind::InvalidArgument, "ATTACH_CELL",
-         "cannot compute {} at {} of {}: it depends on the state of {} and must stay inside its time "
+         "cannot compute {} at {} of {}: it depends on the state of {} and must stay inside its "
+         "time "
          "loop",
          stage.name, graph.axes[stage.attach.axis].name, consumer.name, scan.name);
   }
@@ -117,8 +119,9 @@ void check_attachment(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const Stage& consumer = graph[stage.attach.stage];
   if (consumer.attach.kind == Attach::Kind::Inline || consumer.leaves.empty()) {
-    fail(ErrorKind::InvalidArgument, "ATTACH_AXIS", "cannot compute {} at {} of {}: {} has no loops",
-         stage.name, graph.axes[stage.attach.axis].name, consumer.name, consumer.name);
+    fail(ErrorKind::InvalidArgument, "ATTACH_AXIS",
+         "cannot compute {} at {} of {}: {} has no loops", stage.name,
+         graph.axes[stage.attach.axis].name, consumer.name, consumer.name);
   }
   check_axis(graph, stage);
   check_cell(graph, stage);

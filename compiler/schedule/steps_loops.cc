@@ -15,7 +15,8 @@ AxisId define(const StepContext& context, const std::string& name, AxisKind kind
 
 std::vector<std::string> defined_names(const StepContext& context) {
   std::vector<std::string> operands;
-  for (size_t i = 0; i < context.axes.size(); ++i) operands.push_back(context.axis(i).name);
+  for (size_t i = 0; i < context.axes.size(); ++i)
+    operands.push_back(context.axis(i).name);
   return language::defined_axis_names(context.step.kind, operands);
 }
 
@@ -51,9 +52,11 @@ void replace_leaf(Stage& stage, AxisId leaf, const std::vector<AxisId>& by) {
 /// Puts leaves in this order, in the places they hold.
 void put_in_order(Stage& stage, const std::vector<AxisId>& axes) {
   std::vector<size_t> places;
-  for (const AxisId axis : axes) places.push_back(position_of(stage, axis));
+  for (const AxisId axis : axes)
+    places.push_back(position_of(stage, axis));
   std::sort(places.begin(), places.end());
-  for (size_t i = 0; i < axes.size(); ++i) stage.leaves[places[i]] = axes[i];
+  for (size_t i = 0; i < axes.size(); ++i)
+    stage.leaves[places[i]] = axes[i];
 }
 
 /// The root axes that an axis is made of.
@@ -64,7 +67,8 @@ void collect_roots(const Stage& stage, AxisId axis, std::vector<AxisId>& roots) 
         return collect_roots(stage, split->parent, roots);
       }
     } else if (std::get<Fuse>(relation).fused == axis) {
-      for (const AxisId part : std::get<Fuse>(relation).parts) collect_roots(stage, part, roots);
+      for (const AxisId part : std::get<Fuse>(relation).parts)
+        collect_roots(stage, part, roots);
       return;
     }
   }
@@ -73,7 +77,8 @@ void collect_roots(const Stage& stage, AxisId axis, std::vector<AxisId>& roots) 
 
 void refuse_dependent_extents(const StepContext& context) {
   std::vector<AxisId> roots;
-  for (const AxisId axis : context.axes) collect_roots(context.record(), axis, roots);
+  for (const AxisId axis : context.axes)
+    collect_roots(context.record(), axis, roots);
   for (const AxisId inner : roots) {
     for (const AxisId outer : roots) {
       const Axis& a = context.graph.axes[outer];
@@ -100,8 +105,8 @@ void refuse_time_order(const StepContext& context) {
 void apply_split(const StepContext& context) {
   const language::Step& step = context.step;
   if (step.parts.has_value() == !step.factors.empty()) {
-    fail(ErrorKind::InvalidArgument, "SPLIT_FACTOR",
-         "split of {} takes either a factor or nparts", context.axis(0).name);
+    fail(ErrorKind::InvalidArgument, "SPLIT_FACTOR", "split of {} takes either a factor or nparts",
+         context.axis(0).name);
   }
   if (step.parts) {
     require_positive(context, "number of parts", *step.parts);
@@ -137,10 +142,8 @@ void apply_tile(const StepContext& context) {
   const AxisId y_outer = define(context, names[1], y_kind);
   const AxisId x_inner = define(context, names[2], x_kind);
   const AxisId y_inner = define(context, names[3], y_kind);
-  stage.relations.push_back(
-      Split{context.axes[0], x_outer, x_inner, factors[0], std::nullopt});
-  stage.relations.push_back(
-      Split{context.axes[1], y_outer, y_inner, factors[1], std::nullopt});
+  stage.relations.push_back(Split{context.axes[0], x_outer, x_inner, factors[0], std::nullopt});
+  stage.relations.push_back(Split{context.axes[1], y_outer, y_inner, factors[1], std::nullopt});
   replace_leaf(stage, context.axes[0], {x_outer, x_inner});
   replace_leaf(stage, context.axes[1], {y_outer, y_inner});
   put_in_order(stage, {x_outer, y_outer, x_inner, y_inner});
@@ -170,7 +173,8 @@ void apply_fuse(const StepContext& context) {
   refuse_annotated(context);
   refuse_dependent_extents(context);
   const AxisId fused = define(context, defined_names(context)[0], context.axis(0).kind);
-  for (size_t i = 1; i < axes.size(); ++i) replace_leaf(stage, axes[i], {});
+  for (size_t i = 1; i < axes.size(); ++i)
+    replace_leaf(stage, axes[i], {});
   replace_leaf(stage, axes[0], {fused});
   stage.relations.push_back(Fuse{axes, fused});
 }

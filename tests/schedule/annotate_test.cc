@@ -22,8 +22,10 @@ TEST(Parallel, MarksTheLoop) {
 TEST(Parallel, RejectsAReductionAxis) {
   Matmul k;
   k.te.parallel(k.C, "k");
-  const Error error = expect_error([&] { k.te.build(); }, ErrorKind::Unsupported, "cannot run k in parallel: it is a reduction axis, and all its iterations "
-               "change one element of C; parallel i or j, or vectorize k");
+  const Error error =
+      expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
+                   "cannot run k in parallel: it is a reduction axis, and all its iterations "
+                   "change one element of C; parallel i or j, or vectorize k");
   EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 1: parallel(k)"});
 }
 
@@ -49,14 +51,17 @@ TEST(Vectorize, TakesAReductionAxis) {
 TEST(Vectorize, NeedsAConstantExtent) {
   AddOne k;
   k.te.vectorize(k.B, "j");
-  const Error error = expect_error([&] { k.te.build(); }, ErrorKind::Unsupported, "cannot vectorize j: its extent m is not a constant; split it first");
+  const Error error =
+      expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
+                   "cannot vectorize j: its extent m is not a constant; split it first");
   EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 1: vectorize(j)"});
 }
 
 TEST(Unroll, NeedsAConstantExtent) {
   RowSum k;
   k.te.unroll(k.B, "k");
-  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported, "cannot unroll k: its extent m is not a constant");
+  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
+               "cannot unroll k: its extent m is not a constant");
 }
 
 TEST(Unroll, TakesALoopWhoseTileIsConstant) {
@@ -100,7 +105,8 @@ TEST(Bind, RejectsAThreadAxisTwice) {
   AddOne k;
   k.te.bind(k.B, "i", "threadIdx.x");
   k.te.bind(k.B, "j", "threadIdx.x");
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "cannot bind j to threadIdx.x: i is bound to it already");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "cannot bind j to threadIdx.x: i is bound to it already");
 }
 
 TEST(Bind, RejectsAThreadAxisInsideItself) {
@@ -109,14 +115,16 @@ TEST(Bind, RejectsAThreadAxisInsideItself) {
   k.te.bind(k.C, "i.outer", "threadIdx.x");
   k.te.compute_at(k.B, k.C, "i.outer");
   k.te.bind(k.B, "i", "threadIdx.x");
-  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported, "cannot bind i of B to threadIdx.x: it runs inside i.outer, which is bound to "
+  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
+               "cannot bind i of B to threadIdx.x: it runs inside i.outer, which is bound to "
                "it already");
 }
 
 TEST(Bind, RejectsAReductionAxis) {
   RowSum k;
   k.te.bind(k.B, "k", "threadIdx.x");
-  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported, "cannot bind k: it is a reduction axis, and all its iterations change one "
+  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
+               "cannot bind k: it is a reduction axis, and all its iterations change one "
                "element of B; bind i, or vectorize k");
 }
 
@@ -124,7 +132,8 @@ TEST(Annotations, RejectASecondOne) {
   AddOne k;
   k.te.parallel(k.B, "i");
   k.te.unroll(k.B, "i");
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "i is parallel already, by step 1");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "i is parallel already, by step 1");
 }
 
 }  // namespace

@@ -117,8 +117,8 @@ TEST(ComputeAt, WorksInsideAReduction) {
   const TeExpr n = te.var("n");
   const TeExpr m = te.var("m");
   const TeTensor X = te.placeholder("X", {n, m});
-  const TeTensor E = te.compute("E", "i j", {n, m},
-                                [&](auto v) { return te.op(Operator::Exp, {X(v[0], v[1])}); });
+  const TeTensor E =
+      te.compute("E", "i j", {n, m}, [&](auto v) { return te.op(Operator::Exp, {X(v[0], v[1])}); });
   const TeExpr k = te.reduce_axis("k", te.integer(0), m);
   const TeTensor S = te.compute("S", "i", {n}, [&](auto v) { return te.sum(E(v[0], k), {k}); });
   te.arguments({X, S});
@@ -150,8 +150,8 @@ TEST(ComputeAt, ComputesAWholeDimensionThatIsReadWhole) {
   const TeExpr n = te.var("n");
   const TeExpr m = te.var("m");
   const TeTensor X = te.placeholder("X", {n, m});
-  const TeTensor E = te.compute("E", "i j", {n, m},
-                                [&](auto v) { return te.op(Operator::Exp, {X(v[0], v[1])}); });
+  const TeTensor E =
+      te.compute("E", "i j", {n, m}, [&](auto v) { return te.op(Operator::Exp, {X(v[0], v[1])}); });
   const TeExpr k = te.reduce_axis("k", te.integer(0), m);
   const TeTensor S = te.compute("S", "i", {n}, [&](auto v) { return te.sum(E(v[0], k), {k}); });
   const TeTensor Y = te.compute("Y", "i j", {n, m}, [&](auto v) {
@@ -214,8 +214,10 @@ TEST(ComputeAt, ClampsPaddingThatABranchProtects) {
 TEST(ComputeAt, RejectsAReaderOutside) {
   Chain k;
   k.te.compute_at(k.B, k.D, "i");
-  const Error error = expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "cannot compute B at i of D: it is also read by C, which is outside of that "
-               "loop; compute C inside it too, or leave B at the root");
+  const Error error =
+      expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+                   "cannot compute B at i of D: it is also read by C, which is outside of that "
+                   "loop; compute C inside it too, or leave B at the root");
   EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 1: compute_at(D, i)"});
 }
 
@@ -223,7 +225,8 @@ TEST(ComputeAt, RejectsAnAxisThatWasSplit) {
   Chain k;
   k.te.compute_at(k.C, k.D, "i");
   k.te.split(k.D, "i", 4);
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "cannot compute C at i of D: that is not a loop of D; its loops are i.outer, "
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "cannot compute C at i of D: that is not a loop of D; its loops are i.outer, "
                "i.inner");
 }
 
@@ -232,20 +235,23 @@ TEST(ComputeAt, RejectsAVectorLoop) {
   k.te.split(k.D, "i", 4);
   k.te.vectorize(k.D, "i.inner");
   k.te.compute_at(k.C, k.D, "i.inner");
-  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported, "cannot compute C at i.inner of D: i.inner is vectorized; choose a loop "
+  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
+               "cannot compute C at i.inner of D: i.inner is vectorized; choose a loop "
                "outside of it");
 }
 
 TEST(ComputeAt, RejectsAnArgument) {
   Stencils k;
   k.te.compute_at(k.C, k.B, "i");
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "cannot attach C: it is an argument of the kernel, which is computed whole");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "cannot attach C: it is an argument of the kernel, which is computed whole");
 }
 
 TEST(ComputeAt, RejectsMovingACellOutOfItsScan) {
   TwoStageScan k;
   k.te.compute_at(k.s1, k.init, "i");
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "cannot compute s1 at i of s_init: it depends on the state of scan and must "
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "cannot compute s1 at i of s_init: it depends on the state of scan and must "
                "stay inside its time loop");
 }
 
@@ -287,14 +293,16 @@ TEST(ComputeInline, RejectsAReduction) {
   const TeTensor Y = te.compute("Y", "i", {n}, [&](auto v) { return S(v[0]) * te.real(2); });
   te.arguments({A, Y});
   te.compute_inline(S);
-  expect_error([&] { te.build(); }, ErrorKind::Unsupported, "cannot inline S: it is a reduction, which needs loops of its own; compute_at "
+  expect_error([&] { te.build(); }, ErrorKind::Unsupported,
+               "cannot inline S: it is a reduction, which needs loops of its own; compute_at "
                "puts them inside the reader");
 }
 
 TEST(ComputeInline, RejectsAnArgument) {
   AddOne k;
   k.te.compute_inline(k.B);
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "cannot inline B: it is an argument of the kernel, which is computed whole");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "cannot inline B: it is an argument of the kernel, which is computed whole");
 }
 
 TEST(ComputeRoot, TakesAnAttachmentBack) {

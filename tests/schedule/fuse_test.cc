@@ -74,19 +74,22 @@ TEST(Fuse, RejectsAxesThatAreNotNeighbours) {
   Matmul k;
   k.te.reorder(k.C, {"i", "k", "j"});
   k.te.fuse(k.C, {"i", "j"});
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "fuse(i, j): i and j are not neighbours in the loop order i, k, j");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "fuse(i, j): i and j are not neighbours in the loop order i, k, j");
 }
 
 TEST(Fuse, RejectsTheWrongOrder) {
   AddOne k;
   k.te.fuse(k.B, {"j", "i"});
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "fuse(j, i): j and i are not neighbours in the loop order i, j");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "fuse(j, i): j and i are not neighbours in the loop order i, j");
 }
 
 TEST(Fuse, RejectsADataAxisWithAReductionAxis) {
   Matmul k;
   k.te.fuse(k.C, {"j", "k"});
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "fuse(j, k): one of j and k is a reduction axis and the other is not");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "fuse(j, k): one of j and k is a reduction axis and the other is not");
 }
 
 }  // namespace

@@ -10,8 +10,7 @@ struct AddOne {
   TeExpr n = te.var("n");
   TeExpr m = te.var("m");
   TeTensor A = te.placeholder("A", {n, m});
-  TeTensor B = te.compute("B", "i j", {n, m},
-                          [&](auto v) { return A(v[0], v[1]) + te.real(1); });
+  TeTensor B = te.compute("B", "i j", {n, m}, [&](auto v) { return A(v[0], v[1]) + te.real(1); });
   AddOne() { te.arguments({A, B}); }
 };
 
@@ -61,9 +60,8 @@ struct Cumsum {
   TeTensor state = te.placeholder("s_state", {m, n});
   TeTensor init = te.compute("s_init", "_ i", {te.integer(1), n},
                              [&](auto v) { return X(te.integer(0), v[1]); });
-  TeTensor update = te.compute("s_update", "t i", {m, n}, [&](auto v) {
-    return state(v[0] - 1, v[1]) + X(v[0], v[1]);
-  });
+  TeTensor update = te.compute("s_update", "t i", {m, n},
+                               [&](auto v) { return state(v[0] - 1, v[1]) + X(v[0], v[1]); });
   TeTensor scan = te.scan("scan", {init}, {update}, {state}, m)[0];
   Cumsum() { te.arguments({X, scan}); }
 };
@@ -77,10 +75,10 @@ struct TwoStageScan {
   TeTensor state = te.placeholder("s_state", {m, n});
   TeTensor init = te.compute("s_init", "_ i", {te.integer(1), n},
                              [&](auto v) { return X(te.integer(0), v[1]); });
-  TeTensor s1 = te.compute("s1", "t i", {m, n},
-                           [&](auto v) { return state(v[0] - 1, v[1]) * te.real(2); });
-  TeTensor s2 = te.compute("s2", "t i", {m, n},
-                           [&](auto v) { return s1(v[0], v[1]) + X(v[0], v[1]); });
+  TeTensor s1 =
+      te.compute("s1", "t i", {m, n}, [&](auto v) { return state(v[0] - 1, v[1]) * te.real(2); });
+  TeTensor s2 =
+      te.compute("s2", "t i", {m, n}, [&](auto v) { return s1(v[0], v[1]) + X(v[0], v[1]); });
   TeTensor scan = te.scan("scan", {init}, {s2}, {state}, m)[0];
   TwoStageScan() { te.arguments({X, scan}); }
 };
@@ -98,9 +96,8 @@ struct TwoStateScan {
                               [&](auto v) { return X(te.integer(0), v[1]); });
   TeTensor init2 =
       te.compute("s_init2", "_ i", {te.integer(1), l}, [&](auto) { return te.real(0); });
-  TeTensor update1 = te.compute("s_update1", "t i", {m, n}, [&](auto v) {
-    return state1(v[0] - 1, v[1]) + X(v[0], v[1]);
-  });
+  TeTensor update1 = te.compute("s_update1", "t i", {m, n},
+                                [&](auto v) { return state1(v[0] - 1, v[1]) + X(v[0], v[1]); });
   TeTensor update2 = te.compute("s_update2", "t i", {m, l}, [&](auto v) {
     return state2(v[0] - 1, v[1]) + state1(v[0] - 1, te.integer(0));
   });
@@ -109,12 +106,13 @@ struct TwoStateScan {
   TwoStateScan() { te.arguments({X, scans[0], scans[1]}); }
 };
 
-/// C[i] = B[i] + B[i + 1] + B[i + 2], B[i] = A[i] + A[i + 1]: a stencil of a stencil over 100 elements.
+/// C[i] = B[i] + B[i + 1] + B[i + 2], B[i] = A[i] + A[i + 1]: a stencil of a stencil over 100
+/// elements.
 struct Stencils {
   Te te;
   TeTensor A = te.placeholder("A", {te.integer(103)});
-  TeTensor B = te.compute("B", "i", {te.integer(102)},
-                          [&](auto v) { return A(v[0]) + A(v[0] + 1); });
+  TeTensor B =
+      te.compute("B", "i", {te.integer(102)}, [&](auto v) { return A(v[0]) + A(v[0] + 1); });
   TeTensor C = te.compute("C", "i", {te.integer(100)},
                           [&](auto v) { return B(v[0]) + B(v[0] + 1) + B(v[0] + 2); });
   Stencils() { te.arguments({A, C}); }

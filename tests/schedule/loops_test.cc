@@ -208,7 +208,8 @@ TEST(BuildLoops, RefusesAReadThatIsAlwaysOutside) {
   const TeTensor X = te.placeholder("X", {n});
   const TeTensor Y = te.compute("Y", "i", {n}, [&](auto v) { return X(v[0] + 1); });
   te.arguments({X, Y});
-  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument, "Y reads X[i + 1], whose index 0 reaches n, but X has 0 to n - 1 there; guard "
+  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument,
+               "Y reads X[i + 1], whose index 0 reaches n, but X has 0 to n - 1 there; guard "
                "the read with if_then_else or change the shape");
 }
 
@@ -222,7 +223,8 @@ TEST(BuildLoops, RefusesAReductionInABranchThatProtectsIt) {
     return te.op(Operator::IfThenElse, {inside, te.sum(X(v[0] + k), {k}), te.real(0)});
   });
   te.arguments({X, Y});
-  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument, "reductions are only allowed at the top level of compute: the one in an "
+  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument,
+               "reductions are only allowed at the top level of compute: the one in an "
                "if_then_else of Y reads X, which is not proved to be in bounds without the "
                "condition; put the condition inside the reduction");
 }

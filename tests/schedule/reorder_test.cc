@@ -49,7 +49,8 @@ TEST(Reorder, MovesOnlyTheAxesItNames) {
 TEST(Reorder, RejectsAnAxisNamedTwice) {
   Matmul k;
   k.te.reorder(k.C, {"k", "k"});
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "reorder(k, k) names an axis twice");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "reorder(k, k) names an axis twice");
 }
 
 TEST(Reorder, RejectsALoopOutsideOfTheOneItsExtentDependsOn) {
@@ -62,7 +63,8 @@ TEST(Reorder, RejectsALoopOutsideOfTheOneItsExtentDependsOn) {
   });
   te.arguments({A, B});
   te.reorder(B, {"k", "i"});
-  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument, "the extent of a loop of B depends on i, whose loop stands inside of it; "
+  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument,
+               "the extent of a loop of B depends on i, whose loop stands inside of it; "
                "reorder them");
 }
 
@@ -90,7 +92,8 @@ TEST(Tile, PutsInnerLoopsInside) {
 TEST(Tile, RejectsAFactorOfZero) {
   AddOne k;
   k.te.tile(k.B, "i", "j", 4, 0);
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "tile(i, j, 4, 0): the second factor must be at least 1");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "tile(i, j, 4, 0): the second factor must be at least 1");
 }
 
 TEST(Matmul, ClassicSchedule) {
@@ -101,7 +104,8 @@ TEST(Matmul, ClassicSchedule) {
   k.te.reorder(k.C, {"i.outer", "j.outer", "k.outer", "i.inner", "k.inner", "j.inner"});
   k.te.vectorize(k.C, "j.inner");
   k.te.parallel(k.C, "i.outer");
-  EXPECT_EQ(k.te.lowered(), R"(fn k(A: float32[500, 700], B: float32[700, 1000], C: float32[500, 1000]) {
+  EXPECT_EQ(k.te.lowered(),
+            R"(fn k(A: float32[500, 700], B: float32[700, 1000], C: float32[500, 1000]) {
   for i.outer in 0..16 parallel {
     for j.outer in 0..32 {
       for i.inner in 0..32 {
@@ -142,12 +146,14 @@ TEST(Matmul, VectorsAlongTheReduction) {
     return te.sum(A(v[0], v[1], k) * B(v[0], k, v[2]), {k});
   });
   te.arguments({A, B, C});
-  for (const char* axis : {"b", "i", "j", "k"}) te.split(C, axis, 16);
-  te.reorder(C, {"b.outer", "i.outer", "j.outer", "k.outer", "b.inner", "i.inner", "j.inner",
-                 "k.inner"});
+  for (const char* axis : {"b", "i", "j", "k"})
+    te.split(C, axis, 16);
+  te.reorder(
+      C, {"b.outer", "i.outer", "j.outer", "k.outer", "b.inner", "i.inner", "j.inner", "k.inner"});
   te.vectorize(C, "k.inner");
   te.parallel(C, "b.outer");
-  EXPECT_EQ(te.lowered(), R"(fn k(A: float32[32, 128, 64], B: float32[32, 64, 128], C: float32[32, 128, 128]) {
+  EXPECT_EQ(te.lowered(),
+            R"(fn k(A: float32[32, 128, 64], B: float32[32, 64, 128], C: float32[32, 128, 128]) {
   for b.outer in 0..2 parallel {
     for i.outer in 0..8 {
       for j.outer in 0..8 {
@@ -194,7 +200,8 @@ TEST(Convolution, VectorsOutsideOfTheReduction) {
   te.reorder(Y, {"n", "m", "h.outer", "w.outer", "h.inner", "w.inner", "rc", "rr", "rs"});
   te.vectorize(Y, "w.inner");
   te.parallel(Y, "h.outer");
-  EXPECT_EQ(te.lowered(), R"(fn k(X: float32[1, 3, 32, 32], F: float32[16, 3, 3, 3], Y: float32[1, 16, 30, 30]) {
+  EXPECT_EQ(te.lowered(),
+            R"(fn k(X: float32[1, 3, 32, 32], F: float32[16, 3, 3, 3], Y: float32[1, 16, 30, 30]) {
   for m in 0..16 {
     for h.outer in 0..2 parallel {
       for w.outer in 0..2 {

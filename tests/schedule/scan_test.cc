@@ -75,7 +75,8 @@ TEST(Scan, KeepsTimeOutsideWhenInitAndUpdateAreCutDifferently) {
   Cumsum k;
   k.te.split(k.init, "i", 128);
   k.te.split(k.update, "i", 256);
-  for (const TeTensor& stage : {k.init, k.update}) k.te.bind(stage, "i.outer", "blockIdx.x");
+  for (const TeTensor& stage : {k.init, k.update})
+    k.te.bind(stage, "i.outer", "blockIdx.x");
   EXPECT_EQ(k.te.lowered(), R"(fn k(X: float32[m, n], scan: float32[m, n]) {
   for blockIdx.x in 0..floordiv(n + 127, 128) bind {
     for i.inner in 0..128 {
@@ -103,8 +104,8 @@ TEST(Scan, KeepsTimeOutsideWhenAColumnReadsItsNeighbour) {
   const TeExpr n = te.var("n");
   const TeTensor X = te.placeholder("X", {m, n});
   const TeTensor state = te.placeholder("state", {m, n});
-  const TeTensor init = te.compute("init", "z i", {te.integer(1), n},
-                                   [&](auto v) { return X(te.integer(0), v[1]); });
+  const TeTensor init =
+      te.compute("init", "z i", {te.integer(1), n}, [&](auto v) { return X(te.integer(0), v[1]); });
   const TeTensor update = te.compute("update", "t i", {m, n}, [&](auto v) {
     return state(v[0] - 1, n - 1 - v[1]) + X(v[0], v[1]);
   });
@@ -173,7 +174,8 @@ TEST(Scan, AttachesACellInsideTheUpdate) {
 
 TEST(Scan, HasOneBufferForEachState) {
   TwoStateScan k;
-  EXPECT_EQ(k.te.lowered(), R"(fn k(X: float32[m, n], scan.v0: float32[m, n], scan.v1: float32[m, l]) {
+  EXPECT_EQ(k.te.lowered(),
+            R"(fn k(X: float32[m, n], scan.v0: float32[m, n], scan.v1: float32[m, l]) {
   for i in 0..n {
     scan.v0[0, i] = X[0, i]
   }
@@ -202,9 +204,10 @@ TEST(Scan, StartsAfterAllInitialSteps) {
   Te te;
   const TeExpr m = te.var("m");
   const TeTensor state = te.placeholder("state", {m});
-  const TeTensor init = te.compute("init", "z", {te.integer(2)}, [&](auto v) { return te.real(1); });
-  const TeTensor update = te.compute("fib", "t", {m},
-                                     [&](auto v) { return state(v[0] - 1) + state(v[0] - 2); });
+  const TeTensor init =
+      te.compute("init", "z", {te.integer(2)}, [&](auto v) { return te.real(1); });
+  const TeTensor update =
+      te.compute("fib", "t", {m}, [&](auto v) { return state(v[0] - 1) + state(v[0] - 2); });
   const TeTensor scan = te.scan("scan", {init}, {update}, {state}, m, 2)[0];
   te.arguments({scan});
   EXPECT_EQ(te.lowered(), R"(fn k(scan: float32[m]) {
@@ -225,9 +228,8 @@ TEST(Scan, CopiesAnInitThatIsAnArgument) {
   const TeTensor X = te.placeholder("X", {m, n});
   const TeTensor H = te.placeholder("H", {te.integer(1), n});
   const TeTensor state = te.placeholder("state", {m, n});
-  const TeTensor update = te.compute("update", "t i", {m, n}, [&](auto v) {
-    return state(v[0] - 1, v[1]) + X(v[0], v[1]);
-  });
+  const TeTensor update = te.compute("update", "t i", {m, n},
+                                     [&](auto v) { return state(v[0] - 1, v[1]) + X(v[0], v[1]); });
   const TeTensor scan = te.scan("scan", {H}, {update}, {state}, m)[0];
   te.arguments({X, H, scan});
   EXPECT_EQ(te.lowered(), R"(fn k(X: float32[m, n], H: float32[1, n], scan: float32[m, n]) {
@@ -275,9 +277,8 @@ TEST(Scan, ReducesOverTheWholeState) {
   const TeTensor product = te.compute("product", "t i", {m, n}, [&](auto v) {
     return te.sum(state(v[0] - 1, k) * W(v[1], k), {k});
   });
-  const TeTensor update = te.compute("next", "t i", {m, n}, [&](auto v) {
-    return te.op(Operator::Tanh, {product(v[0], v[1])});
-  });
+  const TeTensor update = te.compute(
+      "next", "t i", {m, n}, [&](auto v) { return te.op(Operator::Tanh, {product(v[0], v[1])}); });
   const TeTensor scan = te.scan("rnn", {init}, {update}, {state}, m)[0];
   te.arguments({W, scan});
   EXPECT_EQ(te.lowered(), R"(fn k[m, n](W: float32[n, n], rnn: float32[m, n]) {
@@ -308,7 +309,8 @@ TEST(Scan, ReadsEarlierStepsOnly) {
   const TeTensor update = te.compute("update", "t", {m}, [&](auto v) { return state(v[0]); });
   const TeTensor scan = te.scan("scan", {init}, {update}, {state}, m)[0];
   te.arguments({scan});
-  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument, "update reads state at the step it computes or a later one; the update of "
+  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument,
+               "update reads state at the step it computes or a later one; the update of "
                "scan may read earlier steps only, such as state[t - 1, ...]");
 }
 
@@ -320,21 +322,24 @@ TEST(Scan, ReadsNoStepBeforeTheFirst) {
   const TeTensor update = te.compute("update", "t", {m}, [&](auto v) { return state(v[0] - 2); });
   const TeTensor scan = te.scan("scan", {init}, {update}, {state}, m)[0];
   te.arguments({scan});
-  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument, "update reads state[t - 2], which is step -1 when scan starts; its init gives "
+  expect_error([&] { te.build(); }, ErrorKind::InvalidArgument,
+               "update reads state[t - 2], which is step -1 when scan starts; its init gives "
                "1 step, but must give 2");
 }
 
 TEST(Scan, RefusesItsTimeInParallel) {
   Cumsum k;
   k.te.parallel(k.scan, "scan.idx");
-  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported, "cannot run scan.idx in parallel: each time step of scan needs the one "
+  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
+               "cannot run scan.idx in parallel: each time step of scan needs the one "
                "before; parallel an axis of its update instead");
 }
 
 TEST(Scan, RefusesStepsOnTheTimeOfItsUpdate) {
   Cumsum k;
   k.te.split(k.update, "t", 4);
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "t is the time axis of scan, whose steps s_update computes one by one; "
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "t is the time axis of scan, whose steps s_update computes one by one; "
                "schedule scan.idx of scan instead");
 }
 
@@ -343,14 +348,16 @@ TEST(Scan, RefusesItsStateOutside) {
   const TeTensor Y =
       k.te.compute("Y", "t i", {k.m, k.n}, [&](auto v) { return k.state(v[0], v[1]); });
   k.te.kernel.definition.parameters.push_back(Y.id);
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "Y reads s_state, which depends on the state of scan, but is no part of its "
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "Y reads s_state, which depends on the state of scan, but is no part of its "
                "update; read scan instead");
 }
 
 TEST(Scan, RefusesItsUpdateAsAnArgument) {
   Cumsum k;
   k.te.kernel.definition.parameters.push_back(k.update.id);
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "s_update is computed inside scan and cannot be an argument; pass scan "
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "s_update is computed inside scan and cannot be an argument; pass scan "
                "instead");
 }
 

@@ -139,8 +139,8 @@ TEST(Split, MayBeLargerThanTheAxis) {
 TEST(Split, RejectsAFactorOfZero) {
   RowSum k;
   k.te.split(k.B, "k", 0);
-  const Error error =
-      expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "split(k, factor=0): the factor must be at least 1");
+  const Error error = expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+                                   "split(k, factor=0): the factor must be at least 1");
   EXPECT_EQ(error.reason(), "SPLIT_FACTOR");
   EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 1: split(k, factor=0)"});
   EXPECT_EQ(error.location().file, "kernel.py");
@@ -151,14 +151,16 @@ TEST(Split, RejectsAnAxisThatIsGone) {
   AddOne k;
   k.te.split(k.B, "i", 4);
   k.te.schedule.steps.push_back(k.te.schedule.steps[0]);
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "i is not a loop of B any more; its loops are i.outer, i.inner, j");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "i is not a loop of B any more; its loops are i.outer, i.inner, j");
 }
 
 TEST(Split, RejectsALoopThatRunsInASpecialWay) {
   AddOne k;
   k.te.parallel(k.B, "i");
   k.te.split(k.B, "i", 4);
-  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument, "step 1 has said how i runs; split it before that");
+  expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
+               "step 1 has said how i runs; split it before that");
 }
 
 }  // namespace

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "compiler/ir/build.h"
-#include "compiler/ir/mutator.h"
-#include "compiler/analysis/prove.h"
 #include "compiler/ir/print.h"
 #include "compiler/lower.h"
 #include "compiler/passes/passes.h"
@@ -21,7 +18,8 @@ namespace {
 
 std::vector<ExprId> ids_of(const std::vector<TeExpr>& exprs) {
   std::vector<ExprId> ids;
-  for (const TeExpr& expr : exprs) ids.push_back(expr.id);
+  for (const TeExpr& expr : exprs)
+    ids.push_back(expr.id);
   return ids;
 }
 
@@ -55,7 +53,9 @@ TeExpr Te::op(Operator op, std::vector<TeExpr> operands) {
   return {this, add({language::result_type(op, types), language::Operation{op, ids_of(operands)}})};
 }
 
-TeExpr Te::cast(DType type, TeExpr value) { return {this, add({type, language::CastTo{value.id}})}; }
+TeExpr Te::cast(DType type, TeExpr value) {
+  return {this, add({type, language::CastTo{value.id}})};
+}
 
 TeExpr Te::read(TensorId tensor, std::vector<TeExpr> indices) {
   return {this, add({kernel.definition.type_of(tensor), language::Read{tensor, ids_of(indices)}})};
@@ -86,11 +86,13 @@ std::vector<TeTensor> Te::compute_all(
   }
   compute.bodies = ids_of(bodies(values));
   const auto id = static_cast<StageId>(kernel.definition.stages.size());
-  for (const AxisId axis : compute.axes) own(axis, id);
+  for (const AxisId axis : compute.axes)
+    own(axis, id);
   for (const ExprId body : compute.bodies) {
     const auto& node = kernel.definition.expressions[body].node;
     if (const auto* reduction = std::get_if<language::Reduction>(&node)) {
-      for (const AxisId axis : reduction->axes) own(axis, id);
+      for (const AxisId axis : reduction->axes)
+        own(axis, id);
     }
   }
   std::vector<TeTensor> tensors;
@@ -150,7 +152,8 @@ std::vector<TeTensor> Te::scan(const std::string& name, std::vector<TeTensor> in
 }
 
 void Te::arguments(std::vector<TeTensor> tensors) {
-  for (const TeTensor& tensor : tensors) kernel.definition.parameters.push_back(tensor.id);
+  for (const TeTensor& tensor : tensors)
+    kernel.definition.parameters.push_back(tensor.id);
   kernel.names.files = {"kernel.py"};
 }
 
@@ -163,7 +166,8 @@ AxisId Te::axis(const TeTensor& tensor, const std::string& name) const {
 
 Step& Te::step(StepKind kind, const TeTensor& tensor, const std::vector<std::string>& axes) {
   Step step{.kind = kind, .stage = tensor.id.stage};
-  for (const std::string& name : axes) step.axes.push_back(axis(tensor, name));
+  for (const std::string& name : axes)
+    step.axes.push_back(axis(tensor, name));
   step.line = static_cast<uint32_t>(10 + schedule.steps.size());
   for (const std::string& name : language::defined_axis_names(kind, axes)) {
     rows_.push_back({name, tensor.id.stage});
@@ -209,35 +213,11 @@ void Te::compute_at(const TeTensor& tensor, const TeTensor& consumer, const std:
 void Te::compute_inline(const TeTensor& tensor) { step(StepKind::ComputeInline, tensor, {}); }
 void Te::compute_root(const TeTensor& tensor) { step(StepKind::ComputeRoot, tensor, {}); }
 
-struct Simp : ir::Mutator {
-  analysis::Facts facts;
-  using Mutator::visit;
-  ir::Stmt visit(const ir::Store& s) override {
-    auto idx = s.indices; for (auto& i : idx) i = analysis::simplify(i, facts);
-    return ir::Store::make(s.buffer, idx, (*this)(s.value), s.predicate);
-  }
-  ir::Expr visit(const ir::Load& s) override {
-    auto idx = s.indices; for (auto& i : idx) i = analysis::simplify((*this)(i), facts);
-    return ir::Load::make(s.buffer, idx);
-  }
-  ir::Stmt visit(const ir::If& s) override {
-    auto c = analysis::simplify(s.condition, facts);
-    return ir::If::make(c, (*this)(s.then_body), nullptr, s.likely);
-  }
-  ir::Stmt visit(const ir::For& s) override {
-    auto c = analysis::simplify(s.extent, facts);
-    facts.push_range(s.var, ir::index(0), c);
-    auto r = ir::For::make(s.var, c, s.loop_kind, s.thread, (*this)(s.body));
-    facts.pop();
-    return r;
-  }
-};
 std::string Te::lowered(TargetKind kind) const {
   const Target target{.kind = kind};
   const CompileOptions options;
-  auto k = build_loops(kernel, schedule, target, options);
-  k.body = Simp()(k.body);
-  return ir::print(k);
+  const PassContext context{target, options};
+  return ir::print(passes::simplify(build_loops(kernel, schedule, target, options), context));
 }
 
 void Te::build(TargetKind kind) const {
