@@ -56,7 +56,7 @@ def _dimension(what, position, size):
     if hasattr(size, "__index__") and not isinstance(size, bool):
         size = int(size)
         if size < 0:
-            raise invalid("SHAPE", f"{what}: dimension {position} is {size}, but must be 0 or more")
+            raise invalid("NEGATIVE_EXTENT", f"{what}: dimension {position} is {size}")
         return size
     if isinstance(size, Expr) and _expr.is_size(size) and _dtype.is_int(size.dtype):
         return _expr.cast("int64", size)
@@ -218,12 +218,14 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
     which `state_placeholder` stands for the result so far."""
     lists = [_as_list(value) for value in (init, update, state_placeholder)]
     counts = [len(values) for values in lists]
-    if len(set(counts)) != 1 or not counts[0]:
+    if len(set(counts)) != 1:
         raise invalid(
-            "SCAN_COUNTS",
-            f"scan {name}: init, update and state must be lists of one length, but have "
-            f"{counts[0]}, {counts[1]} and {counts[2]} tensors",
+            "SCAN_LISTS",
+            f"scan {name} has {counts[0]} init, {counts[1]} update and {counts[2]} state; their "
+            "numbers must be the same",
         )
+    if not counts[0]:
+        raise invalid("SCAN_LISTS", f"scan {name} has no state")
     inputs = _as_list(inputs) if inputs is not None else []
     for role, values in zip(("init", "update", "state", "inputs"), (*lists, inputs)):
         for value in values:
@@ -232,8 +234,8 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
                     "SCAN_TENSOR",
                     f"scan {name}: {role} must be a tensor, but is {type(value).__name__}",
                 )
-    for each in zip(*lists):
-        _check_state(name, *each)
+    for i, each in enumerate(zip(*lists)):
+        _check_state(name, f" {i}" if counts[0] > 1 else "", *each)
     first, last = lists[0][0].shape[0], lists[1][0].shape[0]
     minimum = as_expr(first, "int64")
     extent = _expr.apply("subtract", as_expr(last, "int64"), minimum)
@@ -243,37 +245,38 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
     return op.output(0) if op.num_outputs == 1 else op.outputs
 
 
-def _check_state(scan_name, init, update, state):
-    names = f"init {init.name}, update {update.name} and state {state.name}"
+def _check_state(scan_name, number, init, update, state):
     if not isinstance(state.op, PlaceholderOp):
         raise invalid(
             "SCAN_STATE",
-            f"scan {scan_name}: state {state.name} must be a placeholder, but is a {state.op.kind}",
+            f"the state of scan {scan_name} must be a placeholder, but {state.name} is computed",
         )
-    if len({init.dtype, update.dtype, state.dtype}) > 1:
-        raise invalid(
-            "SCAN_TYPE",
-            f"scan {scan_name}: {names} must have one dtype, but are {init.dtype}, {update.dtype} "
-            f"and {state.dtype}",
-        )
-    if len({init.ndim, update.ndim, state.ndim}) > 1 or init.ndim == 0:
+    for role, tensor in ((f"init{number}", init), (f"update{number}", update)):
+        if tensor.dtype != state.dtype:
+            raise invalid(
+                "SCAN_TYPE",
+                f"{role} of scan {scan_name} is {tensor.dtype} but its state is {state.dtype}",
+            )
+    if not state.ndim:
         raise invalid(
             "SCAN_SHAPE",
-            f"scan {scan_name}: {names} must have the same number of dimensions, at least 1, but "
-            f"have {init.ndim}, {update.ndim} and {state.ndim}",
+            f"state{number} of scan {scan_name} has no dimensions, but must have one for time",
         )
-    _check_extents(scan_name, "update", update, state, 0)
-    _check_extents(scan_name, "init", init, state, 1)
+    _check_extents(f"update{number} of scan {scan_name}", update, state, 0)
+    _check_extents(f"init{number} of scan {scan_name}", init, state, 1)
 
 
-def _check_extents(scan_name, role, tensor, state, first):
-    for a, b in zip(tensor.shape[first:], state.shape[first:]):
+def _check_extents(what, tensor, state, first):
+    """Shapes that differ whatever the sizes are; the daemon proves the rest."""
+    shapes = f"{what} has shape {shape_text(tensor.shape)} but its state has shape "
+    shapes += shape_text(state.shape)
+    if tensor.ndim != state.ndim:
+        raise invalid("SCAN_SHAPE", shapes)
+    for d in range(first, state.ndim):
+        a, b = tensor.shape[d], state.shape[d]
         if isinstance(a, int) and isinstance(b, int) and a != b:
-            raise invalid(
-                "SCAN_SHAPE",
-                f"{role} of scan {scan_name} has shape {shape_text(tensor.shape)} but its state has "
-                f"shape {shape_text(state.shape)}",
-            )
+            must = f"; dimension {d} must agree" if first else ""
+            raise invalid("SCAN_SHAPE", shapes + must)
 
 
 __all__ = ["var", "size_var", "placeholder", "reduce_axis", "compute", "scan"]

@@ -45,7 +45,7 @@ def thread_axis(dom=None, tag="", name="", span=None):
 
 def _known_tag(tag):
     if tag not in THREAD_TAGS:
-        raise invalid("THREAD_TAG", f"unknown thread axis {tag}; known: {', '.join(THREAD_TAGS)}")
+        raise invalid("THREAD_AXIS", f"unknown thread axis {tag}; known: {', '.join(THREAD_TAGS)}")
     return tag
 
 
@@ -241,7 +241,7 @@ class Stage:
             raise invalid(
                 "FOREIGN_STAGE", f"compute_at: {consumer.op.name} is a stage of another schedule"
             )
-        consumer._check_axes("compute_at", [scope])
+        consumer._check_axes("compute_at", [scope], attached=self.op.name)
         self._step("compute_at", at=(consumer.op, scope))
 
     @public
@@ -283,7 +283,7 @@ class Stage:
         for place, axis in zip(places, axes):
             self.leaf_iter_vars[place] = axis
 
-    def _check_axes(self, step, axes):
+    def _check_axes(self, step, axes, attached=None):
         seen = set()
         for axis in axes:
             if not isinstance(axis, (Axis, DerivedAxis)):
@@ -293,32 +293,33 @@ class Stage:
                     f"{type(axis).__name__}",
                 )
             if id(axis) in seen:
-                raise invalid("AXIS_TWICE", f"{step}: axis {axis.name} is named twice")
+                raise invalid("AXIS_TWICE", f"{step} names axis {axis.name} twice")
             seen.add(id(axis))
             used_by = self._consumed.get(id(axis))
             if used_by is not None:
-                raise invalid("AXIS_CONSUMED", _consumed_message(axis, used_by))
+                raise invalid("CONSUMED_AXIS", _consumed_message(axis, used_by, attached))
             if not any(axis is own for own in self.leaf_iter_vars):
-                raise invalid("FOREIGN_AXIS", self._foreign_message(step, axis))
+                raise invalid("FOREIGN_AXIS", self._foreign_message(axis))
 
-    def _foreign_message(self, step, axis):
+    def _foreign_message(self, axis):
         for stage in self.schedule.stages:
             if any(axis is each for each in stage.all_iter_vars):
-                return f"{step}: axis {axis.name} belongs to stage {stage.op.name}, not to {self.op.name}"
-        return f"{step}: axis {axis.name} is not an axis of {self.op.name}"
+                return f"axis {axis.name} belongs to stage {stage.op.name}, not to {self.op.name}"
+        return f"axis {axis.name} is not an axis of {self.op.name}"
 
     def _count(self, step, axis, word, value):
+        noun = "parts" if word == "nparts" else word
         try:
             count = operator.index(getattr(value, "value", value))
         except TypeError:
             raise invalid(
                 "SPLIT_FACTOR",
-                f"{step}({axis.name}, {word}={value}): the {word} must be an integer constant",
+                f"{step}({axis.name}, {word}={value}): the {noun} must be an integer constant",
             ) from None
         if count < 1:
             raise invalid(
                 "SPLIT_FACTOR",
-                f"{step}({axis.name}, {word}={count}): the {word} must be at least 1",
+                f"{step}({axis.name}, {word}={count}): the {noun} must be at least 1",
             )
         return count
 
@@ -336,9 +337,16 @@ def _flat(args):
     return list(args)
 
 
-def _consumed_message(axis, step):
-    into = ", ".join(d.name for d in step.defined)
-    return f"axis {axis.name} was {_PAST[step.name]} into {into} at line {step.line}"
+def _consumed_message(axis, step, attached=None):
+    """What became of an axis; for compute_at of stage `attached`, where to attach instead."""
+    parts = [d.name for d in step.defined]
+    past = _PAST[step.name]
+    if attached is not None:
+        return (
+            f"axis {axis.name} of {step.stage.op.name} was {past} at line {step.line}; "
+            f"compute {attached} at {' or '.join(parts)}"
+        )
+    return f"axis {axis.name} was {past} into {', '.join(parts)} at line {step.line}"
 
 
 def _absent(owner, name):

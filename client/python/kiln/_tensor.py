@@ -66,7 +66,7 @@ class Tensor(Indexable):
     def _indexed(self, indices):
         indices = tuple(_index(self, d, index) for d, index in enumerate(indices))
         if len(indices) > self.ndim:
-            raise invalid("INDEX_COUNT", _count_message(self, len(indices)))
+            raise invalid("READ_RANK", _count_message(self, len(indices)))
         if len(indices) < self.ndim:
             return TensorSlice(self, indices)
         return _expr.Read(self, indices)
@@ -105,7 +105,7 @@ class TensorSlice(Indexable):
         return self.tensor._indexed(self.indices + indices)
 
     def _as_scalar(self):
-        raise invalid("INDEX_COUNT", _count_message(self.tensor, len(self.indices)))
+        raise invalid("READ_RANK", _count_message(self.tensor, len(self.indices)))
 
     def __repr__(self):
         return f"{self.tensor.name}[{', '.join(map(text, self.indices))}]"
@@ -113,7 +113,7 @@ class TensorSlice(Indexable):
 
 def _count_message(tensor, count):
     dimensions = f"{tensor.ndim} dimension" + ("" if tensor.ndim == 1 else "s")
-    return f"tensor {tensor.name} has {dimensions}, but got {count} ind{'ex' if count == 1 else 'ices'}"
+    return f"{tensor.name} has {dimensions}, but is read with {count} ind{'ex' if count == 1 else 'ices'}"
 
 
 def _index(tensor, dimension, index):

@@ -138,8 +138,8 @@ MISTAKES = [
     (lambda: te.placeholder((2, 3), name="A") + 1,
      "tensor A of shape (2, 3) stands in an expression without indices; read an element, as in A[i, j], "
      "inside te.compute"),
-    (lambda: te.placeholder((2, 3), name="A")[0] + 1, "tensor A has 2 dimensions, but got 1 index"),
-    (lambda: te.placeholder((2,), name="A")[0, 1], "tensor A has 1 dimension, but got 2 indices"),
+    (lambda: te.placeholder((2, 3), name="A")[0] + 1, "A has 2 dimensions, but is read with 1 index"),
+    (lambda: te.placeholder((2,), name="A")[0, 1], "A has 1 dimension, but is read with 2 indices"),
     (lambda: te.placeholder((2,), name="A")[2], "index 2 of tensor A is out of range: dimension 0 is 2"),
     (lambda: te.placeholder((2,), name="A")[-1], "index -1 of tensor A is out of range: dimension 0 is 2"),
     (lambda: te.placeholder((2,), name="A")[0.5], "index 0.5 of tensor A is not an integer"),

@@ -122,6 +122,12 @@ def of_another_schedule():
     s[b].compute_at(other.stages[2], other.stages[2].op.axis[0])
 
 
+def attached_to_a_split_axis():
+    s, a, b, c = two_stages()
+    s[c].split(c.op.axis[0], factor=4)
+    s[b].compute_at(s[c], c.op.axis[0])
+
+
 def step_on(action):
     def run():
         s, a, b, c = two_stages()
@@ -132,15 +138,18 @@ def step_on(action):
 MISTAKES = [
     (fused_then_used, f"axis j was fused into i.j.fused at line {fused_then_used.__code__.co_firstlineno + 4}"),
     (split_twice, f"axis i was split into i.outer, i.inner at line {split_twice.__code__.co_firstlineno + 3}"),
-    (of_another_stage, "vectorize: axis i belongs to stage B, not to C"),
+    (attached_to_a_split_axis,
+     f"axis i of C was split at line {attached_to_a_split_axis.__code__.co_firstlineno + 2}; compute B at "
+     "i.outer or i.inner"),
+    (of_another_stage, "axis i belongs to stage B, not to C"),
     (of_another_schedule, "compute_at: C is a stage of another schedule"),
     (step_on(lambda s, c, i: c.split(i, factor=0)), "split(i, factor=0): the factor must be at least 1"),
-    (step_on(lambda s, c, i: c.split(i, nparts=-4)), "split(i, nparts=-4): the nparts must be at least 1"),
+    (step_on(lambda s, c, i: c.split(i, nparts=-4)), "split(i, nparts=-4): the parts must be at least 1"),
     (step_on(lambda s, c, i: c.split(i, factor=2.5)),
      "split(i, factor=2.5): the factor must be an integer constant"),
     (step_on(lambda s, c, i: c.split(i)), "split(i): give factor= or nparts=, not neither"),
     (step_on(lambda s, c, i: c.split(i, 2, 3)), "split(i): give factor= or nparts=, not both"),
-    (step_on(lambda s, c, i: c.reorder(i, i)), "reorder: axis i is named twice"),
+    (step_on(lambda s, c, i: c.reorder(i, i)), "reorder names axis i twice"),
     (step_on(lambda s, c, i: c.fuse()), "fuse() needs at least one axis"),
     (step_on(lambda s, c, i: c.vectorize("i")), "vectorize takes axes of C, but got 'i' of type str"),
     (step_on(lambda s, c, i: c.bind(i, 3)),
