@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "compiler/language/check.h"
 #include "compiler/language/describe.h"
@@ -77,21 +78,44 @@ class AxisChecker {
              checked_.stage(id), i, *extent);
       }
     }
+    std::vector<AxisId> outside = compute.axes;
+    std::unordered_set<ExprId> seen;
     for (const ExprId body : compute.bodies) {
-      const auto* reduction = std::get_if<Reduction>(&definition_.expressions[body].node);
-      if (reduction == nullptr) continue;
-      for (size_t i = 0; i < reduction->axes.size(); ++i) {
-        own(id, reduction->axes[i], AxisKind::Reduce);
+      check_reductions(id, body, outside, seen);
+    }
+  }
+
+  /// Every reduction in an expression: at its top, or inside, which becomes a stage of its own.
+  void check_reductions(StageId id, ExprId expr, std::vector<AxisId>& outside,
+                        std::unordered_set<ExprId>& seen) {
+    if (!facts_.expressions[expr].has_reduction || !seen.insert(expr).second) return;
+    const auto& node = definition_.expressions[expr].node;
+    if (const auto* reduction = std::get_if<Reduction>(&node)) {
+      const size_t depth = outside.size();
+      for (const AxisId axis : reduction->axes) {
+        own(id, axis, AxisKind::Reduce);
       }
-      check_reduced(id, compute, *reduction);
+      check_reduced(id, *reduction, outside);
+      check_reductions(id, reduction->source, outside, seen);
+      outside.resize(depth);
+    } else if (const auto* operation = std::get_if<Operation>(&node)) {
+      for (const ExprId operand : operation->operands) {
+        check_reductions(id, operand, outside, seen);
+      }
+    } else if (const auto* cast = std::get_if<CastTo>(&node)) {
+      check_reductions(id, cast->operand, outside, seen);
+    } else if (const auto* read = std::get_if<Read>(&node)) {
+      for (const ExprId index : read->indices) {
+        check_reductions(id, index, outside, seen);
+      }
     }
   }
 
   void check_stage(StageId id, const Scan& scan) { own(id, scan.axis, AxisKind::Time); }
 
   /// Bounds of a reduced axis may use the axes of the tensor and the reduced axes outside of it.
-  void check_reduced(StageId id, const Compute& compute, const Reduction& reduction) {
-    std::vector<AxisId> outside = compute.axes;
+  /// Adds the axes of the reduction to `outside`.
+  void check_reduced(StageId id, const Reduction& reduction, std::vector<AxisId>& outside) {
     for (const AxisId axis : reduction.axes) {
       for (const ExprId bound : {definition_.axes[axis].minimum, definition_.axes[axis].extent}) {
         if (facts_.expressions[bound].has_read || facts_.expressions[bound].has_reduction) {

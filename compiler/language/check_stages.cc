@@ -87,13 +87,22 @@ class StageChecker {
     }
     if (const auto* operation = std::get_if<Operation>(&node))
       visit_operands(*operation, certainty);
-    if (const auto* reduction = std::get_if<Reduction>(&node)) {
-      const std::string_view name = row_of(reduction->combiner).spelling;
-      fail(ErrorKind::InvalidArgument, "NESTED_REDUCTION",
-           "reductions are only allowed at the top level of compute; give the {} in {} a tensor of "
-           "its own and read that",
-           name, checked_.stage(stage_));
+    if (const auto* reduction = std::get_if<Reduction>(&node)) visit_inner(*reduction, certainty);
+  }
+
+  /// A reduction inside an expression. What it reaches may use its axes; the same expressions
+  /// outside of it may not, so they are forgotten afterwards.
+  void visit_inner(const Reduction& reduction, uint8_t certainty) {
+    const size_t outer_axes = reduced_.size();
+    const size_t outer_touched = touched_.size();
+    reduced_.insert(reduced_.end(), reduction.axes.begin(), reduction.axes.end());
+    check_bounds_of(reduction);
+    visit(reduction.source, certainty);
+    reduced_.resize(outer_axes);
+    for (size_t i = outer_touched; i < touched_.size(); ++i) {
+      seen_[touched_[i]] = 0;
     }
+    touched_.resize(outer_touched);
   }
 
   void visit_operands(const Operation& operation, uint8_t certainty) {
