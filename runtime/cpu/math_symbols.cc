@@ -4,10 +4,11 @@
 #include <cstring>
 
 // Conversions of half floats where the CPU has no instruction; libgcc has them without a header.
+// Only their addresses are taken, so their types, which not every compiler knows, are left out.
 extern "C" {
-float __extendhfsf2(_Float16);
-_Float16 __truncsfhf2(float);
-_Float16 __truncdfhf2(double);
+void __extendhfsf2();
+void __truncsfhf2();
+void __truncdfhf2();
 }
 
 namespace kiln {
@@ -18,14 +19,14 @@ void* address(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-#define UNARY(name)                                               \
-  {#name, address(static_cast<double (*)(double)>(::name))}, {    \
-#name "f", address(static_cast <float (*)(float)>(::name##f)) \
-  }
-#define BINARY(name)                                                     \
-  {#name, address(static_cast<double (*)(double, double)>(::name))}, {   \
-#name "f", address(static_cast <float (*)(float, float)>(::name##f)) \
-  }
+// clang-format off
+#define UNARY(name)                                              \
+  {#name, address(static_cast<double (*)(double)>(::name))},     \
+  {#name "f", address(static_cast<float (*)(float)>(::name##f))}
+#define BINARY(name)                                                    \
+  {#name, address(static_cast<double (*)(double, double)>(::name))},    \
+  {#name "f", address(static_cast<float (*)(float, float)>(::name##f))}
+// clang-format on
 
 const ProcessSymbol kSymbols[] = {
     UNARY(exp),
