@@ -64,15 +64,13 @@ std::string hash_of(const KernelNames& names, const language::SourceMap& map) {
 }
 
 /// The schedule without the lines it was written on.
-std::string bytes_of(const language::Schedule& schedule) {
-  v1::Schedule wire = language::encode(schedule);
-  for (v1::Step& step : *wire.mutable_steps())
+std::string bytes_of(v1::Schedule schedule) {
+  for (v1::Step& step : *schedule.mutable_steps())
     step.clear_line();
-  return wire.SerializeAsString();
+  return schedule.SerializeAsString();
 }
 
-std::string form_of(const language::Kernel& kernel, const language::Schedule& schedule,
-                    const v1::CompileRequest& wire, const std::string& build_id) {
+std::string form_of(const v1::CompileRequest& wire, const std::string& build_id) {
   const v1::CompileOptions& options = wire.options();
   std::string form;
   append(form, kFormVersion);
@@ -81,9 +79,8 @@ std::string form_of(const language::Kernel& kernel, const language::Schedule& sc
   append(form, wire.target().arch());
   append(form, fmt::format("{} {} {} {}", options.auto_() == v1::AUTO_MODE_NEVER, options.strict(),
                            options.fast(), options.not_reproducible()));
-  // An artifact names sizes and stages by position, so the numbering is part of what it depends on.
-  append(form, language::encode(kernel.definition).SerializeAsString());
-  append(form, bytes_of(schedule));
+  append(form, wire.definition().SerializeAsString());
+  append(form, bytes_of(wire.schedule()));
   return form;
 }
 
@@ -91,16 +88,25 @@ std::string form_of(const language::Kernel& kernel, const language::Schedule& sc
 
 CheckedRequest check_request(const v1::CompileRequest& request, const CompileSetting& setting) {
   CheckedRequest checked;
-  const language::Kernel kernel = language::decode(request.definition(), request.source_map());
-  const language::Schedule schedule = language::decode_schedule(request.schedule(), kernel);
+  language::CanonicalKernel canonical;
+  {
+    const language::Kernel kernel = language::decode(request.definition(), request.source_map());
+    // What is compiled is the canonical form, so that the numbers in an artifact mean the same to
+    // everybody who shares it.
+    canonical =
+        language::canonicalize(kernel, language::decode_schedule(request.schedule(), kernel));
+  }
   checked.target = target_of(request.target());
-  checked.wire = request;
+  checked.names = names_of(canonical.kernel);
+  *checked.wire.mutable_definition() = language::encode(canonical.kernel.definition);
+  *checked.wire.mutable_source_map() = language::encode(canonical.kernel.names);
+  *checked.wire.mutable_schedule() = language::encode(canonical.schedule);
+  *checked.wire.mutable_options() = request.options();
   checked.wire.mutable_target()->set_arch(arch_of(request.target(), checked.target, setting));
   checked.wire.mutable_target()->set_name(checked.target == TargetKind::Cuda ? "cuda" : "llvm");
-  checked.names = names_of(kernel);
-  checked.form = form_of(kernel, schedule, checked.wire, setting.build_id);
+  checked.form = form_of(checked.wire, setting.build_id);
   checked.key = language::id_of(checked.form);
-  checked.kernel_id = checked.key + "-" + hash_of(checked.names, kernel.names);
+  checked.kernel_id = checked.key + "-" + hash_of(checked.names, canonical.kernel.names);
   return checked;
 }
 

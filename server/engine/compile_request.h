@@ -11,7 +11,7 @@ namespace kiln::server {
 
 /// A Compile request that was checked, with everything that caches need to know of it.
 struct CheckedRequest {
-  v1::CompileRequest wire;  // with the target's name and arch filled in
+  v1::CompileRequest wire;  // canonical, the target's name and arch filled in
   TargetKind target = TargetKind::Llvm;
   KernelNames names;
   std::string form;       // equal forms, equal artifacts; free of names

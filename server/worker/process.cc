@@ -1,13 +1,13 @@
 #include "server/worker/process.h"
 
+#include <initializer_list>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <initializer_list>
 
 #include "server/workers/worker_fds.h"
 

@@ -1,0 +1,52 @@
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "server/daemon.h"
+#include "server/worker/one_process.h"
+#include "server/worker/process.h"
+#include "server/workers/worker_fds.h"
+
+namespace kiln::server {
+namespace {
+
+/// `kiln-worker --all FLAGS...`: kilnd with these flags, in this one process.
+int run_all(int argc, char** argv) {
+  std::vector<const char*> words = {argv[0]};
+  words.insert(words.end(), argv + 2, argv + argc);
+  int exit_code = 0;
+  const auto config = read_config(static_cast<int>(words.size()), words.data(), exit_code);
+  if (!config) return exit_code;
+  return run_daemon(*config, std::make_unique<ThreadLauncher>());
+}
+
+int run_worker(int argc, char** argv) {
+  const bool named_compiler = std::filesystem::path(argv[0]).filename() == "kiln-compiler";
+  std::string role = named_compiler ? "compiler" : "cpu";
+  WorkerSpec spec;
+  CLI::App app("A worker of kilnd, which starts it.", "kiln-worker");
+  app.add_option("--role", role, "cpu, cuda or compiler")
+      ->check(CLI::IsMember({"cpu", "cuda", "compiler"}));
+  app.add_option("--index", spec.index, "which device");
+  app.add_option("--threads", spec.threads, "threads a kernel runs on");
+  CLI11_PARSE(app, argc, argv);
+  spec.role = role == "compiler" ? Role::Compiler : role == "cuda" ? Role::Cuda : Role::Cpu;
+  if (!become_worker()) {
+    std::fprintf(stderr, "kiln-worker: only kilnd starts this program\n");
+    return 2;
+  }
+  return run_role(spec, Fd(kWorkerSocketFd), Fd(kWorkerPageFd), [] { ::_exit(0); });
+}
+
+}  // namespace
+}  // namespace kiln::server
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--all") return kiln::server::run_all(argc, argv);
+  return kiln::server::run_worker(argc, argv);
+}

@@ -1,0 +1,70 @@
+#include "server/worker/one_process.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include <unistd.h>
+
+#include "server/worker/roles.h"
+
+namespace kiln::server {
+
+namespace {
+
+/// A worker in a thread. It ends by itself once the front end has hung up.
+class WorkerThread : public Child {
+ public:
+  WorkerThread(const WorkerSpec& spec, Fd socket, Fd page) : ending_(std::make_shared<Ending>()) {
+    thread_ = std::thread(
+        [spec, ending = ending_, socket = std::move(socket), page = std::move(page)]() mutable {
+          run_role(spec, std::move(socket), std::move(page), [] {});
+          const std::lock_guard lock(ending->mutex);
+          ending->over = true;
+          ending->changed.notify_one();
+        });
+  }
+  ~WorkerThread() override {
+    std::unique_lock lock(ending_->mutex);
+    const bool over =
+        ending_->changed.wait_for(lock, std::chrono::seconds(2), [&] { return ending_->over; });
+    lock.unlock();
+    // A kernel that hangs cannot be ended; the rest of the service goes on without its thread.
+    if (over) {
+      thread_.join();
+    } else {
+      thread_.detach();
+    }
+  }
+  int pid() const override { return ::getpid(); }
+  void kill() override {}
+
+ private:
+  struct Ending {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool over = false;
+  };
+  const std::shared_ptr<Ending> ending_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Child> ThreadLauncher::start(const WorkerSpec& spec, Fd socket, Fd page) {
+  return std::make_unique<WorkerThread>(spec, std::move(socket), std::move(page));
+}
+
+int run_role(const WorkerSpec& spec, Fd socket, Fd page, std::function<void()> abandoned) {
+  if (spec.role == Role::Compiler) {
+    CompilerWorker worker = kiln_compiler();
+    worker.abandoned = std::move(abandoned);
+    return compiler_loop(worker, std::move(socket), std::move(page));
+  }
+  DeviceWorker worker =
+      spec.role == Role::Cuda ? cuda_worker(spec.index) : cpu_worker(spec.threads);
+  worker.abandoned = std::move(abandoned);
+  return device_loop(worker, std::move(socket), std::move(page));
+}
+
+}  // namespace kiln::server

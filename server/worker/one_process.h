@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+
+#include "server/workers/launcher.h"
+
+namespace kiln::server {
+
+/// Starts workers as threads of this process (--isolation=none): the same loops, the same messages.
+/// What a process gives is missing: a kernel that does not end holds its device for ever, and one
+/// that crashes ends the daemon.
+class ThreadLauncher : public Launcher {
+ public:
+  std::unique_ptr<Child> start(const WorkerSpec& spec, Fd socket, Fd page) override;
+};
+
+/// Runs the worker of a role until its front end hangs up. `abandoned` as in DeviceWorker.
+int run_role(const WorkerSpec& spec, Fd socket, Fd page, std::function<void()> abandoned);
+
+}  // namespace kiln::server

@@ -1,0 +1,147 @@
+#include "server/worker/roles.h"
+
+#include <algorithm>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/codegen/nvrtc_library.h"
+#include "compiler/compile.h"
+#include "compiler/language/decode.h"
+#include "compiler/target.h"
+#include "runtime/cuda/driver_api.h"
+#include "server/errors.h"
+
+namespace kiln::server {
+
+namespace {
+
+/// A request as the compiler takes it. The front end has checked it; decode() is the only maker of
+/// kernels all the same.
+struct CompilerInput {
+  explicit CompilerInput(const v1::CompileRequest& request)
+      : kernel(language::decode(request.definition(), request.source_map())),
+        schedule(language::decode_schedule(request.schedule(), kernel)) {
+    target.kind = target_from_name(request.target().name());
+    target.arch = request.target().arch();
+    options.automatic = request.options().auto_() != v1::AUTO_MODE_NEVER;
+    options.strict = request.options().strict();
+    options.fast = request.options().fast();
+    options.reproducible = !request.options().not_reproducible();
+  }
+
+  language::Schedule chosen() const { return choose_schedule(kernel, schedule, target, options); }
+
+  language::Kernel kernel;
+  language::Schedule schedule;
+  Target target;
+  CompileOptions options;
+};
+
+Artifact compile_request(const v1::CompileRequest& request) {
+  const CompilerInput input(request);
+  return compile(input.kernel, input.chosen(), input.target, input.options);
+}
+
+std::string text_of(const internal::Text& task) {
+  CompilerInput input(task.request());
+  if (!task.loops()) {
+    return source_of(input.kernel, input.chosen(), input.target, input.options, task.source());
+  }
+  if (!task.auto_()) {
+    input.options.automatic = false;
+    return lowered_text(input.kernel, input.schedule, input.target, input.options, task.after());
+  }
+  return lowered_text(input.kernel, input.chosen(), input.target, input.options, task.after());
+}
+
+/// A part of the installation: ok with `found`, unless `look` throws.
+template <typename Look>
+v1::Component component(const char* name, Look&& look) {
+  v1::Component part;
+  part.set_name(name);
+  try {
+    part.set_message(look());
+    part.set_ok(true);
+  } catch (...) {
+    part.set_message(current_error().message());
+  }
+  return part;
+}
+
+int usable_cores() {
+  cpu_set_t cores;
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+int64_t host_memory() {
+  return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+CompilerWorker kiln_compiler() {
+  CompilerWorker worker;
+  worker.build_id = compiler_build_id();
+  worker.host_arch = host_cpu();
+  worker.compile = compile_request;
+  worker.text = text_of;
+  worker.components = [] {
+    return std::vector<v1::Component>{component("nvrtc", [] {
+      const codegen::NvrtcLibrary& library = codegen::nvrtc_library();
+      int major = 0;
+      int minor = 0;
+      library.version(&major, &minor);
+      return fmt::format("NVRTC {}.{} in {}", major, minor, library.path);
+    })};
+  };
+  return worker;
+}
+
+DeviceWorker cpu_worker(int threads) {
+  DeviceWorker worker;
+  worker.open = [threads] { return open_cpu_device({.threads = threads}); };
+  const int used = threads > 0 ? threads : usable_cores();
+  worker.describe = [used](v1::Device& device) {
+    device.set_memory_bytes(host_memory());
+    device.set_description(fmt::format("{} threads", used));
+  };
+  worker.components = [used] {
+    return std::vector<v1::Component>{component(
+        "cpu", [used] { return fmt::format("{}, kernels run on {} threads", host_cpu(), used); })};
+  };
+  return worker;
+}
+
+DeviceWorker cuda_worker(int index) {
+  DeviceWorker worker;
+  worker.open = [index] { return open_cuda_device(index); };
+  worker.describe = [index](v1::Device& device) {
+    const cuda::DriverApi& api = cuda::driver_api();
+    size_t bytes = 0;
+    std::string name(256, '\0');
+    if (api.device_total_memory(&bytes, index) == 0) {
+      device.set_memory_bytes(static_cast<int64_t>(bytes));
+    }
+    if (api.device_name(name.data(), static_cast<int>(name.size()), index) == 0) {
+      device.set_description(name.c_str());
+    }
+  };
+  worker.components = [index] {
+    const auto library = [] {
+      int version = 0;
+      cuda::driver_api().driver_version(&version);
+      return fmt::format("the CUDA driver for CUDA {}.{}", version / 1000, version % 1000 / 10);
+    };
+    const auto device = [index] {
+      const std::unique_ptr<Device> opened = open_cuda_device(index);
+      return fmt::format("{} ({})", opened->name(), opened->arch());
+    };
+    return std::vector<v1::Component>{component("libcuda", library),
+                                      component("cuda device", device)};
+  };
+  return worker;
+}
+
+}  // namespace kiln::server
