@@ -168,6 +168,15 @@ class Eliminate {
   const Inner& inner_;
 };
 
+/// An end of a range. Nothing when it is read from memory as int64: what is computed from it may wrap.
+std::optional<Linear> end_of(Simplifier& simplifier, const Atoms& atoms, const Expr& end,
+                             int64_t offset) {
+  if (!end) return std::nullopt;
+  const Linear sum = simplifier.linear(end);
+  if (atoms.trust(sum) == Trust::Wild) return std::nullopt;
+  return add(sum, linear_constant(offset));
+}
+
 }  // namespace
 
 Interval bounds_of(const Expr& expr, const std::vector<Facts::Range>& inner, const Facts& facts) {
@@ -181,8 +190,8 @@ Interval bounds_of(const Expr& expr, const std::vector<Facts::Range>& inner, con
   Ends ends{sum, sum};
   for (size_t i = inner.size(); i-- > 0;) {
     Inner range{knowledge.atoms.id_of(inner[i].var), {}, {}};
-    if (inner[i].lower) range.first = simplifier.linear(inner[i].lower);
-    if (inner[i].upper) range.last = add(simplifier.linear(inner[i].upper), linear_constant(-1));
+    range.first = end_of(simplifier, knowledge.atoms, inner[i].lower, 0);
+    range.last = end_of(simplifier, knowledge.atoms, inner[i].upper, -1);
     Eliminate eliminate(knowledge, range);
     if (ends.low) ends.low = eliminate(*ends.low).low;
     if (ends.high) ends.high = eliminate(*ends.high).high;

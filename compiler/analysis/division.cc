@@ -89,6 +89,17 @@ std::optional<int64_t> Simplifier::constant_quotient(const Linear& a, int64_t di
   return std::nullopt;
 }
 
+/// floordiv(floordiv(x, d), b) as floordiv(x, d*b), which also holds when one of them is 0.
+std::optional<Linear> Simplifier::nested_quotient(const Linear& a, const Linear& b) {
+  const std::optional<AtomId> inner = a.as_atom();
+  if (!inner || operator_of(atoms_.expr(*inner)) != Operator::FloorDiv) return std::nullopt;
+  const Atoms::Operands operands = atoms_.operands(*inner);
+  if (!nonnegative(operands.b) || !nonnegative(b)) return std::nullopt;
+  const std::optional<Linear> product = multiplied(operands.b, b);
+  if (!product) return std::nullopt;
+  return quotient(operands.a, *product);
+}
+
 Linear Simplifier::quotient(const Linear& a, const Linear& b) {
   const auto division = [&](const Linear& x, const Linear& y) {
     return atom(Binary::make(Operator::FloorDiv, atoms_.write(x), atoms_.write(y)));
@@ -124,8 +135,12 @@ Linear Simplifier::quotient(const Linear& a, const Linear& b) {
     return add(whole, division(rest, linear_constant(remaining))).value_or(division(a, b));
   }
   if (const Term* divisor = as_term(b)) {
+    if (const auto nested = nested_quotient(a, b)) return *nested;
     const Divided parts = divide(a, *divisor);
     if (is_below(parts.rest, b)) return parts.whole;
+    if (const auto wrapped = add(parts.rest, b); wrapped && is_below(*wrapped, b)) {
+      if (const auto result = add(parts.whole, linear_constant(-1))) return *result;
+    }
     // Dividing by zero gives zero, so nothing may be taken out of that.
     if (parts.whole.is_constant() && parts.whole.constant == 0) return division(a, b);
     if (!Refuter(knowledge_).positive(b)) return division(a, b);
@@ -171,7 +186,9 @@ Linear Simplifier::remainder(const Linear& a, const Linear& b) {
   if (const Term* divisor = as_term(b)) {
     const Linear rest = divide(a, *divisor).rest;
     if (rest.is_constant() && rest.constant == 0) return rest;
-    return is_below(rest, b) ? rest : modulus(rest, b);
+    if (is_below(rest, b)) return rest;
+    if (const auto wrapped = add(rest, b); wrapped && is_below(*wrapped, b)) return *wrapped;
+    return modulus(rest, b);
   }
   return is_below(a, b) ? a : modulus(a, b);
 }

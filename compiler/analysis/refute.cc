@@ -181,9 +181,42 @@ bool Refuter::use_division(const Linear& sum, const Term& target, AtomId atom, P
     };
     return use_times(at_least) || use_times(at_most);
   }
+  if (use_end_of_dividend(sum, target, atom, operands, place)) return true;
   if (place.lifts >= kMaxLifts) return false;
   std::optional<Linear> lifted = multiplied(sum, divisor);
   return lifted && refute(std::move(*lifted), place.lifted());
+}
+
+/// With x <= c*n - 1 known, floordiv(x, n) <= c - 1: closer than what cancelling alone finds.
+bool Refuter::use_end_of_dividend(const Linear& sum, const Term& target, AtomId quotient,
+                                  const Atoms::Operands& operands, Place place) {
+  const std::optional<AtomId> dividend = operands.a.as_atom();
+  if (!dividend || target.coefficient < 0 || target.product.degree() != 1) return false;
+  const Term& divisor = operands.b.terms[0];
+  for (size_t i = knowledge_.nonnegative().size(); i-- > 0;) {
+    const Linear& fact = knowledge_.nonnegative()[i];
+    const Term* match = fact.find(Product(*dividend));
+    if (match == nullptr || match->coefficient != -1) continue;
+    // dividend <= limit, where limit = whole * divisor + (a constant).
+    const std::optional<Linear> limit = add(fact, linear_atom(*dividend));
+    if (!limit) continue;
+    Linear whole = linear_constant(limit->constant < 0 ? -1 : limit->constant);
+    bool divides = true;
+    for (const Term& term : limit->terms) {
+      const std::optional<Product> rest = term.product.without(divisor.product);
+      divides = divides && rest && term.coefficient % divisor.coefficient == 0;
+      if (!divides) break;
+      const int64_t times = term.coefficient / divisor.coefficient;
+      const Linear part = rest->degree() == 0 ? linear_constant(times) : Linear{{{times, *rest}}, 0};
+      const std::optional<Linear> total = add(whole, part);
+      divides = total.has_value();
+      if (total) whole = *total;
+    }
+    const std::optional<Linear> bound =
+        divides ? add(whole, linear_atom(quotient), -1) : std::nullopt;
+    if (bound && cancel(sum, target, *bound, place)) return true;
+  }
+  return false;
 }
 
 /// min, max and select are one of their operands: where that bounds the wrong way, both are tried.
@@ -237,13 +270,13 @@ bool Refuter::split(const Linear& sum, AtomId atom, const Linear& value, const L
   return refuted;
 }
 
-/// Multiplies by a size when a fact has the target times that size.
+/// Multiplies by sizes when a fact has the target times those sizes.
 bool Refuter::lift(const Linear& sum, const Term& target, Place place) {
   if (place.lifts >= kMaxLifts) return false;
   for (size_t i = knowledge_.nonnegative().size(); i-- > 0;) {
     const Linear fact = knowledge_.nonnegative()[i];
     for (const Term& term : fact.terms) {
-      if (term.product.degree() != target.product.degree() + 1 ||
+      if (term.product.degree() <= target.product.degree() ||
           (term.coefficient < 0) == (target.coefficient < 0)) {
         continue;
       }

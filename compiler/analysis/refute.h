@@ -36,6 +36,8 @@ class Refuter {
   bool use_facts(const Linear& sum, const Term& target, Place place);
   bool use_atom(const Linear& sum, const Term& target, AtomId atom, Place place);
   bool use_division(const Linear& sum, const Term& target, AtomId atom, Place place);
+  bool use_end_of_dividend(const Linear& sum, const Term& target, AtomId quotient,
+                           const Atoms::Operands& operands, Place place);
   bool use_choice(const Linear& sum, const Term& target, AtomId atom, Place place);
   bool split(const Linear& sum, AtomId atom, const Linear& value, const Linear& order,
              const ir::Expr& condition, Place place);

@@ -44,6 +44,7 @@ class Simplifier : private ir::Mutator {
   Linear recombined(Linear sum);
 
   // division.cc
+  std::optional<Linear> nested_quotient(const Linear& a, const Linear& b);
   Linear remainder(const Linear& a, const Linear& b);
   std::optional<int64_t> constant_quotient(const Linear& a, int64_t divisor);
   bool is_below(const Linear& a, const Linear& b);
