@@ -8,8 +8,8 @@
 /// Every pass is a pure function `ir::Kernel pass(ir::Kernel kernel, const PassContext& context)`.
 namespace kiln::passes {
 
-/// Each expression in its simplest form under what its loops and guards say; branches that are never
-/// taken, loops that never run and Checks that never fire are gone.
+/// Each expression in its simplest form under what its loops and guards say; branches that are
+/// never taken, loops that never run and Checks that never fire are gone.
 ir::Kernel simplify(ir::Kernel kernel, const PassContext& context);
 
 /// On CUDA, refuses a block of threads that no device can run: more than 1024 threads, or more than
@@ -52,8 +52,23 @@ ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context);
 /// apart. What it leaves marked, vectorize_loops may run in any order of statements and lanes.
 ir::Kernel validate_vectors(ir::Kernel kernel, const PassContext& context);
 
-/// Decides where each allocated buffer lives: small ones of constant size keep their Allocate (stack,
-/// registers, shared memory), all others become a part of the workspace of the call.
+/// Keeps the elements that a reduction adds up, over a tile written out by unrolled and vectorised
+/// loops, in registers while it runs.
+///
+///   for k in 0..l { for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j] = C[i, j] + S } } }
+///     ->
+///   allocate C.acc: float32[8, 32] scope(local) {
+///     for i in 0..8 unroll { for j in 0..32 vectorize { C.acc[i, j] = C[i, j] } }
+///     for k in 0..l { for i .. { for j .. { C.acc[i, j] = C.acc[i, j] + S } } }
+///     for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j] = C.acc[i, j] } }
+///   }
+///
+/// Stands before flatten_storage, where elements of different indices are easily told apart; LLVM
+/// could not, once a stride is a variable.
+ir::Kernel accumulate_in_registers(ir::Kernel kernel, const PassContext& context);
+
+/// Decides where each allocated buffer lives: small ones of constant size keep their Allocate
+/// (stack, registers, shared memory), all others become a part of the workspace of the call.
 ///
 ///   allocate s1: float32[1, n] scope(global) { S }    ->    S, and an entry in kernel.workspace
 ///
@@ -63,7 +78,8 @@ ir::Kernel plan_storage(ir::Kernel kernel, const PassContext& context);
 
 /// Puts a Barrier between a store and an access of the same element by another thread of the block.
 ///
-///   for threadIdx.x ... { s[threadIdx.x] = ... }  for threadIdx.x ... { C[...] = s[31 - threadIdx.x] }
+///   for threadIdx.x ... { s[threadIdx.x] = ... }  for threadIdx.x ... { C[...] = s[31 -
+///   threadIdx.x] }
 ///     ->    the same with a Barrier between the two loops
 ///
 /// Refuses what no barrier can order: a dependence across blocks, or a barrier that not all threads
@@ -83,8 +99,8 @@ ir::Kernel flatten_storage(ir::Kernel kernel, const PassContext& context);
 ///   for k in 0..n { C[ramp(0, 1, 8)] = C[ramp(0, 1, 8)] + broadcast(A[k], 8)*B[ramp(k*8, 1, 8)] }
 ///
 /// Guards that depend on the variable become predicates; `s = s op f(i)` becomes a VectorReduce; a
-/// long loop becomes a loop over vectors of 64 lanes. Where that cannot be done (an inner loop whose
-/// extent depends on the variable, a Check of it) the loop runs serially, with a note.
+/// long loop becomes a loop over vectors of 64 lanes. Where that cannot be done (an inner loop
+/// whose extent depends on the variable, a Check of it) the loop runs serially, with a note.
 ir::Kernel vectorize_loops(ir::Kernel kernel, const PassContext& context);
 
 /// Replaces each loop marked `unroll` by its iterations, in order.
@@ -102,9 +118,11 @@ ir::Kernel unroll_loops(ir::Kernel kernel, const PassContext& context);
 /// Other invariant code is left to LLVM and ptxas, which move it well.
 ir::Kernel hoist_invariants(ir::Kernel kernel, const PassContext& context);
 
-/// Makes each statement of the body one launch: its ThreadIndex loops stand outermost, each axis once.
+/// Makes each statement of the body one launch: its ThreadIndex loops stand outermost, each axis
+/// once.
 ///
-///   for blockIdx.x in 0..b bind { for threadIdx.x in 0..32 bind { S }  for threadIdx.x in 0..8 bind { T } }
+///   for blockIdx.x in 0..b bind { for threadIdx.x in 0..32 bind { S }  for threadIdx.x in 0..8
+///   bind { T } }
 ///     ->
 ///   for blockIdx.x in 0..b bind { for threadIdx.x in 0..32 bind { S  if threadIdx.x < 8 { T } } }
 ///
@@ -112,8 +130,8 @@ ir::Kernel hoist_invariants(ir::Kernel kernel, const PassContext& context);
 /// bound ones is run by every thread: insert_barriers has seen to their order.
 ir::Kernel split_host_device(ir::Kernel kernel, const PassContext& context);
 
-/// Refuses a launch that no CUDA device can start, as far as extents and shared memory are constants;
-/// what depends on sizes the runtime checks at the call. Changes nothing.
+/// Refuses a launch that no CUDA device can start, as far as extents and shared memory are
+/// constants; what depends on sizes the runtime checks at the call. Changes nothing.
 ir::Kernel check_launch(ir::Kernel kernel, const PassContext& context);
 
 }  // namespace kiln::passes

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "compiler/codegen/cpu_artifact.h"
+#include "compiler/compile.h"
 #include "runtime/core/error.h"
 
 namespace kiln::testing {
@@ -19,6 +20,13 @@ Device& cpu_device(int threads) {
 std::shared_ptr<const Artifact> compile_lowered(const ir::Kernel& kernel) {
   return std::make_shared<Artifact>(
       codegen::make_cpu_artifact(kernel, nullptr, {.arch = codegen::host_cpu_arch()}));
+}
+
+std::shared_ptr<const Artifact> compile_for_host(const language::Kernel& kernel,
+                                                 const language::Schedule& schedule,
+                                                 const CompileOptions& options) {
+  return std::make_shared<Artifact>(
+      compile(kernel, schedule, {TargetKind::Llvm, host_cpu()}, options));
 }
 
 KernelNames plain_names(const Artifact& artifact) {
@@ -62,6 +70,28 @@ void run_artifact(const std::shared_ptr<const Artifact>& artifact, std::vector<H
   for (size_t i = 0; i < tensors.size(); ++i) {
     std::memcpy(tensors[i].bytes.data(), buffers[i]->data(), tensors[i].bytes.size());
   }
+}
+
+std::vector<HostTensor> run_on_cpu(const language::Kernel& kernel,
+                                   const language::Schedule& schedule,
+                                   const std::vector<int64_t>& sizes,
+                                   const std::vector<HostTensor>& inputs, int threads,
+                                   const CompileOptions& options) {
+  const auto artifact = compile_for_host(kernel, schedule, options);
+  std::map<std::string, int64_t> named;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    named["n" + std::to_string(i)] = sizes[i];
+  std::vector<HostTensor> tensors;
+  size_t next = 0;
+  for (const Parameter& parameter : artifact->parameters) {
+    tensors.push_back(parameter.is_output ? HostTensor{} : inputs.at(next++));
+  }
+  run_artifact(artifact, tensors, named, threads);
+  std::vector<HostTensor> outputs;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (artifact->parameters[i].is_output) outputs.push_back(std::move(tensors[i]));
+  }
+  return outputs;
 }
 
 }  // namespace kiln::testing

@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/linear.h"
+#include "compiler/passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+/// What the registers of a CPU hold, roughly: 32 vectors of 64 bytes.
+constexpr int64_t kRegisterBytes = 2048;
+
+/// One loop or guard between the loop over k and the store, outermost first.
+struct Layer {
+  const For* loop = nullptr;
+  const If* guard = nullptr;
+  bool of_tile = false;  // the elements written depend on it, the order of k does not
+};
+
+struct Tile {
+  std::vector<Layer> layers;
+  const Store* store = nullptr;
+};
+
+bool uses_any(const Expr& expr, const std::vector<VarRef>& vars) {
+  return std::ranges::any_of(vars, [&](const VarRef& var) { return uses_var(expr, var); });
+}
+
+class LoadsOf : public Visitor {
+ public:
+  explicit LoadsOf(const Store& store) : store_(store) {}
+  int matching = 0;
+  bool other = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const Load& load) override {
+    Visitor::visit(load);
+    if (!(load.buffer == store_.buffer)) return;
+    const bool same = !load.predicate && std::ranges::equal(load.indices, store_.indices,
+                                                            [](const Expr& a, const Expr& b) {
+                                                              return equal_trees(a, b);
+                                                            });
+    ++(same ? matching : other_loads_);
+    other = other_loads_ > 0;
+  }
+  const Store& store_;
+  int other_loads_ = 0;
+};
+
+/// Loops and guards down to the one store of a statement; nothing when there is more.
+std::optional<Tile> layers_of(const Stmt& body) {
+  Tile tile;
+  const StmtNode* at = body.get();
+  while (true) {
+    if (const auto* loop = as<For>(at)) {
+      tile.layers.push_back({.loop = loop});
+      at = loop->body.get();
+    } else if (const auto* guard = as<If>(at); guard != nullptr && !guard->else_body) {
+      tile.layers.push_back({.guard = guard});
+      at = guard->then_body.get();
+    } else {
+      tile.store = as<Store>(at);
+      if (tile.store == nullptr || tile.store->predicate) return std::nullopt;
+      return tile;
+    }
+  }
+}
+
+/// Whether different values of the tile's loops always name different elements.
+bool is_one_to_one(const Tile& tile) {
+  std::vector<const For*> told_apart;
+  for (const Expr& index : tile.store->indices) {
+    struct Step {
+      int64_t stride;
+      const For* loop;
+    };
+    std::vector<Step> steps;
+    for (const Layer& layer : tile.layers) {
+      if (!layer.of_tile || layer.loop == nullptr || !uses_var(index, layer.loop->var)) continue;
+      const std::optional<int64_t> stride = stride_of(index, layer.loop->var);
+      if (!stride || *stride < 1) return false;
+      steps.push_back({*stride, layer.loop});
+    }
+    std::ranges::sort(steps, {}, &Step::stride);
+    for (size_t i = 1; i < steps.size(); ++i) {
+      if (steps[i].stride < steps[i - 1].stride * *as_const_int(steps[i - 1].loop->extent)) {
+        return false;
+      }
+    }
+    for (const Step& step : steps)
+      told_apart.push_back(step.loop);
+  }
+  return std::ranges::all_of(tile.layers, [&](const Layer& layer) {
+    return !layer.of_tile || layer.loop == nullptr ||
+           std::ranges::find(told_apart, layer.loop) != told_apart.end();
+  });
+}
+
+/// Sorts the layers into those of the tile and those of the reduction; whether the loop over `k`
+/// can keep its elements in registers.
+bool classify(Tile& tile, const VarRef& k) {
+  const auto in_indices = [&](const VarRef& var) {
+    return std::ranges::any_of(tile.store->indices,
+                               [&](const Expr& index) { return uses_var(index, var); });
+  };
+  if (in_indices(k)) return false;
+  std::vector<VarRef> reduced = {k};
+  int64_t bytes = size_of(tile.store->buffer->type);
+  for (Layer& layer : tile.layers) {
+    if (layer.guard != nullptr) {
+      if (reads_memory(layer.guard->condition)) return false;
+      layer.of_tile = !uses_any(layer.guard->condition, reduced);
+      continue;
+    }
+    if (uses_any(layer.loop->extent, reduced)) return false;
+    if (!in_indices(layer.loop->var)) {
+      reduced.push_back(layer.loop->var);
+      continue;
+    }
+    // Only where all iterations are written out do registers have constant numbers.
+    const std::optional<int64_t> extent = as_const_int(layer.loop->extent);
+    const bool written_out = layer.loop->loop_kind == LoopKind::Unrolled ||
+                             layer.loop->loop_kind == LoopKind::Vectorized;
+    if (!written_out || !extent || *extent < 1 || *extent > kRegisterBytes) return false;
+    layer.of_tile = true;
+    bytes *= *extent;
+    if (bytes > kRegisterBytes) return false;
+  }
+  const bool has_tile = std::ranges::any_of(
+      tile.layers, [](const Layer& layer) { return layer.of_tile && layer.loop != nullptr; });
+  return has_tile && std::ranges::none_of(tile.store->indices, reads_memory) && is_one_to_one(tile);
+}
+
+/// The update with the accumulator in the place of the element.
+class UseAccumulator : public Mutator {
+ public:
+  UseAccumulator(const Tile& tile, BufferRef accumulator, std::vector<Expr> place)
+      : tile_(tile), accumulator_(std::move(accumulator)), place_(std::move(place)) {}
+
+ private:
+  using Mutator::visit;
+  Expr visit(const Load& load) override {
+    if (load.buffer == tile_.store->buffer) return Load::make(accumulator_, place_);
+    return Mutator::visit(load);
+  }
+  Stmt visit(const Store& store) override {
+    return Store::make(accumulator_, place_, (*this)(store.value));
+  }
+
+  const Tile& tile_;
+  const BufferRef accumulator_;
+  const std::vector<Expr> place_;
+};
+
+class AccumulateInRegisters : public Mutator {
+  using Mutator::visit;
+
+  Stmt visit(const For& loop) override {
+    if (loop.loop_kind == LoopKind::Serial) {
+      std::optional<Tile> tile = layers_of(loop.body);
+      if (tile && classify(*tile, loop.var)) {
+        LoadsOf loads(*tile->store);
+        loads(loop.body);
+        if (loads.matching > 0 && !loads.other) return rewrite(loop, *tile);
+      }
+    }
+    return Mutator::visit(loop);
+  }
+
+  static Stmt rewrite(const For& loop, const Tile& tile) {
+    std::vector<Expr> shape;
+    std::vector<Expr> place;
+    for (const Layer& layer : tile.layers) {
+      if (!layer.of_tile || layer.loop == nullptr) continue;
+      shape.push_back(layer.loop->extent);
+      place.push_back(layer.loop->var);
+    }
+    const Store& store = *tile.store;
+    const BufferRef accumulator =
+        Buffer::make(store.buffer->name + ".acc", store.buffer->type, shape, Scope::Local);
+    const Stmt update = UseAccumulator(tile, accumulator, place)(loop.body);
+    const Stmt in =
+        over_tile(tile, Store::make(accumulator, place, Load::make(store.buffer, store.indices)));
+    const Stmt out =
+        over_tile(tile, Store::make(store.buffer, store.indices, Load::make(accumulator, place)));
+    return Allocate::make(
+        accumulator,
+        Block::make(
+            {in, For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, update), out}));
+  }
+
+  /// The statement in the loops and guards of the tile, with variables of its own.
+  static Stmt over_tile(const Tile& tile, Stmt body) {
+    for (auto layer = tile.layers.rbegin(); layer != tile.layers.rend(); ++layer) {
+      if (!layer->of_tile) continue;
+      if (layer->guard != nullptr) {
+        body = If::make(layer->guard->condition, body, nullptr, layer->guard->likely);
+        continue;
+      }
+      const For& loop = *layer->loop;
+      const VarRef var = Var::make(loop.var->name);
+      body = For::make(var, loop.extent, loop.loop_kind, substitute(body, {{loop.var, var}}));
+    }
+    return body;
+  }
+};
+
+}  // namespace
+
+Kernel accumulate_in_registers(Kernel kernel, const PassContext&) {
+  kernel.body = AccumulateInRegisters()(kernel.body);
+  return kernel;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,85 @@
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/compile.h"
+#include "tests/schedule/kernels.h"
+#include "tests/support/run_on_cpu.h"
+
+// Measurements, not tests: they run with --gtest_also_run_disabled_tests alone.
+namespace kiln::testing {
+namespace {
+
+double seconds_of(const std::function<void()>& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+language::Schedule automatic(const Te& te) {
+  return choose_schedule(te.kernel, te.schedule, {TargetKind::Llvm, host_cpu()}, {});
+}
+
+void measure_compile(const char* name, const Te& te) {
+  for (int round = 0; round < 3; ++round) {
+    language::Schedule schedule;
+    std::shared_ptr<const Artifact> artifact;
+    const double choose = seconds_of([&] { schedule = automatic(te); });
+    const double compile = seconds_of([&] { artifact = compile_for_host(te.kernel, schedule); });
+    const double load = seconds_of([&] { cpu_device().load(artifact); });
+    std::printf("%-10s choose %.2f ms, compile %.2f ms, load %.2f ms\n", name, choose * 1e3,
+                compile * 1e3, load * 1e3);
+  }
+}
+
+TEST(Bench, DISABLED_Compile) {
+  seconds_of([] { cpu_device(); });
+  measure_compile("add one", AddOne().te);
+  measure_compile("cumsum", Cumsum().te);
+  measure_compile("matmul", Matmul(1024, 1024, 1024).te);
+  measure_compile("matmul *", Matmul().te);
+}
+
+void measure_matmul(const char* name, const Te& te, int64_t n, int threads) {
+  const auto artifact = compile_for_host(te.kernel, automatic(te));
+  std::vector<HostTensor> tensors = {zeros(DType::Float32, {n, n}), zeros(DType::Float32, {n, n}),
+                                     zeros(DType::Float32, {n, n})};
+  Device& device = cpu_device(threads);
+  const auto kernel = device.load(artifact);
+  const KernelNames names = plain_names(*artifact);
+  std::vector<ArgumentSlot> slots;
+  std::vector<void*> pointers;
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+  for (const HostTensor& tensor : tensors) {
+    slots.push_back({true, {tensor.type, tensor.shape, {}}});
+    buffers.push_back(device.allocate(static_cast<int64_t>(tensor.bytes.size())));
+    std::memset(buffers.back()->data(), 0, tensor.bytes.size());
+    pointers.push_back(buffers.back()->data());
+  }
+  const BoundCall bound = bind_arguments(*artifact, names, slots, {});
+  double best = 1e9;
+  for (int i = 0; i < 10; ++i)
+    best = std::min(best, device.run(*kernel, {pointers, &bound, &names}));
+  std::printf("%s %ld, %d threads: %.2f ms, %.1f GFLOP/s\n", name, n, threads, best * 1e3,
+              2.0 * static_cast<double>(n * n * n) / best * 1e-9);
+}
+
+TEST(Bench, DISABLED_Matmul) {
+  for (const int64_t n : {256, 1024}) {
+    for (const int threads : {1, 2}) {
+      measure_matmul("constant", Matmul(n, n, n).te, n, threads);
+      measure_matmul("symbolic", Matmul().te, n, threads);
+    }
+  }
+  const Matmul kernel(1024, 1024, 1024);
+  const Target target{TargetKind::Llvm, host_cpu()};
+  if (const char* what = std::getenv("KILN_SHOW_SOURCE")) {
+    std::puts(source_of(kernel.te.kernel, automatic(kernel.te), target, {}, what).c_str());
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing
