@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/ir/mutator.h"
+#include "runtime/core/small_float.h"
 
 namespace kiln::ir {
 namespace {
@@ -30,14 +31,29 @@ class FindStore : public Visitor {
   const BufferRef& buffer_;
 };
 
+std::string with_point(std::string digits) {
+  if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
+  return digits;
+}
+
+/// The fewest digits that give the value back in a type of 8 or 16 bits.
+std::string small_number_text(DType type, double value) {
+  if (value == std::trunc(value) && std::abs(value) < 1e6) return fmt::format("{:.1f}", value);
+  for (int precision = 1; precision < 9; ++precision) {
+    std::string digits = fmt::format("{:.{}g}", value, precision);
+    if (round_to(type, std::stod(digits)) == value) return with_point(std::move(digits));
+  }
+  return with_point(fmt::format("{}", value));
+}
+
 std::string number_text(DType type, double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  if (bits_of(type) < 32) return small_number_text(type, value);
   const auto narrow = static_cast<float>(value);
   const bool as_float = type != DType::Float64 && static_cast<double>(narrow) == value;
   std::string text = as_float ? fmt::format("{}", narrow) : fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
+  return with_point(std::move(text));
 }
 
 }  // namespace

@@ -1,0 +1,137 @@
+#include "compiler/ir/interpret.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/parse_ir.h"
+
+namespace kiln::testing {
+namespace {
+
+using ir::HostTensor;
+
+HostTensor floats(std::vector<float> values) {
+  HostTensor tensor{DType::Float32, {static_cast<int64_t>(values.size())}, {}};
+  tensor.bytes.resize(values.size() * sizeof(float));
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  return tensor;
+}
+
+std::vector<float> values_of(const HostTensor& tensor) {
+  std::vector<float> values(tensor.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+/// Runs `fn f(A: float32[n], B: float32[n]) { BODY }` on A = 1, 2, ... and gives B.
+std::vector<float> run(std::string_view body, int64_t n) {
+  const ir::Kernel kernel = parse_kernel("A: float32[n], B: float32[n] output", body);
+  std::vector<float> input;
+  for (int64_t i = 0; i < n; ++i) input.push_back(static_cast<float>(i + 1));
+  std::vector<HostTensor> arguments = {floats(input), floats(std::vector<float>(n, -1.0f))};
+  const int64_t sizes[] = {n};
+  ir::interpret(kernel, sizes, arguments);
+  return values_of(arguments[1]);
+}
+
+void expect_breach(std::string_view body, int64_t n, std::string_view message) {
+  expect_error([&] { run(body, n); }, ErrorKind::Internal,
+               "internal error: " + std::string(message));
+}
+
+TEST(Interpret, LoopsAndConditions) {
+  EXPECT_EQ(run("for i in 0..n { if i < 2 { B[i] = A[i]*2.0 } else { B[i] = A[i - 1] } }", 4),
+            (std::vector<float>{2, 4, 2, 3}));
+}
+
+TEST(Interpret, ParallelLoopsRunBackwards) {
+  EXPECT_EQ(run("B[0] = 0.0 for i in 0..n parallel { B[0] = A[i] }", 3)[0], 1);
+}
+
+TEST(Interpret, Vectors) {
+  EXPECT_EQ(run("B[ramp(0, 1, 4)] = A[ramp(3, -1, 4)] + broadcast(A[0], 4)", 4),
+            (std::vector<float>{5, 4, 3, 2}));
+  EXPECT_EQ(run("B[ramp(0, 1, 4) where ramp(0, 1, 4) < broadcast(n, 4)] = "
+                "A[ramp(0, 1, 4) where ramp(0, 1, 4) < broadcast(n, 4)]",
+                3),
+            (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(run("B[0] = reduce_sum(100.0, A[ramp(0, 1, 4)])", 4)[0], 110);
+}
+
+TEST(Interpret, AVectorIsReadBeforeItIsWritten) {
+  EXPECT_EQ(run("for i in 0..n { B[i] = A[i] } B[ramp(1, 1, 3)] = B[ramp(0, 1, 3)]", 4),
+            (std::vector<float>{1, 1, 2, 3}));
+}
+
+TEST(Interpret, IfThenElseComputesOneBranch) {
+  EXPECT_EQ(run("for i in 0..n { B[i] = if_then_else(1 <= i, A[i - 1], 0.0) }", 3),
+            (std::vector<float>{0, 1, 2}));
+}
+
+TEST(Interpret, ChecksEveryIndex) {
+  expect_breach("B[n] = 1.0", 3, "B[3] is outside its shape (3)");
+  expect_breach("B[0] = A[0 - 1]", 3, "A[-1] is outside its shape (3)");
+  expect_breach("B[0] = select(1 <= n, A[0], A[n])", 3, "A[3] is outside its shape (3)");
+  expect_breach("B[ramp(0, 1, 4)] = broadcast(1.0, 4)", 3, "B[3] is outside its shape (3)");
+}
+
+TEST(Interpret, FindsReadsOfWhatWasNeverWritten) {
+  expect_breach("B[1] = A[0]  B[0] = B[1] + B[2]", 3,
+                "element 2 of B is read before it is written");
+  expect_breach("for i in 0..2 { allocate s: float32[1] scope(local) "
+                "if i == 0 { s[0] = 1.0 } B[i] = s[0] }",
+                3, "element 0 of s is read before it is written");
+}
+
+TEST(Interpret, ACheckThatFiresIsTheUsersError) {
+  const Error error =
+      expect_error([&] { run("for i in 0..5 { check i < n #0 B[i] = 1.0 }", 3); },
+                   ErrorKind::InvalidArgument, "index 3 is outside of 0..3 (check #0)");
+  EXPECT_EQ(error.reason(), "INDEX_OUT_OF_RANGE");
+}
+
+TEST(Interpret, ThreadsRunInStepBetweenBarriers) {
+  const char* const body =
+      "allocate s: float32[4] scope(shared) for threadIdx.x in 0..4 bind { "
+      "s[threadIdx.x] = A[threadIdx.x] BARRIER B[threadIdx.x] = s[3 - threadIdx.x] }";
+  std::string with(body);
+  with.replace(with.find("BARRIER"), 7, "barrier");
+  EXPECT_EQ(run(with, 4), (std::vector<float>{4, 3, 2, 1}));
+
+  std::string without(body);
+  without.replace(without.find("BARRIER"), 7, "");
+  expect_breach(without, 4, "element 3 of s is read before it is written");
+}
+
+TEST(Interpret, BarriersInLoopsOfATwoDimensionalBlock) {
+  EXPECT_EQ(run("allocate s: float32[4] scope(shared) "
+                "for threadIdx.y in 0..2 bind { for threadIdx.x in 0..2 bind { "
+                "allocate r: float32[1] scope(local) r[0] = 0.0 for k in 0..2 { "
+                "s[threadIdx.y*2 + threadIdx.x] = A[threadIdx.y*2 + threadIdx.x]*float32(k + 1) "
+                "barrier r[0] = r[0] + s[3 - (threadIdx.y*2 + threadIdx.x)] barrier } "
+                "B[threadIdx.y*2 + threadIdx.x] = r[0] } }",
+                4),
+            (std::vector<float>{12, 9, 6, 3}));
+}
+
+TEST(Interpret, ABarrierThatNotAllThreadsReach) {
+  expect_breach("for threadIdx.x in 0..4 bind { if threadIdx.x < 2 { barrier } }", 4,
+                "not all threads reach the barrier under threadIdx.x < 2");
+}
+
+TEST(Interpret, FlattenedIndicesWithStrides) {
+  const ir::Kernel kernel = ir::parse(
+      "fn f(A: float32[m, n] strides[s0, s1], B: float32[n] strides[s2]) { "
+      "for j in 0..n { B[j*s2] = A[(m - 1)*s0 + j*s1] } }");
+  HostTensor a = floats({1, 2, 3, 4, 5, 6});
+  a.shape = {2, 3};
+  std::vector<HostTensor> arguments = {a, floats({0, 0, 0})};
+  const int64_t sizes[] = {2, 3};
+  ir::interpret(kernel, sizes, arguments);
+  EXPECT_EQ(values_of(arguments[1]), (std::vector<float>{4, 5, 6}));
+}
+
+}  // namespace
+}  // namespace kiln::testing

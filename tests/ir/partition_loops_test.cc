@@ -1,0 +1,203 @@
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "compiler/ir/interpret.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/ir/verify.h"
+#include "tests/ir/pass_context.h"
+#include "tests/support/parse_ir.h"
+
+namespace kiln::testing {
+namespace {
+
+constexpr const char* kParameters = "A: float32[m, n], B: float32[m, n]";
+
+ir::Kernel partitioned(std::string_view body) {
+  ir::Kernel result = run_pass(passes::partition_loops, parse_kernel(kParameters, body));
+  ir::verify(result);
+  return result;
+}
+
+void expect_partitioned(std::string_view before, std::string_view after) {
+  expect_same(partitioned(before), parse_kernel(kParameters, after));
+}
+
+ir::HostTensor numbers(int64_t m, int64_t n) {
+  ir::HostTensor tensor{DType::Float32, {m, n}, {}};
+  for (int64_t i = 0; i < m * n; ++i) {
+    const auto value = static_cast<float>(i % 17 + 1);
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    tensor.bytes.insert(tensor.bytes.end(), bytes, bytes + sizeof value);
+  }
+  return tensor;
+}
+
+/// Partitioned loops compute the same as those they come from, for these m and n.
+void expect_same_numbers(std::string_view body, std::initializer_list<std::pair<int, int>> shapes) {
+  const ir::Kernel before = parse_kernel(kParameters, body);
+  const ir::Kernel after = partitioned(body);
+  const bool a_is_input = !before.is_output[0];
+  for (const auto& [m, n] : shapes) {
+    const int64_t sizes[] = {m, n};
+    std::vector<ir::HostTensor> expected = {numbers(m, n), numbers(m, n)};
+    std::vector<ir::HostTensor> actual = expected;
+    ir::interpret(before, sizes, expected);
+    ir::interpret(after, sizes, actual);
+    EXPECT_TRUE(a_is_input);
+    EXPECT_EQ(actual[1].bytes, expected[1].bytes)
+        << "m = " << m << ", n = " << n << "\n" << ir::print(after);
+  }
+}
+
+class CountGuards : public ir::Visitor {
+ public:
+  int likely = 0;
+  int stores = 0;
+
+ private:
+  using Visitor::visit;
+  void visit(const ir::If& node) override {
+    likely += node.likely ? 1 : 0;
+    Visitor::visit(node);
+  }
+  void visit(const ir::Store&) override { ++stores; }
+};
+
+TEST(PartitionLoops, FullTilesLoseTheGuard) {
+  expect_partitioned(R"(
+    for io in 0..floordiv(n + 31, 32) {
+      for ii in 0..32 vectorize {
+        if likely(io*32 + ii < n) { B[0, io*32 + ii] = A[0, io*32 + ii] }
+      }
+    })", R"(
+    for io in 0..floordiv(n, 32) {
+      for ii in 0..32 vectorize { B[0, io*32 + ii] = A[0, io*32 + ii] }
+    }
+    if floordiv(n, 32) < floordiv(n + 31, 32) {
+      for ii in 0..32 vectorize {
+        if likely(floordiv(n, 32)*32 + ii < n) {
+          B[0, floordiv(n, 32)*32 + ii] = A[0, floordiv(n, 32)*32 + ii]
+        }
+      }
+    })");
+}
+
+TEST(PartitionLoops, TheLastTileOfAPlainLoopIsShorterInstead) {
+  expect_partitioned(R"(
+    for io in 0..floordiv(n + 31, 32) {
+      for ii in 0..32 { if likely(io*32 + ii < n) { B[0, io*32 + ii] = A[0, io*32 + ii] } }
+    })", R"(
+    for io in 0..floordiv(n, 32) {
+      for ii in 0..32 { B[0, io*32 + ii] = A[0, io*32 + ii] }
+    }
+    if floordiv(n, 32) < floordiv(n + 31, 32) {
+      for ii in 0..n - floordiv(n, 32)*32 {
+        B[0, floordiv(n, 32)*32 + ii] = A[0, floordiv(n, 32)*32 + ii]
+      }
+    })");
+}
+
+TEST(PartitionLoops, ConstantExtents) {
+  expect_partitioned(R"(
+    for io in 0..16 { for ii in 0..32 vectorize {
+      if likely(io*32 + ii < 500) { B[0, io*32 + ii] = 1.0 }
+    } })", R"(
+    for io in 0..15 { for ii in 0..32 vectorize { B[0, io*32 + ii] = 1.0 } }
+    for ii in 0..32 vectorize { if likely(ii < 20) { B[0, ii + 480] = 1.0 } })");
+}
+
+TEST(PartitionLoops, AParallelLoopStaysOneRegion) {
+  expect_partitioned(R"(
+    for io in 0..floordiv(n + 31, 32) parallel { for ii in 0..32 vectorize {
+      if likely(io*32 + ii < n) { B[0, io*32 + ii] = 1.0 }
+    } })", R"(
+    for io in 0..floordiv(n + 31, 32) parallel {
+      if io < floordiv(n, 32) {
+        for ii in 0..32 vectorize { B[0, io*32 + ii] = 1.0 }
+      } else {
+        for ii in 0..32 vectorize { if likely(io*32 + ii < n) { B[0, io*32 + ii] = 1.0 } }
+      }
+    })");
+}
+
+TEST(PartitionLoops, LeavesThreadsAlone) {
+  const char* const text =
+      "for blockIdx.x in 0..floordiv(n + 255, 256) bind { for threadIdx.x in 0..256 bind { "
+      "if likely(blockIdx.x*256 + threadIdx.x < n) { B[0, blockIdx.x*256 + threadIdx.x] = 1.0 } } }";
+  expect_partitioned(text, text);
+}
+
+TEST(PartitionLoops, LeavesOtherConditionsAlone) {
+  const char* const text =
+      "for i in 0..n { if i < m { B[0, i] = 1.0 } if likely(A[0, i] < 1.0) { B[0, i] = 2.0 } }";
+  expect_partitioned(text, text);
+}
+
+TEST(PartitionLoops, AnExactGuardOfAllEndsTheLoop) {
+  expect_partitioned("for i in 0..n { if likely(i < m) { B[0, i] = 1.0 } }",
+                     "for i in 0..min(m, n) { B[0, i] = 1.0 }");
+}
+
+constexpr const char* kTiledCopy = R"(
+    for io in 0..floordiv(m + 3, 4) parallel { for jo in 0..floordiv(n + 7, 8) {
+      for ii in 0..4 { for ji in 0..8 vectorize {
+        if likely(io*4 + ii < m) { if likely(jo*8 + ji < n) {
+          B[io*4 + ii, jo*8 + ji] = A[io*4 + ii, jo*8 + ji]*2.0
+        } }
+      } }
+    } })";
+
+constexpr const char* kTiledSum = R"(
+    for io in 0..floordiv(m + 3, 4) { for jo in 0..floordiv(n + 3, 4) {
+      for ii in 0..4 { for ji in 0..4 {
+        if likely(io*4 + ii < m && jo*4 + ji < n) { B[io*4 + ii, jo*4 + ji] = 0.0 }
+      } }
+      for ko in 0..floordiv(n + 2, 3) { for ii in 0..4 { for ki in 0..3 { for ji in 0..4 vectorize {
+        if likely(io*4 + ii < m && jo*4 + ji < n && ko*3 + ki < n) {
+          B[io*4 + ii, jo*4 + ji] = B[io*4 + ii, jo*4 + ji] + A[io*4 + ii, ko*3 + ki]
+        }
+      } } } }
+    } })";
+
+TEST(PartitionLoops, NestedTiles) {
+  const ir::Kernel kernel = partitioned(kTiledCopy);
+  CountGuards count;
+  count(kernel.body);
+  EXPECT_EQ(count.stores, 4) << ir::print(kernel);
+}
+
+TEST(PartitionLoops, CopiesAreBounded) {
+  const ir::Kernel kernel = partitioned(kTiledSum);
+  CountGuards count;
+  count(kernel.body);
+  EXPECT_LE(count.stores, 12) << ir::print(kernel);  // 4 of the first store, 8 of the second
+}
+
+TEST(PartitionLoops, ComputesTheSame) {
+  const std::initializer_list<std::pair<int, int>> shapes = {
+      {0, 0}, {1, 1}, {3, 7}, {4, 8}, {5, 9}, {8, 16}, {9, 31}, {13, 33}, {1, 40}, {12, 1}};
+  expect_same_numbers(kTiledCopy, shapes);
+  expect_same_numbers(kTiledSum, shapes);
+  expect_same_numbers(R"(
+    for i in 0..m { for jo in 0..floordiv(n + 4, 5) {
+      allocate s: float32[5] scope(local)
+      for ji in 0..5 { if likely(jo*5 + ji < n) { s[ji] = A[i, jo*5 + ji] } }
+      for ji in 0..5 { if likely(jo*5 + ji < n) { B[i, jo*5 + ji] = s[ji] + 1.0 } }
+    } })", shapes);
+  expect_same_numbers(R"(
+    for i in 0..m { for jo in 0..5 { for ji in 0..floordiv(n + 4, 5) {
+      if likely(jo*floordiv(n + 4, 5) + ji < n) {
+        B[i, jo*floordiv(n + 4, 5) + ji] = A[i, jo*floordiv(n + 4, 5) + ji]
+      }
+    } } })", shapes);
+  expect_same_numbers(R"(
+    for i in 0..m { for jo in 0..floordiv(n + 5, 6) { for jm in 0..2 { for ji in 0..3 {
+      if likely(jo*6 + jm*3 + ji < n) { if likely(jm*3 + ji < 5) {
+        B[i, jo*6 + jm*3 + ji] = A[i, jo*6 + jm*3 + ji]
+      } }
+    } } } })", shapes);
+}
+
+}  // namespace
+}  // namespace kiln::testing
