@@ -179,16 +179,30 @@ class Emitter {
     return ir::Block::make(std::move(stmts));
   }
 
+  std::vector<ir::Expr> store_indices(const Walk& walk, const Storage& storage,
+                                      const ir::Substitution& values) const {
+    const Stage& stage = graph_[walk.stage];
+    std::vector<ir::Expr> indices;
+    for (size_t d = 0; d < stage.data.size(); ++d) {
+      const ir::Expr& value = values.at(graph_.axes[stage.data[d]].value);
+      const ir::Expr& origin = storage.origin[d];
+      if (!origin) {
+        indices.push_back(value);
+      } else if (origin == walk.nest.region[d].min) {
+        indices.push_back(ir::substitute(walk.nest.offsets[d], walk.renamed));
+      } else {
+        indices.push_back(analysis::simplify(value - origin, facts_));
+      }
+    }
+    return indices;
+  }
+
   /// Checks go to `before`: all outputs read first.
   ir::Stmt store(const Walk& walk, uint32_t output, const ir::Substitution& values,
                  std::vector<ir::Stmt>& before) {
     const Stage& stage = graph_[walk.stage];
     const Storage& storage = plan_.storage.at({walk.stage, output});
-    std::vector<ir::Expr> indices;
-    for (size_t d = 0; d < stage.data.size(); ++d) {
-      indices.push_back(storage.origin[d] ? ir::substitute(walk.nest.offsets[d], walk.renamed)
-                                          : values.at(graph_.axes[stage.data[d]].value));
-    }
+    const std::vector<ir::Expr> indices = store_indices(walk, storage, values);
     const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[output]);
     if (walk.part == Part::Init) {
       return ir::Store::make(storage.buffer, indices,

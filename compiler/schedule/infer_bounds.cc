@@ -190,7 +190,36 @@ std::vector<Region> update_region(const StageGraph& graph, const NestPlan& plan,
   return region;
 }
 
-void add_storage(const StageGraph& graph, NestPlan& plan, StageId id) {
+std::vector<Region> required_region(const StageGraph& graph, const NestPlan& plan, StageId id,
+                                    const Facts& sizes) {
+  const Stage& stage = graph[id];
+  if (stage.is_update) return update_region(graph, plan, stage);
+  if (stage.attach.kind == Attach::Kind::At) return RequiredRegion(graph, plan, id, sizes).find();
+  return whole_region(stage);
+}
+
+/// Shared loops run over all columns, wherever the stage that they are shared with stands. So in the
+/// dimensions that they cut a nest covers the whole tensor, of which each thread keeps its part.
+std::vector<Region> region_of_loops(const StageGraph& graph, StageId id,
+                                    const std::vector<Region>& required,
+                                    const std::vector<Loop>& shared, const Facts& sizes) {
+  if (shared.empty()) return required;
+  std::vector<Region> region = required;
+  std::vector<Region> whole = whole_region(graph[id]);
+  whole[0] = required[0];
+  const Nest trial = make_nest(graph, id, whole, shared, sizes);
+  for (size_t d = 1; d < region.size(); ++d) {
+    const bool is_cut = std::any_of(shared.begin(), shared.end(), [&](const Loop& loop) {
+      return ir::uses_var(trial.offsets[d], loop.var);
+    });
+    if (is_cut) region[d] = whole[d];
+  }
+  return region;
+}
+
+/// `required` is the part of an attached stage that is kept.
+void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
+                 const std::vector<Region>& required) {
   const Stage& stage = graph[id];
   for (uint32_t output = 0; output < stage.types.size(); ++output) {
     const TensorId tensor{id, output};
@@ -199,7 +228,7 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id) {
     std::vector<ir::Expr> shape = stage.shapes[output];
     if (stage.attach.kind == Attach::Kind::At) {
       for (size_t d = 0; d < shape.size(); ++d) {
-        const Region& region = plan.nests[id].region[d];
+        const Region& region = required[d];
         shape[d] = region.extent;
         storage.origin.push_back(region.is_whole ? nullptr : region.min);
       }
@@ -214,7 +243,7 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id) {
 
 /// State, init and update of a scan all lie in its output.
 void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id) {
-  add_storage(graph, plan, id);
+  add_storage(graph, plan, id, {});
   const Stage& scan = graph[id];
   for (uint32_t output = 0; output < scan.types.size(); ++output) {
     const Storage storage = plan.storage.at({id, output});
@@ -266,16 +295,14 @@ NestPlan infer_bounds(const StageGraph& graph) {
       continue;
     }
     if (stage.kind == Stage::Kind::Placeholder) {
-      if (graph.is_parameter({id, 0})) add_storage(graph, plan, id);
+      if (graph.is_parameter({id, 0})) add_storage(graph, plan, id, {});
       continue;
     }
-    std::vector<Region> region = stage.is_update ? update_region(graph, plan, stage)
-                                 : stage.attach.kind == Attach::Kind::At
-                                     ? RequiredRegion(graph, plan, id, sizes).find()
-                                     : whole_region(stage);
-    plan.nests[id] =
-        make_nest(graph, id, std::move(region), shared_loops_of(graph, plan, id), sizes);
-    add_storage(graph, plan, id);
+    const std::vector<Region> required = required_region(graph, plan, id, sizes);
+    const std::vector<Loop> shared = shared_loops_of(graph, plan, id);
+    plan.nests[id] = make_nest(graph, id, region_of_loops(graph, id, required, shared, sizes),
+                               shared, sizes);
+    add_storage(graph, plan, id, required);
   }
   return plan;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "compiler/autoschedule/choose_schedule.h"
 #include "compiler/ir/print.h"
 #include "compiler/lower.h"
 #include "compiler/passes/passes.h"
@@ -213,11 +214,24 @@ void Te::compute_at(const TeTensor& tensor, const TeTensor& consumer, const std:
 void Te::compute_inline(const TeTensor& tensor) { step(StepKind::ComputeInline, tensor, {}); }
 void Te::compute_root(const TeTensor& tensor) { step(StepKind::ComputeRoot, tensor, {}); }
 
-std::string Te::lowered(TargetKind kind) const {
+namespace {
+
+std::string text_of_loops(const language::Kernel& kernel, const language::Schedule& schedule,
+                          TargetKind kind, const CompileOptions& options) {
   const Target target{.kind = kind};
-  const CompileOptions options;
   const PassContext context{target, options};
   return ir::print(passes::simplify(build_loops(kernel, schedule, target, options), context));
+}
+
+}  // namespace
+
+std::string Te::lowered(TargetKind kind) const {
+  return text_of_loops(kernel, schedule, kind, CompileOptions{});
+}
+
+std::string Te::automatic(TargetKind kind, const CompileOptions& options) const {
+  return text_of_loops(kernel, choose_schedule(kernel, schedule, Target{.kind = kind}, options),
+                       kind, options);
 }
 
 void Te::build(TargetKind kind) const {

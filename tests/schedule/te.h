@@ -82,6 +82,9 @@ class Te {
 
   /// The loops after build_loops and the simplifying of their expressions, as text.
   std::string lowered(TargetKind target = TargetKind::Llvm) const;
+  /// The same with the steps that choose_schedule adds.
+  std::string automatic(TargetKind target = TargetKind::Llvm,
+                        const CompileOptions& options = {}) const;
   /// Only builds them, for errors.
   void build(TargetKind target = TargetKind::Llvm) const;
 

@@ -1,0 +1,339 @@
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/choose_schedule.h"
+#include "tests/schedule/kernels.h"
+
+namespace kiln::testing {
+namespace {
+
+TEST(ChooseSchedule, GivesElementsVectorsAndCores) {
+  AddOne k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k(A: float32[n, m], B: float32[n, m]) {
+  for i in 0..n parallel {
+    for j.outer in 0..floordiv(m + 31, 32) {
+      for j.inner in 0..32 vectorize {
+        if likely(j.outer*32 + j.inner < m) {
+          B[i, j.outer*32 + j.inner] = A[i, j.outer*32 + j.inner] + 1.0
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, KeepsSmallKernelsOnOneCore) {
+  Te te;
+  const TeTensor A = te.placeholder("A", {te.integer(20), te.integer(30)});
+  const TeTensor B = te.compute("B", "i j", {te.integer(20), te.integer(30)},
+                                [&](auto v) { return A(v[0], v[1]) + te.real(1); });
+  te.arguments({A, B});
+  EXPECT_EQ(te.automatic(), R"(fn k(A: float32[20, 30], B: float32[20, 30]) {
+  for i in 0..20 {
+    for j.outer in 0..2 {
+      for j.inner in 0..16 vectorize {
+        if likely(j.outer*16 + j.inner < 30) {
+          B[i, j.outer*16 + j.inner] = A[i, j.outer*16 + j.inner] + 1.0
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, TilesAProduct) {
+  Matmul k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k[n, m, l](A: float32[n, l], B: float32[l, m], C: float32[n, m]) {
+  for i.outer in 0..floordiv(n + 7, 8) parallel {
+    for j.outer in 0..floordiv(m + 31, 32) {
+      for i.inner in 0..8 unroll {
+        if likely(i.outer*8 + i.inner < n) {
+          for j.inner in 0..32 vectorize {
+            if likely(j.outer*32 + j.inner < m) {
+              C[i.outer*8 + i.inner, j.outer*32 + j.inner] = 0.0
+            }
+          }
+        }
+      }
+      for k in 0..l {
+        for i.inner_1 in 0..8 unroll {
+          if likely(i.outer*8 + i.inner_1 < n) {
+            for j.inner_1 in 0..32 vectorize {
+              if likely(j.outer*32 + j.inner_1 < m) {
+                C[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] = C[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] + A[i.outer*8 + i.inner_1, k]*B[k, j.outer*32 + j.inner_1]
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfATransposedProduct) {
+  Te te;
+  const TeExpr n = te.integer(256);
+  const TeTensor A = te.placeholder("A", {n, n});
+  const TeTensor B = te.placeholder("B", {n, n});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), n);
+  const TeTensor C = te.compute("C", "i j", {n, n},
+                                [&](auto v) { return te.sum(A(v[0], k) * B(v[1], k), {k}); });
+  te.arguments({A, B, C});
+  EXPECT_EQ(te.automatic(), R"(fn k(A: float32[256, 256], B: float32[256, 256], C: float32[256, 256]) {
+  for i.outer in 0..64 parallel {
+    for j.outer in 0..64 {
+      for i.inner in 0..4 unroll {
+        for j.inner in 0..4 unroll {
+          C[i.outer*4 + i.inner, j.outer*4 + j.inner] = 0.0
+        }
+      }
+      for k.outer in 0..8 {
+        for i.inner_1 in 0..4 unroll {
+          for j.inner_1 in 0..4 unroll {
+            for k.inner in 0..32 vectorize {
+              C[i.outer*4 + i.inner_1, j.outer*4 + j.inner_1] = C[i.outer*4 + i.inner_1, j.outer*4 + j.inner_1] + A[i.outer*4 + i.inner_1, k.outer*32 + k.inner]*B[j.outer*4 + j.inner_1, k.outer*32 + k.inner]
+            }
+          }
+        }
+      }
+    }
+  }
+}
+)");
+  // Strict code adds in the order of the definition.
+  EXPECT_EQ(te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}), R"(fn k(A: float32[256, 256], B: float32[256, 256], C: float32[256, 256]) {
+  for i.outer in 0..32 parallel {
+    for j.outer in 0..8 {
+      for i.inner in 0..8 unroll {
+        for j.inner in 0..32 vectorize {
+          C[i.outer*8 + i.inner, j.outer*32 + j.inner] = 0.0
+        }
+      }
+      for k in 0..256 {
+        for i.inner_1 in 0..8 unroll {
+          for j.inner_1 in 0..32 vectorize {
+            C[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] = C[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] + A[i.outer*8 + i.inner_1, k]*B[j.outer*32 + j.inner_1, k]
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, SumsRowsInVectors) {
+  RowSum k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k(A: float32[n, m], B: float32[n]) {
+  for i in 0..n parallel {
+    B[i] = 0.0
+    for k.outer in 0..floordiv(m + 31, 32) {
+      for k.inner in 0..32 vectorize {
+        if likely(k.outer*32 + k.inner < m) {
+          B[i] = B[i] + A[i, k.outer*32 + k.inner]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, SumsRowsInOrderWhenStrict) {
+  RowSum k;
+  EXPECT_EQ(k.te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}), R"(fn k(A: float32[n, m], B: float32[n]) {
+  for i in 0..n parallel {
+    B[i] = 0.0
+    for k in 0..m {
+      B[i] = B[i] + A[i, k]
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, SumsColumnsSideBySide) {
+  Te te;
+  const TeExpr n = te.var("n");
+  const TeExpr m = te.var("m");
+  const TeTensor A = te.placeholder("A", {n, m});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), n);
+  const TeTensor B = te.compute("B", "j", {m}, [&](auto v) { return te.sum(A(k, v[0]), {k}); });
+  te.arguments({A, B});
+  EXPECT_EQ(te.automatic(), R"(fn k(A: float32[n, m], B: float32[m]) {
+  for j.outer in 0..floordiv(m + 31, 32) parallel {
+    for j.inner in 0..32 vectorize {
+      if likely(j.outer*32 + j.inner < m) {
+        B[j.outer*32 + j.inner] = 0.0
+      }
+    }
+    for k in 0..n {
+      for j.inner_1 in 0..32 vectorize {
+        if likely(j.outer*32 + j.inner_1 < m) {
+          B[j.outer*32 + j.inner_1] = B[j.outer*32 + j.inner_1] + A[k, j.outer*32 + j.inner_1]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, GivesEachCoreColumnsOfAScan) {
+  Cumsum k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[m, n], scan: float32[m, n]) {
+  for i.outer in 0..floordiv(n + 63, 64) parallel {
+    for i.inner in 0..64 vectorize {
+      if likely(i.outer*64 + i.inner < n) {
+        scan[0, i.outer*64 + i.inner] = X[0, i.outer*64 + i.inner]
+      }
+    }
+    for scan.idx in 0..m - 1 {
+      for i.inner_1 in 0..64 vectorize {
+        if likely(i.outer*64 + i.inner_1 < n) {
+          scan[scan.idx + 1, i.outer*64 + i.inner_1] = scan[scan.idx, i.outer*64 + i.inner_1] + X[scan.idx + 1, i.outer*64 + i.inner_1]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, KeepsTimeOutsideWhereStatesMeet) {
+  TwoStateScan k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[m, n], scan.v0: float32[m, n], scan.v1: float32[m, l]) {
+  for i.outer in 0..floordiv(n + 31, 32) {
+    for i.inner in 0..32 vectorize {
+      if likely(i.outer*32 + i.inner < n) {
+        scan.v0[0, i.outer*32 + i.inner] = X[0, i.outer*32 + i.inner]
+      }
+    }
+  }
+  for i.outer_1 in 0..floordiv(l + 31, 32) {
+    for i.inner_1 in 0..32 vectorize {
+      if likely(i.outer_1*32 + i.inner_1 < l) {
+        scan.v1[0, i.outer_1*32 + i.inner_1] = 0.0
+      }
+    }
+  }
+  for scan.idx in 0..m - 1 {
+    for i.outer_2 in 0..floordiv(n + 31, 32) {
+      for i.inner_2 in 0..32 vectorize {
+        if likely(i.outer_2*32 + i.inner_2 < n) {
+          scan.v0[scan.idx + 1, i.outer_2*32 + i.inner_2] = scan.v0[scan.idx, i.outer_2*32 + i.inner_2] + X[scan.idx + 1, i.outer_2*32 + i.inner_2]
+        }
+      }
+    }
+    for i.outer_3 in 0..floordiv(l + 31, 32) {
+      for i.inner_3 in 0..32 vectorize {
+        if likely(i.outer_3*32 + i.inner_3 < l) {
+          check 0 < n #0
+          scan.v1[scan.idx + 1, i.outer_3*32 + i.inner_3] = scan.v1[scan.idx, i.outer_3*32 + i.inner_3] + scan.v0[scan.idx, 0]
+        }
+      }
+    }
+  }
+}
+#0: stage 6, tensor 1, dimension 1
+)");
+}
+
+TEST(ChooseSchedule, LeavesStagesWithStepsAlone) {
+  Stencils k;
+  k.te.split(k.C, "i", 10);
+  EXPECT_EQ(k.te.automatic(), R"(fn k(A: float32[103], C: float32[100]) {
+  allocate B: float32[102] scope(global)
+  for i.outer in 0..4 {
+    for i.inner in 0..32 vectorize {
+      if likely(i.outer*32 + i.inner < 102) {
+        B[i.outer*32 + i.inner] = A[i.outer*32 + i.inner] + A[i.outer*32 + i.inner + 1]
+      }
+    }
+  }
+  for i.outer_1 in 0..10 {
+    for i.inner_1 in 0..10 {
+      C[i.outer_1*10 + i.inner_1] = B[i.outer_1*10 + i.inner_1] + B[i.outer_1*10 + i.inner_1 + 1] + B[i.outer_1*10 + i.inner_1 + 2]
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, AddsNothingToAStageWithSomethingScheduledInside) {
+  Stencils k;
+  k.te.compute_at(k.B, k.C, "i");
+  EXPECT_EQ(k.te.automatic(), k.te.lowered());
+}
+
+TEST(ChooseSchedule, AddsNothingWhenItIsOff) {
+  Matmul k;
+  EXPECT_EQ(k.te.automatic(TargetKind::Llvm, CompileOptions{.automatic = false}), k.te.lowered());
+}
+
+TEST(ChooseSchedule, GivesEachElementAThread) {
+  AddOne k;
+  EXPECT_EQ(k.te.automatic(TargetKind::Cuda), R"(fn k(A: float32[n, m], B: float32[n, m]) {
+  for blockIdx.x in 0..floordiv(n*m + 255, 256) bind {
+    for threadIdx.x in 0..256 bind {
+      if likely(blockIdx.x*256 + threadIdx.x < n*m) {
+        B[floordiv(blockIdx.x*256 + threadIdx.x, m), floormod(blockIdx.x*256 + threadIdx.x, m)] = A[floordiv(blockIdx.x*256 + threadIdx.x, m), floormod(blockIdx.x*256 + threadIdx.x, m)] + 1.0
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, GivesEachColumnOfAScanAThread) {
+  TwoStageScan k;
+  EXPECT_EQ(k.te.automatic(TargetKind::Cuda), R"(fn k(X: float32[m, n], scan: float32[m, n]) {
+  for blockIdx.x in 0..floordiv(n + 255, 256) bind {
+    for threadIdx.x in 0..256 bind {
+      if likely(blockIdx.x*256 + threadIdx.x < n) {
+        scan[0, blockIdx.x*256 + threadIdx.x] = X[0, blockIdx.x*256 + threadIdx.x]
+      }
+      for scan.idx in 0..m - 1 {
+        allocate s1: float32[1, 1] scope(global)
+        if likely(blockIdx.x*256 + threadIdx.x < n) {
+          s1[0, 0] = scan[scan.idx, blockIdx.x*256 + threadIdx.x]*2.0
+        }
+        if likely(blockIdx.x*256 + threadIdx.x < n) {
+          scan[scan.idx + 1, blockIdx.x*256 + threadIdx.x] = s1[0, 0] + X[scan.idx + 1, blockIdx.x*256 + threadIdx.x]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, BindsTheOutermostLoopOfAStageWithSteps) {
+  Matmul k;
+  k.te.split(k.C, "k", 4);
+  EXPECT_EQ(k.te.automatic(TargetKind::Cuda), R"(fn k[n, m, l](A: float32[n, l], B: float32[l, m], C: float32[n, m]) {
+  for blockIdx.x in 0..floordiv(n + 255, 256) bind {
+    for threadIdx.x in 0..256 bind {
+      if likely(blockIdx.x*256 + threadIdx.x < n) {
+        for j in 0..m {
+          C[blockIdx.x*256 + threadIdx.x, j] = 0.0
+          for k.outer in 0..floordiv(l + 3, 4) {
+            for k.inner in 0..4 {
+              if likely(k.outer*4 + k.inner < l) {
+                C[blockIdx.x*256 + threadIdx.x, j] = C[blockIdx.x*256 + threadIdx.x, j] + A[blockIdx.x*256 + threadIdx.x, k.outer*4 + k.inner]*B[k.outer*4 + k.inner, j]
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+}  // namespace
+}  // namespace kiln::testing
