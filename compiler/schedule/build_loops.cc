@@ -15,7 +15,7 @@ ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule&
   StageGraph graph = build_stage_graph(kernel);
   refuse_wrong_reads(graph);
   apply_steps(graph, steps);
-  const NestPlan plan = infer_bounds(graph);
+  const NestPlan plan = infer_bounds(graph, target.kind);
   check_loops(graph, plan, steps);
 
   ir::Kernel result;

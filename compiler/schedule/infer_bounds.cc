@@ -198,8 +198,9 @@ std::vector<Region> required_region(const StageGraph& graph, const NestPlan& pla
   return whole_region(stage);
 }
 
-/// Shared loops run over all columns, wherever the stage that they are shared with stands. So in the
-/// dimensions that they cut a nest covers the whole tensor, of which each thread keeps its part.
+/// Shared loops run over all columns, wherever the stage that they are shared with stands. So in
+/// the dimensions that they cut a nest covers the whole tensor, of which each thread keeps its
+/// part.
 std::vector<Region> region_of_loops(const StageGraph& graph, StageId id,
                                     const std::vector<Region>& required,
                                     const std::vector<Loop>& shared, const Facts& sizes) {
@@ -217,9 +218,32 @@ std::vector<Region> region_of_loops(const StageGraph& graph, StageId id,
   return region;
 }
 
+bool is_thread_index(ir::ThreadAxis axis) {
+  return axis == ir::ThreadAxis::ThreadX || axis == ir::ThreadAxis::ThreadY ||
+         axis == ir::ThreadAxis::ThreadZ;
+}
+
+bool is_block_index(ir::ThreadAxis axis) {
+  return axis == ir::ThreadAxis::BlockX || axis == ir::ThreadAxis::BlockY ||
+         axis == ir::ThreadAxis::BlockZ;
+}
+
+/// What all threads around a buffer see of it: on a GPU, one inside a thread is that thread's own,
+/// and one inside a block is shared by its threads.
+ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, TargetKind target) {
+  ir::Scope scope = ir::Scope::Global;
+  if (target != TargetKind::Cuda) return scope;
+  for (const Loop* loop : loops_around(graph, plan, id)) {
+    const ir::ThreadAxis thread = graph.axes[loop->axis].thread;
+    if (is_thread_index(thread)) return ir::Scope::Local;
+    if (is_block_index(thread)) scope = ir::Scope::Shared;
+  }
+  return scope;
+}
+
 /// `required` is the part of an attached stage that is kept.
 void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
-                 const std::vector<Region>& required) {
+                 const std::vector<Region>& required, TargetKind target) {
   const Stage& stage = graph[id];
   for (uint32_t output = 0; output < stage.types.size(); ++output) {
     const TensorId tensor{id, output};
@@ -236,14 +260,14 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
       storage.origin.resize(shape.size());
     }
     storage.buffer = ir::Buffer::make(graph.tensor_name(tensor), stage.types[output],
-                                      std::move(shape), ir::Scope::Global);
+                                      std::move(shape), scope_of(graph, plan, id, target));
     plan.storage[tensor] = storage;
   }
 }
 
 /// State, init and update of a scan all lie in its output.
-void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id) {
-  add_storage(graph, plan, id, {});
+void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id, TargetKind target) {
+  add_storage(graph, plan, id, {}, target);
   const Stage& scan = graph[id];
   for (uint32_t output = 0; output < scan.types.size(); ++output) {
     const Storage storage = plan.storage.at({id, output});
@@ -281,7 +305,7 @@ std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& p
   return loops;
 }
 
-NestPlan infer_bounds(const StageGraph& graph) {
+NestPlan infer_bounds(const StageGraph& graph, TargetKind target) {
   const Facts sizes = facts_of_sizes(graph);
   NestPlan plan;
   plan.nests.resize(graph.stages.size());
@@ -291,18 +315,18 @@ NestPlan infer_bounds(const StageGraph& graph) {
     if (!stage.is_live || stage.attach.kind == Attach::Kind::Inline) continue;
     if (stage.kind == Stage::Kind::Scan) {
       plan.nests[id] = make_scan_nest(graph, id, sizes);
-      add_scan_storage(graph, plan, id);
+      add_scan_storage(graph, plan, id, target);
       continue;
     }
     if (stage.kind == Stage::Kind::Placeholder) {
-      if (graph.is_parameter({id, 0})) add_storage(graph, plan, id, {});
+      if (graph.is_parameter({id, 0})) add_storage(graph, plan, id, {}, target);
       continue;
     }
     const std::vector<Region> required = required_region(graph, plan, id, sizes);
     const std::vector<Loop> shared = shared_loops_of(graph, plan, id);
-    plan.nests[id] = make_nest(graph, id, region_of_loops(graph, id, required, shared, sizes),
-                               shared, sizes);
-    add_storage(graph, plan, id, required);
+    plan.nests[id] =
+        make_nest(graph, id, region_of_loops(graph, id, required, shared, sizes), shared, sizes);
+    add_storage(graph, plan, id, required, target);
   }
   return plan;
 }

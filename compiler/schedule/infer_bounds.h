@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/schedule/nest.h"
+#include "compiler/target.h"
 
 namespace kiln::schedule {
 
@@ -10,7 +11,9 @@ namespace kiln::schedule {
 /// computes what the readers inside that loop need while it stands still: the union of all their
 /// reads, with the loops further in run through. Where no better bounds are found, or an extent
 /// would depend on a loop, it is the whole dimension.
-NestPlan infer_bounds(const StageGraph& graph);
+///
+/// Buffers inside the threads or blocks of a GPU are local or shared.
+NestPlan infer_bounds(const StageGraph& graph, TargetKind target);
 
 /// The loops that stand around a stage, outermost first. Nests of its consumers must exist.
 std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& plan, StageId stage);

@@ -1,6 +1,7 @@
+#include "compiler/autoschedule/choose_schedule.h"
+
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
 #include "tests/schedule/kernels.h"
 
 namespace kiln::testing {
@@ -44,7 +45,8 @@ TEST(ChooseSchedule, KeepsSmallKernelsOnOneCore) {
 
 TEST(ChooseSchedule, TilesAProduct) {
   Matmul k;
-  EXPECT_EQ(k.te.automatic(), R"(fn k[n, m, l](A: float32[n, l], B: float32[l, m], C: float32[n, m]) {
+  EXPECT_EQ(k.te.automatic(),
+            R"(fn k[n, m, l](A: float32[n, l], B: float32[l, m], C: float32[n, m]) {
   for i.outer in 0..floordiv(n + 7, 8) parallel {
     for j.outer in 0..floordiv(m + 31, 32) {
       for i.inner in 0..8 unroll {
@@ -79,10 +81,11 @@ TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfATransposedProduct) {
   const TeTensor A = te.placeholder("A", {n, n});
   const TeTensor B = te.placeholder("B", {n, n});
   const TeExpr k = te.reduce_axis("k", te.integer(0), n);
-  const TeTensor C = te.compute("C", "i j", {n, n},
-                                [&](auto v) { return te.sum(A(v[0], k) * B(v[1], k), {k}); });
+  const TeTensor C =
+      te.compute("C", "i j", {n, n}, [&](auto v) { return te.sum(A(v[0], k) * B(v[1], k), {k}); });
   te.arguments({A, B, C});
-  EXPECT_EQ(te.automatic(), R"(fn k(A: float32[256, 256], B: float32[256, 256], C: float32[256, 256]) {
+  EXPECT_EQ(te.automatic(),
+            R"(fn k(A: float32[256, 256], B: float32[256, 256], C: float32[256, 256]) {
   for i.outer in 0..64 parallel {
     for j.outer in 0..64 {
       for i.inner in 0..4 unroll {
@@ -104,7 +107,8 @@ TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfATransposedProduct) {
 }
 )");
   // Strict code adds in the order of the definition.
-  EXPECT_EQ(te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}), R"(fn k(A: float32[256, 256], B: float32[256, 256], C: float32[256, 256]) {
+  EXPECT_EQ(te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}),
+            R"(fn k(A: float32[256, 256], B: float32[256, 256], C: float32[256, 256]) {
   for i.outer in 0..32 parallel {
     for j.outer in 0..8 {
       for i.inner in 0..8 unroll {
@@ -144,7 +148,8 @@ TEST(ChooseSchedule, SumsRowsInVectors) {
 
 TEST(ChooseSchedule, SumsRowsInOrderWhenStrict) {
   RowSum k;
-  EXPECT_EQ(k.te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}), R"(fn k(A: float32[n, m], B: float32[n]) {
+  EXPECT_EQ(k.te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}),
+            R"(fn k(A: float32[n, m], B: float32[n]) {
   for i in 0..n parallel {
     B[i] = 0.0
     for k in 0..m {
@@ -205,7 +210,8 @@ TEST(ChooseSchedule, GivesEachCoreColumnsOfAScan) {
 
 TEST(ChooseSchedule, KeepsTimeOutsideWhereStatesMeet) {
   TwoStateScan k;
-  EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[m, n], scan.v0: float32[m, n], scan.v1: float32[m, l]) {
+  EXPECT_EQ(k.te.automatic(),
+            R"(fn k(X: float32[m, n], scan.v0: float32[m, n], scan.v1: float32[m, l]) {
   for i.outer in 0..floordiv(n + 31, 32) {
     for i.inner in 0..32 vectorize {
       if likely(i.outer*32 + i.inner < n) {
@@ -297,7 +303,7 @@ TEST(ChooseSchedule, GivesEachColumnOfAScanAThread) {
         scan[0, blockIdx.x*256 + threadIdx.x] = X[0, blockIdx.x*256 + threadIdx.x]
       }
       for scan.idx in 0..m - 1 {
-        allocate s1: float32[1, 1] scope(global)
+        allocate s1: float32[1, 1] scope(local)
         if likely(blockIdx.x*256 + threadIdx.x < n) {
           s1[0, 0] = scan[scan.idx, blockIdx.x*256 + threadIdx.x]*2.0
         }
@@ -314,7 +320,8 @@ TEST(ChooseSchedule, GivesEachColumnOfAScanAThread) {
 TEST(ChooseSchedule, BindsTheOutermostLoopOfAStageWithSteps) {
   Matmul k;
   k.te.split(k.C, "k", 4);
-  EXPECT_EQ(k.te.automatic(TargetKind::Cuda), R"(fn k[n, m, l](A: float32[n, l], B: float32[l, m], C: float32[n, m]) {
+  EXPECT_EQ(k.te.automatic(TargetKind::Cuda),
+            R"(fn k[n, m, l](A: float32[n, l], B: float32[l, m], C: float32[n, m]) {
   for blockIdx.x in 0..floordiv(n + 255, 256) bind {
     for threadIdx.x in 0..256 bind {
       if likely(blockIdx.x*256 + threadIdx.x < n) {
