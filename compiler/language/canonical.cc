@@ -95,7 +95,7 @@ class Canonicalizer {
       if (stages_[stage] == kNone && !listed) found.push_back(stage);
     };
     if (const auto* scan = std::get_if<Scan>(&from_.stages[id])) {
-      for (const auto* list : {&scan->init, &scan->state, &scan->update, &scan->inputs}) {
+      for (const auto* list : {&scan->init, &scan->state, &scan->update}) {
         for (const TensorId tensor : *list) {
           need(tensor.stage);
         }
@@ -168,7 +168,8 @@ class Canonicalizer {
     return result;
   }
 
-  /// The bounds of the time axis follow from the lists, however the client wrote them.
+  /// The bounds of the time axis follow from the lists, however the client wrote them; the inputs
+  /// follow from what is read.
   Scan rebuilt(const Scan& scan) {
     const int64_t steps = *constant_value(from_, from_.shape_of(scan.init[0])[0]);
     const ExprId all = from_.shape_of(scan.update[0])[0];
@@ -184,7 +185,6 @@ class Canonicalizer {
     result.init = mapped(scan.init);
     result.update = mapped(scan.update);
     result.state = mapped(scan.state);
-    result.inputs = mapped(scan.inputs);
     return result;
   }
 

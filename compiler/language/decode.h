@@ -21,6 +21,7 @@ struct Limits {
   int64_t nodes = 1'000'000;  // of all bodies, with shared expressions spelled out
   int steps = 16'384;
   int name_bytes = 256;
+  int text_bytes = 4'000'000;  // of a .kiln file
 };
 
 /// A definition that is safe to compile, and what the user calls its parts.

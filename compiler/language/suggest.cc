@@ -32,7 +32,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::string_view nearest(std::string_view written, std::span<const std::string_view> candidates) {
   if (written.size() > kLongestCompared) return {};
   std::string_view best;
-  size_t best_distance = std::max<size_t>(1, written.size() / 3) + 1;
+  // Of a single letter every other letter is one change away.
+  size_t best_distance = std::min(std::max<size_t>(1, written.size() / 3) + 1, written.size());
   for (const std::string_view candidate : candidates) {
     if (candidate.size() > kLongestCompared) continue;
     const size_t distance = edit_distance(written, candidate);

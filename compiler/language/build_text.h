@@ -1,0 +1,105 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/language/decode.h"
+#include "compiler/language/syntax.h"
+
+// From the tree of a kernel file to a definition. Not for other folders.
+namespace kiln::language::syntax {
+
+/// A tensor of the text. Without an id it is declared but not computed yet.
+struct NamedTensor {
+  DType type = DType::Float32;
+  std::vector<ExprId> shape;
+  std::optional<TensorId> id;
+  Place place = 0;
+  bool is_input = false;
+};
+
+/// The kernel so far, and what names mean in it.
+struct Workspace {
+  const Source& source;
+  const Tree& tree;
+  Definition definition;
+  SourceMap names;
+  std::map<std::string, VariableId, std::less<>> sizes;
+  std::map<std::string, NamedTensor, std::less<>> tensors;
+  // Inside a scan block: what the name of a state means there.
+  std::map<std::string, TensorId, std::less<>> states;
+  std::map<std::string, TensorId, std::less<>> updates;
+
+  ExprId add(DType type, decltype(Expression::node) node);
+  ExprId integer(int64_t value) { return add(DType::Int64, IntegerConstant{value}); }
+  AxisId add_axis(AxisKind kind, std::string_view name, ExprId minimum, ExprId extent);
+  StageId add_stage(Stage stage, std::string name, Place place);
+  std::optional<int64_t> constant(ExprId expr) const;
+};
+
+/// The axes that the left side of an assignment names.
+struct LeftSide {
+  std::string stage;
+  std::vector<std::string> names;
+  std::vector<AxisId> axes;
+};
+
+/// Builds the values of one assignment.
+class ExpressionBuilder {
+ public:
+  ExpressionBuilder(Workspace& work, LeftSide left) : work_(work), left_(std::move(left)) {}
+
+  /// A whole right side; only here may a reduction stand as it is.
+  ExprId body(int node, DType expected);
+  /// A part that must be int64: an index, an extent.
+  ExprId index(int node);
+
+ private:
+  using Expected = std::optional<DType>;
+
+  ExprId build(int node, Expected expected);
+  ExprId literal(const Node& node, bool negative, Expected expected);
+  ExprId integer_literal(const Node& node, bool negative, DType type);
+  ExprId name(const Node& node, Expected expected);
+  ExprId read(const Node& node, std::span<const int> indices);
+  ExprId call(const Node& node, Expected expected);
+  ExprId cast(const Node& node, DType type);
+  ExprId apply(const Node& node, Operator op, Expected expected);
+  ExprId reduction(const Node& node, Expected expected);
+  ExprId lifted(int node, const Node& reduce, Expected expected);
+  AxisId range(int node);
+  ExprId extent_of(int upper, int lower, ExprId minimum);
+
+  TensorId tensor(const Node& node, std::span<const int> indices);
+  std::optional<AxisId> find_axis(std::string_view name) const;
+  bool same_text(int a, int b) const;
+  Expected natural(int node);
+  Expected natural_of(const Node& node);
+  Expected operand_type(Operator op, std::span<const int> operands, Expected expected);
+  /// The node as a literal, looking through a sign.
+  const Node* as_literal(int node, bool& negative) const;
+  [[noreturn]] void fail_unknown(const Node& node) const;
+  const Node& at(int node) const { return work_.tree.nodes[static_cast<size_t>(node)]; }
+
+  Workspace& work_;
+  LeftSide left_;
+  std::vector<std::pair<std::string, AxisId>> reduced_;  // axes of the reduction at hand
+  std::map<std::string, AxisId> reduced_before_;         // those of an earlier output
+  std::map<int, Expected> natural_;
+  bool in_reduction_ = false;
+  int guards_ = 0;
+};
+
+/// The tree of one kernel as a checked kernel.
+Kernel build_kernel(const Source& source, const Tree& tree, const KernelText& text,
+                    const Limits& limits);
+
+/// The steps of a block.
+Schedule build_schedule(const Source& source, const ScheduleBlock& block, const Kernel& kernel,
+                        const Limits& limits);
+
+}  // namespace kiln::language::syntax

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <array>
+
+#include "compiler/language/syntax.h"
+
+namespace kiln::language::syntax {
+namespace {
+
+constexpr size_t kLongestLineShown = 160;
+
+constexpr auto kSigns = std::to_array<std::string_view>({
+    "->", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "//", "**", "(", ")", "[", "]", "{",
+    "}",  ",",  ":",  "=",  "<",  ">",  "+",  "-",  "*",  "/",  "%",  "&", "|", "^", "!", "~",
+});
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool begins_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+bool in_name(char c) { return begins_name(c) || is_digit(c); }
+
+class Lexer {
+ public:
+  explicit Lexer(const Source& source) : source_(source), text_(source.text()) {}
+
+  std::vector<Token> run() {
+    std::vector<Token> tokens;
+    for (skip_blanks(); at_ < text_.size(); skip_blanks()) {
+      tokens.push_back(next());
+    }
+    tokens.push_back({TokenKind::End, "", text_.size()});
+    return tokens;
+  }
+
+ private:
+  char peek(size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+
+  void skip_blanks() {
+    while (at_ < text_.size()) {
+      if (text_[at_] == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (std::string_view(" \t\r\n;").find(text_[at_]) != std::string_view::npos) {
+        ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+
+  Token next() {
+    const Place start = at_;
+    if (is_digit(peek()) || (peek() == '.' && is_digit(peek(1)))) return number(start);
+    if (begins_name(peek())) {
+      while (in_name(peek()) || (peek() == '.' && in_name(peek(1)))) {
+        ++at_;
+      }
+      return {TokenKind::Name, text_.substr(start, at_ - start), start};
+    }
+    for (const std::string_view sign : kSigns) {
+      if (text_.substr(at_).starts_with(sign)) {
+        at_ += sign.size();
+        return {TokenKind::Sign, sign, start};
+      }
+    }
+    const char c = peek();
+    if (c < 0x20 || c == 0x7F) {
+      source_.refuse(start, "unexpected control character {}", static_cast<int>(c));
+    }
+    source_.refuse(start, "unexpected character {}", std::string_view(&text_[start], 1));
+  }
+
+  Token number(Place start) {
+    bool is_float = false;
+    const auto digits = [&] {
+      while (is_digit(peek())) {
+        ++at_;
+      }
+    };
+    digits();
+    if (peek() == '.') {
+      is_float = true;
+      ++at_;
+      digits();
+    }
+    if (peek() == 'e' || peek() == 'E') {
+      const size_t sign = peek(1) == '+' || peek(1) == '-' ? 1 : 0;
+      if (is_digit(peek(1 + sign))) {
+        is_float = true;
+        at_ += 1 + sign;
+        digits();
+      }
+    }
+    if (in_name(peek())) {
+      source_.refuse(start, "{} is neither a number nor a name",
+                     text_.substr(start, std::min<size_t>(at_ + 1 - start, 64)));
+    }
+    return {is_float ? TokenKind::Float : TokenKind::Integer, text_.substr(start, at_ - start),
+            start};
+  }
+
+  const Source& source_;
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+int Source::line_of(Place place) const {
+  const auto end = text_.begin() + static_cast<ptrdiff_t>(std::min(place, text_.size()));
+  return 1 + static_cast<int>(std::count(text_.begin(), end, '\n'));
+}
+
+void Source::locate(Error& error, Place place) const {
+  place = std::min(place, text_.size());
+  const size_t newline = place == 0 ? std::string_view::npos : text_.rfind('\n', place - 1);
+  const size_t start = newline == std::string_view::npos ? 0 : newline + 1;
+  const size_t end = std::min(text_.find('\n', place), text_.size());
+  const size_t column = place - start;
+  std::string line(text_.substr(start, end - start));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  std::string note = fmt::format("line {}, column {}", line_of(place), column + 1);
+  if (column < kLongestLineShown) {
+    if (line.size() > kLongestLineShown) line.resize(kLongestLineShown);
+    note += fmt::format("\n{}\n{}^", line, std::string(column, ' '));
+  }
+  error.add_note(note);
+  error.set_location({file_, line_of(place)});
+}
+
+std::vector<Token> tokenize(const Source& source) { return Lexer(source).run(); }
+
+}  // namespace kiln::language::syntax

@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/language/axis_table.h"
+#include "compiler/language/build_text.h"
+#include "compiler/language/check.h"
+#include "compiler/language/suggest.h"
+#include "compiler/language/text.h"
+
+namespace kiln::language {
+namespace syntax {
+namespace {
+
+/// Turns names of stages and axes into their numbers, step by step.
+class ScheduleBuilder {
+ public:
+  ScheduleBuilder(const Source& source, const Kernel& kernel)
+      : source_(source), kernel_(kernel), table_(axis_table(kernel.definition, kernel.names)) {
+    for (StageId id = 0; id < kernel.names.stages.size(); ++id) {
+      stages_.emplace(kernel.names.stages[id], id);
+    }
+    for (const auto& [tensor, name] : kernel.names.tensors) {
+      stages_.emplace(name, tensor.stage);
+    }
+    enter_axes();
+  }
+
+  /// Whether later steps can still be understood: false when this one is sure to be refused.
+  bool add(const StepCall& call, v1::Schedule& schedule) {
+    v1::Step& step = *schedule.add_steps();
+    step.set_name(std::string(call.name));
+    step.mutable_line()->set_line(static_cast<uint32_t>(source_.line_of(call.place)));
+    const auto kind = find_step(call.name);
+    if (!kind) return false;
+    const StepRow& row = row_of(*kind);
+    for (size_t i = 0; i < call.arguments.size(); ++i) {
+      add_argument(call, row, i, step);
+    }
+    const bool names_stage = row.axes == 0;
+    if (step.axes().empty() && !names_stage) return false;
+    if (!step.axes().empty()) step.set_stage(table_.rows[step.axes(0)].stage);
+    if (row.axes != kAnyNumber && step.axes_size() != row.axes) return false;
+    enter(*kind, step);
+    return true;
+  }
+
+ private:
+  void add_argument(const StepCall& call, const StepRow& row, size_t position, v1::Step& step) {
+    const StepCall::Argument& argument = call.arguments[position];
+    if (argument.is_number) return add_number(call, argument, step);
+    const bool last = position + 1 == call.arguments.size();
+    if (row.axes == 0 && position == 0) {
+      step.set_stage(stage(argument));
+    } else if (row.uses == StepUses::At && position == 1) {
+      const AxisId axis = this->axis(argument);
+      step.set_at_axis(axis);
+      step.set_at_stage(table_.rows[axis].stage);
+    } else if (row.uses == StepUses::Tag && last && position > 0) {
+      step.set_tag(std::string(argument.text));
+    } else if (row.axes == 0) {
+      source_.refuse(argument.place, "{} takes no more than {} argument{}", row.spelling,
+                     row.uses == StepUses::At ? 2 : 1, row.uses == StepUses::At ? "s" : "");
+    } else {
+      step.add_axes(axis(argument));
+    }
+  }
+
+  void add_number(const StepCall& call, const StepCall::Argument& argument, v1::Step& step) {
+    if (argument.word.empty() || argument.word == "factor") {
+      step.add_factors(argument.number);
+    } else if (argument.word == "parts") {
+      if (argument.number < 1) source_.refuse(argument.place, "the parts must be at least 1");
+      step.set_parts(argument.number);
+    } else {
+      source_.refuse(argument.place, "{} has no {}; known: factor, parts", call.name,
+                     argument.word);
+    }
+  }
+
+  StageId stage(const StepCall::Argument& argument) const {
+    const auto found = stages_.find(std::string(argument.text));
+    if (found != stages_.end()) return found->second;
+    source_.refuse(argument.place, "unknown stage {}{}", argument.text.substr(0, 64),
+                   near(argument.text, stages_));
+  }
+
+  AxisId axis(const StepCall::Argument& argument) const {
+    const auto found = axes_.find(std::string(argument.text));
+    if (found != axes_.end()) return found->second;
+    source_.refuse(argument.place, "unknown axis {}{}", argument.text.substr(0, 64),
+                   near(argument.text, axes_));
+  }
+
+  template <typename Map>
+  static std::string near(std::string_view name, const Map& map) {
+    std::vector<std::string_view> known;
+    for (const auto& [candidate, id] : map) {
+      known.push_back(candidate);
+    }
+    std::sort(known.begin(), known.end());
+    const std::string_view best = nearest(name, known);
+    return best.empty() ? "" : fmt::format("; did you mean {}", best);
+  }
+
+  void enter(StepKind kind, const v1::Step& wire) {
+    Step step = {.kind = kind, .stage = wire.stage()};
+    step.axes.assign(wire.axes().begin(), wire.axes().end());
+    apply(table_, step, position_++);
+    enter_axes();
+  }
+
+  void enter_axes() {
+    for (; entered_ < table_.rows.size(); ++entered_) {
+      const AxisTable::Row& row = table_.rows[entered_];
+      const auto id = static_cast<AxisId>(entered_);
+      check_limit("an axis name", "bytes", static_cast<int64_t>(row.name.size()), 4'096);
+      axes_.insert_or_assign(fmt::format("{}.{}", kernel_.names.stages[row.stage], row.name), id);
+      if (row.kind == AxisKind::Time) axes_.insert_or_assign(row.name, id);
+    }
+  }
+
+  const Source& source_;
+  const Kernel& kernel_;
+  AxisTable table_;
+  int position_ = 0;
+  size_t entered_ = 0;
+  std::unordered_map<std::string, StageId> stages_;
+  std::unordered_map<std::string, AxisId> axes_;
+};
+
+}  // namespace
+
+Schedule build_schedule(const Source& source, const ScheduleBlock& block, const Kernel& kernel,
+                        const Limits& limits) {
+  check_limit("the schedule", "steps", static_cast<int64_t>(block.steps.size()), limits.steps);
+  v1::Schedule schedule;
+  ScheduleBuilder builder(source, kernel);
+  for (const StepCall& step : block.steps) {
+    if (!builder.add(step, schedule)) break;
+  }
+  try {
+    return decode_schedule(schedule, kernel, limits);
+  } catch (Error& error) {
+    if (schedule.steps_size() > 0) {
+      const auto last = static_cast<size_t>(schedule.steps_size()) - 1;
+      source.locate(error, block.steps[last].place);
+    }
+    throw;
+  }
+}
+
+}  // namespace syntax
+
+std::vector<TextKernel> parse_text(std::string_view text, std::string_view file_name,
+                                   const Limits& limits) {
+  check_limit("the file", "bytes", static_cast<int64_t>(text.size()), limits.text_bytes);
+  const syntax::Source source(text, file_name);
+  const syntax::Tree tree = syntax::parse(source, limits.depth, limits.expressions);
+  std::vector<TextKernel> kernels;
+  for (const syntax::KernelText& kernel_text : tree.kernels) {
+    for (const TextKernel& other : kernels) {
+      if (other.kernel.names.kernel != kernel_text.name) continue;
+      source.refuse(kernel_text.place, "the file has two kernels {}", kernel_text.name);
+    }
+    TextKernel kernel = {syntax::build_kernel(source, tree, kernel_text, limits), {}};
+    for (const syntax::ScheduleBlock& block : kernel_text.schedules) {
+      const bool known = block.target == "cpu" || block.target == "cuda";
+      if (!known) {
+        source.refuse(block.place, "unknown target {}; known: cpu, cuda",
+                      block.target.substr(0, 64));
+      }
+      for (const auto& [target, schedule] : kernel.schedules) {
+        if (target == block.target) {
+          source.refuse(block.place, "the kernel has two schedules for {}", target);
+        }
+      }
+      kernel.schedules.emplace_back(block.target,
+                                    build_schedule(source, block, kernel.kernel, limits));
+    }
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
+}  // namespace kiln::language

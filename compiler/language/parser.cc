@@ -1,0 +1,422 @@
+#include <algorithm>
+#include <charconv>
+
+#include "compiler/language/check.h"
+#include "compiler/language/describe.h"
+#include "compiler/language/syntax.h"
+
+namespace kiln::language::syntax {
+namespace {
+
+struct Infix {
+  std::string_view sign;
+  Operator op;
+};
+
+/// The infixes of the operator table, and those that only a person writes.
+constexpr Infix kMoreInfixes[] = {{"//", Operator::FloorDiv}, {"%", Operator::FloorMod}};
+
+std::optional<Operator> infix_operator(std::string_view sign) {
+  for (const OperatorRow& row : operator_table()) {
+    if (!row.infix.empty() && row.infix == sign) return row.op;
+  }
+  for (const Infix& infix : kMoreInfixes) {
+    if (infix.sign == sign) return infix.op;
+  }
+  return std::nullopt;
+}
+
+int infix_precedence(Operator op) {
+  const bool written_like_a_quotient = op == Operator::FloorDiv || op == Operator::FloorMod;
+  return written_like_a_quotient ? precedence_of(Operator::Div) : precedence_of(op);
+}
+
+class Parser {
+ public:
+  Parser(const Source& source, int depth, int nodes)
+      : source_(source), tokens_(tokenize(source)), depth_limit_(depth), node_limit_(nodes) {}
+
+  Tree run() {
+    while (!at_end()) {
+      if (is_word("kernel")) {
+        kernel();
+      } else if (is_word("schedule") && !tree_.kernels.empty()) {
+        tree_.kernels.back().schedules.push_back(schedule());
+      } else if (is_word("program")) {
+        refuse_here("programs are not part of this version; a file holds kernels");
+      } else {
+        refuse_here("expected a kernel, but found {}", shown(peek()));
+      }
+    }
+    if (tree_.kernels.empty()) refuse_here("expected a kernel, but the file has none");
+    return std::move(tree_);
+  }
+
+ private:
+  const Token& peek(size_t ahead = 0) const {
+    return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
+  }
+  bool at_end() const { return peek().kind == TokenKind::End; }
+  bool is_sign(std::string_view sign, size_t ahead = 0) const {
+    return peek(ahead).kind == TokenKind::Sign && peek(ahead).text == sign;
+  }
+  bool is_name(size_t ahead = 0) const { return peek(ahead).kind == TokenKind::Name; }
+  bool is_word(std::string_view word, size_t ahead = 0) const {
+    return is_name(ahead) && peek(ahead).text == word;
+  }
+
+  template <typename... Args>
+  [[noreturn]] void refuse_here(fmt::format_string<Args...> format, Args&&... args) const {
+    source_.refuse(peek().place, format, std::forward<Args>(args)...);
+  }
+
+  static std::string_view shown(const Token& token) {
+    return token.kind == TokenKind::End ? "the end of the file" : token.text.substr(0, 64);
+  }
+
+  bool take_sign(std::string_view sign) {
+    if (!is_sign(sign)) return false;
+    ++at_;
+    return true;
+  }
+  void expect_sign(std::string_view sign, std::string_view where) {
+    if (!take_sign(sign)) refuse_here("expected {} {}, but found {}", sign, where, shown(peek()));
+  }
+  Token expect_name(std::string_view what) {
+    if (!is_name()) refuse_here("expected {}, but found {}", what, shown(peek()));
+    return tokens_[at_++];
+  }
+
+  int add(Node node) {
+    for (const int child : node.children) {
+      node.depth = std::max(node.depth, tree_.nodes[child].depth + 1);
+    }
+    check_limit("an expression", "levels", node.depth, depth_limit_);
+    check_limit("the file", "expressions", static_cast<int64_t>(tree_.nodes.size()) + 1,
+                node_limit_);
+    tree_.nodes.push_back(std::move(node));
+    return static_cast<int>(tree_.nodes.size()) - 1;
+  }
+
+  void kernel() {
+    KernelText kernel;
+    kernel.place = peek().place;
+    ++at_;
+    kernel.name = expect_name("the name of the kernel").text;
+    expect_sign("(", "before the parameters");
+    parameters(kernel, false);
+    if (take_sign("->")) {
+      expect_sign("(", "before the outputs");
+      parameters(kernel, true);
+    }
+    expect_sign("{", "before the body of the kernel");
+    while (!take_sign("}")) {
+      if (is_word("schedule") && is_name(1) && is_sign("{", 2)) {
+        kernel.schedules.push_back(schedule());
+      } else {
+        kernel.statements.push_back(statement());
+      }
+    }
+    tree_.kernels.push_back(std::move(kernel));
+  }
+
+  void parameters(KernelText& kernel, bool are_outputs) {
+    while (!take_sign(")")) {
+      const bool is_output = are_outputs || (is_word("out") && is_name(1));
+      if (is_output && !are_outputs) ++at_;
+      TypedName parameter = typed_name();
+      parameter.is_output = is_output;
+      kernel.parameters.push_back(std::move(parameter));
+      if (!take_sign(",") && !is_sign(")")) {
+        refuse_here("expected , or ) after a parameter, but found {}", shown(peek()));
+      }
+    }
+  }
+
+  /// NAME: [state] TYPE[extent, ...]
+  TypedName typed_name() {
+    TypedName typed;
+    const Token name = expect_name("the name of a tensor");
+    typed.name = name.text;
+    typed.place = name.place;
+    expect_sign(":", fmt::format("and a type after {}", name.text.substr(0, 64)));
+    if (is_word("state") && is_name(1)) {
+      typed.is_state = true;
+      ++at_;
+    }
+    const Token type = expect_name("a type such as float32[n]");
+    typed.type = type.text;
+    typed.type_place = type.place;
+    if (take_sign("[")) typed.shape = expressions("]");
+    return typed;
+  }
+
+  Statement statement() {
+    const Place place = peek().place;
+    if (!is_name()) {
+      refuse_here("expected a statement such as C[i] = ..., but found {}", shown(peek()));
+    }
+    if (is_word("scan") && is_name(1) && is_sign("{", 2)) return scan_block();
+    if ((is_word("var") || is_word("size")) && is_name(1)) {
+      Statement statement = {.kind = Statement::Kind::DeclareSize, .place = place};
+      statement.declared.is_state = is_word("var");
+      ++at_;
+      statement.declared.name = expect_name("the name of a size").text;
+      statement.declared.place = place;
+      return statement;
+    }
+    if (is_sign(":", 1)) {
+      Statement statement = {.kind = Statement::Kind::Declare, .place = place};
+      statement.declared = typed_name();
+      return statement;
+    }
+    if (is_sign("=", 1) || (is_sign(",", 1) && is_name(2) && !is_sign("[", 3))) return scan_call();
+    return assignment();
+  }
+
+  Statement scan_block() {
+    Statement statement = {.kind = Statement::Kind::ScanBlock, .place = peek().place};
+    ++at_;
+    statement.time = expect_name("the time axis").text;
+    expect_sign("{", "before the body of the scan");
+    while (!take_sign("}")) {
+      if (is_word("scan") && is_name(1) && is_sign("{", 2)) {
+        refuse_here("a scan cannot stand inside a scan");
+      }
+      statement.statements.push_back(this->statement());
+    }
+    return statement;
+  }
+
+  Statement scan_call() {
+    Statement statement = {.kind = Statement::Kind::ScanCall, .place = peek().place};
+    ScanCall& scan = statement.scan;
+    scan.place = statement.place;
+    do {
+      scan.names.push_back(expect_name("the name of a tensor").text);
+    } while (take_sign(","));
+    expect_sign("=", "after the names on the left");
+    if (!is_word("scan") || !is_sign("(", 1)) {
+      source_.refuse(statement.place,
+                     "{} needs its indices on the left: {}[i] = ..., or {}[] = ... without any",
+                     scan.names[0], scan.names[0], scan.names[0]);
+    }
+    at_ += 2;
+    for (auto& list : scan.lists) {
+      list = tensor_list();
+      if (!is_sign(")")) expect_sign(",", "between init, update and state");
+    }
+    if (is_word("axis") && is_sign("=", 1)) {
+      at_ += 2;
+      scan.axis = expect_name("the name of the time axis").text;
+    }
+    expect_sign(")", "after the state of the scan");
+    return statement;
+  }
+
+  std::vector<std::string_view> tensor_list() {
+    std::vector<std::string_view> names;
+    const bool several = take_sign("(");
+    do {
+      names.push_back(expect_name("the name of a tensor").text);
+    } while (several && take_sign(","));
+    if (several) expect_sign(")", "after the tensors");
+    return names;
+  }
+
+  Statement assignment() {
+    Statement statement = {.kind = Statement::Kind::Assign, .place = peek().place};
+    Assignment& assignment = statement.assignment;
+    assignment.place = statement.place;
+    do {
+      const Token name = expect_name("the name of a tensor");
+      assignment.names.push_back(name.text);
+      expect_sign("[", fmt::format("after {} (an assignment is {}[i] = ...)",
+                                   name.text.substr(0, 64), name.text.substr(0, 64)));
+      std::vector<int> indices = expressions("]");
+      if (assignment.names.size() > 1 && !same(indices, assignment.indices)) {
+        source_.refuse(name.place, "the tensors on the left must have the same indices");
+      }
+      assignment.indices = std::move(indices);
+    } while (take_sign(","));
+    expect_sign("=", "after the left side");
+    do {
+      assignment.values.push_back(expression());
+    } while (take_sign(","));
+    if (assignment.values.size() != assignment.names.size()) {
+      source_.refuse(statement.place, "{} tensor{} on the left, but {} value{} on the right",
+                     assignment.names.size(), assignment.names.size() == 1 ? "" : "s",
+                     assignment.values.size(), assignment.values.size() == 1 ? "" : "s");
+    }
+    return statement;
+  }
+
+  bool same(const std::vector<int>& a, const std::vector<int>& b) const {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](int x, int y) {
+      return tree_.nodes[x].kind == tree_.nodes[y].kind &&
+             tree_.nodes[x].text == tree_.nodes[y].text;
+    });
+  }
+
+  ScheduleBlock schedule() {
+    ScheduleBlock block;
+    block.place = peek().place;
+    ++at_;
+    block.target = expect_name("a target after schedule: cpu or cuda").text;
+    expect_sign("{", "before the steps");
+    while (!take_sign("}")) {
+      StepCall step;
+      const Token name = expect_name("a step such as split(C.i, factor=32)");
+      step.name = name.text;
+      step.place = name.place;
+      expect_sign("(", fmt::format("after {}", name.text.substr(0, 64)));
+      while (!take_sign(")")) {
+        step.arguments.push_back(step_argument());
+        if (!take_sign(",") && !is_sign(")")) {
+          refuse_here("expected , or ) after an argument, but found {}", shown(peek()));
+        }
+      }
+      block.steps.push_back(std::move(step));
+    }
+    return block;
+  }
+
+  StepCall::Argument step_argument() {
+    StepCall::Argument argument;
+    argument.place = peek().place;
+    if (is_name() && is_sign("=", 1)) {
+      argument.word = peek().text;
+      at_ += 2;
+    } else if (is_name()) {
+      argument.text = tokens_[at_++].text;
+      return argument;
+    }
+    const bool negative = take_sign("-");
+    if (peek().kind != TokenKind::Integer) {
+      refuse_here("expected an axis or a number, but found {}", shown(peek()));
+    }
+    const std::string_view digits = tokens_[at_++].text;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), argument.number);
+    if (error != std::errc{}) {
+      source_.refuse(argument.place, "{} is too large for a number of a step", digits);
+    }
+    if (negative) argument.number = -argument.number;
+    argument.is_number = true;
+    return argument;
+  }
+
+  /// Expressions up to `close`, which is taken as well.
+  std::vector<int> expressions(std::string_view close) {
+    std::vector<int> list;
+    while (!take_sign(close)) {
+      list.push_back(expression());
+      if (!take_sign(",") && !is_sign(close)) {
+        refuse_here("expected , or {}, but found {}", close, shown(peek()));
+      }
+    }
+    return list;
+  }
+
+  int expression() { return binary(1); }
+
+  int binary(int binding) {
+    // What nests by recursion is counted here, what nests to the left in add().
+    check_limit("an expression", "levels", ++open_, depth_limit_);
+    int left = unary();
+    while (peek().kind == TokenKind::Sign) {
+      const auto op = infix_operator(peek().text);
+      if (!op || infix_precedence(*op) < binding) break;
+      const Place place = peek().place;
+      ++at_;
+      const int right = binary(infix_precedence(*op) + 1);
+      left = add({.kind = Node::Kind::Apply, .place = place, .op = *op, .children = {left, right}});
+    }
+    --open_;
+    return left;
+  }
+
+  int unary() {
+    const Place place = peek().place;
+    std::optional<Operator> op;
+    if (is_sign("-")) op = Operator::Negative;
+    if (is_sign("!")) op = Operator::Not;
+    if (is_sign("~")) op = Operator::BitNot;
+    if (!op) return power();
+    ++at_;
+    check_limit("an expression", "levels", ++open_, depth_limit_);
+    const int operand = unary();
+    --open_;
+    return add({.kind = Node::Kind::Apply, .place = place, .op = *op, .children = {operand}});
+  }
+
+  int power() {
+    const int base = primary();
+    if (!is_sign("**")) return base;
+    const Place place = peek().place;
+    ++at_;
+    check_limit("an expression", "levels", ++open_, depth_limit_);
+    const int exponent = unary();
+    --open_;
+    return add({.kind = Node::Kind::Apply,
+                .place = place,
+                .op = Operator::Pow,
+                .children = {base, exponent}});
+  }
+
+  int primary() {
+    const Token token = peek();
+    if (token.kind == TokenKind::Integer || token.kind == TokenKind::Float) {
+      ++at_;
+      const bool is_float = token.kind == TokenKind::Float;
+      return add({.kind = is_float ? Node::Kind::Float : Node::Kind::Integer,
+                  .place = token.place,
+                  .text = token.text});
+    }
+    if (take_sign("(")) {
+      const int inner = expression();
+      expect_sign(")", "after the expression");
+      return inner;
+    }
+    if (!is_name()) refuse_here("expected an expression, but found {}", shown(token));
+    ++at_;
+    if (take_sign("(")) {
+      return add({.kind = Node::Kind::Call,
+                  .place = token.place,
+                  .text = token.text,
+                  .children = expressions(")")});
+    }
+    if (!take_sign("[")) {
+      return add({.kind = Node::Kind::Name, .place = token.place, .text = token.text});
+    }
+    std::vector<int> children = expressions("]");
+    if (!take_sign("(")) {
+      return add({.kind = Node::Kind::Index,
+                  .place = token.place,
+                  .text = token.text,
+                  .children = std::move(children)});
+    }
+    children.push_back(expression());
+    expect_sign(")", "after what is reduced");
+    return add({.kind = Node::Kind::Reduce,
+                .place = token.place,
+                .text = token.text,
+                .children = std::move(children)});
+  }
+
+  const Source& source_;
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  int depth_limit_;
+  int node_limit_;
+  int open_ = 0;
+  Tree tree_;
+};
+
+}  // namespace
+
+Tree parse(const Source& source, int depth, int nodes) {
+  return Parser(source, depth, nodes).run();
+}
+
+}  // namespace kiln::language::syntax

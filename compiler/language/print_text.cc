@@ -1,0 +1,339 @@
+#include <algorithm>
+#include <set>
+
+#include <fmt/ranges.h>
+
+#include "compiler/language/axis_table.h"
+#include "compiler/language/canonical.h"
+#include "compiler/language/describe.h"
+#include "compiler/language/text.h"
+#include "compiler/language/text_names.h"
+
+namespace kiln::language {
+namespace {
+
+class KernelPrinter {
+ public:
+  explicit KernelPrinter(const Kernel& kernel)
+      : definition_(kernel.definition), names_(printable_names(kernel)), inside_(names_) {}
+
+  std::string print(const std::vector<std::pair<std::string, Schedule>>& schedules) {
+    find_blocks();
+    print_header();
+    print_sizes();
+    for (StageId id = 0; id < definition_.stages.size(); ++id) {
+      if (!in_block_[id]) print_stage(id);
+    }
+    for (const auto& [target, schedule] : schedules) {
+      print_schedule(target, schedule);
+    }
+    return out_ + "}\n";
+  }
+
+ private:
+  template <typename... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    out_.append(2 * static_cast<size_t>(depth_), ' ');
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+
+  std::string text(ExprId expr, DType expected) const {
+    return text_of(definition_, inside_, expr,
+                   {.typed = true, .expected = expected, .max_bytes = size_t{1} << 30});
+  }
+
+  std::string name(TensorId tensor) const { return names_.tensor_name(definition_, tensor); }
+
+  std::string type_text(TensorId tensor) const {
+    std::vector<std::string> shape;
+    for (const ExprId extent : definition_.shape_of(tensor)) {
+      shape.push_back(text(extent, DType::Int64));
+    }
+    return fmt::format("{}[{}]", definition_.type_of(tensor), fmt::join(shape, ", "));
+  }
+
+  bool is_parameter(TensorId tensor) const {
+    return std::find(definition_.parameters.begin(), definition_.parameters.end(), tensor) !=
+           definition_.parameters.end();
+  }
+
+  void print_header() {
+    std::vector<std::string> inputs;
+    std::vector<std::string> outputs;
+    bool inputs_first = true;
+    for (const TensorId parameter : definition_.parameters) {
+      const bool is_output = definition_.is_output(parameter);
+      inputs_first = inputs_first && (is_output || outputs.empty());
+      (is_output ? outputs : inputs)
+          .push_back(fmt::format("{}: {}", name(parameter), type_text(parameter)));
+    }
+    if (inputs_first) {
+      line("kernel {}({}) -> ({}) {{", names_.kernel, fmt::join(inputs, ", "),
+           fmt::join(outputs, ", "));
+    } else {
+      std::vector<std::string> all;
+      for (const TensorId parameter : definition_.parameters) {
+        all.push_back(fmt::format("{}{}: {}", definition_.is_output(parameter) ? "out " : "",
+                                  name(parameter), type_text(parameter)));
+      }
+      line("kernel {}({}) {{", names_.kernel, fmt::join(all, ", "));
+    }
+    ++depth_;
+  }
+
+  /// Sizes that the header does not declare, or that may be negative.
+  void print_sizes() {
+    std::vector<bool> declared(definition_.variables.size());
+    for (const TensorId parameter : definition_.parameters) {
+      for (const ExprId extent : definition_.shape_of(parameter)) {
+        mark_sizes(extent, declared);
+      }
+    }
+    for (VariableId id = 0; id < definition_.variables.size(); ++id) {
+      const bool nonnegative = definition_.variables[id].nonnegative;
+      if (!nonnegative) line("var {}", names_.variables[id]);
+      if (nonnegative && !declared[id]) line("size {}", names_.variables[id]);
+    }
+  }
+
+  void mark_sizes(ExprId expr, std::vector<bool>& declared) const {
+    const auto& node = definition_.expressions[expr].node;
+    if (const auto* use = std::get_if<VariableUse>(&node)) declared[use->variable] = true;
+    if (const auto* cast = std::get_if<CastTo>(&node)) mark_sizes(cast->operand, declared);
+    if (const auto* operation = std::get_if<Operation>(&node)) {
+      for (const ExprId operand : operation->operands) {
+        mark_sizes(operand, declared);
+      }
+    }
+  }
+
+  std::vector<TensorId> outputs_of(StageId id) const {
+    std::vector<TensorId> outputs;
+    for (uint32_t i = 0; i < output_count(definition_.stages[id]); ++i) {
+      outputs.push_back({id, i});
+    }
+    return outputs;
+  }
+
+  void declare_outputs(StageId id) {
+    for (const TensorId output : outputs_of(id)) {
+      if (!is_parameter(output)) line("{}: {}", name(output), type_text(output));
+    }
+  }
+
+  void print_stage(StageId id) {
+    if (std::holds_alternative<Placeholder>(definition_.stages[id])) {
+      const TensorId tensor = {id, 0};
+      if (!is_parameter(tensor)) line("{}: state {}", name(tensor), type_text(tensor));
+      return;
+    }
+    declare_outputs(id);
+    if (const auto* scan = std::get_if<Scan>(&definition_.stages[id])) {
+      if (block_[id]) {
+        print_block(id, *scan);
+      } else {
+        print_scan_call(id, *scan);
+      }
+    } else {
+      print_assignment(id, {});
+    }
+  }
+
+  std::vector<std::string> axis_names(const Compute& compute) const {
+    std::vector<std::string> names;
+    for (const AxisId axis : compute.axes) {
+      names.push_back(names_.axes[axis]);
+    }
+    return names;
+  }
+
+  /// `first`: what stands for the first axis on the left, where that is not its name.
+  void print_assignment(StageId id, std::string first) {
+    const auto& compute = std::get<Compute>(definition_.stages[id]);
+    std::vector<std::string> axes = axis_names(compute);
+    if (!first.empty()) axes[0] = std::move(first);
+    std::vector<std::string> left;
+    std::vector<std::string> right;
+    for (const TensorId output : outputs_of(id)) {
+      left.push_back(
+          fmt::format("{}[{}]", inside_.tensor_name(definition_, output), fmt::join(axes, ", ")));
+      const ExprId body = compute.bodies[output.output];
+      right.push_back(text(body, definition_.expressions[body].type));
+    }
+    line("{} = {}", fmt::join(left, ", "), fmt::join(right, ", "));
+  }
+
+  std::string tuple(const std::vector<TensorId>& tensors) const {
+    std::vector<std::string> names;
+    for (const TensorId tensor : tensors) {
+      names.push_back(name(tensor));
+    }
+    if (names.size() == 1) return names[0];
+    return fmt::format("({})", fmt::join(names, ", "));
+  }
+
+  std::string default_axis_name(StageId id) const { return name({id, 0}) + ".idx"; }
+
+  void print_scan_call(StageId id, const Scan& scan) {
+    std::vector<std::string> names;
+    for (const TensorId output : outputs_of(id)) {
+      names.push_back(name(output));
+    }
+    const std::string& axis = names_.axes[scan.axis];
+    line("{} = scan({}, {}, {}{})", fmt::join(names, ", "), tuple(scan.init), tuple(scan.update),
+         tuple(scan.state), axis == default_axis_name(id) ? "" : ", axis=" + axis);
+  }
+
+  // Scans whose parts have the names that a scan block gives them print as one.
+
+  void find_blocks() {
+    block_.resize(definition_.stages.size());
+    in_block_.resize(definition_.stages.size());
+    const std::vector<int> cells = cells_of(definition_);
+    for (StageId id = 0; id < definition_.stages.size(); ++id) {
+      const auto* scan = std::get_if<Scan>(&definition_.stages[id]);
+      if (scan == nullptr || !fits_block(id, *scan)) continue;
+      block_[id] = true;
+      for (StageId part = 0; part < id; ++part) {
+        if (cells[part] == static_cast<int>(id)) in_block_[part] = true;
+      }
+      for (size_t i = 0; i < scan->state.size(); ++i) {
+        const std::string output = name({id, static_cast<uint32_t>(i)});
+        in_block_[scan->init[i].stage] = true;
+        for (const TensorId part : {scan->init[i], scan->update[i], scan->state[i]}) {
+          inside_.stages[part.stage] = output;
+        }
+      }
+      for (StageId part = 0; part < id; ++part) {
+        if (cells[part] == static_cast<int>(id)) cell_[id].push_back(part);
+      }
+    }
+  }
+
+  bool fits_block(StageId id, const Scan& scan) const {
+    if (names_.axes[scan.axis] != default_axis_name(id)) return false;
+    for (uint32_t i = 0; i < scan.state.size(); ++i) {
+      const std::string output = name({id, i});
+      const auto is_called = [&](TensorId tensor, std::string_view suffix) {
+        return names_.stages[tensor.stage] == output + std::string(suffix) &&
+               output_count(definition_.stages[tensor.stage]) == 1;
+      };
+      if (!is_called(scan.init[i], ".init") || !is_called(scan.update[i], ".update") ||
+          !is_called(scan.state[i], ".state") || !fits_block(scan, i)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool fits_block(const Scan& scan, uint32_t i) const {
+    const auto* init = std::get_if<Compute>(&definition_.stages[scan.init[i].stage]);
+    if (init == nullptr || is_parameter(scan.init[i])) return false;
+    const std::vector<ExprId> state = definition_.shape_of(scan.state[i]);
+    const std::vector<ExprId> first = definition_.shape_of(scan.init[i]);
+    if (definition_.shape_of(scan.update[i]) != state) return false;
+    if (!std::equal(first.begin() + 1, first.end(), state.begin() + 1)) return false;
+    if (!std::holds_alternative<IntegerConstant>(definition_.expressions[first[0]].node)) {
+      return false;
+    }
+    return std::none_of(
+        definition_.expressions.begin(), definition_.expressions.end(),
+        [&](const Expression& expression) {
+          const auto* read = std::get_if<Read>(&expression.node);
+          if (read == nullptr) return false;
+          if (read->tensor.stage == scan.init[i].stage) return true;
+          return read->tensor.stage == scan.update[i].stage &&
+                 !std::holds_alternative<AxisUse>(definition_.expressions[read->indices[0]].node);
+        });
+  }
+
+  void print_block(StageId id, const Scan& scan) {
+    const auto& update = std::get<Compute>(definition_.stages[scan.update[0].stage]);
+    line("scan {} {{", names_.axes[update.axes[0]]);
+    ++depth_;
+    for (const TensorId init : scan.init) {
+      const auto& compute = std::get<Compute>(definition_.stages[init.stage]);
+      const ExprId extent = definition_.axes[compute.axes[0]].extent;
+      const int64_t steps = std::get<IntegerConstant>(definition_.expressions[extent].node).value;
+      const std::string& axis = names_.axes[compute.axes[0]];
+      const bool one_row = steps == 1 && axis == "_" && !is_used(compute.axes[0]);
+      print_assignment(init.stage, one_row ? "0" : fmt::format("{} < {}", axis, steps));
+    }
+    for (const StageId part : cell_[id]) {
+      if (!std::holds_alternative<Compute>(definition_.stages[part])) continue;
+      const bool is_update =
+          std::any_of(scan.update.begin(), scan.update.end(),
+                      [part](TensorId update_of) { return update_of.stage == part; });
+      if (!is_update) declare_outputs(part);
+      print_assignment(part, {});
+    }
+    --depth_;
+    line("}}");
+  }
+
+  bool is_used(AxisId axis) const {
+    return std::any_of(definition_.expressions.begin(), definition_.expressions.end(),
+                       [axis](const Expression& expression) {
+                         const auto* use = std::get_if<AxisUse>(&expression.node);
+                         return use != nullptr && use->axis == axis;
+                       });
+  }
+
+  void print_schedule(const std::string& target, const Schedule& schedule) {
+    line("schedule {} {{", target);
+    ++depth_;
+    AxisTable table = axis_table(definition_, names_);
+    for (size_t i = 0; i < schedule.steps.size(); ++i) {
+      print_step(schedule.steps[i], table);
+      apply(table, schedule.steps[i], static_cast<int>(i));
+    }
+    --depth_;
+    line("}}");
+  }
+
+  std::string axis_text(const AxisTable& table, AxisId axis) const {
+    const AxisTable::Row& row = table.rows[axis];
+    if (row.kind == AxisKind::Time) return row.name;
+    return fmt::format("{}.{}", names_.stages[row.stage], row.name);
+  }
+
+  void print_step(const Step& step, const AxisTable& table) {
+    const StepRow& row = row_of(step.kind);
+    std::vector<std::string> arguments;
+    if (row.axes == 0) arguments.push_back(names_.stages[step.stage]);
+    for (const AxisId axis : step.axes) {
+      arguments.push_back(axis_text(table, axis));
+    }
+    for (const int64_t factor : step.factors) {
+      arguments.push_back(
+          fmt::format("{}{}", step.kind == StepKind::Split ? "factor=" : "", factor));
+    }
+    if (step.parts) arguments.push_back(fmt::format("parts={}", *step.parts));
+    if (!step.tag.empty()) arguments.push_back(step.tag);
+    if (row.uses == StepUses::At) arguments.push_back(axis_text(table, step.at_axis));
+    line("{}({})", row.spelling, fmt::join(arguments, ", "));
+  }
+
+  const Definition& definition_;
+  SourceMap names_;
+  SourceMap inside_;  // the same, but a scan's parts bear the name of its result
+  std::string out_;
+  int depth_ = 0;
+  std::vector<bool> block_;     // by stage: prints as a scan block
+  std::vector<bool> in_block_;  // by stage: prints inside one
+  std::map<StageId, std::vector<StageId>> cell_;
+};
+
+}  // namespace
+
+std::string print_text(const TextKernel& kernel) {
+  std::vector<std::pair<std::string, Schedule>> schedules;
+  for (const auto& [target, schedule] : kernel.schedules) {
+    schedules.emplace_back(target, canonicalize(kernel.kernel, schedule).schedule);
+  }
+  const CanonicalKernel canonical = canonicalize(kernel.kernel, {});
+  return KernelPrinter(canonical.kernel).print(schedules);
+}
+
+}  // namespace kiln::language

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/language/operator.h"
+#include "runtime/core/error.h"
+
+// The text of kernel files as a tree, before names mean anything. Not for other folders.
+namespace kiln::language::syntax {
+
+/// A byte of the text.
+using Place = size_t;
+
+/// A text under its file name, for messages.
+class Source {
+ public:
+  Source(std::string_view text, std::string_view file) : text_(text), file_(file) {}
+
+  std::string_view text() const { return text_; }
+  const std::string& file() const { return file_; }
+  int line_of(Place place) const;
+
+  /// Gives the error the place: its location, and a note with the line and a caret below.
+  void locate(Error& error, Place place) const;
+
+  template <typename... Args>
+  [[noreturn]] void refuse(Place place, fmt::format_string<Args...> format, Args&&... args) const {
+    Error error(ErrorKind::InvalidArgument, "SYNTAX",
+                fmt::format(format, std::forward<Args>(args)...));
+    locate(error, place);
+    throw error;
+  }
+
+ private:
+  std::string_view text_;
+  std::string file_;
+};
+
+enum class TokenKind : uint8_t { Name, Integer, Float, Sign, End };
+
+/// Names may have dots in them: "blockIdx.x", "S.update".
+struct Token {
+  TokenKind kind;
+  std::string_view text;
+  Place place;
+};
+
+/// Ends with a token of kind End. Throws SYNTAX on a character that begins nothing.
+std::vector<Token> tokenize(const Source& source);
+
+/// "line 3, column 7" is kept by `place`; children by position in Tree::nodes.
+struct Node {
+  enum class Kind : uint8_t {
+    Integer,  // text
+    Float,    // text
+    Name,     // text: a size, an axis, a tensor without dimensions, true, false, nan, inf
+    Index,    // text[children]
+    Call,     // text(children)
+    Reduce,   // text[children but the last](last)
+    Apply,    // op of children: what is written with signs
+  };
+  Kind kind;
+  Place place;
+  std::string_view text;
+  Operator op = Operator::Add;
+  std::vector<int> children;
+  int depth = 1;
+};
+
+struct TypedName {
+  std::string_view name;
+  Place place = 0;
+  bool is_output = false;
+  bool is_state = false;
+  std::string_view type;
+  Place type_place = 0;
+  std::vector<int> shape;  // nodes
+};
+
+/// name[indices], name[indices] = values
+struct Assignment {
+  std::vector<std::string_view> names;
+  Place place = 0;
+  std::vector<int> indices;  // nodes; the same for all names
+  std::vector<int> values;   // nodes
+};
+
+/// names = scan((init, ...), (update, ...), (state, ...), axis=axis)
+struct ScanCall {
+  std::vector<std::string_view> names;
+  Place place = 0;
+  std::vector<std::string_view> lists[3];
+  std::string_view axis;
+};
+
+struct Statement {
+  enum class Kind : uint8_t { Declare, DeclareSize, Assign, ScanBlock, ScanCall };
+  Kind kind;
+  Place place = 0;
+  TypedName declared;  // Declare, DeclareSize (is_state: `var`, which may be negative)
+  Assignment assignment;
+  ScanCall scan;
+  std::string_view time;              // ScanBlock
+  std::vector<Statement> statements;  // ScanBlock
+};
+
+/// name(arguments), an argument being a name, a number, or word=number.
+struct StepCall {
+  struct Argument {
+    std::string_view word;  // of word=number
+    bool is_number = false;
+    std::string_view text;
+    int64_t number = 0;
+    Place place = 0;
+  };
+  std::string_view name;
+  Place place = 0;
+  std::vector<Argument> arguments;
+};
+
+struct ScheduleBlock {
+  std::string_view target;
+  Place place = 0;
+  std::vector<StepCall> steps;
+};
+
+struct KernelText {
+  std::string_view name;
+  Place place = 0;
+  std::vector<TypedName> parameters;
+  std::vector<Statement> statements;
+  std::vector<ScheduleBlock> schedules;
+};
+
+struct Tree {
+  std::vector<Node> nodes;
+  std::vector<KernelText> kernels;
+};
+
+/// Throws SYNTAX; ResourceExhausted LIMIT for nesting deeper than `depth` or more than `nodes`
+/// nodes.
+Tree parse(const Source& source, int depth, int nodes);
+
+}  // namespace kiln::language::syntax
