@@ -7,14 +7,15 @@
 namespace kiln::language {
 namespace {
 
-/// Enters the cells that reads in `expr` make `stage` a part of.
-class ReadFinder {
+/// Walks everything in the bodies of a stage, each expression once.
+class BodyWalk {
  public:
-  explicit ReadFinder(const Definition& definition)
+  explicit BodyWalk(const Definition& definition)
       : definition_(definition), seen_(definition.expressions.size()) {}
 
-  std::vector<StageId> stages_read_by(const Compute& compute) {
-    found_.clear();
+  void operator()(const Compute& compute) {
+    stages_read.clear();
+    reduced_axes.clear();
     for (const ExprId body : compute.bodies) {
       visit(body);
     }
@@ -22,8 +23,10 @@ class ReadFinder {
       seen_[expr] = false;
     }
     touched_.clear();
-    return found_;
   }
+
+  std::vector<StageId> stages_read;
+  std::vector<AxisId> reduced_axes;
 
  private:
   void visit(ExprId expr) {
@@ -32,13 +35,14 @@ class ReadFinder {
     touched_.push_back(expr);
     const auto& node = definition_.expressions[expr].node;
     if (const auto* read = std::get_if<Read>(&node)) {
-      found_.push_back(read->tensor.stage);
+      stages_read.push_back(read->tensor.stage);
       visit_all(read->indices);
     } else if (const auto* operation = std::get_if<Operation>(&node)) {
       visit_all(operation->operands);
     } else if (const auto* cast = std::get_if<CastTo>(&node)) {
       visit(cast->operand);
     } else if (const auto* reduction = std::get_if<Reduction>(&node)) {
+      reduced_axes.insert(reduced_axes.end(), reduction->axes.begin(), reduction->axes.end());
       visit(reduction->source);
     }
   }
@@ -52,7 +56,6 @@ class ReadFinder {
   const Definition& definition_;
   std::vector<bool> seen_;
   std::vector<ExprId> touched_;
-  std::vector<StageId> found_;
 };
 
 AxisKind kind_of_all(const AxisTable& table, const std::vector<uint32_t>& axes) {
@@ -104,18 +107,16 @@ void apply(AxisTable& table, const Step& step, int position) {
 
 std::vector<int> owners_of_axes(const Definition& definition) {
   std::vector<int> owners(definition.axes.size(), -1);
+  BodyWalk walk(definition);
   for (StageId id = 0; id < definition.stages.size(); ++id) {
     const int stage = static_cast<int>(id);
     if (const auto* compute = std::get_if<Compute>(&definition.stages[id])) {
       for (const AxisId axis : compute->axes) {
         owners[axis] = stage;
       }
-      for (const ExprId body : compute->bodies) {
-        const auto* reduction = std::get_if<Reduction>(&definition.expressions[body].node);
-        if (reduction == nullptr) continue;
-        for (const AxisId axis : reduction->axes) {
-          owners[axis] = stage;
-        }
+      walk(*compute);
+      for (const AxisId axis : walk.reduced_axes) {
+        owners[axis] = stage;
       }
     } else if (const auto* scan = std::get_if<Scan>(&definition.stages[id])) {
       owners[scan->axis] = stage;
@@ -134,11 +135,12 @@ std::vector<int> cells_of(const Definition& definition) {
       cells[scan->update[i].stage] = static_cast<int>(id);
     }
   }
-  ReadFinder finder(definition);
+  BodyWalk walk(definition);
   for (StageId id = 0; id < definition.stages.size(); ++id) {
     const auto* compute = std::get_if<Compute>(&definition.stages[id]);
     if (compute == nullptr) continue;
-    for (const StageId read : finder.stages_read_by(*compute)) {
+    walk(*compute);
+    for (const StageId read : walk.stages_read) {
       if (cells[read] >= 0) cells[id] = cells[read];
     }
   }

@@ -27,7 +27,7 @@ double to_double(std::string_view text) {
 
 ExprId ExpressionBuilder::body(int node, DType expected) {
   if (at(node).kind != Node::Kind::Reduce) return build(node, expected);
-  return reduction(at(node), expected);
+  return reduction(at(node), expected, true);
 }
 
 ExprId ExpressionBuilder::index(int node) {
@@ -46,7 +46,7 @@ ExprId ExpressionBuilder::build(int id, Expected expected) {
     case Node::Kind::Name: return name(node, expected);
     case Node::Kind::Index: return read(node, node.children);
     case Node::Kind::Call: return call(node, expected);
-    case Node::Kind::Reduce: return lifted(id, node, expected);
+    case Node::Kind::Reduce: return reduction(node, expected, false);
     case Node::Kind::Apply: break;
   }
   bool negative = false;
@@ -210,10 +210,7 @@ ExprId ExpressionBuilder::apply(const Node& node, Operator op, Expected expected
   std::vector<DType> types;
   for (size_t i = 0; i < node.children.size(); ++i) {
     const bool condition = row.type_rule == TypeRule::Choose && i == 0;
-    const bool guarded = op == Operator::IfThenElse && i > 0;
-    guards_ += guarded ? 1 : 0;
     operation.operands.push_back(build(node.children[i], condition ? DType::Bool : shared));
-    guards_ -= guarded ? 1 : 0;
     types.push_back(work_.definition.expressions[operation.operands[i]].type);
   }
   if (op == Operator::Div && std::all_of(types.begin(), types.end(), is_int)) {
@@ -273,7 +270,7 @@ ExpressionBuilder::Expected ExpressionBuilder::natural_of(const Node& node) {
   return operand_type(*op, node.children, std::nullopt);
 }
 
-ExprId ExpressionBuilder::reduction(const Node& node, Expected expected) {
+ExprId ExpressionBuilder::reduction(const Node& node, Expected expected, bool is_whole) {
   const auto combiner = find_combiner(node.text);
   if (!combiner) {
     std::vector<std::string_view> known;
@@ -289,16 +286,11 @@ ExprId ExpressionBuilder::reduction(const Node& node, Expected expected) {
   }
   Reduction reduction = {*combiner, 0, {}};
   for (size_t i = 0; i + 1 < node.children.size(); ++i) {
-    reduction.axes.push_back(range(node.children[i]));
+    reduction.axes.push_back(range(node.children[i], is_whole));
   }
-  in_reduction_ = true;
   const bool logic = row_of(row_of(*combiner).op).type_rule == TypeRule::Logic;
   reduction.source = build(node.children.back(), logic ? DType::Bool : expected);
-  in_reduction_ = false;
-  for (const auto& [name, axis] : reduced_) {
-    reduced_before_[name] = axis;
-  }
-  reduced_.clear();
+  reduced_.resize(reduced_.size() - reduction.axes.size());
   const DType type = work_.definition.expressions[reduction.source].type;
   try {
     const DType types[] = {type, type};
@@ -310,7 +302,7 @@ ExprId ExpressionBuilder::reduction(const Node& node, Expected expected) {
 }
 
 /// k < n, or 1 <= k < n
-AxisId ExpressionBuilder::range(int id) {
+AxisId ExpressionBuilder::range(int id, bool of_whole_body) {
   const Node& less = at(id);
   int lower = -1;
   const Node* name = nullptr;
@@ -332,13 +324,12 @@ AxisId ExpressionBuilder::range(int id) {
   const ExprId extent =
       lower < 0 ? index(less.children[1]) : extent_of(less.children[1], lower, minimum);
   const std::string text(name->text);
-  const auto before = reduced_before_.find(text);
-  AxisId axis = 0;
-  if (before != reduced_before_.end()) {
-    axis = before->second;  // outputs of one stage reduce over the same axes
-  } else {
-    axis = work_.add_axis(AxisKind::Reduce, text, minimum, extent);
-  }
+  // The outputs of one stage reduce over the same axes.
+  const auto before = of_whole_body ? whole_.find(text) : whole_.end();
+  const AxisId axis = before != whole_.end()
+                          ? before->second
+                          : work_.add_axis(AxisKind::Reduce, text, minimum, extent);
+  if (of_whole_body) whole_.emplace(text, axis);
   reduced_.emplace_back(text, axis);
   return axis;
 }
@@ -366,42 +357,6 @@ bool ExpressionBuilder::same_text(int a, int b) const {
   return x.kind == y.kind && x.text == y.text && x.op == y.op &&
          std::equal(x.children.begin(), x.children.end(), y.children.begin(), y.children.end(),
                     [this](int p, int q) { return same_text(p, q); });
-}
-
-/// A reduction inside a larger expression becomes a stage of its own, over the same axes. Where
-/// that is not sound it stays, and the checks refuse it.
-ExprId ExpressionBuilder::lifted(int id, const Node& reduce, Expected expected) {
-  if (in_reduction_ || guards_ > 0 || left_.stage.empty()) {
-    const auto before = reduced_;
-    const bool inside = in_reduction_;
-    const ExprId nested = reduction(reduce, expected);
-    reduced_ = before;
-    in_reduction_ = inside;
-    return nested;
-  }
-  LeftSide left = {fmt::format("{}.{}", left_.stage, reduce.text), left_.names, {}};
-  std::string unique = left.stage;
-  for (int i = 1; work_.tensors.contains(unique); ++i) {
-    unique = fmt::format("{}_{}", left.stage, i);
-  }
-  left.stage = unique;
-  Compute compute;
-  for (size_t i = 0; i < left_.axes.size(); ++i) {
-    const Axis axis = work_.definition.axes[left_.axes[i]];
-    left.axes.push_back(work_.add_axis(AxisKind::Data, left_.names[i], axis.minimum, axis.extent));
-  }
-  compute.axes = left.axes;
-  ExpressionBuilder inner(work_, left);
-  compute.bodies.push_back(inner.reduction(reduce, expected ? expected : natural(id)));
-  const DType type = work_.definition.expressions[compute.bodies[0]].type;
-  const StageId stage = work_.add_stage(std::move(compute), unique, reduce.place);
-  work_.tensors[unique] = {
-      .type = type, .shape = work_.definition.shape_of({stage, 0}), .id = TensorId{stage, 0}};
-  Read read = {{stage, 0}, {}};
-  for (const AxisId axis : left_.axes) {
-    read.indices.push_back(work_.add(DType::Int64, AxisUse{axis}));
-  }
-  return work_.add(type, std::move(read));
 }
 
 }  // namespace kiln::language::syntax

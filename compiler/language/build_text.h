@@ -53,7 +53,7 @@ class ExpressionBuilder {
  public:
   ExpressionBuilder(Workspace& work, LeftSide left) : work_(work), left_(std::move(left)) {}
 
-  /// A whole right side; only here may a reduction stand as it is.
+  /// A whole right side.
   ExprId body(int node, DType expected);
   /// A part that must be int64: an index, an extent.
   ExprId index(int node);
@@ -69,9 +69,8 @@ class ExpressionBuilder {
   ExprId call(const Node& node, Expected expected);
   ExprId cast(const Node& node, DType type);
   ExprId apply(const Node& node, Operator op, Expected expected);
-  ExprId reduction(const Node& node, Expected expected);
-  ExprId lifted(int node, const Node& reduce, Expected expected);
-  AxisId range(int node);
+  ExprId reduction(const Node& node, Expected expected, bool is_whole);
+  AxisId range(int node, bool of_whole_body);
   ExprId extent_of(int upper, int lower, ExprId minimum);
 
   TensorId tensor(const Node& node, std::span<const int> indices);
@@ -87,11 +86,9 @@ class ExpressionBuilder {
 
   Workspace& work_;
   LeftSide left_;
-  std::vector<std::pair<std::string, AxisId>> reduced_;  // axes of the reduction at hand
-  std::map<std::string, AxisId> reduced_before_;         // those of an earlier output
+  std::vector<std::pair<std::string, AxisId>> reduced_;  // the axes of the reductions around
+  std::map<std::string, AxisId> whole_;                  // of reductions that are a whole body
   std::map<int, Expected> natural_;
-  bool in_reduction_ = false;
-  int guards_ = 0;
 };
 
 /// The tree of one kernel as a checked kernel.
