@@ -1,7 +1,7 @@
 """A running sum over the rows of a matrix, for any number of rows and columns, as a scan."""
 
 import numpy as np
-from show import show
+from show import built, show
 
 import kiln as tvm
 from kiln import te
@@ -23,7 +23,7 @@ for cell in (init, update):
     s[cell].bind(thread, te.thread_axis("threadIdx.x"))
 print(tvm.lower(s, [X, total], name="cumsum"))
 
-f = tvm.build(s, [X, total], "llvm", name="cumsum")
+f = built(tvm.build(s, [X, total], "llvm", name="cumsum"))
 for shape in ((10, 1024), (3, 1000), (7, 31)):
     x = np.random.default_rng(0).uniform(size=shape).astype("float32")
     a, b = tvm.nd.array(x), tvm.nd.empty(shape)

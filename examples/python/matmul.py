@@ -1,7 +1,7 @@
 """A matrix product: without a schedule, then with the one that tutorials teach."""
 
 import numpy as np
-from show import show
+from show import built, show
 
 import kiln as tvm
 from kiln import te
@@ -27,8 +27,8 @@ rng = np.random.default_rng(0)
 left, right = (rng.uniform(size=shape).astype("float32") for shape in ((M, K), (K, N)))
 a, b, c = tvm.nd.array(left), tvm.nd.array(right), tvm.nd.empty((M, N))
 for title, f in (
-    ("unscheduled: the compiler chooses", tvm.build([A, B, C], name="matmul")),
-    ("split by 32, 32 and 4", tvm.build(s, [A, B, C], name="matmul")),
+    ("unscheduled: the compiler chooses", built(tvm.build([A, B, C], name="matmul"))),
+    ("split by 32, 32 and 4", built(tvm.build(s, [A, B, C], name="tiled_matmul"))),
 ):
     f(a, b, c)
     show(f"{M} x {K} times {K} x {N}, {title}", f, c, left @ right, rtol=1e-4)

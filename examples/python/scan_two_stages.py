@@ -1,7 +1,7 @@
 """A recurrence whose step is computed in two stages: twice the last row, plus the next input."""
 
 import numpy as np
-from show import show
+from show import built, show
 
 import kiln as tvm
 from kiln import te
@@ -20,7 +20,7 @@ outer, inner = s[update].split(update.op.axis[1], factor=32)
 s[doubled].compute_at(s[update], outer)
 print(tvm.lower(s, [X, result], name="decay"))
 
-f = tvm.build(s, [X, result], name="decay")
+f = built(tvm.build(s, [X, result], name="decay"))
 x = np.random.default_rng(0).uniform(size=(12, 100)).astype("float32")
 expected = x.copy()
 for t in range(1, len(x)):

@@ -1,7 +1,7 @@
 """Two recurrences side by side, the second of which reads the first."""
 
 import numpy as np
-from show import show
+from show import built, show
 
 import kiln as tvm
 from kiln import te
@@ -19,7 +19,7 @@ sums, counts = te.scan(
     inputs=[X],
 )
 
-f = tvm.build([X, sums, counts], name="two_states")
+f = built(tvm.build([X, sums, counts], name="two_states"))
 x = np.random.default_rng(0).uniform(size=(10, 8)).astype("float32")
 a, b = np.empty((10, 8), "float32"), np.empty((10, 5), "float32")
 f(x, a, b)

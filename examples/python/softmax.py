@@ -1,7 +1,7 @@
 """Softmax over rows: four stages, no schedule, any shape."""
 
 import numpy as np
-from show import show
+from show import built, show
 
 import kiln as tvm
 from kiln import te
@@ -14,7 +14,7 @@ e = te.compute((m, n), lambda i, j: te.exp(X[i, j] - top[i]), name="e")
 total = te.compute((m,), lambda i: te.sum(e[i, k2], axis=k2), name="total")
 Y = te.compute((m, n), lambda i, j: e[i, j] / total[i], name="Y")
 
-f = tvm.build([X, Y], name="softmax")
+f = built(tvm.build([X, Y], name="softmax"))
 x = np.random.default_rng(0).normal(size=(64, 1000)).astype("float32")
 powers = np.exp(x - x.max(axis=1, keepdims=True))
 show("softmax of 64 x 1000", f, f(x), powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)

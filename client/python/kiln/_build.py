@@ -2,7 +2,7 @@
 
 from ._encode import encode
 from ._error import invalid, public
-from .target import as_target
+from .target import Target, as_target
 
 _AUTO = {None: 0, True: 0, "always": 0, False: 1, "never": 1}
 
@@ -14,6 +14,8 @@ def _parts(inputs, args, name, target, arch, options):
     auto = options.pop("auto", None)
     if auto not in _AUTO:
         raise invalid("AUTO", f'auto= is {auto!r}; known: "always" (the default), "never"')
+    if isinstance(args, (str, Target)) and target is None:  # build([A, B], "cuda")
+        args, target = None, args
     kernel = encode(inputs, args, name)
     target_name, target_arch = as_target(target, arch)
     reproducible = options.pop("reproducible", True)

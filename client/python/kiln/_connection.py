@@ -7,13 +7,12 @@ import os
 import threading
 import weakref
 
-import grpc
-import grpc.experimental
 import numpy as np
 
 from . import _array, _daemon, _dtype
 from ._device import cpu, device
 from ._error import InvalidArgument, NotFound, Unavailable, invalid, public
+from ._grpc import grpc
 from ._rpc import repeated
 from .v1 import service_pb2 as wire
 
@@ -26,6 +25,8 @@ _GARBAGE_LIMIT = 64
 _OPTIONS = [
     ("grpc.max_receive_message_length", -1),
     ("grpc.enable_http_proxy", 0),
+    # A new connection never inherits a dead socket from an older one to the same address.
+    ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 2000),

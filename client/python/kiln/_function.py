@@ -5,13 +5,13 @@ import json
 import statistics
 import threading
 
-import grpc
 import numpy as np
 
 from . import _dtype
 from ._array import NDArray, as_numpy
 from ._device import Device, cpu
 from ._error import InvalidArgument, NotFound, invalid, public, without_inner_frames
+from ._grpc import grpc
 from ._rpc import failure_of
 from .v1 import service_pb2 as wire
 

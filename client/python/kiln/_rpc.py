@@ -2,10 +2,10 @@
 
 import time
 
-import grpc
 from google.rpc import error_details_pb2, status_pb2
 
 from . import _error
+from ._grpc import grpc
 from .v1 import error_pb2
 
 _ATTEMPTS = 5

@@ -3,8 +3,16 @@
 import numpy as np
 
 
+def built(f):
+    """Says where a kernel came from; returns it."""
+    timings = f.timings
+    took = f", {timings['compile'] * 1e3:,.0f} ms" if timings["cache"] == "compiled" else ""
+    print(f"kernel {f.entry_name}: from {'the compiler' if took else timings['cache']}{took}")
+    return f
+
+
 def show(title, f, result, expected, rtol=1e-7):
-    """Compares with numpy, and says how close, where the kernel came from and what it took."""
+    """Compares with numpy, and says how close it is and what the call took."""
     result, expected = np.asarray(result), np.asarray(expected)
     np.testing.assert_allclose(result, expected, rtol=rtol)
     scale = np.maximum(np.abs(expected), np.finfo(result.dtype).tiny)
@@ -13,4 +21,5 @@ def show(title, f, result, expected, rtol=1e-7):
     print(f"{title}")
     print(f"  result   {np.array2string(result.ravel()[:5], precision=4)} ... shape {result.shape}")
     print(f"  numpy    agrees; largest relative difference {apart:.1e}")
-    print(f"  kernel   from {timings['cache']}, ran {timings['kernel'] * 1e6:,.0f} us")
+    inside = ", ".join(f"{key} {timings[key] * 1e6:,.0f}" for key in ("queue", "upload", "kernel", "download"))
+    print(f"  timings  {inside} us")
