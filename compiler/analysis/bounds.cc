@@ -32,7 +32,8 @@ class Eliminate {
       : knowledge_(knowledge), atoms_(knowledge.atoms), simplifier_(knowledge), inner_(inner) {}
 
   Ends operator()(const Linear& sum) {
-    // The sum is `slope * var + the rest`, where atoms with the variable inside stand for their ends.
+    // The sum is `slope * var + the rest`, where atoms with the variable inside stand for their
+    // ends.
     Linear slope;
     Ends rest{linear_constant(sum.constant), linear_constant(sum.constant)};
     for (const Term& term : sum.terms) {
@@ -168,7 +169,8 @@ class Eliminate {
   const Inner& inner_;
 };
 
-/// An end of a range. Nothing when it is read from memory as int64: what is computed from it may wrap.
+/// An end of a range. Nothing when it is read from memory as int64: what is computed from it may
+/// wrap.
 std::optional<Linear> end_of(Simplifier& simplifier, const Atoms& atoms, const Expr& end,
                              int64_t offset) {
   if (!end) return std::nullopt;
@@ -199,7 +201,8 @@ Interval bounds_of(const Expr& expr, const std::vector<Facts::Range>& inner, con
   Interval result;
   if (ends.low) result.min = simplifier.simplify(simplifier.written(*ends.low));
   if (ends.high) result.max = simplifier.simplify(simplifier.written(*ends.high));
-  for (size_t i = 0; i < inner.size(); ++i) knowledge.pop();
+  for (size_t i = 0; i < inner.size(); ++i)
+    knowledge.pop();
   return result;
 }
 

@@ -47,14 +47,16 @@ Divided divide(const Linear& a, const Term& divisor) {
 }
 
 int64_t common_divisor(const Linear& a, int64_t divisor) {
-  for (const Term& term : a.terms) divisor = std::gcd(divisor, term.coefficient);
+  for (const Term& term : a.terms)
+    divisor = std::gcd(divisor, term.coefficient);
   return divisor;
 }
 
 /// floor(a / divisor) when the divisor divides every coefficient.
 Linear exact_quotient(const Linear& a, int64_t divisor) {
   Linear result = a;
-  for (Term& term : result.terms) term.coefficient /= divisor;
+  for (Term& term : result.terms)
+    term.coefficient /= divisor;
   result.constant = floor_div(a.constant, divisor);
   return result;
 }

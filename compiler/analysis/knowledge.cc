@@ -72,7 +72,8 @@ Operator negated_comparison(Operator op) {
 }  // namespace
 
 Expr negated(const Expr& condition) {
-  if (const Binary* binary = ir::as<Binary>(condition); binary != nullptr && condition->type.lanes == 1) {
+  if (const Binary* binary = ir::as<Binary>(condition);
+      binary != nullptr && condition->type.lanes == 1) {
     if (binary->op == Operator::And) {
       return ir::logical_or(negated(binary->a), negated(binary->b));
     }
@@ -89,7 +90,8 @@ Expr negated(const Expr& condition) {
 }
 
 void Knowledge::follow_down(size_t count) {
-  for (; followed_ > count; --followed_) pop();
+  for (; followed_ > count; --followed_)
+    pop();
 }
 
 void Knowledge::follow(const std::vector<Facts::Entry>& entries) {
@@ -103,9 +105,7 @@ void Knowledge::follow(const std::vector<Facts::Entry>& entries) {
   }
 }
 
-void Knowledge::mark() {
-  marks_.push_back({nonnegative_.size(), conditions_.size(), -1, {}, -1});
-}
+void Knowledge::mark() { marks_.push_back({nonnegative_.size(), conditions_.size(), -1, {}, -1}); }
 
 void Knowledge::pop() {
   const Mark& mark = marks_.back();
@@ -219,13 +219,15 @@ int Knowledge::rank(AtomId atom) {
   if (static_cast<int>(ranks_.size()) < atoms.size()) ranks_.resize(atoms.size(), -1);
   if (ir::as<ir::Var>(atoms.expr(atom))) return 2 * ranks_[atom];
   int result = -1;
-  for (const AtomId var : atoms.variables(atom)) result = std::max(result, rank(var));
+  for (const AtomId var : atoms.variables(atom))
+    result = std::max(result, rank(var));
   return result + 1;  // before the variables it is made of
 }
 
 int Knowledge::rank(const Product& product) {
   int result = -2;
-  for (int i = 0; i < product.degree(); ++i) result = std::max(result, rank(product[i]));
+  for (int i = 0; i < product.degree(); ++i)
+    result = std::max(result, rank(product[i]));
   return result;
 }
 

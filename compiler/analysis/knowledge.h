@@ -85,7 +85,8 @@ class Assume {
   Knowledge& knowledge_;
 };
 
-/// The condition with Not moved inwards where that keeps the meaning (a NaN compares false both ways).
+/// The condition with Not moved inwards where that keeps the meaning (a NaN compares false both
+/// ways).
 ir::Expr negated(const ir::Expr& condition);
 
 }  // namespace kiln::analysis

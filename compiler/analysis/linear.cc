@@ -19,11 +19,15 @@ using ir::IntImm;
 using ir::Operator;
 using ir::Var;
 
-bool mul_to(int64_t a, int64_t b, int64_t& result) { return !__builtin_mul_overflow(a, b, &result); }
-bool add_to(int64_t a, int64_t b, int64_t& result) { return !__builtin_add_overflow(a, b, &result); }
+bool mul_to(int64_t a, int64_t b, int64_t& result) {
+  return !__builtin_mul_overflow(a, b, &result);
+}
+bool add_to(int64_t a, int64_t b, int64_t& result) {
+  return !__builtin_add_overflow(a, b, &result);
+}
 
-/// Adds coefficient * product to the terms; false on overflow. The least int64 counts as overflow, so
-/// that coefficients can be negated.
+/// Adds coefficient * product to the terms; false on overflow. The least int64 counts as overflow,
+/// so that coefficients can be negated.
 bool accumulate(std::vector<Term>& terms, int64_t coefficient, const Product& product) {
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
   if (coefficient == 0) return true;
@@ -63,7 +67,8 @@ bool Product::contains(AtomId atom) const {
 std::optional<Product> Product::times(const Product& other) const {
   if (degree_ + other.degree_ > kMaxDegree) return std::nullopt;
   Product result = *this;
-  for (int i = 0; i < other.degree_; ++i) result.factors_[result.degree_++] = other.factors_[i];
+  for (int i = 0; i < other.degree_; ++i)
+    result.factors_[result.degree_++] = other.factors_[i];
   return result;
 }
 

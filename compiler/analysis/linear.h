@@ -112,8 +112,10 @@ class Atoms {
 /// The operator of an atom, when it is a Binary.
 std::optional<ir::Operator> operator_of(const ir::Expr& atom);
 
-/// a + b (or a - b), a * b: nothing when it may wrap at run time or when numbers get too large here.
-std::optional<Linear> trusted_sum(const Atoms& atoms, const Linear& a, const Linear& b, int64_t sign);
+/// a + b (or a - b), a * b: nothing when it may wrap at run time or when numbers get too large
+/// here.
+std::optional<Linear> trusted_sum(const Atoms& atoms, const Linear& a, const Linear& b,
+                                  int64_t sign);
 std::optional<Linear> trusted_product(const Atoms& atoms, const Linear& a, const Linear& b);
 
 int64_t floor_div(int64_t a, int64_t b);

@@ -11,8 +11,8 @@ namespace kiln::analysis {
 
 class Knowledge;
 
-/// What is known about variables while a tree is walked: ranges of loop variables, conditions of the
-/// branches taken. Loops and conditions nest: push on the way in, pop on the way out.
+/// What is known about variables while a tree is walked: ranges of loop variables, conditions of
+/// the branches taken. Loops and conditions nest: push on the way in, pop on the way out.
 ///
 /// Of one thread at a time, even when const: what follows from the facts is kept with them.
 class Facts {
@@ -49,23 +49,26 @@ class Facts {
   mutable std::unique_ptr<Knowledge> knowledge_;
 };
 
-/// Whether the condition holds for all values the facts allow. False: not proved, it may hold or not.
+/// Whether the condition holds for all values the facts allow. False: not proved, it may hold or
+/// not.
 ///
 /// Index arithmetic is taken not to overflow; dividing by zero gives zero. The work is bounded, and
 /// running out of it is "not proved".
 bool can_prove(const ir::Expr& condition, const Facts& facts);
 
-/// Simplest equal expression this can find; folds constants, cancels terms, uses the facts. Gives the
-/// same node back when there is nothing to do. Floats are never reassociated or folded.
+/// Simplest equal expression this can find; folds constants, cancels terms, uses the facts. Gives
+/// the same node back when there is nothing to do. Floats are never reassociated or folded.
 ir::Expr simplify(const ir::Expr& expr, const Facts& facts = {});
 
 /// Bounds of an int64 expression while `inner` variables run over their ranges and all others stand
 /// still; null where none is found. Bounds may use the other variables. `inner` stands outermost
-/// first: the range of one may use those before it. A range without values has no meaningful bounds.
+/// first: the range of one may use those before it. A range without values has no meaningful
+/// bounds.
 struct Interval {
   ir::Expr min;  // inclusive
   ir::Expr max;  // inclusive
 };
-Interval bounds_of(const ir::Expr& expr, const std::vector<Facts::Range>& inner, const Facts& facts);
+Interval bounds_of(const ir::Expr& expr, const std::vector<Facts::Range>& inner,
+                   const Facts& facts);
 
 }  // namespace kiln::analysis

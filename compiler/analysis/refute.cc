@@ -12,18 +12,21 @@ using ir::Cast;
 using ir::Expr;
 using ir::Operator;
 
-constexpr int kSteps = 250;      // of one proof
-constexpr int kSignSteps = 40;   // of the proof that one atom is not negative
+constexpr int kSteps = 250;     // of one proof
+constexpr int kSignSteps = 40;  // of the proof that one atom is not negative
 constexpr int kMaxDepth = 12;
 constexpr int kMaxLifts = 2;
 constexpr size_t kMaxTerms = 24;
 
-/// sum / gcd of its coefficients; what is left of the constant is rounded down, which integers allow.
+/// sum / gcd of its coefficients; what is left of the constant is rounded down, which integers
+/// allow.
 void tighten(Linear& sum) {
   int64_t divisor = 0;
-  for (const Term& term : sum.terms) divisor = std::gcd(divisor, term.coefficient);
+  for (const Term& term : sum.terms)
+    divisor = std::gcd(divisor, term.coefficient);
   if (divisor <= 1) return;  // also when a coefficient is the least int64
-  for (Term& term : sum.terms) term.coefficient /= divisor;
+  for (Term& term : sum.terms)
+    term.coefficient /= divisor;
   sum.constant = floor_div(sum.constant, divisor);
 }
 
@@ -155,8 +158,8 @@ bool Refuter::use_division(const Linear& sum, const Term& target, AtomId atom, P
     if (target.coefficient < 0 && use(linear_atom(atom))) return true;
     const std::optional<Linear> largest = add(b, linear_constant(-1));
     if (target.coefficient > 0 && largest && use(add(*largest, linear_atom(atom), -1))) return true;
-    const Linear quotient = linear_atom(
-        atoms_.id_of(ir::Binary::make(Operator::FloorDiv, division.a, division.b)));
+    const Linear quotient =
+        linear_atom(atoms_.id_of(ir::Binary::make(Operator::FloorDiv, division.a, division.b)));
     const std::optional<Linear> multiple = multiplied(quotient, b);
     const std::optional<Linear> value = multiple ? add(operands.a, *multiple, -1) : std::nullopt;
     std::optional<Linear> next = value ? replaced(sum, atom, *value) : std::nullopt;
@@ -171,7 +174,8 @@ bool Refuter::use_division(const Linear& sum, const Term& target, AtomId atom, P
   if (at_most) at_most = add(*at_most, linear_constant(-1));
   if (b.is_constant()) return use(at_least) || use(at_most);
 
-  // The facts speak of q*n: they fit when n is among the other factors, else the sum is lifted by n.
+  // The facts speak of q*n: they fit when n is among the other factors, else the sum is lifted by
+  // n.
   const Product divisor = b.terms[0].product;
   const std::optional<Product> others = rest.without(divisor);
   if (others) {
@@ -207,7 +211,8 @@ bool Refuter::use_end_of_dividend(const Linear& sum, const Term& target, AtomId 
       divides = divides && rest && term.coefficient % divisor.coefficient == 0;
       if (!divides) break;
       const int64_t times = term.coefficient / divisor.coefficient;
-      const Linear part = rest->degree() == 0 ? linear_constant(times) : Linear{{{times, *rest}}, 0};
+      const Linear part =
+          rest->degree() == 0 ? linear_constant(times) : Linear{{{times, *rest}}, 0};
       const std::optional<Linear> total = add(whole, part);
       divides = total.has_value();
       if (total) whole = *total;
@@ -229,8 +234,8 @@ bool Refuter::use_choice(const Linear& sum, const Term& target, AtomId atom, Pla
     if (is_min == (target.coefficient > 0)) {
       // min <= a, and max >= a: a stands for it.
       for (const Linear& operand : {operands.a, operands.b}) {
-        std::optional<Linear> fact = is_min ? add(operand, linear_atom(atom), -1)
-                                            : add(linear_atom(atom), operand, -1);
+        std::optional<Linear> fact =
+            is_min ? add(operand, linear_atom(atom), -1) : add(linear_atom(atom), operand, -1);
         const Product rest = *target.product.without(Product(atom));
         if (fact && rest.degree() > 0) fact = multiplied(*fact, rest);
         if (fact && cancel(sum, target, *fact, place)) return true;

@@ -8,11 +8,11 @@ namespace kiln::analysis {
 
 /// Proves that sums are not negative, by refuting the opposite.
 ///
-/// `-1 - sum >= 0` is combined with what is known until a contradiction shows: its innermost product
-/// is cancelled with each fact that has it with the other sign, then the next. The facts are the
-/// conditions and ranges that were pushed, and what floordiv, floormod, min, max and casts promise.
-/// Each step follows from the ones before, so a contradiction is a proof; the number of steps is
-/// bounded.
+/// `-1 - sum >= 0` is combined with what is known until a contradiction shows: its innermost
+/// product is cancelled with each fact that has it with the other sign, then the next. The facts
+/// are the conditions and ranges that were pushed, and what floordiv, floormod, min, max and casts
+/// promise. Each step follows from the ones before, so a contradiction is a proof; the number of
+/// steps is bounded.
 class Refuter {
  public:
   explicit Refuter(Knowledge& knowledge) : knowledge_(knowledge), atoms_(knowledge.atoms) {}

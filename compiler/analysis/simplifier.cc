@@ -54,7 +54,8 @@ std::optional<Lanes> lanes_of(const Expr& expr) {
   return std::nullopt;
 }
 
-/// Arithmetic on ramps and broadcasts, done on what they are made of. Null when there is no such way.
+/// Arithmetic on ramps and broadcasts, done on what they are made of. Null when there is no such
+/// way.
 Expr folded_lanes(const Binary& node) {
   const std::optional<Lanes> a = lanes_of(node.a);
   const std::optional<Lanes> b = lanes_of(node.b);

@@ -142,7 +142,8 @@ Linear Simplifier::recombined(Linear sum) {
     const Atoms::Operands operands = atoms_.operands(term.product[0]);
     const Linear floor = atom(Binary::make(Operator::FloorDiv, modulus.a, modulus.b));
     const std::optional<Linear> multiple = multiplied(floor, operands.b);
-    const std::optional<Linear> pair = multiple ? scaled(*multiple, term.coefficient) : std::nullopt;
+    const std::optional<Linear> pair =
+        multiple ? scaled(*multiple, term.coefficient) : std::nullopt;
     if (!pair || pair->terms.size() != 1 || pair->constant != 0) continue;
     const Term* match = sum.find(pair->terms[0].product);
     if (match == nullptr || match->coefficient != pair->terms[0].coefficient) continue;

@@ -80,7 +80,8 @@ class Writer {
 
   Expr product(const Product& product) const {
     Expr result = atoms_.expr(product[0]);
-    for (int i = 1; i < product.degree(); ++i) result = result * atoms_.expr(product[i]);
+    for (int i = 1; i < product.degree(); ++i)
+      result = result * atoms_.expr(product[i]);
     return result;
   }
 

@@ -40,7 +40,8 @@ struct Offset {
 Offset offset_of(const Expr& a) {
   if (const IntImm* imm = as<IntImm>(a)) return {nullptr, imm->value};
   const Binary* binary = as<Binary>(a);
-  if (binary == nullptr || (binary->op != Operator::Add && binary->op != Operator::Sub)) return {a, 0};
+  if (binary == nullptr || (binary->op != Operator::Add && binary->op != Operator::Sub))
+    return {a, 0};
   const IntImm* imm = as<IntImm>(binary->b);
   if (imm == nullptr || imm->value == std::numeric_limits<int64_t>::min()) return {a, 0};
   return {binary->a, binary->op == Operator::Add ? imm->value : -imm->value};

@@ -52,8 +52,8 @@ class ExpressionBuilder {
       result.predicate = build(syntax.predicate[0], DType::Bool);
       const Type wanted{DType::Bool, lanes};
       if (result.predicate->type != wanted) {
-        fail_syntax(syntax.predicate[0].at, fmt::format("a predicate here is bool of {} lanes",
-                                                        lanes));
+        fail_syntax(syntax.predicate[0].at,
+                    fmt::format("a predicate here is bool of {} lanes", lanes));
       }
     }
     return result;
@@ -181,8 +181,8 @@ class ExpressionBuilder {
     const auto of_operator = [&](Operator op) {
       const SharedType shared = shared_type_of(op);
       return !shared.is_result ||
-             std::any_of(syntax.operands.begin() + std::min<size_t>(shared.first_operand,
-                                                                    syntax.operands.size()),
+             std::any_of(syntax.operands.begin() +
+                             std::min<size_t>(shared.first_operand, syntax.operands.size()),
                          syntax.operands.end(), is_anchored);
     };
     switch (syntax.kind) {

@@ -24,9 +24,7 @@ class Equality {
     return found == buffers_.end() ? a == b : found->second == b.get();
   }
 
-  bool same(double a, double b) {
-    return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
-  }
+  bool same(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
 
   template <typename T>
   bool same(const std::vector<T>& a, const std::vector<T>& b) {
@@ -68,9 +66,8 @@ class Equality {
   bool same_nodes(const Ref& a, const Ref& b) {
     if (!a || !b) return !a && !b;
     if (a->kind != b->kind) return false;
-    return dispatch(*a, [&](const auto& node) {
-      return same_node(node, static_cast<decltype(node)>(*b));
-    });
+    return dispatch(
+        *a, [&](const auto& node) { return same_node(node, static_cast<decltype(node)>(*b)); });
   }
 
   bool same_node(const Var& a, const Var& b) { return same(VarRef(&a), VarRef(&b)); }
@@ -125,13 +122,12 @@ struct Hash {
   template <typename T>
   void operator()(const std::vector<T>& list) {
     add(list.size());
-    for (const T& item : list) (*this)(item);
+    for (const T& item : list)
+      (*this)(item);
   }
   template <typename T>
-    requires std::is_enum_v<T> || std::is_integral_v<T>
-  void operator()(T scalar) {
-    add(static_cast<size_t>(scalar));
-  }
+  requires std::is_enum_v<T> || std::is_integral_v<T>
+  void operator()(T scalar) { add(static_cast<size_t>(scalar)); }
 };
 
 bool same_workspace(Equality& equality, const Kernel& a, const Kernel& b) {

@@ -23,7 +23,8 @@ template <typename... Args>
 
 int64_t product_of(const std::vector<int64_t>& shape) {
   int64_t count = 1;
-  for (const int64_t extent : shape) count *= extent;
+  for (const int64_t extent : shape)
+    count *= extent;
   return count;
 }
 
@@ -34,7 +35,8 @@ struct Storage {
   std::vector<bool> written;
 };
 
-/// What names stand for at one place: of the kernel, or of one thread of a block. Copies share storage.
+/// What names stand for at one place: of the kernel, or of one thread of a block. Copies share
+/// storage.
 struct Bindings {
   std::unordered_map<const Node*, int64_t> vars;
   std::unordered_map<const Node*, std::shared_ptr<Storage>> buffers;
@@ -77,8 +79,7 @@ class Evaluate {
 
   Scalar operator()(const Expr& expr, int lane = 0) {
     switch (expr->kind) {
-      case NodeKind::IntImm:
-        return Scalar::of_int(expr->type.element, as<IntImm>(expr)->value);
+      case NodeKind::IntImm: return Scalar::of_int(expr->type.element, as<IntImm>(expr)->value);
       case NodeKind::FloatImm:
         return Scalar::of_float(expr->type.element, as<FloatImm>(expr)->value);
       case NodeKind::Var: return Scalar::of_int(DType::Int64, variable(*as<Var>(expr)));
@@ -105,7 +106,8 @@ class Evaluate {
   int64_t position(const BufferRef& buffer, const std::vector<Expr>& indices, int lane) {
     const HostTensor& elements = *storage(buffer).elements;
     std::vector<int64_t> values;
-    for (const Expr& expr : indices) values.push_back(index(expr, expr->type.lanes > 1 ? lane : 0));
+    for (const Expr& expr : indices)
+      values.push_back(index(expr, expr->type.lanes > 1 ? lane : 0));
     std::vector<int64_t> shape = elements.shape;
     if (values.size() != shape.size()) shape = {product_of(shape)};  // after flatten_storage
     int64_t position = 0;
@@ -138,7 +140,8 @@ class Evaluate {
       return (*this)(node.args[condition(node.args[0], condition_lane) ? 1 : 2], lane);
     }
     std::vector<Scalar> operands;
-    for (const Expr& arg : node.args) operands.push_back((*this)(arg, lane));
+    for (const Expr& arg : node.args)
+      operands.push_back((*this)(arg, lane));
     return language::apply_operator(node.op, operands);
   }
 
@@ -174,7 +177,8 @@ class Interpreter {
   void run(const Stmt& stmt) {
     switch (stmt->kind) {
       case NodeKind::Block:
-        for (const Stmt& inner : as<Block>(stmt)->body) run(inner);
+        for (const Stmt& inner : as<Block>(stmt)->body)
+          run(inner);
         return;
       case NodeKind::For: return run_loop(*as<For>(stmt));
       case NodeKind::If: {
@@ -227,7 +231,7 @@ class Interpreter {
   }
 
   static std::vector<Bindings> threads_of(const std::vector<Bindings>& outer, const For& loop,
-                                       int64_t extent) {
+                                          int64_t extent) {
     std::vector<Bindings> threads;
     for (const Bindings& scope : outer) {
       for (int64_t i = 0; i < extent; ++i) {
@@ -241,11 +245,13 @@ class Interpreter {
   /// Runs the statement for all threads, none of which passes a barrier before all are there.
   static void run_in_step(const Stmt& stmt, std::vector<Bindings>& threads) {
     if (!has_barrier(stmt)) {
-      for (Bindings& thread : threads) Interpreter(thread).run(stmt);
+      for (Bindings& thread : threads)
+        Interpreter(thread).run(stmt);
       return;
     }
     if (const Block* block = as<Block>(stmt)) {
-      for (const Stmt& inner : block->body) run_in_step(inner, threads);
+      for (const Stmt& inner : block->body)
+        run_in_step(inner, threads);
     } else if (const For* loop = as<For>(stmt)) {
       run_loop_in_step(*loop, threads);
     } else if (const If* node = as<If>(stmt)) {
@@ -266,7 +272,8 @@ class Interpreter {
       return;
     }
     for (int64_t i = 0; i < extent; ++i) {
-      for (Bindings& thread : threads) thread.vars[loop.var.get()] = i;
+      for (Bindings& thread : threads)
+        thread.vars[loop.var.get()] = i;
       run_in_step(loop.body, threads);
     }
   }
@@ -295,7 +302,8 @@ class Interpreter {
 
   void store(const Store& node) {
     int lanes = node.value->type.lanes;
-    for (const Expr& index : node.indices) lanes = std::max(lanes, index->type.lanes);
+    for (const Expr& index : node.indices)
+      lanes = std::max(lanes, index->type.lanes);
     // All lanes are read before one is written.
     std::vector<std::pair<int64_t, Scalar>> values;
     for (int lane = 0; lane < lanes; ++lane) {
@@ -348,10 +356,12 @@ void interpret(const Kernel& kernel, std::span<const int64_t> sizes,
                std::span<HostTensor> arguments) {
   KILN_CHECK(sizes.size() == kernel.sizes.size() && arguments.size() == kernel.parameters.size());
   Bindings scope;
-  for (size_t i = 0; i < sizes.size(); ++i) scope.vars[kernel.sizes[i].get()] = sizes[i];
+  for (size_t i = 0; i < sizes.size(); ++i)
+    scope.vars[kernel.sizes[i].get()] = sizes[i];
   bind_parameters(kernel, arguments, scope);
   Interpreter interpreter(scope);
-  for (const Kernel::WorkspaceBuffer& entry : kernel.workspace) interpreter.allocate(entry.buffer);
+  for (const Kernel::WorkspaceBuffer& entry : kernel.workspace)
+    interpreter.allocate(entry.buffer);
   interpreter.run(kernel.body);
 }
 

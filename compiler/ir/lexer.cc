@@ -11,8 +11,8 @@ namespace {
 
 /// Longer ones first.
 constexpr auto kSigns = std::to_array<std::string_view>({
-    "..", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(", ")", "[", "]", "{", "}", ",",
-    ":",  "#",  "=",  "<",  ">",  "+",  "-",  "*",  "/",  "!", "~", "&", "|", "^",
+    "..", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(", ")", "[", "]", "{", "}",
+    ",",  ":",  "#",  "=",  "<",  ">",  "+",  "-",  "*",  "/", "!", "~", "&", "|", "^",
 });
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
@@ -44,12 +44,14 @@ class Lexer {
   }
 
   void skip_space() {
-    while (std::isspace(static_cast<unsigned char>(peek())) != 0) advance();
+    while (std::isspace(static_cast<unsigned char>(peek())) != 0)
+      advance();
   }
 
   Token take(Token::Kind kind, size_t length) {
     Token token{kind, std::string(text_.substr(position_, length)), line_, column_};
-    for (size_t i = 0; i < length; ++i) advance();
+    for (size_t i = 0; i < length; ++i)
+      advance();
     return token;
   }
 
@@ -77,18 +79,21 @@ class Lexer {
   Token number() {
     size_t length = 0;
     bool is_float = false;
-    while (is_digit(peek(length))) ++length;
+    while (is_digit(peek(length)))
+      ++length;
     if (peek(length) == '.' && is_digit(peek(length + 1))) {
       is_float = true;
       ++length;
-      while (is_digit(peek(length))) ++length;
+      while (is_digit(peek(length)))
+        ++length;
     }
     if (peek(length) == 'e') {
       const size_t sign = peek(length + 1) == '-' || peek(length + 1) == '+' ? 1 : 0;
       if (is_digit(peek(length + 1 + sign))) {
         is_float = true;
         length += 1 + sign;
-        while (is_digit(peek(length))) ++length;
+        while (is_digit(peek(length)))
+          ++length;
       }
     }
     return take(is_float ? Token::Kind::Float : Token::Kind::Integer, length);

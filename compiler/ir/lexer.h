@@ -15,8 +15,8 @@ struct Token {
   int column = 1;
 };
 
-/// Cuts the text into tokens, the last of kind End. Throws InvalidArgument SYNTAX at a character that
-/// begins none.
+/// Cuts the text into tokens, the last of kind End. Throws InvalidArgument SYNTAX at a character
+/// that begins none.
 std::vector<Token> tokenize(std::string_view text);
 
 /// Throws InvalidArgument SYNTAX with the place.

@@ -43,8 +43,8 @@ Stmt substitute(const Stmt& stmt, const Substitution& values);
 /// Each buffer replaced, in loads and stores alike.
 Stmt replace_buffers(const Stmt& stmt, const std::unordered_map<BufferRef, BufferRef>& buffers);
 
-/// The statement with loop variables and allocated buffers of its own, so that both may stand in one
-/// kernel.
+/// The statement with loop variables and allocated buffers of its own, so that both may stand in
+/// one kernel.
 Stmt fresh_copy(const Stmt& stmt);
 
 bool uses_var(const Expr& expr, const VarRef& var);

@@ -10,11 +10,10 @@ namespace kiln::ir {
 namespace {
 
 constexpr auto kWords = std::to_array<std::string_view>({
-    "allocate", "at",       "barrier",   "bind",   "broadcast", "bytes",      "check",
-    "else",     "false",    "fn",        "for",    "if",        "in",         "inf",
-    "input",    "likely",   "nan",       "output", "parallel",  "per_thread", "ramp",
-    "scope",    "strides",  "true",      "unroll", "vectorize", "where",      "workspace",
-    "reassociate",
+    "allocate", "at",        "barrier",  "bind",       "broadcast",   "bytes", "check",   "else",
+    "false",    "fn",        "for",      "if",         "in",          "inf",   "input",   "likely",
+    "nan",      "output",    "parallel", "per_thread", "ramp",        "scope", "strides", "true",
+    "unroll",   "vectorize", "where",    "workspace",  "reassociate",
 });
 
 }  // namespace
@@ -35,7 +34,8 @@ std::string mangled(std::string_view name) {
     const bool dot = c == '.' && !result.empty() && result.back() != '.';
     result.push_back(dot || is_name_char(c) ? c : '_');
   }
-  while (!result.empty() && result.back() == '.') result.pop_back();
+  while (!result.empty() && result.back() == '.')
+    result.pop_back();
   if (result.empty()) result = "v";
   if (std::isdigit(static_cast<unsigned char>(result[0])) != 0) result.insert(0, 1, '_');
   if (is_reserved(result)) result.push_back('_');

@@ -34,7 +34,8 @@ class Parser {
     }
     parse_checks();
     if (reader_.peek().kind != Token::Kind::End) {
-      fail_syntax(reader_.peek(), fmt::format("expected the end, but got '{}'", reader_.peek().text));
+      fail_syntax(reader_.peek(),
+                  fmt::format("expected the end, but got '{}'", reader_.peek().text));
     }
     return std::move(kernel_);
   }
@@ -114,7 +115,8 @@ class Parser {
       names_.vars.emplace(syntax.text, var);
       list.push_back(var);
     }
-    for (const Syntax& operand : syntax.operands) declare_names(operand, list);
+    for (const Syntax& operand : syntax.operands)
+      declare_names(operand, list);
   }
 
   Expr parse_index() { return build_typed(read_expression(reader_), names_, kIndexType); }
@@ -234,7 +236,8 @@ class Parser {
     reader_.expect_name("a statement");
     const Access access = build_access(read_access(reader_, at), names_);
     int lanes = 1;
-    for (const Expr& index : access.indices) lanes = std::max(lanes, index->type.lanes);
+    for (const Expr& index : access.indices)
+      lanes = std::max(lanes, index->type.lanes);
     reader_.expect("=");
     const Syntax syntax = read_expression(reader_);
     const DType type = access.buffer->type;

@@ -29,8 +29,8 @@ class TokenReader {
   size_t position_ = 0;
 };
 
-/// An expression as it stands in the text. Types come in a second step, since a constant has the type
-/// of what it stands beside.
+/// An expression as it stands in the text. Types come in a second step, since a constant has the
+/// type of what it stands beside.
 struct Syntax {
   enum class Kind { Integer, Float, Name, Access, Call, Operator };
   Kind kind = Kind::Name;

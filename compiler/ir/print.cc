@@ -172,7 +172,8 @@ class ExprPrinter {
   void write(const VectorReduce& node, Expected expected) {
     fmt::format_to(std::back_inserter(out_), "reduce_{}(",
                    language::row_of(node.combiner).spelling);
-    const std::vector<Expected> wanted = expected_operands(language::row_of(node.combiner).op, {node.start, node.vector}, expected);
+    const std::vector<Expected> wanted =
+        expected_operands(language::row_of(node.combiner).op, {node.start, node.vector}, expected);
     print(node.start, wanted[0]);
     out_ += ", ";
     print(node.vector, wanted[1]);
@@ -205,8 +206,7 @@ class StmtPrinter {
     line("}}");
     for (size_t i = 0; i < kernel.checks.size(); ++i) {
       const RuntimeCheck& check = kernel.checks[i];
-      line("#{}: stage {}, tensor {}, dimension {}", i, check.stage, check.tensor,
-           check.dimension);
+      line("#{}: stage {}, tensor {}, dimension {}", i, check.stage, check.tensor, check.dimension);
     }
   }
 

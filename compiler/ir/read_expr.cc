@@ -1,6 +1,5 @@
-#include "compiler/ir/parse_expr.h"
-
 #include "compiler/ir/names.h"
+#include "compiler/ir/parse_expr.h"
 #include "runtime/core/error.h"
 
 namespace kiln::ir {
@@ -85,8 +84,8 @@ class ExpressionReader {
     const Token at = reader_.peek();
     if (reader_.accept("-")) {
       const Token next = reader_.peek();
-      const bool is_number = next.kind == Token::Kind::Integer ||
-                             next.kind == Token::Kind::Float || next.text == "inf";
+      const bool is_number = next.kind == Token::Kind::Integer || next.kind == Token::Kind::Float ||
+                             next.text == "inf";
       if (is_number) {  // a negative constant
         Syntax number = read_primary();
         number.text.insert(0, 1, '-');

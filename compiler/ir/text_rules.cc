@@ -121,7 +121,8 @@ std::string literal_text(const FloatImm& imm, Expected expected) {
 std::vector<VarRef> sizes_of(const std::vector<BufferRef>& parameters) {
   CollectVars collect;
   for (const BufferRef& parameter : parameters) {
-    for (const Expr& extent : parameter->shape) collect(extent);
+    for (const Expr& extent : parameter->shape)
+      collect(extent);
   }
   return std::move(collect.vars);
 }

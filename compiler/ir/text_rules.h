@@ -6,7 +6,8 @@
 
 #include "compiler/ir/kernel.h"
 
-/// What print and parse must agree on: when a constant shows its type, and what a signature implies.
+/// What print and parse must agree on: when a constant shows its type, and what a signature
+/// implies.
 namespace kiln::ir {
 
 /// The element type a place asks for, if it asks for one.
@@ -27,13 +28,13 @@ bool is_anchored(const Expr& expr);
 std::vector<Expected> expected_operands(Operator op, const std::vector<Expr>& args,
                                         Expected expected);
 
-/// A constant as text, with `:type` after it when that is neither expected nor the default, which is
-/// int64 for integers and float32 for floating numbers.
+/// A constant as text, with `:type` after it when that is neither expected nor the default, which
+/// is int64 for integers and float32 for floating numbers.
 std::string literal_text(const IntImm& imm, Expected expected);
 std::string literal_text(const FloatImm& imm, Expected expected);
 
-/// The variables of the parameters' shapes, in order of appearance: the sizes of a kernel unless the
-/// text lists others.
+/// The variables of the parameters' shapes, in order of appearance: the sizes of a kernel unless
+/// the text lists others.
 std::vector<VarRef> sizes_of(const std::vector<BufferRef>& parameters);
 
 /// Whether a parameter is stored to: the outputs of a kernel unless the text says otherwise.

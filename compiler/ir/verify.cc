@@ -40,12 +40,16 @@ class Verify : public Visitor {
       breach("kernel {} has {} parameters but says of {} whether they are outputs", kernel_.name,
              kernel_.parameters.size(), kernel_.is_output.size());
     }
-    for (const VarRef& size : kernel_.sizes) bind(size);
-    for (const VarRef& stride : kernel_.strides) bind(stride);
+    for (const VarRef& size : kernel_.sizes)
+      bind(size);
+    for (const VarRef& stride : kernel_.strides)
+      bind(stride);
     for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
       const BufferRef& parameter = kernel_.parameters[i];
-      for (const Expr& extent : parameter->shape) (*this)(extent);
-      for (const Expr& stride : parameter->strides) (*this)(stride);
+      for (const Expr& extent : parameter->shape)
+        (*this)(extent);
+      for (const Expr& stride : parameter->strides)
+        (*this)(stride);
       declare(parameter);
       if (!kernel_.is_output[i]) inputs_.insert(parameter);
     }
@@ -61,7 +65,8 @@ class Verify : public Visitor {
   }
 
   void visit(const Var& var) override {
-    if (vars_.count(VarRef(&var)) == 0) breach("variable {} is used where it is not bound", var.name);
+    if (vars_.count(VarRef(&var)) == 0)
+      breach("variable {} is used where it is not bound", var.name);
   }
 
   void visit(const IntImm& imm) override {
@@ -82,7 +87,8 @@ class Verify : public Visitor {
 
   void visit(const Call& node) override {
     std::vector<DType> types;
-    for (const Expr& arg : node.args) types.push_back(arg->type.element);
+    for (const Expr& arg : node.args)
+      types.push_back(arg->type.element);
     check_operands(node.op, types, Expr(&node));
     Visitor::visit(node);
   }
@@ -139,7 +145,8 @@ class Verify : public Visitor {
   }
 
   void visit(const Allocate& allocate) override {
-    for (const Expr& extent : allocate.buffer->shape) (*this)(extent);
+    for (const Expr& extent : allocate.buffer->shape)
+      (*this)(extent);
     declare(allocate.buffer);
     (*this)(allocate.body);
     buffers_.erase(allocate.buffer);

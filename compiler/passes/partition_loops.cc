@@ -121,7 +121,8 @@ class PartitionLoops : public Mutator {
       if (!guards.empty()) return partition(loop, guards);
     }
     if (loop.loop_kind == LoopKind::ThreadIndex) threads_.push_back(loop.var);
-    const Stmt result = with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
+    const Stmt result =
+        with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
     if (loop.loop_kind == LoopKind::ThreadIndex) threads_.pop_back();
     return result;
   }
@@ -159,12 +160,13 @@ class PartitionLoops : public Mutator {
       conjuncts.insert(guard.conjunct);
     }
     full = analysis::simplify(max(full, index(0)), facts_);
-    const bool is_uniform = std::none_of(threads_.begin(), threads_.end(), [&](const VarRef& thread) {
-      return uses_var(full, thread);
-    });
+    const bool is_uniform =
+        std::none_of(threads_.begin(), threads_.end(),
+                     [&](const VarRef& thread) { return uses_var(full, thread); });
     // A guard of the whole body that does not depend on inner loops: there is no rest.
     const bool no_rest = guards.size() == 1 && guards[0].is_whole && guards[0].prefix.exact;
-    const bool is_worth_it = (no_rest || 2 * copies_ <= kMaxCopies) && !proves(less_equal(full, index(0)));
+    const bool is_worth_it =
+        (no_rest || 2 * copies_ <= kMaxCopies) && !proves(less_equal(full, index(0)));
     if (!is_uniform || !is_worth_it) {
       return with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
     }

@@ -82,8 +82,7 @@ class Simplify : public Mutator {
       if (!else_body) return nothing();
       return If::make(simplified(logical_not(condition)), else_body);
     }
-    if (condition == node.condition && then_body == node.then_body &&
-        else_body == node.else_body) {
+    if (condition == node.condition && then_body == node.then_body && else_body == node.else_body) {
       return &node;
     }
     return If::make(condition, then_body, else_body, node.likely);

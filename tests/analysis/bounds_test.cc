@@ -20,7 +20,8 @@ void expect_rows(std::initializer_list<Row> rows) {
     const std::vector<analysis::Facts::Range> inner(scene.ranges.end() - row.inner,
                                                     scene.ranges.end());
     analysis::Facts outer = scene.facts;
-    for (int i = 0; i < row.inner; ++i) outer.pop();
+    for (int i = 0; i < row.inner; ++i)
+      outer.pop();
     const analysis::Interval bounds = analysis::bounds_of(scene.expr, inner, outer);
     const auto text = [](const ir::Expr& end) { return end ? ir::print(end) : "none"; };
     EXPECT_EQ(text(bounds.min), row.min) << row.expr << "  in  " << row.around;

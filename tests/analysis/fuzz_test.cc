@@ -38,7 +38,8 @@ Scalar value_of(const ir::Expr& expr, const Values& values) {
   }
   if (const auto* node = ir::as<ir::Call>(expr)) {
     std::vector<Scalar> operands;
-    for (const ir::Expr& arg : node->args) operands.push_back(value_of(arg, values));
+    for (const ir::Expr& arg : node->args)
+      operands.push_back(value_of(arg, values));
     return language::apply_operator(node->op, operands);
   }
   if (const auto* node = ir::as<ir::Cast>(expr)) {
@@ -86,7 +87,8 @@ class RandomText {
       case 7: return "min(" + a + ", " + b + ")";
       case 8: return "max(" + a + ", " + b + ")";
       case 9: return "select(" + condition(depth - 1) + ", " + a + ", " + b + ")";
-      case 10: return (random_.chance(0.5) ? "truncdiv(" : "truncmod(") + a + ", " + divisor() + ")";
+      case 10:
+        return (random_.chance(0.5) ? "truncdiv(" : "truncmod(") + a + ", " + divisor() + ")";
       default: return tile();
     }
   }
@@ -97,8 +99,8 @@ class RandomText {
       return "(" + condition(depth - 1) + joint + condition(depth - 1) + ")";
     }
     if (depth > 0 && random_.chance(0.1)) return "!" + ("(" + condition(depth - 1) + ")");
-    static const std::vector<std::string> kSigns = {" < ", " <= ", " > ", " >= ", " == ", " != ",
-                                                    " < "};
+    static const std::vector<std::string> kSigns = {
+        " < ", " <= ", " > ", " >= ", " == ", " != ", " < "};
     return "(" + number(std::min(depth, 2)) + random_.pick(kSigns) + number(1) + ")";
   }
 
@@ -165,7 +167,8 @@ class RandomText {
 std::optional<Values> draw(const Scene& scene, Random& random) {
   for (int tries = 0; tries < 8; ++tries) {
     Values values;
-    for (const ir::VarRef& size : scene.kernel.sizes) values[size.get()] = random.between(0, 7);
+    for (const ir::VarRef& size : scene.kernel.sizes)
+      values[size.get()] = random.between(0, 7);
     values[scene.kernel.sizes[3].get()] = random.between(-9, 9);
     bool holds = true;
     for (const analysis::Facts::Entry& entry : scene.facts.entries()) {
@@ -209,7 +212,8 @@ void check_number(const Scene& scene, Random& random, Findings& findings) {
   const std::vector<analysis::Facts::Range> inner(scene.ranges.end() - inner_count,
                                                   scene.ranges.end());
   analysis::Facts sizes;
-  for (int i = 0; i < 3; ++i) sizes.push_range(scene.kernel.sizes[i], ir::index(0), nullptr);
+  for (int i = 0; i < 3; ++i)
+    sizes.push_range(scene.kernel.sizes[i], ir::index(0), nullptr);
   const analysis::Interval bounds = analysis::bounds_of(scene.expr, inner, sizes);
   for (int i = 0; i < 12; ++i) {
     const std::optional<Values> values = draw(scene, random);
@@ -217,7 +221,8 @@ void check_number(const Scene& scene, Random& random, Findings& findings) {
     ++findings.drawn;
     const int64_t value = value_of(scene.expr, *values).integer;
     ASSERT_EQ(value_of(simple, *values).integer, value)
-        << "simplified: " << ir::print(simple) << "\n" << shown(scene, *values);
+        << "simplified: " << ir::print(simple) << "\n"
+        << shown(scene, *values);
     if (bounds.min) {
       ++findings.bounded;
       ASSERT_LE(value_of(bounds.min, *values).integer, value)
@@ -245,7 +250,8 @@ void check_condition(const Scene& scene, Random& random, Findings& findings) {
     ASSERT_TRUE(!always || holds) << "proved\n" << shown(scene, *values);
     ASSERT_TRUE(!never || !holds) << "disproved\n" << shown(scene, *values);
     ASSERT_EQ(value_of(simple, *values).integer != 0, holds)
-        << "simplified: " << ir::print(simple) << "\n" << shown(scene, *values);
+        << "simplified: " << ir::print(simple) << "\n"
+        << shown(scene, *values);
   }
 }
 

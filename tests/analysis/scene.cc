@@ -39,7 +39,8 @@ Scene::Scene(std::string_view around, std::string_view text, std::string_view ty
   kernel = ir::parse("fn f[m, n, l, a](O: " + std::string(type) +
                      "[1], A: int64[m], D: int32[m], F: float32[m], U: uint8[m]) {" + body + "}");
 
-  for (int i = 0; i < 3; ++i) facts.push_range(kernel.sizes[i], ir::index(0), nullptr);
+  for (int i = 0; i < 3; ++i)
+    facts.push_range(kernel.sizes[i], ir::index(0), nullptr);
   ir::Stmt stmt = kernel.body;
   while (true) {
     if (const ir::For* loop = ir::as<ir::For>(stmt)) {

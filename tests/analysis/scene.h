@@ -11,8 +11,8 @@ namespace kiln::testing {
 
 /// An expression at a place in loops, for tables of tests.
 ///
-/// `around`, outermost first, separated by `;`: `i < n` is a loop, `if i < m` a condition. m, n and l
-/// are sizes, at least 0; `a` is a number of any sign. A: int64[m], D: int32[m], F: float32[m],
+/// `around`, outermost first, separated by `;`: `i < n` is a loop, `if i < m` a condition. m, n and
+/// l are sizes, at least 0; `a` is a number of any sign. A: int64[m], D: int32[m], F: float32[m],
 /// U: uint8[m].
 class Scene {
  public:

@@ -37,7 +37,8 @@ TEST(Build, FoldsConstantsAndPlainIdentities) {
       {ir::logical_or(ir::boolean(true), ir::less(n, index(5))), "true"},
       {ir::logical_not(ir::logical_not(ir::less(n, index(5)))), "n < 5"},
   };
-  for (const auto& [expr, text] : rows) EXPECT_EQ(ir::print(expr), text);
+  for (const auto& [expr, text] : rows)
+    EXPECT_EQ(ir::print(expr), text);
 }
 
 TEST(Build, LeavesWhatWouldOverflow) {

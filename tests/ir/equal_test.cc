@@ -32,7 +32,8 @@ TEST(Equal, TellsApartWhatDiffers) {
     EXPECT_FALSE(ir::equal_kernels(kernel, parse_kernel(parameters, body))) << body;
   }
   EXPECT_FALSE(ir::equal_kernels(
-      kernel, parse_kernel("A: float16[m, n]", "for i in 0..m { for j in 0..n { A[i, j] = 1.0 } }")));
+      kernel,
+      parse_kernel("A: float16[m, n]", "for i in 0..m { for j in 0..n { A[i, j] = 1.0 } }")));
 }
 
 TEST(Equal, FreeVariablesAreComparedByIdentity) {

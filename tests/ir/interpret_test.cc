@@ -29,7 +29,8 @@ std::vector<float> values_of(const HostTensor& tensor) {
 std::vector<float> run(std::string_view body, int64_t n) {
   const ir::Kernel kernel = parse_kernel("A: float32[n], B: float32[n] output", body);
   std::vector<float> input;
-  for (int64_t i = 0; i < n; ++i) input.push_back(static_cast<float>(i + 1));
+  for (int64_t i = 0; i < n; ++i)
+    input.push_back(static_cast<float>(i + 1));
   std::vector<HostTensor> arguments = {floats(input), floats(std::vector<float>(n, -1.0f))};
   const int64_t sizes[] = {n};
   ir::interpret(kernel, sizes, arguments);
@@ -80,9 +81,10 @@ TEST(Interpret, ChecksEveryIndex) {
 TEST(Interpret, FindsReadsOfWhatWasNeverWritten) {
   expect_breach("B[1] = A[0]  B[0] = B[1] + B[2]", 3,
                 "element 2 of B is read before it is written");
-  expect_breach("for i in 0..2 { allocate s: float32[1] scope(local) "
-                "if i == 0 { s[0] = 1.0 } B[i] = s[0] }",
-                3, "element 0 of s is read before it is written");
+  expect_breach(
+      "for i in 0..2 { allocate s: float32[1] scope(local) "
+      "if i == 0 { s[0] = 1.0 } B[i] = s[0] }",
+      3, "element 0 of s is read before it is written");
 }
 
 TEST(Interpret, ACheckThatFiresIsTheUsersError) {

@@ -21,8 +21,8 @@ TEST(Mutator, GivesTheSameNodeBackWhenNothingChanges) {
 }
 
 TEST(Mutator, RebuildsOnlyTheWayToAChange) {
-  const ir::Kernel kernel = parse_kernel("A: float32[n], B: float32[n]",
-                                         "for i in 0..n { A[i] = 1.0 } for j in 0..n { B[j] = 2.0 }");
+  const ir::Kernel kernel = parse_kernel(
+      "A: float32[n], B: float32[n]", "for i in 0..n { A[i] = 1.0 } for j in 0..n { B[j] = 2.0 }");
   class Twos : public ir::Mutator {
     using Mutator::visit;
     Expr visit(const ir::FloatImm& imm) override {

@@ -7,8 +7,7 @@ namespace kiln::testing {
 namespace {
 
 void expect_syntax_error(const std::string& text, std::string_view message) {
-  const Error error =
-      expect_error([&] { ir::parse(text); }, ErrorKind::InvalidArgument, message);
+  const Error error = expect_error([&] { ir::parse(text); }, ErrorKind::InvalidArgument, message);
   EXPECT_EQ(error.reason(), "SYNTAX") << text;
 }
 
@@ -50,8 +49,8 @@ TEST(ParseErrors, OfExpressions) {
   expect_value_error("exp(1.0, 2.0)", "line 1, column 43: exp takes 1 operands, but got 2");
   expect_value_error("A[0] + I[0]",
                      "line 1, column 48: add takes numbers of one type, but got float32 and int64");
-  expect_value_error("I[0]",
-                     "line 1, column 43: A holds float32, but is stored int64 of 1 lanes where 1 fit");
+  expect_value_error(
+      "I[0]", "line 1, column 43: A holds float32, but is stored int64 of 1 lanes where 1 fit");
   expect_value_error("1.0 +", "line 1, column 49: expected an expression, but got '}'");
   expect_value_error("(1.0", "line 1, column 48: expected ')', but got '}'");
   expect_value_error("A[1.5]", "line 1, column 45: 1.5 is no constant of int64");
@@ -71,7 +70,8 @@ TEST(ParseErrors, DeepNestingIsRefused) {
   expect_value_error(std::string(300, '(') + "1.0",
                      "line 1, column 243: the expression is nested too deeply");
   std::string braces = "fn f() ";
-  for (int i = 0; i < 200; ++i) braces += '{';
+  for (int i = 0; i < 200; ++i)
+    braces += '{';
   expect_syntax_error(braces, "line 1, column 109: the statements are nested too deeply");
 }
 

@@ -45,8 +45,8 @@ void expect_same_numbers(std::string_view body, std::initializer_list<std::pair<
     ir::interpret(before, sizes, expected);
     ir::interpret(after, sizes, actual);
     EXPECT_TRUE(a_is_input);
-    EXPECT_EQ(actual[1].bytes, expected[1].bytes)
-        << "m = " << m << ", n = " << n << "\n" << ir::print(after);
+    EXPECT_EQ(actual[1].bytes, expected[1].bytes) << "m = " << m << ", n = " << n << "\n"
+                                                  << ir::print(after);
   }
 }
 
@@ -70,7 +70,8 @@ TEST(PartitionLoops, FullTilesLoseTheGuard) {
       for ii in 0..32 vectorize {
         if likely(io*32 + ii < n) { B[0, io*32 + ii] = A[0, io*32 + ii] }
       }
-    })", R"(
+    })",
+                     R"(
     for io in 0..floordiv(n, 32) {
       for ii in 0..32 vectorize { B[0, io*32 + ii] = A[0, io*32 + ii] }
     }
@@ -87,7 +88,8 @@ TEST(PartitionLoops, TheLastTileOfAPlainLoopIsShorterInstead) {
   expect_partitioned(R"(
     for io in 0..floordiv(n + 31, 32) {
       for ii in 0..32 { if likely(io*32 + ii < n) { B[0, io*32 + ii] = A[0, io*32 + ii] } }
-    })", R"(
+    })",
+                     R"(
     for io in 0..floordiv(n, 32) {
       for ii in 0..32 { B[0, io*32 + ii] = A[0, io*32 + ii] }
     }
@@ -102,7 +104,8 @@ TEST(PartitionLoops, ConstantExtents) {
   expect_partitioned(R"(
     for io in 0..16 { for ii in 0..32 vectorize {
       if likely(io*32 + ii < 500) { B[0, io*32 + ii] = 1.0 }
-    } })", R"(
+    } })",
+                     R"(
     for io in 0..15 { for ii in 0..32 vectorize { B[0, io*32 + ii] = 1.0 } }
     for ii in 0..32 vectorize { if likely(ii < 20) { B[0, ii + 480] = 1.0 } })");
 }
@@ -111,7 +114,8 @@ TEST(PartitionLoops, AParallelLoopStaysOneRegion) {
   expect_partitioned(R"(
     for io in 0..floordiv(n + 31, 32) parallel { for ii in 0..32 vectorize {
       if likely(io*32 + ii < n) { B[0, io*32 + ii] = 1.0 }
-    } })", R"(
+    } })",
+                     R"(
     for io in 0..floordiv(n + 31, 32) parallel {
       if io < floordiv(n, 32) {
         for ii in 0..32 vectorize { B[0, io*32 + ii] = 1.0 }
@@ -124,7 +128,8 @@ TEST(PartitionLoops, AParallelLoopStaysOneRegion) {
 TEST(PartitionLoops, LeavesThreadsAlone) {
   const char* const text =
       "for blockIdx.x in 0..floordiv(n + 255, 256) bind { for threadIdx.x in 0..256 bind { "
-      "if likely(blockIdx.x*256 + threadIdx.x < n) { B[0, blockIdx.x*256 + threadIdx.x] = 1.0 } } }";
+      "if likely(blockIdx.x*256 + threadIdx.x < n) { B[0, blockIdx.x*256 + threadIdx.x] = 1.0 } } "
+      "}";
   expect_partitioned(text, text);
 }
 
@@ -184,19 +189,22 @@ TEST(PartitionLoops, ComputesTheSame) {
       allocate s: float32[5] scope(local)
       for ji in 0..5 { if likely(jo*5 + ji < n) { s[ji] = A[i, jo*5 + ji] } }
       for ji in 0..5 { if likely(jo*5 + ji < n) { B[i, jo*5 + ji] = s[ji] + 1.0 } }
-    } })", shapes);
+    } })",
+                      shapes);
   expect_same_numbers(R"(
     for i in 0..m { for jo in 0..5 { for ji in 0..floordiv(n + 4, 5) {
       if likely(jo*floordiv(n + 4, 5) + ji < n) {
         B[i, jo*floordiv(n + 4, 5) + ji] = A[i, jo*floordiv(n + 4, 5) + ji]
       }
-    } } })", shapes);
+    } } })",
+                      shapes);
   expect_same_numbers(R"(
     for i in 0..m { for jo in 0..floordiv(n + 5, 6) { for jm in 0..2 { for ji in 0..3 {
       if likely(jo*6 + jm*3 + ji < n) { if likely(jm*3 + ji < 5) {
         B[i, jo*6 + jm*3 + ji] = A[i, jo*6 + jm*3 + ji]
       } }
-    } } } })", shapes);
+    } } } })",
+                      shapes);
 }
 
 }  // namespace

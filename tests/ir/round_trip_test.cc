@@ -67,10 +67,11 @@ TEST(RoundTrip, EveryStatement) {
 
 TEST(RoundTrip, Expressions) {
   const auto round = [](std::string_view type, std::string_view value) {
-    const std::string text = "fn f(O: " + std::string(type) +
-                             "[n], A: int64[n, m], F: float32[n], B: bool[n], H: float16[n]) {\n" +
-                             "  for i in 0..n {\n    for j in 0..m {\n      O[i] = " +
-                             std::string(value) + "\n    }\n  }\n}\n";
+    const std::string text =
+        "fn f(O: " + std::string(type) +
+        "[n], A: int64[n, m], F: float32[n], B: bool[n], H: float16[n]) {\n" +
+        "  for i in 0..n {\n    for j in 0..m {\n      O[i] = " + std::string(value) +
+        "\n    }\n  }\n}\n";
     expect_round_trip(text);
   };
   for (const char* text : {
@@ -176,8 +177,7 @@ TEST(RoundTrip, Strides) {
   B[0] = A[A.s0 + A.s1]
 }
 )");
-  const ir::Kernel kernel =
-      ir::parse("fn f(A: float32[m, n] strides[s0, s1]) { A[0] = 1.0 }");
+  const ir::Kernel kernel = ir::parse("fn f(A: float32[m, n] strides[s0, s1]) { A[0] = 1.0 }");
   ASSERT_EQ(kernel.strides.size(), 2u);
   EXPECT_EQ(kernel.strides[1]->name, "s1");
 }

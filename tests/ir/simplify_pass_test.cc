@@ -62,10 +62,11 @@ TEST(SimplifyPass, ConcludesNothingFromMemoryThatMayChange) {
 }
 
 TEST(SimplifyPass, GivesTheSameNodeWhenThereIsNothingToDo) {
-  const ir::Kernel kernel = parse_kernel(
-      kParameters,
-      "for i.outer in 0..floordiv(n + 31, 32) parallel { for i.inner in 0..32 { "
-      "if likely(i.outer*32 + i.inner < n) { A[i.outer*32 + i.inner] = B[i.outer*32 + i.inner] } } }");
+  const ir::Kernel kernel =
+      parse_kernel(kParameters,
+                   "for i.outer in 0..floordiv(n + 31, 32) parallel { for i.inner in 0..32 { "
+                   "if likely(i.outer*32 + i.inner < n) { A[i.outer*32 + i.inner] = B[i.outer*32 + "
+                   "i.inner] } } }");
   EXPECT_EQ(run_pass(passes::simplify, kernel).body, kernel.body);
 }
 

@@ -28,8 +28,8 @@ class Verify : public ::testing::Test {
     return ir::Store::make(kernel_.parameters[0], {position}, ir::constant(kFloat, 1));
   }
 
-  ir::Kernel kernel_ = parse_kernel("A: float32[n], B: float32[n, n]",
-                                    "for i in 0..n { A[i] = B[i, 0] }");
+  ir::Kernel kernel_ =
+      parse_kernel("A: float32[n], B: float32[n, n]", "for i in 0..n { A[i] = B[i, 0] }");
 };
 
 TEST_F(Verify, AcceptsAKernel) { EXPECT_NO_THROW(ir::verify(kernel_)); }
@@ -41,8 +41,8 @@ TEST_F(Verify, AnUnboundVariable) {
 
 TEST_F(Verify, AVariableAfterItsLoop) {
   const ir::VarRef i = ir::Var::make("i");
-  kernel_.body = ir::Block::make(
-      {ir::For::make(i, index(4), ir::LoopKind::Serial, store(i)), store(i)});
+  kernel_.body =
+      ir::Block::make({ir::For::make(i, index(4), ir::LoopKind::Serial, store(i)), store(i)});
   expect_breach("variable i is used where it is not bound");
 }
 
@@ -70,14 +70,14 @@ TEST_F(Verify, ABufferDeclaredTwice) {
 }
 
 TEST_F(Verify, ARankThatDoesNotFit) {
-  kernel_.body = ir::Store::make(kernel_.parameters[0], {index(0), index(0)},
-                                 ir::constant(kFloat, 1));
+  kernel_.body =
+      ir::Store::make(kernel_.parameters[0], {index(0), index(0)}, ir::constant(kFloat, 1));
   expect_breach("buffer A has 1 dimensions but is accessed with 2 indices");
 }
 
 TEST_F(Verify, AStoreToAnInput) {
-  kernel_.body = ir::Store::make(kernel_.parameters[1], {index(0), index(0)},
-                                 ir::constant(kFloat, 1));
+  kernel_.body =
+      ir::Store::make(kernel_.parameters[1], {index(0), index(0)}, ir::constant(kFloat, 1));
   expect_breach("input B is stored to");
 }
 

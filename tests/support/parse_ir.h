@@ -18,8 +18,9 @@ inline ir::Kernel parse_kernel(std::string_view parameters, std::string_view bod
 
 /// Fails the test unless both kernels are the same but for what they bind; shows both as text.
 inline void expect_same(const ir::Kernel& actual, const ir::Kernel& expected) {
-  EXPECT_TRUE(ir::equal_kernels(actual, expected))
-      << "is:\n" << ir::print(actual) << "should be:\n" << ir::print(expected);
+  EXPECT_TRUE(ir::equal_kernels(actual, expected)) << "is:\n"
+                                                   << ir::print(actual) << "should be:\n"
+                                                   << ir::print(expected);
 }
 
 }  // namespace kiln::testing
