@@ -1,0 +1,72 @@
+#include "server/tensors/arena_pool.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+
+namespace kiln::server {
+namespace {
+
+std::shared_ptr<ArenaPool> small_pool() {
+  ArenaPool::Options options;
+  options.limit_bytes = 1 << 20;
+  options.arena_bytes = 64 << 10;
+  options.warm_bytes = 64 << 10;
+  return std::make_shared<ArenaPool>(options);
+}
+
+TEST(ArenaPool, GivesAlignedSlicesThatDoNotOverlap) {
+  const auto pool = small_pool();
+  std::vector<std::shared_ptr<Slice>> slices;
+  for (int i = 0; i < 50; ++i) {
+    slices.push_back(pool->allocate(i * 7));
+    EXPECT_EQ(slices.back()->offset() % 64, 0);
+    std::memset(slices.back()->data(), i, static_cast<size_t>(i * 7));
+  }
+  for (int i = 1; i < 50; ++i) {
+    for (int b = 0; b < i * 7; ++b)
+      ASSERT_EQ(slices[static_cast<size_t>(i)]->data()[b], i);
+  }
+}
+
+TEST(ArenaPool, UsesMemoryAgainOnceItIsGivenBack) {
+  const auto pool = small_pool();
+  auto first = pool->allocate(1000);
+  auto second = pool->allocate(1000);
+  auto third = pool->allocate(1000);
+  const uint8_t* const place = first->data();
+  first.reset();
+  second.reset();
+  // Both gaps together are one.
+  const auto large = pool->allocate(2000);
+  EXPECT_EQ(large->data(), place);
+  EXPECT_EQ(pool->arenas().size(), 1U);
+}
+
+TEST(ArenaPool, GivesALargeTensorAnArenaOfItsOwnAndLetsItGo) {
+  const auto pool = small_pool();
+  const auto small = pool->allocate(100);
+  auto large = pool->allocate(500'000);
+  EXPECT_EQ(pool->arenas().size(), 2U);
+  large.reset();
+  EXPECT_EQ(pool->arenas().size(), 1U);
+}
+
+TEST(ArenaPool, RefusesWhatIsPastTheLimit) {
+  const auto pool = small_pool();
+  auto most = pool->allocate(1'000'000);
+  const int64_t used = pool->used_bytes();
+  kiln::testing::expect_error(
+      [&] { pool->allocate(100'000); }, ErrorKind::ResourceExhausted,
+      fmt::format("100000 bytes of tensor memory are needed, but only {} of "
+                  "1048576 are free",
+                  1048576 - used));
+  most.reset();
+  EXPECT_EQ(pool->used_bytes(), 0);
+  EXPECT_NO_THROW(pool->allocate(100'000));
+}
+
+}  // namespace
+}  // namespace kiln::server

@@ -1,0 +1,216 @@
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/server/service_test.h"
+
+namespace kiln::server {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+class Compile : public ServiceTest {
+ protected:
+  v1::CompileResponse compiled(const v1::CompileRequest& request) {
+    v1::CompileResponse response;
+    const grpc::Status status = service_->compile(request, response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+  grpc::Status status_of_compile(const v1::CompileRequest& request, milliseconds limit = kLong) {
+    v1::CompileResponse response;
+    return service_->compile(request, response, limit);
+  }
+  std::vector<fs::path> entries() const {
+    std::vector<fs::path> found;
+    for (const auto& file : fs::recursive_directory_iterator(folder_.path() / "artifacts")) {
+      if (file.path().extension() == ".kart") found.push_back(file.path());
+    }
+    return found;
+  }
+};
+
+TEST_F(Compile, TellsTheParametersInTheCallersWords) {
+  const v1::CompileResponse response = compiled(add_one("inc"));
+  ASSERT_EQ(response.parameters_size(), 2);
+  EXPECT_EQ(response.parameters(0).name(), "X");
+  EXPECT_FALSE(response.parameters(0).output());
+  EXPECT_EQ(response.parameters(0).shape(0), "n");
+  EXPECT_EQ(response.parameters(1).name(), "Y");
+  EXPECT_TRUE(response.parameters(1).output());
+  EXPECT_EQ(response.parameters(1).type(), v1::DATA_TYPE_FLOAT32);
+}
+
+TEST_F(Compile, FindsTheSecondInMemoryAndAfterARestartOnDisk) {
+  EXPECT_EQ(compiled(add_one("inc")).cache(), v1::CACHE_LEVEL_COMPILED);
+  EXPECT_EQ(compiled(add_one("inc")).cache(), v1::CACHE_LEVEL_MEMORY);
+  EXPECT_EQ(service_->counter("compiles"), 1);
+  EXPECT_EQ(service_->counter("memory_hits"), 1);
+  restart();
+  EXPECT_EQ(compiled(add_one("inc")).cache(), v1::CACHE_LEVEL_DISK);
+  EXPECT_EQ(compiled(add_one("inc")).cache(), v1::CACHE_LEVEL_MEMORY);
+  EXPECT_EQ(service_->counter("compiles"), 0);
+  EXPECT_EQ(service_->counter("disk_hits"), 1);
+}
+
+TEST_F(Compile, SharesAnArtifactButNeverNames) {
+  v1::CompileRequest other = add_one("other");
+  other.mutable_source_map()->set_stages(0, "In");
+  const v1::CompileResponse mine = compiled(add_one("inc"));
+  const v1::CompileResponse theirs = compiled(other);
+  EXPECT_EQ(theirs.cache(), v1::CACHE_LEVEL_MEMORY);
+  EXPECT_NE(theirs.kernel_id(), mine.kernel_id());
+  EXPECT_EQ(theirs.parameters(0).name(), "In");
+  EXPECT_EQ(service_->counter("compiles"), 1);
+}
+
+TEST_F(Compile, CompilesOnceForAllWhoAskAtATime) {
+  std::vector<std::thread> callers;
+  std::atomic<int> first{0};
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&] {
+      if (compiled(add_one("compile_slow")).cache() == v1::CACHE_LEVEL_COMPILED) ++first;
+    });
+  }
+  for (std::thread& caller : callers)
+    caller.join();
+  EXPECT_EQ(first.load(), 1);
+  EXPECT_EQ(service_->counter("compiles"), 1);
+  EXPECT_EQ(service_->counter("memory_hits"), 7);
+}
+
+TEST_F(Compile, TellsErrorsInTheNamesOfEachCaller) {
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&, i] {
+      const std::string name = "compile_fails_" + std::to_string(i % 2);
+      const grpc::Status status = status_of_compile(add_one(name));
+      expect_status(status, grpc::StatusCode::FAILED_PRECONDITION, "FAKE",
+                    "cannot compile " + name);
+      EXPECT_EQ(detail_of(status).file(), "user.py");
+      EXPECT_EQ(detail_of(status).line(), 7U);
+    });
+  }
+  for (std::thread& caller : callers)
+    caller.join();
+  EXPECT_EQ(service_->counter("compiles"), 0);
+}
+
+TEST_F(Compile, RefusesADefinitionThatIsNone) {
+  v1::CompileRequest request = add_one("inc");
+  request.mutable_definition()->mutable_stages(1)->mutable_compute()->set_bodies(0, 99);
+  EXPECT_EQ(status_of_compile(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  request = add_one("inc");
+  request.mutable_target()->set_name("tpu");
+  expect_status(status_of_compile(request), grpc::StatusCode::INVALID_ARGUMENT, "TARGET",
+                "there is no target tpu; known are llvm (or cpu) and cuda");
+}
+
+TEST_F(Compile, ForAnAbsentDeviceNeedsAnArch) {
+  v1::CompileRequest request = add_one("inc");
+  request.mutable_target()->set_name("cuda");
+  expect_status(status_of_compile(request), grpc::StatusCode::UNAVAILABLE, "NO_DEVICE",
+                "there is no CUDA device in a test");
+  request.mutable_target()->set_arch("sm_90");
+  const v1::CompileResponse response = compiled(request);
+  expect_status(service_->run(response.kernel_id(), {1}), grpc::StatusCode::UNAVAILABLE,
+                "NO_DEVICE", "there is no CUDA device in a test");
+  EXPECT_TRUE(service_->run(service_->kernel(add_one("inc")), {1}).ok());
+}
+
+TEST_F(Compile, OutlivesTheDeathOfTheCompiler) {
+  expect_status(status_of_compile(add_one_of("compile_dies", 1)), grpc::StatusCode::INTERNAL,
+                "COMPILER_DIED",
+                "the compiler died while it compiled compile_dies; this is a bug in kiln");
+  EXPECT_EQ(compiled(add_one("inc")).cache(), v1::CACHE_LEVEL_COMPILED);
+  EXPECT_GE(service_->counter("compiler_restarts"), 1);
+  status_of_compile(add_one_of("compile_dies", 1));
+  status_of_compile(add_one_of("compile_dies", 1));
+  expect_status(status_of_compile(add_one_of("compile_dies", 1)),
+                grpc::StatusCode::FAILED_PRECONDITION, "KERNEL_QUARANTINED",
+                "compile_dies ended its worker 3 times; it is refused for 600 s");
+}
+
+TEST_F(Compile, EndsACompilationThatTakesTooLong) {
+  service_.reset();
+  EngineOptions options = quick_options(folder_.path().string());
+  options.times.compile_limit = std::chrono::seconds(1);
+  service_ = std::make_unique<Service>(options);
+  expect_status(status_of_compile(add_one("compile_hangs")), grpc::StatusCode::RESOURCE_EXHAUSTED,
+                "COMPILE_TIME", "compile_hangs took longer than 1 s to compile");
+  EXPECT_EQ(compiled(add_one_of("inc", 3)).cache(), v1::CACHE_LEVEL_COMPILED);
+}
+
+TEST_F(Compile, EndsForACallerWhoseDeadlinePasses) {
+  EXPECT_EQ(status_of_compile(add_one("compile_slow"), milliseconds(50)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(compiled(add_one_of("inc", 3)).cache(), v1::CACHE_LEVEL_COMPILED);
+}
+
+TEST_F(Compile, CompilesAgainWhatTheDiskCacheLost) {
+  compiled(add_one("inc"));
+  const auto damages = {+[](std::string bytes) { return bytes.substr(0, bytes.size() / 2); },
+                        +[](std::string bytes) {
+                          bytes[bytes.size() * 3 / 4] ^= 4;
+                          return bytes;
+                        },
+                        +[](std::string) { return std::string(); }};
+  for (const auto& damage : damages) {
+    service_.reset();
+    ASSERT_EQ(entries().size(), 1U);
+    std::ifstream file(entries()[0], std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::ofstream(entries()[0], std::ios::binary) << damage(bytes);
+    restart();
+    const v1::CompileResponse response = compiled(add_one("inc"));
+    EXPECT_EQ(response.cache(), v1::CACHE_LEVEL_COMPILED);
+    EXPECT_EQ(service_->counter("disk_corrupt"), 1);
+    std::vector<float> output;
+    EXPECT_TRUE(service_->run(response.kernel_id(), {1, 2}, &output).ok());
+    EXPECT_EQ(output, (std::vector<float>{2, 3}));
+  }
+}
+
+TEST_F(Compile, ForgetsOldKernelsAndSaysSo) {
+  service_.reset();
+  EngineOptions options = quick_options(folder_.path().string());
+  options.kernels = 2;
+  service_ = std::make_unique<Service>(options);
+  const std::string first = service_->kernel(add_one_of("one", 1));
+  service_->kernel(add_one_of("two", 2));
+  service_->kernel(add_one_of("three", 3));
+  expect_status(service_->run(first, {1}), grpc::StatusCode::NOT_FOUND, "KERNEL",
+                "kernel " + first + " is not known here, or no more; compile it again");
+  EXPECT_EQ(compiled(add_one_of("one", 1)).cache(), v1::CACHE_LEVEL_MEMORY);
+}
+
+TEST_F(Compile, LowersAndInspects) {
+  grpc::ClientContext lowering;
+  v1::LowerRequest lower;
+  const v1::CompileRequest request = add_one("inc");
+  *lower.mutable_definition() = request.definition();
+  *lower.mutable_source_map() = request.source_map();
+  lower.set_after("simplify");
+  v1::LowerResponse lowered;
+  ASSERT_TRUE(service_->kernels->Lower(&lowering, lower, &lowered).ok());
+  EXPECT_EQ(lowered.text(), "loops after simplify");
+
+  v1::InspectRequest inspect;
+  inspect.set_kernel_id(service_->kernel(request));
+  inspect.set_source("asm");
+  grpc::ClientContext inspecting;
+  v1::InspectResponse inspected;
+  ASSERT_TRUE(service_->kernels->Inspect(&inspecting, inspect, &inspected).ok());
+  EXPECT_EQ(inspected.text(), "source as asm");
+  EXPECT_EQ(inspected.report_json(), R"({"notes": []})");
+}
+
+TEST_F(Compile, RefusesAMessageThatIsTooLarge) {
+  v1::CompileRequest request = add_one(std::string(5 << 20, 'x'));
+  EXPECT_EQ(status_of_compile(request).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(status_of_compile(add_one("inc")).ok());
+}
+
+}  // namespace
+}  // namespace kiln::server

@@ -1,0 +1,106 @@
+#include "server/cache/disk_cache.h"
+
+#include <fstream>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/daemon.h"
+
+namespace kiln::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kKey = "00112233445566778899aabbccddeeff";
+
+class DiskCacheTest : public ::testing::Test {
+ protected:
+  fs::path entry() const {
+    return folder_.path() / "artifacts" / "00" / (std::string(kKey) + ".kart");
+  }
+  std::string contents() const {
+    std::ifstream file(entry(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  void write(const std::string& contents) const {
+    std::ofstream(entry(), std::ios::binary) << contents;
+  }
+
+  /// Damages the entry and expects that nobody is served from it again.
+  void expect_rejected(const std::function<std::string(std::string)>& damage) {
+    DiskCache cache(folder_.path(), 1 << 20);
+    cache.put(kKey, "form", "artifact");
+    write(damage(contents()));
+    EXPECT_EQ(cache.find(kKey, "form"), std::nullopt);
+    EXPECT_EQ(cache.corrupt(), 1);
+    EXPECT_FALSE(fs::exists(entry()));
+    cache.put(kKey, "form", "artifact");
+    EXPECT_EQ(cache.find(kKey, "form"), "artifact");
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(DiskCacheTest, FindsWhatAnEarlierDaemonPut) {
+  DiskCache(folder_.path(), 1 << 20).put(kKey, "form", "artifact");
+  DiskCache later(folder_.path(), 1 << 20);
+  EXPECT_EQ(later.find(kKey, "form"), "artifact");
+  EXPECT_EQ(later.corrupt(), 0);
+}
+
+TEST_F(DiskCacheTest, DoesNotServeAnotherFormOfTheSameKey) {
+  DiskCache cache(folder_.path(), 1 << 20);
+  cache.put(kKey, "form", "artifact");
+  EXPECT_EQ(cache.find(kKey, "from"), std::nullopt);
+  EXPECT_EQ(cache.corrupt(), 0);
+}
+
+TEST_F(DiskCacheTest, RejectsATruncatedEntry) {
+  expect_rejected([](std::string bytes) { return bytes.substr(0, bytes.size() / 2); });
+}
+
+TEST_F(DiskCacheTest, RejectsAnEmptyEntry) {
+  expect_rejected([](const std::string&) { return std::string(); });
+}
+
+TEST_F(DiskCacheTest, RejectsALongerEntry) {
+  expect_rejected([](const std::string& bytes) { return bytes + "x"; });
+}
+
+TEST_F(DiskCacheTest, RejectsAnEntryWithAnyBitFlipped) {
+  DiskCache(folder_.path(), 1 << 20).put(kKey, "form", "artifact");
+  const size_t bytes = contents().size();
+  for (size_t at = 0; at < bytes; ++at) {
+    if (at >= 12 && at < 16) continue;  // reserved
+    SCOPED_TRACE(at);
+    expect_rejected([at](std::string damaged) {
+      damaged[at] = static_cast<char>(damaged[at] ^ 4);
+      return damaged;
+    });
+  }
+}
+
+TEST_F(DiskCacheTest, DropsTheEntriesNotUsedForLongest) {
+  DiskCache cache(folder_.path(), 1000);
+  const std::string artifact(150, 'a');
+  for (char i = '0'; i < '5'; ++i)
+    cache.put(std::string(32, i), "form", artifact);
+  EXPECT_TRUE(cache.find(std::string(32, '1'), "form").has_value());
+  cache.put(std::string(32, '5'), "form", artifact);
+  EXPECT_LE(cache.bytes(), 1000);
+  EXPECT_FALSE(cache.find(std::string(32, '0'), "form").has_value());
+  EXPECT_TRUE(cache.find(std::string(32, '1'), "form").has_value());
+  EXPECT_TRUE(cache.find(std::string(32, '5'), "form").has_value());
+}
+
+TEST_F(DiskCacheTest, GoesOnWithoutAFolder) {
+  std::ofstream(folder_.path() / "file") << "no folder";
+  DiskCache cache(folder_.path() / "file", 1 << 20);
+  EXPECT_NE(cache.problem(), "");
+  cache.put(kKey, "form", "artifact");
+  EXPECT_EQ(cache.find(kKey, "form"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace kiln::server

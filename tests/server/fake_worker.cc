@@ -1,0 +1,192 @@
+// A worker and a compiler without LLVM. Both do what the name of a kernel tells them to; every
+// kernel computes its last argument as its first plus one, float32.
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "compiler/language/decode.h"
+#include "runtime/core/error.h"
+#include "server/worker/compiler_loop.h"
+#include "server/worker/device_loop.h"
+#include "server/worker/process.h"
+#include "server/workers/worker_fds.h"
+
+namespace kiln::server {
+namespace {
+
+void sleep_for(int milliseconds) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
+
+/// True the first time only, over all processes of one test.
+bool first_time() {
+  const char* folder = std::getenv("KILN_FAKE_FOLDER");
+  const auto marker = std::filesystem::path(folder != nullptr ? folder : "/tmp") / "died";
+  if (std::filesystem::exists(marker)) return false;
+  std::ofstream(marker) << "died";
+  return true;
+}
+
+[[noreturn]] void hang() {
+  while (true)
+    sleep_for(1000);
+}
+
+class FakeKernel : public LoadedKernel {
+ public:
+  explicit FakeKernel(std::shared_ptr<const Artifact> artifact) : artifact_(std::move(artifact)) {}
+  const Artifact& artifact() const override { return *artifact_; }
+
+ private:
+  const std::shared_ptr<const Artifact> artifact_;
+};
+
+class FakeDevice : public Device {
+ public:
+  std::string name() const override { return "cpu:0"; }
+  TargetKind target() const override { return TargetKind::Llvm; }
+  std::string arch() const override { return "fake"; }
+  std::shared_ptr<LoadedKernel> load(std::shared_ptr<const Artifact> artifact) override {
+    if (artifact->arch != "fake") {
+      fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET", "this kernel is for {}, not for fake",
+           artifact->arch);
+    }
+    return std::make_shared<FakeKernel>(std::move(artifact));
+  }
+  std::unique_ptr<DeviceBuffer> allocate(int64_t) override { return nullptr; }  // never asked
+  double run(const LoadedKernel&, const KernelCall& call) override {
+    behave(call);
+    const auto* input = static_cast<const float*>(call.tensors.front());
+    auto* output = static_cast<float*>(call.tensors.back());
+    const int64_t elements =
+        byte_size(DType::Float32, call.bound->shapes.back()) / static_cast<int64_t>(sizeof(float));
+    for (int64_t i = 0; i < elements; ++i)
+      output[i] = input[i] + 1;
+    return 1e-6;
+  }
+
+ private:
+  static void behave(const KernelCall& call) {
+    const std::string& what = call.names->kernel;
+    if (what == "dies") ::raise(SIGKILL);
+    if (what == "dies_once" && first_time()) ::raise(SIGKILL);
+    if (what == "stops") ::raise(SIGSTOP);
+    if (what == "hangs") hang();
+    if (what == "slow") sleep_for(100);
+    if (what == "garbage" && ::write(kWorkerSocketFd, "nonsense", 8) != 8) ::abort();
+    if (what == "polls") {
+      while (call.cancelled->load() == 0)
+        sleep_for(1);
+      fail(ErrorKind::Cancelled, "CANCELLED", "polls was cancelled");
+    }
+    if (what == "fails") {
+      fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE", "index 9 is out of range in {}",
+           call.names->stages.back());
+    }
+  }
+};
+
+SizeExpr extent_of(const language::Definition& definition, language::ExprId id) {
+  const auto& node = definition.expressions[id].node;
+  if (const auto* use = std::get_if<language::VariableUse>(&node)) {
+    return SizeExpr::scalar(use->variable);
+  }
+  if (const auto* constant = std::get_if<language::IntegerConstant>(&node)) {
+    return SizeExpr::constant(constant->value);
+  }
+  fail(ErrorKind::Unsupported, "FAKE", "the fake compiler knows only plain shapes");
+}
+
+void behave_while_compiling(const std::string& what) {
+  if (what == "compile_dies") ::raise(SIGKILL);
+  if (what == "compile_hangs") hang();
+  if (what == "compile_slow") sleep_for(300);
+  if (what.rfind("compile_fails", 0) == 0) {
+    sleep_for(100);
+    Error error(ErrorKind::Unsupported, "FAKE", "cannot compile " + what);
+    error.add_note("in stage Y");
+    error.set_location({"user.py", 7});
+    throw error;
+  }
+}
+
+Artifact fake_compile(const v1::CompileRequest& request) {
+  const language::Kernel kernel = language::decode(request.definition(), request.source_map());
+  behave_while_compiling(kernel.names.kernel);
+  Artifact artifact;
+  artifact.target = request.target().name() == "cuda" ? TargetKind::Cuda : TargetKind::Llvm;
+  artifact.arch = request.target().arch();
+  artifact.code = "fake code";
+  artifact.size_count = static_cast<int32_t>(kernel.definition.variables.size());
+  for (const language::TensorId& id : kernel.definition.parameters) {
+    Parameter parameter{.type = kernel.definition.type_of(id), .shape = {}, .is_output = false};
+    for (const language::ExprId extent : kernel.definition.shape_of(id)) {
+      parameter.shape.push_back(extent_of(kernel.definition, extent));
+    }
+    parameter.is_output = kernel.definition.is_output(id);
+    artifact.parameters.push_back(std::move(parameter));
+  }
+  artifact.variants.emplace_back();
+  artifact.report = R"({"notes": []})";
+  return artifact;
+}
+
+std::string fake_text(const internal::Text& task) {
+  if (task.loops()) return "loops after " + task.after();
+  return "source as " + task.source();
+}
+
+v1::Component component(const char* name) {
+  v1::Component part;
+  part.set_name(name);
+  part.set_ok(true);
+  part.set_message(std::string("the fake ") + name);
+  return part;
+}
+
+int run_fake(const std::string& role) {
+  const auto gone = [] { ::_exit(1); };
+  if (role == "compiler") {
+    CompilerWorker worker;
+    worker.build_id = "fake build";
+    worker.host_arch = "fake";
+    worker.compile = fake_compile;
+    worker.text = fake_text;
+    worker.components = [] { return std::vector<v1::Component>{component("nvrtc")}; };
+    worker.abandoned = gone;
+    return compiler_loop(worker, Fd(kWorkerSocketFd), Fd(kWorkerPageFd));
+  }
+  DeviceWorker worker;
+  worker.describe = [](v1::Device& device) { device.set_description("a fake"); };
+  worker.components = [role] {
+    return std::vector<v1::Component>{component(role == "cuda" ? "cuda device" : "cpu")};
+  };
+  worker.abandoned = gone;
+  worker.open = [role]() -> std::unique_ptr<Device> {
+    if (role == "cuda") {
+      fail(ErrorKind::Unavailable, "NO_DEVICE", "there is no CUDA device in a test");
+    }
+    return std::make_unique<FakeDevice>();
+  };
+  return device_loop(worker, Fd(kWorkerSocketFd), Fd(kWorkerPageFd));
+}
+
+}  // namespace
+}  // namespace kiln::server
+
+int main(int argc, char** argv) {
+  std::string role = "cpu";
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) == "--role") role = argv[i + 1];
+  }
+  if (!kiln::server::become_worker()) return 2;
+  return kiln::server::run_fake(role);
+}

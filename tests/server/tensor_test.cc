@@ -1,0 +1,194 @@
+#include "tests/server/service_test.h"
+
+namespace kiln::server {
+namespace {
+
+class Tensors : public ServiceTest {
+ protected:
+  /// Opens a session and keeps it until the stream is cancelled.
+  struct OpenSession {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::SessionEvent>> stream;
+    std::string id;
+  };
+  std::unique_ptr<OpenSession> open_session() {
+    auto session = std::make_unique<OpenSession>();
+    session->stream = service_->daemon->Session(&session->context, v1::SessionRequest());
+    v1::SessionEvent event;
+    EXPECT_TRUE(session->stream->Read(&event));
+    session->id = event.session();
+    return session;
+  }
+  static void end(OpenSession& session) {
+    session.context.TryCancel();
+    session.stream->Finish();
+  }
+  grpc::Status status_of_download(const std::string& tensor) {
+    std::string bytes;
+    return service_->download(tensor, bytes);
+  }
+  uint32_t freed(const std::string& tensor) {
+    grpc::ClientContext context;
+    v1::FreeRequest request;
+    request.add_tensors(tensor);
+    v1::FreeResponse response;
+    EXPECT_TRUE(service_->tensors->Free(&context, request, &response).ok());
+    return response.freed();
+  }
+};
+
+TEST_F(Tensors, ComeBackAsTheyWere) {
+  std::vector<float> values(1'000'000);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i);
+  const std::string contents = bytes_of(values);
+  std::vector<std::string> chunks;
+  for (size_t at = 0; at < contents.size(); at += 300'000)
+    chunks.push_back(contents.substr(at, 300'000));
+  std::string tensor;
+  ASSERT_TRUE(service_->upload(header_of(1'000'000), chunks, tensor).ok());
+
+  grpc::ClientContext context;
+  v1::DownloadRequest request;
+  request.set_tensor(tensor);
+  const auto stream = service_->tensors->Download(&context, request);
+  v1::DownloadResponse part;
+  ASSERT_TRUE(stream->Read(&part));
+  EXPECT_EQ(part.header().type(), v1::DATA_TYPE_FLOAT32);
+  EXPECT_EQ(part.header().shape(0), 1'000'000);
+  EXPECT_EQ(part.header().device(), "cpu:0");
+  std::string bytes;
+  while (stream->Read(&part)) {
+    EXPECT_LE(part.chunk().size(), 1U << 20);
+    bytes += part.chunk();
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(bytes == contents);
+}
+
+TEST_F(Tensors, AreZeroWhenTheyAreOnlyAllocated) {
+  freed(service_->upload(std::vector<float>(1000, 7)));  // leaves its memory warm
+  v1::TensorHeader header = header_of(1000);
+  header.set_empty(true);
+  std::string tensor;
+  ASSERT_TRUE(service_->upload(header, {}, tensor).ok());
+  std::string bytes;
+  ASSERT_TRUE(service_->download(tensor, bytes).ok());
+  EXPECT_EQ(floats_of(bytes), std::vector<float>(1000, 0));
+}
+
+TEST_F(Tensors, MayHaveNoElements) {
+  std::string tensor;
+  ASSERT_TRUE(service_->upload(header_of(0), {}, tensor).ok());
+  std::string bytes = "x";
+  ASSERT_TRUE(service_->download(tensor, bytes).ok());
+  EXPECT_EQ(bytes, "");
+}
+
+TEST_F(Tensors, CanBeOverwritten) {
+  const std::string tensor = service_->upload({1, 2});
+  v1::TensorHeader header = header_of(2);
+  header.set_into(tensor);
+  std::string same;
+  ASSERT_TRUE(service_->upload(header, {bytes_of({3, 4})}, same).ok());
+  EXPECT_EQ(same, tensor);
+  std::string bytes;
+  ASSERT_TRUE(service_->download(tensor, bytes).ok());
+  EXPECT_EQ(floats_of(bytes), (std::vector<float>{3, 4}));
+  header.set_shape(0, 3);
+  expect_status(service_->upload(header, {}, same), grpc::StatusCode::INVALID_ARGUMENT,
+                "UPLOAD_SHAPE",
+                "the tensor to overwrite is float32 (2,), but the upload is float32 (3,)");
+}
+
+TEST_F(Tensors, MustHaveExactlyTheirBytes) {
+  std::string tensor;
+  expect_status(service_->upload(header_of(2), {"1234567"}, tensor),
+                grpc::StatusCode::INVALID_ARGUMENT, "UPLOAD_BYTES",
+                "the upload has 7 bytes, but its shape (2,) needs 8");
+  expect_status(service_->upload(header_of(2), {"12345678", "9"}, tensor),
+                grpc::StatusCode::INVALID_ARGUMENT, "UPLOAD_BYTES",
+                "the upload has more than the 8 bytes that its shape (2,) needs");
+  EXPECT_EQ(service_->counter("tensors"), 0);
+  EXPECT_TRUE(eventually([&] { return service_->counter("tensor_bytes") == 0; }));
+}
+
+TEST_F(Tensors, NeedAHeaderThatMakesSense) {
+  std::string tensor;
+  v1::TensorHeader header = header_of(-1);
+  expect_status(service_->upload(header, {}, tensor), grpc::StatusCode::INVALID_ARGUMENT, "SHAPE",
+                "dimension 0 of the tensor is -1, but must be at least 0");
+  header = header_of(1);
+  header.set_type(static_cast<v1::DataType>(0));
+  expect_status(service_->upload(header, {}, tensor), grpc::StatusCode::INVALID_ARGUMENT, "DTYPE",
+                "the tensor has an unknown type (number 0)");
+  header = header_of(1);
+  header.set_device("cuda:0");
+  expect_status(service_->upload(header, {}, tensor), grpc::StatusCode::UNAVAILABLE, "NO_DEVICE",
+                "there is no CUDA device in a test");
+  header.set_device("tpu:3");
+  expect_status(service_->upload(header, {}, tensor), grpc::StatusCode::UNAVAILABLE, "NO_DEVICE",
+                "there is no device tpu:3 here; kiln devices lists those there are");
+  header = header_of(int64_t{1} << 61);
+  EXPECT_EQ(service_->upload(header, {}, tensor).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(Tensors, AreCountedAgainstALimit) {
+  service_.reset();
+  EngineOptions options = quick_options(folder_.path().string());
+  options.tensor_bytes = 1 << 20;
+  service_ = std::make_unique<Service>(options);
+  std::string tensor;
+  const grpc::Status status = service_->upload(header_of(1 << 20), {}, tensor);
+  expect_status(status, grpc::StatusCode::RESOURCE_EXHAUSTED, "TENSOR_MEMORY",
+                "4194304 bytes of tensor memory are needed, but only 1048576 of 1048576 are free");
+  EXPECT_DOUBLE_EQ(retry_seconds_of(status), 1);
+}
+
+TEST_F(Tensors, AreGoneOnceFreed) {
+  const std::string tensor = service_->upload({1});
+  EXPECT_EQ(freed(tensor), 1U);
+  EXPECT_EQ(freed(tensor), 0U);
+  expect_status(status_of_download(tensor), grpc::StatusCode::NOT_FOUND, "TENSOR",
+                "there is no tensor " + tensor + "; it was freed, or its session has ended");
+}
+
+TEST_F(Tensors, OfAnEarlierDaemonAreLost) {
+  const std::string tensor = service_->upload({1});
+  restart();
+  expect_status(
+      status_of_download(tensor), grpc::StatusCode::DATA_LOSS, "HANDLE_LOST",
+      "tensor " + tensor + " was lost when the daemon was started again; upload it once more");
+}
+
+TEST_F(Tensors, EndWithTheirSession) {
+  const auto first = open_session();
+  const auto second = open_session();
+  EXPECT_EQ(service_->counter("sessions"), 2);
+  const std::string lost = service_->upload({1}, first->id);
+  const std::string kept = service_->upload({2}, second->id);
+  const std::string nobodys = service_->upload({3});
+  end(*first);
+  EXPECT_TRUE(eventually([&] { return service_->counter("tensors") == 2; }));
+  EXPECT_EQ(status_of_download(lost).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_TRUE(status_of_download(kept).ok());
+  EXPECT_TRUE(status_of_download(nobodys).ok());
+  std::string tensor;
+  expect_status(service_->upload(header_of(1, first->id), {}, tensor), grpc::StatusCode::NOT_FOUND,
+                "SESSION", "session " + first->id + " has ended; open another");
+  end(*second);
+}
+
+TEST_F(Tensors, WithoutASessionExpireWhenUnused) {
+  service_.reset();
+  EngineOptions options = quick_options(folder_.path().string());
+  options.unowned_tensor_life = std::chrono::milliseconds(200);
+  service_ = std::make_unique<Service>(options);
+  const std::string tensor = service_->upload({1});
+  EXPECT_TRUE(status_of_download(tensor).ok());
+  EXPECT_TRUE(eventually([&] { return service_->counter("tensors") == 0; }));
+}
+
+}  // namespace
+}  // namespace kiln::server

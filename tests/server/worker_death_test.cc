@@ -1,0 +1,120 @@
+#include <thread>
+
+#include <signal.h>
+
+#include "tests/server/service_test.h"
+
+namespace kiln::server {
+namespace {
+
+using std::chrono::milliseconds;
+
+class WorkerDeath : public ServiceTest {};
+
+TEST_F(WorkerDeath, EndsNoCallBadlyAndLosesNoTensor) {
+  const std::string kernel = service_->kernel(add_one("slow"));
+  const std::string tensor = service_->upload({1, 2, 3});
+  std::atomic<bool> stop{false};
+  std::atomic<int> done{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 3; ++t) {
+    callers.emplace_back([&] {
+      while (!stop) {
+        const Clock::time_point begin = Clock::now();
+        std::vector<float> output;
+        const grpc::Status status = service_->run(kernel, {4}, &output);
+        EXPECT_LT(seconds_between(begin, Clock::now()), 2.0 + 3 * 0.1);
+        if (status.ok()) {
+          EXPECT_EQ(output, std::vector<float>{5});
+          ++done;
+        } else {
+          EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+          EXPECT_EQ(detail_of(status).reason(), "WORKER_RESTARTED");
+        }
+      }
+    });
+  }
+  for (int64_t i = 1; i <= 2; ++i) {
+    std::this_thread::sleep_for(milliseconds(250));
+    ::kill(service_->engine().cpu_pid(), SIGKILL);
+    EXPECT_TRUE(eventually([&] { return service_->counter("worker_restarts") == i; }));
+  }
+  std::this_thread::sleep_for(milliseconds(250));
+  stop = true;
+  for (std::thread& caller : callers)
+    caller.join();
+  EXPECT_GE(done.load(), 3);
+  std::string bytes;
+  ASSERT_TRUE(service_->download(tensor, bytes).ok());
+  EXPECT_EQ(floats_of(bytes), (std::vector<float>{1, 2, 3}));
+}
+
+TEST_F(WorkerDeath, RunsACallAgainOnce) {
+  std::vector<float> output;
+  const grpc::Status status = service_->run(service_->kernel(add_one("dies_once")), {1}, &output);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(output, std::vector<float>{2});
+  EXPECT_EQ(service_->counter("retried_runs"), 1);
+  EXPECT_EQ(service_->counter("worker_restarts"), 1);
+}
+
+TEST_F(WorkerDeath, DoesNotRepeatACallThatWritesItsInput) {
+  const std::string tensor = service_->upload({1});
+  v1::RunRequest run;
+  run.set_kernel_id(service_->kernel(add_one("dies_once")));
+  *run.add_arguments() = tensor_argument(tensor);
+  *run.add_arguments() = tensor_argument(tensor);
+  v1::RunResponse response;
+  expect_status(service_->run(run, response), grpc::StatusCode::UNAVAILABLE, "WORKER_RESTARTED",
+                "the worker of cpu:0 ended while it ran dies_once; it is started again");
+  EXPECT_EQ(service_->counter("retried_runs"), 0);
+}
+
+TEST_F(WorkerDeath, QuarantinesAKernelThatBringsItAbout) {
+  const std::string dies = service_->kernel(add_one("dies"));
+  const std::string inc = service_->kernel(add_one_of("inc", 1));
+  const Clock::time_point begin = Clock::now();
+  const grpc::Status first = service_->run(dies, {1});
+  EXPECT_LT(seconds_between(begin, Clock::now()), 2.0);
+  expect_status(first, grpc::StatusCode::UNAVAILABLE, "WORKER_RESTARTED",
+                "the worker of cpu:0 ended while it ran dies; it is started again");
+  EXPECT_DOUBLE_EQ(retry_seconds_of(first), 0.5);
+  service_->run(dies, {1});
+  expect_status(service_->run(dies, {1}), grpc::StatusCode::FAILED_PRECONDITION,
+                "KERNEL_QUARANTINED", "dies ended its worker 3 times; it is refused for 600 s");
+  EXPECT_TRUE(eventually([&] { return service_->run(inc, {1}).ok(); }));
+}
+
+TEST_F(WorkerDeath, IsTheAnswerToGarbage) {
+  const std::string garbage = service_->kernel(add_one("garbage"));
+  const std::string inc = service_->kernel(add_one_of("inc", 1));
+  expect_status(service_->run(garbage, {1}), grpc::StatusCode::UNAVAILABLE, "WORKER_RESTARTED",
+                "the worker of cpu:0 ended while it ran garbage; it is started again");
+  EXPECT_TRUE(eventually([&] { return service_->run(inc, {1}).ok(); }));
+}
+
+TEST_F(WorkerDeath, IsTheEndOfAWorkerThatStopsToBeat) {
+  const std::string stops = service_->kernel(add_one("stops"));
+  const std::string inc = service_->kernel(add_one_of("inc", 1));
+  const grpc::Status status = service_->run(stops, {1});
+  EXPECT_EQ(detail_of(status).reason(), "WORKER_RESTARTED");
+  EXPECT_TRUE(eventually([&] { return service_->run(inc, {1}).ok(); }));
+}
+
+TEST_F(WorkerDeath, OfAnIdleWorkerIsRepairedByItself) {
+  const int before = service_->engine().cpu_pid();
+  ::kill(before, SIGKILL);
+  EXPECT_TRUE(eventually(
+      [&] { return service_->counter("worker_restarts") == 1 && service_->engine().cpu_ready(); }));
+  EXPECT_NE(service_->engine().cpu_pid(), before);
+  EXPECT_TRUE(service_->run(service_->kernel(add_one("inc")), {1}).ok());
+}
+
+TEST_F(WorkerDeath, OfAnIdleCompilerIsRepairedByItself) {
+  ::kill(service_->engine().compiler_pids().front(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return service_->counter("compiler_restarts") == 1; }));
+  EXPECT_TRUE(service_->run(service_->kernel(add_one("inc")), {1}).ok());
+}
+
+}  // namespace
+}  // namespace kiln::server
