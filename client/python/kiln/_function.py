@@ -10,7 +10,7 @@ import numpy as np
 from . import _dtype
 from ._array import NDArray, as_numpy
 from ._device import Device, cpu
-from ._error import InvalidArgument, NotFound, invalid, public, without_inner_frames
+from ._error import InvalidArgument, NotFound, invalid, public, unsupported, without_inner_frames
 from ._grpc import grpc
 from ._rpc import failure_of
 from .v1 import service_pb2 as wire
@@ -175,6 +175,16 @@ class Function:
     @property
     def entry_func(self):
         return self
+
+    @public
+    def export_library(self, path, *args, **kwargs):
+        """Not part of this version."""
+        raise unsupported(
+            "NOT_IN_THIS_VERSION",
+            "saved modules are not part of this version of Kiln; build again: the daemon's cache has it",
+        )
+
+    save = export_library
 
     def __getitem__(self, name):
         if name != self.entry_name:

@@ -1,0 +1,122 @@
+"""Daemons of other kinds than the one the other tests share: over TCP, and the private one."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import ROOT, find_program
+from expect import expect
+
+import kiln
+
+
+@pytest.fixture
+def program():
+    found = find_program("kilnd")
+    if found is None:
+        pytest.skip("no kilnd was found: build it, or set KILN_DAEMON")
+    return str(found)
+
+
+@pytest.fixture
+def start(program, short_folder):
+    """start(*flags) runs kilnd on a free port and gives its address."""
+    running = []
+
+    def run(*flags):
+        log = open(short_folder / "log", "wb")
+        running.append(subprocess.Popen(
+            [program, "--listen", "127.0.0.1:0", "--cache-dir", short_folder / "cache", *flags],
+            stdout=subprocess.PIPE, stderr=log, text=True))
+        line = running[-1].stdout.readline()
+        assert line.startswith("listening on "), (short_folder / "log").read_text()
+        return line.split()[-1]
+
+    yield run
+    for process in running:
+        process.terminate()
+        process.wait(timeout=20)
+        process.stdout.close()
+
+
+def check(address, **options):
+    with kiln.connect(address, default=False, **options) as connection:
+        return connection.array([1.0, 2.0]).numpy().tolist()
+
+
+def test_a_token_is_asked_for_and_given(start, short_folder):
+    token = short_folder / "token"
+    token.write_text("secret\n")
+    token.chmod(0o600)
+    address = start("--token-file", token)
+    assert check(address, token="secret") == [1, 2]
+    message = "this daemon asks for a token, and the one given is missing or wrong"
+    for wrong in ("other", None):
+        error = expect(kiln.Unauthenticated, message, lambda: check(address, token=wrong))
+        assert isinstance(error, PermissionError)
+
+
+def test_tls(start, short_folder):
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
+    key, certificate = short_folder / "key.pem", short_folder / "cert.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key,
+                    "-out", certificate, "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    address = start("--tls-cert", certificate, "--tls-key", key)
+    assert check(address, ca=str(certificate)) == [1, 2]
+    with pytest.raises(kiln.Unavailable) as caught:
+        check(address)
+    assert caught.value.reason == "UNREACHABLE"
+
+
+@pytest.fixture
+def private(program, short_folder, monkeypatch):
+    """The environment of a user without a daemon; gives a function that ends the one that was started."""
+    monkeypatch.delenv("KILN_ADDRESS", raising=False)
+    monkeypatch.setenv("KILN_DAEMON", program)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short_folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(short_folder / "cache"))
+
+
+def test_the_private_daemon_serves_the_next_program_from_memory(private):
+    text = ("import kiln; from kiln import te; a = te.placeholder((8,), name='A');"
+            "f = kiln.build([a, te.compute((8,), lambda i: a[i] * 3, name='B')]);"
+            "print(kiln.describe()['pid'], f.timings['cache'], f([1.0] * 8).numpy().sum())")
+    lines = [subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True,
+                            timeout=60).stdout.split() for _ in range(2)]
+    pid = int(lines[0][0])
+    os.kill(pid, signal.SIGTERM)
+    assert lines == [[str(pid), "compiled", "24.0"], [str(pid), "memory", "24.0"]]
+    limit = time.monotonic() + 20
+    while pathlib.Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples/python").glob("*.py")), ids=lambda p: p.stem)
+def test_an_example_agrees_with_numpy(kilnd, monkeypatch, example):
+    monkeypatch.setenv("KILN_ADDRESS", kilnd)
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "agrees" in done.stdout and not done.stderr
+
+
+def test_an_array_outlives_many_calls(daemon):
+    """Nothing leaks: results that are dropped are freed on the daemon."""
+    from kiln import te
+
+    a = te.placeholder((1000,), name="A")
+    f = kiln.build([a, te.compute((1000,), lambda i: a[i] + 1, name="B")])
+    x = kiln.nd.array(np.zeros(1000, "float32"))
+    before = kiln.describe()["tensors"]
+    for _ in range(500):
+        x = f(x)
+    assert x.numpy()[0] == 500
+    assert kiln.describe()["tensors"] - before < 150
