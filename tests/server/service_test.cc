@@ -256,9 +256,13 @@ grpc::Status Service::upload(const v1::TensorHeader& header, const std::vector<s
 }
 
 std::string Service::upload(const std::vector<float>& values, const std::string& session) {
+  constexpr size_t kChunk = 1 << 20;
+  const std::string bytes = bytes_of(values);
+  std::vector<std::string> chunks;
+  for (size_t at = 0; at < bytes.size(); at += kChunk) chunks.push_back(bytes.substr(at, kChunk));
   std::string tensor;
   const grpc::Status status =
-      upload(header_of(static_cast<int64_t>(values.size()), session), {bytes_of(values)}, tensor);
+      upload(header_of(static_cast<int64_t>(values.size()), session), chunks, tensor);
   EXPECT_TRUE(status.ok()) << status.error_message();
   return tensor;
 }
