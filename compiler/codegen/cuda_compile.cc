@@ -13,6 +13,8 @@
 namespace kiln::codegen {
 namespace {
 
+constexpr std::string_view kDefaultArch = "sm_90";
+
 std::vector<CudaEntry> entries_of(const ir::Kernel& compact, const ir::Kernel* strided) {
   std::vector<CudaEntry> entries = {{"kiln_compact", &compact}};
   if (strided != nullptr) entries.push_back({"kiln_strided", strided});
@@ -40,11 +42,11 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
                             std::string_view arch) {
   const std::vector<CudaEntry> entries = entries_of(compact, strided);
   const CudaSource source = cuda_source(entries);
-  CudaBinary binary = compile_cuda_source(source.text, arch);
-
   Artifact artifact;
   artifact.target = TargetKind::Cuda;
-  artifact.arch = arch;
+  artifact.arch = arch.empty() ? kDefaultArch : arch;
+  CudaBinary binary = compile_cuda_source(source.text, artifact.arch);
+
   artifact.size_count = static_cast<int32_t>(compact.sizes.size());
   artifact.parameters = parameters_of(compact);
   artifact.checks = compact.checks;

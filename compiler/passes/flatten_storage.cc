@@ -21,11 +21,6 @@ std::vector<Expr> row_major(const std::vector<Expr>& shape) {
 }
 
 class FlattenStorage : public Mutator {
- public:
-  explicit FlattenStorage(std::unordered_map<BufferRef, std::vector<Expr>> strides)
-      : strides_(std::move(strides)) {}
-
- private:
   using Mutator::visit;
 
   Expr visit(const Load& load) override {
@@ -57,20 +52,28 @@ class FlattenStorage : public Mutator {
   std::unordered_map<BufferRef, std::vector<Expr>> strides_;
 };
 
+/// Gives each parameter a stride variable a dimension.
+void make_strided(Kernel& kernel) {
+  std::unordered_map<BufferRef, BufferRef> strided;
+  for (BufferRef& parameter : kernel.parameters) {
+    std::vector<Expr> strides;
+    for (size_t d = 0; d < parameter->shape.size(); ++d) {
+      kernel.strides.push_back(Var::make(fmt::format("{}.stride{}", parameter->name, d)));
+      strides.push_back(kernel.strides.back());
+    }
+    const BufferRef with_strides = Buffer::make(parameter->name, parameter->type, parameter->shape,
+                                                parameter->scope, std::move(strides));
+    strided.emplace(parameter, with_strides);
+    parameter = with_strides;
+  }
+  kernel.body = replace_buffers(kernel.body, strided);
+}
+
 }  // namespace
 
 ir::Kernel flatten_storage(ir::Kernel kernel, const PassContext& context) {
-  std::unordered_map<BufferRef, std::vector<Expr>> strides;
-  if (context.layout == Layout::Strided) {
-    for (const BufferRef& parameter : kernel.parameters) {
-      std::vector<Expr>& of_parameter = strides[parameter];
-      for (size_t d = 0; d < parameter->shape.size(); ++d) {
-        kernel.strides.push_back(Var::make(fmt::format("{}.stride{}", parameter->name, d)));
-        of_parameter.push_back(kernel.strides.back());
-      }
-    }
-  }
-  kernel.body = FlattenStorage(std::move(strides))(kernel.body);
+  if (context.layout == Layout::Strided) make_strided(kernel);
+  kernel.body = FlattenStorage()(kernel.body);
   return kernel;
 }
 
