@@ -24,8 +24,8 @@ struct Pass {
   Serves serves;
 };
 
-/// The compiler's table of contents: what happens to the loops of a kernel, in order. The contract of
-/// each pass stands in passes.h.
+/// The compiler's table of contents: what happens to the loops of a kernel, in order. The contract
+/// of each pass stands in passes.h.
 constexpr Pass kPasses[] = {
     // The arithmetic of bounds inference is noisy; from here on loops read as the user wrote them.
     {"simplify", passes::simplify, Serves::All},
@@ -69,7 +69,9 @@ std::vector<NamedPass> passes_of(TargetKind target) {
   std::vector<NamedPass> result;
   for (const Pass& pass : kPasses) {
     if (!serves(pass)) continue;
-    const auto is_same = [&](const Pass& other) { return serves(other) && other.name == pass.name; };
+    const auto is_same = [&](const Pass& other) {
+      return serves(other) && other.name == pass.name;
+    };
     std::string name(pass.name);
     if (std::ranges::count_if(kPasses, is_same) > 1) {
       name += fmt::format(":{}", std::ranges::count_if(std::span(kPasses, &pass + 1), is_same));
@@ -85,10 +87,10 @@ class CountStatements : public ir::Visitor {
 
  private:
   using Visitor::visit;
-#define STMT(T)                       \
+#define STMT(T)                            \
   void visit(const ir::T& node) override { \
-    ++count;                          \
-    Visitor::visit(node);             \
+    ++count;                               \
+    Visitor::visit(node);                  \
   }
 #include "compiler/ir/nodes.def"
 };
@@ -103,27 +105,34 @@ void check_size(const ir::Kernel& kernel, const CompileLimits& limits) {
   }
 }
 
-/// Runs build_loops and the passes up to the one called `last`; all of them when it is empty.
-ir::Kernel lower_until(std::string_view last, const language::Kernel& definition,
-                       const language::Schedule& schedule, const PassContext& context,
-                       LoweringObserver& observer) {
-  ir::Kernel kernel = build_loops(definition, schedule, context.target, context.options);
-  const auto finish = [&](std::string_view name) {
-    ir::verify(kernel);
-    check_size(kernel, context.options.limits);
-    observer.after(name, kernel);
-    return name == last;
-  };
-  if (annotate("in pass build_loops", [&] { return finish(kFirst); })) return kernel;
+/// Checks what a pass left, and shows it.
+void finish(std::string_view pass, ir::Kernel& kernel, const PassContext& context,
+            LoweringObserver& observer) {
+  ir::verify(kernel);
+  check_size(kernel, context.options.limits);
+  observer.after(pass, kernel);
+}
 
+/// Runs the passes up to the one called `last`; all of them when there is none.
+ir::Kernel run_until(std::string_view last, ir::Kernel kernel, const PassContext& context,
+                     LoweringObserver& observer) {
   for (const NamedPass& row : passes_of(context.target.kind)) {
-    const bool is_last = annotate(fmt::format("in pass {}", row.name), [&] {
+    annotate(fmt::format("in pass {}", row.name), [&] {
       kernel = row.pass->run(std::move(kernel), context);
-      return finish(row.name);
+      finish(row.name, kernel, context, observer);
     });
-    if (is_last) break;
+    if (row.name == last) break;
   }
   return kernel;
+}
+
+ir::Kernel build(const language::Kernel& definition, const language::Schedule& schedule,
+                 const PassContext& context, LoweringObserver& observer) {
+  return annotate(fmt::format("in pass {}", kFirst), [&] {
+    ir::Kernel kernel = build_loops(definition, schedule, context.target, context.options);
+    finish(kFirst, kernel, context, observer);
+    return kernel;
+  });
 }
 
 /// The name as passes_of() has it: "" and "simplify" name one of several.
@@ -145,12 +154,19 @@ std::string resolve(std::string_view asked, TargetKind target) {
 ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& schedule,
                  const Target& target, const CompileOptions& options, Layout layout,
                  LoweringObserver& observer) {
-  return lower_until("", kernel, schedule, PassContext{target, options, layout}, observer);
+  const PassContext context{target, options, layout};
+  return run_until("", build(kernel, schedule, context, observer), context, observer);
+}
+
+ir::Kernel run_passes(ir::Kernel kernel, const Target& target, const CompileOptions& options,
+                      Layout layout, LoweringObserver& observer) {
+  return run_until("", std::move(kernel), PassContext{target, options, layout}, observer);
 }
 
 std::vector<std::string> pass_names(const Target& target) {
   std::vector<std::string> names = {std::string(kFirst)};
-  for (const NamedPass& row : passes_of(target.kind)) names.push_back(row.name);
+  for (const NamedPass& row : passes_of(target.kind))
+    names.push_back(row.name);
   return names;
 }
 
@@ -158,9 +174,10 @@ std::string lowered_text(const language::Kernel& kernel, const language::Schedul
                          const Target& target, const CompileOptions& options,
                          std::string_view pass) {
   const std::string last = resolve(pass, target.kind);
+  const PassContext context{target, options};
   LoweringObserver observer;
-  return ir::print(
-      lower_until(last, kernel, schedule, PassContext{target, options}, observer));
+  const ir::Kernel loops = build(kernel, schedule, context, observer);
+  return ir::print(last == kFirst ? loops : run_until(last, loops, context, observer));
 }
 
 }  // namespace kiln

@@ -7,8 +7,8 @@
 
 namespace kiln::codegen {
 
-/// The variables whose values a call brings: sizes, then strides. Their order is that of the scalars
-/// of a call.
+/// The variables whose values a call brings: sizes, then strides. Their order is that of the
+/// scalars of a call.
 std::vector<ir::VarRef> scalars_of(const ir::Kernel& kernel);
 
 /// The arguments as the runtime checks them.

@@ -149,9 +149,7 @@ std::string_view own_function(Operator op, bool of_floats) {
   }
 }
 
-bool is_narrow(DType type) {
-  return is_int(type) && bits_of(type) < 32;
-}
+bool is_narrow(DType type) { return is_int(type) && bits_of(type) < 32; }
 
 /// Whether arithmetic on the type must go through unsigned numbers to wrap.
 bool wraps_by_cast(Operator op, DType type) {
@@ -188,9 +186,9 @@ class Expression {
                                         infix.text, inside(b, kUnary)),
                             infix.binds});
     }
-    const Text result{fmt::format("{} {} {}", inside(a, infix.binds), infix.text,
-                                  inside(b, infix.binds + 1)),
-                      infix.binds};
+    const Text result{
+        fmt::format("{} {} {}", inside(a, infix.binds), infix.text, inside(b, infix.binds + 1)),
+        infix.binds};
     return is_narrow(node.type.element) ? cast_to(type, result) : result;
   }
 
@@ -199,10 +197,10 @@ class Expression {
     switch (node.op) {
       case Operator::Select:
       case Operator::IfThenElse:
-        return {fmt::format("{} ? {} : {}", inside((*this)(node.args[0]), kOr),
-                            inside((*this)(node.args[1]), kOr),
-                            inside((*this)(node.args[2]), kChoice)),
-                kChoice};
+        return {
+            fmt::format("{} ? {} : {}", inside((*this)(node.args[0]), kOr),
+                        inside((*this)(node.args[1]), kOr), inside((*this)(node.args[2]), kChoice)),
+            kChoice};
       case Operator::Not: return {"!" + inside((*this)(node.args[0]), kUnary), kUnary};
       case Operator::BitNot:
         if (type == DType::Bool) return {"!" + inside((*this)(node.args[0]), kUnary), kUnary};
@@ -222,7 +220,8 @@ class Expression {
     if (node.op == Operator::Negative) return negated;
     KILN_CHECK(node.op == Operator::Abs);
     if (is_unsigned_int(type)) return a;
-    return {fmt::format("{} < 0 ? {} : {}", inside(a, kRelation + 1), negated.text, a.text), kChoice};
+    return {fmt::format("{} < 0 ? {} : {}", inside(a, kRelation + 1), negated.text, a.text),
+            kChoice};
   }
 
   static std::string cast_text(std::string_view type, const Text& value) {
@@ -233,7 +232,7 @@ class Expression {
     const Text a = (*this)(node.args[0]);
     const int bits = bits_of(type);
     const bool is_long = bits == 64;
-    const std::string_view same_width = bits == 8 ? "unsigned char"
+    const std::string_view same_width = bits == 8    ? "unsigned char"
                                         : bits == 16 ? "unsigned short"
                                         : is_long    ? "unsigned long long"
                                                      : "unsigned";
@@ -252,8 +251,7 @@ class Expression {
     const std::string one = type == DType::Float64 ? "1.0" : "1.0f";
     switch (node.op) {
       case Operator::Negative: return {"-" + inside(a, kUnary + 1), kUnary};
-      case Operator::Rsqrt:
-        return {fmt::format("{} / ::sqrt{}({})", one, suffix, a.text), kMul};
+      case Operator::Rsqrt: return {fmt::format("{} / ::sqrt{}({})", one, suffix, a.text), kMul};
       case Operator::Sigmoid:
         return {fmt::format("{0} / ({0} + ::exp{1}(-{2}))", one, suffix, inside(a, kUnary + 1)),
                 kMul};
@@ -265,7 +263,8 @@ class Expression {
     const std::string_view function = math_function(node.op);
     KILN_CHECK(!function.empty());
     std::string args = a.text;
-    for (size_t i = 1; i < node.args.size(); ++i) args += ", " + (*this)(node.args[i]).text;
+    for (size_t i = 1; i < node.args.size(); ++i)
+      args += ", " + (*this)(node.args[i]).text;
     return call(fmt::format("::{}{}", function, suffix), args);
   }
 
@@ -319,8 +318,8 @@ std::string_view cuda_type(DType type) {
     case DType::Float64: return "double";
     default: break;
   }
-  fail(ErrorKind::Unsupported, "CUDA_DTYPE", "{} is not compiled for cuda in this version; use float32",
-       type);
+  fail(ErrorKind::Unsupported, "CUDA_DTYPE",
+       "{} is not compiled for cuda in this version; use float32", type);
 }
 
 std::string cuda_expr(const Expr& expr, CudaNames& names) { return Expression(names)(expr).text; }

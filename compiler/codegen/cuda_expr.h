@@ -8,7 +8,8 @@
 
 namespace kiln::codegen {
 
-/// "float", "long long". Throws Unsupported CUDA_DTYPE for types that need conversions of their own.
+/// "float", "long long". Throws Unsupported CUDA_DTYPE for types that need conversions of their
+/// own.
 std::string_view cuda_type(DType type);
 
 /// The expression in CUDA C, with no more parentheses than it needs. Of one lane.

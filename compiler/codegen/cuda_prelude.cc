@@ -21,7 +21,9 @@ constexpr std::array kFunctions = {
   long long extent;
 };
 )"},
-    Function{"kiln_fire", R"(__device__ inline void kiln_fire(KilnFault* fault, int check, long long index, long long extent) {
+    Function{
+        "kiln_fire",
+        R"(__device__ inline void kiln_fire(KilnFault* fault, int check, long long index, long long extent) {
   if (atomicCAS(&fault->check, -1, check) != -1) return;
   fault->index = index;
   fault->extent = extent;

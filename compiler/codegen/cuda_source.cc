@@ -76,14 +76,16 @@ class Function {
       text += fmt::format("{}{}* {}, ", kernel_.is_output[i] ? "" : "const ",
                           cuda_type(buffer->type), names_[buffer]);
     }
-    for (const VarRef& size : kernel_.sizes) text += fmt::format("long long {}, ", names_[size]);
+    for (const VarRef& size : kernel_.sizes)
+      text += fmt::format("long long {}, ", names_[size]);
     for (const VarRef& stride : kernel_.strides) {
       text += fmt::format("long long {}, ", names_[stride]);
     }
     // Strides are passed to compact kernels too: the runtime calls all variants alike.
     if (kernel_.strides.empty()) {
       for (const BufferRef& buffer : kernel_.parameters) {
-        for (size_t d = 0; d < buffer->shape.size(); ++d) text += "long long, ";
+        for (size_t d = 0; d < buffer->shape.size(); ++d)
+          text += "long long, ";
       }
     }
     return text + "unsigned char* workspace, KilnFault* fault";
@@ -105,7 +107,8 @@ class Function {
   }
 
   void write(const Block& block) {
-    for (const Stmt& stmt : block.body) statement(stmt);
+    for (const Stmt& stmt : block.body)
+      statement(stmt);
   }
 
   void write(const For& loop) {

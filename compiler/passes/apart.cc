@@ -89,7 +89,8 @@ class SplitIndex {
 
   bool add(const Expr& expr, int64_t factor) {
     if (std::abs(factor) > kHuge) return false;
-    if (const std::optional<int64_t> value = as_const_int(expr)) return shift(*value, *value, factor);
+    if (const std::optional<int64_t> value = as_const_int(expr))
+      return shift(*value, *value, factor);
     if (const Binary* node = as<Binary>(expr)) {
       switch (node->op) {
         case Operator::Add: return add(node->a, factor) && add(node->b, factor);
@@ -171,7 +172,8 @@ void mark_told(const Split& form, int64_t low, int64_t high, const std::vector<L
     if (!extent && position + 1 < order.size()) return;
     width += static_cast<__int128>(factor) * (extent.value_or(1) - 1);
   }
-  for (const size_t i : order) told[i] = true;
+  for (const size_t i : order)
+    told[i] = true;
 }
 
 }  // namespace
@@ -185,7 +187,8 @@ std::vector<Access> accesses_of(const Stmt& stmt) {
 bool are_apart(const std::vector<std::vector<Expr>>& places, const std::vector<LoopRange>& vars,
                const std::vector<LoopRange>& moving) {
   std::vector<bool> told(vars.size());
-  for (size_t i = 0; i < vars.size(); ++i) told[i] = is_const(vars[i].extent, 1);
+  for (size_t i = 0; i < vars.size(); ++i)
+    told[i] = is_const(vars[i].extent, 1);
   SplitIndex split(vars, moving);
 
   for (size_t d = 0; d < places[0].size(); ++d) {

@@ -26,8 +26,8 @@ struct Access {
 std::vector<Access> accesses_of(const ir::Stmt& stmt);
 
 /// Whether two accesses with different values of `vars` never touch the same element: one iteration
-/// of these loops then needs nothing of another. Variables of `moving` may have any of their values in
-/// each access, all others stand still. False: not shown.
+/// of these loops then needs nothing of another. Variables of `moving` may have any of their values
+/// in each access, all others stand still. False: not shown.
 ///
 /// `places` are the indices of one buffer, per dimension.
 bool are_apart(const std::vector<std::vector<ir::Expr>>& places, const std::vector<LoopRange>& vars,

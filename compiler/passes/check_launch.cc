@@ -23,7 +23,8 @@ class SharedBytes : public Visitor {
   void visit(const Allocate& allocate) override {
     if (allocate.buffer->scope == Scope::Shared) {
       int64_t bytes = size_of(allocate.buffer->type);
-      for (const Expr& extent : allocate.buffer->shape) bytes *= as_const_int(extent).value_or(0);
+      for (const Expr& extent : allocate.buffer->shape)
+        bytes *= as_const_int(extent).value_or(0);
       total += bytes;
     }
     Visitor::visit(allocate);
@@ -44,8 +45,8 @@ void check(const std::string& kernel, const LaunchNest& nest) {
   }
   if (threads > kThreadsOfBlock) {
     fail(ErrorKind::InvalidArgument, "BLOCK_THREADS",
-         "{} has {} threads a block, but CUDA allows at most {}; split an axis before bind()", kernel,
-         threads, kThreadsOfBlock);
+         "{} has {} threads a block, but CUDA allows at most {}; split an axis before bind()",
+         kernel, threads, kThreadsOfBlock);
   }
 
   SharedBytes walk;

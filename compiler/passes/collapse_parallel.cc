@@ -31,8 +31,9 @@ class CollapseParallel : public Mutator {
                                       loop.var->name));
     }
     if (around_ != nullptr) {
-      return serial(loop, fmt::format("{} is parallel and runs serially inside {}, which is parallel",
-                                      loop.var->name, around_->name));
+      return serial(loop,
+                    fmt::format("{} is parallel and runs serially inside {}, which is parallel",
+                                loop.var->name, around_->name));
     }
     return collapse(loop);
   }
@@ -52,12 +53,11 @@ class CollapseParallel : public Mutator {
     const Stmt body = with_guard_inside(loop.body);
     const For* inner = as_parallel(body);
     if (inner != nullptr && !uses_var(inner->extent, loop.var)) {
-      const VarRef fused =
-          Var::make(fmt::format("{}.{}.fused", loop.var->name, inner->var->name));
-      const Stmt fused_body = substitute(inner->body, {{loop.var, floordiv(fused, inner->extent)},
-                                                       {inner->var, floormod(fused, inner->extent)}});
-      return (*this)(
-          For::make(fused, loop.extent * inner->extent, LoopKind::Parallel, fused_body));
+      const VarRef fused = Var::make(fmt::format("{}.{}.fused", loop.var->name, inner->var->name));
+      const Stmt fused_body =
+          substitute(inner->body, {{loop.var, floordiv(fused, inner->extent)},
+                                   {inner->var, floormod(fused, inner->extent)}});
+      return (*this)(For::make(fused, loop.extent * inner->extent, LoopKind::Parallel, fused_body));
     }
     around_ = loop.var.get();
     const Stmt result = Mutator::visit(loop);
@@ -65,8 +65,8 @@ class CollapseParallel : public Mutator {
     return result;
   }
 
-  /// `if c { for j parallel { S } } else { for j parallel { T } }`, as partition_loops leaves it, as
-  /// one loop over j with the choice in it; anything else as it is.
+  /// `if c { for j parallel { S } } else { for j parallel { T } }`, as partition_loops leaves it,
+  /// as one loop over j with the choice in it; anything else as it is.
   static Stmt with_guard_inside(const Stmt& stmt) {
     const If* node = as<If>(stmt);
     const For* inner = node != nullptr ? as_parallel(node->then_body) : nullptr;

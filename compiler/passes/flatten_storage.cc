@@ -38,7 +38,8 @@ class FlattenStorage : public Mutator {
     KILN_CHECK(indices.size() == buffer->shape.size());
     const std::vector<Expr>& strides = strides_of(buffer);
     Expr sum = index(0);
-    for (size_t d = 0; d < indices.size(); ++d) sum = sum + (*this)(indices[d]) * strides[d];
+    for (size_t d = 0; d < indices.size(); ++d)
+      sum = sum + (*this)(indices[d]) * strides[d];
     return sum;
   }
 

@@ -23,7 +23,8 @@ class LaunchAxes {
   explicit LaunchAxes(const Stmt& launched) {
     for (const For* loop : thread_loops(launched)) {
       if (loop->thread == ThreadAxis::VThread) continue;
-      const auto [found, is_new] = ranges_.try_emplace(loop->thread, LoopRange{loop->var, loop->extent});
+      const auto [found, is_new] =
+          ranges_.try_emplace(loop->thread, LoopRange{loop->var, loop->extent});
       Expr& extent = found->second.extent;
       if (!is_new && !equal_trees(extent, loop->extent)) extent = max(extent, loop->extent);
       same_.emplace(loop->var, found->second.var);
@@ -33,7 +34,8 @@ class LaunchAxes {
   const LoopRange& operator[](ThreadAxis axis) const { return ranges_.at(axis); }
   std::vector<Expr> common(const std::vector<Expr>& indices) const {
     std::vector<Expr> result;
-    for (const Expr& expr : indices) result.push_back(substitute(expr, same_));
+    for (const Expr& expr : indices)
+      result.push_back(substitute(expr, same_));
     return result;
   }
 
@@ -98,9 +100,8 @@ class SharedBuffers : public Visitor {
       if (!access.is_store || !seen.insert(access.buffer).second) continue;
       if (only && access.buffer != only) continue;
       std::vector<Access> same;
-      std::ranges::copy_if(accesses, std::back_inserter(same), [&](const Access& other) {
-        return other.buffer == access.buffer;
-      });
+      std::ranges::copy_if(accesses, std::back_inserter(same),
+                           [&](const Access& other) { return other.buffer == access.buffer; });
       if (same.size() > 1) judge(same);
     }
   }
@@ -109,7 +110,8 @@ class SharedBuffers : public Visitor {
     const BufferRef& buffer = accesses[0].buffer;
     if (!apart(accesses, is_block_axis)) {
       fail(ErrorKind::Unsupported, "GRID_DEPENDENCE",
-           "GPU blocks of {} depend on each other through {}, and nothing orders blocks of one launch; "
+           "GPU blocks of {} depend on each other through {}, and nothing orders blocks of one "
+           "launch; "
            "bind axes that the dependence does not cross",
            kernel_, buffer->name);
     }
@@ -135,7 +137,8 @@ class SharedBuffers : public Visitor {
       }
     }
     std::vector<LoopRange> vars;
-    for (const auto& [axis, range] : asked) vars.push_back(range);
+    for (const auto& [axis, range] : asked)
+      vars.push_back(range);
     return vars.empty() || are_apart(places, vars, moving);
   }
 
@@ -155,8 +158,11 @@ struct Effects {
   }
   bool conflicts(const Effects& later) const {
     const auto is_written = [&](const BufferRef& b) { return written.contains(b); };
-    const auto is_used = [&](const BufferRef& b) { return written.contains(b) || read.contains(b); };
-    return std::ranges::any_of(later.read, is_written) || std::ranges::any_of(later.written, is_used);
+    const auto is_used = [&](const BufferRef& b) {
+      return written.contains(b) || read.contains(b);
+    };
+    return std::ranges::any_of(later.read, is_written) ||
+           std::ranges::any_of(later.written, is_used);
   }
 };
 
@@ -190,7 +196,8 @@ class PlaceBarriers {
       return Allocate::make(allocate->buffer, (*this)(allocate->body));
     }
     if (const For* loop = as<For>(stmt); loop && !is_divergent(*loop)) return place(*loop);
-    if (const If* node = as<If>(stmt); node && axes_.is_uniform(node->condition)) return place(*node);
+    if (const If* node = as<If>(stmt); node && axes_.is_uniform(node->condition))
+      return place(*node);
     return place_before(stmt);
   }
 
@@ -208,7 +215,8 @@ class PlaceBarriers {
 
   Stmt place(const Block& block) {
     std::vector<Stmt> body;
-    for (const Stmt& stmt : block.body) body.push_back((*this)(stmt));
+    for (const Stmt& stmt : block.body)
+      body.push_back((*this)(stmt));
     return Block::make(std::move(body));
   }
 
@@ -236,7 +244,8 @@ class PlaceBarriers {
     for (const BufferRef& buffer : effects.written) {
       if (effects.read.contains(buffer)) {
         fail(ErrorKind::Unsupported, "DIVERGENT_BARRIER",
-             "threads of {} depend on each other through {} where not all of them wait together; bind "
+             "threads of {} depend on each other through {} where not all of them wait together; "
+             "bind "
              "axes that the dependence does not cross",
              kernel_, buffer->name);
       }

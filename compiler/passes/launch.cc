@@ -56,7 +56,8 @@ Stmt map_launches(const Stmt& body, const std::function<Stmt(const Stmt&)>& repl
   const Block* block = as<Block>(body);
   if (block == nullptr) return replace(body);
   std::vector<Stmt> result;
-  for (const Stmt& stmt : block->body) result.push_back(map_launches(stmt, replace));
+  for (const Stmt& stmt : block->body)
+    result.push_back(map_launches(stmt, replace));
   return Block::make(std::move(result));
 }
 

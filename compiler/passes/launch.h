@@ -15,8 +15,8 @@ bool is_block_axis(ir::ThreadAxis axis);
 /// threadIdx.x, .y or .z; not vthread.
 bool is_thread_axis(ir::ThreadAxis axis);
 
-/// The statements of a kernel that are launched one after the other: those of its body, looking into
-/// the buffers that launches share.
+/// The statements of a kernel that are launched one after the other: those of its body, looking
+/// into the buffers that launches share.
 std::vector<ir::Stmt> launched_statements(const ir::Stmt& body);
 
 /// The body with each launched statement replaced.

@@ -39,7 +39,8 @@ class PlanStorage : public Mutator {
  public:
   PlanStorage(Kernel& kernel, const PassContext& context)
       : kernel_(kernel), is_cuda_(context.target.kind == TargetKind::Cuda) {
-    for (const VarRef& size : kernel.sizes) facts_.push_range(size, index(0), nullptr);
+    for (const VarRef& size : kernel.sizes)
+      facts_.push_range(size, index(0), nullptr);
   }
 
   Expr call_bytes = index(0);
@@ -59,9 +60,10 @@ class PlanStorage : public Mutator {
     if (kind == LoopKind::Vectorized && demoted_) {
       // The workspace has one place, not one a lane.
       kind = LoopKind::Serial;
-      add_note(kernel_, fmt::format("{} runs serially: what it computes on the way is too large for "
-                                    "one copy a lane",
-                                    loop.var->name));
+      add_note(kernel_,
+               fmt::format("{} runs serially: what it computes on the way is too large for "
+                           "one copy a lane",
+                           loop.var->name));
     }
     demoted_ = demoted_ || was_demoted;
     if (body == loop.body && kind == loop.loop_kind) return &loop;
@@ -101,8 +103,8 @@ class PlanStorage : public Mutator {
   /// What a block computes outside its threads is for all of them.
   Stmt on_chip(const Allocate& allocate) {
     const Buffer& buffer = *allocate.buffer;
-    const bool in_threads = std::ranges::any_of(
-        loops_, [](const For* loop) { return is_thread_axis(loop->thread); });
+    const bool in_threads =
+        std::ranges::any_of(loops_, [](const For* loop) { return is_thread_axis(loop->thread); });
     const bool in_blocks = is_in(LoopKind::ThreadIndex);
     const Scope scope = in_blocks && !in_threads ? Scope::Shared : Scope::Local;
     const Stmt body = (*this)(allocate.body);
@@ -147,7 +149,8 @@ class PlanStorage : public Mutator {
     return bytes;
   }
 
-  /// The largest value over the loops around, innermost first, since extents may use outer variables.
+  /// The largest value over the loops around, innermost first, since extents may use outer
+  /// variables.
   Expr largest(Expr extent, const Buffer& buffer) const {
     for (size_t i = loops_.size(); i-- > 0 && extent;) {
       const For& loop = *loops_[i];
@@ -164,7 +167,8 @@ class PlanStorage : public Mutator {
 
   static std::string shape_text(const Buffer& buffer) {
     std::string text;
-    for (const Expr& extent : buffer.shape) text += (text.empty() ? "" : ", ") + print(extent);
+    for (const Expr& extent : buffer.shape)
+      text += (text.empty() ? "" : ", ") + print(extent);
     return "[" + text + "]";
   }
 

@@ -93,7 +93,8 @@ class SplitHostDevice {
   Stmt operator()(const Stmt& launched) const {
     const Axes axes = axes_of(launched);
     Stmt nest = ThreadBody(axes)(launched);
-    // threadIdx.z outside x: the order in which a person reads a nest; it does not matter otherwise.
+    // threadIdx.z outside x: the order in which a person reads a nest; it does not matter
+    // otherwise.
     for (auto it = axes.rbegin(); it != axes.rend(); ++it) {
       if (is_block_axis(it->first)) continue;
       nest = For::make(it->second.var, it->second.extent, LoopKind::ThreadIndex, it->first, nest);
@@ -117,8 +118,8 @@ class SplitHostDevice {
              "{} of {} has the extent {}, which is not known before the launch",
              name_of(loop->thread), kernel_.name, loop->extent);
       }
-      const auto [found, is_new] =
-          axes.try_emplace(loop->thread, Axis{Var::make(std::string(name_of(loop->thread))), loop->extent});
+      const auto [found, is_new] = axes.try_emplace(
+          loop->thread, Axis{Var::make(std::string(name_of(loop->thread))), loop->extent});
       Expr& extent = found->second.extent;
       if (!is_new && !equal_trees(extent, loop->extent)) extent = max(extent, loop->extent);
     }

@@ -30,8 +30,8 @@ void check_extents(const std::string& kernel, const std::map<ThreadAxis, int64_t
   for (const auto& [axis, extent] : extents) {
     if (extent > limit_of(axis)) {
       fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
-           "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()", name_of(axis),
-           kernel, extent, limit_of(axis));
+           "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
+           name_of(axis), kernel, extent, limit_of(axis));
     }
     threads *= std::max<int64_t>(extent, 1);
     text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name_of(axis), extent);
@@ -47,10 +47,11 @@ void check_extents(const std::string& kernel, const std::map<ThreadAxis, int64_t
 void check_nesting(const std::string& kernel, const For& loop) {
   for (const For* inner : thread_loops(loop.body)) {
     if (inner->thread != loop.thread || loop.thread == ThreadAxis::VThread) continue;
-    fail(ErrorKind::Unsupported, "NESTED_BIND",
-         "{} binds {} in a loop that stands inside another loop bound to {}; bind one of the two to "
-         "another axis",
-         kernel, name_of(loop.thread), name_of(loop.thread));
+    fail(
+        ErrorKind::Unsupported, "NESTED_BIND",
+        "{} binds {} in a loop that stands inside another loop bound to {}; bind one of the two to "
+        "another axis",
+        kernel, name_of(loop.thread), name_of(loop.thread));
   }
 }
 
@@ -59,7 +60,8 @@ void check_nesting(const std::string& kernel, const For& loop) {
 ir::Kernel validate_threads(ir::Kernel kernel, const PassContext&) {
   for (const Stmt& launched : launched_statements(kernel.body)) {
     check_extents(kernel.name, constant_extents(launched));
-    for (const For* loop : thread_loops(launched)) check_nesting(kernel.name, *loop);
+    for (const For* loop : thread_loops(launched))
+      check_nesting(kernel.name, *loop);
   }
   return kernel;
 }

@@ -36,7 +36,8 @@ std::optional<std::string> find_dependence(const For& loop) {
   const std::vector<Access> all = accesses_of(loop.body);
   std::vector<LoopRange> moving;
   for (const Access& access : all) {
-    for (const For* inner : access.loops) moving.push_back({inner->var, inner->extent});
+    for (const For* inner : access.loops)
+      moving.push_back({inner->var, inner->extent});
   }
 
   for (const Access& stored : all) {

@@ -24,8 +24,7 @@ Affine affine_of(const Expr& expr) {
 }
 
 bool is_affine(const Expr& expr) {
-  return expr->type.element == DType::Int64 &&
-         (expr->type.lanes == 1 || as<Ramp>(expr) != nullptr);
+  return expr->type.element == DType::Int64 && (expr->type.lanes == 1 || as<Ramp>(expr) != nullptr);
 }
 
 Expr from(const Affine& value, int lanes) {
@@ -62,7 +61,7 @@ Expr affine_binary(Operator op, const Expr& x, const Expr& y, int lanes) {
       if (x->type.lanes == 1) return from({a.base * b.base, a.base * b.stride}, lanes);
       return nullptr;
     case Operator::FloorDiv:
-    case Operator::FloorMod: return y->type.lanes == 1 ? divided(op, a, y, lanes) : nullptr;
+    case Operator::FloorMod: return y->type.lanes == 1 ? divided(op, a, y, lanes) : Expr();
     default: return nullptr;
   }
 }
@@ -94,7 +93,7 @@ Expr widened(const Expr& expr, int lanes) {
 
 Expr vector_binary(Operator op, const Expr& a, const Expr& b) {
   const int lanes = std::max(a->type.lanes, b->type.lanes);
-  if (lanes > 1 && is_affine(a) && is_affine(b)) {
+  if (is_affine(a) && is_affine(b)) {
     if (Expr result = affine_binary(op, a, b, lanes)) return result;
   }
   return Binary::make(op, widened(a, lanes), widened(b, lanes));

@@ -82,9 +82,9 @@ class Vectorizer : public Mutator {
     return std::conditional_t<std::is_base_of_v<ExprNode, T>, Expr, Stmt>(&node);
   }
 
-  // Masks. `mask_` says which lanes reach the code being visited; null: all. A statement under a mask
-  // stands in `if any(mask_)`, so that what all lanes share is safe to compute there. An expression in
-  // a branch has no such statement around it: `in_branch_`.
+  // Masks. `mask_` says which lanes reach the code being visited; null: all. A statement under a
+  // mask stands in `if any(mask_)`, so that what all lanes share is safe to compute there. An
+  // expression in a branch has no such statement around it: `in_branch_`.
 
   Expr both(const Expr& a, const Expr& b) const {
     if (!a) return b;
@@ -130,7 +130,8 @@ class Vectorizer : public Mutator {
       lanes = std::max(lanes, args.back()->type.lanes);
     }
     if (args == call.args) return &call;
-    for (Expr& arg : args) arg = widened(arg, lanes);
+    for (Expr& arg : args)
+      arg = widened(arg, lanes);
     return Call::make(call.op, std::move(args));
   }
 
@@ -143,7 +144,8 @@ class Vectorizer : public Mutator {
     const Expr b = under((*this)(negated), [&] { return (*this)(call.args[2]); });
     in_branch_ = was_in_branch;
     if (!is_vector(condition) && !is_vector(a) && !is_vector(b)) {
-      return Call::make(Operator::IfThenElse, {condition, (*this)(call.args[1]), (*this)(call.args[2])});
+      return Call::make(Operator::IfThenElse,
+                        {condition, (*this)(call.args[1]), (*this)(call.args[2])});
     }
     return Call::make(Operator::Select, {wide(condition), wide(a), wide(b)});
   }
@@ -196,11 +198,13 @@ class Vectorizer : public Mutator {
         const Expr identity = identity_of(sum->combiner, store.buffer->type);
         term = Call::make(Operator::Select, {mask_, term, wide(identity)});
       }
-      return Store::make(store.buffer, {place},
-                         VectorReduce::make(sum->combiner, (*this)(sum->place), term, reassociate_));
+      return Store::make(
+          store.buffer, {place},
+          VectorReduce::make(sum->combiner, (*this)(sum->place), term, reassociate_));
     }
     if (mask_ || loads_from(store.value, store.buffer)) {
-      return refuse(store, "each iteration needs what the one before stored in " + store.buffer->name);
+      return refuse(store,
+                    "each iteration needs what the one before stored in " + store.buffer->name);
     }
     return Store::make(store.buffer, {place},
                        substitute(store.value, {{var_, base_ + (lanes_ - 1)}}));
@@ -243,7 +247,8 @@ class Vectorizer : public Mutator {
 
   Stmt visit(const Barrier& barrier) override { return refuse(barrier, "it has a barrier in it"); }
 
-  /// A buffer of one iteration becomes one with a copy a lane; those of one element lie side by side.
+  /// A buffer of one iteration becomes one with a copy a lane; those of one element lie side by
+  /// side.
   Stmt visit(const Allocate& allocate) override {
     const Buffer& buffer = *allocate.buffer;
     std::vector<Expr> shape;
@@ -254,8 +259,7 @@ class Vectorizer : public Mutator {
       }
     }
     shape.push_back(index(lanes_));
-    const BufferRef copy =
-        Buffer::make(buffer.name, buffer.type, std::move(shape), buffer.scope);
+    const BufferRef copy = Buffer::make(buffer.name, buffer.type, std::move(shape), buffer.scope);
     copies_[allocate.buffer] = copy;
     return Allocate::make(copy, (*this)(allocate.body));
   }

@@ -6,7 +6,8 @@
 
 namespace kiln::passes {
 
-/// The body of a loop with its variable replaced by the vector base, base + 1, ... of `lanes` values.
+/// The body of a loop with its variable replaced by the vector base, base + 1, ... of `lanes`
+/// values.
 struct VectorLanes {
   ir::Stmt body;         // null when it cannot be done
   std::string obstacle;  // why it cannot, after "because"

@@ -1,0 +1,64 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::collapse_parallel;
+
+TEST(CollapseParallel, MakesOneLoopOfAPerfectNest) {
+  expect_becomes(collapse_parallel,
+                 "fn f(A: float32[n, m]) { for i in 0..n parallel { for j in 0..m parallel { A[i, "
+                 "j] = 0.0 } } }",
+                 "fn f(A: float32[n, m]) { for f in 0..n*m parallel { A[floordiv(f, m), "
+                 "floormod(f, m)] = 0.0 } }");
+}
+
+TEST(CollapseParallel, LooksThroughTheChoiceBetweenFullAndPartialTiles) {
+  expect_becomes(collapse_parallel,
+                 R"(fn f(A: float32[n, m]) { for i in 0..n parallel {
+                   if i < 7 { for j in 0..m parallel { A[i, j] = 0.0 } }
+                   else { for k in 0..m parallel { A[i, k] = 1.0 } } } })",
+                 R"(fn f(A: float32[n, m]) { for f in 0..n*m parallel {
+                   if floordiv(f, m) < 7 { A[floordiv(f, m), floormod(f, m)] = 0.0 }
+                   else { A[floordiv(f, m), floormod(f, m)] = 1.0 } } })");
+}
+
+TEST(CollapseParallel, SplitsALoopOverSeveralParallelOnes) {
+  expect_becomes(collapse_parallel,
+                 R"(fn f(A: float32[n, m], B: float32[n]) { for i in 0..n parallel {
+                   for j in 0..m parallel { A[i, j] = 0.0 }
+                   for k in 0..2 parallel { B[i] = 1.0 } } })",
+                 R"(fn f(A: float32[n, m], B: float32[n]) {
+                   for f in 0..n*m parallel { A[floordiv(f, m), floormod(f, m)] = 0.0 }
+                   for g in 0..n*2 parallel { B[floordiv(g, 2)] = 1.0 } })");
+}
+
+TEST(CollapseParallel, RunsTheInnerLoopSeriallyWhereTheOuterOneDoesMore) {
+  const ir::Kernel kernel =
+      expect_becomes(collapse_parallel,
+                     R"(fn f(A: float32[n, m], B: float32[n]) { for i in 0..n parallel {
+                       B[i] = 0.0  for j in 0..m parallel { A[i, j] = 0.0 } } })",
+                     R"(fn f(A: float32[n, m], B: float32[n]) { for i in 0..n parallel {
+                       B[i] = 0.0  for j in 0..m { A[i, j] = 0.0 } } })");
+  EXPECT_EQ(kernel.notes, std::vector<std::string>{
+                              "j is parallel and runs serially inside i, which is parallel"});
+}
+
+TEST(CollapseParallel, RunsTheInnerLoopSeriallyWhereItsExtentDependsOnTheOuterOne) {
+  expect_becomes(
+      collapse_parallel,
+      "fn f(A: float32[n, n]) { for i in 0..n parallel { for j in 0..i parallel { A[i, j] = 0.0 } "
+      "} }",
+      "fn f(A: float32[n, n]) { for i in 0..n parallel { for j in 0..i { A[i, j] = 0.0 } } }");
+}
+
+TEST(CollapseParallel, RunsAllLoopsSeriallyOnCuda) {
+  const ir::Kernel kernel = expect_becomes(
+      collapse_parallel, "fn f(A: float32[n]) { for i in 0..n parallel { A[i] = 0.0 } }",
+      "fn f(A: float32[n]) { for i in 0..n { A[i] = 0.0 } }", kCuda);
+  EXPECT_EQ(kernel.notes, std::vector<std::string>{"i is parallel and runs serially on cuda, where "
+                                                   "bind() says what runs at once"});
+}
+
+}  // namespace
+}  // namespace kiln::testing

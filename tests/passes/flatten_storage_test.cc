@@ -1,0 +1,43 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::flatten_storage;
+
+constexpr const char* kTranspose =
+    "fn f(A: float32[n, 3], B: float32[3, n]) { for i in 0..n { for j in 0..3 { B[j, i] = A[i, j] "
+    "} } }";
+
+TEST(FlattenStorage, UsesTheShapeOfCompactArguments) {
+  expect_becomes(flatten_storage, kTranspose,
+                 "fn f(A: float32[n, 3], B: float32[3, n]) {"
+                 "  for i in 0..n { for j in 0..3 { B[j*n + i] = A[i*3 + j] } } }");
+}
+
+TEST(FlattenStorage, GivesStridedArgumentsAStrideADimension) {
+  const ir::Kernel kernel =
+      expect_becomes(flatten_storage, kTranspose,
+                     "fn f(A: float32[n, 3] strides[a, b], B: float32[3, n] strides[c, d]) {"
+                     "  for i in 0..n { for j in 0..3 { B[j*c + i*d] = A[i*a + j*b] } } }",
+                     {TargetKind::Llvm, Layout::Strided, {}});
+  ASSERT_EQ(kernel.strides.size(), 4u);
+  EXPECT_EQ(kernel.strides[2]->name, "B.stride0");
+}
+
+TEST(FlattenStorage, KeepsAllocatedBuffersCompactWhereArgumentsAreStrided) {
+  expect_becomes(flatten_storage,
+                 "fn f(A: int32[4]) { allocate t: int32[2, 2] scope(local) "
+                 "for i in 0..2 { t[1, i] = A[i] } }",
+                 "fn f(A: int32[4] strides[a]) { allocate t: int32[2, 2] scope(local) "
+                 "for i in 0..2 { t[2 + i] = A[i*a] } }",
+                 {TargetKind::Llvm, Layout::Strided, {}});
+}
+
+TEST(FlattenStorage, GivesATensorWithoutDimensionsTheIndexZero) {
+  expect_becomes(flatten_storage, "fn f(A: float32[]) { A[] = 1.0 }",
+                 "fn f(A: float32[]) { A[0] = 1.0 }");
+}
+
+}  // namespace
+}  // namespace kiln::testing

@@ -1,0 +1,98 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::insert_barriers;
+
+TEST(InsertBarriers, OrdersAStoreBeforeTheReadOfAnotherThread) {
+  expect_becomes(insert_barriers,
+                 R"(fn f(A: float32[n, 32], C: float32[n, 32]) { for b in 0..n bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { s[t] = A[b, t] }
+                   for u in 0..32 bind(threadIdx.x) { C[b, u] = s[31 - u] } } })",
+                 R"(fn f(A: float32[n, 32], C: float32[n, 32]) { for b in 0..n bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { s[t] = A[b, t] }
+                   for u in 0..32 bind(threadIdx.x) { barrier  C[b, u] = s[31 - u] } } })",
+                 kCuda);
+}
+
+TEST(InsertBarriers, PutsNoneWhereEachThreadNeedsItsOwn) {
+  expect_unchanged(insert_barriers,
+                   R"(fn f(A: float32[n, 32], C: float32[n, 32]) { for b in 0..n bind(blockIdx.x) {
+                     allocate s: float32[32] scope(shared)
+                     for t in 0..32 bind(threadIdx.x) { s[t] = A[b, t] }
+                     for u in 0..32 bind(threadIdx.x) { C[b, u] = s[u] } } })",
+                   kCuda);
+}
+
+TEST(InsertBarriers, PutsNoneIntoAScanOfIndependentColumns) {
+  expect_unchanged(insert_barriers,
+                   R"(fn f(X: float32[m, n], S: float32[m, n]) {
+                     for b in 0..floordiv(n + 255, 256) bind(blockIdx.x) {
+                       for t in 0..256 bind(threadIdx.x) {
+                         if b*256 + t < n { S[0, b*256 + t] = X[0, b*256 + t] }
+                         for i in 0..m - 1 { if b*256 + t < n {
+                           S[i + 1, b*256 + t] = S[i, b*256 + t] + X[i + 1, b*256 + t] } } } } })",
+                   kCuda);
+}
+
+TEST(InsertBarriers, OrdersAnIterationBeforeTheNext) {
+  // What one iteration reads, the next one overwrites: a barrier at both ends.
+  expect_becomes(insert_barriers,
+                 R"(fn f(C: float32[32]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for k in 0..9 {
+                     for t in 0..32 bind(threadIdx.x) { s[t] = 1.0 }
+                     for u in 0..32 bind(threadIdx.x) { C[u] = s[31 - u] } } } })",
+                 R"(fn f(C: float32[32]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for k in 0..9 {
+                     for t in 0..32 bind(threadIdx.x) { barrier  s[t] = 1.0 }
+                     for u in 0..32 bind(threadIdx.x) { barrier  C[u] = s[31 - u] } } } })",
+                 kCuda);
+}
+
+TEST(InsertBarriers, StandsInFrontOfAGuardOnTheThread) {
+  expect_becomes(insert_barriers,
+                 R"(fn f(C: float32[32]) { allocate s: float32[32] scope(global)
+                   for b in 0..1 bind(blockIdx.x) {
+                   for t in 0..32 bind(threadIdx.x) { s[t] = 1.0 }
+                   for u in 0..32 bind(threadIdx.x) { if u < 7 { C[u] = s[31 - u] } } } })",
+                 R"(fn f(C: float32[32]) { allocate s: float32[32] scope(global)
+                   for b in 0..1 bind(blockIdx.x) {
+                   for t in 0..32 bind(threadIdx.x) { s[t] = 1.0 }
+                   for u in 0..32 bind(threadIdx.x) { barrier  if u < 7 { C[u] = s[31 - u] } } } })",
+                 kCuda);
+}
+
+TEST(InsertBarriers, RefusesADependenceAcrossBlocks) {
+  const Error error = expect_error(
+      [] {
+        run_pass(insert_barriers,
+                 R"(fn blur(A: float32[n], C: float32[n]) { for k in 0..4 {
+                   for b in 0..n - 1 bind(blockIdx.x) { A[b] = A[b + 1] } } })",
+                 kCuda);
+      },
+      ErrorKind::Unsupported,
+      "GPU blocks of blur depend on each other through A, and nothing orders blocks of one launch; "
+      "bind axes that the dependence does not cross");
+  EXPECT_EQ(error.reason(), "GRID_DEPENDENCE");
+}
+
+TEST(InsertBarriers, RefusesABarrierThatOnlySomeThreadsReach) {
+  expect_error(
+      [] {
+        run_pass(insert_barriers,
+                 R"(fn f(A: float32[32]) { for t in 0..32 bind(threadIdx.x) {
+                   if t < 9 { A[t] = A[t + 1] } } })",
+                 kCuda);
+      },
+      ErrorKind::Unsupported,
+      "threads of f depend on each other through A where not all of them wait together; bind axes "
+      "that the dependence does not cross");
+}
+
+}  // namespace
+}  // namespace kiln::testing

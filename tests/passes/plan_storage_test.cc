@@ -1,0 +1,86 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::plan_storage;
+
+TEST(PlanStorage, KeepsSmallBuffersOfConstantSize) {
+  const ir::Kernel kernel = run_pass(plan_storage, R"(fn f(A: float32[n]) { for i in 0..n parallel {
+      allocate t: float32[4, 8] scope(global)  t[0, 0] = 1.0  A[i] = t[0, 0] } })");
+  EXPECT_TRUE(kernel.workspace.empty());
+  EXPECT_EQ(ir::print(kernel.workspace_bytes), "0");
+}
+
+TEST(PlanStorage, PutsBuffersOfASymbolicSizeIntoTheWorkspace) {
+  expect_becomes(plan_storage,
+                 R"(fn f(A: float32[n]) { allocate s: float32[n] scope(global)
+                   allocate t: int64[2] scope(global)  allocate u: float64[n, 2] scope(global)
+                   for i in 0..n { s[i] = 1.0  A[i] = s[i] } })",
+                 R"(fn f(A: float32[n]) { workspace s: float32[n] at 0
+                   workspace u: float64[n, 2] at floordiv(n + 15, 16)*64
+                   workspace bytes floordiv(n + 15, 16)*64 + floordiv(n + 3, 4)*64, 0 per_thread
+                   allocate t: int64[2] scope(global)
+                   for i in 0..n { s[i] = 1.0  A[i] = s[i] } })");
+}
+
+TEST(PlanStorage, GivesEachThreadItsOwnPartOfTheWorkspace) {
+  const ir::Kernel kernel = run_pass(plan_storage, R"(fn f(A: float32[n, m]) {
+      for i in 0..n parallel { allocate s: float32[m] scope(global)
+        for j in 0..m { s[j] = 1.0  A[i, j] = s[j] } } })");
+  ASSERT_EQ(kernel.workspace.size(), 1u);
+  EXPECT_TRUE(kernel.workspace[0].per_thread);
+  EXPECT_EQ(ir::print(kernel.workspace_bytes), "0");
+  EXPECT_EQ(ir::print(kernel.workspace_bytes_per_thread), "floordiv(m + 15, 16)*64");
+}
+
+TEST(PlanStorage, KeepsNothingOnTheStackThatAParallelLoopNeeds) {
+  const ir::Kernel kernel = run_pass(plan_storage, R"(fn f(A: float32[4]) {
+      allocate s: float32[4] scope(global)  s[0] = 1.0
+      for i in 0..4 parallel { A[i] = s[0] } })");
+  ASSERT_EQ(kernel.workspace.size(), 1u);
+  EXPECT_FALSE(kernel.workspace[0].per_thread);
+}
+
+TEST(PlanStorage, TakesTheLargestSizeOverTheLoopsAround) {
+  const ir::Kernel kernel = run_pass(plan_storage, R"(fn f(A: float32[n, n]) {
+      for i in 0..n { allocate s: float32[i + 1] scope(global)
+        for j in 0..i + 1 { s[j] = 1.0  A[i, j] = s[j] } } })");
+  EXPECT_EQ(ir::print(kernel.workspace_bytes), "floordiv(n + 15, 16)*64");
+}
+
+TEST(PlanStorage, RunsAVectorLoopSeriallyWhoseBuffersAreTooLargeForACopyALane) {
+  const ir::Kernel kernel =
+      run_pass(plan_storage, R"(fn f(A: float32[8]) { for i in 0..8 vectorize {
+      allocate s: float32[200] scope(global)  s[0] = 1.0  A[i] = s[0] } })");
+  EXPECT_EQ(ir::as<ir::For>(kernel.body)->loop_kind, ir::LoopKind::Serial);
+  EXPECT_EQ(kernel.notes,
+            std::vector<std::string>{"i runs serially: what it computes on the way is "
+                                     "too large for one copy a lane"});
+}
+
+TEST(PlanStorage, SharesWhatAGpuBlockComputesOutsideItsThreads) {
+  expect_becomes(plan_storage,
+                 R"(fn f(A: float32[n, 8]) { for b in 0..n bind(blockIdx.x) {
+                   allocate s: float32[8] scope(global)
+                   for t in 0..8 bind(threadIdx.x) { s[t] = 1.0 } } })",
+                 R"(fn f(A: float32[n, 8] input) { workspace bytes 0, 0 per_thread
+                   for b in 0..n bind(blockIdx.x) {
+                   allocate s: float32[8] scope(shared)
+                   for t in 0..8 bind(threadIdx.x) { s[t] = 1.0 } } })",
+                 kCuda);
+}
+
+TEST(PlanStorage, NeedsAConstantShapeInsideGpuThreads) {
+  expect_error(
+      [] {
+        run_pass(plan_storage, R"(fn f(A: float32[n]) { for t in 0..8 bind(threadIdx.x) {
+          allocate s: float32[n, 2] scope(global)  s[0, 0] = 1.0  A[t] = s[0, 0] } })",
+                 kCuda);
+      },
+      ErrorKind::Unsupported,
+      "s is computed inside GPU threads, so its shape must be constant; [n, 2] is not");
+}
+
+}  // namespace
+}  // namespace kiln::testing

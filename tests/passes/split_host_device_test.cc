@@ -1,0 +1,72 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::split_host_device;
+
+TEST(SplitHostDevice, MakesOneLoopAnAxisAndGuardsTheShorterNest) {
+  expect_becomes(split_host_device,
+                 R"(fn f(A: float32[n, 32], C: float32[n, 8]) { for b in 0..n bind(blockIdx.x) {
+                   for t in 0..32 bind(threadIdx.x) { A[b*32 + t] = 0.0 }
+                   for u in 0..8 bind(threadIdx.x) { C[b*8 + u] = 1.0 } } })",
+                 R"(fn f(A: float32[n, 32], C: float32[n, 8]) { for b in 0..n bind(blockIdx.x) {
+                   for t in 0..32 bind(threadIdx.x) { A[b*32 + t] = 0.0
+                     if t < 8 { C[b*8 + t] = 1.0 } } } })",
+                 kCuda);
+}
+
+TEST(SplitHostDevice, LetsTheFirstThreadDoWhatStandsOutside) {
+  expect_becomes(split_host_device,
+                 R"(fn f(A: float32[n], C: float32[n, 8]) { for b in 0..n bind(blockIdx.x) {
+                   A[b] = 0.0
+                   for u in 0..8 bind(threadIdx.x) { C[b*8 + u] = 1.0 } } })",
+                 R"(fn f(A: float32[n], C: float32[n, 8]) { for b in 0..n bind(blockIdx.x) {
+                   for u in 0..8 bind(threadIdx.x) {
+                     if u == 0 { A[b] = 0.0 }
+                     C[b*8 + u] = 1.0 } } })",
+                 kCuda);
+}
+
+TEST(SplitHostDevice, MakesEachNestALaunch) {
+  expect_unchanged(split_host_device, "fn f(A: float32[n]) { A[0] = 0.0 }", kCuda);
+  const ir::Kernel kernel = run_pass(split_host_device, R"(fn f(A: float32[n], B: float32[n]) {
+      for b in 0..n bind(blockIdx.x) { A[b] = 0.0 }
+      for c in 0..n bind(blockIdx.x) { B[c] = A[n - 1 - c] } })",
+                                     kCuda);
+  EXPECT_EQ(ir::as<ir::Block>(kernel.body)->body.size(), 2u);
+}
+
+TEST(SplitHostDevice, MovesALoopAroundBoundOnesIntoTheThreads) {
+  expect_becomes(split_host_device,
+                 R"(fn f(A: float32[n]) { for k in 0..3 {
+                   for b in 0..n bind(blockIdx.x) { A[b] = A[b] + 1.0 } } })",
+                 R"(fn f(A: float32[n]) { for b in 0..n bind(blockIdx.x) {
+                   for k in 0..3 { A[b] = A[b] + 1.0 } } })",
+                 kCuda);
+}
+
+TEST(SplitHostDevice, NeedsAnExtentThatIsKnownBeforeTheLaunch) {
+  expect_error(
+      [] {
+        run_pass(split_host_device, R"(fn f(A: float32[n]) { for k in 0..n {
+          for b in 0..k bind(blockIdx.x) { A[b] = 0.0 } } })",
+                 kCuda);
+      },
+      ErrorKind::Unsupported,
+      "blockIdx.x of f has the extent k, which is not known before the launch");
+}
+
+TEST(CheckLaunch, RefusesMoreSharedMemoryThanABlockHas) {
+  expect_error(
+      [] {
+        run_pass(passes::check_launch, R"(fn f(A: float32[n]) { for b in 0..n bind(blockIdx.x) {
+          allocate s: float64[8000] scope(shared)  s[0] = 1.0:float64  A[b] = 0.0 } })",
+                 kCuda);
+      },
+      ErrorKind::Unsupported,
+      "f needs 64000 bytes of shared memory a block; this version uses at most 49152");
+}
+
+}  // namespace
+}  // namespace kiln::testing

@@ -1,0 +1,130 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::vectorize_loops;
+
+TEST(VectorizeLoops, MakesARampOfTheVariable) {
+  expect_becomes(
+      vectorize_loops,
+      "fn f(A: float32[8], B: float32[8]) { for i in 0..8 vectorize { B[i] = A[i] + 1.0 } }",
+      "fn f(A: float32[8], B: float32[8]) {"
+      "  B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] + broadcast(1.0, 8) }");
+}
+
+TEST(VectorizeLoops, KeepsInnerLoopsScalarAndBroadcastsWhatAllLanesShare) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[n], B: float32[n], C: float32[8]) { for i in 0..8 vectorize {
+                   for k in 0..n { C[i] = C[i] + A[k]*B[k*8 + i] } } })",
+                 R"(fn f(A: float32[n], B: float32[n], C: float32[8]) { for k in 0..n {
+                   C[ramp(0, 1, 8)] = C[ramp(0, 1, 8)] + broadcast(A[k], 8)*B[ramp(k*8, 1, 8)] } })");
+}
+
+TEST(VectorizeLoops, MakesPredicatesOfAGuard) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[n], B: float32[n]) { for o in 0..n { for i in 0..8 vectorize {
+                   if likely(o*8 + i < n) { B[o*8 + i] = A[o*8 + i] } } } })",
+                 R"(fn f(A: float32[n], B: float32[n]) { for o in 0..n { if o*8 < n {
+                   B[ramp(o*8, 1, 8) where ramp(o*8, 1, 8) < broadcast(n, 8)] =
+                     A[ramp(o*8, 1, 8) where ramp(o*8, 1, 8) < broadcast(n, 8)] } } })");
+}
+
+TEST(VectorizeLoops, ReadsOnlyInTheLanesThatTakeABranch) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[8], B: float32[8]) { for i in 0..8 vectorize {
+                   B[i] = if_then_else(1 <= i, A[i - 1], A[0]) } })",
+                 R"(fn f(A: float32[8], B: float32[8]) {
+                   B[ramp(0, 1, 8)] = select(broadcast(1, 8) <= ramp(0, 1, 8),
+                     A[ramp(-1, 1, 8) where broadcast(1, 8) <= ramp(0, 1, 8)],
+                     broadcast(A[0 where reduce_any(false, !(broadcast(1, 8) <= ramp(0, 1, 8)), reassociate)], 8)) })");
+}
+
+TEST(VectorizeLoops, MakesAReductionOfWhatAllLanesAddToOnePlace) {
+  const char* before =
+      "fn f(A: float32[8], C: float32[1]) { for k in 0..8 vectorize { C[0] = C[0] + A[k] } }";
+  expect_becomes(vectorize_loops, before,
+                 "fn f(A: float32[8], C: float32[1]) {"
+                 "  C[0] = reduce_sum(C[0], A[ramp(0, 1, 8)], reassociate) }");
+  PassSetting strict;
+  strict.options.strict = true;
+  expect_becomes(vectorize_loops, before,
+                 "fn f(A: float32[8], C: float32[1]) { C[0] = reduce_sum(C[0], A[ramp(0, 1, 8)]) }",
+                 strict);
+}
+
+TEST(VectorizeLoops, StoresTheLastLaneWhereAllStoreToOnePlace) {
+  expect_becomes(vectorize_loops,
+                 "fn f(A: float32[8], C: float32[1]) { for i in 0..8 vectorize { C[0] = A[i] } }",
+                 "fn f(A: float32[8], C: float32[1]) { C[0] = A[7] }");
+}
+
+TEST(VectorizeLoops, GivesEachLaneItsOwnCopyOfABuffer) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[8], C: float32[8]) { for i in 0..8 vectorize {
+                   allocate t: float32[2] scope(local)  t[1] = A[i]  C[i] = t[1] } })",
+                 R"(fn f(A: float32[8], C: float32[8]) {
+                   allocate t: float32[2, 8] scope(local)
+                   t[ramp(8, 1, 8)] = A[ramp(0, 1, 8)]  C[ramp(0, 1, 8)] = t[ramp(8, 1, 8)] })");
+}
+
+TEST(VectorizeLoops, CutsALongLoopIntoVectorsOf64Lanes) {
+  expect_becomes(vectorize_loops,
+                 "fn f(A: float32[200]) { for i in 0..200 vectorize { A[i] = 0.0 } }",
+                 R"(fn f(A: float32[200]) {
+                   for s in 0..3 { A[ramp(s*64, 1, 64)] = broadcast(0.0, 64) }
+                   A[ramp(192, 1, 8)] = broadcast(0.0, 8) })");
+}
+
+TEST(VectorizeLoops, KeepsTheDigitsOfAFusedIndexContiguous) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[64]) { for i in 0..4 vectorize {
+                   A[floordiv(i + 8, 4)*4 + floormod(i + 8, 4)] = 0.0 } })",
+                 "fn f(A: float32[64]) { A[ramp(8, 1, 4)] = broadcast(0.0, 4) }");
+}
+
+TEST(VectorizeLoops, ReplacesALoopOfOneIteration) {
+  expect_becomes(vectorize_loops, "fn f(A: float32[1]) { for i in 0..1 vectorize { A[i] = 0.0 } }",
+                 "fn f(A: float32[1]) { A[0] = 0.0 }");
+}
+
+TEST(VectorizeLoops, RunsSeriallyWhereAnInnerExtentDiffers) {
+  const ir::Kernel kernel = expect_becomes(
+      vectorize_loops,
+      "fn f(A: float32[8]) { for i in 0..8 vectorize { for j in 0..i { A[i] = A[i] + 1.0 } } }",
+      "fn f(A: float32[8]) { for i in 0..8 { for j in 0..i { A[i] = A[i] + 1.0 } } }");
+  EXPECT_EQ(kernel.notes,
+            std::vector<std::string>{"i runs serially, not as vectors: the extent of j "
+                                     "in it differs between its iterations"});
+}
+
+TEST(VectorizeLoops, RunsSeriallyWhatIsCheckedInEachIteration) {
+  const ir::Kernel kernel =
+      run_pass(vectorize_loops, R"(fn f(A: int64[8], B: float32[8], C: float32[8]) {
+      for i in 0..8 vectorize { check A[i] < 8 #0  C[i] = B[A[i]] } }
+      #0: stage 2, tensor 1, dimension 0)");
+  EXPECT_EQ(ir::as<ir::For>(kernel.body)->loop_kind, ir::LoopKind::Serial);
+  EXPECT_EQ(kernel.notes,
+            std::vector<std::string>{"i runs serially, not as vectors: an index in it "
+                                     "must be checked in each iteration"});
+}
+
+TEST(VectorizeLoops, RunsSeriallyOnCuda) {
+  const ir::Kernel kernel = expect_becomes(
+      vectorize_loops, "fn f(A: float32[8]) { for i in 0..8 vectorize { A[i] = 0.0 } }",
+      "fn f(A: float32[8]) { for i in 0..8 { A[i] = 0.0 } }", kCuda);
+  EXPECT_EQ(kernel.notes,
+            std::vector<std::string>{
+                "i runs serially, not as vectors: on cuda the threads are the lanes"});
+}
+
+TEST(VectorizeLoops, NeedsAConstantExtent) {
+  expect_error(
+      [] {
+        run_pass(vectorize_loops, "fn f(A: float32[n]) { for i in 0..n vectorize { A[i] = 0.0 } }");
+      },
+      ErrorKind::Unsupported, "cannot vectorize i: its extent n is not a constant");
+}
+
+}  // namespace
+}  // namespace kiln::testing
