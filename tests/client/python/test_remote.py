@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 import pytest
-from conftest import ROOT, find_program
 from expect import expect
+from tree import ROOT, find_program
 
 import kiln
 

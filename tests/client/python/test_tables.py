@@ -5,7 +5,7 @@ import json
 import subprocess
 
 import pytest
-from conftest import ROOT, find_program
+from tree import ROOT, find_program
 
 import kiln
 from kiln import _tables, te
