@@ -308,7 +308,7 @@ class KernelBuilder {
     }
     Scan scan = {};
     for (const std::string& name : states) {
-      scan.init.push_back({init_of(name, inits[name]), 0});
+      scan.init.push_back({init_of(name, inits[name], block.time), 0});
     }
     for (const std::string& name : states) {
       const NamedTensor& tensor = work_.tensors.find(name)->second;
@@ -339,11 +339,15 @@ class KernelBuilder {
   }
 
   void step_of_scan(const Assignment& assignment) {
-    if (assignment.names.size() > 1) {
-      work_.source.refuse(assignment.place, "a step of a scan computes one tensor at a time");
-    }
     const std::string name(assignment.names[0]);
-    if (!work_.states.contains(name)) return assign(assignment);
+    const bool has_state =
+        std::any_of(assignment.names.begin(), assignment.names.end(),
+                    [this](std::string_view each) { return work_.states.contains(each); });
+    if (!has_state) return assign(assignment);
+    if (assignment.names.size() > 1) {
+      work_.source.refuse(assignment.place,
+                          "the state of a scan is computed by itself, not in a tuple");
+    }
     if (work_.updates.contains(name)) {
       work_.source.refuse(assignment.place, "{} is computed twice", name);
     }
@@ -351,7 +355,8 @@ class KernelBuilder {
     work_.updates.emplace(name, TensorId{stage, 0});
   }
 
-  StageId init_of(const std::string& name, const std::vector<const Assignment*>& rows) {
+  StageId init_of(const std::string& name, const std::vector<const Assignment*>& rows,
+                  std::string_view time) {
     const Rows first = *initial_rows(*rows[0]);
     if (first.by_name && rows.size() > 1) {
       work_.source.refuse(rows[1]->place, "the initial steps of {} are given twice", name);
@@ -367,13 +372,15 @@ class KernelBuilder {
     if (rows.size() == 1) {
       return compute(*rows[0], {name + ".init"}, work_.integer(first.count));
     }
-    return init_of_rows(name, rows);
+    return init_of_rows(name, rows, time);
   }
 
-  /// Several rows are one tensor: if_then_else(_ == 0, row 0, if_then_else(_ == 1, row 1, ...)).
-  StageId init_of_rows(const std::string& name, const std::vector<const Assignment*>& rows) {
+  /// Several rows are one tensor: if_then_else(t == 0, row 0, if_then_else(t == 1, row 1, ...)).
+  StageId init_of_rows(const std::string& name, const std::vector<const Assignment*>& rows,
+                       std::string_view time) {
     const ExprId count = work_.integer(static_cast<int64_t>(rows.size()));
     const LeftSide left = left_side(*rows[0], name + ".init", count);
+    work_.names.axes[left.axes[0]] = std::string(time);
     const DType type = work_.tensors.find(name)->second.type;
     std::vector<ExprId> values;
     for (const Assignment* row : rows) {

@@ -234,9 +234,9 @@ class KernelPrinter {
     const std::vector<ExprId> first = definition_.shape_of(scan.init[i]);
     if (definition_.shape_of(scan.update[i]) != state) return false;
     if (!std::equal(first.begin() + 1, first.end(), state.begin() + 1)) return false;
-    if (!std::holds_alternative<IntegerConstant>(definition_.expressions[first[0]].node)) {
-      return false;
-    }
+    // The left side of an initial step holds short literals only.
+    const auto* steps = std::get_if<IntegerConstant>(&definition_.expressions[first[0]].node);
+    if (steps == nullptr || steps->value > 999'999) return false;
     return std::none_of(
         definition_.expressions.begin(), definition_.expressions.end(),
         [&](const Expression& expression) {

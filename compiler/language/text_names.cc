@@ -49,7 +49,7 @@ SourceMap printable_names(const Kernel& kernel) {
   SourceMap names = kernel.names;
   names.kernel = identifier(names.kernel);
   std::replace(names.kernel.begin(), names.kernel.end(), '.', '_');
-  Taken sizes;
+  Taken sizes = {"_"};  // several axes may be called so; what is used must not
   for (std::string& name : names.variables) {
     name = unique(identifier(name), sizes);
   }

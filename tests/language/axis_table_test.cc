@@ -1,1 +1,102 @@
+#include "compiler/language/axis_table.h"
+
 #include <gtest/gtest.h>
+
+#include "tests/support/kernels.h"
+
+namespace kiln::language {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST(AxisNames, ComeFromTheStepTable) {
+  EXPECT_EQ(defined_axis_names(StepKind::Split, Names{"i"}), (Names{"i.outer", "i.inner"}));
+  EXPECT_EQ(defined_axis_names(StepKind::Fuse, Names{"i", "j", "k"}), Names{"i.j.k.fused"});
+  EXPECT_EQ(defined_axis_names(StepKind::Tile, Names{"x", "y"}),
+            (Names{"x.outer", "y.outer", "x.inner", "y.inner"}));
+  EXPECT_EQ(defined_axis_names(StepKind::Reorder, Names{"x", "y"}), Names{});
+}
+
+TEST(AxisTable, HoldsWhatStepsDefineInOrder) {
+  const TextKernel text = testing::kernel_of(
+      "kernel k(A: float32[n, l]) -> (C: float32[n]) {\n"
+      "  C[i] = sum[k < l](A[i, k])\n"
+      "  schedule cpu {\n"
+      "    split(C.k, factor=4)\n"
+      "    fuse(C.i, C.k.outer)\n"
+      "  }\n"
+      "}\n");
+  const AxisTable table =
+      axis_table(text.kernel.definition, text.kernel.names, text.schedules[0].second);
+  ASSERT_EQ(table.rows.size(), 5U);
+  const auto expect_row = [&](size_t id, const char* name, AxisKind kind, int by, int consumed) {
+    EXPECT_EQ(table.rows[id].name, name);
+    EXPECT_EQ(table.rows[id].kind, kind) << name;
+    EXPECT_EQ(table.rows[id].defined_by, by) << name;
+    EXPECT_EQ(table.rows[id].consumed_by, consumed) << name;
+    EXPECT_EQ(text.kernel.names.stages[table.rows[id].stage], "C") << name;
+  };
+  expect_row(0, "i", AxisKind::Data, -1, 1);
+  expect_row(1, "k", AxisKind::Reduce, -1, 0);
+  expect_row(2, "k.outer", AxisKind::Reduce, 0, 1);
+  expect_row(3, "k.inner", AxisKind::Reduce, 0, -1);
+  expect_row(4, "i.k.outer.fused", AxisKind::Reduce, 1, -1);
+}
+
+TEST(AxisTable, GivesATileEachItsOwnKind) {
+  const TextKernel text = testing::kernel_of(
+      "kernel k(A: float32[n, l]) -> (C: float32[n]) {\n"
+      "  C[i] = sum[k < l](A[i, k])\n"
+      "  schedule cpu { tile(C.i, C.k, 8, 4) }\n"
+      "}\n");
+  const AxisTable table =
+      axis_table(text.kernel.definition, text.kernel.names, text.schedules[0].second);
+  EXPECT_EQ(table.rows[2].name, "i.outer");
+  EXPECT_EQ(table.rows[2].kind, AxisKind::Data);
+  EXPECT_EQ(table.rows[3].name, "k.outer");
+  EXPECT_EQ(table.rows[3].kind, AxisKind::Reduce);
+}
+
+TEST(AxisTable, FindsOwnersInsideExpressionsToo) {
+  const TextKernel text = testing::kernel_of(
+      "kernel k(A: float32[n]) -> (C: float32[n]) { C[i] = A[i] / sum[k < n](A[k]) }");
+  EXPECT_EQ(owners_of_axes(text.kernel.definition), (std::vector<int>{1, 1}));
+}
+
+TEST(AxisTable, FindsTheCellOfAScan) {
+  const TextKernel text = testing::test_kernel("two_stage_scan");
+  std::map<std::string, int> cells;
+  const std::vector<int> found = cells_of(text.kernel.definition);
+  for (size_t i = 0; i < found.size(); ++i) {
+    cells[text.kernel.names.stages[i]] = found[i];
+  }
+  const int scan = static_cast<int>(found.size()) - 1;
+  EXPECT_EQ(cells, (std::map<std::string, int>{{"X", -1},
+                                               {"S.init", -1},
+                                               {"S.state", scan},
+                                               {"D", scan},
+                                               {"S.update", scan},
+                                               {"S", -1}}));
+}
+
+TEST(StepText, ShowsAStepAsItWasWritten) {
+  const TextKernel text = testing::kernel_of(
+      "kernel k(A: float32[n]) -> (C: float32[n]) {\n"
+      "  B: float32[n]\n"
+      "  B[i] = A[i]\n"
+      "  C[i] = B[i]\n"
+      "  schedule cpu { split(C.i, parts=4) compute_at(B, C.i.outer) bind(C.i.inner, threadIdx.x) "
+      "}\n"
+      "}\n");
+  const AxisTable table =
+      axis_table(text.kernel.definition, text.kernel.names, text.schedules[0].second);
+  std::vector<std::string> shown;
+  for (const Step& step : text.schedules[0].second.steps) {
+    shown.push_back(text_of(step, table, text.kernel.names));
+  }
+  EXPECT_EQ(shown,
+            (Names{"split(i, parts=4)", "compute_at(B, C.i.outer)", "bind(i.inner, threadIdx.x)"}));
+}
+
+}  // namespace
+}  // namespace kiln::language
