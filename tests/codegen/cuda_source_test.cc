@@ -1,0 +1,177 @@
+#include "compiler/codegen/cuda_source.h"
+
+#include "compiler/codegen/cuda_compile.h"
+#include "compiler/codegen/cuda_expr.h"
+#include "compiler/codegen/cuda_prelude.h"
+#include "compiler/codegen/nvrtc.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/parse.h"
+#include "compiler/lower.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/golden.h"
+
+namespace kiln::codegen {
+namespace {
+
+using testing::expect_error;
+using testing::expect_golden;
+
+ir::Kernel lowered(std::string_view loops, Layout layout = Layout::Compact) {
+  LoweringObserver observer;
+  return run_passes(ir::parse(loops), Target{TargetKind::Cuda, "sm_90"}, CompileOptions{}, layout,
+                    observer);
+}
+
+/// As build_loops makes them of the tutorial's cumulative sum and of an addition, both bound.
+constexpr const char* kScan = R"(fn myscan(X: float32[m, n], s_scan: float32[m, n]) {
+  for b in 0..floordiv(n + 255, 256) bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {
+    if likely(b*256 + t < n) { s_scan[0, b*256 + t] = X[0, b*256 + t] }
+    for scan.idx in 0..m - 1 { if likely(b*256 + t < n) {
+      s_scan[scan.idx + 1, b*256 + t] =
+        s_scan[scan.idx, b*256 + t] + X[scan.idx + 1, b*256 + t] } } } } })";
+constexpr const char* kAdd = R"(fn myadd(A: float32[n], B: float32[n], C: float32[n]) {
+  for b in 0..floordiv(n + 63, 64) bind(blockIdx.x) { for t in 0..64 bind(threadIdx.x) {
+    if likely(b*64 + t < n) { C[b*64 + t] = A[b*64 + t] + B[b*64 + t] } } } })";
+constexpr const char* kReverse = R"(fn flip(A: float32[n, 32], C: float32[n, 32]) {
+  for b in 0..n bind(blockIdx.x) {
+    allocate s: float32[32] scope(global)
+    for t in 0..32 bind(threadIdx.x) { s[t] = A[b, t] }
+    for u in 0..32 bind(threadIdx.x) { C[b, u] = s[31 - u] } } })";
+constexpr const char* kGather = R"(fn take(A: float32[n], I: int64[m], C: float32[m]) {
+  for b in 0..m bind(blockIdx.x) { check I[b] < n #0  C[b] = A[I[b]] } }
+  #0: stage 2, tensor 0, dimension 0)";
+constexpr const char* kTwoStages = R"(fn two(A: float32[n], C: float32[n]) {
+  allocate s: float32[n] scope(global)
+  for b in 0..n bind(blockIdx.x) { s[b] = A[b]*2.0 }
+  for c in 0..n bind(blockIdx.x) { C[c] = s[n - 1 - c] } })";
+
+void expect_source(const std::string& golden, std::string_view loops,
+                   Layout layout = Layout::Compact) {
+  const ir::Kernel kernel = lowered(loops, layout);
+  expect_golden(golden, cuda_text(kernel, nullptr));
+}
+
+TEST(CudaSource, Scan) { expect_source("cuda_scan.cu", kScan); }
+TEST(CudaSource, ScanOfStridedArguments) {
+  expect_source("cuda_scan_strided.cu", kScan, Layout::Strided);
+}
+TEST(CudaSource, ElementWise) { expect_source("cuda_add.cu", kAdd); }
+TEST(CudaSource, SharedMemoryAndABarrier) { expect_source("cuda_reverse.cu", kReverse); }
+TEST(CudaSource, ChecksWhatCouldNotBeProved) { expect_source("cuda_gather.cu", kGather); }
+TEST(CudaSource, ALaunchForEachNestAndAWorkspaceBetween) {
+  expect_source("cuda_two_stages.cu", kTwoStages);
+}
+
+TEST(CudaSource, GivesGridAndBlockAsExpressionsOverTheSizes) {
+  const ir::Kernel kernel = lowered(kScan);
+  const CudaEntry entry{"k", &kernel};
+  const CudaSource source = cuda_source({&entry, 1});
+  ASSERT_EQ(source.launches.size(), 1u);
+  ASSERT_EQ(source.launches[0].size(), 1u);
+  const Launch& launch = source.launches[0][0];
+  EXPECT_EQ(launch.entry, "k_0");
+  const std::vector<int64_t> scalars = {10, 1000, 1000, 1, 1000, 1};  // m, n, then strides
+  EXPECT_EQ(launch.grid[0].evaluate(scalars), 4);
+  EXPECT_EQ(launch.grid[1].evaluate(scalars), 1);
+  EXPECT_EQ(launch.block[0].evaluate(scalars), 256);
+}
+
+TEST(CudaSource, RefusesTypesThatNeedConversionsOfTheirOwn) {
+  expect_error(
+      [] {
+        cuda_text(lowered("fn f(A: float16[8]) { for t in 0..8 bind(threadIdx.x) { A[t] = 0.0 } }"),
+                  nullptr);
+      },
+      ErrorKind::Unsupported, "float16 is not compiled for cuda in this version; use float32");
+}
+
+TEST(CudaPrelude, HoldsOnlyWhatIsCalledAndWhatThatCalls) {
+  EXPECT_EQ(cuda_prelude("x = y;"), "");
+  const std::string text = cuda_prelude("kiln_floordiv_float<float>(a, b)");
+  EXPECT_LT(text.find("kiln_floormod_float("), text.find("kiln_floordiv_float("));
+  EXPECT_EQ(text.find("kiln_floordiv("), std::string::npos);
+}
+
+/// Tests that really compile; skipped, saying why, where NVRTC is not installed.
+class CudaArtifact : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      describe_nvrtc();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unavailable) throw;
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TEST_F(CudaArtifact, HasCodeAndLaunchesForBothLayouts) {
+  const ir::Kernel compact = lowered(kScan);
+  const ir::Kernel strided = lowered(kScan, Layout::Strided);
+  const Artifact artifact = make_cuda_artifact(compact, &strided, "sm_90");
+  EXPECT_EQ(artifact.target, TargetKind::Cuda);
+  EXPECT_EQ(artifact.arch, "sm_90");
+  EXPECT_EQ(artifact.code.substr(0, 4),
+            "\x7f"
+            "ELF");
+  EXPECT_NE(artifact.ptx.find(".entry kiln_strided_0"), std::string::npos);
+  ASSERT_EQ(artifact.variants.size(), 2u);
+  EXPECT_EQ(artifact.variants[0].condition.evaluate(std::vector<int64_t>{2, 3, 3, 1, 3, 1}), 1);
+  EXPECT_EQ(artifact.variants[0].condition.evaluate(std::vector<int64_t>{2, 3, 4, 1, 3, 1}), 0);
+  EXPECT_NE(artifact.report.find("\"registers\":"), std::string::npos);
+}
+
+TEST_F(CudaArtifact, OfEveryOtherExample) {
+  for (const char* loops : {kAdd, kReverse, kGather, kTwoStages}) {
+    const ir::Kernel compact = lowered(loops);
+    EXPECT_FALSE(make_cuda_artifact(compact, nullptr, "sm_80").code.empty());
+  }
+}
+
+/// Every operator on every type it takes, in one source: what NVRTC accepts is well typed.
+TEST_F(CudaArtifact, OfEveryOperator) {
+  constexpr DType kTypes[] = {DType::Bool,   DType::Int8,    DType::Int16,  DType::Int32,
+                              DType::Int64,  DType::UInt8,   DType::UInt16, DType::UInt32,
+                              DType::UInt64, DType::Float32, DType::Float64};
+  CudaNames names;
+  std::string body;
+  for (const DType type : kTypes) {
+    const ir::BufferRef in = ir::Buffer::make("in", type, {ir::index(4)}, ir::Scope::Global);
+    const auto load = [&](int64_t i) { return ir::Load::make(in, {ir::index(i)}); };
+    body += fmt::format("{{ {}* {} = ({}*)memory;\n", cuda_type(type), names[in], cuda_type(type));
+    const auto add = [&](const ir::Expr& value) {
+      body += fmt::format("  *({}*)out++ = {};\n", cuda_type(value->type.element),
+                          cuda_expr(value, names));
+    };
+    for (const language::OperatorRow& row : language::operator_table()) {
+      std::vector<ir::Expr> args;
+      std::vector<DType> types;
+      for (int i = 0; i < row.arity; ++i) {
+        const bool is_condition = row.type_rule == language::TypeRule::Choose && i == 0;
+        args.push_back(is_condition
+                           ? ir::less(ir::index(0), ir::Cast::make(ir::kIndexType, load(0)))
+                           : load(i));
+        types.push_back(args.back()->type.element);
+      }
+      try {
+        language::result_type(row.op, types);
+      } catch (const Error&) {
+        continue;  // the operator does not take this type
+      }
+      const bool is_call =
+          row.arity != 2 || row.op == language::Operator::Atan2 ||
+          row.op == language::Operator::Pow || row.op == language::Operator::Fmod ||
+          row.op == language::Operator::Hypot || row.op == language::Operator::CopySign;
+      add(is_call ? ir::Call::make(row.op, args) : ir::Binary::make(row.op, args[0], args[1]));
+    }
+    for (const DType to : kTypes)
+      add(ir::Cast::make({to, 1}, load(0)));
+    body += "}\n";
+  }
+  const std::string code =
+      "extern \"C\" __global__ void all(void* memory, unsigned long long* out) {\n" + body + "}\n";
+  EXPECT_FALSE(compile_cuda_source(cuda_prelude(code) + code, "sm_90").cubin.empty());
+}
+
+}  // namespace
+}  // namespace kiln::codegen
