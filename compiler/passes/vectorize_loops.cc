@@ -18,6 +18,18 @@ using namespace ir;
 // a handful of values stays in registers.
 constexpr int64_t kLanes = 64;
 
+class HasVectorLoop : public Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const For& loop) override {
+    found = found || loop.loop_kind == LoopKind::Vectorized;
+    Visitor::visit(loop);
+  }
+};
+
 class VectorizeLoops : public Mutator {
  public:
   VectorizeLoops(Kernel& kernel, const PassContext& context)
@@ -38,6 +50,11 @@ class VectorizeLoops : public Mutator {
     }
     const Stmt body = (*this)(loop.body);
     if (is_cuda_) return serial(loop, body, "on cuda the threads are the lanes");
+    // Lanes of lanes have no form here; the obstacles that the walk below finds come too late for
+    // that.
+    HasVectorLoop inner;
+    inner(loop.body);
+    if (inner.found) return serial(loop, body, "a loop in it is a vector already");
 
     std::vector<Stmt> parts;
     const int64_t strips = *extent / kLanes;

@@ -8,6 +8,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
 #include "compiler/language/evaluate.h"
+#include "compiler/lower.h"
 #include "compiler/schedule/build_loops.h"
 #include "runtime/core/error.h"
 #include "tests/schedule/kernels.h"
@@ -316,6 +317,34 @@ TEST(Meaning, SurvivesTheChosenSchedule) {
       const language::Schedule schedule = choose_schedule(te.kernel, {}, target, CompileOptions{});
       const ir::Kernel loops = build_loops(te.kernel, schedule, target, CompileOptions{});
       ir::verify(loops);
+      expect_same_meaning(example, te.kernel, loops);
+    }
+  }
+}
+
+TEST(Meaning, SurvivesAllPasses) {
+  const Target target;
+  const CompileOptions options;
+  for (const Example& example : examples()) {
+    for (int seed = 0; seed < 12 && !HasFailure(); ++seed) {
+      Te te;
+      example.make(te);
+      Random random(static_cast<uint64_t>(seed));
+      if (seed == 1) te.schedule = choose_schedule(te.kernel, {}, target, options);
+      if (seed > 1) te.schedule = random_schedule(te.kernel.definition, random);
+      SCOPED_TRACE(fmt::format("seed {}", seed));
+      LoweringObserver observer;
+      ir::Kernel loops;
+      try {
+        loops = lower(te.kernel, te.schedule, target, options, Layout::Compact, observer);
+      } catch (const Error& error) {
+        ASSERT_GT(seed, 1) << example.name << ": " << error.message();
+        ASSERT_NE(error.kind(), ErrorKind::Internal)
+            << example.name << ": " << error.message() << "\n"
+            << ::testing::PrintToString(error.notes()) << "\n"
+            << te.lowered();
+        continue;
+      }
       expect_same_meaning(example, te.kernel, loops);
     }
   }
