@@ -184,7 +184,8 @@ class Connection:
         return functools.partial(call, metadata=self._metadata) if self._metadata else call
 
     def _describe(self, timeout=None):
-        return self.call("DaemonService/Describe", wire.DescribeRequest(), wire.DescribeResponse, True, timeout)
+        request = wire.DescribeRequest()
+        return self.call("DaemonService/Describe", request, wire.DescribeResponse, timeout=timeout)
 
     def _recover(self, failure):
         """After the daemon was not reached: whether it can be now."""

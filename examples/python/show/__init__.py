@@ -21,5 +21,6 @@ def show(title, f, result, expected, rtol=1e-7):
     print(f"{title}")
     print(f"  result   {np.array2string(result.ravel()[:5], precision=4)} ... shape {result.shape}")
     print(f"  numpy    agrees; largest relative difference {apart:.1e}")
-    inside = ", ".join(f"{key} {timings[key] * 1e6:,.0f}" for key in ("queue", "upload", "kernel", "download"))
+    parts = ("queue", "upload", "kernel", "download")
+    inside = ", ".join(f"{part} {timings[part] * 1e6:,.0f}" for part in parts)
     print(f"  timings  {inside} us")

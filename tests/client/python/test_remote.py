@@ -120,3 +120,37 @@ def test_an_array_outlives_many_calls(daemon):
         x = f(x)
     assert x.numpy()[0] == 500
     assert kiln.describe()["tensors"] - before < 150
+
+
+def test_after_a_restart_kernels_are_found_and_lost_arrays_are_named(program, short_folder):
+    from kiln import te
+
+    address = f"unix:{short_folder}/kilnd.sock"
+
+    def run():
+        process = subprocess.Popen(
+            [program, "--listen", address, "--cache-dir", short_folder / "cache"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert process.stdout.readline().startswith("listening on ")
+        return process
+
+    process = run()
+    try:
+        with kiln.connect(address) as connection:
+            a = te.placeholder((4,), name="A")
+            f = kiln.build([a, te.compute((4,), lambda i: a[i] + 1, name="B")], name="add_one")
+            kept = kiln.nd.array(np.zeros(4, "float32"))
+            process.terminate()
+            assert process.wait(timeout=20) == 0
+            process.stdout.close()
+            process = run()
+            assert f(np.zeros(4, "float32")).numpy().tolist() == [1, 1, 1, 1]
+            assert connection.describe()["compiles"] == 0
+            with pytest.raises(kiln.HandleLost) as caught:
+                f(kept)
+            assert caught.value.reason == "HANDLE_LOST"
+            assert kiln.nd.array([1.0]).numpy().tolist() == [1]
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+        process.stdout.close()
