@@ -114,7 +114,7 @@ class PartitionLoops : public Mutator {
   using Mutator::visit;
 
   Stmt visit(const For& loop) override {
-    if (loop.loop_kind == LoopKind::Serial || loop.loop_kind == LoopKind::Parallel) {
+    if (loop.loop_kind != LoopKind::ThreadIndex) {
       FindGuards find(loop.var, facts_);
       find(loop.body);
       const std::vector<Guard> guards = find.take();
@@ -165,9 +165,13 @@ class PartitionLoops : public Mutator {
                      [&](const VarRef& thread) { return uses_var(full, thread); });
     // A guard of the whole body that does not depend on inner loops: there is no rest.
     const bool no_rest = guards.size() == 1 && guards[0].is_whole && guards[0].prefix.exact;
+    // Vectors and unrolled loops are of constant extent, and not worth a second copy.
+    const bool wants_constant =
+        loop.loop_kind == LoopKind::Vectorized || loop.loop_kind == LoopKind::Unrolled;
+    const bool keeps_kind = !wants_constant || (no_rest && as_const_int(full));
     const bool is_worth_it =
         (no_rest || 2 * copies_ <= kMaxCopies) && !proves(less_equal(full, index(0)));
-    if (!is_uniform || !is_worth_it) {
+    if (!is_uniform || !is_worth_it || !keeps_kind) {
       return with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
     }
 

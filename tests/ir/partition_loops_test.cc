@@ -1,4 +1,5 @@
 #include <cstring>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include "compiler/ir/verify.h"
 #include "tests/ir/pass_context.h"
 #include "tests/support/parse_ir.h"
+#include "tests/support/random.h"
 
 namespace kiln::testing {
 namespace {
@@ -107,7 +109,7 @@ TEST(PartitionLoops, ConstantExtents) {
     } })",
                      R"(
     for io in 0..15 { for ii in 0..32 vectorize { B[0, io*32 + ii] = 1.0 } }
-    for ii in 0..32 vectorize { if likely(ii < 20) { B[0, ii + 480] = 1.0 } })");
+    for ii in 0..20 vectorize { B[0, ii + 480] = 1.0 })");
 }
 
 TEST(PartitionLoops, AParallelLoopStaysOneRegion) {
@@ -205,6 +207,94 @@ TEST(PartitionLoops, ComputesTheSame) {
       } }
     } } } })",
                       shapes);
+}
+
+/// Writes nests of tiled loops with the guards that splits need, some of them in pieces.
+class RandomNest {
+ public:
+  explicit RandomNest(Random& random) : random_(random) {}
+
+  std::string text() {
+    add_dimension("i", "m");
+    if (random_.chance(0.7)) add_dimension("j", "n");
+    std::string store = "B[" + index_.at("i") + ", " +
+                        (index_.count("j") > 0 ? index_.at("j") : std::string("0")) + "]";
+    if (index_.count("j") == 0) guards_.push_back("0 < n");
+    std::string read = store;
+    read[0] = 'A';
+    std::string body = store + " = " + read + "*2.0 + float32(" + loops_.back().substr(0, 2) + ")";
+    random_.shuffle(guards_);
+    while (!guards_.empty()) {
+      std::string condition = guards_.back();
+      guards_.pop_back();
+      if (!guards_.empty() && random_.chance(0.3)) {
+        condition += " && " + guards_.back();
+        guards_.pop_back();
+      }
+      body = "if likely(" + condition + ") { " + body + " }";
+    }
+    const bool reversed = random_.chance(0.2);
+    for (size_t k = loops_.size(); k-- > 0;) {
+      const std::string& loop = loops_[reversed ? loops_.size() - 1 - k : k];
+      static const std::vector<std::string> kKinds = {"", "", "", " parallel", " vectorize"};
+      body = "for " + loop.substr(0, 2) + " in 0.." + loop.substr(3) + random_.pick(kKinds) +
+             " { " + body + " }";
+    }
+    return body;
+  }
+
+ private:
+  /// Loops over 0..size in one, two or three pieces; a constant size is guarded by the real one.
+  void add_dimension(const std::string& name, const std::string& size) {
+    const int pieces = random_.between(1, 3);
+    std::string extent = random_.chance(0.3) ? std::to_string(random_.between(1, 20)) : size;
+    if (extent != size) guards_.push_back("INDEX < " + size);
+    std::string index;
+    int64_t scale = 1;
+    for (int k = pieces; k > 1; --k) {
+      const std::string factor = std::to_string(random_.between(1, 6));
+      const std::string var = name + std::to_string(k);
+      loops_.push_back(var + " " + factor);
+      index = var + (scale == 1 ? "" : "*" + std::to_string(scale)) + (index.empty() ? "" : " + ") +
+              index;
+      scale *= std::stoi(factor);
+    }
+    const std::string whole = std::to_string(scale);
+    loops_.push_back(name + "1 floordiv(" + extent + " + " + whole + " - 1, " + whole + ")");
+    index = name + "1*" + whole + (index.empty() ? "" : " + ") + index;
+    if (scale > 1) guards_.push_back("INDEX < " + extent);
+    for (std::string& guard : guards_) {
+      if (guard.starts_with("INDEX")) guard.replace(0, 5, index);
+    }
+    if (random_.chance(0.2)) guards_.push_back(name + "1 <= " + std::to_string(random_.below(4)));
+    if (random_.chance(0.1)) guards_.push_back("2 <= " + index);
+    index_[name] = index;
+  }
+
+  Random& random_;
+  std::vector<std::string> loops_;  // "i1 EXTENT", innermost first within a dimension
+  std::vector<std::string> guards_;
+  std::map<std::string, std::string> index_;
+};
+
+TEST(PartitionLoopsFuzz, ComputesTheSame) {
+  const uint64_t first = fuzz_seed();
+  const int rounds = fuzz_rounds(400);
+  int changed = 0;
+  for (uint64_t seed = first; seed < first + rounds && !HasFailure(); ++seed) {
+    Random random(seed);
+    const std::string body = RandomNest(random).text();
+    SCOPED_TRACE("to repeat: KILN_FUZZ_ROUNDS=1 KILN_FUZZ_SEED=" + std::to_string(seed) + "\n" +
+                 body);
+    const ir::Kernel kernel = parse_kernel(kParameters, body);
+    changed +=
+        ir::equal_trees(partitioned(body).body, run_pass(passes::simplify, kernel).body) ? 0 : 1;
+    const int m = random.between(0, 14);
+    const int n = random.between(0, 14);
+    expect_same_numbers(body, {{m, n}, {n, m}, {random.between(10, 30), 12}});
+  }
+  if (rounds < 100) return;
+  EXPECT_GT(changed, rounds / 2);
 }
 
 }  // namespace
