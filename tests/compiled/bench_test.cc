@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/codegen/cpu_code.h"
 #include "compiler/compile.h"
+#include "compiler/lower.h"
 #include "tests/schedule/kernels.h"
 #include "tests/support/run_on_cpu.h"
 
@@ -23,7 +25,30 @@ language::Schedule automatic(const Te& te) {
   return choose_schedule(te.kernel, te.schedule, {TargetKind::Llvm, host_cpu()}, {});
 }
 
+/// What the parts of a compile take, for one layout of the arguments.
+void measure_parts(const char* name, const Te& te, Layout layout) {
+  LoweringObserver silent;
+  ir::Kernel lowered;
+  const language::Schedule schedule = automatic(te);
+  const Target target{TargetKind::Llvm, host_cpu()};
+  const double lower_seconds =
+      seconds_of([&] { lowered = lower(te.kernel, schedule, target, {}, layout, silent); });
+  std::string code;
+  const codegen::EntryKernel entry{"entry", &lowered};
+  const double emit_seconds = seconds_of([&] {
+    code = codegen::emit_cpu_code({&entry, 1}, {target.arch}, codegen::CpuOutput::Source);
+  });
+  const double code_seconds = seconds_of([&] {
+    code = codegen::emit_cpu_code({&entry, 1}, {target.arch}, codegen::CpuOutput::Object);
+  });
+  std::printf("%-10s %s: lower %.2f ms, LLVM IR as text %.2f ms, object %.2f ms, %zu bytes\n", name,
+              layout == Layout::Compact ? "compact" : "strided", lower_seconds * 1e3,
+              emit_seconds * 1e3, code_seconds * 1e3, code.size());
+}
+
 void measure_compile(const char* name, const Te& te) {
+  for (const Layout layout : {Layout::Compact, Layout::Strided})
+    measure_parts(name, te, layout);
   for (int round = 0; round < 3; ++round) {
     language::Schedule schedule;
     std::shared_ptr<const Artifact> artifact;
