@@ -18,13 +18,22 @@ struct BufferPlace {
   llvm::MDNode* tag = nullptr;  // of its own type for alias analysis: buffers never share memory
 };
 
+/// Which accesses of single lanes the CPU has instructions for. LLVM makes a branch a lane of the
+/// others.
+struct LaneAccess {
+  bool gathers = false;      // and scatters
+  bool masks_words = false;  // masked loads and stores of elements of 4 and 8 bytes
+  bool masks_bytes = false;  // of smaller ones
+};
+
 /// Emits expressions at the builder's place.
 ///
 /// An expression used twice in one statement is computed once. Index arithmetic is known not to
 /// overflow (sizes are bounded by bind_arguments); arithmetic on data wraps.
 class ExprEmitter {
  public:
-  explicit ExprEmitter(llvm::IRBuilderBase& builder) : b_(builder), math_(builder) {}
+  ExprEmitter(llvm::IRBuilderBase& builder, LaneAccess lane_access)
+      : b_(builder), math_(builder), lane_access_(lane_access) {}
 
   void bind(const ir::VarRef& var, llvm::Value* value, bool is_natural);
   void bind(const ir::BufferRef& buffer, BufferPlace place);
@@ -78,6 +87,16 @@ class ExprEmitter {
   bool is_natural(const ir::Expr& expr) const;
   bool reads_memory(const ir::Expr& expr);
 
+  /// Lane by lane, without branches: a lane that does not run uses a place of its own on the stack.
+  llvm::Value* load_lanes(const BufferPlace& place, const ir::Load& node, llvm::Value* mask);
+  void store_lanes(const BufferPlace& place, const ir::Store& node, llvm::Value* value,
+                   llvm::Value* mask);
+  std::vector<llvm::Value*> lane_addresses(const BufferPlace& place, DType type,
+                                           const ir::Expr& index, llvm::Value* mask,
+                                           llvm::Value* spare);
+  bool has_masks(DType type) const;
+  llvm::Value* spare_place(bool is_zero);
+
   llvm::Value* element_address(const BufferPlace& place, DType type, llvm::Value* index);
   llvm::Value* from_memory(llvm::Value* value, DType type);
   llvm::Value* to_memory(llvm::Value* value, DType type);
@@ -90,6 +109,9 @@ class ExprEmitter {
 
   llvm::IRBuilderBase& b_;
   MathEmitter math_;
+  const LaneAccess lane_access_;
+  llvm::Value* zero_place_ = nullptr;   // on the stack, for lanes that load nothing
+  llvm::Value* spare_place_ = nullptr;  // and for those that store nothing
   std::unordered_map<ir::VarRef, llvm::Value*> vars_;
   std::unordered_set<ir::VarRef> naturals_;  // never negative
   std::unordered_map<ir::BufferRef, BufferPlace> places_;

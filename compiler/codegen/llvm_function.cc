@@ -106,7 +106,7 @@ FunctionEmitter::FunctionEmitter(KernelModule& shared, llvm::Function* function)
     : shared_(shared),
       function_(function),
       b_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
-      expr_(b_),
+      expr_(b_, shared.lane_access),
       frame_(function->getArg(0)) {
   describe_frame(function);
 }

@@ -14,6 +14,7 @@ namespace kiln::codegen {
 struct KernelModule {
   llvm::Module& module;
   const ir::Kernel& kernel;
+  LaneAccess lane_access;
   std::string entry;                                      // also the prefix of other functions
   std::unordered_map<ir::BufferRef, llvm::MDNode*> tags;  // one a buffer
   llvm::MDNode* frame_tag = nullptr;

@@ -92,7 +92,11 @@ Value* ExprEmitter::load(const ir::Load& node) {
     return load_scalar(element_address(place, type, emit(index, Use::Index)), node, mask);
   }
   const std::optional<Progression> row = progression(index);
-  if (row && row->stride >= -1 && row->stride <= 1) return load_row(place, *row, node, mask);
+  const bool is_row = row && row->stride >= -1 && row->stride <= 1;
+  if (is_row && (mask == nullptr || row->stride == 0 || has_masks(type))) {
+    return load_row(place, *row, node, mask);
+  }
+  if (!lane_access_.gathers) return load_lanes(place, node, mask);
 
   llvm::Type* const lanes =
       like(value_type(b_.getContext(), node.type), memory_type(b_.getContext(), type));
@@ -143,6 +147,66 @@ Value* ExprEmitter::load_row(const BufferPlace& place, const Progression& row, c
   return from_memory(backwards ? reversed(b_, loaded, lanes) : loaded, type);
 }
 
+bool ExprEmitter::has_masks(DType type) const {
+  return size_of(type) >= 4 ? lane_access_.masks_words : lane_access_.masks_bytes;
+}
+
+Value* ExprEmitter::spare_place(bool is_zero) {
+  Value*& place = is_zero ? zero_place_ : spare_place_;
+  if (place == nullptr) {
+    llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+    llvm::IRBuilder<> start(&entry, entry.begin());
+    place = start.CreateAlloca(start.getInt64Ty());
+    if (is_zero) start.CreateStore(start.getInt64(0), place);
+  }
+  return place;
+}
+
+std::vector<Value*> ExprEmitter::lane_addresses(const BufferPlace& place, DType type,
+                                                const Expr& index, Value* mask, Value* spare) {
+  const auto* ramp = ir::as<ir::Ramp>(index);
+  Value* const base = emit(ramp != nullptr ? ramp->base : index, Use::Index);
+  Value* const stride = ramp != nullptr ? emit(ramp->stride, Use::Index) : nullptr;
+  std::vector<Value*> addresses;
+  for (int lane = 0; lane < index->type.lanes; ++lane) {
+    const auto number = static_cast<uint64_t>(lane);
+    Value* const element = ramp != nullptr
+                               ? b_.CreateAdd(base, b_.CreateMul(stride, b_.getInt64(number)))
+                               : b_.CreateExtractElement(base, number);
+    Value* address = element_address(place, type, element);
+    if (mask != nullptr) {
+      address = b_.CreateSelect(b_.CreateExtractElement(mask, number), address, spare);
+    }
+    addresses.push_back(address);
+  }
+  return addresses;
+}
+
+Value* ExprEmitter::load_lanes(const BufferPlace& place, const ir::Load& node, Value* mask) {
+  const DType type = node.buffer->type;
+  Value* const spare = mask != nullptr ? spare_place(/*is_zero=*/true) : nullptr;
+  const std::vector<Value*> addresses = lane_addresses(place, type, node.indices[0], mask, spare);
+  llvm::Type* const element = memory_type(b_.getContext(), type);
+  Value* result = llvm::PoisonValue::get(like(value_type(b_.getContext(), node.type), element));
+  for (size_t lane = 0; lane < addresses.size(); ++lane) {
+    Value* const loaded =
+        tagged(b_.CreateAlignedLoad(element, addresses[lane], alignment_of(type)), place);
+    result = b_.CreateInsertElement(result, loaded, lane);
+  }
+  return from_memory(result, type);
+}
+
+void ExprEmitter::store_lanes(const BufferPlace& place, const ir::Store& node, Value* value,
+                              Value* mask) {
+  const DType type = node.buffer->type;
+  Value* const spare = mask != nullptr ? spare_place(/*is_zero=*/false) : nullptr;
+  const std::vector<Value*> addresses = lane_addresses(place, type, node.indices[0], mask, spare);
+  for (size_t lane = 0; lane < addresses.size(); ++lane) {
+    Value* const element = b_.CreateExtractElement(value, lane);
+    tagged(b_.CreateAlignedStore(element, addresses[lane], alignment_of(type)), place);
+  }
+}
+
 void ExprEmitter::store(const ir::Store& node) {
   KILN_CHECK(node.indices.size() == 1);
   const Expr& index = node.indices[0];
@@ -159,7 +223,8 @@ void ExprEmitter::store(const ir::Store& node) {
     return;
   }
   const std::optional<Progression> row = progression(index);
-  if (row && (row->stride == 1 || row->stride == -1)) {
+  const bool is_row = row && (row->stride == 1 || row->stride == -1);
+  if (is_row && (mask == nullptr || has_masks(type))) {
     const bool backwards = row->stride < 0;
     Value* const first =
         backwards ? b_.CreateNSWSub(row->base, b_.getInt64(static_cast<uint64_t>(lanes - 1)))

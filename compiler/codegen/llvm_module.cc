@@ -52,7 +52,7 @@ std::string emit_cpu_code(std::span<const EntryKernel> kernels, const CpuOptions
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
   for (const EntryKernel& kernel : kernels) {
-    KernelModule shared{module, *kernel.kernel, kernel.entry};
+    KernelModule shared{module, *kernel.kernel, lane_access_of(*machine), kernel.entry};
     FunctionEmitter::emit_entry(shared);
   }
   check_valid(module);

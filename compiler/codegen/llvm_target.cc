@@ -6,6 +6,7 @@
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/Config/llvm-config.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/ErrorHandling.h>
@@ -110,6 +111,13 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const CpuOptions& optio
       llvm::CodeGenOptLevel::Less, /*JIT=*/true));
   KILN_CHECK(machine != nullptr);
   return machine;
+}
+
+LaneAccess lane_access_of(const llvm::TargetMachine& machine) {
+  const llvm::MCSubtargetInfo& cpu = *machine.getMCSubtargetInfo();
+  return {.gathers = cpu.checkFeatures("+avx512f"),
+          .masks_words = cpu.checkFeatures("+avx"),
+          .masks_bytes = cpu.checkFeatures("+avx512bw")};
 }
 
 }  // namespace kiln::codegen

@@ -30,7 +30,8 @@ void measure_parts(const char* name, const Te& te, Layout layout) {
   LoweringObserver silent;
   ir::Kernel lowered;
   const language::Schedule schedule = automatic(te);
-  const Target target{TargetKind::Llvm, host_cpu()};
+  const char* const arch = std::getenv("KILN_BENCH_ARCH");
+  const Target target{TargetKind::Llvm, arch != nullptr ? arch : host_cpu()};
   const double lower_seconds =
       seconds_of([&] { lowered = lower(te.kernel, schedule, target, {}, layout, silent); });
   std::string code;
