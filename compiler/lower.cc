@@ -39,6 +39,7 @@ constexpr Pass kPasses[] = {
     // These two while indices are per dimension, where accesses are easily told apart.
     {"validate_vectors", passes::validate_vectors, Serves::Llvm},
     {"insert_barriers", passes::insert_barriers, Serves::Cuda},
+    {"keep_strided_plain", passes::keep_strided_plain, Serves::Llvm},
     // After partition_loops, since full tiles are what it is for; before the accumulators get a place.
     {"accumulate_in_registers", passes::accumulate_in_registers, Serves::Llvm},
     // After all that makes a loop parallel or serial: a buffer in a parallel loop is one a thread.

@@ -52,6 +52,14 @@ ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context);
 /// apart. What it leaves marked, vectorize_loops may run in any order of statements and lanes.
 ir::Kernel validate_vectors(ir::Kernel kernel, const PassContext& context);
 
+/// For arguments of any stride, loops marked `vectorize` or `unroll` run one iteration after the
+/// other, but for those over a reduction, where the mark says in which order to add. For compact
+/// arguments nothing changes.
+///
+/// Vectors of elements that lie apart are gathers: ten times the code, hardly faster, and the
+/// longest part of a compile.
+ir::Kernel keep_strided_plain(ir::Kernel kernel, const PassContext& context);
+
 /// Keeps the elements that a reduction adds up, over a tile written out by unrolled and vectorised
 /// loops, in registers while it runs.
 ///
