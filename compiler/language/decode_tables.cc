@@ -23,7 +23,7 @@ class TableDecoder {
     check_limit("the kernel", "arguments", wire_.parameters_size(), checked_.limits.stages);
     for (const v1::TensorId& parameter : wire_.parameters()) {
       definition_.parameters.push_back(
-          tensor(parameter, static_cast<StageId>(definition_.stages.size()), "the arguments"));
+          tensor(parameter, static_cast<StageId>(definition_.stages.size()), "the argument list"));
     }
   }
 
