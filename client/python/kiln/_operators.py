@@ -17,7 +17,7 @@ def _function(name, arity, doc):
         return apply(name, *operands)
 
     intrinsic.__name__ = intrinsic.__qualname__ = name
-    intrinsic.__doc__ = doc[0].upper() + doc[1:] + "."
+    intrinsic.__doc__ = f"{name}({', '.join('abc'[:arity])}): {doc}."
     return public(intrinsic)
 
 
@@ -50,20 +50,20 @@ def const(value, dtype=None, span=None):
 
 @_export
 def power(x, y, span=None):
-    """X ** y."""
+    """The power x ** y."""
     return _expr.power(as_expr(x), y)
 
 
 @_export
 def div(a, b, span=None):
-    """A / b; of integers rounded to zero, as C's."""
+    """The quotient a / b; of integers rounded to zero, as C's."""
     a, b = _expr.matched(a, b)
     return apply("divide" if _dtype.is_float(a.dtype) else "truncdiv", a, b)
 
 
 @_export
 def divide(a, b, span=None):
-    """A / b of floating numbers."""
+    """The quotient a / b of floating numbers."""
     return _expr.divide(as_expr(a), b)
 
 
@@ -87,25 +87,19 @@ def nearbyint(x, span=None):
 
 @_export
 def exp10(x):
-    """10 ** x."""
+    """The power 10 ** x."""
     return apply("pow", cast(as_expr(x).dtype, 10.0), x)
 
 
 @_export
-def isfinite(x, span=None):
-    """Whether x is neither nan nor an infinity."""
-    return apply("isfinite", x)
-
-
-@_export
 def if_then_else(cond, t, e, span=None):
-    """T where `cond` holds, else e; only the chosen one is computed, so it may guard a read."""
+    """Gives t where `cond` holds, else e; only the chosen one is computed, so it may guard a read."""
     return apply("if_then_else", cond, t, e)
 
 
 @_export
 def select(cond, t, e):
-    """T where `cond` holds, else e; both are computed."""
+    """Gives t where `cond` holds, else e; both are computed."""
     return apply("select", cond, t, e)
 
 
@@ -144,7 +138,7 @@ def bound(dtype, which):
 
 @_export
 def ldexp(x, y):
-    """X * 2 ** y."""
+    """The product x * 2 ** y."""
     x = as_expr(x)
     return x * apply("exp2", cast(x.dtype, y))
 
