@@ -75,7 +75,8 @@ def unlisted_sources():
         folder = pathlib.PurePath(name).parent
         parents = [str(folder)] + [str(parent) for parent in folder.parents]
         stem = pathlib.PurePath(name).name
-        if not any(parent in lists and stem in lists[parent] for parent in parents):
+        by_path = any(f"/{name}" in text for text in lists.values())
+        if not by_path and not any(parent in lists and stem in lists[parent] for parent in parents):
             yield f"{name}: no CMakeLists.txt names it"
 
 

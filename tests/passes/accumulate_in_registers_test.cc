@@ -1,0 +1,109 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::accumulate_in_registers;
+
+TEST(AccumulateInRegisters, KeepsATileOutOfMemory) {
+  expect_becomes(accumulate_in_registers,
+                 R"(fn f(A: float32[8, l], B: float32[l, n], C: float32[8, n]) {
+      for j.outer in 0..floordiv(n, 32) {
+        for k in 0..l {
+          for i in 0..8 unroll {
+            for j in 0..32 vectorize {
+              C[i, j.outer*32 + j] = C[i, j.outer*32 + j] + A[i, k]*B[k, j.outer*32 + j]
+            }
+          }
+        }
+      }
+    })",
+                 R"(fn f(A: float32[8, l], B: float32[l, n], C: float32[8, n]) {
+      for j.outer in 0..floordiv(n, 32) {
+        allocate C.acc: float32[8, 32] scope(local)
+        for i in 0..8 unroll { for j in 0..32 vectorize { C.acc[i, j] = C[i, j.outer*32 + j] } }
+        for k in 0..l {
+          for i in 0..8 unroll {
+            for j in 0..32 vectorize { C.acc[i, j] = C.acc[i, j] + A[i, k]*B[k, j.outer*32 + j] }
+          }
+        }
+        for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j.outer*32 + j] = C.acc[i, j] } }
+      }
+    })");
+}
+
+TEST(AccumulateInRegisters, KeepsGuardsOfTheTile) {
+  expect_becomes(accumulate_in_registers, R"(fn f(A: float32[l, n], C: float32[n]) {
+      for k in 0..l {
+        for j in 0..16 vectorize { if likely(j < n) { C[j] = C[j] + A[k, j] } }
+      }
+    })",
+                 R"(fn f(A: float32[l, n], C: float32[n]) {
+      allocate C.acc: float32[16] scope(local)
+      for j in 0..16 vectorize { if likely(j < n) { C.acc[j] = C[j] } }
+      for k in 0..l {
+        for j in 0..16 vectorize { if likely(j < n) { C.acc[j] = C.acc[j] + A[k, j] } }
+      }
+      for j in 0..16 vectorize { if likely(j < n) { C[j] = C.acc[j] } }
+    })");
+}
+
+TEST(AccumulateInRegisters, LeavesGuardsOfTheReductionInside) {
+  expect_becomes(accumulate_in_registers, R"(fn f(A: float32[l, 16], C: float32[16]) {
+      for k.outer in 0..floordiv(l + 3, 4) {
+        for k in 0..4 {
+          for j in 0..16 vectorize {
+            if likely(k.outer*4 + k < l) { C[j] = C[j] + A[k.outer*4 + k, j] }
+          }
+        }
+      }
+    })",
+                 R"(fn f(A: float32[l, 16], C: float32[16]) {
+      allocate C.acc: float32[16] scope(local)
+      for j in 0..16 vectorize { C.acc[j] = C[j] }
+      for k.outer in 0..floordiv(l + 3, 4) {
+        for k in 0..4 {
+          for j in 0..16 vectorize {
+            if likely(k.outer*4 + k < l) { C.acc[j] = C.acc[j] + A[k.outer*4 + k, j] }
+          }
+        }
+      }
+      for j in 0..16 vectorize { C[j] = C.acc[j] }
+    })");
+}
+
+TEST(AccumulateInRegisters, LeavesScansAlone) {
+  expect_unchanged(accumulate_in_registers, R"(fn f(X: float32[m, 16], S: float32[m, 16]) {
+      for t in 0..m - 1 {
+        for j in 0..16 vectorize { S[t + 1, j] = S[t, j] + X[t + 1, j] }
+      }
+    })");
+}
+
+TEST(AccumulateInRegisters, LeavesTilesThatFoldOntoThemselvesAlone) {
+  // i + j names one element several times.
+  expect_unchanged(accumulate_in_registers, R"(fn f(A: float32[l], C: float32[32]) {
+      for k in 0..l {
+        for i in 0..4 unroll { for j in 0..16 vectorize { C[i + j] = C[i + j] + A[k] } }
+      }
+    })");
+}
+
+TEST(AccumulateInRegisters, LeavesReadsOfOtherElementsAlone) {
+  expect_unchanged(accumulate_in_registers, R"(fn f(A: float32[l], C: float32[32]) {
+      for k in 0..l {
+        for j in 0..16 vectorize { C[j] = C[j] + C[j + 16]*A[k] }
+      }
+    })");
+}
+
+TEST(AccumulateInRegisters, LeavesTilesThatNoRegistersHoldAlone) {
+  expect_unchanged(accumulate_in_registers, R"(fn f(A: float32[l], C: float32[32, 32]) {
+      for k in 0..l {
+        for i in 0..32 unroll { for j in 0..32 vectorize { C[i, j] = C[i, j] + A[k] } }
+      }
+    })");
+}
+
+}  // namespace
+}  // namespace kiln::testing
