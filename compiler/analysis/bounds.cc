@@ -12,6 +12,8 @@ using ir::Cast;
 using ir::Expr;
 using ir::Operator;
 
+constexpr int kMaxDoublings = 6;  // of one bounds_of()
+
 /// Least and greatest value; nothing where none is found.
 struct Ends {
   std::optional<Linear> low;
@@ -28,8 +30,12 @@ struct Inner {
 /// Takes one inner variable out of sums, by its least and greatest value.
 class Eliminate {
  public:
-  Eliminate(Knowledge& knowledge, const Inner& inner)
-      : knowledge_(knowledge), atoms_(knowledge.atoms), simplifier_(knowledge), inner_(inner) {}
+  Eliminate(Knowledge& knowledge, const Inner& inner, int& doublings)
+      : knowledge_(knowledge),
+        atoms_(knowledge.atoms),
+        simplifier_(knowledge),
+        inner_(inner),
+        doublings_(doublings) {}
 
   Ends operator()(const Linear& sum) {
     // The sum is `slope * var + the rest`, where atoms with the variable inside stand for their
@@ -66,7 +72,9 @@ class Eliminate {
     if (simplifier_.decide(Operator::LessEqual, slope, {}) == true) {
       return {at(inner_.last, rest.low), at(inner_.first, rest.high)};
     }
-    // A straight line has its ends at the ends, whichever way it goes.
+    // A straight line has its ends at the ends, whichever way it goes. Both are written down, so
+    // doing this often would make the bounds grow without end.
+    if (--doublings_ < 0) return {};
     const auto either = [&](Operator op, const std::optional<Linear>& base) {
       const std::optional<Linear> a = at(inner_.first, base);
       const std::optional<Linear> b = at(inner_.last, base);
@@ -167,6 +175,7 @@ class Eliminate {
   Atoms& atoms_;
   Simplifier simplifier_;
   const Inner& inner_;
+  int& doublings_;  // how many are left
 };
 
 /// An end of a range. Nothing when it is read from memory as int64: what is computed from it may
@@ -190,11 +199,12 @@ Interval bounds_of(const Expr& expr, const std::vector<Facts::Range>& inner, con
   }
   const Linear sum = simplifier.linear(expr);
   Ends ends{sum, sum};
+  int doublings = kMaxDoublings;
   for (size_t i = inner.size(); i-- > 0;) {
     Inner range{knowledge.atoms.id_of(inner[i].var), {}, {}};
     range.first = end_of(simplifier, knowledge.atoms, inner[i].lower, 0);
     range.last = end_of(simplifier, knowledge.atoms, inner[i].upper, -1);
-    Eliminate eliminate(knowledge, range);
+    Eliminate eliminate(knowledge, range, doublings);
     if (ends.low) ends.low = eliminate(*ends.low).low;
     if (ends.high) ends.high = eliminate(*ends.high).high;
   }

@@ -124,7 +124,7 @@ Expr Simplifier::conjunction(const Binary& node) {
   if (ir::is_const(b, 1)) return a;
   {
     const Assume assume(knowledge_, b);
-    if (proves(a)) return b;
+    if (follows(a)) return b;
   }
   if (a == node.a && b == node.b) return &node;
   return Binary::make(node.op, a, b);
@@ -150,6 +150,17 @@ Expr Simplifier::conditional(const Call& node) {
   if (ir::equal_trees(a, b)) return a;
   if (condition == node.args[0] && a == node.args[1] && b == node.args[2]) return &node;
   return Call::make(node.op, {condition, a, b});
+}
+
+/// As proves(), of what is simplified already: nothing is simplified again, which would double the
+/// work at each level of nested conditions.
+bool Simplifier::follows(const Expr& condition) {
+  if (const auto value = known(condition)) return *value;
+  const Binary* binary = ir::as<Binary>(condition);
+  if (binary == nullptr) return false;
+  if (binary->op == Operator::And) return follows(binary->a) && follows(binary->b);
+  if (!is_comparison(binary->op) || binary->a->type != ir::kIndexType) return false;
+  return decide(binary->op, atoms_.read(binary->a), atoms_.read(binary->b)).value_or(false);
 }
 
 bool Simplifier::proves(const Expr& condition) {

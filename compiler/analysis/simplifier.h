@@ -55,6 +55,7 @@ class Simplifier : private ir::Mutator {
   ir::Expr conjunction(const ir::Binary& node);
   ir::Expr disjunction(const ir::Binary& node);
   ir::Expr conditional(const ir::Call& node);
+  bool follows(const ir::Expr& condition);
   std::optional<bool> known(const ir::Expr& condition);
 
   Knowledge& knowledge_;

@@ -65,6 +65,7 @@ class Equality {
   template <typename Ref>
   bool same_nodes(const Ref& a, const Ref& b) {
     if (!a || !b) return !a && !b;
+    if (a == b && vars_.empty() && buffers_.empty()) return true;
     if (a->kind != b->kind) return false;
     return dispatch(
         *a, [&](const auto& node) { return same_node(node, static_cast<decltype(node)>(*b)); });

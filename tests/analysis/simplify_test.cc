@@ -166,6 +166,20 @@ TEST(Simplify, WrapsIntegersAndLeavesFloatsAlone) {
   });
 }
 
+TEST(Simplify, TakesTimeThatGrowsWithTheExpression) {
+  // Each level simplified twice would take 2^60 steps.
+  std::string condition = "i < m";
+  std::string number = "i";
+  for (int depth = 0; depth < 60; ++depth) {
+    condition = "((" + condition + ") && D[" + std::to_string(depth) + "] < 3 || i < n)";
+    number = "select(" + number + " < m && i < n, i, " + std::to_string(depth) + ")";
+  }
+  const Scene conditions("i < l", condition, "bool");
+  EXPECT_TRUE(analysis::simplify(conditions.expr, conditions.facts));
+  const Scene numbers("i < l", number);
+  EXPECT_TRUE(analysis::simplify(numbers.expr, numbers.facts));
+}
+
 TEST(Simplify, ComputesWithRampsAndBroadcasts) {
   const auto simplified = [](const char* index) {
     const ir::Kernel kernel = ir::parse("fn f(A: float32[n]) { for i in 0..n { A[" +

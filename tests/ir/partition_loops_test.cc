@@ -279,7 +279,7 @@ class RandomNest {
 
 TEST(PartitionLoopsFuzz, ComputesTheSame) {
   const uint64_t first = fuzz_seed();
-  const int rounds = fuzz_rounds(400);
+  const int rounds = fuzz_rounds(250);
   int changed = 0;
   for (uint64_t seed = first; seed < first + rounds && !HasFailure(); ++seed) {
     Random random(seed);
