@@ -173,6 +173,8 @@ fs::path socket_path() { return runtime_folder() / (version() + ".sock"); }
 
 std::string private_address() { return "unix:" + socket_path().string(); }
 
+bool private_daemon_runs() { return answers(socket_path()); }
+
 std::string ensure_private_daemon() {
   const std::string socket = socket_path();
   const fs::path folder = runtime_folder();

@@ -15,6 +15,9 @@ std::string ensure_private_daemon();
 /// Where the socket is: unix:FOLDER/kiln/VERSION.sock. Starts nothing and makes no folder.
 std::string private_address();
 
+/// Whether the private daemon listens now. Starts nothing.
+bool private_daemon_runs();
+
 /// The daemon's executable: $KILN_DAEMON, beside this program (or the library's own bin folder), in
 /// the Python package kiln-daemon, then on PATH. Empty when there is none; `looked_at` gets the
 /// places.

@@ -1,9 +1,9 @@
 #include "client/cpp/status_border.h"
 
 #include <fmt/format.h>
+#include <google/rpc/error_details.pb.h>
+#include <google/rpc/status.pb.h>
 
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
 #include "kiln/v1/error.pb.h"
 
 namespace kiln {

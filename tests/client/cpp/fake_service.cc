@@ -8,8 +8,8 @@
 #include <grpcpp/server_builder.h>
 #include <unistd.h>
 
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
+#include <google/rpc/error_details.pb.h>
+#include <google/rpc/status.pb.h>
 
 namespace kiln::test {
 namespace {

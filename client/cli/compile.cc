@@ -1,0 +1,139 @@
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "client/cli/kernel_file.h"
+#include "client/cli/outputs.h"
+#include "client/cli/program.h"
+#include "client/cli/report.h"
+
+namespace kiln::cli {
+namespace {
+
+std::string target_of(const std::string& name) {
+  if (name == "llvm" || name == "cpu") return "llvm";
+  if (name == "cuda") return "cuda";
+  throw UsageError(fmt::format("there is no target {}; known are llvm (or cpu) and cuda", name));
+}
+
+/// A report as indented lines: `name: value`, and lists with a dash an entry.
+void print_report(const nlohmann::ordered_json& value, int depth) {
+  const std::string indent(static_cast<std::size_t>(depth) * 2, ' ');
+  if (value.is_object()) {
+    for (const auto& [name, inner] : value.items()) {
+      if (inner.is_structured() && !inner.empty()) {
+        std::cout << indent << name << ":\n";
+        print_report(inner, depth + 1);
+      } else if (!inner.is_structured()) {
+        std::cout << indent << name << ": "
+                  << (inner.is_string() ? inner.get<std::string>() : inner.dump()) << "\n";
+      }
+    }
+    return;
+  }
+  for (const auto& inner : value) {
+    if (inner.is_object()) {
+      std::vector<std::string> parts;
+      for (const auto& [name, field] : inner.items()) {
+        parts.push_back(name + " " + (field.is_string() ? field.get<std::string>() : field.dump()));
+      }
+      std::cout << indent << "- " << fmt::format("{}", fmt::join(parts, ", ")) << "\n";
+    } else {
+      std::cout << indent << "- " << (inner.is_string() ? inner.get<std::string>() : inner.dump())
+                << "\n";
+    }
+  }
+}
+
+struct CompileCommand {
+  KernelChoice kernel;
+  std::string target = "llvm";
+  std::string arch;
+  bool report = false;
+  std::string emit;
+
+  int run(const Common& common) const {
+    const std::string name = target_of(target);
+    const Definition definition = kernel.load(name);
+    BuildOptions options = kernel.options(name);
+    options.arch = arch;
+    const Kernel compiled = common.connect().compile(definition, options);
+    if (common.json) {
+      print_json(compiled);
+    } else if (!emit.empty()) {
+      std::cout << compiled.source(emit);
+    } else if (report) {
+      print_report(nlohmann::ordered_json::parse(compiled.report()), 0);
+    } else {
+      const Timings timings = compiled.build_timings();
+      std::cout << fmt::format("{}: compiled for {}{} in {} (cache: {})\n", compiled.name(), name,
+                               arch.empty() ? "" : " " + arch, time_text(timings.compile),
+                               timings.cache);
+    }
+    return 0;
+  }
+
+  /// With --report alone the report itself, as a program wants it.
+  void print_json(const Kernel& compiled) const {
+    nlohmann::ordered_json object;
+    if (report) {
+      object = nlohmann::ordered_json::parse(compiled.report());
+    } else {
+      object = {{"kernel", compiled.name()}, {"timings", to_json(compiled.build_timings())}};
+    }
+    if (!emit.empty()) object["source"] = compiled.source(emit);
+    std::cout << object.dump(2) << "\n";
+  }
+};
+
+struct LowerCommand {
+  KernelChoice kernel;
+  std::string target = "llvm";
+  LowerOptions options;
+
+  int run(const Common& common) const {
+    const std::string name = target_of(target);
+    const std::string text =
+        common.connect().lower(kernel.load(name), options, kernel.options(name));
+    if (common.json) {
+      std::cout << nlohmann::ordered_json{{"text", text}}.dump(2) << "\n";
+    } else {
+      std::cout << text << (text.ends_with('\n') ? "" : "\n");
+    }
+    return 0;
+  }
+};
+
+}  // namespace
+
+void add_compile(CLI::App& app, Program& program) {
+  CLI::App& command = add_command(app, program, "compile",
+                                  "compile a kernel, also for a device that the service lacks");
+  const auto state = std::make_shared<CompileCommand>();
+  state->kernel.add_to(command);
+  command.add_option("--target", state->target, "llvm (or cpu), or cuda")->capture_default_str();
+  command.add_option("--arch", state->arch,
+                     "sm_90, or a CPU's name; without it that of the device");
+  command.add_flag("--report", state->report, "print guards, proofs, launches and kernels");
+  command.add_option("--emit", state->emit, "print a source of the kernel")
+      ->check(CLI::IsMember({"lowered", "llvm", "asm", "cuda", "ptx"}));
+  command.callback([&program, state] {
+    program.run = [&program, state] { return state->run(program.common); };
+  });
+}
+
+void add_lower(CLI::App& app, Program& program) {
+  CLI::App& command = add_command(app, program, "lower", "print the loops of a kernel");
+  const auto state = std::make_shared<LowerCommand>();
+  state->kernel.add_to(command);
+  command.add_option("--target", state->target, "llvm (or cpu), or cuda")->capture_default_str();
+  command.add_option("--after", state->options.after, "the loops after this pass");
+  command.add_flag("--auto", state->options.automatic,
+                   "the loops that will run, with untouched stages scheduled");
+  command.callback([&program, state] {
+    program.run = [&program, state] { return state->run(program.common); };
+  });
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <kiln/client.h>
+
+namespace kiln::cli {
+
+/// Which kernel of which file, and how it is compiled.
+struct KernelChoice {
+  std::string file;
+  std::string kernel;
+  bool no_schedule = false;
+  bool no_auto = false;
+  bool strict = false;
+  bool fast = false;
+
+  void add_to(CLI::App& command);
+  /// The kernel, with the schedule block for the target. Throws UsageError when the file has
+  /// several and none is named, or not the one named.
+  Definition load(const std::string& target) const;
+  BuildOptions options(const std::string& target) const;
+};
+
+/// What a call is given.
+struct CallChoice {
+  std::vector<std::string> inputs;  // NAME=FILE
+  std::vector<std::string> sizes;   // NAME=NUMBER
+  std::string device = "cpu";
+  double timeout = 0;  // seconds
+
+  void add_to(CLI::App& command);
+  /// "llvm" or "cuda". Throws UsageError for other devices.
+  std::string target() const;
+  /// The inputs in the order of the parameters. Throws UsageError for a name the kernel does not
+  /// have and for inputs that are not given.
+  std::vector<Argument> load(const Definition& definition) const;
+  CallOptions options(const Definition& definition) const;
+};
+
+/// "A: float32[n, l]"
+std::string text_of(const Parameter& parameter);
+/// NAME=VALUE. Throws UsageError, naming the flag.
+std::pair<std::string, std::string> split_pair(const std::string& text, const std::string& flag);
+
+}  // namespace kiln::cli

@@ -1,0 +1,96 @@
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "client/cli/program.h"
+#include "client/cli/report.h"
+
+namespace kiln::cli {
+
+CLI::App& add_command(CLI::App& app, Program& program, const std::string& name,
+                      const std::string& description) {
+  CLI::App& command = *app.add_subcommand(name, description);
+  Common& common = program.common;
+  command.add_option(
+      "--address", common.address,
+      "the service: HOST:PORT or unix:PATH; without it $KILN_ADDRESS, then a private "
+      "daemon");
+  command.add_option("--token", common.token, "a bearer token")->envname("KILN_TOKEN");
+  command.add_option("--ca", common.ca, "a PEM file with the authorities to trust; turns on TLS")
+      ->envname("KILN_CA");
+  command.add_flag("--json", common.json, "print JSON");
+  return command;
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t c = 0; c < row.size(); ++c)
+      widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line += row[c];
+      if (c + 1 < row.size()) line.append(widths[c] - row[c].size() + 2, ' ');
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+namespace {
+
+/// CLI11's sentences, as ours are written: lower case, no period.
+std::string sentence_of(const CLI::ParseError& error) {
+  std::string text = error.what();
+  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z' && !(text[1] >= 'A' && text[1] <= 'Z')) {
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  }
+  while (!text.empty() && (text.back() == '.' || text.back() == '\n'))
+    text.pop_back();
+  return text;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Compiles and runs tensor kernels on a Kiln service", "kiln");
+  app.require_subcommand(1);
+  Program program;
+  add_run(app, program);
+  add_compile(app, program);
+  add_lower(app, program);
+  add_jobs(app, program);
+  add_devices(app, program);
+  add_doctor(app, program);
+  add_serve(app, program);
+  add_version(app, program);
+  try {
+    app.parse(argc, argv);
+    return program.run();
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    print_usage_error(sentence_of(error) + "; kiln --help shows how", program.common.json);
+    return kUsage;
+  } catch (const UsageError& error) {
+    print_usage_error(error.what(), program.common.json);
+    return kUsage;
+  } catch (const Error& error) {
+    print_error(error, program.common.json);
+    return exit_code_of(error.kind());
+  }
+}
+
+}  // namespace
+}  // namespace kiln::cli
+
+int main(int argc, char** argv) {
+  try {
+    return kiln::cli::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return kiln::cli::kService;
+  }
+}

@@ -1,0 +1,121 @@
+#include "client/cli/outputs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iostream>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "client/cli/kernel_file.h"
+#include "client/cli/npy.h"
+#include "client/cli/report.h"
+
+namespace kiln::cli {
+namespace {
+
+// Arrays with more elements than this are not written out in JSON.
+constexpr std::size_t kJsonElements = 1000;
+
+std::string shape_text(const Array& array) {
+  return fmt::format("{}[{}]", name_of(array.dtype()), fmt::join(array.shape(), ", "));
+}
+
+template <typename T>
+nlohmann::json numbers(const Array& array) {
+  nlohmann::json values = nlohmann::json::array();
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    T value;
+    std::memcpy(&value, array.bytes().data() + i * sizeof value, sizeof value);
+    values.push_back(value);
+  }
+  return values;
+}
+
+/// The elements in row-major order; null for arrays that are too large, and types JSON has no
+/// number for.
+nlohmann::json values_of(const Array& array) {
+  if (array.size() > kJsonElements) return nullptr;
+  switch (array.dtype()) {
+    case DType::Bool: return numbers<bool>(array);
+    case DType::Int8: return numbers<std::int8_t>(array);
+    case DType::Int16: return numbers<std::int16_t>(array);
+    case DType::Int32: return numbers<std::int32_t>(array);
+    case DType::Int64: return numbers<std::int64_t>(array);
+    case DType::UInt8: return numbers<std::uint8_t>(array);
+    case DType::UInt16: return numbers<std::uint16_t>(array);
+    case DType::UInt32: return numbers<std::uint32_t>(array);
+    case DType::UInt64: return numbers<std::uint64_t>(array);
+    case DType::Float32: return numbers<float>(array);
+    case DType::Float64: return numbers<double>(array);
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+void OutputChoice::add_to(CLI::App& command) {
+  command
+      .add_option("--out", files, "where an output goes: NAME=FILE.npy; without it, it is printed")
+      ->allow_extra_args(false);
+  command.add_flag("--timings", timings, "print where the time went");
+}
+
+void OutputChoice::check(const std::vector<std::string>& outputs, const std::string& kernel) const {
+  for (const std::string& text : files) {
+    const std::string name = split_pair(text, "--out").first;
+    if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) {
+      throw UsageError(
+          fmt::format("{} has no output {}; it has {}", kernel, name, fmt::join(outputs, ", ")));
+    }
+  }
+}
+
+void OutputChoice::deliver(const std::vector<NamedArray>& outputs, const Timings& timing,
+                           bool json) const {
+  std::map<std::string, std::string> paths;
+  for (const std::string& text : files)
+    paths.insert(split_pair(text, "--out"));
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const NamedArray& output : outputs) {
+    nlohmann::ordered_json entry{{"name", output.name},
+                                 {"type", name_of(output.value.dtype())},
+                                 {"shape", output.value.shape()}};
+    if (const auto path = paths.find(output.name); path != paths.end()) {
+      write_npy(path->second, output.value);
+      entry["file"] = path->second;
+    } else if (json) {
+      entry["values"] = values_of(output.value);
+    } else {
+      std::cout << output.name << ": " << shape_text(output.value) << "\n" << output.value << "\n";
+    }
+    list.push_back(std::move(entry));
+  }
+  if (json) {
+    const nlohmann::ordered_json object{{"outputs", std::move(list)}, {"timings", to_json(timing)}};
+    std::cout << object.dump(2) << "\n";
+  } else if (timings) {
+    std::cout << "timings: " << text_of(timing) << "\n";
+  }
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.0f} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
+std::string text_of(const Timings& timings) {
+  const std::string cache = timings.cache.empty() ? "" : fmt::format(" ({})", timings.cache);
+  return fmt::format("queue {}, compile {}{}, upload {}, kernel {}, download {}",
+                     time_text(timings.queue), time_text(timings.compile), cache,
+                     time_text(timings.upload), time_text(timings.kernel),
+                     time_text(timings.download));
+}
+
+nlohmann::ordered_json to_json(const Timings& timings) {
+  return {{"queue", timings.queue},   {"compile", timings.compile},   {"upload", timings.upload},
+          {"kernel", timings.kernel}, {"download", timings.download}, {"cache", timings.cache}};
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <kiln/client.h>
+
+namespace kiln::cli {
+
+/// The flags that every command has.
+struct Common {
+  std::string address;
+  std::string token;
+  std::string ca;
+  bool json = false;
+
+  Connection connect() const { return client::connect(address, {.token = token, .ca = ca}); }
+};
+
+/// The program while its flags are read: a command that is found sets what is to be done.
+struct Program {
+  Common common;
+  std::function<int()> run;
+};
+
+/// A subcommand with the common flags.
+CLI::App& add_command(CLI::App& app, Program& program, const std::string& name,
+                      const std::string& description);
+
+// Each adds its commands.
+void add_run(CLI::App& app, Program& program);
+void add_compile(CLI::App& app, Program& program);
+void add_lower(CLI::App& app, Program& program);
+void add_jobs(CLI::App& app, Program& program);
+void add_devices(CLI::App& app, Program& program);
+void add_doctor(CLI::App& app, Program& program);
+void add_serve(CLI::App& app, Program& program);
+void add_version(CLI::App& app, Program& program);
+
+/// Rows under headings, columns aligned with two spaces between.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace kiln::cli

@@ -1,0 +1,52 @@
+#include <memory>
+
+#include "client/cli/kernel_file.h"
+#include "client/cli/outputs.h"
+#include "client/cli/program.h"
+
+namespace kiln::cli {
+namespace {
+
+struct RunCommand {
+  KernelChoice kernel;
+  CallChoice call;
+  OutputChoice output;
+
+  int run(const Common& common) const {
+    const std::string target = call.target();
+    const Definition definition = kernel.load(target);
+    std::vector<std::string> names;
+    for (const Parameter& parameter : definition.parameters()) {
+      if (parameter.output) names.push_back(parameter.name);
+    }
+    output.check(names, definition.name());
+    const std::vector<Argument> inputs = call.load(definition);
+    const CallOptions options = call.options(definition);
+
+    const Kernel compiled = common.connect().build(definition, kernel.options(target));
+    const Outputs results = compiled.call(inputs, options);
+    std::vector<NamedArray> outputs;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      outputs.push_back({names[i], results[i]});
+    Timings timings = compiled.timings();
+    timings.compile = compiled.build_timings().compile;
+    timings.cache = compiled.build_timings().cache;
+    output.deliver(outputs, timings, common.json);
+    return 0;
+  }
+};
+
+}  // namespace
+
+void add_run(CLI::App& app, Program& program) {
+  CLI::App& command = add_command(app, program, "run", "compile a kernel and run it");
+  const auto state = std::make_shared<RunCommand>();
+  state->kernel.add_to(command);
+  state->call.add_to(command);
+  state->output.add_to(command);
+  command.callback([&program, state] {
+    program.run = [&program, state] { return state->run(program.common); };
+  });
+}
+
+}  // namespace kiln::cli
