@@ -212,8 +212,8 @@ void Stage::reorder(const std::vector<Axis>& axes, Where where) const {
 void Stage::bind(const Axis& axis, const std::string& thread, Where where) const {
   const auto& tags = detail::kThreadTags;
   if (std::find(tags.begin(), tags.end(), std::string_view(thread)) == tags.end()) {
-    detail::fail_at(where, "THREAD_TAG", "bind({}, {}): there is no such thread axis; known: {}",
-                    axis.name(), thread, fmt::join(tags, ", "));
+    detail::fail_at(where, "THREAD_TAG", "unknown thread axis {}; known: {}", thread,
+                    fmt::join(tags, ", "));
   }
   detail::record(*schedule_, {.name = "bind", .stage = stage_, .axes = {axis}, .tag = thread},
                  false, where);

@@ -5,11 +5,10 @@
 #include <stdexcept>
 #include <thread>
 
-#include <grpcpp/server_builder.h>
-#include <unistd.h>
-
 #include <google/rpc/error_details.pb.h>
 #include <google/rpc/status.pb.h>
+#include <grpcpp/server_builder.h>
+#include <unistd.h>
 
 namespace kiln::test {
 namespace {

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Builds examples/cpp against an installed client, as a user would, and checks what it links. With a
+# daemon it is run too, and its numbers are compared.
+#
+#   outside_project.sh BUILD_FOLDER SOURCE_FOLDER [KILND]
+set -euo pipefail
+build=$1 source=$2 daemon=${3:-}
+work=$(mktemp -d)
+pid=
+stop() {
+  if [ -n "$pid" ]; then kill "$pid" && wait "$pid" || true; fi
+  rm -rf "$work"
+}
+trap stop EXIT
+
+cmake --install "$build" --component client --prefix "$work/stage" > "$work/log"
+cmake -S "$source/examples/cpp" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/stage" \
+  -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror -std=c++20" >> "$work/log"
+cmake --build "$work/build" >> "$work/log" || { cat "$work/log"; exit 1; }
+
+# Public headers take nothing but the standard library and each other.
+if grep -rhoE '#include *<[^>]+>' "$work/stage/include" | grep -vE '<kiln/[a-z_]+\.h>|<[a-z_0-9]+>'; then
+  echo "a public header includes what the client does not install"
+  exit 1
+fi
+
+for binary in "$work/build/kiln_example" "$work/stage/bin/kiln"; do
+  linked=$(ldd "$binary")
+  if grep -qi llvm <<< "$linked"; then
+    echo "$binary links LLVM: $linked"
+    exit 1
+  fi
+  if grep -q "not found" <<< "$linked"; then
+    echo "$binary lacks a library: $linked"
+    exit 1
+  fi
+done
+"$work/stage/bin/kiln" --help > "$work/help"
+grep -q "compile a kernel and run it" "$work/help"
+
+if [ -z "$daemon" ]; then
+  echo "built and linked; no daemon to run it with"
+  exit 0
+fi
+"$daemon" --listen "unix:$work/kilnd.sock" --cache-dir "$work/cache" > "$work/daemon" 2>&1 &
+pid=$!
+for _ in $(seq 200); do
+  if grep -q "^listening on" "$work/daemon"; then break; fi
+  sleep 0.05
+done
+KILN_ADDRESS="unix:$work/kilnd.sock" timeout 120 "$work/build/kiln_example" > "$work/output"
+diff "$source/tests/client/cpp/outside_project.txt" "$work/output"

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+#include <kiln/client.h>
+
+#include "tests/client/cpp/expect_client_error.h"
+
+namespace kiln::test {
+namespace {
+
+/// C = A + 1 over (n, 64), and a schedule of it.
+class Steps : public testing::Test {
+ protected:
+  Expr n_ = var("n");
+  Tensor A_ = placeholder({n_, 64}, float32, "A");
+  Tensor C_ = compute({n_, 64}, [&](Expr i, Expr j) { return A_(i, j) + 1; }, {"C", {"i", "j"}});
+  Schedule s_ = create_schedule(C_);
+
+  void refused(const std::function<void()>& body, const std::string& reason,
+               const std::string& message) {
+    expect_client_error(body, ErrorKind::InvalidArgument, reason, message);
+  }
+};
+
+TEST_F(Steps, NameTheAxesTheyMake) {
+  const auto [outer, inner] = s_[C_].split(C_.axis(0), 4);
+  EXPECT_EQ(outer.name(), "i.outer");
+  EXPECT_EQ(inner.name(), "i.inner");
+  EXPECT_EQ(s_[C_].fuse({inner, C_.axis(1)}).name(), "i.inner.j.fused");
+}
+
+TEST_F(Steps, TileNamesFourAxes) {
+  const auto axes = s_[C_].tile(C_.axis(0), C_.axis(1), 4, 8);
+  EXPECT_EQ(axes[0].name(), "i.outer");
+  EXPECT_EQ(axes[1].name(), "j.outer");
+  EXPECT_EQ(axes[2].name(), "i.inner");
+  EXPECT_EQ(axes[3].name(), "j.inner");
+}
+
+TEST_F(Steps, RefuseAFactorBelowOne) {
+  refused([&] { s_[C_].split(C_.axis(0), 0); }, "SPLIT_FACTOR",
+          "split(i, factor=0): the factor must be at least 1");
+  refused([&] { s_[C_].split_parts(C_.axis(0), -1); }, "SPLIT_FACTOR",
+          "split(i, parts=-1): the parts must be at least 1");
+  refused([&] { s_[C_].tile(C_.axis(0), C_.axis(1), 4, 0); }, "SPLIT_FACTOR",
+          "tile(i, j, 4, 0): the factor must be at least 1");
+}
+
+TEST_F(Steps, RefuseAnAxisThatIsUsedUp) {
+  s_[C_].split(C_.axis(0), 4);
+  const std::string line = std::to_string(__LINE__ - 1);
+  refused([&] { s_[C_].parallel(C_.axis(0)); }, "AXIS_CONSUMED",
+          "parallel(i): axis i was split into i.outer, i.inner at line " + line);
+}
+
+TEST_F(Steps, RefuseAnAxisOfAnotherStage) {
+  const Tensor D = compute({n_}, [&](Expr i) { return C_(i, 0); }, {"D", {"x"}});
+  const Schedule s = create_schedule(D);
+  refused([&] { s[C_].unroll(D.axis(0)); }, "FOREIGN_AXIS",
+          "unroll(x): axis x is not an axis of C");
+}
+
+TEST_F(Steps, RefuseAnAxisOfAnotherSchedule) {
+  const Schedule other = create_schedule(C_);
+  const auto [outer, inner] = other[C_].split(C_.axis(0), 4);
+  refused([&, &inner = inner] { s_[C_].vectorize(inner); }, "FOREIGN_AXIS",
+          "vectorize(i.inner): axis i.inner is not an axis of C");
+}
+
+TEST_F(Steps, RefuseAnAxisNamedTwice) {
+  refused(
+      [&] {
+        s_[C_].reorder({C_.axis(0), C_.axis(0)});
+      },
+      "AXIS_TWICE", "reorder(i, i): axis i is named twice");
+}
+
+TEST_F(Steps, RefuseAStageThatIsNotComputedFrom) {
+  const Tensor D = compute(
+      {n_}, [&](Expr i) { return A_(i, 0); }, "D");
+  refused([&] { s_[D]; }, "FOREIGN_STAGE",
+          "D is not a stage of this schedule: none of its outputs is computed from it");
+}
+
+TEST_F(Steps, RefuseAPlaceholder) {
+  refused([&] { s_[A_].compute_inline(); }, "STEP_ON_PLACEHOLDER",
+          "compute_inline(): A is a placeholder, so there is nothing to schedule");
+}
+
+TEST_F(Steps, RefuseAnUnknownThreadAxis) {
+  refused(
+      [&] { s_[C_].bind(C_.axis(0), "threadIdx.w"); }, "THREAD_TAG",
+      "unknown thread axis threadIdx.w; known: blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, "
+      "threadIdx.y, threadIdx.z, vthread");
+}
+
+TEST_F(Steps, CarryTheLineOfTheProgram) {
+  try {
+    s_[C_].split(C_.axis(0), 0);
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(error.line(), __LINE__ - 3);
+    EXPECT_NE(error.file().find("schedule_test.cc"), std::string::npos);
+  }
+}
+
+TEST_F(Steps, AreRefusedWhenNoArgumentNeedsTheirStage) {
+  s_[C_].parallel(C_.axis(0));
+  const Tensor D = compute(
+      {n_}, [&](Expr i) { return A_(i, 0); }, "D");
+  refused(
+      [&] {
+        Definition(s_, {A_, D});
+      },
+      "FOREIGN_STAGE", "parallel schedules C, which no argument of main is computed from");
+}
+
+}  // namespace
+}  // namespace kiln::test
