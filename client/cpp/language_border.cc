@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/cpp/error_border.h"
+#include "compiler/language/describe.h"
 #include "compiler/language/operator.h"
 #include "compiler/language/step.h"
 #include "compiler/language/text.h"
@@ -100,6 +101,23 @@ std::vector<std::string> defined_axis_names(std::string_view step,
     const std::optional<language::StepKind> kind = language::find_step(step);
     KILN_CHECK(kind.has_value());
     return language::defined_axis_names(*kind, operands);
+  });
+}
+
+std::vector<WireParameter> parameters_of(const WireKernel& kernel) {
+  return translate([&] {
+    const language::Kernel checked = decoded(kernel);
+    std::vector<WireParameter> parameters;
+    for (const language::TensorId id : checked.definition.parameters) {
+      WireParameter parameter{.name = checked.names.tensor_name(checked.definition, id),
+                              .type = static_cast<int>(checked.definition.type_of(id)),
+                              .output = checked.definition.is_output(id)};
+      for (const language::ExprId size : checked.definition.shape_of(id)) {
+        parameter.shape.push_back(language::text_of(checked.definition, checked.names, size));
+      }
+      parameters.push_back(std::move(parameter));
+    }
+    return parameters;
   });
 }
 

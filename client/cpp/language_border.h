@@ -47,6 +47,15 @@ struct WireKernel {
   v1::SourceMap names;
   std::vector<std::pair<std::string, v1::Schedule>> schedules;
 };
+struct WireParameter {
+  std::string name;
+  int type;
+  bool output;
+  std::vector<std::string> shape;  // as a kernel file has it
+};
+/// Throws what the check of the definition throws.
+std::vector<WireParameter> parameters_of(const WireKernel& kernel);
+
 std::vector<WireKernel> parse_text(std::string_view text, const std::string& file_name);
 std::string print_text(const WireKernel& kernel);
 
