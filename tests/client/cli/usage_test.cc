@@ -1,0 +1,165 @@
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/client/cli/command.h"
+
+namespace kiln::test {
+namespace {
+
+constexpr const char* kTwoKernels =
+    "kernel inc(A: float32[n]) -> (B: float32[n]) { B[i] = A[i] + 1 }\n"
+    "kernel add(A: float32[n], C: float32[n, m]) -> (B: float32[n, m]) { B[i, j] = A[i] + C[i, j] "
+    "}\n";
+
+/// What is wrong before any service is asked.
+class Usage : public testing::Test {
+ protected:
+  Usage() {
+    place_.write("two.kiln", kTwoKernels);
+    place_.write("one.kiln", "kernel inc(A: float32[n]) -> (B: float32[n]) { B[i] = A[i] + 1 }\n");
+    place_.write_array("a.npy", {1, 2, 3}, {3});
+  }
+
+  /// The command ends with exit code 2 and this one line.
+  void refused(const std::vector<std::string>& arguments, const std::string& message) {
+    const Finished finished = place_.kiln(arguments);
+    EXPECT_EQ(finished.exit_code, 2);
+    EXPECT_EQ(finished.err, "error: " + message + "\n");
+    EXPECT_EQ(finished.out, "");
+  }
+
+  Workplace place_;
+};
+
+TEST_F(Usage, NeedsACommand) {
+  refused({}, "a subcommand is required; kiln --help shows how");
+  refused({"bake"}, "a subcommand is required; kiln --help shows how");
+}
+
+TEST_F(Usage, NeedsAFile) { refused({"run"}, "FILE is required; kiln --help shows how"); }
+
+TEST_F(Usage, KnowsItsFlags) {
+  refused({"run", "one.kiln", "--speed"},
+          "the following argument was not expected: --speed; kiln --help shows how");
+  refused({"compile", "one.kiln", "--emit", "wasm"},
+          "--emit: wasm not in {lowered,llvm,asm,cuda,ptx}; kiln --help shows how");
+}
+
+TEST_F(Usage, ListsInputsThatAreNotGiven) {
+  refused({"run", "two.kiln", "--kernel", "add"},
+          "add needs A: float32[n], C: float32[n, m]: give them with --in NAME=FILE.npy");
+  refused({"run", "two.kiln", "--kernel", "add", "--in", "A=a.npy"},
+          "add needs C: float32[n, m]: give it with --in NAME=FILE.npy");
+}
+
+TEST_F(Usage, ChoosesAmongKernels) {
+  refused({"run", "two.kiln"},
+          "two.kiln has several kernels: choose one of inc, add with --kernel");
+  refused({"run", "two.kiln", "--kernel", "mul"}, "two.kiln has no kernel mul; it has inc, add");
+}
+
+TEST_F(Usage, KnowsTheNamesOfTheKernel) {
+  refused({"run", "one.kiln", "--in", "A=a.npy", "--in", "X=a.npy"}, "inc has no input X");
+  refused({"run", "one.kiln", "--in", "A=a.npy", "--out", "C=c.npy"},
+          "inc has no output C; it has B");
+  refused({"run", "one.kiln", "--in", "A=a.npy", "--size", "k=3"}, "inc has no size k");
+}
+
+TEST_F(Usage, WantsPairs) {
+  refused({"run", "one.kiln", "--in", "a.npy"}, "--in a.npy: write NAME=FILE.npy");
+  refused({"run", "one.kiln", "--in", "A=a.npy", "--out", "=c.npy"},
+          "--out =c.npy: write NAME=FILE.npy");
+  refused({"run", "one.kiln", "--in", "A=a.npy", "--size", "n"}, "--size n: write NAME=NUMBER");
+  refused({"run", "one.kiln", "--in", "A=a.npy", "--size", "n=3x"},
+          "--size n=3x: 3x is no whole number");
+  refused({"run", "one.kiln", "--in", "A=a.npy", "--in", "A=a.npy"}, "--in names A twice");
+}
+
+TEST_F(Usage, KnowsDevicesAndTargets) {
+  refused({"run", "one.kiln", "--device", "tpu"},
+          "there is no device tpu; known are cpu and cuda:0");
+  refused({"compile", "one.kiln", "--target", "tpu"},
+          "there is no target tpu; known are llvm (or cpu) and cuda");
+}
+
+TEST_F(Usage, IsToldInJsonToo) {
+  const Finished finished = place_.kiln({"run", "two.kiln", "--json"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_EQ(finished.out,
+            "{\n"
+            "  \"error\": {\n"
+            "    \"kind\": \"InvalidArgument\",\n"
+            "    \"reason\": \"USAGE\",\n"
+            "    \"message\": \"two.kiln has several kernels: choose one of inc, add with "
+            "--kernel\",\n"
+            "    \"notes\": [],\n"
+            "    \"file\": \"\",\n"
+            "    \"line\": 0\n"
+            "  }\n"
+            "}\n");
+  EXPECT_EQ(finished.err, "");
+}
+
+TEST_F(Usage, HelpIsNoMistake) {
+  const Finished finished = place_.kiln({"run", "--help"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_NE(finished.out.find("--timings"), std::string::npos);
+}
+
+TEST_F(Usage, MissingFilesAreWrongRequests) {
+  const Finished finished = place_.kiln({"run", "three.kiln"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.err,
+            "error: three.kiln cannot be read: there is no such file, or no right to read it\n");
+}
+
+TEST_F(Usage, SyntaxErrorsShowThePlace) {
+  place_.write("wrong.kiln", "kernel k(A: float32[n]) -> (B: float32[n]) {\n  B[i] = A[i] +\n}\n");
+  const Finished finished = place_.kiln({"run", "wrong.kiln"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.err, "");
+}
+
+TEST_F(Usage, WithoutADaemonSaysWhatWasLookedAt) {
+  const Finished finished = place_.kiln({"devices"});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_EQ(
+      finished.err,
+      "error: no daemon to start: looked at $KILN_DAEMON (/nowhere/kilnd); install Kiln, name "
+      "the daemon in KILN_DAEMON, or name a running service in KILN_ADDRESS\n");
+}
+
+TEST_F(Usage, VersionStartsNoDaemon) {
+  const Finished finished = place_.kiln({"version"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.out, "client  0.1.0\ndaemon  not running\n");
+}
+
+TEST_F(Usage, DoctorSaysWhatIsMissing) {
+  const Finished finished = place_.kiln({"doctor"});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_EQ(finished.out,
+            "ok       client   version 0.1.0\n"
+            "ok       address  unix:" +
+                place_.folder().string() +
+                "/kiln/0.1.0.sock, the private daemon (no --address, no KILN_ADDRESS)\n"
+                "missing  daemon   no kilnd was found in $KILN_DAEMON "
+                "(/nowhere/kilnd): install Kiln, or name it in KILN_DAEMON\n"
+                "missing  service  no daemon to start: looked at $KILN_DAEMON "
+                "(/nowhere/kilnd); install Kiln, name the daemon in KILN_DAEMON, or "
+                "name a running service in KILN_ADDRESS\n");
+}
+
+TEST_F(Usage, ServeRunsTheDaemonWithItsFlags) {
+  place_.write("kilnd", "#!/bin/sh\necho daemon \"$@\"\nexit 7\n");
+  std::filesystem::permissions(place_.folder() / "kilnd", std::filesystem::perms::owner_all);
+  place_.environment["KILN_DAEMON"] = place_.folder() / "kilnd";
+  const Finished finished = place_.kiln({"serve", "--listen", "unix:here", "--help"});
+  EXPECT_EQ(finished.out, "daemon --listen unix:here --help\n");
+  EXPECT_EQ(finished.exit_code, 7);
+}
+
+}  // namespace
+}  // namespace kiln::test
