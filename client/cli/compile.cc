@@ -17,6 +17,10 @@ std::string target_of(const std::string& name) {
   throw UsageError(fmt::format("there is no target {}; known are llvm (or cpu) and cuda", name));
 }
 
+void print_text(const std::string& text) {
+  std::cout << text << (text.ends_with('\n') ? "" : "\n");
+}
+
 /// A report as indented lines: `name: value`, and lists with a dash an entry.
 void print_report(const nlohmann::ordered_json& value, int depth) {
   const std::string indent(static_cast<std::size_t>(depth) * 2, ' ');
@@ -62,7 +66,7 @@ struct CompileCommand {
     if (common.json) {
       print_json(compiled);
     } else if (!emit.empty()) {
-      std::cout << compiled.source(emit);
+      print_text(compiled.source(emit));
     } else if (report) {
       print_report(nlohmann::ordered_json::parse(compiled.report()), 0);
     } else {
@@ -99,7 +103,7 @@ struct LowerCommand {
     if (common.json) {
       std::cout << nlohmann::ordered_json{{"text", text}}.dump(2) << "\n";
     } else {
-      std::cout << text << (text.ends_with('\n') ? "" : "\n");
+      print_text(text);
     }
     return 0;
   }

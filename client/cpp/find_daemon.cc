@@ -26,21 +26,6 @@ bool is_program(const fs::path& path) {
   return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
 }
 
-/// The folders where kilnd stands beside this program, or beside the library it uses.
-std::vector<fs::path> own_folders() {
-  std::vector<fs::path> folders;
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back(program.parent_path());
-  Dl_info library{};
-  if (dladdr(reinterpret_cast<void*>(&own_folders), &library) != 0 &&
-      library.dli_fname != nullptr) {
-    const fs::path file = fs::canonical(library.dli_fname, error);
-    if (!error && file != program) folders.push_back(file.parent_path().parent_path() / "bin");
-  }
-  return folders;
-}
-
 std::vector<fs::path> folders_on_path() {
   std::vector<fs::path> folders;
   std::istringstream path(environment("PATH"));
@@ -84,14 +69,28 @@ std::string find_in_python_package() {
 
 }  // namespace
 
-std::string find_daemon(std::vector<std::string>& looked_at) {
+std::vector<fs::path> folders_beside() {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) folders.push_back(program.parent_path());
+  Dl_info library{};
+  if (dladdr(reinterpret_cast<void*>(&folders_beside), &library) != 0 &&
+      library.dli_fname != nullptr) {
+    const fs::path file = fs::canonical(library.dli_fname, error);
+    if (!error && file != program) folders.push_back(file.parent_path().parent_path() / "bin");
+  }
+  return folders;
+}
+
+std::string find_daemon(std::vector<std::string>& looked_at, const std::vector<fs::path>& beside) {
   if (const std::string named = environment("KILN_DAEMON"); !named.empty()) {
     looked_at.push_back("$KILN_DAEMON (" + named + ")");
     // Whoever names a daemon does not want another one.
     return is_program(named) ? named : "";
   }
   looked_at.push_back("$KILN_DAEMON (not set)");
-  for (const fs::path& folder : own_folders()) {
+  for (const fs::path& folder : beside) {
     looked_at.push_back(folder / "kilnd");
     if (is_program(folder / "kilnd")) return folder / "kilnd";
   }

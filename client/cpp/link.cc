@@ -172,8 +172,7 @@ void Link::require_open() const {
 std::shared_ptr<SessionStream> Link::session_stream() {
   const std::lock_guard lock(mutex_);
   if (session_ == nullptr || session_->ended()) {
-    session_ = std::make_shared<SessionStream>();
-    session_->start(*daemon_, token_);
+    session_ = std::make_shared<SessionStream>(*daemon_, token_);
   }
   return session_;
 }
@@ -192,23 +191,15 @@ std::string Link::session_if_open() const {
   return session_ == nullptr ? "" : session_->id_if_open();
 }
 
-void Link::free_tensor(const std::string& id) {
-  struct Call {
-    grpc::ClientContext context;
-    v1::FreeRequest request;
-    v1::FreeResponse response;
-  };
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_) return;
-  }
-  auto call = std::make_shared<Call>();
-  CallControl control = CallControl::with_deadline(std::chrono::seconds(10));
-  prepare(call->context, control);
-  call->request.add_tensors(id);
-  // A tensor that could not be freed goes with the session.
-  tensors_->async()->Free(&call->context, &call->request, &call->response,
-                          [call](const grpc::Status&) {});
+void Link::free_now(const std::vector<std::string>& tensors) {
+  // A short deadline, since close() waits for it; a tensor that is not freed goes with the session.
+  const CallControl control = CallControl::with_deadline(std::chrono::seconds(2));
+  grpc::ClientContext context;
+  prepare(context, control);
+  v1::FreeRequest request;
+  request.mutable_tensors()->Add(tensors.begin(), tensors.end());
+  v1::FreeResponse response;
+  tensors_->Free(&context, request, &response);
 }
 
 void Link::close() {
@@ -218,7 +209,7 @@ void Link::close() {
     closed_ = true;
     session = std::move(session_);
   }
-  if (session) session->stop();
+  freed_.stop();
 }
 
 }  // namespace detail

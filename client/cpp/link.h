@@ -7,11 +7,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <kiln/connection.h>
 
+#include "client/cpp/free_queue.h"
 #include "kiln/v1/service.grpc.pb.h"
 
 namespace kiln {
@@ -69,7 +71,7 @@ class Link {
   /// The id when the session is open already, else nothing.
   std::string session_if_open() const;
   /// Frees tensors without waiting for it.
-  void free_tensor(const std::string& id);
+  void free_tensor(const std::string& id) { freed_.push(id); }
   void close();
 
   v1::KernelService::Stub& kernels() { return *kernels_; }
@@ -84,6 +86,7 @@ class Link {
   /// Waits between two tries; false when there is no time for another.
   bool pause(const CallControl& control, std::chrono::milliseconds time) const;
   void require_open() const;
+  void free_now(const std::vector<std::string>& tensors);
   std::shared_ptr<SessionStream> session_stream();
 
   const bool private_;
@@ -98,6 +101,7 @@ class Link {
   mutable std::mutex mutex_;
   std::shared_ptr<SessionStream> session_;
   bool closed_ = false;
+  FreeQueue freed_{[this](const auto& tensors) { free_now(tensors); }};
 };
 
 }  // namespace detail

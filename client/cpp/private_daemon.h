@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,13 @@ std::string private_address();
 /// Whether the private daemon listens now. Starts nothing.
 bool private_daemon_runs();
 
-/// The daemon's executable: $KILN_DAEMON, beside this program (or the library's own bin folder), in
-/// the Python package kiln-daemon, then on PATH. Empty when there is none; `looked_at` gets the
-/// places.
-std::string find_daemon(std::vector<std::string>& looked_at);
+/// The folders beside this program, and beside the library when that is installed apart.
+std::vector<std::filesystem::path> folders_beside();
+
+/// The daemon's executable: $KILN_DAEMON, in the folders `beside`, in the Python package
+/// kiln-daemon, then on PATH. Empty when there is none; `looked_at` gets the places.
+std::string find_daemon(std::vector<std::string>& looked_at,
+                        const std::vector<std::filesystem::path>& beside = folders_beside());
 
 }  // namespace detail
 }  // namespace client

@@ -119,7 +119,12 @@ TEST_F(Usage, SyntaxErrorsShowThePlace) {
   place_.write("wrong.kiln", "kernel k(A: float32[n]) -> (B: float32[n]) {\n  B[i] = A[i] +\n}\n");
   const Finished finished = place_.kiln({"run", "wrong.kiln"});
   EXPECT_EQ(finished.exit_code, 1);
-  EXPECT_EQ(finished.err, "");
+  EXPECT_EQ(finished.err,
+            "error: expected an expression, but found }\n"
+            "  line 3, column 1\n"
+            "  }\n"
+            "  ^\n"
+            "  at wrong.kiln:3\n");
 }
 
 TEST_F(Usage, WithoutADaemonSaysWhatWasLookedAt) {

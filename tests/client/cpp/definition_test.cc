@@ -30,7 +30,7 @@ TEST_F(Definitions, NameArgumentsAndAxes) {
   const Tensor B = compute({n_, 4}, [&](Expr i, Expr j) { return A_(i) * j; }, {"B", {"i", "j"}});
   EXPECT_EQ(Definition({A_, B}, "outer").text(),
             "kernel outer(A: float32[n]) -> (B: float32[n, 4]) {\n"
-            "  B[i, j] = A[i]*float32(j)\n"
+            "  B[i, j] = A[i] * float32(j)\n"
             "}\n");
 }
 
@@ -53,7 +53,6 @@ TEST_F(Definitions, TakeBodiesOfAnyNumberOfAxes) {
   EXPECT_EQ(dimensions([&](Expr i) { return i; }, 1), 1U);
   EXPECT_EQ(dimensions([&](const Expr& i, Expr j) { return i + j; }, 2), 2U);
   EXPECT_EQ(dimensions([&](Expr, Expr, Expr, Expr, Expr, Expr) { return Expr(1); }, 6), 6U);
-  EXPECT_EQ(dimensions([&](auto... i) { return (i + ...); }, 3), 3U);
   EXPECT_EQ(dimensions([&](const std::vector<Expr>& i) { return i[7]; }, 8), 8U);
   EXPECT_EQ(dimensions([] { return 1.5; }, 0), 0U);
 }
@@ -100,7 +99,7 @@ TEST_F(Definitions, ReduceOverSeveralAxesWithBounds) {
 TEST_F(Definitions, TakeTheSmallerOfTwoOrOfAll) {
   const ReduceAxis k = reduce_axis(n_, "k");
   EXPECT_EQ(statement([&](Expr i) { return min(A_(i), 0) + min(A_(k), k); }),
-            "min(A[i], 0) + min[k < n](A[k])");
+            "min(A[i], 0.0) + min[k < n](A[k])");
 }
 
 TEST_F(Definitions, ScanWithOneState) {
@@ -198,19 +197,19 @@ TEST_F(Definitions, TheWiderTypeWins) {
 
 TEST_F(Definitions, FloatFunctionsTakeIntegers) {
   EXPECT_EQ(statement([&](Expr i) { return exp(I_(i)); }), "exp(float32(I[i]))");
-  EXPECT_EQ(statement([&](Expr i) { return pow(A_(i), 2); }), "pow(A[i], 2)");
+  EXPECT_EQ(statement([&](Expr i) { return pow(A_(i), 2); }), "pow(A[i], 2.0)");
 }
 
 TEST_F(Definitions, HaveEveryKindOfOperator) {
-  EXPECT_EQ(statement([&](Expr i) { return -A_(i) / 2 - abs(A_(i)); }), "-A[i]/2 - abs(A[i])");
+  EXPECT_EQ(statement([&](Expr i) { return -A_(i) / 2 - abs(A_(i)); }), "-A[i] / 2.0 - abs(A[i])");
   EXPECT_EQ(statement([&](Expr i) { return select(A_(i) > 0 && !(I_(i) == 3), A_(i), 0); }),
-            "select(A[i] > 0 && !(I[i] == 3), A[i], 0)");
+            "select(A[i] > 0.0 && !(I[i] == 3), A[i], 0.0)");
   EXPECT_EQ(statement([&](Expr i) { return if_then_else(i >= 1, A_(i - 1), 0.0); }),
-            "if_then_else(i >= 1, A[i - 1], 0)");
+            "if_then_else(i >= 1, A[i - 1], 0.0)");
   EXPECT_EQ(statement([&](Expr i) { return (I_(i) & 7) << 2 | ~I_(i) >> 1; }),
             "(I[i] & 7) << 2 | ~I[i] >> 1");
   EXPECT_EQ(statement([&](Expr i) { return fma(A_(i), A_(i), 1) + popcount(I_(i)); }),
-            "fma(A[i], A[i], 1) + float32(popcount(I[i]))");
+            "fma(A[i], A[i], 1.0) + float32(popcount(I[i]))");
   EXPECT_EQ(statement([&](Expr i) { return floordiv(I_(i), 2) + truncmod(I_(i), 3); }),
             "floordiv(I[i], 2) + truncmod(I[i], 3)");
 }
@@ -349,12 +348,12 @@ TEST_F(WrongDefinitions, ExpressionsNestedTooDeep) {
 }
 
 TEST_F(WrongDefinitions, NameTheLineOfTheProgram) {
+  const int line = __LINE__ + 2;
   try {
-    compute(
-        {n_, n_}, [&](Expr i) { return A_(i); }, "B");
+    compute({n_, n_}, [&](Expr i) { return A_(i); }, "B");
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_EQ(error.line(), __LINE__ - 3);
+    EXPECT_EQ(error.line(), line);
     EXPECT_NE(error.file().find("definition_test.cc"), std::string::npos);
   }
 }

@@ -89,7 +89,7 @@ class PrivateDaemon : public testing::Test {
 
   std::string found() {
     looked_at_.clear();
-    return find_daemon(looked_at_);
+    return find_daemon(looked_at_, {folder_ / "bin"});
   }
 
   std::string socket() const { return folder_ / "run/kiln" / (version() + ".sock"); }
@@ -112,15 +112,18 @@ TEST_F(PrivateDaemon, IsNoOtherThanTheOneThatIsNamed) {
   EXPECT_EQ(looked_at_, std::vector<std::string>{"$KILN_DAEMON (/nowhere/kilnd)"});
 }
 
-TEST_F(PrivateDaemon, IsFoundInThePythonPackageBeforePath) {
-  make_daemon(folder_ / "path/kilnd");
+TEST_F(PrivateDaemon, IsFoundBesideTheProgramThenInThePythonPackageThenOnPath) {
+  const fs::path on_path = make_daemon(folder_ / "path/kilnd");
+  EXPECT_EQ(found(), on_path);
+  EXPECT_EQ(looked_at_, (std::vector<std::string>{"$KILN_DAEMON (not set)", folder_ / "bin/kilnd",
+                                                  "the Python package kiln-daemon", "PATH"}));
   const fs::path in_package =
       make_daemon(folder_ / "venv/lib/python3.11/site-packages/kiln_daemon/bin/kilnd");
-  const bool beside = fs::exists(fs::read_symlink("/proc/self/exe").parent_path() / "kilnd");
-  if (beside) GTEST_SKIP() << "a daemon stands beside this test, which comes first";
-  EXPECT_EQ(found(), folder_ / "path/kilnd");
+  EXPECT_EQ(found(), on_path);
   set("VIRTUAL_ENV", folder_ / "venv");
   EXPECT_EQ(found(), in_package);
+  const fs::path beside = make_daemon(folder_ / "bin/kilnd");
+  EXPECT_EQ(found(), beside);
 }
 
 TEST_F(PrivateDaemon, StartsWithItsFlagsInAFolderOfTheUsersOwn) {
