@@ -350,7 +350,8 @@ TEST_F(WrongDefinitions, ExpressionsNestedTooDeep) {
 TEST_F(WrongDefinitions, NameTheLineOfTheProgram) {
   const int line = __LINE__ + 2;
   try {
-    compute({n_, n_}, [&](Expr i) { return A_(i); }, "B");
+    compute(
+        {n_, n_}, [&](Expr i) { return A_(i); }, "B");
     FAIL();
   } catch (const InvalidArgument& error) {
     EXPECT_EQ(error.line(), line);

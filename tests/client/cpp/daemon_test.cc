@@ -1,0 +1,228 @@
+#include "tests/support/daemon.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <kiln/client.h>
+
+#include "tests/client/cpp/expect_client_error.h"
+
+namespace kiln::test {
+namespace {
+
+/// The client against a real daemon, which all tests of this file share.
+class RealDaemon : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { daemon_ = new testing::Daemon({.program = KILND}); }
+  static void TearDownTestSuite() {
+    delete daemon_;
+    daemon_ = nullptr;
+  }
+
+  static Array counting(const std::vector<std::int64_t>& shape) {
+    Array array(shape);
+    const auto values = array.values<float>();
+    std::iota(values.begin(), values.end(), 0.0F);
+    return array;
+  }
+
+  /// C = A B with symbolic sizes.
+  static std::vector<Tensor> matmul() {
+    const Expr n = var("n");
+    const Expr m = var("m");
+    const Expr l = var("l");
+    const Tensor A = placeholder({n, l}, float32, "A");
+    const Tensor B = placeholder({l, m}, float32, "B");
+    const ReduceAxis k = reduce_axis(l, "k");
+    const Tensor C = compute({n, m}, [&](Expr i, Expr j) { return sum(A(i, k) * B(k, j), k); },
+                             {"C", {"i", "j"}});
+    return {A, B, C};
+  }
+
+  static void expect_product(const Array& a, const Array& b, const Array& c) {
+    const auto n = static_cast<std::size_t>(a.shape()[0]);
+    const auto l = static_cast<std::size_t>(a.shape()[1]);
+    const auto m = static_cast<std::size_t>(b.shape()[1]);
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < m; ++j) {
+        double expected = 0;
+        for (std::size_t k = 0; k < l; ++k) {
+          expected += a.values<float>()[i * l + k] * b.values<float>()[k * m + j];
+        }
+        ASSERT_NEAR(c.values<float>()[i * m + j], expected, 1e-5 * expected + 1e-5)
+            << i << ", " << j;
+      }
+    }
+  }
+
+  static inline testing::Daemon* daemon_ = nullptr;
+  Connection connection_ = connect(daemon_->address());
+};
+
+TEST_F(RealDaemon, MultipliesMatricesOfAnySizeWithOneKernel) {
+  const Kernel f = connection_.build(Definition(matmul(), "matmul"));
+  const std::int64_t compiles = connection_.describe().counters.at("compiles");
+  for (const auto& [n, l, m] : std::vector<std::array<std::int64_t, 3>>{
+           {3, 5, 4}, {33, 17, 65}, {1, 1, 1}, {0, 4, 2}, {2, 0, 3}}) {
+    const Array a = counting({n, l});
+    const Array b = counting({l, m});
+    expect_product(a, b, f(a, b));
+  }
+  EXPECT_EQ(connection_.describe().counters.at("compiles"), compiles);
+}
+
+TEST_F(RealDaemon, FollowsASchedule) {
+  const std::vector<Tensor> tensors = matmul();
+  const Tensor& C = tensors[2];
+  const Schedule s = create_schedule(C);
+  const auto [io, jo, ii, ji] = s[C].tile(C.axis(0), C.axis(1), 8, 8);
+  const auto [ko, ki] = s[C].split(C.reduce_axes()[0], 4);
+  s[C].reorder({io, jo, ko, ki, ii, ji});
+  s[C].vectorize(ji);
+  s[C].parallel(io);
+  const Kernel f = connection_.build(s, tensors);
+  const Array a = counting({21, 13});
+  const Array b = counting({13, 30});
+  const Array c({21, 30});
+  f(a, b, c);
+  expect_product(a, b, c);
+}
+
+TEST_F(RealDaemon, ScansInOrder) {
+  const Expr m = var("m");
+  const Expr n = var("n");
+  const Tensor X = placeholder({m, n}, float32, "X");
+  const Tensor state = placeholder({m, n}, float32, "state");
+  const Tensor init = compute(
+      {1, n}, [&](Expr, Expr i) { return X(0, i); }, "init");
+  const Tensor update = compute(
+      {m, n}, [&](Expr t, Expr i) { return state(t - 1, i) + X(t, i); }, "update");
+  const Kernel f = connection_.build({X, scan(init, update, state, {X}, "S")});
+  const Array x = counting({10, 31});
+  for (float& value : x.values<float>())
+    value = 0.1F * value;
+  const Array s = f(x);
+  std::vector<float> sums(31, 0);
+  for (std::size_t t = 0; t < 10; ++t) {
+    for (std::size_t i = 0; i < 31; ++i) {
+      sums[i] = t == 0 ? x.values<float>()[i] : sums[i] + x.values<float>()[t * 31 + i];
+      ASSERT_EQ(s.values<float>()[t * 31 + i], sums[i]) << t << ", " << i;
+    }
+  }
+}
+
+TEST_F(RealDaemon, StreamsLargeArrays) {
+  const Expr n = var("n");
+  const Tensor A = placeholder({n}, float32, "A");
+  const Kernel f = connection_.build({A, compute(
+                                             {n}, [&](Expr i) { return A(i) + 1; }, "B")});
+  const Array a = counting({3'000'001});
+  const Array b = f(a);
+  for (std::size_t i = 0; i < a.size(); i += 1000) {
+    ASSERT_EQ(b.values<float>()[i], a.values<float>()[i] + 1);
+  }
+  EXPECT_GT(f.timings().upload, 0);
+}
+
+TEST_F(RealDaemon, KeepsArraysBetweenCalls) {
+  const Expr n = var("n");
+  const Tensor A = placeholder({n}, float32, "A");
+  const Kernel f = connection_.build({A, compute(
+                                             {n}, [&](Expr i) { return A(i) * 2; }, "B")});
+  std::vector<RemoteArray> value{connection_.upload(counting({4}))};
+  for (int i = 0; i < 3; ++i)
+    value = f.call_remote({value[0]});
+  EXPECT_EQ(to_string(value[0].download()), "[ 0.  8. 16. 24.]");
+  f(value[0], value[0]);  // in place
+  EXPECT_EQ(to_string(value[0].download()), "[ 0. 16. 32. 48.]");
+}
+
+TEST_F(RealDaemon, RunsJobs) {
+  const Job job =
+      connection_.submit(Definition(matmul(), "matmul"), {counting({2, 2}), counting({2, 2})});
+  EXPECT_EQ(job.watch().phase, JobPhase::Done);
+  const JobResult result = job.result();
+  ASSERT_EQ(result.outputs.size(), 1U);
+  EXPECT_EQ(result.outputs[0].name, "C");
+  EXPECT_EQ(to_string(result.outputs[0].value), "[[ 2.  3.]\n [ 6. 11.]]");
+}
+
+TEST_F(RealDaemon, ExplainsWrongShapes) {
+  const Kernel f = connection_.build(Definition(matmul(), "matmul"));
+  expect_client_error(
+      [&] {
+        f(counting({5, 500}), counting({400, 5}));
+      },
+      ErrorKind::InvalidArgument, "ARGUMENT_SHAPE",
+      "argument B of matmul: dimension 0 is 400, but must be 500 (l, from dimension "
+      "1 of A)");
+  const Array c({9, 9});
+  expect_client_error(
+      [&] {
+        f(counting({5, 5}), counting({5, 5}), c);
+      },
+      ErrorKind::InvalidArgument, "ARGUMENT_SHAPE",
+      "argument C of matmul: dimension 0 is 9, but must be 5 (n, from dimension 0 "
+      "of A)");
+}
+
+TEST_F(RealDaemon, NamesTheLineOfAWrongDefinition) {
+  const Expr n = var("n");
+  const Tensor X = placeholder({n}, float32, "X");
+  const Tensor state = placeholder({n}, float32, "state");
+  const auto first = [&](Expr) { return X(0); };
+  const auto next = [&](Expr t) { return state(t) + X(t); };
+  const Tensor init = compute({1}, first, "init");
+  const Tensor update = compute({n}, next, {"update", {"t"}});
+  const int line = __LINE__ - 1;
+  try {
+    connection_.build({X, scan(init, update, state)});
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(error.line(), line) << error.what();
+    EXPECT_NE(error.file().find("daemon_test.cc"), std::string::npos);
+    EXPECT_EQ(error.message(),
+              "scan scan: update reads state at t (current step); it may read only t-1");
+  }
+}
+
+TEST_F(RealDaemon, ShowsSourcesAndReport) {
+  const Kernel f = connection_.build(Definition(matmul(), "matmul"));
+  EXPECT_NE(f.source("llvm").find("define"), std::string::npos);
+  EXPECT_NE(f.source("lowered").find("fn matmul("), std::string::npos);
+  EXPECT_NE(f.report().find("\"guards\""), std::string::npos);
+  EXPECT_NE(connection_.lower(Definition(matmul(), "matmul")).find("for i in 0..n"),
+            std::string::npos);
+  for (const double seconds : f.measure({counting({8, 8}), counting({8, 8})}, 5, 3)) {
+    EXPECT_GT(seconds, 0);
+  }
+}
+
+TEST(Restart, IsNotSeenByAKernel) {
+  const testing::TemporaryFolder folder;
+  const std::string address = "unix:" + (folder.path() / "s").string();
+  const auto start = [&] {
+    return std::make_unique<testing::Daemon>(testing::Daemon::Options{
+        .program = KILND, .listen = address, .cache_dir = folder.path() / "cache"});
+  };
+  auto daemon = start();
+  const Expr n = var("n");
+  const Tensor A = placeholder({n}, float32, "A");
+  const Connection connection = connect(address);
+  const Kernel f = connection.build({A, compute(
+                                            {n}, [&](Expr i) { return A(i) + 1; }, "B")});
+  const RemoteArray kept = connection.upload(Array({2}));
+  EXPECT_EQ(to_string(f(Array({2}))), "[1. 1.]");
+  daemon.reset();
+  daemon = start();
+  EXPECT_EQ(to_string(f(Array({2}))), "[1. 1.]");
+  EXPECT_EQ(f.build_timings().cache, "disk");
+  EXPECT_THROW(f(kept), HandleLost);
+}
+
+}  // namespace
+}  // namespace kiln::test
