@@ -1,5 +1,8 @@
 #include "compiler/language/text.h"
 
+#include <fstream>
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include "compiler/language/canonical.h"
@@ -50,6 +53,23 @@ INSTANTIATE_TEST_SUITE_P(Text, TestKernels,
                          ::testing::Values("cumsum", "two_stage_scan", "two_state_scan",
                                            "fibonacci", "matmul", "softmax", "conv2d",
                                            "elementwise"));
+
+TEST(Text, ReadsTheExamplesOfItsPage) {
+  std::ifstream stream(std::string(KILN_DOCS) + "/kernel_files.md");
+  std::stringstream page;
+  page << stream.rdbuf();
+  const std::string text = page.str();
+  int blocks = 0;
+  for (size_t at = 0; (at = text.find("```kiln\n", at)) != std::string::npos; ++blocks) {
+    at += 8;
+    const std::string block = text.substr(at, text.find("```", at) - at);
+    SCOPED_TRACE(block);
+    for (const TextKernel& kernel : parse_text(block, "kernel_files.md")) {
+      expect_round_trip(kernel);
+    }
+  }
+  EXPECT_EQ(blocks, 4);
+}
 
 TEST(Text, PrintsWhatItRead) {
   const std::string text =

@@ -1,0 +1,87 @@
+"""Puts the tables that `kiln-tables` prints into a page, below its line `<!-- tables -->`.
+
+    kiln-tables | python3 docs/generate_tables.py docs/language.md
+    kiln-tables | python3 docs/generate_tables.py --check docs/language.md
+
+With --check it changes nothing and exits 1 when the page is out of date.
+"""
+
+import json
+import pathlib
+import sys
+
+MARK = "<!-- tables -->\n"
+
+RULES = {
+    "same": "numbers of one type; the result too",
+    "same_int": "integers of one type; the result too",
+    "same_float": "floating numbers of one type; the result too",
+    "same_bits": "integers of one type, or bools; the result too",
+    "compare": "operands of one type; the result is a bool",
+    "logic": "bools",
+    "choose": "a bool, then two values of one type; the result has that type",
+    "float_test": "a floating number; the result is a bool",
+    "int_to_int": "an integer; the result too",
+}
+
+
+def cell(value):
+    return str(value).replace("|", "\\|")
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def code(text):
+    return f"`{text}`" if text != "" else ""
+
+
+def count(number):
+    return "any" if number < 0 else number
+
+
+def parameters(step):
+    return {"none": "", "parts": "or parts", "tag": "thread axis", "at": "stage and axis"}[step["uses"]]
+
+
+def render(tables):
+    rules = table(["rule", "operands"], [[code(name), text] for name, text in RULES.items()])
+    operators = table(
+        ["operator", "written", "operands", "rule", "accuracy", "meaning"],
+        [[code(row["name"]), code(row["infix"]), row["arity"], code(row["type_rule"]), row["accuracy"],
+          row["doc"]] for row in tables["operators"]])
+    combiners = table(
+        ["reducer", "operator", "of nothing", "meaning"],
+        [[code(row["name"]), code(row["operator"]), row["identity"], row["doc"]]
+         for row in tables["combiners"]])
+    steps = table(
+        ["step", "axes", "factors", "also", "defines", "meaning"],
+        [[code(row["name"]), count(row["axes"]), count(row["factors"]), parameters(row),
+          code(row["defines"]), row["doc"]] for row in tables["steps"]])
+    dtypes = table(
+        ["type", "kind", "bits"],
+        [[code(row["name"]), row["kind"], row["bits"]] for row in tables["dtypes"]])
+    tags = ", ".join(code(tag) for tag in tables["thread_tags"])
+    return (f"\n## Operators\n\n{operators}\n{rules}\n## Reducers\n\n{combiners}\n## Steps\n\n"
+            f"`{{0}}`, `{{1}}` and `{{all}}` are the names of the step's axes.\n\n{steps}\n"
+            f"Thread axes: {tags}.\n\n## Types\n\n{dtypes}")
+
+
+def main():
+    arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
+    page = pathlib.Path(arguments[0])
+    text = page.read_text()
+    head, mark, _ = text.partition(MARK)
+    if not mark:
+        sys.exit(f"{page} has no line {MARK.strip()}")
+    fresh = head + mark + render(json.load(sys.stdin))
+    if "--check" not in sys.argv:
+        page.write_text(fresh)
+    elif fresh != text:
+        sys.exit(f"{page} is out of date: kiln-tables | python3 docs/generate_tables.py {page}")
+
+
+main()
