@@ -109,6 +109,16 @@ TEST(VectorizeLoops, RunsSeriallyWhatIsCheckedInEachIteration) {
                                      "must be checked in each iteration"});
 }
 
+TEST(VectorizeLoops, RunsTheOuterOfTwoSerially) {
+  const ir::Kernel kernel = expect_becomes(
+      vectorize_loops,
+      "fn f(A: float32[32]) { for i in 0..4 vectorize { for j in 0..8 vectorize { A[i*8 + j] = 0.0 "
+      "} } }",
+      "fn f(A: float32[32]) { for i in 0..4 { A[ramp(i*8, 1, 8)] = broadcast(0.0, 8) } }");
+  EXPECT_EQ(kernel.notes, std::vector<std::string>{
+                              "i runs serially, not as vectors: a loop in it is a vector already"});
+}
+
 TEST(VectorizeLoops, RunsSeriallyOnCuda) {
   const ir::Kernel kernel = expect_becomes(
       vectorize_loops, "fn f(A: float32[8]) { for i in 0..8 vectorize { A[i] = 0.0 } }",
