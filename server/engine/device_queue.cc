@@ -171,6 +171,7 @@ void DeviceQueue::on_reply(internal::FromWorker& reply) {
     }
     Entry entry = std::move(*running_);
     running_.reset();
+    quarantine_.absolve(entry.work.kernel->key);
     send_next(endings);
     Outcome<DeviceResult> outcome = ending_of(entry, reply.done());
     endings.emplace_back(std::move(entry), std::move(outcome));

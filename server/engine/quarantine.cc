@@ -13,12 +13,20 @@ bool Quarantine::blame(const std::string& key) {
   forget_old(Clock::now());
   Record& record = records_[key];
   record.last = Clock::now();
+  empty_.store(false);
   return ++record.deaths >= kDeaths;
 }
 
-void Quarantine::require_free(const std::string& key, const std::string& kernel) {
+void Quarantine::absolve(const std::string& key) {
+  if (empty_.load()) return;
   const std::lock_guard lock(mutex_);
-  if (records_.empty()) return;
+  records_.erase(key);
+  empty_.store(records_.empty());
+}
+
+void Quarantine::require_free(const std::string& key, const std::string& kernel) {
+  if (empty_.load()) return;
+  const std::lock_guard lock(mutex_);
   forget_old(Clock::now());
   const auto at = records_.find(key);
   if (at == records_.end() || at->second.deaths < kDeaths) return;
@@ -29,6 +37,7 @@ void Quarantine::require_free(const std::string& key, const std::string& kernel)
 
 void Quarantine::forget_old(Clock::time_point now) {
   std::erase_if(records_, [&](const auto& record) { return record.second.last + length_ < now; });
+  empty_.store(records_.empty());
 }
 
 }  // namespace kiln::server

@@ -259,7 +259,8 @@ std::string Service::upload(const std::vector<float>& values, const std::string&
   constexpr size_t kChunk = 1 << 20;
   const std::string bytes = bytes_of(values);
   std::vector<std::string> chunks;
-  for (size_t at = 0; at < bytes.size(); at += kChunk) chunks.push_back(bytes.substr(at, kChunk));
+  for (size_t at = 0; at < bytes.size(); at += kChunk)
+    chunks.push_back(bytes.substr(at, kChunk));
   std::string tensor;
   const grpc::Status status =
       upload(header_of(static_cast<int64_t>(values.size()), session), chunks, tensor);

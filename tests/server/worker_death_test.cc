@@ -85,6 +85,17 @@ TEST_F(WorkerDeath, QuarantinesAKernelThatBringsItAbout) {
   EXPECT_TRUE(eventually([&] { return service_->run(inc, {1}).ok(); }));
 }
 
+TEST_F(WorkerDeath, IsNotBlamedOnAKernelThatRunsWell) {
+  const std::string slow = service_->kernel(add_one("slow"));
+  for (int64_t i = 1; i <= 3; ++i) {
+    std::thread caller([&] { EXPECT_TRUE(service_->run(slow, {1}).ok()); });
+    EXPECT_TRUE(eventually([&] { return service_->counter("queued_runs") == 1; }));
+    ::kill(service_->engine().cpu_pid(), SIGKILL);
+    caller.join();
+    EXPECT_TRUE(eventually([&] { return service_->counter("worker_restarts") == i; }));
+  }
+}
+
 TEST_F(WorkerDeath, IsTheAnswerToGarbage) {
   const std::string garbage = service_->kernel(add_one("garbage"));
   const std::string inc = service_->kernel(add_one_of("inc", 1));
