@@ -1,7 +1,7 @@
 #include "compiler/ir/interpret.h"
 
+#include <array>
 #include <memory>
-#include <unordered_map>
 
 #include <fmt/ranges.h>
 
@@ -35,11 +35,30 @@ struct Storage {
   std::vector<bool> written;
 };
 
+/// A map of few nodes, most of which were added last: searched from the back.
+template <typename T>
+class NodeMap {
+ public:
+  T* find(const Node* node) {
+    for (size_t i = entries_.size(); i-- > 0;) {
+      if (entries_[i].first == node) return &entries_[i].second;
+    }
+    return nullptr;
+  }
+  T& operator[](const Node* node) {
+    T* found = find(node);
+    return found != nullptr ? *found : entries_.emplace_back(node, T()).second;
+  }
+
+ private:
+  std::vector<std::pair<const Node*, T>> entries_;
+};
+
 /// What names stand for at one place: of the kernel, or of one thread of a block. Copies share
 /// storage.
 struct Bindings {
-  std::unordered_map<const Node*, int64_t> vars;
-  std::unordered_map<const Node*, std::shared_ptr<Storage>> buffers;
+  NodeMap<int64_t> vars;
+  NodeMap<std::shared_ptr<Storage>> buffers;
 };
 
 class FindBarrier : public Visitor {
@@ -72,7 +91,19 @@ class Evaluate {
  public:
   explicit Evaluate(Bindings& scope) : scope_(scope) {}
 
-  int64_t index(const Expr& expr, int lane = 0) { return (*this)(expr, lane).integer; }
+  int64_t index(const Expr& expr, int lane = 0) {
+    // Most of the work is indices, and most of those are sums and products.
+    if (const IntImm* imm = as<IntImm>(expr)) return imm->value;
+    if (const Var* var = as<Var>(expr)) return variable(*var);
+    if (const Binary* node = as<Binary>(expr)) {
+      switch (node->op) {
+        case Operator::Add: return wrapping(index(node->a, lane), index(node->b, lane), '+');
+        case Operator::Mul: return wrapping(index(node->a, lane), index(node->b, lane), '*');
+        default: break;
+      }
+    }
+    return (*this)(expr, lane).integer;
+  }
   bool condition(const Expr& expr, int lane = 0) {
     return !expr || (*this)(expr, lane).integer != 0;
   }
@@ -104,34 +135,46 @@ class Evaluate {
 
   /// Where an access goes. Every index is checked.
   int64_t position(const BufferRef& buffer, const std::vector<Expr>& indices, int lane) {
-    const HostTensor& elements = *storage(buffer).elements;
-    std::vector<int64_t> values;
-    for (const Expr& expr : indices)
-      values.push_back(index(expr, expr->type.lanes > 1 ? lane : 0));
-    std::vector<int64_t> shape = elements.shape;
-    if (values.size() != shape.size()) shape = {product_of(shape)};  // after flatten_storage
+    const std::vector<int64_t>& shape = storage(buffer).elements->shape;
+    const bool is_flat = indices.size() != shape.size();  // after flatten_storage
+    KILN_CHECK(!is_flat || indices.size() == 1);
+    const int64_t count = is_flat ? product_of(shape) : 0;
     int64_t position = 0;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if (values[d] < 0 || values[d] >= shape[d]) {
-        breach("{}[{}] is outside its shape ({})", buffer->name, fmt::join(values, ", "),
-               fmt::join(shape, ", "));
-      }
-      position = position * shape[d] + values[d];
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const int64_t value = index(indices[d], indices[d]->type.lanes > 1 ? lane : 0);
+      const int64_t extent = is_flat ? count : shape[d];
+      if (value < 0 || value >= extent) fail_outside(buffer, indices, lane);
+      position = position * extent + value;
     }
     return position;
   }
 
   Storage& storage(const BufferRef& buffer) {
-    const auto found = scope_.buffers.find(buffer.get());
-    if (found == scope_.buffers.end()) breach("buffer {} has no memory", buffer->name);
-    return *found->second;
+    const std::shared_ptr<Storage>* found = scope_.buffers.find(buffer.get());
+    if (found == nullptr) breach("buffer {} has no memory", buffer->name);
+    return **found;
   }
 
  private:
+  static int64_t wrapping(int64_t a, int64_t b, char op) {
+    const auto x = static_cast<uint64_t>(a);
+    const auto y = static_cast<uint64_t>(b);
+    return static_cast<int64_t>(op == '+' ? x + y : x * y);
+  }
+
+  [[noreturn]] void fail_outside(const BufferRef& buffer, const std::vector<Expr>& indices,
+                                 int lane) {
+    std::vector<int64_t> values;
+    for (const Expr& expr : indices)
+      values.push_back(index(expr, expr->type.lanes > 1 ? lane : 0));
+    breach("{}[{}] is outside its shape ({})", buffer->name, fmt::join(values, ", "),
+           fmt::join(storage(buffer).elements->shape, ", "));
+  }
+
   int64_t variable(const Var& var) {
-    const auto found = scope_.vars.find(&var);
-    if (found == scope_.vars.end()) breach("variable {} has no value", var.name);
-    return found->second;
+    const int64_t* found = scope_.vars.find(&var);
+    if (found == nullptr) breach("variable {} has no value", var.name);
+    return *found;
   }
 
   Scalar call(const Call& node, int lane) {
@@ -304,6 +347,11 @@ class Interpreter {
     int lanes = node.value->type.lanes;
     for (const Expr& index : node.indices)
       lanes = std::max(lanes, index->type.lanes);
+    if (lanes == 1) {
+      if (!evaluate_.condition(node.predicate)) return;
+      const Scalar value = evaluate_(node.value);
+      return write(node.buffer, evaluate_.position(node.buffer, node.indices, 0), value);
+    }
     // All lanes are read before one is written.
     std::vector<std::pair<int64_t, Scalar>> values;
     for (int lane = 0; lane < lanes; ++lane) {
@@ -311,11 +359,14 @@ class Interpreter {
       const Scalar value = evaluate_(node.value, node.value->type.lanes > 1 ? lane : 0);
       values.emplace_back(evaluate_.position(node.buffer, node.indices, lane), value);
     }
-    Storage& memory = evaluate_.storage(node.buffer);
-    for (const auto& [position, value] : values) {
-      language::write_element(*memory.elements, position, value);
-      memory.written[static_cast<size_t>(position)] = true;
-    }
+    for (const auto& [position, value] : values)
+      write(node.buffer, position, value);
+  }
+
+  void write(const BufferRef& buffer, int64_t position, const Scalar& value) {
+    Storage& memory = evaluate_.storage(buffer);
+    language::write_element(*memory.elements, position, value);
+    memory.written[static_cast<size_t>(position)] = true;
   }
 
   void check(const Check& node) {
