@@ -10,6 +10,8 @@
 namespace kiln::language {
 namespace {
 
+constexpr int kMostAxesOfStep = 256;
+
 /// "split" -> "split", "fuse" -> "fused": what happened to an axis.
 std::string_view participle(StepKind kind) {
   switch (kind) {
@@ -106,7 +108,7 @@ class ScheduleDecoder {
                  .at_axis = wire.at_axis(),
                  .file = wire.line().file(),
                  .line = std::min(wire.line().line(), 0x7FFFFFFFU)};
-    check_limit(row.spelling, "axes", wire.axes_size(), limits_.axes);
+    check_limit(row.spelling, "axes", wire.axes_size(), kMostAxesOfStep);
     check_fields(row, step);
     text_ = text_of(step, table_, kernel_.names);
     return step;

@@ -118,5 +118,65 @@ TEST(DecodeFuzz, RefusesOrUnderstandsMutatedSchedules) {
   std::printf("%d of %d accepted\n", accepted, rounds);
 }
 
+/// As many stages as the limit allows, each reading the one before at two places.
+Seed largest_chain() {
+  Seed seed;
+  v1::Definition& definition = seed.definition;
+  const auto add = [&]() -> v1::Expression& { return *definition.add_expressions(); };
+  const auto last = [&] { return static_cast<uint32_t>(definition.expressions_size()) - 1; };
+  definition.add_variables();
+  add().set_variable(0);
+  v1::IntegerConstant& zero = *add().mutable_integer();
+  zero.set_type(v1::DATA_TYPE_INT64);
+  v1::Placeholder& input = *definition.add_stages()->mutable_placeholder();
+  input.set_type(v1::DATA_TYPE_FLOAT32);
+  input.add_shape(0);
+  definition.add_parameters()->set_stage(0);
+  const uint32_t stages = static_cast<uint32_t>(Limits().stages);
+  for (uint32_t stage = 1; stage < stages; ++stage) {
+    v1::Axis& axis = *definition.add_axes();
+    axis.set_kind(v1::AXIS_KIND_DATA);
+    axis.set_minimum(1);
+    axis.set_extent(0);
+    add().set_axis(stage - 1);
+    const uint32_t index = last();
+    uint32_t total = index;
+    for (int i = 0; i < 8; ++i) {
+      v1::Read& read = *add().mutable_read();
+      read.mutable_tensor()->set_stage(stage - 1);
+      read.add_indices(index);
+      const uint32_t value = last();
+      v1::Operation& sum = *add().mutable_operation();
+      sum.set_operator_("add");
+      sum.add_operands(i == 0 ? value : total);
+      sum.add_operands(value);
+      total = last();
+    }
+    v1::Compute& compute = *definition.add_stages()->mutable_compute();
+    compute.add_axes(stage - 1);
+    compute.add_bodies(total);
+  }
+  definition.add_parameters()->set_stage(stages - 1);
+  return seed;
+}
+
+TEST(DecodeFuzz, LargeRequestsAreQuick) {
+  const Seed wire = largest_chain();
+  std::optional<Kernel> kernel;
+  EXPECT_TRUE(testing::runs_or_is_refused([&] { kernel = decode(wire.definition, wire.names); }));
+  ASSERT_TRUE(kernel);
+  EXPECT_TRUE(testing::runs_or_is_refused([&] { canonicalize(*kernel, {}); }));
+  v1::Schedule schedule;
+  for (uint32_t i = 0; i < 14'000; ++i) {
+    v1::Step& step = *schedule.add_steps();
+    step.set_name("split");
+    step.set_stage(1 + i % 4'000);
+    const uint32_t axes = static_cast<uint32_t>(wire.definition.axes_size());
+    step.add_axes(i < 4'000 ? i : axes + 2 * (i - 4'000) + 1);
+    step.add_factors(2);
+  }
+  EXPECT_TRUE(testing::runs_or_is_refused([&] { decode_schedule(schedule, *kernel); }));
+}
+
 }  // namespace
 }  // namespace kiln::language
