@@ -7,7 +7,9 @@
 #include <fstream>
 #include <thread>
 
+#include <nlohmann/json.hpp>
 #include <signal.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
@@ -36,11 +38,28 @@ sigset_t ending_signals() {
   return signals;
 }
 
+/// The message as a JSON string: it may hold names that users chose.
+class JsonMessage : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& line) override {
+    const std::string text(message.payload.data(), message.payload.size());
+    const std::string quoted =
+        nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    line.append(quoted.data(), quoted.data() + quoted.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<JsonMessage>();
+  }
+};
+
 void set_up_log(const Config& config) {
   auto logger = spdlog::stderr_logger_mt("kilnd");
   if (config.log_format == "json") {
-    // %v is a sentence of ours; quotes in it come from users' names.
-    logger->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})");
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    formatter->add_flag<JsonMessage>('J');
+    formatter->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":%J})");
+    logger->set_formatter(std::move(formatter));
   } else {
     logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
   }

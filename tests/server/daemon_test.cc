@@ -173,6 +173,15 @@ TEST(Kilnd, ReadsItsSettingsFromAFileAndFlagsWin) {
   EXPECT_TRUE(std::filesystem::exists(daemon.folder() / "cache" / "artifacts"));
 }
 
+TEST(Kilnd, LogsJsonWhenAskedTo) {
+  Daemon daemon(fake_daemon({"--log-format", "json"}));
+  daemon.signal(SIGTERM);
+  EXPECT_EQ(daemon.wait(kLong), 0);
+  const std::string log = daemon.log();
+  EXPECT_NE(log.find("\"level\":\"info\",\"message\":\"asked to end\"}\n"), std::string::npos)
+      << log;
+}
+
 TEST(Kilnd, RefusesSettingsItDoesNotKnow) {
   const testing::TemporaryFolder folder;
   const std::string path = (folder.path() / "kilnd.toml").string();
