@@ -54,12 +54,14 @@ AxisId step_id_of(const StageGraph& graph, AxisId axis, size_t own_axes) {
   return axis < known ? axis : static_cast<AxisId>(axis - own_axes + known);
 }
 
-/// A stage with steps but none that binds: its outermost loop goes to the threads, which changes
-/// the order of nothing.
-void bind_outermost(const Chooser& chooser, StageId id, size_t own_axes) {
+/// A stage with steps but none that binds: its outermost loop (after that of time, in a scan) goes
+/// to the threads, which changes the order of nothing.
+void bind_outermost(const Chooser& chooser, StageId id, size_t own_axes, bool has_time) {
   const Stage& stage = chooser.graph[id];
-  if (stage.leaves.empty()) return;
-  const AxisId leaf = stage.leaves[0];
+  std::vector<AxisId> leaves = stage.leaves;
+  if (has_time && !stage.data.empty()) std::erase(leaves, stage.data[0]);
+  if (leaves.empty()) return;
+  const AxisId leaf = leaves[0];
   const schedule::Axis& axis = chooser.graph.axes[leaf];
   const bool is_free = axis.kind == schedule::AxisKind::Data && axis.annotated_by < 0;
   if (!is_free) return;
@@ -73,13 +75,35 @@ void bind_outermost(const Chooser& chooser, StageId id, size_t own_axes) {
   chooser.steps.bind(id, thread, "threadIdx.x");
 }
 
-void bind_scan(const Chooser& chooser, StageId scan) {
-  const size_t known = chooser.graph.kernel->definition.stages.size();
+/// The inits of a scan and what stands directly in its time loop.
+std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
+  std::vector<StageId> nests;
+  const size_t known = graph.kernel->definition.stages.size();
   for (StageId id = 0; id < known; ++id) {
-    const Stage& stage = chooser.graph[id];
+    const Stage& stage = graph[id];
     const bool is_init = stage.is_init && stage.init_of == scan;
     const bool in_time = stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan;
-    if (stage.is_live && (is_init || in_time)) autoschedule::bind_elements(chooser, id, 1);
+    if (stage.is_live && (is_init || in_time)) nests.push_back(id);
+  }
+  return nests;
+}
+
+void bind_untouched(const Chooser& chooser, StageId root) {
+  if (chooser.graph[root].kind == Stage::Kind::Compute) {
+    return autoschedule::bind_elements(chooser, root, 0);
+  }
+  for (const StageId id : nests_of_scan(chooser.graph, root)) {
+    autoschedule::bind_elements(chooser, id, 1);
+  }
+}
+
+void bind_touched(const Chooser& chooser, StageId root, size_t own_axes) {
+  if (has_bound_loop(chooser.graph, root)) return;
+  if (chooser.graph[root].kind == Stage::Kind::Compute) {
+    return bind_outermost(chooser, root, own_axes, false);
+  }
+  for (const StageId id : nests_of_scan(chooser.graph, root)) {
+    bind_outermost(chooser, id, own_axes, true);
   }
 }
 
@@ -102,13 +126,7 @@ language::Schedule choose_schedule(const language::Kernel& kernel, const languag
     const bool is_scan = stage.kind == Stage::Kind::Scan;
     if (!is_scan && stage.kind != Stage::Kind::Compute) continue;
     if (target.kind == TargetKind::Cuda) {
-      if (touched[id]) {
-        if (!is_scan && !has_bound_loop(graph, id)) bind_outermost(chooser, id, own_axes);
-      } else if (is_scan) {
-        bind_scan(chooser, id);
-      } else {
-        autoschedule::bind_elements(chooser, id, 0);
-      }
+      touched[id] ? bind_touched(chooser, id, own_axes) : bind_untouched(chooser, id);
     } else if (!touched[id]) {
       is_scan ? autoschedule::schedule_scan(chooser, id)
               : autoschedule::schedule_compute(chooser, id, true);

@@ -162,8 +162,8 @@ void schedule_scan(const Chooser& chooser, StageId scan_id) {
     if (stage.kind != Stage::Kind::Compute || stage.attach.kind == schedule::Attach::Kind::Inline) {
       continue;
     }
-    simple = simple && id < known && (is_init || stage.is_update) && !stage.is_reduction() &&
-             stage.data.size() > 1 && !has_indirect_reads(stage);
+    simple = simple && id < known && !stage.is_reduction() && stage.data.size() > 1 &&
+             !has_indirect_reads(stage);
     if (id < known && stage.data.size() > 1) nests.push_back(id);
   }
   if (!simple) {
@@ -181,7 +181,7 @@ void schedule_scan(const Chooser& chooser, StageId scan_id) {
       chooser.steps.vectorize(id, lanes);
       if (outer.empty()) outer.push_back(tiles);
     }
-    // Init and update must agree, so the work of the whole scan decides for both.
+    // All nests of a scan must agree, so the work of its update decides for all.
     if (is_large(graph, graph[scan_id].update[0].stage) && !outer.empty()) {
       chooser.steps.parallel(id, outer[0]);
     }

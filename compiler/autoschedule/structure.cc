@@ -133,23 +133,29 @@ std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id)
 
 bool has_independent_columns(const StageGraph& graph, StageId scan_id) {
   const Stage& scan = graph[scan_id];
-  for (size_t s = 0; s < scan.update.size(); ++s) {
-    for (size_t d = 1; d < scan.shapes[s].size(); ++d) {
-      if (scan.shapes[s].size() != scan.shapes[0].size() ||
-          !ir::equal_trees(scan.shapes[s][d], scan.shapes[0][d])) {
-        return false;
-      }
+  const std::vector<ir::Expr>& shape = scan.shapes[0];
+  const auto has_columns_of_scan = [&](const std::vector<ir::Expr>& other) {
+    if (other.size() != shape.size()) return false;
+    for (size_t d = 1; d < shape.size(); ++d) {
+      if (!ir::equal_trees(other[d], shape[d])) return false;
     }
-    const Stage& update = graph[scan.update[s].stage];
-    bool own = true;
-    for (const ir::Expr& body : update.bodies) {
+    return true;
+  };
+  for (const std::vector<ir::Expr>& other : scan.shapes) {
+    if (!has_columns_of_scan(other)) return false;
+  }
+  for (const Stage& stage : graph.stages) {
+    if (!stage.is_live || stage.cell_of != static_cast<int>(scan_id)) continue;
+    bool own = !stage.is_reduction() && has_columns_of_scan(stage.shapes[0]);
+    for (const ir::Expr& body : stage.bodies) {
       schedule::for_each_read(body, [&](const ir::TensorRead& read) {
-        if (std::find(scan.state.begin(), scan.state.end(),
-                      language::TensorId{read.stage, read.output}) == scan.state.end()) {
-          return;
-        }
-        for (size_t d = 1; d < read.indices.size(); ++d) {
-          own = own && read.indices[d] == ir::Expr(graph.axes[update.data[d]].value);
+        const bool is_cell = graph[read.stage].cell_of == static_cast<int>(scan_id);
+        const bool is_state =
+            std::find(scan.state.begin(), scan.state.end(),
+                      language::TensorId{read.stage, read.output}) != scan.state.end();
+        if (!own || (!is_cell && !is_state)) return;
+        for (size_t d = is_cell ? 0 : 1; d < read.indices.size(); ++d) {
+          own = own && read.indices[d] == ir::Expr(graph.axes[stage.data[d]].value);
         }
       });
     }

@@ -42,7 +42,8 @@ struct Contraction {
 };
 std::optional<Contraction> find_contraction(const StageGraph& graph, StageId stage);
 
-/// Whether each column of a scan depends on itself only, and all its states have one shape.
+/// Whether each column of a scan, in its states and its cell, depends on itself only, and all of
+/// them have one shape.
 bool has_independent_columns(const StageGraph& graph, StageId scan);
 
 }  // namespace kiln::autoschedule

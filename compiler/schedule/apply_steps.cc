@@ -5,6 +5,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
 #include "compiler/schedule/infer_bounds.h"
+#include "compiler/schedule/reads.h"
 #include "compiler/schedule/steps.h"
 
 namespace kiln::schedule {
@@ -128,6 +129,7 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
     });
     axis_of_id.insert(axis_of_id.end(), defined.begin(), defined.end());
   }
+  refuse_large_inlining(graph);
   check_attachments(graph, schedule);
 }
 

@@ -10,6 +10,26 @@ namespace kiln {
 
 using namespace schedule;  // NOLINT: this file is the front of that namespace
 
+namespace {
+
+/// What was decided that the steps do not say.
+std::vector<std::string> notes_of(const StageGraph& graph, const NestPlan& plan) {
+  std::vector<std::string> notes;
+  for (const StageId id : graph.order) {
+    if (graph[id].kind != Stage::Kind::Scan || !graph[id].is_live) continue;
+    std::string loops;
+    for (const Loop& loop : plan.nests[id].loops) {
+      if (loop.is_shared) loops += (loops.empty() ? "" : ", ") + loop.var->name;
+    }
+    if (loops.empty()) continue;
+    notes.push_back(fmt::format("the columns of {} are independent, so its time runs inside {}",
+                                graph[id].name, loops));
+  }
+  return notes;
+}
+
+}  // namespace
+
 ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule& steps,
                        const Target& target, const CompileOptions& options) {
   StageGraph graph = build_stage_graph(kernel);
@@ -26,6 +46,7 @@ ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule&
     result.is_output.push_back(kernel.definition.is_output(parameter));
   }
   result.body = emit_loops(graph, plan, target.kind, result.checks);
+  result.notes = notes_of(graph, plan);
   return result;
 }
 

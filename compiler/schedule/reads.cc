@@ -1,12 +1,13 @@
 #include "compiler/schedule/reads.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace kiln::schedule {
 namespace {
 
 /// Nodes of one body with everything inline written out.
-constexpr int kExpandedNodes = 100'000;
+constexpr int64_t kExpandedNodes = 100'000;
 
 class ForEachRead : public ir::Visitor {
  public:
@@ -34,38 +35,71 @@ class ReplaceReads : public ir::Mutator {
   const std::function<ir::Expr(const ir::TensorRead&)>& f_;
 };
 
-class CountNodes : public ir::Visitor {
+/// Counts the nodes of a body with inline stages written out, without writing them out.
+class CountExpanded : public ir::Visitor {
  public:
-  int count = 0;
+  explicit CountExpanded(const StageGraph& graph) : graph_(graph) {}
+
+  bool is_large() const { return count_ > kExpandedNodes || visits_ > kExpandedNodes; }
+
+  /// `costs`: what stands for each variable of the body, in nodes.
+  void count(const ir::Expr& body, std::unordered_map<ir::VarRef, int64_t> costs) {
+    std::swap(costs_, costs);
+    (*this)(body);
+    std::swap(costs_, costs);
+  }
 
  private:
   using Visitor::visit;
-#define EXPR(T)                                          \
-  void visit(const ir::T& node) override {               \
-    if (++count <= kExpandedNodes) Visitor::visit(node); \
-  }
+
+#define EXPR(T) \
+  void visit(const ir::T& node) override { enter(node); }
 #include "compiler/ir/nodes.def"
+
+  template <typename T>
+  void enter(const T& node) {
+    ++visits_;
+    ++count_;
+    if (is_large()) return;
+    if constexpr (std::is_same_v<T, ir::Var>) {
+      const auto cost = costs_.find(ir::VarRef(&node));
+      if (cost != costs_.end()) count_ += cost->second;
+    } else if constexpr (std::is_same_v<T, ir::TensorRead>) {
+      enter_read(node);
+    } else {
+      Visitor::visit(node);
+    }
+  }
+
+  void enter_read(const ir::TensorRead& read) {
+    const Stage& source = graph_[read.stage];
+    if (source.attach.kind != Attach::Kind::Inline) return Visitor::visit(read);
+    std::unordered_map<ir::VarRef, int64_t> costs;
+    for (size_t d = 0; d < read.indices.size(); ++d) {
+      const int64_t before = count_;
+      (*this)(read.indices[d]);
+      costs[graph_.axes[source.data[d]].value] = count_ - before;
+      count_ = before;
+    }
+    count(source.bodies[read.output], std::move(costs));
+  }
+
+  const StageGraph& graph_;
+  std::unordered_map<ir::VarRef, int64_t> costs_;
+  int64_t count_ = 0;
+  int64_t visits_ = 0;
 };
 
-ir::Expr expand(const StageGraph& graph, const ir::Expr& body, StageId reader) {
-  const ir::Expr expanded = replace_reads(body, [&](const ir::TensorRead& read) -> ir::Expr {
+ir::Expr expand(const StageGraph& graph, const ir::Expr& body) {
+  return replace_reads(body, [&](const ir::TensorRead& read) -> ir::Expr {
     const Stage& source = graph[read.stage];
     if (source.attach.kind != Attach::Kind::Inline) return &read;
     ir::Substitution values;
     for (size_t d = 0; d < source.data.size(); ++d) {
       values[graph.axes[source.data[d]].value] = read.indices[d];
     }
-    return expand(graph, ir::substitute(source.bodies[read.output], values), reader);
+    return expand(graph, ir::substitute(source.bodies[read.output], values));
   });
-  CountNodes counter;
-  counter(expanded);
-  if (counter.count > kExpandedNodes) {
-    fail(ErrorKind::ResourceExhausted, "INLINE_LIMIT",
-         "the expression of {} with all that is computed inline has more than {} nodes; take "
-         "compute_inline away from a stage that is read several times",
-         graph[reader].name, kExpandedNodes);
-  }
-  return expanded;
 }
 
 }  // namespace
@@ -94,35 +128,48 @@ std::vector<TensorId> direct_inputs(const Stage& stage) {
 }
 
 std::vector<StageId> readers_of(const StageGraph& graph, StageId stage) {
+  // Stages are in order, so one walk meets an inline reader before those that read it.
+  std::vector<bool> stands_for_it(graph.stages.size(), false);
+  stands_for_it[stage] = true;
   std::vector<StageId> readers;
   for (const StageId candidate : graph.order) {
     const Stage& reader = graph[candidate];
     if (reader.kind != Stage::Kind::Compute || !reader.is_live) continue;
     const std::vector<TensorId> inputs = direct_inputs(reader);
     if (std::none_of(inputs.begin(), inputs.end(),
-                     [&](TensorId tensor) { return tensor.stage == stage; })) {
+                     [&](TensorId tensor) { return stands_for_it[tensor.stage]; })) {
       continue;
     }
-    if (reader.attach.kind != Attach::Kind::Inline) {
+    if (reader.attach.kind == Attach::Kind::Inline) {
+      stands_for_it[candidate] = true;
+    } else {
       readers.push_back(candidate);
-      continue;
     }
-    for (const StageId indirect : readers_of(graph, candidate))
-      readers.push_back(indirect);
   }
-  std::sort(readers.begin(), readers.end(), [&](StageId a, StageId b) {
-    return std::find(graph.order.begin(), graph.order.end(), a) <
-           std::find(graph.order.begin(), graph.order.end(), b);
-  });
-  readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
   return readers;
 }
 
 std::vector<ir::Expr> expanded_bodies(const StageGraph& graph, StageId stage) {
   std::vector<ir::Expr> bodies;
   for (const ir::Expr& body : graph[stage].bodies)
-    bodies.push_back(expand(graph, body, stage));
+    bodies.push_back(expand(graph, body));
   return bodies;
+}
+
+void refuse_large_inlining(const StageGraph& graph) {
+  for (const StageId id : graph.order) {
+    const Stage& stage = graph[id];
+    if (!stage.is_live || stage.attach.kind == Attach::Kind::Inline) continue;
+    for (const ir::Expr& body : stage.bodies) {
+      CountExpanded counter(graph);
+      counter.count(body, {});
+      if (!counter.is_large()) continue;
+      fail(ErrorKind::ResourceExhausted, "INLINE_LIMIT",
+           "the expression of {} with all that is computed inline has more than {} nodes; take "
+           "compute_inline away from a stage that is read several times",
+           stage.name, kExpandedNodes);
+    }
+  }
 }
 
 }  // namespace kiln::schedule

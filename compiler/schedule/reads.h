@@ -20,8 +20,10 @@ std::vector<TensorId> direct_inputs(const Stage& stage);
 /// own readers, in the order of the graph. Scans do not count as readers of their init and update.
 std::vector<StageId> readers_of(const StageGraph& graph, StageId stage);
 
-/// The bodies of `stage` with inline stages written out. Throws ResourceExhausted when that makes
-/// them too large.
+/// The bodies of `stage` with inline stages written out.
 std::vector<ir::Expr> expanded_bodies(const StageGraph& graph, StageId stage);
+
+/// Refuses to write out what would not end: ResourceExhausted INLINE_LIMIT.
+void refuse_large_inlining(const StageGraph& graph);
 
 }  // namespace kiln::schedule

@@ -29,16 +29,16 @@ std::map<TensorId, Uses> uses_of_tensors(const StageGraph& graph) {
   return uses;
 }
 
-/// For each stage, whether it depends on a state of `scan`.
-std::vector<bool> depends_on_state(const StageGraph& graph, const Stage& scan) {
+/// For each stage but the scan itself, whether it depends on a state of the scan.
+std::vector<bool> depends_on_state(const StageGraph& graph, StageId scan) {
   std::vector<bool> depends(graph.stages.size(), false);
-  for (const TensorId state : scan.state)
+  for (const TensorId state : graph[scan].state)
     depends[state.stage] = true;
   // Stages that the compiler added stand behind their readers, so one walk is not enough.
   for (bool changed = true; changed;) {
     changed = false;
     for (StageId id = 0; id < graph.stages.size(); ++id) {
-      if (depends[id] || graph[id].kind != Stage::Kind::Compute) continue;
+      if (depends[id] || id == scan) continue;
       const std::vector<TensorId> inputs = direct_inputs(graph[id]);
       if (std::any_of(inputs.begin(), inputs.end(),
                       [&](TensorId tensor) { return depends[tensor.stage]; })) {
@@ -96,7 +96,7 @@ bool all_outputs_are_inits_of(const Stage& scan, const Stage& init, StageId id) 
 }
 
 void copy_inputs_of(StageGraph& graph, StageId scan_id, const std::map<TensorId, Uses>& uses) {
-  const std::vector<bool> in_cell = depends_on_state(graph, graph[scan_id]);
+  const std::vector<bool> in_cell = depends_on_state(graph, scan_id);
   for (size_t s = 0; s < graph[scan_id].init.size(); ++s) {
     const TensorId init = graph[scan_id].init[s];
     if (!is_only_for_scan(graph, init, uses, false) ||
@@ -141,8 +141,21 @@ std::vector<bool> reached_from_updates(const StageGraph& graph, const Stage& sca
   return reached;
 }
 
+void refuse_inner_scans(const StageGraph& graph, StageId scan, const std::vector<bool>& depends) {
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    if (!graph[id].is_live || graph[id].kind != Stage::Kind::Scan || !depends[id]) continue;
+    at_stage(graph, id, [&] {
+      fail(ErrorKind::Unsupported, "NESTED_SCAN",
+           "{} depends on the state of {}, but a scan inside a scan is not supported; write the "
+           "inner one as a reduction",
+           graph[id].name, graph[scan].name);
+    });
+  }
+}
+
 void mark_cell(StageGraph& graph, StageId scan_id) {
-  const std::vector<bool> depends = depends_on_state(graph, graph[scan_id]);
+  const std::vector<bool> depends = depends_on_state(graph, scan_id);
+  refuse_inner_scans(graph, scan_id, depends);
   const std::vector<bool> reached = reached_from_updates(graph, graph[scan_id], depends);
   for (StageId id = 0; id < graph.stages.size(); ++id) {
     Stage& stage = graph.stages[id];
@@ -160,14 +173,6 @@ void mark_cell(StageGraph& graph, StageId scan_id) {
     if (!stage.is_live || id == scan_id) continue;
     for (const TensorId input : direct_inputs(stage)) {
       if (!depends[input.stage]) continue;
-      if (stage.kind == Stage::Kind::Scan) {
-        at_stage(graph, id, [&] {
-          fail(ErrorKind::Unsupported, "NESTED_SCAN",
-               "the init or update of {} depends on the state of {}; a scan inside a scan is not "
-               "supported, write the inner one as a reduction",
-               stage.name, graph[scan_id].name);
-        });
-      }
       refuse_outside_use(graph, scan_id, id, input);
     }
   }

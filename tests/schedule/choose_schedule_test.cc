@@ -208,6 +208,58 @@ TEST(ChooseSchedule, GivesEachCoreColumnsOfAScan) {
 )");
 }
 
+TEST(ChooseSchedule, GivesEachCoreItsPartOfACell) {
+  TwoStageScan k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[m, n], scan: float32[m, n]) {
+  for i.outer in 0..floordiv(n + 63, 64) parallel {
+    for i.inner in 0..64 vectorize {
+      if likely(i.outer*64 + i.inner < n) {
+        scan[0, i.outer*64 + i.inner] = X[0, i.outer*64 + i.inner]
+      }
+    }
+    for scan.idx in 0..m - 1 {
+      allocate s1: float32[1, 64] scope(global)
+      for i.inner_1 in 0..64 vectorize {
+        if likely(i.outer*64 + i.inner_1 < n) {
+          s1[0, i.inner_1] = scan[scan.idx, i.outer*64 + i.inner_1]*2.0
+        }
+      }
+      for i.inner_2 in 0..64 vectorize {
+        if likely(i.outer*64 + i.inner_2 < n) {
+          scan[scan.idx + 1, i.outer*64 + i.inner_2] = s1[0, i.inner_2] + X[scan.idx + 1, i.outer*64 + i.inner_2]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, BindsAScanWithStepsButNoThreads) {
+  Cumsum k;
+  k.te.split(k.init, "i", 64);
+  k.te.split(k.update, "i", 64);
+  EXPECT_EQ(k.te.automatic(TargetKind::Cuda), R"(fn k(X: float32[m, n], scan: float32[m, n]) {
+  for blockIdx.x in 0..floordiv(n + 16383, 16384) bind {
+    for threadIdx.x in 0..256 bind {
+      for i.inner in 0..64 {
+        if likely(blockIdx.x*16384 + threadIdx.x*64 + i.inner < n) {
+          scan[0, blockIdx.x*16384 + threadIdx.x*64 + i.inner] = X[0, blockIdx.x*16384 + threadIdx.x*64 + i.inner]
+        }
+      }
+      for scan.idx in 0..m - 1 {
+        for i.inner_1 in 0..64 {
+          if likely(blockIdx.x*16384 + threadIdx.x*64 + i.inner_1 < n) {
+            scan[scan.idx + 1, blockIdx.x*16384 + threadIdx.x*64 + i.inner_1] = scan[scan.idx, blockIdx.x*16384 + threadIdx.x*64 + i.inner_1] + X[scan.idx + 1, blockIdx.x*16384 + threadIdx.x*64 + i.inner_1]
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
 TEST(ChooseSchedule, KeepsTimeOutsideWhereStatesMeet) {
   TwoStateScan k;
   EXPECT_EQ(k.te.automatic(),

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/schedule/kernels.h"
@@ -303,6 +304,25 @@ TEST(ComputeInline, RejectsAnArgument) {
   k.te.compute_inline(k.B);
   expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
                "cannot inline B: it is an argument of the kernel, which is computed whole");
+}
+
+TEST(ComputeInline, RejectsAnExpressionThatGrowsWithoutBounds) {
+  Te te;
+  const TeExpr n = te.var("n");
+  TeTensor last = te.placeholder("A", {n});
+  std::vector<TeTensor> all = {last};
+  for (int i = 0; i < 24; ++i) {
+    const TeTensor before = last;
+    last = te.compute(fmt::format("s{}", i), "i", {n},
+                      [&](auto v) { return before(v[0]) * before(v[0]); });
+    if (i < 23) te.compute_inline(last);
+  }
+  te.arguments({all[0], last});
+  const Error error =
+      expect_error([&] { te.build(); }, ErrorKind::ResourceExhausted,
+                   "the expression of s23 with all that is computed inline has more than 100000 "
+                   "nodes; take compute_inline away from a stage that is read several times");
+  EXPECT_EQ(error.reason(), "INLINE_LIMIT");
 }
 
 TEST(ComputeRoot, TakesAnAttachmentBack) {

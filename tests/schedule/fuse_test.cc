@@ -85,6 +85,19 @@ TEST(Fuse, RejectsTheWrongOrder) {
                "fuse(j, i): j and i are not neighbours in the loop order i, j");
 }
 
+TEST(Fuse, RejectsAnExtentThatDependsOnTheOther) {
+  Te te;
+  const TeExpr n = te.var("n");
+  const TeTensor A = te.placeholder("A", {n, n});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), n);
+  const TeExpr l = te.reduce_axis("l", te.integer(0), k + 1);
+  const TeTensor S = te.compute("S", "", {}, [&](auto) { return te.sum(A(k, l), {k, l}); });
+  te.arguments({A, S});
+  te.fuse(S, {"k", "l"});
+  expect_error([&] { te.build(); }, ErrorKind::Unsupported,
+               "cannot fuse k, l: the extent of l depends on k");
+}
+
 TEST(Fuse, RejectsADataAxisWithAReductionAxis) {
   Matmul k;
   k.te.fuse(k.C, {"j", "k"});

@@ -213,6 +213,19 @@ TEST(BuildLoops, RefusesAReadThatIsAlwaysOutside) {
                "the read with if_then_else or change the shape");
 }
 
+TEST(BuildLoops, TakesAThousandStages) {
+  Te te;
+  const TeExpr n = te.var("n");
+  const TeTensor A = te.placeholder("A", {n});
+  TeTensor last = A;
+  for (int i = 0; i < 1000; ++i) {
+    const TeTensor before = last;
+    last = te.compute("s", "i", {n}, [&](auto v) { return before(v[0]) + te.real(1); });
+  }
+  te.arguments({A, last});
+  EXPECT_FALSE(te.automatic().empty());
+}
+
 TEST(BuildLoops, RefusesAReductionInABranchThatProtectsIt) {
   Te te;
   const TeExpr n = te.var("n");

@@ -353,6 +353,26 @@ TEST(Scan, RefusesItsStateOutside) {
                "update; read scan instead");
 }
 
+TEST(Scan, RefusesAScanInsideAScan) {
+  Te te;
+  const TeExpr m = te.var("m");
+  const TeTensor outer_state = te.placeholder("outer_state", {m, m});
+  const TeTensor state = te.placeholder("state", {m});
+  const TeTensor first =
+      te.compute("first", "z", {te.integer(1)}, [&](auto v) { return outer_state(v[0], v[0]); });
+  const TeTensor next = te.compute("next", "t", {m}, [&](auto v) { return state(v[0] - 1); });
+  const TeTensor inner = te.scan("inner", {first}, {next}, {state}, m)[0];
+  const TeTensor init =
+      te.compute("init", "z i", {te.integer(1), m}, [&](auto) { return te.real(1); });
+  const TeTensor update = te.compute(
+      "update", "t i", {m, m}, [&](auto v) { return outer_state(v[0] - 1, v[1]) + inner(v[1]); });
+  const TeTensor outer = te.scan("outer", {init}, {update}, {outer_state}, m)[0];
+  te.arguments({outer});
+  expect_error([&] { te.build(); }, ErrorKind::Unsupported,
+               "inner depends on the state of outer, but a scan inside a scan is not "
+               "supported; write the inner one as a reduction");
+}
+
 TEST(Scan, RefusesItsUpdateAsAnArgument) {
   Cumsum k;
   k.te.kernel.definition.parameters.push_back(k.update.id);
