@@ -46,6 +46,15 @@ class LaunchAxes {
       return is_thread_axis(entry.first) && uses_var(with_axes, entry.second.var);
     });
   }
+  /// A barrier as a statement outside the loops over threads: in a loop over one axis of them.
+  Stmt barrier() const {
+    for (const auto& [thread, range] : ranges_) {
+      if (!is_thread_axis(thread)) continue;
+      return For::make(Var::make(std::string(name_of(thread))), range.extent, LoopKind::ThreadIndex,
+                       thread, Barrier::make());
+    }
+    return Barrier::make();
+  }
   bool is_whole(const For& loop) const {
     return equal_trees(ranges_.at(loop.thread).extent, loop.extent);
   }
@@ -221,11 +230,14 @@ class PlaceBarriers {
   }
 
   Stmt place(const For& loop) {
+    const bool is_threads = is_thread_axis(loop.thread);
+    thread_loops_ += is_threads ? 1 : 0;
     Stmt body = (*this)(loop.body);
     if (!is_launch_axis(loop)) {
       // Once more with what an iteration leaves behind: the next one may depend on it.
       body = (*this)(loop.body);
     }
+    thread_loops_ -= is_threads ? 1 : 0;
     return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, body);
   }
 
@@ -253,13 +265,15 @@ class PlaceBarriers {
     const bool is_ordered = !pending_.conflicts(effects);
     if (!is_ordered) pending_ = {};
     pending_.add(effects);
-    return is_ordered ? stmt : Block::make({Barrier::make(), stmt});
+    if (is_ordered) return stmt;
+    return Block::make({thread_loops_ > 0 ? Barrier::make() : axes_.barrier(), stmt});
   }
 
   const std::string& kernel_;
   const LaunchAxes& axes_;
   const std::unordered_set<BufferRef>& contested_;
-  Effects pending_;  // what was done since the last barrier
+  int thread_loops_ = 0;  // around the statement being placed
+  Effects pending_;       // what was done since the last barrier
 };
 
 }  // namespace

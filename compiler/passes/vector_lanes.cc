@@ -169,14 +169,6 @@ class Vectorizer : public Mutator {
                       given ? Binary::make(Operator::And, reached, given) : reached);
   }
 
-  Expr visit(const Ramp& ramp) override { return refuse(ramp, "a loop in it is a vector already"); }
-  Expr visit(const Broadcast& node) override {
-    return refuse(node, "a loop in it is a vector already");
-  }
-  Expr visit(const VectorReduce& node) override {
-    return refuse(node, "a loop in it is a vector already");
-  }
-
   Stmt visit(const Store& store) override {
     if (store.predicate) return refuse(store, "a store in it has a predicate already");
     const auto copy = copies_.find(store.buffer);

@@ -54,6 +54,20 @@ TEST(InsertBarriers, OrdersAnIterationBeforeTheNext) {
                  kCuda);
 }
 
+TEST(InsertBarriers, StandsInALoopOfItsOwnOutsideTheThreads) {
+  expect_becomes(insert_barriers,
+                 R"(fn f(C: float32[n]) { for b in 0..n bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { s[t] = 1.0 }
+                   C[b] = s[7] } })",
+                 R"(fn f(C: float32[n]) { for b in 0..n bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { s[t] = 1.0 }
+                   for u in 0..32 bind(threadIdx.x) { barrier }
+                   C[b] = s[7] } })",
+                 kCuda);
+}
+
 TEST(InsertBarriers, StandsInFrontOfAGuardOnTheThread) {
   expect_becomes(insert_barriers,
                  R"(fn f(C: float32[32]) { allocate s: float32[32] scope(global)
