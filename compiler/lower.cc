@@ -40,7 +40,8 @@ constexpr Pass kPasses[] = {
     {"validate_vectors", passes::validate_vectors, Serves::Llvm},
     {"insert_barriers", passes::insert_barriers, Serves::Cuda},
     {"keep_strided_plain", passes::keep_strided_plain, Serves::Llvm},
-    // After partition_loops, since full tiles are what it is for; before the accumulators get a place.
+    // After partition_loops, since full tiles are what it is for; before the accumulators get a
+    // place.
     {"accumulate_in_registers", passes::accumulate_in_registers, Serves::Llvm},
     // After all that makes a loop parallel or serial: a buffer in a parallel loop is one a thread.
     {"plan_storage", passes::plan_storage, Serves::All},

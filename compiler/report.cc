@@ -62,8 +62,9 @@ std::string report_of(const ir::Kernel& kernel, const language::Schedule& schedu
   report["notes"] = kernel.notes;
   report["code_bytes"] = artifact.code.size();
   report["schedule"] = json::array();
-  for (const language::Step& step : schedule.steps)
+  for (const language::Step& step : schedule.steps) {
     report["schedule"].push_back(describe(step));
+  }
   if (!report.contains("launches")) report["launches"] = artifact.variants[0].launches.size();
   if (!report.contains("kernels")) {
     report["kernels"] = json::array();

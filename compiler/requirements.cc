@@ -31,8 +31,9 @@ void name_dimension(SizeRequirement& requirement, const language::Definition& de
 std::vector<SizeRequirement> size_requirements(const language::Definition& definition,
                                                const std::vector<ir::VarRef>& sizes) {
   std::vector<ir::VarRef> axes;
-  for (size_t i = 0; i < definition.axes.size(); ++i)
+  for (size_t i = 0; i < definition.axes.size(); ++i) {
     axes.push_back(ir::Var::make("axis"));
+  }
   const std::vector<ir::Expr> expressions = schedule::expressions_of(definition, sizes, axes);
   const auto size_expr = [&](const ir::Expr& expr) {
     return codegen::to_size_expr(analysis::simplify(expr), sizes);

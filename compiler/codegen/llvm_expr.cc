@@ -113,8 +113,9 @@ Value* ExprEmitter::binary(const ir::Binary& node, const Expr& expr, Use use) {
 Value* ExprEmitter::call(const ir::Call& node, Use use) {
   if (node.op == Operator::IfThenElse) return choose(node, use);
   std::vector<Value*> args;
-  for (const Expr& arg : node.args)
+  for (const Expr& arg : node.args) {
     args.push_back(emit(arg, use));
+  }
   if (node.op == Operator::Select) return b_.CreateSelect(args[0], args[1], args[2]);
   return math_.call(node.op, args, node.args[0]->type.element);
 }
@@ -172,8 +173,9 @@ Value* ExprEmitter::choose_lanes(const ir::Call& node, Use use) {
 Value* ExprEmitter::ramp(const ir::Ramp& node) {
   const auto lanes = static_cast<unsigned>(node.lanes);
   std::vector<llvm::Constant*> steps;
-  for (unsigned lane = 0; lane < lanes; ++lane)
+  for (unsigned lane = 0; lane < lanes; ++lane) {
     steps.push_back(b_.getInt64(lane));
+  }
   Value* const base = b_.CreateVectorSplat(lanes, emit(node.base, Use::Index));
   Value* const stride = b_.CreateVectorSplat(lanes, emit(node.stride, Use::Index));
   return b_.CreateAdd(base, b_.CreateMul(llvm::ConstantVector::get(steps), stride));
@@ -280,8 +282,9 @@ bool ExprEmitter::reads_memory(const Expr& expr) {
   if (const auto* binary = as<ir::Binary>(expr)) {
     reads = reads_memory(binary->a) || reads_memory(binary->b);
   } else if (const auto* call = as<ir::Call>(expr)) {
-    for (const Expr& arg : call->args)
+    for (const Expr& arg : call->args) {
       reads = reads || reads_memory(arg);
+    }
   } else if (const auto* cast = as<ir::Cast>(expr)) {
     reads = reads_memory(cast->value);
   } else if (const auto* broadcast = as<ir::Broadcast>(expr)) {

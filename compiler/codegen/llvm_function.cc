@@ -202,8 +202,9 @@ void FunctionEmitter::emit(const ir::Stmt& stmt) {
   expr_.forget();
   switch (stmt->kind) {
     case ir::NodeKind::Block:
-      for (const ir::Stmt& part : as<ir::Block>(stmt)->body)
+      for (const ir::Stmt& part : as<ir::Block>(stmt)->body) {
         emit(part);
+      }
       return;
     case ir::NodeKind::For: return emit(*as<ir::For>(stmt));
     case ir::NodeKind::If: return emit(*as<ir::If>(stmt));

@@ -61,8 +61,9 @@ Value* MathEmitter::binary(Operator op, Value* x, Value* y, DType type) {
 Value* MathEmitter::call(Operator op, const std::vector<Value*>& args, DType type) {
   if (is_small_float(type)) {
     std::vector<Value*> wide;
-    for (Value* arg : args)
+    for (Value* arg : args) {
       wide.push_back(widen_small_float(b_, arg, type));
+    }
     Value* const result = call(op, wide, DType::Float32);
     const bool is_test = language::row_of(op).type_rule == language::TypeRule::FloatTest;
     return is_test ? result : round_to_small_float(b_, result, type);
@@ -290,8 +291,9 @@ Value* MathEmitter::library_call(const char* name, const std::vector<Value*>& ar
   Value* result = llvm::PoisonValue::get(type);
   for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
     std::vector<Value*> scalars;
-    for (Value* arg : args)
+    for (Value* arg : args) {
       scalars.push_back(b_.CreateExtractElement(arg, lane));
+    }
     result = b_.CreateInsertElement(result, b_.CreateCall(callee, scalars), lane);
   }
   return result;

@@ -16,8 +16,9 @@ llvm::Align alignment_of(DType type) { return llvm::Align(static_cast<uint64_t>(
 /// The lanes last first.
 Value* reversed(llvm::IRBuilderBase& b, Value* vector, int lanes) {
   std::vector<int> order;
-  for (int lane = lanes; lane-- > 0;)
+  for (int lane = lanes; lane-- > 0;) {
     order.push_back(lane);
+  }
   return b.CreateShuffleVector(vector, order);
 }
 

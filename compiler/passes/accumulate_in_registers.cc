@@ -94,8 +94,9 @@ bool is_one_to_one(const Tile& tile) {
         return false;
       }
     }
-    for (const Step& step : steps)
+    for (const Step& step : steps) {
       told_apart.push_back(step.loop);
+    }
   }
   return std::ranges::all_of(tile.layers, [&](const Layer& layer) {
     return !layer.of_tile || layer.loop == nullptr ||

@@ -15,8 +15,9 @@ class StoresBy : public Visitor {
  private:
   using Visitor::visit;
   void visit(const Store& store) override {
-    for (const Expr& index : store.indices)
+    for (const Expr& index : store.indices) {
       found = found || uses_var(index, var_);
+    }
   }
   const VarRef var_;
 };

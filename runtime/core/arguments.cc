@@ -43,10 +43,12 @@ class Binder {
 
   BoundCall bind(const std::map<std::string, int64_t>& given_sizes) {
     check_count();
-    for (size_t i = 0; i < arguments_.size(); ++i)
+    for (size_t i = 0; i < arguments_.size(); ++i) {
       check_argument(i);
-    for (const auto& [name, value] : given_sizes)
+    }
+    for (const auto& [name, value] : given_sizes) {
       take_given(name, value);
+    }
     // Inputs first: when an input and an output disagree, it is the output that is wrong.
     for (const bool outputs : {false, true}) {
       for (size_t i = 0; i < arguments_.size(); ++i) {

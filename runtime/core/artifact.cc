@@ -73,8 +73,9 @@ class Writer {
   template <typename T>
   void put(const std::vector<T>& items) {
     put<uint64_t>(items.size());
-    for (const T& item : items)
+    for (const T& item : items) {
       put(item);
+    }
   }
 
   std::string take() { return std::move(out_); }
@@ -157,8 +158,9 @@ class Reader {
     // they are read, so a false count cannot make us allocate.
     if (count > rest_.size()) fail_corrupt("a list is longer than what is left");
     items.clear();
-    for (uint64_t i = 0; i < count; ++i)
+    for (uint64_t i = 0; i < count; ++i) {
       get(items.emplace_back());
+    }
   }
 
   bool at_end() const { return rest_.empty(); }
@@ -183,8 +185,9 @@ void check_consistent(const Artifact& artifact) {
   if (artifact.size_count < 0) fail_corrupt("the number of sizes is negative");
   int64_t scalars = artifact.size_count;
   for (const Parameter& parameter : artifact.parameters) {
-    for (const SizeExpr& extent : parameter.shape)
+    for (const SizeExpr& extent : parameter.shape) {
       check_expr(extent, artifact.size_count);
+    }
     scalars += static_cast<int64_t>(parameter.shape.size());
   }
   for (const SizeRequirement& requirement : artifact.requirements) {
@@ -206,10 +209,12 @@ void check_consistent(const Artifact& artifact) {
       if (launch.grid.size() > 3 || launch.block.size() > 3) {
         fail_corrupt("a launch has more than three dimensions");
       }
-      for (const SizeExpr& extent : launch.grid)
+      for (const SizeExpr& extent : launch.grid) {
         check_expr(extent, scalars);
-      for (const SizeExpr& extent : launch.block)
+      }
+      for (const SizeExpr& extent : launch.block) {
         check_expr(extent, scalars);
+      }
       check_expr(launch.shared_bytes, scalars);
     }
   }

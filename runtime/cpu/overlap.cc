@@ -19,8 +19,9 @@ bool overlap(const Extent& a, const Extent& b) {
 
 std::span<const int64_t> strides_of(const Artifact& artifact, const BoundCall& bound, size_t i) {
   size_t first = static_cast<size_t>(artifact.size_count);
-  for (size_t p = 0; p < i; ++p)
+  for (size_t p = 0; p < i; ++p) {
     first += artifact.parameters[p].shape.size();
+  }
   return std::span(bound.scalars).subspan(first, artifact.parameters[i].shape.size());
 }
 

@@ -133,8 +133,9 @@ void ThreadPool::stop() {
     stopping_ = true;
   }
   work_.notify_all();
-  for (std::thread& worker : workers_)
+  for (std::thread& worker : workers_) {
     worker.join();
+  }
 }
 
 int32_t ThreadPool::run(int64_t count, const Part& part) {
@@ -175,8 +176,9 @@ void ThreadPool::publish(Loop& loop) {
     const int64_t parts_left = (loop.count - loop.next + loop.part_size - 1) / loop.part_size;
     wake = static_cast<int>(std::min<int64_t>(sleeping_, parts_left - 1));
   }
-  for (int i = 0; i < wake; ++i)
+  for (int i = 0; i < wake; ++i) {
     work_.notify_one();
+  }
 }
 
 void ThreadPool::withdraw(Loop& loop) {

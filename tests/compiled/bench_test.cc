@@ -48,8 +48,9 @@ void measure_parts(const char* name, const Te& te, Layout layout) {
 }
 
 void measure_compile(const char* name, const Te& te) {
-  for (const Layout layout : {Layout::Compact, Layout::Strided})
+  for (const Layout layout : {Layout::Compact, Layout::Strided}) {
     measure_parts(name, te, layout);
+  }
   for (int round = 0; round < 3; ++round) {
     language::Schedule schedule;
     std::shared_ptr<const Artifact> artifact;
@@ -87,8 +88,9 @@ void measure_matmul(const char* name, const Te& te, int64_t n, int threads) {
   }
   const BoundCall bound = bind_arguments(*artifact, names, slots, {});
   double best = 1e9;
-  for (int i = 0; i < 10; ++i)
+  for (int i = 0; i < 10; ++i) {
     best = std::min(best, device.run(*kernel, {pointers, &bound, &names}));
+  }
   std::printf("%s %ld, %d threads: %.2f ms, %.1f GFLOP/s\n", name, n, threads, best * 1e3,
               2.0 * static_cast<double>(n * n * n) / best * 1e-9);
 }

@@ -64,10 +64,12 @@ TEST_F(CpuDeviceTest, TakesArgumentsOfAnyLayout) {
   constexpr int64_t n = 37, m = 21, l = 45;
   std::vector<float> a = counting(n * l);
   std::vector<float> b = counting(l * m);
-  for (float& value : a)
+  for (float& value : a) {
     value = std::fmod(value, 7.0f) - 3;
-  for (float& value : b)
+  }
+  for (float& value : b) {
     value = std::fmod(value, 5.0f) - 2;
+  }
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const bool transpose_c : {false, true}) {
@@ -110,8 +112,9 @@ TEST_F(CpuDeviceTest, WorksInPlace) {
   const auto artifact = compile_te(AddOne().te);
   std::vector<float> x = counting(40);
   run(artifact, {{x.data(), {5, 8}, {}}, {x.data(), {5, 8}, {}}});
-  for (size_t i = 0; i < 40; ++i)
+  for (size_t i = 0; i < 40; ++i) {
     EXPECT_EQ(x[i], static_cast<float>(i) + 1);
+  }
 }
 
 TEST_F(CpuDeviceTest, ReadsInputsAsTheyWereWhereTheOutputOverlapsThem) {
@@ -119,8 +122,9 @@ TEST_F(CpuDeviceTest, ReadsInputsAsTheyWereWhereTheOutputOverlapsThem) {
   std::vector<float> x = counting(41);
   run(artifact, {{x.data(), {1, 40}, {}}, {x.data() + 1, {1, 40}, {}}});
   EXPECT_EQ(x[0], 0);
-  for (size_t i = 0; i < 40; ++i)
+  for (size_t i = 0; i < 40; ++i) {
     EXPECT_EQ(x[i + 1], static_cast<float>(i) + 1);
+  }
 }
 
 TEST_F(CpuDeviceTest, RefusesOutputsThatShareMemory) {
@@ -163,8 +167,9 @@ struct Gather {
 TEST_F(CpuDeviceTest, SaysWhichReadIsOutOfRange) {
   const auto artifact = compile_te(Gather().te);
   std::vector<float> a = counting(10);
-  for (float& value : a)
+  for (float& value : a) {
     value *= 3;
+  }
   std::vector<float> i(1000, 4);
   std::vector<float> b(1000);
   const std::vector<View> views = {
@@ -235,13 +240,15 @@ TEST_F(CpuDeviceTest, ServesSeveralCallersAtOnce) {
         std::vector<float> c(64 * 64);
         run(artifact,
             {{a.data(), {64, 64}, {}}, {a.data(), {64, 64}, {}}, {c.data(), {64, 64}, {}}});
-        for (const float value : c)
+        for (const float value : c) {
           wrong += value != static_cast<float>(64 * caller * caller);
+        }
       }
     });
   }
-  for (std::thread& caller : callers)
+  for (std::thread& caller : callers) {
     caller.join();
+  }
   EXPECT_EQ(wrong, 0);
 }
 
@@ -302,8 +309,9 @@ TEST(Compile, GivesTheSameBytesEachTime) {
     compilers.emplace_back(
         [&] { different += serialize(compile(kernel.te.kernel, schedule, target, {})) != first; });
   }
-  for (std::thread& compiler : compilers)
+  for (std::thread& compiler : compilers) {
     compiler.join();
+  }
   EXPECT_EQ(different, 0);
 }
 

@@ -16,8 +16,9 @@ HostTensor random_tensor(std::vector<int64_t> shape, uint32_t seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> number(-1, 1);
   std::vector<float> values(static_cast<size_t>(element_count(shape)));
-  for (float& value : values)
+  for (float& value : values) {
     value = number(random);
+  }
   return tensor_of(std::move(shape), values);
 }
 
@@ -51,8 +52,9 @@ void expect_as_defined(const Te& te, const std::vector<int64_t>& sizes,
     SCOPED_TRACE(automatic ? "automatic schedule" : "plain loops");
     const std::vector<HostTensor> first = run(te, sizes, inputs, automatic, 1);
     ASSERT_EQ(first.size(), expected.size());
-    for (size_t i = 0; i < expected.size(); ++i)
+    for (size_t i = 0; i < expected.size(); ++i) {
       expect_close(first[i], expected[i], tolerance);
+    }
     for (const int threads : {2, 3, 5, 16}) {
       const std::vector<HostTensor> again = run(te, sizes, inputs, automatic, threads);
       for (size_t i = 0; i < expected.size(); ++i) {

@@ -22,8 +22,9 @@ constexpr int kLanes = 16;
 
 std::vector<DType> all_types() {
   std::vector<DType> types;
-  for (int i = 1; i <= 15; ++i)
+  for (int i = 1; i <= 15; ++i) {
     types.push_back(*dtype_from_number(i));
+  }
   return types;
 }
 
@@ -199,8 +200,9 @@ void expect_result(Operator op, const Scalar& actual, const std::vector<Scalar>&
                    std::string_view how) {
   const Scalar expected = language::apply_operator(op, args);
   std::string shown;
-  for (const Scalar& arg : args)
+  for (const Scalar& arg : args) {
     shown += " " + text_of(arg);
+  }
   if (!is_float(expected.type)) {
     EXPECT_EQ(actual.integer, expected.integer)
         << language::row_of(op).spelling << shown << " by " << how;
@@ -227,12 +229,14 @@ TEST_P(OperatorsOf, GiveWhatTheTableSays) {
     if (chooses) sources = {condition, a, b};
     sources.resize(static_cast<size_t>(row.arity));
     std::vector<DType> types;
-    for (const BufferRef& source : sources)
+    for (const BufferRef& source : sources) {
       types.push_back(source->type);
+    }
     kernel.output(language::result_type(row.op, types), [&](const Expr& at) {
       std::vector<Expr> args;
-      for (const BufferRef& source : sources)
+      for (const BufferRef& source : sources) {
         args.push_back(Load::make(source, {at}));
+      }
       return applied(row.op, args);
     });
     emitted.push_back(row.op);
@@ -263,8 +267,9 @@ TEST_P(OperatorsOf, GiveWhatTheTableSays) {
 TEST_P(OperatorsOf, CastToEveryType) {
   const DType from = GetParam();
   std::vector<Scalar> values = interesting(from);
-  while (values.size() % kLanes != 0)
+  while (values.size() % kLanes != 0) {
     values.push_back(values[0]);
+  }
   OperatorKernel kernel(static_cast<int64_t>(values.size()));
   const BufferRef a = kernel.input(from);
   for (const DType to : all_types()) {

@@ -20,8 +20,9 @@ TEST_P(Pools, RunEachIterationOnce) {
     const int32_t result = pool.run(count, [&](int64_t begin, int64_t end, int thread) {
       EXPECT_GE(thread, 0);
       EXPECT_LT(thread, pool.threads());
-      for (int64_t i = begin; i < end; ++i)
+      for (int64_t i = begin; i < end; ++i) {
         ++runs[static_cast<size_t>(i)];
+      }
       return 0;
     });
     EXPECT_EQ(result, 0);
@@ -60,8 +61,9 @@ TEST_P(Pools, CarryExceptionsToTheCaller) {
     if (begin >= 10) throw std::runtime_error("part");
     return 0;
   };
-  for (int round = 0; round < 50; ++round)
+  for (int round = 0; round < 50; ++round) {
     EXPECT_THROW(pool.run(20, part), std::runtime_error);
+  }
   EXPECT_EQ(pool.run(5, part), 0);
 }
 
@@ -75,18 +77,21 @@ TEST_P(Pools, ServeSeveralCallersAtOnce) {
       for (int round = 0; round < 100; ++round) {
         std::atomic<int64_t> sum{0};
         pool.run(500, [&](int64_t begin, int64_t end, int) {
-          for (int64_t i = begin; i < end; ++i)
+          for (int64_t i = begin; i < end; ++i) {
             sum += i;
+          }
           return 0;
         });
         sums[static_cast<size_t>(caller)] += sum;
       }
     });
   }
-  for (std::thread& caller : callers)
+  for (std::thread& caller : callers) {
     caller.join();
-  for (const int64_t sum : sums)
+  }
+  for (const int64_t sum : sums) {
     EXPECT_EQ(sum, 100 * (499 * 500 / 2));
+  }
 }
 
 TEST(ThreadPool, UsesItsWorkers) {
@@ -96,8 +101,9 @@ TEST(ThreadPool, UsesItsWorkers) {
   pool.run(2, [&](int64_t, int64_t, int) {
     ++arrived;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (arrived < 2 && std::chrono::steady_clock::now() < deadline)
+    while (arrived < 2 && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::yield();
+    }
     return 0;
   });
   EXPECT_EQ(arrived, 2);
@@ -110,8 +116,9 @@ TEST(ThreadPool, WakesWorkersThatSleep) {
   pool.run(2, [&](int64_t, int64_t, int) {
     ++arrived;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (arrived < 2 && std::chrono::steady_clock::now() < deadline)
+    while (arrived < 2 && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::yield();
+    }
     return 0;
   });
   EXPECT_EQ(arrived, 2);

@@ -35,10 +35,12 @@ KernelNames plain_names(const Artifact& artifact) {
   for (size_t i = 0; i < artifact.parameters.size(); ++i) {
     names.parameters.push_back("p" + std::to_string(i));
   }
-  for (int32_t i = 0; i < artifact.size_count; ++i)
+  for (int32_t i = 0; i < artifact.size_count; ++i) {
     names.sizes.push_back("n" + std::to_string(i));
-  for (int i = 0; i < 16; ++i)
+  }
+  for (int i = 0; i < 16; ++i) {
     names.stages.push_back("stage" + std::to_string(i));
+  }
   return names;
 }
 
@@ -79,8 +81,9 @@ std::vector<HostTensor> run_on_cpu(const language::Kernel& kernel,
                                    const CompileOptions& options) {
   const auto artifact = compile_for_host(kernel, schedule, options);
   std::map<std::string, int64_t> named;
-  for (size_t i = 0; i < sizes.size(); ++i)
+  for (size_t i = 0; i < sizes.size(); ++i) {
     named["n" + std::to_string(i)] = sizes[i];
+  }
   std::vector<HostTensor> tensors;
   size_t next = 0;
   for (const Parameter& parameter : artifact->parameters) {

@@ -27,8 +27,9 @@ constexpr DType dtype_of() {
 
 inline int64_t element_count(const std::vector<int64_t>& shape) {
   int64_t count = 1;
-  for (const int64_t extent : shape)
+  for (const int64_t extent : shape) {
     count *= extent;
+  }
   return count;
 }
 
