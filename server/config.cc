@@ -242,13 +242,20 @@ void check_config(const Config& config) {
     fail(ErrorKind::InvalidArgument, "LISTEN", "the address {} is neither unix:PATH nor HOST:PORT",
          config.listen);
   }
-  const bool open = config.token_file.empty() || config.tls_cert.empty();
-  if (open && !config.insecure && !is_loopback(config.listen.substr(0, colon))) {
+  if (config.token_file.empty() && !config.insecure &&
+      !is_loopback(config.listen.substr(0, colon))) {
     fail(ErrorKind::InvalidArgument, "INSECURE",
-         "{} can be reached from other machines; give --token-file, --tls-cert and --tls-key, or "
-         "--insecure to serve everybody",
+         "{} can be reached from other machines; give --token-file (and --tls-cert and --tls-key, "
+         "so "
+         "that nobody reads it on its way), or --insecure to serve everybody",
          config.listen);
   }
+}
+
+bool sends_token_in_the_clear(const Config& config) {
+  return !config.token_file.empty() && config.tls_cert.empty() &&
+         config.listen.rfind("unix:", 0) != 0 &&
+         !is_loopback(config.listen.substr(0, config.listen.rfind(':')));
 }
 
 }  // namespace kiln::server

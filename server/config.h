@@ -31,6 +31,9 @@ std::optional<Config> read_config(int argc, const char* const* argv, int& exit_c
 /// Refuses settings that would serve strangers unasked. Throws InvalidArgument INSECURE or LISTEN.
 void check_config(const Config& config);
 
+/// Clients will show their token to whoever listens on the network.
+bool sends_token_in_the_clear(const Config& config);
+
 /// "unix:..." in the user's runtime folder, where clients look.
 std::string default_listen();
 

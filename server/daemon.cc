@@ -190,6 +190,9 @@ int run_daemon(const Config& config, std::unique_ptr<Launcher> launcher) {
     check_config(config);
     block_signals();
     set_up_log(config);
+    if (sends_token_in_the_clear(config)) {
+      spdlog::warn("without --tls-cert and --tls-key the token can be read on the network");
+    }
     const GrpcOptions options = grpc_options(config);
     prepare_socket(config.listen);
     Engine engine(config.engine, std::move(launcher));

@@ -207,11 +207,20 @@ TEST(Kilnd, DoesNotServeStrangersUnasked) {
   EXPECT_EQ(open.exit_code, 2);
   EXPECT_EQ(
       open.output,
-      "kilnd: 0.0.0.0:0 can be reached from other machines; give --token-file, --tls-cert and "
-      "--tls-key, or --insecure to serve everybody\n");
-  Daemon::Options options = fake_daemon({"--insecure"});
-  options.listen = "0.0.0.0:0";
-  EXPECT_NO_THROW(Daemon{options});
+      "kilnd: 0.0.0.0:0 can be reached from other machines; give --token-file (and --tls-cert "
+      "and --tls-key, so that nobody reads it on its way), or --insecure to serve everybody\n");
+  const testing::TemporaryFolder folder;
+  const std::string token = (folder.path() / "token").string();
+  std::ofstream(token) << "secret\n";
+  const std::vector<std::string> permissions[] = {{"--insecure"}, {"--token-file", token}};
+  for (const std::vector<std::string>& flags : permissions) {
+    Daemon::Options options = fake_daemon(flags);
+    options.listen = "0.0.0.0:0";
+    const Daemon daemon(options);
+    const bool warned =
+        daemon.log().find("the token can be read on the network") != std::string::npos;
+    EXPECT_EQ(warned, flags[0] == "--token-file") << daemon.log();
+  }
 }
 
 TEST(Kilnd, RefusesAddressesThatAreNone) {
