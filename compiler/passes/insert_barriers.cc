@@ -89,9 +89,10 @@ class SharedBuffers : public Visitor {
   }
 
   void visit(const Allocate& allocate) override {
+    // Without such a loop in its body the buffer belongs to one thread.
     const std::vector<const For*> inside = thread_loops(allocate.body);
-    const auto is_thread_loop = [](const For* loop) { return is_thread_axis(loop->thread); };
-    if (std::ranges::any_of(inside, is_thread_loop)) {
+    if (std::ranges::any_of(inside, [](const For* loop) { return is_launch_axis(*loop); })) {
+      const auto is_thread_loop = [](const For* loop) { return is_thread_axis(loop->thread); };
       if (std::ranges::any_of(around_, is_thread_loop)) {
         fail(ErrorKind::Unsupported, "PARTLY_SHARED",
              "{} is computed inside one GPU thread axis and by the threads of another; compute it "

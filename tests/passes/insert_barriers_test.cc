@@ -95,6 +95,21 @@ TEST(InsertBarriers, RefusesADependenceAcrossBlocks) {
   EXPECT_EQ(error.reason(), "GRID_DEPENDENCE");
 }
 
+TEST(InsertBarriers, RefusesABufferThatBlocksFillForEachOther) {
+  expect_error(
+      [] {
+        run_pass(insert_barriers,
+                 R"(fn f(A: float32[n, 5], C: float32[5]) { for k in 0..n {
+                   allocate s: float32[5] scope(global)
+                   for b in 0..5 bind(blockIdx.y) { s[b] = A[k, b] }
+                   for i in 0..5 { C[i] = s[i] } } })",
+                 kCuda);
+      },
+      ErrorKind::Unsupported,
+      "GPU blocks of f depend on each other through s, and nothing orders blocks of one launch; "
+      "bind axes that the dependence does not cross");
+}
+
 TEST(InsertBarriers, RefusesABarrierThatOnlySomeThreadsReach) {
   expect_error(
       [] {
