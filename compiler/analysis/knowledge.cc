@@ -14,6 +14,7 @@ using ir::Expr;
 using ir::Operator;
 
 constexpr int kMaxNesting = 12;
+constexpr size_t kMaxAnswers = 64;
 
 int64_t clamp(__int128 value) {
   if (value >= Range64::kNone) return Range64::kNone;
@@ -105,7 +106,10 @@ void Knowledge::follow(const std::vector<Facts::Entry>& entries) {
   }
 }
 
-void Knowledge::mark() { marks_.push_back({nonnegative_.size(), conditions_.size(), -1, {}, -1}); }
+void Knowledge::mark() {
+  marks_.push_back({nonnegative_.size(), conditions_.size(), -1, {}, -1});
+  models.mark();
+}
 
 void Knowledge::pop() {
   const Mark& mark = marks_.back();
@@ -116,6 +120,9 @@ void Knowledge::pop() {
     ranks_[mark.ranged] = mark.rank_before;
   }
   marks_.pop_back();
+  models.pop();
+  while (!answers_.empty() && answers_.back().depth > marks_.size())
+    answers_.pop_back();
 }
 
 Range64& Knowledge::stored_range(AtomId atom) {
@@ -139,16 +146,22 @@ void Knowledge::push_range(const ir::VarRef& var, const Expr& lower, const Expr&
   if (lower) now.low = std::max(now.low, range(atoms.read(lower)).low);
   if (upper) now.high = std::min(now.high, plus(range(atoms.read(upper)).high, -1, Range64::kNone));
   stored_range(atom) = now;
+  const auto sum = [&](const Expr& end) {
+    return end ? std::optional(atoms.read(end)) : std::nullopt;
+  };
+  models.add_range(atom, sum(lower), sum(upper));
   ranks_[atom] = static_cast<int>(marks_.size());
 }
 
 void Knowledge::push_condition(const Expr& condition) {
   mark();
   add_condition(condition);
+  if (condition->type == ir::kBoolType) models.add_condition(condition);
 }
 
 void Knowledge::push_nonnegative(Linear sum) {
   mark();
+  models.add_nonnegative(sum);
   nonnegative_.push_back(std::move(sum));
 }
 
@@ -213,6 +226,20 @@ void Knowledge::add_comparison(Operator op, const Expr& a, const Expr& b) {
       return;
     default: return;
   }
+}
+
+std::optional<bool> Knowledge::recall(const Linear& sum) const {
+  for (size_t i = answers_.size(); i-- > 0;) {
+    const Answer& answer = answers_[i];
+    // A proof stays one when more is known; a failure may not stay one.
+    if ((answer.proved || answer.depth == marks_.size()) && answer.sum == sum) return answer.proved;
+  }
+  return std::nullopt;
+}
+
+void Knowledge::remember(Linear sum, bool proved) {
+  if (answers_.size() >= kMaxAnswers) answers_.pop_back();
+  answers_.push_back({std::move(sum), proved, marks_.size()});
 }
 
 int Knowledge::rank(AtomId atom) {

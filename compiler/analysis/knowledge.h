@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/analysis/linear.h"
+#include "compiler/analysis/models.h"
 #include "compiler/analysis/prove.h"
 
 namespace kiln::analysis {
@@ -19,6 +20,7 @@ struct Range64 {
 class Knowledge {
  public:
   Atoms atoms;
+  Models models{atoms};
 
   /// Takes in the entries after those taken in before.
   void follow(const std::vector<Facts::Entry>& entries);
@@ -36,6 +38,11 @@ class Knowledge {
   /// Conditions that are not about sums, as they were pushed.
   const std::vector<ir::Expr>& conditions() const { return conditions_; }
 
+  /// What came of proving that the sum is not negative, under these facts: the same question comes
+  /// back often, from each index of a statement.
+  std::optional<bool> recall(const Linear& sum) const;
+  void remember(Linear sum, bool proved);
+
   /// How far inside the atom's variables are bound: greater is further in, -1 when unknown.
   int rank(AtomId atom);
   int rank(const Product& product);
@@ -52,6 +59,11 @@ class Knowledge {
     Range64 range_before;
     int rank_before;
   };
+  struct Answer {
+    Linear sum;
+    bool proved;
+    size_t depth;  // the number of facts then
+  };
   void add_condition(const ir::Expr& condition);
   void add_comparison(ir::Operator op, const ir::Expr& a, const ir::Expr& b);
   void add_nonnegative(std::optional<Linear> sum);
@@ -62,6 +74,7 @@ class Knowledge {
   std::vector<Linear> nonnegative_;
   std::vector<ir::Expr> conditions_;
   std::vector<Mark> marks_;
+  std::vector<Answer> answers_;  // by rising depth
   std::vector<Range64> ranges_;  // by atom; of variables
   std::vector<int> ranks_;       // by atom; of variables
   size_t followed_ = 0;

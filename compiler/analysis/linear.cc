@@ -69,6 +69,7 @@ std::optional<Product> Product::times(const Product& other) const {
   Product result = *this;
   for (int i = 0; i < other.degree_; ++i)
     result.factors_[result.degree_++] = other.factors_[i];
+  result.signature_ += other.signature_;
   return result;
 }
 
@@ -80,12 +81,13 @@ std::optional<Product> Product::without(const Product& other) const {
     if (found == end) return std::nullopt;
     std::copy(found + 1, end, found);
     --result.degree_;
+    result.signature_ -= signature_of(other.factors_[i]);
   }
   return result;
 }
 
 bool Product::operator==(const Product& other) const {
-  if (degree_ != other.degree_) return false;
+  if (degree_ != other.degree_ || signature_ != other.signature_) return false;
   if (degree_ == 1) return factors_[0] == other.factors_[0];
   return without(other).has_value();
 }

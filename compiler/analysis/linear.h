@@ -23,7 +23,7 @@ class Product {
   static constexpr int kMaxDegree = 6;
 
   Product() = default;
-  explicit Product(AtomId atom) : factors_{atom}, degree_(1) {}
+  explicit Product(AtomId atom) : factors_{atom}, signature_(signature_of(atom)), degree_(1) {}
 
   int degree() const { return degree_; }
   AtomId operator[](int i) const { return factors_[i]; }
@@ -35,7 +35,12 @@ class Product {
   bool operator==(const Product& other) const;
 
  private:
+  static uint32_t signature_of(AtomId atom) {
+    return (static_cast<uint32_t>(atom) + 1) * 0x9E3779B9u;
+  }
+
   std::array<AtomId, kMaxDegree> factors_{};
+  uint32_t signature_ = 0;  // the sum over the factors: equal for equal products
   int8_t degree_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "compiler/analysis/refute.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "compiler/ir/build.h"
@@ -12,7 +13,7 @@ using ir::Cast;
 using ir::Expr;
 using ir::Operator;
 
-constexpr int kSteps = 250;     // of one proof
+constexpr int kSteps = 64;      // of one proof
 constexpr int kSignSteps = 40;  // of the proof that one atom is not negative
 constexpr int kMaxDepth = 12;
 constexpr int kMaxLifts = 2;
@@ -50,11 +51,14 @@ std::optional<Linear> replaced(const Linear& sum, AtomId atom, const Linear& val
 bool Refuter::nonnegative(const Linear& sum) {
   const Range64 range = knowledge_.range(sum);
   if (range.low >= 0) return true;
-  if (range.low == range.high) return false;
+  if (range.low == range.high || knowledge_.models.refutes(sum)) return false;
   std::optional<Linear> opposite = add(linear_constant(-1), sum, -1);
   if (!opposite) return false;
+  if (const std::optional<bool> known = knowledge_.recall(sum)) return *known;
   budget_ = kSteps;
-  return refute(std::move(*opposite), {});
+  const bool result = refute(std::move(*opposite), {});
+  knowledge_.remember(sum, result);
+  return result;
 }
 
 bool Refuter::positive(const Linear& sum) {
@@ -74,8 +78,11 @@ bool Refuter::refute(Linear sum, Place place) {
   if (place.depth >= kMaxDepth || --budget_ < 0) return false;
 
   const Term* innermost = &sum.terms[0];
+  int innermost_rank = knowledge_.rank(innermost->product);
   for (const Term& term : sum.terms) {
-    if (knowledge_.rank(term.product) > knowledge_.rank(innermost->product)) innermost = &term;
+    const int rank = knowledge_.rank(term.product);
+    if (rank > innermost_rank) innermost = &term;
+    innermost_rank = std::max(rank, innermost_rank);
   }
   const Term target = *innermost;
   if (use_facts(sum, target, place)) return true;
@@ -300,6 +307,7 @@ bool Refuter::at_least(AtomId atom, int64_t least) {
   std::unordered_map<AtomId, bool>& known = known_signs_[least];
   const auto [entry, is_new] = known.emplace(atom, false);  // false while it is looked at
   if (!is_new) return entry->second;
+  if (knowledge_.models.refutes(*add(linear_atom(atom), linear_constant(-least)))) return false;
   const int budget = std::exchange(budget_, std::min(budget_, kSignSteps));
   const int before = budget_;
   std::optional<Linear> opposite = add(linear_constant(least - 1), linear_atom(atom), -1);
