@@ -70,20 +70,19 @@ TEST(Bench, DISABLED_Compile) {
   measure_compile("matmul *", Matmul().te);
 }
 
-void measure_matmul(const char* name, const Te& te, int64_t n, int threads) {
+/// The best of ten calls, in seconds, on tensors of ones.
+double best_time(const Te& te, const std::vector<std::vector<int64_t>>& shapes, int threads) {
   const auto artifact = compile_for_host(te.kernel, automatic(te));
-  std::vector<HostTensor> tensors = {zeros(DType::Float32, {n, n}), zeros(DType::Float32, {n, n}),
-                                     zeros(DType::Float32, {n, n})};
   Device& device = cpu_device(threads);
   const auto kernel = device.load(artifact);
   const KernelNames names = plain_names(*artifact);
   std::vector<ArgumentSlot> slots;
   std::vector<void*> pointers;
   std::vector<std::unique_ptr<DeviceBuffer>> buffers;
-  for (const HostTensor& tensor : tensors) {
-    slots.push_back({true, {tensor.type, tensor.shape, {}}});
-    buffers.push_back(device.allocate(static_cast<int64_t>(tensor.bytes.size())));
-    std::memset(buffers.back()->data(), 0, tensor.bytes.size());
+  for (const std::vector<int64_t>& shape : shapes) {
+    slots.push_back({true, {DType::Float32, shape, {}}});
+    buffers.push_back(device.allocate(element_count(shape) * 4));
+    std::fill_n(static_cast<float*>(buffers.back()->data()), element_count(shape), 1.0f);
     pointers.push_back(buffers.back()->data());
   }
   const BoundCall bound = bind_arguments(*artifact, names, slots, {});
@@ -91,8 +90,27 @@ void measure_matmul(const char* name, const Te& te, int64_t n, int threads) {
   for (int i = 0; i < 10; ++i) {
     best = std::min(best, device.run(*kernel, {pointers, &bound, &names}));
   }
+  return best;
+}
+
+void measure_matmul(const char* name, const Te& te, int64_t n, int threads) {
+  const double best = best_time(te, {{n, n}, {n, n}, {n, n}}, threads);
   std::printf("%s %ld, %d threads: %.2f ms, %.1f GFLOP/s\n", name, n, threads, best * 1e3,
               2.0 * static_cast<double>(n * n * n) / best * 1e-9);
+}
+
+TEST(Bench, DISABLED_Streaming) {
+  const Cumsum cumsum;
+  const AddOne add_one;
+  const std::vector<int64_t> shape = {4096, 4096};
+  for (const int threads : {1, 2}) {
+    for (const Te* te : {&cumsum.te, &add_one.te}) {
+      const double best = best_time(*te, {shape, shape}, threads);
+      std::printf("%s 4096x4096, %d threads: %.2f ms, %.1f GB/s\n",
+                  te == &cumsum.te ? "cumsum" : "add one", threads, best * 1e3,
+                  2 * 4096.0 * 4096 * 4 / best * 1e-9);
+    }
+  }
 }
 
 TEST(Bench, DISABLED_Matmul) {
