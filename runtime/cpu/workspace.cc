@@ -9,6 +9,7 @@ namespace kiln {
 namespace {
 
 constexpr size_t kAlignment = 64;
+constexpr int64_t kAddressSpace = int64_t{1} << 47;  // asking for more is not worth a call
 constexpr int64_t kKeptBytes = int64_t{256} << 20;
 
 }  // namespace
@@ -19,7 +20,10 @@ AlignedMemory allocate_aligned(int64_t bytes) {
   KILN_CHECK(bytes >= 0);
   const size_t rounded =
       (std::max<size_t>(static_cast<size_t>(bytes), 1) + kAlignment - 1) / kAlignment * kAlignment;
-  AlignedMemory memory(static_cast<uint8_t*>(std::aligned_alloc(kAlignment, rounded)));
+  AlignedMemory memory;
+  if (bytes <= kAddressSpace) {
+    memory.reset(static_cast<uint8_t*>(std::aligned_alloc(kAlignment, rounded)));
+  }
   if (!memory) {
     fail(ErrorKind::ResourceExhausted, "DEVICE_MEMORY", "cpu:0 has no {} bytes of memory left",
          bytes);
