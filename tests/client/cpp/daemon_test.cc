@@ -2,8 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -222,6 +225,51 @@ TEST(Restart, IsNotSeenByAKernel) {
   EXPECT_EQ(to_string(f(Array({2}))), "[1. 1.]");
   EXPECT_EQ(f.build_timings().cache, "disk");
   EXPECT_THROW(f(kept), HandleLost);
+}
+
+/// A daemon on TCP with a certificate for localhost, which is its own authority, and a token.
+class SecureDaemon : public ::testing::Test {
+ protected:
+  SecureDaemon() {
+    const std::string command =
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 "
+        "-subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout " +
+        file("key.pem") + " -out " + file("cert.pem") + " 2> /dev/null";
+    if (std::system(command.c_str()) != 0) throw std::runtime_error("openssl made no certificate");
+    std::ofstream(file("token")) << "secret\n";
+    daemon_ = std::make_unique<testing::Daemon>(
+        testing::Daemon::Options{.program = KILND,
+                                 .listen = "127.0.0.1:0",
+                                 .flags = {"--tls-cert", file("cert.pem"), "--tls-key",
+                                           file("key.pem"), "--token-file", file("token")}});
+  }
+
+  std::string file(const std::string& name) const { return folder_.path() / name; }
+
+  testing::TemporaryFolder folder_;
+  std::unique_ptr<testing::Daemon> daemon_;
+};
+
+TEST_F(SecureDaemon, AnswersWhoHasTheTokenAndTrustsItsAuthority) {
+  const Connection connection =
+      connect(daemon_->address(), {.token = "secret", .ca = file("cert.pem")});
+  EXPECT_EQ(connection.describe().version, version());
+  const Expr n = var("n");
+  const Tensor A = placeholder({n}, float32, "A");
+  const Kernel f = connection.build({A, compute(
+                                            {n}, [&](Expr i) { return A(i) + 1; }, "B")});
+  EXPECT_EQ(f(Array({1'000'000})).at(0).values<float>()[999'999], 1);  // streamed, with a session
+}
+
+TEST_F(SecureDaemon, RefusesAWrongToken) {
+  const Connection connection =
+      connect(daemon_->address(), {.token = "guess", .ca = file("cert.pem")});
+  expect_client_error([&] { connection.describe(); }, ErrorKind::Unauthenticated, "TOKEN",
+                      "this daemon asks for a token, and the one given is missing or wrong");
+}
+
+TEST_F(SecureDaemon, IsNotTrustedWithoutItsAuthority) {
+  EXPECT_THROW(connect(daemon_->address(), {.token = "secret"}).describe(), Unavailable);
 }
 
 }  // namespace

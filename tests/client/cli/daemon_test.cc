@@ -1,0 +1,196 @@
+#include "tests/support/daemon.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "client/cli/npy.h"
+#include "tests/client/cli/command.h"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `kiln` on the examples, against a real daemon that all tests of this file share.
+class Examples : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { daemon_ = new testing::Daemon({.program = KILND}); }
+  static void TearDownTestSuite() {
+    delete daemon_;
+    daemon_ = nullptr;
+  }
+
+  Examples() {
+    place_.environment["KILN_ADDRESS"] = daemon_->address();
+    for (const auto& entry : fs::directory_iterator(fs::path(KILN_SOURCE) / "examples")) {
+      if (entry.path().extension() == ".kiln") fs::copy(entry, place_.folder());
+    }
+  }
+
+  /// Values without a pattern that a wrong index could repeat.
+  std::vector<float> make(const std::string& file, std::int64_t rows, std::int64_t columns) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      values.push_back(static_cast<float>(i * 7919 % 1009) / 1009);
+    }
+    place_.write_array(file, values, {rows, columns});
+    return values;
+  }
+
+  std::vector<float> take(const std::string& file) {
+    const Array array = cli::read_npy(place_.folder() / file, float32);
+    const auto values = array.values<float>();
+    return {values.begin(), values.end()};
+  }
+
+  std::string output_of(const std::vector<std::string>& arguments) {
+    const Finished finished = place_.kiln(arguments);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return finished.out;
+  }
+
+  static inline testing::Daemon* daemon_ = nullptr;
+  Workplace place_;
+};
+
+TEST_F(Examples, CumsumAddsInOrder) {
+  const std::vector<float> x = make("x.npy", 10, 100);
+  output_of({"run", "cumsum.kiln", "--in", "X=x.npy", "--out", "S=s.npy"});
+  std::vector<float> sums(100, 0);
+  const std::vector<float> s = take("s.npy");
+  for (std::size_t t = 0; t < 10; ++t) {
+    for (std::size_t i = 0; i < 100; ++i) {
+      sums[i] = t == 0 ? x[i] : sums[i] + x[t * 100 + i];
+      ASSERT_EQ(s[t * 100 + i], sums[i]) << t << ", " << i;
+    }
+  }
+}
+
+TEST_F(Examples, MatmulIsTheSameWithAndWithoutItsSchedule) {
+  const std::vector<float> a = make("a.npy", 37, 50);
+  const std::vector<float> b = make("b.npy", 50, 33);
+  const std::vector<std::string> run{"run", "matmul.kiln", "--in", "A=a.npy", "--in", "B=b.npy"};
+  for (const std::string flag : {"--strict", "--no-schedule", "--no-auto"}) {
+    std::vector<std::string> arguments = run;
+    arguments.insert(arguments.end(), {flag, "--out", "C=c.npy"});
+    output_of(arguments);
+    const std::vector<float> c = take("c.npy");
+    for (std::size_t i = 0; i < 37; ++i) {
+      for (std::size_t j = 0; j < 33; ++j) {
+        double expected = 0;
+        for (std::size_t k = 0; k < 50; ++k)
+          expected += double{a[i * 50 + k]} * b[k * 33 + j];
+        ASSERT_NEAR(c[i * 33 + j], expected, 1e-5 * expected) << flag << " " << i << ", " << j;
+      }
+    }
+  }
+}
+
+TEST_F(Examples, SoftmaxSumsToOne) {
+  const std::vector<float> x = make("x.npy", 5, 40);
+  output_of({"run", "softmax.kiln", "--in", "X=x.npy", "--out", "Y=y.npy"});
+  const std::vector<float> y = take("y.npy");
+  for (std::size_t i = 0; i < 5; ++i) {
+    double total = 0;
+    for (std::size_t j = 0; j < 40; ++j)
+      total += std::exp(double{x[i * 40 + j]});
+    for (std::size_t j = 0; j < 40; ++j) {
+      ASSERT_NEAR(y[i * 40 + j], std::exp(double{x[i * 40 + j]}) / total, 1e-6);
+    }
+  }
+}
+
+TEST_F(Examples, ElementwisePrintsWhatItComputes) {
+  place_.write_array("x.npy", {-2, -1, 0, 1, 2}, {5});
+  EXPECT_EQ(output_of({"run", "elementwise.kiln", "--kernel", "relu", "--in", "x=x.npy"}),
+            "y: float32[5]\n[0. 0. 0. 1. 2.]\n");
+  EXPECT_EQ(output_of({"run", "elementwise.kiln", "--kernel", "saxpy", "--in", "x=x.npy", "--in",
+                       "y=x.npy"}),
+            "out: float32[5]\n[-6. -3.  0.  3.  6.]\n");
+}
+
+TEST_F(Examples, LowerPrintsTheLoops) {
+  EXPECT_EQ(output_of({"lower", "cumsum.kiln"}),
+            "fn cumsum(X: float32[m, n], S: float32[m, n]) {\n"
+            "  for i in 0..n {\n"
+            "    S[0, i] = X[0, i]\n"
+            "  }\n"
+            "  for S.idx in 0..m - 1 {\n"
+            "    for i_1 in 0..n {\n"
+            "      S[S.idx + 1, i_1] = S[S.idx, i_1] + X[S.idx + 1, i_1]\n"
+            "    }\n"
+            "  }\n"
+            "}\n");
+}
+
+TEST_F(Examples, CompileKnowsWhereTheKernelCameFrom) {
+  EXPECT_NE(output_of({"compile", "cumsum.kiln", "--fast"}).find("(cache: compiled)"),
+            std::string::npos);
+  EXPECT_NE(output_of({"compile", "cumsum.kiln", "--fast"}).find("(cache: memory)"),
+            std::string::npos);
+  EXPECT_NE(output_of({"compile", "matmul.kiln", "--report"}).find("guards: 0\n"),
+            std::string::npos);
+  EXPECT_NE(output_of({"compile", "matmul.kiln", "--emit", "llvm"}).find("define"),
+            std::string::npos);
+}
+
+TEST_F(Examples, CudaCompilesWithoutAGpu) {
+  const std::vector<std::string> compile{
+      "compile", "elementwise.kiln", "--kernel", "saxpy",   "--target",
+      "cuda",    "--arch",           "sm_90",    "--report"};
+  const std::string doctor = output_of({"doctor"});
+  const bool nvrtc = doctor.find("ok       nvrtc") != std::string::npos;
+  const Finished finished = place_.kiln(compile);
+  if (nvrtc) {
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_NE(finished.out.find("registers"), std::string::npos) << finished.out;
+  } else {
+    EXPECT_EQ(finished.exit_code, 3);
+    EXPECT_NE(finished.err.find("NVRTC"), std::string::npos) << finished.err;
+  }
+}
+
+TEST_F(Examples, CudaNeedsADeviceToRun) {
+  if (output_of({"doctor"}).find("ok       cuda device") != std::string::npos) {
+    GTEST_SKIP() << "this host has a GPU";
+  }
+  place_.write_array("x.npy", {1}, {1});
+  const Finished finished = place_.kiln(
+      {"run", "elementwise.kiln", "--kernel", "relu", "--in", "x=x.npy", "--device", "cuda"});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_NE(finished.err.find("error: "), std::string::npos);
+}
+
+TEST_F(Examples, WrongShapesAreExplained) {
+  make("a.npy", 5, 4);
+  const Finished finished =
+      place_.kiln({"run", "matmul.kiln", "--in", "A=a.npy", "--in", "B=a.npy"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.err,
+            "error: argument B of matmul: dimension 0 is 5, but must be 4 (l, from dimension 1 of "
+            "A)\n");
+}
+
+TEST_F(Examples, JobsOutliveTheCommandThatSubmitsThem) {
+  const std::vector<float> x = make("x.npy", 600, 1000);  // 2.4 MB: streamed
+  const std::string printed = output_of({"submit", "cumsum.kiln", "--in", "X=x.npy"});
+  const std::string id = printed.substr(0, printed.size() - 1);
+  output_of({"wait", id, "--out", "S=s.npy"});
+  EXPECT_EQ(take("s.npy")[999], x[999]);
+  EXPECT_EQ(take("s.npy")[1999], x[999] + x[1999]);
+  EXPECT_NE(output_of({"jobs"}).find(id), std::string::npos);
+}
+
+TEST_F(Examples, DoctorFindsTheCpu) {
+  EXPECT_NE(output_of({"doctor"}).find("ok       cpu "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln::test
