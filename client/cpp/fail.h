@@ -1,11 +1,11 @@
 #pragma once
 
-#include <source_location>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <kiln/error.h>
+#include <kiln/source_location.h>
 
 namespace kiln {
 inline namespace client {
@@ -22,7 +22,7 @@ template <typename... Args>
 
 /// InvalidArgument, with the user's line.
 template <typename... Args>
-[[noreturn]] void fail_at(const std::source_location& where, std::string_view reason,
+[[noreturn]] void fail_at(const SourceLocation& where, std::string_view reason,
                           fmt::format_string<Args...> format, Args&&... args) {
   throw_error({.kind = ErrorKind::InvalidArgument,
                .reason = std::string(reason),

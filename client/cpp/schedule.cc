@@ -89,7 +89,7 @@ std::string text_of(const StepRecord& step) {
 }
 
 /// "split into i.outer, i.inner at line 12", of the axes that a step uses up.
-std::string fate_of(const StepRecord& step, const std::source_location& where) {
+std::string fate_of(const StepRecord& step, const SourceLocation& where) {
   std::vector<std::string> made;
   for (const Axis& axis : step.defined)
     made.push_back(axis.name());
@@ -101,7 +101,7 @@ std::string fate_of(const StepRecord& step, const std::source_location& where) {
 
 /// The checks that need neither sizes nor a proof.
 void check_axes(const ScheduleState& schedule, const StepRecord& step, const StageNode& stage,
-                const std::vector<Axis>& axes, const std::source_location& where) {
+                const std::vector<Axis>& axes, const SourceLocation& where) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const AxisNode* axis = axes[i].node().get();
     const auto owner = schedule.owners.find(axis);
@@ -122,7 +122,7 @@ void check_axes(const ScheduleState& schedule, const StepRecord& step, const Sta
   }
 }
 
-void check_factors(const StepRecord& step, const std::source_location& where) {
+void check_factors(const StepRecord& step, const SourceLocation& where) {
   for (const std::int64_t factor : step.factors) {
     if (factor < 1) {
       fail_at(where, "SPLIT_FACTOR", "{}: the factor must be at least 1", text_of(step));
@@ -135,7 +135,7 @@ void check_factors(const StepRecord& step, const std::source_location& where) {
 
 /// Checks the step, makes its axes, and records it.
 std::vector<Axis> record(ScheduleState& schedule, StepRecord step, bool consumes,
-                         const std::source_location& where) {
+                         const SourceLocation& where) {
   if (std::holds_alternative<PlaceholderStage>(step.stage->value)) {
     fail_at(where, "STEP_ON_PLACEHOLDER",
             "{}: {} is a placeholder, so there is nothing to schedule", text_of(step),

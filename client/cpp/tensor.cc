@@ -11,14 +11,14 @@ inline namespace client {
 namespace detail {
 namespace {
 
-std::shared_ptr<const StageNode> make_stage(std::string name, const std::source_location& where,
+std::shared_ptr<const StageNode> make_stage(std::string name, const SourceLocation& where,
                                             decltype(StageNode::value) value) {
   return std::make_shared<const StageNode>(
       StageNode{std::move(name), where.file_name(), where.line(), std::move(value)});
 }
 
 /// Dimensions as int64 expressions.
-Shape checked_shape(Shape shape, const std::string& tensor, const std::source_location& where) {
+Shape checked_shape(Shape shape, const std::string& tensor, const SourceLocation& where) {
   for (std::size_t d = 0; d < shape.size(); ++d) {
     shape[d] = to_index(shape[d], fmt::format("dimension {} of {}", d, tensor));
     const std::optional<std::int64_t> size = as_integer(shape[d]);
@@ -29,8 +29,7 @@ Shape checked_shape(Shape shape, const std::string& tensor, const std::source_lo
   return shape;
 }
 
-std::vector<Axis> data_axes(const Shape& shape, const Names& names,
-                            const std::source_location& where) {
+std::vector<Axis> data_axes(const Shape& shape, const Names& names, const SourceLocation& where) {
   if (!names.axes.empty() && names.axes.size() != shape.size()) {
     fail_at(where, "AXIS_NAMES", "{} has {} dimensions, but {} names for its axes", names.tensor,
             shape.size(), names.axes.size());
@@ -46,7 +45,7 @@ std::vector<Axis> data_axes(const Shape& shape, const Names& names,
 
 /// One state of a scan, checked as far as no size has to be known.
 void check_state(const std::string& scan, const Tensor& init, const Tensor& update,
-                 const Tensor& state, const std::source_location& where) {
+                 const Tensor& state, const SourceLocation& where) {
   const std::string names =
       fmt::format("init {}, update {} and state {}", init.name(), update.name(), state.name());
   if (!std::holds_alternative<PlaceholderStage>(state.stage()->value)) {
@@ -96,7 +95,7 @@ const ComputeStage& compute_of(const Tensor& tensor, const char* what) {
 }  // namespace
 
 std::vector<Tensor> compute(Shape shape, const Bodies& bodies, int takes, Names names,
-                            std::source_location where) {
+                            SourceLocation where) {
   shape = checked_shape(std::move(shape), names.tensor, where);
   if (takes >= 0 && static_cast<std::size_t>(takes) != shape.size()) {
     fail_at(where, "BODY_ARITY", "{} has {} dimensions, but its body takes {} indices",
@@ -198,7 +197,7 @@ Axis Tensor::scan_axis() const {
   return scan->axis;
 }
 
-Tensor placeholder(Shape shape, DType type, Names names, std::source_location where) {
+Tensor placeholder(Shape shape, DType type, Names names, SourceLocation where) {
   shape = detail::checked_shape(std::move(shape), names.tensor, where);
   return Tensor(detail::make_stage(std::move(names.tensor), where,
                                    detail::PlaceholderStage{type, std::move(shape)}),
@@ -207,7 +206,7 @@ Tensor placeholder(Shape shape, DType type, Names names, std::source_location wh
 
 std::vector<Tensor> scan(const std::vector<Tensor>& init, const std::vector<Tensor>& update,
                          const std::vector<Tensor>& state, std::vector<Tensor> inputs, Names names,
-                         std::source_location where) {
+                         SourceLocation where) {
   if (state.empty() || init.size() != state.size() || update.size() != state.size()) {
     detail::fail_at(
         where, "SCAN_COUNTS",
@@ -228,7 +227,7 @@ std::vector<Tensor> scan(const std::vector<Tensor>& init, const std::vector<Tens
 }
 
 Tensor scan(const Tensor& init, const Tensor& update, const Tensor& state,
-            std::vector<Tensor> inputs, Names names, std::source_location where) {
+            std::vector<Tensor> inputs, Names names, SourceLocation where) {
   return scan(std::vector<Tensor>{init}, std::vector<Tensor>{update}, std::vector<Tensor>{state},
               std::move(inputs), std::move(names), where)
       .front();

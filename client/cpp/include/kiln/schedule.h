@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <kiln/source_location.h>
 #include <kiln/tensor.h>
 
 namespace kiln {
@@ -25,7 +25,7 @@ struct ScheduleState;
 /// by the service.
 class Stage {
  public:
-  using Where = std::source_location;
+  using Where = SourceLocation;
 
   /// axis = outer * factor + inner.
   std::pair<Axis, Axis> split(const Axis& axis, std::int64_t factor,

@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <kiln/expr.h>
+#include <kiln/source_location.h>
 
 namespace kiln {
 inline namespace client {
@@ -66,21 +66,18 @@ class Tensor {
 
 /// An argument of the kernel. `where` is the line that errors name.
 Tensor placeholder(Shape shape, DType type = float32, Names names = "placeholder",
-                   std::source_location where = std::source_location::current());
+                   SourceLocation where = SourceLocation::current());
 
 namespace detail {
 
 using Bodies = std::function<std::vector<Expr>(const std::vector<Expr>&)>;
 
 std::vector<Tensor> compute(Shape shape, const Bodies& bodies, int takes, Names names,
-                            std::source_location where);
-
-template <std::size_t, typename T>
-using Repeated = T;
+                            SourceLocation where);
 
 template <typename Body, std::size_t... I>
 constexpr bool takes_indices(std::index_sequence<I...>) {
-  return std::is_invocable_v<Body&, Repeated<I, const Expr&>...>;
+  return std::is_invocable_v<Body&, decltype(static_cast<void>(I), std::declval<const Expr&>())...>;
 }
 
 /// Whether the body can be called with N indices.
@@ -129,14 +126,13 @@ std::vector<Expr> call_body(Body& body, const std::vector<Expr>& axes) {
   }
 }
 
-template <typename Body, std::size_t... I>
-std::invoke_result_t<Body&, Repeated<I, const Expr&>...> result_for(std::index_sequence<I...>);
-
 /// What the body gives for the first number of indices that it takes.
 template <typename Body, std::size_t N = 0>
 constexpr auto result_of() {
   if constexpr (takes<Body, N>) {
-    return std::type_identity<decltype(result_for<Body>(std::make_index_sequence<N>{}))>{};
+    return std::type_identity<decltype(call_with(std::declval<Body&>(),
+                                                 std::declval<const std::vector<Expr>&>(),
+                                                 std::make_index_sequence<N>{}))>{};
   } else {
     static_assert(N < 6, "the body of compute takes 0 to 6 indices, or a vector of them");
     return result_of<Body, N + 1>();
@@ -151,7 +147,7 @@ constexpr auto result_of() {
 /// std::vector<Expr> makes several tensors.
 template <typename Body>
 auto compute(Shape shape, Body body, Names names = "compute",
-             std::source_location where = std::source_location::current()) {
+             SourceLocation where = SourceLocation::current()) {
   if constexpr (detail::takes_vector<Body>) {
     using Result = std::invoke_result_t<Body&, const std::vector<Expr>&>;
     auto tensors = detail::compute(
@@ -181,12 +177,11 @@ auto compute(Shape shape, Body body, Names names = "compute",
 /// reads of `state` mean earlier steps.
 Tensor scan(const Tensor& init, const Tensor& update, const Tensor& state,
             std::vector<Tensor> inputs = {}, Names names = "scan",
-            std::source_location where = std::source_location::current());
+            SourceLocation where = SourceLocation::current());
 /// Several states that advance together.
 std::vector<Tensor> scan(const std::vector<Tensor>& init, const std::vector<Tensor>& update,
                          const std::vector<Tensor>& state, std::vector<Tensor> inputs = {},
-                         Names names = "scan",
-                         std::source_location where = std::source_location::current());
+                         Names names = "scan", SourceLocation where = SourceLocation::current());
 
 }  // namespace client
 }  // namespace kiln
