@@ -38,7 +38,7 @@ Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule
   const ir::Kernel strided = lower(kernel, schedule, target, options, Layout::Strided, silent);
   Artifact artifact = make_artifact(compact, strided, target, options);
   artifact.requirements = size_requirements(kernel.definition, compact.sizes);
-  artifact.report = report_of(compact, schedule, artifact, count.accesses);
+  artifact.report = report_of(compact, artifact, count.accesses);
   return artifact;
 }
 
@@ -102,11 +102,14 @@ std::string source_of(const language::Kernel& kernel, const language::Schedule& 
                       const Target& target, const CompileOptions& options, std::string_view what) {
   const bool is_cuda = target.kind == TargetKind::Cuda;
   if (what == "lowered") return lowered_text(kernel, schedule, target, options, "");
-  if (is_cuda ? what != "cuda" && what != "ptx" : what != "llvm" && what != "asm") {
+  const bool is_known = what == "report" || (is_cuda ? what == "cuda" || what == "ptx"
+                                                     : what == "llvm" || what == "asm");
+  if (!is_known) {
     fail_source(what, target.kind);
   }
   LoweringObserver silent;
   const ir::Kernel lowered = lower(kernel, schedule, target, options, Layout::Compact, silent);
+  if (what == "report") return named_report_of(kernel, schedule, lowered);
   return is_cuda ? cuda_source_of(lowered, target, what)
                  : cpu_source_of(lowered, cpu_options(target, options), what);
 }

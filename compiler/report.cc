@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/ir/mutator.h"
+#include "compiler/language/axis_table.h"
 
 namespace kiln {
 namespace {
@@ -29,18 +30,9 @@ class Count : public ir::Visitor {
   void visit(const ir::Check& node) override { ++checks; }
 };
 
-json describe(const language::Step& step) {
-  const language::StepRow& row = language::row_of(step.kind);
-  json result = {{"step", row.spelling}, {"stage", step.stage}};
-  if (!step.axes.empty()) result["axes"] = step.axes;
-  if (!step.factors.empty()) result["factors"] = step.factors;
-  if (step.parts) result["parts"] = *step.parts;
-  if (!step.tag.empty()) result["tag"] = step.tag;
-  if (row.uses == language::StepUses::At) {
-    result["at_stage"] = step.at_stage;
-    result["at_axis"] = step.at_axis;
-  }
-  return result;
+/// A name with bytes that are no UTF-8 must not end a compile.
+std::string text_of(const json& report) {
+  return report.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -52,19 +44,13 @@ void CountAccesses::after(std::string_view pass, ir::Kernel& kernel) {
   accesses = count.accesses;
 }
 
-std::string report_of(const ir::Kernel& kernel, const language::Schedule& schedule,
-                      const Artifact& artifact, int64_t accesses) {
+std::string report_of(const ir::Kernel& kernel, const Artifact& artifact, int64_t accesses) {
   Count count;
   count(kernel.body);
   json report = artifact.report.empty() ? json::object() : json::parse(artifact.report);
   report["guards"] = count.checks;
   report["proved"] = std::max<int64_t>(accesses - count.checks, 0);
-  report["notes"] = kernel.notes;
   report["code_bytes"] = artifact.code.size();
-  report["schedule"] = json::array();
-  for (const language::Step& step : schedule.steps) {
-    report["schedule"].push_back(describe(step));
-  }
   if (!report.contains("launches")) report["launches"] = artifact.variants[0].launches.size();
   if (!report.contains("kernels")) {
     report["kernels"] = json::array();
@@ -72,8 +58,19 @@ std::string report_of(const ir::Kernel& kernel, const language::Schedule& schedu
       report["kernels"].push_back({{"name", variant.launches[0].entry}});
     }
   }
-  // A name with bytes that are no UTF-8 must not end a compile.
-  return report.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text_of(report);
+}
+
+std::string named_report_of(const language::Kernel& definition, const language::Schedule& schedule,
+                            const ir::Kernel& kernel) {
+  language::AxisTable axes = language::axis_table(definition.definition, definition.names);
+  json report = {{"schedule", json::array()}, {"notes", kernel.notes}};
+  for (size_t i = 0; i < schedule.steps.size(); ++i) {
+    const language::Step& step = schedule.steps[i];
+    report["schedule"].push_back(language::text_of(step, axes, definition.names));
+    language::apply(axes, step, static_cast<int>(i));
+  }
+  return text_of(report);
 }
 
 }  // namespace kiln

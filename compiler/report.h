@@ -3,7 +3,7 @@
 #include <string>
 
 #include "compiler/ir/kernel.h"
-#include "compiler/language/step.h"
+#include "compiler/language/decode.h"
 #include "compiler/lower.h"
 #include "runtime/core/artifact.h"
 
@@ -16,10 +16,14 @@ class CountAccesses : public LoweringObserver {
   int64_t accesses = 0;
 };
 
-/// The report of a kernel as JSON: `guards` (accesses checked while it runs), `proved` (all
-/// others), `launches`, `schedule` (the steps that ran, stages and axes by number), `notes`,
-/// `kernels`. What the artifact's report says already stays.
-std::string report_of(const ir::Kernel& kernel, const language::Schedule& schedule,
-                      const Artifact& artifact, int64_t accesses);
+/// What an artifact says of itself, as JSON: `guards` (accesses checked while it runs), `proved`
+/// (all others), `launches`, `kernels`, `code_bytes`. Nothing in it is anybody's name, since an
+/// artifact serves everybody who defined the same. What the artifact's report says already stays.
+std::string report_of(const ir::Kernel& kernel, const Artifact& artifact, int64_t accesses);
+
+/// The part of a report that is in the caller's names, as JSON: `schedule` (the steps that ran, as
+/// a kernel file has them) and `notes`.
+std::string named_report_of(const language::Kernel& definition, const language::Schedule& schedule,
+                            const ir::Kernel& kernel);
 
 }  // namespace kiln

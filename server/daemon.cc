@@ -196,11 +196,12 @@ int run_daemon(const Config& config, std::unique_ptr<Launcher> launcher) {
     const GrpcOptions options = grpc_options(config);
     prepare_socket(config.listen);
     Engine engine(config.engine, std::move(launcher));
-    GrpcServer server(engine, options);
     if (!engine.wait_until_ready(kStartLimit)) {
       fail(ErrorKind::Unavailable, "WORKER_START",
            "the cpu worker did not start; the log above says why");
     }
+    // Only now: a client that finds the address finds a service that knows its devices.
+    GrpcServer server(engine, options);
     server.set_serving(engine.cpu_ready());
     std::printf("listening on %s\n", server.address().c_str());
     std::fflush(stdout);

@@ -31,7 +31,7 @@ DriverApi open() {
     fail(
         ErrorKind::Unavailable, "NO_DEVICE",
         "this host has no NVIDIA driver ({} was not found); install the driver, or run where there "
-        "is a GPU; to compile without one, use compile instead of build",
+        "is a GPU; to compile without one, name an arch such as sm_90",
         path);
   }
   DriverApi api{};

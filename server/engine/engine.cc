@@ -3,6 +3,7 @@
 #include <cstring>
 #include <thread>
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "server/version.h"
@@ -22,6 +23,16 @@ ArenaPool::Options arena_options(const EngineOptions& options) {
   arenas.limit_bytes = options.tensor_bytes;
   arenas.warm_bytes = std::min(arenas.warm_bytes, options.tensor_bytes);
   return arenas;
+}
+
+/// The artifact's own report with what is said in the caller's names. Neither may be anything but
+/// JSON, but both come from outside of this process.
+std::string merged_report(const std::string& saved, const std::string& named) {
+  nlohmann::json report = nlohmann::json::parse(saved, nullptr, false);
+  const nlohmann::json more = nlohmann::json::parse(named, nullptr, false);
+  if (!report.is_object()) report = nlohmann::json::object();
+  if (more.is_object()) report.update(more);
+  return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string text_of(const internal::FromWorker& reply) { return reply.text().text(); }
@@ -135,23 +146,21 @@ void Engine::lower(const v1::LowerRequest& request, std::shared_ptr<Call> call,
 void Engine::inspect(const v1::InspectRequest& request, std::shared_ptr<Call> call,
                      Then<v1::InspectResponse> done) {
   const std::shared_ptr<const KernelEntry> kernel = kernels_.get(request.kernel_id());
-  v1::InspectResponse response;
-  response.set_report_json(kernel->artifact().report);
-  if (request.source().empty()) {
-    done(std::move(response));
-    return;
-  }
   internal::ToWorker message;
   internal::Text& text = *message.mutable_text();
   KILN_CHECK(text.mutable_request()->ParseFromString(kernel->request));
-  text.set_source(request.source());
+  const bool is_report = request.source().empty();
+  text.set_source(is_report ? "report" : request.source());
   ask_text(std::move(message), kernel->names.kernel, kernel->key, std::move(call),
-           [response, done = std::move(done)](Outcome<std::string> outcome) mutable {
-             if (const Error* error = std::get_if<Error>(&outcome)) {
-               done(*error);
-               return;
+           [kernel, is_report, done = std::move(done)](Outcome<std::string> outcome) {
+             if (const Error* error = std::get_if<Error>(&outcome)) return done(*error);
+             std::string& answer = std::get<std::string>(outcome);
+             v1::InspectResponse response;
+             if (is_report) {
+               response.set_report_json(merged_report(kernel->artifact().report, answer));
+             } else {
+               response.set_text(std::move(answer));
              }
-             response.set_text(std::get<std::string>(std::move(outcome)));
              done(std::move(response));
            });
 }

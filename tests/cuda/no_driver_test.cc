@@ -17,7 +17,7 @@ TEST(NoDriver, IsOneSentenceThatSaysWhatToDo) {
   const Error error = expect_error(
       [] { open_cuda_device(0); }, ErrorKind::Unavailable,
       "this host has no NVIDIA driver (libcuda-that-is-not-there.so was not found); install the "
-      "driver, or run where there is a GPU; to compile without one, use compile instead of build");
+      "driver, or run where there is a GPU; to compile without one, name an arch such as sm_90");
   EXPECT_EQ(error.reason(), "NO_DEVICE");
 }
 

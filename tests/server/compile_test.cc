@@ -203,7 +203,11 @@ TEST_F(Compile, LowersAndInspects) {
   v1::InspectResponse inspected;
   ASSERT_TRUE(service_->kernels->Inspect(&inspecting, inspect, &inspected).ok());
   EXPECT_EQ(inspected.text(), "source as asm");
-  EXPECT_EQ(inspected.report_json(), R"({"notes": []})");
+
+  inspect.clear_source();
+  grpc::ClientContext reporting;
+  ASSERT_TRUE(service_->kernels->Inspect(&reporting, inspect, &inspected).ok());
+  EXPECT_EQ(inspected.report_json(), R"({"guards":0,"notes":["of this caller"]})");
 }
 
 TEST_F(Compile, RefusesAMessageThatIsTooLarge) {

@@ -135,12 +135,13 @@ Artifact fake_compile(const v1::CompileRequest& request) {
     artifact.parameters.push_back(std::move(parameter));
   }
   artifact.variants.emplace_back();
-  artifact.report = R"({"notes": []})";
+  artifact.report = R"({"guards":0})";
   return artifact;
 }
 
 std::string fake_text(const internal::Text& task) {
   if (task.loops()) return "loops after " + task.after();
+  if (task.source() == "report") return R"({"notes":["of this caller"]})";
   return "source as " + task.source();
 }
 
