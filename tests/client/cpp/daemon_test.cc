@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 #include <kiln/client.h>
+#include <signal.h>
+#include <sys/types.h>
 
 #include "tests/client/cpp/expect_client_error.h"
 
@@ -225,6 +227,26 @@ TEST(Restart, IsNotSeenByAKernel) {
   EXPECT_EQ(to_string(f(Array({2}))), "[1. 1.]");
   EXPECT_EQ(f.build_timings().cache, "disk");
   EXPECT_THROW(f(kept), HandleLost);
+}
+
+TEST(Restart, OfThePrivateDaemonIsDoneByTheClient) {
+  const testing::TemporaryFolder folder;
+  ::setenv("KILN_DAEMON", KILND, 1);
+  ::unsetenv("KILN_ADDRESS");
+  ::setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
+  ::setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  const Connection connection = connect();
+  const Expr n = var("n");
+  const Tensor A = placeholder({n}, float32, "A");
+  const Kernel f = connection.build({A, compute(
+                                            {n}, [&](Expr i) { return A(i) + 1; }, "B")});
+  const auto first = static_cast<pid_t>(connection.describe().pid);
+  ::kill(first, SIGKILL);
+  EXPECT_EQ(to_string(f(Array({2}))), "[1. 1.]");
+  const auto second = static_cast<pid_t>(connection.describe().pid);
+  EXPECT_NE(second, first);
+  connection.close();
+  ::kill(second, SIGTERM);
 }
 
 /// A daemon on TCP with a certificate for localhost, which is its own authority, and a token.

@@ -50,7 +50,7 @@ class Outputs : public std::vector<Array> {
   operator Array() const;
 };
 
-/// A call under way.
+/// A call under way. One that is dropped waits for the call to end.
 class Future {
  public:
   /// Waits; throws what the call threw. Once only.
