@@ -28,11 +28,47 @@ stop() {
   rm -rf "$XDG_RUNTIME_DIR"
 }
 trap stop EXIT
+export XDG_CACHE_HOME=$PWD/build/demo-cache
 
-step "Command line: a running sum over columns (examples/cumsum.kiln)"
+step "Command line: running sums over columns (examples/cumsum.kiln)"
+data=build/demo
+mkdir -p "$data"
 kiln run examples/cumsum.kiln --in X=examples/data/x_10x1024.npy --timings
-echo
 kiln lower examples/cumsum.kiln
+
+step "Python environment"
+./deploy/python-env.sh build/demo-venv
+python=build/demo-venv/bin/python
+
+step "Command line, compared with numpy"
+"$python" - "$data" <<'PYTHON'
+import sys
+import numpy as np
+for name, shape in (("A", (200, 300)), ("B", (300, 100)), ("X", (64, 1000))):
+    np.save(f"{sys.argv[1]}/{name}.npy", np.random.default_rng(1).uniform(-1, 1, shape).astype("float32"))
+PYTHON
+# run_and_compare TITLE NUMPY-EXPRESSION FILE INPUTS...: the output goes to Y.npy.
+run_and_compare() {
+  local title=$1 expected=$2 file=$3
+  shift 3
+  printf '\n-- %s\n' "$title"
+  kiln run "$file" "$@" --timings
+  "$python" - "$data" "$expected" <<'PYTHON'
+import sys
+import numpy as np
+folder, expected = sys.argv[1:]
+A, B, X, Y = (np.load(f"{folder}/{name}.npy") for name in "ABXY")
+np.testing.assert_allclose(Y, eval(expected), rtol=1e-4, atol=1e-5)
+print(f"equal to numpy's {expected}")
+PYTHON
+}
+run_and_compare "running sums" "np.cumsum(X, axis=0)" examples/cumsum.kiln --in "X=$data/X.npy" --out "S=$data/Y.npy"
+run_and_compare "matmul, scheduled by Kiln" "A @ B" examples/matmul.kiln --no-schedule \
+  --in "A=$data/A.npy" --in "B=$data/B.npy" --out "C=$data/Y.npy"
+run_and_compare "matmul, scheduled by hand (32, 32, 4)" "A @ B" examples/matmul.kiln \
+  --in "A=$data/A.npy" --in "B=$data/B.npy" --out "C=$data/Y.npy"
+run_and_compare "softmax" "np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)" examples/softmax.kiln \
+  --in "X=$data/X.npy" --out "Y=$data/Y.npy"
 
 step "C++ client (examples/cpp)"
 cmake --install build/release --prefix build/stage > /dev/null
@@ -42,10 +78,9 @@ cmake --build build/example-cpp > /dev/null
 build/example-cpp/kiln_example
 
 step "Python client (examples/python)"
-./deploy/python-env.sh build/demo-venv
 for program in examples/python/*.py; do
   printf '\n-- %s\n' "$program"
-  build/demo-venv/bin/python "$program"
+  "$python" "$program"
 done
 
 printf '\nDone in %d s. What to read next: README.md, docs/.\n' $((SECONDS - start))

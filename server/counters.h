@@ -7,12 +7,20 @@ namespace kiln::server {
 
 /// What Describe counts since the start of the daemon.
 struct Counters {
-#define KILN_COUNTERS(COUNTER)                                                      \
-  COUNTER(compiles)                                                                 \
-  COUNTER(memory_hits)                                                              \
-  COUNTER(disk_hits)                                                                \
-  COUNTER(runs) COUNTER(failed_runs) COUNTER(retried_runs) COUNTER(worker_restarts) \
-      COUNTER(compiler_restarts) COUNTER(uploads) COUNTER(downloads) COUNTER(rejected)
+// clang-format off
+#define KILN_COUNTERS(COUNTER) \
+  COUNTER(compiles)            \
+  COUNTER(memory_hits)         \
+  COUNTER(disk_hits)           \
+  COUNTER(runs)                \
+  COUNTER(failed_runs)         \
+  COUNTER(retried_runs)        \
+  COUNTER(worker_restarts)     \
+  COUNTER(compiler_restarts)   \
+  COUNTER(uploads)             \
+  COUNTER(downloads)           \
+  COUNTER(rejected)
+// clang-format on
 #define COUNTER(name) std::atomic<int64_t> name{0};
   KILN_COUNTERS(COUNTER)
 #undef COUNTER

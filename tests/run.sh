@@ -40,14 +40,10 @@ run() {
 }
 
 build() {
-  cmake --preset "$1" >"build/configure-$1.txt" 2>&1 || { cat "build/configure-$1.txt"; return 1; }
+  # The demo may have configured the same folder without tests.
+  cmake --preset "$1" -DKILN_TESTS=ON >"build/configure-$1.txt" 2>&1 || { cat "build/configure-$1.txt"; return 1; }
   grep -- '-- Kiln' "build/configure-$1.txt" || true
-  shift_targets=("${@:2}")
-  if [ ${#shift_targets[@]} -gt 0 ]; then
-    cmake --build --preset "$1" --target "${shift_targets[@]}"
-  else
-    cmake --build --preset "$1"
-  fi
+  cmake --build --preset "$1" ${2:+--target "${@:2}"}
 }
 
 tests_of() { ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}"; }
