@@ -14,7 +14,8 @@ using ir::Expr;
 using ir::Operator;
 
 constexpr int kMaxNesting = 12;
-constexpr size_t kMaxAnswers = 64;
+constexpr size_t kMaxAnswers = 256;
+constexpr size_t kMaxSums = 4096;
 
 int64_t clamp(__int128 value) {
   if (value >= Range64::kNone) return Range64::kNone;
@@ -107,13 +108,14 @@ void Knowledge::follow(const std::vector<Facts::Entry>& entries) {
 }
 
 void Knowledge::mark() {
-  marks_.push_back({nonnegative_.size(), conditions_.size(), -1, {}, -1});
+  marks_.push_back({++last_state_, nonnegative_.size(), conditions_.size(), -1, {}, -1});
   models.mark();
 }
 
 void Knowledge::pop() {
   const Mark& mark = marks_.back();
   nonnegative_.resize(mark.nonnegative);
+  bits_.resize(mark.nonnegative);
   conditions_.resize(mark.conditions);
   if (mark.ranged >= 0) {
     stored_range(mark.ranged) = mark.range_before;
@@ -162,11 +164,13 @@ void Knowledge::push_condition(const Expr& condition) {
 void Knowledge::push_nonnegative(Linear sum) {
   mark();
   models.add_nonnegative(sum);
-  nonnegative_.push_back(std::move(sum));
+  add_nonnegative(std::move(sum));
 }
 
 void Knowledge::add_nonnegative(std::optional<Linear> sum) {
-  if (sum) nonnegative_.push_back(std::move(*sum));
+  if (!sum) return;
+  bits_.push_back(bits_of(*sum));
+  nonnegative_.push_back(std::move(*sum));
 }
 
 void Knowledge::add_condition(const Expr& condition) {
@@ -228,18 +232,66 @@ void Knowledge::add_comparison(Operator op, const Expr& a, const Expr& b) {
   }
 }
 
-std::optional<bool> Knowledge::recall(const Linear& sum) const {
-  for (size_t i = answers_.size(); i-- > 0;) {
-    const Answer& answer = answers_[i];
-    // A proof stays one when more is known; a failure may not stay one.
-    if ((answer.proved || answer.depth == marks_.size()) && answer.sum == sum) return answer.proved;
+const Linear* Knowledge::find_sum(const Expr& expr) const {
+  const auto found = known_sums_.find(expr);
+  return found != known_sums_.end() && found->second.state == state() ? &found->second.sum
+                                                                      : nullptr;
+}
+
+void Knowledge::keep_sum(const Expr& expr, const Linear& sum) {
+  if (known_sums_.size() >= kMaxSums) known_sums_.clear();
+  known_sums_.insert_or_assign(expr, KnownSum{state(), sum});
+}
+
+uint64_t Knowledge::bits_of(const Linear& sum) {
+  uint64_t bits = 0;
+  for (const Term& term : sum.terms) {
+    for (int i = 0; i < term.product.degree(); ++i) {
+      const AtomId atom = term.product[i];
+      if (atoms.variables(atom).empty()) bits |= uint64_t{1} << (atom % 64);
+      for (const AtomId var : atoms.variables(atom))
+        bits |= uint64_t{1} << (var % 64);
+    }
+  }
+  return bits;
+}
+
+uint64_t Knowledge::connected(const Linear& sum) {
+  uint64_t bits = bits_of(sum);
+  for (uint64_t before = 0; before != bits;) {
+    before = bits;
+    for (const uint64_t fact : bits_)
+      bits |= (fact & bits) != 0 ? fact : 0;
+  }
+  return bits;
+}
+
+bool Knowledge::is_connected_after(size_t fact, uint64_t bits) const {
+  return std::any_of(bits_.begin() + static_cast<int64_t>(fact), bits_.end(),
+                     [&](uint64_t other) { return (other & bits) != 0; });
+}
+
+std::optional<bool> Knowledge::recall(const Linear& sum) {
+  for (const Answer& answer : answers_) {
+    if (!(answer.sum == sum)) continue;
+    if (answer.proved) return true;  // and stays so when more is known
+    const size_t facts_then =
+        answer.depth < marks_.size() ? marks_[answer.depth].nonnegative : nonnegative_.size();
+    if (!is_connected_after(facts_then, connected(sum))) return false;
   }
   return std::nullopt;
 }
 
 void Knowledge::remember(Linear sum, bool proved) {
   if (answers_.size() >= kMaxAnswers) answers_.pop_back();
-  answers_.push_back({std::move(sum), proved, marks_.size()});
+  size_t depth = marks_.size();
+  if (!proved) {
+    // What the sum has nothing to do with cannot have helped.
+    const uint64_t bits = connected(sum);
+    while (depth > 0 && !is_connected_after(marks_[depth - 1].nonnegative, bits))
+      --depth;
+  }
+  answers_.push_back({std::move(sum), proved, depth});
 }
 
 int Knowledge::rank(AtomId atom) {
@@ -272,8 +324,17 @@ Range64 Knowledge::range(const Linear& sum) {
 }
 
 Range64 Knowledge::range(AtomId atom) {
+  if (ir::as<ir::Var>(atoms.expr(atom))) return stored_range(atom);
+  if (static_cast<int>(known_ranges_.size()) <= atom) known_ranges_.resize(atoms.size());
+  if (known_ranges_[atom].state == state()) return known_ranges_[atom].range;
+  const bool is_whole = nesting_ == 0;  // further in, it may be cut short
+  const Range64 result = computed_range(atom);
+  if (is_whole) known_ranges_[atom] = {state(), result};
+  return result;
+}
+
+Range64 Knowledge::computed_range(AtomId atom) {
   const Expr expr = atoms.expr(atom);
-  if (ir::as<ir::Var>(expr)) return stored_range(atom);
   if (const Cast* cast = ir::as<Cast>(expr)) return range_of_type(cast->value->type.element);
   if (nesting_ >= kMaxNesting) return {};
   ++nesting_;

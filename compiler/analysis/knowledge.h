@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/analysis/linear.h"
@@ -32,7 +33,8 @@ class Knowledge {
   /// sum >= 0
   void push_nonnegative(Linear sum);
   void pop();
-  size_t depth() const { return marks_.size(); }
+  /// A number for what is known now: the same again after a push and its pop, never otherwise.
+  uint64_t state() const { return marks_.empty() ? 0 : marks_.back().state; }
 
   const std::vector<Linear>& nonnegative() const { return nonnegative_; }
   /// Conditions that are not about sums, as they were pushed.
@@ -40,8 +42,12 @@ class Knowledge {
 
   /// What came of proving that the sum is not negative, under these facts: the same question comes
   /// back often, from each index of a statement.
-  std::optional<bool> recall(const Linear& sum) const;
+  std::optional<bool> recall(const Linear& sum);
   void remember(Linear sum, bool proved);
+
+  /// The simplified sums of expressions, as far as they were asked for under these facts.
+  const Linear* find_sum(const ir::Expr& expr) const;
+  void keep_sum(const ir::Expr& expr, const Linear& sum);
 
   /// How far inside the atom's variables are bound: greater is further in, -1 when unknown.
   int rank(AtomId atom);
@@ -53,6 +59,7 @@ class Knowledge {
 
  private:
   struct Mark {
+    uint64_t state;
     size_t nonnegative;
     size_t conditions;
     AtomId ranged;  // the variable whose range was pushed, or -1
@@ -62,22 +69,41 @@ class Knowledge {
   struct Answer {
     Linear sum;
     bool proved;
-    size_t depth;  // the number of facts then
+    size_t depth;  // how many of the pushes it may depend on
   };
   void add_condition(const ir::Expr& condition);
   void add_comparison(ir::Operator op, const ir::Expr& a, const ir::Expr& b);
   void add_nonnegative(std::optional<Linear> sum);
   void mark();
   Range64& stored_range(AtomId atom);
+  Range64 computed_range(AtomId atom);
   Range64 range_of_operator(ir::Operator op, AtomId atom);
 
+  /// Bits that sums with a variable in common share. Sums without one rarely do.
+  uint64_t bits_of(const Linear& sum);
+  /// The bits of all that the facts connect with the sum.
+  uint64_t connected(const Linear& sum);
+  bool is_connected_after(size_t fact, uint64_t bits) const;
+
   std::vector<Linear> nonnegative_;
+  std::vector<uint64_t> bits_;  // of each of those
   std::vector<ir::Expr> conditions_;
   std::vector<Mark> marks_;
-  std::vector<Answer> answers_;  // by rising depth
-  std::vector<Range64> ranges_;  // by atom; of variables
-  std::vector<int> ranks_;       // by atom; of variables
+  std::vector<Answer> answers_;
+  struct KnownSum {
+    uint64_t state;
+    Linear sum;
+  };
+  std::unordered_map<ir::Expr, KnownSum> known_sums_;
+  struct KnownRange {
+    uint64_t state = ~uint64_t{0};
+    Range64 range;
+  };
+  std::vector<Range64> ranges_;           // by atom; of variables
+  std::vector<KnownRange> known_ranges_;  // by atom; of the others
+  std::vector<int> ranks_;                // by atom; of variables
   size_t followed_ = 0;
+  uint64_t last_state_ = 0;
   int nesting_ = 0;
 };
 

@@ -40,7 +40,12 @@ Linear Simplifier::linear(const Expr& expr) {
     const Expr value = visit(*var);
     return ir::as<IntImm>(value) ? linear(value) : atom(value);
   }
-  if (const Binary* binary = ir::as<Binary>(expr)) return linear_of(*binary);
+  if (const Binary* binary = ir::as<Binary>(expr)) {
+    if (const Linear* known = knowledge_.find_sum(expr)) return *known;
+    Linear result = linear_of(*binary);
+    knowledge_.keep_sum(expr, result);
+    return result;
+  }
   if (const Call* call = ir::as<Call>(expr)) return linear_of(*call);
   if (const Cast* cast = ir::as<Cast>(expr); cast != nullptr && cast->value->type == expr->type) {
     return linear(cast->value);

@@ -18,6 +18,9 @@ using analysis::Facts;
 /// Copies of one statement that partitioning may make: three nested tiled loops.
 constexpr int kMaxCopies = 8;
 
+/// Minima and maxima in the end of the full tiles: two guards, and no tile at all.
+constexpr int kMaxChoices = 2;
+
 void for_each_conjunct(const Expr& condition, const std::function<void(const Expr&)>& visit) {
   const Binary* binary = as<Binary>(condition);
   if (binary == nullptr || binary->op != Operator::And) return visit(condition);
@@ -82,6 +85,26 @@ class FindGuards : public Visitor {
   std::vector<Facts::Range> inner_;
   bool is_whole_ = true;
 };
+
+class CountChoices : public Visitor {
+ public:
+  int count = 0;
+
+ private:
+  using Visitor::visit;
+  void visit(const Binary& node) override {
+    if (node.op == Operator::Min || node.op == Operator::Max) ++count;
+    Visitor::visit(node);
+  }
+};
+
+/// Whether an end is worth computing: one made of many minima, each of which all that stands inside
+/// would repeat, costs more than the guard.
+bool is_simple(const Expr& end) {
+  CountChoices walk;
+  walk(end);
+  return walk.count <= kMaxChoices;
+}
 
 /// Leaves out of `likely` guards what is known to hold.
 class DropConjuncts : public Mutator {
@@ -171,7 +194,7 @@ class PartitionLoops : public Mutator {
     const bool keeps_kind = !wants_constant || (no_rest && as_const_int(full));
     const bool is_worth_it =
         (no_rest || 2 * copies_ <= kMaxCopies) && !proves(less_equal(full, index(0)));
-    if (!is_uniform || !is_worth_it || !keeps_kind) {
+    if (!is_uniform || !is_worth_it || !keeps_kind || !is_simple(full)) {
       return with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
     }
 
