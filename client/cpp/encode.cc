@@ -22,7 +22,9 @@ class Encoder {
   std::uint32_t stage(const std::shared_ptr<const StageNode>& node) {
     if (const auto known = stages_.find(node.get()); known != stages_.end()) return known->second;
     v1::Stage stage;
+    const StageNode* const reader = std::exchange(current_, node.get());
     std::visit([&](const auto& value) { fill(stage, value); }, node->value);
+    current_ = reader;
     *kernel_.definition.add_stages() = std::move(stage);
     kernel_.names.add_stages(node->name);
     *kernel_.names.add_stage_lines() = line(node->file, node->line);
@@ -37,19 +39,22 @@ class Encoder {
     for (const StepRecord& step : state.steps) {
       *schedule.add_steps() = encode(step);
       for (const Axis& axis : step.defined)
-        axes_[axis.node().get()] = next_axis++;
+        axes_[{nullptr, axis.node().get()}] = next_axis++;
     }
     kernel_.schedules.emplace_back("", std::move(schedule));
   }
 
  private:
-  template <typename Node>
-  static std::uint32_t remember(std::unordered_map<const Node*, std::uint32_t>& ids,
-                                const Node* node) {
+  template <typename Ids, typename Key>
+  static std::uint32_t remember(Ids& ids, const Key& key) {
     const auto id = static_cast<std::uint32_t>(ids.size());
-    ids[node] = id;
+    ids[key] = id;
     return id;
   }
+
+  /// What is part of one stage: a node, for the stage that uses it.
+  template <typename Node>
+  using Owned = std::pair<const StageNode*, const Node*>;
 
   v1::SourceLine line(const std::string& file, std::uint32_t number) {
     const auto [found, added] = files_.try_emplace(file, kernel_.names.files_size());
@@ -75,25 +80,29 @@ class Encoder {
   }
 
   std::uint32_t axis(const AxisNode& node) {
-    if (const auto known = axes_.find(&node); known != axes_.end()) return known->second;
+    // Two stages may reduce over what the user calls one axis; on the wire each has its own.
+    const bool is_reduced = node.kind == AxisKind::Reduce;
+    const Owned<AxisNode> key = {is_reduced ? current_ : nullptr, &node};
+    if (const auto known = axes_.find(key); known != axes_.end()) return known->second;
     v1::Axis axis;
     axis.set_kind(static_cast<v1::AxisKind>(node.kind));
     axis.set_minimum(expression(*node.minimum));
     axis.set_extent(expression(*node.extent));
     *kernel_.definition.add_axes() = std::move(axis);
     kernel_.names.add_axes(node.name);
-    return remember(axes_, &node);
+    return remember(axes_, key);
   }
 
   std::uint32_t expression(const Expr& expr) {
     const ExprNode* node = expr.node().get();
-    if (const auto known = expressions_.find(node); known != expressions_.end()) {
+    const Owned<ExprNode> key = {current_, node};
+    if (const auto known = expressions_.find(key); known != expressions_.end()) {
       return known->second;
     }
     v1::Expression expression;
     std::visit([&](const auto& value) { fill(expression, *node, value); }, node->value);
     *kernel_.definition.add_expressions() = std::move(expression);
-    return remember(expressions_, node);
+    return remember(expressions_, key);
   }
 
   static v1::DataType wire(DType type) { return static_cast<v1::DataType>(type); }
@@ -164,13 +173,13 @@ class Encoder {
     out.set_name(step.name);
     out.set_stage(known_stage(step, step.stage));
     for (const Axis& operand : step.axes)
-      out.add_axes(known_axis(step, operand));
+      out.add_axes(known_axis(step, step.stage, operand));
     for (const std::int64_t factor : step.factors)
       out.add_factors(factor);
     if (step.parts) out.set_parts(*step.parts);
     out.set_tag(step.tag);
     if (step.at_stage) out.set_at_stage(known_stage(step, step.at_stage));
-    if (step.at_axis) out.set_at_axis(known_axis(step, *step.at_axis));
+    if (step.at_axis) out.set_at_axis(known_axis(step, step.at_stage, *step.at_axis));
     *out.mutable_line() = line(step.file, step.line);
     return out;
   }
@@ -181,8 +190,10 @@ class Encoder {
     return found->second;
   }
 
-  std::uint32_t known_axis(const StepRecord& step, const Axis& operand) {
-    const auto found = axes_.find(operand.node().get());
+  std::uint32_t known_axis(const StepRecord& step, const std::shared_ptr<const StageNode>& owner,
+                           const Axis& operand) {
+    auto found = axes_.find({owner.get(), operand.node().get()});
+    if (found == axes_.end()) found = axes_.find({nullptr, operand.node().get()});
     if (found == axes_.end()) foreign(step, step.stage->name);
     return found->second;
   }
@@ -198,9 +209,10 @@ class Encoder {
   }
 
   border::WireKernel& kernel_;
+  const StageNode* current_ = nullptr;  // the stage that is being filled in
   std::unordered_map<const StageNode*, std::uint32_t> stages_;
-  std::unordered_map<const AxisNode*, std::uint32_t> axes_;
-  std::unordered_map<const ExprNode*, std::uint32_t> expressions_;
+  std::map<Owned<AxisNode>, std::uint32_t> axes_;
+  std::map<Owned<ExprNode>, std::uint32_t> expressions_;
   std::unordered_map<const ExprNode*, std::uint32_t> variables_;
   std::map<std::string, int> files_;
 };

@@ -110,7 +110,8 @@ void check_axes(const ScheduleState& schedule, const StepRecord& step, const Sta
       fail_at(where, "FOREIGN_AXIS", "{}: axis {} is not an axis of {}", text_of(step),
               axes[i].name(), stage.name);
     }
-    if (const auto used = schedule.consumed.find(axis); used != schedule.consumed.end()) {
+    const auto used = schedule.consumed.find({&stage, axis});
+    if (used != schedule.consumed.end()) {
       fail_at(where, "AXIS_CONSUMED", "{}: axis {} was {}", text_of(step), axes[i].name(),
               used->second);
     }
@@ -156,7 +157,7 @@ std::vector<Axis> record(ScheduleState& schedule, StepRecord step, bool consumes
   if (consumes) {
     const std::string fate = fate_of(step, where);
     for (const Axis& axis : step.axes)
-      schedule.consumed[axis.node().get()] = fate;
+      schedule.consumed[{step.stage.get(), axis.node().get()}] = fate;
   }
   step.file = where.file_name();
   step.line = where.line();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <kiln/schedule.h>
@@ -34,7 +35,8 @@ struct ScheduleState {
   std::unordered_set<const StageNode*> stages;  // all that the outputs need
   std::vector<StepRecord> steps;
   std::map<const AxisNode*, const StageNode*> owners;  // of axes that steps made
-  std::map<const AxisNode*, std::string> consumed;     // by which step, as text
+  // By which step, as text. Two stages may reduce over one axis, and each has its own loop of it.
+  std::map<std::pair<const StageNode*, const AxisNode*>, std::string> consumed;
 };
 
 /// Every stage that these tensors need, themselves included.

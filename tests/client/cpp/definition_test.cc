@@ -80,6 +80,27 @@ TEST_F(Definitions, ReduceOverAxes) {
   EXPECT_EQ(S.reduce_axes().at(0).name(), "k");
 }
 
+TEST_F(Definitions, MayReduceOverOneAxisInSeveralStages) {
+  const Tensor X = placeholder({n_, m_}, float32, "X");
+  const ReduceAxis k = reduce_axis(m_, "k");
+  const Tensor top = compute({n_}, [&](Expr i) { return max(X(i, k), k); }, {"top", {"i"}});
+  const Tensor rest =
+      compute({n_}, [&](Expr i) { return sum(X(i, k) - top(i), k); }, {"rest", {"i"}});
+  const Schedule schedule = create_schedule(rest);
+  schedule[top].split(k, 4);
+  schedule[rest].split(k, 8);
+  EXPECT_EQ(Definition(schedule, {X, rest}, "f").text(),
+            "kernel f(X: float32[n, m]) -> (rest: float32[n]) {\n"
+            "  top: float32[n]\n"
+            "  top[i] = max[k < m](X[i, k])\n"
+            "  rest[i] = sum[k < m](X[i, k] - top[i])\n"
+            "  schedule cpu {\n"
+            "    split(top.k, factor=4)\n"
+            "    split(rest.k, factor=8)\n"
+            "  }\n"
+            "}\n");
+}
+
 TEST_F(Definitions, ReduceOverSeveralAxesWithBounds) {
   const Tensor X = placeholder({n_, n_}, float32, "X");
   const ReduceAxis k = reduce_axis(1, 4, "k");

@@ -414,11 +414,16 @@ def test_an_interrupt_cancels_on_the_daemon(fake):
         eventually(lambda: fake.counts["Run"] == 1)
         os.kill(os.getpid(), signal.SIGINT)
 
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        f([1.0])
-    thread.join()
+    # A test run in the background is started with interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            f([1.0])
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert fake.cancelled.wait(5)
 
 

@@ -133,9 +133,11 @@ constexpr auto result_of() {
     return std::type_identity<decltype(call_with(std::declval<Body&>(),
                                                  std::declval<const std::vector<Expr>&>(),
                                                  std::make_index_sequence<N>{}))>{};
-  } else {
-    static_assert(N < 6, "the body of compute takes 0 to 6 indices, or a vector of them");
+  } else if constexpr (N < 6) {
     return result_of<Body, N + 1>();
+  } else {
+    static_assert(takes<Body, N>, "the body of compute takes 0 to 6 indices, or a vector of them");
+    return std::type_identity<std::vector<Expr>>{};
   }
 }
 
