@@ -67,7 +67,7 @@ std::string named_report_of(const language::Kernel& definition, const language::
   json report = {{"schedule", json::array()}, {"notes", kernel.notes}};
   for (size_t i = 0; i < schedule.steps.size(); ++i) {
     const language::Step& step = schedule.steps[i];
-    report["schedule"].push_back(language::text_of(step, axes, definition.names));
+    report["schedule"].push_back(language::kernel_file_text(step, axes, definition.names));
     language::apply(axes, step, static_cast<int>(i));
   }
   return text_of(report);

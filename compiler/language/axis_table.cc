@@ -171,4 +171,24 @@ std::string text_of(const Step& step, const AxisTable& table, const SourceMap& n
   return text + ")";
 }
 
+std::string kernel_file_text(const Step& step, const AxisTable& table, const SourceMap& names) {
+  const auto text_of_axis = [&](AxisId axis) {
+    const AxisTable::Row& row = table.rows[axis];
+    if (row.kind == AxisKind::Time) return row.name;
+    return fmt::format("{}.{}", names.stages[row.stage], row.name);
+  };
+  const StepRow& row = row_of(step.kind);
+  std::vector<std::string> arguments;
+  if (row.axes == 0) arguments.push_back(names.stages[step.stage]);
+  for (const AxisId axis : step.axes)
+    arguments.push_back(text_of_axis(axis));
+  for (const int64_t factor : step.factors) {
+    arguments.push_back(fmt::format("{}{}", step.kind == StepKind::Split ? "factor=" : "", factor));
+  }
+  if (step.parts) arguments.push_back(fmt::format("parts={}", *step.parts));
+  if (!step.tag.empty()) arguments.push_back(step.tag);
+  if (row.uses == StepUses::At) arguments.push_back(text_of_axis(step.at_axis));
+  return fmt::format("{}({})", row.spelling, fmt::join(arguments, ", "));
+}
+
 }  // namespace kiln::language

@@ -43,4 +43,7 @@ std::vector<int> cells_of(const Definition& definition);
 /// "split(k, factor=32)", "compute_at(B, C.i)": for messages. The step's axes are in the table.
 std::string text_of(const Step& step, const AxisTable& table, const SourceMap& names);
 
+/// The same with each axis after its stage, "split(C.k, factor=32)": as a kernel file has it.
+std::string kernel_file_text(const Step& step, const AxisTable& table, const SourceMap& names);
+
 }  // namespace kiln::language

@@ -285,34 +285,11 @@ class KernelPrinter {
     ++depth_;
     AxisTable table = axis_table(definition_, names_);
     for (size_t i = 0; i < schedule.steps.size(); ++i) {
-      print_step(schedule.steps[i], table);
+      line("{}", kernel_file_text(schedule.steps[i], table, names_));
       apply(table, schedule.steps[i], static_cast<int>(i));
     }
     --depth_;
     line("}}");
-  }
-
-  std::string axis_text(const AxisTable& table, AxisId axis) const {
-    const AxisTable::Row& row = table.rows[axis];
-    if (row.kind == AxisKind::Time) return row.name;
-    return fmt::format("{}.{}", names_.stages[row.stage], row.name);
-  }
-
-  void print_step(const Step& step, const AxisTable& table) {
-    const StepRow& row = row_of(step.kind);
-    std::vector<std::string> arguments;
-    if (row.axes == 0) arguments.push_back(names_.stages[step.stage]);
-    for (const AxisId axis : step.axes) {
-      arguments.push_back(axis_text(table, axis));
-    }
-    for (const int64_t factor : step.factors) {
-      arguments.push_back(
-          fmt::format("{}{}", step.kind == StepKind::Split ? "factor=" : "", factor));
-    }
-    if (step.parts) arguments.push_back(fmt::format("parts={}", *step.parts));
-    if (!step.tag.empty()) arguments.push_back(step.tag);
-    if (row.uses == StepUses::At) arguments.push_back(axis_text(table, step.at_axis));
-    line("{}({})", row.spelling, fmt::join(arguments, ", "));
   }
 
   const Definition& definition_;
