@@ -147,7 +147,9 @@ Array take_result(const std::shared_ptr<Link>& link, const v1::Result& result,
     fail(ErrorKind::Internal, "RESULT_SIZE", "the service sent {} bytes for an output of {}",
          result.data().size(), array.bytes().size());
   }
-  std::memcpy(array.bytes().data(), result.data().data(), result.data().size());
+  if (!result.data().empty()) {
+    std::memcpy(array.bytes().data(), result.data().data(), result.data().size());
+  }
   return array;
 }
 

@@ -153,7 +153,9 @@ void RunService::place(Prepared& prepared, const v1::RunRequest& request) {
       const DType type = kernel.artifact().parameters[at].type;
       require_bytes(kernel, at, byte_size(type, prepared.work.bound.shapes[at]), data.size());
       prepared.work.tensors.push_back(arenas_->allocate(static_cast<int64_t>(data.size())));
-      std::memcpy(prepared.work.tensors.back()->data(), data.data(), data.size());
+      if (!data.empty()) {
+        std::memcpy(prepared.work.tensors.back()->data(), data.data(), data.size());
+      }
     }
   }
   for (const Slice* slice : outputs)

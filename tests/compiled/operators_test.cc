@@ -33,12 +33,14 @@ std::vector<Scalar> interesting(DType type) {
   if (type == DType::Bool) return {Scalar::of_bool(false), Scalar::of_bool(true)};
   std::vector<Scalar> values;
   if (is_int(type)) {
-    const int64_t highest = is_signed_int(type) ? (int64_t{1} << (bits_of(type) - 2)) * 2 - 1 : -1;
-    for (const int64_t value :
-         {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{2}, int64_t{-2}, int64_t{3}, int64_t{7},
-          int64_t{-7}, int64_t{31}, int64_t{64}, int64_t{100}, int64_t{-100}, int64_t{12345},
-          highest, highest - 1, highest + 1, highest + 2}) {
-      values.push_back(Scalar::of_int(type, value));
+    // Unsigned, since the neighbours of the highest number wrap.
+    const uint64_t highest =
+        is_signed_int(type) ? (uint64_t{1} << (bits_of(type) - 1)) - 1 : ~uint64_t{0};
+    const auto of = [](int64_t value) { return static_cast<uint64_t>(value); };
+    for (const uint64_t value :
+         {of(0), of(1), of(-1), of(2), of(-2), of(3), of(7), of(-7), of(31), of(64), of(100),
+          of(-100), of(12345), highest, highest - 1, highest + 1, highest + 2}) {
+      values.push_back(Scalar::of_int(type, static_cast<int64_t>(value)));
     }
     return values;
   }

@@ -42,14 +42,15 @@ inline HostTensor zeros(DType type, std::vector<int64_t> shape) {
 template <typename T>
 HostTensor tensor_of(std::vector<int64_t> shape, const std::vector<T>& values) {
   HostTensor tensor = zeros(dtype_of<T>(), std::move(shape));
-  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  // The data of an empty vector may be null, which memcpy must not be given.
+  if (!values.empty()) std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
   return tensor;
 }
 
 template <typename T>
 std::vector<T> values_of(const HostTensor& tensor) {
   std::vector<T> values(tensor.bytes.size() / sizeof(T));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
   return values;
 }
 
