@@ -35,7 +35,7 @@ run() {
   "$@" 2>&1 | tee "$log" || { result=FAILED; failures+=("$name"); }
   {
     echo "-- $name: $result in $((SECONDS - begin)) s"
-    grep -E '^(=+ .*(passed|failed|error).* =+$|[0-9]+% tests passed|Total Test time|The following tests FAILED|[[:space:]]+[0-9]+ - .*\((Failed|Timeout|SEGFAULT|Not Run|Subprocess aborted)\))' "$log" || true
+    grep -E '^([0-9]+ (passed|failed).* in |=+ .*(passed|failed|error).* =+$|[0-9]+% tests passed|Total Test time|The following tests FAILED|[[:space:]]+[0-9]+ - .*\((Failed|Timeout|SEGFAULT|Not Run|Subprocess aborted)\))' "$log" || true
   } >> "$summaries"
 }
 
