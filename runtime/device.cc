@@ -4,13 +4,14 @@
 
 namespace kiln {
 
-// Where the host can address the device's memory, a copy is a copy.
+// Where the host can address the device's memory, a copy is a copy. Of nothing, it may be given no
+// address, which memcpy does not allow.
 void Device::copy_in(void* device, const void* host, int64_t bytes) {
-  std::memcpy(device, host, static_cast<size_t>(bytes));
+  if (bytes > 0) std::memcpy(device, host, static_cast<size_t>(bytes));
 }
 
 void Device::copy_out(void* host, const void* device, int64_t bytes) {
-  std::memcpy(host, device, static_cast<size_t>(bytes));
+  if (bytes > 0) std::memcpy(host, device, static_cast<size_t>(bytes));
 }
 
 }  // namespace kiln

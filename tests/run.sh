@@ -46,7 +46,10 @@ build() {
   cmake --build --preset "$1" ${2:+--target "${@:2}"}
 }
 
-tests_of() { ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}"; }
+tests_of() {
+  LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0" \
+    ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}"
+}
 
 python_tests() {
   deploy/python-env.sh build/venv test

@@ -96,7 +96,7 @@ std::string bytes_of(const std::vector<float>& values) {
 
 std::vector<float> floats_of(const std::string& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 

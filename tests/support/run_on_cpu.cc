@@ -65,12 +65,14 @@ void run_artifact(const std::shared_ptr<const Artifact>& artifact, std::vector<H
       tensors[i] = zeros(artifact->parameters[i].type, bound.shapes[i]);
     }
     buffers.push_back(device.allocate(static_cast<int64_t>(tensors[i].bytes.size())));
-    std::memcpy(buffers[i]->data(), tensors[i].bytes.data(), tensors[i].bytes.size());
+    device.copy_in(buffers[i]->data(), tensors[i].bytes.data(),
+                   static_cast<int64_t>(tensors[i].bytes.size()));
     pointers.push_back(buffers[i]->data());
   }
   device.run(*device.load(artifact), {pointers, &bound, &names});
   for (size_t i = 0; i < tensors.size(); ++i) {
-    std::memcpy(tensors[i].bytes.data(), buffers[i]->data(), tensors[i].bytes.size());
+    device.copy_out(tensors[i].bytes.data(), buffers[i]->data(),
+                    static_cast<int64_t>(tensors[i].bytes.size()));
   }
 }
 
