@@ -35,9 +35,9 @@ ir::Kernel bind_to_cores(ir::Kernel kernel, const PassContext& context);
 ///   for i in 0..floordiv(n, 4) { for j in 0..4 { S } }
 ///   if floordiv(n, 4) < ceildiv(n, 4) { for j in 0..n - floordiv(n, 4)*4 { S at the last i } }
 ///
-/// A parallel loop stays one, with both in an if. Nested tiles are split from the outside in, up to 8
-/// copies of a statement; loops over GPU indices are left alone, as are loops whose full tiles end at
-/// more minima than the guards are worth. Leaves the kernel simplified.
+/// A parallel loop stays one, with both in an if. Nested tiles are split from the outside in, up to
+/// 8 copies of a statement; loops over GPU indices are left alone, as are loops whose full tiles
+/// end at more minima than the guards are worth. Leaves the kernel simplified.
 ir::Kernel partition_loops(ir::Kernel kernel, const PassContext& context);
 
 /// Nested parallel loops become one.
