@@ -182,7 +182,9 @@ TEST_F(Run, EndsAKernelThatDoesNotListenByEndingItsWorker) {
   const std::string hangs = service_->kernel(add_one("hangs"));
   const std::string inc = service_->kernel(add_one_of("inc", 1));
   const int before = service_->engine().cpu_pid();
-  EXPECT_EQ(service_->run(hangs, {1}, nullptr, milliseconds(100)).error_code(),
+  // Long enough that the kernel has begun on a busy machine: one that has not is only taken off the
+  // queue.
+  EXPECT_EQ(service_->run(hangs, {1}, nullptr, milliseconds(1500)).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(service_->run(inc, {1}).ok());
   EXPECT_NE(service_->engine().cpu_pid(), before);
