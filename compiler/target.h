@@ -22,7 +22,6 @@ struct CompileLimits {
   language::Limits language;
   int64_t unrolled_iterations = 4096;  // of one loop, and of a nest of them
   int64_t statements = 200'000;        // of a kernel in any pass
-  int64_t vector_lanes = 1024;         // of one loop
 };
 
 struct CompileOptions {
