@@ -1,10 +1,18 @@
 // Prints the tables of the language as JSON: kiln-tables > tables.json
+// or the kernels of files, for clients that read no text: kiln-tables FILE.kiln ... > kernels.json
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "compiler/language/operator.h"
 #include "compiler/language/step.h"
+#include "compiler/language/text.h"
+#include "runtime/core/error.h"
 
 namespace kiln::language {
 namespace {
@@ -90,11 +98,7 @@ Json dtypes() {
   return rows;
 }
 
-}  // namespace
-}  // namespace kiln::language
-
-int main() {
-  using namespace kiln::language;
+Json tables() {
   Json tables = {{"operators", operators()},
                  {"combiners", combiners()},
                  {"steps", steps()},
@@ -103,5 +107,48 @@ int main() {
   for (const std::string_view tag : thread_tags()) {
     tables["thread_tags"].push_back(tag);
   }
-  std::printf("%s\n", tables.dump(1).c_str());
+  return tables;
+}
+
+std::string hex(const std::string& bytes) {
+  const auto* first = reinterpret_cast<const unsigned char*>(bytes.data());
+  return fmt::format("{:02x}", fmt::join(first, first + bytes.size(), ""));
+}
+
+/// The messages of the wire as hexadecimal bytes, without places in the file.
+Json kernels_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(ErrorKind::NotFound, "FILE", "{} cannot be read", path.string());
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  Json rows = Json::array();
+  for (const TextKernel& parsed : parse_text(text, path.filename().string())) {
+    v1::SourceMap names = encode(parsed.kernel.names);
+    names.clear_files();
+    names.clear_stage_lines();
+    rows.push_back({{"name", parsed.kernel.names.kernel},
+                    {"family", path.stem().string()},
+                    {"definition", hex(encode(parsed.kernel.definition).SerializeAsString())},
+                    {"names", hex(names.SerializeAsString())}});
+  }
+  return rows;
+}
+
+}  // namespace
+}  // namespace kiln::language
+
+int main(int argc, char** argv) {
+  using namespace kiln::language;
+  try {
+    Json printed = argc == 1 ? tables() : Json::array();
+    for (int i = 1; i < argc; ++i) {
+      for (Json& row : kernels_of(argv[i])) {
+        printed.push_back(std::move(row));
+      }
+    }
+    std::printf("%s\n", printed.dump(1).c_str());
+    return 0;
+  } catch (const kiln::Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
 }

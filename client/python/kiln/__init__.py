@@ -22,6 +22,7 @@ from ._error import (
     public,
     unsupported,
 )
+from ._kernel import Kernel, kernel
 from .te import *  # noqa: F403
 from .te import __all__ as _te
 from .tir import Select
@@ -61,9 +62,9 @@ __all__ = sorted(
     {
         *_te,
         "Cancelled", "DeadlineExceeded", "Device", "Error", "HandleLost", "Internal",
-        "InvalidArgument", "NotFound", "ResourceExhausted", "Select", "Unauthenticated",
+        "InvalidArgument", "Kernel", "NotFound", "ResourceExhausted", "Select", "Unauthenticated",
         "Unavailable", "Unsupported", "build", "compile", "connect", "context", "cpu", "cuda",
-        "describe", "device", "gpu", "load_module", "lower", "nd", "ndarray", "target", "te",
+        "describe", "device", "gpu", "kernel", "load_module", "lower", "nd", "ndarray", "target", "te",
         "testing", "tir", "topi",
     }
 )  # fmt: skip

@@ -11,17 +11,32 @@ import kiln
 from kiln import _tables, te
 
 
-def test_the_tables_are_those_that_kiln_tables_prints():
-    program = find_program("kiln-tables")
-    if program is None:
-        pytest.skip("no kiln-tables was found: build it, or set KILN_DAEMON to a program beside it")
+def generator():
     specification = importlib.util.spec_from_file_location(
         "generate_tables", ROOT / "client/python/generate_tables.py")
     generate = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(generate)
-    printed = json.loads(subprocess.run([program], check=True, capture_output=True, timeout=20).stdout)
+    return generate
+
+
+def printed(*files):
+    program = find_program("kiln-tables")
+    if program is None:
+        pytest.skip("no kiln-tables was found: build it, or set KILN_DAEMON to a program beside it")
+    run = subprocess.run([program, *files], check=True, capture_output=True, timeout=20)
+    return json.loads(run.stdout)
+
+
+def test_the_tables_are_those_that_kiln_tables_prints():
     committed = (ROOT / "client/python/kiln/_tables.py").read_text()
-    assert generate.module_text(printed) == committed
+    assert generator().module_text(printed()) == committed
+
+
+def test_the_operator_definitions_are_those_of_the_kernel_files():
+    files = sorted((ROOT / "compiler/operators").glob("*.kiln"))
+    assert len(files) >= 8
+    committed = (ROOT / "client/python/kiln/_operator_tables.py").read_text()
+    assert generator().definitions_text(printed(*files)) == committed
 
 
 def test_every_operator_and_reducer_of_the_tables_is_in_te_and_at_the_root():

@@ -1,0 +1,303 @@
+"""From the tables of a definition to tensors of te: its stages anew, on tensors of the caller."""
+
+from . import _define, _dtype, _expr, _reduce, _size, _view
+from ._error import invalid
+from .v1 import kernel_pb2 as wire
+
+
+class Binding:
+    """What the parts of a definition stand for in one call."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        self.sizes = {}  # by variable: an int or a size expression
+        self.types = {}  # by type of the definition: the type that takes its place
+        self.tensors = {}  # by stage of an input: a tensor or a view
+        self.ranks = {}  # by stage of an input: its own dimensions, the last ones
+        self.axis = None  # from the end: where the one dimension of the definition stands
+
+
+class Instance:
+    """The stages of one call, made as they are asked for."""
+
+    def __init__(self, binding):
+        self._binding = binding
+        self._definition = binding.kernel.definition
+        self._names = binding.kernel.source_map
+        self._sizes = {}
+        self._made = {}  # by stage: tensors whose own dimensions come last, as the definition has them
+        self._plain = {}  # by stage: the tensors as te has them
+        self._batch = {}  # by stage: the dimensions in front
+        self._new_names = {}
+        for stage, tensor in binding.tensors.items():
+            rank = binding.ranks[stage]
+            self._made[stage] = [tensor]
+            self._batch[stage] = tensor.shape[: tensor.ndim - rank]
+
+    def output(self, tensor):
+        """The tensor of te for a tensor of the definition."""
+        self._make(tensor.stage)
+        return self._plain[tensor.stage][tensor.output]
+
+    def rename(self, names):
+        """What stages are called, by their numbers, instead of their names in the definition."""
+        self._new_names = names
+
+    def size(self, number):
+        """A size expression of the definition, as an int where it is known."""
+        if number not in self._sizes:
+            expression = Expressions(self, None).of(number)
+            is_constant = isinstance(expression, _expr.IntegerConstant)
+            self._sizes[number] = expression.value if is_constant else expression
+        return self._sizes[number]
+
+    def variable(self, number):
+        return self._binding.sizes[number]
+
+    def dtype(self, number):
+        name = _dtype.NAME[number]
+        return self._binding.types.get(name, name)
+
+    def axis_name(self, number):
+        return self._names.axes[number] if number < len(self._names.axes) else f"i{number}"
+
+    def row(self, kind, number):
+        return getattr(self._definition, kind)[number]
+
+    # Stages.
+
+    def _make(self, last):
+        """Makes a stage and what it needs, without recursion."""
+        stack = [last]
+        while stack:
+            stage = stack[-1]
+            if stage in self._made:
+                stack.pop()
+                continue
+            missing = [s for s in self._needed(stage) if s not in self._made]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            row = self._definition.stages[stage]
+            getattr(self, f"_make_{row.WhichOneof('kind')}")(stage, row)
+
+    def _needed(self, stage):
+        row = self._definition.stages[stage]
+        kind = row.WhichOneof("kind")
+        if kind == "compute":
+            return sorted({read.tensor.stage for read in self.reads(row.compute.bodies)})
+        if kind == "scan":
+            scan = row.scan
+            return sorted({t.stage for t in [*scan.init, *scan.update, *scan.state]})
+        return []
+
+    def reads(self, roots):
+        """The reads below expressions."""
+        expressions = self._definition.expressions
+        seen, stack = set(), list(roots)
+        while stack:
+            number = stack.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            row = expressions[number]
+            if row.WhichOneof("kind") == "read":
+                yield row.read
+            stack.extend(self.below(row))
+
+    def below(self, row):
+        """The expressions that an expression is made of, bounds of axes included."""
+        kind = row.WhichOneof("kind")
+        if kind == "operation":
+            return list(row.operation.operands)
+        if kind == "cast":
+            return [row.cast.operand]
+        if kind == "read":
+            return list(row.read.indices)
+        if kind == "axis":
+            return []
+        if kind == "reduction":
+            below = [row.reduction.source]
+            for axis in row.reduction.axes:
+                bounds = self._definition.axes[axis]
+                below += [bounds.minimum, bounds.extent]
+            return below
+        return []
+
+    def name(self, stage):
+        if stage in self._new_names:
+            return self._new_names[stage]
+        return self._names.stages[stage] if stage < len(self._names.stages) else f"tensor{stage}"
+
+    def _make_placeholder(self, stage, row):
+        shape = [self.size(extent) for extent in row.placeholder.shape]
+        tensor = _define.placeholder(shape, self.dtype(row.placeholder.type), self.name(stage))
+        self._finish(stage, [tensor], (), None)
+
+    def _make_compute(self, stage, row):
+        compute = row.compute
+        shape = [self.size(self.row("axes", axis).extent) for axis in compute.axes]
+        stages = [read.tensor.stage for read in self.reads(compute.bodies)]
+        batch = stretched([self._batch[s] for s in stages])
+        order = self._placed(len(batch), len(shape))
+        names = self._axis_names(compute.axes, len(batch))
+        full = [*batch, *shape]
+
+        def bodies(*placed):
+            place = dict(zip(order, placed))
+            indices = [place[d] for d in range(len(full))]
+            own = dict(zip(compute.axes, indices[len(batch) :]))
+            expressions = Expressions(self, own, batch, indices[: len(batch)])
+            return tuple(expressions.of(body) for body in compute.bodies)
+
+        made = _define.compute(
+            [full[d] for d in order], bodies, name=self.name(stage),
+            varargs_names=[names[d] for d in order],
+        )  # fmt: skip
+        self._finish(stage, list(made), batch, order)
+
+    def _placed(self, leading, rank):
+        """Which of (leading, own) dimensions stands where."""
+        order = list(range(leading + rank))
+        axis = self._binding.axis
+        if axis is None or rank != 1:
+            return order
+        order.insert(max(0, len(order) + 1 - axis - 1), order.pop())
+        return order
+
+    def _axis_names(self, axes, leading):
+        own = [self.axis_name(axis) for axis in axes]
+        front, number = [], 0
+        while len(front) < leading:
+            if f"i{number}" not in own:
+                front.append(f"i{number}")
+            number += 1
+        return front + own
+
+    def _finish(self, stage, tensors, batch, order):
+        self._batch[stage] = tuple(batch)
+        self._plain[stage] = tensors
+        if order is None or order == sorted(order):
+            self._made[stage] = tensors
+        else:
+            back = [order.index(d) for d in range(len(order))]
+            self._made[stage] = [_view.permuted(tensor, back) for tensor in tensors]
+
+    def _make_scan(self, stage, row):
+        lists = [
+            [self._made[t.stage][t.output] for t in tensors]
+            for tensors in (row.scan.init, row.scan.update, row.scan.state)
+        ]
+        if any(self._batch[t.stage] for t in [*row.scan.init, *row.scan.update]):
+            raise invalid(
+                "SCAN_BATCH",
+                f"{self._binding.kernel.name} has a scan, which takes no leading dimensions",
+            )
+        made = _define.scan(*lists, name=self.name(stage))
+        tensors = made if isinstance(made, list) else [made]
+        tensors[0].op.scan_axis.name = self.axis_name(row.scan.axis)
+        self._finish(stage, tensors, (), None)
+
+    # Reads.
+
+    def read(self, tensor, indices, batch, leading):
+        """The element of a tensor at own `indices`, below the leading indices of its reader."""
+        made = self._made[tensor.stage][tensor.output]
+        own = self._batch[tensor.stage]
+        skipped = len(batch) - len(own)
+        front = [
+            0 if is_one(extent) and not is_one(of_reader) else index
+            for extent, of_reader, index in zip(own, batch[skipped:], leading[skipped:])
+        ]
+        return made(*front, *indices)
+
+
+class Expressions:
+    """The expressions of one stage. `axes` are its own axes by number."""
+
+    def __init__(self, instance, axes, batch=(), leading=()):
+        self._instance = instance
+        self._axes = dict(axes or {})
+        self._batch = batch
+        self._leading = leading
+        self._known = {}
+
+    def of(self, root):
+        """The expression as one of te; operands are made first, without recursion."""
+        stack = [root]
+        while stack:
+            number = stack[-1]
+            if number in self._known:
+                stack.pop()
+                continue
+            row = self._instance.row("expressions", number)
+            missing = [n for n in self._instance.below(row) if n not in self._known]
+            if row.WhichOneof("kind") == "reduction" and missing:
+                # The bounds of its axes first, then what uses the axes.
+                missing = missing[1:] or missing
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            self._known[number] = getattr(self, f"_{row.WhichOneof('kind')}")(row)
+            stack.pop()
+        return self._known[root]
+
+    def _integer(self, row):
+        value = row.integer.value
+        if _dtype.NAME[row.integer.type] == "uint64" and value < 0:
+            value += 1 << 64
+        return _expr.constant(value, self._constant_type(row.integer.type))
+
+    def _floating(self, row):
+        return _expr.constant(row.floating.value, self._constant_type(row.floating.type))
+
+    def _constant_type(self, number):
+        return self._instance.dtype(number)
+
+    def _variable(self, row):
+        return _expr.as_expr(self._instance.variable(row.variable), "int64")
+
+    def _axis(self, row):
+        axis = self._axes.get(row.axis)
+        if axis is None:
+            bounds = self._instance.row("axes", row.axis)
+            minimum, extent = (self._known_or_made(b) for b in (bounds.minimum, bounds.extent))
+            name = self._instance.axis_name(row.axis)
+            axis = self._axes[row.axis] = _expr.Axis(name, "reduce", minimum, extent)
+        return axis
+
+    def _known_or_made(self, number):
+        return self._known[number] if number in self._known else self.of(number)
+
+    def _operation(self, row):
+        operands = [self._known[o] for o in row.operation.operands]
+        return _size.folded(row.operation.operator, *operands)
+
+    def _cast(self, row):
+        return _expr.cast(self._instance.dtype(row.cast.type), self._known[row.cast.operand])
+
+    def _read(self, row):
+        indices = [self._known[i] for i in row.read.indices]
+        return self._instance.read(row.read.tensor, indices, self._batch, self._leading)
+
+    def _reduction(self, row):
+        axes = [self._axis(wire.Expression(axis=axis)) for axis in row.reduction.axes]
+        reducer = getattr(_reduce, row.reduction.combiner)
+        return reducer(self._known[row.reduction.source], axis=axes)
+
+
+def is_one(extent):
+    return isinstance(extent, int) and extent == 1
+
+
+def stretched(shapes):
+    """The shape that all of `shapes` stretch to, as numpy broadcasts; None where there is none."""
+    result = []
+    for d in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = [shape[-d] for shape in shapes if len(shape) >= d]
+        wide = [size for size in sizes if not is_one(size)]
+        if any(not _size.equal(size, wide[0]) for size in wide[1:]):
+            return None
+        result.insert(0, wide[0] if wide else 1)
+    return tuple(result)

@@ -1,0 +1,222 @@
+"""Kernels as functions of tensors: a definition called on te tensors becomes part of their graph."""
+
+from . import _dtype, _expr, _size, _view
+from ._encode import encode
+from ._error import invalid, public
+from ._instantiate import Binding, Instance, is_one, stretched
+from ._tensor import Tensor
+from ._text import shape_text, text
+
+
+class Kernel:
+    """A definition that can be called on tensors. `C = matmul(A, B)` puts its stages into the graph of
+    A and B, with sizes and types bound to theirs.
+
+    Sizes that no shape gives are given by name: `conv2d(X, F, stride=2)`. Dimensions in front of those
+    the definition has are mapped over, and stretch as numpy's do. `axis=` says where the one
+    dimension of a definition over vectors stands, `name=` what the result is called. A number stands
+    for a tensor without dimensions.
+    """
+
+    def __init__(self, definition, source_map):
+        self.definition = definition
+        self.source_map = source_map
+        self._outputs = [t for t in definition.parameters if not self._is_input(t)]
+        self._inputs = [t for t in definition.parameters if self._is_input(t)]
+
+    def _is_input(self, tensor):
+        return self.definition.stages[tensor.stage].WhichOneof("kind") == "placeholder"
+
+    @property
+    def name(self):
+        return self.source_map.kernel
+
+    @property
+    def sizes(self):
+        """The names of its sizes."""
+        return list(self.source_map.variables)
+
+    @property
+    def inputs(self):
+        """The names of the tensors it takes."""
+        return [self.source_map.stages[t.stage] for t in self._inputs]
+
+    def __repr__(self):
+        return f"Kernel({self.name}({', '.join(self.inputs)}))"
+
+    @public
+    def __call__(self, *arguments, axis=None, name=None, **sizes):
+        if len(arguments) != len(self._inputs):
+            takes = f"{len(self._inputs)} tensor" + ("" if len(self._inputs) == 1 else "s")
+            raise invalid(
+                "ARGUMENT_COUNT",
+                f"{self.name} takes {takes} ({', '.join(self.inputs)}), but got {len(arguments)}",
+            )
+        instance = Instance(self._bind(arguments, axis, sizes))
+        if name is not None:
+            instance.rename({tensor.stage: name for tensor in self._outputs})
+        made = [instance.output(tensor) for tensor in self._outputs]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    # Binding.
+
+    def _bind(self, arguments, axis, sizes):
+        binding = Binding(self)
+        self._bind_given(binding, sizes)
+        self._bind_types(binding, arguments)
+        for tensor, argument in zip(self._inputs, arguments):
+            binding.tensors[tensor.stage] = self._as_tensor(binding, tensor, argument)
+            binding.ranks[tensor.stage] = len(self._placeholder(tensor).shape)
+        if axis is not None:
+            self._place_axis(binding, axis)
+        sources = dict.fromkeys(binding.sizes, "as given")
+        for tensor in self._inputs:
+            self._bind_sizes(binding, tensor, sources)
+        missing = [n for v, n in enumerate(self.sizes) if v not in binding.sizes]
+        if missing:
+            raise invalid(
+                "MISSING_SIZE",
+                f"{self.name} needs the size {missing[0]}, which no shape gives: call it with "
+                f"{missing[0]}=...",
+            )
+        instance = Instance(binding)
+        for tensor in self._inputs:
+            self._check_shape(binding, instance, tensor, sources)
+        self._check_batch(binding)
+        return binding
+
+    def _placeholder(self, tensor):
+        return self.definition.stages[tensor.stage].placeholder
+
+    def _name(self, tensor):
+        return self.source_map.stages[tensor.stage]
+
+    def _what(self, tensor):
+        return f"argument {self._name(tensor)} of {self.name}"
+
+    def _bind_given(self, binding, sizes):
+        for name, value in sizes.items():
+            if name not in self.sizes:
+                known = f"its sizes are {', '.join(self.sizes)}" if self.sizes else "it has none"
+                raise invalid("UNKNOWN_SIZE", f"{self.name} has no size {name}; {known}")
+            value = _expr.as_expr(value, "int64")
+            if not (_dtype.is_int(value.dtype) and _expr.is_size(value)):
+                raise invalid(
+                    "SIZE", f"{self.name}: {name} is {value}, but must be an integer or a size"
+                )
+            is_constant = isinstance(value, _expr.IntegerConstant)
+            value = value.value if is_constant else _expr.cast("int64", value)
+            binding.sizes[self.sizes.index(name)] = value
+
+    def _bind_types(self, binding, arguments):
+        """A type that inputs have stands for the type of the tensors given."""
+        first = {}
+        for tensor, argument in zip(self._inputs, arguments):
+            declared = _dtype.NAME[self._placeholder(tensor).type]
+            if _expr.is_number(argument):
+                continue
+            if not isinstance(argument, (Tensor, _view.View)):
+                argument = _expr.as_expr(argument)
+            if declared not in first:
+                first[declared] = (tensor, argument.dtype)
+                binding.types[declared] = argument.dtype
+            elif first[declared][1] != argument.dtype:
+                other = self._name(first[declared][0])
+                raise invalid(
+                    "ARGUMENT_TYPE",
+                    f"{self._what(tensor)} is {argument.dtype}, but {other} is "
+                    f"{first[declared][1]}; cast one of them",
+                )
+        if binding.types.get("int64", "int64") != "int64":
+            raise invalid(
+                "ARGUMENT_TYPE",
+                f"{self._what(first['int64'][0])} is {first['int64'][1]}, but must be int64",
+            )
+
+    def _as_tensor(self, binding, tensor, argument):
+        if isinstance(argument, (Tensor, _view.View)):
+            return argument
+        declared = _dtype.NAME[self._placeholder(tensor).type]
+        return _view.number(argument, binding.types.get(declared, declared))
+
+    def _place_axis(self, binding, axis):
+        ranks = {len(self._placeholder(t).shape) for t in self._inputs}
+        if ranks - {0} != {1}:
+            raise invalid("AXIS", f"{self.name} takes no axis=, since it is not over one dimension")
+        widest = max(t.ndim for t in binding.tensors.values())
+        if not hasattr(axis, "__index__") or not -widest <= axis < widest:
+            raise invalid(
+                "AXIS_RANGE",
+                f"{self.name}: axis {axis} is out of range; the tensors have {widest} dimensions",
+            )
+        binding.axis = widest - axis % widest
+        for tensor in self._inputs:
+            given = binding.tensors[tensor.stage]
+            if binding.ranks[tensor.stage] == 1 and given.ndim >= binding.axis:
+                moved = _view.moved(given, given.ndim - binding.axis, -1)
+                binding.tensors[tensor.stage] = moved
+
+    def _bind_sizes(self, binding, tensor, sources):
+        given = binding.tensors[tensor.stage]
+        rank = binding.ranks[tensor.stage]
+        if given.ndim < rank:
+            raise invalid(
+                "ARGUMENT_RANK",
+                f"{self._what(tensor)} has {_dimensions(given.ndim)}, but must have {rank}"
+                + (" or more" if rank else ""),
+            )
+        for d, extent in enumerate(self._placeholder(tensor).shape):
+            row = self.definition.expressions[extent]
+            if row.WhichOneof("kind") != "variable" or row.variable in binding.sizes:
+                continue
+            binding.sizes[row.variable] = given.shape[given.ndim - rank + d]
+            sources[row.variable] = f"from dimension {d} of {self._name(tensor)}"
+
+    def _check_shape(self, binding, instance, tensor, sources):
+        given = binding.tensors[tensor.stage]
+        first = given.ndim - binding.ranks[tensor.stage]
+        for d, extent in enumerate(self._placeholder(tensor).shape):
+            actual, expected = given.shape[first + d], instance.size(extent)
+            if _size.equal(actual, expected):
+                continue
+            row = self.definition.expressions[extent]
+            reason = ""
+            if row.WhichOneof("kind") == "variable":
+                reason = f" ({self.sizes[row.variable]}, {sources[row.variable]})"
+            unknown = _size.difference(actual, expected) is None
+            raise invalid(
+                "ARGUMENT_SHAPE",
+                f"{self._what(tensor)}: dimension {d} is {text(actual)}, "
+                f"{'which is not known to be' if unknown else 'but must be'} {text(expected)}{reason}",
+            )
+
+    def _check_batch(self, binding):
+        shapes = {}
+        for tensor in self._inputs:
+            given = binding.tensors[tensor.stage]
+            shapes[self._name(tensor)] = given.shape[: given.ndim - binding.ranks[tensor.stage]]
+        if stretched(list(shapes.values())) is not None:
+            return
+        for (a, first), (b, second) in _pairs(list(shapes.items())):
+            if stretched([first, second]) is None:
+                raise invalid(
+                    "BATCH",
+                    f"{self.name}: the leading dimensions of {a} are {shape_text(first)} and those of "
+                    f"{b} {shape_text(second)}, which do not stretch to one shape",
+                )
+
+
+def _pairs(items):
+    return [(a, b) for i, a in enumerate(items) for b in items[i + 1 :]]
+
+
+def _dimensions(count):
+    return f"{count} dimension" + ("" if count == 1 else "s")
+
+
+@public
+def kernel(tensors, name="main"):
+    """The kernel that computes tensors from placeholders, to be called on other tensors; `tensors` are
+    its inputs and outputs in order, as for build."""
+    encoder = encode(list(tensors), None, name)
+    return Kernel(encoder.definition, encoder.source_map)
