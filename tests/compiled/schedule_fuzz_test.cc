@@ -153,9 +153,9 @@ class Distribution {
       seen[step.kind] = true;
     for (const auto& [kind, present] : seen)
       ++steps_[kind];
-    features_["scan"] += which.drawn.has_scan ? 1 : 0;
-    features_["reduction"] += which.drawn.has_reduction ? 1 : 0;
-    features_["symbolic"] += which.drawn.is_symbolic ? 1 : 0;
+    for (const std::string_view kind : which.drawn.kinds)
+      ++kinds_[kind];
+    features_["symbolic"] += which.drawn.sizes.empty() ? 0 : 1;
     features_["several stages"] += which.drawn.stages > 1 ? 1 : 0;
     features_["three or more steps"] += which.schedule.steps.size() >= 3 ? 1 : 0;
   }
@@ -172,6 +172,10 @@ class Distribution {
     for (const language::StepRow& row : language::step_table()) {
       std::printf("  %-16s %5.1f %%\n", std::string(row.spelling).c_str(), 100 * share(row.kind));
     }
+    for (const std::string_view kind : kernel_kinds()) {
+      std::printf("  %-20s %5.1f %%\n", std::string(kind).c_str(),
+                  100.0 * (kinds_.contains(kind) ? kinds_.at(kind) : 0) / cases_);
+    }
     for (const auto& [name, count] : features_) {
       std::printf("  %-20s %5.1f %%\n", name.c_str(), 100.0 * count / cases_);
     }
@@ -183,6 +187,7 @@ class Distribution {
  private:
   int cases_ = 0;
   std::map<StepKind, int> steps_;
+  std::map<std::string_view, int> kinds_;
   std::map<std::string, int> features_;
   std::map<std::string, int> refused_;
 };

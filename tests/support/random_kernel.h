@@ -1,7 +1,10 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/support/random.h"
 
@@ -11,15 +14,15 @@ namespace kiln::testing {
 struct RandomKernel {
   std::string text;
   std::map<std::string, int64_t> sizes;
-  bool has_scan = false;
-  bool has_reduction = false;
-  bool is_symbolic = false;
-  int stages = 0;  // computed ones
+  std::set<std::string_view> kinds;  // of its stages, as kernel_kinds() calls them
+  int stages = 0;                    // computed tensors
 };
 
-/// One to five stages over tensors of one to three dimensions: element-wise, broadcast, permuted,
-/// shifted (stencils), reductions, products, scans (single and multiple stages and states);
-/// constant and symbolic sizes, small and mostly odd.
+/// One to five stages over tensors of one to three dimensions, of the kinds that
+/// tests/support/stage_kinds.h lists; constant and symbolic sizes, small and mostly odd.
 RandomKernel random_kernel(Random& random);
+
+/// What random_kernel() draws from.
+std::vector<std::string_view> kernel_kinds();
 
 }  // namespace kiln::testing

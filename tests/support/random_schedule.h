@@ -1,7 +1,5 @@
 #pragma once
 
-#include <map>
-
 #include "compiler/language/definition.h"
 #include "compiler/language/step.h"
 #include "tests/support/random.h"

@@ -1,0 +1,120 @@
+#include "tests/support/schedule_drawer.h"
+
+#include <algorithm>
+
+namespace kiln::testing {
+namespace {
+
+using language::AxisId;
+using language::Definition;
+using language::StageId;
+using language::Step;
+using language::StepKind;
+
+/// What one expression tree reads and reduces over.
+struct Contents {
+  std::set<StageId> reads;
+  std::vector<AxisId> reduce_axes;
+};
+
+void collect(const Definition& definition, language::ExprId id, Contents& contents) {
+  const language::Expression& expression = definition.expressions[id];
+  if (const auto* operation = std::get_if<language::Operation>(&expression.node)) {
+    for (const auto operand : operation->operands)
+      collect(definition, operand, contents);
+  } else if (const auto* cast = std::get_if<language::CastTo>(&expression.node)) {
+    collect(definition, cast->operand, contents);
+  } else if (const auto* read = std::get_if<language::Read>(&expression.node)) {
+    contents.reads.insert(read->tensor.stage);
+    for (const auto index : read->indices)
+      collect(definition, index, contents);
+  } else if (const auto* reduction = std::get_if<language::Reduction>(&expression.node)) {
+    for (const AxisId axis : reduction->axes)
+      contents.reduce_axes.push_back(axis);
+    collect(definition, reduction->source, contents);
+  }
+}
+
+}  // namespace
+
+std::optional<size_t> DrawnStage::random_free_leaf(Random& random) const {
+  std::vector<size_t> free;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (!leaves[i].taken) free.push_back(i);
+  }
+  if (free.empty()) return std::nullopt;
+  return random.pick(free);
+}
+
+ScheduleDrawer::ScheduleDrawer(const Definition& definition, Random& source)
+    : definition(definition),
+      random(source),
+      next_axis_(static_cast<AxisId>(definition.axes.size())) {
+  std::set<StageId> updates;
+  for (const language::Stage& stage : definition.stages) {
+    if (const auto* scan = std::get_if<language::Scan>(&stage)) {
+      for (const auto& tensor : scan->update)
+        updates.insert(tensor.stage);
+    }
+  }
+  for (StageId id = 0; id < definition.stages.size(); ++id) {
+    const auto* compute = std::get_if<language::Compute>(&definition.stages[id]);
+    if (compute != nullptr) add_stage(id, *compute, updates.contains(id));
+  }
+}
+
+std::optional<int64_t> ScheduleDrawer::constant_extent(AxisId axis) const {
+  const auto& node = definition.expressions[definition.axes[axis].extent].node;
+  const auto* constant = std::get_if<language::IntegerConstant>(&node);
+  return constant != nullptr ? std::optional(constant->value) : std::nullopt;
+}
+
+void ScheduleDrawer::add_stage(StageId id, const language::Compute& compute, bool is_update) {
+  DrawnStage drawn{id, {}};
+  for (size_t d = is_update ? 1 : 0; d < compute.axes.size(); ++d) {
+    drawn.leaves.push_back({compute.axes[d], false, constant_extent(compute.axes[d])});
+  }
+  Contents contents;
+  for (const auto body : compute.bodies)
+    collect(definition, body, contents);
+  for (const AxisId axis : contents.reduce_axes) {
+    drawn.leaves.push_back({axis, true, constant_extent(axis)});
+  }
+  drawn.inlinable = contents.reduce_axes.empty() && !is_update && !is_output(id);
+  reads_[id] = contents.reads;
+  stages.push_back(std::move(drawn));
+}
+
+AxisId ScheduleDrawer::new_axes(int count) {
+  const AxisId first = next_axis_;
+  next_axis_ += static_cast<AxisId>(count);
+  return first;
+}
+
+DrawnStage* ScheduleDrawer::find(StageId stage) {
+  for (DrawnStage& drawn : stages) {
+    if (drawn.stage == stage) return &drawn;
+  }
+  return nullptr;
+}
+
+bool ScheduleDrawer::is_output(StageId stage) const {
+  return std::any_of(definition.parameters.begin(), definition.parameters.end(),
+                     [&](const language::TensorId& tensor) { return tensor.stage == stage; });
+}
+
+std::vector<StageId> ScheduleDrawer::readers_of(StageId stage) const {
+  std::vector<StageId> readers;
+  for (const auto& [reader, reads] : reads_) {
+    if (reads.contains(stage)) readers.push_back(reader);
+  }
+  return readers;
+}
+
+bool ScheduleDrawer::is_touched(StageId stage) const {
+  return std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](const Step& step) {
+    return step.stage == stage || (step.kind == StepKind::ComputeAt && step.at_stage == stage);
+  });
+}
+
+}  // namespace kiln::testing

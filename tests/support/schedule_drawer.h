@@ -1,0 +1,85 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/language/definition.h"
+#include "compiler/language/step.h"
+#include "tests/support/random.h"
+
+namespace kiln::testing {
+
+/// A loop of a stage as the steps so far have made it.
+struct Leaf {
+  language::AxisId axis;
+  bool reduce = false;
+  std::optional<int64_t> extent;  // when it is a constant
+  bool taken = false;             // has a mark, or a stage computed at it
+};
+
+/// What random steps need to know of a stage.
+struct DrawnStage {
+  language::StageId stage;
+  std::vector<Leaf> leaves;
+  bool placed = false;     // inlined or attached
+  bool inlinable = false;  // a plain expression that is no output
+
+  /// The place of a leaf that is not taken; empty when there is none.
+  std::optional<size_t> random_free_leaf(Random& random) const;
+};
+
+/// A schedule being drawn: what stands so far, and what later steps may refer to.
+class ScheduleDrawer {
+ public:
+  ScheduleDrawer(const language::Definition& definition, Random& source);
+
+  const language::Definition& definition;
+  Random& random;
+  /// The computed stages, in the order of the definition.
+  std::vector<DrawnStage> stages;
+  language::Schedule schedule;
+  /// Which threads a stage is bound to.
+  std::set<std::pair<language::StageId, std::string>> bound;
+
+  void add(language::Step step) { schedule.steps.push_back(std::move(step)); }
+  /// The first of `count` axes that the step being drawn defines.
+  language::AxisId new_axes(int count);
+  DrawnStage* find(language::StageId stage);
+  bool is_output(language::StageId stage) const;
+  /// The stages that read this one.
+  std::vector<language::StageId> readers_of(language::StageId stage) const;
+  /// Whether a step names the stage.
+  bool is_touched(language::StageId stage) const;
+
+ private:
+  void add_stage(language::StageId id, const language::Compute& compute, bool is_update);
+  std::optional<int64_t> constant_extent(language::AxisId axis) const;
+
+  language::AxisId next_axis_;
+  std::map<language::StageId, std::set<language::StageId>> reads_;
+};
+
+/// Draws one step for the stage, or none when nothing suits. One for each row of the step table;
+/// the table of random_schedule.cc names them.
+using DrawStep = void (*)(ScheduleDrawer&, DrawnStage&);
+
+// random_loop_steps.cc
+void draw_split(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_fuse(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_tile(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_reorder(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_bind(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_parallel(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_vectorize(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_unroll(ScheduleDrawer& drawer, DrawnStage& stage);
+
+// random_stage_steps.cc
+void draw_compute_at(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_compute_inline(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_compute_root(ScheduleDrawer& drawer, DrawnStage& stage);
+
+}  // namespace kiln::testing

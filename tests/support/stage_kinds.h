@@ -1,0 +1,36 @@
+#pragma once
+
+#include "tests/support/kernel_writer.h"
+
+/// The kinds of stages that random_kernel() draws; its tables name them. A new kind is a function
+/// here and a row there.
+namespace kiln::testing {
+
+// random_stages.cc; false, having done nothing, when the source does not suit them.
+
+/// The same elements, in another order of dimensions, mixed with whatever fits.
+bool add_pointwise(KernelWriter& writer, const DrawnTensor& source);
+/// Reads three neighbours along one dimension, which shrinks by two.
+bool add_stencil(KernelWriter& writer, const DrawnTensor& source);
+/// A read that is in bounds only where a condition holds, on the left or on both sides.
+bool add_padding(KernelWriter& writer, const DrawnTensor& source);
+
+// random_reductions.cc
+
+/// Over any one dimension.
+bool add_row_reduction(KernelWriter& writer, const DrawnTensor& source);
+/// The sum over the last dimension of `source` times another tensor with that dimension.
+bool add_product(KernelWriter& writer, const DrawnTensor& source);
+
+// random_scans.cc
+
+/// A state plus an input.
+void add_plain_scan(KernelWriter& writer);
+/// A cell whose first stage is read by the second.
+void add_scan_of_two_stages(KernelWriter& writer);
+/// Two states, one of which reads the first element of the other.
+void add_scan_of_two_states(KernelWriter& writer);
+/// A state that reads itself in reverse order.
+void add_scan_reading_across(KernelWriter& writer);
+
+}  // namespace kiln::testing
