@@ -1,14 +1,15 @@
 """Lowering, building and compiling."""
 
 from ._encode import encode
-from ._error import invalid, public
+from ._error import invalid, public, unsupported
+from ._lowered import Lowered
 from .target import Target, as_target
 
 _AUTO = {None: 0, True: 0, "always": 0, False: 1, "never": 1}
 
 
 def _parts(inputs, args, name, target, arch, options):
-    """The fields that a CompileRequest and a LowerRequest share."""
+    """Where sizes stand among the arguments, and the fields that a CompileRequest and a LowerRequest share."""
     from .v1 import service_pb2 as wire
 
     auto = options.pop("auto", None)
@@ -16,10 +17,12 @@ def _parts(inputs, args, name, target, arch, options):
         raise invalid("AUTO", f'auto= is {auto!r}; known: "always" (the default), "never"')
     if isinstance(args, (str, Target)) and target is None:  # build([A, B], "cuda")
         args, target = None, args
+    if options.pop("binds", None) is not None:
+        raise _no_binds(name)
     kernel = encode(inputs, args, name)
     target_name, target_arch = as_target(target, arch)
     reproducible = options.pop("reproducible", True)
-    return {
+    return kernel.argument_sizes, {
         "definition": kernel.definition,
         "source_map": kernel.source_map,
         "schedule": kernel.schedule,
@@ -30,30 +33,51 @@ def _parts(inputs, args, name, target, arch, options):
     }
 
 
-def _connection_or_default(connection):
+def _no_binds(name):
+    return unsupported(
+        "BINDS",
+        f"binds= of {name} describes the memory of its arguments by hand; Kiln takes arguments of any "
+        "strides and alignment and checks them at each call, so leave it out",
+    )
+
+
+def connection_or_default(connection):
     from ._connection import default_connection
 
     return connection or default_connection()
 
 
-def _function(connection, **parts):
-    from ._function import Function
+def _function(connection, inputs, args, name, *rest):
+    """The function, or for a list of lowered kernels the library, of what build or compile were given."""
+    from ._function import Function, Library
     from .v1 import service_pb2 as wire
 
-    return Function(_connection_or_default(connection), wire.CompileRequest(**parts))
+    if isinstance(inputs, (list, tuple)) and inputs and all(isinstance(i, Lowered) for i in inputs):
+        return Library([_function(connection, each, args, name, *rest) for each in inputs])
+    if isinstance(inputs, Lowered):
+        if args is not None and not isinstance(args, (str, Target)):
+            raise invalid("ARGUMENTS", f"{inputs.name} was lowered with its arguments; leave args out")
+        rest = (args, *rest[1:]) if args is not None and rest[0] is None else rest
+        name = inputs.name if name == "main" else name
+        inputs, args = inputs.inputs, inputs.args
+    sizes, parts = _parts(inputs, args, name, *rest)
+    return Function(connection_or_default(connection), wire.CompileRequest(**parts), sizes)
 
 
 @public
 def build(
-    inputs, args=None, target=None, target_host=None, name="main", *,
+    inputs, args=None, target=None, target_host=None, name="main", binds=None, *,
     auto=None, strict=False, fast=False, reproducible=True, connection=None,
 ):  # fmt: skip
     """A function that runs the kernel on a device the daemon has.
 
-    `inputs` is a schedule with `args` its arguments, or a list of tensors that are the arguments.
+    `inputs` is a schedule with `args` its arguments, a list of tensors that are the arguments, or what
+    lower returned.
     """
-    options = {"auto": auto, "strict": strict, "fast": fast, "reproducible": reproducible}
-    return _function(connection, **_parts(inputs, args, name, target, None, options))
+    options = {
+        "auto": auto, "strict": strict, "fast": fast, "reproducible": reproducible, "binds": binds
+    }  # fmt: skip
+    return _function(connection, inputs, args, name, target, None, options)
 
 
 @public
@@ -63,18 +87,19 @@ def compile(
 ):  # fmt: skip
     """As build, also for a device that the daemon's host lacks: `arch` is "sm_90" or a CPU's name."""
     options = {"auto": auto, "strict": strict, "fast": fast, "reproducible": reproducible}
-    return _function(connection, **_parts(inputs, args, name, target, arch, options))
+    return _function(connection, inputs, args, name, target, arch, options)
 
 
 @public
 def lower(
     inputs, args=None, name="main", simple_mode=True, auto=False, *,
-    target=None, arch=None, after="", connection=None,
+    target=None, arch=None, after="", binds=None, connection=None,
 ):  # fmt: skip
     """The kernel's loops as text: untouched stages as plain loops; with `auto` as it will run."""
     from .v1 import service_pb2 as wire
 
-    parts = _parts(inputs, args, name, target, arch, {})
+    _, parts = _parts(inputs, args, name, target, arch, {"binds": binds})
     request = wire.LowerRequest(after=after, auto=bool(auto), **parts)
-    connection = _connection_or_default(connection)
-    return connection.call("KernelService/Lower", request, wire.LowerResponse).text
+    connection = connection_or_default(connection)
+    text = connection.call("KernelService/Lower", request, wire.LowerResponse).text
+    return Lowered(text, inputs, args, name)

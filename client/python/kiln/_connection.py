@@ -117,6 +117,13 @@ class Connection:
         return lower(inputs, args, name, connection=self, **options)
 
     @public
+    def load_module(self, path):
+        """As kiln.load_module, on this connection."""
+        from . import _saved
+
+        return _saved.load(path, self)
+
+    @public
     def array(self, arr, device=None):
         """As kiln.nd.array, on this connection."""
         return _array.array_on(self, arr, device or cpu(0))

@@ -2,8 +2,8 @@
 
 import inspect
 
-from . import _dtype, _expr
-from ._error import invalid, public, unsupported
+from . import _dtype, _expr, _tag
+from ._error import invalid, public
 from ._expr import Axis, Expr, Reduction, Var, as_expr
 from ._reduce import reduced_axes
 from ._tensor import ComputeOp, PlaceholderOp, ScanOp, Tensor
@@ -12,25 +12,22 @@ from ._text import shape_text
 
 @public
 def var(name="tindex", dtype="int64", span=None):
-    """A size that is known when the kernel is called; one kernel serves all its values."""
-    return Var(_name(name, "te.var"), _size_dtype(name, dtype))
+    """A size that is known when the kernel is called; one kernel serves all its values.
+
+    With a type that is no integer's: a value that is given at the call, as `te.placeholder(())`."""
+    if _dtype.dtype_name(dtype, f"te.var {name}") not in ("int32", "int64"):
+        return placeholder((), dtype, name=name)()
+    return Var(_name(name, "te.var"))
 
 
 @public
 def size_var(name="size", dtype="int64", span=None):
     """A size that is known to be 0 or more."""
-    _size_dtype(name, dtype)
-    return Var(_name(name, "te.size_var"), nonnegative=True)
-
-
-def _size_dtype(name, dtype):
-    if _dtype.dtype_name(dtype, f"te.var {name}") not in ("int32", "int64"):
-        raise unsupported(
-            "VARIABLE_TYPE",
-            f"te.var {name} is {dtype}, but variables are sizes (int64); "
-            f'pass a value as te.placeholder((), "{dtype}")',
+    if _dtype.dtype_name(dtype, f"te.size_var {name}") not in ("int32", "int64"):
+        raise invalid(
+            "VARIABLE_TYPE", f"te.size_var {name} is {dtype}, but sizes are integers; write te.var"
         )
-    return False
+    return Var(_name(name, "te.size_var"), nonnegative=True)
 
 
 def _name(name, what):
@@ -79,10 +76,10 @@ def reduce_axis(dom, name="rv", thread_tag="", span=None):
     """An axis to reduce over; `dom` is (minimum, end), and may depend on other axes."""
     what = f"te.reduce_axis {_name(name, 'te.reduce_axis')}"
     if isinstance(dom, _expr.Range):
-        minimum, extent = _bound(what, dom.min), _bound(what, dom.extent)
+        minimum, extent = size_expression(what, dom.min), size_expression(what, dom.extent)
     elif isinstance(dom, (tuple, list)) and len(dom) == 2:
-        minimum = _bound(what, dom[0])
-        extent = _expr.apply("subtract", _bound(what, dom[1]), minimum)
+        minimum = size_expression(what, dom[0])
+        extent = _expr.apply("subtract", size_expression(what, dom[1]), minimum)
     else:
         raise invalid("REDUCE_AXIS", f"{what}: write the range as (0, n), but got {dom!r}")
     if isinstance(extent, _expr.IntegerConstant) and extent.value < 0:
@@ -90,7 +87,8 @@ def reduce_axis(dom, name="rv", thread_tag="", span=None):
     return Axis(name, "reduce", minimum, extent)
 
 
-def _bound(what, value):
+def size_expression(what, value):
+    """A bound of a range, as an int64 expression."""
     value = as_expr(value, "int64")
     if not _dtype.is_int(value.dtype):
         raise invalid("REDUCE_AXIS", f"{what}: the bound {value} is {value.dtype}, not an integer")
@@ -107,6 +105,7 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     names = _axis_names(fcompute, len(shape), name, varargs_names)
     axes = [Axis(n, "data", as_expr(0, "int64"), as_expr(d, "int64")) for n, d in zip(names, shape)]
     op = ComputeOp(name, axes)
+    op.tag, op.attrs = _tag.current(tag), dict(attrs or {})
     for axis in axes:
         axis.op = op
     result = fcompute(*axes)
@@ -241,6 +240,7 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
     extent = _expr.apply("subtract", as_expr(last, "int64"), minimum)
     axis = Axis(f"{name}.idx", "time", minimum, extent)
     op = ScanOp(name, axis, *lists, inputs)
+    op.tag, op.attrs = _tag.current(tag), dict(attrs or {})
     axis.op = op
     return op.output(0) if op.num_outputs == 1 else op.outputs
 

@@ -23,7 +23,10 @@ class Names:
 
 
 class Encoder:
-    """One kernel on its way to the wire: `definition`, `source_map` and `schedule`."""
+    """One kernel on its way to the wire: `definition`, `source_map` and `schedule`.
+
+    Arguments are tensors, and te.vars where a program passes sizes at the call: `argument_sizes` then has
+    the name of each var and "" for each tensor."""
 
     def __init__(self, name, arguments, schedule=None):
         self.definition = kernel_pb2.Definition()
@@ -32,10 +35,15 @@ class Encoder:
         self._stage_names, self._variable_names = Names(), Names()
         self._stages, self._variables, self._axes, self._files = {}, {}, {}, {}
         self._sizes = {}  # expressions over sizes, shared by all stages
-        for op in operations_below([tensor.op for tensor in arguments]):
+        tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
+        for op in operations_below([tensor.op for tensor in tensors]):
             self._add_stage(op)
-        for tensor in arguments:
+        for tensor in tensors:
             self._set_tensor(self.definition.parameters.add(), tensor)
+        self.argument_sizes = [] if len(tensors) == len(arguments) else [
+            "" if isinstance(argument, Tensor) else self._variable_name(argument)
+            for argument in arguments
+        ]  # fmt: skip
         if schedule is not None:
             self._add_steps(schedule.steps)
 
@@ -75,6 +83,12 @@ class Encoder:
     def _set_tensor(self, message, tensor):
         message.stage = self._stages[id(tensor.op)]
         message.output = tensor.value_index
+
+    def _variable_name(self, var):
+        number = self._variables.get(id(var))
+        if number is None:  # nothing depends on it; what is passed for it is not looked at
+            return self._variable_names.unique(var.name)
+        return self.source_map.variables[number]
 
     # Axes. A reduction axis that two stages use becomes an axis of each.
 
@@ -241,6 +255,13 @@ _FILL = {
 }
 
 
+def _argument(value):
+    """The tensor behind a te.var of a type that is no integer's; anything else as it is."""
+    if isinstance(value, _expr.Read) and value.tensor.op.kind == "placeholder" and not value.indices:
+        return value.tensor
+    return value
+
+
 def encode(schedule_or_tensors, args, name):
     """The kernel of a schedule and its arguments, or of the arguments alone."""
     if not isinstance(name, str):
@@ -262,8 +283,9 @@ def encode(schedule_or_tensors, args, name):
         raise invalid(
             "NO_ARGUMENTS", f"{name} has no arguments: name the tensors it takes and makes"
         )
+    arguments = [_argument(each) for each in arguments]
     for position, argument in enumerate(arguments):
-        if not isinstance(argument, Tensor):
+        if not isinstance(argument, (Tensor, _expr.Var)):
             raise invalid(
                 "ARGUMENTS",
                 f"argument {position} of {name} must be a tensor, but is {type(argument).__name__}",

@@ -143,6 +143,14 @@ def ldexp(x, y):
     return x * apply("exp2", cast(x.dtype, y))
 
 
+@_export
+def convert(value, span=None):
+    """Numbers as constants, also inside lists; all else as it is."""
+    if isinstance(value, (list, tuple)):
+        return [convert(each) for each in value]
+    return const(value) if _expr.is_number(value) else value
+
+
 def _absent(name):
     def intrinsic(*args, **kwargs):
         raise unsupported("NOT_IN_THIS_VERSION", f"te.{name} is not part of this version of Kiln")
@@ -152,8 +160,7 @@ def _absent(name):
 
 
 for _name in (
-    "trace", "comm_reducer", "extern", "extern_primfunc", "gradient", "nextafter", "reinterpret",
-    "q_multiply_shift", "call_packed", "call_extern", "decl_buffer", "decl_tensor_intrin",
+    "comm_reducer", "nextafter", "reinterpret", "q_multiply_shift", "decl_tensor_intrin",
 ):  # fmt: skip
     globals()[_name] = _absent(_name)
     __all__.append(_name)

@@ -215,8 +215,7 @@ def test_an_error_in_the_function_shows_its_line_and_few_frames():
     assert names[-3:] == ["<lambda>", "call", "body"]
 
 
-def test_a_value_as_variable_is_refused_with_the_way_out():
-    expect(kiln.Unsupported,
-           'te.var alpha is float32, but variables are sizes (int64); pass a value as '
-           'te.placeholder((), "float32")',
-           lambda: te.var("alpha", "float32"))
+def test_a_size_that_is_no_integer_is_refused_with_the_way_out():
+    expect(kiln.InvalidArgument,
+           "te.size_var alpha is float32, but sizes are integers; write te.var",
+           lambda: te.size_var("alpha", "float32"))

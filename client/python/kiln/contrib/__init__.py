@@ -1,0 +1,6 @@
+"""The few helpers of tvm.contrib that tutorials use to save and load a function."""
+
+from . import cc, utils
+from . import utils as util
+
+__all__ = ["cc", "util", "utils"]
