@@ -3,10 +3,28 @@
 `import kiln as tvm` serves `te` programs of any age: every name of te stands here as well.
 """
 
-from . import nd, target, te, testing, tir, topi
+from . import contrib, driver, ir, nd, runtime, target, te, testing, tir, topi, transform
 from . import nd as ndarray
+from . import runtime as module
+from . import te as schedule
+from . import te as tensor
+from . import tir as expr
+from . import tir as make
+from ._absent import get_global_func, hybrid, ir_pass, register_func, rpc
 from ._build import build, compile, lower
-from ._device import Device, context, cpu, cuda, device, gpu
+from ._device import (
+    Device,
+    cl,
+    context,
+    cpu,
+    cuda,
+    device,
+    gpu,
+    metal,
+    opencl,
+    rocm,
+    vulkan,
+)
 from ._error import (
     Cancelled,
     DeadlineExceeded,
@@ -20,12 +38,14 @@ from ._error import (
     Unavailable,
     Unsupported,
     public,
-    unsupported,
 )
 from ._kernel import Kernel, kernel
+from .ir import Range
+from .runtime import load, load_module
 from .te import *  # noqa: F403
 from .te import __all__ as _te
-from .tir import Select
+from .tir import Select, call_intrin, call_pure_intrin
+from .transform import PassContext, build_config
 
 __version__ = "0.1.0"
 
@@ -46,25 +66,16 @@ def describe():
 
     return _connection.describe()
 
-
-@public
-def load_module(path, fmt=""):
-    """Not part of this version."""
-    raise unsupported(
-        "NOT_IN_THIS_VERSION",
-        "saved modules are not part of this version of Kiln; build again: the daemon's cache has it",
-    )
-
-
-load = load_module
-
 __all__ = sorted(
     {
         *_te,
         "Cancelled", "DeadlineExceeded", "Device", "Error", "HandleLost", "Internal",
-        "InvalidArgument", "Kernel", "NotFound", "ResourceExhausted", "Select", "Unauthenticated",
-        "Unavailable", "Unsupported", "build", "compile", "connect", "context", "cpu", "cuda",
-        "describe", "device", "gpu", "kernel", "load_module", "lower", "nd", "ndarray", "target", "te",
-        "testing", "tir", "topi",
+        "InvalidArgument", "Kernel", "NotFound", "PassContext", "Range", "ResourceExhausted", "Select",
+        "Unauthenticated", "Unavailable", "Unsupported", "build", "build_config", "call_intrin",
+        "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "describe",
+        "device", "driver", "expr", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "load",
+        "load_module",
+        "lower", "make", "metal", "module", "nd", "ndarray", "opencl", "register_func", "rocm", "rpc",
+        "runtime", "schedule", "target", "te", "tensor", "testing", "tir", "topi", "transform", "vulkan",
     }
 )  # fmt: skip

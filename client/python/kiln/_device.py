@@ -1,8 +1,11 @@
 """Devices as programs name them: cpu(0), cuda(0)."""
 
-from ._error import invalid, public
+from ._error import invalid, public, unsupported
 
-_KINDS = {"cpu": "cpu", "llvm": "cpu", "cuda": "cuda", "gpu": "cuda"}
+KINDS = {"cpu": "cpu", "llvm": "cpu", "cuda": "cuda", "gpu": "cuda"}
+
+# The same for every GPU that CUDA has supported for years.
+_CUDA = {"max_threads_per_block": 1024, "warp_size": 32, "max_shared_memory_per_block": 48 << 10}
 
 
 class Device:
@@ -25,10 +28,46 @@ class Device:
     @property
     def exist(self):
         """Whether the daemon has it and it is ready."""
+        row = self._row()
+        return row is not None and row["state"] == "ready"
+
+    def _row(self):
         from ._connection import default_connection
 
         devices = default_connection().describe()["devices"]
-        return any(d["name"] == self.wire_name and d["state"] == "ready" for d in devices)
+        return next((row for row in devices if row["name"] == self.wire_name), None)
+
+    @property
+    def device_name(self):
+        """What it is, in the words of the daemon; None where there is none."""
+        row = self._row()
+        return row and row["description"]
+
+    @property
+    def total_global_memory(self):
+        """Its memory in bytes; None where there is none."""
+        row = self._row()
+        return row and row["memory_bytes"]
+
+    @property
+    def compute_version(self):
+        """As "9.0" for sm_90; None for a CPU."""
+        row = self._row() if self.kind == "cuda" else None
+        digits = "".join(filter(str.isdigit, row["arch"])) if row else ""
+        return f"{digits[:-1]}.{digits[-1]}" if len(digits) > 1 else None
+
+    @property
+    def max_threads_per_block(self):
+        """None for a CPU, as classic programs have it."""
+        return _CUDA["max_threads_per_block"] if self.kind == "cuda" else None
+
+    @property
+    def warp_size(self):
+        return _CUDA["warp_size"] if self.kind == "cuda" else None
+
+    @property
+    def max_shared_memory_per_block(self):
+        return _CUDA["max_shared_memory_per_block"] if self.kind == "cuda" else None
 
     @property
     def wire_name(self):
@@ -53,9 +92,21 @@ def device(dev_type, dev_id=None):
     if isinstance(dev_type, Device):
         return dev_type
     name, _, index = str(dev_type).split()[0].partition(":") if str(dev_type).strip() else ("", "", "")
-    if name not in _KINDS or (index and not index.isdigit()):
+    if name not in KINDS or (index and not index.isdigit()):
         raise invalid("DEVICE", f"unknown device {dev_type}; known: cpu, cuda, as in cuda:0")
-    return Device(_KINDS[name], dev_id if dev_id is not None else int(index or 0))
+    return Device(KINDS[name], dev_id if dev_id is not None else int(index or 0))
+
+
+def _absent(name):
+    def refuse(dev_id=0):
+        raise unsupported("DEVICE", f"Kiln has no {name} devices; its devices are cpu and cuda")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "Refused: Kiln's devices are cpu and cuda."
+    return public(refuse)
+
+
+cl, metal, opencl, rocm, vulkan = map(_absent, ("cl", "metal", "opencl", "rocm", "vulkan"))
 
 
 def cpu(dev_id=0):

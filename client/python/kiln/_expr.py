@@ -87,6 +87,10 @@ class Expr(Operand):
     def equal(self, other):
         return binary("equal", self, other)
 
+    def same_as(self, other):
+        """Whether both are the same object; `==` is an expression."""
+        return self is other
+
     def __repr__(self):
         from ._text import text
 
@@ -160,6 +164,11 @@ class Axis(Expr):
     def var(self):
         return self
 
+    @property
+    def iter_type(self):
+        """The number classic te has for its kind."""
+        return {"data": 0, "reduce": 2, "time": 3}[self.kind]
+
 
 class Apply(Expr):
     """An operator of the operator table applied to operands."""
@@ -172,10 +181,18 @@ class Apply(Expr):
         self.dtype = dtype
 
     def __bool__(self):
+        if self.operator in ("equal", "not_equal") and all(map(_is_finished_axis, self.operands)):
+            # `axis in s[C].leaf_iter_vars` asks for identity.
+            return (self.operands[0] is self.operands[1]) == (self.operator == "equal")
         # `assert A.shape[1] == B.shape[0]` compares sizes, which is a question about the description.
         if self.operator in ("equal", "not_equal") and all(map(is_size, self.operands)):
             return same(*self.operands) == (self.operator == "equal")
         return super().__bool__()
+
+
+def _is_finished_axis(node):
+    """An axis of a stage that is described in full, so that no kernel's value is meant."""
+    return isinstance(node, Axis) and node.op is not None and node.op.num_outputs > 0
 
 
 class Cast(Expr):

@@ -6,9 +6,10 @@ proof; the rest is checked by the daemon, which answers with the step's line.
 
 import operator
 
-from . import _source
+from . import _extents, _source
 from ._error import invalid, public, unsupported
-from ._expr import Axis
+from ._expr import Axis, IntegerConstant
+from ._range import Range
 from ._tables import STEPS, THREAD_TAGS
 from ._tensor import Operation, Tensor, as_operation
 
@@ -25,11 +26,16 @@ _ABSENT_ON_SCHEDULE = ("cache_read", "cache_write", "create_group", "rfactor")
 
 
 class ThreadAxis:
-    """A GPU thread axis, for `bind`."""
+    """A GPU thread axis, for `bind`. With an extent, only an axis of that many iterations is bound to it."""
 
-    def __init__(self, tag, extent=None):
-        self.tag = tag
-        self.extent = extent
+    def __init__(self, tag, dom=None, name=""):
+        self.tag = self.thread_tag = tag
+        self.dom = dom
+        self.name = name or tag
+
+    @property
+    def var(self):
+        return self
 
     def __repr__(self):
         return f"thread_axis({self.tag!r})"
@@ -37,10 +43,12 @@ class ThreadAxis:
 
 @public
 def thread_axis(dom=None, tag="", name="", span=None):
-    """A thread axis such as "blockIdx.x"; the range is found from the axis bound to it."""
+    """A thread axis such as "blockIdx.x"; the range is found from the axis bound to it, unless given."""
     if isinstance(dom, str):
         dom, tag = None, dom
-    return ThreadAxis(_known_tag(tag), dom)
+    if dom is not None and not isinstance(dom, Range):
+        dom = Range(*dom) if isinstance(dom, (tuple, list)) else Range(dom)
+    return ThreadAxis(_known_tag(tag), dom, name)
 
 
 def _known_tag(tag):
@@ -56,6 +64,8 @@ class DerivedAxis:
         self.name = name
         self.op = op
         self.kind = kind
+        self.extent = None  # of type int, where the client can know it
+        self.dom = None  # found by the daemon
 
     @property
     def var(self):
@@ -108,6 +118,9 @@ class Schedule:
             )
         return stage
 
+    def __contains__(self, key):
+        return id(as_operation(key, "in")) in self._stages
+
     @property
     def stages(self):
         return list(self._stages.values())
@@ -155,6 +168,10 @@ class Stage:
         self.leaf_iter_vars = list(op.axes)
         self.all_iter_vars = list(op.axes)
         self._consumed = {}  # id of an axis -> the step that used it up
+
+    @property
+    def is_output(self):
+        return any(self.op is op for op in self.schedule.outputs)
 
     @public
     def split(self, parent, factor=None, nparts=None):
@@ -207,6 +224,7 @@ class Stage:
             tag = _known_tag(thread_ivar)
         elif isinstance(thread_ivar, ThreadAxis):
             tag = thread_ivar.tag
+            self._check_extent(ivar, thread_ivar)
         else:
             raise invalid(
                 "BIND_ARGUMENTS",
@@ -263,12 +281,24 @@ class Stage:
             if name == "tile":
                 kind = axes[int(pattern[1])].kind
             step.defined.append(DerivedAxis(text, self.op, kind))
+        for axis, extent in zip(step.defined, _extents.defined_by(name, axes, step.factors, step.parts)):
+            axis.extent = extent
         if step.defined:
             self._replace(step, axes)
         elif name == "reorder":
             self._reorder(axes)
         self.schedule.steps.append(step)
         return step
+
+    def _check_extent(self, axis, thread):
+        given = thread.dom.extent if thread.dom is not None else None
+        extent = _extents.of(axis)
+        if isinstance(given, IntegerConstant) and extent not in (None, given.value):
+            raise invalid(
+                "BIND_ARGUMENTS",
+                f"bind({axis.name}): {thread.tag} was made for {given.value} iterations, but {axis.name} has "
+                f"{extent}; leave the range out, or split by {given.value}",
+            )
 
     def _replace(self, step, axes):
         where = min(_position(self.leaf_iter_vars, axis) for axis in axes)

@@ -50,13 +50,23 @@ class Tensor(Indexable):
     def ndim(self):
         return len(self.shape)
 
+    # Tensors are compared as what they are, not element by element, so that they serve as keys.
     def __eq__(self, other):
-        return self is other
+        return (
+            isinstance(other, Tensor)
+            and self.op is other.op
+            and self.value_index == other.value_index
+        )
 
     def __ne__(self, other):
-        return self is not other
+        return not self == other
 
-    __hash__ = Indexable.__hash__
+    def __hash__(self):
+        return hash((id(self.op), self.value_index))
+
+    def same_as(self, other):
+        """Whether both are the same tensor."""
+        return self == other
 
     def __len__(self):
         if not self.shape:
@@ -152,6 +162,8 @@ class Operation:
     def __init__(self, name):
         self.name = name
         self.file, self.line = _source.caller()
+        self.tag = ""
+        self.attrs = {}
         self._outputs = []
 
     @property

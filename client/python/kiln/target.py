@@ -1,12 +1,28 @@
 """What to compile for."""
 
+import json
+
 from . import _source
 from ._error import InvalidArgument, invalid, public
 
 _NAMES = {"llvm": "llvm", "cpu": "llvm", "cuda": "cuda"}
-_ARCH_OPTIONS = ("-mcpu", "-arch")
-_IGNORED_OPTIONS = ("-mtriple", "-mattr", "-keys", "-model", "-libs", "-max_num_threads", "-device")
+_ARCH_OPTIONS = ("mcpu", "arch")
+# Said by the daemon's device, or of no use here.
+_IGNORED_OPTIONS = (
+    "device", "device_type", "host", "keys", "libs", "link-params", "mabi", "mattr", "max_num_threads",
+    "max_shared_memory_per_block", "max_threads_per_block", "mfloat-abi", "model", "mtriple",
+    "num-cores", "opt-level", "registers_per_block", "runtime", "system-lib", "tag",
+    "thread_warp_size", "vector-width",
+)  # fmt: skip
 _current = []
+
+
+class Kind(str):
+    """The name of a target; also its own `.name`, as newer programs ask for it."""
+
+    @property
+    def name(self):
+        return str(self)
 
 
 class Target:
@@ -16,13 +32,36 @@ class Target:
     def __init__(self, target, host=None):
         if isinstance(target, Target):
             self.name, self.arch = target.name, target.arch
+        elif isinstance(target, dict):
+            self.name, self.arch = _from_dict(target)
         else:
             self.name, self.arch = _parse(target)
         self.host = host
 
     @property
     def kind(self):
+        return Kind(self.name)
+
+    @property
+    def target_name(self):
         return self.name
+
+    @property
+    def keys(self):
+        return ["cuda", "gpu"] if self.name == "cuda" else ["cpu"]
+
+    @property
+    def mcpu(self):
+        return self.arch if self.name == "llvm" else ""
+
+    @property
+    def thread_warp_size(self):
+        return 32 if self.name == "cuda" else 1
+
+    @property
+    def max_num_threads(self):
+        """Threads a block."""
+        return 1024 if self.name == "cuda" else 1
 
     @staticmethod
     def current(allow_none=True):
@@ -40,7 +79,8 @@ class Target:
         _current.pop()
 
     def __str__(self):
-        return self.name + (f" -mcpu={self.arch}" if self.arch else "")
+        option = {"llvm": "-mcpu", "cuda": "-arch"}[self.name]
+        return self.name + (f" {option}={self.arch}" if self.arch else "")
 
     __repr__ = __str__
 
@@ -48,19 +88,52 @@ class Target:
 def _parse(target):
     if not isinstance(target, str) or not target.strip():
         raise invalid("TARGET", f"a target is a string such as llvm or cuda, but got {target!r}")
-    name, *options = target.split()
+    if target.strip().startswith("{"):
+        return _from_dict(_from_json(target))
+    name, *words = target.split()
+    _check_name(name)
+    arch = ""
+    position = 0
+    while position < len(words):
+        option = words[position]
+        key, equals, value = option.partition("=")
+        position += 1
+        if not equals and position < len(words) and not words[position].startswith("-"):
+            value = words[position]  # "-mcpu core-avx2" is written as well
+            position += 1
+        arch = _option(name, option, key.lstrip("-") if key.startswith("-") else "", value) or arch
+    return _NAMES[name], arch
+
+
+def _from_json(target):
+    try:
+        return json.loads(target)
+    except ValueError:
+        raise invalid("TARGET", f"the target {target} starts as JSON does, but is none") from None
+
+
+def _from_dict(target):
+    name = target.get("kind")
+    _check_name(name)
+    arch = ""
+    for key, value in target.items():
+        if key != "kind":
+            arch = _option(name, key, key, str(value)) or arch
+    return _NAMES[name], arch
+
+
+def _check_name(name):
     if name not in _NAMES:
         raise invalid("TARGET", f"unknown target {name}; known: llvm (or cpu), cuda")
-    arch = ""
-    for option in options:
-        key, _, value = option.partition("=")
-        if key in _ARCH_OPTIONS:
-            arch = value
-        elif key not in _IGNORED_OPTIONS:
-            raise invalid(
-                "TARGET", f"unknown option {option} of target {name}; known: -mcpu=, -arch="
-            )
-    return _NAMES[name], arch
+
+
+def _option(name, option, key, value):
+    """What the option says about the architecture, if it does."""
+    if key in _ARCH_OPTIONS:
+        return value
+    if key not in _IGNORED_OPTIONS:
+        raise invalid("TARGET", f"unknown option {option} of target {name}; known: -mcpu=, -arch=")
+    return ""
 
 
 def as_target(target, arch=None):
@@ -75,13 +148,17 @@ create = Target
 
 
 def cuda(model="", options=None):
-    """The target cuda."""
-    return Target("cuda")
+    """The target cuda; `options` as in a target's string, "-arch=sm_90"."""
+    return Target(" ".join(["cuda", *_words(options)]))
 
 
 def llvm(model="", options=None):
-    """The target llvm."""
-    return Target("llvm")
+    """The target llvm; `options` as in a target's string, "-mcpu=znver4"."""
+    return Target(" ".join(["llvm", *_words(options)]))
+
+
+def _words(options):
+    return [options] if isinstance(options, str) else list(options or [])
 
 
 __all__ = ["Target", "create", "cuda", "llvm"]

@@ -1,5 +1,7 @@
 """The te vocabulary: sizes, tensors, reducers, scans, intrinsics and schedules."""
 
+from . import _absent
+from ._absent import hybrid as hybrid
 from ._define import *  # noqa: F403
 from ._define import __all__ as _define
 from ._expr import Var as Var
@@ -11,9 +13,20 @@ from ._schedule import Schedule as Schedule
 from ._schedule import Stage as Stage
 from ._schedule import create_schedule as create_schedule
 from ._schedule import thread_axis as thread_axis
+from ._tag import tag_scope as tag_scope
 from ._tensor import ComputeOp as ComputeOp
 from ._tensor import PlaceholderOp as PlaceholderOp
 from ._tensor import ScanOp as ScanOp
+from ._tensor import Operation as Operation
 from ._tensor import Tensor as Tensor
+from ._tensor import TensorSlice as TensorSlice
 
-__all__ = sorted({*_define, *_operators, *_reduce, "create_schedule", "thread_axis"})
+for _name in (*_absent.TE, *_absent.TIR):
+    globals()[_name] = getattr(_absent, _name)
+
+__all__ = sorted(
+    {
+        *_define, *_operators, *_reduce, *_absent.TE, *_absent.TIR, "create_schedule", "hybrid",
+        "tag_scope", "thread_axis",
+    }
+)  # fmt: skip

@@ -1,6 +1,14 @@
 """What tests of kernels use."""
 
+import functools
+
 import numpy as np
+
+from . import runtime
+from ._device import device as _device
+from .target import Target as _Target
+
+_TARGETS = ("llvm", "cuda")
 
 
 def _host(value):
@@ -12,4 +20,99 @@ def assert_allclose(actual, desired, rtol=1e-7, atol=0.0, **options):
     np.testing.assert_allclose(_host(actual), _host(desired), rtol=rtol, atol=atol, **options)
 
 
-__all__ = ["assert_allclose"]
+def device_enabled(target):
+    """Whether the daemon has a device that is ready for the target."""
+    return runtime.enabled(target.name if isinstance(target, _Target) else target)
+
+
+def enabled_targets():
+    """(target, device) for each target that the daemon has a device for."""
+    return [(target, _device(target, 0)) for target in _TARGETS if device_enabled(target)]
+
+
+def _skip(reason):
+    import unittest
+
+    raise unittest.SkipTest(reason)
+
+
+def _requires(target):
+    def decorator(*args):
+        if not args:  # @requires_gpu() and @requires_gpu are both in use
+            return decorator
+        (function,) = args
+
+        @functools.wraps(function)
+        def test(*values, **named):
+            if not device_enabled(target):
+                _skip(f"the daemon has no device for {target}")
+            return function(*values, **named)
+
+        return test
+
+    decorator.__name__ = decorator.__qualname__ = f"requires_{target}"
+    decorator.__doc__ = f"A test that is skipped where the daemon has no device for {target}."
+    return decorator
+
+
+requires_llvm = requires_cpu = _requires("llvm")
+requires_cuda = requires_gpu = _requires("cuda")
+
+
+def uses_gpu(*args):
+    """Marks a test that uses a GPU where there is one; it runs anyway."""
+    return args[0] if args else uses_gpu
+
+
+def parametrize_targets(*args):
+    """A test that runs once for each target, of those named or of all, that has a device."""
+    if len(args) == 1 and callable(args[0]):
+        return parametrize_targets()(args[0])
+
+    def decorator(function):
+        @functools.wraps(function)
+        def test():
+            chosen = [t for t in args or _TARGETS if device_enabled(t)]
+            if not chosen:
+                _skip(f"the daemon has no device for {', '.join(args)}")
+            for target in chosen:
+                function(target, _device(target, 0))
+
+        del test.__wrapped__  # pytest would look for fixtures by the parameters of `function`
+        return test
+
+    return decorator
+
+
+def parametrize(*args, **kwargs):
+    """pytest.mark.parametrize."""
+    import pytest
+
+    return pytest.mark.parametrize(*args, **kwargs)
+
+
+def parameter(*values, ids=None):
+    """A fixture with these values, by the name it is assigned to."""
+    import pytest
+
+    @pytest.fixture(params=values, ids=ids)
+    def value(request):
+        return request.param
+
+    return value
+
+
+def main():
+    """Runs the tests of the file that calls it."""
+    import sys
+
+    import pytest
+
+    file = sys._getframe(1).f_globals.get("__file__")
+    sys.exit(pytest.main([file, *sys.argv[1:]]))
+
+
+__all__ = [
+    "assert_allclose", "device_enabled", "enabled_targets", "main", "parameter",
+    "parametrize", "parametrize_targets", "requires_cpu", "requires_cuda", "requires_gpu", "requires_llvm", "uses_gpu",
+]  # fmt: skip

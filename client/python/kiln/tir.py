@@ -1,18 +1,73 @@
 """The expression functions that programs take from tir."""
 
+from . import _absent, _expr
 from ._define import size_var as size_var
 from ._define import var as var
-from ._error import public
+from ._error import invalid, public
 from ._expr import Expr as PrimExpr
+from ._expr import Axis as IterVar
 from ._expr import Var as Var
 from ._expr import cast as _cast
 from ._operators import *  # noqa: F403
 from ._operators import __all__ as _operators
-from ._operators import select
+from ._operators import const, div, select
 from ._reduce import *  # noqa: F403
 from ._reduce import __all__ as _reduce
 
 Select = select
+SizeVar = size_var
+
+_NODES = {
+    "Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "truncdiv", "Mod": "truncmod",
+    "FloorDiv": "floordiv", "FloorMod": "floormod", "Min": "min", "Max": "max", "EQ": "equal",
+    "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal",
+    "And": "logical_and", "Or": "logical_or", "Not": "logical_not",
+}  # fmt: skip
+
+
+def _node(name, operator):
+    def node(*operands, span=None):
+        if len(operands) != _expr.ARITY[operator]:
+            raise invalid(
+                "OPERAND_COUNT", f"tir.{name} takes {_expr.ARITY[operator]} operands, but got {len(operands)}"
+            )
+        if name == "Div":
+            return div(*operands)
+        return _expr.apply(operator, *operands)
+
+    node.__name__ = node.__qualname__ = name
+    node.__doc__ = f"The operator {operator}, as a node of 2017's tvm.make."
+    return public(node)
+
+
+for _name, _operator in _NODES.items():
+    globals()[_name] = _node(_name, _operator)
+for _name in _absent.TIR:
+    globals()[_name] = getattr(_absent, _name)
+
+
+@public
+def IntImm(dtype, value, span=None):  # noqa: N802
+    """An integer constant."""
+    return const(value, dtype)
+
+
+@public
+def FloatImm(dtype, value, span=None):  # noqa: N802
+    """A floating constant."""
+    return const(float(value), dtype)
+
+
+@public
+def call_intrin(dtype, name, *args, span=None):
+    """An intrinsic by its name, "tir.exp" or "exp"."""
+    short = str(name).removeprefix("tir.")
+    if short not in _operators:
+        raise invalid("INTRINSIC", f"there is no intrinsic {name}; docs/language.md lists them")
+    return _cast(dtype, globals()[short](*args))
+
+
+call_pure_intrin = call_intrin
 
 
 @public
@@ -21,4 +76,9 @@ def Cast(dtype, value, span=None):  # noqa: N802
     return _cast(dtype, value)
 
 
-__all__ = sorted({*_operators, *_reduce, "Cast", "PrimExpr", "Select", "Var"})
+__all__ = sorted(
+    {
+        *_operators, *_reduce, *_NODES, *_absent.TIR, "Cast", "FloatImm", "IntImm", "IterVar", "PrimExpr", "Select",
+        "SizeVar", "Var", "call_intrin", "call_pure_intrin",
+    }
+)  # fmt: skip

@@ -1,0 +1,249 @@
+"""Names of classic te that are not part of a kernel's description: contexts, targets, devices, refusals."""
+
+import warnings
+
+import numpy as np
+import pytest
+from expect import expect
+
+import kiln as tvm
+from kiln import te, tir
+
+N = te.var("n")
+A = te.placeholder((N,), name="A")
+
+
+def doubled():
+    return te.compute((N,), lambda i: A[i] * 2, name="B")
+
+
+# Tensors, axes and schedules.
+
+
+def test_tensors_are_keys_and_compare_by_what_they_are():
+    b = doubled()
+    c = doubled()
+    assert b == b.op.output(0) and b != c and b.same_as(b.op.output(0))
+    assert {b: 1, c: 2}[b.op.output(0)] == 1 and b in [c, b]
+    pair = te.compute((N,), lambda i: (A[i], A[i] + 1), name="P")
+    assert pair[0] != pair[1] and pair[0].op is pair[1].op
+    assert (pair[1].value_index, pair[1].op.num_outputs, pair[1].op.name) == (1, 2, "P")
+    assert b is not None and not b == 1
+
+
+def test_finished_axes_are_found_in_lists():
+    k = te.reduce_axis((0, 4), name="k")
+    c = te.compute((8, 4), lambda i, j: te.sum(A[i * j + k], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    i, j = c.op.axis
+    assert j in s[c].leaf_iter_vars and s[c].leaf_iter_vars.index(k) == 2
+    outer, inner = s[c].split(j, factor=2)
+    assert j not in s[c].leaf_iter_vars and j in s[c].all_iter_vars
+    assert s[c].leaf_iter_vars == [i, outer, inner, k]
+    assert [a.iter_type for a in (i, k)] == [0, 2] and i.same_as(i.var)
+
+
+def test_axes_under_description_have_no_truth_value():
+    with pytest.raises(tvm.InvalidArgument) as error:
+        te.compute((4, 4), lambda i, j: 1 if i == j else 0, name="E")
+    assert error.value.reason == "TRUTH_VALUE"
+
+
+def test_an_operation_tells_what_it_is_made_of():
+    k = te.reduce_axis((0, 4), name="k")
+    b = doubled()
+    c = te.compute((8,), lambda i: te.sum(A[i] * b[k], axis=k), name="C", tag="mine", attrs={"a": 1})
+    assert c.op.input_tensors == [A, b] and c.op.reduce_axis == [k]
+    assert isinstance(c.op, te.ComputeOp) and isinstance(A.op, te.PlaceholderOp)
+    assert isinstance(c.op.body[0], tvm.expr.PrimExpr) and c.op.tag == "mine" and c.op.attrs == {"a": 1}
+    state = te.placeholder((N, 4), name="state")
+    init = te.compute((1, 4), lambda _, i: 0.0)
+    update = te.compute((N, 4), lambda t, i: state[t - 1, i] + 1)
+    scan = te.scan(init, update, state, name="S")
+    assert scan.op.scan_axis.name == "S.idx" and scan.op.input_tensors == [init, update]
+    assert scan.op.state_placeholder == [state] and isinstance(scan.op, te.ScanOp)
+
+
+def test_a_schedule_of_several_outputs():
+    b, c = doubled(), doubled()
+    s = te.create_schedule([b.op, c.op])
+    assert s.outputs == [b.op, c.op] and [stage.op for stage in s.stages] == [A.op, b.op, c.op]
+    assert s[b] is s[b.op] and s[c].is_output and not s[A].is_output and b in s
+    assert s.stage_map[c.op] is s[c]
+
+
+def test_tags():
+    with te.tag_scope("mine"):
+        b = doubled()
+    assert b.op.tag == "mine" and doubled().op.tag == ""
+
+    @tvm.tag_scope("other")
+    def make():
+        return doubled()
+
+    assert make().op.tag == "other"
+
+    def nested():
+        with te.tag_scope("a"), te.tag_scope("b"):
+            pass
+
+    expect(tvm.InvalidArgument, "tag_scope b stands inside tag_scope a", nested)
+
+
+def test_thread_axes_with_a_range():
+    b = te.compute((256,), lambda i: A[i], name="B")
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(b.op.axis[0], factor=32)
+    s[b].bind(inner, te.thread_axis((0, 32), "threadIdx.x"))
+    tx = te.thread_axis(tvm.ir.Range(0, 16), "threadIdx.y", name="ty")
+    assert (tx.name, tx.thread_tag) == ("ty", "threadIdx.y")
+    expect(tvm.InvalidArgument,
+           "bind(i.outer): threadIdx.y was made for 16 iterations, but i.outer has 8; leave the range out, "
+           "or split by 16", lambda: s[b].bind(outer, tx))
+
+
+def test_ranges():
+    k = te.reduce_axis(tvm.Range(2, 6), name="k")
+    assert (k.dom.min.value, k.dom.extent.value) == (2, 4)
+    assert tvm.ir.Range(3).extent.value == 3
+    assert tvm.ir.Range.from_min_extent(1, 2).extent.value == 2
+    expect(tvm.InvalidArgument, "the range (5, 2) ends before it begins", lambda: tvm.Range(5, 2))
+
+
+# Expressions by the names of tir.
+
+
+def test_nodes_and_intrinsics_by_name():
+    x = te.var("x", "float32")
+    assert repr(tir.Mul(x, tir.Add(x, tir.FloatImm("float32", 1)))) == repr(x * (x + 1))
+    assert repr(tir.call_intrin("float32", "tir.exp", x)) == repr(te.exp(x))
+    assert repr(tvm.call_pure_intrin("float32", "exp", x)) == repr(te.exp(x))
+    assert tir.IntImm("int8", 3).dtype == "int8" and tvm.convert([1, 2.5])[1].dtype == "float32"
+    expect(tvm.InvalidArgument, "tir.Add takes 2 operands, but got 1", lambda: tir.Add(x))
+    expect(tvm.InvalidArgument, "there is no intrinsic tir.foo; docs/language.md lists them",
+           lambda: tir.call_intrin("float32", "tir.foo", x))
+
+
+# Contexts that change nothing.
+
+
+def test_known_options_are_taken_in_silence():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True}) as context:
+            assert tvm.transform.PassContext.current() is context and context.opt_level == 3
+        with tvm.build_config(auto_unroll_max_step=16, unroll_explicit=False):
+            pass
+
+
+def test_unknown_options_are_noted_at_the_users_line():
+    with pytest.warns(UserWarning) as noted:
+        tvm.transform.PassContext(config={"tir.foo": 1})
+        tvm.build_config(foo=1, bar=2)
+    assert [str(w.message) for w in noted] == [
+        "PassContext: tir.foo is no option that Kiln knows; nothing is changed by it",
+        "build_config: bar, foo are no options that Kiln knows; nothing is changed by it",
+    ]
+    assert {w.filename for w in noted} == {__file__}
+
+
+# Targets and devices.
+
+
+@pytest.mark.parametrize("target, text", [
+    ("llvm", "llvm"),
+    ("llvm -mcpu=znver4 -mattr=+avx2 -num-cores 4", "llvm -mcpu=znver4"),
+    ("llvm -mcpu core-avx2", "llvm -mcpu=core-avx2"),
+    ({"kind": "cuda", "arch": "sm_90", "max_num_threads": 1024}, "cuda -mcpu=sm_90"),
+    ('{"kind": "llvm", "mcpu": "znver4"}', "llvm -mcpu=znver4"),
+])  # fmt: skip
+def test_targets(target, text):
+    assert str(tvm.target.create(target)) == text.replace("cuda -mcpu", "cuda -arch")
+    assert tvm.target.Target(target).kind.name == text.split()[0]
+
+
+def test_targets_by_name():
+    assert str(tvm.target.cuda(options="-arch=sm_80")) == "cuda -arch=sm_80"
+    assert str(tvm.target.llvm(options=["-mcpu=znver4"])) == "llvm -mcpu=znver4"
+    assert tvm.target.Target("cuda").thread_warp_size == 32
+    expect(tvm.InvalidArgument, "unknown option -mcpuu=x of target llvm; known: -mcpu=, -arch=",
+           lambda: tvm.target.Target("llvm -mcpuu=x"))
+    expect(tvm.InvalidArgument, 'the target {"kind" starts as JSON does, but is none',
+           lambda: tvm.target.Target('{"kind"'))
+
+
+def test_devices(daemon):
+    cpu = tvm.device("llvm", 0)
+    assert cpu.exist and cpu == tvm.context("cpu") and cpu.device_name and cpu.total_global_memory
+    assert cpu.max_threads_per_block is None and tvm.cuda(0).max_threads_per_block == 1024
+    cpu.sync()
+    assert tvm.runtime.enabled("llvm") and tvm.module.enabled("cpu")
+    assert not tvm.runtime.enabled("opencl") and not tvm.runtime.enabled("")
+    assert tvm.runtime.enabled("cuda") == tvm.cuda(0).exist
+    assert tvm.runtime.Module is tvm.runtime.PackedFunc
+    expect(tvm.Unsupported, "Kiln has no opencl devices; its devices are cpu and cuda",
+           lambda: tvm.opencl(0))
+    expect(tvm.InvalidArgument, "unknown device opencl; known: cpu, cuda, as in cuda:0",
+           lambda: tvm.device("opencl"))
+
+
+def test_an_unknown_cpu_is_an_error_and_the_daemon_lives(daemon):
+    with pytest.raises(tvm.Unsupported) as error:
+        tvm.build([A, doubled()], target="llvm -mcpu=notacpu")
+    assert "notacpu" in error.value.message and "\n" not in error.value.message
+    assert tvm.build([A, doubled()], target="llvm")(np.ones(3, "float32")).numpy().tolist() == [2, 2, 2]
+
+
+# Helpers of tests.
+
+
+def test_helpers_of_tests(daemon):
+    assert ("llvm", tvm.cpu(0)) in tvm.testing.enabled_targets()
+    assert tvm.testing.device_enabled("llvm -mcpu=znver4") and not tvm.testing.device_enabled("opencl")
+    ran = []
+
+    @tvm.testing.requires_llvm
+    @tvm.testing.uses_gpu
+    def needs_a_cpu():
+        ran.append("cpu")
+
+    @tvm.testing.requires_gpu()
+    def needs_a_gpu():
+        ran.append("gpu")
+
+    @tvm.testing.parametrize_targets("llvm")
+    def every(target, dev):
+        ran.append((target, dev))
+
+    needs_a_cpu()
+    every()
+    if not tvm.runtime.enabled("cuda"):
+        with pytest.raises(BaseException, match="the daemon has no device for cuda"):
+            needs_a_gpu()
+    assert ran[0] == "cpu" and ran[1] == ("llvm", tvm.cpu(0))
+
+
+# What is refused, and what to use instead.
+
+
+REFUSED = [
+    (lambda: te.extern((4,), [A], lambda i, o: None), "te.extern runs code that is not part of the definition"),
+    (lambda: tvm.decl_buffer((4,)), "tir.decl_buffer describes memory by hand; Kiln finds shapes"),
+    (lambda: te.create_prim_func([A]), "te.create_prim_func makes a TensorIR function, which Kiln has not; give"),
+    (lambda: te.gradient(A, [A]), "te.gradient is not part of this version of Kiln; define the gradient's"),
+    (lambda: te.hybrid.script, "te.hybrid.script compiles the text of a Python function, which Kiln does not"),
+    (lambda: tvm.rpc.connect, "rpc.connect is not needed: the daemon is the remote end; kiln.connect("),
+    (lambda: tvm.ir_pass.Simplify, "ir_pass.Simplify works on the compiler's own trees, which stay in the"),
+    (lambda: tir.call_extern("float32", "f"), "tir.call_extern calls a function by name; Kiln's are those of"),
+    (lambda: tvm.get_global_func("f"), "get_global_func takes part in a registry of functions, which Kiln has"),
+    (lambda: tvm.build([A, doubled()], binds={A: None}),
+     "binds= of main describes the memory of its arguments by hand; Kiln takes arguments of any strides and"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("action, start", REFUSED, ids=[start.split()[0] for _, start in REFUSED])
+def test_what_kiln_has_not_is_refused_in_one_sentence(action, start):
+    with pytest.raises(tvm.Unsupported) as error:
+        action()
+    assert error.value.message.startswith(start) and "\n" not in error.value.message
+    assert error.value.file == __file__
