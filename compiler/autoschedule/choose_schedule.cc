@@ -59,7 +59,7 @@ AxisId step_id_of(const StageGraph& graph, AxisId axis, size_t own_axes) {
 void bind_outermost(const Chooser& chooser, StageId id, size_t own_axes, bool has_time) {
   const Stage& stage = chooser.graph[id];
   std::vector<AxisId> leaves = stage.leaves;
-  if (has_time && !stage.data.empty()) std::erase(leaves, stage.data[0]);
+  if (has_time) std::erase(leaves, stage.time_axis());
   if (leaves.empty()) return;
   const AxisId leaf = leaves[0];
   const schedule::Axis& axis = chooser.graph.axes[leaf];
@@ -90,10 +90,10 @@ std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
 
 void bind_untouched(const Chooser& chooser, StageId root) {
   if (chooser.graph[root].kind == Stage::Kind::Compute) {
-    return autoschedule::bind_elements(chooser, root, 0);
+    return autoschedule::bind_elements(chooser, root);
   }
   for (const StageId id : nests_of_scan(chooser.graph, root)) {
-    autoschedule::bind_elements(chooser, id, 1);
+    autoschedule::bind_elements(chooser, id);
   }
 }
 

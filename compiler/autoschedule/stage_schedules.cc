@@ -13,6 +13,7 @@ constexpr int64_t kScanColumnBytes = 256;
 constexpr int64_t kTileRows = 8;
 constexpr int64_t kDotRows = 4;
 constexpr int64_t kManyIterations = 64;
+constexpr int64_t kStepWork = 256 * 1024;
 
 std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis) {
   return ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
@@ -34,6 +35,11 @@ std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, Axi
   return factor;
 }
 
+/// Whether the last dimension is time: then neighbours in memory are not computed together.
+bool has_time_last(const Stage& stage) {
+  return !stage.data.empty() && stage.is_time(stage.data.size() - 1);
+}
+
 /// Marks outer loops until together they have many iterations, as far as one knows.
 void parallel_outer(const Chooser& chooser, StageId stage, const std::vector<AxisId>& loops) {
   int64_t iterations = 1;
@@ -48,6 +54,11 @@ void parallel_outer(const Chooser& chooser, StageId stage, const std::vector<Axi
   }
 }
 
+/// Whether one step of a stage inside a scan is worth several cores: they are woken at each.
+bool is_worth_waking(const StageGraph& graph, StageId stage) {
+  return graph[stage].is_reduction() && constant_work(graph, stage).value_or(0) >= kStepWork;
+}
+
 /// Whether the order in which a reduction combines may be changed.
 bool may_reassociate(const Chooser& chooser, StageId stage) {
   if (!chooser.options.strict) return true;
@@ -59,11 +70,12 @@ bool may_reassociate(const Chooser& chooser, StageId stage) {
 
 void schedule_elementwise(const Chooser& chooser, StageId id, bool may_be_parallel) {
   const Stage& stage = chooser.graph[id];
-  if (stage.data.empty()) return;
-  std::vector<AxisId> outer(stage.data.begin(), stage.data.end() - 1);
-  const AxisId last = stage.data.back();
+  std::vector<AxisId> outer = columns_of(stage);
+  if (outer.empty()) return;
+  const AxisId last = outer.back();
+  outer.pop_back();
   const std::optional<int64_t> factor = vector_factor(chooser.graph, id, last, kVectorBytes);
-  if (factor && !has_indirect_reads(stage)) {
+  if (factor && !has_indirect_reads(stage) && !has_time_last(stage)) {
     const auto [tiles, lanes] = chooser.steps.split(id, last, *factor);
     chooser.steps.vectorize(id, lanes);
     if (outer.empty()) outer.push_back(tiles);
@@ -76,11 +88,12 @@ void schedule_elementwise(const Chooser& chooser, StageId id, bool may_be_parall
 void schedule_reduction(const Chooser& chooser, StageId id, bool may_be_parallel) {
   const Stage& stage = chooser.graph[id];
   const bool parallel = may_be_parallel && is_large(chooser.graph, id);
-  std::vector<AxisId> outer = stage.data;
+  std::vector<AxisId> outer = columns_of(stage);
   if (!has_dependent_extents(chooser.graph, id) && !has_indirect_reads(stage)) {
     const AxisId innermost = stage.reduce.back();
-    const AxisId last = stage.data.empty() ? innermost : stage.data.back();
-    const bool along_data = !stage.data.empty() && is_contiguous(chooser.graph, stage, last) &&
+    const AxisId last = outer.empty() ? innermost : outer.back();
+    const bool along_data = !outer.empty() && !has_time_last(stage) &&
+                            is_contiguous(chooser.graph, stage, last) &&
                             !is_contiguous(chooser.graph, stage, innermost);
     const AxisId axis = along_data ? last : innermost;
     const bool allowed = along_data || (may_reassociate(chooser, id) &&
@@ -100,7 +113,8 @@ void schedule_reduction(const Chooser& chooser, StageId id, bool may_be_parallel
   if (parallel) parallel_outer(chooser, id, outer);
 }
 
-void schedule_contraction(const Chooser& chooser, StageId id, const Contraction& contraction) {
+void schedule_contraction(const Chooser& chooser, StageId id, const Contraction& contraction,
+                          bool may_be_parallel) {
   const Stage& stage = chooser.graph[id];
   const AxisId innermost = stage.reduce.back();
   const bool as_dots =
@@ -110,7 +124,7 @@ void schedule_contraction(const Chooser& chooser, StageId id, const Contraction&
       may_reassociate(chooser, id);
   const AxisId vector_axis = as_dots ? innermost : contraction.column;
   const std::optional<int64_t> lanes = vector_factor(chooser.graph, id, vector_axis, kVectorBytes);
-  if (!lanes) return schedule_reduction(chooser, id, true);
+  if (!lanes) return schedule_reduction(chooser, id, may_be_parallel);
 
   StepWriter& steps = chooser.steps;
   const auto tile = [&](AxisId axis, int64_t factor) {
@@ -120,7 +134,7 @@ void schedule_contraction(const Chooser& chooser, StageId id, const Contraction&
   const auto [rows, row] = tile(contraction.row, as_dots ? kDotRows : kTileRows);
   const auto [columns, column] = tile(contraction.column, as_dots ? kDotRows : *lanes);
   std::vector<AxisId> order;
-  for (const AxisId axis : stage.data) {
+  for (const AxisId axis : columns_of(stage)) {
     if (axis != contraction.row && axis != contraction.column) order.push_back(axis);
   }
   order.push_back(rows);
@@ -140,13 +154,13 @@ void schedule_contraction(const Chooser& chooser, StageId id, const Contraction&
   steps.vectorize(id, vector);
   if (as_dots) steps.unroll(id, column);
   steps.unroll(id, row);
-  if (is_large(chooser.graph, id)) parallel_outer(chooser, id, outer);
+  if (may_be_parallel && is_large(chooser.graph, id)) parallel_outer(chooser, id, outer);
 }
 
 void schedule_compute(const Chooser& chooser, StageId id, bool may_be_parallel) {
   if (!chooser.graph[id].is_reduction()) return schedule_elementwise(chooser, id, may_be_parallel);
   const std::optional<Contraction> contraction = find_contraction(chooser.graph, id);
-  if (contraction && may_be_parallel) return schedule_contraction(chooser, id, *contraction);
+  if (contraction) return schedule_contraction(chooser, id, *contraction, may_be_parallel);
   schedule_reduction(chooser, id, may_be_parallel);
 }
 
@@ -168,18 +182,21 @@ void schedule_scan(const Chooser& chooser, StageId scan_id) {
   }
   if (!simple) {
     for (const StageId id : nests)
-      schedule_compute(chooser, id, false);
+      schedule_compute(chooser, id, is_worth_waking(graph, id));
     return;
   }
   for (const StageId id : nests) {
     const Stage& stage = graph[id];
-    const AxisId last = stage.data.back();
-    std::vector<AxisId> outer(stage.data.begin() + 1, stage.data.end() - 1);
-    const std::optional<int64_t> factor = vector_factor(graph, id, last, kScanColumnBytes);
-    if (factor) {
-      const auto [tiles, lanes] = chooser.steps.split(id, last, *factor);
-      chooser.steps.vectorize(id, lanes);
-      if (outer.empty()) outer.push_back(tiles);
+    std::vector<AxisId> outer = columns_of(stage);
+    if (!has_time_last(stage)) {
+      const AxisId last = outer.back();
+      const std::optional<int64_t> factor = vector_factor(graph, id, last, kScanColumnBytes);
+      if (factor) {
+        const auto [tiles, lanes] = chooser.steps.split(id, last, *factor);
+        chooser.steps.vectorize(id, lanes);
+        outer.back() = tiles;
+      }
+      if (!factor || outer.size() > 1) outer.pop_back();
     }
     // All nests of a scan must agree, so the work of its update decides for all.
     if (is_large(graph, graph[scan_id].update[0].stage) && !outer.empty()) {
@@ -188,11 +205,11 @@ void schedule_scan(const Chooser& chooser, StageId scan_id) {
   }
 }
 
-void bind_elements(const Chooser& chooser, StageId id, size_t first) {
+void bind_elements(const Chooser& chooser, StageId id) {
   const Stage& stage = chooser.graph[id];
-  if (stage.data.size() <= first) return;
-  const AxisId all = chooser.steps.fuse(
-      id, {stage.data.begin() + static_cast<std::ptrdiff_t>(first), stage.data.end()});
+  const std::vector<AxisId> columns = columns_of(stage);
+  if (columns.empty()) return;
+  const AxisId all = chooser.steps.fuse(id, columns);
   const auto [block, thread] = chooser.steps.split(id, all, 256);
   chooser.steps.bind(id, block, "blockIdx.x");
   chooser.steps.bind(id, thread, "threadIdx.x");

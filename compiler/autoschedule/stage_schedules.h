@@ -24,18 +24,19 @@ void schedule_reduction(const Chooser& chooser, StageId stage, bool may_be_paral
 
 /// A tile of the output in registers: rows unrolled, columns in vectors, and the reduction around
 /// it.
-void schedule_contraction(const Chooser& chooser, StageId stage, const Contraction& contraction);
+void schedule_contraction(const Chooser& chooser, StageId stage, const Contraction& contraction,
+                          bool may_be_parallel);
 
 /// Whichever of the above fits.
 void schedule_compute(const Chooser& chooser, StageId stage, bool may_be_parallel);
 
 /// Columns on several cores, each running through time, where they are independent; vectors of
-/// columns in any case.
+/// columns where they are neighbours in memory.
 void schedule_scan(const Chooser& chooser, StageId scan);
 
 // For CUDA.
 
-/// One thread an element: the data axes from `first` on as one loop, in blocks of 256 threads.
-void bind_elements(const Chooser& chooser, StageId stage, size_t first);
+/// One thread an element: the data axes but time as one loop, in blocks of 256 threads.
+void bind_elements(const Chooser& chooser, StageId stage);
 
 }  // namespace kiln::autoschedule

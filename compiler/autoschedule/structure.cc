@@ -33,7 +33,8 @@ bool uses_axis(const StageGraph& graph, const ir::Expr& expr, AxisId axis) {
 
 std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {
   int64_t work = 1;
-  for (const std::vector<AxisId>* axes : {&graph[id].data, &graph[id].reduce}) {
+  const std::vector<AxisId> columns = columns_of(graph[id]);
+  for (const std::vector<AxisId>* axes : {&columns, &graph[id].reduce}) {
     for (const AxisId axis : *axes) {
       const std::optional<int64_t> extent =
           ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
@@ -42,6 +43,12 @@ std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {
     }
   }
   return work;
+}
+
+std::vector<AxisId> columns_of(const Stage& stage) {
+  std::vector<AxisId> columns = stage.data;
+  if (stage.time_dimension >= 0) columns.erase(columns.begin() + stage.time_dimension);
+  return columns;
 }
 
 bool is_large(const StageGraph& graph, StageId stage) {
@@ -104,7 +111,8 @@ bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis) {
 
 std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
-  if (stage.bodies.size() != 1 || stage.data.size() < 2 || has_dependent_extents(graph, id)) {
+  const std::vector<AxisId> columns = columns_of(stage);
+  if (stage.bodies.size() != 1 || columns.size() < 2 || has_dependent_extents(graph, id)) {
     return std::nullopt;
   }
   const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[0]);
@@ -116,12 +124,12 @@ std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id)
   const ir::TensorRead* b = factor_of(product->b);
   if (a == nullptr || b == nullptr || has_indirect_reads(stage)) return std::nullopt;
 
-  Contraction found{.column = stage.data.back()};
+  Contraction found{.column = columns.back()};
   const bool in_a = is_used_in(graph, *a, found.column);
   if (in_a == is_used_in(graph, *b, found.column)) return std::nullopt;
   found.row_factor = in_a ? b : a;
   found.column_factor = in_a ? a : b;
-  for (auto axis = stage.data.rbegin() + 1; axis != stage.data.rend(); ++axis) {
+  for (auto axis = columns.rbegin() + 1; axis != columns.rend(); ++axis) {
     if (!is_used_in(graph, *found.column_factor, *axis) &&
         is_used_in(graph, *found.row_factor, *axis)) {
       found.row = *axis;
@@ -136,8 +144,8 @@ bool has_independent_columns(const StageGraph& graph, StageId scan_id) {
   const std::vector<ir::Expr>& shape = scan.shapes[0];
   const auto has_columns_of_scan = [&](const std::vector<ir::Expr>& other) {
     if (other.size() != shape.size()) return false;
-    for (size_t d = 1; d < shape.size(); ++d) {
-      if (!ir::equal_trees(other[d], shape[d])) return false;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (!scan.is_time(d) && !ir::equal_trees(other[d], shape[d])) return false;
     }
     return true;
   };
@@ -154,7 +162,8 @@ bool has_independent_columns(const StageGraph& graph, StageId scan_id) {
             std::find(scan.state.begin(), scan.state.end(),
                       language::TensorId{read.stage, read.output}) != scan.state.end();
         if (!own || (!is_cell && !is_state)) return;
-        for (size_t d = is_cell ? 0 : 1; d < read.indices.size(); ++d) {
+        for (size_t d = 0; d < read.indices.size(); ++d) {
+          if (!is_cell && scan.is_time(d)) continue;
           own = own && read.indices[d] == ir::Expr(graph.axes[stage.data[d]].value);
         }
       });

@@ -12,8 +12,12 @@ using schedule::Stage;
 using schedule::StageGraph;
 using schedule::StageId;
 
-/// Iterations of all loops of a stage; nothing when a size is not a constant.
+/// Iterations of all loops of a stage, at one step of a scan; nothing when a size is not a
+/// constant.
 std::optional<int64_t> constant_work(const StageGraph& graph, StageId stage);
+
+/// The data axes that are loops: all but time, which is one step inside a scan.
+std::vector<AxisId> columns_of(const Stage& stage);
 
 /// Whether there is enough to do to wake other cores: much, or nobody knows.
 bool is_large(const StageGraph& graph, StageId stage);
@@ -32,8 +36,8 @@ bool is_used_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis
 /// Whether some read of a stage is contiguous along the axis.
 bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis);
 
-/// sum(a[..] * b[..]) where `column`, the last data axis, is in one factor and `row` only in the
-/// other.
+/// sum(a[..] * b[..]) where `column`, the last data axis (but time), is in one factor and `row`
+/// only in the other.
 struct Contraction {
   AxisId row = 0;
   AxisId column = 0;

@@ -171,8 +171,8 @@ class Canonicalizer {
   /// The bounds of the time axis follow from the lists, however the client wrote them; the inputs
   /// follow from what is read.
   Scan rebuilt(const Scan& scan) {
-    const int64_t steps = *constant_value(from_, from_.shape_of(scan.init[0])[0]);
-    const ExprId all = from_.shape_of(scan.update[0])[0];
+    const int64_t steps = *constant_value(from_, from_.shape_of(scan.init[0])[scan.dimension]);
+    const ExprId all = from_.shape_of(scan.update[0])[scan.dimension];
     const ExprId minimum = interned({DType::Int64, IntegerConstant{steps}});
     ExprId extent = 0;
     if (const auto total = constant_value(from_, all)) {
@@ -185,6 +185,8 @@ class Canonicalizer {
     result.init = mapped(scan.init);
     result.update = mapped(scan.update);
     result.state = mapped(scan.state);
+    result.dimension = scan.dimension;
+    result.reverse = scan.reverse;
     return result;
   }
 

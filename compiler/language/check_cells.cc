@@ -3,6 +3,7 @@
 #include "compiler/language/check.h"
 #include "compiler/language/describe.h"
 #include "compiler/language/linear.h"
+#include "compiler/language/time_dimensions.h"
 
 namespace kiln::language {
 namespace {
@@ -16,6 +17,7 @@ class CellChecker {
 
   void check() {
     facts_.cell_of = facts_.state_of;
+    time_ = time_dimensions(definition_);
     claim_updates();
     for (StageId id = 0; id < definition_.stages.size(); ++id) {
       at_stage(checked_, id, [&] {
@@ -84,7 +86,7 @@ class CellChecker {
     if (cell < static_cast<int>(id)) fail_after(id, cell);
     if (compute.axes.empty()) {
       fail(ErrorKind::Unsupported, "SCAN_CELL",
-           "{} is part of the cell of scan {}, so its first dimension must be time",
+           "{} is part of the cell of scan {}, so one of its dimensions must be time",
            checked_.stage(id), scan_name(cell));
     }
     check_extent(id, compute, static_cast<StageId>(cell));
@@ -114,18 +116,21 @@ class CellChecker {
          scan_name(cell));
   }
 
-  /// Every stage of a cell has the scan's steps as its first dimension.
+  /// The dimension of a tensor of a cell that is time.
+  size_t time_of(StageId id) const { return static_cast<size_t>(time_[id]); }
+
+  /// Every stage of a cell has the scan's steps as one of its dimensions.
   void check_extent(StageId id, const Compute& compute, StageId cell) {
     const Scan& scan = std::get<Scan>(definition_.stages[cell]);
-    const ExprId steps = definition_.shape_of(scan.state[0])[0];
-    const ExprId extent = definition_.axes[compute.axes[0]].extent;
+    const ExprId steps = definition_.shape_of(scan.state[0])[scan.dimension];
+    const ExprId extent = definition_.axes[compute.axes[time_of(id)]].extent;
     if (constant_difference(definition_, steps, extent) == 0) return;
     const SourceMap& names = checked_.kernel.names;
     fail(ErrorKind::Unsupported, "SCAN_CELL",
-         "{} is part of the cell of scan {}, so its first dimension must be {} (the steps), but is "
-         "{}",
-         checked_.stage(id), checked_.stage(cell), text_of(definition_, names, steps),
-         text_of(definition_, names, extent));
+         "{} is part of the cell of scan {}, so its {} must be {} (the steps), but is {}",
+         checked_.stage(id), checked_.stage(cell),
+         time_of(id) == 0 ? "first dimension" : fmt::format("dimension {}", time_of(id)),
+         text_of(definition_, names, steps), text_of(definition_, names, extent));
   }
 
   void check_reads(StageId id, const Compute& compute, ExprId expr) {
@@ -150,46 +155,55 @@ class CellChecker {
     }
   }
 
-  /// A read at t - d, where t is the stage's own first axis: of the state with d in 1 .. k, of a
-  /// stage of the cell with d = 0.
+  /// A read at t - d, or t + d in reverse, where t is the stage's own axis of time: of the state
+  /// with d in 1 .. k, of a stage of the cell with d = 0.
   void check_time(StageId id, const Compute& compute, const Read& read) {
     const auto cell = static_cast<StageId>(facts_.cell_of[id]);
     const Scan& scan = std::get<Scan>(definition_.stages[cell]);
-    LinearForm form = linear_form(definition_, read.indices[0]);
-    const bool of_own_step =
-        form.terms == std::map<std::string, int64_t>{{linear_term(compute.axes[0]), 1}};
+    const AxisId time = compute.axes[time_of(id)];
+    const ExprId index = read.indices[time_of(read.tensor.stage)];
+    const LinearForm form = linear_form(definition_, index);
+    const bool of_own_step = form.terms == std::map<std::string, int64_t>{{linear_term(time), 1}};
     if (facts_.state_of[read.tensor.stage] == kNoOwner) {
       if (of_own_step && form.constant == 0) return;
       fail(ErrorKind::Unsupported, "SCAN_CELL",
            "scan {}: {} reads {} at {}; a stage of the cell may be read only at {} (current step)",
            checked_.stage(cell), reader(id, scan), checked_.tensor(read.tensor),
-           text_of(definition_, checked_.kernel.names, read.indices[0]),
-           checked_.axis(compute.axes[0]));
+           text_of(definition_, checked_.kernel.names, index), checked_.axis(time));
     }
-    const int64_t steps = *constant_value(definition_, definition_.shape_of(scan.init[0])[0]);
-    if (of_own_step && form.constant <= -1 && form.constant >= -steps) return;
-    fail_time(id, compute, read, of_own_step ? std::optional(form.constant) : std::nullopt);
+    const int64_t ahead = scan.reverse ? -form.constant : form.constant;
+    if (of_own_step && ahead <= -1 && ahead >= -initial_steps(scan)) return;
+    fail_time(id, compute, read, of_own_step ? std::optional(ahead) : std::nullopt);
   }
 
+  int64_t initial_steps(const Scan& scan) const {
+    return *constant_value(definition_, definition_.shape_of(scan.init[0])[scan.dimension]);
+  }
+
+  /// `ahead`: how many steps after its own the stage reads, in the order in which they run.
   [[noreturn]] void fail_time(StageId id, const Compute& compute, const Read& read,
-                              std::optional<int64_t> offset) {
+                              std::optional<int64_t> ahead) {
     const auto cell = static_cast<StageId>(facts_.cell_of[id]);
     const Scan& scan = std::get<Scan>(definition_.stages[cell]);
-    const int64_t steps = *constant_value(definition_, definition_.shape_of(scan.init[0])[0]);
-    const std::string& time = checked_.axis(compute.axes[0]);
+    const int64_t steps = initial_steps(scan);
+    const std::string& time = checked_.axis(compute.axes[time_of(id)]);
     const std::string who = fmt::format("scan {}: {}", checked_.stage(cell), reader(id, scan));
     const std::string state = state_text(scan, read.tensor);
-    if (offset && *offset < 0) {
-      fail(ErrorKind::InvalidArgument, "SCAN_TIME", "{} reads {} {} steps back but init gives {}",
-           who, state, -static_cast<uint64_t>(*offset), steps);
+    if (ahead && *ahead < 0) {
+      fail(ErrorKind::InvalidArgument, "SCAN_TIME", "{} reads {} {} steps {} but init gives {}",
+           who, state, -static_cast<uint64_t>(*ahead), scan.reverse ? "ahead" : "back", steps);
     }
-    const std::string allowed =
-        steps == 1 ? fmt::format("{}-1", time) : fmt::format("{}-1 .. {}-{}", time, time, steps);
-    const std::string_view which = !offset        ? ""
-                                   : *offset == 0 ? " (current step)"
+    const char sign = scan.reverse ? '+' : '-';
+    const std::string allowed = steps == 1
+                                    ? fmt::format("{}{}1", time, sign)
+                                    : fmt::format("{}{}1 .. {}{}{}", time, sign, time, sign, steps);
+    const std::string_view which = !ahead         ? ""
+                                   : *ahead == 0  ? " (current step)"
+                                   : scan.reverse ? " (an earlier step)"
                                                   : " (a later step)";
+    const ExprId index = read.indices[time_of(read.tensor.stage)];
     fail(ErrorKind::InvalidArgument, "SCAN_TIME", "{} reads {} at {}{}; it may read only {}", who,
-         state, text_of(definition_, checked_.kernel.names, read.indices[0]), which, allowed);
+         state, text_of(definition_, checked_.kernel.names, index), which, allowed);
   }
 
   /// "update", "update 1" or the name of another stage of the cell.
@@ -239,6 +253,7 @@ class CellChecker {
   Checked& checked_;
   const Definition& definition_;
   Facts& facts_;
+  std::vector<int> time_;  // by stage: its dimension that is time
   std::vector<bool> seen_;
   std::vector<ExprId> touched_;
 };

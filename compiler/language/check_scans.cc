@@ -46,6 +46,11 @@ class ScanShapes {
   void check_update_shape(size_t i) {
     const std::vector<ExprId> update = definition_.shape_of(scan_.update[i]);
     const std::vector<ExprId> state = definition_.shape_of(scan_.state[i]);
+    if (!state.empty() && scan_.dimension >= state.size()) {
+      fail(ErrorKind::InvalidArgument, "SCAN_SHAPE",
+           "{} of scan {} has {} dimension{}, so time cannot be dimension {}", part("state", i),
+           checked_.stage(id_), state.size(), state.size() == 1 ? "" : "s", scan_.dimension);
+    }
     const bool agree =
         update.size() == state.size() &&
         std::equal(update.begin(), update.end(), state.begin(),
@@ -62,7 +67,8 @@ class ScanShapes {
     const std::vector<ExprId> init = definition_.shape_of(scan_.init[i]);
     const std::vector<ExprId> state = definition_.shape_of(scan_.state[i]);
     if (init.size() != state.size()) fail_shapes("init", i, init, state);
-    for (size_t d = 1; d < state.size(); ++d) {
+    for (size_t d = 0; d < state.size(); ++d) {
+      if (d == scan_.dimension) continue;
       if (constant_difference(definition_, init[d], state[d]) != 0) {
         fail(ErrorKind::InvalidArgument, "SCAN_SHAPE",
              "{} of scan {} has shape {} but its state has shape {}; dimension {} must agree",
@@ -81,7 +87,7 @@ class ScanShapes {
   /// The axis starts at the number of initial steps and ends with the update.
   void check_time(size_t i) {
     const std::string& name = checked_.stage(id_);
-    const ExprId initial = definition_.shape_of(scan_.init[i])[0];
+    const ExprId initial = definition_.shape_of(scan_.init[i])[scan_.dimension];
     const auto steps = constant_value(definition_, initial);
     if (!steps) {
       fail(ErrorKind::Unsupported, "SCAN_INITIAL_STEPS",
@@ -97,7 +103,7 @@ class ScanShapes {
       fail(ErrorKind::InvalidArgument, "SCAN_TIME", "scan {} starts at step {} but {} gives {}",
            name, text(axis.minimum), part("init", i), *steps);
     }
-    const ExprId all = definition_.shape_of(scan_.update[i])[0];
+    const ExprId all = definition_.shape_of(scan_.update[i])[scan_.dimension];
     if (const auto value = constant_value(definition_, all); value && *value < *steps) {
       fail(ErrorKind::InvalidArgument, "SCAN_TIME",
            "scan {} has {} steps, but must have at least {} (its initial steps)", name, *value,

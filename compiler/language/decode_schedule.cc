@@ -6,6 +6,7 @@
 #include "compiler/language/axis_table.h"
 #include "compiler/language/check.h"
 #include "compiler/language/suggest.h"
+#include "compiler/language/time_dimensions.h"
 
 namespace kiln::language {
 namespace {
@@ -40,6 +41,7 @@ class ScheduleDecoder {
         limits_(limits),
         table_(axis_table(kernel.definition, kernel.names)),
         cells_(cells_of(kernel.definition)),
+        times_(time_dimensions(kernel.definition)),
         owners_(owners_of_axes(kernel.definition)) {}
 
   Schedule decode() {
@@ -193,7 +195,8 @@ class ScheduleDecoder {
     check_not_consumed(id);
     const auto* compute = std::get_if<Compute>(&definition_.stages[row.stage]);
     const int cell = cells_[row.stage];
-    if (compute != nullptr && cell >= 0 && !compute->axes.empty() && compute->axes[0] == id) {
+    if (compute != nullptr && cell >= 0 && !compute->axes.empty() &&
+        compute->axes[static_cast<size_t>(times_[row.stage])] == id) {
       const auto scan = static_cast<StageId>(cell);
       refuse("SCAN_TIME", "axis {} of {} is the time of scan {}; schedule {}, the axis of the scan",
              row.name, stage(row.stage), stage(scan),
@@ -352,6 +355,7 @@ class ScheduleDecoder {
   const Limits& limits_;
   AxisTable table_;
   std::vector<int> cells_;
+  std::vector<int> times_;
   std::vector<int> owners_;
   Schedule schedule_;
   std::string text_;  // of the step at hand

@@ -97,6 +97,8 @@ class TableDecoder {
     scan.update = tensors(wire.update(), id);
     scan.state = tensors(wire.state(), id);
     scan.inputs = tensors(wire.inputs(), id);
+    scan.dimension = wire.dimension();
+    scan.reverse = wire.reverse();
     for (const TensorId state : scan.state) {
       if (!std::holds_alternative<Placeholder>(definition_.stages[state.stage])) {
         fail(ErrorKind::InvalidArgument, "SCAN_STATE",

@@ -86,6 +86,8 @@ struct Scan {
   std::vector<TensorId> update;
   std::vector<TensorId> state;
   std::vector<TensorId> inputs;
+  uint32_t dimension = 0;  // which dimension of each state is time
+  bool reverse = false;    // from the last index to the first
 };
 
 using Stage = std::variant<Placeholder, Compute, Scan>;

@@ -71,6 +71,8 @@ void encode(const Scan& scan, v1::Stage& out) {
   encode(scan.update, *wire.mutable_update());
   encode(scan.state, *wire.mutable_state());
   encode(scan.inputs, *wire.mutable_inputs());
+  wire.set_dimension(scan.dimension);
+  wire.set_reverse(scan.reverse);
 }
 
 }  // namespace

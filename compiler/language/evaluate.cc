@@ -97,18 +97,34 @@ class Evaluator {
   /// All steps in order, so that a step finds the earlier ones and no recursion grows with time.
   void run_scan(StageId id, const Scan& scan) {
     const int64_t first = value_of(definition_.axes[scan.axis].minimum).integer;
-    const int64_t last = first + value_of(definition_.axes[scan.axis].extent).integer;
-    for (int64_t t = 0; t < last; ++t) {
+    const int64_t all = first + value_of(definition_.axes[scan.axis].extent).integer;
+    for (int64_t step = 0; step < all; ++step) {
+      const int64_t t = scan.reverse ? all - 1 - step : step;
       for (uint32_t s = 0; s < scan.state.size(); ++s) {
-        Memo& memo = memo_of({id, s});
-        const int64_t steps = memo.tensor.shape[0];
-        const int64_t row = steps > 0 ? elements(memo.tensor.shape) / steps : 0;
-        const TensorId source = t < first ? scan.init[s] : scan.update[s];
-        for (int64_t i = 0; i < row && t < steps; ++i) {
-          write_element(memo.tensor, t * row + i, element(source, t * row + i));
-          memo.known[t * row + i] = true;
+        if (step >= first) {
+          copy_step({id, s}, scan.dimension, t, scan.update[s], t);
+        } else {
+          copy_step({id, s}, scan.dimension, t, scan.init[s], scan.reverse ? first - 1 - step : t);
         }
       }
+    }
+  }
+
+  /// All elements of `to` at index `t` of a dimension, from those of `from` at `source_t`.
+  void copy_step(TensorId to, uint32_t dimension, int64_t t, TensorId from, int64_t source_t) {
+    Memo& memo = memo_of(to);
+    const std::vector<int64_t>& shape = memo.tensor.shape;
+    if (t >= shape[dimension]) return;
+    int64_t inner = 1;
+    for (size_t d = dimension + 1; d < shape.size(); ++d)
+      inner *= shape[d];
+    const int64_t rows = elements(shape) / shape[dimension];
+    const int64_t source_extent = memo_of(from).tensor.shape[dimension];
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t place = (i / inner * shape[dimension] + t) * inner + i % inner;
+      const int64_t source = (i / inner * source_extent + source_t) * inner + i % inner;
+      write_element(memo.tensor, place, element(from, source));
+      memo.known[place] = true;
     }
   }
 

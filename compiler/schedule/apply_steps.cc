@@ -65,7 +65,7 @@ void require_leaves(const StageGraph& graph, StageId stage, const std::vector<Ax
 /// Time runs in order, so the loop of an update's time axis is the scan's.
 void refuse_update_time(const StageGraph& graph, StageId stage, const std::vector<AxisId>& axes) {
   if (!graph[stage].is_update) return;
-  const AxisId time = graph[stage].data[0];
+  const AxisId time = graph[stage].time_axis();
   if (std::find(axes.begin(), axes.end(), time) == axes.end()) return;
   const Stage& scan = graph[static_cast<StageId>(graph[stage].cell_of)];
   fail(ErrorKind::InvalidArgument, "TIME_AXIS",

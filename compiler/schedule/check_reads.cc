@@ -32,9 +32,10 @@ class WrongReads : public ir::Visitor {
         const Axis& axis = graph.axes[id];
         ir::Expr minimum = axis.minimum;
         ir::Expr extent = axis.extent;
-        if (graph[stage].is_update && id == graph[stage].data[0]) {
-          const Axis& time = graph.axes[graph[static_cast<StageId>(graph[stage].cell_of)].time];
-          minimum = time.minimum;
+        if (graph[stage].is_update && id == graph[stage].time_axis()) {
+          const Stage& scan = graph[static_cast<StageId>(graph[stage].cell_of)];
+          const Axis& time = graph.axes[scan.time];
+          minimum = scan.is_reverse ? ir::index(0) : time.minimum;
           extent = time.extent;
         }
         facts_.push_condition(ir::less_equal(ir::index(1), extent));
@@ -60,7 +61,7 @@ class WrongReads : public ir::Visitor {
       const analysis::Interval bounds = analysis::bounds_of(read.indices[d], ranges_, facts_);
       if (!bounds.min || !bounds.max) continue;
       if (analysis::can_prove(ir::less(bounds.min, ir::index(0)), facts_)) {
-        if (d == 0) refuse_early_step(read, bounds.min);
+        if (graph_[read.stage].is_time(d)) refuse_early_step(read, bounds.min);
         refuse(read, d, bounds.min);
       }
       if (analysis::can_prove(ir::less_equal(shape[d], bounds.max), facts_)) {

@@ -185,13 +185,10 @@ class Emitter {
     std::vector<ir::Expr> indices;
     for (size_t d = 0; d < stage.data.size(); ++d) {
       const ir::Expr& value = values.at(graph_.axes[stage.data[d]].value);
-      const ir::Expr& origin = storage.origin[d];
-      if (!origin) {
-        indices.push_back(value);
-      } else if (origin == walk.nest.region[d].min) {
+      if (storage.origin[d] && storage.origin[d] == walk.nest.region[d].min) {
         indices.push_back(ir::substitute(walk.nest.offsets[d], walk.renamed));
       } else {
-        indices.push_back(analysis::simplify(value - origin, facts_));
+        indices.push_back(storage.place(d, value, facts_));
       }
     }
     return indices;

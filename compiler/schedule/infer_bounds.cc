@@ -8,6 +8,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/schedule/reads.h"
 #include "compiler/schedule/scan_loops.h"
+#include "compiler/schedule/scan_window.h"
 
 namespace kiln::schedule {
 namespace {
@@ -186,7 +187,8 @@ std::vector<Region> whole_region(const Stage& stage) {
 std::vector<Region> update_region(const StageGraph& graph, const NestPlan& plan,
                                   const Stage& stage) {
   std::vector<Region> region = whole_region(stage);
-  region[0] = {time_value(graph, plan, static_cast<StageId>(stage.cell_of)), ir::index(1), false};
+  region[static_cast<size_t>(stage.time_dimension)] = {
+      time_value(graph, plan, static_cast<StageId>(stage.cell_of)), ir::index(1), false};
   return region;
 }
 
@@ -207,9 +209,11 @@ std::vector<Region> region_of_loops(const StageGraph& graph, StageId id,
   if (shared.empty()) return required;
   std::vector<Region> region = required;
   std::vector<Region> whole = whole_region(graph[id]);
-  whole[0] = required[0];
+  const auto time = static_cast<size_t>(graph[id].time_dimension);
+  whole[time] = required[time];
   const Nest trial = make_nest(graph, id, whole, shared, sizes);
-  for (size_t d = 1; d < region.size(); ++d) {
+  for (size_t d = 0; d < region.size(); ++d) {
+    if (d == time) continue;
     const bool is_cut = std::any_of(shared.begin(), shared.end(), [&](const Loop& loop) {
       return ir::uses_var(trial.offsets[d], loop.var);
     });
@@ -266,14 +270,27 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
 }
 
 /// State, init and update of a scan all lie in its output.
-void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id, TargetKind target) {
+void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id, TargetKind target,
+                      const Facts& sizes) {
   add_storage(graph, plan, id, {}, target);
   const Stage& scan = graph[id];
+  const auto time = static_cast<size_t>(scan.time_dimension);
   for (uint32_t output = 0; output < scan.types.size(); ++output) {
-    const Storage storage = plan.storage.at({id, output});
-    plan.storage[scan.state[output]] = storage;
-    plan.storage[scan.init[output]] = storage;
-    plan.storage[scan.update[output]] = storage;
+    Storage& storage = plan.storage.at({id, output});
+    if (const std::optional<int64_t> window = window_of(graph, id, output, sizes)) {
+      std::vector<ir::Expr> shape = scan.shapes[output];
+      shape[time] = ir::index(*window);
+      storage.buffer = ir::Buffer::make(storage.buffer->name, scan.types[output], std::move(shape),
+                                        storage.buffer->scope);
+      storage.rolling = scan.time_dimension;
+    }
+    const Storage whole = storage;
+    plan.storage[scan.state[output]] = whole;
+    plan.storage[scan.update[output]] = whole;
+    Storage& init = plan.storage[scan.init[output]] = whole;
+    if (scan.is_reverse) {
+      init.origin[time] = graph.axes[scan.time].minimum - steps_of(graph, id);
+    }
   }
 }
 
@@ -315,7 +332,7 @@ NestPlan infer_bounds(const StageGraph& graph, TargetKind target) {
     if (!stage.is_live || stage.attach.kind == Attach::Kind::Inline) continue;
     if (stage.kind == Stage::Kind::Scan) {
       plan.nests[id] = make_scan_nest(graph, id, sizes);
-      add_scan_storage(graph, plan, id, target);
+      add_scan_storage(graph, plan, id, target, sizes);
       continue;
     }
     if (stage.kind == Stage::Kind::Placeholder) {

@@ -63,8 +63,7 @@ class LowerReads : public ir::Mutator {
     const auto storage = plan_.storage.find({read.stage, read.output});
     if (storage == plan_.storage.end()) refuse_unknown(read);
     for (size_t d = 0; d < indices.size(); ++d) {
-      const ir::Expr& origin = storage->second.origin[d];
-      if (origin) indices[d] = analysis::simplify(indices[d] - origin, facts_);
+      indices[d] = storage->second.place(d, indices[d], facts_);
     }
     return ir::Load::make(storage->second.buffer, std::move(indices));
   }
@@ -93,7 +92,7 @@ class LowerReads : public ir::Mutator {
     const std::vector<ir::Expr>& shape = graph_[read.stage].shapes[read.output];
     const std::optional<ir::Expr> time = time_limit(tensor, indices);
     for (size_t d = 0; d < indices.size(); ++d) {
-      const ir::Expr& limit = d == 0 && time ? *time : shape[d];
+      const ir::Expr& limit = graph_[read.stage].is_time(d) && time ? *time : shape[d];
       if (is_within(indices[d], limit)) continue;
       require_checkable(read);
       add_check(ir::Check::make(indices[d], limit, row_of_check(tensor, d)));
@@ -105,20 +104,27 @@ class LowerReads : public ir::Mutator {
            analysis::can_prove(ir::less(index, limit), facts_);
   }
 
-  /// A state may be read at steps before the present one, an update at the present one.
+  /// A state may be read at steps before the present one, an update at the present one. What an
+  /// index of time must be less than, where that is not the extent.
   std::optional<ir::Expr> time_limit(TensorId tensor, const std::vector<ir::Expr>& indices) const {
     const Stage& source = graph_[tensor.stage];
     const std::optional<ScanOutput> output = graph_.scan_output_of(tensor);
     if (!output || source.is_init) return std::nullopt;
     const Stage& scan = graph_[output->scan];
     const ir::Expr now = time_value(graph_, plan_, output->scan);
+    const ir::Expr& step = indices[static_cast<size_t>(source.time_dimension)];
     if (source.is_update) {
-      if (analysis::can_prove(ir::equal(indices[0], now), facts_)) return std::nullopt;
+      if (analysis::can_prove(ir::equal(step, now), facts_)) return std::nullopt;
       fail(ErrorKind::Unsupported, "SCAN_STEP",
            "{} reads {} at another step than the present one; read the state of {} instead",
            graph_[stage_].name, source.name, scan.name);
     }
-    if (analysis::can_prove(ir::less_equal(now, indices[0]), facts_)) {
+    // Reads of another step than the ones before were refused with the definition.
+    if (scan.is_reverse) {
+      KILN_CHECK(analysis::can_prove(ir::less(now, step), facts_));
+      return std::nullopt;
+    }
+    if (analysis::can_prove(ir::less_equal(now, step), facts_)) {
       fail(ErrorKind::InvalidArgument, "SCAN_STEP",
            "{} reads {} at the step it computes or a later one; the update of {} may read earlier "
            "steps only, such as {}[t - 1, ...]",

@@ -186,6 +186,12 @@ void add_region_guards(Nest& nest, const Stage& stage, const AxisArithmetic&) {
 
 }  // namespace
 
+ir::Expr Storage::place(size_t d, const ir::Expr& index, const analysis::Facts& facts) const {
+  const ir::Expr offset = origin[d] ? analysis::simplify(index - origin[d], facts) : index;
+  if (static_cast<int>(d) != rolling) return offset;
+  return analysis::simplify(ir::floormod(offset, buffer->shape[d]), facts);
+}
+
 size_t Nest::first_reduce() const {
   const auto at =
       std::find_if(loops.begin(), loops.end(), [](const Loop& loop) { return loop.is_reduce; });
@@ -205,7 +211,10 @@ Nest make_nest(const StageGraph& graph, StageId id, std::vector<Region> region,
               .axis = leaf,
               .is_reduce = axis.kind == AxisKind::Reduce,
               .is_elided = axes.is_elided(leaf)};
-    loop.is_shared = !loop.is_elided && next_shared < shared.size();
+    // The initial steps of a scan are a loop of their own inside those it shares.
+    const bool is_time =
+        stage.time_dimension >= 0 && !stage.data.empty() && leaf == stage.time_axis();
+    loop.is_shared = !loop.is_elided && !is_time && next_shared < shared.size();
     const std::string name =
         axis.thread == ir::ThreadAxis::None ? axis.name : std::string(ir::name_of(axis.thread));
     loop.var = loop.is_shared ? shared[next_shared++].var : ir::Var::make(name);

@@ -44,10 +44,16 @@ struct Nest {
   size_t first_reduce() const;
 };
 
-/// Where a tensor lies. An element is at index - origin; a null origin is 0.
+/// Where a tensor lies. An element is at index - origin; a null origin is 0. In the dimension
+/// `rolling`, if there is one, only the last few indices are kept: an element is at the index
+/// modulo the buffer's extent.
 struct Storage {
   ir::BufferRef buffer;
   std::vector<ir::Expr> origin;
+  int rolling = -1;
+
+  /// The place of an index of dimension `d`.
+  ir::Expr place(size_t d, const ir::Expr& index, const analysis::Facts& facts) const;
 };
 
 /// The nests of all live stages that have loops, and the storage of all live tensors.

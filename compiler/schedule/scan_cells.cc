@@ -5,6 +5,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/schedule/reads.h"
+#include "runtime/core/error.h"
 
 namespace kiln::schedule {
 namespace {
@@ -153,10 +154,51 @@ void refuse_inner_scans(const StageGraph& graph, StageId scan, const std::vector
   }
 }
 
+/// The dimension of a stage whose axis says at which step it reads a tensor of the cell, -1 where
+/// it reads none.
+int find_time_dimension(const StageGraph& graph, const Stage& stage) {
+  int found = -1;
+  for (const ir::Expr& body : stage.bodies) {
+    for_each_read(body, [&](const ir::TensorRead& read) {
+      const int time = graph[read.stage].time_dimension;
+      if (time < 0 || graph[read.stage].kind == Stage::Kind::Scan || found >= 0) return;
+      const ir::Expr& step = read.indices[static_cast<size_t>(time)];
+      for (size_t d = 0; d < stage.data.size(); ++d) {
+        if (ir::uses_var(step, graph.axes[stage.data[d]].value)) found = static_cast<int>(d);
+      }
+    });
+  }
+  return found;
+}
+
+/// Time is the outermost loop, wherever it stands among the dimensions.
+void put_time_first(Stage& stage) {
+  std::erase(stage.leaves, stage.time_axis());
+  stage.leaves.insert(stage.leaves.begin(), stage.time_axis());
+}
+
+void mark_time(StageGraph& graph, StageId scan_id, const std::vector<bool>& reached) {
+  const Stage scan = graph[scan_id];
+  for (size_t s = 0; s < scan.state.size(); ++s) {
+    for (const TensorId tensor : {scan.state[s], scan.update[s], scan.init[s]}) {
+      graph.stages[tensor.stage].time_dimension = scan.time_dimension;
+    }
+    put_time_first(graph.stages[scan.init[s].stage]);
+  }
+  for (const StageId id : graph.order) {
+    Stage& stage = graph.stages[id];
+    if (stage.kind != Stage::Kind::Compute || !reached[id]) continue;
+    if (stage.time_dimension < 0) stage.time_dimension = find_time_dimension(graph, stage);
+    KILN_CHECK(stage.time_dimension >= 0);
+    put_time_first(stage);
+  }
+}
+
 void mark_cell(StageGraph& graph, StageId scan_id) {
   const std::vector<bool> depends = depends_on_state(graph, scan_id);
   refuse_inner_scans(graph, scan_id, depends);
   const std::vector<bool> reached = reached_from_updates(graph, graph[scan_id], depends);
+  mark_time(graph, scan_id, reached);
   for (StageId id = 0; id < graph.stages.size(); ++id) {
     Stage& stage = graph.stages[id];
     if (stage.kind == Stage::Kind::Placeholder) continue;

@@ -25,11 +25,11 @@ std::vector<StageId> nests_of(const StageGraph& graph, StageId scan) {
   return nests;
 }
 
-/// Time is dimension 0 of a stage in the loop; it is one step there, so it has no loop.
+/// The time of a stage in the loop is one step there, so it has no loop.
 std::vector<AxisId> space_leaves(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   std::vector<AxisId> leaves = stage.leaves;
-  if (!stage.data.empty()) std::erase(leaves, stage.data[0]);
+  std::erase(leaves, stage.time_axis());
   return leaves;
 }
 
@@ -56,12 +56,12 @@ size_t common_loops(const StageGraph& graph, const std::vector<StageId>& nests) 
   return count;
 }
 
-/// A nest of which only dimension 0 is fixed, with loops in the given variables.
+/// A nest of which only time is fixed.
 Nest trial_nest(const StageGraph& graph, StageId id, const analysis::Facts& sizes) {
   std::vector<Region> region;
   for (const ir::Expr& extent : graph[id].shapes[0])
     region.push_back({ir::index(0), extent, true});
-  if (!region.empty()) region[0] = {ir::index(0), ir::index(1), false};
+  region[static_cast<size_t>(graph[id].time_dimension)] = {ir::index(0), ir::index(1), false};
   return make_nest(graph, id, std::move(region), {}, sizes);
 }
 
@@ -81,7 +81,7 @@ class SharedLoops {
       : graph_(graph), scan_(scan), sizes_(sizes), nests_(nests_of(graph, scan)) {}
 
   std::vector<Loop> find() {
-    if (nests_.empty() || !all_start_with_time()) return {};
+    if (nests_.empty() || !all_start_with_time() || !all_agree_on_time()) return {};
     const size_t count = common_loops(graph_, nests_);
     if (count == 0) return {};
     for (const StageId id : nests_)
@@ -102,10 +102,19 @@ class SharedLoops {
   bool all_start_with_time() const {
     return std::all_of(nests_.begin(), nests_.end(), [&](StageId id) {
       const Stage& stage = graph_[id];
-      return !stage.data.empty() && !stage.leaves.empty() && stage.leaves[0] == stage.data[0] &&
-             graph_.axes[stage.data[0]].annotated_by < 0;
+      return !stage.leaves.empty() && stage.leaves[0] == stage.time_axis() &&
+             graph_.axes[stage.time_axis()].annotated_by < 0;
     });
   }
+
+  /// Columns are told by the dimensions besides time, so it must be the same one everywhere.
+  bool all_agree_on_time() const {
+    return std::all_of(nests_.begin(), nests_.end(), [&](StageId id) {
+      return graph_[id].time_dimension == graph_[nests_[0]].time_dimension;
+    });
+  }
+
+  bool is_time(size_t dimension) const { return graph_[nests_[0]].is_time(dimension); }
 
   /// Whether a loop takes part in the value of a dimension.
   static bool is_shared_dimension(const Nest& nest, size_t dimension, size_t count) {
@@ -128,7 +137,8 @@ class SharedLoops {
         return false;
       }
     }
-    for (size_t d = 1; d < nest.offsets.size(); ++d) {
+    for (size_t d = 0; d < nest.offsets.size(); ++d) {
+      if (is_time(d)) continue;
       const bool shared = is_shared_dimension(nest, d, count);
       if (shared != is_shared_dimension(trials_[0], d, count)) return false;
       if (!shared) continue;
@@ -172,13 +182,14 @@ class SharedLoops {
   bool is_own_column(StageId reader, const ir::TensorRead& read, const Nest& writer,
                      size_t count) const {
     const Stage& stage = graph_[reader];
-    for (size_t d = 1; d < read.indices.size(); ++d) {
-      if (!is_shared_dimension(writer, d, count)) continue;
+    for (size_t d = 0; d < read.indices.size(); ++d) {
+      if (is_time(d) || !is_shared_dimension(writer, d, count)) continue;
       if (!(read.indices[d] == ir::Expr(graph_.axes[stage.data[d]].value))) return false;
     }
     // A cell must be read at the present step, since nothing else of it exists.
     const bool is_state = graph_.scan_output_of({read.stage, read.output}).has_value();
-    return is_state || read.indices[0] == ir::Expr(graph_.axes[stage.data[0]].value);
+    const auto time = static_cast<size_t>(stage.time_dimension);
+    return is_state || read.indices[time] == ir::Expr(graph_.axes[stage.time_axis()].value);
   }
 
   bool is_attached_inside(StageId stage, StageId nest) const {
@@ -221,7 +232,12 @@ std::vector<Loop> shared_loops_of(const StageGraph& graph, const NestPlan& plan,
 }
 
 ir::Expr time_value(const StageGraph& graph, const NestPlan& plan, StageId scan) {
-  return plan.nests[scan].values.at(graph.axes[graph[scan].time].value);
+  const ir::Expr& step = plan.nests[scan].values.at(graph.axes[graph[scan].time].value);
+  return graph[scan].is_reverse ? steps_of(graph, scan) - 1 - step : step;
+}
+
+const ir::Expr& steps_of(const StageGraph& graph, StageId scan) {
+  return graph[scan].shapes[0][static_cast<size_t>(graph[scan].time_dimension)];
 }
 
 }  // namespace kiln::schedule

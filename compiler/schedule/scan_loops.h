@@ -14,7 +14,10 @@ Nest make_scan_nest(const StageGraph& graph, StageId scan, const analysis::Facts
 /// The scan's shared loops, for an init or a stage that stands directly in the time loop.
 std::vector<Loop> shared_loops_of(const StageGraph& graph, const NestPlan& plan, StageId stage);
 
-/// The time step that the loops of a scan compute.
+/// The index of time that the loops of a scan compute.
 ir::Expr time_value(const StageGraph& graph, const NestPlan& plan, StageId scan);
+
+/// How many steps a scan has, initial ones included.
+const ir::Expr& steps_of(const StageGraph& graph, StageId scan);
 
 }  // namespace kiln::schedule

@@ -118,6 +118,8 @@ class Records {
     stage.kind = Stage::Kind::Scan;
     add_outputs(stage, id, scan.update.size());
     stage.time = scan.axis;
+    stage.time_dimension = static_cast<int>(scan.dimension);
+    stage.is_reverse = scan.reverse;
     graph_.axes[scan.axis].stage = id;
     stage.init = scan.init;
     stage.update = scan.update;

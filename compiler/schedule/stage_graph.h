@@ -77,9 +77,13 @@ struct Stage {
 
   // Scan.
   AxisId time = 0;
+  bool is_reverse = false;  // from the last index to the first
   std::vector<TensorId> init;
   std::vector<TensorId> update;
   std::vector<TensorId> state;
+
+  // Which dimension is time, in a scan, its states and inits, and the stages of its cell; else -1.
+  int time_dimension = -1;
 
   int cell_of = -1;  // the scan whose state this stage depends on
   bool is_update = false;
@@ -93,6 +97,9 @@ struct Stage {
   bool is_touched = false;  // some step names it
 
   bool is_reduction() const { return !reduce.empty(); }
+  bool is_time(size_t dimension) const { return static_cast<int>(dimension) == time_dimension; }
+  /// The data axis that is time; the stage must have one.
+  AxisId time_axis() const { return data[static_cast<size_t>(time_dimension)]; }
 };
 
 /// Where a tensor of a scan's cell is stored: state, init and update share the scan's output.

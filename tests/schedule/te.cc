@@ -131,10 +131,12 @@ TeExpr Te::reduce(Combiner combiner, TeExpr source, std::vector<TeExpr> axes) {
 
 std::vector<TeTensor> Te::scan(const std::string& name, std::vector<TeTensor> init,
                                std::vector<TeTensor> update, std::vector<TeTensor> state, TeExpr m,
-                               int64_t initial) {
-  const TeExpr minimum = integer(initial);
-  const TeExpr extent = m - initial;
+                               Time time) {
+  const TeExpr minimum = integer(time.initial);
+  const TeExpr extent = m - time.initial;
   language::Scan scan;
+  scan.dimension = time.dimension;
+  scan.reverse = time.reverse;
   scan.axis = static_cast<AxisId>(kernel.definition.axes.size());
   kernel.definition.axes.push_back({language::AxisKind::Time, minimum.id, extent.id});
   kernel.names.axes.push_back(name + ".idx");

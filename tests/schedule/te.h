@@ -58,10 +58,22 @@ class Te {
   TeExpr sum(TeExpr source, std::vector<TeExpr> axes) {
     return reduce(Combiner::Sum, source, std::move(axes));
   }
-  /// The scan `name` over `m` time steps, of which the init gives `initial`.
+  /// Which initial steps a scan has, and which way it runs.
+  struct Time {
+    int64_t initial = 1;
+    uint32_t dimension = 0;
+    bool reverse = false;
+  };
+  /// The scan `name` over `m` time steps.
   std::vector<TeTensor> scan(const std::string& name, std::vector<TeTensor> init,
                              std::vector<TeTensor> update, std::vector<TeTensor> state, TeExpr m,
-                             int64_t initial = 1);
+                             Time time);
+  std::vector<TeTensor> scan(const std::string& name, std::vector<TeTensor> init,
+                             std::vector<TeTensor> update, std::vector<TeTensor> state, TeExpr m,
+                             int64_t initial = 1) {
+    return scan(name, std::move(init), std::move(update), std::move(state), m,
+                Time{.initial = initial});
+  }
   void arguments(std::vector<TeTensor> tensors);
 
   // Steps. Axes are named as they are printed: "i.outer".
