@@ -51,6 +51,11 @@ tests_of() {
     ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}"
 }
 
+long_python_tests() {
+  KILN_LONG=1 KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
+    build/venv/bin/python -m pytest -q tests/e2e -k real_digits
+}
+
 python_tests() {
   deploy/python-env.sh build/venv test
   KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
@@ -85,6 +90,7 @@ if [ $quick -eq 0 ]; then
 fi
 if [ $long -eq 1 ]; then
   run "long suites" env KILN_FUZZ_ROUNDS=20000 ctest --test-dir build/release --output-on-failure -L fuzz
+  run "long python tests" long_python_tests
   run "image build" ./deploy/build-image.sh
 fi
 
