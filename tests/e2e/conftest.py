@@ -90,3 +90,13 @@ def start(folder):
 @pytest.fixture
 def daemon(start):
     return start()
+
+
+@pytest.fixture(scope="session")
+def shared_daemon():
+    """The connection to one daemon, for all tests that only ask it for kernels."""
+    path = tempfile.mkdtemp(prefix="kiln-e2e-")
+    daemon = Daemon(path)
+    yield daemon.connection
+    daemon.stop()
+    shutil.rmtree(path, ignore_errors=True)

@@ -131,6 +131,23 @@ DEFINITIONS = {
         '3J_#vaCB&QX>(;?V{dMDGGr0~V-f*q5&?G-0dW!mauNY^5(;E#Y+-b1Z*E^`5(sm2a%p5`UuY5vWNB<+bZKvHU'
         'w0A+b98cPWMyA>8Ub$_0cjcmY8nD^avB11b0Ps)A^}Ds0a*',
     ),
+    'depthwise_conv2d_nhwc': (
+        'convolution',
+        '3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL5(WqX5F{8A5(WqX5G5EO5(WqX5GEKS5(WqY5'
+        'GNQY5(WqY5Gfcc8Uh#q8Uh#r8Uh#s8Uh#t8Uh#u8Uh#s8Uh#v8Uh#q8Uh#t8U_jk2n7%V8W1WD3J7y`Vsvt0V{'
+        '{S%2niYj7zP>;Dh>(=ZFOvPX>e?L5&{Yf8W1WD3J7y`Vsvt0V{{S%2Mihp3IqrR5CR$yDh>(=b9G{La$#e15&{'
+        'hl8Uh#x8W1WD3J7LwZ*OvBX?79<4-gs#3IqrR5CR$tDhUb$VPs?y0ud4#0vG`r0vH4u1_}fS1rP!n5GoD|2y=B'
+        '}baG*1bP@s;78(K=2pSM74hjfub!>ELaBO)J0v8w>5GoD|2y=B}baG*1bP@s-85#x(1PBEX0vZr14hjf!bz*dK'
+        'VPkX>0va0{0vHJz5GoD|2xe?=Z*pX5b`k;{9U2A-1PBEX0vZb{2?_&YWMmQo9v>P47y=ps7zG*-Dh>(=ZFOvPX'
+        '>e?L5&|J28UzXg2n8Ah3IYfP8UzXg2n8Ah3IYfP8Uh#t8UzXg2n8Af7z7#uAOIQy7zY{<Dh>(=ZFOvPX>e?L5&'
+        '|nM8Ui2#8Uh#w8W1WD3J7g=Y;<XGY<Us_E-xAjDhUb$VPs?y0xd8a0w4hz0vHJz5GoD|2yJz2bZKyGc@hFLGa3'
+        'RQ1R4Su2pSM74hjfub!>ELaBO)J0yQ=o3n~c;17T!j5&|?g8Ui2!8Uh#v8W1WD3J7LwZ*OvBX?79<IXW5%ItK~'
+        '>5(6<fI~oEY0~!J#1R4S$0vZAs1sV`44hjfnY;SLJWNCI10zW_+0w4k!0vH7v5GoD|2xe?=Z*pyKWD){GLmCV^'
+        '3JL-U0TKi~K0!np5GoD|2yJz2bZKyGc@hFVMH&r43km~sb!`wv8Uh0ZA_)oy2n-Sf009Cb3JM4a3=#wb1O)~n3'
+        'K9qk0{{U65&=gl04f3q0V)Cr0s',
+        '3Ke8!aCB&QX>(;?V{dMDGGt$FXm?{00ca8dcM<_(5&?1&0do=oaS{q-X>4J1X>V>{Xc7o>baH8AWnX9#3S?<)V'
+        'RUJ4ZeMp22y=9DX=G(zcNzg{8Ubn=0dE=ta&j61a&sa9SRw&NA^}+',
+    ),
     'grouped_conv2d': (
         'convolution',
         '3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL5(WqX5F!`{5(WqX5F;2A5(WqX5'

@@ -1,0 +1,28 @@
+"""Operators on whole tensors, as topi has them. nn.* are the operators of neural networks.
+
+Each is a function of tensors that gives tensors; nothing is computed until a kernel is built of them.
+Shapes may be symbolic. Where numpy has the operator, the meaning is numpy's unless the doc says otherwise.
+"""
+
+from . import generic, nn, tag, utils
+from . import utils as util
+from ._elementwise import *  # noqa: F403
+from ._elementwise import __all__ as _elementwise
+from ._gather import *  # noqa: F403
+from ._gather import __all__ as _gather
+from ._make import *  # noqa: F403
+from ._make import __all__ as _make
+from ._product import *  # noqa: F403
+from ._product import __all__ as _product
+from ._reduction import *  # noqa: F403
+from ._reduction import __all__ as _reduction
+from ._shape import *  # noqa: F403
+from ._shape import __all__ as _shape
+from .generic import cuda, x86
+
+__all__ = sorted(
+    {
+        *_elementwise, *_gather, *_make, *_product, *_reduction, *_shape,
+        "cuda", "generic", "nn", "tag", "util", "utils", "x86",
+    }
+)  # fmt: skip

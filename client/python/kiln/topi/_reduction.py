@@ -1,0 +1,157 @@
+"""Over whole dimensions: `axis` is one of them, several, or None for all."""
+
+from .. import _define, _dtype, _expr, _reduce
+from .._error import invalid, public
+from .._expr import apply, as_expr
+from ._common import normal_axes, normal_axis, tensor
+
+__all__ = []
+
+
+def _reduced(data, axis, keepdims, name, body):
+    """`body(read, axes, kept)` with the reduction axes in place of the dimensions reduced."""
+    where = f"topi.{name}"
+    data = tensor(data, where)
+    reduced = normal_axes(data, axis, where)
+    kept = [d for d in range(data.ndim) if d not in reduced]
+    stays = list(range(data.ndim)) if keepdims else kept
+    shape = [data.shape[d] if d in kept else 1 for d in stays]
+
+    def compute(*index):
+        outer = dict(zip(stays, index))
+        axes = {d: _define.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in reduced}
+        place = [axes.get(d, outer.get(d)) for d in range(data.ndim)]
+        return body(data(*place), list(axes.values()), outer)
+
+    return _define.compute(shape, compute, name=f"{data.name}_{'red' if name == 'sum' else name}")
+
+
+def _condition(value):
+    return value if value.dtype == "bool" else value != 0
+
+
+def _export(name, doc, prepare=as_expr):
+    def reduction(data, axis=None, keepdims=False):
+        return _reduced(
+            data, axis, keepdims, name,
+            lambda read, axes, _: getattr(_reduce, name)(prepare(read), axis=axes),
+        )  # fmt: skip
+
+    reduction.__name__ = reduction.__qualname__ = name
+    reduction.__doc__ = f"{doc} over dimensions, all of them by default."
+    globals()[name] = public(reduction)
+    __all__.append(name)
+
+
+_export("sum", "The sum")
+_export("prod", "The product")
+_export("min", "The smallest; nan when any is,")
+_export("max", "The largest; nan when any is,")
+_export("all", "Whether all hold", _condition)
+_export("any", "Whether any holds", _condition)
+
+
+def _position(name, extremum):
+    def reduction(data, axis=None, keepdims=False, select_last_index=False):
+        where = f"topi.{name}"
+        data = tensor(data, where)
+        axes = normal_axes(data, axis, where)
+        best = _reduced(
+            data, axes, True, extremum, lambda read, over, _: getattr(_reduce, extremum)(read, axis=over)
+        )  # fmt: skip
+        return _reduced(
+            data, axes, keepdims, name,
+            lambda read, over, outer: _first(data, best, read, over, axes, outer, select_last_index),
+        )  # fmt: skip
+
+    reduction.__name__ = reduction.__qualname__ = name
+    reduction.__doc__ = (
+        f"Where the {extremum} stands, as int32; the first place of several and the first nan, as "
+        "numpy has it. Over several dimensions the place counts row by row."
+    )
+    globals()[name] = public(reduction)
+    __all__.append(name)
+
+
+def _first(data, best, read, over, axes, outer, last):
+    """The first (or last) place where the element is the best one."""
+    place = as_expr(0, "int64")
+    for axis, d in zip(over, axes):
+        place = place * data.shape[d] + axis
+    top = best(*(0 if d in axes else outer[d] for d in range(data.ndim)))
+    found = read == top
+    if _dtype.is_float(read.dtype):
+        found = apply("logical_or", found, apply("isnan", read))
+    place = _expr.cast("int32", place)
+    if last:
+        return _reduce.max(apply("select", found, place, -1), axis=over)
+    none = _expr.constant((1 << 31) - 1, "int32")
+    return _reduce.min(apply("select", found, place, none), axis=over)
+
+
+_position("argmax", "max")
+_position("argmin", "min")
+
+
+@public
+def collapse_sum(data, target_shape):
+    """The adjoint of broadcast_to: sums the dimensions that were stretched."""
+    where = "topi.collapse_sum"
+    data = tensor(data, where)
+    target = _define.as_shape(target_shape, where)
+    extra = data.ndim - len(target)
+    if extra < 0:
+        raise invalid(
+            "BROADCAST", f"{where}: {data.name} has fewer dimensions than the shape wanted"
+        )
+    summed = list(range(extra))
+    summed += [extra + d for d, size in enumerate(target) if size == 1 and data.shape[extra + d] != 1]
+
+    def body(*index):
+        axes = {d: _define.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in summed}
+        place = [axes[d] if d in axes else index[d - extra] for d in range(data.ndim)]
+        return _reduce.sum(data(*place), axis=list(axes.values()))
+
+    return _define.compute(target, body, name=f"{data.name}_red")
+
+
+@public
+def cumsum(data, axis=None, dtype=None, exclusive=None):
+    """The running sum along a dimension; without `axis` of the tensor as one row. `exclusive`: without
+    the element itself."""
+    return _running("cumsum", data, axis, dtype, exclusive)
+
+
+@public
+def cumprod(data, axis=None, dtype=None, exclusive=None):
+    """The running product along a dimension, as cumsum."""
+    return _running("cumprod", data, axis, dtype, exclusive)
+
+
+def _running(name, data, axis, dtype, exclusive):
+    from .. import _view
+    from .._definitions import operator
+    from ._shape import reshape
+
+    where = f"topi.{name}"
+    data = tensor(data, where)
+    if axis is None:
+        data = reshape(data, (-1,)) if data.ndim != 1 else data
+        axis = 0
+    axis = normal_axis(data, axis, where)
+    if dtype is not None:
+        data = _view.cast(data, _dtype.dtype_name(dtype, where))
+    if not exclusive:
+        return operator(name)(data, axis=axis, name=f"T_{name}")
+    neutral = 0 if name == "cumsum" else 1
+
+    def before(*index):
+        place = list(index)
+        place[axis] = apply("max", place[axis] - 1, 0)
+        return apply("select", index[axis] > 0, data(*place), _expr.constant(neutral, data.dtype))
+
+    shifted = _view.View(data.name, data.shape, data.dtype, before)
+    return operator(name)(shifted, axis=axis, name=f"T_{name}")
+
+
+__all__ += ["collapse_sum", "cumprod", "cumsum"]

@@ -1,0 +1,24 @@
+"""The operators of neural networks. Those with a definition in compiler/operators are built on it."""
+
+from .._product import batch_matmul, matmul
+from .._shape import flatten as _flatten
+from ._activation import *  # noqa: F403
+from ._activation import __all__ as _activation
+from ._convolution import *  # noqa: F403
+from ._convolution import __all__ as _convolution
+from ._dense import *  # noqa: F403
+from ._dense import __all__ as _dense
+from ._normalization import *  # noqa: F403
+from ._normalization import __all__ as _normalization
+from ._padding import dilate, pad
+from ._pooling import *  # noqa: F403
+from ._pooling import __all__ as _pooling
+
+flatten = _flatten
+
+__all__ = sorted(
+    {
+        *_activation, *_convolution, *_dense, *_normalization, *_pooling,
+        "batch_matmul", "dilate", "flatten", "matmul", "pad",
+    }
+)  # fmt: skip

@@ -1,0 +1,220 @@
+"""Convolutions: padding is a stage in front, the rest a definition of compiler/operators."""
+
+from ... import _dtype, _view
+from ..._definitions import operator
+from ..._error import invalid, public
+from ..._text import shape_text, text
+from .._common import constant_int, tensor
+from .._product import as_type
+from ._padding import padded, per_dimension, sides
+
+__all__ = []
+
+
+def _export(function):
+    __all__.append(function.__name__)
+    return public(function)
+
+
+def _operands(data, kernel, ndim, out_dtype, where):
+    data, kernel = tensor(data, where), tensor(kernel, where)
+    for each in (data, kernel):
+        if each.ndim != ndim:
+            raise invalid(
+                "ARGUMENT_RANK",
+                f"{where}: {each.name} has shape {shape_text(each.shape)}, but must have {ndim} "
+                "dimensions",
+            )
+    return as_type(data, kernel, out_dtype, where)
+
+
+def _check_channels(data, d, kernel, k, where, groups=1):
+    has, wants = data.shape[d], kernel.shape[k]
+    if isinstance(has, int) and isinstance(wants, int) and has != wants * groups:
+        of_groups = f" in each of {groups} groups" if groups != 1 else ""
+        raise invalid(
+            "CHANNELS",
+            f"{where}: {data.name} has {has} channels, but the filter {kernel.name} is for {wants}"
+            f"{of_groups}",
+        )
+
+
+def _window(data, dims, windows, stride, padding, dilation, where):
+    """(padded data, strides, dilations) of windows over some dimensions."""
+    count = len(dims)
+    strides = per_dimension(stride, count, f"{where}: stride")
+    dilations = per_dimension(dilation, count, f"{where}: dilation")
+    for name, values in (("stride", strides), ("dilation", dilations)):
+        if any(isinstance(value, int) and value < 1 for value in values):
+            raise invalid("WINDOW", f"{where}: {name} is {tuple(values)}, but must be at least 1")
+    reach = [(w - 1) * d + 1 for w, d in zip(windows, dilations)]
+    sizes = [data.shape[d] for d in dims]
+    around = sides(padding, reach, sizes, strides, where)
+    for size, window, (low, high) in zip(sizes, reach, around):
+        total = size + low + high
+        if isinstance(total, int) and isinstance(window, int) and total < window:
+            raise invalid(
+                "WINDOW",
+                f"{where}: {data.name} of shape {shape_text(data.shape)} is {total} wide with its "
+                f"padding, but the filter needs {text(window)}",
+            )
+    return padded(data, dims, around), strides, dilations
+
+
+@_export
+def conv1d(data, kernel, strides=1, padding="VALID", dilation=1, data_layout="NCW", kernel_layout="",
+           out_dtype=None):  # fmt: skip
+    """Over a line: data (n, c, w) and filters (m, c, s); data_layout "NWC" has data (n, w, c) and filters
+    (s, c, m)."""
+    if data_layout == "NWC":
+        return conv1d_nwc(data, kernel, strides, padding, dilation, out_dtype)
+    if data_layout != "NCW":
+        raise _layout_error("topi.nn.conv1d", data_layout, "NCW, NWC")
+    return conv1d_ncw(data, kernel, strides, padding, dilation, out_dtype)
+
+
+@_export
+def conv1d_ncw(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=None):
+    """As conv1d with data_layout "NCW"."""
+    where = "topi.nn.conv1d_ncw"
+    data, kernel = _operands(data, kernel, 3, out_dtype, where)
+    _check_channels(data, 1, kernel, 1, where)
+    data, (stride,), (dilation,) = _window(
+        data, [2], [kernel.shape[2]], strides, padding, dilation, where
+    )
+    return operator("conv1d")(data, kernel, stride=stride, dilation=dilation, name="conv1d_ncw")
+
+
+@_export
+def conv1d_nwc(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=None):
+    """As conv1d with data_layout "NWC"."""
+    where = "topi.nn.conv1d_nwc"
+    data, kernel = _operands(data, kernel, 3, out_dtype, where)
+    _check_channels(data, 2, kernel, 1, where)
+    data, (stride,), (dilation,) = _window(
+        data, [1], [kernel.shape[0]], strides, padding, dilation, where
+    )
+    # A line is an image of one row.
+    result = operator("conv2d_nhwc")(
+        _view.expanded(data, [0, 2, 3], 4), _view.expanded(kernel, [1, 2, 3], 4), stride_h=1,
+        stride_w=stride, dilation_h=1, dilation_w=dilation, name="conv1d_nwc",
+    )  # fmt: skip
+    from .._shape import squeeze
+
+    return squeeze(result, 1)
+
+
+@_export
+def conv2d(data, filter, strides=1, padding=0, dilation=1, data_layout="NCHW", kernel_layout="",
+           out_dtype=None, groups=1):  # fmt: skip
+    """Over an image: as conv2d_nchw or conv2d_nhwc, by `data_layout`."""
+    if data_layout == "NCHW" and groups != 1:
+        return group_conv2d_nchw(data, filter, strides, padding, dilation, groups, out_dtype)
+    if data_layout == "NCHW":
+        return conv2d_nchw(data, filter, strides, padding, dilation, out_dtype)
+    if data_layout != "NHWC" or groups != 1:
+        raise _layout_error("topi.nn.conv2d", data_layout, "NCHW, NHWC; groups in NCHW only")
+    return conv2d_nhwc(data, filter, strides, padding, dilation, out_dtype)
+
+
+def _layout_error(where, layout, known):
+    return invalid("LAYOUT", f"{where}: unknown layout {layout!r}; known: {known}")
+
+
+def _image(data, rows, windows, stride, padding, dilation, where):
+    """The data padded, and the sizes that the definitions of images take."""
+    data, strides, dilations = _window(
+        data, [rows, rows + 1], windows, stride, padding, dilation, where
+    )
+    names = ("stride_h", "stride_w", "dilation_h", "dilation_w")
+    return data, dict(zip(names, (*strides, *dilations)))
+
+
+@_export
+def conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
+    """Data (n, c, h, w) and filters (m, c, r, s)."""
+    where = "topi.nn.conv2d_nchw"
+    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
+    _check_channels(data, 1, kernel, 1, where)
+    data, window = _image(data, 2, kernel.shape[2:], stride, padding, dilation, where)
+    return operator("conv2d")(data, kernel, name="conv2d_nchw", **window)
+
+
+@_export
+def conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
+    """Data (n, h, w, c) and filters (r, s, c, m)."""
+    where = "topi.nn.conv2d_nhwc"
+    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
+    _check_channels(data, 3, kernel, 2, where)
+    data, window = _image(data, 1, kernel.shape[:2], stride, padding, dilation, where)
+    return operator("conv2d_nhwc")(data, kernel, name="conv2d_nhwc", **window)
+
+
+@_export
+def conv2d_hwcn(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
+    """Data (h, w, c, n) and filters (r, s, c, m); the result is (h, w, m, n)."""
+    where = "topi.nn.conv2d_hwcn"
+    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
+    _check_channels(data, 2, kernel, 2, where)
+    data, window = _image(data, 0, kernel.shape[:2], stride, padding, dilation, where)
+    from .._shape import transpose
+
+    result = operator("conv2d_nhwc")(_view.permuted(data, [3, 0, 1, 2]), kernel, **window)
+    return transpose(result, [1, 2, 3, 0])
+
+
+@_export
+def group_conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, groups=1, out_dtype=None):
+    """conv2d_nchw in groups: filters (m, c / groups, r, s), each for the channels of its group."""
+    where = "topi.nn.group_conv2d_nchw"
+    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
+    groups = constant_int(groups, f"{where}: groups")
+    outputs = kernel.shape[0]
+    if groups < 1 or (isinstance(outputs, int) and outputs % groups):
+        raise invalid(
+            "GROUPS", f"{where}: {text(outputs)} filters cannot be divided into {groups} groups"
+        )
+    _check_channels(data, 1, kernel, 1, where, groups)
+    data, window = _image(data, 2, kernel.shape[2:], stride, padding, dilation, where)
+    return operator("grouped_conv2d")(data, kernel, groups=groups, name="group_conv2d_nchw", **window)
+
+
+@_export
+def depthwise_conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
+    """Data (n, c, h, w), each channel with the q filters of its own: (c, q, r, s) gives c * q channels."""
+    where = "topi.nn.depthwise_conv2d_nchw"
+    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
+    _check_channels(data, 1, kernel, 0, where)
+    data, window = _image(data, 2, kernel.shape[2:], stride, padding, dilation, where)
+    return operator("depthwise_conv2d")(data, kernel, name="depthwise_conv2d_nchw", **window)
+
+
+@_export
+def depthwise_conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
+    """As depthwise_conv2d_nchw with data (n, h, w, c) and filters (r, s, c, q)."""
+    where = "topi.nn.depthwise_conv2d_nhwc"
+    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
+    _check_channels(data, 3, kernel, 2, where)
+    data, window = _image(data, 1, kernel.shape[:2], stride, padding, dilation, where)
+    return operator("depthwise_conv2d_nhwc")(data, kernel, name="depthwise_conv2d_nhwc", **window)
+
+
+@_export
+def conv2d_transpose_nchw(Input, Filter, strides=1, padding=0, out_dtype=None, output_padding=(0, 0)):
+    """The adjoint of conv2d_nchw: data (n, c, h, w) and filters (c, m, r, s)."""
+    where = "topi.nn.conv2d_transpose_nchw"
+    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
+    _check_channels(data, 1, kernel, 0, where)
+    stride_h, stride_w = per_dimension(strides, 2, f"{where}: strides")
+    if any(per_dimension(output_padding, 2, f"{where}: output_padding")):
+        raise invalid("PADDING", f"{where}: output_padding must be 0; pad the result")
+    around = sides(padding, kernel.shape[2:], data.shape[2:], (1, 1), where)
+    whole = operator("conv2d_transpose")(
+        data, kernel, stride_h=stride_h, stride_w=stride_w, name="conv2d_transpose_nchw"
+    )
+    if all(side == 0 for pair in around for side in pair):
+        return whole
+    from .._shape import strided_slice
+
+    ends = [whole.shape[2 + d] - high for d, (_, high) in enumerate(around)]
+    return strided_slice(whole, [low for low, _ in around], ends, axes=[2, 3])

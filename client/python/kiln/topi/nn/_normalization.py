@@ -1,0 +1,118 @@
+"""Normalizations."""
+
+from ... import _define, _reduce, _view
+from ..._definitions import operator
+from ..._error import invalid, public
+from ..._expr import apply, cast
+from .. import _elementwise
+from .._common import normal_axes, normal_axis, tensor
+from ._dense import of_channel
+
+__all__ = []
+
+
+def _export(function):
+    __all__.append(function.__name__)
+    return public(function)
+
+
+@_export
+def batch_norm(
+    data, gamma, beta, moving_mean, moving_var, axis=1, epsilon=1e-5, center=True, scale=True,
+    training=False, momentum=0.1,
+):  # fmt: skip
+    """(data - mean) / sqrt(variance + epsilon) * gamma + beta for each channel of `axis`, as at
+    inference. Gives [result, mean, variance] as topi does."""
+    where = "topi.nn.batch_norm"
+    data = tensor(data, where)
+    if training:
+        raise invalid("TRAINING", f"{where} is inference only; compute mean and variance with topi.sum")
+    gamma, beta, mean, variance = (
+        of_channel(data, tensor(each, where), axis, where)
+        for each in (gamma, beta, moving_mean, moving_var)
+    )
+    result = operator("batch_norm")(
+        data, gamma if scale else 1, beta if center else 0, mean, variance, epsilon,
+        name="T_batch_norm",
+    )  # fmt: skip
+    return [result, moving_mean, moving_var]
+
+
+@_export
+def layer_norm(data, gamma, beta, axis=-1, epsilon=1e-5):
+    """To mean 0 and variance 1 along `axis` (one or several), then scaled by gamma and shifted by beta,
+    which have the shape of these dimensions."""
+    where = "topi.nn.layer_norm"
+    data, gamma = tensor(data, where), tensor(gamma, where)
+    axes = normal_axes(data, axis, where)
+    beta = _view.View("0", gamma.shape, gamma.dtype, lambda *_: cast(gamma.dtype, 0)) if beta is None else tensor(beta, where)
+    if len(axes) == 1:
+        return operator("layer_norm")(
+            data, gamma, beta, epsilon, axis=axes[0], name="T_layer_norm"
+        )
+    return _over_several(data, gamma, beta, axes, epsilon)
+
+
+def _over_several(data, gamma, beta, axes, epsilon):
+    """As one row of all the dimensions: a view, since its elements are only read."""
+    kept = [d for d in range(data.ndim) if d not in axes]
+    count = 1
+    for d in axes:
+        count = data.shape[d] * count
+
+    def mean_of(read, name):
+        def body(*index):
+            outer = dict(zip(kept, index))
+            over = {d: _define.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in axes}
+            place = [over.get(d, outer.get(d)) for d in range(data.ndim)]
+            total = _reduce.sum(read(place, outer), axis=list(over.values()))
+            return total / cast(data.dtype, count)
+
+        return _define.compute([data.shape[d] for d in kept], body, name=name)
+
+    mean = mean_of(lambda place, _: data(*place), "mean")
+
+    def deviation(place, outer):
+        difference = data(*place) - mean(*(outer[d] for d in kept))
+        return difference * difference
+
+    variance = mean_of(deviation, "variance")
+
+    def body(*index):
+        outer, inner = [index[d] for d in kept], [index[d] for d in axes]
+        scaled = (data(*index) - mean(*outer)) * apply("rsqrt", variance(*outer) + epsilon)
+        return scaled * gamma(*inner) + beta(*inner)
+
+    return _define.compute(data.shape, body, name="T_layer_norm")
+
+
+@_export
+def rms_norm(data, weight, axis=-1, epsilon=1e-5):
+    """Divided by the root mean square along `axis`, then scaled."""
+    where = "topi.nn.rms_norm"
+    data, weight = tensor(data, where), tensor(weight, where)
+    axis = normal_axis(data, axis[0] if isinstance(axis, (list, tuple)) else axis, where)
+    return operator("rms_norm")(data, weight, epsilon, axis=axis, name="T_rms_norm")
+
+
+@_export
+def l2_normalize(data, eps, axis=None):
+    """Divided by the length, which is at least sqrt(eps), along `axis`; by default over all dimensions."""
+    where = "topi.nn.l2_normalize"
+    data = tensor(data, where)
+    axes = normal_axes(data, axis, where)
+    if len(axes) == 1:
+        return operator("l2_normalize")(data, eps, axis=axes[0], name="T_l2_normalize")
+    from .._reduction import sum as sum_of
+
+    square = sum_of(_elementwise.multiply(data, data), axes, keepdims=True)
+    return _elementwise.divide(data, _elementwise.sqrt(_elementwise.maximum(square, eps)))
+
+
+@_export
+def lrn(data, size, axis=1, alpha=0.0001, beta=0.75, bias=2):
+    """Divided by (bias + alpha * mean of squares)^beta of the `size` channels around each."""
+    data = tensor(data, "topi.nn.lrn")
+    if size % 2 == 0:
+        raise invalid("LRN", f"topi.nn.lrn: size is {size}, but must be odd")
+    return operator("lrn")(data, alpha, beta, bias, axis=axis, window=size, name="T_lrn")

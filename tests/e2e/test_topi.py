@@ -1,0 +1,44 @@
+"""Every operator of kiln.topi against numpy, or against a reference written out."""
+
+import numpy as np
+import pytest
+import topi_cases
+import topi_nn_cases
+
+from kiln import te, topi
+
+CASES = topi_cases.CASES + topi_nn_cases.CASES
+
+# What has no numbers of its own to compare.
+_OTHERS = {"cuda", "generic", "nn", "tag", "util", "utils", "x86", "zeros", "ones"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_it_gives_what_numpy_gives(shared_daemon, case):
+    inputs = [te.placeholder(x.shape, str(x.dtype), f"X{i}") for i, x in enumerate(case.inputs)]
+    kernel = shared_daemon.build([*inputs, case.build(*inputs)])
+    result = kernel(*case.inputs).numpy()
+    expected = np.asarray(case.expected(*case.inputs))
+    assert result.shape == expected.shape
+    if expected.dtype.kind in "biu":
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
+    else:
+        np.testing.assert_allclose(result, expected, rtol=case.rtol, atol=case.atol)
+
+
+def _covered(module, prefix):
+    """The operators that some case names, or whose other name a case has."""
+    functions = {}
+    for name in module.__all__:
+        functions.setdefault(getattr(module, name), []).append(name)
+    words = {word for case in CASES for word in case.name.split() if word.startswith(prefix)}
+    return {
+        name for names in functions.values() for name in names
+        if any(prefix + other in words for other in names)
+    }
+
+
+def test_every_operator_has_a_case():
+    assert set(topi.__all__) - _OTHERS - _covered(topi, "") == set()
+    assert set(topi.nn.__all__) - _covered(topi.nn, "nn.") == set()
