@@ -146,9 +146,10 @@ TensorId ExpressionBuilder::tensor(const Node& node, std::span<const int> indice
   if (state != work_.states.end()) {
     // At the current step the name means what the block has computed for it already.
     const auto update = work_.updates.find(node.text);
-    const bool now = !indices.empty() && !left_.names.empty() &&
-                     at(indices[0]).kind == Node::Kind::Name &&
-                     at(indices[0]).text == left_.names[0];
+    const size_t time = work_.time_dimension;
+    const bool now = time < indices.size() && at(indices[time]).kind == Node::Kind::Name &&
+                     std::find(left_.names.begin(), left_.names.end(), at(indices[time]).text) !=
+                         left_.names.end();
     return now && update != work_.updates.end() ? update->second : state->second;
   }
   if (!found->second.id) {

@@ -33,6 +33,7 @@ struct Workspace {
   // Inside a scan block: what the name of a state means there.
   std::map<std::string, TensorId, std::less<>> states;
   std::map<std::string, TensorId, std::less<>> updates;
+  size_t time_dimension = 0;
 
   ExprId add(DType type, decltype(Expression::node) node);
   ExprId integer(int64_t value) { return add(DType::Int64, IntegerConstant{value}); }
@@ -90,6 +91,39 @@ class ExpressionBuilder {
   std::map<std::string, AxisId> whole_;                  // of reductions that are a whole body
   std::map<int, Expected> natural_;
 };
+
+/// What an init has in the place of time: `count` steps along `axis`.
+struct InitialSteps {
+  size_t dimension = 0;
+  ExprId count = 0;
+  std::string axis;
+};
+
+/// Statements to stages: what the parts of a scan need of the builder of their kernel.
+class StageBuilder {
+ public:
+  virtual ~StageBuilder() = default;
+  virtual void build(const Statement& statement) = 0;
+  virtual void assign(const Assignment& assignment) = 0;
+  /// The declared tensor that an assignment computes; refuses one that is computed already.
+  virtual NamedTensor& target(std::string_view name, Place place) = 0;
+  /// The name of an axis on the left.
+  virtual std::string axis_name(int node) = 0;
+  /// Checks the left side and makes its axes.
+  virtual LeftSide left_side(const Assignment& assignment, std::string stage,
+                             const std::optional<InitialSteps>& init) = 0;
+  virtual std::vector<ExprId> bodies(const Assignment& assignment, const LeftSide& left) = 0;
+  virtual StageId compute(const Assignment& assignment, const std::vector<std::string>& outputs,
+                          const std::optional<InitialSteps>& init) = 0;
+  virtual void name_outputs(StageId stage, const std::vector<std::string>& outputs) = 0;
+};
+
+/// The name of a stage with these outputs: "C"; "scan" for scan.v0 and scan.v1; else "S, R".
+std::string stage_name(const std::vector<std::string>& outputs);
+
+// build_scan.cc
+void build_scan_block(StageBuilder& builder, Workspace& work, const Statement& block);
+void build_scan_call(StageBuilder& builder, Workspace& work, const ScanCall& call);
 
 /// The tree of one kernel as a checked kernel.
 Kernel build_kernel(const Source& source, const Tree& tree, const KernelText& text,

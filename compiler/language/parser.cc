@@ -156,7 +156,7 @@ class Parser {
     if (!is_name()) {
       refuse_here("expected a statement such as C[i] = ..., but found {}", shown(peek()));
     }
-    if (is_word("scan") && is_name(1) && is_sign("{", 2)) return scan_block();
+    if (begins_scan_block()) return scan_block();
     if ((is_word("var") || is_word("size")) && is_name(1)) {
       Statement statement = {.kind = Statement::Kind::DeclareSize, .place = place};
       statement.declared.is_state = is_word("var");
@@ -174,13 +174,22 @@ class Parser {
     return assignment();
   }
 
+  bool begins_scan_block() const {
+    return is_word("scan") && is_name(1) &&
+           (is_sign("{", 2) || (is_word("reverse", 2) && is_sign("{", 3)));
+  }
+
   Statement scan_block() {
     Statement statement = {.kind = Statement::Kind::ScanBlock, .place = peek().place};
     ++at_;
     statement.time = expect_name("the time axis").text;
+    if (is_word("reverse")) {
+      ++at_;
+      statement.is_reverse = true;
+    }
     expect_sign("{", "before the body of the scan");
     while (!take_sign("}")) {
-      if (is_word("scan") && is_name(1) && is_sign("{", 2)) {
+      if (begins_scan_block()) {
         refuse_here("a scan cannot stand inside a scan");
       }
       statement.statements.push_back(this->statement());
@@ -206,12 +215,34 @@ class Parser {
       list = tensor_list();
       if (!is_sign(")")) expect_sign(",", "between init, update and state");
     }
-    if (is_word("axis") && is_sign("=", 1)) {
-      at_ += 2;
-      scan.axis = expect_name("the name of the time axis").text;
+    while (!is_sign(")")) {
+      scan_option(scan);
+      if (!take_sign(",")) break;
     }
     expect_sign(")", "after the state of the scan");
     return statement;
+  }
+
+  /// axis=NAME, dimension=1 or reverse
+  void scan_option(ScanCall& scan) {
+    if (is_word("axis") && is_sign("=", 1)) {
+      at_ += 2;
+      scan.axis = expect_name("the name of the time axis").text;
+    } else if (is_word("dimension") && is_sign("=", 1)) {
+      at_ += 2;
+      const std::string_view digits = peek().text;
+      if (peek().kind != TokenKind::Integer || digits.size() > 4) {
+        refuse_here("expected which dimension is time, as in dimension=1, but found {}",
+                    shown(peek()));
+      }
+      std::from_chars(digits.data(), digits.data() + digits.size(), scan.dimension);
+      ++at_;
+    } else if (is_word("reverse")) {
+      scan.is_reverse = true;
+      ++at_;
+    } else {
+      refuse_here("expected axis=, dimension= or reverse, but found {}", shown(peek()));
+    }
   }
 
   std::vector<std::string_view> tensor_list() {

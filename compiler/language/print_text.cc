@@ -148,11 +148,11 @@ class KernelPrinter {
     return names;
   }
 
-  /// `first`: what stands for the first axis on the left, where that is not its name.
-  void print_assignment(StageId id, std::string first) {
+  /// `steps`: what stands for the axis of time on the left, where that is not its name.
+  void print_assignment(StageId id, std::string steps, size_t time = 0) {
     const auto& compute = std::get<Compute>(definition_.stages[id]);
     std::vector<std::string> axes = axis_names(compute);
-    if (!first.empty()) axes[0] = std::move(first);
+    if (!steps.empty()) axes[time] = std::move(steps);
     std::vector<std::string> left;
     std::vector<std::string> right;
     for (const TensorId output : outputs_of(id)) {
@@ -181,8 +181,11 @@ class KernelPrinter {
       names.push_back(name(output));
     }
     const std::string& axis = names_.axes[scan.axis];
+    std::string options = axis == default_axis_name(id) ? "" : ", axis=" + axis;
+    if (scan.dimension > 0) options += fmt::format(", dimension={}", scan.dimension);
+    if (scan.reverse) options += ", reverse";
     line("{} = scan({}, {}, {}{})", fmt::join(names, ", "), tuple(scan.init), tuple(scan.update),
-         tuple(scan.state), axis == default_axis_name(id) ? "" : ", axis=" + axis);
+         tuple(scan.state), options);
   }
 
   // Scans whose parts have the names that a scan block gives them print as one.
@@ -233,32 +236,43 @@ class KernelPrinter {
     const std::vector<ExprId> state = definition_.shape_of(scan.state[i]);
     const std::vector<ExprId> first = definition_.shape_of(scan.init[i]);
     if (definition_.shape_of(scan.update[i]) != state) return false;
-    if (!std::equal(first.begin() + 1, first.end(), state.begin() + 1)) return false;
+    for (size_t d = 0; d < state.size(); ++d) {
+      if (d != scan.dimension && first[d] != state[d]) return false;
+    }
     // The left side of an initial step holds short literals only.
-    const auto* steps = std::get_if<IntegerConstant>(&definition_.expressions[first[0]].node);
-    if (steps == nullptr || steps->value > 999'999) return false;
-    return std::none_of(
-        definition_.expressions.begin(), definition_.expressions.end(),
-        [&](const Expression& expression) {
-          const auto* read = std::get_if<Read>(&expression.node);
-          if (read == nullptr) return false;
-          if (read->tensor.stage == scan.init[i].stage) return true;
-          return read->tensor.stage == scan.update[i].stage &&
-                 !std::holds_alternative<AxisUse>(definition_.expressions[read->indices[0]].node);
-        });
+    const auto* steps =
+        std::get_if<IntegerConstant>(&definition_.expressions[first[scan.dimension]].node);
+    if (steps == nullptr || steps->value > 999'999 || !has_time_in_place(scan, i)) return false;
+    return std::none_of(definition_.expressions.begin(), definition_.expressions.end(),
+                        [&](const Expression& expression) {
+                          const auto* read = std::get_if<Read>(&expression.node);
+                          if (read == nullptr) return false;
+                          if (read->tensor.stage == scan.init[i].stage) return true;
+                          return read->tensor.stage == scan.update[i].stage &&
+                                 !std::holds_alternative<AxisUse>(
+                                     definition_.expressions[read->indices[scan.dimension]].node);
+                        });
+  }
+
+  /// Whether no other dimension of an update has the name that time has in the block.
+  bool has_time_in_place(const Scan& scan, uint32_t i) const {
+    const auto& update = std::get<Compute>(definition_.stages[scan.update[i].stage]);
+    for (size_t d = 0; d < update.axes.size(); ++d) {
+      if (d != scan.dimension && names_.axes[update.axes[d]] == time_name(scan)) return false;
+    }
+    return true;
+  }
+
+  const std::string& time_name(const Scan& scan) const {
+    const auto& update = std::get<Compute>(definition_.stages[scan.update[0].stage]);
+    return names_.axes[update.axes[scan.dimension]];
   }
 
   void print_block(StageId id, const Scan& scan) {
-    const auto& update = std::get<Compute>(definition_.stages[scan.update[0].stage]);
-    line("scan {} {{", names_.axes[update.axes[0]]);
+    line("scan {}{} {{", time_name(scan), scan.reverse ? " reverse" : "");
     ++depth_;
-    for (const TensorId init : scan.init) {
-      const auto& compute = std::get<Compute>(definition_.stages[init.stage]);
-      const ExprId extent = definition_.axes[compute.axes[0]].extent;
-      const int64_t steps = std::get<IntegerConstant>(definition_.expressions[extent].node).value;
-      const std::string& axis = names_.axes[compute.axes[0]];
-      const bool one_row = steps == 1 && axis == "_" && !is_used(compute.axes[0]);
-      print_assignment(init.stage, one_row ? "0" : fmt::format("{} < {}", axis, steps));
+    for (size_t i = 0; i < scan.init.size(); ++i) {
+      print_assignment(scan.init[i].stage, initial_steps(scan, i), scan.dimension);
     }
     for (const StageId part : cell_[id]) {
       if (!std::holds_alternative<Compute>(definition_.stages[part])) continue;
@@ -270,6 +284,29 @@ class KernelPrinter {
     }
     --depth_;
     line("}}");
+  }
+
+  /// "0" or "t < 2"; in reverse "m - 1" or "m - 2 + t".
+  std::string initial_steps(const Scan& scan, size_t i) const {
+    const auto& compute = std::get<Compute>(definition_.stages[scan.init[i].stage]);
+    const AxisId time = compute.axes[scan.dimension];
+    const ExprId extent = definition_.axes[time].extent;
+    const int64_t steps = std::get<IntegerConstant>(definition_.expressions[extent].node).value;
+    const std::string& axis = names_.axes[time];
+    const bool one_row = steps == 1 && axis == "_" && !is_used(time);
+    if (!scan.reverse) return one_row ? "0" : fmt::format("{} < {}", axis, steps);
+    const ExprId all = definition_.shape_of(scan.state[i])[scan.dimension];
+    const auto& node = definition_.expressions[all].node;
+    std::string first;
+    if (const auto* constant = std::get_if<IntegerConstant>(&node)) {
+      first = fmt::format("{}", constant->value - steps);
+    } else {
+      const std::string extent_text = text(all, DType::Int64);
+      first = std::holds_alternative<VariableUse>(node)
+                  ? fmt::format("{} - {}", extent_text, steps)
+                  : fmt::format("({}) - {}", extent_text, steps);
+    }
+    return one_row ? first : fmt::format("{} + {}", first, axis);
   }
 
   bool is_used(AxisId axis) const {

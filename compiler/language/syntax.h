@@ -89,12 +89,14 @@ struct Assignment {
   std::vector<int> values;   // nodes
 };
 
-/// names = scan((init, ...), (update, ...), (state, ...), axis=axis)
+/// names = scan((init, ...), (update, ...), (state, ...), axis=axis, dimension=1, reverse)
 struct ScanCall {
   std::vector<std::string_view> names;
   Place place = 0;
   std::vector<std::string_view> lists[3];
   std::string_view axis;
+  uint32_t dimension = 0;
+  bool is_reverse = false;
 };
 
 struct Statement {
@@ -105,6 +107,7 @@ struct Statement {
   Assignment assignment;
   ScanCall scan;
   std::string_view time;              // ScanBlock
+  bool is_reverse = false;            // ScanBlock
   std::vector<Statement> statements;  // ScanBlock
 };
 

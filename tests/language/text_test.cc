@@ -168,6 +168,37 @@ TEST(Text, KeepsTuplesAndExplicitScans) {
       "}");
 }
 
+TEST(Text, KeepsTheDimensionAndDirectionOfTime) {
+  const char* const blocks[] = {
+      "scan t { S[i, 0] = X[i, 0] S[i, t] = S[i, t - 1] + X[i, t] }",
+      "scan t { S[i, u < 2] = X[i, u] S[i, t] = S[i, t - 2] + X[i, t] }",
+      "scan t reverse { S[n - 1, i] = X[n - 1, i] S[t, i] = S[t + 1, i] + X[t, i] }",
+      "scan t reverse { S[i, (m) - 2 + j] = X[i, j] S[i, t] = S[i, t + 2] + X[i, t] }",
+      "scan t reverse { S[n - 1, i] = X[n - 1, i] S[n - 2, i] = 0 S[t, i] = S[t + 2, i] }",
+      "D: float32[m, n] scan t { S[0, i] = X[0, i] D[i, u] = S[u - 1, i] S[t, i] = D[i, t] }",
+  };
+  for (const char* block : blocks) {
+    const std::string text =
+        "kernel k(X: float32[n, m]) -> (S: float32[n, m]) { " + std::string(block) + " }";
+    expect_round_trip(text);
+    EXPECT_NE(print_text(kernel_of(text)).find("scan "), std::string::npos);
+  }
+  expect_round_trip(
+      "kernel k(X: float32[m + 1, 20]) -> (S: float32[m + 1, 20], R: float32[20]) {\n"
+      "  scan t reverse {\n"
+      "    S[m, i] = X[m, i]\n"
+      "    S[t, i] = S[t + 1, i] + X[t, i]\n"
+      "  }\n"
+      "  scan t reverse { R[18 + j] = X[0, j]  R[t] = R[t + 1] + R[t + 2] }\n"
+      "}");
+  expect_round_trip(
+      "kernel k(H: float32[n, 1]) -> (S: float32[n, 9]) {\n"
+      "  s: state float32[n, 9]  u: float32[n, 9]\n"
+      "  u[i, t] = s[i, t + 1] * 2\n"
+      "  S = scan(H, u, s, axis=time, dimension=1, reverse)\n"
+      "}");
+}
+
 TEST(Text, ReadsSeveralInitialRows) {
   expect_round_trip(
       "kernel rows(X: float32[m, n]) -> (S: float32[m, n]) {\n"
