@@ -6,6 +6,7 @@
 
 #include "compiler/ir/mutator.h"
 #include "compiler/language/axis_table.h"
+#include "compiler/language/text_names.h"
 
 namespace kiln {
 namespace {
@@ -63,14 +64,9 @@ std::string report_of(const ir::Kernel& kernel, const Artifact& artifact, int64_
 
 std::string named_report_of(const language::Kernel& definition, const language::Schedule& schedule,
                             const ir::Kernel& kernel) {
-  language::AxisTable axes = language::axis_table(definition.definition, definition.names);
-  json report = {{"schedule", json::array()}, {"notes", kernel.notes}};
-  for (size_t i = 0; i < schedule.steps.size(); ++i) {
-    const language::Step& step = schedule.steps[i];
-    report["schedule"].push_back(language::kernel_file_text(step, axes, definition.names));
-    language::apply(axes, step, static_cast<int>(i));
-  }
-  return text_of(report);
+  return text_of({{"schedule", language::kernel_file_text(schedule, definition.definition,
+                                                          language::printable_names(definition))},
+                  {"notes", kernel.notes}});
 }
 
 }  // namespace kiln

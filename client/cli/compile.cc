@@ -11,12 +11,6 @@
 namespace kiln::cli {
 namespace {
 
-std::string target_of(const std::string& name) {
-  if (name == "llvm" || name == "cpu") return "llvm";
-  if (name == "cuda") return "cuda";
-  throw UsageError(fmt::format("there is no target {}; known are llvm (or cpu) and cuda", name));
-}
-
 void print_text(const std::string& text) {
   std::cout << text << (text.ends_with('\n') ? "" : "\n");
 }
@@ -58,7 +52,7 @@ struct CompileCommand {
   std::string emit;
 
   int run(const Common& common) const {
-    const std::string name = target_of(target);
+    const std::string name = target_named(target);
     const Definition definition = kernel.load(name);
     BuildOptions options = kernel.options(name);
     options.arch = arch;
@@ -97,7 +91,7 @@ struct LowerCommand {
   LowerOptions options;
 
   int run(const Common& common) const {
-    const std::string name = target_of(target);
+    const std::string name = target_named(target);
     const std::string text =
         common.connect().lower(kernel.load(name), options, kernel.options(name));
     if (common.json) {

@@ -8,6 +8,7 @@
 
 #include "client/cli/npy.h"
 #include "client/cli/report.h"
+#include "client/cpp/text_file.h"
 
 namespace kiln::cli {
 namespace {
@@ -17,11 +18,26 @@ template <typename... Args>
   throw UsageError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-std::string names_of(const std::vector<Definition>& kernels) {
+std::vector<std::string> names_of(const std::vector<Definition>& kernels) {
   std::vector<std::string> names;
   for (const Definition& kernel : kernels)
     names.push_back(kernel.name());
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
+}
+
+/// The kernel called `wanted`, or the only one.
+std::string choose_kernel(const std::vector<std::string>& kernels, const std::string& file,
+                          const std::string& wanted) {
+  if (kernels.empty()) usage("{} has no kernel", file);
+  if (!wanted.empty()) {
+    const bool known = std::find(kernels.begin(), kernels.end(), wanted) != kernels.end();
+    if (known) return wanted;
+    usage("{} has no kernel {}; it has {}", file, wanted, fmt::join(kernels, ", "));
+  }
+  if (kernels.size() > 1) {
+    usage("{} has several kernels: choose one of {} with --kernel", file, fmt::join(kernels, ", "));
+  }
+  return kernels[0];
 }
 
 std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts,
@@ -49,10 +65,20 @@ std::string text_of(const Parameter& parameter) {
                      fmt::join(parameter.shape, ", "));
 }
 
+std::string target_named(const std::string& name) {
+  if (name == "llvm" || name == "cpu") return "llvm";
+  if (name == "cuda") return "cuda";
+  usage("there is no target {}; known are llvm (or cpu) and cuda", name);
+}
+
 void KernelChoice::add_to(CLI::App& command) {
   command.add_option("FILE", file, "a .kiln file")->required();
   command.add_option("--kernel", kernel, "which kernel, where the file has several");
-  command.add_flag("--no-schedule", no_schedule, "ignore the schedule blocks of the file");
+  CLI::Option* const from =
+      command.add_option("--schedule", schedule,
+                         "a file of schedule blocks, in the place of those of the kernel file");
+  command.add_flag("--no-schedule", no_schedule, "ignore the schedule blocks of the file")
+      ->excludes(from);
   command.add_flag("--no-auto", no_auto, "leave stages without a step as plain loops");
   command.add_flag("--strict", strict, "never reassociate");
   command.add_flag("--fast", fast, "reassociate float scans and reductions where it helps");
@@ -60,19 +86,18 @@ void KernelChoice::add_to(CLI::App& command) {
 
 Definition KernelChoice::load(const std::string& target) const {
   const std::vector<Definition> kernels = load_file(file);
-  if (kernels.empty()) usage("{} has no kernel", file);
-  auto chosen = kernels.begin();
-  if (!kernel.empty()) {
-    chosen = std::find_if(kernels.begin(), kernels.end(),
-                          [&](const Definition& each) { return each.name() == kernel; });
-    if (chosen == kernels.end()) {
-      usage("{} has no kernel {}; it has {}", file, kernel, names_of(kernels));
-    }
-  } else if (kernels.size() > 1) {
-    usage("{} has several kernels: choose one of {} with --kernel", file, names_of(kernels));
-  }
+  const std::string name = choose_kernel(names_of(kernels), file, kernel);
+  const auto chosen = std::find_if(kernels.begin(), kernels.end(),
+                                   [&](const Definition& each) { return each.name() == name; });
   if (no_schedule) return chosen->without_schedule();
-  return chosen->with_schedule(target == "llvm" ? "cpu" : target);
+  const std::string block = target == "llvm" ? "cpu" : target;
+  if (schedule.empty()) return chosen->with_schedule(block);
+  const Definition scheduled = chosen->with_schedules(detail::read_text(schedule), schedule);
+  const std::vector<std::string> blocks = scheduled.schedules();
+  if (std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
+    usage("{} has no schedule for {}; it has one for {}", schedule, block, fmt::join(blocks, ", "));
+  }
+  return scheduled.with_schedule(block);
 }
 
 BuildOptions KernelChoice::options(const std::string& target) const {

@@ -16,6 +16,7 @@ struct KernelChoice {
   bool no_auto = false;
   bool strict = false;
   bool fast = false;
+  std::string schedule;  // a file of schedule blocks, in the place of those of the file
 
   void add_to(CLI::App& command);
   /// The kernel, with the schedule block for the target. Throws UsageError when the file has
@@ -39,6 +40,9 @@ struct CallChoice {
   std::vector<Argument> load(const Definition& definition) const;
   CallOptions options(const Definition& definition) const;
 };
+
+/// "llvm" for llvm and cpu, "cuda". Throws UsageError for other names.
+std::string target_named(const std::string& name);
 
 /// "A: float32[n, l]"
 std::string text_of(const Parameter& parameter);

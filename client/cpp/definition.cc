@@ -1,5 +1,3 @@
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <kiln/definition.h>
@@ -8,6 +6,7 @@
 #include "client/cpp/encode.h"
 #include "client/cpp/fail.h"
 #include "client/cpp/schedule_state.h"
+#include "client/cpp/text_file.h"
 
 namespace kiln {
 inline namespace client {
@@ -79,6 +78,17 @@ Definition Definition::without_schedule() const {
   return Definition(std::move(state));
 }
 
+Definition Definition::with_schedules(std::string_view text, const std::string& file_name) const {
+  auto state = std::make_shared<detail::DefinitionState>(*state_);
+  state->schedule.Clear();
+  state->kernel.schedules = border::parse_schedules(text, file_name, state->kernel);
+  return Definition(std::move(state));
+}
+
+std::string Definition::schedule_text(std::string_view target) const {
+  return border::print_schedule(state_->kernel, target, state_->schedule);
+}
+
 std::string Definition::text() const {
   border::WireKernel kernel = state_->kernel;
   // Steps of a program have no block of their own.
@@ -99,15 +109,17 @@ std::vector<Definition> parse(std::string_view text, const std::string& file_nam
 }
 
 std::vector<Definition> load_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    detail::fail(ErrorKind::NotFound, "FILE",
-                 "{} cannot be read: there is no such file, or no right "
-                 "to read it",
-                 path);
-  }
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  return parse(text, path);
+  return parse(detail::read_text(path), path);
+}
+
+std::string format_text(std::string_view text, const std::string& file_name) {
+  return border::format_text(text, file_name);
+}
+
+std::string apply_schedules(std::string_view text, const std::string& file_name,
+                            std::string_view kernel, std::string_view schedules,
+                            const std::string& schedule_file) {
+  return border::apply_schedules(text, file_name, kernel, schedules, schedule_file);
 }
 
 }  // namespace client

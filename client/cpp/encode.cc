@@ -1,6 +1,7 @@
 #include "client/cpp/encode.h"
 
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -28,10 +29,27 @@ class Encoder {
     *kernel_.definition.add_stages() = std::move(stage);
     kernel_.names.add_stages(node->name);
     *kernel_.names.add_stage_lines() = line(node->file, node->line);
+    nodes_.stages.push_back(node);
     return remember(stages_, node.get());
   }
 
   void parameter(const Tensor& tensor) { *kernel_.definition.add_parameters() = id_of(tensor); }
+
+  /// Every placeholder but the states of scans becomes an argument.
+  void parameters_behind() {
+    std::set<std::uint32_t> states;
+    for (const v1::Stage& stage : kernel_.definition.stages()) {
+      for (const v1::TensorId& state : stage.scan().state())
+        states.insert(state.stage());
+    }
+    for (std::uint32_t id = 0; id < nodes_.stages.size(); ++id) {
+      const bool is_input = std::holds_alternative<PlaceholderStage>(nodes_.stages[id]->value) &&
+                            !states.contains(id);
+      if (is_input) kernel_.definition.add_parameters()->set_stage(id);
+    }
+  }
+
+  const EncodedNodes& nodes() const { return nodes_; }
 
   void schedule(const ScheduleState& state) {
     v1::Schedule schedule;
@@ -90,6 +108,7 @@ class Encoder {
     axis.set_extent(expression(*node.extent));
     *kernel_.definition.add_axes() = std::move(axis);
     kernel_.names.add_axes(node.name);
+    nodes_.axes.push_back(&node);
     return remember(axes_, key);
   }
 
@@ -209,6 +228,7 @@ class Encoder {
   }
 
   border::WireKernel& kernel_;
+  EncodedNodes nodes_;
   const StageNode* current_ = nullptr;  // the stage that is being filled in
   std::unordered_map<const StageNode*, std::uint32_t> stages_;
   std::map<Owned<AxisNode>, std::uint32_t> axes_;
@@ -233,6 +253,19 @@ border::WireKernel encode(const std::vector<Tensor>& arguments, const std::strin
   for (const Tensor& argument : arguments)
     encoder.parameter(argument);
   if (schedule != nullptr) encoder.schedule(*schedule);
+  return kernel;
+}
+
+border::WireKernel encode_behind(const std::vector<Tensor>& outputs, const ScheduleState* schedule,
+                                 EncodedNodes& nodes) {
+  border::WireKernel kernel;
+  kernel.names.set_kernel("main");
+  Encoder encoder(kernel);
+  for (const Tensor& output : outputs)
+    encoder.parameter(output);
+  encoder.parameters_behind();
+  if (schedule != nullptr) encoder.schedule(*schedule);
+  nodes = encoder.nodes();
   return kernel;
 }
 

@@ -18,6 +18,17 @@ struct ScheduleState;
 border::WireKernel encode(const std::vector<Tensor>& arguments, const std::string& name,
                           const ScheduleState* schedule);
 
+/// What the ids of a definition stand for in the program.
+struct EncodedNodes {
+  std::vector<std::shared_ptr<const StageNode>> stages;
+  std::vector<const AxisNode*> axes;
+};
+
+/// All that these tensors are computed from, its placeholders and the tensors as arguments: what
+/// the steps of a schedule, which become the block named "", can be named in.
+border::WireKernel encode_behind(const std::vector<Tensor>& outputs, const ScheduleState* schedule,
+                                 EncodedNodes& nodes);
+
 }  // namespace detail
 }  // namespace client
 }  // namespace kiln

@@ -146,4 +146,36 @@ std::string print_text(const WireKernel& kernel) {
   });
 }
 
+std::string format_text(std::string_view text, const std::string& file_name) {
+  return translate([&] { return language::format_text(text, file_name); });
+}
+
+std::string print_schedule(const WireKernel& kernel, std::string_view target,
+                           const v1::Schedule& schedule) {
+  return translate([&] {
+    const language::Kernel checked = decoded(kernel);
+    return language::print_schedule(checked, target, language::decode_schedule(schedule, checked));
+  });
+}
+
+std::vector<std::pair<std::string, v1::Schedule>> parse_schedules(std::string_view text,
+                                                                  const std::string& file_name,
+                                                                  const WireKernel& kernel) {
+  return translate([&] {
+    std::vector<std::pair<std::string, v1::Schedule>> schedules;
+    for (const auto& [target, schedule] :
+         language::parse_schedules(text, file_name, decoded(kernel))) {
+      schedules.emplace_back(target, language::encode(schedule));
+    }
+    return schedules;
+  });
+}
+
+std::string apply_schedules(std::string_view text, const std::string& file_name,
+                            std::string_view kernel, std::string_view schedules,
+                            const std::string& schedule_file) {
+  return translate(
+      [&] { return language::apply_schedules(text, file_name, kernel, schedules, schedule_file); });
+}
+
 }  // namespace kiln::border

@@ -59,4 +59,18 @@ std::vector<WireParameter> parameters_of(const WireKernel& kernel);
 std::vector<WireKernel> parse_text(std::string_view text, const std::string& file_name);
 std::string print_text(const WireKernel& kernel);
 
+/// A kernel file or schedule file, laid out anew.
+std::string format_text(std::string_view text, const std::string& file_name);
+/// The steps of a schedule as a block of a schedule file.
+std::string print_schedule(const WireKernel& kernel, std::string_view target,
+                           const v1::Schedule& schedule);
+/// The blocks of a schedule file, by target.
+std::vector<std::pair<std::string, v1::Schedule>> parse_schedules(std::string_view text,
+                                                                  const std::string& file_name,
+                                                                  const WireKernel& kernel);
+/// The text of a kernel file with the blocks of a schedule file in the kernel of that name.
+std::string apply_schedules(std::string_view text, const std::string& file_name,
+                            std::string_view kernel, std::string_view schedules,
+                            const std::string& schedule_file);
+
 }  // namespace kiln::border

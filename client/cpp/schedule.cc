@@ -89,14 +89,14 @@ std::string text_of(const StepRecord& step) {
 }
 
 /// "split into i.outer, i.inner at line 12", of the axes that a step uses up.
-std::string fate_of(const StepRecord& step, const SourceLocation& where) {
+std::string fate_of(const StepRecord& step) {
   std::vector<std::string> made;
   for (const Axis& axis : step.defined)
     made.push_back(axis.name());
   const std::string_view past = step.name == "fuse"   ? "fused"
                                 : step.name == "tile" ? "tiled"
                                                       : "split";
-  return fmt::format("{} into {} at line {}", past, fmt::join(made, ", "), where.line());
+  return fmt::format("{} into {} at line {}", past, fmt::join(made, ", "), step.line);
 }
 
 /// The checks that need neither sizes nor a proof.
@@ -135,8 +135,7 @@ void check_factors(const StepRecord& step, const SourceLocation& where) {
 }
 
 /// Checks the step, makes its axes, and records it.
-std::vector<Axis> record(ScheduleState& schedule, StepRecord step, bool consumes,
-                         const SourceLocation& where) {
+std::vector<Axis> record(ScheduleState& schedule, StepRecord step, const SourceLocation& where) {
   if (std::holds_alternative<PlaceholderStage>(step.stage->value)) {
     fail_at(where, "STEP_ON_PLACEHOLDER",
             "{}: {} is a placeholder, so there is nothing to schedule", text_of(step),
@@ -145,6 +144,14 @@ std::vector<Axis> record(ScheduleState& schedule, StepRecord step, bool consumes
   check_axes(schedule, step, *step.stage, step.axes, where);
   if (step.at_axis) check_axes(schedule, step, *step.at_stage, {*step.at_axis}, where);
   check_factors(step, where);
+  step.file = where.file_name();
+  step.line = where.line();
+  return record_step(schedule, std::move(step));
+}
+
+}  // namespace
+
+std::vector<Axis> record_step(ScheduleState& schedule, StepRecord step) {
   std::vector<std::string> names;
   for (const Axis& axis : step.axes)
     names.push_back(axis.name());
@@ -154,18 +161,14 @@ std::vector<Axis> record(ScheduleState& schedule, StepRecord step, bool consumes
     schedule.owners[axis.node().get()] = step.stage.get();
     step.defined.push_back(std::move(axis));
   }
-  if (consumes) {
-    const std::string fate = fate_of(step, where);
+  if (!step.defined.empty()) {
+    const std::string fate = fate_of(step);
     for (const Axis& axis : step.axes)
       schedule.consumed[{step.stage.get(), axis.node().get()}] = fate;
   }
-  step.file = where.file_name();
-  step.line = where.line();
   schedule.steps.push_back(std::move(step));
   return schedule.steps.back().defined;
 }
-
-}  // namespace
 
 std::unordered_set<const StageNode*> stages_of(const std::vector<Tensor>& tensors) {
   StagesBehind stages;
@@ -178,14 +181,13 @@ std::unordered_set<const StageNode*> stages_of(const std::vector<Tensor>& tensor
 
 std::pair<Axis, Axis> Stage::split(const Axis& axis, std::int64_t factor, Where where) const {
   const auto made = detail::record(
-      *schedule_, {.name = "split", .stage = stage_, .axes = {axis}, .factors = {factor}}, true,
-      where);
+      *schedule_, {.name = "split", .stage = stage_, .axes = {axis}, .factors = {factor}}, where);
   return {made[0], made[1]};
 }
 
 std::pair<Axis, Axis> Stage::split_parts(const Axis& axis, std::int64_t parts, Where where) const {
   const auto made = detail::record(
-      *schedule_, {.name = "split", .stage = stage_, .axes = {axis}, .parts = parts}, true, where);
+      *schedule_, {.name = "split", .stage = stage_, .axes = {axis}, .parts = parts}, where);
   return {made[0], made[1]};
 }
 
@@ -193,21 +195,19 @@ Axis Stage::fuse(const std::vector<Axis>& axes, Where where) const {
   if (axes.empty()) {
     detail::fail_at(where, "STEP_AXES", "fuse of {} needs at least one axis", stage_->name);
   }
-  return detail::record(*schedule_, {.name = "fuse", .stage = stage_, .axes = axes}, true,
-                        where)[0];
+  return detail::record(*schedule_, {.name = "fuse", .stage = stage_, .axes = axes}, where)[0];
 }
 
 std::array<Axis, 4> Stage::tile(const Axis& x, const Axis& y, std::int64_t x_factor,
                                 std::int64_t y_factor, Where where) const {
   const auto made = detail::record(
       *schedule_,
-      {.name = "tile", .stage = stage_, .axes = {x, y}, .factors = {x_factor, y_factor}}, true,
-      where);
+      {.name = "tile", .stage = stage_, .axes = {x, y}, .factors = {x_factor, y_factor}}, where);
   return {made[0], made[1], made[2], made[3]};
 }
 
 void Stage::reorder(const std::vector<Axis>& axes, Where where) const {
-  detail::record(*schedule_, {.name = "reorder", .stage = stage_, .axes = axes}, false, where);
+  detail::record(*schedule_, {.name = "reorder", .stage = stage_, .axes = axes}, where);
 }
 
 void Stage::bind(const Axis& axis, const std::string& thread, Where where) const {
@@ -217,34 +217,33 @@ void Stage::bind(const Axis& axis, const std::string& thread, Where where) const
                     fmt::join(tags, ", "));
   }
   detail::record(*schedule_, {.name = "bind", .stage = stage_, .axes = {axis}, .tag = thread},
-                 false, where);
+                 where);
 }
 
 void Stage::parallel(const Axis& axis, Where where) const {
-  detail::record(*schedule_, {.name = "parallel", .stage = stage_, .axes = {axis}}, false, where);
+  detail::record(*schedule_, {.name = "parallel", .stage = stage_, .axes = {axis}}, where);
 }
 
 void Stage::vectorize(const Axis& axis, Where where) const {
-  detail::record(*schedule_, {.name = "vectorize", .stage = stage_, .axes = {axis}}, false, where);
+  detail::record(*schedule_, {.name = "vectorize", .stage = stage_, .axes = {axis}}, where);
 }
 
 void Stage::unroll(const Axis& axis, Where where) const {
-  detail::record(*schedule_, {.name = "unroll", .stage = stage_, .axes = {axis}}, false, where);
+  detail::record(*schedule_, {.name = "unroll", .stage = stage_, .axes = {axis}}, where);
 }
 
 void Stage::compute_at(const Stage& consumer, const Axis& axis, Where where) const {
   detail::record(
       *schedule_,
-      {.name = "compute_at", .stage = stage_, .at_stage = consumer.stage_, .at_axis = axis}, false,
-      where);
+      {.name = "compute_at", .stage = stage_, .at_stage = consumer.stage_, .at_axis = axis}, where);
 }
 
 void Stage::compute_inline(Where where) const {
-  detail::record(*schedule_, {.name = "compute_inline", .stage = stage_}, false, where);
+  detail::record(*schedule_, {.name = "compute_inline", .stage = stage_}, where);
 }
 
 void Stage::compute_root(Where where) const {
-  detail::record(*schedule_, {.name = "compute_root", .stage = stage_}, false, where);
+  detail::record(*schedule_, {.name = "compute_root", .stage = stage_}, where);
 }
 
 Stage Schedule::operator[](const Tensor& tensor) const {

@@ -39,6 +39,9 @@ struct ScheduleState {
   std::map<std::pair<const StageNode*, const AxisNode*>, std::string> consumed;
 };
 
+/// Records a step that has been checked, and makes its axes.
+std::vector<Axis> record_step(ScheduleState& schedule, StepRecord step);
+
 /// Every stage that these tensors need, themselves included.
 std::unordered_set<const StageNode*> stages_of(const std::vector<Tensor>& tensors);
 

@@ -191,4 +191,15 @@ std::string kernel_file_text(const Step& step, const AxisTable& table, const Sou
   return fmt::format("{}({})", row.spelling, fmt::join(arguments, ", "));
 }
 
+std::vector<std::string> kernel_file_text(const Schedule& schedule, const Definition& definition,
+                                          const SourceMap& names) {
+  std::vector<std::string> steps;
+  AxisTable table = axis_table(definition, names);
+  for (const Step& step : schedule.steps) {
+    steps.push_back(kernel_file_text(step, table, names));
+    apply(table, step, static_cast<int>(steps.size()) - 1);
+  }
+  return steps;
+}
+
 }  // namespace kiln::language

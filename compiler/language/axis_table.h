@@ -46,4 +46,8 @@ std::string text_of(const Step& step, const AxisTable& table, const SourceMap& n
 /// The same with each axis after its stage, "split(C.k, factor=32)": as a kernel file has it.
 std::string kernel_file_text(const Step& step, const AxisTable& table, const SourceMap& names);
 
+/// Each step of a schedule as a kernel file has it.
+std::vector<std::string> kernel_file_text(const Schedule& schedule, const Definition& definition,
+                                          const SourceMap& names);
+
 }  // namespace kiln::language

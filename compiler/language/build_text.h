@@ -9,6 +9,7 @@
 
 #include "compiler/language/decode.h"
 #include "compiler/language/syntax.h"
+#include "compiler/language/text.h"
 
 // From the tree of a kernel file to a definition. Not for other folders.
 namespace kiln::language::syntax {
@@ -129,8 +130,8 @@ void build_scan_call(StageBuilder& builder, Workspace& work, const ScanCall& cal
 Kernel build_kernel(const Source& source, const Tree& tree, const KernelText& text,
                     const Limits& limits);
 
-/// The steps of a block.
-Schedule build_schedule(const Source& source, const ScheduleBlock& block, const Kernel& kernel,
-                        const Limits& limits);
+/// The steps of the blocks, by target.
+TargetSchedules build_schedules(const Source& source, const std::vector<ScheduleBlock>& blocks,
+                                const Kernel& kernel, const Limits& limits);
 
 }  // namespace kiln::language::syntax

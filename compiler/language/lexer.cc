@@ -22,7 +22,8 @@ bool in_name(char c) { return begins_name(c) || is_digit(c); }
 
 class Lexer {
  public:
-  explicit Lexer(const Source& source) : source_(source), text_(source.text()) {}
+  Lexer(const Source& source, std::vector<Comment>* comments)
+      : source_(source), text_(source.text()), comments_(comments) {}
 
   std::vector<Token> run() {
     std::vector<Token> tokens;
@@ -41,13 +42,21 @@ class Lexer {
   void skip_blanks() {
     while (at_ < text_.size()) {
       if (text_[at_] == '#') {
-        at_ = std::min(text_.find('\n', at_), text_.size());
+        comment();
       } else if (std::string_view(" \t\r\n;").find(text_[at_]) != std::string_view::npos) {
         ++at_;
       } else {
         return;
       }
     }
+  }
+
+  void comment() {
+    const Place start = at_;
+    at_ = std::min(text_.find('\n', at_), text_.size());
+    if (comments_ == nullptr) return;
+    const std::string_view line = text_.substr(start, at_ - start);
+    comments_->push_back({line.substr(0, line.find_last_not_of(" \t\r") + 1), start});
   }
 
   Token next() {
@@ -103,6 +112,7 @@ class Lexer {
 
   const Source& source_;
   std::string_view text_;
+  std::vector<Comment>* comments_;
   size_t at_ = 0;
 };
 
@@ -131,6 +141,8 @@ void Source::locate(Error& error, Place place) const {
   error.set_location({file_, line_of(place)});
 }
 
-std::vector<Token> tokenize(const Source& source) { return Lexer(source).run(); }
+std::vector<Token> tokenize(const Source& source, std::vector<Comment>* comments) {
+  return Lexer(source, comments).run();
+}
 
 }  // namespace kiln::language::syntax

@@ -6,6 +6,7 @@
 #include "compiler/language/check.h"
 #include "compiler/language/suggest.h"
 #include "compiler/language/text.h"
+#include "compiler/language/text_names.h"
 
 namespace kiln::language {
 namespace syntax {
@@ -15,12 +16,16 @@ namespace {
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const Source& source, const Kernel& kernel)
-      : source_(source), kernel_(kernel), table_(axis_table(kernel.definition, kernel.names)) {
-    for (StageId id = 0; id < kernel.names.stages.size(); ++id) {
-      stages_.emplace(kernel.names.stages[id], id);
-    }
-    for (const auto& [tensor, name] : kernel.names.tensors) {
-      stages_.emplace(name, tensor.stage);
+      : source_(source),
+        names_(printable_names(kernel)),
+        table_(axis_table(kernel.definition, names_)) {
+    for (const SourceMap* names : {&names_, &kernel.names}) {
+      for (StageId id = 0; id < names->stages.size(); ++id) {
+        stages_.emplace(names->stages[id], id);
+      }
+      for (const auto& [tensor, name] : names->tensors) {
+        stages_.emplace(name, tensor.stage);
+      }
     }
     enter_axes();
   }
@@ -114,13 +119,13 @@ class ScheduleBuilder {
       const AxisTable::Row& row = table_.rows[entered_];
       const auto id = static_cast<AxisId>(entered_);
       check_limit("an axis name", "bytes", static_cast<int64_t>(row.name.size()), 4'096);
-      axes_.insert_or_assign(fmt::format("{}.{}", kernel_.names.stages[row.stage], row.name), id);
+      axes_.insert_or_assign(fmt::format("{}.{}", names_.stages[row.stage], row.name), id);
       if (row.kind == AxisKind::Time) axes_.insert_or_assign(row.name, id);
     }
   }
 
   const Source& source_;
-  const Kernel& kernel_;
+  const SourceMap names_;
   AxisTable table_;
   int position_ = 0;
   size_t entered_ = 0;
@@ -129,6 +134,8 @@ class ScheduleBuilder {
 };
 
 }  // namespace
+
+namespace {
 
 Schedule build_schedule(const Source& source, const ScheduleBlock& block, const Kernel& kernel,
                         const Limits& limits) {
@@ -149,6 +156,26 @@ Schedule build_schedule(const Source& source, const ScheduleBlock& block, const 
   }
 }
 
+}  // namespace
+
+TargetSchedules build_schedules(const Source& source, const std::vector<ScheduleBlock>& blocks,
+                                const Kernel& kernel, const Limits& limits) {
+  TargetSchedules schedules;
+  for (const ScheduleBlock& block : blocks) {
+    const bool known = block.target == "cpu" || block.target == "cuda";
+    if (!known) {
+      source.refuse(block.place, "unknown target {}; known: cpu, cuda", block.target.substr(0, 64));
+    }
+    for (const auto& [target, schedule] : schedules) {
+      if (target == block.target) {
+        source.refuse(block.place, "the kernel has two schedules for {}", target);
+      }
+    }
+    schedules.emplace_back(block.target, build_schedule(source, block, kernel, limits));
+  }
+  return schedules;
+}
+
 }  // namespace syntax
 
 std::vector<TextKernel> parse_text(std::string_view text, std::string_view file_name,
@@ -156,6 +183,9 @@ std::vector<TextKernel> parse_text(std::string_view text, std::string_view file_
   check_limit("the file", "bytes", static_cast<int64_t>(text.size()), limits.text_bytes);
   const syntax::Source source(text, file_name);
   const syntax::Tree tree = syntax::parse(source, limits.depth, limits.expressions);
+  if (!tree.schedules.empty()) {
+    source.refuse(tree.schedules[0].place, "expected a kernel, but found schedule");
+  }
   std::vector<TextKernel> kernels;
   for (const syntax::KernelText& kernel_text : tree.kernels) {
     for (const TextKernel& other : kernels) {
@@ -163,20 +193,8 @@ std::vector<TextKernel> parse_text(std::string_view text, std::string_view file_
       source.refuse(kernel_text.place, "the file has two kernels {}", kernel_text.name);
     }
     TextKernel kernel = {syntax::build_kernel(source, tree, kernel_text, limits), {}};
-    for (const syntax::ScheduleBlock& block : kernel_text.schedules) {
-      const bool known = block.target == "cpu" || block.target == "cuda";
-      if (!known) {
-        source.refuse(block.place, "unknown target {}; known: cpu, cuda",
-                      block.target.substr(0, 64));
-      }
-      for (const auto& [target, schedule] : kernel.schedules) {
-        if (target == block.target) {
-          source.refuse(block.place, "the kernel has two schedules for {}", target);
-        }
-      }
-      kernel.schedules.emplace_back(block.target,
-                                    build_schedule(source, block, kernel.kernel, limits));
-    }
+    kernel.schedules =
+        syntax::build_schedules(source, kernel_text.schedules, kernel.kernel, limits);
     kernels.push_back(std::move(kernel));
   }
   return kernels;

@@ -38,17 +38,21 @@ class Parser {
 
   Tree run() {
     while (!at_end()) {
-      if (is_word("kernel")) {
+      const bool of_kernel = !tree_.kernels.empty();
+      if (is_word("kernel") && tree_.schedules.empty()) {
         kernel();
-      } else if (is_word("schedule") && !tree_.kernels.empty()) {
-        tree_.kernels.back().schedules.push_back(schedule());
+      } else if (is_word("schedule")) {
+        (of_kernel ? tree_.kernels.back().schedules : tree_.schedules).push_back(schedule());
       } else if (is_word("program")) {
         refuse_here("programs are not part of this version; a file holds kernels");
       } else {
-        refuse_here("expected a kernel, but found {}", shown(peek()));
+        refuse_here("expected a {}, but found {}", tree_.schedules.empty() ? "kernel" : "schedule",
+                    shown(peek()));
       }
     }
-    if (tree_.kernels.empty()) refuse_here("expected a kernel, but the file has none");
+    if (tree_.kernels.empty() && tree_.schedules.empty()) {
+      refuse_here("expected a kernel, but the file has none");
+    }
     return std::move(tree_);
   }
 
@@ -98,9 +102,15 @@ class Parser {
     return static_cast<int>(tree_.nodes.size()) - 1;
   }
 
+  /// Where a line of a well laid out file begins.
+  Place start_here() {
+    tree_.starts.push_back(peek().place);
+    return peek().place;
+  }
+
   void kernel() {
     KernelText kernel;
-    kernel.place = peek().place;
+    kernel.place = start_here();
     ++at_;
     kernel.name = expect_name("the name of the kernel").text;
     expect_sign("(", "before the parameters");
@@ -110,13 +120,15 @@ class Parser {
       parameters(kernel, true);
     }
     expect_sign("{", "before the body of the kernel");
-    while (!take_sign("}")) {
+    while (!is_sign("}")) {
       if (is_word("schedule") && is_name(1) && is_sign("{", 2)) {
         kernel.schedules.push_back(schedule());
       } else {
         kernel.statements.push_back(statement());
       }
     }
+    kernel.closing = peek().place;
+    ++at_;
     tree_.kernels.push_back(std::move(kernel));
   }
 
@@ -152,7 +164,7 @@ class Parser {
   }
 
   Statement statement() {
-    const Place place = peek().place;
+    const Place place = start_here();
     if (!is_name()) {
       refuse_here("expected a statement such as C[i] = ..., but found {}", shown(peek()));
     }
@@ -291,12 +303,13 @@ class Parser {
 
   ScheduleBlock schedule() {
     ScheduleBlock block;
-    block.place = peek().place;
+    block.place = start_here();
     ++at_;
     block.target = expect_name("a target after schedule: cpu or cuda").text;
     expect_sign("{", "before the steps");
     while (!take_sign("}")) {
       StepCall step;
+      start_here();
       const Token name = expect_name("a step such as split(C.i, factor=32)");
       step.name = name.text;
       step.place = name.place;
@@ -309,6 +322,7 @@ class Parser {
       }
       block.steps.push_back(std::move(step));
     }
+    block.end = tokens_[at_ - 1].place + 1;
     return block;
   }
 

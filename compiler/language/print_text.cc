@@ -320,10 +320,8 @@ class KernelPrinter {
   void print_schedule(const std::string& target, const Schedule& schedule) {
     line("schedule {} {{", target);
     ++depth_;
-    AxisTable table = axis_table(definition_, names_);
-    for (size_t i = 0; i < schedule.steps.size(); ++i) {
-      line("{}", kernel_file_text(schedule.steps[i], table, names_));
-      apply(table, schedule.steps[i], static_cast<int>(i));
+    for (const std::string& step : kernel_file_text(schedule, definition_, names_)) {
+      line("{}", step);
     }
     --depth_;
     line("}}");

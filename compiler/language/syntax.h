@@ -49,8 +49,15 @@ struct Token {
   Place place;
 };
 
-/// Ends with a token of kind End. Throws SYNTAX on a character that begins nothing.
-std::vector<Token> tokenize(const Source& source);
+/// `# ...` up to the end of its line, without blanks behind it.
+struct Comment {
+  std::string_view text;
+  Place place;
+};
+
+/// Ends with a token of kind End. Throws SYNTAX on a character that begins nothing. Comments mean
+/// nothing; they go to `comments` where that is given.
+std::vector<Token> tokenize(const Source& source, std::vector<Comment>* comments = nullptr);
 
 /// "line 3, column 7" is kept by `place`; children by position in Tree::nodes.
 struct Node {
@@ -128,12 +135,14 @@ struct StepCall {
 struct ScheduleBlock {
   std::string_view target;
   Place place = 0;
+  Place end = 0;  // behind its closing brace
   std::vector<StepCall> steps;
 };
 
 struct KernelText {
   std::string_view name;
   Place place = 0;
+  Place closing = 0;  // of its closing brace
   std::vector<TypedName> parameters;
   std::vector<Statement> statements;
   std::vector<ScheduleBlock> schedules;
@@ -142,10 +151,12 @@ struct KernelText {
 struct Tree {
   std::vector<Node> nodes;
   std::vector<KernelText> kernels;
+  std::vector<ScheduleBlock> schedules;  // of a file without kernels
+  std::vector<Place> starts;  // where a kernel, a statement, a block or a step begins, in order
 };
 
-/// Throws SYNTAX; ResourceExhausted LIMIT for nesting deeper than `depth` or more than `nodes`
-/// nodes.
+/// A file of kernels, or of schedule blocks alone. Throws SYNTAX; ResourceExhausted LIMIT for
+/// nesting deeper than `depth` or more than `nodes` nodes.
 Tree parse(const Source& source, int depth, int nodes);
 
 }  // namespace kiln::language::syntax

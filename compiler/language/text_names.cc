@@ -73,12 +73,18 @@ SourceMap printable_names(const Kernel& kernel) {
   }
   const std::vector<int> owners = owners_of_axes(definition);
   std::vector<Taken> taken_in(definition.stages.size(), sizes);
+  std::vector<bool> has_blank(definition.stages.size());
   for (AxisId axis = 0; axis < definition.axes.size(); ++axis) {
     std::string& name = names.axes[axis];
     const bool is_blank = name == "_" && !used[axis];
     name = identifier(name);
-    if (owners[axis] >= 0 && !is_blank) {
-      name = unique(std::move(name), taken_in[static_cast<size_t>(owners[axis])]);
+    if (owners[axis] < 0) continue;
+    const auto owner = static_cast<size_t>(owners[axis]);
+    // A second blank gets a name, so that a step can tell the two apart.
+    if (is_blank && !has_blank[owner]) {
+      has_blank[owner] = true;
+    } else {
+      name = unique(std::move(name), taken_in[owner]);
     }
   }
   return names;

@@ -62,6 +62,17 @@ void mutate(std::string& text, const std::vector<std::string>& files, Random& ra
   }
 }
 
+/// A new layout says the same, and stays what it is.
+void expect_formatted(const std::string& text, const std::vector<TextKernel>& kernels) {
+  const std::string formatted = format_text(text, "mutated.kiln");
+  EXPECT_EQ(format_text(formatted, "formatted.kiln"), formatted);
+  const std::vector<TextKernel> again = parse_text(formatted, "formatted.kiln");
+  ASSERT_EQ(again.size(), kernels.size());
+  for (size_t i = 0; i < again.size(); ++i) {
+    EXPECT_EQ(print_text(again[i]), print_text(kernels[i]));
+  }
+}
+
 TEST(TextFuzz, RefusesOrUnderstandsMutatedFiles) {
   std::vector<std::string> files;
   for (const char* file : {"cumsum", "two_stage_scan", "two_state_scan", "fibonacci", "matmul",
@@ -81,6 +92,7 @@ TEST(TextFuzz, RefusesOrUnderstandsMutatedFiles) {
                  text);
     std::vector<TextKernel> kernels;
     accepted += testing::runs_or_is_refused([&] { kernels = parse_text(text, "mutated.kiln"); });
+    if (!kernels.empty()) expect_formatted(text, kernels);
     for (const TextKernel& kernel : kernels) {
       const std::string printed = print_text(kernel);
       SCOPED_TRACE(printed);

@@ -40,6 +40,7 @@ from ._error import (
     public,
 )
 from ._kernel import Kernel, kernel
+from ._schedule_text import load_schedule, parse_schedule
 from .ir import Range
 from .runtime import load, load_module
 from .te import *  # noqa: F403
@@ -74,7 +75,7 @@ __all__ = sorted(
         "Unauthenticated", "Unavailable", "Unsupported", "build", "build_config", "call_intrin",
         "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "describe",
         "device", "driver", "expr", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "load",
-        "load_module",
+        "load_module", "load_schedule", "parse_schedule",
         "lower", "make", "metal", "module", "nd", "ndarray", "opencl", "register_func", "rocm", "rpc",
         "runtime", "schedule", "target", "te", "tensor", "testing", "tir", "topi", "transform", "vulkan",
     }

@@ -121,6 +121,19 @@ class Schedule:
     def __contains__(self, key):
         return id(as_operation(key, "in")) in self._stages
 
+    @public
+    def text(self, target="cpu"):
+        """The steps as a block of a schedule file: `schedule cpu { split(C.i, factor=32) ... }`."""
+        from . import _schedule_text
+
+        return _schedule_text.text(self, target)
+
+    @public
+    def save(self, path, target="cpu"):
+        """Writes that file, which `kiln.load_schedule` and `kiln run --schedule` take."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.text(target))
+
     @property
     def stages(self):
         return list(self._stages.values())

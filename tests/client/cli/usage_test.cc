@@ -127,6 +127,55 @@ TEST_F(Usage, SyntaxErrorsShowThePlace) {
             "  at wrong.kiln:3\n");
 }
 
+TEST_F(Usage, FormatsFilesInPlace) {
+  place_.write("loose.kiln", "# inc\nkernel inc(A: float32[n])->(B: float32[n]) { B[i]=A[i]+1 }\n");
+  const Finished check = place_.kiln({"fmt", "--check", "loose.kiln"});
+  EXPECT_EQ(check.exit_code, 1);
+  EXPECT_EQ(check.out, "loose.kiln\n");
+  EXPECT_EQ(place_.kiln({"fmt", "loose.kiln", "one.kiln"}).out, "loose.kiln\none.kiln\n");
+  EXPECT_EQ(place_.read("loose.kiln"),
+            "# inc\nkernel inc(A: float32[n]) -> (B: float32[n]) {\n  B[i] = A[i] + 1\n}\n");
+  const Finished again = place_.kiln({"fmt", "--check", "loose.kiln", "one.kiln"});
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_EQ(again.out, "");
+}
+
+TEST_F(Usage, FormatsAllFilesOrNone) {
+  place_.write("wrong.kiln", "kernel inc(");
+  const Finished finished = place_.kiln({"fmt", "one.kiln", "wrong.kiln"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_EQ(place_.read("one.kiln"),
+            "kernel inc(A: float32[n]) -> (B: float32[n]) { B[i] = A[i] + 1 }\n");
+}
+
+TEST_F(Usage, ShowsAndAppliesSchedules) {
+  place_.write("fast.sched", "schedule cpu { split(B.i, factor=4) vectorize(B.i.inner) }");
+  const std::string block = "schedule cpu {\n  split(B.i, factor=4)\n  vectorize(B.i.inner)\n}\n";
+  EXPECT_EQ(place_.kiln({"schedule", "show", "one.kiln", "--schedule", "fast.sched"}).out, block);
+  EXPECT_EQ(place_.kiln({"schedule", "show", "one.kiln"}).out, "schedule cpu {\n}\n");
+  EXPECT_EQ(place_.kiln({"schedule", "apply", "one.kiln", "fast.sched", "--in-place"}).exit_code,
+            0);
+  EXPECT_EQ(place_.read("one.kiln"),
+            "kernel inc(A: float32[n]) -> (B: float32[n]) {\n  B[i] = A[i] + 1\n\n  schedule cpu "
+            "{\n    split(B.i, factor=4)\n    vectorize(B.i.inner)\n  }\n}\n");
+  EXPECT_EQ(place_.kiln({"schedule", "show", "one.kiln"}).out, block);
+}
+
+TEST_F(Usage, RefusesAScheduleThatDoesNotFit) {
+  place_.write("wrong.sched", "schedule cpu { unroll(C.i) }");
+  const Finished finished = place_.kiln({"schedule", "apply", "one.kiln", "wrong.sched"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.err,
+            "error: unknown axis C.i; did you mean B.i\n"
+            "  line 1, column 23\n"
+            "  schedule cpu { unroll(C.i) }\n"
+            "                        ^\n"
+            "  at wrong.sched:1\n");
+  refused({"run", "one.kiln", "--in", "A=a.npy", "--schedule", "fast.sched", "--no-schedule"},
+          "--schedule excludes --no-schedule; kiln --help shows how");
+}
+
 TEST_F(Usage, WithoutADaemonSaysWhatWasLookedAt) {
   const Finished finished = place_.kiln({"devices"});
   EXPECT_EQ(finished.exit_code, 3);

@@ -102,6 +102,32 @@ TEST_F(Steps, CarryTheLineOfTheProgram) {
   }
 }
 
+TEST_F(Steps, AreSavedAndTakenAgain) {
+  const auto [outer, inner] = s_[C_].split(C_.axis(0), 32);
+  s_[C_].parallel(outer);
+  s_[C_].vectorize(inner);
+  const std::string text = s_.text();
+  EXPECT_EQ(text,
+            "schedule cpu {\n"
+            "  split(C.i, factor=32)\n"
+            "  parallel(C.i.outer)\n"
+            "  vectorize(C.i.inner)\n"
+            "}\n");
+  EXPECT_EQ(parse_schedule(text, {C_}).text(), text);
+  const std::string path = ::testing::TempDir() + "/kiln_steps.sched";
+  s_.save(path);
+  const Schedule again = load_schedule(path, {C_});
+  EXPECT_EQ(Definition(again, {A_, C_}).text(), Definition(s_, {A_, C_}).text());
+  try {
+    again[C_].unroll(C_.axis(0));
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(error.message(), "unroll(i): axis i was split into i.outer, i.inner at line 2");
+  }
+  refused([&] { parse_schedule("schedule cpu { unroll(total.x) }", {C_}); }, "SYNTAX",
+          "unknown axis total.x");
+}
+
 TEST_F(Steps, AreRefusedWhenNoArgumentNeedsTheirStage) {
   s_[C_].parallel(C_.axis(0));
   const Tensor D = compute(

@@ -46,6 +46,11 @@ class Definition {
   /// The same with the schedule block of that name; without steps when there is no such block.
   Definition with_schedule(std::string_view name) const;
   Definition without_schedule() const;
+  /// The same with the blocks of a schedule file (`schedule cpu { ... }`) in the place of its own.
+  /// `file_name` is what errors call it.
+  Definition with_schedules(std::string_view text, const std::string& file_name) const;
+  /// The schedule that is used, as a block of a schedule file: `schedule cpu { ... }`.
+  std::string schedule_text(std::string_view target = "cpu") const;
   /// As a kernel file.
   std::string text() const;
 
@@ -61,6 +66,15 @@ class Definition {
 std::vector<Definition> parse(std::string_view text, const std::string& file_name);
 /// The kernels of a .kiln file.
 std::vector<Definition> load_file(const std::string& path);
+
+/// The text of a kernel file or a schedule file, laid out anew: a statement a line, comments at
+/// their places. Only syntax is checked.
+std::string format_text(std::string_view text, const std::string& file_name);
+/// The text of a kernel file in which `kernel` has the blocks of a schedule file, in the place of
+/// its own for the same targets. Comments stay.
+std::string apply_schedules(std::string_view text, const std::string& file_name,
+                            std::string_view kernel, std::string_view schedules,
+                            const std::string& schedule_file);
 
 }  // namespace client
 }  // namespace kiln

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,12 @@ class Schedule {
   explicit Schedule(std::shared_ptr<detail::ScheduleState> state) : state_(std::move(state)) {}
 
   Stage operator[](const Tensor& tensor) const;
+
+  /// The steps as a block of a schedule file: `schedule cpu { split(C.i, factor=32) ... }`.
+  std::string text(std::string_view target = "cpu") const;
+  /// Writes that file. Throws NotFound FILE.
+  void save(const std::string& path, std::string_view target = "cpu") const;
+
   const std::shared_ptr<detail::ScheduleState>& state() const { return state_; }
 
  private:
@@ -72,6 +79,15 @@ class Schedule {
 
 Schedule create_schedule(const Tensor& output);
 Schedule create_schedule(const std::vector<Tensor>& outputs);
+
+/// The schedule that a schedule file's block for `target` makes of these outputs; steps name
+/// tensors and axes as the program does. Throws InvalidArgument SYNTAX with the line of the file,
+/// NotFound SCHEDULE when it has no such block.
+Schedule parse_schedule(std::string_view text, const std::vector<Tensor>& outputs,
+                        std::string_view target = "cpu", const std::string& file_name = "schedule");
+/// The same from a file, as Schedule::save() writes it.
+Schedule load_schedule(const std::string& path, const std::vector<Tensor>& outputs,
+                       std::string_view target = "cpu");
 
 }  // namespace client
 }  // namespace kiln

@@ -1,0 +1,106 @@
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "client/cli/kernel_file.h"
+#include "client/cli/program.h"
+#include "client/cli/report.h"
+#include "client/cpp/text_file.h"
+
+namespace kiln::cli {
+namespace {
+
+void print(const std::string& text, const Common& common) {
+  if (common.json) {
+    std::cout << nlohmann::ordered_json{{"text", text}}.dump(2) << "\n";
+  } else {
+    std::cout << text;
+  }
+}
+
+struct ShowCommand {
+  KernelChoice kernel;
+  std::string target = "cpu";
+  bool automatic = false;
+
+  int run(const Common& common) const {
+    const std::string compiled_for = target_named(target);
+    const std::string block = compiled_for == "llvm" ? "cpu" : compiled_for;
+    const Definition definition = kernel.load(compiled_for);
+    print(automatic ? chosen(definition, compiled_for, block, common)
+                    : definition.schedule_text(block),
+          common);
+    return kDone;
+  }
+
+  /// What the service makes of it: the steps of the file and those for stages without any.
+  std::string chosen(const Definition& definition, const std::string& compiled_for,
+                     const std::string& block, const Common& common) const {
+    const Kernel compiled = common.connect().compile(definition, kernel.options(compiled_for));
+    const nlohmann::json report = nlohmann::json::parse(compiled.report());
+    std::string text = fmt::format("schedule {} {{\n", block);
+    for (const nlohmann::json& step : report.at("schedule")) {
+      text += step.get<std::string>() + "\n";
+    }
+    return format_text(text + "}\n", "schedule");
+  }
+};
+
+struct ApplyCommand {
+  std::string file;
+  std::string schedule;
+  std::string kernel;
+  std::string out;
+  bool in_place = false;
+
+  int run(const Common& common) const {
+    const std::string result = apply_schedules(detail::read_text(file), file, kernel,
+                                               detail::read_text(schedule), schedule);
+    if (in_place) {
+      detail::write_text(file, result);
+    } else if (!out.empty()) {
+      detail::write_text(out, result);
+    } else {
+      print(result, common);
+    }
+    return kDone;
+  }
+};
+
+void add_show(CLI::App& app, Program& program) {
+  CLI::App& command = add_command(app, program, "show", "print the schedule of a kernel");
+  const auto state = std::make_shared<ShowCommand>();
+  state->kernel.add_to(command);
+  command.add_option("--target", state->target, "cpu (or llvm), or cuda")->capture_default_str();
+  command.add_flag("--auto", state->automatic,
+                   "the schedule that will run, with untouched stages scheduled");
+  command.callback([&program, state] {
+    program.run = [&program, state] { return state->run(program.common); };
+  });
+}
+
+void add_apply(CLI::App& app, Program& program) {
+  CLI::App& command = add_command(app, program, "apply",
+                                  "print a kernel file with the blocks of a schedule file in it");
+  const auto state = std::make_shared<ApplyCommand>();
+  command.add_option("FILE", state->file, "a .kiln file")->required();
+  command.add_option("SCHEDULE", state->schedule, "a file of schedule blocks")->required();
+  command.add_option("--kernel", state->kernel, "which kernel, where the file has several");
+  CLI::Option* const out = command.add_option("--out", state->out, "write to this file");
+  command.add_flag("--in-place", state->in_place, "write to FILE itself")->excludes(out);
+  command.callback([&program, state] {
+    program.run = [&program, state] { return state->run(program.common); };
+  });
+}
+
+}  // namespace
+
+void add_schedule(CLI::App& app, Program& program) {
+  CLI::App& command = *app.add_subcommand("schedule", "schedules as text: show, apply");
+  command.require_subcommand(1);
+  add_show(command, program);
+  add_apply(command, program);
+}
+
+}  // namespace kiln::cli
