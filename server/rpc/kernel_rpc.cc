@@ -1,5 +1,6 @@
 #include "server/rpc/kernel_rpc.h"
 
+#include "compiler/language/text.h"
 #include "server/engine/shape_text.h"
 #include "server/rpc/unary_call.h"
 
@@ -23,6 +24,29 @@ void write_compiled(const CompileResult& result, v1::CompileResponse& response) 
       written.add_shape(text_of(extent, kernel.names.sizes));
     }
   }
+}
+
+void write_kernels(const v1::ParseRequest& request, v1::ParseResponse& response) {
+  for (const language::TextKernel& parsed :
+       language::parse_text(request.text(), request.file_name())) {
+    v1::KernelText& written = *response.add_kernels();
+    *written.mutable_definition() = language::encode(parsed.kernel.definition);
+    *written.mutable_source_map() = language::encode(parsed.kernel.names);
+    for (const auto& [target, schedule] : parsed.schedules) {
+      v1::ScheduleBlock& block = *written.add_schedules();
+      block.set_target(target);
+      *block.mutable_schedule() = language::encode(schedule);
+    }
+  }
+}
+
+std::string text_of(const v1::KernelText& wire) {
+  language::TextKernel kernel{.kernel = language::decode(wire.definition(), wire.source_map())};
+  for (const v1::ScheduleBlock& block : wire.schedules()) {
+    kernel.schedules.emplace_back(block.target(),
+                                  language::decode_schedule(block.schedule(), kernel.kernel));
+  }
+  return language::print_text(kernel);
 }
 
 }  // namespace
@@ -57,6 +81,22 @@ grpc::ServerUnaryReactor* KernelRpc::Inspect(grpc::CallbackServerContext* contex
       end_call(call, std::move(outcome),
                [](auto& reply, v1::InspectResponse& found) { reply.Swap(&found); });
     });
+  });
+}
+
+grpc::ServerUnaryReactor* KernelRpc::Parse(grpc::CallbackServerContext* context,
+                                           const v1::ParseRequest* request,
+                                           v1::ParseResponse* response) {
+  return UnaryCall<v1::ParseResponse>::start(context, gate_, response, [&](const auto& call) {
+    call->answer([&](auto& reply) { write_kernels(*request, reply); });
+  });
+}
+
+grpc::ServerUnaryReactor* KernelRpc::Print(grpc::CallbackServerContext* context,
+                                           const v1::PrintRequest* request,
+                                           v1::PrintResponse* response) {
+  return UnaryCall<v1::PrintResponse>::start(context, gate_, response, [&](const auto& call) {
+    call->answer([&](auto& reply) { reply.set_text(text_of(request->kernel())); });
   });
 }
 

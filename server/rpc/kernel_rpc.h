@@ -19,6 +19,12 @@ class KernelRpc final : public v1::KernelService::CallbackService {
   grpc::ServerUnaryReactor* Inspect(grpc::CallbackServerContext* context,
                                     const v1::InspectRequest* request,
                                     v1::InspectResponse* response) override;
+  grpc::ServerUnaryReactor* Parse(grpc::CallbackServerContext* context,
+                                  const v1::ParseRequest* request,
+                                  v1::ParseResponse* response) override;
+  grpc::ServerUnaryReactor* Print(grpc::CallbackServerContext* context,
+                                  const v1::PrintRequest* request,
+                                  v1::PrintResponse* response) override;
   grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* context, const v1::RunRequest* request,
                                 v1::RunResponse* response) override;
 

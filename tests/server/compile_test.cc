@@ -210,6 +210,43 @@ TEST_F(Compile, LowersAndInspects) {
   EXPECT_EQ(inspected.report_json(), R"({"guards":0,"notes":["of this caller"]})");
 }
 
+TEST_F(Compile, ParsesAndPrintsKernelFiles) {
+  v1::ParseRequest parse;
+  parse.set_file_name("user.kiln");
+  parse.set_text(
+      "kernel twice(X: float32[n]) -> (Y: float32[n]) {\n"
+      "  Y[i] = X[i] * 2.0\n"
+      "  schedule cpu {\n"
+      "    parallel(Y.i)\n"
+      "  }\n"
+      "}\n");
+  grpc::ClientContext parsing;
+  v1::ParseResponse parsed;
+  ASSERT_TRUE(service_->kernels->Parse(&parsing, parse, &parsed).ok());
+  ASSERT_EQ(parsed.kernels_size(), 1);
+  EXPECT_EQ(parsed.kernels(0).source_map().kernel(), "twice");
+
+  v1::PrintRequest print;
+  *print.mutable_kernel() = parsed.kernels(0);
+  grpc::ClientContext printing;
+  v1::PrintResponse printed;
+  ASSERT_TRUE(service_->kernels->Print(&printing, print, &printed).ok());
+  EXPECT_EQ(printed.text(), parse.text());
+}
+
+TEST_F(Compile, RefusesAKernelFileWithThePlace) {
+  v1::ParseRequest parse;
+  parse.set_file_name("user.kiln");
+  parse.set_text("kernel f(X: float32[n]) -> (Y: float32[n]) {\n  Y[i] = expp(X[i])\n}\n");
+  grpc::ClientContext context;
+  v1::ParseResponse parsed;
+  const grpc::Status status = service_->kernels->Parse(&context, parse, &parsed);
+  expect_status(status, grpc::StatusCode::INVALID_ARGUMENT, "SYNTAX",
+                "unknown function expp; did you mean exp");
+  EXPECT_EQ(detail_of(status).file(), "user.kiln");
+  EXPECT_EQ(detail_of(status).line(), 2U);
+}
+
 TEST_F(Compile, RefusesAMessageThatIsTooLarge) {
   v1::CompileRequest request = add_one(std::string(5 << 20, 'x'));
   EXPECT_EQ(status_of_compile(request).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);

@@ -40,6 +40,7 @@ from ._error import (
     public,
 )
 from ._kernel import Kernel, kernel
+from ._kernel_file import kernel_text, load_kernels, parse_kernels
 from ._schedule_text import load_schedule, parse_schedule
 from .ir import Range
 from .runtime import load, load_module
@@ -74,9 +75,9 @@ __all__ = sorted(
         "InvalidArgument", "Kernel", "NotFound", "PassContext", "Range", "ResourceExhausted", "Select",
         "Unauthenticated", "Unavailable", "Unsupported", "build", "build_config", "call_intrin",
         "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "describe",
-        "device", "driver", "expr", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "load",
-        "load_module", "load_schedule", "parse_schedule",
-        "lower", "make", "metal", "module", "nd", "ndarray", "opencl", "register_func", "rocm", "rpc",
-        "runtime", "schedule", "target", "te", "tensor", "testing", "tir", "topi", "transform", "vulkan",
+        "device", "driver", "expr", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "kernel_text",
+        "load", "load_kernels", "load_module", "load_schedule", "lower", "make", "metal", "module", "nd",
+        "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "rocm", "rpc", "runtime",
+        "schedule", "target", "te", "tensor", "testing", "tir", "topi", "transform", "vulkan",
     }
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from ._encode import encode
 from ._error import invalid, public, unsupported
+from ._kernel import Kernel
 from ._lowered import Lowered
 from .target import Target, as_target
 
@@ -19,8 +20,8 @@ def _parts(inputs, args, name, target, arch, options):
         args, target = None, args
     if options.pop("binds", None) is not None:
         raise _no_binds(name)
-    kernel = encode(inputs, args, name)
     target_name, target_arch = as_target(target, arch)
+    kernel = _encoded(inputs, args, name, target_name)
     reproducible = options.pop("reproducible", True)
     return kernel.argument_sizes, {
         "definition": kernel.definition,
@@ -31,6 +32,14 @@ def _parts(inputs, args, name, target, arch, options):
             auto=_AUTO[auto], not_reproducible=not reproducible, **options
         ),
     }
+
+
+def _encoded(inputs, args, name, target):
+    if not isinstance(inputs, Kernel):
+        return encode(inputs, args, name)
+    if args is not None:
+        raise invalid("ARGUMENTS", f"kernel {inputs.name} has its arguments; leave args out")
+    return inputs.encoded(target)
 
 
 def _no_binds(name):
@@ -71,8 +80,8 @@ def build(
 ):  # fmt: skip
     """A function that runs the kernel on a device the daemon has.
 
-    `inputs` is a schedule with `args` its arguments, a list of tensors that are the arguments, or what
-    lower returned.
+    `inputs` is a schedule with `args` its arguments, a list of tensors that are the arguments, a kernel
+    of a kernel file, or what lower returned.
     """
     options = {
         "auto": auto, "strict": strict, "fast": fast, "reproducible": reproducible, "binds": binds

@@ -27,12 +27,10 @@ class Instance:
         self._sizes = {}
         self._made = {}  # by stage: tensors whose own dimensions come last, as the definition has them
         self._plain = {}  # by stage: the tensors as te has them
-        self._batch = {}  # by stage: the dimensions in front
         self._new_names = {}
+        self._batch = self._batches()  # by stage: the dimensions in front
         for stage, tensor in binding.tensors.items():
-            rank = binding.ranks[stage]
             self._made[stage] = [tensor]
-            self._batch[stage] = tensor.shape[: tensor.ndim - rank]
 
     def output(self, tensor):
         """The tensor of te for a tensor of the definition."""
@@ -63,6 +61,45 @@ class Instance:
 
     def row(self, kind, number):
         return getattr(self._definition, kind)[number]
+
+    def _batches(self):
+        """The dimensions in front of each stage: what those of the inputs below it stretch to."""
+        below = {stage: {stage} for stage in self._binding.tensors}
+        stages = self._definition.stages
+        scans = [(n, row.scan) for n, row in enumerate(stages) if row.WhichOneof("kind") == "scan"]
+        # What a scan reads decides about all of its parts, its states included. Scans may read scans.
+        for stage, scan in scans:
+            states = {t.stage for t in scan.state}
+            reached = self._reached([*scan.init, *scan.update], states, below)
+            for tensor in [*scan.state, *scan.init, *scan.update]:
+                below[tensor.stage] = reached
+            below[stage] = reached
+        for stage in range(len(stages)):
+            if stage not in below:
+                needed = self._needed(stage)
+                below[stage] = set().union(*(below.get(other, set()) for other in needed))
+        front = {
+            stage: tensor.shape[: tensor.ndim - self._binding.ranks[stage]]
+            for stage, tensor in self._binding.tensors.items()
+        }
+        return {
+            stage: front.get(stage, stretched([front[i] for i in sorted(inputs)]))
+            for stage, inputs in below.items()
+        }
+
+    def _reached(self, tensors, states, below):
+        """The inputs below tensors, without what only states lead to."""
+        reached, seen, stack = set(), set(states), [t.stage for t in tensors]
+        while stack:
+            stage = stack.pop()
+            if stage in seen:
+                continue
+            seen.add(stage)
+            if stage in below:
+                reached |= below[stage]
+            else:
+                stack.extend(self._needed(stage))
+        return reached
 
     # Stages.
 
@@ -131,16 +168,17 @@ class Instance:
         return self._names.stages[stage] if stage < len(self._names.stages) else f"tensor{stage}"
 
     def _make_placeholder(self, stage, row):
-        shape = [self.size(extent) for extent in row.placeholder.shape]
-        tensor = _define.placeholder(shape, self.dtype(row.placeholder.type), self.name(stage))
-        self._finish(stage, [tensor], (), None)
+        own = [self.size(extent) for extent in row.placeholder.shape]
+        full, order = [*self._batch[stage], *own], self._placed(stage, len(own))
+        dtype = self.dtype(row.placeholder.type)
+        tensor = _define.placeholder([full[d] for d in order], dtype, self.name(stage))
+        self._finish(stage, [tensor], order)
 
     def _make_compute(self, stage, row):
         compute = row.compute
         shape = [self.size(self.row("axes", axis).extent) for axis in compute.axes]
-        stages = [read.tensor.stage for read in self.reads(compute.bodies)]
-        batch = stretched([self._batch[s] for s in stages])
-        order = self._placed(len(batch), len(shape))
+        batch = self._batch[stage]
+        order = self._placed(stage, len(shape))
         names = self._axis_names(compute.axes, len(batch))
         full = [*batch, *shape]
 
@@ -155,11 +193,11 @@ class Instance:
             [full[d] for d in order], bodies, name=self.name(stage),
             varargs_names=[names[d] for d in order],
         )  # fmt: skip
-        self._finish(stage, list(made), batch, order)
+        self._finish(stage, list(made), order)
 
-    def _placed(self, leading, rank):
-        """Which of (leading, own) dimensions stands where."""
-        order = list(range(leading + rank))
+    def _placed(self, stage, rank):
+        """Which of (leading, own) dimensions of a stage stands where."""
+        order = list(range(len(self._batch[stage]) + rank))
         axis = self._binding.axis
         if axis is None or rank != 1:
             return order
@@ -175,29 +213,31 @@ class Instance:
             number += 1
         return front + own
 
-    def _finish(self, stage, tensors, batch, order):
-        self._batch[stage] = tuple(batch)
+    def _finish(self, stage, tensors, order):
         self._plain[stage] = tensors
-        if order is None or order == sorted(order):
+        if order == sorted(order):
             self._made[stage] = tensors
         else:
             back = [order.index(d) for d in range(len(order))]
             self._made[stage] = [_view.permuted(tensor, back) for tensor in tensors]
 
     def _make_scan(self, stage, row):
+        scan = row.scan
         lists = [
-            [self._made[t.stage][t.output] for t in tensors]
-            for tensors in (row.scan.init, row.scan.update, row.scan.state)
-        ]
-        if any(self._batch[t.stage] for t in [*row.scan.init, *row.scan.update]):
-            raise invalid(
-                "SCAN_BATCH",
-                f"{self._binding.kernel.name} has a scan, which takes no leading dimensions",
-            )
-        made = _define.scan(*lists, name=self.name(stage))
+            [self._plain[t.stage][t.output] if t.stage in self._plain else self._made[t.stage][0]
+             for t in tensors]
+            for tensors in (scan.init, scan.update, scan.state)
+        ]  # fmt: skip
+        state = scan.state[0].stage
+        order = self._placed(stage, len(self._definition.stages[state].placeholder.shape))
+        time = order.index(len(self._batch[stage]) + scan.dimension)
+        other_time = {"axis": time, "reverse": scan.reverse} if time or scan.reverse else {}
+        made = _define.scan(*lists, name=self.name(stage), **other_time)
         tensors = made if isinstance(made, list) else [made]
-        tensors[0].op.scan_axis.name = self.axis_name(row.scan.axis)
-        self._finish(stage, tensors, (), None)
+        axis = self.axis_name(scan.axis)
+        if axis != f"{self._names.stages[stage]}.idx":
+            tensors[0].op.scan_axis.name = axis
+        self._finish(stage, tensors, order)
 
     # Reads.
 

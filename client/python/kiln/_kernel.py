@@ -6,6 +6,7 @@ from ._error import invalid, public
 from ._instantiate import Binding, Instance, is_one, stretched
 from ._tensor import Tensor
 from ._text import shape_text, text
+from .v1 import schedule_pb2
 
 
 class Kernel:
@@ -18,9 +19,10 @@ class Kernel:
     for a tensor without dimensions.
     """
 
-    def __init__(self, definition, source_map):
+    def __init__(self, definition, source_map, schedules=None):
         self.definition = definition
         self.source_map = source_map
+        self.schedules = schedules or {}  # of a kernel file, by "cpu" and "cuda": messages of the wire
         self._outputs = [t for t in definition.parameters if not self._is_input(t)]
         self._inputs = [t for t in definition.parameters if self._is_input(t)]
 
@@ -41,8 +43,17 @@ class Kernel:
         """The names of the tensors it takes."""
         return [self.source_map.stages[t.stage] for t in self._inputs]
 
+    @property
+    def outputs(self):
+        """The names of the tensors it makes."""
+        return [self._name(tensor) for tensor in self._outputs]
+
     def __repr__(self):
         return f"Kernel({self.name}({', '.join(self.inputs)}))"
+
+    def encoded(self, target):
+        """What build sends for a target: the definition, and the schedule that the file has for it."""
+        return Encoded(self, self.schedules.get("cuda" if target == "cuda" else "cpu"))
 
     @public
     def __call__(self, *arguments, axis=None, name=None, **sizes):
@@ -89,6 +100,9 @@ class Kernel:
         return self.definition.stages[tensor.stage].placeholder
 
     def _name(self, tensor):
+        for named in self.source_map.tensors:
+            if named.tensor == tensor:
+                return named.name
         return self.source_map.stages[tensor.stage]
 
     def _what(self, tensor):
@@ -204,6 +218,16 @@ class Kernel:
                     f"{self.name}: the leading dimensions of {a} are {shape_text(first)} and those of "
                     f"{b} {shape_text(second)}, which do not stretch to one shape",
                 )
+
+
+class Encoded:
+    """A kernel on its way to the wire, as the encoder of te tensors gives it."""
+
+    def __init__(self, kernel, schedule):
+        self.definition = kernel.definition
+        self.source_map = kernel.source_map
+        self.schedule = schedule or schedule_pb2.Schedule()
+        self.argument_sizes = []
 
 
 def _pairs(items):

@@ -11,9 +11,8 @@ import kiln
 from kiln import _tables, te
 
 
-def generator():
-    specification = importlib.util.spec_from_file_location(
-        "generate_tables", ROOT / "client/python/generate_tables.py")
+def generator(path="client/python/generate_tables.py"):
+    specification = importlib.util.spec_from_file_location("generator", ROOT / path)
     generate = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(generate)
     return generate
@@ -37,6 +36,10 @@ def test_the_operator_definitions_are_those_of_the_kernel_files():
     assert len(files) >= 8
     committed = (ROOT / "client/python/kiln/_operator_tables.py").read_text()
     assert generator().definitions_text(printed(*files)) == committed
+
+
+def test_the_page_of_operators_is_what_the_package_says():
+    assert generator("docs/generate_operators.py").page() == (ROOT / "docs/operators.md").read_text()
 
 
 def test_every_operator_and_reducer_of_the_tables_is_in_te_and_at_the_root():

@@ -1,5 +1,7 @@
 """Element by element, with numpy's broadcasting."""
 
+import inspect
+
 from .. import _dtype, _expr, _operators
 from .._error import invalid, public
 from .._expr import apply, as_expr, cast as cast_expr
@@ -19,6 +21,10 @@ def _export(name, arity, function, doc):
 
     operator.__name__ = operator.__qualname__ = name
     operator.__doc__ = f"{doc}."
+    parameters = ("x",) if arity == 1 else ("a", "b")
+    operator.__signature__ = inspect.Signature(
+        [inspect.Parameter(each, inspect.Parameter.POSITIONAL_ONLY) for each in parameters]
+    )
     globals()[name] = public(operator)
     __all__.append(name)
 

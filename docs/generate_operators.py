@@ -1,0 +1,104 @@
+"""Writes docs/operators.md from the docstrings of kiln.topi and the comments of compiler/operators.
+
+    PYTHONPATH=client/python python3 docs/generate_operators.py > docs/operators.md
+"""
+
+import importlib
+import inspect
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+HEADER = """\
+# Operators
+
+`kiln.topi` has operators on whole tensors, under the names of classic `topi`. They are functions of `te`
+tensors; what they give can be read by `te.compute`, scheduled and built like any other tensor.
+
+```python
+import kiln as tvm
+from kiln import te, topi
+
+x = te.placeholder((te.var("n"), 3, 32, 32), name="x")
+w = te.placeholder((16, 3, 3, 3), name="w")
+y = topi.nn.relu(topi.nn.conv2d(x, w, strides=1, padding=1))
+f = tvm.build([x, w, y])
+```
+
+Shapes may be symbolic. Tensors broadcast as numpy's; a number stands for a tensor without dimensions.
+`topi.generic`, `topi.x86` and `topi.cuda` have any `schedule_*`: each gives a schedule without steps, which the
+compiler fills in.
+
+This page is printed by `docs/generate_operators.py`.
+"""
+
+DEFINITIONS = """
+## Definitions
+
+The operators of `topi.nn`, the products and the running sums are kernel text in `compiler/operators`, one file a
+family. A definition is called on tensors like a function, in Python
+(`kiln.load_kernels("matmul.kiln")["matmul"](A, B)`) and in C++ (`kiln::load_file("matmul.kiln")[0](A, B)`):
+
+- Sizes are found from the shapes of the tensors; others are given by name, `conv2d(X, F, stride_h=2, ...)`.
+- A type that inputs have stands for the type of the tensors given.
+- Dimensions in front of those it has are mapped over, and stretch as numpy's do.
+"""
+
+GROUPS = [
+    ("Element by element", "kiln.topi._elementwise"),
+    ("Reductions", "kiln.topi._reduction"),
+    ("Shapes", "kiln.topi._shape"),
+    ("Elements chosen by indices", "kiln.topi._gather"),
+    ("Tensors of numbers", "kiln.topi._make"),
+    ("Products", "kiln.topi._product"),
+    ("nn: activations", "kiln.topi.nn._activation"),
+    ("nn: layers and losses", "kiln.topi.nn._dense"),
+    ("nn: normalizations", "kiln.topi.nn._normalization"),
+    ("nn: convolutions", "kiln.topi.nn._convolution"),
+    ("nn: pools", "kiln.topi.nn._pooling"),
+    ("nn: padding", "kiln.topi.nn._padding"),
+]
+
+
+def signature(name, function):
+    text = str(inspect.signature(function))
+    for hidden in (", /", ", span=None", ", attrs=None"):
+        text = text.replace(hidden, "")
+    return f"`{name}{text}`".replace("|", "\\|")
+
+
+def rows(module):
+    names = getattr(module, "__all__", None) or ["dilate", "pad"]
+    for name in sorted(names):
+        function = getattr(module, name)
+        doc = " ".join((function.__doc__ or "").split())
+        other = "" if function.__name__ == name else f" Another name of `{function.__name__}`."
+        yield f"| {signature(name, function)} | {doc}{other} |".replace("||", "\\|\\|")
+
+
+def kernels(path):
+    """(signature, comment) of the kernels of a file."""
+    text = path.read_text()
+    for match in re.finditer(r"((?:^#.*\n)*)^kernel (\w+)(\([^{]*?)\s*\{", text, re.M):
+        comment = " ".join(line.lstrip("# ") for line in match[1].splitlines())
+        yield f"{match[2]}{' '.join(match[3].split())}", comment
+
+
+def page():
+    lines = [HEADER]
+    for title, name in GROUPS:
+        lines.append(f"\n## {title}\n\n| operator | meaning |\n|---|---|\n")
+        lines += [row + "\n" for row in rows(importlib.import_module(name))]
+    lines.append(DEFINITIONS)
+    for path in sorted((ROOT / "compiler/operators").glob("*.kiln")):
+        first = path.read_text().split("\n\n")[0]
+        about = " ".join(line.lstrip("# ") for line in first.splitlines())
+        lines.append(f"\n### {path.name}\n\n{about}\n\n| definition | |\n|---|---|\n")
+        lines += [f"| `{header}` | {comment} |\n" for header, comment in kernels(path)]
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
