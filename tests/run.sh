@@ -89,7 +89,7 @@ if [ $quick -eq 0 ]; then
   run "thread sanitizer tests" tests_of tsan -L 'runtime|server'
 fi
 if [ $long -eq 1 ]; then
-  run "long suites" env KILN_FUZZ_ROUNDS=20000 ctest --test-dir build/release --output-on-failure -L fuzz
+  run "long suites" env KILN_LONG=1 KILN_FUZZ_ROUNDS=20000 ctest --test-dir build/release --output-on-failure -L fuzz
   run "long python tests" long_python_tests
   run "image build" ./deploy/build-image.sh
 fi

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler/language/text.h"
 #include "runtime/core/error.h"
@@ -27,6 +30,16 @@ inline std::string kernel_file(std::string_view file) {
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();
+}
+
+/// The names of all files in tests/kernels, sorted.
+inline std::vector<std::string> kernel_files() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(KILN_TEST_KERNELS)) {
+    if (entry.path().extension() == ".kiln") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 /// Kernel `name` of tests/kernels/FILE.kiln.

@@ -232,6 +232,66 @@ Kernel wrong_modulus(Kernel kernel) {
   });
 }
 
+bool is_accumulators(const Stmt& stmt) {
+  const auto* allocate = as<Allocate>(stmt);
+  return allocate != nullptr && allocate->buffer->name.ends_with(".acc");
+}
+
+/// What accumulate_in_registers made: the loops before, within and after the reduction.
+template <typename F>
+Kernel change_accumulation(Kernel kernel, F change) {
+  return rewrite_statements(std::move(kernel), [&](const Stmt& stmt) -> Stmt {
+    if (!is_accumulators(stmt)) return nullptr;
+    const auto* parts = as<Block>(as<Allocate>(stmt)->body);
+    if (parts == nullptr || parts->body.size() != 3) return nullptr;
+    return Allocate::make(as<Allocate>(stmt)->buffer, Block::make(change(parts->body)));
+  });
+}
+
+Kernel keep_accumulators(Kernel kernel) {
+  return change_accumulation(std::move(kernel), [](const std::vector<Stmt>& parts) {
+    return std::vector<Stmt>{parts[0], parts[1]};
+  });
+}
+
+Kernel accumulate_twice(Kernel kernel) {
+  return change_accumulation(std::move(kernel), [](const std::vector<Stmt>& parts) {
+    return std::vector<Stmt>{parts[0], parts[1], fresh_copy(parts[1]), parts[2]};
+  });
+}
+
+Kernel drop_barrier(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    return stmt->kind == NodeKind::Barrier ? Block::make({}) : nullptr;
+  });
+}
+
+/// An index that is a little too small where it may be equal.
+Kernel lose_equality(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* binary = as<Binary>(expr);
+    if (binary == nullptr || binary->op != Operator::LessEqual) return nullptr;
+    return Binary::make(Operator::Less, binary->a, binary->b);
+  });
+}
+
+Kernel drop_any_guard(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* guard = as<If>(stmt);
+    return guard != nullptr && !guard->else_body ? guard->then_body : nullptr;
+  });
+}
+
+Kernel shorten_parallel_loop(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), once([](const Stmt& stmt) -> Stmt {
+                              const auto* loop = as<For>(stmt);
+                              if (loop == nullptr || loop->loop_kind != LoopKind::Parallel)
+                                return nullptr;
+                              return For::make(loop->var, loop->extent - 1, loop->loop_kind,
+                                               loop->thread, loop->body);
+                            }));
+}
+
 constexpr Mutant kMutants[] = {
     {"a guard of a split is dropped", "build_loops", drop_guard},
     {"a loop runs one iteration too few", "build_loops", shorten_loop},
@@ -250,6 +310,14 @@ constexpr Mutant kMutants[] = {
     {"the mask of a store is lost", "vectorize_loops", drop_mask},
     {"a reduction over lanes forgets where it starts", "vectorize_loops", forget_start},
     {"the last unrolled copy is lost", "unroll_loops", drop_last_copy},
+    {"a core's last block is forgotten", "bind_to_cores", shorten_parallel_loop},
+    {"the axes of collapsed loops are taken apart wrongly", "collapse_parallel", wrong_modulus},
+    {"accumulators are not stored", "accumulate_in_registers", keep_accumulators},
+    {"a reduction into registers runs twice", "accumulate_in_registers", accumulate_twice},
+    {"a condition loses its equality", "simplify:2", lose_equality},
+    {"a guard is lost when it is moved", "hoist_invariants", drop_any_guard},
+    {"a barrier is forgotten", "insert_barriers", drop_barrier, TargetKind::Cuda},
+    {"threads past the end do work", "split_host_device", drop_any_guard, TargetKind::Cuda},
 };
 
 }  // namespace

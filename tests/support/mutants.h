@@ -13,6 +13,7 @@ struct Mutant {
   std::string_view name;
   std::string_view after;  // a pass as pass_names() calls it
   ir::Kernel (*apply)(ir::Kernel);
+  TargetKind target = TargetKind::Llvm;
 };
 
 /// What the comparison of schedules must find, each one of them.

@@ -1,6 +1,9 @@
 #include "tests/support/run_on_cpu.h"
 
+#include <algorithm>
 #include <mutex>
+
+#include <gtest/gtest.h>
 
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/compile.h"
@@ -73,6 +76,44 @@ void run_artifact(const std::shared_ptr<const Artifact>& artifact, std::vector<H
   for (size_t i = 0; i < tensors.size(); ++i) {
     device.copy_out(tensors[i].bytes.data(), buffers[i]->data(),
                     static_cast<int64_t>(tensors[i].bytes.size()));
+  }
+}
+
+void run_spread_out(const std::shared_ptr<const Artifact>& artifact,
+                    std::vector<HostTensor>& tensors, const std::map<std::string, int64_t>& sizes,
+                    int threads) {
+  constexpr std::byte kForeign{0xa7};
+  const KernelNames names = plain_names(*artifact);
+  Device& device = cpu_device(threads);
+  std::vector<ArgumentSlot> slots;
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+  std::vector<void*> pointers;
+  for (const HostTensor& tensor : tensors) {
+    std::vector<int64_t> strides = compact_strides(tensor.shape);
+    for (int64_t& stride : strides)
+      stride *= 2;
+    slots.push_back({true, {tensor.type, tensor.shape, strides}});
+    const auto element = static_cast<size_t>(size_of(tensor.type));
+    std::vector<std::byte> memory(2 * tensor.bytes.size(), kForeign);
+    for (size_t i = 0; i < tensor.bytes.size(); i += element)
+      std::copy_n(&tensor.bytes[i], element, &memory[2 * i]);
+    buffers.push_back(device.allocate(static_cast<int64_t>(memory.size())));
+    device.copy_in(buffers.back()->data(), memory.data(), static_cast<int64_t>(memory.size()));
+    pointers.push_back(buffers.back()->data());
+  }
+  const BoundCall bound = bind_arguments(*artifact, names, slots, sizes);
+  device.run(*device.load(artifact), {pointers, &bound, &names});
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    HostTensor& tensor = tensors[t];
+    const auto element = static_cast<size_t>(size_of(tensor.type));
+    std::vector<std::byte> memory(2 * tensor.bytes.size());
+    device.copy_out(memory.data(), buffers[t]->data(), static_cast<int64_t>(memory.size()));
+    for (size_t i = 0; i < tensor.bytes.size(); i += element) {
+      std::copy_n(&memory[2 * i], element, &tensor.bytes[i]);
+      const auto* gap = &memory[2 * i + element];
+      EXPECT_TRUE(std::all_of(gap, gap + element, [](std::byte b) { return b == kForeign; }))
+          << "argument " << t << ": the kernel wrote between its elements";
+    }
   }
 }
 

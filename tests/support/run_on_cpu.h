@@ -29,6 +29,13 @@ std::shared_ptr<const Artifact> compile_for_host(const language::Kernel& kernel,
 void run_artifact(const std::shared_ptr<const Artifact>& artifact, std::vector<HostTensor>& tensors,
                   const std::map<std::string, int64_t>& sizes = {}, int threads = 2);
 
+/// The same with every argument, outputs too, spread over twice its memory: each second element
+/// is another's, and fails the test when the kernel writes to it. `tensors` has the shapes and
+/// types of outputs.
+void run_spread_out(const std::shared_ptr<const Artifact>& artifact,
+                    std::vector<HostTensor>& tensors,
+                    const std::map<std::string, int64_t>& sizes = {}, int threads = 2);
+
 /// The names that run_artifact() uses in messages: K; p0, p1 ..; n0, n1 ..; stage0 ...
 KernelNames plain_names(const Artifact& artifact);
 

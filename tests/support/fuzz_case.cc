@@ -1,0 +1,118 @@
+#include "tests/support/fuzz_case.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "compiler/ir/interpret.h"
+#include "compiler/language/evaluate.h"
+#include "compiler/language/scalar.h"
+#include "tests/support/random_schedule.h"
+
+namespace kiln::testing {
+namespace {
+
+using Tensors = std::vector<HostTensor>;
+
+bool close(const language::Scalar& a, const language::Scalar& b) {
+  if (!is_float(a.type)) return a.integer == b.integer;
+  if (std::isnan(a.floating) || std::isnan(b.floating)) {
+    return std::isnan(a.floating) && std::isnan(b.floating);
+  }
+  if (a.floating == b.floating) return true;
+  const double tolerance = a.type == DType::Float32 ? 1e-4 : 1e-9;
+  return std::fabs(a.floating - b.floating) <=
+         tolerance * std::max({1.0, std::fabs(a.floating), std::fabs(b.floating)});
+}
+
+std::string text_of(const language::Scalar& value) {
+  return is_float(value.type) ? fmt::format("{}", value.floating)
+                              : fmt::format("{}", value.integer);
+}
+
+}  // namespace
+
+Tensors random_inputs(const language::Kernel& kernel, const std::vector<int64_t>& sizes,
+                      Random& random) {
+  Tensors inputs;
+  for (const language::TensorId parameter : kernel.definition.parameters) {
+    if (kernel.definition.is_output(parameter)) continue;
+    std::vector<int64_t> shape;
+    for (const language::ExprId extent : kernel.definition.shape_of(parameter)) {
+      shape.push_back(language::evaluate_size(kernel.definition, extent, sizes));
+    }
+    HostTensor tensor = zeros(kernel.definition.type_of(parameter), shape);
+    for (int64_t i = 0; i < element_count(shape); ++i) {
+      const auto value = language::Scalar::of_int(DType::Int64, random.between(-4, 4));
+      language::write_element(tensor, i, language::convert(tensor.type, value));
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+FuzzCase draw_case(uint64_t seed) {
+  Random random(seed);
+  FuzzCase result;
+  result.drawn = random_kernel(random);
+  result.kernel = language::parse_text(result.drawn.text, "random.kiln").at(0).kernel;
+  result.schedule = random_schedule(result.kernel.definition, random);
+  for (const std::string& name : result.kernel.names.variables) {
+    result.sizes.push_back(result.drawn.sizes.at(name));
+  }
+  result.inputs = random_inputs(result.kernel, result.sizes, random);
+  result.expected = language::evaluate(result.kernel.definition, result.kernel.names, result.sizes,
+                                       result.inputs);
+  return result;
+}
+
+std::string describe(uint64_t seed, const FuzzCase& which) {
+  const language::TextKernel text{which.kernel, {{"cpu", which.schedule}}};
+  std::string sizes;
+  for (const auto& [name, value] : which.drawn.sizes)
+    sizes += fmt::format(" {}={}", name, value);
+  return fmt::format("to repeat: KILN_FUZZ_SEED={} KILN_FUZZ_ROUNDS=1\nsizes:{}\n{}", seed, sizes,
+                     language::print_text(text));
+}
+
+Tensors interpret_loops(const ir::Kernel& loops, const std::vector<int64_t>& sizes,
+                        const Tensors& inputs, const Tensors& expected) {
+  Tensors arguments;
+  size_t next_input = 0;
+  size_t next_output = 0;
+  for (const bool is_output : loops.is_output) {
+    if (is_output) {
+      HostTensor tensor = expected.at(next_output++);
+      std::fill(tensor.bytes.begin(), tensor.bytes.end(), std::byte{0x5a});
+      arguments.push_back(std::move(tensor));
+    } else {
+      arguments.push_back(inputs.at(next_input++));
+    }
+  }
+  ir::interpret(loops, sizes, arguments);
+  Tensors outputs;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (loops.is_output[i]) outputs.push_back(std::move(arguments[i]));
+  }
+  return outputs;
+}
+
+std::string difference(const Tensors& actual, const Tensors& expected) {
+  if (actual.size() != expected.size()) return "the number of outputs differs";
+  for (size_t t = 0; t < actual.size(); ++t) {
+    if (actual[t].shape != expected[t].shape)
+      return fmt::format("the shape of output {} differs", t);
+    if (actual[t].bytes == expected[t].bytes) continue;
+    for (int64_t i = 0; i < element_count(expected[t].shape); ++i) {
+      const language::Scalar a = language::read_element(actual[t], i);
+      const language::Scalar b = language::read_element(expected[t], i);
+      if (!close(a, b)) {
+        return fmt::format("output {}, element {}: {} instead of {}", t, i, text_of(a), text_of(b));
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace kiln::testing

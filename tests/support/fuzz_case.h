@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/kernel.h"
+#include "compiler/language/text.h"
+#include "tests/support/random_kernel.h"
+#include "tests/support/tensors.h"
+
+namespace kiln::testing {
+
+/// A kernel with a schedule, sizes, inputs, and what the definition evaluator makes of them.
+struct FuzzCase {
+  RandomKernel drawn;
+  language::Kernel kernel;
+  language::Schedule schedule;
+  std::vector<int64_t> sizes;
+  std::vector<HostTensor> inputs;
+  std::vector<HostTensor> expected;
+};
+
+/// The case of a seed: always the same one, until the tables it is drawn from change.
+FuzzCase draw_case(uint64_t seed);
+
+/// How to repeat the case, and what it is.
+std::string describe(uint64_t seed, const FuzzCase& which);
+
+/// For each parameter that is an input, in order: small whole numbers, so that sums are exact in
+/// every order unless they grow.
+std::vector<HostTensor> random_inputs(const language::Kernel& kernel,
+                                      const std::vector<int64_t>& sizes, Random& random);
+
+/// Runs the loops in the interpreter; the outputs in order. What an output holds before is not
+/// zero. `expected` gives their types and shapes.
+std::vector<HostTensor> interpret_loops(const ir::Kernel& loops, const std::vector<int64_t>& sizes,
+                                        const std::vector<HostTensor>& inputs,
+                                        const std::vector<HostTensor>& expected);
+
+/// Empty when the tensors are equal, floats but for rounding; else where they differ first.
+std::string difference(const std::vector<HostTensor>& actual,
+                       const std::vector<HostTensor>& expected);
+
+}  // namespace kiln::testing
