@@ -12,8 +12,7 @@ long = pytest.mark.skipif(not os.environ.get("KILN_LONG"), reason="trains for mi
 
 
 @pytest.fixture
-def train(daemon, monkeypatch):
-    """The example, on a daemon of its own."""
+def train(service, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLE))
     import train
 
@@ -60,7 +59,7 @@ def test_a_step_is_that_of_numpy(train, model):
 
 
 def test_tiles_and_plain_loops_give_the_same_bits(train):
-    images, labels = made_up_digits(2000)
+    images, labels = made_up_digits(1000)
     losses = {}
     for schedule in ("plain", "tiled"):
         training = train.Training("mlp", schedule)
