@@ -28,7 +28,8 @@ _OPTIONS = [
     # A new connection never inherits a dead socket from an older one to the same address.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
+    # How long one attempt may take, whatever its name says; a busy host needs more than a moment.
+    ("grpc.min_reconnect_backoff_ms", 2000),
     ("grpc.max_reconnect_backoff_ms", 2000),
     (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
 ]
