@@ -68,17 +68,6 @@ def test_convolution_with_a_guarded_pad():
     np.testing.assert_allclose(f(x, w).asnumpy(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_product_reducer_by_hand():
-    n, m = 6, 9
-    product = tvm.comm_reducer(lambda x, y: x * y, lambda t: tvm.const(1, dtype=t), name="product")
-    A = tvm.placeholder((n, m), name="A")
-    k = tvm.reduce_axis((0, m), name="k")
-    B = tvm.compute((n,), lambda i: product(A[i, k], axis=k), name="B")
-    f = tvm.build(tvm.create_schedule(B.op), [A, B], "llvm")
-    x = uniform(n, m) + 2
-    np.testing.assert_allclose(f(x).asnumpy(), x.prod(axis=1), rtol=1e-5)
-
-
 def test_select_relu():
     A = tvm.placeholder((5, 6), name="A")
     B = tvm.compute(A.shape, lambda *i: tvm.select(A(*i) > 0, A(*i), tvm.const(0, A.dtype)))

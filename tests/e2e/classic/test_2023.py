@@ -29,21 +29,6 @@ def run(outputs, args, *inputs):
 # Scans.
 
 
-def test_the_steps_before_the_last_one():
-    m = te.var("m")
-    n = te.var("n")
-    X = te.placeholder((m, n), name="X")
-    state = te.placeholder((m, n), name="state")
-    init = te.compute((2, n), lambda t, i: X[t, i], name="init")
-    update = te.compute((m, n), lambda t, i: state[t - 1, i] + state[t - 2, i], name="update")
-    fib = te.scan(init, update, state, inputs=[X])
-    expected = [1.0, 1.0]
-    while len(expected) < 12:
-        expected.append(expected[-1] + expected[-2])
-    result = run([fib], [X], np.ones((12, 3), "float32"))[0]
-    np.testing.assert_allclose(result, np.repeat(np.float32(expected)[:, None], 3, axis=1))
-
-
 def test_a_product_over_time():
     m, n = te.var("m"), te.var("n")
     X = te.placeholder((m, n), name="X")
