@@ -44,7 +44,10 @@ def count(number):
 
 
 def parameters(step):
-    return {"none": "", "parts": "or parts", "tag": "thread axis", "at": "stage and axis"}[step["uses"]]
+    words = {"none": "", "parts": "or parts", "at": "stage and axis"}
+    used = [words.get(word, word) for word in step["uses"].split() if word != "output"]
+    used += [step["value"]] if step["value"] else []
+    return ", ".join(word for word in used if word)
 
 
 def render(tables):

@@ -17,7 +17,7 @@ HEADER = '''\
 TABLES = [
     ("OPERATORS", "operators", ("name", "arity", "type_rule", "infix", "doc")),
     ("COMBINERS", "combiners", ("name", "operator", "doc")),
-    ("STEPS", "steps", ("name", "axes", "factors", "uses", "defines", "doc")),
+    ("STEPS", "steps", ("name", "axes", "factors", "uses", "value", "stage", "defines", "doc")),
     ("DTYPES", "dtypes", ("name", "number", "kind", "bits")),
 ]
 
@@ -30,8 +30,11 @@ def module_text(tables):
         for row in tables[key]:
             lines.append(f"    {tuple(row[column] for column in columns)!r},")
         lines.append("]\n")
-    lines.append("THREAD_TAGS = [")
-    lines += [f"    {tag!r}," for tag in tables["thread_tags"]]
+    for variable, key in [("THREAD_TAGS", "thread_tags"), ("MEMORY_SCOPES", "memory_scopes")]:
+        lines.append(f"{variable} = [")
+        lines += [f"    {tag!r}," for tag in tables[key]]
+        lines.append("]\n")
+    lines.pop()
     lines.append("]")
     return "\n".join(lines) + "\n"
 

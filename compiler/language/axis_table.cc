@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/language/step_stages.h"
+#include "compiler/language/time_dimensions.h"
 
 namespace kiln::language {
 namespace {
@@ -67,7 +70,98 @@ AxisKind kind_of_all(const AxisTable& table, const std::vector<uint32_t>& axes) 
   return kind;
 }
 
+size_t place_of(const std::vector<AxisId>& leaves, AxisId axis) {
+  return static_cast<size_t>(std::find(leaves.begin(), leaves.end(), axis) - leaves.begin());
+}
+
+/// The loops `parts` stand where `axis` stood. Steps that are not checked yet may name anything.
+void replace_leaf(std::vector<AxisId>& leaves, AxisId axis, const std::vector<AxisId>& parts) {
+  const size_t at = place_of(leaves, axis);
+  if (at == leaves.size()) return;
+  const auto after = leaves.erase(leaves.begin() + static_cast<std::ptrdiff_t>(at));
+  leaves.insert(after, parts.begin(), parts.end());
+}
+
+/// The axes stand in this order, in the places they hold.
+void put_in_order(std::vector<AxisId>& leaves, const std::vector<AxisId>& axes) {
+  std::vector<size_t> places;
+  for (const AxisId axis : axes)
+    places.push_back(place_of(leaves, axis));
+  std::sort(places.begin(), places.end());
+  if (places.back() >= leaves.size()) return;
+  for (size_t i = 0; i < axes.size(); ++i)
+    leaves[places[i]] = axes[i];
+}
+
+void change_leaves(std::vector<AxisId>& leaves, const Step& step, const std::vector<AxisId>& made) {
+  if (step.kind == StepKind::Split) {
+    replace_leaf(leaves, step.axes[0], made);
+  } else if (step.kind == StepKind::Tile) {
+    replace_leaf(leaves, step.axes[0], {made[0], made[2]});
+    replace_leaf(leaves, step.axes[1], {made[1], made[3]});
+    put_in_order(leaves, made);
+  } else {
+    for (size_t i = 1; i < step.axes.size(); ++i)
+      replace_leaf(leaves, step.axes[i], {});
+    replace_leaf(leaves, step.axes[0], made);
+  }
+}
+
+/// The row of a stage of the definition, without its axes.
+AxisTable::Stage stage_row(const Definition& definition, const SourceMap& names, StageId id) {
+  using Kind = AxisTable::Stage::Kind;
+  const Stage& stage = definition.stages[id];
+  AxisTable::Stage row{.kind = std::holds_alternative<Placeholder>(stage) ? Kind::Placeholder
+                               : std::holds_alternative<Compute>(stage)   ? Kind::Compute
+                                                                          : Kind::Scan,
+                       .name = names.stages[id],
+                       .tensors = {},
+                       .ranks = {}};
+  for (uint32_t output = 0; output < output_count(stage); ++output) {
+    row.tensors.push_back(names.tensor_name(definition, {id, output}));
+    row.ranks.push_back(static_cast<uint32_t>(definition.shape_of({id, output}).size()));
+  }
+  return row;
+}
+
+void add_stages(AxisTable& table, const Definition& definition, const SourceMap& names) {
+  const std::vector<int> cells = cells_of(definition);
+  const std::vector<int> times = time_dimensions(definition);
+  BodyWalk walk(definition);
+  for (StageId id = 0; id < definition.stages.size(); ++id) {
+    AxisTable::Stage row = stage_row(definition, names, id);
+    row.cell_of = cells[id];
+    row.time_dimension = times[id];
+    if (const auto* compute = std::get_if<Compute>(&definition.stages[id])) {
+      row.is_reduction =
+          std::holds_alternative<Reduction>(definition.expressions[compute->bodies[0]].node);
+      row.data = row.leaves = compute->axes;
+      walk(*compute);
+      for (const AxisId axis : walk.reduced_axes) {
+        if (std::find(row.reduce.begin(), row.reduce.end(), axis) == row.reduce.end()) {
+          row.reduce.push_back(axis);
+        }
+      }
+      row.leaves.insert(row.leaves.end(), row.reduce.begin(), row.reduce.end());
+    } else if (const auto* scan = std::get_if<Scan>(&definition.stages[id])) {
+      row.leaves = {scan->axis};
+    }
+    table.taken.emplace(row.name, 0);
+    for (const std::string& tensor : row.tensors)
+      table.taken.emplace(tensor, 0);
+    table.stages.push_back(std::move(row));
+  }
+}
+
 }  // namespace
+
+std::vector<AxisId> AxisTable::leaves_of(StageId stage, AxisKind kind) const {
+  std::vector<AxisId> result;
+  for (const AxisId axis : stages[stage].leaves) {
+    if (rows[axis].kind == kind) result.push_back(axis);
+  }
+  return result;
+}
 
 AxisTable axis_table(const Definition& definition, const SourceMap& names) {
   AxisTable table;
@@ -76,6 +170,7 @@ AxisTable axis_table(const Definition& definition, const SourceMap& names) {
     table.rows.push_back({names.axes[axis], static_cast<StageId>(std::max(owners[axis], 0)),
                           definition.axes[axis].kind, -1, -1});
   }
+  add_stages(table, definition, names);
   return table;
 }
 
@@ -89,6 +184,8 @@ AxisTable axis_table(const Definition& definition, const SourceMap& names,
 }
 
 void apply(AxisTable& table, const Step& step, int position) {
+  if (defines_stage(step.kind)) return define_stage(table, step, position);
+  if (step.kind == StepKind::Reorder) put_in_order(table.stages[step.stage].leaves, step.axes);
   if (!consumes_axes(step.kind)) return;
   std::vector<std::string> operands;
   for (const AxisId axis : step.axes) {
@@ -97,12 +194,15 @@ void apply(AxisTable& table, const Step& step, int position) {
   }
   const std::vector<std::string> names = defined_axis_names(step.kind, operands);
   const bool each_from_its_own = step.kind == StepKind::Tile;
+  std::vector<AxisId> made;
   for (size_t i = 0; i < names.size(); ++i) {
     // tile(x, y) defines x.outer, y.outer, x.inner, y.inner.
     const AxisKind kind =
         each_from_its_own ? table.rows[step.axes[i % 2]].kind : kind_of_all(table, step.axes);
+    made.push_back(static_cast<AxisId>(table.rows.size()));
     table.rows.push_back({names[i], step.stage, kind, position, -1});
   }
+  change_leaves(table.stages[step.stage].leaves, step, made);
 }
 
 std::vector<int> owners_of_axes(const Definition& definition) {
@@ -147,48 +247,47 @@ std::vector<int> cells_of(const Definition& definition) {
   return cells;
 }
 
-std::string text_of(const Step& step, const AxisTable& table, const SourceMap& names) {
-  const StepRow& row = row_of(step.kind);
-  std::string text = fmt::format("{}(", row.spelling);
-  std::string_view separator;
-  const auto add = [&](std::string_view part) {
-    text += separator;
-    text += part;
-    separator = ", ";
-  };
-  if (row.axes == 0) add(names.stages[step.stage]);
-  for (const AxisId axis : step.axes) {
-    add(table.rows[axis].name);
-  }
-  for (const int64_t factor : step.factors) {
-    add(fmt::format("{}{}", step.kind == StepKind::Split ? "factor=" : "", factor));
-  }
-  if (step.parts) add(fmt::format("parts={}", *step.parts));
-  if (!step.tag.empty()) add(step.tag);
-  if (row.uses == StepUses::At) {
-    add(fmt::format("{}.{}", names.stages[step.at_stage], table.rows[step.at_axis].name));
-  }
-  return text + ")";
-}
+namespace {
 
-std::string kernel_file_text(const Step& step, const AxisTable& table, const SourceMap& names) {
-  const auto text_of_axis = [&](AxisId axis) {
-    const AxisTable::Row& row = table.rows[axis];
-    if (row.kind == AxisKind::Time) return row.name;
-    return fmt::format("{}.{}", names.stages[row.stage], row.name);
+/// With `full`, each axis after its stage, except that of time, whose name has it.
+std::string call_text(const Step& step, const AxisTable& table, bool full) {
+  const auto text_of_axis = [&](AxisId axis, StageId stage, bool with_stage) {
+    const AxisTable::Row& axis_row = table.rows[axis];
+    if (!with_stage || (full && axis_row.kind == AxisKind::Time)) return axis_row.name;
+    return fmt::format("{}.{}", table.name_of(stage), axis_row.name);
   };
   const StepRow& row = row_of(step.kind);
   std::vector<std::string> arguments;
-  if (row.axes == 0) arguments.push_back(names.stages[step.stage]);
+  if (row.axes == 0) {
+    const AxisTable::Stage& stage = table.stages[step.stage];
+    const bool is_tensor = row.uses(step_fields::Output) && step.output < stage.tensors.size();
+    arguments.push_back(is_tensor ? stage.tensors[step.output] : stage.name);
+  }
   for (const AxisId axis : step.axes)
-    arguments.push_back(text_of_axis(axis));
+    arguments.push_back(text_of_axis(axis, table.rows[axis].stage, full));
   for (const int64_t factor : step.factors) {
     arguments.push_back(fmt::format("{}{}", step.kind == StepKind::Split ? "factor=" : "", factor));
   }
   if (step.parts) arguments.push_back(fmt::format("parts={}", *step.parts));
   if (!step.tag.empty()) arguments.push_back(step.tag);
-  if (row.uses == StepUses::At) arguments.push_back(text_of_axis(step.at_axis));
+  arguments.insert(arguments.end(), step.tags.begin(), step.tags.end());
+  for (const StageId reader : step.readers)
+    arguments.push_back(table.name_of(reader));
+  if (row.uses(step_fields::At)) {
+    arguments.push_back(text_of_axis(step.at_axis, step.at_stage, true));
+  }
+  if (step.value != 0) arguments.push_back(fmt::format("{}={}", row.value, step.value));
   return fmt::format("{}({})", row.spelling, fmt::join(arguments, ", "));
+}
+
+}  // namespace
+
+std::string text_of(const Step& step, const AxisTable& table) {
+  return call_text(step, table, false);
+}
+
+std::string kernel_file_text(const Step& step, const AxisTable& table) {
+  return call_text(step, table, true);
 }
 
 std::vector<std::string> kernel_file_text(const Schedule& schedule, const Definition& definition,
@@ -196,7 +295,7 @@ std::vector<std::string> kernel_file_text(const Schedule& schedule, const Defini
   std::vector<std::string> steps;
   AxisTable table = axis_table(definition, names);
   for (const Step& step : schedule.steps) {
-    steps.push_back(kernel_file_text(step, table, names));
+    steps.push_back(kernel_file_text(step, table));
     apply(table, step, static_cast<int>(steps.size()) - 1);
   }
   return steps;

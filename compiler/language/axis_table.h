@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/language/definition.h"
@@ -8,17 +9,37 @@
 
 namespace kiln::language {
 
-/// All axes of a scheduled kernel: those of the definition, then those that the steps define, in
-/// the order of their ids.
+/// All stages and axes of a scheduled kernel: those of the definition, then those that the steps
+/// define, in the order of their ids.
 struct AxisTable {
   struct Row {
     std::string name;
     StageId stage;    // whose axis it is; of an axis that no stage uses, any
     AxisKind kind;    // of an axis made of several: Reduce when any of them is
     int defined_by;   // position of the step, -1 for the definition's own
-    int consumed_by;  // position of the split, fuse or tile that used it up, or -1
+    int consumed_by;  // position of the step that used it up (a split, a fuse, ..), or -1
+  };
+  struct Stage {
+    enum class Kind : uint8_t { Placeholder, Compute, Scan };
+    Kind kind;
+    std::string name;
+    std::vector<std::string> tensors;  // the names of its outputs
+    std::vector<uint32_t> ranks;       // one an output
+    int defined_by = -1;               // position of the step, -1 for the definition's own
+    int cell_of = -1;                  // the scan whose cell it is part of, or -1
+    int time_dimension = -1;           // of a scan, its states and inits and its cell; else -1
+    bool is_reduction = false;         // its bodies are reductions, not only something inside them
+    std::vector<AxisId> data = {};     // Compute: the axes that its bodies use
+    std::vector<AxisId> reduce = {};   // likewise
+    std::vector<AxisId> leaves = {};   // the loops, outermost first
   };
   std::vector<Row> rows;
+  std::vector<Stage> stages;
+  std::unordered_map<std::string, int> taken;  // names of stages and tensors; the last _1, _2 tried
+
+  const std::string& name_of(StageId stage) const { return stages[stage].name; }
+  /// The loops of a stage over data axes; those over reduction axes.
+  std::vector<AxisId> leaves_of(StageId stage, AxisKind kind) const;
 };
 
 /// The table before any step.
@@ -41,10 +62,10 @@ std::vector<int> owners_of_axes(const Definition& definition);
 std::vector<int> cells_of(const Definition& definition);
 
 /// "split(k, factor=32)", "compute_at(B, C.i)": for messages. The step's axes are in the table.
-std::string text_of(const Step& step, const AxisTable& table, const SourceMap& names);
+std::string text_of(const Step& step, const AxisTable& table);
 
 /// The same with each axis after its stage, "split(C.k, factor=32)": as a kernel file has it.
-std::string kernel_file_text(const Step& step, const AxisTable& table, const SourceMap& names);
+std::string kernel_file_text(const Step& step, const AxisTable& table);
 
 /// Each step of a schedule as a kernel file has it.
 std::vector<std::string> kernel_file_text(const Schedule& schedule, const Definition& definition,

@@ -42,25 +42,31 @@ class Canonicalizer {
   Schedule run(const Schedule& schedule) {
     Schedule result;
     std::vector<uint32_t> axes = axes_;
-    auto next = static_cast<uint32_t>(to_.definition.axes.size());
+    std::vector<uint32_t> stages = stages_;
+    auto next_axis = static_cast<uint32_t>(to_.definition.axes.size());
+    auto next_stage = static_cast<uint32_t>(to_.definition.stages.size());
+    AxisTable table = axis_table(from_, names_);
     for (const Step& step : schedule.steps) {
-      const bool reached = stages_[step.stage] != kNone &&
-                           (step.kind != StepKind::ComputeAt || stages_[step.at_stage] != kNone);
-      const size_t defined = defined_axis_names(step.kind, names_of(step)).size();
-      for (size_t i = 0; i < defined; ++i) {
-        axes.push_back(reached ? next++ : kNone);
-      }
+      const bool has_place = row_of(step.kind).uses(step_fields::At);
+      const auto is_kept = [&](StageId stage) { return stages[stage] != kNone; };
+      const bool reached = is_kept(step.stage) && (!has_place || is_kept(step.at_stage)) &&
+                           (step.readers.empty() || std::ranges::any_of(step.readers, is_kept));
+      apply(table, step, 0);
+      while (axes.size() < table.rows.size())
+        axes.push_back(reached ? next_axis++ : kNone);
+      while (stages.size() < table.stages.size())
+        stages.push_back(reached ? next_stage++ : kNone);
       if (!reached) continue;
       Step mapped = step;
-      mapped.stage = stages_[step.stage];
+      mapped.stage = stages[step.stage];
       for (AxisId& axis : mapped.axes) {
         axis = axes[axis];
       }
-      if (step.kind == StepKind::ComputeAt) {
-        mapped.at_stage = stages_[step.at_stage];
-        mapped.at_axis = axes[step.at_axis];
-      } else {
-        mapped.at_stage = mapped.at_axis = 0;
+      mapped.at_stage = has_place ? stages[step.at_stage] : 0;
+      mapped.at_axis = has_place ? axes[step.at_axis] : 0;
+      mapped.readers.clear();
+      for (const StageId reader : step.readers) {
+        if (stages[reader] != kNone) mapped.readers.push_back(stages[reader]);
       }
       result.steps.push_back(std::move(mapped));
     }
@@ -68,10 +74,6 @@ class Canonicalizer {
   }
 
  private:
-  static std::vector<std::string> names_of(const Step& step) {
-    return std::vector<std::string>(step.axes.size());
-  }
-
   /// By hand, not by recursion: chains of stages can be long.
   void add_with_dependencies(StageId root) {
     std::vector<StageId> open = {root};

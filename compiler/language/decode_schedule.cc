@@ -6,7 +6,6 @@
 #include "compiler/language/axis_table.h"
 #include "compiler/language/check.h"
 #include "compiler/language/suggest.h"
-#include "compiler/language/time_dimensions.h"
 
 namespace kiln::language {
 namespace {
@@ -40,8 +39,6 @@ class ScheduleDecoder {
         definition_(kernel.definition),
         limits_(limits),
         table_(axis_table(kernel.definition, kernel.names)),
-        cells_(cells_of(kernel.definition)),
-        times_(time_dimensions(kernel.definition)),
         owners_(owners_of_axes(kernel.definition)) {}
 
   Schedule decode() {
@@ -67,6 +64,10 @@ class ScheduleDecoder {
       axes_checked_ = table_.rows.size();
       check_limit("the schedule", "axes", static_cast<int64_t>(table_.rows.size()),
                   int64_t{2} * limits_.axes);
+      check_limit("the schedule", "stages", static_cast<int64_t>(table_.stages.size()),
+                  int64_t{2} * limits_.stages);
+      check_limit("a stage name", "bytes", static_cast<int64_t>(table_.stages.back().name.size()),
+                  int64_t{4} * limits_.name_bytes);
       schedule_.steps.push_back(std::move(step));
     } catch (Error& error) {
       error.add_note(fmt::format("at step {}: {}", position + 1, text_));
@@ -91,14 +92,13 @@ class ScheduleDecoder {
       refuse("UNKNOWN_STEP", "unknown step {}{}", text_, suggestion(text_, known));
     }
     const StepRow& row = row_of(*kind);
-    if (wire.stage() >= definition_.stages.size()) {
-      refuse("MALFORMED", "{} refers to stage {}, but there are {}", row.spelling, wire.stage(),
-             definition_.stages.size());
-    }
+    check_stage_id(row, wire.stage());
+    for (const uint32_t reader : wire.readers())
+      check_stage_id(row, reader);
     for (const uint32_t axis : wire.axes()) {
       check_axis_id(row, axis);
     }
-    if (row.uses == StepUses::At) check_consumer_ids(row, wire);
+    if (row.uses(step_fields::At)) check_consumer_ids(row, wire);
 
     Step step = {.kind = *kind,
                  .stage = wire.stage(),
@@ -108,11 +108,17 @@ class ScheduleDecoder {
                  .tag = wire.tag(),
                  .at_stage = wire.at_stage(),
                  .at_axis = wire.at_axis(),
+                 .output = wire.output(),
+                 .readers = {wire.readers().begin(), wire.readers().end()},
+                 .tags = {wire.tags().begin(), wire.tags().end()},
+                 .value = wire.value(),
                  .file = wire.line().file(),
                  .line = std::min(wire.line().line(), 0x7FFFFFFFU)};
     check_limit(row.spelling, "axes", wire.axes_size(), kMostAxesOfStep);
+    check_limit(row.spelling, "readers", wire.readers_size(), kMostAxesOfStep);
+    check_limit(row.spelling, "thread axes", wire.tags_size(), kMostAxesOfStep);
     check_fields(row, step);
-    text_ = text_of(step, table_, kernel_.names);
+    text_ = text_of(step, table_);
     return step;
   }
 
@@ -122,11 +128,14 @@ class ScheduleDecoder {
            table_.rows.size());
   }
 
+  void check_stage_id(const StepRow& row, uint32_t id) {
+    if (id < table_.stages.size()) return;
+    refuse("MALFORMED", "{} refers to stage {}, but there are {}", row.spelling, id,
+           table_.stages.size());
+  }
+
   void check_consumer_ids(const StepRow& row, const v1::Step& wire) {
-    if (wire.at_stage() >= definition_.stages.size()) {
-      refuse("MALFORMED", "{} refers to stage {}, but there are {}", row.spelling, wire.at_stage(),
-             definition_.stages.size());
-    }
+    check_stage_id(row, wire.at_stage());
     check_axis_id(row, wire.at_axis());
   }
 
@@ -139,7 +148,7 @@ class ScheduleDecoder {
              row.axes == kAnyNumber ? "or more " : "", wanted == 1 ? "axis" : "axes", count);
     }
     const auto factors = static_cast<int>(step.factors.size());
-    if (row.uses == StepUses::Parts) {
+    if (row.uses(step_fields::Parts)) {
       if (factors > 1 || (factors == 1) == step.parts.has_value()) {
         refuse("STEP_FIELDS", "{} takes either a factor or parts, but got {}", row.spelling,
                factors == 0   ? "neither"
@@ -149,16 +158,34 @@ class ScheduleDecoder {
     } else if (factors != row.factors) {
       refuse("STEP_FIELDS", "{} takes {} factors, but got {}", row.spelling, row.factors, factors);
     }
-    if (row.uses != StepUses::Parts && step.parts) {
+    if (!row.uses(step_fields::Parts) && step.parts) {
       refuse("STEP_FIELDS", "{} takes no parts", row.spelling);
     }
-    if (row.uses != StepUses::Tag && !step.tag.empty()) {
+    if (!row.uses(step_fields::Tag) && !step.tag.empty()) {
       refuse("STEP_FIELDS", "{} takes no thread axis", row.spelling);
+    }
+    if (!row.uses(step_fields::Tags) && !step.tags.empty()) {
+      refuse("STEP_FIELDS", "{} takes no list of thread axes", row.spelling);
+    }
+    if (!row.uses(step_fields::Readers) && !step.readers.empty()) {
+      refuse("STEP_FIELDS", "{} takes no readers", row.spelling);
+    }
+    if (row.uses(step_fields::Output)) {
+      const auto outputs = table_.stages[step.stage].tensors.size();
+      if (step.output >= outputs) {
+        refuse("MALFORMED", "{} refers to output {} of {}, which has {}", row.spelling, step.output,
+               stage(step.stage), outputs);
+      }
+    } else if (step.output != 0) {
+      refuse("STEP_FIELDS", "{} takes no output", row.spelling);
+    }
+    if (row.value.empty() && step.value != 0) {
+      refuse("STEP_FIELDS", "{} takes no further number", row.spelling);
     }
   }
 
   void check(const Step& step) {
-    if (std::holds_alternative<Placeholder>(definition_.stages[step.stage])) {
+    if (is_placeholder(step.stage) && step.kind != StepKind::CacheRead) {
       refuse("STEP_STAGE", "{} is a placeholder; steps apply to what is computed",
              stage(step.stage));
     }
@@ -172,6 +199,10 @@ class ScheduleDecoder {
       }
     }
     if (step.kind == StepKind::Bind) check_tag(step);
+    if (step.kind == StepKind::CacheRead) check_cache_read(step);
+    if (step.kind == StepKind::CacheWrite) check_cache_write(step);
+    if (step.kind == StepKind::Rfactor) check_rfactor(step);
+    if (step.kind == StepKind::SetScope) check_set_scope(step);
     if (annotates(step.kind)) check_annotation(step);
     if (consumes_axes(step.kind)) check_consumed(step);
     if (step.kind == StepKind::ComputeAt) check_compute_at(step);
@@ -193,10 +224,11 @@ class ScheduleDecoder {
     const AxisTable::Row& row = table_.rows[id];
     check_owner(id, step.stage);
     check_not_consumed(id);
-    const auto* compute = std::get_if<Compute>(&definition_.stages[row.stage]);
-    const int cell = cells_[row.stage];
-    if (compute != nullptr && cell >= 0 && !compute->axes.empty() &&
-        compute->axes[static_cast<size_t>(times_[row.stage])] == id) {
+    const AxisTable::Stage& owner = table_.stages[row.stage];
+    const int cell = owner.cell_of;
+    const bool is_compute = owner.kind == AxisTable::Stage::Kind::Compute;
+    if (is_compute && cell >= 0 && owner.time_dimension >= 0 &&
+        owner.data[static_cast<size_t>(owner.time_dimension)] == id) {
       const auto scan = static_cast<StageId>(cell);
       refuse("SCAN_TIME", "axis {} of {} is the time of scan {}; schedule {}, the axis of the scan",
              row.name, stage(row.stage), stage(scan),
@@ -218,14 +250,33 @@ class ScheduleDecoder {
   void check_not_consumed(AxisId id) {
     const AxisTable::Row& row = table_.rows[id];
     if (row.consumed_by < 0) return;
+    const Step& step = schedule_.steps[static_cast<size_t>(row.consumed_by)];
+    if (defines_stage(step.kind)) refuse_moved(row, step);
     std::string parts;
     for (const AxisTable::Row& other : table_.rows) {
       if (other.defined_by != row.consumed_by) continue;
       parts += (parts.empty() ? "" : ", ") + other.name;
     }
-    const Step& step = schedule_.steps[static_cast<size_t>(row.consumed_by)];
     refuse("CONSUMED_AXIS", "axis {} was {} into {}{}", row.name, participle(step.kind), parts,
            at_line(step));
+  }
+
+  /// What became of an axis that is not of its stage any more, since the work is another stage's.
+  [[noreturn]] void refuse_moved(const AxisTable::Row& row, const Step& step) {
+    const auto made =
+        std::find_if(table_.stages.begin(), table_.stages.end(),
+                     [&](const auto& stage) { return stage.defined_by == row.consumed_by; });
+    if (step.kind == StepKind::Rfactor) {
+      refuse("CONSUMED_AXIS", "{} now reduces what {} has; the reduction over {} is in {}",
+             stage(row.stage), made->name, row.name, made->name);
+    }
+    if (row.kind == AxisKind::Reduce) {
+      refuse("CONSUMED_AXIS", "{} is now a copy; the reduction is in {}", stage(row.stage),
+             made->name);
+    }
+    refuse("CONSUMED_AXIS",
+           "{} is now a copy of {}, with its own axes as loops; {} gave the copy its layout",
+           stage(row.stage), made->name, row.name);
   }
 
   static std::string at_line(const Step& step) {
@@ -295,7 +346,7 @@ class ScheduleDecoder {
     if (step.at_stage == step.stage) {
       refuse("COMPUTE_AT", "{} cannot be computed at itself", name);
     }
-    if (std::holds_alternative<Placeholder>(definition_.stages[step.at_stage])) {
+    if (is_placeholder(step.at_stage)) {
       refuse("COMPUTE_AT", "{} is a placeholder and has no loops to compute {} in",
              stage(step.at_stage), name);
     }
@@ -309,6 +360,8 @@ class ScheduleDecoder {
     check_owner(step.at_axis, step.at_stage);
     const AxisTable::Row& row = table_.rows[step.at_axis];
     if (row.consumed_by >= 0) {
+      const Step& taken = schedule_.steps[static_cast<size_t>(row.consumed_by)];
+      if (defines_stage(taken.kind)) refuse_moved(row, taken);
       std::string parts;
       for (const AxisTable::Row& other : table_.rows) {
         if (other.defined_by != row.consumed_by) continue;
@@ -323,11 +376,10 @@ class ScheduleDecoder {
 
   void check_inline(const Step& step) {
     const std::string& name = stage(step.stage);
-    const auto* compute = std::get_if<Compute>(&definition_.stages[step.stage]);
     if (scan_with(step.stage, &Scan::update) >= 0) {
       refuse("COMPUTE_INLINE", "a scan update cannot be inlined");
     }
-    if (compute == nullptr) refuse("COMPUTE_INLINE", "{} is a scan and cannot be inlined", name);
+    if (is_scan(step.stage)) refuse("COMPUTE_INLINE", "{} is a scan and cannot be inlined", name);
     if (const int scan = scan_with(step.stage, &Scan::init); scan >= 0) {
       refuse("COMPUTE_INLINE", "{} gives scan {} its initial steps and cannot be inlined", name,
              stage(static_cast<StageId>(scan)));
@@ -335,12 +387,113 @@ class ScheduleDecoder {
     if (is_output(step.stage)) {
       refuse("COMPUTE_INLINE", "{} is an output and cannot be inlined", name);
     }
-    if (std::holds_alternative<Reduction>(definition_.expressions[compute->bodies[0]].node)) {
+    if (table_.stages[step.stage].is_reduction) {
       refuse("COMPUTE_INLINE", "{} has a reduction and cannot be inlined; use compute_at", name);
     }
   }
 
-  const std::string& stage(StageId id) const { return kernel_.names.stages[id]; }
+  bool is_placeholder(StageId id) const {
+    return table_.stages[id].kind == AxisTable::Stage::Kind::Placeholder;
+  }
+  bool is_scan(StageId id) const { return table_.stages[id].kind == AxisTable::Stage::Kind::Scan; }
+
+  /// One of memory_scopes().
+  void check_scope(const Step& step) {
+    const auto scopes = memory_scopes();
+    if (std::find(scopes.begin(), scopes.end(), step.tag) != scopes.end()) return;
+    refuse("MEMORY_SCOPE", "unknown memory scope {}; known: {}", step.tag.substr(0, 64),
+           fmt::join(scopes, ", "));
+  }
+
+  void check_cache_read(const Step& step) {
+    check_scope(step);
+    const std::string& tensor = table_.stages[step.stage].tensors[step.output];
+    if (step.readers.empty()) {
+      refuse("CACHE_READ", "cache_read of {} names no stage that reads the copy", tensor);
+    }
+    for (size_t i = 0; i < step.readers.size(); ++i) {
+      const StageId reader = step.readers[i];
+      if (is_placeholder(reader) || is_scan(reader) || reader == step.stage) {
+        refuse("CACHE_READ", "{} does not read {}{}", stage(reader), tensor,
+               is_placeholder(reader) ? ": it is a placeholder" : "");
+      }
+      if (std::find(step.readers.begin(), step.readers.begin() + static_cast<ptrdiff_t>(i),
+                    reader) != step.readers.begin() + static_cast<ptrdiff_t>(i)) {
+        refuse("CACHE_READ", "cache_read of {} names the reader {} twice", tensor, stage(reader));
+      }
+    }
+  }
+
+  /// The loops of a stage that a step rearranges must not be spoken for.
+  void refuse_settled(const Step& step, const std::vector<AxisId>& axes) {
+    const std::string_view verb = row_of(step.kind).spelling;
+    for (const AxisId id : axes) {
+      if (const auto found = annotated_.find(id); found != annotated_.end()) {
+        const Step& other = schedule_.steps[found->second];
+        refuse("AXIS_ANNOTATED", "axis {} of {} was {}{}; {} {} before that", axis(id),
+               stage(step.stage), participle(other.kind), at_line(other), verb, stage(step.stage));
+      }
+      if (const auto found = attached_.find(id); found != attached_.end()) {
+        refuse("AXIS_ATTACHED", "{} is computed at axis {} of {}; {} {} before compute_at",
+               stage(found->second), axis(id), stage(step.stage), verb, stage(step.stage));
+      }
+    }
+  }
+
+  void check_cache_write(const Step& step) {
+    check_scope(step);
+    const std::string& name = stage(step.stage);
+    if (is_scan(step.stage)) {
+      refuse("CACHE_WRITE",
+             "{} is a scan and has no values of its own to keep; cache_write its update", name);
+    }
+    refuse_settled(step, table_.stages[step.stage].leaves);
+    for (const AxisId leaf : table_.leaves_of(step.stage, AxisKind::Reduce)) {
+      const AxisTable::Row& row = table_.rows[leaf];
+      if (row.defined_by < 0) continue;
+      const Step& other = schedule_.steps[static_cast<size_t>(row.defined_by)];
+      if (defines_stage(other.kind)) continue;
+      refuse("CACHE_WRITE",
+             "reduction axis {} of {} was made{}; cache_write {} before that, and {} the axes of "
+             "the new stage",
+             row.name, name, at_line(other), name, row_of(other.kind).spelling);
+    }
+  }
+
+  void check_rfactor(const Step& step) {
+    const AxisTable::Stage& own = table_.stages[step.stage];
+    const AxisTable::Row& row = table_.rows[step.axes[0]];
+    if (row.kind != AxisKind::Reduce) {
+      refuse(
+          "RFACTOR",
+          "axis {} of {} is not a reduction axis; rfactor takes a reduction axis or a part of one",
+          row.name, own.name);
+    }
+    if (!own.is_reduction) {
+      fail(ErrorKind::Unsupported, "RFACTOR",
+           "the reduction over {} stands inside a larger expression of {}; make it a stage of its "
+           "own to factor it",
+           row.name, own.name);
+    }
+    const auto last = static_cast<int64_t>(own.data.size());
+    if (step.value < 0 || step.value > last) {
+      refuse("RFACTOR",
+             "factor_axis is {}, but the partial results of {} have the dimensions 0 to {}",
+             step.value, own.name, last);
+    }
+    refuse_settled(step, table_.leaves_of(step.stage, AxisKind::Reduce));
+  }
+
+  void check_set_scope(const Step& step) {
+    check_scope(step);
+    if (is_output(step.stage)) {
+      refuse("MEMORY_SCOPE",
+             "{} is an output, whose memory is the caller's; set the scope of a cache_write of it",
+             stage(step.stage));
+    }
+  }
+
+  const std::string& stage(StageId id) const { return table_.stages[id].name; }
   const std::string& axis(AxisId id) const { return table_.rows[id].name; }
 
   template <typename... Args>
@@ -354,8 +507,6 @@ class ScheduleDecoder {
   const Definition& definition_;
   const Limits& limits_;
   AxisTable table_;
-  std::vector<int> cells_;
-  std::vector<int> times_;
   std::vector<int> owners_;
   Schedule schedule_;
   std::string text_;  // of the step at hand

@@ -132,6 +132,10 @@ v1::Schedule encode(const Schedule& schedule) {
     wire.set_tag(step.tag);
     wire.set_at_stage(step.at_stage);
     wire.set_at_axis(step.at_axis);
+    wire.set_output(step.output);
+    wire.mutable_readers()->Add(step.readers.begin(), step.readers.end());
+    wire.mutable_tags()->Add(step.tags.begin(), step.tags.end());
+    wire.set_value(step.value);
     wire.mutable_line()->set_file(step.file);
     wire.mutable_line()->set_line(step.line);
   }

@@ -16,18 +16,14 @@ namespace {
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const Source& source, const Kernel& kernel)
-      : source_(source),
-        names_(printable_names(kernel)),
-        table_(axis_table(kernel.definition, names_)) {
-    for (const SourceMap* names : {&names_, &kernel.names}) {
-      for (StageId id = 0; id < names->stages.size(); ++id) {
-        stages_.emplace(names->stages[id], id);
-      }
-      for (const auto& [tensor, name] : names->tensors) {
-        stages_.emplace(name, tensor.stage);
-      }
+      : source_(source), table_(axis_table(kernel.definition, printable_names(kernel))) {
+    enter_names();
+    for (StageId id = 0; id < kernel.names.stages.size(); ++id) {
+      tensors_.emplace(kernel.names.stages[id], TensorId{id, 0});
     }
-    enter_axes();
+    for (const auto& [tensor, name] : kernel.names.tensors) {
+      tensors_.emplace(name, tensor);
+    }
   }
 
   /// Whether later steps can still be understood: false when this one is sure to be refused.
@@ -42,7 +38,7 @@ class ScheduleBuilder {
       add_argument(call, row, i, step);
     }
     const bool names_stage = row.axes == 0;
-    if (step.axes().empty() && !names_stage) return false;
+    if (names_stage ? call.arguments.empty() : step.axes().empty()) return false;
     if (!step.axes().empty()) step.set_stage(table_.rows[step.axes(0)].stage);
     if (row.axes != kAnyNumber && step.axes_size() != row.axes) return false;
     enter(*kind, step);
@@ -52,41 +48,67 @@ class ScheduleBuilder {
  private:
   void add_argument(const StepCall& call, const StepRow& row, size_t position, v1::Step& step) {
     const StepCall::Argument& argument = call.arguments[position];
-    if (argument.is_number) return add_number(call, argument, step);
-    const bool last = position + 1 == call.arguments.size();
+    if (argument.is_number) return add_number(call, row, argument, step);
     if (row.axes == 0 && position == 0) {
-      step.set_stage(stage(argument));
-    } else if (row.uses == StepUses::At && position == 1) {
+      const TensorId tensor = this->tensor(argument);
+      step.set_stage(tensor.stage);
+      if (row.uses(step_fields::Output)) step.set_output(tensor.output);
+    } else if (row.uses(step_fields::At) && position == 1) {
       const AxisId axis = this->axis(argument);
       step.set_at_axis(axis);
       step.set_at_stage(table_.rows[axis].stage);
-    } else if (row.uses == StepUses::Tag && last && position > 0) {
+    } else if (row.uses(step_fields::Tag) && position == place_of_tag(call, row)) {
       step.set_tag(std::string(argument.text));
+    } else if (row.uses(step_fields::Tags) && position > place_of_axes(row)) {
+      step.add_tags(std::string(argument.text));
+    } else if (row.uses(step_fields::Readers) && position > place_of_axes(row)) {
+      step.add_readers(tensor(argument).stage);
     } else if (row.axes == 0) {
-      source_.refuse(argument.place, "{} takes no more than {} argument{}", row.spelling,
-                     row.uses == StepUses::At ? 2 : 1, row.uses == StepUses::At ? "s" : "");
+      const int most = row.uses(step_fields::At | step_fields::Tag) ? 2 : 1;
+      source_.refuse(argument.place, "{} takes no more than {} argument{}", row.spelling, most,
+                     most == 1 ? "" : "s");
     } else {
       step.add_axes(axis(argument));
     }
   }
 
-  void add_number(const StepCall& call, const StepCall::Argument& argument, v1::Step& step) {
+  /// Where the stage or the axes of a step end: the position of the last of them.
+  static size_t place_of_axes(const StepRow& row) {
+    return row.axes > 1 ? static_cast<size_t>(row.axes) - 1 : 0;
+  }
+
+  /// The tag comes after the stage or the axes; without anything else by name, it is the last name.
+  static size_t place_of_tag(const StepCall& call, const StepRow& row) {
+    if (row.axes == 0 || row.uses(step_fields::Tags | step_fields::Readers)) {
+      return place_of_axes(row) + 1;
+    }
+    size_t last = 0;
+    for (size_t i = 0; i < call.arguments.size(); ++i) {
+      if (!call.arguments[i].is_number) last = i;
+    }
+    return last == 0 ? call.arguments.size() : last;
+  }
+
+  void add_number(const StepCall& call, const StepRow& row, const StepCall::Argument& argument,
+                  v1::Step& step) {
     if (argument.word.empty() || argument.word == "factor") {
       step.add_factors(argument.number);
     } else if (argument.word == "parts") {
       if (argument.number < 1) source_.refuse(argument.place, "the parts must be at least 1");
       step.set_parts(argument.number);
+    } else if (!row.value.empty() && argument.word == row.value) {
+      step.set_value(argument.number);
     } else {
-      source_.refuse(argument.place, "{} has no {}; known: factor, parts", call.name,
-                     argument.word);
+      source_.refuse(argument.place, "{} has no {}; known: {}", call.name, argument.word,
+                     row.value.empty() ? "factor, parts" : row.value);
     }
   }
 
-  StageId stage(const StepCall::Argument& argument) const {
-    const auto found = stages_.find(std::string(argument.text));
-    if (found != stages_.end()) return found->second;
+  TensorId tensor(const StepCall::Argument& argument) const {
+    const auto found = tensors_.find(std::string(argument.text));
+    if (found != tensors_.end()) return found->second;
     source_.refuse(argument.place, "unknown stage {}{}", argument.text.substr(0, 64),
-                   near(argument.text, stages_));
+                   near(argument.text, tensors_));
   }
 
   AxisId axis(const StepCall::Argument& argument) const {
@@ -110,26 +132,38 @@ class ScheduleBuilder {
   void enter(StepKind kind, const v1::Step& wire) {
     Step step = {.kind = kind, .stage = wire.stage()};
     step.axes.assign(wire.axes().begin(), wire.axes().end());
+    step.tag = wire.tag();
+    step.output = wire.output();
+    step.value = wire.value();
     apply(table_, step, position_++);
-    enter_axes();
+    enter_names();
   }
 
-  void enter_axes() {
+  void enter_names() {
+    for (; entered_stages_ < table_.stages.size(); ++entered_stages_) {
+      const AxisTable::Stage& stage = table_.stages[entered_stages_];
+      const auto id = static_cast<StageId>(entered_stages_);
+      check_limit("a stage name", "bytes", static_cast<int64_t>(stage.name.size()), 4'096);
+      tensors_.emplace(stage.name, TensorId{id, 0});
+      for (uint32_t output = 0; output < stage.tensors.size(); ++output) {
+        tensors_.emplace(stage.tensors[output], TensorId{id, output});
+      }
+    }
     for (; entered_ < table_.rows.size(); ++entered_) {
       const AxisTable::Row& row = table_.rows[entered_];
       const auto id = static_cast<AxisId>(entered_);
       check_limit("an axis name", "bytes", static_cast<int64_t>(row.name.size()), 4'096);
-      axes_.insert_or_assign(fmt::format("{}.{}", names_.stages[row.stage], row.name), id);
+      axes_.insert_or_assign(fmt::format("{}.{}", table_.name_of(row.stage), row.name), id);
       if (row.kind == AxisKind::Time) axes_.insert_or_assign(row.name, id);
     }
   }
 
   const Source& source_;
-  const SourceMap names_;
   AxisTable table_;
   int position_ = 0;
   size_t entered_ = 0;
-  std::unordered_map<std::string, StageId> stages_;
+  size_t entered_stages_ = 0;
+  std::unordered_map<std::string, TensorId> tensors_;
   std::unordered_map<std::string, AxisId> axes_;
 };
 

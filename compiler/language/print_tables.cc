@@ -34,14 +34,22 @@ std::string_view name_of(TypeRule rule) {
   return "";
 }
 
-std::string_view name_of(StepUses uses) {
-  switch (uses) {
-    case StepUses::None: return "none";
-    case StepUses::Parts: return "parts";
-    case StepUses::Tag: return "tag";
-    case StepUses::At: return "at";
-  }
-  return "";
+/// "tag output readers", or "none".
+std::string uses_of(const StepRow& row) {
+  using namespace step_fields;  // NOLINT: its words
+  std::string words;
+  const auto add = [&](uint8_t field, std::string_view word) {
+    if (!row.uses(field)) return;
+    if (!words.empty()) words += ' ';
+    words += word;
+  };
+  add(Parts, "parts");
+  add(Tag, "tag");
+  add(At, "at");
+  add(Output, "output");
+  add(Readers, "readers");
+  add(Tags, "tags");
+  return words.empty() ? "none" : words;
 }
 
 Json operators() {
@@ -75,7 +83,9 @@ Json steps() {
     rows.push_back({{"name", row.spelling},
                     {"axes", row.axes},
                     {"factors", row.factors},
-                    {"uses", name_of(row.uses)},
+                    {"uses", uses_of(row)},
+                    {"value", row.value},
+                    {"stage", row.stage},
                     {"defines", row.defines},
                     {"doc", row.doc}});
   }
@@ -99,13 +109,14 @@ Json dtypes() {
 }
 
 Json tables() {
-  Json tables = {{"operators", operators()},
-                 {"combiners", combiners()},
-                 {"steps", steps()},
-                 {"dtypes", dtypes()},
-                 {"thread_tags", Json::array()}};
+  Json tables = {
+      {"operators", operators()}, {"combiners", combiners()},     {"steps", steps()},
+      {"dtypes", dtypes()},       {"thread_tags", Json::array()}, {"memory_scopes", Json::array()}};
   for (const std::string_view tag : thread_tags()) {
     tables["thread_tags"].push_back(tag);
+  }
+  for (const std::string_view scope : memory_scopes()) {
+    tables["memory_scopes"].push_back(scope);
   }
   return tables;
 }

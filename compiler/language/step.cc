@@ -8,9 +8,11 @@
 namespace kiln::language {
 namespace {
 
+using namespace step_fields;  // NOLINT: the words of the table
+
 constexpr auto kSteps = std::to_array<StepRow>({
-#define STEP(Name, spelling, axes, factors, uses, defines, doc) \
-  {StepKind::Name, spelling, axes, factors, StepUses::uses, defines, doc},
+#define STEP(Name, spelling, axes, factors, uses, value, stage, defines, doc) \
+  {StepKind::Name, spelling, axes, factors, uses, value, stage, defines, doc},
 #include "compiler/language/steps.def"
 #undef STEP
 });
@@ -34,16 +36,50 @@ std::string joined(std::span<const std::string> names) {
   return text;
 }
 
-/// One word of a row's `defines`: "{0}.outer", "{all}.fused".
-std::string expand(std::string_view pattern, std::span<const std::string> operands) {
-  const size_t close = pattern.find('}');
-  KILN_CHECK(pattern.starts_with('{') && close != std::string_view::npos);
-  const std::string_view placeholder = pattern.substr(1, close - 1);
-  const std::string_view suffix = pattern.substr(close + 1);
-  if (placeholder == "all") return joined(operands) + std::string(suffix);
-  const auto position = static_cast<size_t>(placeholder[0] - '0');
-  KILN_CHECK(position < operands.size());
-  return operands[position] + std::string(suffix);
+constexpr auto kMemoryScopes = std::to_array<std::string_view>({
+    "global",
+    "shared",
+    "shared.dyn",
+    "local",
+    "warp",
+    "wmma.matrix_a",
+    "wmma.matrix_b",
+    "wmma.accumulator",
+});
+
+/// What stands for each "{word}" of a pattern, one name a use of the pattern.
+std::vector<std::string> values_of(std::string_view word, const StepOperands& operands) {
+  if (word == "all") return {joined(operands.axes)};
+  if (word == "stage") return {operands.stage};
+  if (word == "tensor") return {operands.tensor};
+  if (word == "tag") return {operands.tag};
+  if (word == "data") return operands.data;
+  if (word == "reduce") return operands.reduce;
+  if (word == "n") {
+    std::vector<std::string> numbers;
+    for (uint32_t i = 0; i < operands.dimensions; ++i)
+      numbers.push_back(std::to_string(i));
+    return numbers;
+  }
+  const auto position = static_cast<size_t>(word[0] - '0');
+  KILN_CHECK(position < operands.axes.size());
+  return {operands.axes[position]};
+}
+
+/// "{0}.outer", "{all}.fused", "{stage}.{tag}" with each word replaced; a word for a list makes a
+/// list.
+std::vector<std::string> expand(std::string_view pattern, const StepOperands& operands) {
+  const size_t open = pattern.find('{');
+  if (open == std::string_view::npos) return {std::string(pattern)};
+  const size_t close = pattern.find('}', open);
+  KILN_CHECK(close != std::string_view::npos);
+  std::vector<std::string> result;
+  for (const std::string& value : values_of(pattern.substr(open + 1, close - open - 1), operands)) {
+    for (const std::string& rest : expand(pattern.substr(close + 1), operands)) {
+      result.push_back(std::string(pattern.substr(0, open)) + value + rest);
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -60,17 +96,30 @@ std::optional<StepKind> find_step(std::string_view spelling) {
 
 std::span<const std::string_view> thread_tags() { return kThreadTags; }
 
-std::vector<std::string> defined_axis_names(StepKind kind, std::span<const std::string> operands) {
+std::span<const std::string_view> memory_scopes() { return kMemoryScopes; }
+
+std::vector<std::string> defined_axis_names(StepKind kind, const StepOperands& operands) {
   std::vector<std::string> names;
   std::string_view rest = row_of(kind).defines;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(' '), rest.size());
-    names.push_back(expand(rest.substr(0, end), operands));
+    for (std::string& name : expand(rest.substr(0, end), operands))
+      names.push_back(std::move(name));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return names;
 }
 
-bool consumes_axes(StepKind kind) { return !row_of(kind).defines.empty(); }
+std::vector<std::string> defined_axis_names(StepKind kind, std::span<const std::string> axes) {
+  return defined_axis_names(kind, StepOperands{.axes = {axes.begin(), axes.end()}});
+}
+
+std::string defined_stage_name(StepKind kind, const StepOperands& operands) {
+  return expand(row_of(kind).stage, operands)[0];
+}
+
+bool consumes_axes(StepKind kind) { return !row_of(kind).defines.empty() && !defines_stage(kind); }
+
+bool defines_stage(StepKind kind) { return !row_of(kind).stage.empty(); }
 
 }  // namespace kiln::language

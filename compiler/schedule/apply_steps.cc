@@ -27,8 +27,14 @@ void apply(const StepContext& context) {
     case StepKind::ComputeAt: return apply_compute_at(context);
     case StepKind::ComputeInline: return apply_compute_inline(context);
     case StepKind::ComputeRoot: return apply_compute_root(context);
+    case StepKind::CacheRead:
+    case StepKind::CacheWrite:
+    case StepKind::Rfactor:
+    case StepKind::SetScope: break;
   }
-  KILN_CHECK(false);
+  fail(ErrorKind::Unsupported, "NOT_IN_THIS_VERSION",
+       "the step {} is not part of this version of Kiln",
+       language::row_of(context.step.kind).spelling);
 }
 
 /// The stage whose loops the axes are: that of the step, or the reduction taken out of it.

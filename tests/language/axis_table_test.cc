@@ -57,6 +57,41 @@ TEST(AxisTable, GivesATileEachItsOwnKind) {
   EXPECT_EQ(table.rows[3].kind, AxisKind::Reduce);
 }
 
+TEST(AxisTable, NamesTheStagesOfStepsAndTheirAxes) {
+  const TextKernel text = testing::kernel_of(
+      "kernel k(A: float32[n, l]) -> (C: float32[n]) {\n"
+      "  C[i] = sum[k < l](A[i, k])\n"
+      "  schedule cpu {\n"
+      "    cache_read(A, shared, C)\n"
+      "    split(C.i, factor=4)\n"
+      "    cache_write(C, local)\n"
+      "    split(C.local.k, factor=8)\n"
+      "    rfactor(C.local.k.inner, factor_axis=1)\n"
+      "    cache_read(A, shared, C.local.rf)\n"
+      "  }\n"
+      "}\n");
+  const AxisTable table =
+      axis_table(text.kernel.definition, text.kernel.names, text.schedules[0].second);
+  Names shown;
+  for (const AxisTable::Stage& stage : table.stages) {
+    std::string line = stage.name + ":";
+    for (const AxisId axis : stage.leaves)
+      line += " " + std::to_string(axis) + "=" + table.rows[axis].name;
+    shown.push_back(line);
+  }
+  EXPECT_EQ(shown, (Names{"A:", "C: 0=i", "A.shared: 2=ax0 3=ax1",
+                          "C.local: 6=i.outer.c 7=i.inner.c 15=k.inner.v",
+                          "C.local.rf: 11=i.outer.c 12=k.inner 13=i.inner.c 14=k.outer",
+                          "A.shared_1: 16=ax0 17=ax1"}));
+  Names steps;
+  for (const Step& step : text.schedules[0].second.steps)
+    steps.push_back(kernel_file_text(step, table));
+  EXPECT_EQ(steps,
+            (Names{"cache_read(A, shared, C)", "split(C.i, factor=4)", "cache_write(C, local)",
+                   "split(C.local.k, factor=8)", "rfactor(C.local.k.inner, factor_axis=1)",
+                   "cache_read(A, shared, C.local.rf)"}));
+}
+
 TEST(AxisTable, FindsOwnersInsideExpressionsToo) {
   const TextKernel text = testing::kernel_of(
       "kernel k(A: float32[n]) -> (C: float32[n]) { C[i] = A[i] / sum[k < n](A[k]) }");
@@ -92,7 +127,7 @@ TEST(StepText, ShowsAStepAsItWasWritten) {
       axis_table(text.kernel.definition, text.kernel.names, text.schedules[0].second);
   std::vector<std::string> shown;
   for (const Step& step : text.schedules[0].second.steps) {
-    shown.push_back(text_of(step, table, text.kernel.names));
+    shown.push_back(text_of(step, table));
   }
   EXPECT_EQ(shown,
             (Names{"split(i, parts=4)", "compute_at(B, C.i.outer)", "bind(i.inner, threadIdx.x)"}));

@@ -13,7 +13,7 @@ from ._range import Range
 from ._tables import STEPS, THREAD_TAGS
 from ._tensor import Operation, Tensor, as_operation
 
-_DEFINES = {name: defines.split() for name, _, _, _, defines, _ in STEPS}
+_DEFINES = {name: defines.split() for name, *_, defines, _ in STEPS}
 _PAST = {"split": "split", "tile": "tiled", "fuse": "fused"}
 
 # Steps of classic te that this version does not have.

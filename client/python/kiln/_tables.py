@@ -80,19 +80,23 @@ COMBINERS = [
     ('all', 'logical_and', 'whether all hold'),
 ]
 
-# name, axes, factors, uses, defines, doc
+# name, axes, factors, uses, value, stage, defines, doc
 STEPS = [
-    ('split', 1, 1, 'parts', '{0}.outer {0}.inner', 'one axis into two: outer * factor + inner; or `parts` outer iterations'),
-    ('fuse', -1, 0, 'none', '{all}.fused', 'neighbouring axes into one; the first is the outermost'),
-    ('tile', 2, 2, 'none', '{0}.outer {1}.outer {0}.inner {1}.inner', 'both axes split, the outer ones outside the inner ones'),
-    ('reorder', -1, 0, 'none', '', 'the axes named stand in this order, in the places they hold'),
-    ('bind', 1, 0, 'tag', '', 'the axis is a GPU thread axis: blockIdx.x .. threadIdx.z, vthread'),
-    ('parallel', 1, 0, 'none', '', 'iterations run on several cores'),
-    ('vectorize', 1, 0, 'none', '', 'iterations run as lanes of vector instructions; the extent is a constant'),
-    ('unroll', 1, 0, 'none', '', 'the loop is replaced by its iterations; the extent is a constant'),
-    ('compute_at', 0, 0, 'at', '', "the stage is computed inside the consumer's loop, only what that iteration needs"),
-    ('compute_inline', 0, 0, 'none', '', "the stage's expression stands where it is read"),
-    ('compute_root', 0, 0, 'none', '', 'the stage is computed whole, before its consumers'),
+    ('split', 1, 1, 'parts', '', '', '{0}.outer {0}.inner', 'one axis into two: outer * factor + inner; or `parts` outer iterations'),
+    ('fuse', -1, 0, 'none', '', '', '{all}.fused', 'neighbouring axes into one; the first is the outermost'),
+    ('tile', 2, 2, 'none', '', '', '{0}.outer {1}.outer {0}.inner {1}.inner', 'both axes split, the outer ones outside the inner ones'),
+    ('reorder', -1, 0, 'none', '', '', '', 'the axes named stand in this order, in the places they hold'),
+    ('bind', 1, 0, 'tag', '', '', '', 'the axis is a GPU thread axis: blockIdx.x .. threadIdx.z, vthread'),
+    ('parallel', 1, 0, 'none', '', '', '', 'iterations run on several cores'),
+    ('vectorize', 1, 0, 'none', '', '', '', 'iterations run as lanes of vector instructions; the extent is a constant'),
+    ('unroll', 1, 0, 'none', '', '', '', 'the loop is replaced by its iterations; the extent is a constant'),
+    ('compute_at', 0, 0, 'at', '', '', '', "the stage is computed inside the consumer's loop, only what that iteration needs"),
+    ('compute_inline', 0, 0, 'none', '', '', '', "the stage's expression stands where it is read"),
+    ('compute_root', 0, 0, 'none', '', '', '', 'the stage is computed whole, before its consumers'),
+    ('cache_read', 0, 0, 'tag output readers', '', '{tensor}.{tag}', 'ax{n}', 'a copy of the tensor in a memory scope, which the readers named read instead of it'),
+    ('cache_write', 0, 0, 'tag', '', '{stage}.{tag}', '{data}.c {reduce}', 'a new stage in a memory scope computes the values, in the order of the loops so far; the stage becomes a copy of it'),
+    ('rfactor', 1, 0, 'none', 'factor_axis', '{stage}.rf', '{data} {0} {reduce} {0}.v', 'a new stage has partial results for each value of the reduction loop, which is its dimension factor_axis; the stage reduces them over {0}.v'),
+    ('set_scope', 0, 0, 'tag', '', '', '', "the memory scope in which the stage's values lie"),
 ]
 
 # name, number, kind, bits
@@ -122,4 +126,15 @@ THREAD_TAGS = [
     'threadIdx.y',
     'threadIdx.z',
     'vthread',
+]
+
+MEMORY_SCOPES = [
+    'global',
+    'shared',
+    'shared.dyn',
+    'local',
+    'warp',
+    'wmma.matrix_a',
+    'wmma.matrix_b',
+    'wmma.accumulator',
 ]
