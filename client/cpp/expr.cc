@@ -116,13 +116,23 @@ std::vector<Axis> reduced_axes(const std::vector<Expr>& bodies) {
 
 namespace {
 
-/// The sum, difference or product of two constant integers, so that 32 - 1 is a constant size.
+/// The quotient rounded down, as Python's //.
+std::int64_t floordiv(std::int64_t a, std::int64_t b) {
+  return a / b - static_cast<std::int64_t>(a % b != 0 && (a < 0) != (b < 0));
+}
+
+/// Arithmetic of two constant integers, so that 32 - 1 is a constant size.
 std::optional<Expr> fold(std::string_view spelling, std::span<const Expr> operands) {
   if (operands.size() != 2) return std::nullopt;
   const std::optional<std::int64_t> a = as_integer(operands[0]);
   const std::optional<std::int64_t> b = as_integer(operands[1]);
   std::int64_t result = 0;
   if (!a || !b || operands[0].dtype() != int64) return std::nullopt;
+  const bool divides = spelling == "floordiv" || spelling == "floormod";
+  if (divides && *b > 0) {
+    const std::int64_t quotient = floordiv(*a, *b);
+    return constant(spelling == "floordiv" ? quotient : *a - quotient * *b, int64);
+  }
   const bool overflows = spelling == "add"        ? __builtin_add_overflow(*a, *b, &result)
                          : spelling == "subtract" ? __builtin_sub_overflow(*a, *b, &result)
                          : spelling == "multiply" ? __builtin_mul_overflow(*a, *b, &result)

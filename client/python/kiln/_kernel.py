@@ -2,7 +2,7 @@
 
 from . import _dtype, _expr, _size, _view
 from ._encode import encode
-from ._error import invalid, public
+from ._error import Error, invalid, public
 from ._instantiate import Binding, Instance, is_one, stretched
 from ._tensor import Tensor
 from ._text import shape_text, text
@@ -63,10 +63,17 @@ class Kernel:
                 "ARGUMENT_COUNT",
                 f"{self.name} takes {takes} ({', '.join(self.inputs)}), but got {len(arguments)}",
             )
-        instance = Instance(self._bind(arguments, axis, sizes))
+        binding = self._bind(arguments, axis, sizes)
+        instance = Instance(binding)
         if name is not None:
             instance.rename({tensor.stage: name for tensor in self._outputs})
-        made = [instance.output(tensor) for tensor in self._outputs]
+        try:
+            made = [instance.output(tensor) for tensor in self._outputs]
+        except Error as error:
+            given = (binding.tensors[tensor.stage] for tensor in self._inputs)
+            types = ", ".join(f"{t.name}: {t.dtype}" for t in given)
+            error.notes.append(f"in kernel {self.name}, called on {types}")
+            raise
         return made[0] if len(made) == 1 else tuple(made)
 
     # Binding.

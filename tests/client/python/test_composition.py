@@ -193,3 +193,15 @@ def test_kernels_of_scans_are_composed(daemon):
 def test_a_call_that_does_not_fit_names_both_sides(message, action):
     error = expect(kiln.InvalidArgument, message, action)
     assert error.file == __file__
+
+
+def test_a_type_that_the_definition_cannot_have_is_said_with_the_call():
+    M, X = te.placeholder((4,), "bool", "M"), te.placeholder((4,), name="X")
+    chosen = kiln.kernel([M, X, te.compute((4,), lambda i: te.select(M[i], X[i], 0), name="Y")], "chosen")
+    N = te.placeholder((4,), "int32", "N")
+    error = expect(
+        kiln.InvalidArgument,
+        "select takes conditions, but got int32: N[i]; write a comparison such as N[i] != 0",
+        lambda: chosen(N, X),
+    )
+    assert error.notes == ["in kernel chosen, called on N: int32, X: float32"]

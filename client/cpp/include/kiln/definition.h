@@ -1,10 +1,13 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <kiln/schedule.h>
@@ -24,6 +27,33 @@ struct Parameter {
   DType type;
   bool output;
   std::vector<std::string> shape;  // as written: "n", "m + 1", "32"
+};
+
+/// What a definition makes, in the order of its outputs.
+class Tensors : public std::vector<Tensor> {
+ public:
+  using std::vector<Tensor>::vector;
+  /// The only one. Throws InvalidArgument when there are others.
+  operator Tensor() const;
+};
+
+/// What a definition is called on: a tensor, or a number in place of one without dimensions.
+class Given {
+ public:
+  Given(Tensor tensor);
+  Given(const Tensors& only);
+  Given(Expr number);
+  template <typename Number>
+  requires(std::is_arithmetic_v<Number>) Given(Number number) : Given(Expr(number)) {}
+
+  bool is_number() const;
+  DType dtype() const;
+  Shape shape() const;
+  Expr at(const std::vector<Expr>& indices) const;
+  const Tensor& tensor() const { return std::get<Tensor>(value_); }
+
+ private:
+  std::variant<Tensor, Expr> value_;
 };
 
 /// What a service compiles: the arguments, all that computes them, and a schedule. Immutable.
@@ -54,6 +84,28 @@ class Definition {
   /// As a kernel file.
   std::string text() const;
 
+  /// The definition on tensors of the caller's: its stages join their graph, with sizes and types
+  /// bound to theirs. Dimensions in front of those it has are mapped over, and stretch as numpy's.
+  /// `sizes` are those that no shape gives: {{"stride", 2}}.
+  Tensors apply(const std::vector<Given>& arguments, const std::map<std::string, Expr>& sizes = {},
+                SourceLocation where = SourceLocation::current()) const;
+
+  // C = matmul(A, B)
+  Tensors operator()(Given a, SourceLocation where = SourceLocation::current()) const {
+    return apply({a}, {}, where);
+  }
+  Tensors operator()(Given a, Given b, SourceLocation where = SourceLocation::current()) const {
+    return apply({a, b}, {}, where);
+  }
+  Tensors operator()(Given a, Given b, Given c,
+                     SourceLocation where = SourceLocation::current()) const {
+    return apply({a, b, c}, {}, where);
+  }
+  Tensors operator()(Given a, Given b, Given c, Given d,
+                     SourceLocation where = SourceLocation::current()) const {
+    return apply({a, b, c, d}, {}, where);
+  }
+
   explicit Definition(std::shared_ptr<const detail::DefinitionState> state)
       : state_(std::move(state)) {}
   const std::shared_ptr<const detail::DefinitionState>& state() const { return state_; }
@@ -66,6 +118,8 @@ class Definition {
 std::vector<Definition> parse(std::string_view text, const std::string& file_name);
 /// The kernels of a .kiln file.
 std::vector<Definition> load_file(const std::string& path);
+/// An operator that Kiln comes with (docs/operators.md): "matmul", "conv2d", "softmax", ...
+Definition load_operator(std::string_view name);
 
 /// The text of a kernel file or a schedule file, laid out anew: a statement a line, comments at
 /// their places. Only syntax is checked.

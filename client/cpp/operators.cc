@@ -1,0 +1,39 @@
+#include <map>
+#include <string>
+
+#include <fmt/ranges.h>
+#include <kiln/definition.h>
+
+#include "client/cpp/fail.h"
+#include "client/cpp/operator_texts.h"
+
+namespace kiln {
+inline namespace client {
+namespace {
+
+using Operators = std::map<std::string, Definition, std::less<>>;
+
+Operators parsed_operators() {
+  Operators operators;
+  for (const detail::OperatorText& file : detail::operator_texts()) {
+    for (const Definition& definition : parse(file.text, file.file))
+      operators.emplace(definition.name(), definition);
+  }
+  return operators;
+}
+
+}  // namespace
+
+Definition load_operator(std::string_view name) {
+  static const Operators operators = parsed_operators();
+  const auto found = operators.find(name);
+  if (found != operators.end()) return found->second;
+  std::vector<std::string> known;
+  for (const auto& [other, definition] : operators)
+    known.push_back(other);
+  detail::fail(ErrorKind::InvalidArgument, "OPERATOR", "unknown operator {}; known: {}", name,
+               fmt::join(known, ", "));
+}
+
+}  // namespace client
+}  // namespace kiln
