@@ -43,11 +43,14 @@ if ! buildah_ inspect --type image docker.io/library/debian:bookworm-slim >/dev/
 fi
 
 echo "== image"
+# A layer an instruction makes a second build quick, and costs a whole copy of the file system each.
+layers=()
+[ "$keep" != --keep ] || layers=(--layers)
 environment=()
 for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_CERT SSL_CERT_FILE; do
   [ -z "${!name:-}" ] || environment+=(--env "$name=${!name}")
 done
-buildah_ bud --format docker --layers --isolation chroot --pull-never "${environment[@]}" --target cpu -f deploy/Dockerfile -t kiln:cpu .
+buildah_ bud --format docker "${layers[@]}" --isolation chroot --pull-never "${environment[@]}" --target cpu -f deploy/Dockerfile -t kiln:cpu .
 
 echo "== the image runs"
 box=$(buildah_ from --pull-never kiln:cpu)
