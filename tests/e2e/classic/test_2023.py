@@ -29,6 +29,21 @@ def run(outputs, args, *inputs):
 # Scans.
 
 
+def test_the_steps_before_the_last_one():
+    m = te.var("m")
+    n = te.var("n")
+    X = te.placeholder((m, n), name="X")
+    state = te.placeholder((m, n), name="state")
+    init = te.compute((2, n), lambda t, i: X[t, i], name="init")
+    update = te.compute((m, n), lambda t, i: state[t - 1, i] + state[t - 2, i], name="update")
+    fib = te.scan(init, update, state, inputs=[X])
+    expected = [1.0, 1.0]
+    while len(expected) < 12:
+        expected.append(expected[-1] + expected[-2])
+    result = run([fib], [X], np.ones((12, 3), "float32"))[0]
+    np.testing.assert_allclose(result, np.repeat(np.float32(expected)[:, None], 3, axis=1))
+
+
 def test_a_product_over_time():
     m, n = te.var("m"), te.var("n")
     X = te.placeholder((m, n), name="X")
@@ -193,6 +208,18 @@ def test_updated_in_place():
     w = tvm.nd.array(np.float32([1, 2, 3]), tvm.cpu(0))
     sgd(w, np.float32([2, 2, 2]), w)
     assert w.numpy().tolist() == [0, 1, 2]
+
+
+def test_where_and_init():
+    A = te.placeholder((4, 6), name="A")
+    start = te.placeholder((4,), name="start")
+    k = te.reduce_axis((0, 6), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=A[i, k] > 0, init=start[i]), name="B")
+    C = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, init=5.0), name="C")
+    x, first = uniform(4, 6), uniform(4)
+    b, c = run([B, C], [A, start], x, first)
+    np.testing.assert_allclose(b, np.maximum(x, 0).sum(axis=1) + first, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(c, x.sum(axis=1) + 5, rtol=1e-5)
 
 
 def test_half_precision():
