@@ -2,7 +2,7 @@
 
 import inspect
 
-from . import _dtype, _expr, _tag
+from . import _dtype, _expr, _tag, _whole
 from ._error import invalid, public
 from ._expr import Axis, Expr, Reduction, Var, as_expr
 from ._reduce import reduced_axes
@@ -108,7 +108,7 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     op.tag, op.attrs = _tag.current(tag), dict(attrs or {})
     for axis in axes:
         axis.op = op
-    result = fcompute(*axes)
+    result = _whole.described(fcompute, axes)
     several = isinstance(result, (tuple, list))
     bodies = [_body(name, value) for value in (result if several else [result])]
     if not bodies:

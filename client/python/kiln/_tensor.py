@@ -3,6 +3,7 @@
 from . import _dtype, _expr, _source
 from ._error import invalid, public
 from ._text import shape_text, text
+from ._whole import WholeTensor
 
 
 class Indexable(_expr.Operand):
@@ -31,7 +32,7 @@ class Indexable(_expr.Operand):
         return id(self)
 
 
-class Tensor(Indexable):
+class Tensor(WholeTensor, Indexable):
     """A tensor of a kernel's description: output `value_index` of `op`."""
 
     __slots__ = ("op", "value_index", "shape", "dtype")

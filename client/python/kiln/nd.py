@@ -1,5 +1,7 @@
 """Arrays on the daemon's devices."""
 
+import numpy as np
+
 from . import _array
 from ._array import NDArray as NDArray
 from ._device import context as context
@@ -28,4 +30,10 @@ def empty(shape, dtype="float32", device=None, mem_scope=None, *, ctx=None, conn
     return _array.empty_on(connection or _default(), shape, dtype, device or ctx or cpu(0))
 
 
-__all__ = ["NDArray", "array", "context", "cpu", "cuda", "device", "empty", "gpu"]
+@public
+def from_dlpack(dltensor):
+    """A new array on the CPU with the contents of anything that speaks DLPack."""
+    return array(np.from_dlpack(dltensor))
+
+
+__all__ = ["NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu"]

@@ -7,6 +7,7 @@ from ._define import __all__ as _define
 from ._expr import Var as Var
 from ._operators import *  # noqa: F403
 from ._operators import __all__ as _operators
+from ._range import Range as Range
 from ._reduce import *  # noqa: F403
 from ._reduce import __all__ as _reduce
 from ._schedule import Schedule as Schedule
@@ -15,9 +16,9 @@ from ._schedule import create_schedule as create_schedule
 from ._schedule import thread_axis as thread_axis
 from ._tag import tag_scope as tag_scope
 from ._tensor import ComputeOp as ComputeOp
+from ._tensor import Operation as Operation
 from ._tensor import PlaceholderOp as PlaceholderOp
 from ._tensor import ScanOp as ScanOp
-from ._tensor import Operation as Operation
 from ._tensor import Tensor as Tensor
 from ._tensor import TensorSlice as TensorSlice
 

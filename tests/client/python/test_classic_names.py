@@ -105,9 +105,38 @@ def test_thread_axes_with_a_range():
 def test_ranges():
     k = te.reduce_axis(tvm.Range(2, 6), name="k")
     assert (k.dom.min.value, k.dom.extent.value) == (2, 4)
-    assert tvm.ir.Range(3).extent.value == 3
+    assert tvm.ir.Range(3).extent.value == 3 and te.Range is tvm.ir.Range
     assert tvm.ir.Range.from_min_extent(1, 2).extent.value == 2
     expect(tvm.InvalidArgument, "the range (5, 2) ends before it begins", lambda: tvm.Range(5, 2))
+
+
+# Whole tensors.
+
+
+def test_operators_of_whole_tensors(daemon):
+    a, b = te.placeholder((3, 4), name="A"), te.placeholder((4,), name="B")
+    x, y = np.arange(12, dtype="float32").reshape(3, 4) - 5, np.float32([1, 2, 4, 8])
+    pairs = [
+        (a + b, x + y), (b - a, y - x), (a * 2 / b, x * 2 / y), (1 - a, 1 - x), (2 / b, 2 / y), (-a, -x),
+        (abs(a) ** 2, x**2), (a < b, x < y), ((a >= 0) & (a < b), (x >= 0) & (x < y)), (b**0.5, y**0.5),
+    ]  # fmt: skip
+    results = tvm.build([a, b, *(tensor for tensor, _ in pairs)])(x, y)
+    for (tensor, expected), result in zip(pairs, results):
+        assert tensor.shape == expected.shape and tensor.dtype == str(expected.dtype)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
+    assert (a + b).name == "T_add"
+
+
+def test_whole_tensors_inside_a_compute_are_a_mistake():
+    a = te.placeholder((4,), name="A")
+    message = ("tensor A of shape (4,) stands in an expression without indices; read an element, as in A[i], "
+               "inside te.compute")
+    expect(tvm.InvalidArgument, message, lambda: te.compute((4,), lambda i: a + 1))
+    i = te.reduce_axis((0, 4), name="i")
+    expect(tvm.InvalidArgument, message, lambda: a + i)
+    expect(tvm.InvalidArgument,
+           "add of tensors: A of shape (4,) and C of shape (3,) do not broadcast to one shape",
+           lambda: a + te.placeholder((3,), name="C"))
 
 
 # Expressions by the names of tir.
@@ -185,6 +214,13 @@ def test_devices(daemon):
            lambda: tvm.opencl(0))
     expect(tvm.InvalidArgument, "unknown device opencl; known: cpu, cuda, as in cuda:0",
            lambda: tvm.device("opencl"))
+
+
+def test_arrays_from_elsewhere(daemon):
+    a = tvm.nd.from_dlpack(np.arange(3, dtype="float32"))
+    b = tvm.nd.empty((3,), "float32", ctx=tvm.cpu(0))
+    assert a.copyto(b) is b and b.asnumpy().tolist() == [0, 1, 2] and b.ctx == tvm.device("llvm", 0)
+    assert a.copyto(tvm.cpu(0)).numpy().tolist() == [0, 1, 2]
 
 
 def test_an_unknown_cpu_is_an_error_and_the_daemon_lives(daemon):

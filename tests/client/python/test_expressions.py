@@ -135,7 +135,7 @@ MISTAKES = [
     (lambda: scalar("float32", "x") + np.ones((2, 3)),
      "a numpy array of shape (2, 3) stands in an expression; declare a te.placeholder for it, read its "
      "elements (A[i, j]), and pass the array when the kernel is called"),
-    (lambda: te.placeholder((2, 3), name="A") + 1,
+    (lambda: te.exp(te.placeholder((2, 3), name="A")),
      "tensor A of shape (2, 3) stands in an expression without indices; read an element, as in A[i, j], "
      "inside te.compute"),
     (lambda: te.placeholder((2, 3), name="A")[0] + 1, "A has 2 dimensions, but is read with 1 index"),
