@@ -1,5 +1,7 @@
 """What the clients can describe, kernel text can say: it is printed, read, and is the same kernel."""
 
+import pathlib
+
 import numpy as np
 import pytest
 import topi_cases
@@ -7,8 +9,9 @@ import topi_nn_cases
 from kernels import add_one, cumsum, matmul, softmax
 
 import kiln
-from kiln import te
+from kiln import Kernel, te
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CASES = topi_cases.CASES + topi_nn_cases.CASES
 
 
@@ -48,6 +51,19 @@ def test_schedules_are_read_as_they_were_written(shared_daemon):
     shared_daemon.build(s, [a, b, c])
     parsed = read_back(shared_daemon, s, [a, b, c])
     assert shared_daemon.build(parsed).timings["cache"] == "memory"
+
+
+FILES = [path for folder in ("compiler/operators", "examples", "tests/kernels")
+         for path in sorted((ROOT / folder).glob("*.kiln"))]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_the_tensors_of_a_kernel_are_the_kernel(shared_daemon, path):
+    for kernel in kiln.load_kernels(path, connection=shared_daemon).values():
+        again = kiln.kernel(kernel.tensors(), name=kernel.name)
+        bare = Kernel(kernel.definition, kernel.source_map)
+        assert kiln.kernel_text(again, connection=shared_daemon) == kiln.kernel_text(
+            bare, connection=shared_daemon)
 
 
 def test_a_kernel_file_is_loaded_and_built(shared_daemon, folder):

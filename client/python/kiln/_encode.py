@@ -56,6 +56,9 @@ class Encoder:
         self._stages[id(op)] = number
         self.source_map.stages.append(self._stage_names.unique(op.name))
         self.source_map.stage_lines.add(file=self._file(op.file), line=op.line)
+        for output, name in enumerate(op.tensor_names):
+            named = self.source_map.tensors.add(name=self._stage_names.unique(name))
+            named.tensor.stage, named.tensor.output = number, output
 
     def _add_placeholder(self, op, stage):
         stage.placeholder.type = _dtype.NUMBER[op.dtype]

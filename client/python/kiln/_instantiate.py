@@ -215,6 +215,9 @@ class Instance:
 
     def _finish(self, stage, tensors, order):
         self._plain[stage] = tensors
+        own = {n.tensor.output: n.name for n in self._names.tensors if n.tensor.stage == stage}
+        if len(own) == len(tensors) > 1:
+            tensors[0].op.tensor_names = [own[output] for output in range(len(tensors))]
         if order == sorted(order):
             self._made[stage] = tensors
         else:

@@ -1,6 +1,6 @@
 """Kernels as functions of tensors: a definition called on te tensors becomes part of their graph."""
 
-from . import _dtype, _expr, _size, _view
+from . import _define, _dtype, _expr, _size, _view
 from ._encode import encode
 from ._error import Error, invalid, public
 from ._instantiate import Binding, Instance, is_one, stretched
@@ -75,6 +75,24 @@ class Kernel:
             error.notes.append(f"in kernel {self.name}, called on {types}")
             raise
         return made[0] if len(made) == 1 else tuple(made)
+
+    @public
+    def tensors(self):
+        """Its arguments as te tensors of their own, in order: for a schedule, or for build."""
+        binding = Binding(self)
+        rows = self.definition.variables
+        binding.sizes = {v: _expr.Var(n, rows[v].nonnegative) for v, n in enumerate(self.sizes)}
+        sizes = Instance(binding)
+        for tensor in self._inputs:
+            row = self._placeholder(tensor)
+            shape = [sizes.size(extent) for extent in row.shape]
+            made = _define.placeholder(shape, _dtype.NAME[row.type], self._name(tensor))
+            binding.tensors[tensor.stage], binding.ranks[tensor.stage] = made, len(shape)
+        instance = Instance(binding)
+        return [
+            binding.tensors[t.stage] if self._is_input(t) else instance.output(t)
+            for t in self.definition.parameters
+        ]
 
     # Binding.
 

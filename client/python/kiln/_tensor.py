@@ -45,6 +45,8 @@ class Tensor(WholeTensor, Indexable):
 
     @property
     def name(self):
+        if self.op.tensor_names:
+            return self.op.tensor_names[self.value_index]
         return f"{self.op.name}.v{self.value_index}" if self.op.num_outputs > 1 else self.op.name
 
     @property
@@ -166,6 +168,7 @@ class Operation:
         self.tag = ""
         self.attrs = {}
         self._outputs = []
+        self.tensor_names = []  # of several outputs, where they have names of their own
 
     @property
     def num_outputs(self):
