@@ -306,6 +306,10 @@ for how in ("max", "avg"):
     case(f"nn.adaptive_pool {how} with channels last",
          lambda x, h=how: nn.adaptive_pool(x, 2, h, "NHWC"),
          lambda x, f=adaptive: to_nhwc(f(to_nchw(x), (2, 2))), real(2, 5, 5, 3))
+case("nn.pool", lambda x: nn.pool(x, (2, 2), (2, 2), (1, 1, 1, 1), "max"),
+     lambda x: pool(x, "max", (2, 2), (2, 2), (1, 1), ((1, 1), (1, 1)), (0, 0)), real(2, 3, 6, 6))
+case("nn.conv2d as older programs call it", lambda x, f: nn.conv2d(x, f, (1, 1), (1, 1), layout="NCHW"),
+     lambda x, f: conv2d(x, f, sides=((1, 1), (1, 1))), IMAGES, FILTERS, atol=1e-5)
 case("nn.pool2d max of integers", lambda x: nn.pool2d(x, 2, 1, 1, 1, "max"),
      lambda x: windows(pad(x, ((1, 1), (1, 1)), -128), (2, 2), (1, 1), (1, 1), (2, 3)).max((-1, -2)),
      whole(1, 2, 4, 4, low=-128, high=-100, dtype="int8"))

@@ -136,15 +136,6 @@ _export("isnan", 1, _float_test("isnan", 0), "Whether it is nan")
 _export("isinf", 1, _float_test("isinf", 0), "Whether it is an infinity")
 _export("isfinite", 1, _float_test("isfinite", 1), "Whether it is neither nan nor an infinity")
 
-for _alias, _name in {
-    "fast_exp": "exp", "fast_tanh": "tanh", "fast_erf": "erf", "floor_div": "floor_divide",
-    "floormod": "floor_mod", "floordiv": "floor_divide", "truncdiv": "trunc_divide",
-    "truncmod": "trunc_mod",
-}.items():  # fmt: skip
-    globals()[_alias] = globals()[_name]
-    __all__.append(_alias)
-
-
 def _public(function):
     __all__.append(function.__name__)
     return public(function)
@@ -196,4 +187,14 @@ def elemwise_sum(xs):
     return mapped(body, xs, "T_elemwise_sum", "topi.elemwise_sum")
 
 
+for _alias, _name in {
+    "fast_exp": "exp", "fast_tanh": "tanh", "fast_erf": "erf", "floor_div": "floor_divide",
+    "floormod": "floor_mod", "floordiv": "floor_divide", "truncdiv": "trunc_divide",
+    "truncmod": "trunc_mod", "broadcast_add": "add", "broadcast_sub": "subtract",
+    "broadcast_mul": "multiply", "broadcast_div": "divide", "broadcast_mod": "mod",
+    "broadcast_maximum": "maximum", "broadcast_minimum": "minimum", "broadcast_power": "power",
+    "broadcast_greater": "greater", "broadcast_less": "less", "elementwise_sum": "elemwise_sum",
+}.items():  # fmt: skip
+    globals()[_alias] = globals()[_name]
+    __all__.append(_alias)
 __all__.sort()

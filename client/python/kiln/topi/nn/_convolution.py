@@ -106,8 +106,9 @@ def conv1d_nwc(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=N
 
 @_export
 def conv2d(data, filter, strides=1, padding=0, dilation=1, data_layout="NCHW", kernel_layout="",
-           out_dtype=None, groups=1):  # fmt: skip
-    """Over an image: as conv2d_nchw or conv2d_nhwc, by `data_layout`."""
+           out_dtype=None, groups=1, layout=None):  # fmt: skip
+    """Over an image: as conv2d_nchw or conv2d_nhwc, by `data_layout`, which older programs call `layout`."""
+    data_layout = layout or data_layout
     if data_layout == "NCHW" and groups != 1:
         return group_conv2d_nchw(data, filter, strides, padding, dilation, groups, out_dtype)
     if data_layout == "NCHW":

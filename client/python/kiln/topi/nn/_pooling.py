@@ -55,6 +55,13 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, 
                  count_include_pad, where)  # fmt: skip
 
 
+@_export
+def pool(data, kernel, stride, padding, pool_type, ceil_mode=False, layout="NCHW",
+         count_include_pad=True):  # fmt: skip
+    """As pool2d without dilation: the order of arguments of older programs."""
+    return pool2d(data, kernel, stride, 1, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
 def _pool(data, dims, kernel, stride, dilation, padding, pool_type, ceil_mode, count_pad, where):
     _check_type(pool_type, where)
     count = len(dims)
