@@ -163,8 +163,13 @@ class Instance:
         return []
 
     def name(self, stage):
+        """What a stage is called; the parts of a scan, Y.init, follow what Y is called now."""
         if stage in self._new_names:
             return self._new_names[stage]
+        for renamed, name in self._new_names.items():
+            prefix = f"{self._names.stages[renamed]}."
+            if self._names.stages[stage].startswith(prefix):
+                return f"{name}.{self._names.stages[stage][len(prefix):]}"
         return self._names.stages[stage] if stage < len(self._names.stages) else f"tensor{stage}"
 
     def _make_placeholder(self, stage, row):
