@@ -47,6 +47,14 @@ def as_shape(shape, what):
     return tuple(_dimension(what, d, size) for d, size in enumerate(dimensions))
 
 
+class ConstantSize(int):
+    """A dimension that is known: a Python int, with the `.value` that classic programs ask for."""
+
+    @property
+    def value(self):
+        return int(self)
+
+
 def _dimension(what, position, size):
     if isinstance(size, _expr.IntegerConstant):
         size = size.value
@@ -54,7 +62,7 @@ def _dimension(what, position, size):
         size = int(size)
         if size < 0:
             raise invalid("NEGATIVE_EXTENT", f"{what}: dimension {position} is {size}")
-        return size
+        return ConstantSize(size)
     if isinstance(size, Expr) and _expr.is_size(size) and _dtype.is_int(size.dtype):
         return _expr.cast("int64", size)
     raise invalid(

@@ -4,6 +4,7 @@ from . import _absent, _expr
 from ._define import size_var as size_var
 from ._define import var as var
 from ._error import invalid, public
+from ._expr import Expr as Expr
 from ._expr import Expr as PrimExpr
 from ._expr import Axis as IterVar
 from ._expr import Var as Var
@@ -46,16 +47,27 @@ for _name in _absent.TIR:
     globals()[_name] = getattr(_absent, _name)
 
 
-@public
-def IntImm(dtype, value, span=None):  # noqa: N802
-    """An integer constant."""
-    return const(value, dtype)
+class _ConstantType(type):
+    """What isinstance asks and calls: IntImm(dtype, value) makes a constant of the class it stands for."""
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, cls.stands_for)
+
+    @public
+    def __call__(cls, dtype, value, span=None):
+        return const(value if cls is IntImm else float(value), dtype)
 
 
-@public
-def FloatImm(dtype, value, span=None):  # noqa: N802
-    """A floating constant."""
-    return const(float(value), dtype)
+class IntImm(metaclass=_ConstantType):
+    """An integer constant: IntImm("int32", 1)."""
+
+    stands_for = _expr.IntegerConstant
+
+
+class FloatImm(metaclass=_ConstantType):
+    """A floating constant: FloatImm("float32", 1.0)."""
+
+    stands_for = _expr.FloatConstant
 
 
 @public

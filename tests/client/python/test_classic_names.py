@@ -110,6 +110,12 @@ def test_ranges():
     expect(tvm.InvalidArgument, "the range (5, 2) ends before it begins", lambda: tvm.Range(5, 2))
 
 
+def test_known_sizes_are_ints_with_a_value():
+    a = te.placeholder((3, N), name="A")
+    assert a.shape[0] == 3 and a.shape[0].value == 3 and isinstance(a.shape[0], int)
+    assert a.shape[1] == N and a.op.shape is a.shape
+
+
 # Whole tensors.
 
 
@@ -147,7 +153,9 @@ def test_nodes_and_intrinsics_by_name():
     assert repr(tir.Mul(x, tir.Add(x, tir.FloatImm("float32", 1)))) == repr(x * (x + 1))
     assert repr(tir.call_intrin("float32", "tir.exp", x)) == repr(te.exp(x))
     assert repr(tvm.call_pure_intrin("float32", "exp", x)) == repr(te.exp(x))
-    assert tir.IntImm("int8", 3).dtype == "int8" and tvm.convert([1, 2.5])[1].dtype == "float32"
+    assert tir.IntImm("int8", 3).dtype == "int8" and isinstance(te.const(1), tir.IntImm)
+    assert isinstance(te.const(1.0), tvm.expr.FloatImm) and not isinstance(x, (tir.IntImm, tir.FloatImm))
+    assert tvm.convert([1, 2.5])[1].dtype == "float32"
     expect(tvm.InvalidArgument, "tir.Add takes 2 operands, but got 1", lambda: tir.Add(x))
     expect(tvm.InvalidArgument, "there is no intrinsic tir.foo; docs/language.md lists them",
            lambda: tir.call_intrin("float32", "tir.foo", x))
