@@ -87,23 +87,6 @@ def start(folder):
             daemon.stop()
 
 
-@pytest.fixture(scope="session")
-def shared_daemon():
-    """One for all tests that only build and call."""
-    path = tempfile.mkdtemp(prefix="kiln-e2e-")
-    daemon = Daemon(path)
-    yield daemon
-    assert daemon.stop() == 0
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture
-def service(shared_daemon):
-    """The default connection, to the shared daemon."""
-    with kiln.connect(shared_daemon.address) as connection:
-        yield connection
-
-
 @pytest.fixture
 def daemon(start):
     return start()
@@ -115,5 +98,12 @@ def shared_daemon():
     path = tempfile.mkdtemp(prefix="kiln-e2e-")
     daemon = Daemon(path)
     yield daemon.connection
-    daemon.stop()
+    assert daemon.stop() == 0
     shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def service(shared_daemon):
+    """The default connection, to the shared daemon."""
+    with kiln.connect(shared_daemon.address) as connection:
+        yield connection
