@@ -1,6 +1,7 @@
 #include "compiler/analysis/solve.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "compiler/analysis/knowledge.h"
 #include "compiler/ir/build.h"
@@ -27,14 +28,14 @@ Expr room_of(const Expr& condition) {
 
 }  // namespace
 
-std::optional<Prefix> holds_below(const Expr& condition, const ir::VarRef& var,
-                                  const std::vector<Facts::Range>& inner, const Facts& facts) {
+std::optional<Span> holds_where(const Expr& condition, const ir::VarRef& var,
+                                const std::vector<Facts::Range>& inner, const Facts& facts) {
   const Expr room = room_of(condition);
   if (!room || ir::reads_memory(condition)) return std::nullopt;
   const Expr least = bounds_of(room, inner, facts).min;
   if (!least) return std::nullopt;
 
-  // least = rest - slope * var >= 0 where var <= floordiv(rest, slope).
+  // least = rest - slope * var >= 0; for a positive slope where var <= floordiv(rest, slope).
   Atoms& atoms = facts.knowledge().atoms;
   const AtomId atom = atoms.id_of(var);
   const Linear sum = atoms.read(least);
@@ -49,12 +50,15 @@ std::optional<Prefix> holds_below(const Expr& condition, const ir::VarRef& var,
       if (std::find(vars.begin(), vars.end(), atom) != vars.end()) return std::nullopt;
     }
   }
-  if (slope <= 0) return std::nullopt;
+  if (slope == 0) return std::nullopt;
   const std::optional<Linear> rest = add(sum, linear_atom(atom), slope);
   if (!rest) return std::nullopt;
   const auto is_inside = [&](const Facts::Range& range) { return uses_var(room, range.var); };
-  return Prefix{simplify(ir::floordiv(atoms.write(*rest), ir::index(slope)) + 1, facts),
-                std::none_of(inner.begin(), inner.end(), is_inside)};
+  const bool exact = std::none_of(inner.begin(), inner.end(), is_inside);
+  const Expr divided = ir::floordiv(atoms.write(*rest), ir::index(std::abs(slope)));
+  if (slope > 0) return Span{nullptr, simplify(divided + 1, facts), exact};
+  // rest + |slope| * var >= 0 where var >= -floordiv(rest, |slope|).
+  return Span{simplify(ir::index(0) - divided, facts), nullptr, exact};
 }
 
 }  // namespace kiln::analysis

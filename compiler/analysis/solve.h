@@ -4,16 +4,18 @@
 
 namespace kiln::analysis {
 
-/// Below `end`, a condition holds; `exact`: and from `end` on it does not.
-struct Prefix {
+/// From `begin` (null: the start) to before `end` (null: the end), a condition holds; `exact`: and
+/// outside it does not.
+struct Span {
+  ir::Expr begin;
   ir::Expr end;
   bool exact = false;
 };
 
-/// Where a comparison that is linear in `var` holds, for all values of the `inner` variables.
-/// Nothing when it is not linear, begins to hold rather than to fail as `var` grows, or reads
+/// Where a comparison that is linear in `var` holds, for all values of the `inner` variables; one
+/// of the two ends is null. Nothing when it is not linear, does not depend on `var`, or reads
 /// memory.
-std::optional<Prefix> holds_below(const ir::Expr& condition, const ir::VarRef& var,
-                                  const std::vector<Facts::Range>& inner, const Facts& facts);
+std::optional<Span> holds_where(const ir::Expr& condition, const ir::VarRef& var,
+                                const std::vector<Facts::Range>& inner, const Facts& facts);
 
 }  // namespace kiln::analysis

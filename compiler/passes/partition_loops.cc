@@ -1,12 +1,12 @@
 #include <algorithm>
-#include <functional>
 #include <unordered_set>
+#include <utility>
 
 #include "compiler/analysis/prove.h"
-#include "compiler/analysis/solve.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/facts_of.h"
+#include "compiler/passes/find_guards.h"
 #include "compiler/passes/passes.h"
 
 namespace kiln::passes {
@@ -20,71 +20,6 @@ constexpr int kMaxCopies = 8;
 
 /// Minima and maxima in the end of the full tiles: two guards, and no tile at all.
 constexpr int kMaxChoices = 2;
-
-void for_each_conjunct(const Expr& condition, const std::function<void(const Expr&)>& visit) {
-  const Binary* binary = as<Binary>(condition);
-  if (binary == nullptr || binary->op != Operator::And) return visit(condition);
-  for_each_conjunct(binary->a, visit);
-  for_each_conjunct(binary->b, visit);
-}
-
-/// The part of a `likely` guard that fails from some iteration of a loop on.
-struct Guard {
-  Expr conjunct;
-  analysis::Prefix prefix;
-  bool is_whole;  // nothing of the loop's body runs when it fails
-};
-
-/// Looks for such guards in the body of a loop.
-class FindGuards : public Visitor {
- public:
-  FindGuards(const VarRef& var, const Facts& facts) : var_(var), facts_(facts) {}
-
-  std::vector<Guard> take() {
-    // One condition may stand in several places, in some of which it is not understood.
-    std::erase_if(guards_, [&](const Guard& guard) { return unusable_.count(guard.conjunct) > 0; });
-    return std::move(guards_);
-  }
-
- private:
-  using Visitor::visit;
-
-  void visit(const For& loop) override {
-    inner_.push_back({loop.var, index(0), loop.extent});
-    Visitor::visit(loop);
-    inner_.pop_back();
-  }
-
-  void visit(const If& node) override {
-    if (node.likely) {
-      for_each_conjunct(node.condition, [&](const Expr& conjunct) {
-        if (!uses_var(conjunct, var_)) return;
-        const auto prefix = analysis::holds_below(conjunct, var_, inner_, facts_);
-        if (prefix) {
-          guards_.push_back({conjunct, *prefix, is_whole_ && !node.else_body});
-        } else {
-          unusable_.insert(conjunct);
-        }
-      });
-    }
-    const bool before = std::exchange(is_whole_, is_whole_ && !node.else_body);
-    Visitor::visit(node);
-    is_whole_ = before;
-  }
-
-  void visit(const Block& block) override {
-    const bool before = std::exchange(is_whole_, is_whole_ && block.body.size() == 1);
-    Visitor::visit(block);
-    is_whole_ = before;
-  }
-
-  const VarRef& var_;
-  const Facts& facts_;
-  std::vector<Guard> guards_;
-  std::unordered_set<Expr> unusable_;
-  std::vector<Facts::Range> inner_;
-  bool is_whole_ = true;
-};
 
 class CountChoices : public Visitor {
  public:
@@ -106,27 +41,11 @@ bool is_simple(const Expr& end) {
   return walk.count <= kMaxChoices;
 }
 
-/// Leaves out of `likely` guards what is known to hold.
-class DropConjuncts : public Mutator {
- public:
-  explicit DropConjuncts(std::unordered_set<Expr> dropped) : dropped_(std::move(dropped)) {}
-
- private:
-  using Mutator::visit;
-
-  Stmt visit(const If& node) override {
-    if (!node.likely) return Mutator::visit(node);
-    Expr left = boolean(true);
-    for_each_conjunct(node.condition, [&](const Expr& conjunct) {
-      if (dropped_.count(conjunct) == 0) left = logical_and(left, conjunct);
-    });
-    if (is_const(left, 1)) return (*this)(node.then_body);
-    const Stmt then_body = (*this)(node.then_body);
-    const Stmt else_body = node.else_body ? (*this)(node.else_body) : Stmt();
-    return If::make(left, then_body, else_body, node.likely);
-  }
-
-  const std::unordered_set<Expr> dropped_;
+/// The iterations of a loop for which guards hold, and what stands outside them.
+struct FullTiles {
+  Expr begin;  // null: the first
+  Expr end;    // the extent when none fails at the end
+  bool whole;  // nothing runs outside
 };
 
 class PartitionLoops : public Mutator {
@@ -137,16 +56,15 @@ class PartitionLoops : public Mutator {
   using Mutator::visit;
 
   Stmt visit(const For& loop) override {
-    if (loop.loop_kind != LoopKind::ThreadIndex) {
-      FindGuards find(loop.var, facts_);
-      find(loop.body);
-      const std::vector<Guard> guards = find.take();
+    const bool is_thread = loop.loop_kind == LoopKind::ThreadIndex;
+    if (!is_thread) {
+      const std::vector<Guard> guards = find_guards(loop, around_, facts_);
       if (!guards.empty()) return partition(loop, guards);
     }
-    if (loop.loop_kind == LoopKind::ThreadIndex) threads_.push_back(loop.var);
+    if (is_thread) threads_.push_back(loop.var);
     const Stmt result =
         with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
-    if (loop.loop_kind == LoopKind::ThreadIndex) threads_.pop_back();
+    if (is_thread) threads_.pop_back();
     return result;
   }
 
@@ -168,64 +86,141 @@ class PartitionLoops : public Mutator {
   /// The body for these values of the variable, itself partitioned.
   Stmt body_of(const VarRef& var, const Expr& begin, const Expr& end, const Stmt& body) {
     facts_.push_range(var, begin, end);
+    around_.push_back(var);
     const Stmt result = (*this)(body);
+    around_.pop_back();
     facts_.pop();
     return result;
   }
 
   bool proves(const Expr& condition) { return analysis::can_prove(condition, facts_); }
 
-  Stmt partition(const For& loop, const std::vector<Guard>& guards) {
-    Expr full = loop.extent;
-    std::unordered_set<Expr> conjuncts;
+  /// Where all guards hold. In what peeling at a start has left, only ends are looked for.
+  FullTiles full_tiles(const For& loop, const std::vector<Guard>& guards) {
+    FullTiles full{nullptr, loop.extent, false};
     for (const Guard& guard : guards) {
-      full = min(guard.prefix.end, full);
-      conjuncts.insert(guard.conjunct);
+      if (guard.span.begin)
+        full.begin = full.begin ? max(full.begin, guard.span.begin) : guard.span.begin;
+      if (guard.span.end) full.end = min(guard.span.end, full.end);
     }
-    full = analysis::simplify(max(full, index(0)), facts_);
-    const bool is_uniform =
-        std::none_of(threads_.begin(), threads_.end(),
-                     [&](const VarRef& thread) { return uses_var(full, thread); });
     // A guard of the whole body that does not depend on inner loops: there is no rest.
-    const bool no_rest = guards.size() == 1 && guards[0].is_whole && guards[0].prefix.exact;
+    full.whole = guards.size() == 1 && guards[0].is_whole && guards[0].span.exact;
+    if (full.begin) {
+      full.begin = analysis::simplify(min(max(full.begin, index(0)), loop.extent), facts_);
+      if (is_const(full.begin, 0)) full.begin = nullptr;
+    }
+    const Expr least = full.begin ? full.begin : index(0);
+    full.end = analysis::simplify(max(full.end, least), facts_);
+    return full;
+  }
+
+  bool is_uniform(const Expr& bound) const {
+    return std::none_of(threads_.begin(), threads_.end(),
+                        [&](const VarRef& thread) { return uses_var(bound, thread); });
+  }
+
+  /// Whether the loop may be cut there, and gains by it.
+  bool is_worth_it(const For& loop, const FullTiles& full) {
+    if (!is_uniform(full.end) || !is_simple(full.end)) return false;
+    if (full.begin && (!is_uniform(full.begin) || !is_simple(full.begin))) return false;
     // Vectors and unrolled loops are of constant extent, and not worth a second copy.
     const bool wants_constant =
         loop.loop_kind == LoopKind::Vectorized || loop.loop_kind == LoopKind::Unrolled;
-    const bool keeps_kind = !wants_constant || (no_rest && as_const_int(full));
-    const bool is_worth_it =
-        (no_rest || 2 * copies_ <= kMaxCopies) && !proves(less_equal(full, index(0)));
-    if (!is_uniform || !is_worth_it || !keeps_kind || !is_simple(full)) {
+    if (wants_constant && !(full.whole && !full.begin && as_const_int(full.end))) return false;
+    const Expr least = full.begin ? full.begin : index(0);
+    return (full.whole || 2 * copies_ <= kMaxCopies) && !proves(less_equal(full.end, least));
+  }
+
+  Stmt partition(const For& loop, std::vector<Guard> guards) {
+    if (in_rest_) {
+      std::erase_if(guards, [](const Guard& guard) { return guard.span.begin || guard.is_choice; });
+    }
+    if (!may_be_empty(loop, guards)) return partition_by(loop, guards);
+    const Expr is_run = less(index(0), loop.extent);
+    facts_.push_condition(is_run);
+    const Stmt result = partition_by(loop, guards);
+    facts_.pop();
+    return If::make(is_run, result);
+  }
+
+  Stmt partition_by(const For& loop, const std::vector<Guard>& guards) {
+    const FullTiles full = full_tiles(loop, guards);
+    if (guards.empty() || !is_worth_it(loop, full)) {
       return with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
     }
 
-    const bool all_full = no_rest || proves(less_equal(loop.extent, full));
+    std::unordered_set<Expr> conjuncts;
+    for (const Guard& guard : guards)
+      conjuncts.insert(guard.conjunct);
+    const Stmt body = drop_conjuncts(loop.body, conjuncts);
+    if (full.begin) return peel_both(loop, full, body);
+
+    const bool all_full = full.whole || proves(less_equal(loop.extent, full.end));
     if (!all_full) copies_ *= 2;
-    const Stmt clean = body_of(loop.var, index(0), full, DropConjuncts(conjuncts)(loop.body));
-    Stmt result = with_body(loop, full, clean);
-    if (!all_full) {
-      const Stmt rest = fresh_copy(body_of(loop.var, full, loop.extent, loop.body));
-      copies_ /= 2;
-      // One parallel region stays one: starting another costs more than the branch.
-      result = loop.loop_kind == LoopKind::Parallel
-                   ? with_body(loop, loop.extent, If::make(less(loop.var, full), clean, rest))
-                   : Block::make({result, rest_of(loop, full, rest)});
+    const Stmt clean = body_of(loop.var, index(0), full.end, body);
+    if (all_full) return with_body(loop, full.end, clean);
+    const Stmt rest = fresh_copy(body_of(loop.var, full.end, loop.extent, loop.body));
+    copies_ /= 2;
+    // One parallel region stays one: starting another costs more than the branch.
+    if (loop.loop_kind == LoopKind::Parallel) {
+      return with_body(loop, loop.extent, If::make(less(loop.var, full.end), clean, rest));
     }
-    return result;
+    return Block::make({with_body(loop, full.end, clean), part(loop, full.end, loop.extent, rest)});
   }
 
-  Stmt rest_of(const For& loop, const Expr& full, const Stmt& rest) {
-    const Expr left = analysis::simplify(loop.extent - full, facts_);
-    if (proves(less_equal(left, index(1)))) {
-      return If::make(less(full, loop.extent), substitute(rest, {{loop.var, full}}));
+  /// Whether it is worth asking first if the loop runs at all: a start of one iteration is simpler
+  /// where it does.
+  bool may_be_empty(const For& loop, const std::vector<Guard>& guards) {
+    const bool starts = std::ranges::any_of(guards, [](const Guard& guard) {
+      return guard.span.begin && is_const(guard.span.begin, 1);
+    });
+    return starts && loop.loop_kind == LoopKind::Serial && !proves(less(index(0), loop.extent));
+  }
+
+  /// The full tiles stand between a start and an end. These hold few iterations, so that loops
+  /// inside them are cut no further, and do not count as copies of the others.
+  Stmt peel_both(const For& loop, const FullTiles& full, const Stmt& body) {
+    const Stmt clean = body_of(loop.var, full.begin, full.end, body);
+    if (full.whole) return part(loop, full.begin, full.end, clean);
+    if (loop.loop_kind == LoopKind::Parallel) {
+      const Expr is_full = logical_and(less_equal(full.begin, loop.var), less(loop.var, full.end));
+      return with_body(loop, loop.extent,
+                       If::make(is_full, clean, rest_of(loop, index(0), loop.extent)));
+    }
+    std::vector<Stmt> parts = {
+        part(loop, index(0), full.begin, rest_of(loop, index(0), full.begin)),
+        part(loop, full.begin, full.end, clean)};
+    if (!proves(less_equal(loop.extent, full.end))) {
+      parts.push_back(part(loop, full.end, loop.extent, rest_of(loop, full.end, loop.extent)));
+    }
+    return Block::make(std::move(parts));
+  }
+
+  Stmt rest_of(const For& loop, const Expr& begin, const Expr& end) {
+    const bool before = std::exchange(in_rest_, true);
+    copies_ *= 2;
+    const Stmt rest = fresh_copy(body_of(loop.var, begin, end, loop.body));
+    copies_ /= 2;
+    in_rest_ = before;
+    return rest;
+  }
+
+  /// The iterations from `begin` to before `end` of a loop, with this body of theirs.
+  Stmt part(const For& loop, const Expr& begin, const Expr& end, const Stmt& body) {
+    const Expr count = analysis::simplify(end - begin, facts_);
+    if (proves(less_equal(count, index(1)))) {
+      return If::make(less(begin, end), substitute(body, {{loop.var, begin}}));
     }
     const VarRef var = Var::make(loop.var->name);
-    return For::make(var, left, loop.loop_kind, loop.thread,
-                     substitute(rest, {{loop.var, full + var}}));
+    return For::make(var, count, loop.loop_kind, loop.thread,
+                     substitute(body, {{loop.var, begin + var}}));
   }
 
   Facts facts_;
   std::vector<VarRef> threads_;  // of the loops around the current place
+  std::vector<VarRef> around_;   // of all loops around it
   int copies_ = 1;               // of it, so far
+  bool in_rest_ = false;         // it is outside the full tiles between a start and an end
 };
 
 }  // namespace

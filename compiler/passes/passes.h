@@ -28,16 +28,18 @@ ir::Kernel validate_threads(ir::Kernel kernel, const PassContext& context);
 /// what it stores lies side by side; else it runs one iteration after the other.
 ir::Kernel bind_to_cores(ir::Kernel kernel, const PassContext& context);
 
-/// Splits loops where a `likely` guard begins to fail: full tiles run without the guard.
+/// Splits loops where a `likely` guard begins or ceases to hold: full tiles run without the guard.
 ///
 ///   for i in 0..ceildiv(n, 4) { for j in 0..4 { if likely(i*4 + j < n) { S } } }
 ///     ->
 ///   for i in 0..floordiv(n, 4) { for j in 0..4 { S } }
 ///   if floordiv(n, 4) < ceildiv(n, 4) { for j in 0..n - floordiv(n, 4)*4 { S at the last i } }
 ///
-/// A parallel loop stays one, with both in an if. Nested tiles are split from the outside in, up to
-/// 8 copies of a statement; loops over GPU indices are left alone, as are loops whose full tiles
-/// end at more minima than the guards are worth. Leaves the kernel simplified.
+/// Conditions of if_then_else count as guards, and one may begin to hold, as padding does: the
+/// iterations before come first then, in a loop of their own. A parallel loop stays one, with both
+/// in an if. Nested tiles are split from the outside in, up to 8 copies of a statement; loops over
+/// GPU indices are left alone, as are loops whose full tiles end at more minima than the guards are
+/// worth. Leaves the kernel simplified.
 ir::Kernel partition_loops(ir::Kernel kernel, const PassContext& context);
 
 /// Nested parallel loops become one.

@@ -146,6 +146,46 @@ TEST(PartitionLoops, AnExactGuardOfAllEndsTheLoop) {
                      "for i in 0..min(m, n) { B[0, i] = 1.0 }");
 }
 
+TEST(PartitionLoops, PaddingIsCutAtBothEnds) {
+  expect_partitioned(
+      "for i in 0..34 { B[0, i] = if_then_else(1 <= i && i < 33, A[0, i - 1], 0.0) }",
+      R"(
+    B[0, 0] = 0.0
+    for i in 0..32 { B[0, i + 1] = A[0, i] }
+    B[0, 33] = 0.0)");
+}
+
+TEST(PartitionLoops, ANeighbourThatMayBeMissing) {
+  expect_partitioned("for i in 0..n { B[0, i] = if_then_else(1 <= i, A[0, i - 1], 0.0) }",
+                     R"(
+    if 0 < n {
+      B[0, 0] = 0.0
+      for i in 0..n - 1 { B[0, i + 1] = A[0, i] }
+    })");
+}
+
+TEST(PartitionLoops, TwoHalvesHaveLoopsOfTheirOwn) {
+  expect_partitioned("for i in 0..32 { B[0, i] = if_then_else(i < 10, A[0, i], A[1, i - 10]) }", R"(
+    for i in 0..10 { B[0, i] = A[0, i] }
+    for i in 0..22 { B[0, i + 10] = A[1, i] })");
+}
+
+TEST(PartitionLoops, AStartThatMovesWithAnOuterLoopStays) {
+  const char* const text =
+      "for i in 0..m { for j in 0..n { B[i, j] = if_then_else(i <= j, A[i, j], 0.0) } }";
+  expect_partitioned(text, text);
+}
+
+TEST(PartitionLoops, PaddingKeepsTheNumbers) {
+  const char* const text = R"(
+    for i in 0..m { for jo in 0..floordiv(n + 3, 4) { for ji in 0..4 {
+      if likely(jo*4 + ji < n) {
+        B[i, jo*4 + ji] =
+          if_then_else(i >= 1 && i < m - 1 && jo*4 + ji >= 2 && jo*4 + ji < n - 2,
+                       A[i - 1, jo*4 + ji - 2] + A[i + 1, jo*4 + ji + 2], 1.0) } } } })";
+  expect_same_numbers(text, {{0, 0}, {1, 1}, {2, 3}, {3, 2}, {3, 5}, {4, 8}, {5, 17}});
+}
+
 constexpr const char* kTiledCopy = R"(
     for io in 0..floordiv(m + 3, 4) parallel { for jo in 0..floordiv(n + 7, 8) {
       for ii in 0..4 { for ji in 0..8 vectorize {

@@ -1,0 +1,152 @@
+#include "compiler/passes/find_guards.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+using analysis::Facts;
+
+void for_each_conjunct(const Expr& condition, const std::function<void(const Expr&)>& visit) {
+  const Binary* binary = as<Binary>(condition);
+  if (binary == nullptr || binary->op != Operator::And) return visit(condition);
+  for_each_conjunct(binary->a, visit);
+  for_each_conjunct(binary->b, visit);
+}
+
+class FindGuards : public Visitor {
+ public:
+  FindGuards(const For& loop, const std::vector<VarRef>& around, const Facts& facts)
+      : var_(loop.var), extent_(loop.extent), around_(around), facts_(facts) {}
+
+  std::vector<Guard> take() {
+    // One condition may stand in several places, in some of which it is not understood.
+    std::erase_if(guards_, [&](const Guard& guard) { return unusable_.count(guard.conjunct) > 0; });
+    return std::move(guards_);
+  }
+
+ private:
+  using Visitor::visit;
+
+  void visit(const For& loop) override {
+    inner_.push_back({loop.var, index(0), loop.extent});
+    Visitor::visit(loop);
+    inner_.pop_back();
+  }
+
+  void visit(const If& node) override {
+    if (node.likely) add(node.condition, is_whole_ && !node.else_body, false);
+    const bool before = std::exchange(is_whole_, is_whole_ && !node.else_body);
+    Visitor::visit(node);
+    is_whole_ = before;
+  }
+
+  void visit(const Block& block) override {
+    const bool before = std::exchange(is_whole_, is_whole_ && block.body.size() == 1);
+    Visitor::visit(block);
+    is_whole_ = before;
+  }
+
+  void visit(const Call& call) override {
+    if (call.op == Operator::IfThenElse) add(call.args[0], false, true);
+    Visitor::visit(call);
+  }
+
+  void add(const Expr& condition, bool is_whole, bool is_choice) {
+    for_each_conjunct(condition, [&](const Expr& conjunct) {
+      if (!uses_var(conjunct, var_)) return;
+      const auto span = analysis::holds_where(conjunct, var_, inner_, facts_);
+      const bool ends_whole = is_whole && span && span->exact;
+      const bool wants_same = is_choice || (span && span->begin && !ends_whole);
+      if (span && (!wants_same || is_same_around(*span)) && !(is_choice && is_rare(*span))) {
+        guards_.push_back({conjunct, *span, is_whole, is_choice});
+      } else {
+        unusable_.insert(conjunct);
+      }
+    });
+  }
+
+  bool is_same_around(const analysis::Span& span) const {
+    return std::ranges::none_of(around_, [&](const VarRef& var) {
+      return (span.begin && uses_var(span.begin, var)) || (span.end && uses_var(span.end, var));
+    });
+  }
+
+  /// Whether the condition of an if_then_else that inner loops change may hold for few iterations:
+  /// what lies outside them is not decided then.
+  bool is_rare(const analysis::Span& span) const {
+    if (span.exact) return false;
+    const std::optional<int64_t> extent = as_const_int(extent_);
+    const std::optional<int64_t> end = span.end ? as_const_int(span.end) : std::nullopt;
+    const std::optional<int64_t> begin = span.begin ? as_const_int(span.begin) : std::nullopt;
+    if (span.end) return end && (!extent || 2 * *end < *extent);
+    return !begin || (extent && 2 * *begin > *extent);
+  }
+
+  const VarRef& var_;
+  const Expr& extent_;
+  const std::vector<VarRef>& around_;
+  const Facts& facts_;
+  std::vector<Guard> guards_;
+  std::unordered_set<Expr> unusable_;
+  std::vector<Facts::Range> inner_;
+  bool is_whole_ = true;
+};
+
+class DropConjuncts : public Mutator {
+ public:
+  explicit DropConjuncts(const std::unordered_set<Expr>& dropped) : dropped_(dropped) {}
+
+ private:
+  using Mutator::visit;
+
+  /// The condition, or null when nothing is left of it.
+  Expr left_of(const Expr& condition) {
+    Expr left;
+    for_each_conjunct(condition, [&](const Expr& conjunct) {
+      if (dropped_.count(conjunct) > 0) return;
+      left = left ? logical_and(left, conjunct) : conjunct;
+    });
+    return left;
+  }
+
+  Stmt visit(const If& node) override {
+    if (!node.likely) return Mutator::visit(node);
+    const Expr left = left_of(node.condition);
+    const Stmt then_body = (*this)(node.then_body);
+    if (!left) return then_body;
+    const Stmt else_body = node.else_body ? (*this)(node.else_body) : Stmt();
+    return If::make(left, then_body, else_body, node.likely);
+  }
+
+  Expr visit(const Call& node) override {
+    if (node.op != Operator::IfThenElse) return Mutator::visit(node);
+    const Expr left = left_of(node.args[0]);
+    const Expr chosen = (*this)(node.args[1]);
+    if (!left) return chosen;
+    return Call::make(node.op, {left, chosen, (*this)(node.args[2])});
+  }
+
+  const std::unordered_set<Expr>& dropped_;
+};
+
+}  // namespace
+
+std::vector<Guard> find_guards(const For& loop, const std::vector<VarRef>& around,
+                               const Facts& facts) {
+  FindGuards find(loop, around, facts);
+  find(loop.body);
+  return find.take();
+}
+
+Stmt drop_conjuncts(const Stmt& stmt, const std::unordered_set<Expr>& conjuncts) {
+  return DropConjuncts(conjuncts)(stmt);
+}
+
+}  // namespace kiln::passes

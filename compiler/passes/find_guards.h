@@ -1,0 +1,29 @@
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/analysis/solve.h"
+#include "compiler/ir/stmt.h"
+
+namespace kiln::passes {
+
+/// A part of a guard, and for which iterations of a loop it holds. Guards are `likely` branches and
+/// the conditions of if_then_else.
+struct Guard {
+  ir::Expr conjunct;
+  analysis::Span span;
+  bool is_whole;   // nothing of the loop's body runs when it fails
+  bool is_choice;  // of an if_then_else
+};
+
+/// The guards in the body of a loop that hold for iterations side by side. One that begins to hold,
+/// or is the condition of an if_then_else, is left out unless its bounds are the same whatever the
+/// loops around do: `around` are their variables.
+std::vector<Guard> find_guards(const ir::For& loop, const std::vector<ir::VarRef>& around,
+                               const analysis::Facts& facts);
+
+/// The statement without these parts of guards.
+ir::Stmt drop_conjuncts(const ir::Stmt& stmt, const std::unordered_set<ir::Expr>& conjuncts);
+
+}  // namespace kiln::passes
