@@ -104,7 +104,7 @@ def _axis_of(op, encoder, number):
 
 def _step_text(step, naming):
     op = step.stage.op
-    _, axes, _, uses, _, _ = _ROWS[step.name]
+    _, axes, _, uses, *_ = _ROWS[step.name]
     parts = [naming.stage(op)] if axes == 0 else []
     parts += [naming.axis(op, axis) for axis in step.axes]
     word = "factor=" if step.name == "split" else ""
