@@ -1,0 +1,255 @@
+"""Steps that make or move storage, and reducers of a program's own, as tests and tutorials of te use them."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import kiln as tvm
+from kiln import te
+
+pytestmark = pytest.mark.usefixtures("service")
+
+_LATER = ("NOT_IN_THIS_VERSION", "BOUND_READS")
+
+
+def later(program):
+    """A program with what this version may not have yet; the mark goes when it has."""
+
+    @functools.wraps(program)
+    def test():
+        try:
+            program()
+        except tvm.Unsupported as error:
+            if error.reason not in _LATER:
+                raise
+            pytest.skip(error.message)
+
+    return test
+
+
+def uniform(*shape):
+    return np.random.RandomState(0).uniform(-1, 1, size=shape).astype("float32")
+
+
+def product(n, m, l):
+    A, B = te.placeholder((n, l), name="A"), te.placeholder((l, m), name="B")
+    k = te.reduce_axis((0, l), name="k")
+    return A, B, te.compute((n, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+
+
+def check_product(s, A, B, C):
+    a, b = uniform(*A.shape), uniform(*B.shape)
+    result = tvm.build(s, [A, B, C], "llvm")(a, b).numpy()
+    np.testing.assert_allclose(result, a @ b, rtol=1e-4, atol=1e-5)
+
+
+# Storage.
+
+
+@later
+def test_cache_write_of_a_product():
+    A, B, C = product(64, 64, 64)
+    s = te.create_schedule(C.op)
+    CC = s.cache_write(C, "global")
+    mo, no, mi, ni = s[C].tile(C.op.axis[0], C.op.axis[1], 16, 16)
+    s[CC].compute_at(s[C], no)
+    mc, nc = s[CC].op.axis
+    (kaxis,) = s[CC].op.reduce_axis
+    ko, ki = s[CC].split(kaxis, factor=4)
+    s[CC].reorder(ko, mc, ki, nc)
+    s[CC].vectorize(nc)
+    s[CC].unroll(ki)
+    s[C].parallel(mo)
+    check_product(s, A, B, C)
+
+
+@later
+def test_cache_read_into_shared_memory():
+    A, B, C = product(32, 32, 32)
+    s = te.create_schedule(C.op)
+    AA = s.cache_read(A, "shared", [C])
+    BB = s.cache_read(B, "shared", [C])
+    xo, xi = s[C].split(C.op.axis[0], factor=8)
+    ko, ki = s[C].split(C.op.reduce_axis[0], factor=8)
+    s[C].reorder(xo, ko, xi, ki)
+    s[AA].compute_at(s[C], ko)
+    s[BB].compute_at(s[C], ko)
+    check_product(s, A, B, C)
+
+
+@later
+def test_cache_read_of_a_computed_tensor():
+    A = te.placeholder((40,), name="A")
+    B = te.compute((40,), lambda i: A[i] * 2, name="B")
+    C = te.compute((38,), lambda i: B[i] + B[i + 2], name="C")
+    s = te.create_schedule(C.op)
+    BL = s.cache_read(B, "local", [C])
+    xo, xi = s[C].split(C.op.axis[0], factor=10)
+    s[BL].compute_at(s[C], xo)
+    s[B].compute_inline()
+    x = uniform(40)
+    np.testing.assert_allclose(tvm.build(s, [A, C])(x).numpy(), 2 * (x[:-2] + x[2:]), rtol=1e-5, atol=1e-6)
+
+
+@later
+def test_cache_write_after_a_split_lays_out_anew():
+    A = te.placeholder((32, 32), name="A")
+    B = te.compute((32, 32), lambda i, j: A[i, j] + 1, name="B")
+    C = te.compute((32, 32), lambda i, j: B[j, i] * 2, name="C")
+    s = te.create_schedule(C.op)
+    i, j = s[B].op.axis
+    jo, ji = s[B].split(j, factor=8)
+    s[B].reorder(jo, i, ji)
+    s.cache_write(B, "global")
+    s[B].compute_inline()
+    x = uniform(32, 32)
+    np.testing.assert_allclose(tvm.build(s, [A, C])(x).numpy(), (x + 1).T * 2, rtol=1e-6)
+
+
+@later
+def test_scope_alignment_and_double_buffers():
+    A = te.placeholder((64, 32), name="A")
+    B = te.compute((64, 32), lambda i, j: A[i, j] * 3, name="B")
+    C = te.compute((64, 32), lambda i, j: B[i, j] - 1, name="C")
+    s = te.create_schedule(C.op)
+    io, _ = s[C].split(C.op.axis[0], factor=8)
+    s[B].compute_at(s[C], io)
+    s[B].set_scope("local")
+    s[B].storage_align(B.op.axis[0], 16, 4)
+    s[B].double_buffer()
+    x = uniform(64, 32)
+    np.testing.assert_allclose(tvm.build(s, [A, C])(x).numpy(), x * 3 - 1, rtol=1e-5, atol=1e-6)
+
+
+# Reductions.
+
+
+@later
+def test_rfactor():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    k = te.reduce_axis((0, n), "k")
+    B = te.compute((1,), lambda i: te.sum(A[k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    ko, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+    BF = s.rfactor(B, ki)
+    s[BF].parallel(BF.op.axis[0])
+    for count in (100, 5, 64):
+        x = uniform(count)
+        np.testing.assert_allclose(tvm.build(s, [A, B])(x).numpy(), [x.sum()], rtol=1e-4, atol=1e-5)
+
+
+@later
+def test_rfactor_of_rows():
+    A = te.placeholder((6, 50), name="A")
+    k = te.reduce_axis((0, 50), "k")
+    B = te.compute((6,), lambda i: te.max(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    ko, ki = s[B].split(s[B].op.reduce_axis[0], nparts=4)
+    BF = s.rfactor(B, ko, factor_axis=1)
+    s[BF].compute_at(s[B], s[B].op.axis[0])
+    x = uniform(6, 50)
+    np.testing.assert_array_equal(tvm.build(s, [A, B])(x).numpy(), x.max(axis=1))
+
+
+@later
+def test_an_argmax():
+    def fcombine(x, y):
+        lhs = te.if_then_else((x[1] >= y[1]), x[0], y[0])
+        rhs = te.if_then_else((x[1] >= y[1]), x[1], y[1])
+        return lhs, rhs
+
+    def fidentity(t0, t1):
+        return tvm.tir.const(-1, t0), te.min_value(t1)
+
+    argmax = te.comm_reducer(fcombine, fidentity, name="argmax")
+    m, n = te.var("m"), te.var("n")
+    idx = te.placeholder((m, n), name="idx", dtype="int32")
+    val = te.placeholder((m, n), name="val", dtype="float32")
+    k = te.reduce_axis((0, n), "k")
+    T0, T1 = te.compute((m,), lambda i: argmax((idx[i, k], val[i, k]), axis=k), name="T")
+    s = te.create_schedule(T0.op)
+    x = uniform(5, 20)
+    index = np.broadcast_to(np.arange(20, dtype="int32"), (5, 20)).copy()
+    where, top = tvm.build(s, [idx, val, T0, T1])(index, x)
+    np.testing.assert_array_equal(where.numpy(), x.argmax(axis=1))
+    np.testing.assert_array_equal(top.numpy(), x.max(axis=1))
+
+
+@later
+def test_product_reducer_by_hand():
+    n, m = 6, 9
+    product = tvm.comm_reducer(lambda x, y: x * y, lambda t: tvm.const(1, dtype=t), name="product")
+    A = tvm.placeholder((n, m), name="A")
+    k = tvm.reduce_axis((0, m), name="k")
+    B = tvm.compute((n,), lambda i: product(A[i, k], axis=k), name="B")
+    f = tvm.build(tvm.create_schedule(B.op), [A, B], "llvm")
+    x = uniform(n, m) + 2
+    np.testing.assert_allclose(f(x).asnumpy(), x.prod(axis=1), rtol=1e-5)
+
+
+@later
+def test_a_reducer_on_two_numbers():
+    mysum = te.comm_reducer(lambda x, y: x + y, lambda t: tvm.tir.const(0, dtype=t), name="mysum")
+    A = te.placeholder((4, 6), name="A")
+    k = te.reduce_axis((0, 6), name="k")
+    B = te.compute((4,), lambda i: mysum(A[i, k], axis=k), name="B")
+    C = te.compute((4,), lambda i: mysum(B[i], 10.0), name="C")
+    x = uniform(4, 6)
+    np.testing.assert_allclose(tvm.build([A, C])(x).numpy(), x.sum(axis=1) + 10, rtol=1e-5)
+
+
+@later
+def test_rows_of_different_lengths():
+    n = te.var("n")
+    starts = te.placeholder((n + 1,), "int32", name="starts")
+    values = te.placeholder((te.var("nonzeros"),), name="values")
+    columns = te.placeholder(values.shape, "int32", name="columns")
+    v = te.placeholder((te.var("m"),), name="v")
+
+    def row(i):
+        k = te.reduce_axis((0, starts[i + 1] - starts[i]), name="k")
+        return te.sum(values[starts[i] + k] * v[columns[starts[i] + k]], axis=k)
+
+    out = te.compute((n,), row, name="out")
+    dense = uniform(6, 5) * (uniform(6, 5) > 0)
+    at = [np.flatnonzero(r) for r in dense]
+    f = tvm.build(te.create_schedule(out.op), [starts, values, columns, v, out])
+    x = uniform(5)
+    result = f(np.cumsum([0, *map(len, at)]).astype("int32"), dense[dense != 0],
+               np.concatenate(at).astype("int32"), x).numpy()
+    np.testing.assert_allclose(result, dense @ x, rtol=1e-4, atol=1e-5)
+
+
+# Hints.
+
+
+@later
+def test_pragmas_and_prefetch():
+    A = te.placeholder((64, 64), name="A")
+    B = te.compute((64, 64), lambda i, j: A[i, j] * 2, name="B")
+    s = te.create_schedule(B.op)
+    i, j = B.op.axis
+    jo, ji = s[B].split(j, factor=16)
+    s[B].pragma(i, "auto_unroll_max_step", 16)
+    s[B].prefetch(A, i, 1)
+    x = uniform(64, 64)
+    np.testing.assert_allclose(tvm.build(s, [A, B])(x).numpy(), x * 2)
+
+
+@later
+def test_env_threads_of_a_scan():
+    m, n = te.var("m"), te.var("n")
+    X = te.placeholder((m, n), name="X")
+    state = te.placeholder((m, n))
+    init = te.compute((1, n), lambda _, i: X[0, i])
+    update = te.compute((m, n), lambda t, i: state[t - 1, i] + X[t, i])
+    scan = te.scan(init, update, state, inputs=[X])
+    s = te.create_schedule(scan.op)
+    tx = te.thread_axis((0, 32), "threadIdx.x")
+    xo, xi = s[update].split(update.op.axis[1], factor=32)
+    s[update].bind(xi, tx)
+    s[scan].env_threads([tx])
+    x = uniform(5, 40)
+    np.testing.assert_allclose(tvm.build(s, [X, scan])(x).numpy(), np.cumsum(x, axis=0))
