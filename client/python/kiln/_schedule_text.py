@@ -79,7 +79,7 @@ class _Naming:
     def enter_defined(self, step):
         """Names what the step defines by the names of what it was given."""
         operands = [self._axis_names[id(step.stage.op), id(axis)] for axis in step.axes]
-        for pattern, axis in zip(_ROWS[step.name][4].split(), step.defined):
+        for pattern, axis in zip(_ROWS[step.name][-2].split(), step.defined):
             text = pattern.replace("{all}", ".".join(operands)).format(*operands)
             self.enter(step.stage.op, axis, text)
 
@@ -220,7 +220,7 @@ class _Replay:
     def _take(self, name, arguments):
         if name not in _ROWS:
             raise invalid("UNKNOWN_STEP", f"unknown step {name}; known: {', '.join(_ROWS)}")
-        _, count, _, uses, _, _ = _ROWS[name]
+        _, count, _, uses, *_ = _ROWS[name]
         names = [value for _, value in arguments if isinstance(value, str)]
         factors = [value for word, value in arguments if isinstance(value, int) and word != "parts"]
         parts = [value for word, value in arguments if word == "parts"]
