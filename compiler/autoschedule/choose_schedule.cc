@@ -47,17 +47,18 @@ bool is_attach_axis(const StageGraph& graph, AxisId axis) {
   });
 }
 
-/// The id by which steps call an axis of the graph: both number the axes of the definition alike,
-/// and the graph puts those that it adds for itself between them and those of steps.
-AxisId step_id_of(const StageGraph& graph, AxisId axis, size_t own_axes) {
-  const size_t known = graph.kernel->definition.axes.size();
-  return axis < known ? axis : static_cast<AxisId>(axis - own_axes + known);
+/// The id by which steps call a stage or an axis of the graph.
+template <typename Ids>
+uint32_t step_id_of(const Ids& ids, uint32_t position) {
+  const auto found = std::find(ids.begin(), ids.end(), position);
+  KILN_CHECK(found != ids.end());
+  return static_cast<uint32_t>(found - ids.begin());
 }
 
 /// A stage with steps but none that binds: its outermost loop (after that of time, in a scan) goes
 /// to the threads, which changes the order of nothing.
-void bind_outermost(const Chooser& chooser, StageId id, size_t own_axes, bool has_time) {
-  const Stage& stage = chooser.graph[id];
+void bind_outermost(const Chooser& chooser, StageId position, bool has_time) {
+  const Stage& stage = chooser.graph[position];
   std::vector<AxisId> leaves = stage.leaves;
   if (has_time) std::erase(leaves, stage.time_axis());
   if (leaves.empty()) return;
@@ -65,7 +66,8 @@ void bind_outermost(const Chooser& chooser, StageId id, size_t own_axes, bool ha
   const schedule::Axis& axis = chooser.graph.axes[leaf];
   const bool is_free = axis.kind == schedule::AxisKind::Data && axis.annotated_by < 0;
   if (!is_free) return;
-  const AxisId loop = step_id_of(chooser.graph, leaf, own_axes);
+  const StageId id = step_id_of(chooser.graph.stage_of_id, position);
+  const AxisId loop = step_id_of(chooser.graph.axis_of_id, leaf);
   if (is_attach_axis(chooser.graph, leaf)) {
     chooser.steps.bind(id, loop, "blockIdx.x");
     return;
@@ -78,8 +80,7 @@ void bind_outermost(const Chooser& chooser, StageId id, size_t own_axes, bool ha
 /// The inits of a scan and what stands directly in its time loop.
 std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
   std::vector<StageId> nests;
-  const size_t known = graph.kernel->definition.stages.size();
-  for (StageId id = 0; id < known; ++id) {
+  for (const StageId id : graph.stage_of_id) {
     const Stage& stage = graph[id];
     const bool is_init = stage.is_init && stage.init_of == scan;
     const bool in_time = stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan;
@@ -97,13 +98,13 @@ void bind_untouched(const Chooser& chooser, StageId root) {
   }
 }
 
-void bind_touched(const Chooser& chooser, StageId root, size_t own_axes) {
+void bind_touched(const Chooser& chooser, StageId root) {
   if (has_bound_loop(chooser.graph, root)) return;
   if (chooser.graph[root].kind == Stage::Kind::Compute) {
-    return bind_outermost(chooser, root, own_axes, false);
+    return bind_outermost(chooser, root, false);
   }
   for (const StageId id : nests_of_scan(chooser.graph, root)) {
-    bind_outermost(chooser, id, own_axes, true);
+    bind_outermost(chooser, id, true);
   }
 }
 
@@ -113,20 +114,18 @@ language::Schedule choose_schedule(const language::Kernel& kernel, const languag
                                    const Target& target, const CompileOptions& options) {
   if (!options.automatic) return given;
   StageGraph graph = schedule::build_stage_graph(kernel);
-  const size_t own_axes = graph.axes.size();
   schedule::apply_steps(graph, given);
   const std::vector<bool> touched = touched_roots(graph);
-  autoschedule::StepWriter steps(kernel.definition, given);
+  autoschedule::StepWriter steps(given, static_cast<AxisId>(graph.axis_of_id.size()));
   const Chooser chooser{graph, options, steps};
 
-  const size_t known = kernel.definition.stages.size();
-  for (StageId id = 0; id < known; ++id) {
+  for (const StageId id : graph.stage_of_id) {
     const Stage& stage = graph[id];
     if (!stage.is_live || stage.is_init || stage.attach.kind != Attach::Kind::Root) continue;
     const bool is_scan = stage.kind == Stage::Kind::Scan;
     if (!is_scan && stage.kind != Stage::Kind::Compute) continue;
     if (target.kind == TargetKind::Cuda) {
-      touched[id] ? bind_touched(chooser, id, own_axes) : bind_untouched(chooser, id);
+      touched[id] ? bind_touched(chooser, id) : bind_untouched(chooser, id);
     } else if (!touched[id]) {
       is_scan ? autoschedule::schedule_scan(chooser, id)
               : autoschedule::schedule_compute(chooser, id, true);

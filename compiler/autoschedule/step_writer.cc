@@ -14,11 +14,8 @@ AxisId count_defined(const Step& step) {
 
 }  // namespace
 
-StepWriter::StepWriter(const language::Definition& definition, language::Schedule schedule)
-    : schedule_(std::move(schedule)), next_axis_(static_cast<AxisId>(definition.axes.size())) {
-  for (const Step& step : schedule_.steps)
-    next_axis_ += count_defined(step);
-}
+StepWriter::StepWriter(language::Schedule schedule, AxisId next_axis)
+    : schedule_(std::move(schedule)), next_axis_(next_axis) {}
 
 Step& StepWriter::add(StepKind kind, StageId stage, std::vector<AxisId> axes) {
   Step step{.kind = kind, .stage = stage, .axes = std::move(axes)};

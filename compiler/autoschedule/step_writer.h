@@ -15,7 +15,8 @@ using language::StageId;
 /// Appends steps to a schedule and hands out the ids of the axes they define.
 class StepWriter {
  public:
-  StepWriter(const language::Definition& definition, language::Schedule schedule);
+  /// `next_axis`: the first id that no axis has yet, after the steps so far.
+  StepWriter(language::Schedule schedule, AxisId next_axis);
 
   std::pair<AxisId, AxisId> split(StageId stage, AxisId axis, int64_t factor);
   /// One axis is returned as it is, without a step.

@@ -124,6 +124,12 @@ AxisTable::Stage stage_row(const Definition& definition, const SourceMap& names,
   return row;
 }
 
+/// How many axes the reductions have that are bodies.
+size_t axes_of_whole(const Definition& definition, const Compute& compute) {
+  const auto* whole = std::get_if<Reduction>(&definition.expressions[compute.bodies[0]].node);
+  return whole == nullptr ? 0 : whole->axes.size();
+}
+
 void add_stages(AxisTable& table, const Definition& definition, const SourceMap& names) {
   const std::vector<int> cells = cells_of(definition);
   const std::vector<int> times = time_dimensions(definition);
@@ -143,6 +149,7 @@ void add_stages(AxisTable& table, const Definition& definition, const SourceMap&
         }
       }
       row.leaves.insert(row.leaves.end(), row.reduce.begin(), row.reduce.end());
+      row.has_inner = row.reduce.size() > axes_of_whole(definition, *compute);
     } else if (const auto* scan = std::get_if<Scan>(&definition.stages[id])) {
       row.leaves = {scan->axis};
     }

@@ -469,11 +469,10 @@ class ScheduleDecoder {
           "axis {} of {} is not a reduction axis; rfactor takes a reduction axis or a part of one",
           row.name, own.name);
     }
-    if (!own.is_reduction) {
+    if (!own.is_reduction || own.has_inner) {
       fail(ErrorKind::Unsupported, "RFACTOR",
-           "the reduction over {} stands inside a larger expression of {}; make it a stage of its "
-           "own to factor it",
-           row.name, own.name);
+           "{} has a reduction inside a larger expression; make it a stage of its own to factor {}",
+           own.name, row.name);
     }
     const auto last = static_cast<int64_t>(own.data.size());
     if (step.value < 0 || step.value > last) {

@@ -61,7 +61,7 @@ void become_copy(AxisTable& table, StageId id, int position) {
     if (table.rows[axis].stage != id) continue;
     table.rows[axis].consumed_by = contains(stage.data, axis) ? -1 : position;
   }
-  stage.is_reduction = false;
+  stage.is_reduction = stage.has_inner = false;
   stage.reduce.clear();
   stage.leaves = stage.data;
 }
@@ -98,15 +98,15 @@ void define_stage(AxisTable& table, const Step& step, int position) {
   const bool is_factored = step.kind == StepKind::Rfactor;
   const bool is_read = step.kind == StepKind::CacheRead;
 
-  AxisTable::Stage made{
-      .kind = AxisTable::Stage::Kind::Compute,
-      .name = free_stage_name(table, defined_stage_name(step.kind, operands)),
-      .tensors = {},
-      .ranks = {},
-      .defined_by = position,
-      .cell_of = source.cell_of,
-      .time_dimension = time_dimension_of(table, step),
-      .is_reduction = !is_read && source.is_reduction && !operands.reduce.empty()};
+  AxisTable::Stage made{.kind = AxisTable::Stage::Kind::Compute,
+                        .name = free_stage_name(table, defined_stage_name(step.kind, operands)),
+                        .tensors = {},
+                        .ranks = {},
+                        .defined_by = position,
+                        .cell_of = source.cell_of,
+                        .time_dimension = time_dimension_of(table, step),
+                        .is_reduction = !is_read && source.is_reduction && !operands.reduce.empty(),
+                        .has_inner = !is_read && source.has_inner};
   std::vector<std::string> names = defined_axis_names(step.kind, operands);
   const size_t data = is_read ? names.size() : operands.data.size() + (is_factored ? 1 : 0);
   if (is_factored) {

@@ -5,6 +5,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
 #include "compiler/schedule/infer_bounds.h"
+#include "compiler/schedule/new_stage.h"
 #include "compiler/schedule/reads.h"
 #include "compiler/schedule/steps.h"
 
@@ -14,7 +15,7 @@ namespace {
 using language::Step;
 using language::StepKind;
 
-void apply(const StepContext& context) {
+void apply(const StepContext& context, const NewStage& made) {
   switch (context.step.kind) {
     case StepKind::Split: return apply_split(context);
     case StepKind::Fuse: return apply_fuse(context);
@@ -27,14 +28,12 @@ void apply(const StepContext& context) {
     case StepKind::ComputeAt: return apply_compute_at(context);
     case StepKind::ComputeInline: return apply_compute_inline(context);
     case StepKind::ComputeRoot: return apply_compute_root(context);
-    case StepKind::CacheRead:
-    case StepKind::CacheWrite:
-    case StepKind::Rfactor:
-    case StepKind::SetScope: break;
+    case StepKind::CacheRead: return apply_cache_read(context, made);
+    case StepKind::CacheWrite: return apply_cache_write(context, made);
+    case StepKind::Rfactor: return apply_rfactor(context, made);
+    case StepKind::SetScope: return apply_set_scope(context);
   }
-  fail(ErrorKind::Unsupported, "NOT_IN_THIS_VERSION",
-       "the step {} is not part of this version of Kiln",
-       language::row_of(context.step.kind).spelling);
+  KILN_CHECK(false);
 }
 
 /// The stage whose loops the axes are: that of the step, or the reduction taken out of it.
@@ -50,8 +49,7 @@ StageId owner_of(const StageGraph& graph, const Step& step, const std::vector<Ax
          graph.axes[graph.axes[axis].kind == AxisKind::Reduce ? axis : axes[0]].name,
          graph[step.stage].name, graph[step.stage].name);
   }
-  const bool known = owner < graph.stages.size() && graph[owner].origin == step.stage;
-  if (!known) {
+  if (!is_part_of(graph, owner, step.stage)) {
     fail(ErrorKind::InvalidArgument, "FOREIGN_AXIS", "{} is not an axis of {}",
          graph.axes[axes[0]].name, graph[step.stage].name);
   }
@@ -92,6 +90,9 @@ std::string names_of_axes(const StageGraph& graph, const std::vector<AxisId>& ax
 
 std::string describe(const StageGraph& graph, const Step& step, const std::vector<AxisId>& axes) {
   std::string arguments = names_of_axes(graph, axes);
+  if (language::defines_stage(step.kind) && axes.empty()) {
+    arguments = graph.tensor_name({step.stage, step.output});
+  }
   const auto add = [&](const std::string& text) {
     arguments += (arguments.empty() ? "" : ", ") + text;
   };
@@ -102,38 +103,77 @@ std::string describe(const StageGraph& graph, const Step& step, const std::vecto
   if (step.parts) add(fmt::format("nparts={}", *step.parts));
   if (!step.tag.empty()) add(step.tag);
   if (step.kind == StepKind::ComputeAt) add(graph[step.at_stage].name);
+  for (const uint32_t reader : step.readers)
+    add(graph[reader].name);
   return fmt::format("{}({})", language::row_of(step.kind).spelling, arguments);
 }
 
-void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
-  // Ids of axes in steps: the definition's, then one for each axis that a step makes.
-  std::vector<AxisId> axis_of_id;
-  for (AxisId axis = 0; axis < graph.kernel->definition.axes.size(); ++axis) {
-    axis_of_id.push_back(axis);
+bool is_part_of(const StageGraph& graph, StageId part, StageId stage) {
+  return part == stage || (part < graph.stages.size() && graph[part].part_of == stage);
+}
+
+namespace {
+
+/// The step with the positions of the graph for its ids.
+Step resolve(const StageGraph& graph, const Step& step) {
+  const auto stage = [&](uint32_t id) {
+    KILN_CHECK(id < graph.stage_of_id.size());
+    return graph.stage_of_id[id];
+  };
+  const auto axis = [&](uint32_t id) {
+    KILN_CHECK(id < graph.axis_of_id.size());
+    return graph.axis_of_id[id];
+  };
+  Step resolved = step;
+  resolved.stage = stage(step.stage);
+  for (uint32_t& id : resolved.axes)
+    id = axis(id);
+  for (uint32_t& id : resolved.readers)
+    id = stage(id);
+  if (language::row_of(step.kind).uses(language::step_fields::At)) {
+    resolved.at_stage = stage(step.at_stage);
+    resolved.at_axis = axis(step.at_axis);
   }
+  return resolved;
+}
+
+/// Enters the step into the table; what it makes, by the names there.
+NewStage new_stage(const StageGraph& graph, language::AxisTable& table, const Step& step,
+                   const Step& resolved, int position) {
+  NewStage made;
+  made.readers = resolved.readers;
+  for (const language::AxisId axis : table.stages[step.stage].reduce)
+    made.reduced.push_back(graph.axis_of_id[axis]);
+  apply(table, step, position);
+  if (!language::defines_stage(step.kind)) return made;
+  const language::AxisTable::Stage& stage = table.stages.back();
+  made.name = stage.name;
+  for (const language::AxisId axis : stage.data)
+    made.data.push_back(table.rows[axis].name);
+  for (const language::AxisId axis : stage.reduce)
+    made.reduce.push_back(table.rows[axis].name);
+  return made;
+}
+
+}  // namespace
+
+void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
+  language::AxisTable table = axis_table(graph.kernel->definition, graph.kernel->names);
   for (size_t i = 0; i < schedule.steps.size(); ++i) {
-    const Step& step = schedule.steps[i];
-    std::vector<AxisId> axes;
-    for (const uint32_t id : step.axes) {
-      KILN_CHECK(id < axis_of_id.size());
-      axes.push_back(axis_of_id[id]);
-    }
-    KILN_CHECK(step.stage < graph.kernel->definition.stages.size());
-    std::vector<AxisId> defined;
     const auto position = static_cast<int>(i);
-    at_step(graph, step, position, describe(graph, step, axes), [&] {
-      const StageId stage = owner_of(graph, step, axes);
-      require_leaves(graph, stage, axes);
-      refuse_update_time(graph, stage, axes);
+    const Step step = resolve(graph, schedule.steps[i]);
+    const NewStage made = new_stage(graph, table, schedule.steps[i], step, position);
+    std::vector<AxisId> defined;
+    const auto stages = static_cast<StageId>(graph.stages.size());
+    at_step(graph, step, position, describe(graph, step, step.axes), [&] {
+      const StageId stage = owner_of(graph, step, step.axes);
+      require_leaves(graph, stage, step.axes);
+      refuse_update_time(graph, stage, step.axes);
       graph.stages[step.stage].is_touched = graph.stages[stage].is_touched = true;
-      Step resolved = step;
-      if (step.kind == StepKind::ComputeAt) {
-        KILN_CHECK(step.at_axis < axis_of_id.size());
-        resolved.at_axis = axis_of_id[step.at_axis];
-      }
-      apply(StepContext{graph, resolved, position, stage, axes, defined});
+      apply(StepContext{graph, step, position, stage, step.axes, defined}, made);
     });
-    axis_of_id.insert(axis_of_id.end(), defined.begin(), defined.end());
+    if (graph.stages.size() > stages) graph.stage_of_id.push_back(stages);
+    graph.axis_of_id.insert(graph.axis_of_id.end(), defined.begin(), defined.end());
   }
   refuse_large_inlining(graph);
   check_attachments(graph, schedule);

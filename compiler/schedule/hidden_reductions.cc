@@ -56,6 +56,7 @@ class TakeOut : public ir::Mutator {
     stage.kind = Stage::Kind::Compute;
     stage.name = fmt::format("{}.{}", graph_[stage_].name, row_of(reduce.combiner).spelling);
     stage.origin = graph_[stage_].origin;
+    stage.part_of = stage_;
     stage.from_branch = branches_ > 0;
     stage.types = {reduce.type.element};
 

@@ -232,17 +232,48 @@ bool is_block_index(ir::ThreadAxis axis) {
          axis == ir::ThreadAxis::BlockZ;
 }
 
+/// The scope that steps have named; shared.dyn is shared memory, and the scopes of tensor cores are
+/// registers.
+ir::Scope named_scope(const std::string& scope) {
+  if (scope.starts_with("shared")) return ir::Scope::Shared;
+  return scope == "global" ? ir::Scope::Global : ir::Scope::Local;
+}
+
+[[noreturn]] void refuse_scope(const Stage& stage, std::string_view why) {
+  fail(ErrorKind::Unsupported, "MEMORY_SCOPE", "{} cannot lie in {} memory: {}", stage.name,
+       stage.scope, why);
+}
+
 /// What all threads around a buffer see of it: on a GPU, one inside a thread is that thread's own,
-/// and one inside a block is shared by its threads.
+/// and one inside a block is shared by its threads. On a CPU a scope that is named says nothing.
 ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, TargetKind target) {
+  const Stage& stage = graph[id];
+  if (target != TargetKind::Cuda) {
+    return stage.scope.empty() ? ir::Scope::Global : named_scope(stage.scope);
+  }
   ir::Scope scope = ir::Scope::Global;
-  if (target != TargetKind::Cuda) return scope;
   for (const Loop* loop : loops_around(graph, plan, id)) {
     const ir::ThreadAxis thread = graph.axes[loop->axis].thread;
-    if (is_thread_index(thread)) return ir::Scope::Local;
     if (is_block_index(thread)) scope = ir::Scope::Shared;
+    if (is_thread_index(thread)) {
+      scope = ir::Scope::Local;
+      break;
+    }
   }
-  return scope;
+  if (stage.scope.empty() || stage.scope == "global") return scope;
+  if (stage.scope == "warp" || stage.scope.starts_with("wmma.")) {
+    refuse_scope(stage, "this version uses global, shared and local memory on a GPU");
+  }
+  const ir::Scope named = named_scope(stage.scope);
+  if (named == ir::Scope::Shared && scope == ir::Scope::Global) {
+    refuse_scope(stage,
+                 "it is computed outside of any block; compute it at a loop inside blockIdx");
+  }
+  if (named == ir::Scope::Local && scope != ir::Scope::Local) {
+    refuse_scope(stage,
+                 "it is computed outside of any thread; compute it at a loop inside threadIdx");
+  }
+  return named;
 }
 
 /// `required` is the part of an attached stage that is kept.

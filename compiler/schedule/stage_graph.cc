@@ -189,6 +189,10 @@ StageGraph build_stage_graph(const language::Kernel& kernel) {
   for (const TensorId parameter : kernel.definition.parameters)
     mark_live(graph, parameter.stage);
   find_scan_cells(graph);
+  for (StageId id = 0; id < kernel.definition.stages.size(); ++id)
+    graph.stage_of_id.push_back(id);
+  for (AxisId id = 0; id < kernel.definition.axes.size(); ++id)
+    graph.axis_of_id.push_back(id);
   return graph;
 }
 

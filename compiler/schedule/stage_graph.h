@@ -58,13 +58,20 @@ struct Attach {
   int step = -1;      // the step that said so
 };
 
-/// A stage of the definition, or one that the compiler adds: a reduction taken out of a larger
-/// expression, or a copy into the state of a scan.
+/// What must hold of the axes of a stage, so that there is something to compute.
+struct Condition {
+  ir::Expr holds;
+  bool is_reduce = false;  // else, outside of it nothing is stored
+};
+
+/// A stage of the definition, one that a step defines, or one that the compiler adds: a reduction
+/// taken out of a larger expression, or a copy into the state of a scan.
 struct Stage {
   enum class Kind : uint8_t { Placeholder, Compute, Scan };
   Kind kind = Kind::Placeholder;
   std::string name;
   StageId origin = 0;                         // the stage of the definition it stands for
+  std::optional<StageId> part_of;             // of a reduction taken out of a stage: that stage
   std::vector<DType> types;                   // one an output
   std::vector<std::vector<ir::Expr>> shapes;  // one an output
   bool is_live = false;                       // an output of the kernel needs it
@@ -74,6 +81,8 @@ struct Stage {
   std::vector<AxisId> reduce;
   std::vector<ir::Expr> bodies;
   bool from_branch = false;  // a reduction that stood under an if_then_else
+  // In terms of the variables of its axes: what a layout or partial results leave empty.
+  std::vector<Condition> conditions;
 
   // Scan.
   AxisId time = 0;
@@ -94,6 +103,7 @@ struct Stage {
   std::vector<AxisId> leaves;  // the loops, outermost first
   std::vector<Relation> relations;
   Attach attach;
+  std::string scope;        // one of language::memory_scopes(), empty when no step names one
   bool is_touched = false;  // some step names it
 
   bool is_reduction() const { return !reduce.empty(); }
@@ -115,6 +125,10 @@ struct StageGraph {
   std::vector<Axis> axes;
   std::vector<Stage> stages;
   std::vector<StageId> order;
+  // What the ids of steps mean: positions of the definition's stages and axes, then of those that
+  // steps define.
+  std::vector<StageId> stage_of_id;
+  std::vector<AxisId> axis_of_id;
 
   const Stage& operator[](StageId id) const { return stages[id]; }
   /// "C", or "scan.v1" for an output of a stage with several.

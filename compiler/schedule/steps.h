@@ -32,6 +32,10 @@ void apply_unroll(const StepContext& context);
 void apply_compute_at(const StepContext& context);
 void apply_compute_inline(const StepContext& context);
 void apply_compute_root(const StepContext& context);
+void apply_set_scope(const StepContext& context);
+
+/// Whether `part` is the stage or a reduction taken out of its expression.
+bool is_part_of(const StageGraph& graph, StageId part, StageId stage);
 
 /// Whether each stage that is attached inside a loop is read inside it only.
 void check_attachments(StageGraph& graph, const language::Schedule& schedule);

@@ -48,7 +48,9 @@ bool runs_inside(const StageGraph& graph, StageId reader, StageId consumer, Axis
 /// reader, as far out as the axes it uses allow, when that computes nothing twice.
 void attach_hidden_reduction(StageGraph& graph, StageId id) {
   const std::vector<StageId> readers = readers_of(graph, id);
-  if (readers.size() != 1 || graph[readers[0]].origin != graph[id].origin) return;
+  if (readers.size() != 1) return;
+  const StageId whole = *graph[id].part_of;
+  if (!is_part_of(graph, readers[0], whole)) return;
   const Stage& reader = graph[readers[0]];
   std::vector<AxisId> used;
   bool is_plain = true;
@@ -148,8 +150,7 @@ void apply_compute_at(const StepContext& context) {
   }
   // The loops of a reduction that stands inside the consumer are a nest of its own.
   const StageId owner = graph.axes[axis].stage;
-  const bool known = owner < graph.stages.size() && graph[owner].origin == consumer;
-  if (!known) {
+  if (!is_part_of(graph, owner, consumer)) {
     fail(ErrorKind::InvalidArgument, "FOREIGN_AXIS", "{} is not an axis of {}",
          graph.axes[axis].name, graph[consumer].name);
   }
@@ -184,9 +185,9 @@ void check_attachments(StageGraph& graph, const language::Schedule& schedule) {
     if (graph[stage.attach.stage].kind != Stage::Kind::Scan) continue;
     stage.attach.axis = graph[stage.attach.stage].leaves.back();
   }
-  for (StageId id = static_cast<StageId>(graph.kernel->definition.stages.size());
-       id < graph.stages.size(); ++id) {
-    if (graph[id].is_live && graph[id].is_reduction()) attach_hidden_reduction(graph, id);
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    const Stage& stage = graph[id];
+    if (stage.part_of && stage.is_live && stage.is_reduction()) attach_hidden_reduction(graph, id);
   }
   for (StageId id = 0; id < graph.stages.size(); ++id) {
     const Stage& stage = graph[id];

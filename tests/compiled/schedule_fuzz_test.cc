@@ -151,7 +151,8 @@ class Comparison {
 
   /// Empty, or what differs.
   std::string compare(const FuzzCase& which, uint64_t seed) {
-    const Schedule scheduled = choose_schedule(which.kernel, which.schedule, host(), {});
+    const Schedule checked = decode_schedule(encode(which.schedule), which.kernel);
+    const Schedule scheduled = choose_schedule(which.kernel, checked, host(), {});
     LoweringObserver silent;
     const ir::Kernel loops = lower(which.kernel, scheduled, host(), {}, Layout::Compact, silent);
     std::string found = difference(

@@ -336,6 +336,7 @@ TEST(Meaning, SurvivesAllPasses) {
       LoweringObserver observer;
       ir::Kernel loops;
       try {
+        te.schedule = language::decode_schedule(language::encode(te.schedule), te.kernel);
         loops = lower(te.kernel, te.schedule, target, options, Layout::Compact, observer);
       } catch (const Error& error) {
         ASSERT_GT(seed, 1) << example.name << ": " << error.message();
@@ -364,6 +365,7 @@ TEST(Meaning, SurvivesRandomSchedules) {
       SCOPED_TRACE(fmt::format("KILN_FUZZ_SEED={} KILN_FUZZ_ROUNDS=1", seed));
       ir::Kernel loops;
       try {
+        te.schedule = language::decode_schedule(language::encode(te.schedule), te.kernel);
         loops = build_loops(te.kernel, te.schedule, Target{}, CompileOptions{});
       } catch (const Error& error) {
         ++refused;

@@ -111,6 +111,25 @@ std::vector<StageId> ScheduleDrawer::readers_of(StageId stage) const {
   return readers;
 }
 
+std::vector<StageId> ScheduleDrawer::inputs_of(StageId stage) const {
+  const auto reads = reads_.find(stage);
+  if (reads == reads_.end()) return {};
+  return {reads->second.begin(), reads->second.end()};
+}
+
+void ScheduleDrawer::redirect(StageId stage, const std::vector<StageId>& readers, StageId copy) {
+  for (const StageId reader : readers) {
+    reads_[reader].erase(stage);
+    reads_[reader].insert(copy);
+  }
+  reads_[copy] = {stage};
+}
+
+void ScheduleDrawer::hand_over(StageId from, StageId to) {
+  reads_[to] = std::move(reads_[from]);
+  reads_[from] = {to};
+}
+
 bool ScheduleDrawer::is_touched(StageId stage) const {
   return std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](const Step& step) {
     return step.stage == stage || (step.kind == StepKind::ComputeAt && step.at_stage == stage);

@@ -52,6 +52,13 @@ class ScheduleDrawer {
   bool is_output(language::StageId stage) const;
   /// The stages that read this one.
   std::vector<language::StageId> readers_of(language::StageId stage) const;
+  /// The stages, placeholders too, that this one reads.
+  std::vector<language::StageId> inputs_of(language::StageId stage) const;
+  /// The readers read `copy` instead of `stage`, which the copy reads.
+  void redirect(language::StageId stage, const std::vector<language::StageId>& readers,
+                language::StageId copy);
+  /// All that `from` reads, `to` reads; `from` reads `to`.
+  void hand_over(language::StageId from, language::StageId to);
   /// Whether a step names the stage.
   bool is_touched(language::StageId stage) const;
 
@@ -81,5 +88,11 @@ void draw_unroll(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_compute_at(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_compute_inline(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_compute_root(ScheduleDrawer& drawer, DrawnStage& stage);
+
+// random_cache_steps.cc
+void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_set_scope(ScheduleDrawer& drawer, DrawnStage& stage);
 
 }  // namespace kiln::testing

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "compiler/language/axis_table.h"
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/steps.h"
+
+namespace kiln::schedule {
+
+/// What a step makes that defines a stage, as the step table has it.
+struct NewStage {
+  std::string name;
+  std::vector<std::string> data;    // names of its axes
+  std::vector<std::string> reduce;  // likewise
+  std::vector<AxisId> reduced;      // cache_write: the reduction axes of the step's stage so far
+  std::vector<StageId> readers;     // cache_read
+};
+
+void apply_cache_read(const StepContext& context, const NewStage& made);
+void apply_cache_write(const StepContext& context, const NewStage& made);
+void apply_rfactor(const StepContext& context, const NewStage& made);
+
+/// A record for a stage that computes for `source`, not yet in the graph: its name, its place among
+/// the cells of scans, where it is computed.
+Stage stage_for(const StageGraph& graph, StageId source, const NewStage& made);
+
+/// A root axis of the stage that the graph gets next.
+AxisId add_axis(StageGraph& graph, const std::string& name, AxisKind kind, ir::Expr minimum,
+                ir::Expr extent);
+
+/// Enters a stage into the graph, right before or right after another one in the order.
+StageId enter_stage(StageGraph& graph, Stage stage, StageId neighbour, bool before);
+
+/// The reduction with its parts substituted, over other axes.
+ir::Expr reduce_over(const ir::Reduce& reduce, const ir::Substitution& values,
+                     std::vector<ir::VarRef> axes);
+
+/// The conditions in other variables. With `data_only`, those of reductions are left out.
+std::vector<Condition> conditions_in(const std::vector<Condition>& conditions,
+                                     const ir::Substitution& values, bool data_only);
+
+/// The whole of a stage, as regions.
+std::vector<Region> all_of(const Stage& stage);
+
+}  // namespace kiln::schedule

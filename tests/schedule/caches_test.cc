@@ -1,0 +1,220 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/language/text.h"
+#include "compiler/lower.h"
+#include "tests/support/expect_error.h"
+
+namespace kiln::testing {
+namespace {
+
+/// The loops of a kernel under its schedule for the CPU.
+std::string loops_of(std::string_view text, TargetKind target = TargetKind::Llvm) {
+  const language::TextKernel kernel = language::parse_text(text, "test.kiln").at(0);
+  return lowered_text(kernel.kernel, kernel.schedules.at(0).second, Target{.kind = target},
+                      CompileOptions{}, "");
+}
+
+constexpr std::string_view kProduct =
+    "kernel k(A: float32[100, 64], B: float32[64, 96]) -> (C: float32[100, 96]) {{\n"
+    "  C[i, j] = sum[k < 64](A[i, k] * B[k, j])\n"
+    "  schedule cpu {{ {} }}\n"
+    "}}\n";
+
+std::string product(std::string_view steps) { return fmt::format(kProduct, steps); }
+
+TEST(CacheRead, CopiesWhatATileNeeds) {
+  EXPECT_EQ(loops_of(product(
+                "cache_read(A, shared, C) split(C.i, factor=32) compute_at(A.shared, C.i.outer)")),
+            R"(fn k(A: float32[100, 64], B: float32[64, 96], C: float32[100, 96]) {
+  for i.outer in 0..4 {
+    allocate A.shared: float32[32, 64] scope(shared)
+    for ax0 in 0..32 {
+      if likely(i.outer*32 + ax0 < 100) {
+        for ax1 in 0..64 {
+          A.shared[ax0, ax1] = A[i.outer*32 + ax0, ax1]
+        }
+      }
+    }
+    for i.inner in 0..32 {
+      if likely(i.outer*32 + i.inner < 100) {
+        for j in 0..96 {
+          C[i.outer*32 + i.inner, j] = 0.0
+          for k in 0..64 {
+            C[i.outer*32 + i.inner, j] = C[i.outer*32 + i.inner, j] + A.shared[i.inner, k]*B[k, j]
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(CacheWrite, ComputesATileInItsOwnMemory) {
+  EXPECT_EQ(loops_of(product(
+                "cache_write(C, local) tile(C.i, C.j, 32, 16) compute_at(C.local, C.j.outer)")),
+            R"(fn k(A: float32[100, 64], B: float32[64, 96], C: float32[100, 96]) {
+  for i.outer in 0..4 {
+    for j.outer in 0..6 {
+      allocate C.local: float32[32, 16] scope(local)
+      for i.c in 0..32 {
+        if likely(i.outer*32 + i.c < 100) {
+          for j.c in 0..16 {
+            C.local[i.c, j.c] = 0.0
+            for k in 0..64 {
+              C.local[i.c, j.c] = C.local[i.c, j.c] + A[i.outer*32 + i.c, k]*B[k, j.outer*16 + j.c]
+            }
+          }
+        }
+      }
+      for i.inner in 0..32 {
+        if likely(i.outer*32 + i.inner < 100) {
+          for j.inner in 0..16 {
+            C[i.outer*32 + i.inner, j.outer*16 + j.inner] = C.local[i.inner, j.inner]
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(CacheWrite, TakesItsLayoutFromTheLoopsBefore) {
+  EXPECT_EQ(loops_of(product("tile(C.i, C.j, 32, 16) cache_write(C, local)")),
+            R"(fn k(A: float32[100, 64], B: float32[64, 96], C: float32[100, 96]) {
+  allocate C.local: float32[4, 6, 32, 16] scope(local)
+  for i.outer.c in 0..4 {
+    for j.outer.c in 0..6 {
+      for i.inner.c in 0..32 {
+        if likely(i.outer.c*32 + i.inner.c < 100) {
+          for j.inner.c in 0..16 {
+            C.local[i.outer.c, j.outer.c, i.inner.c, j.inner.c] = 0.0
+            for k in 0..64 {
+              C.local[i.outer.c, j.outer.c, i.inner.c, j.inner.c] = C.local[i.outer.c, j.outer.c, i.inner.c, j.inner.c] + A[i.outer.c*32 + i.inner.c, k]*B[k, j.outer.c*16 + j.inner.c]
+            }
+          }
+        }
+      }
+    }
+  }
+  for i in 0..100 {
+    for j in 0..96 {
+      C[i, j] = C.local[floordiv(i, 32), floordiv(j, 16), floormod(i, 32), floormod(j, 16)]
+    }
+  }
+}
+)");
+}
+
+TEST(Rfactor, ReducesInParallel) {
+  EXPECT_EQ(loops_of(product("split(C.k, factor=24) rfactor(C.k.outer) parallel(C.rf.k.outer)")),
+            R"(fn k(A: float32[100, 64], B: float32[64, 96], C: float32[100, 96]) {
+  allocate C.rf: float32[3, 100, 96] scope(global)
+  for k.outer in 0..3 parallel {
+    for i in 0..100 {
+      for j in 0..96 {
+        C.rf[k.outer, i, j] = 0.0
+        for k.inner in 0..24 {
+          if likely(k.outer*24 + k.inner < 64) {
+            C.rf[k.outer, i, j] = C.rf[k.outer, i, j] + A[i, k.outer*24 + k.inner]*B[k.outer*24 + k.inner, j]
+          }
+        }
+      }
+    }
+  }
+  for i_1 in 0..100 {
+    for j_1 in 0..96 {
+      C[i_1, j_1] = 0.0
+      for k.outer.v in 0..3 {
+        C[i_1, j_1] = C[i_1, j_1] + C.rf[k.outer.v, i_1, j_1]
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(Rfactor, PutsThePartialResultsWhereAsked) {
+  EXPECT_EQ(loops_of(product(
+                "split(C.k, factor=24) rfactor(C.k.inner, factor_axis=2) compute_at(C.rf, C.j)")),
+            R"(fn k(A: float32[100, 64], B: float32[64, 96], C: float32[100, 96]) {
+  for i in 0..100 {
+    for j in 0..96 {
+      allocate C.rf: float32[1, 1, 24] scope(global)
+      for k.inner in 0..24 {
+        C.rf[0, 0, k.inner] = 0.0
+        for k.outer in 0..3 {
+          if likely(k.outer*24 + k.inner < 64) {
+            C.rf[0, 0, k.inner] = C.rf[0, 0, k.inner] + A[i, k.outer*24 + k.inner]*B[k.outer*24 + k.inner, j]
+          }
+        }
+      }
+      C[i, j] = 0.0
+      for k.inner.v in 0..24 {
+        C[i, j] = C[i, j] + C.rf[0, 0, k.inner.v]
+      }
+    }
+  }
+}
+)");
+}
+
+void expect_refused(std::string_view steps, ErrorKind kind, std::string_view message) {
+  SCOPED_TRACE(steps);
+  expect_error([&] { loops_of(product(steps)); }, kind, message);
+}
+
+TEST(CacheRead, RefusesWhatMakesNoSense) {
+  const ErrorKind wrong = ErrorKind::InvalidArgument;
+  expect_refused("cache_read(A, sharedd, C)", wrong,
+                 "unknown memory scope sharedd; known: global, shared, shared.dyn, local, warp, "
+                 "wmma.matrix_a, wmma.matrix_b, wmma.accumulator");
+  expect_refused("cache_read(A, shared)", wrong,
+                 "cache_read of A names no stage that reads the copy");
+  expect_refused("cache_read(A, shared, B)", wrong, "B does not read A: it is a placeholder");
+  expect_refused("cache_read(A, shared, C, C)", wrong, "cache_read of A names the reader C twice");
+  expect_refused("cache_read(A, shared, C) cache_read(A, local, C)", wrong, "C does not read A");
+}
+
+TEST(CacheWrite, RefusesWhatMakesNoSense) {
+  const ErrorKind wrong = ErrorKind::InvalidArgument;
+  expect_refused("cache_write(A, local)", wrong,
+                 "A is a placeholder; steps apply to what is computed");
+  expect_refused("cache_write(C, global) split(C.k, factor=4)", wrong,
+                 "C is now a copy; the reduction is in C.global");
+  expect_refused(
+      "split(C.i, factor=4) cache_write(C, global) unroll(C.i.inner)", wrong,
+      "C is now a copy of C.global, with its own axes as loops; i.inner gave the copy its "
+      "layout");
+  expect_refused("split(C.k, factor=4) cache_write(C, local)", wrong,
+                 "reduction axis k.outer of C was made at line 3; cache_write C before that, and "
+                 "split the axes of the new stage");
+  expect_refused("parallel(C.i) cache_write(C, local)", wrong,
+                 "axis i of C was made parallel at line 3; cache_write C before that");
+  expect_refused("cache_read(A, local, C) compute_at(A.local, C.i) cache_write(C, local)", wrong,
+                 "A.local is computed at axis i of C; cache_write C before compute_at");
+}
+
+TEST(Rfactor, RefusesWhatMakesNoSense) {
+  const ErrorKind wrong = ErrorKind::InvalidArgument;
+  expect_refused("rfactor(C.i)", wrong,
+                 "axis i of C is not a reduction axis; rfactor takes a reduction axis or a part of "
+                 "one");
+  expect_refused("rfactor(C.k, factor_axis=3)", wrong,
+                 "factor_axis is 3, but the partial results of C have the dimensions 0 to 2");
+  expect_refused("unroll(C.k) rfactor(C.k)", wrong,
+                 "axis k of C was unrolled at line 3; rfactor C before that");
+  expect_refused("split(C.k, factor=8) rfactor(C.k.inner) split(C.k.outer, factor=2)", wrong,
+                 "C now reduces what C.rf has; the reduction over k.outer is in C.rf");
+}
+
+TEST(SetScope, RefusesOutputs) {
+  expect_refused(
+      "set_scope(C, local)", ErrorKind::InvalidArgument,
+      "C is an output, whose memory is the caller's; set the scope of a cache_write of it");
+}
+
+}  // namespace
+}  // namespace kiln::testing

@@ -1,0 +1,115 @@
+#include <algorithm>
+
+#include "compiler/language/axis_table.h"
+#include "tests/support/schedule_drawer.h"
+
+namespace kiln::testing {
+namespace {
+
+using language::AxisId;
+using language::AxisTable;
+using language::StageId;
+using language::Step;
+using language::StepKind;
+
+/// The stages and axes after the steps so far. Names do not matter here.
+AxisTable table_of(const ScheduleDrawer& drawer) {
+  language::SourceMap names;
+  names.axes.resize(drawer.definition.axes.size());
+  names.stages.resize(drawer.definition.stages.size());
+  return axis_table(drawer.definition, names, drawer.schedule);
+}
+
+std::string random_scope(Random& random) {
+  return random.pick(std::vector<std::string>{"global", "shared", "local"});
+}
+
+/// The loops of a stage that steps may name, as the table has them. Extents stay known.
+std::vector<Leaf> leaves_of(const AxisTable& table, StageId stage, const std::vector<Leaf>& known) {
+  const AxisTable::Stage& row = table.stages[stage];
+  std::vector<Leaf> leaves;
+  for (size_t i = 0; i < row.leaves.size(); ++i) {
+    const AxisId axis = row.leaves[i];
+    const bool is_time = row.cell_of >= 0 && row.time_dimension >= 0 &&
+                         row.data[static_cast<size_t>(row.time_dimension)] == axis;
+    if (is_time) continue;
+    Leaf leaf{axis, table.rows[axis].kind == language::AxisKind::Reduce, std::nullopt};
+    for (const Leaf& other : known) {
+      if (other.axis == axis) leaf = other;
+    }
+    leaves.push_back(leaf);
+  }
+  return leaves;
+}
+
+bool is_free(const Leaf& leaf) { return !leaf.taken; }
+
+/// Adds the step and the stage it defines, which has the axes that the table gives it.
+StageId add_stage(ScheduleDrawer& drawer, const Step& step, int axes) {
+  drawer.new_axes(axes);
+  drawer.add(step);
+  const AxisTable table = table_of(drawer);
+  const auto id = static_cast<StageId>(table.stages.size() - 1);
+  drawer.stages.push_back({id, leaves_of(table, id, {})});
+  return id;
+}
+
+int axes_made(const ScheduleDrawer& drawer, const Step& step) {
+  AxisTable table = table_of(drawer);
+  const size_t before = table.rows.size();
+  apply(table, step, static_cast<int>(drawer.schedule.steps.size()));
+  return static_cast<int>(table.rows.size() - before);
+}
+
+}  // namespace
+
+void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage) {
+  const std::vector<StageId> inputs = drawer.inputs_of(stage.stage);
+  if (inputs.empty()) return;
+  const StageId tensor = drawer.random.pick(inputs);
+  std::vector<StageId> readers = {stage.stage};
+  for (const StageId other : drawer.readers_of(tensor)) {
+    if (other != stage.stage && drawer.random.chance(0.5)) readers.push_back(other);
+  }
+  Step step{.kind = StepKind::CacheRead, .stage = tensor, .tag = random_scope(drawer.random)};
+  step.readers = readers;
+  // `stage` does not outlive the next line, which adds a stage.
+  const StageId copy = add_stage(drawer, step, axes_made(drawer, step));
+  drawer.redirect(tensor, readers, copy);
+}
+
+void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage) {
+  if (stage.placed || !std::all_of(stage.leaves.begin(), stage.leaves.end(), is_free)) return;
+  const StageId source = stage.stage;
+  const Step step{
+      .kind = StepKind::CacheWrite, .stage = source, .tag = random_scope(drawer.random)};
+  const std::vector<Leaf> before = stage.leaves;
+  const StageId made = add_stage(drawer, step, axes_made(drawer, step));
+  drawer.hand_over(source, made);
+  drawer.find(source)->leaves = leaves_of(table_of(drawer), source, before);
+}
+
+void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage) {
+  std::vector<AxisId> choices;
+  for (const Leaf& leaf : stage.leaves) {
+    if (leaf.reduce && leaf.taken) return;
+    if (leaf.reduce) choices.push_back(leaf.axis);
+  }
+  if (choices.empty()) return;
+  const StageId source = stage.stage;
+  Step step{.kind = StepKind::Rfactor, .stage = source, .axes = {drawer.random.pick(choices)}};
+  const size_t dimensions = table_of(drawer).stages[source].data.size();
+  step.value = drawer.random.between(0, static_cast<int>(dimensions));
+  const std::vector<Leaf> before = stage.leaves;
+  const StageId made = add_stage(drawer, step, axes_made(drawer, step));
+  drawer.hand_over(source, made);
+  drawer.find(source)->leaves = leaves_of(table_of(drawer), source, before);
+}
+
+void draw_set_scope(ScheduleDrawer& drawer, DrawnStage& stage) {
+  if (drawer.is_output(stage.stage)) return;
+  drawer.add(
+      {.kind = StepKind::SetScope, .stage = stage.stage, .tag = random_scope(drawer.random)});
+}
+
+}  // namespace kiln::testing
