@@ -50,6 +50,11 @@ def parameters(step):
     return ", ".join(word for word in used if word)
 
 
+def defines(step):
+    stage = f"stage {code(step['stage'])} " if step["stage"] else ""
+    return stage + code(step["defines"])
+
+
 def render(tables):
     rules = table(["rule", "operands"], [[code(name), text] for name, text in RULES.items()])
     operators = table(
@@ -63,14 +68,18 @@ def render(tables):
     steps = table(
         ["step", "axes", "factors", "also", "defines", "meaning"],
         [[code(row["name"]), count(row["axes"]), count(row["factors"]), parameters(row),
-          code(row["defines"]), row["doc"]] for row in tables["steps"]])
+          defines(row), row["doc"]] for row in tables["steps"]])
     dtypes = table(
         ["type", "kind", "bits"],
         [[code(row["name"]), row["kind"], row["bits"]] for row in tables["dtypes"]])
     tags = ", ".join(code(tag) for tag in tables["thread_tags"])
+    scopes = ", ".join(code(scope) for scope in tables["memory_scopes"])
     return (f"\n## Operators\n\n{operators}\n{rules}\n## Reducers\n\n{combiners}\n## Steps\n\n"
-            f"`{{0}}`, `{{1}}` and `{{all}}` are the names of the step's axes.\n\n{steps}\n"
-            f"Thread axes: {tags}.\n\n## Types\n\n{dtypes}")
+            f"`{{0}}`, `{{1}}` and `{{all}}` are the names of the step's axes. A step that makes a stage gives it "
+            f"data axes, then reduction axes: `{{n}}` stands for each dimension of the tensor, `{{data}}` and "
+            f"`{{reduce}}` for each data and each reduction axis of the step's stage. A name that is taken gets "
+            f"`_1`, `_2`.\n\n{steps}\n"
+            f"Thread axes: {tags}. Memory scopes: {scopes}; on a CPU they only say so in the loops printed.\n\n## Types\n\n{dtypes}")
 
 
 def main():

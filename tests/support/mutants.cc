@@ -292,7 +292,26 @@ Kernel shorten_parallel_loop(Kernel kernel) {
                             }));
 }
 
+/// Values that only move from one buffer to another: the copies of cache_read and cache_write.
+Kernel drop_copy(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* store = as<Store>(stmt);
+    return store != nullptr && as<Load>(store->value) != nullptr ? Block::make({}) : nullptr;
+  });
+}
+
+/// The loop over partial results, which rfactor names k.v.
+Kernel drop_last_partial(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* loop = as<For>(stmt);
+    if (loop == nullptr || !loop->var->name.ends_with(".v")) return nullptr;
+    return For::make(loop->var, loop->extent - 1, loop->loop_kind, loop->thread, loop->body);
+  });
+}
+
 constexpr Mutant kMutants[] = {
+    {"a copy is not made", "build_loops", drop_copy},
+    {"the last partial result is not reduced", "build_loops", drop_last_partial},
     {"a guard of a split is dropped", "build_loops", drop_guard},
     {"a loop runs one iteration too few", "build_loops", shorten_loop},
     {"a sum starts at one", "build_loops", wrong_identity},

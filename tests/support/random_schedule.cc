@@ -26,9 +26,9 @@ constexpr StepDraw kSteps[] = {
     {StepKind::ComputeAt, 1, draw_compute_at},
     {StepKind::ComputeInline, 1, draw_compute_inline},
     {StepKind::ComputeRoot, 1, draw_compute_root},
-    {StepKind::CacheRead, 2, draw_cache_read},
-    {StepKind::CacheWrite, 2, draw_cache_write},
-    {StepKind::Rfactor, 4, draw_rfactor},
+    {StepKind::CacheRead, 1, draw_cache_read},
+    {StepKind::CacheWrite, 1, draw_cache_write},
+    {StepKind::Rfactor, 2, draw_rfactor},
     {StepKind::SetScope, 1, draw_set_scope},
 };
 

@@ -204,9 +204,9 @@ class Encoder:
 
     def _add_steps(self, steps):
         derived = {}
-        next_id = len(self.definition.axes)
+        next_id, next_stage = len(self.definition.axes), len(self.definition.stages)
         for step in steps:
-            op = step.stage.op
+            op = step.stage.origin_op
             message = self.schedule.steps.add(
                 name=step.name,
                 stage=self._stage_id(step, op),
@@ -214,6 +214,9 @@ class Encoder:
                 factors=step.factors,
                 parts=step.parts,
                 tag=step.tag,
+                output=step.output,
+                readers=[self._stage_id(step, reader.origin_op) for reader in step.readers],
+                value=step.value,
             )
             if step.at is not None:
                 message.at_stage = self._stage_id(step, step.at[0])
@@ -223,6 +226,9 @@ class Encoder:
             for axis in step.defined:
                 derived[id(axis)] = next_id
                 next_id += 1
+            if step.made is not None:
+                self._stages[id(step.made)] = next_stage
+                next_stage += 1
 
     def _stage_id(self, step, op):
         if id(op) in self._stages:

@@ -27,5 +27,31 @@ def defined_by(step, axes, factors, parts):
     return []
 
 
+def size_of(axis):
+    """The number of iterations as a number or an expression over sizes."""
+    if isinstance(axis, Axis):
+        return axis.dom.extent
+    if axis.extent is not None:
+        return axis.extent
+    if axis.size is None:
+        step = axis.made_by
+        place = next(i for i, each in enumerate(step.defined) if each is axis)
+        axis.size = _sizes_defined_by(step)[place]
+    return axis.size
+
+
+def _sizes_defined_by(step):
+    sizes = [size_of(axis) for axis in step.axes]
+    if step.name == "split" and step.parts:
+        return [step.parts, (sizes[0] + (step.parts - 1)) // step.parts]
+    if step.name in ("split", "tile"):
+        outer = [(size + (factor - 1)) // factor for size, factor in zip(sizes, step.factors)]
+        return [*outer, *step.factors]
+    product = sizes[0]
+    for size in sizes[1:]:
+        product = product * size
+    return [product]
+
+
 def _quotient(extent, factor):
     return None if extent is None else -(-extent // factor)

@@ -9,20 +9,20 @@ import operator
 from . import _extents, _source
 from ._error import invalid, public, unsupported
 from ._expr import Axis, IntegerConstant
+from ._new_stages import NewStages, OpNow, axis_names, known_scope
 from ._range import Range
-from ._tables import STEPS, THREAD_TAGS
+from ._tables import THREAD_TAGS
 from ._tensor import Operation, Tensor, as_operation
 
-_DEFINES = {name: defines.split() for name, *_, defines, _ in STEPS}
 _PAST = {"split": "split", "tile": "tiled", "fuse": "fused"}
 
 # Steps of classic te that this version does not have.
 _ABSENT_ON_STAGE = (
     "double_buffer", "env_threads", "pragma", "prefetch", "rolling_buffer", "set_axis_separators",
-    "set_scope", "set_store_predicate", "software_pipeline", "storage_align", "tensorize",
+    "set_store_predicate", "software_pipeline", "storage_align", "tensorize",
     "transform_layout",
 )  # fmt: skip
-_ABSENT_ON_SCHEDULE = ("cache_read", "cache_write", "create_group", "rfactor")
+_ABSENT_ON_SCHEDULE = ("create_group",)
 
 
 class ThreadAxis:
@@ -65,6 +65,8 @@ class DerivedAxis:
         self.op = op
         self.kind = kind
         self.extent = None  # of type int, where the client can know it
+        self.size = None  # the same as an expression, once it is asked for
+        self.made_by = None  # the step
         self.dom = None  # found by the daemon
 
     @property
@@ -78,9 +80,14 @@ class DerivedAxis:
 class Step:
     """One step, in the user's words and at the user's line."""
 
-    __slots__ = ("name", "stage", "axes", "factors", "parts", "tag", "at", "file", "line", "defined")
+    __slots__ = (
+        "name", "stage", "axes", "factors", "parts", "tag", "at", "output", "readers", "value", "file", "line",
+        "defined", "made", "data", "reduce",
+    )  # fmt: skip
 
-    def __init__(self, name, stage, axes=(), factors=(), parts=0, tag="", at=None):
+    def __init__(
+        self, name, stage, axes=(), factors=(), parts=0, tag="", at=None, output=0, value=0, readers=()
+    ):
         self.name = name
         self.stage = stage
         self.axes = axes
@@ -88,8 +95,13 @@ class Step:
         self.parts = parts
         self.tag = tag
         self.at = at  # (consumer's operation, its axis)
+        self.output = output
+        self.readers = readers  # stages
+        self.value = value
         self.file, self.line = _source.caller()
         self.defined = []
+        self.made = None  # the operation of the stage it defines, named by these axes of its own
+        self.data, self.reduce = [], []
 
 
 @public
@@ -99,7 +111,7 @@ def create_schedule(ops):
     return Schedule([as_operation(op, "create_schedule") for op in outputs])
 
 
-class Schedule:
+class Schedule(NewStages):
     """The stages of a kernel and the steps taken so far."""
 
     def __init__(self, outputs):
@@ -178,13 +190,17 @@ class Stage:
         self.schedule = schedule
         self.op = op
         self.origin_op = op
+        self.data = list(getattr(op, "axis", ()))
+        self.reduce = list(getattr(op, "reduce_axis", ()))
+        self.reads = list(op.input_tensors) if op.kind == "compute" else []
+        self.aliases = {}  # id of an axis that the stage took over -> its own
         self.leaf_iter_vars = list(op.axes)
         self.all_iter_vars = list(op.axes)
         self._consumed = {}  # id of an axis -> the step that used it up
 
     @property
     def is_output(self):
-        return any(self.op is op for op in self.schedule.outputs)
+        return any(self.origin_op is op for op in self.schedule.outputs)
 
     @public
     def split(self, parent, factor=None, nparts=None):
@@ -273,7 +289,7 @@ class Stage:
                 "FOREIGN_STAGE", f"compute_at: {consumer.op.name} is a stage of another schedule"
             )
         consumer._check_axes("compute_at", [scope], attached=self.op.name)
-        self._step("compute_at", at=(consumer.op, scope))
+        self._step("compute_at", at=(consumer.origin_op, consumer.own(scope)))
 
     @public
     def compute_inline(self):
@@ -285,15 +301,51 @@ class Stage:
         """Computed whole, before its consumers."""
         self._step("compute_root")
 
+    @public
+    def set_scope(self, scope):
+        """The memory scope in which the stage's values lie."""
+        self._step("set_scope", tag=known_scope(scope))
+
+    def own(self, axis):
+        """The axis, or the one that stands for it in this stage."""
+        return self.aliases.get(id(axis), axis)
+
+    def become_copy(self, step, made):
+        """The work is `made`'s now; this stage's own data axes are its loops."""
+        kept = {id(axis) for axis in self.data}
+        for axis in self.all_iter_vars:
+            self._consumed[id(axis)] = step
+        for axis in self.data:
+            del self._consumed[id(axis)]
+        self.all_iter_vars = [axis for axis in self.all_iter_vars if id(axis) in kept]
+        self.leaf_iter_vars = list(self.data)
+        self._take_over([], made)
+
+    def reduce_partial(self, step, made):
+        """The stage reduces what `made` has over the last axis of the step."""
+        before = [axis for axis in self.leaf_iter_vars if axis.kind == "reduce"]
+        where = _position(self.leaf_iter_vars, before[0])
+        for axis in before:
+            self._consumed[id(axis)] = step
+        self.leaf_iter_vars = [axis for axis in self.leaf_iter_vars if axis.kind != "reduce"]
+        self.leaf_iter_vars.insert(where, step.defined[-1])
+        self.all_iter_vars.append(step.defined[-1])
+        self._take_over([step.defined[-1]], made)
+
+    def _take_over(self, reduce, made):
+        self.reduce = reduce
+        self.reads = list(made.op.outputs)
+        self.op = OpNow(self.origin_op, self.data, reduce, self.reads)
+
     def _step(self, name, axes=(), **fields):
-        step = Step(name, self, list(axes), **fields)
-        names = [axis.name for axis in axes]
-        for pattern in _DEFINES[name]:
-            text = pattern.replace("{all}", ".".join(names)).format(*names)
+        axes = [self.own(axis) for axis in axes]
+        step = Step(name, self, axes, **fields)
+        for i, text in enumerate(axis_names(name, [axis.name for axis in axes])):
             kind = "reduce" if any(axis.kind == "reduce" for axis in axes) else axes[0].kind
             if name == "tile":
-                kind = axes[int(pattern[1])].kind
-            step.defined.append(DerivedAxis(text, self.op, kind))
+                kind = axes[i % 2].kind
+            step.defined.append(DerivedAxis(text, self.origin_op, kind))
+            step.defined[-1].made_by = step
         for axis, extent in zip(step.defined, _extents.defined_by(name, axes, step.factors, step.parts)):
             axis.extent = extent
         if step.defined:
@@ -328,7 +380,7 @@ class Stage:
 
     def _check_axes(self, step, axes, attached=None):
         seen = set()
-        for axis in axes:
+        for axis in map(self.own, axes):
             if not isinstance(axis, (Axis, DerivedAxis)):
                 raise invalid(
                     "STEP_AXIS",
@@ -382,6 +434,15 @@ def _flat(args):
 
 def _consumed_message(axis, step, attached=None):
     """What became of an axis; for compute_at of stage `attached`, where to attach instead."""
+    if step.made is not None:
+        name, made = step.stage.op.name, step.made.name
+        if step.name == "rfactor":
+            return f"{name} now reduces what {made} has; the reduction over {axis.name} is in {made}"
+        if axis.kind == "reduce":
+            return f"{name} is now a copy; the reduction is in {made}"
+        return (
+            f"{name} is now a copy of {made}, with its own axes as loops; {axis.name} gave the copy its layout"
+        )
     parts = [d.name for d in step.defined]
     past = _PAST[step.name]
     if attached is not None:

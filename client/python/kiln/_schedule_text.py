@@ -4,11 +4,13 @@ import re
 
 from ._encode import Encoder, Names
 from ._error import InvalidArgument, NotFound, invalid, public
+from ._new_stages import axis_names, stage_name
 from ._schedule import Schedule, create_schedule
 from ._tables import STEPS
 from ._tensor import Tensor
 
 _ROWS = {row[0]: row for row in STEPS}
+_NEW_STAGES = ("cache_read", "cache_write", "rfactor")
 _TARGETS = ("cpu", "cuda")
 _RESERVED = ("true", "false", "nan", "inf")
 _TOKEN = re.compile(
@@ -44,8 +46,9 @@ class _Naming:
         taken = [sizes.unique(_identifier(name)) for name in names.variables] + ["_"]
         self._stage_names = {}  # id of an operation -> its name
         self._axis_names = {}  # ids of an operation and of its axis -> the axis's name
-        self.stages, self.axes = {}, {}  # by name
-        operations = {id(stage.op): stage.op for stage in schedule.stages}
+        self._tensor_names = {}  # id of an operation and an output -> its name
+        self.stages, self.axes, self.tensors = {}, {}, {}  # by name
+        operations = {id(stage.origin_op): stage.origin_op for stage in schedule.stages}
         stage_names = _names_taken(taken)
         for key, number in encoder._stages.items():
             self._name_stage(operations[key], names.stages[number], stage_names)
@@ -67,6 +70,9 @@ class _Naming:
         else:
             outputs = [names.unique(_identifier(name))]
         self._stage_names[id(op)] = outputs[0]
+        for i, output in enumerate(outputs):
+            self._tensor_names[id(op), i] = output
+            self.tensors[output] = op.output(i)
         for output in (*outputs, name):
             self.stages.setdefault(output, op)
 
@@ -78,13 +84,41 @@ class _Naming:
 
     def enter_defined(self, step):
         """Names what the step defines by the names of what it was given."""
-        operands = [self._axis_names[id(step.stage.op), id(axis)] for axis in step.axes]
-        for pattern, axis in zip(_ROWS[step.name][-2].split(), step.defined):
-            text = pattern.replace("{all}", ".".join(operands)).format(*operands)
-            self.enter(step.stage.op, axis, text)
+        names = axis_names(
+            step.name,
+            self._names_of(step.stage, step.axes),
+            self._names_of(step.stage, step.data),
+            self._names_of(step.stage, step.reduce),
+            len(step.defined),
+            step.value,
+        )
+        if step.made is not None:
+            source = step.stage.origin_op
+            tensor = self.tensor(source.output(step.output))
+            self._enter_stage(
+                step.made, stage_name(step.name, self.stage(source), tensor, step.tag, self.stages)
+            )
+        for name, axis in zip(names, step.defined):
+            self.enter(axis.op, axis, name)
+
+    def _names_of(self, stage, axes):
+        return [self._axis_names[id(stage.origin_op), id(axis)] for axis in axes]
+
+    def _enter_stage(self, op, name):
+        several = op.num_outputs > 1
+        self._stage_names[id(op)] = name
+        self.stages[name] = op
+        for i in range(op.num_outputs):
+            text = f"{name}.v{i}" if several else name
+            self._tensor_names[id(op), i] = text
+            self.tensors[text] = op.output(i)
+            self.stages.setdefault(text, op)
 
     def stage(self, op):
         return self._stage_names[id(op)]
+
+    def tensor(self, tensor):
+        return self._tensor_names[id(tensor.op), tensor.value_index]
 
     def axis(self, op, axis):
         name = self._axis_names[id(op), id(axis)]
@@ -103,9 +137,12 @@ def _axis_of(op, encoder, number):
 
 
 def _step_text(step, naming):
-    op = step.stage.op
+    op = step.stage.origin_op
     _, axes, _, uses, *_ = _ROWS[step.name]
-    parts = [naming.stage(op)] if axes == 0 else []
+    parts = []
+    if axes == 0:
+        is_tensor = "output" in uses.split()
+        parts.append(naming.tensor(op.output(step.output)) if is_tensor else naming.stage(op))
     parts += [naming.axis(op, axis) for axis in step.axes]
     word = "factor=" if step.name == "split" else ""
     parts += [f"{word}{factor}" for factor in step.factors]
@@ -113,8 +150,11 @@ def _step_text(step, naming):
         parts.append(f"parts={step.parts}")
     if step.tag:
         parts.append(step.tag)
+    parts += [naming.stage(reader.origin_op) for reader in step.readers]
     if uses == "at":
         parts.append(naming.axis(*step.at))
+    if step.value:
+        parts.append(f"{_ROWS[step.name][4]}={step.value}")
     return f"{step.name}({', '.join(parts)})"
 
 
@@ -220,6 +260,8 @@ class _Replay:
     def _take(self, name, arguments):
         if name not in _ROWS:
             raise invalid("UNKNOWN_STEP", f"unknown step {name}; known: {', '.join(_ROWS)}")
+        if name in _NEW_STAGES:
+            return self._take_new_stage(name, arguments)
         _, count, _, uses, *_ = _ROWS[name]
         names = [value for _, value in arguments if isinstance(value, str)]
         factors = [value for word, value in arguments if isinstance(value, int) and word != "parts"]
@@ -229,6 +271,8 @@ class _Replay:
             op = self._find(self.naming.stages, names[0] if names else "", "stage")
             if uses == "at":
                 fields["at"] = self._find(self.naming.axes, names[-1], "axis")
+            elif uses == "tag":
+                fields["tag"] = names[1] if len(names) > 1 else ""
             return self.schedule[op]._step(name, **fields)
         if uses == "tag":
             fields["tag"] = names.pop() if len(names) > count else ""
@@ -240,6 +284,21 @@ class _Replay:
         stage = self.schedule[found[0][0]]
         stage._check_axes(name, axes)
         return stage._step(name, axes, **fields)
+
+    def _take_new_stage(self, name, arguments):
+        names = [value for _, value in arguments if isinstance(value, str)] + ["", ""]
+        numbers = {word: value for word, value in arguments if isinstance(value, int)}
+        if name == "rfactor":
+            op, axis = self._find(self.naming.axes, names[0], "axis")
+            self.schedule.rfactor(op.output(0), axis, numbers.get("factor_axis", 0))
+        elif name == "cache_write":
+            op = self._find(self.naming.stages, names[0], "stage")
+            self.schedule.cache_write(op.outputs, names[1])
+        else:
+            tensor = self._find(self.naming.tensors, names[0], "stage")
+            readers = [self._find(self.naming.stages, each, "stage") for each in names[2:-2]]
+            self.schedule.cache_read(tensor, names[1], readers)
+        return self.schedule.steps[-1]
 
     @staticmethod
     def _find(known, name, noun):

@@ -275,5 +275,5 @@ def as_operation(value, what):
     if isinstance(value, Tensor):
         return value.op
     if isinstance(value, Operation):
-        return value
+        return getattr(value, "origin", value)
     raise invalid("NOT_A_TENSOR", f"{what} takes a tensor, but got {type(value).__name__}")

@@ -186,8 +186,8 @@ def test_a_step_on_what_no_argument_needs_is_refused_at_its_line():
     assert (error.file, error.line) == (__file__, line)
 
 
-@pytest.mark.parametrize("step", ["cache_read", "cache_write", "rfactor", "double_buffer", "tensorize",
-                                  "pragma", "storage_align", "set_scope", "prefetch", "env_threads"])
+@pytest.mark.parametrize("step", ["double_buffer", "tensorize",
+                                  "pragma", "storage_align", "prefetch", "env_threads"])
 def test_later_steps_say_so(step):
     s, a, b, c = two_stages()
     owner = s if hasattr(s, step) else s[c]

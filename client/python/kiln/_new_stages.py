@@ -1,0 +1,234 @@
+"""The steps of a schedule that define stages: cache_read, cache_write and rfactor."""
+
+from . import _extents
+from ._error import invalid, public, unsupported
+from ._tables import MEMORY_SCOPES, STEPS
+from ._tensor import ComputeOp, Operation, Tensor
+
+_STAGE_NAMES = {row[0]: row[5] for row in STEPS}
+_AXIS_NAMES = {row[0]: row[6].split() for row in STEPS}
+
+
+def axis_names(step, axes, data=(), reduce=(), dimensions=0, place=0):
+    """The names of the axes a step defines, in the order of their ids, by those of what it is about."""
+    names = []
+    for pattern in _AXIS_NAMES[step]:
+        if "{n}" in pattern:
+            names += [pattern.replace("{n}", str(i)) for i in range(dimensions)]
+        elif "{data}" in pattern:
+            names += [pattern.replace("{data}", name) for name in data]
+        elif "{reduce}" in pattern:
+            names += [pattern.replace("{reduce}", name) for name in reduce]
+        else:
+            names.append(pattern.replace("{all}", ".".join(axes)).format(*axes))
+    if step == "rfactor":
+        names.insert(place, names.pop(len(data)))
+    return names
+
+
+def stage_name(step, stage, tensor, tag, taken):
+    """The name of the stage a step defines: one that is not taken."""
+    wanted = _STAGE_NAMES[step].format(stage=stage, tensor=tensor, tag=tag)
+    name, count = wanted, 0
+    while name in taken:
+        count += 1
+        name = f"{wanted}_{count}"
+    return name
+
+
+def known_scope(scope):
+    if scope not in MEMORY_SCOPES:
+        raise invalid("MEMORY_SCOPE", f"unknown memory scope {scope}; known: {', '.join(MEMORY_SCOPES)}")
+    return scope
+
+
+class StepOp(ComputeOp):
+    """A stage that a step makes."""
+
+    def __init__(self, name, axis, reduce_axis, inputs):
+        super().__init__(name, axis)
+        self.reduce_axis = reduce_axis
+        self._inputs = inputs
+        for each in (*axis, *reduce_axis):
+            each.op = self
+
+    def make_outputs(self, shape, dtypes):
+        self._outputs = [Tensor(self, i, shape, dtype) for i, dtype in enumerate(dtypes)]
+
+    def describe(self):
+        return f"values of {', '.join(tensor.name for tensor in self._inputs)}"
+
+
+class OpNow(Operation):
+    """What a stage computes after a step has given its work to another one."""
+
+    def __init__(self, origin, axis, reduce_axis, inputs):
+        self.origin = origin
+        self.axis = axis
+        self.reduce_axis = reduce_axis
+        self._now = inputs
+
+    def __getattr__(self, name):
+        return getattr(self.origin, name)
+
+    kind = property(lambda self: self.origin.kind)
+    num_outputs = property(lambda self: self.origin.num_outputs)
+    outputs = property(lambda self: self.origin.outputs)
+    input_tensors = property(lambda self: list(self._now))
+    axes = property(lambda self: [*self.axis, *self.reduce_axis])
+
+    def output(self, index):
+        return self.origin.output(index)
+
+    def describe(self):
+        return f"values of {', '.join(tensor.name for tensor in self._now)}"
+
+
+def _same(a, b):
+    return a.op is b.op and a.value_index == b.value_index
+
+
+class NewStages:
+    """The part of Schedule that makes stages."""
+
+    @public
+    def cache_read(self, tensor, scope, readers):
+        """A copy of the tensor in a memory scope, which the readers read instead of it."""
+        stage = self._stage_of(tensor, "cache_read")
+        known_scope(scope)
+        stages = [self[each] for each in (readers if isinstance(readers, (list, tuple)) else [readers])]
+        if not stages:
+            raise invalid("CACHE_READ", f"cache_read of {tensor.name} names no stage that reads the copy")
+        for reader in stages:
+            if reader.origin_op.kind != "compute" or not any(_same(tensor, each) for each in reader.reads):
+                raise invalid("CACHE_READ", f"{reader.op.name} does not read {tensor.name}")
+        names = axis_names("cache_read", [], dimensions=len(tensor.shape))
+        step = self._new_step("cache_read", stage, names, tag=scope, output=tensor.value_index)
+        step.readers = stages
+        for axis, extent in zip(step.defined, tensor.shape):
+            axis.size = extent
+        made = self._enter(step, tensor.name, step.defined, [], [tensor], tensor.shape, [tensor.dtype])
+        copy = made.op.output(0)
+        for reader in stages:
+            reader.reads = [copy if _same(tensor, each) else each for each in reader.reads]
+        return copy
+
+    @public
+    def cache_write(self, tensor, scope):
+        """A stage in a memory scope computes the values, laid out as the loops so far; the tensor's own
+        stage becomes a copy of it."""
+        tensors = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
+        stage = self._stage_of(tensors[0] if tensors else None, "cache_write")
+        for each in tensors[1:]:
+            if each.op is not tensors[0].op:
+                raise invalid(
+                    "CACHE_WRITE", f"cache_write takes the tensors of one stage, but {each.name} is not one of "
+                    f"{stage.op.name}",
+                )
+        known_scope(scope)
+        self._require_compute(stage, "cache_write")
+        data = [axis for axis in stage.leaf_iter_vars if axis.kind != "reduce"]
+        for axis in stage.leaf_iter_vars:
+            if axis.kind == "reduce" and not any(axis is root for root in stage.reduce):
+                raise invalid(
+                    "CACHE_WRITE",
+                    f"reduction axis {axis.name} of {stage.op.name} was made by a step; cache_write "
+                    f"{stage.op.name} before that, and take the step on the new stage",
+                )
+        names = axis_names("cache_write", [], [a.name for a in data], [a.name for a in stage.reduce])
+        step = self._new_step("cache_write", stage, names, tag=scope)
+        step.data, step.reduce = data, list(stage.reduce)
+        shape = [_extents.size_of(axis) for axis in data]
+        for new, old in zip(step.defined, [*data, *stage.reduce]):
+            new.extent, new.size = _extents.of(old), _extents.size_of(old)
+            new.kind = old.kind
+        made = self._enter(
+            step, "", step.defined[: len(data)], step.defined[len(data) :], stage.reads, shape,
+            [each.dtype for each in stage.origin_op.outputs],
+        )  # fmt: skip
+        made.aliases = {id(old): new for old, new in zip(stage.reduce, step.defined[len(data) :])}
+        stage.become_copy(step, made)
+        outputs = [made.op.output(each.value_index) for each in tensors]
+        return outputs if isinstance(tensor, (list, tuple)) else outputs[0]
+
+    @public
+    def rfactor(self, tensor, axis, factor_axis=0):
+        """Partial results for each value of a reduction loop become a stage, of which the loop is
+        dimension `factor_axis`; the tensor's own stage reduces them."""
+        stage = self._stage_of(tensor, "rfactor")
+        self._require_compute(stage, "rfactor")
+        stage._check_axes("rfactor", [axis])
+        axis = stage.own(axis)
+        if axis.kind != "reduce":
+            raise invalid(
+                "RFACTOR",
+                f"axis {axis.name} of {stage.op.name} is not a reduction axis; rfactor takes a reduction axis "
+                "or a part of one",
+            )
+        place = factor_axis if factor_axis >= 0 else len(stage.data) + 1 + factor_axis
+        if not 0 <= place <= len(stage.data):
+            raise invalid(
+                "RFACTOR",
+                f"factor_axis is {factor_axis}, but the partial results of {stage.op.name} have the "
+                f"dimensions 0 to {len(stage.data)}",
+            )
+        others = [a for a in stage.leaf_iter_vars if a.kind == "reduce" and a is not axis]
+        names = axis_names(
+            "rfactor", [axis.name], [a.name for a in stage.data], [a.name for a in others], place=place
+        )
+        step = self._new_step("rfactor", stage, names, axes=[axis], value=place)
+        step.data, step.reduce = list(stage.data), others
+        before = [*stage.data[:place], axis, *stage.data[place:]]
+        for new, old in zip(step.defined, [*before, *others, axis]):
+            new.extent, new.size = _extents.of(old), _extents.size_of(old)
+        for new in step.defined[len(before) :]:
+            new.kind = "reduce"
+        shape = [_extents.size_of(each) for each in before]
+        made = self._enter(
+            step, "", step.defined[: len(before)], step.defined[len(before) : -1], stage.reads, shape,
+            [each.dtype for each in stage.origin_op.outputs],
+        )  # fmt: skip
+        made.aliases = {id(old): new for old, new in zip(others, step.defined[len(before) : -1])}
+        stage.reduce_partial(step, made)
+        outputs = made.op.outputs
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _stage_of(self, tensor, step):
+        if not isinstance(tensor, (Tensor, Operation)):
+            raise invalid("NOT_A_TENSOR", f"{step} takes a tensor, but got {type(tensor).__name__}")
+        return self[tensor]
+
+    def _require_compute(self, stage, step):
+        kind = stage.origin_op.kind
+        if kind == "placeholder":
+            raise invalid(
+                "STEP_STAGE", f"{stage.op.name} is a placeholder; steps apply to what is computed"
+            )
+        if kind == "scan":
+            raise unsupported(
+                "STEP_STAGE", f"{stage.op.name} is a scan; {step} its update instead"
+            )
+
+    def _new_step(self, name, stage, names, **fields):
+        from ._schedule import DerivedAxis, Step
+
+        step = Step(name, stage, **fields)
+        step.defined = [DerivedAxis(each, stage.origin_op, "data") for each in names]
+        return step
+
+    def _enter(self, step, tensor, data, reduce, inputs, shape, dtypes):
+        from ._define import as_shape
+        from ._schedule import Stage
+
+        taken = {name for stage in self.stages for name in _names_of(stage.origin_op)}
+        name = stage_name(step.name, step.stage.origin_op.name, tensor, step.tag, taken)
+        op = StepOp(name, list(data), list(reduce), list(inputs))
+        op.make_outputs(as_shape(shape, f"{step.name} of {step.stage.op.name}"), dtypes)
+        step.made = op
+        self.steps.append(step)
+        self._stages[id(op)] = Stage(self, op)
+        return self._stages[id(op)]
+
+
+def _names_of(op):
+    return {op.name, *(tensor.name for tensor in op.outputs)}
