@@ -30,7 +30,14 @@ class Encoder {
     kernel_.names.add_stages(node->name);
     *kernel_.names.add_stage_lines() = line(node->file, node->line);
     nodes_.stages.push_back(node);
-    return remember(stages_, node.get());
+    const std::uint32_t id = remember(stages_, node.get());
+    for (std::uint32_t output = 0; output < node->tensor_names.size(); ++output) {
+      v1::TensorName& named = *kernel_.names.add_tensors();
+      named.mutable_tensor()->set_stage(id);
+      named.mutable_tensor()->set_output(output);
+      named.set_name(node->tensor_names[output]);
+    }
+    return id;
   }
 
   void parameter(const Tensor& tensor) { *kernel_.definition.add_parameters() = id_of(tensor); }

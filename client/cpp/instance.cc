@@ -149,9 +149,25 @@ void Instance::make_compute(std::uint32_t id, const v1::Compute& compute) {
     return values;
   };
   const Names names(stage_name(id), axis_names(compute, leading));
-  const std::vector<Tensor> tensors = detail::compute(shape, bodies, -1, names, binding_.where);
-  made_[id] = {tensors.begin(), tensors.end()};
+  finish(id, detail::compute(shape, bodies, -1, names, binding_.where));
   batches_[id] = stage.batch;
+}
+
+/// Keeps what a stage has made; several outputs have the names of the definition.
+void Instance::finish(std::uint32_t id, std::vector<Tensor> tensors) {
+  std::vector<std::string> names(tensors.size());
+  for (const v1::TensorName& named : binding_.kernel.names.tensors()) {
+    if (named.tensor().stage() == id) names[named.tensor().output()] = named.name();
+  }
+  const bool all_named = std::none_of(names.begin(), names.end(),
+                                      [](const std::string& name) { return name.empty(); });
+  if (tensors.size() > 1 && all_named) {
+    auto named = std::make_shared<StageNode>(*tensors[0].stage());
+    named->tensor_names = std::move(names);
+    for (std::uint32_t output = 0; output < tensors.size(); ++output)
+      tensors[output] = Tensor(named, output);
+  }
+  made_[id] = {tensors.begin(), tensors.end()};
 }
 
 void Instance::make_scan(std::uint32_t id, const v1::Scan& scan) {
@@ -166,10 +182,18 @@ void Instance::make_scan(std::uint32_t id, const v1::Scan& scan) {
     }
     return list;
   };
-  const std::vector<Tensor> made =
+  std::vector<Tensor> made =
       client::scan(tensors(scan.init()), tensors(scan.update()), tensors(scan.state()), {},
                    stage_name(id), binding_.where);
-  made_[id] = {made.begin(), made.end()};
+  // Of several states it is called after the first.
+  auto node = std::make_shared<StageNode>(*made[0].stage());
+  auto& stage = std::get<ScanStage>(node->value);
+  AxisNode time = *stage.axis.node();
+  time.name = axis_name(scan.axis());
+  stage.axis = Axis(std::make_shared<const AxisNode>(std::move(time)));
+  for (std::uint32_t output = 0; output < made.size(); ++output)
+    made[output] = Tensor(node, output);
+  finish(id, std::move(made));
 }
 
 Expr Instance::expression(std::uint32_t id, Stage& stage) {
@@ -251,6 +275,32 @@ Expr Instance::axis(std::uint32_t id, Stage& stage) {
 }
 
 }  // namespace detail
+
+std::vector<Tensor> Definition::tensors(SourceLocation where) const {
+  const border::WireKernel& kernel = state_->kernel;
+  detail::Binding binding{.kernel = kernel, .where = where};
+  for (int v = 0; v < kernel.definition.variables_size(); ++v) {
+    const std::string& name = kernel.names.variables(v);
+    const bool nonnegative = kernel.definition.variables(v).nonnegative();
+    binding.sizes.emplace(static_cast<std::uint32_t>(v), nonnegative ? size_var(name) : var(name));
+  }
+  detail::Instance sizes(binding);
+  for (const v1::TensorId& input : detail::parameters_of(kernel.definition, true)) {
+    const v1::Placeholder& row =
+        kernel.definition.stages(static_cast<int>(input.stage())).placeholder();
+    Shape shape;
+    for (const std::uint32_t extent : row.shape())
+      shape.push_back(sizes.size(extent));
+    binding.arguments.emplace(input.stage(),
+                              placeholder(std::move(shape), static_cast<DType>(row.type()),
+                                          detail::name_of(kernel, input), where));
+  }
+  detail::Instance instance(binding);
+  std::vector<Tensor> tensors;
+  for (const v1::TensorId& parameter : kernel.definition.parameters())
+    tensors.push_back(instance.tensor(parameter));
+  return tensors;
+}
 
 Tensors Definition::apply(const std::vector<Given>& arguments,
                           const std::map<std::string, Expr>& sizes, SourceLocation where) const {

@@ -26,6 +26,7 @@ class Instance {
   void make(std::uint32_t stage);
   void make_compute(std::uint32_t stage, const v1::Compute& compute);
   void make_scan(std::uint32_t stage, const v1::Scan& scan);
+  void finish(std::uint32_t stage, std::vector<Tensor> tensors);
   std::vector<std::uint32_t> needed(std::uint32_t stage) const;
   std::vector<std::uint32_t> read_stages(const v1::Compute& compute) const;
 

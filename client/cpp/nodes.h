@@ -88,6 +88,7 @@ struct StageNode {
   std::string file;
   std::uint32_t line;
   std::variant<PlaceholderStage, ComputeStage, ScanStage> value;
+  std::vector<std::string> tensor_names = {};  // of several outputs, where they have their own
 };
 
 /// Expressions nested deeper than the service takes are refused while they are built, so that no

@@ -144,6 +144,7 @@ DType Tensor::dtype() const {
 }
 
 std::string Tensor::name() const {
+  if (!stage_->tensor_names.empty()) return stage_->tensor_names[output_];
   std::size_t outputs = 1;
   if (const auto* scan = std::get_if<detail::ScanStage>(&stage_->value)) {
     outputs = scan->state.size();

@@ -1,13 +1,16 @@
+#include <regex>
+
 #include <gtest/gtest.h>
 #include <kiln/client.h>
 
 #include "tests/client/cpp/expect_client_error.h"
+#include "tests/support/random_kernel.h"
 
 namespace kiln::test {
 namespace {
 
 /// Definitions that are called on tensors.
-class Composition : public testing::Test {
+class Composition : public ::testing::Test {
  protected:
   static Definition parsed(const std::string& text) { return parse(text, "test.kiln").front(); }
 
@@ -144,6 +147,23 @@ TEST_F(Composition, RefusesTensorsThatDoNotFit) {
   refused("UNKNOWN_SIZE", "matmul has no size step; its sizes are n, l, m", [&] {
     matmul_.apply({A, A}, {{"step", 2}});
   });
+}
+
+/// What the text form can say, composition keeps.
+TEST(CompositionFuzz, TheTensorsOfADefinitionAreTheDefinition) {
+  const std::uint64_t first = testing::fuzz_seed();
+  const int rounds = testing::fuzz_rounds(200);
+  const std::regex folded(R"(\b\d+ [-+*] \d+\b|[-+] 0\b|\* [01]\b|\b0 [+*]|\b1 \*|, 1\))");
+  int compared = 0;
+  for (std::uint64_t seed = first; seed < first + rounds && !HasFailure(); ++seed) {
+    testing::Random random(seed);
+    const Definition written = parse(testing::random_kernel(random).text, "random.kiln").front();
+    SCOPED_TRACE("to repeat: KILN_FUZZ_SEED=" + std::to_string(seed) + " KILN_FUZZ_ROUNDS=1");
+    if (std::regex_search(written.text(), folded)) continue;  // 5 - 1 becomes 4, i * 1 i
+    EXPECT_EQ(Definition(written.tensors(), written.name()).text(), written.text());
+    ++compared;
+  }
+  EXPECT_GE(compared, rounds / 2);
 }
 
 TEST_F(Composition, HasTheOperatorsOfTheTree) {

@@ -90,6 +90,9 @@ class Definition {
   Tensors apply(const std::vector<Given>& arguments, const std::map<std::string, Expr>& sizes = {},
                 SourceLocation where = SourceLocation::current()) const;
 
+  /// Its arguments as tensors of their own, in order: for a schedule, or to build with others.
+  std::vector<Tensor> tensors(SourceLocation where = SourceLocation::current()) const;
+
   // C = matmul(A, B)
   Tensors operator()(Given a, SourceLocation where = SourceLocation::current()) const {
     return apply({a}, {}, where);

@@ -1,6 +1,6 @@
 """Over whole dimensions: `axis` is one of them, several, or None for all."""
 
-from .. import _define, _dtype, _expr, _reduce
+from .. import _define, _dtype, _expr, _reduce, _size
 from .._error import invalid, public
 from .._expr import apply, as_expr
 from ._common import normal_axes, normal_axis, tensor
@@ -77,7 +77,8 @@ def _first(data, best, read, over, axes, outer, last):
     """The first (or last) place where the element is the best one."""
     place = as_expr(0, "int64")
     for axis, d in zip(over, axes):
-        place = place * data.shape[d] + axis
+        row = _size.folded("multiply", place, data.shape[d])
+        place = _size.folded("add", row, axis)
     top = best(*(0 if d in axes else outer[d] for d in range(data.ndim)))
     found = read == top
     if _dtype.is_float(read.dtype):
