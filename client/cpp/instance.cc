@@ -65,6 +65,10 @@ void Instance::make(std::uint32_t last) {
     const v1::Stage& row = definition_.stages(static_cast<int>(stage));
     if (row.has_compute()) make_compute(stage, row.compute());
     if (row.has_scan()) make_scan(stage, row.scan());
+    if (!row.has_compute() && !row.has_scan() && !row.has_placeholder()) {
+      fail_at(binding_.where, "COMPOSITION", "{} makes {} in a way that cannot be composed yet",
+              binding_.kernel.names.kernel(), stage_name(stage));
+    }
     if (row.has_placeholder()) {
       Shape shape;
       for (const std::uint32_t extent : row.placeholder().shape())
@@ -171,6 +175,11 @@ void Instance::finish(std::uint32_t id, std::vector<Tensor> tensors) {
 }
 
 void Instance::make_scan(std::uint32_t id, const v1::Scan& scan) {
+  if (scan.dimension() != 0 || scan.reverse()) {
+    fail_at(binding_.where, "COMPOSITION",
+            "{} has a scan over another dimension or in reverse, which cannot be composed yet",
+            binding_.kernel.names.kernel());
+  }
   const auto tensors = [this](const auto& ids) {
     std::vector<Tensor> list;
     for (const v1::TensorId& tensor : ids) {
