@@ -107,6 +107,59 @@ void check_size(const ir::Kernel& kernel, const CompileLimits& limits) {
   }
 }
 
+/// About how many instructions the loops become on a CPU with registers of 64 bytes.
+class EstimateCode : public ir::Visitor {
+ public:
+  int64_t instructions = 0;
+
+ private:
+  static constexpr int64_t kFunction = 20;  // exp and its like are written out
+  static constexpr int64_t kBranch = 8;
+
+  static int64_t registers(const ir::Type& type) {
+    return std::max<int64_t>(1, int64_t{type.lanes} * size_of(type.element) / 64);
+  }
+
+  using Visitor::visit;
+  void visit(const ir::Binary& node) override {
+    instructions += registers(node.type);
+    Visitor::visit(node);
+  }
+  void visit(const ir::Load& node) override {
+    instructions += registers(node.type);
+    Visitor::visit(node);
+  }
+  void visit(const ir::Call& node) override {
+    const bool chooses = node.op == ir::Operator::Select || node.op == ir::Operator::IfThenElse;
+    instructions += registers(node.type) * (chooses ? 1 : kFunction);
+    Visitor::visit(node);
+  }
+  void visit(const ir::Store& node) override {
+    instructions += registers(node.value->type);
+    Visitor::visit(node);
+  }
+  void visit(const ir::If& node) override {
+    instructions += kBranch;
+    Visitor::visit(node);
+  }
+  void visit(const ir::For& node) override {
+    instructions += kBranch;
+    Visitor::visit(node);
+  }
+};
+
+/// LLVM's time grows with the code; nothing else bounds a nest of unrolled loops and long vectors.
+void check_code(const ir::Kernel& kernel, const PassContext& context) {
+  if (context.target.kind != TargetKind::Llvm) return;
+  EstimateCode walk;
+  walk(kernel.body);
+  if (walk.instructions > context.options.limits.code) {
+    fail(ErrorKind::ResourceExhausted, "CODE_LIMIT",
+         "{} becomes about {} instructions; the limit is {}; unroll or vectorize less", kernel.name,
+         walk.instructions, context.options.limits.code);
+  }
+}
+
 /// Checks what a pass left, and shows it.
 void finish(std::string_view pass, ir::Kernel& kernel, const PassContext& context,
             LoweringObserver& observer) {
@@ -157,7 +210,9 @@ ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& sched
                  const Target& target, const CompileOptions& options, Layout layout,
                  LoweringObserver& observer) {
   const PassContext context{target, options, layout};
-  return run_until("", build(kernel, schedule, context, observer), context, observer);
+  ir::Kernel result = run_until("", build(kernel, schedule, context, observer), context, observer);
+  check_code(result, context);
+  return result;
 }
 
 ir::Kernel run_passes(ir::Kernel kernel, const Target& target, const CompileOptions& options,
