@@ -47,7 +47,6 @@ def check_product(s, A, B, C):
 # Storage.
 
 
-@later
 def test_cache_write_of_a_product():
     A, B, C = product(64, 64, 64)
     s = te.create_schedule(C.op)
@@ -64,7 +63,6 @@ def test_cache_write_of_a_product():
     check_product(s, A, B, C)
 
 
-@later
 def test_cache_read_into_shared_memory():
     A, B, C = product(32, 32, 32)
     s = te.create_schedule(C.op)
@@ -78,7 +76,6 @@ def test_cache_read_into_shared_memory():
     check_product(s, A, B, C)
 
 
-@later
 def test_cache_read_of_a_computed_tensor():
     A = te.placeholder((40,), name="A")
     B = te.compute((40,), lambda i: A[i] * 2, name="B")
@@ -92,7 +89,6 @@ def test_cache_read_of_a_computed_tensor():
     np.testing.assert_allclose(tvm.build(s, [A, C])(x).numpy(), 2 * (x[:-2] + x[2:]), rtol=1e-5, atol=1e-6)
 
 
-@later
 def test_cache_write_after_a_split_lays_out_anew():
     A = te.placeholder((32, 32), name="A")
     B = te.compute((32, 32), lambda i, j: A[i, j] + 1, name="B")
@@ -125,7 +121,6 @@ def test_scope_alignment_and_double_buffers():
 # Reductions.
 
 
-@later
 def test_rfactor():
     n = te.var("n")
     A = te.placeholder((n,), name="A")
@@ -140,7 +135,6 @@ def test_rfactor():
         np.testing.assert_allclose(tvm.build(s, [A, B])(x).numpy(), [x.sum()], rtol=1e-4, atol=1e-5)
 
 
-@later
 def test_rfactor_of_rows():
     A = te.placeholder((6, 50), name="A")
     k = te.reduce_axis((0, 50), "k")
