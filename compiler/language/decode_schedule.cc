@@ -204,6 +204,10 @@ class ScheduleDecoder {
     if (step.kind == StepKind::Rfactor) check_rfactor(step);
     if (step.kind == StepKind::SetScope) check_set_scope(step);
     if (annotates(step.kind)) check_annotation(step);
+    if (step.kind == StepKind::Reorder || step.kind == StepKind::Fuse ||
+        step.kind == StepKind::Tile) {
+      refuse_time(step);
+    }
     if (consumes_axes(step.kind)) check_consumed(step);
     if (step.kind == StepKind::ComputeAt) check_compute_at(step);
     if (step.kind == StepKind::ComputeInline) check_inline(step);
@@ -298,14 +302,19 @@ class ScheduleDecoder {
 
   void check_annotation(const Step& step) {
     const AxisId id = step.axes[0];
-    if (table_.rows[id].kind == AxisKind::Time && step.kind != StepKind::Unroll) {
-      refuse("SCAN_TIME", "the time axis of a scan is sequential");
-    }
+    if (step.kind != StepKind::Unroll) refuse_time(step);
     const auto [before, fresh] = annotated_.try_emplace(id, schedule_.steps.size());
     if (fresh) return;
     const Step& other = schedule_.steps[before->second];
     refuse("AXIS_ANNOTATED", "axis {} was {}{}{} already", axis(id), participle(other.kind),
            other.tag.empty() ? "" : " to " + other.tag, at_line(other));
+  }
+
+  void refuse_time(const Step& step) {
+    const bool has_time = std::any_of(step.axes.begin(), step.axes.end(), [&](AxisId id) {
+      return table_.rows[id].kind == AxisKind::Time;
+    });
+    if (has_time) refuse("SCAN_TIME", "the time axis of a scan is sequential");
   }
 
   /// An axis that something hangs on cannot be taken away.

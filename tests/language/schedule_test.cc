@@ -190,6 +190,12 @@ TEST(Schedule, LeavesTimeSequential) {
   expect_refused(
       Steps().add("split", "S", {axis("S.idx")}).factors({4}).add("parallel", "S", {defined(0)}),
       "the time axis of a scan is sequential", "at step 2: parallel(S.idx.outer)");
+  expect_refused(Steps()
+                     .add("split", "S", {axis("S.idx")})
+                     .factors({4})
+                     .add("reorder", "S", {defined(1), defined(0)}),
+                 "the time axis of a scan is sequential",
+                 "at step 2: reorder(S.idx.inner, S.idx.outer)");
   expect_refused(Steps().add("unroll", "S.update", {axis("t")}),
                  "axis t of S.update is the time of scan S; schedule S.idx, the axis of the scan",
                  "at step 1: unroll(t)");

@@ -220,9 +220,15 @@ def _as_list(value):
 
 
 @public
-def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attrs=None):
-    """A recurrence along dimension 0: `init` gives the first steps, `update` each later one, in
-    which `state_placeholder` stands for the result so far."""
+def scan(
+    init, update, state_placeholder, inputs=None, name="scan", tag="", attrs=None, axis=0,
+    reverse=False,
+):  # fmt: skip
+    """A recurrence along dimension `axis`: `init` gives the first steps, `update` each later one, in
+    which `state_placeholder` stands for the result so far.
+
+    With `reverse`, time runs from the last index to the first: `init` gives the last steps, in the
+    order of their indices, and the update at t reads the state after t."""
     lists = [_as_list(value) for value in (init, update, state_placeholder)]
     counts = [len(values) for values in lists]
     if len(set(counts)) != 1:
@@ -241,19 +247,42 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
                     "SCAN_TENSOR",
                     f"scan {name}: {role} must be a tensor, but is {type(value).__name__}",
                 )
+    dimension = _time_dimension(name, axis, lists[2])
     for i, each in enumerate(zip(*lists)):
-        _check_state(name, f" {i}" if counts[0] > 1 else "", *each)
-    first, last = lists[0][0].shape[0], lists[1][0].shape[0]
+        _check_state(name, f" {i}" if counts[0] > 1 else "", *each, dimension)
+    first, last = lists[0][0].shape[dimension], lists[1][0].shape[dimension]
     minimum = as_expr(first, "int64")
     extent = _expr.apply("subtract", as_expr(last, "int64"), minimum)
-    axis = Axis(f"{name}.idx", "time", minimum, extent)
-    op = ScanOp(name, axis, *lists, inputs)
+    time = Axis(f"{name}.idx", "time", minimum, extent)
+    op = ScanOp(name, time, *lists, inputs, dimension, bool(reverse))
     op.tag, op.attrs = _tag.current(tag), dict(attrs or {})
-    axis.op = op
+    time.op = op
     return op.output(0) if op.num_outputs == 1 else op.outputs
 
 
-def _check_state(scan_name, number, init, update, state):
+def _time_dimension(name, axis, states):
+    """`axis` counted from 0; from the end where it is negative."""
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise invalid("SCAN_AXIS", f"scan {name}: axis must be an integer, but is {axis!r}")
+    axis = int(axis)
+    for i, state in enumerate(states if not axis == 0 else ()):
+        if not -state.ndim <= axis < state.ndim:
+            which = f"state {i}" if len(states) > 1 else "state"
+            raise invalid(
+                "SCAN_AXIS",
+                f"{which} of scan {name} has {_count(state.ndim, 'dimension')}, so time cannot be "
+                f"dimension {axis}",
+            )
+    found = {axis + state.ndim if axis < 0 else axis for state in states}
+    if len(found) > 1:
+        raise invalid(
+            "SCAN_AXIS",
+            f"scan {name}: axis {axis} is another dimension of each state; count it from 0",
+        )
+    return found.pop()
+
+
+def _check_state(scan_name, number, init, update, state, time):
     if not isinstance(state.op, PlaceholderOp):
         raise invalid(
             "SCAN_STATE",
@@ -270,20 +299,22 @@ def _check_state(scan_name, number, init, update, state):
             "SCAN_SHAPE",
             f"state{number} of scan {scan_name} has no dimensions, but must have one for time",
         )
-    _check_extents(f"update{number} of scan {scan_name}", update, state, 0)
-    _check_extents(f"init{number} of scan {scan_name}", init, state, 1)
+    _check_extents(f"update{number} of scan {scan_name}", update, state, None)
+    _check_extents(f"init{number} of scan {scan_name}", init, state, time)
 
 
-def _check_extents(what, tensor, state, first):
+def _check_extents(what, tensor, state, time):
     """Shapes that differ whatever the sizes are; the daemon proves the rest."""
     shapes = f"{what} has shape {shape_text(tensor.shape)} but its state has shape "
     shapes += shape_text(state.shape)
     if tensor.ndim != state.ndim:
         raise invalid("SCAN_SHAPE", shapes)
-    for d in range(first, state.ndim):
+    for d in range(state.ndim):
+        if d == time:
+            continue
         a, b = tensor.shape[d], state.shape[d]
         if isinstance(a, int) and isinstance(b, int) and a != b:
-            must = f"; dimension {d} must agree" if first else ""
+            must = "" if time is None else f"; dimension {d} must agree"
             raise invalid("SCAN_SHAPE", shapes + must)
 
 

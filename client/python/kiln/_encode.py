@@ -73,6 +73,8 @@ class Encoder:
 
     def _add_scan(self, op, stage):
         stage.scan.axis = self._add_axis(op, op.scan_axis, {})
+        stage.scan.dimension = op.dimension
+        stage.scan.reverse = op.reverse
         roles = (
             (stage.scan.init, op.init),
             (stage.scan.update, op.update),

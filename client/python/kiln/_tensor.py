@@ -239,9 +239,11 @@ class ComputeOp(Operation):
 class ScanOp(Operation):
     kind = "scan"
 
-    def __init__(self, name, scan_axis, init, update, state, inputs):
+    def __init__(self, name, scan_axis, init, update, state, inputs, dimension=0, reverse=False):
         super().__init__(name)
         self.scan_axis = scan_axis
+        self.dimension = dimension
+        self.reverse = reverse
         self.init = init
         self.update = update
         self.state_placeholder = state
