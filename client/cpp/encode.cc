@@ -192,6 +192,8 @@ class Encoder {
     for (const Tensor& tensor : value.inputs)
       *scan.add_inputs() = id_of(tensor);
     scan.set_axis(axis(*value.axis.node()));
+    scan.set_dimension(value.time.dimension);
+    scan.set_reverse(value.time.reverse);
   }
 
   v1::Step encode(const StepRecord& step) {

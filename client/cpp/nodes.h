@@ -77,6 +77,7 @@ struct ComputeStage {
 };
 struct ScanStage {
   Axis axis;
+  ScanTime time;
   std::vector<Tensor> init;
   std::vector<Tensor> update;
   std::vector<Tensor> state;

@@ -45,7 +45,7 @@ std::vector<Axis> data_axes(const Shape& shape, const Names& names, const Source
 
 /// One state of a scan, checked as far as no size has to be known.
 void check_state(const std::string& scan, const Tensor& init, const Tensor& update,
-                 const Tensor& state, const SourceLocation& where) {
+                 const Tensor& state, ScanTime time, const SourceLocation& where) {
   const std::string names =
       fmt::format("init {}, update {} and state {}", init.name(), update.name(), state.name());
   if (!std::holds_alternative<PlaceholderStage>(state.stage()->value)) {
@@ -63,11 +63,17 @@ void check_state(const std::string& scan, const Tensor& init, const Tensor& upda
         "scan {}: {} must have the same number of dimensions, at least 1, but have {}, {} and {}",
         scan, names, init.shape().size(), update.shape().size(), rank);
   }
+  if (time.dimension >= rank) {
+    fail_at(where, "SCAN_SHAPE",
+            "scan {}: state {} has {} dimension{}, so time cannot be dimension {}", scan,
+            state.name(), rank, rank == 1 ? "" : "s", time.dimension);
+  }
 }
 
-Axis time_axis(const Tensor& init, const Tensor& update, const std::string& scan) {
-  const Expr minimum = init.shape()[0];
-  const Expr end = update.shape()[0];
+Axis time_axis(const Tensor& init, const Tensor& update, const std::string& scan,
+               unsigned dimension) {
+  const Expr minimum = init.shape()[dimension];
+  const Expr end = update.shape()[dimension];
   const std::optional<std::int64_t> from = as_integer(minimum);
   const std::optional<std::int64_t> to = as_integer(end);
   const Expr extent = from && to ? constant(*to - *from, int64) : end - minimum;
@@ -207,7 +213,7 @@ Tensor placeholder(Shape shape, DType type, Names names, SourceLocation where) {
 
 std::vector<Tensor> scan(const std::vector<Tensor>& init, const std::vector<Tensor>& update,
                          const std::vector<Tensor>& state, std::vector<Tensor> inputs, Names names,
-                         SourceLocation where) {
+                         ScanTime time, SourceLocation where) {
   if (state.empty() || init.size() != state.size() || update.size() != state.size()) {
     detail::fail_at(
         where, "SCAN_COUNTS",
@@ -216,21 +222,23 @@ std::vector<Tensor> scan(const std::vector<Tensor>& init, const std::vector<Tens
         names.tensor, init.size(), update.size(), state.size());
   }
   for (std::size_t s = 0; s < state.size(); ++s) {
-    detail::check_state(names.tensor, init[s], update[s], state[s], where);
+    detail::check_state(names.tensor, init[s], update[s], state[s], time, where);
   }
-  detail::ScanStage stage{.axis = detail::time_axis(init[0], update[0], names.tensor),
-                          .init = init,
-                          .update = update,
-                          .state = state,
-                          .inputs = std::move(inputs)};
+  detail::ScanStage stage{
+      .axis = detail::time_axis(init[0], update[0], names.tensor, time.dimension),
+      .time = time,
+      .init = init,
+      .update = update,
+      .state = state,
+      .inputs = std::move(inputs)};
   return detail::outputs_of(detail::make_stage(std::move(names.tensor), where, std::move(stage)),
                             state.size());
 }
 
 Tensor scan(const Tensor& init, const Tensor& update, const Tensor& state,
-            std::vector<Tensor> inputs, Names names, SourceLocation where) {
+            std::vector<Tensor> inputs, Names names, ScanTime time, SourceLocation where) {
   return scan(std::vector<Tensor>{init}, std::vector<Tensor>{update}, std::vector<Tensor>{state},
-              std::move(inputs), std::move(names), where)
+              std::move(inputs), std::move(names), time, where)
       .front();
 }
 

@@ -141,6 +141,23 @@ TEST_F(Definitions, ScanWithOneState) {
             "}\n");
 }
 
+TEST_F(Definitions, ScanAlongAnyDimensionEitherWay) {
+  const Tensor X = placeholder({n_, m_}, float32, "X");
+  const Tensor state = placeholder({n_, m_}, float32, "S.state");
+  const Tensor init =
+      compute({n_, 1}, [&](Expr i, Expr) { return X(i, m_ - 1); }, {"S.init", {"i", "_"}});
+  const Tensor update = compute({n_, m_}, [&](Expr i, Expr t) { return state(i, t + 1) + X(i, t); },
+                                {"S.update", {"i", "t"}});
+  const Tensor S = scan(init, update, state, {X}, "S", {.dimension = 1, .reverse = true});
+  EXPECT_EQ(Definition({X, S}, "cumsum").text(),
+            "kernel cumsum(X: float32[n, m]) -> (S: float32[n, m]) {\n"
+            "  scan t reverse {\n"
+            "    S[i, m - 1] = X[i, m - 1]\n"
+            "    S[i, t] = S[i, t + 1] + X[i, t]\n"
+            "  }\n"
+            "}\n");
+}
+
 TEST_F(Definitions, ScanWithSeveralStates) {
   const Tensor X = placeholder({m_, n_}, float32, "X");
   const Tensor a = placeholder({m_, n_}, float32, "a");
@@ -340,6 +357,8 @@ TEST_F(WrongDefinitions, ScansOfDifferentTypesOrRanks) {
   refused([&] { scan(init, flat, state); }, "SCAN_SHAPE",
           "scan scan: init init, update F and state s must have the same number of dimensions, at "
           "least 1, but have 1, 2 and 1");
+  refused([&] { scan(init, A_, state, {}, "S", {.dimension = 1}); }, "SCAN_SHAPE",
+          "scan S: state s has 1 dimension, so time cannot be dimension 1");
   const Tensor computed = compute(
       {n_}, [&](Expr i) { return A_(i); }, "C");
   refused([&] { scan(init, A_, computed); }, "SCAN_STATE",

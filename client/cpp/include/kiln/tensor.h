@@ -175,15 +175,24 @@ auto compute(Shape shape, Body body, Names names = "compute",
   }
 }
 
-/// A recurrence along dimension 0: the first steps are `init`, the later ones `update`, in which
-/// reads of `state` mean earlier steps.
+/// Along which dimension of its states a scan runs. In reverse it runs from the last index to the
+/// first: its init gives the last steps, in the order of their indices, and its update at t reads
+/// the state after t.
+struct ScanTime {
+  unsigned dimension = 0;
+  bool reverse = false;
+};
+
+/// A recurrence along dimension 0, or as `time` says: the first steps are `init`, the later ones
+/// `update`, in which reads of `state` mean earlier steps.
 Tensor scan(const Tensor& init, const Tensor& update, const Tensor& state,
-            std::vector<Tensor> inputs = {}, Names names = "scan",
+            std::vector<Tensor> inputs = {}, Names names = "scan", ScanTime time = {},
             SourceLocation where = SourceLocation::current());
 /// Several states that advance together.
 std::vector<Tensor> scan(const std::vector<Tensor>& init, const std::vector<Tensor>& update,
                          const std::vector<Tensor>& state, std::vector<Tensor> inputs = {},
-                         Names names = "scan", SourceLocation where = SourceLocation::current());
+                         Names names = "scan", ScanTime time = {},
+                         SourceLocation where = SourceLocation::current());
 
 }  // namespace client
 }  // namespace kiln
