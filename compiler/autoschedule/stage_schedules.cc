@@ -59,6 +59,14 @@ bool is_worth_waking(const StageGraph& graph, StageId stage) {
   return graph[stage].is_reduction() && constant_work(graph, stage).value_or(0) >= kStepWork;
 }
 
+/// Whether all steps of a scan together are worth several cores.
+bool is_large_scan(const StageGraph& graph, StageId scan) {
+  const std::optional<int64_t> work = constant_work(graph, graph[scan].update[0].stage);
+  const std::optional<int64_t> steps = constant_extent(graph, graph[scan].time);
+  return !work || !steps ||
+         is_large_work(std::min(*work, int64_t{1} << 40) * std::clamp<int64_t>(*steps, 0, 1 << 20));
+}
+
 /// Whether the order in which a reduction combines may be changed.
 bool may_reassociate(const Chooser& chooser, StageId stage) {
   if (!chooser.options.strict) return true;
@@ -92,9 +100,10 @@ void schedule_reduction(const Chooser& chooser, StageId id, bool may_be_parallel
   if (!has_dependent_extents(chooser.graph, id) && !has_indirect_reads(stage)) {
     const AxisId innermost = stage.reduce.back();
     const AxisId last = outer.empty() ? innermost : outer.back();
-    const bool along_data = !outer.empty() && !has_time_last(stage) &&
-                            is_contiguous(chooser.graph, stage, last) &&
-                            !is_contiguous(chooser.graph, stage, innermost);
+    const bool along_data =
+        !outer.empty() && !has_time_last(stage) && is_contiguous(chooser.graph, stage, last) &&
+        (!is_contiguous(chooser.graph, stage, innermost) ||
+         (is_strided(chooser.graph, stage, innermost) && !is_strided(chooser.graph, stage, last)));
     const AxisId axis = along_data ? last : innermost;
     const bool allowed = along_data || (may_reassociate(chooser, id) &&
                                         is_contiguous(chooser.graph, stage, innermost));
@@ -199,7 +208,7 @@ void schedule_scan(const Chooser& chooser, StageId scan_id) {
       if (!factor || outer.size() > 1) outer.pop_back();
     }
     // All nests of a scan must agree, so the work of its update decides for all.
-    if (is_large(graph, graph[scan_id].update[0].stage) && !outer.empty()) {
+    if (is_large_scan(graph, scan_id) && !outer.empty()) {
       chooser.steps.parallel(id, outer[0]);
     }
   }

@@ -51,8 +51,10 @@ std::vector<AxisId> columns_of(const Stage& stage) {
   return columns;
 }
 
+bool is_large_work(int64_t iterations) { return iterations >= kLargeWork; }
+
 bool is_large(const StageGraph& graph, StageId stage) {
-  return constant_work(graph, stage).value_or(kLargeWork) >= kLargeWork;
+  return is_large_work(constant_work(graph, stage).value_or(kLargeWork));
 }
 
 bool has_dependent_extents(const StageGraph& graph, StageId id) {
@@ -104,6 +106,16 @@ bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis) {
   for (const ir::Expr& body : stage.bodies) {
     schedule::for_each_read(body, [&](const ir::TensorRead& read) {
       found = found || is_contiguous_in(graph, read, axis);
+    });
+  }
+  return found;
+}
+
+bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis) {
+  bool found = false;
+  for (const ir::Expr& body : stage.bodies) {
+    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
+      found = found || (is_used_in(graph, read, axis) && !is_contiguous_in(graph, read, axis));
     });
   }
   return found;

@@ -19,6 +19,9 @@ std::optional<int64_t> constant_work(const StageGraph& graph, StageId stage);
 /// The data axes that are loops: all but time, which is one step inside a scan.
 std::vector<AxisId> columns_of(const Stage& stage);
 
+/// Whether so many iterations are worth waking other cores.
+bool is_large_work(int64_t iterations);
+
 /// Whether there is enough to do to wake other cores: much, or nobody knows.
 bool is_large(const StageGraph& graph, StageId stage);
 
@@ -35,6 +38,9 @@ bool is_used_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis
 
 /// Whether some read of a stage is contiguous along the axis.
 bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis);
+
+/// Whether some read of a stage moves along the axis by more than one element.
+bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis);
 
 /// sum(a[..] * b[..]) where `column`, the last data axis (but time), is in one factor and `row`
 /// only in the other.

@@ -1,5 +1,6 @@
 #include "compiler/schedule/build_loops.h"
 
+#include "compiler/ir/print.h"
 #include "compiler/schedule/apply_steps.h"
 #include "compiler/schedule/check_reads.h"
 #include "compiler/schedule/emit.h"
@@ -17,6 +18,13 @@ std::vector<std::string> notes_of(const StageGraph& graph, const NestPlan& plan)
   std::vector<std::string> notes;
   for (const StageId id : graph.order) {
     if (graph[id].kind != Stage::Kind::Scan || !graph[id].is_live) continue;
+    for (uint32_t output = 0; output < graph[id].types.size(); ++output) {
+      const Storage& storage = plan.storage.at({id, output});
+      if (storage.rolling < 0) continue;
+      notes.push_back(fmt::format("{} keeps {} steps at a time, since no more of it is read",
+                                  storage.buffer->name,
+                                  storage.buffer->shape[static_cast<size_t>(storage.rolling)]));
+    }
     std::string loops;
     for (const Loop& loop : plan.nests[id].loops) {
       if (loop.is_shared) loops += (loops.empty() ? "" : ", ") + loop.var->name;

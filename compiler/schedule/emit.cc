@@ -57,8 +57,9 @@ class Emitter {
   /// What stands inside the first `level` loops: the guards that are known there, the stages that
   /// are attached there, and the rest.
   ir::Stmt guarded(const Walk& walk, size_t level) {
-    // A producer keeps its own guards, and no barrier of its threads may stand under one of ours.
-    if (target_ == TargetKind::Cuda) {
+    // A producer keeps its own guards, and no barrier of its threads may stand under one of ours,
+    // unless that is one of time, which is the same for all threads.
+    if (target_ == TargetKind::Cuda && graph_[walk.stage].kind != Stage::Kind::Scan) {
       return attached(walk, level, [&] {
         return under_guards(walk, level, 0, [&] { return inside(walk, level); });
       });

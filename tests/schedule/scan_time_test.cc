@@ -48,6 +48,20 @@ TEST(ScanTime, RunsInsideRowsOnAllCores) {
 )");
 }
 
+TEST(ScanTime, CountsInTheWorkOfAScan) {
+  Te te;
+  const TeExpr n = te.integer(32);
+  const TeExpr m = te.integer(4096);
+  const TeTensor X = te.placeholder("X", {m, n});
+  const TeTensor state = te.placeholder("s_state", {m, n});
+  const TeTensor init = te.compute("s_init", "_ i", {te.integer(1), n},
+                                   [&](auto v) { return X(te.integer(0), v[1]); });
+  const TeTensor update = te.compute("s_update", "t i", {m, n},
+                                     [&](auto v) { return state(v[0] - 1, v[1]) + X(v[0], v[1]); });
+  te.arguments({X, te.scan("scan", {init}, {update}, {state}, m)[0]});
+  EXPECT_NE(te.automatic().find(" parallel {"), std::string::npos) << te.automatic();
+}
+
 TEST(ScanTime, RunsInsideTheThreadOfItsRow) {
   RowCumsum k;
   EXPECT_EQ(k.te.automatic(TargetKind::Cuda), R"(fn k(X: float32[n, m], scan: float32[n, m]) {
@@ -65,6 +79,14 @@ TEST(ScanTime, RunsInsideTheThreadOfItsRow) {
   }
 }
 )");
+}
+
+TEST(ScanTime, OfThreadsEndsWhereItIsSplitUnevenly) {
+  RowCumsum k;
+  k.te.split(k.scan, "scan.idx", 4);
+  const std::string text = k.te.automatic(TargetKind::Cuda);
+  const size_t guard = text.find("if likely(scan.idx.outer*4 + scan.idx.inner < m - 1) {");
+  EXPECT_LT(guard, text.find("scan[blockIdx.x*256 + threadIdx.x, scan.idx.outer*4"));
 }
 
 /// S[t, i] = S[t + 1, i] * S[t + 2, i] + X[t, i], from the last two rows of X.

@@ -107,6 +107,7 @@ def test_last_step_needs_no_whole_buffer(daemon):
         s = te.create_schedule(last.op)
         assert "allocate scan: float32[2, n]" in str(tvm.lower(s, [x, last]))
         f = tvm.build([x, last])
+        assert "scan keeps 2 steps at a time, since no more of it is read" in f.report()["notes"]
         data = values(33, 70)
         expected = cumulative_reference(data, 0, reverse)[0 if reverse else -1]
         np.testing.assert_array_equal(f(data).numpy(), expected)
