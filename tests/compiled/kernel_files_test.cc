@@ -118,7 +118,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"matmul", "matmul_tab", {33, 45, 37}}, Case{"softmax", "softmax", {13, 100}},
         Case{"softmax", "softmax", {1, 1}}, Case{"conv2d", "conv2d", {}},
         Case{"cumsum", "cumsum", {10, 1000}}, Case{"cumsum", "cumsum", {10, 0}},
-        Case{"two_stage_scan", "", {10, 129}}, Case{"two_state_scan", "", {10, 129, 7}}),
+        Case{"two_stage_scan", "", {10, 129}}, Case{"two_state_scan", "", {10, 129, 7}},
+        Case{"row_cumsum", "", {33, 50}}, Case{"row_cumsum", "", {3, 1}},
+        Case{"backward", "", {20, 70}}, Case{"backward", "", {2, 5}}, Case{"lstm", "", {6, 40}},
+        Case{"lstm", "", {1, 8}}),
     [](const auto& info) {
       std::string name = std::string(info.param.file) + "_" + info.param.kernel;
       for (const int64_t size : info.param.sizes) {

@@ -51,8 +51,8 @@ TEST_P(TestKernels, AreReadAndPrinted) {
 
 INSTANTIATE_TEST_SUITE_P(Text, TestKernels,
                          ::testing::Values("cumsum", "two_stage_scan", "two_state_scan",
-                                           "fibonacci", "matmul", "softmax", "conv2d",
-                                           "elementwise"));
+                                           "row_cumsum", "backward", "lstm", "fibonacci", "matmul",
+                                           "softmax", "conv2d", "elementwise"));
 
 TEST(Text, ReadsTheExamplesOfItsPage) {
   std::ifstream stream(std::string(KILN_DOCS) + "/kernel_files.md");

@@ -309,9 +309,59 @@ Kernel drop_last_partial(Kernel kernel) {
   });
 }
 
+bool is_time(const VarRef& var) { return var->name.find(".idx") != std::string::npos; }
+
+/// Each loop of time with `change` of its variable in the place of the variable.
+template <typename F>
+Kernel rewrite_time(Kernel kernel, F change) {
+  return rewrite_statements(std::move(kernel), [change](const Stmt& stmt) -> Stmt {
+    const auto* loop = as<For>(stmt);
+    if (loop == nullptr || !is_time(loop->var)) return nullptr;
+    const Stmt body = substitute(loop->body, {{loop->var, change(*loop)}});
+    return For::make(loop->var, loop->extent, loop->loop_kind, loop->thread, body);
+  });
+}
+
+Kernel reverse_time(Kernel kernel) {
+  return rewrite_time(std::move(kernel),
+                      [](const For& loop) { return loop.extent - 1 - Expr(loop.var); });
+}
+
+Kernel shift_time(Kernel kernel) {
+  return rewrite_time(std::move(kernel),
+                      [](const For& loop) { return min(Expr(loop.var) + 1, loop.extent - 1); });
+}
+
+bool is_of_fused_axis(const Expr& expr) {
+  bool found = false;
+  Rewrite walk;
+  walk.expression = [&](const Expr& part) -> Expr {
+    const auto* var = as<Var>(part);
+    found = found || (var != nullptr && var->name.find("fused") != std::string::npos);
+    return nullptr;
+  };
+  walk(expr);
+  return found;
+}
+
+/// The steps that a scan keeps are taken modulo one less, where they are written and read.
+Kernel short_window(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* binary = as<Binary>(expr);
+    if (binary == nullptr || binary->op != Operator::FloorMod || binary->type != kIndexType)
+      return nullptr;
+    const std::optional<int64_t> window = as_const_int(binary->b);
+    if (!window || *window < 2 || *window > 4 || is_of_fused_axis(binary->a)) return nullptr;
+    return floormod(binary->a, index(*window - 1));
+  });
+}
+
 constexpr Mutant kMutants[] = {
     {"a copy is not made", "build_loops", drop_copy},
     {"the last partial result is not reduced", "build_loops", drop_last_partial},
+    {"a scan runs the other way", "build_loops", reverse_time},
+    {"a scan takes a step too late", "build_loops", shift_time},
+    {"a scan keeps one step too few", "build_loops", short_window},
     {"a guard of a split is dropped", "build_loops", drop_guard},
     {"a loop runs one iteration too few", "build_loops", shorten_loop},
     {"a sum starts at one", "build_loops", wrong_identity},

@@ -31,6 +31,7 @@ constexpr ScanKind kScanKinds[] = {
     {"scan of two stages", 1, add_scan_of_two_stages},
     {"scan of two states", 1, add_scan_of_two_states},
     {"scan reading across", 1, add_scan_reading_across},
+    {"scan of products", 1, add_scan_of_products},
 };
 
 template <typename Kind>
@@ -56,6 +57,12 @@ void add_stage(KernelWriter& writer, RandomKernel& result) {
   if (!is_added) add_pointwise(writer, source);
 }
 
+void add_scan(KernelWriter& writer, RandomKernel& result) {
+  const ScanKind& kind = pick<ScanKind>(kScanKinds, writer.random);
+  kind.add(writer);
+  result.kinds.insert(kind.name);
+}
+
 }  // namespace
 
 RandomKernel random_kernel(Random& random) {
@@ -68,13 +75,10 @@ RandomKernel random_kernel(Random& random) {
     writer.add_input(shape);
   }
   const bool has_scan = random.chance(0.25);
-  if (has_scan) {
-    const ScanKind& kind = pick<ScanKind>(kScanKinds, random);
-    kind.add(writer);
-    result.kinds.insert(kind.name);
-  }
+  if (has_scan) add_scan(writer, result);
   for (int i = random.between(has_scan ? 0 : 1, 4); i > 0; --i)
     add_stage(writer, result);
+  if (random.chance(has_scan ? 0.3 : 0.05)) add_scan(writer, result);
   result.text = writer.finish();
   result.sizes = writer.sizes();
   result.stages = writer.stages();

@@ -24,7 +24,8 @@ std::optional<size_t> random_pair(const DrawnStage& stage, Random& random, Suits
   for (size_t i = 0; i + 1 < stage.leaves.size(); ++i) {
     const Leaf& a = stage.leaves[i];
     const Leaf& b = stage.leaves[i + 1];
-    if (!a.taken && !b.taken && suits(a, b)) places.push_back(i);
+    const bool are_free = !a.taken && !b.taken && !a.time && !b.time;
+    if (are_free && suits(a, b)) places.push_back(i);
   }
   if (places.empty()) return std::nullopt;
   return random.pick(places);
@@ -39,10 +40,12 @@ void mark(ScheduleDrawer& drawer, DrawnStage& stage, size_t place, StepKind kind
               .tag = std::move(tag)});
 }
 
-/// For marks that a reduction cannot have.
+/// For marks that neither a reduction nor time can have.
 std::optional<size_t> random_data_leaf(const DrawnStage& stage, Random& random) {
   const std::optional<size_t> place = stage.random_free_leaf(random);
-  return place && !stage.leaves[*place].reduce ? place : std::nullopt;
+  if (!place) return std::nullopt;
+  const Leaf& leaf = stage.leaves[*place];
+  return leaf.reduce || leaf.time ? std::nullopt : place;
 }
 
 /// For marks that copy the body.
@@ -62,8 +65,8 @@ void draw_split(ScheduleDrawer& drawer, DrawnStage& stage) {
   Step step{.kind = StepKind::Split, .stage = stage.stage, .axes = {leaf.axis}};
   const int64_t factor = random_factor(drawer.random);
   const language::AxisId first = drawer.new_axes(2);
-  Leaf outer{first, leaf.reduce, ceil_of(leaf.extent, factor)};
-  Leaf inner{first + 1, leaf.reduce, factor};
+  Leaf outer{first, leaf.reduce, ceil_of(leaf.extent, factor), false, leaf.time};
+  Leaf inner{first + 1, leaf.reduce, factor, false, leaf.time};
   if (drawer.random.chance(0.2)) {
     step.parts = factor;
     std::swap(outer.extent, inner.extent);
@@ -112,7 +115,7 @@ void draw_tile(ScheduleDrawer& drawer, DrawnStage& stage) {
 void draw_reorder(ScheduleDrawer& drawer, DrawnStage& stage) {
   std::vector<size_t> places;
   for (size_t i = 0; i < stage.leaves.size(); ++i) {
-    if (drawer.random.chance(0.7)) places.push_back(i);
+    if (drawer.random.chance(0.7) && !stage.leaves[i].time) places.push_back(i);
   }
   if (places.size() < 2) return;
   std::vector<size_t> order = places;
@@ -142,7 +145,7 @@ void draw_parallel(ScheduleDrawer& drawer, DrawnStage& stage) {
 
 void draw_vectorize(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::optional<size_t> place = random_short_leaf(stage, drawer.random);
-  if (place) mark(drawer, stage, *place, StepKind::Vectorize);
+  if (place && !stage.leaves[*place].time) mark(drawer, stage, *place, StepKind::Vectorize);
 }
 
 void draw_unroll(ScheduleDrawer& drawer, DrawnStage& stage) {

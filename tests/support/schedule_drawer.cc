@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/language/time_dimensions.h"
+
 namespace kiln::testing {
 namespace {
 
@@ -50,16 +52,13 @@ ScheduleDrawer::ScheduleDrawer(const Definition& definition, Random& source)
     : definition(definition),
       random(source),
       next_axis_(static_cast<AxisId>(definition.axes.size())) {
-  std::set<StageId> updates;
-  for (const language::Stage& stage : definition.stages) {
-    if (const auto* scan = std::get_if<language::Scan>(&stage)) {
-      for (const auto& tensor : scan->update)
-        updates.insert(tensor.stage);
-    }
-  }
+  const std::vector<int> time = language::time_dimensions(definition);
   for (StageId id = 0; id < definition.stages.size(); ++id) {
-    const auto* compute = std::get_if<language::Compute>(&definition.stages[id]);
-    if (compute != nullptr) add_stage(id, *compute, updates.contains(id));
+    if (const auto* compute = std::get_if<language::Compute>(&definition.stages[id])) {
+      add_stage(id, *compute, time[id]);
+    } else if (const auto* scan = std::get_if<language::Scan>(&definition.stages[id])) {
+      add_scan(id, *scan);
+    }
   }
 }
 
@@ -69,9 +68,16 @@ std::optional<int64_t> ScheduleDrawer::constant_extent(AxisId axis) const {
   return constant != nullptr ? std::optional(constant->value) : std::nullopt;
 }
 
-void ScheduleDrawer::add_stage(StageId id, const language::Compute& compute, bool is_update) {
+void ScheduleDrawer::add_scan(StageId id, const language::Scan& scan) {
+  DrawnStage drawn{.stage = id, .placed = true};
+  drawn.leaves.push_back({.axis = scan.axis, .extent = constant_extent(scan.axis), .time = true});
+  stages.push_back(std::move(drawn));
+}
+
+void ScheduleDrawer::add_stage(StageId id, const language::Compute& compute, int time) {
   DrawnStage drawn{id, {}};
-  for (size_t d = is_update ? 1 : 0; d < compute.axes.size(); ++d) {
+  for (size_t d = 0; d < compute.axes.size(); ++d) {
+    if (static_cast<int>(d) == time) continue;
     drawn.leaves.push_back({compute.axes[d], false, constant_extent(compute.axes[d])});
   }
   Contents contents;
@@ -80,7 +86,7 @@ void ScheduleDrawer::add_stage(StageId id, const language::Compute& compute, boo
   for (const AxisId axis : contents.reduce_axes) {
     drawn.leaves.push_back({axis, true, constant_extent(axis)});
   }
-  drawn.inlinable = contents.reduce_axes.empty() && !is_update && !is_output(id);
+  drawn.inlinable = contents.reduce_axes.empty() && !is_update(id) && !is_output(id);
   reads_[id] = contents.reads;
   stages.push_back(std::move(drawn));
 }
@@ -101,6 +107,15 @@ DrawnStage* ScheduleDrawer::find(StageId stage) {
 bool ScheduleDrawer::is_output(StageId stage) const {
   return std::any_of(definition.parameters.begin(), definition.parameters.end(),
                      [&](const language::TensorId& tensor) { return tensor.stage == stage; });
+}
+
+bool ScheduleDrawer::is_update(StageId stage) const {
+  return std::any_of(definition.stages.begin(), definition.stages.end(), [&](const auto& other) {
+    const auto* scan = std::get_if<language::Scan>(&other);
+    return scan != nullptr &&
+           std::any_of(scan->update.begin(), scan->update.end(),
+                       [&](const language::TensorId& update) { return update.stage == stage; });
+  });
 }
 
 std::vector<StageId> ScheduleDrawer::readers_of(StageId stage) const {

@@ -19,6 +19,7 @@ struct Leaf {
   bool reduce = false;
   std::optional<int64_t> extent;  // when it is a constant
   bool taken = false;             // has a mark, or a stage computed at it
+  bool time = false;              // of a scan: runs in order
 };
 
 /// What random steps need to know of a stage.
@@ -39,7 +40,7 @@ class ScheduleDrawer {
 
   const language::Definition& definition;
   Random& random;
-  /// The computed stages, in the order of the definition.
+  /// The computed stages and scans, in the order of the definition.
   std::vector<DrawnStage> stages;
   language::Schedule schedule;
   /// Which threads a stage is bound to.
@@ -50,6 +51,7 @@ class ScheduleDrawer {
   language::AxisId new_axes(int count);
   DrawnStage* find(language::StageId stage);
   bool is_output(language::StageId stage) const;
+  bool is_update(language::StageId stage) const;
   /// The stages that read this one.
   std::vector<language::StageId> readers_of(language::StageId stage) const;
   /// The stages, placeholders too, that this one reads.
@@ -63,7 +65,9 @@ class ScheduleDrawer {
   bool is_touched(language::StageId stage) const;
 
  private:
-  void add_stage(language::StageId id, const language::Compute& compute, bool is_update);
+  /// `time`: the dimension of an update that is the scan's time, else -1.
+  void add_stage(language::StageId id, const language::Compute& compute, int time);
+  void add_scan(language::StageId id, const language::Scan& scan);
   std::optional<int64_t> constant_extent(language::AxisId axis) const;
 
   language::AxisId next_axis_;

@@ -22,15 +22,18 @@ bool add_row_reduction(KernelWriter& writer, const DrawnTensor& source);
 /// The sum over the last dimension of `source` times another tensor with that dimension.
 bool add_product(KernelWriter& writer, const DrawnTensor& source);
 
-// random_scans.cc
+// random_scans.cc: time in any dimension, either way, with one to three initial steps; over an
+// input or any tensor so far; sometimes only a step near the end is read.
 
-/// A state plus an input.
+/// Earlier states plus an input.
 void add_plain_scan(KernelWriter& writer);
-/// A cell whose first stage is read by the second.
+/// A cell whose first stage, where time may be another dimension, is read by the second.
 void add_scan_of_two_stages(KernelWriter& writer);
-/// Two states, one of which reads the first element of the other.
+/// Two states, maybe of different ranks, one of which reads the first element of the other.
 void add_scan_of_two_states(KernelWriter& writer);
 /// A state that reads itself in reverse order.
 void add_scan_reading_across(KernelWriter& writer);
+/// A state times a matrix, as a stage or inside an expression.
+void add_scan_of_products(KernelWriter& writer);
 
 }  // namespace kiln::testing

@@ -72,6 +72,19 @@ TEST_F(Examples, CumsumAddsInOrder) {
   }
 }
 
+TEST_F(Examples, RemainingAddsBackwardsAlongRows) {
+  const std::vector<float> x = make("x.npy", 10, 100);
+  output_of({"run", "remaining.kiln", "--in", "X=x.npy", "--out", "S=s.npy"});
+  const std::vector<float> s = take("s.npy");
+  for (std::size_t i = 0; i < 10; ++i) {
+    float sum = 0;
+    for (std::size_t t = 100; t-- > 0;) {
+      sum = t == 99 ? x[i * 100 + t] : sum + x[i * 100 + t];
+      ASSERT_EQ(s[i * 100 + t], sum) << i << ", " << t;
+    }
+  }
+}
+
 TEST_F(Examples, MatmulIsTheSameWithAndWithoutItsSchedule) {
   const std::vector<float> a = make("a.npy", 37, 50);
   const std::vector<float> b = make("b.npy", 50, 33);
