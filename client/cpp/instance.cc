@@ -21,9 +21,67 @@ struct Instance::Stage {
 };
 
 Instance::Instance(const Binding& binding)
-    : binding_(binding), definition_(binding.kernel.definition), batches_(binding.batches) {
+    : binding_(binding), definition_(binding.kernel.definition) {
   for (const auto& [stage, argument] : binding.arguments)
     made_[stage] = {argument};
+  find_batches();
+}
+
+/// The dimensions in front of each stage: what those of the inputs below it stretch to. What a scan
+/// reads decides about all of its parts, its states included.
+void Instance::find_batches() {
+  std::map<std::uint32_t, Inputs> below;
+  for (const auto& [stage, argument] : binding_.arguments)
+    below[stage] = {stage};
+  for (int id = 0; id < definition_.stages_size(); ++id) {
+    if (!definition_.stages(id).has_scan()) continue;
+    const v1::Scan& scan = definition_.stages(id).scan();
+    const Inputs reached = reached_by(scan, below);
+    below[static_cast<std::uint32_t>(id)] = reached;
+    for (const auto* list : {&scan.init(), &scan.update(), &scan.state()}) {
+      for (const v1::TensorId& tensor : *list)
+        below[tensor.stage()] = reached;
+    }
+  }
+  for (std::uint32_t id = 0; id < static_cast<std::uint32_t>(definition_.stages_size()); ++id) {
+    if (!below.contains(id)) {
+      for (const std::uint32_t other : needed(id))
+        below[id].insert(below[other].begin(), below[other].end());
+    }
+    std::vector<Shape> shapes;
+    for (const std::uint32_t input : below[id]) {
+      const auto own = binding_.batches.find(input);
+      if (own != binding_.batches.end()) shapes.push_back(own->second);
+    }
+    const auto given = binding_.batches.find(id);
+    batches_[id] = given != binding_.batches.end() ? given->second : *stretched(shapes);
+  }
+}
+
+/// The inputs below a scan, without what only its states lead to.
+Instance::Inputs Instance::reached_by(const v1::Scan& scan,
+                                      const std::map<std::uint32_t, Inputs>& below) const {
+  std::set<std::uint32_t> seen;
+  std::vector<std::uint32_t> stack;
+  for (const v1::TensorId& state : scan.state())
+    seen.insert(state.stage());
+  for (const auto* list : {&scan.init(), &scan.update()}) {
+    for (const v1::TensorId& tensor : *list)
+      stack.push_back(tensor.stage());
+  }
+  Inputs reached;
+  while (!stack.empty()) {
+    const std::uint32_t stage = stack.back();
+    stack.pop_back();
+    if (!seen.insert(stage).second) continue;
+    if (const auto known = below.find(stage); known != below.end()) {
+      reached.insert(known->second.begin(), known->second.end());
+      continue;
+    }
+    for (const std::uint32_t other : needed(stage))
+      stack.push_back(other);
+  }
+  return reached;
 }
 
 Tensor Instance::tensor(const v1::TensorId& id) {
@@ -70,7 +128,7 @@ void Instance::make(std::uint32_t last) {
               binding_.kernel.names.kernel(), stage_name(stage));
     }
     if (row.has_placeholder()) {
-      Shape shape;
+      Shape shape = batches_[stage];
       for (const std::uint32_t extent : row.placeholder().shape())
         shape.push_back(size(extent));
       made_[stage] = {placeholder(std::move(shape), type(row.placeholder().type()),
@@ -135,10 +193,7 @@ std::vector<std::string> Instance::axis_names(const v1::Compute& compute,
 }
 
 void Instance::make_compute(std::uint32_t id, const v1::Compute& compute) {
-  std::vector<Shape> batches;
-  for (const std::uint32_t read : read_stages(compute))
-    batches.push_back(batches_[read]);
-  Stage stage{.batch = *stretched(batches)};
+  Stage stage{.batch = batches_[id]};
   const std::size_t leading = stage.batch.size();
   Shape shape = stage.batch;
   for (const std::uint32_t axis : compute.axes())
@@ -154,7 +209,6 @@ void Instance::make_compute(std::uint32_t id, const v1::Compute& compute) {
   };
   const Names names(stage_name(id), axis_names(compute, leading));
   finish(id, detail::compute(shape, bodies, -1, names, binding_.where));
-  batches_[id] = stage.batch;
 }
 
 /// Keeps what a stage has made; several outputs have the names of the definition.
@@ -175,25 +229,18 @@ void Instance::finish(std::uint32_t id, std::vector<Tensor> tensors) {
 }
 
 void Instance::make_scan(std::uint32_t id, const v1::Scan& scan) {
-  if (scan.dimension() != 0 || scan.reverse()) {
-    fail_at(binding_.where, "COMPOSITION",
-            "{} has a scan over another dimension or in reverse, which cannot be composed yet",
-            binding_.kernel.names.kernel());
-  }
   const auto tensors = [this](const auto& ids) {
     std::vector<Tensor> list;
     for (const v1::TensorId& tensor : ids) {
-      if (!batches_[tensor.stage()].empty()) {
-        fail_at(binding_.where, "SCAN_BATCH", "{} has a scan, which takes no leading dimensions",
-                binding_.kernel.names.kernel());
-      }
       list.push_back(made_.at(tensor.stage())[tensor.output()].tensor());
     }
     return list;
   };
-  std::vector<Tensor> made =
-      client::scan(tensors(scan.init()), tensors(scan.update()), tensors(scan.state()), {},
-                   stage_name(id), binding_.where);
+  std::vector<Tensor> made = client::scan(
+      tensors(scan.init()), tensors(scan.update()), tensors(scan.state()), {}, stage_name(id),
+      ScanTime{.dimension = scan.dimension() + static_cast<unsigned>(batches_[id].size()),
+               .reverse = scan.reverse()},
+      binding_.where);
   // Of several states it is called after the first.
   auto node = std::make_shared<StageNode>(*made[0].stage());
   auto& stage = std::get<ScanStage>(node->value);

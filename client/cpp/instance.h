@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "client/cpp/binding.h"
@@ -23,6 +24,10 @@ class Instance {
  private:
   struct Stage;  // whose body is being made
 
+  using Inputs = std::set<std::uint32_t>;
+
+  void find_batches();
+  Inputs reached_by(const v1::Scan& scan, const std::map<std::uint32_t, Inputs>& below) const;
   void make(std::uint32_t stage);
   void make_compute(std::uint32_t stage, const v1::Compute& compute);
   void make_scan(std::uint32_t stage, const v1::Scan& scan);
