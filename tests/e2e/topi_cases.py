@@ -140,6 +140,12 @@ case("collapse_sum", lambda x: topi.collapse_sum(x, (1, 4, 1)),
 case("cumsum of a row", topi.cumsum, lambda x: x.cumsum(dtype="float32"), real(7))
 case("cumsum of all", topi.cumsum, lambda x: x.cumsum(dtype="float32"), real(3, 4))
 case("cumprod of a row", topi.cumprod, lambda x: x.cumprod(dtype="float32"), real(7))
+for axis in (0, 1, -1):
+    case(f"cumsum over {axis}", lambda x, a=axis: topi.cumsum(x, a),
+         lambda x, a=axis: x.cumsum(a, dtype="float32"), real(3, 4, 5), atol=1e-5)
+case("exclusive cumsum over 1", lambda x: topi.cumsum(x, 1, exclusive=True),
+     lambda x: (x.cumsum(1) - x).astype("int32"), whole(3, 4))
+case("cumprod over 1", lambda x: topi.cumprod(x, 1), lambda x: x.cumprod(1, dtype="float32"), real(3, 4))
 case("cumsum in another type", lambda x: topi.cumsum(x, dtype="int64"), lambda x: x.cumsum(), whole(7))
 case("exclusive cumsum", lambda x: topi.cumsum(x, exclusive=True), lambda x: (x.cumsum() - x).astype("int32"),
      whole(7))

@@ -239,8 +239,7 @@ class Instance:
         state = scan.state[0].stage
         order = self._placed(stage, len(self._definition.stages[state].placeholder.shape))
         time = order.index(len(self._batch[stage]) + scan.dimension)
-        other_time = {"axis": time, "reverse": scan.reverse} if time or scan.reverse else {}
-        made = _define.scan(*lists, name=self.name(stage), **other_time)
+        made = _define.scan(*lists, name=self.name(stage), axis=time, reverse=scan.reverse)
         tensors = made if isinstance(made, list) else [made]
         axis = self.axis_name(scan.axis)
         if axis != f"{self._names.stages[stage]}.idx":

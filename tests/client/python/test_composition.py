@@ -133,6 +133,18 @@ def test_kernels_of_scans_are_composed(daemon):
     np.testing.assert_array_equal(call([X, Y], x), x.cumsum().cumsum())
 
 
+def test_scans_are_mapped_over_dimensions_in_front(daemon):
+    n, m = te.var("n"), te.var("m")
+    X, state = te.placeholder((n, m), name="X"), te.placeholder((n, m))
+    init = te.compute((n, 1), lambda i, _: X[i, m - 1])
+    update = te.compute((n, m), lambda i, t: state[i, t + 1] + X[i, t])
+    backwards = kiln.kernel([X, te.scan(init, update, state, axis=1, reverse=True)])
+    (A,) = tensors((2, 3, 4))
+    a = random(2, 3, 4)
+    expected = a[..., ::-1].cumsum(-1)[..., ::-1]
+    np.testing.assert_allclose(call([A, backwards(A)], a), expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "message, action",
     [
