@@ -196,6 +196,17 @@ class Encoder {
     scan.set_reverse(value.time.reverse);
   }
 
+  void fill(v1::Stage& out, const ScatterStage& value) {
+    v1::Scatter& scatter = *out.mutable_scatter();
+    for (const Axis& own : value.axes)
+      scatter.add_axes(axis(*own.node()));
+    *scatter.mutable_base() = id_of(value.base);
+    for (const Expr& index : value.indices)
+      scatter.add_indices(expression(index));
+    scatter.set_update(expression(value.update));
+    scatter.set_combiner(value.combiner);
+  }
+
   v1::Step encode(const StepRecord& step) {
     v1::Step out;
     out.set_name(step.name);

@@ -84,11 +84,19 @@ struct ScanStage {
   std::vector<Tensor> inputs;
 };
 
+struct ScatterStage {
+  std::vector<Axis> axes;
+  Tensor base;
+  std::vector<Expr> indices;
+  Expr update;
+  std::string combiner;
+};
+
 struct StageNode {
   std::string name;
   std::string file;
   std::uint32_t line;
-  std::variant<PlaceholderStage, ComputeStage, ScanStage> value;
+  std::variant<PlaceholderStage, ComputeStage, ScanStage, ScatterStage> value;
   std::vector<std::string> tensor_names = {};  // of several outputs, where they have their own
 };
 

@@ -30,6 +30,11 @@ class StagesBehind {
         for (const Tensor& part : *list)
           visit(part);
       }
+    } else if (const auto* scatter = std::get_if<ScatterStage>(&tensor.stage()->value)) {
+      visit(scatter->base);
+      for (const Expr& index : scatter->indices)
+        visit(index);
+      visit(scatter->update);
     }
   }
   std::unordered_set<const StageNode*> take() { return std::move(stages_); }
@@ -47,6 +52,10 @@ class StagesBehind {
       for (const Expr& index : read->indices)
         visit(index);
     } else if (const auto* reduction = std::get_if<ReductionValue>(&expr.node()->value)) {
+      for (const ReduceAxis& axis : reduction->axes) {
+        visit(*axis.node()->minimum);
+        visit(*axis.node()->extent);
+      }
       visit(reduction->source);
     }
   }
@@ -63,6 +72,7 @@ bool owns(const StageNode& stage, const AxisNode* axis) {
   if (const auto* compute = std::get_if<ComputeStage>(&stage.value)) {
     return holds(compute->axes) || holds(compute->reduce_axes);
   }
+  if (const auto* scatter = std::get_if<ScatterStage>(&stage.value)) return holds(scatter->axes);
   const auto* scan = std::get_if<ScanStage>(&stage.value);
   return scan != nullptr && scan->axis.node().get() == axis;
 }

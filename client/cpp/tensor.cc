@@ -123,6 +123,45 @@ std::vector<Tensor> compute(Shape shape, const Bodies& bodies, int takes, Names 
   return outputs_of(make_stage(std::move(names.tensor), where, std::move(stage)), count);
 }
 
+std::vector<Expr> to_bodies(Update update) {
+  std::vector<Expr> bodies = std::move(update.indices);
+  bodies.push_back(std::move(update.value));
+  return bodies;
+}
+
+Tensor scatter(std::string combiner, const Tensor& base, Shape shape, const Bodies& bodies,
+               int takes, Names names, SourceLocation where) {
+  shape = checked_shape(std::move(shape), names.tensor, where);
+  if (takes >= 0 && static_cast<std::size_t>(takes) != shape.size()) {
+    fail_at(where, "BODY_ARITY", "{} runs over {} axes, but its body takes {} indices",
+            names.tensor, shape.size(), takes);
+  }
+  const std::vector<Axis> axes = data_axes(shape, names, where);
+  std::vector<Expr> indices;
+  for (const Axis& axis : axes) {
+    indices.push_back(make_expr(int64, AxisValue{axis.node()}));
+  }
+  std::vector<Expr> places = bodies(indices);
+  const std::size_t rank = base.shape().size();
+  if (places.size() != rank + 1) {
+    fail_at(where, "SCATTER_RANK", "{} has {} dimension{}, but the body of {} gives {} {}",
+            base.name(), rank, rank == 1 ? "" : "s", names.tensor,
+            places.empty() ? 0 : places.size() - 1, places.size() == 2 ? "index" : "indices");
+  }
+  Expr update = is_literal(places.back()) ? cast(places.back(), base.dtype()) : places.back();
+  if (update.dtype() != base.dtype()) {
+    fail_at(where, "SCATTER_TYPE", "the update of {} is {}, but {} is {}; cast it", names.tensor,
+            name_of(update.dtype()), base.name(), name_of(base.dtype()));
+  }
+  places.pop_back();
+  for (std::size_t d = 0; d < rank; ++d)
+    places[d] = to_index(places[d], fmt::format("index {} of {}", d, names.tensor));
+  return Tensor(make_stage(std::move(names.tensor), where,
+                           ScatterStage{axes, base, std::move(places), std::move(update),
+                                        std::move(combiner)}),
+                0);
+}
+
 }  // namespace detail
 
 Shape Tensor::shape() const {
@@ -131,6 +170,9 @@ Shape Tensor::shape() const {
   }
   if (const auto* scan = std::get_if<detail::ScanStage>(&stage_->value)) {
     return scan->state[output_].shape();
+  }
+  if (const auto* scatter = std::get_if<detail::ScatterStage>(&stage_->value)) {
+    return scatter->base.shape();
   }
   Shape shape;
   for (const Axis& axis : std::get<detail::ComputeStage>(stage_->value).axes) {
@@ -145,6 +187,9 @@ DType Tensor::dtype() const {
   }
   if (const auto* scan = std::get_if<detail::ScanStage>(&stage_->value)) {
     return scan->state[output_].dtype();
+  }
+  if (const auto* scatter = std::get_if<detail::ScatterStage>(&stage_->value)) {
+    return scatter->base.dtype();
   }
   return std::get<detail::ComputeStage>(stage_->value).bodies[output_].dtype();
 }
@@ -180,7 +225,10 @@ Expr Tensor::read(std::vector<Expr> indices) const {
   return detail::make_expr(dtype(), detail::ReadValue{*this, std::move(indices)});
 }
 
-std::vector<Axis> Tensor::axes() const { return detail::compute_of(*this, "axes").axes; }
+std::vector<Axis> Tensor::axes() const {
+  const auto* scatter = std::get_if<detail::ScatterStage>(&stage_->value);
+  return scatter != nullptr ? scatter->axes : detail::compute_of(*this, "axes").axes;
+}
 
 Axis Tensor::axis(std::size_t dimension) const {
   const std::vector<Axis> all = axes();

@@ -90,6 +90,9 @@ std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
 }
 
 void bind_untouched(const Chooser& chooser, StageId root) {
+  if (chooser.graph[root].kind == Stage::Kind::Scatter) {
+    return autoschedule::bind_scatter(chooser, root);
+  }
   if (chooser.graph[root].kind == Stage::Kind::Compute) {
     return autoschedule::bind_elements(chooser, root);
   }
@@ -98,8 +101,17 @@ void bind_untouched(const Chooser& chooser, StageId root) {
   }
 }
 
+void schedule_untouched(const Chooser& chooser, StageId root) {
+  switch (chooser.graph[root].kind) {
+    case Stage::Kind::Scan: return autoschedule::schedule_scan(chooser, root);
+    case Stage::Kind::Scatter: return autoschedule::schedule_scatter(chooser, root);
+    default: return autoschedule::schedule_compute(chooser, root, true);
+  }
+}
+
 void bind_touched(const Chooser& chooser, StageId root) {
   if (has_bound_loop(chooser.graph, root)) return;
+  if (chooser.graph[root].kind == Stage::Kind::Scatter) return;
   if (chooser.graph[root].kind == Stage::Kind::Compute) {
     return bind_outermost(chooser, root, false);
   }
@@ -123,12 +135,11 @@ language::Schedule choose_schedule(const language::Kernel& kernel, const languag
     const Stage& stage = graph[id];
     if (!stage.is_live || stage.is_init || stage.attach.kind != Attach::Kind::Root) continue;
     const bool is_scan = stage.kind == Stage::Kind::Scan;
-    if (!is_scan && stage.kind != Stage::Kind::Compute) continue;
+    if (!is_scan && !schedule::runs_over_axes(stage)) continue;
     if (target.kind == TargetKind::Cuda) {
       touched[id] ? bind_touched(chooser, id) : bind_untouched(chooser, id);
     } else if (!touched[id]) {
-      is_scan ? autoschedule::schedule_scan(chooser, id)
-              : autoschedule::schedule_compute(chooser, id, true);
+      schedule_untouched(chooser, id);
     }
   }
   return std::move(steps).schedule();

@@ -4,6 +4,7 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/schedule/scatters.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -212,6 +213,43 @@ void schedule_scan(const Chooser& chooser, StageId scan_id) {
       chooser.steps.parallel(id, outer[0]);
     }
   }
+}
+
+void schedule_scatter(const Chooser& chooser, StageId id) {
+  const Stage& stage = chooser.graph[id];
+  if (stage.data.empty() || !is_large(chooser.graph, id)) return;
+  if (schedule::tells_elements_apart(chooser.graph, id, stage.data[0])) {
+    chooser.steps.parallel(id, stage.data[0]);
+    return;
+  }
+  const AxisId last = stage.data.back();
+  const std::optional<int64_t> factor = vector_factor(chooser.graph, id, last, kVectorBytes);
+  if (!factor || !schedule::tells_elements_apart(chooser.graph, id, last)) return;
+  const auto [tiles, lanes] = chooser.steps.split(id, last, *factor);
+  std::vector<AxisId> order = {tiles};
+  order.insert(order.end(), stage.data.begin(), stage.data.end() - 1);
+  order.push_back(lanes);
+  chooser.steps.reorder(id, order);
+  chooser.steps.parallel(id, tiles);
+  chooser.steps.vectorize(id, lanes);
+}
+
+void bind_scatter(const Chooser& chooser, StageId id) {
+  const Stage& stage = chooser.graph[id];
+  std::vector<AxisId> apart;
+  std::vector<AxisId> serial;
+  for (const AxisId axis : stage.data) {
+    const bool is_apart = schedule::tells_elements_apart(chooser.graph, id, axis);
+    (is_apart ? apart : serial).push_back(axis);
+  }
+  if (apart.empty()) return;
+  std::vector<AxisId> order = apart;
+  order.insert(order.end(), serial.begin(), serial.end());
+  if (order != stage.data) chooser.steps.reorder(id, order);
+  const AxisId all = chooser.steps.fuse(id, apart);
+  const auto [block, thread] = chooser.steps.split(id, all, 256);
+  chooser.steps.bind(id, block, "blockIdx.x");
+  chooser.steps.bind(id, thread, "threadIdx.x");
 }
 
 void bind_elements(const Chooser& chooser, StageId id) {

@@ -34,7 +34,14 @@ void schedule_compute(const Chooser& chooser, StageId stage, bool may_be_paralle
 /// columns where they are neighbours in memory.
 void schedule_scan(const Chooser& chooser, StageId scan);
 
+/// Axes that are an index by themselves run on several cores and in vectors; the others stay
+/// serial.
+void schedule_scatter(const Chooser& chooser, StageId stage);
+
 // For CUDA.
+
+/// One thread for each value of the axes that are an index by themselves.
+void bind_scatter(const Chooser& chooser, StageId stage);
 
 /// One thread an element: the data axes but time as one loop, in blocks of 256 threads.
 void bind_elements(const Chooser& chooser, StageId stage);

@@ -59,6 +59,9 @@ bool is_large(const StageGraph& graph, StageId stage) {
 
 bool has_dependent_extents(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
+  for (const ir::Expr& bound : schedule::reduction_bounds(graph, stage)) {
+    if (schedule::has_read(bound)) return true;
+  }
   for (const AxisId reduce : stage.reduce) {
     for (const std::vector<AxisId>* axes : {&stage.data, &stage.reduce}) {
       for (const AxisId axis : *axes) {

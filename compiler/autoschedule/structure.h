@@ -25,7 +25,7 @@ bool is_large_work(int64_t iterations);
 /// Whether there is enough to do to wake other cores: much, or nobody knows.
 bool is_large(const StageGraph& graph, StageId stage);
 
-/// Whether the extent of a reduction axis depends on another axis.
+/// Whether the extent of a reduction axis depends on another axis or on data.
 bool has_dependent_extents(const StageGraph& graph, StageId stage);
 
 /// Whether an index of a read depends on data, as in a gather.

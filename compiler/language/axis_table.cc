@@ -16,10 +16,10 @@ class BodyWalk {
   explicit BodyWalk(const Definition& definition)
       : definition_(definition), seen_(definition.expressions.size()) {}
 
-  void operator()(const Compute& compute) {
+  void operator()(const Stage& stage) {
     stages_read.clear();
     reduced_axes.clear();
-    for (const ExprId body : compute.bodies) {
+    for (const ExprId body : bodies_of(stage)) {
       visit(body);
     }
     for (const ExprId expr : touched_) {
@@ -46,6 +46,10 @@ class BodyWalk {
       visit(cast->operand);
     } else if (const auto* reduction = std::get_if<Reduction>(&node)) {
       reduced_axes.insert(reduced_axes.end(), reduction->axes.begin(), reduction->axes.end());
+      for (const AxisId axis : reduction->axes) {
+        visit(definition_.axes[axis].minimum);
+        visit(definition_.axes[axis].extent);
+      }
       visit(reduction->source);
     }
   }
@@ -113,6 +117,7 @@ AxisTable::Stage stage_row(const Definition& definition, const SourceMap& names,
   const Stage& stage = definition.stages[id];
   AxisTable::Stage row{.kind = std::holds_alternative<Placeholder>(stage) ? Kind::Placeholder
                                : std::holds_alternative<Compute>(stage)   ? Kind::Compute
+                               : std::holds_alternative<Scatter>(stage)   ? Kind::Scatter
                                                                           : Kind::Scan,
                        .name = names.stages[id],
                        .tensors = {},
@@ -142,7 +147,7 @@ void add_stages(AxisTable& table, const Definition& definition, const SourceMap&
       row.is_reduction =
           std::holds_alternative<Reduction>(definition.expressions[compute->bodies[0]].node);
       row.data = row.leaves = compute->axes;
-      walk(*compute);
+      walk(definition.stages[id]);
       for (const AxisId axis : walk.reduced_axes) {
         if (std::find(row.reduce.begin(), row.reduce.end(), axis) == row.reduce.end()) {
           row.reduce.push_back(axis);
@@ -150,8 +155,8 @@ void add_stages(AxisTable& table, const Definition& definition, const SourceMap&
       }
       row.leaves.insert(row.leaves.end(), row.reduce.begin(), row.reduce.end());
       row.has_inner = row.reduce.size() > axes_of_whole(definition, *compute);
-    } else if (const auto* scan = std::get_if<Scan>(&definition.stages[id])) {
-      row.leaves = {scan->axis};
+    } else {
+      row.leaves = axes_of(definition.stages[id]);
     }
     table.taken.emplace(row.name, 0);
     for (const std::string& tensor : row.tensors)
@@ -217,16 +222,12 @@ std::vector<int> owners_of_axes(const Definition& definition) {
   BodyWalk walk(definition);
   for (StageId id = 0; id < definition.stages.size(); ++id) {
     const int stage = static_cast<int>(id);
-    if (const auto* compute = std::get_if<Compute>(&definition.stages[id])) {
-      for (const AxisId axis : compute->axes) {
-        owners[axis] = stage;
-      }
-      walk(*compute);
-      for (const AxisId axis : walk.reduced_axes) {
-        owners[axis] = stage;
-      }
-    } else if (const auto* scan = std::get_if<Scan>(&definition.stages[id])) {
-      owners[scan->axis] = stage;
+    for (const AxisId axis : axes_of(definition.stages[id])) {
+      owners[axis] = stage;
+    }
+    walk(definition.stages[id]);
+    for (const AxisId axis : walk.reduced_axes) {
+      owners[axis] = stage;
     }
   }
   return owners;
@@ -244,9 +245,8 @@ std::vector<int> cells_of(const Definition& definition) {
   }
   BodyWalk walk(definition);
   for (StageId id = 0; id < definition.stages.size(); ++id) {
-    const auto* compute = std::get_if<Compute>(&definition.stages[id]);
-    if (compute == nullptr) continue;
-    walk(*compute);
+    if (!std::holds_alternative<Compute>(definition.stages[id])) continue;
+    walk(definition.stages[id]);
     for (const StageId read : walk.stages_read) {
       if (cells[read] >= 0) cells[id] = cells[read];
     }

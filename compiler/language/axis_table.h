@@ -20,7 +20,7 @@ struct AxisTable {
     int consumed_by;  // position of the step that used it up (a split, a fuse, ..), or -1
   };
   struct Stage {
-    enum class Kind : uint8_t { Placeholder, Compute, Scan };
+    enum class Kind : uint8_t { Placeholder, Compute, Scan, Scatter };
     Kind kind;
     std::string name;
     std::vector<std::string> tensors;  // the names of its outputs

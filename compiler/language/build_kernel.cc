@@ -140,6 +140,7 @@ class KernelBuilder : public StageBuilder {
       case Statement::Kind::Assign: return assign(statement.assignment);
       case Statement::Kind::ScanBlock: return build_scan_block(*this, work_, statement);
       case Statement::Kind::ScanCall: return build_scan_call(*this, work_, statement.scan);
+      case Statement::Kind::ScatterCall: return scatter_call(statement.scatter);
     }
   }
 
@@ -256,6 +257,13 @@ class KernelBuilder : public StageBuilder {
     for (uint32_t i = 0; i < assignment.names.size(); ++i) {
       work_.tensors.find(assignment.names[i])->second.id = TensorId{stage, i};
     }
+  }
+
+  void scatter_call(const ScatterCall& call) {
+    target(call.name, call.place);
+    const StageId stage = build_scatter(work_, call);
+    work_.tensors.find(call.name)->second.id = TensorId{stage, 0};
+    check_declared(work_, call.name, call.place, "scatter");
   }
 
   const KernelText& text_;

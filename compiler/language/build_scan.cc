@@ -36,25 +36,11 @@ class ScanMaker {
     for (uint32_t i = 0; i < outputs.size(); ++i) {
       NamedTensor& tensor = work_.tensors.find(outputs[i])->second;
       tensor.id = TensorId{stage, i};
-      check_declared(outputs[i], tensor, place);
+      check_declared(work_, outputs[i], place, "scan");
     }
   }
 
  private:
-  /// The state says what a scan's result is; its own declaration must agree.
-  void check_declared(const std::string& name, const NamedTensor& tensor, Place place) {
-    const Definition& definition = work_.definition;
-    const std::vector<ExprId> shape = definition.shape_of(*tensor.id);
-    const DType type = definition.type_of(*tensor.id);
-    const bool same =
-        std::equal(shape.begin(), shape.end(), tensor.shape.begin(), tensor.shape.end(),
-                   [&](ExprId a, ExprId b) { return constant_difference(definition, a, b) == 0; });
-    if (same && type == tensor.type) return;
-    work_.source.refuse(place, "{} is declared {} {}, but the scan makes it {} {}", name,
-                        tensor.type, shape_text(definition, work_.names, tensor.shape), type,
-                        shape_text(definition, work_.names, shape));
-  }
-
   StageBuilder& builder_;
   Workspace& work_;
 };
@@ -293,6 +279,21 @@ class ScanBlockBuilder {
 };
 
 }  // namespace
+
+void check_declared(const Workspace& work, std::string_view name, Place place,
+                    std::string_view what) {
+  const Definition& definition = work.definition;
+  const NamedTensor& tensor = work.tensors.find(name)->second;
+  const std::vector<ExprId> shape = definition.shape_of(*tensor.id);
+  const DType type = definition.type_of(*tensor.id);
+  const bool same =
+      std::equal(shape.begin(), shape.end(), tensor.shape.begin(), tensor.shape.end(),
+                 [&](ExprId a, ExprId b) { return constant_difference(definition, a, b) == 0; });
+  if (same && type == tensor.type) return;
+  work.source.refuse(place, "{} is declared {} {}, but the {} makes it {} {}", name, tensor.type,
+                     shape_text(definition, work.names, tensor.shape), what, type,
+                     shape_text(definition, work.names, shape));
+}
 
 void build_scan_block(StageBuilder& builder, Workspace& work, const Statement& block) {
   ScanBlockBuilder(builder, work, block).build();

@@ -59,6 +59,8 @@ class ExpressionBuilder {
   ExprId body(int node, DType expected);
   /// A part that must be int64: an index, an extent.
   ExprId index(int node);
+  /// The tensor that a name means here.
+  TensorId tensor_named(int node) { return tensor(at(node), {}); }
 
  private:
   using Expected = std::optional<DType>;
@@ -125,6 +127,13 @@ std::string stage_name(const std::vector<std::string>& outputs);
 // build_scan.cc
 void build_scan_block(StageBuilder& builder, Workspace& work, const Statement& block);
 void build_scan_call(StageBuilder& builder, Workspace& work, const ScanCall& call);
+
+/// A scan's state or a scatter's base says what the result is; its own declaration must agree.
+void check_declared(const Workspace& work, std::string_view name, Place place,
+                    std::string_view what);
+
+/// The stage of `name = scatter_add[...](...)`; the caller has checked the name. Throws SYNTAX.
+StageId build_scatter(Workspace& work, const ScatterCall& call);
 
 /// The tree of one kernel as a checked kernel.
 Kernel build_kernel(const Source& source, const Tree& tree, const KernelText& text,

@@ -102,10 +102,13 @@ class Canonicalizer {
           need(tensor.stage);
         }
       }
-    } else if (const auto* compute = std::get_if<Compute>(&from_.stages[id])) {
+    } else {
       const auto cached = reads_.find(id);
       if (cached == reads_.end()) {
-        for (const ExprId body : compute->bodies) {
+        if (const auto* scatter = std::get_if<Scatter>(&from_.stages[id])) {
+          reads_[id].push_back(scatter->base.stage);
+        }
+        for (const ExprId body : bodies_of(from_.stages[id])) {
           collect_reads(body, reads_[id]);
         }
         for (const ExprId expr : touched_) {
@@ -140,6 +143,10 @@ class Canonicalizer {
     } else if (const auto* cast = std::get_if<CastTo>(&node)) {
       collect_reads(cast->operand, reads);
     } else if (const auto* reduction = std::get_if<Reduction>(&node)) {
+      for (const AxisId axis : reduction->axes) {
+        collect_reads(from_.axes[axis].minimum, reads);
+        collect_reads(from_.axes[axis].extent, reads);
+      }
       collect_reads(reduction->source, reads);
     }
   }
@@ -189,6 +196,18 @@ class Canonicalizer {
     result.state = mapped(scan.state);
     result.dimension = scan.dimension;
     result.reverse = scan.reverse;
+    return result;
+  }
+
+  Scatter rebuilt(const Scatter& scatter) {
+    Scatter result;
+    for (const AxisId axis : scatter.axes) {
+      result.axes.push_back(mapped_axis(axis));
+    }
+    result.base = mapped(scatter.base);
+    result.indices = mapped(scatter.indices);
+    result.update = mapped(scatter.update);
+    result.combiner = scatter.combiner;
     return result;
   }
 

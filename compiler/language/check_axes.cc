@@ -111,17 +111,67 @@ class AxisChecker {
     }
   }
 
+  void check_stage(StageId id, const Scatter& scatter) {
+    for (const AxisId axis : scatter.axes) {
+      own(id, axis, AxisKind::Data);
+      if (constant_value(definition_, definition_.axes[axis].minimum) != 0) {
+        fail(ErrorKind::InvalidArgument, "AXIS_MINIMUM",
+             "axis {} of {} starts at {}; the axes of a scatter start at 0", checked_.axis(axis),
+             checked_.stage(id),
+             text_of(definition_, checked_.kernel.names, definition_.axes[axis].minimum));
+      }
+      check_shape(id, definition_.axes[axis].extent);
+    }
+    check_scatter(id, scatter);
+  }
+
+  void check_scatter(StageId id, const Scatter& scatter) {
+    const size_t rank = definition_.shape_of(scatter.base).size();
+    if (scatter.indices.size() != rank) {
+      fail(ErrorKind::InvalidArgument, "SCATTER_RANK",
+           "{} has {} dimension{}, but {} scatters to it with {} {}", checked_.tensor(scatter.base),
+           rank, rank == 1 ? "" : "s", checked_.stage(id), scatter.indices.size(),
+           scatter.indices.size() == 1 ? "index" : "indices");
+    }
+    for (size_t i = 0; i < rank; ++i) {
+      const DType type = definition_.expressions[scatter.indices[i]].type;
+      if (type != DType::Int64) {
+        fail(ErrorKind::InvalidArgument, "INDEX_TYPE",
+             "index {} of scatter {} is {}, but must be int64; cast it", i, checked_.stage(id),
+             type);
+      }
+    }
+    const DType base = definition_.type_of(scatter.base);
+    const DType update = definition_.expressions[scatter.update].type;
+    if (update != base) {
+      fail(ErrorKind::InvalidArgument, "SCATTER_TYPE",
+           "the update of scatter {} is {}, but its base {} is {}; cast it", checked_.stage(id),
+           update, checked_.tensor(scatter.base), base);
+    }
+    const DType operands[] = {base, update};
+    if (scatter.combiner) result_type(*scatter.combiner, operands);
+    for (const ExprId body : bodies_of(scatter)) {
+      if (!facts_.expressions[body].has_reduction) continue;
+      fail(ErrorKind::Unsupported, "SCATTER_REDUCTION",
+           "{} holds a reduction; compute it in a stage of its own and scatter that",
+           checked_.stage(id));
+    }
+  }
+
   void check_stage(StageId id, const Scan& scan) { own(id, scan.axis, AxisKind::Time); }
 
-  /// Bounds of a reduced axis may use the axes of the tensor and the reduced axes outside of it.
+  /// Bounds of a reduced axis may use the axes of the tensor, the reduced axes outside of it, and
+  /// tensors read at these.
   /// Adds the axes of the reduction to `outside`.
   void check_reduced(StageId id, const Reduction& reduction, std::vector<AxisId>& outside) {
     for (const AxisId axis : reduction.axes) {
       for (const ExprId bound : {definition_.axes[axis].minimum, definition_.axes[axis].extent}) {
-        if (facts_.expressions[bound].has_read || facts_.expressions[bound].has_reduction) {
-          fail(ErrorKind::Unsupported, "BOUND_READS",
-               "the bounds of reduce axis {} read a tensor; they may use sizes and axes only",
-               checked_.axis(axis));
+        if (facts_.expressions[bound].has_reduction) {
+          fail(
+              ErrorKind::Unsupported, "BOUND_REDUCTION",
+              "the bounds of reduce axis {} hold a reduction; compute it in a stage of its own and "
+              "read that",
+              checked_.axis(axis));
         }
         check_axes_of_bound(id, axis, bound, outside);
       }
@@ -146,6 +196,11 @@ class AxisChecker {
     }
     if (const auto* cast = std::get_if<CastTo>(&node)) {
       check_axes_of_bound(id, axis, cast->operand, outside);
+    }
+    if (const auto* read = std::get_if<Read>(&node)) {
+      for (const ExprId index : read->indices) {
+        check_axes_of_bound(id, axis, index, outside);
+      }
     }
   }
 

@@ -25,6 +25,8 @@ class CellChecker {
           check_compute(id, *compute);
         } else if (const auto* scan = std::get_if<Scan>(&definition_.stages[id])) {
           check_scan(id, *scan);
+        } else if (std::holds_alternative<Scatter>(definition_.stages[id])) {
+          check_scatter(id);
         }
       });
     }
@@ -42,6 +44,11 @@ class CellChecker {
     }
   }
 
+  static std::string_view name_of_kind(const Stage& stage) {
+    if (std::holds_alternative<Scan>(stage)) return "scan";
+    return std::holds_alternative<Scatter>(stage) ? "scatter" : "placeholder";
+  }
+
   void claim_updates(StageId id, const Scan& scan) {
     std::vector<TensorId> sorted = scan.update;
     std::sort(sorted.begin(), sorted.end());
@@ -54,9 +61,7 @@ class CellChecker {
       if (!std::holds_alternative<Compute>(definition_.stages[update.stage])) {
         fail(ErrorKind::InvalidArgument, "SCAN_UPDATE",
              "the update of scan {} must be computed, but {} is a {}", checked_.stage(id),
-             checked_.tensor(update),
-             std::holds_alternative<Scan>(definition_.stages[update.stage]) ? "scan"
-                                                                            : "placeholder");
+             checked_.tensor(update), name_of_kind(definition_.stages[update.stage]));
       }
       int& cell = facts_.cell_of[update.stage];
       if (cell != kNoOwner && cell != static_cast<int>(id)) {
@@ -151,6 +156,10 @@ class CellChecker {
     } else if (const auto* cast = std::get_if<CastTo>(&node)) {
       check_reads(id, compute, cast->operand);
     } else if (const auto* reduction = std::get_if<Reduction>(&node)) {
+      for (const AxisId axis : reduction->axes) {
+        check_reads(id, compute, definition_.axes[axis].minimum);
+        check_reads(id, compute, definition_.axes[axis].extent);
+      }
       check_reads(id, compute, reduction->source);
     }
   }
@@ -219,6 +228,18 @@ class CellChecker {
     if (scan.state.size() == 1) return "state";
     const auto at = std::find(scan.state.begin(), scan.state.end(), tensor);
     return fmt::format("state {}", at - scan.state.begin());
+  }
+
+  void check_scatter(StageId id) {
+    for (const TensorId tensor : facts_.stage_reads[id]) {
+      const int cell = facts_.cell_of[tensor.stage];
+      if (cell == kNoOwner) continue;
+      if (cell < static_cast<int>(id)) fail_after(id, cell);
+      fail(ErrorKind::Unsupported, "SCAN_CELL",
+           "scatter {} reads {}, a part of the cell of scan {}; a scatter inside a scan is not "
+           "supported",
+           checked_.stage(id), checked_.tensor(tensor), scan_name(cell));
+    }
   }
 
   void check_scan(StageId id, const Scan& scan) {

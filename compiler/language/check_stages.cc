@@ -14,17 +14,18 @@ class StageChecker {
       : checked_(checked),
         definition_(checked.definition()),
         stage_(stage),
-        compute_(std::get<Compute>(definition_.stages[stage])),
+        bodies_(bodies_of(definition_.stages[stage])),
+        axes_(axes_of(definition_.stages[stage])),
         seen_(seen) {}
 
   void check() {
     check_reductions_agree();
-    for (const ExprId body : compute_.bodies) {
+    for (const ExprId body : bodies_) {
       ExprId expr = body;
       reduced_.clear();
       if (const auto* reduction = reduction_at(body)) {
         reduced_ = reduction->axes;
-        check_bounds_of(*reduction);
+        check_bounds_of(*reduction, kCertain);
         expr = reduction->source;
       }
       visit(expr, kCertain);
@@ -34,6 +35,9 @@ class StageChecker {
       touched_.clear();
     }
     auto& reads = checked_.facts.stage_reads[stage_];
+    if (const auto* scatter = std::get_if<Scatter>(&definition_.stages[stage_])) {
+      reads.push_back(scatter->base);
+    }
     std::sort(reads.begin(), reads.end());
     reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
   }
@@ -48,9 +52,9 @@ class StageChecker {
   }
 
   void check_reductions_agree() {
-    const Reduction* first = reduction_at(compute_.bodies[0]);
-    for (size_t i = 1; i < compute_.bodies.size(); ++i) {
-      const Reduction* other = reduction_at(compute_.bodies[i]);
+    const Reduction* first = reduction_at(bodies_[0]);
+    for (size_t i = 1; i < bodies_.size(); ++i) {
+      const Reduction* other = reduction_at(bodies_[i]);
       if ((first == nullptr) != (other == nullptr)) {
         fail(ErrorKind::InvalidArgument, "TUPLE_REDUCTION",
              "output {} of {} is not a reduction; a tuple compute is all reductions or none",
@@ -65,10 +69,10 @@ class StageChecker {
     }
   }
 
-  void check_bounds_of(const Reduction& reduction) {
+  void check_bounds_of(const Reduction& reduction, uint8_t certainty) {
     for (const AxisId axis : reduction.axes) {
-      visit(definition_.axes[axis].minimum, kCertain);
-      visit(definition_.axes[axis].extent, kCertain);
+      visit(definition_.axes[axis].minimum, certainty);
+      visit(definition_.axes[axis].extent, certainty);
     }
   }
 
@@ -96,7 +100,7 @@ class StageChecker {
     const size_t outer_axes = reduced_.size();
     const size_t outer_touched = touched_.size();
     reduced_.insert(reduced_.end(), reduction.axes.begin(), reduction.axes.end());
-    check_bounds_of(reduction);
+    check_bounds_of(reduction, certainty);
     visit(reduction.source, certainty);
     reduced_.resize(outer_axes);
     for (size_t i = outer_touched; i < touched_.size(); ++i) {
@@ -116,7 +120,7 @@ class StageChecker {
     const auto among = [axis](const std::vector<AxisId>& list) {
       return std::find(list.begin(), list.end(), axis) != list.end();
     };
-    if (among(compute_.axes) || among(reduced_)) return;
+    if (among(axes_) || among(reduced_)) return;
     const std::string& name = checked_.axis(axis);
     switch (definition_.axes[axis].kind) {
       case AxisKind::Reduce:
@@ -167,7 +171,8 @@ class StageChecker {
   Checked& checked_;
   const Definition& definition_;
   StageId stage_;
-  const Compute& compute_;
+  const std::vector<ExprId> bodies_;
+  const std::vector<AxisId> axes_;
   std::vector<AxisId> reduced_;
   std::vector<uint8_t>& seen_;  // by expression; all 0 between bodies
   std::vector<ExprId> touched_;
@@ -181,10 +186,10 @@ void check_stages(Checked& checked) {
   std::vector<uint8_t> seen(definition.expressions.size());
   int64_t nodes = 0;
   for (StageId id = 0; id < definition.stages.size(); ++id) {
-    const auto* compute = std::get_if<Compute>(&definition.stages[id]);
-    if (compute == nullptr) continue;
+    const std::vector<ExprId> bodies = bodies_of(definition.stages[id]);
+    if (bodies.empty()) continue;
     at_stage(checked, id, [&] {
-      for (const ExprId body : compute->bodies) {
+      for (const ExprId body : bodies) {
         nodes += checked.facts.expressions[body].nodes;
         if (nodes > checked.limits.nodes) {
           fail(ErrorKind::ResourceExhausted, "LIMIT",

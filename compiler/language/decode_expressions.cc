@@ -117,12 +117,18 @@ class ExpressionDecoder {
   Expression read(const v1::Read& wire) {
     const TensorId tensor = {wire.tensor().stage(), wire.tensor().output()};
     in_range("stage", tensor.stage, definition_.stages.size());
-    const Stage& stage = definition_.stages[tensor.stage];
     in_range(fmt::format("output of {}", checked_.stage(tensor.stage)), tensor.output,
-             output_count(stage));
-    if (const auto* compute = std::get_if<Compute>(&stage)) {
-      // Its type must be known, and a cycle is impossible this way.
-      if (compute->bodies[tensor.output] >= id_) {
+             output_count(definition_.stages[tensor.stage]));
+    // Its type must be known, and a cycle is impossible this way. That of a scatter is its base's.
+    TensorId typed = tensor;
+    while (const auto* scatter = std::get_if<Scatter>(&definition_.stages[typed.stage])) {
+      if (scatter->update >= id_) {
+        malformed("expression {} reads {} before its update stands", id_, checked_.tensor(tensor));
+      }
+      typed = scatter->base;
+    }
+    if (const auto* compute = std::get_if<Compute>(&definition_.stages[typed.stage])) {
+      if (compute->bodies[typed.output] >= id_) {
         malformed("expression {} reads {} before its body stands", id_, checked_.tensor(tensor));
       }
     }
@@ -239,9 +245,7 @@ class ExpressionDecoder {
                  (wire.has_reduction() && marked(wire.reduction().source()));
     }
     for (StageId id = 0; id < definition_.stages.size(); ++id) {
-      const auto* compute = std::get_if<Compute>(&definition_.stages[id]);
-      if (compute == nullptr) continue;
-      for (const ExprId body : compute->bodies) {
+      for (const ExprId body : bodies_of(definition_.stages[id])) {
         if (!above[body]) continue;
         error.add_note(fmt::format("in stage {}", checked_.stage(id)));
         error.set_location(checked_.location(id));

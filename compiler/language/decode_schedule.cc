@@ -389,6 +389,9 @@ class ScheduleDecoder {
       refuse("COMPUTE_INLINE", "a scan update cannot be inlined");
     }
     if (is_scan(step.stage)) refuse("COMPUTE_INLINE", "{} is a scan and cannot be inlined", name);
+    if (is_scatter(step.stage)) {
+      refuse("COMPUTE_INLINE", "{} is a scatter and cannot be inlined", name);
+    }
     if (const int scan = scan_with(step.stage, &Scan::init); scan >= 0) {
       refuse("COMPUTE_INLINE", "{} gives scan {} its initial steps and cannot be inlined", name,
              stage(static_cast<StageId>(scan)));
@@ -405,6 +408,9 @@ class ScheduleDecoder {
     return table_.stages[id].kind == AxisTable::Stage::Kind::Placeholder;
   }
   bool is_scan(StageId id) const { return table_.stages[id].kind == AxisTable::Stage::Kind::Scan; }
+  bool is_scatter(StageId id) const {
+    return table_.stages[id].kind == AxisTable::Stage::Kind::Scatter;
+  }
 
   /// One of memory_scopes().
   void check_scope(const Step& step) {
@@ -455,6 +461,11 @@ class ScheduleDecoder {
     if (is_scan(step.stage)) {
       refuse("CACHE_WRITE",
              "{} is a scan and has no values of its own to keep; cache_write its update", name);
+    }
+    if (is_scatter(step.stage)) {
+      refuse("CACHE_WRITE",
+             "{} is a scatter, which updates its own memory; cache_write a stage that reads it",
+             name);
     }
     refuse_settled(step, table_.stages[step.stage].leaves);
     for (const AxisId leaf : table_.leaves_of(step.stage, AxisKind::Reduce)) {

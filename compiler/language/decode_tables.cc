@@ -44,9 +44,11 @@ class TableDecoder {
       case v1::Stage::kPlaceholder: return decode_placeholder(id, stage.placeholder());
       case v1::Stage::kCompute: return decode_compute(id, stage.compute());
       case v1::Stage::kScan: return decode_scan(id, stage.scan());
+      case v1::Stage::kScatter: return decode_scatter(id, stage.scatter());
       case v1::Stage::KIND_NOT_SET: break;
     }
-    malformed("stage {} is neither a placeholder nor a compute nor a scan", checked_.stage(id));
+    malformed("stage {} is neither a placeholder nor a compute, a scan or a scatter",
+              checked_.stage(id));
   }
 
   Placeholder decode_placeholder(StageId id, const v1::Placeholder& wire) {
@@ -107,6 +109,32 @@ class TableDecoder {
       }
     }
     return scan;
+  }
+
+  Scatter decode_scatter(StageId id, const v1::Scatter& wire) {
+    const std::string& name = checked_.stage(id);
+    check_limit(name, "axes", wire.axes_size(), checked_.limits.dimensions);
+    check_limit(name, "dimensions", wire.indices_size(), checked_.limits.dimensions);
+    Scatter scatter;
+    for (const uint32_t axis : wire.axes()) {
+      scatter.axes.push_back(axis_of(id, axis));
+    }
+    scatter.base = tensor(wire.base(), id, name);
+    for (const uint32_t index : wire.indices()) {
+      check_expression(index, name);
+      scatter.indices.push_back(index);
+    }
+    check_expression(wire.update(), name);
+    scatter.update = wire.update();
+    if (wire.combiner().empty()) return scatter;
+    scatter.combiner = find_operator(wire.combiner());
+    if (scatter.combiner != Operator::Add && scatter.combiner != Operator::Min &&
+        scatter.combiner != Operator::Max) {
+      fail(ErrorKind::InvalidArgument, "SCATTER_COMBINER",
+           "{} combines by {}; a scatter combines by add, min or max, or replaces", name,
+           wire.combiner().substr(0, 64));
+    }
+    return scatter;
   }
 
   std::vector<TensorId> tensors(const google::protobuf::RepeatedPtrField<v1::TensorId>& wire,

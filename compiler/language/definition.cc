@@ -15,12 +15,29 @@ uint32_t output_count(const Stage& stage) {
   return 1;
 }
 
+std::vector<AxisId> axes_of(const Stage& stage) {
+  if (const auto* compute = std::get_if<Compute>(&stage)) return compute->axes;
+  if (const auto* scan = std::get_if<Scan>(&stage)) return {scan->axis};
+  if (const auto* scatter = std::get_if<Scatter>(&stage)) return scatter->axes;
+  return {};
+}
+
+std::vector<ExprId> bodies_of(const Stage& stage) {
+  if (const auto* compute = std::get_if<Compute>(&stage)) return compute->bodies;
+  const auto* scatter = std::get_if<Scatter>(&stage);
+  if (scatter == nullptr) return {};
+  std::vector<ExprId> bodies = scatter->indices;
+  bodies.push_back(scatter->update);
+  return bodies;
+}
+
 DType Definition::type_of(TensorId tensor) const {
   const Stage& stage = stages[tensor.stage];
   if (const auto* compute = std::get_if<Compute>(&stage)) {
     return expressions[compute->bodies[tensor.output]].type;
   }
   if (const auto* scan = std::get_if<Scan>(&stage)) return type_of(scan->state[tensor.output]);
+  if (const auto* scatter = std::get_if<Scatter>(&stage)) return type_of(scatter->base);
   return std::get<Placeholder>(stage).type;
 }
 
@@ -34,6 +51,7 @@ std::vector<ExprId> Definition::shape_of(TensorId tensor) const {
     return shape;
   }
   if (const auto* scan = std::get_if<Scan>(&stage)) return shape_of(scan->state[tensor.output]);
+  if (const auto* scatter = std::get_if<Scatter>(&stage)) return shape_of(scatter->base);
   return std::get<Placeholder>(stage).shape;
 }
 

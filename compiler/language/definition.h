@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -90,10 +91,26 @@ struct Scan {
   bool reverse = false;    // from the last index to the first
 };
 
-using Stage = std::variant<Placeholder, Compute, Scan>;
+/// A copy of base whose elements at `indices` take updates, one after the other.
+struct Scatter {
+  std::vector<AxisId> axes;
+  TensorId base;
+  std::vector<ExprId> indices;
+  ExprId update = 0;
+  std::optional<Operator> combiner;  // nothing: the update replaces the element
+};
+
+using Stage = std::variant<Placeholder, Compute, Scan, Scatter>;
 
 /// How many tensors a stage makes.
 uint32_t output_count(const Stage& stage);
+
+/// The axes that a stage runs over, outermost first: the dimensions of a compute.
+std::vector<AxisId> axes_of(const Stage& stage);
+
+/// What a stage computes for each value of its axes: the bodies of a compute; indices, then the
+/// update, of a scatter.
+std::vector<ExprId> bodies_of(const Stage& stage);
 
 /// A checked kernel definition (see kiln/v1/kernel.proto, whose tables these are). decode() is the
 /// only maker, so every id is in range, every type rule holds, shapes agree, and there are no

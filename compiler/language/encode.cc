@@ -75,6 +75,15 @@ void encode(const Scan& scan, v1::Stage& out) {
   wire.set_reverse(scan.reverse);
 }
 
+void encode(const Scatter& scatter, v1::Stage& out) {
+  v1::Scatter& wire = *out.mutable_scatter();
+  wire.mutable_axes()->Add(scatter.axes.begin(), scatter.axes.end());
+  encode(scatter.base, *wire.mutable_base());
+  wire.mutable_indices()->Add(scatter.indices.begin(), scatter.indices.end());
+  wire.set_update(scatter.update);
+  if (scatter.combiner) wire.set_combiner(std::string(row_of(*scatter.combiner).spelling));
+}
+
 }  // namespace
 
 v1::Definition encode(const Definition& definition) {

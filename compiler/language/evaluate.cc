@@ -75,6 +75,8 @@ class Evaluator {
     const Stage& stage = definition_.stages[tensor.stage];
     if (const auto* scan = std::get_if<Scan>(&stage)) {
       run_scan(tensor.stage, *scan);
+    } else if (const auto* scatter = std::get_if<Scatter>(&stage)) {
+      run_scatter(tensor, *scatter);
     } else {
       const auto& compute = std::get<Compute>(stage);
       const Scalar value = body_at(compute, tensor.output, memo.tensor.shape, position);
@@ -128,6 +130,35 @@ class Evaluator {
     }
   }
 
+  void run_scatter(TensorId tensor, const Scatter& scatter) {
+    const HostTensor base = whole(scatter.base);
+    Memo& memo = memo_of(tensor);
+    memo.tensor.bytes = base.bytes;
+    apply_updates(tensor, scatter, 0);
+    memo.known.assign(memo.known.size(), true);
+  }
+
+  void apply_updates(TensorId tensor, const Scatter& scatter, size_t depth) {
+    if (depth < scatter.axes.size()) {
+      const AxisId axis = scatter.axes[depth];
+      const int64_t extent = value_of(definition_.axes[axis].extent).integer;
+      for (int64_t i = 0; i < extent; ++i) {
+        axis_values_[axis] = i;
+        apply_updates(tensor, scatter, depth + 1);
+      }
+      return;
+    }
+    std::vector<int64_t> indices;
+    for (const ExprId index : scatter.indices)
+      indices.push_back(value_of(index).integer);
+    const Scalar update = value_of(scatter.update);
+    const int64_t position = position_of(tensor, indices);
+    HostTensor& result = memo_of(tensor).tensor;
+    const Scalar both[] = {read_element(result, position), update};
+    const bool combines = scatter.combiner.has_value();
+    write_element(result, position, combines ? apply_operator(*scatter.combiner, both) : update);
+  }
+
   Scalar value_of(ExprId id) {
     if (--steps_left_ < 0) {
       fail(ErrorKind::ResourceExhausted, "EVALUATION_LIMIT",
@@ -166,6 +197,11 @@ class Evaluator {
     std::vector<int64_t> indices;
     for (const ExprId index : node.indices)
       indices.push_back(value_of(index).integer);
+    // A stage never needs itself, so computing the element leaves the axes of this one alone.
+    return element(tensor, position_of(tensor, indices));
+  }
+
+  int64_t position_of(TensorId tensor, const std::vector<int64_t>& indices) {
     const std::vector<int64_t>& shape = memo_of(tensor).tensor.shape;
     int64_t position = 0;
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -177,8 +213,7 @@ class Evaluator {
       }
       position = position * shape[d] + indices[d];
     }
-    // A stage never needs itself, so computing the element leaves the axes of this one alone.
-    return element(tensor, position);
+    return position;
   }
 
   Scalar value(const Reduction& node, DType type) {

@@ -182,6 +182,9 @@ class Parser {
       statement.declared = typed_name();
       return statement;
     }
+    if (is_sign("=", 1) && is_name(2) && peek(2).text.starts_with("scatter")) {
+      return scatter_call();
+    }
     if (is_sign("=", 1) || (is_sign(",", 1) && is_name(2) && !is_sign("[", 3))) return scan_call();
     return assignment();
   }
@@ -255,6 +258,21 @@ class Parser {
     } else {
       refuse_here("expected axis=, dimension= or reverse, but found {}", shown(peek()));
     }
+  }
+
+  Statement scatter_call() {
+    Statement statement = {.kind = Statement::Kind::ScatterCall, .place = peek().place};
+    ScatterCall& scatter = statement.scatter;
+    scatter.place = statement.place;
+    scatter.name = expect_name("the name of a tensor").text;
+    expect_sign("=", "after the name on the left");
+    scatter.function = expect_name("scatter_add").text;
+    expect_sign("[", fmt::format("and the axes after {}, as in {}[r < m](B, index, update)",
+                                 scatter.function, scatter.function));
+    scatter.ranges = expressions("]");
+    expect_sign("(", "before the base of the scatter");
+    scatter.arguments = expressions(")");
+    return statement;
   }
 
   std::vector<std::string_view> tensor_list() {

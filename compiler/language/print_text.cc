@@ -135,6 +135,8 @@ class KernelPrinter {
       } else {
         print_scan_call(id, *scan);
       }
+    } else if (const auto* scatter = std::get_if<Scatter>(&definition_.stages[id])) {
+      print_scatter(id, *scatter);
     } else {
       print_assignment(id, {});
     }
@@ -188,6 +190,23 @@ class KernelPrinter {
          tuple(scan.state), options);
   }
 
+  void print_scatter(StageId id, const Scatter& scatter) {
+    std::vector<std::string> ranges;
+    for (const AxisId axis : scatter.axes) {
+      ranges.push_back(fmt::format("{} < {}", names_.axes[axis],
+                                   text(definition_.axes[axis].extent, DType::Int64)));
+    }
+    std::vector<std::string> arguments = {name(scatter.base)};
+    for (const ExprId index : scatter.indices) {
+      arguments.push_back(text(index, DType::Int64));
+    }
+    arguments.push_back(text(scatter.update, definition_.type_of(scatter.base)));
+    const std::string combiner =
+        scatter.combiner ? fmt::format("_{}", row_of(*scatter.combiner).spelling) : "";
+    line("{} = scatter{}[{}]({})", name({id, 0}), combiner, fmt::join(ranges, ", "),
+         fmt::join(arguments, ", "));
+  }
+
   // Scans whose parts have the names that a scan block gives them print as one.
 
   void find_blocks() {
@@ -233,6 +252,12 @@ class KernelPrinter {
   bool fits_block(const Scan& scan, uint32_t i) const {
     const auto* init = std::get_if<Compute>(&definition_.stages[scan.init[i].stage]);
     if (init == nullptr || is_parameter(scan.init[i])) return false;
+    if (std::any_of(definition_.stages.begin(), definition_.stages.end(), [&](const Stage& stage) {
+          const auto* scatter = std::get_if<Scatter>(&stage);
+          return scatter != nullptr && scatter->base.stage == scan.init[i].stage;
+        })) {
+      return false;
+    }
     const std::vector<ExprId> state = definition_.shape_of(scan.state[i]);
     const std::vector<ExprId> first = definition_.shape_of(scan.init[i]);
     if (definition_.shape_of(scan.update[i]) != state) return false;

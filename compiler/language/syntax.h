@@ -106,13 +106,23 @@ struct ScanCall {
   bool is_reverse = false;
 };
 
+/// name = scatter_add[ranges](base, index, ..., update)
+struct ScatterCall {
+  std::string_view name;
+  std::string_view function;
+  Place place = 0;
+  std::vector<int> ranges;     // nodes
+  std::vector<int> arguments;  // nodes
+};
+
 struct Statement {
-  enum class Kind : uint8_t { Declare, DeclareSize, Assign, ScanBlock, ScanCall };
+  enum class Kind : uint8_t { Declare, DeclareSize, Assign, ScanBlock, ScanCall, ScatterCall };
   Kind kind;
   Place place = 0;
   TypedName declared;  // Declare, DeclareSize (is_state: `var`, which may be negative)
   Assignment assignment;
   ScanCall scan;
+  ScatterCall scatter;
   std::string_view time;              // ScanBlock
   bool is_reverse = false;            // ScanBlock
   std::vector<Statement> statements;  // ScanBlock

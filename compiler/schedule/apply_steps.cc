@@ -7,6 +7,7 @@
 #include "compiler/schedule/infer_bounds.h"
 #include "compiler/schedule/new_stage.h"
 #include "compiler/schedule/reads.h"
+#include "compiler/schedule/scatters.h"
 #include "compiler/schedule/steps.h"
 
 namespace kiln::schedule {
@@ -75,6 +76,19 @@ void refuse_update_time(const StageGraph& graph, StageId stage, const std::vecto
   fail(ErrorKind::InvalidArgument, "TIME_AXIS",
        "{} is the time axis of {}, whose steps {} computes one by one; schedule {} of {} instead",
        graph.axes[time].name, scan.name, graph[stage].name, graph.axes[scan.time].name, scan.name);
+}
+
+/// Lanes, copies and threads are counted before the kernel runs.
+void refuse_data_extent(const Axis& axis) {
+  const bool is_plain = axis.loop_kind == ir::LoopKind::Serial;
+  if (is_plain && axis.thread == ir::ThreadAxis::None) return;
+  const char* const what = axis.thread != ir::ThreadAxis::None          ? "bind"
+                           : axis.loop_kind == ir::LoopKind::Vectorized ? "vectorize"
+                           : axis.loop_kind == ir::LoopKind::Unrolled   ? "unroll"
+                                                                        : "run in parallel";
+  fail(ErrorKind::Unsupported, "DATA_EXTENT",
+       "cannot {} {}: its extent is read from a tensor; split it by a factor first", what,
+       axis.name);
 }
 
 }  // namespace
@@ -177,6 +191,7 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
   }
   refuse_large_inlining(graph);
   check_attachments(graph, schedule);
+  check_scatters(graph, schedule);
 }
 
 void check_loops(const StageGraph& graph, const NestPlan& plan,
@@ -188,6 +203,7 @@ void check_loops(const StageGraph& graph, const NestPlan& plan,
       if (axis.annotated_by < 0) continue;
       const Step& step = schedule.steps[static_cast<size_t>(axis.annotated_by)];
       at_step(graph, step, axis.annotated_by, describe(graph, step, {loop.axis}), [&] {
+        if (has_read(loop.extent)) refuse_data_extent(axis);
         const bool is_vector = axis.loop_kind == ir::LoopKind::Vectorized;
         if ((is_vector || axis.loop_kind == ir::LoopKind::Unrolled) &&
             !ir::as_const_int(loop.extent)) {

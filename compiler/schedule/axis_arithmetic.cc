@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/schedule/reads.h"
+
 namespace kiln::schedule {
 
 AxisArithmetic::AxisArithmetic(const StageGraph& graph, const Stage& stage,
@@ -88,7 +90,9 @@ ir::Expr AxisArithmetic::find_extent(AxisId axis) {
   if (defined == defined_by_.end()) {
     const auto dimension = dimension_.find(axis);
     if (dimension != dimension_.end()) return region_[dimension->second].extent;
-    return in_loop_variables(graph_.axes[axis].extent);
+    const ir::Expr extent = in_loop_variables(graph_.axes[axis].extent);
+    // Data may say any number; the arithmetic of splits wants none below 0.
+    return has_read(extent) ? ir::max(extent, ir::index(0)) : extent;
   }
   if (const Split* split = std::get_if<Split>(defined->second)) {
     const bool is_outer = split->outer == axis;

@@ -4,6 +4,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
 #include "compiler/schedule/nest.h"
+#include "compiler/schedule/reads.h"
 
 namespace kiln::schedule {
 namespace {
@@ -107,7 +108,11 @@ class WrongReads : public ir::Visitor {
   std::vector<analysis::Facts::Range> ranges_;
 };
 
+/// Whether a bound of a reduction depends on another axis or on data.
 bool has_dependent_extents(const StageGraph& graph, const Stage& stage) {
+  for (const ir::Expr& bound : reduction_bounds(graph, stage)) {
+    if (has_read(bound)) return true;
+  }
   for (const AxisId id : stage.reduce) {
     for (const std::vector<AxisId>* axes : {&stage.data, &stage.reduce}) {
       for (const AxisId other : *axes) {
@@ -121,19 +126,34 @@ bool has_dependent_extents(const StageGraph& graph, const Stage& stage) {
   return false;
 }
 
+/// Whether an extent is the constant 0, so that nothing is read.
+bool never_runs(const StageGraph& graph, const Stage& stage) {
+  for (const std::vector<AxisId>* axes : {&stage.data, &stage.reduce}) {
+    for (const AxisId id : *axes) {
+      const std::optional<int64_t> extent =
+          ir::as_const_int(analysis::simplify(graph.axes[id].extent));
+      if (extent && *extent <= 0) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void refuse_wrong_reads(const StageGraph& graph) {
   for (const StageId id : graph.order) {
     const Stage& stage = graph[id];
-    if (!stage.is_live || stage.kind != Stage::Kind::Compute) continue;
+    if (!stage.is_live || !runs_over_axes(stage)) continue;
     // Which steps of a cell are computed follows from what the update reads.
     if (stage.cell_of >= 0 && !stage.is_update) continue;
     if (stage.from_branch || has_dependent_extents(graph, stage)) continue;
+    if (never_runs(graph, stage)) continue;
     at_stage(graph, id, [&] {
       WrongReads walk(graph, id);
       for (const ir::Expr& body : stage.bodies)
         walk(body);
+      for (const ir::Expr& index : stage.indices)
+        walk(index);
     });
   }
 }

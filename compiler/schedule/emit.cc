@@ -7,6 +7,7 @@
 #include "compiler/schedule/hoist_checks.h"
 #include "compiler/schedule/infer_bounds.h"
 #include "compiler/schedule/lower_reads.h"
+#include "compiler/schedule/reads.h"
 
 namespace kiln::schedule {
 namespace {
@@ -31,6 +32,7 @@ class Emitter {
     for (const StageId id : graph_.order) {
       const Stage& stage = graph_[id];
       if (!stage.is_live || stage.kind == Stage::Kind::Placeholder || stage.is_init) continue;
+      if (stage.base_of >= 0) continue;
       if (stage.attach.kind != Attach::Kind::Root) continue;
       roots.emplace_back(id, nest_of(id));
     }
@@ -51,7 +53,11 @@ class Emitter {
   };
 
   ir::Stmt nest_of(StageId id) {
-    return at_stage(graph_, id, [&] { return guarded(Walk{id, plan_.nests[id]}, 0); });
+    return at_stage(graph_, id, [&] {
+      ir::Stmt nest = guarded(Walk{id, plan_.nests[id]}, 0);
+      if (graph_[id].kind != Stage::Kind::Scatter) return nest;
+      return ir::Block::make({nest_of(graph_[id].base.stage), std::move(nest)});
+    });
   }
 
   /// What stands inside the first `level` loops: the guards that are known there, the stages that
@@ -73,12 +79,15 @@ class Emitter {
     for (size_t i = first; i < walk.nest.guards.size(); ++i) {
       const Guard& guard = walk.nest.guards[i];
       if (guard.level != level || (guard.is_reduce && walk.part == Part::Init)) continue;
-      const ir::Expr condition = ir::substitute(guard.condition, walk.renamed);
+      std::vector<ir::Stmt> before;
+      const ir::Expr condition =
+          lowered(walk, ir::substitute(guard.condition, walk.renamed), before);
       if (analysis::can_prove(condition, facts_)) continue;
       facts_.push_condition(condition);
       ir::Stmt inner = under_guards(walk, level, i + 1, body);
       facts_.pop();
-      return ir::If::make(condition, std::move(inner), nullptr, true);
+      before.push_back(ir::If::make(condition, std::move(inner), nullptr, true));
+      return ir::Block::make(std::move(before));
     }
     return body();
   }
@@ -139,11 +148,17 @@ class Emitter {
     const auto renamed = walk.renamed.find(loop.var);
     const ir::VarRef var =
         renamed == walk.renamed.end() ? loop.var : ir::VarRef(ir::as<ir::Var>(renamed->second));
-    const ir::Expr extent = ir::substitute(loop.extent, walk.renamed);
+    std::vector<ir::Stmt> before;
+    const ir::Expr extent = lowered(walk, ir::substitute(loop.extent, walk.renamed), before);
     facts_.push_range(var, ir::index(0), extent);
     ir::Stmt body = guarded(walk, level + 1);
     facts_.pop();
-    const Axis& axis = graph_.axes[loop.axis];
+    before.push_back(loop_with_checks(graph_.axes[loop.axis], var, extent, std::move(body)));
+    return ir::Block::make(std::move(before));
+  }
+
+  ir::Stmt loop_with_checks(const Axis& axis, const ir::VarRef& var, const ir::Expr& extent,
+                            ir::Stmt body) {
     if (axis.thread != ir::ThreadAxis::None) {
       return ir::For::make(var, extent, axis.loop_kind, axis.thread, std::move(body));
     }
@@ -154,6 +169,14 @@ class Emitter {
     const ir::Expr runs = ir::less(ir::index(0), extent);
     if (!analysis::can_prove(runs, facts_)) checks = ir::If::make(runs, std::move(checks));
     return ir::Block::make({std::move(checks), std::move(nest)});
+  }
+
+  /// A bound of a reduction in terms of loops, with its reads as loads. Checks go to `before`.
+  ir::Expr lowered(const Walk& walk, const ir::Expr& bound, std::vector<ir::Stmt>& before) {
+    if (!has_read(bound)) return bound;
+    LoweredBody body = lower_reads(graph_, plan_, walk.stage, bound, {}, facts_, checks_);
+    before.insert(before.end(), body.checks.begin(), body.checks.end());
+    return body.value;
   }
 
   ir::Stmt inits_of(StageId scan) {
@@ -170,14 +193,28 @@ class Emitter {
     std::vector<ir::Stmt> stmts;
     ir::Substitution values;
     for (const auto& [root, value] : walk.nest.values) {
-      values[root] = ir::substitute(value, walk.renamed);
+      const bool is_known = walk.part != Part::Init || !has_read(value);
+      if (is_known) values[root] = lowered(walk, ir::substitute(value, walk.renamed), stmts);
     }
+    if (stage.kind == Stage::Kind::Scatter) return scatter(walk, values);
     std::vector<ir::Stmt> stores;
     for (uint32_t output = 0; output < stage.bodies.size(); ++output) {
       stores.push_back(store(walk, output, values, stmts));
     }
     stmts.insert(stmts.end(), stores.begin(), stores.end());
     return ir::Block::make(std::move(stmts));
+  }
+
+  ir::Stmt scatter(const Walk& walk, const ir::Substitution& values) {
+    const Stage& stage = graph_[walk.stage];
+    const ir::BufferRef& buffer = plan_.storage.at({walk.stage, 0}).buffer;
+    LoweredScatter lowered = lower_scatter(graph_, plan_, walk.stage, values, facts_, checks_);
+    ir::Expr value = lowered.update;
+    if (stage.combiner) {
+      value = ir::Binary::make(*stage.combiner, ir::Load::make(buffer, lowered.indices), value);
+    }
+    lowered.checks.push_back(ir::Store::make(buffer, lowered.indices, value));
+    return ir::Block::make(std::move(lowered.checks));
   }
 
   std::vector<ir::Expr> store_indices(const Walk& walk, const Storage& storage,

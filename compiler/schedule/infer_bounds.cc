@@ -37,12 +37,6 @@ bool uses_only(const ir::Expr& expr, const std::vector<ir::VarRef>& vars) {
   return walk.holds;
 }
 
-bool has_read(const ir::Expr& expr) {
-  bool found = false;
-  for_each_read(expr, [&](const ir::TensorRead&) { found = true; });
-  return found;
-}
-
 /// Grows `whole` so that it covers `part`; a null bound is unknown.
 void unite(Interval& whole, const Interval& part, const Facts& facts) {
   if (!whole.min || !part.min) {
@@ -180,6 +174,14 @@ std::vector<Region> whole_region(const Stage& stage) {
   std::vector<Region> region;
   for (const ir::Expr& extent : stage.shapes[0])
     region.push_back({ir::index(0), extent, true});
+  return region;
+}
+
+/// A scatter runs over its own axes, whatever its shape is.
+std::vector<Region> region_of_axes(const StageGraph& graph, const Stage& scatter) {
+  std::vector<Region> region;
+  for (const AxisId axis : scatter.data)
+    region.push_back({ir::index(0), graph.axes[axis].extent, true});
   return region;
 }
 
@@ -368,6 +370,12 @@ NestPlan infer_bounds(const StageGraph& graph, TargetKind target) {
     }
     if (stage.kind == Stage::Kind::Placeholder) {
       if (graph.is_parameter({id, 0})) add_storage(graph, plan, id, {}, target);
+      continue;
+    }
+    if (stage.kind == Stage::Kind::Scatter) {
+      plan.nests[id] = make_nest(graph, id, region_of_axes(graph, stage), {}, sizes);
+      add_storage(graph, plan, id, {}, target);
+      plan.storage[stage.base] = plan.storage.at({id, 0});
       continue;
     }
     const std::vector<Region> required = required_region(graph, plan, id, sizes);

@@ -21,6 +21,15 @@ class LowerReads : public ir::Mutator {
 
   std::vector<ir::Stmt> checks;
 
+  /// Checks an element that the stage itself updates.
+  void check_place(const std::vector<ir::Expr>& indices) {
+    const std::vector<ir::Expr>& shape = graph_[stage_].shapes[0];
+    for (size_t d = 0; d < indices.size(); ++d) {
+      if (is_within(indices[d], shape[d])) continue;
+      add_check(ir::Check::make(indices[d], shape[d], row_of_check({stage_, 0}, d)));
+    }
+  }
+
  private:
   using Mutator::visit;
 
@@ -177,6 +186,19 @@ LoweredBody lower_reads(const StageGraph& graph, const NestPlan& plan, StageId s
   LowerReads lower(graph, plan, stage, values, facts, checks);
   LoweredBody result;
   result.value = lower(body);
+  result.checks = std::move(lower.checks);
+  return result;
+}
+
+LoweredScatter lower_scatter(const StageGraph& graph, const NestPlan& plan, StageId stage,
+                             const ir::Substitution& values, const analysis::Facts& facts,
+                             std::vector<RuntimeCheck>& checks) {
+  LowerReads lower(graph, plan, stage, values, facts, checks);
+  LoweredScatter result;
+  for (const ir::Expr& index : graph[stage].indices)
+    result.indices.push_back(lower(index));
+  lower.check_place(result.indices);
+  result.update = lower(graph[stage].bodies[0]);
   result.checks = std::move(lower.checks);
   return result;
 }

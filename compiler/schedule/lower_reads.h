@@ -22,4 +22,15 @@ LoweredBody lower_reads(const StageGraph& graph, const NestPlan& plan, StageId s
                         const ir::Expr& body, const ir::Substitution& values,
                         const analysis::Facts& facts, std::vector<RuntimeCheck>& checks);
 
+/// One iteration of a scatter, with the checks that must stand before it: of its reads, and that
+/// its indices lie inside of the tensor.
+struct LoweredScatter {
+  std::vector<ir::Stmt> checks;
+  std::vector<ir::Expr> indices;
+  ir::Expr update;
+};
+LoweredScatter lower_scatter(const StageGraph& graph, const NestPlan& plan, StageId stage,
+                             const ir::Substitution& values, const analysis::Facts& facts,
+                             std::vector<RuntimeCheck>& checks);
+
 }  // namespace kiln::schedule

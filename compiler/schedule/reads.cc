@@ -109,18 +109,46 @@ void for_each_read(const ir::Expr& expr, const std::function<void(const ir::Tens
   walk(expr);
 }
 
+bool has_read(const ir::Expr& expr) {
+  bool found = false;
+  for_each_read(expr, [&](const ir::TensorRead&) { found = true; });
+  return found;
+}
+
 ir::Expr replace_reads(const ir::Expr& expr,
                        const std::function<ir::Expr(const ir::TensorRead&)>& f) {
   return ReplaceReads(f)(expr);
 }
 
-std::vector<TensorId> direct_inputs(const Stage& stage) {
+std::vector<ir::Expr> reduction_bounds(const StageGraph& graph, const Stage& stage) {
+  std::vector<ir::Expr> bounds;
+  for (const AxisId axis : stage.reduce) {
+    bounds.push_back(graph.axes[axis].minimum);
+    bounds.push_back(graph.axes[axis].extent);
+  }
+  return bounds;
+}
+
+std::vector<ir::Expr> reading_parts(const StageGraph& graph, const Stage& stage) {
+  std::vector<ir::Expr> parts = reduction_bounds(graph, stage);
+  for (const Condition& condition : stage.conditions)
+    parts.push_back(condition.holds);
+  parts.insert(parts.end(), stage.indices.begin(), stage.indices.end());
+  parts.insert(parts.end(), stage.bodies.begin(), stage.bodies.end());
+  return parts;
+}
+
+std::vector<TensorId> direct_inputs(const StageGraph& graph, const Stage& stage) {
   std::vector<TensorId> inputs;
-  for (const ir::Expr& body : stage.bodies) {
-    for_each_read(body, [&](const ir::TensorRead& read) {
+  for (const ir::Expr& expr : reading_parts(graph, stage)) {
+    for_each_read(expr, [&](const ir::TensorRead& read) {
       const TensorId tensor{read.stage, read.output};
       if (std::find(inputs.begin(), inputs.end(), tensor) == inputs.end()) inputs.push_back(tensor);
     });
+  }
+  if (stage.kind == Stage::Kind::Scatter &&
+      std::find(inputs.begin(), inputs.end(), stage.base) == inputs.end()) {
+    inputs.push_back(stage.base);
   }
   inputs.insert(inputs.end(), stage.init.begin(), stage.init.end());
   inputs.insert(inputs.end(), stage.update.begin(), stage.update.end());
@@ -134,8 +162,8 @@ std::vector<StageId> readers_of(const StageGraph& graph, StageId stage) {
   std::vector<StageId> readers;
   for (const StageId candidate : graph.order) {
     const Stage& reader = graph[candidate];
-    if (reader.kind != Stage::Kind::Compute || !reader.is_live) continue;
-    const std::vector<TensorId> inputs = direct_inputs(reader);
+    if (!runs_over_axes(reader) || !reader.is_live) continue;
+    const std::vector<TensorId> inputs = direct_inputs(graph, reader);
     if (std::none_of(inputs.begin(), inputs.end(),
                      [&](TensorId tensor) { return stands_for_it[tensor.stage]; })) {
       continue;
@@ -151,16 +179,23 @@ std::vector<StageId> readers_of(const StageGraph& graph, StageId stage) {
 
 std::vector<ir::Expr> expanded_bodies(const StageGraph& graph, StageId stage) {
   std::vector<ir::Expr> bodies;
-  for (const ir::Expr& body : graph[stage].bodies)
-    bodies.push_back(expand(graph, body));
+  for (const ir::Expr& part : reading_parts(graph, graph[stage]))
+    bodies.push_back(expand(graph, part));
   return bodies;
+}
+
+std::vector<ir::Expr> expanded_bounds(const StageGraph& graph, StageId stage) {
+  std::vector<ir::Expr> bounds;
+  for (const ir::Expr& bound : reduction_bounds(graph, graph[stage]))
+    bounds.push_back(expand(graph, bound));
+  return bounds;
 }
 
 void refuse_large_inlining(const StageGraph& graph) {
   for (const StageId id : graph.order) {
     const Stage& stage = graph[id];
     if (!stage.is_live || stage.attach.kind == Attach::Kind::Inline) continue;
-    for (const ir::Expr& body : stage.bodies) {
+    for (const ir::Expr& body : reading_parts(graph, stage)) {
       CountExpanded counter(graph);
       counter.count(body, {});
       if (!counter.is_large()) continue;

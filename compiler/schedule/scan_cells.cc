@@ -8,19 +8,12 @@
 #include "runtime/core/error.h"
 
 namespace kiln::schedule {
-namespace {
-
-/// Who uses the outputs of each stage.
-struct Uses {
-  int reads = 0;        // by bodies
-  int scan_places = 0;  // as an init or update
-};
 
 std::map<TensorId, Uses> uses_of_tensors(const StageGraph& graph) {
   std::map<TensorId, Uses> uses;
   for (const Stage& stage : graph.stages) {
-    for (const TensorId tensor : direct_inputs(stage)) {
-      if (stage.kind == Stage::Kind::Compute) ++uses[tensor].reads;
+    for (const TensorId tensor : direct_inputs(graph, stage)) {
+      if (runs_over_axes(stage)) ++uses[tensor].reads;
     }
     for (const TensorId tensor : stage.init)
       ++uses[tensor].scan_places;
@@ -30,39 +23,19 @@ std::map<TensorId, Uses> uses_of_tensors(const StageGraph& graph) {
   return uses;
 }
 
-/// For each stage but the scan itself, whether it depends on a state of the scan.
-std::vector<bool> depends_on_state(const StageGraph& graph, StageId scan) {
-  std::vector<bool> depends(graph.stages.size(), false);
-  for (const TensorId state : graph[scan].state)
-    depends[state.stage] = true;
-  // Stages that the compiler added stand behind their readers, so one walk is not enough.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (StageId id = 0; id < graph.stages.size(); ++id) {
-      if (depends[id] || id == scan) continue;
-      const std::vector<TensorId> inputs = direct_inputs(graph[id]);
-      if (std::any_of(inputs.begin(), inputs.end(),
-                      [&](TensorId tensor) { return depends[tensor.stage]; })) {
-        depends[id] = changed = true;
-      }
-    }
-  }
-  return depends;
-}
-
-StageId add_copy(StageGraph& graph, StageId scan, TensorId source, std::string_view what) {
+StageId add_copy(StageGraph& graph, StageId user, TensorId source, std::string_view what) {
   const auto id = static_cast<StageId>(graph.stages.size());
   const Stage from = graph[source.stage];
   Stage copy;
   copy.kind = Stage::Kind::Compute;
-  copy.name = fmt::format("{}.{}", graph[scan].name, what);
-  copy.origin = graph[scan].origin;
+  copy.name = fmt::format("{}.{}", graph[user].name, what);
+  copy.origin = graph[user].origin;
   copy.types = {from.types[source.output]};
   copy.shapes = {from.shapes[source.output]};
   std::vector<ir::Expr> indices;
   for (size_t d = 0; d < copy.shapes[0].size(); ++d) {
     const std::string name =
-        from.data.empty() ? fmt::format("i{}", d) : graph.axes[from.data[d]].name;
+        from.kind != Stage::Kind::Compute ? fmt::format("i{}", d) : graph.axes[from.data[d]].name;
     const ir::VarRef value = ir::Var::make(name);
     copy.data.push_back(static_cast<AxisId>(graph.axes.size()));
     graph.axes.push_back(Axis{.name = name,
@@ -77,6 +50,28 @@ StageId add_copy(StageGraph& graph, StageId scan, TensorId source, std::string_v
       ir::TensorRead::make({copy.types[0], 1}, source.stage, source.output, std::move(indices))};
   graph.stages.push_back(std::move(copy));
   return id;
+}
+
+namespace {
+
+/// For each stage but the scan itself, whether it depends on a state of the scan.
+std::vector<bool> depends_on_state(const StageGraph& graph, StageId scan) {
+  std::vector<bool> depends(graph.stages.size(), false);
+  for (const TensorId state : graph[scan].state)
+    depends[state.stage] = true;
+  // Stages that the compiler added stand behind their readers, so one walk is not enough.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (StageId id = 0; id < graph.stages.size(); ++id) {
+      if (depends[id] || id == scan) continue;
+      const std::vector<TensorId> inputs = direct_inputs(graph, graph[id]);
+      if (std::any_of(inputs.begin(), inputs.end(),
+                      [&](TensorId tensor) { return depends[tensor.stage]; })) {
+        depends[id] = changed = true;
+      }
+    }
+  }
+  return depends;
 }
 
 /// Whether a stage may be written straight into a scan's output: nothing else uses it.
@@ -135,7 +130,7 @@ std::vector<bool> reached_from_updates(const StageGraph& graph, const Stage& sca
     open.pop_back();
     if (reached[id]) continue;
     reached[id] = true;
-    for (const TensorId input : direct_inputs(graph[id])) {
+    for (const TensorId input : direct_inputs(graph, graph[id])) {
       if (depends[input.stage]) open.push_back(input.stage);
     }
   }
@@ -213,7 +208,7 @@ void mark_cell(StageGraph& graph, StageId scan_id) {
       continue;
     }
     if (!stage.is_live || id == scan_id) continue;
-    for (const TensorId input : direct_inputs(stage)) {
+    for (const TensorId input : direct_inputs(graph, stage)) {
       if (!depends[input.stage]) continue;
       refuse_outside_use(graph, scan_id, id, input);
     }

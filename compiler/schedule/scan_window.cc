@@ -44,10 +44,10 @@ std::optional<int64_t> window_of(const StageGraph& graph, StageId scan, uint32_t
   if (steps && *steps <= window) return std::nullopt;
   const auto time = static_cast<size_t>(graph[scan].time_dimension);
   for (const Stage& reader : graph.stages) {
-    if (reader.kind != Stage::Kind::Compute || !reader.is_live) continue;
+    if (!runs_over_axes(reader) || !reader.is_live) continue;
     bool among_last = true;
-    for (const ir::Expr& body : reader.bodies) {
-      for_each_read(body, [&](const ir::TensorRead& read) {
+    for (const ir::Expr& expr : reading_parts(graph, reader)) {
+      for_each_read(expr, [&](const ir::TensorRead& read) {
         if (read.stage != scan || read.output != output) return;
         among_last =
             among_last && is_among_last(graph, scan, reader, read.indices[time], window, sizes);

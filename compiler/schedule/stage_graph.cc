@@ -7,6 +7,7 @@
 #include "compiler/schedule/hidden_reductions.h"
 #include "compiler/schedule/reads.h"
 #include "compiler/schedule/scan_cells.h"
+#include "compiler/schedule/scatters.h"
 
 namespace kiln::schedule {
 namespace {
@@ -74,9 +75,7 @@ class Records {
       size.push_back(nodes);
     }
     for (StageId id = 0; id < definition_.stages.size(); ++id) {
-      const auto* compute = std::get_if<language::Compute>(&definition_.stages[id]);
-      if (compute == nullptr) continue;
-      for (const language::ExprId body : compute->bodies) {
+      for (const language::ExprId body : language::bodies_of(definition_.stages[id])) {
         if (size[body] <= kLimit) continue;
         at_stage(graph_, id, [&] {
           fail(ErrorKind::ResourceExhausted, "EXPRESSION_SIZE",
@@ -127,6 +126,19 @@ class Records {
     stage.leaves = {stage.time};
   }
 
+  void fill(Stage& stage, StageId id, const language::Scatter& scatter) {
+    stage.kind = Stage::Kind::Scatter;
+    add_outputs(stage, id, 1);
+    stage.data.assign(scatter.axes.begin(), scatter.axes.end());
+    for (const AxisId axis : stage.data)
+      graph_.axes[axis].stage = id;
+    stage.base = scatter.base;
+    for (const language::ExprId index : scatter.indices)
+      stage.indices.push_back(expressions_[index]);
+    stage.bodies = {expressions_[scatter.update]};
+    stage.combiner = scatter.combiner;
+  }
+
   const language::Definition& definition_;
   const language::SourceMap& names_;
   StageGraph graph_;
@@ -136,7 +148,7 @@ class Records {
 void append_in_order(StageGraph& graph, StageId id, std::vector<bool>& done) {
   if (done[id]) return;
   done[id] = true;
-  for (const TensorId input : direct_inputs(graph[id]))
+  for (const TensorId input : direct_inputs(graph, graph[id]))
     append_in_order(graph, input.stage, done);
   graph.order.push_back(id);
 }
@@ -144,7 +156,7 @@ void append_in_order(StageGraph& graph, StageId id, std::vector<bool>& done) {
 void mark_live(StageGraph& graph, StageId id) {
   if (graph.stages[id].is_live) return;
   graph.stages[id].is_live = true;
-  for (const TensorId input : direct_inputs(graph[id]))
+  for (const TensorId input : direct_inputs(graph, graph[id]))
     mark_live(graph, input.stage);
 }
 
@@ -178,8 +190,9 @@ StageGraph build_stage_graph(const language::Kernel& kernel) {
   StageGraph graph = Records(kernel).make();
   take_out_reductions(graph);
   copy_shared_scan_inputs(graph);
+  place_scatter_bases(graph);
   for (Stage& stage : graph.stages) {
-    if (stage.kind != Stage::Kind::Compute) continue;
+    if (!runs_over_axes(stage)) continue;
     stage.leaves = stage.data;
     stage.leaves.insert(stage.leaves.end(), stage.reduce.begin(), stage.reduce.end());
   }

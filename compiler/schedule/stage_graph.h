@@ -67,7 +67,7 @@ struct Condition {
 /// A stage of the definition, one that a step defines, or one that the compiler adds: a reduction
 /// taken out of a larger expression, or a copy into the state of a scan.
 struct Stage {
-  enum class Kind : uint8_t { Placeholder, Compute, Scan };
+  enum class Kind : uint8_t { Placeholder, Compute, Scan, Scatter };
   Kind kind = Kind::Placeholder;
   std::string name;
   StageId origin = 0;                         // the stage of the definition it stands for
@@ -94,10 +94,16 @@ struct Stage {
   // Which dimension is time, in a scan, its states and inits, and the stages of its cell; else -1.
   int time_dimension = -1;
 
+  // Scatter: `bodies` is the update, `data` are the axes it runs over, not those of its shape.
+  TensorId base;
+  std::vector<ir::Expr> indices;
+  std::optional<language::Operator> combiner;  // nothing: the update replaces the element
+
   int cell_of = -1;  // the scan whose state this stage depends on
   bool is_update = false;
   bool is_init = false;  // written straight into the output of the scan `init_of`
   StageId init_of = 0;
+  int base_of = -1;  // written straight into the output of this scatter
 
   // The schedule.
   std::vector<AxisId> leaves;  // the loops, outermost first
@@ -111,6 +117,11 @@ struct Stage {
   /// The data axis that is time; the stage must have one.
   AxisId time_axis() const { return data[static_cast<size_t>(time_dimension)]; }
 };
+
+/// Whether a stage has loops over its own axes, as a compute.
+inline bool runs_over_axes(const Stage& stage) {
+  return stage.kind == Stage::Kind::Compute || stage.kind == Stage::Kind::Scatter;
+}
 
 /// Where a tensor of a scan's cell is stored: state, init and update share the scan's output.
 struct ScanOutput {

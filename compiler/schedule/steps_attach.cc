@@ -19,6 +19,11 @@ void require_movable(const StepContext& context, std::string_view what) {
     }
   }
   if (stage.kind == Stage::Kind::Scan) refuse("it is a scan, which is computed whole");
+  if (stage.kind == Stage::Kind::Scatter) refuse("it is a scatter, which is computed whole");
+  if (stage.base_of >= 0) {
+    refuse(fmt::format("it is the base of {}, which updates it in place",
+                       context.graph[static_cast<StageId>(stage.base_of)].name));
+  }
   if (stage.is_init) {
     refuse(fmt::format("it is the init of {}", context.graph[stage.init_of].name));
   }
@@ -117,6 +122,27 @@ void check_cell(const StageGraph& graph, const Stage& stage) {
   }
 }
 
+/// What says how far a loop runs is computed outside of it.
+void check_bounds_of_reader(const StageGraph& graph, StageId id) {
+  const Attach& attach = graph[id].attach;
+  const Stage& consumer = graph[attach.stage];
+  const size_t at = position_of(consumer, attach.axis);
+  const auto reduces = [&](AxisId leaf) { return graph.axes[leaf].kind == AxisKind::Reduce; };
+  if (std::none_of(consumer.leaves.begin(), consumer.leaves.begin() + static_cast<long>(at) + 1,
+                   reduces)) {
+    return;
+  }
+  for (const ir::Expr& bound : expanded_bounds(graph, attach.stage)) {
+    for_each_read(bound, [&](const ir::TensorRead& read) {
+      if (read.stage != id) return;
+      fail(ErrorKind::InvalidArgument, "ATTACH_BOUND",
+           "cannot compute {} at {} of {}: the bounds of a reduction of {} read it; choose a loop "
+           "outside of the reduction",
+           graph[id].name, graph.axes[attach.axis].name, consumer.name, consumer.name);
+    });
+  }
+}
+
 void check_attachment(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const Stage& consumer = graph[stage.attach.stage];
@@ -127,6 +153,7 @@ void check_attachment(const StageGraph& graph, StageId id) {
   }
   check_axis(graph, stage);
   check_cell(graph, stage);
+  check_bounds_of_reader(graph, id);
   for (const StageId reader : readers_of(graph, id)) {
     if (runs_inside(graph, reader, stage.attach.stage, stage.attach.axis)) continue;
     fail(ErrorKind::InvalidArgument, "ATTACH_READER",

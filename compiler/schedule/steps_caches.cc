@@ -18,17 +18,19 @@ std::vector<StageId> parts_of(const StageGraph& graph, StageId stage) {
 }
 
 bool reads(const StageGraph& graph, StageId reader, TensorId tensor) {
-  const std::vector<TensorId> inputs = direct_inputs(graph[reader]);
+  const std::vector<TensorId> inputs = direct_inputs(graph, graph[reader]);
   return std::find(inputs.begin(), inputs.end(), tensor) != inputs.end();
 }
 
 /// Makes what read a tensor read its copy.
 void redirect(StageGraph& graph, StageId reader, TensorId tensor, StageId copy) {
-  for (ir::Expr& body : graph.stages[reader].bodies) {
-    body = replace_reads(body, [&](const ir::TensorRead& read) -> ir::Expr {
-      if (TensorId{read.stage, read.output} != tensor) return &read;
-      return ir::TensorRead::make(read.type, copy, 0, read.indices);
-    });
+  for (std::vector<ir::Expr>* exprs : {&graph.stages[reader].bodies, &graph.stages[reader].indices}) {
+    for (ir::Expr& expr : *exprs) {
+      expr = replace_reads(expr, [&](const ir::TensorRead& read) -> ir::Expr {
+        if (TensorId{read.stage, read.output} != tensor) return &read;
+        return ir::TensorRead::make(read.type, copy, 0, read.indices);
+      });
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/schedule/axis_arithmetic.h"
 #include "compiler/schedule/new_stage.h"
+#include "compiler/schedule/reads.h"
 
 namespace kiln::schedule {
 namespace {
@@ -42,6 +43,12 @@ class UsesAxis : public ir::Visitor {
 void require_plain_extent(const StepContext& context, const ir::Expr& extent) {
   UsesAxis uses(context.graph);
   uses(extent);
+  if (has_read(extent)) {
+    fail(ErrorKind::Unsupported, "RFACTOR",
+         "cannot factor {}: its extent is read from a tensor, but it becomes a dimension of {}; "
+         "split it and factor the inner part",
+         context.axis(0).name, context.record().name);
+  }
   if (!uses.found) return;
   fail(ErrorKind::Unsupported, "RFACTOR",
        "cannot factor {}: its extent {} depends on other axes, but it becomes a dimension of {}; "

@@ -37,7 +37,7 @@ struct SizeRequirement {
 /// number and the values in its frame, and stops.
 struct RuntimeCheck {
   int32_t stage = -1;   // in which stage's body the access stands
-  int32_t tensor = -1;  // the stage that is read
+  int32_t tensor = -1;  // the stage that is read, or `stage` itself: what a scatter updates
   int32_t dimension = 0;
   bool operator==(const RuntimeCheck&) const = default;
 };

@@ -13,6 +13,12 @@ void fail_check(const FiredCheck& fired, const Artifact& artifact, const KernelN
         names != nullptr && stage >= 0 && static_cast<size_t>(stage) < names->stages.size();
     return known ? names->stages[static_cast<size_t>(stage)] : fmt::format("stage {}", stage);
   };
+  if (check.stage == check.tensor) {
+    fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
+         "{} of {} updates its element at index {} of dimension {}, but its extent there is {}",
+         name(check.stage), names != nullptr ? names->kernel : "the kernel", fired.index,
+         check.dimension, fired.extent);
+  }
   fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
        "{} of {} reads index {} of dimension {} of {}, but its extent there is {}",
        name(check.stage), names != nullptr ? names->kernel : "the kernel", fired.index,

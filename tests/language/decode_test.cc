@@ -129,7 +129,7 @@ TEST(Decode, TrustsNoIdFromTheWire) {
        [](Wire& w) { w.definition.mutable_axes(0)->set_kind(static_cast<v1::AxisKind>(7)); },
        "axis i has the unknown kind 7"},
       {kChain, [](Wire& w) { w.definition.mutable_stages(0)->clear_kind(); },
-       "stage A is neither a placeholder nor a compute nor a scan"},
+       "stage A is neither a placeholder nor a compute, a scan or a scatter"},
       {kChain, [](Wire& w) { w.compute("C").set_axes(0, 9); },
        "C refers to axis 9, but there are 2"},
       {kChain, [](Wire& w) { w.compute("C").clear_bodies(); }, "C computes nothing"},

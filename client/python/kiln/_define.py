@@ -81,7 +81,8 @@ def placeholder(shape, dtype=None, name="placeholder"):
 
 @public
 def reduce_axis(dom, name="rv", thread_tag="", span=None):
-    """An axis to reduce over; `dom` is (minimum, end), and may depend on other axes."""
+    """An axis to reduce over; `dom` is (minimum, end), which may depend on the axes of
+    the tensor and on data: (ptr[i], ptr[i + 1])."""
     what = f"te.reduce_axis {_name(name, 'te.reduce_axis')}"
     if isinstance(dom, _expr.Range):
         minimum, extent = size_expression(what, dom.min), size_expression(what, dom.extent)
@@ -110,8 +111,7 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     shape = as_shape(shape, what)
     if not callable(fcompute):
         raise invalid("COMPUTE", f"{what}: the second argument must be a function of the axes")
-    names = _axis_names(fcompute, len(shape), name, varargs_names)
-    axes = [Axis(n, "data", as_expr(0, "int64"), as_expr(d, "int64")) for n, d in zip(names, shape)]
+    axes = axes_for(fcompute, shape, name, varargs_names)
     op = ComputeOp(name, axes)
     op.tag, op.attrs = _tag.current(tag), dict(attrs or {})
     for axis in axes:
@@ -121,9 +121,15 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     bodies = [_body(name, value) for value in (result if several else [result])]
     if not bodies:
         raise invalid("COMPUTE", f"{what}: its function returned no value")
-    reduce_axes, inputs = _check_body(op, bodies)
+    reduce_axes, inputs = check_body(op, bodies)
     op.complete(shape, bodies, reduce_axes, inputs)
     return tuple(op.outputs) if several else op.output(0)
+
+
+def axes_for(function, shape, name, varargs_names):
+    """A data axis for each dimension, named by the parameters of the function."""
+    names = _axis_names(function, len(shape), name, varargs_names)
+    return [Axis(n, "data", as_expr(0, "int64"), as_expr(d, "int64")) for n, d in zip(names, shape)]
 
 
 def _axis_names(fcompute, dimensions, name, varargs_names):
@@ -166,15 +172,18 @@ def _body(name, value):
     return as_expr(value)
 
 
-def _check_body(op, bodies):
+def check_body(op, bodies):
     """The reduction axes and the tensors that the bodies use, in order; and whether all is bound."""
     axes, inputs = {}, {}
     for body in bodies:
-        for axis in reduced_axes(body):
+        reduced = reduced_axes(body)
+        for axis in reduced:
             axes.setdefault(id(axis), axis)
-        for node in _expr.nodes(body):
-            if isinstance(node, _expr.Read):
-                inputs.setdefault(id(node.tensor), node.tensor)
+        bounds = [edge for axis in reduced for edge in (axis.dom.min, axis.dom.extent)]
+        for root in [*bounds, body]:
+            for node in _expr.nodes(root):
+                if isinstance(node, _expr.Read):
+                    inputs.setdefault(id(node.tensor), node.tensor)
         for axis in free_axes(body).values():
             _check_axis(op, axis)
     for axis in axes.values():

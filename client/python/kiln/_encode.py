@@ -85,6 +85,16 @@ class Encoder:
             for tensor in tensors:
                 self._set_tensor(field.add(), tensor)
 
+    def _add_scatter(self, op, stage):
+        known = {}
+        for axis in op.axis:
+            stage.scatter.axes.append(self._add_axis(op, axis, known))
+        self._set_tensor(stage.scatter.base, op.base)
+        for index in op.indices:
+            stage.scatter.indices.append(self._expression(index, known, op))
+        stage.scatter.update = self._expression(op.update, known, op)
+        stage.scatter.combiner = op.combiner
+
     def _set_tensor(self, message, tensor):
         message.stage = self._stages[id(tensor.op)]
         message.output = tensor.value_index

@@ -272,6 +272,45 @@ class ScanOp(Operation):
         return f"scan over {self.scan_axis.name}"
 
 
+class ScatterOp(Operation):
+    kind = "scatter"
+
+    def __init__(self, name, base, axis, combiner):
+        super().__init__(name)
+        self.base = base
+        self.axis = axis
+        self.combiner = combiner
+        self.indices = []
+        self.update = None
+        self._inputs = []
+        self._outputs = [Tensor(self, 0, base.shape, base.dtype)]
+
+    def complete(self, indices, update, inputs):
+        self.indices = indices
+        self.update = update
+        self._inputs = inputs
+
+    @property
+    def body(self):
+        return [self.update]
+
+    @property
+    def reduce_axis(self):
+        return []
+
+    @property
+    def input_tensors(self):
+        return [self.base, *(t for t in self._inputs if t is not self.base)]
+
+    @property
+    def axes(self):
+        return list(self.axis)
+
+    def describe(self):
+        places = ", ".join(map(text, self.indices))
+        return f"scatter {text(self.update)} to [{places}] of {self.base.name}"
+
+
 def as_operation(value, what):
     """The operation of a tensor, or the operation itself."""
     if isinstance(value, Tensor):

@@ -10,6 +10,8 @@ from ._operators import __all__ as _operators
 from ._range import Range as Range
 from ._reduce import *  # noqa: F403
 from ._reduce import __all__ as _reduce
+from ._scatter import *  # noqa: F403
+from ._scatter import __all__ as _scatter
 from ._schedule import Schedule as Schedule
 from ._schedule import Stage as Stage
 from ._schedule import create_schedule as create_schedule
@@ -27,7 +29,7 @@ for _name in (*_absent.TE, *_absent.TIR):
 
 __all__ = sorted(
     {
-        *_define, *_operators, *_reduce, *_absent.TE, *_absent.TIR, "create_schedule", "hybrid",
+        *_define, *_operators, *_reduce, *_scatter, *_absent.TE, *_absent.TIR, "create_schedule", "hybrid",
         "tag_scope", "thread_axis",
     }
 )  # fmt: skip

@@ -68,6 +68,12 @@ class Tensor {
 Tensor placeholder(Shape shape, DType type = float32, Names names = "placeholder",
                    SourceLocation where = SourceLocation::current());
 
+/// Where a scatter updates its base, one index a dimension, and with what.
+struct Update {
+  std::vector<Expr> indices;
+  Expr value;
+};
+
 namespace detail {
 
 using Bodies = std::function<std::vector<Expr>(const std::vector<Expr>&)>;
@@ -108,6 +114,7 @@ constexpr int arity() {
   return found;
 }
 
+std::vector<Expr> to_bodies(Update update);
 inline std::vector<Expr> to_bodies(Expr body) { return {std::move(body)}; }
 inline std::vector<Expr> to_bodies(std::vector<Expr> bodies) { return bodies; }
 
@@ -173,6 +180,56 @@ auto compute(Shape shape, Body body, Names names = "compute",
       return tensors;
     }
   }
+}
+
+namespace detail {
+
+Tensor scatter(std::string combiner, const Tensor& base, Shape shape, const Bodies& bodies,
+               int takes, Names names, SourceLocation where);
+
+template <typename Body>
+Tensor scatter(const char* combiner, const Tensor& base, Shape shape, Body& body, Names names,
+               SourceLocation where) {
+  if constexpr (takes_vector<Body>) {
+    return scatter(
+        combiner, base, std::move(shape),
+        [&](const std::vector<Expr>& axes) { return to_bodies(body(axes)); }, -1, std::move(names),
+        where);
+  } else {
+    return scatter(
+        combiner, base, std::move(shape),
+        [&](const std::vector<Expr>& axes) { return call_body<0>(body, axes); }, arity<Body>(),
+        std::move(names), where);
+  }
+}
+
+}  // namespace detail
+
+/// A copy of `base`; then, for every index of the shape in order, base[update.indices] grows by
+/// update.value: `scatter_add(B, {m, d}, [&](Expr r, Expr c) { return Update{{idx(r), c}, X(r, c)};
+/// })`. An index that is negative or past the end stops the call.
+template <typename Body>
+Tensor scatter_add(const Tensor& base, Shape shape, Body body, Names names = "scatter_add",
+                   SourceLocation where = SourceLocation::current()) {
+  return detail::scatter("add", base, std::move(shape), body, std::move(names), where);
+}
+/// The smaller of the element and the update.
+template <typename Body>
+Tensor scatter_min(const Tensor& base, Shape shape, Body body, Names names = "scatter_min",
+                   SourceLocation where = SourceLocation::current()) {
+  return detail::scatter("min", base, std::move(shape), body, std::move(names), where);
+}
+/// The larger of the element and the update.
+template <typename Body>
+Tensor scatter_max(const Tensor& base, Shape shape, Body body, Names names = "scatter_max",
+                   SourceLocation where = SourceLocation::current()) {
+  return detail::scatter("max", base, std::move(shape), body, std::move(names), where);
+}
+/// The update in place of the element; the last one stays.
+template <typename Body>
+Tensor scatter(const Tensor& base, Shape shape, Body body, Names names = "scatter",
+               SourceLocation where = SourceLocation::current()) {
+  return detail::scatter("", base, std::move(shape), body, std::move(names), where);
 }
 
 /// Along which dimension of its states a scan runs. In reverse it runs from the last index to the
