@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "runtime/core/error.h"
 
@@ -15,6 +16,26 @@ constexpr int64_t kMaxBytes = int64_t{1} << 47;
 
 bool is_scalar(const SizeExpr& expr) {
   return expr.nodes.size() == 1 && expr.nodes[0].op == SizeExpr::Op::Scalar;
+}
+
+/// A size plus a constant.
+struct Shifted {
+  size_t size;
+  int64_t by;
+};
+
+std::optional<Shifted> as_shifted(const SizeExpr& expr) {
+  using Op = SizeExpr::Op;
+  if (expr.nodes.size() != 3) return std::nullopt;
+  const auto& [a, b, op] = std::tie(expr.nodes[0], expr.nodes[1], expr.nodes[2]);
+  if (op.op != Op::Add && op.op != Op::Sub) return std::nullopt;
+  if (a.op == Op::Scalar && b.op == Op::Constant && b.operand > -kMaxBytes) {
+    return Shifted{static_cast<size_t>(a.operand), op.op == Op::Add ? b.operand : -b.operand};
+  }
+  if (a.op == Op::Constant && b.op == Op::Scalar && op.op == Op::Add) {
+    return Shifted{static_cast<size_t>(b.operand), a.operand};
+  }
+  return std::nullopt;
 }
 bool is_constant(const SizeExpr& expr) {
   return expr.nodes.size() == 1 && expr.nodes[0].op == SizeExpr::Op::Constant;
@@ -54,6 +75,9 @@ class Binder {
       for (size_t i = 0; i < arguments_.size(); ++i) {
         if (artifact_.parameters[i].is_output == outputs) solve_from(i);
       }
+    }
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      solve_shifted_from(i);
     }
     BoundCall call;
     call.scalars = known_sizes();
@@ -143,6 +167,21 @@ class Binder {
              "{}: dimension {} is {}, but must be {} ({}, {})", argument_name(i), d, actual,
              sizes_[size]->value, names_.sizes[size], sizes_[size]->origin);
       }
+    }
+  }
+
+  /// Sizes that are no dimension, but one up to a constant: m from a tensor of m + 1 elements. That
+  /// all dimensions agree is seen when the shapes are checked.
+  void solve_shifted_from(size_t i) {
+    if (!arguments_[i].given) return;
+    const std::vector<SizeExpr>& shape = artifact_.parameters[i].shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const std::optional<Shifted> shifted = as_shifted(shape[d]);
+      if (!shifted || sizes_[shifted->size]) continue;
+      int64_t value = 0;
+      if (__builtin_sub_overflow(arguments_[i].layout.shape[d], shifted->by, &value)) continue;
+      sizes_[shifted->size] = {value,
+                               fmt::format("from dimension {} of {}", d, names_.parameters[i])};
     }
   }
 

@@ -53,6 +53,19 @@ TEST(BindArguments, FindsSizesShapesAndStrides) {
   EXPECT_EQ(call.shapes[2], (std::vector<int64_t>{2, 4}));
 }
 
+TEST(BindArguments, FindsASizeThatIsADimensionUpToAConstant) {
+  const SizeExpr plus = SizeExpr::binary(Op::Add, size(0), SizeExpr::constant(1));
+  EXPECT_EQ(bind_one({plus, size(1)}, tensor({4, 2})).scalars, (std::vector<int64_t>{3, 2, 2, 1}));
+  const SizeExpr minus = SizeExpr::binary(Op::Sub, size(0), SizeExpr::constant(2));
+  EXPECT_EQ(bind_one({minus, size(1)}, tensor({4, 2})).scalars, (std::vector<int64_t>{6, 2, 2, 1}));
+  // What says it exactly stands first.
+  expect_error(
+      [&] {
+        bind_one({plus, size(0)}, tensor({4, 4}), false, {{"n", 1}});
+      },
+      ErrorKind::InvalidArgument, "argument X of K: dimension 0 is 4, but must be 5 (m + 1)");
+}
+
 TEST(BindArguments, CountsThem) {
   expect_error(
       [] {
