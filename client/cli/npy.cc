@@ -56,15 +56,19 @@ std::string read_header_text(std::istream& in, const std::string& name) {
   return read_exactly(in, bytes, name);
 }
 
+bool is_float8(DType type) { return type == float8_e4m3fn || type == float8_e5m2; }
+
 std::optional<DType> type_of(char kind, int bytes, DType wanted) {
   switch (kind) {
     case 'b': return bytes == 1 ? std::optional(boolean) : std::nullopt;
-    case 'f': return find_dtype(fmt::format("float{}", bytes * 8));
+    case 'f':
+      // numpy writes float8_e5m2 so, and the others as void.
+      if (bytes == 1) return is_float8(wanted) ? std::optional(wanted) : std::nullopt;
+      return find_dtype(fmt::format("float{}", bytes * 8));
     case 'i': return find_dtype(fmt::format("int{}", bytes * 8));
     case 'u': return find_dtype(fmt::format("uint{}", bytes * 8));
     case 'V': {
-      const bool small_float =
-          wanted == bfloat16 || wanted == float8_e4m3fn || wanted == float8_e5m2;
+      const bool small_float = wanted == bfloat16 || is_float8(wanted);
       if (small_float && size_of(wanted) == static_cast<std::size_t>(bytes)) return wanted;
       return std::nullopt;
     }

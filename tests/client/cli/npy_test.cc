@@ -92,6 +92,13 @@ TEST(Npy, ReadsRawBytesAsTheSmallFloatThatIsWanted) {
   const std::string file =
       npy("{'descr': '<V2', 'fortran_order': False, 'shape': (1,), }", std::string("\x80\x3f", 2));
   EXPECT_EQ(to_string(read(file, bfloat16)), "[1.]");
+  // numpy writes float8_e4m3fn as V1 but float8_e5m2 as f1.
+  for (const char* descr : {"<V1", "<f1"}) {
+    const std::string bytes = npy(
+        std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (1,), }", "\x38");
+    EXPECT_EQ(to_string(read(bytes, float8_e4m3fn)), "[1.]");
+    EXPECT_EQ(to_string(read(bytes, float8_e5m2)), "[0.5]");
+  }
   expect_client_error([&] { read(file, float32); }, ErrorKind::InvalidArgument, "NPY",
                       "a.npy: it holds numbers of type V2, which Kiln does not have");
 }
