@@ -12,9 +12,9 @@ struct HoistedChecks {
   ir::Stmt rest;
 };
 
-/// Takes out the checks in `body` that use neither `var` nor memory, with conditions around them.
-/// They hold or fail for all iterations alike, and a call whose check fails leaves nothing of use
-/// behind, so one look before the loop will do.
+/// Takes out the checks in `body` that use neither `var` nor memory that the body writes, with
+/// conditions around them. They hold or fail for all iterations alike, and a call whose check fails
+/// leaves nothing of use behind, so one look before the loop will do.
 HoistedChecks hoist_checks(const ir::Stmt& body, const ir::VarRef& var);
 
 }  // namespace kiln::schedule
