@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/artifact.h"
+#include "runtime/core/error.h"
 
 namespace kiln {
 
@@ -16,6 +17,7 @@ struct KernelNames {
   std::vector<std::string> parameters;
   std::vector<std::string> sizes;
   std::vector<std::string> stages;
+  std::vector<SourceLocation> lines = {};  // where each stage was written; may be empty
 };
 
 /// The type and layout of one argument of a call. Strides in elements; empty: compact, row-major.

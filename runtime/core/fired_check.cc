@@ -13,16 +13,21 @@ void fail_check(const FiredCheck& fired, const Artifact& artifact, const KernelN
         names != nullptr && stage >= 0 && static_cast<size_t>(stage) < names->stages.size();
     return known ? names->stages[static_cast<size_t>(stage)] : fmt::format("stage {}", stage);
   };
-  if (check.stage == check.tensor) {
-    fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
-         "{} of {} updates its element at index {} of dimension {}, but its extent there is {}",
-         name(check.stage), names != nullptr ? names->kernel : "the kernel", fired.index,
-         check.dimension, fired.extent);
-  }
-  fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
-       "{} of {} reads index {} of dimension {} of {}, but its extent there is {}",
-       name(check.stage), names != nullptr ? names->kernel : "the kernel", fired.index,
-       check.dimension, name(check.tensor), fired.extent);
+  const std::string kernel = names != nullptr ? names->kernel : "the kernel";
+  const std::string message =
+      check.stage == check.tensor
+          ? fmt::format(
+                "{} of {} updates its element at index {} of dimension {}, but its extent "
+                "there is {}",
+                name(check.stage), kernel, fired.index, check.dimension, fired.extent)
+          : fmt::format("{} of {} reads index {} of dimension {} of {}, but its extent there is {}",
+                        name(check.stage), kernel, fired.index, check.dimension, name(check.tensor),
+                        fired.extent);
+  Error error(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE", message);
+  const bool has_line = names != nullptr && check.stage >= 0 &&
+                        static_cast<size_t>(check.stage) < names->lines.size();
+  if (has_line) error.set_location(names->lines[static_cast<size_t>(check.stage)]);
+  throw error;
 }
 
 }  // namespace kiln

@@ -44,6 +44,10 @@ KernelNames names_of(const language::Kernel& kernel) {
   names.kernel = kernel.names.kernel;
   names.sizes = kernel.names.variables;
   names.stages = kernel.names.stages;
+  for (const auto& [file, line] : kernel.names.stage_lines) {
+    const std::vector<std::string>& files = kernel.names.files;
+    names.lines.push_back({file < files.size() ? files[file] : "", static_cast<int>(line)});
+  }
   for (const language::TensorId& parameter : kernel.definition.parameters) {
     names.parameters.push_back(kernel.names.tensor_name(kernel.definition, parameter));
   }

@@ -135,6 +135,10 @@ bool DeviceQueue::send_kernel(const KernelEntry& kernel) {
     names.add_sizes(name);
   for (const std::string& name : kernel.names.stages)
     names.add_stages(name);
+  for (const SourceLocation& line : kernel.names.lines) {
+    names.add_files(line.file);
+    names.add_lines(static_cast<uint32_t>(line.line));
+  }
   known_kernels_.push_front(kernel.number);
   kernel_uses_[kernel.number] = known_kernels_.begin();
   return slot_.send(message);

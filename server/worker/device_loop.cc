@@ -55,6 +55,11 @@ void DeviceServer::load(const internal::LoadKernel& message) {
                              message.names().parameters().end()};
   kernel.names.sizes = {message.names().sizes().begin(), message.names().sizes().end()};
   kernel.names.stages = {message.names().stages().begin(), message.names().stages().end()};
+  KILN_CHECK(message.names().files_size() == message.names().lines_size());
+  for (int i = 0; i < message.names().lines_size(); ++i) {
+    kernel.names.lines.push_back(
+        {message.names().files(i), static_cast<int>(message.names().lines(i))});
+  }
   try {
     kernel.loaded =
         device_.load(std::make_shared<const Artifact>(deserialize_artifact(message.artifact())));
