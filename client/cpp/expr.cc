@@ -197,6 +197,68 @@ Expr size_var(std::string name) {
   return detail::make_expr(int64, detail::VariableValue{std::move(name), true});
 }
 
+namespace {
+
+double largest_float(DType type) {
+  switch (type) {
+    case float64: return std::numeric_limits<double>::max();
+    case float32: return std::numeric_limits<float>::max();
+    case float16: return 65504;
+    case bfloat16: return 0x1.FEp127;
+    case float8_e4m3fn: return 448;
+    default: return 57344;  // float8_e5m2
+  }
+}
+
+DType unsigned_of(DType type) {
+  switch (size_of(type)) {
+    case 1: return uint8;
+    case 2: return uint16;
+    case 4: return uint32;
+    default: return uint64;
+  }
+}
+
+bool is_float(DType type) { return border::is_float(static_cast<int>(type)); }
+
+}  // namespace
+
+Expr infinity(DType type) { return constant(std::numeric_limits<double>::infinity(), type); }
+
+Expr min_value(DType type) {
+  if (is_float(type)) return constant(-largest_float(type), type);
+  if (!border::is_signed_int(static_cast<int>(type))) return constant(std::int64_t{0}, type);
+  return constant(std::numeric_limits<std::int64_t>::min() >> (64 - 8 * size_of(type)), type);
+}
+
+Expr max_value(DType type) {
+  if (is_float(type)) return constant(largest_float(type), type);
+  if (type == boolean) return constant(std::int64_t{1}, type);
+  const bool is_signed = border::is_signed_int(static_cast<int>(type));
+  const auto bits = 8 * size_of(type) - (is_signed ? 1 : 0);
+  return constant(static_cast<std::int64_t>(~std::uint64_t{0} >> (64 - bits)), type);
+}
+
+Expr reinterpret(const Expr& value, DType type) {
+  const DType from = value.dtype();
+  if (from == type) return value;
+  if (size_of(from) != size_of(type) || from == boolean || type == boolean) {
+    detail::fail(ErrorKind::InvalidArgument, "REINTERPRET",
+                 "reinterpret: {} and {} are not types of one width", name_of(from), name_of(type));
+  }
+  const Expr bits =
+      is_float(from) ? detail::apply("bits_of", {value}) : cast(value, unsigned_of(type));
+  switch (type) {
+    case float64: return detail::apply("float64_of_bits", {bits});
+    case float32: return detail::apply("float32_of_bits", {bits});
+    case float16: return detail::apply("float16_of_bits", {bits});
+    case bfloat16: return detail::apply("bfloat16_of_bits", {bits});
+    case float8_e4m3fn: return detail::apply("float8_e4m3fn_of_bits", {bits});
+    case float8_e5m2: return detail::apply("float8_e5m2_of_bits", {bits});
+    default: return cast(bits, type);
+  }
+}
+
 Expr constant(std::int64_t value, DType type) {
   if (border::is_float(static_cast<int>(type))) return constant(static_cast<double>(value), type);
   return detail::make_expr(type, detail::IntegerValue{value, false});

@@ -69,6 +69,49 @@ TEST_F(Definitions, MakeSeveralTensorsFromOneBody) {
   EXPECT_EQ(Definition({A_, I_, both[0], both[1]}).parameters()[3].name, "B.v1");
 }
 
+TEST_F(Definitions, ScatterUpdates) {
+  const Tensor B = placeholder({m_, 3}, float32, "B");
+  const Tensor S = scatter_add(B, {n_, 3},
+                               [&](Expr r, Expr c) {
+                                 return Update{{I_(r), c}, A_(r) * 2};
+                               },
+                               {"S", {"r", "c"}});
+  EXPECT_EQ(Definition({A_, I_, B, S}).text(),
+            "kernel main(A: float32[n], I: int32[n], B: float32[m, 3]) -> (S: float32[m, 3]) {\n"
+            "  S = scatter_add[r < n, c < 3](B, int64(I[r]), c, A[r] * 2.0)\n"
+            "}\n");
+  EXPECT_EQ(S.axis(0).name(), "r");
+  const auto no_index = [](Expr) { return Update{{}, 1}; };
+  expect_client_error([&] { scatter_min(B, {n_}, no_index, "S"); }, ErrorKind::InvalidArgument,
+                      "SCATTER_RANK", "B has 2 dimensions, but the body of S gives 0 indices");
+  const auto of_int = [&](Expr r) { return Update{{r, 0}, I_(r)}; };
+  expect_client_error([&] { scatter(B, {n_}, of_int, "S"); }, ErrorKind::InvalidArgument,
+                      "SCATTER_TYPE", "the update of S is int32, but B is float32; cast it");
+}
+
+TEST_F(Definitions, TakeBoundsFromTensors) {
+  const Tensor S = compute({n_},
+                           [&](Expr i) {
+                             const ReduceAxis k = reduce_axis(I_(i), I_(i) + 4, "k");
+                             return sum(A_(k), k);
+                           },
+                           {"S", {"i"}});
+  EXPECT_EQ(Definition({A_, I_, S}).text(),
+            "kernel main(A: float32[n], I: int32[n]) -> (S: float32[n]) {\n"
+            "  S[i] = sum[int64(I[i]) <= k < int64(I[i] + 4)](A[k])\n"
+            "}\n");
+}
+
+TEST_F(Definitions, KnowTheEndsOfTypes) {
+  EXPECT_EQ(statement([&](Expr) { return min_value(int8) + max_value(uint64).astype(int8); }),
+            "int8(-128) + int8(uint64(18446744073709551615))");
+  EXPECT_EQ(statement([&](Expr i) { return reinterpret(A_(i), int32); }), "int32(bits_of(A[i]))");
+  EXPECT_EQ(statement([&](Expr i) { return reinterpret(I_(i), float32); }),
+            "float32_of_bits(uint32(I[i]))");
+  expect_client_error([&] { reinterpret(I_(0), float64); }, ErrorKind::InvalidArgument,
+                      "REINTERPRET", "reinterpret: int32 and float64 are not types of one width");
+}
+
 TEST_F(Definitions, ReduceOverAxes) {
   const Tensor X = placeholder({n_, m_}, float32, "X");
   const ReduceAxis k = reduce_axis(m_, "k");
