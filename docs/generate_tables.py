@@ -22,6 +22,8 @@ RULES = {
     "choose": "a bool, then two values of one type; the result has that type",
     "float_test": "a floating number; the result is a bool",
     "int_to_int": "an integer; the result too",
+    "bits": "a floating number; the result is the unsigned integer as wide",
+    "from_bits": "an unsigned integer as wide as the result, a floating number of the type in the name",
 }
 
 

@@ -48,8 +48,10 @@ Operands operands_of(const language::OperatorRow& row) {
     case language::TypeRule::SameFloat:
       return row.op == language::Operator::Div ? Operands::Same : Operands::Float;
     case language::TypeRule::Choose: return Operands::Choose;
+    case language::TypeRule::Bits:
     case language::TypeRule::FloatTest: return Operands::Float;
     case language::TypeRule::Logic:
+    case language::TypeRule::FromBits:
     case language::TypeRule::IntToInt: return Operands::AsTheyAre;
   }
   return Operands::AsTheyAre;

@@ -120,7 +120,9 @@ Expr Simplifier::visit(const Call& node) {
     if (!ir::equal_trees(opposite, rebuilt)) return opposite;
   }
   const IntImm* imm = ir::as<IntImm>(call->args[0]);
-  if (imm != nullptr && call->args.size() == 1) return fold(call->op, {scalar(*imm)});
+  const bool makes_float = language::type_of_bits(call->op).has_value();
+  if (imm != nullptr && call->args.size() == 1 && !makes_float)
+    return fold(call->op, {scalar(*imm)});
   return rebuilt;
 }
 

@@ -76,6 +76,8 @@ std::string_view math_function(Operator op) {
   switch (op) {
     case Operator::Exp: return "exp";
     case Operator::Exp2: return "exp2";
+    case Operator::Exp10: return "exp10";
+    case Operator::NextAfter: return "nextafter";
     case Operator::Log: return "log";
     case Operator::Log2: return "log2";
     case Operator::Log10: return "log10";
@@ -194,6 +196,10 @@ class Expression {
 
   Text of(const ir::Call& node) {
     const DType type = node.args[0]->type.element;
+    if (node.op == Operator::BitsOf || language::type_of_bits(node.op)) {
+      return call(fmt::format("kiln_bits<{}>", cuda_type(node.type.element)),
+                  (*this)(node.args[0]).text);
+    }
     switch (node.op) {
       case Operator::Select:
       case Operator::IfThenElse:
@@ -218,6 +224,10 @@ class Expression {
                            cast_text(bits_of(type) == 64 ? "unsigned long long" : "unsigned", a)),
                kPrimary});
     if (node.op == Operator::Negative) return negated;
+    if (node.op == Operator::Pow) {
+      return call(fmt::format("kiln_pow<{}>", cuda_type(type)),
+                  fmt::format("{}, {}", a.text, (*this)(node.args[1]).text));
+    }
     KILN_CHECK(node.op == Operator::Abs);
     if (is_unsigned_int(type)) return a;
     return {fmt::format("{} < 0 ? {} : {}", inside(a, kRelation + 1), negated.text, a.text),
@@ -255,6 +265,10 @@ class Expression {
       case Operator::Sigmoid:
         return {fmt::format("{0} / ({0} + ::exp{1}(-{2}))", one, suffix, inside(a, kUnary + 1)),
                 kMul};
+      case Operator::Ldexp:
+        return call(fmt::format("::ldexp{}", suffix),
+                    fmt::format("{}, kiln_to_int<int, {}>({}, (-2147483647 - 1), 2147483647)",
+                                a.text, cuda_type(type), (*this)(node.args[1]).text));
       case Operator::IsNan: return call("::isnan", a.text);
       case Operator::IsInf: return call("::isinf", a.text);
       case Operator::IsFinite: return call("::isfinite", a.text);

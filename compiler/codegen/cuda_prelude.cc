@@ -59,14 +59,38 @@ __device__ inline T kiln_truncmod(T a, T b) {
     Function{"kiln_floormod_float", R"(template <typename T>
 __device__ inline T kiln_floormod_float(T a, T b) {
   T remainder = ::fmod(a, b);
-  if (remainder != 0 && (remainder < 0) != (b < 0)) remainder += b;
-  return remainder == 0 ? ::copysign(T(0), b) : remainder;
+  if (remainder == 0) return ::copysign(T(0), b);
+  return (remainder < 0) != (b < 0) && remainder == remainder ? remainder + b : remainder;
 }
 )"},
     Function{"kiln_floordiv_float", R"(template <typename T>
 __device__ inline T kiln_floordiv_float(T a, T b) {
   if (b == 0) return a / b;
-  return ::rint((a - kiln_floormod_float(a, b)) / b);
+  const T remainder = ::fmod(a, b);
+  T ratio = (a - remainder) / b;
+  if (remainder != 0 && (remainder < 0) != (b < 0)) ratio -= 1;
+  if (ratio == 0) return ::copysign(T(0), a / b);
+  const T whole = ::floor(ratio);
+  return ratio - whole > T(0.5) ? whole + 1 : whole;
+}
+)"},
+    Function{"kiln_bits", R"(template <typename T, typename F>
+__device__ inline T kiln_bits(F value) {
+  static_assert(sizeof(T) == sizeof(F), "two types of one width");
+  union { F from; T to; } same;
+  same.from = value;
+  return same.to;
+}
+)"},
+    Function{"kiln_pow", R"(template <typename T>
+__device__ inline T kiln_pow(T a, T b) {
+  if (T(-1) < T(0) && b < 0) return a == 1 || a == T(-1) ? (b % 2 == 0 ? T(1) : a) : T(0);
+  unsigned long long result = 1, base = (unsigned long long)a;
+  for (unsigned long long rest = (unsigned long long)b; rest != 0; rest >>= 1) {
+    if (rest & 1) result *= base;
+    base *= base;
+  }
+  return T(result);
 }
 )"},
     Function{"kiln_min", R"(template <typename T>

@@ -20,6 +20,7 @@ bool is_comparison(Operator op) {
 const char* library_name(Operator op) {
   switch (op) {
     case Operator::Exp2: return "exp2";
+    case Operator::Exp10: return "exp10";
     case Operator::Log: return "log";
     case Operator::Log2: return "log2";
     case Operator::Log10: return "log10";
@@ -59,6 +60,12 @@ Value* MathEmitter::binary(Operator op, Value* x, Value* y, DType type) {
 }
 
 Value* MathEmitter::call(Operator op, const std::vector<Value*>& args, DType type) {
+  if (op == Operator::NextAfter) return next_after(args[0], args[1], type);
+  if (op == Operator::BitsOf) return bits_of_number(args[0]);
+  if (const auto made = language::type_of_bits(op)) {
+    return b_.CreateBitCast(
+        args[0], like(args[0]->getType(), value_type(b_.getContext(), ir::Type{*made, 1})));
+  }
   if (is_small_float(type)) {
     std::vector<Value*> wide;
     for (Value* arg : args) {
@@ -159,34 +166,29 @@ Value* MathEmitter::float_binary(Operator op, Value* x, Value* y) {
   }
 }
 
-/// As Python and numpy: the remainder is exact and has the sign of y; the quotient is the whole
-/// number nearest to (x - remainder) / y.
+/// As numpy.floor_divide and numpy.remainder: the remainder is exact and has the sign of y; the
+/// quotient is the whole number nearest to (x - remainder) / y.
 Value* MathEmitter::floor_division(Operator op, Value* x, Value* y) {
-  if (x->getType()->getScalarType()->isFloatTy()) {
-    // In float64, where the quotient of two float32 is never rounded past a whole number.
-    llvm::Type* const wide = like(x->getType(), b_.getDoubleTy());
-    Value* const result = floor_division(op, b_.CreateFPExt(x, wide), b_.CreateFPExt(y, wide));
-    return b_.CreateFPTrunc(result, x->getType());
-  }
   llvm::Constant* const zero = number(x->getType(), 0);
-  Value* remainder = library_call("fmod", {x, y});
-  Value* const is_zero = b_.CreateFCmpOEQ(remainder, zero);
-  Value* const signs_differ =
-      b_.CreateXor(b_.CreateFCmpOLT(remainder, zero), b_.CreateFCmpOLT(y, zero));
-  Value* const adjusted = b_.CreateSelect(signs_differ, b_.CreateFAdd(remainder, y), remainder);
-  Value* const signed_zero = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, y);
-  remainder = b_.CreateSelect(is_zero, signed_zero, adjusted);
-  if (op == Operator::FloorMod) return remainder;
-
-  Value* const ratio = b_.CreateFDiv(b_.CreateFSub(x, remainder), y);
-  Value* const whole = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, ratio);
-  Value* const short_of = b_.CreateFCmpOGT(b_.CreateFSub(ratio, whole), number(x->getType(), 0.5));
-  Value* const nearest =
-      b_.CreateSelect(short_of, b_.CreateFAdd(whole, number(x->getType(), 1)), whole);
+  llvm::Constant* const one = number(x->getType(), 1);
+  const auto signed_zero = [&](Value* sign) {
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, sign);
+  };
+  Value* const rest = library_call("fmod", {x, y});
+  Value* const signs_differ = b_.CreateXor(b_.CreateFCmpOLT(rest, zero), b_.CreateFCmpOLT(y, zero));
+  Value* const adjusts = b_.CreateAnd(b_.CreateFCmpONE(rest, zero), signs_differ);
+  if (op == Operator::FloorMod) {
+    Value* const remainder = b_.CreateSelect(adjusts, b_.CreateFAdd(rest, y), rest);
+    return b_.CreateSelect(b_.CreateFCmpOEQ(rest, zero), signed_zero(y), remainder);
+  }
+  Value* const ratio = b_.CreateFDiv(b_.CreateFSub(x, rest), y);
+  Value* const lower = b_.CreateSelect(adjusts, b_.CreateFSub(ratio, one), ratio);
+  Value* const whole = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, lower);
+  Value* const short_of = b_.CreateFCmpOGT(b_.CreateFSub(lower, whole), number(x->getType(), 0.5));
+  Value* const nearest = b_.CreateSelect(short_of, b_.CreateFAdd(whole, one), whole);
   Value* const plain = b_.CreateFDiv(x, y);
   Value* const quotient =
-      b_.CreateSelect(b_.CreateFCmpOEQ(ratio, zero),
-                      b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, plain), nearest);
+      b_.CreateSelect(b_.CreateFCmpOEQ(lower, zero), signed_zero(plain), nearest);
   return b_.CreateSelect(b_.CreateFCmpOEQ(y, zero), plain, quotient);
 }
 
@@ -233,6 +235,7 @@ Value* MathEmitter::integer_call(Operator op, const std::vector<Value*>& args, D
     case Operator::Not:
     case Operator::BitNot: return b_.CreateNot(x);
     case Operator::PopCount: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x);
+    case Operator::Pow: return integer_power(x, args[1], type);
     case Operator::Clz: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, b_.getFalse());
     default: KILN_CHECK(!"an operator of integers");
   }
@@ -257,6 +260,12 @@ Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
           b_.CreateSelect(b_.CreateFCmpOLT(x, number(type, 0)), e, number(type, 1));
       return b_.CreateFDiv(above, b_.CreateFAdd(number(type, 1), e));
     }
+    case Operator::Ldexp: {
+      llvm::Type* const whole = like(type, b_.getInt32Ty());
+      Value* const exponent =
+          b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {whole, type}, {args[1]});
+      return b_.CreateIntrinsic(llvm::Intrinsic::ldexp, {type, whole}, {x, exponent});
+    }
     case Operator::Fma: return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
     case Operator::CopySign: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]);
     case Operator::Floor: return intrinsic(llvm::Intrinsic::floor);
@@ -273,6 +282,66 @@ Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
   return library_call(name, args);
 }
 
+namespace {
+
+/// x^y by squares, as a function of the module, since it needs a loop.
+llvm::Function* power_function(llvm::Module& module, llvm::Type* type, bool is_signed) {
+  const unsigned width = type->getIntegerBitWidth();
+  const std::string name = "kiln.pow." + std::string(is_signed ? "i" : "u") + std::to_string(width);
+  if (llvm::Function* known = module.getFunction(name)) return known;
+  auto* const function = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false),
+                                                llvm::Function::InternalLinkage, name, module);
+  function->setDoesNotThrow();
+  function->setDoesNotAccessMemory();
+  function->addFnAttr(llvm::Attribute::WillReturn);
+  llvm::LLVMContext& context = module.getContext();
+  auto* const entry = llvm::BasicBlock::Create(context, "entry", function);
+  auto* const loop = llvm::BasicBlock::Create(context, "loop", function);
+  auto* const done = llvm::BasicBlock::Create(context, "done", function);
+  llvm::Value* const x = function->getArg(0);
+  llvm::Value* const y = function->getArg(1);
+  llvm::Constant* const zero = integer(type, 0);
+  llvm::Constant* const one = integer(type, 1);
+
+  llvm::IRBuilder<> b(entry);
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode* const base = b.CreatePHI(type, 2);
+  llvm::PHINode* const rest = b.CreatePHI(type, 2);
+  llvm::PHINode* const product = b.CreatePHI(type, 2);
+  llvm::Value* const is_odd = b.CreateTrunc(rest, b.getInt1Ty());
+  llvm::Value* const next = b.CreateMul(product, b.CreateSelect(is_odd, base, one));
+  llvm::Value* const halved = b.CreateLShr(rest, one);
+  base->addIncoming(x, entry);
+  base->addIncoming(b.CreateMul(base, base), loop);
+  rest->addIncoming(y, entry);
+  rest->addIncoming(halved, loop);
+  product->addIncoming(one, entry);
+  product->addIncoming(next, loop);
+  b.CreateCondBr(b.CreateICmpNE(halved, zero), loop, done);
+
+  b.SetInsertPoint(done);
+  if (!is_signed) {
+    b.CreateRet(next);
+    return function;
+  }
+  // 1 / x^-y: of 1 and -1 it is a whole number, of others it is rounded to 0.
+  llvm::Value* const alternating = b.CreateSelect(b.CreateTrunc(y, b.getInt1Ty()), x, one);
+  llvm::Value* const is_unit = b.CreateICmpULE(b.CreateAdd(x, one), integer(type, 2));
+  llvm::Value* const of_unit = b.CreateSelect(b.CreateICmpEQ(x, zero), zero, alternating);
+  llvm::Value* const inverse = b.CreateSelect(is_unit, of_unit, zero);
+  b.CreateRet(b.CreateSelect(b.CreateICmpSLT(y, zero), inverse, next));
+  return function;
+}
+
+}  // namespace
+
+Value* MathEmitter::integer_power(Value* x, Value* y, DType type) {
+  llvm::Function* const function = power_function(
+      *b_.GetInsertBlock()->getModule(), x->getType()->getScalarType(), is_signed_int(type));
+  return by_lanes(function, {x, y});
+}
+
 Value* MathEmitter::library_call(const char* name, const std::vector<Value*>& args) {
   llvm::Type* const type = args[0]->getType();
   llvm::Type* const element = type->getScalarType();
@@ -286,6 +355,11 @@ Value* MathEmitter::library_call(const char* name, const std::vector<Value*>& ar
   function->setDoesNotAccessMemory();
   function->addFnAttr(llvm::Attribute::WillReturn);
 
+  return by_lanes(callee, args);
+}
+
+Value* MathEmitter::by_lanes(llvm::FunctionCallee callee, const std::vector<Value*>& args) {
+  llvm::Type* const type = args[0]->getType();
   const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   if (vector == nullptr) return b_.CreateCall(callee, args);
   Value* result = llvm::PoisonValue::get(type);
@@ -297,6 +371,36 @@ Value* MathEmitter::library_call(const char* name, const std::vector<Value*>& ar
     result = b_.CreateInsertElement(result, b_.CreateCall(callee, scalars), lane);
   }
   return result;
+}
+
+Value* MathEmitter::bits_of_number(Value* x) {
+  llvm::Type* const element = x->getType()->getScalarType();
+  if (element->isIntegerTy()) return x;  // the formats that LLVM code keeps as bits
+  return b_.CreateBitCast(x, like(x->getType(), b_.getIntNTy(element->getScalarSizeInBits())));
+}
+
+/// One step in the bits, which are in the order of the magnitudes.
+Value* MathEmitter::next_after(Value* x, Value* y, DType type) {
+  const auto wide = [&](Value* value) {
+    return is_small_float(type) ? widen_small_float(b_, value, type) : value;
+  };
+  Value* const a = wide(x);
+  Value* const b = wide(y);
+  llvm::Constant* const zero = number(a->getType(), 0);
+  Value* const from = bits_of_number(x);
+  Value* const to = bits_of_number(y);
+  llvm::Type* const raw = from->getType();
+  Value* const grows = b_.CreateICmpEQ(b_.CreateFCmpOLT(a, b), b_.CreateFCmpOGT(a, zero));
+  Value* const moved =
+      b_.CreateAdd(from, b_.CreateSelect(grows, integer(raw, 1), integer(raw, -1)));
+  Value* const sign =
+      b_.CreateAnd(to, b_.CreateShl(integer(raw, 1), integer(raw, bits_of(type) - 1)));
+  Value* const smallest = b_.CreateOr(sign, integer(raw, 1));
+  Value* result = b_.CreateSelect(b_.CreateFCmpOEQ(a, zero), smallest, moved);
+  // One that compares equal, or nan, is the result itself.
+  result = b_.CreateSelect(b_.CreateFCmpUEQ(a, b), to, result);
+  result = b_.CreateSelect(b_.CreateFCmpUNO(a, a), from, result);
+  return b_.CreateBitCast(result, x->getType());
 }
 
 /// float32: e^x = 2^n e^r with r in half a ln 2 around 0, where a polynomial of degree 6 is within

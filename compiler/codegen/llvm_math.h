@@ -38,7 +38,11 @@ class MathEmitter {
   Value* float_call(Operator op, const std::vector<Value*>& args);
   /// A function of the C library, lane by lane.
   Value* library_call(const char* name, const std::vector<Value*>& args);
+  Value* by_lanes(llvm::FunctionCallee callee, const std::vector<Value*>& args);
   Value* exponential(Value* x);
+  Value* integer_power(Value* x, Value* y, DType type);
+  Value* next_after(Value* x, Value* y, DType type);
+  Value* bits_of_number(Value* x);
 
   llvm::IRBuilderBase& b_;
 };

@@ -61,6 +61,8 @@ std::string number_text(DType type, double value) {
 SharedType shared_type_of(Operator op) {
   switch (language::row_of(op).type_rule) {
     case language::TypeRule::Compare:
+    case language::TypeRule::Bits:
+    case language::TypeRule::FromBits:
     case language::TypeRule::FloatTest: return {0, false};
     case language::TypeRule::Choose: return {1, true};
     default: return {0, true};

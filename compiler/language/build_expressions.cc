@@ -235,7 +235,7 @@ ExpressionBuilder::Expected ExpressionBuilder::operand_type(Operator op,
   for (size_t i = rule == TypeRule::Choose ? 1 : 0; i < operands.size(); ++i) {
     if (const Expected type = natural(operands[i])) return type;
   }
-  if (rule == TypeRule::Compare || rule == TypeRule::FloatTest) return std::nullopt;
+  if (!result_is_operand_type(rule)) return std::nullopt;
   return expected;
 }
 
@@ -268,6 +268,11 @@ ExpressionBuilder::Expected ExpressionBuilder::natural_of(const Node& node) {
   if (!op) return std::nullopt;
   const TypeRule rule = row_of(*op).type_rule;
   if (rule == TypeRule::Compare || rule == TypeRule::FloatTest) return DType::Bool;
+  if (rule == TypeRule::FromBits) return type_of_bits(*op);
+  if (rule == TypeRule::Bits) {
+    return bits_type(node.children.empty() ? DType::Float32
+                                           : natural(node.children[0]).value_or(DType::Float32));
+  }
   return operand_type(*op, node.children, std::nullopt);
 }
 

@@ -202,7 +202,7 @@ class ExpressionText {
     for (size_t i = first; i < operation.operands.size(); ++i) {
       if (const Expected type = natural_type(operation.operands[i])) return type;
     }
-    if (rule == TypeRule::Compare || rule == TypeRule::FloatTest) return std::nullopt;
+    if (!result_is_operand_type(rule)) return std::nullopt;
     return expected;
   }
 
@@ -216,8 +216,8 @@ class ExpressionText {
       if (expression.type != DType::Bool) type = std::nullopt;
     } else if (const auto* operation = std::get_if<Operation>(&expression.node)) {
       const TypeRule rule = row_of(operation->op).type_rule;
-      const bool to_bool = rule == TypeRule::Compare || rule == TypeRule::FloatTest;
-      type = to_bool ? Expected(DType::Bool) : operand_type(*operation, std::nullopt);
+      // Without an operand of the result's type the expression has one of its own.
+      if (result_is_operand_type(rule)) type = operand_type(*operation, std::nullopt);
     } else if (const auto* reduction = std::get_if<Reduction>(&expression.node)) {
       type = natural_type(reduction->source);
     }

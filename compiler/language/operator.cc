@@ -49,13 +49,15 @@ std::string_view wanted_by(TypeRule rule) {
     case TypeRule::Choose: return "a bool and two values of one type";
     case TypeRule::FloatTest: return "a floating number";
     case TypeRule::IntToInt: return "an integer";
+    case TypeRule::Bits: return "a floating number";
+    case TypeRule::FromBits: return "an unsigned integer as wide as its result";
   }
   return "";
 }
 
-bool accepts(TypeRule rule, std::span<const DType> operands) {
+bool accepts(const OperatorRow& row, std::span<const DType> operands) {
   const DType first = operands[0];
-  switch (rule) {
+  switch (row.type_rule) {
     case TypeRule::Same: return all_same(operands) && first != DType::Bool;
     case TypeRule::SameInt: return all_same(operands) && is_int(first);
     case TypeRule::SameFloat: return all_same(operands) && is_float(first);
@@ -65,6 +67,8 @@ bool accepts(TypeRule rule, std::span<const DType> operands) {
     case TypeRule::Choose: return first == DType::Bool && operands[1] == operands[2];
     case TypeRule::FloatTest: return is_float(first);
     case TypeRule::IntToInt: return is_int(first);
+    case TypeRule::Bits: return is_float(first);
+    case TypeRule::FromBits: return first == bits_type(*type_of_bits(row.op));
   }
   return false;
 }
@@ -84,12 +88,35 @@ std::optional<Operator> find_operator(std::string_view spelling) {
 DType result_type(Operator op, std::span<const DType> operands) {
   const OperatorRow& row = row_of(op);
   KILN_CHECK(static_cast<int>(operands.size()) == row.arity);
-  if (!accepts(row.type_rule, operands)) fail_operands(row, operands, wanted_by(row.type_rule));
+  if (!accepts(row, operands)) fail_operands(row, operands, wanted_by(row.type_rule));
   switch (row.type_rule) {
     case TypeRule::Compare:
     case TypeRule::FloatTest: return DType::Bool;
     case TypeRule::Choose: return operands[1];
+    case TypeRule::Bits: return bits_type(operands[0]);
+    case TypeRule::FromBits: return *type_of_bits(op);
     default: return operands[0];
+  }
+}
+
+DType bits_type(DType type) {
+  switch (bits_of(type)) {
+    case 8: return DType::UInt8;
+    case 16: return DType::UInt16;
+    case 32: return DType::UInt32;
+    default: return DType::UInt64;
+  }
+}
+
+std::optional<DType> type_of_bits(Operator op) {
+  switch (op) {
+    case Operator::Float16OfBits: return DType::Float16;
+    case Operator::BFloat16OfBits: return DType::BFloat16;
+    case Operator::Float32OfBits: return DType::Float32;
+    case Operator::Float64OfBits: return DType::Float64;
+    case Operator::Float8E4M3FNOfBits: return DType::Float8E4M3FN;
+    case Operator::Float8E5M2OfBits: return DType::Float8E5M2;
+    default: return std::nullopt;
   }
 }
 

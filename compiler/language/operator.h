@@ -24,7 +24,15 @@ enum class TypeRule : uint8_t {
   Choose,
   FloatTest,
   IntToInt,
+  Bits,
+  FromBits,
 };
+
+/// Whether a result has the type of the operands, so that a literal's type follows from its place.
+constexpr bool result_is_operand_type(TypeRule rule) {
+  return rule != TypeRule::Compare && rule != TypeRule::FloatTest && rule != TypeRule::Bits &&
+         rule != TypeRule::FromBits;
+}
 
 /// A row of the operator table.
 struct OperatorRow {
@@ -44,6 +52,11 @@ std::optional<Operator> find_operator(std::string_view spelling);
 /// The type of `op` applied to operands of these types. Throws InvalidArgument OPERAND_TYPE, naming
 /// both types, when the table's rule does not hold.
 DType result_type(Operator op, std::span<const DType> operands);
+
+/// The unsigned integer as wide as a type.
+DType bits_type(DType type);
+/// The floating type that an operator of rule FromBits makes.
+std::optional<DType> type_of_bits(Operator op);
 
 enum class Combiner : uint8_t {
 #define COMBINER(Name, ...) Name,

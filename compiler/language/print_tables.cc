@@ -30,6 +30,8 @@ std::string_view name_of(TypeRule rule) {
     case TypeRule::Choose: return "choose";
     case TypeRule::FloatTest: return "float_test";
     case TypeRule::IntToInt: return "int_to_int";
+    case TypeRule::Bits: return "bits";
+    case TypeRule::FromBits: return "from_bits";
   }
   return "";
 }

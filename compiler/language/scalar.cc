@@ -91,16 +91,51 @@ Scalar greater(const Scalar& a, const Scalar& b) {
 
 double round_half_even(double value) { return std::nearbyint(value); }
 
-double floor_mod(double a, double b) {
-  double remainder = std::fmod(a, b);
-  if (remainder != 0 && (remainder < 0) != (b < 0)) remainder += b;
-  return remainder == 0 ? std::copysign(0.0, b) : remainder;
+/// As numpy.floor_divide and numpy.remainder, in the precision they work in.
+template <typename T>
+struct FloorDivision {
+  T quotient;
+  T remainder;
+
+  FloorDivision(T a, T b) : quotient(a / b), remainder(std::fmod(a, b)) {
+    if (b == 0) return;
+    T whole = (a - remainder) / b;
+    if (remainder != 0) {
+      if ((remainder < 0) != (b < 0)) {
+        remainder += b;
+        whole -= 1;
+      }
+    } else {
+      remainder = std::copysign(T{0}, b);
+    }
+    if (whole == 0) {
+      quotient = std::copysign(T{0}, quotient);
+      return;
+    }
+    quotient = std::floor(whole);
+    if (whole - quotient > T{0.5}) quotient += 1;
+  }
+};
+
+template <typename T>
+double floor_division(Operator op, double a, double b) {
+  const FloorDivision<T> result(static_cast<T>(a), static_cast<T>(b));
+  return op == Operator::FloorDiv ? result.quotient : result.remainder;
 }
 
-double floor_div(double a, double b) {
-  if (b == 0) return a / b;
-  const double quotient = (a - floor_mod(a, b)) / b;
-  return std::isnan(quotient) ? quotient : round_half_even(quotient);
+/// Wraps as products do.
+int64_t integer_power(DType type, int64_t a, int64_t b) {
+  if (is_signed_int(type) && b < 0) {
+    if (a == 1 || a == -1) return b % 2 == 0 ? 1 : a;
+    return 0;
+  }
+  uint64_t result = 1;
+  uint64_t base = bits(a);
+  for (uint64_t rest = bits(b); rest != 0; rest >>= 1) {
+    if ((rest & 1) != 0) result *= base;
+    base *= base;
+  }
+  return static_cast<int64_t>(result);
 }
 
 Scalar apply_int(Operator op, std::span<const Scalar> args) {
@@ -109,6 +144,7 @@ Scalar apply_int(Operator op, std::span<const Scalar> args) {
   const int64_t b = args.size() > 1 ? args[1].integer : 0;
   const auto result = [&](int64_t value) { return Scalar::of_int(type, value); };
   switch (op) {
+    case Operator::Pow: return result(integer_power(type, a, b));
     case Operator::Add: return result(static_cast<int64_t>(bits(a) + bits(b)));
     case Operator::Sub: return result(static_cast<int64_t>(bits(a) - bits(b)));
     case Operator::Mul: return result(static_cast<int64_t>(bits(a) * bits(b)));
@@ -136,12 +172,49 @@ Scalar apply_int(Operator op, std::span<const Scalar> args) {
   check_failed("an operator of integers", __FILE__, __LINE__);
 }
 
+int64_t saturate(DType type, double value) {
+  if (std::isnan(value)) return 0;
+  const double truncated = std::trunc(value);
+  const int width = bits_of(type) - (is_signed_int(type) ? 1 : 0);
+  if (truncated >= std::ldexp(1.0, width)) return largest(type);
+  if (truncated < static_cast<double>(smallest(type))) return smallest(type);
+  return is_unsigned_int(type) ? static_cast<int64_t>(static_cast<uint64_t>(truncated))
+                               : static_cast<int64_t>(truncated);
+}
+
+/// The number of another type with the same bits.
+Scalar reinterpret(DType type, const Scalar& value) {
+  HostTensor memory{value.type, {}, {}};
+  memory.bytes.resize(sizeof(uint64_t));
+  write_element(memory, 0, value);
+  memory.type = type;
+  return read_element(memory, 0);
+}
+
+/// One step in the bits, which are in the order of the magnitudes.
+Scalar next_after(const Scalar& from, const Scalar& to) {
+  const double a = from.floating;
+  const double b = to.floating;
+  if (std::isnan(a)) return from;
+  if (std::isnan(b) || a == b) return to;
+  const DType raw = bits_type(from.type);
+  uint64_t step = bits(reinterpret(raw, from).integer);
+  if (a == 0) {
+    const uint64_t sign = uint64_t{std::signbit(b)} << (bits_of(from.type) - 1);
+    step = sign | 1;
+  } else {
+    step += (a < b) == (a > 0) ? 1 : ~uint64_t{0};
+  }
+  return reinterpret(from.type, Scalar::of_int(raw, static_cast<int64_t>(step)));
+}
+
 double function_of(Operator op, double a) {
   switch (op) {
     case Operator::Negative: return -a;
     case Operator::Abs: return std::fabs(a);
     case Operator::Exp: return std::exp(a);
     case Operator::Exp2: return std::exp2(a);
+    case Operator::Exp10: return ::exp10(a);
     case Operator::Log: return std::log(a);
     case Operator::Log2: return std::log2(a);
     case Operator::Log10: return std::log10(a);
@@ -177,8 +250,7 @@ double function_of(Operator op, double a, double b) {
     case Operator::Sub: return a - b;
     case Operator::Mul: return a * b;
     case Operator::Div: return a / b;
-    case Operator::FloorDiv: return floor_div(a, b);
-    case Operator::FloorMod: return floor_mod(a, b);
+    case Operator::Ldexp: return std::ldexp(a, static_cast<int>(saturate(DType::Int32, b)));
     case Operator::Atan2: return std::atan2(a, b);
     case Operator::Pow: return std::pow(a, b);
     case Operator::Fmod: return std::fmod(a, b);
@@ -195,6 +267,13 @@ Scalar apply_float(Operator op, std::span<const Scalar> args) {
   if (op == Operator::IsNan) return Scalar::of_bool(std::isnan(a));
   if (op == Operator::IsInf) return Scalar::of_bool(std::isinf(a));
   if (op == Operator::IsFinite) return Scalar::of_bool(std::isfinite(a));
+  if (op == Operator::BitsOf) return reinterpret(bits_type(type), args[0]);
+  if (op == Operator::NextAfter) return next_after(args[0], args[1]);
+  if (op == Operator::FloorDiv || op == Operator::FloorMod) {
+    const double b = args[1].floating;
+    return Scalar::of_float(type, type == DType::Float64 ? floor_division<double>(op, a, b)
+                                                         : floor_division<float>(op, a, b));
+  }
   if (args.size() == 1) return Scalar::of_float(type, function_of(op, a));
   if (args.size() == 2) return Scalar::of_float(type, function_of(op, a, args[1].floating));
   KILN_CHECK(op == Operator::Fma);
@@ -205,16 +284,6 @@ Scalar apply_float(Operator op, std::span<const Scalar> args) {
         type, std::fmaf(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
   }
   return Scalar::of_float(type, std::fma(a, b, c));
-}
-
-int64_t saturate(DType type, double value) {
-  if (std::isnan(value)) return 0;
-  const double truncated = std::trunc(value);
-  const int width = bits_of(type) - (is_signed_int(type) ? 1 : 0);
-  if (truncated >= std::ldexp(1.0, width)) return largest(type);
-  if (truncated < static_cast<double>(smallest(type))) return smallest(type);
-  return is_unsigned_int(type) ? static_cast<int64_t>(static_cast<uint64_t>(truncated))
-                               : static_cast<int64_t>(truncated);
 }
 
 /// An element's bytes as the bits of an unsigned number.
@@ -246,6 +315,7 @@ Scalar apply_operator(Operator op, std::span<const Scalar> args) {
     case Operator::IfThenElse: return args[0].integer != 0 ? args[1] : args[2];
     default: break;
   }
+  if (const auto type = type_of_bits(op)) return reinterpret(*type, args[0]);
   return is_float(args[0].type) ? apply_float(op, args) : apply_int(op, args);
 }
 

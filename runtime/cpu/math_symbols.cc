@@ -31,6 +31,7 @@ void* address(Function* function) {
 const ProcessSymbol kSymbols[] = {
     UNARY(exp),
     UNARY(exp2),
+    UNARY(exp10),
     UNARY(log),
     UNARY(log2),
     UNARY(log10),
@@ -59,6 +60,8 @@ const ProcessSymbol kSymbols[] = {
     BINARY(pow),
     BINARY(fmod),
     BINARY(hypot),
+    {"ldexp", address(static_cast<double (*)(double, int)>(::ldexp))},
+    {"ldexpf", address(static_cast<float (*)(float, int)>(::ldexpf))},
     {"fma", address(static_cast<double (*)(double, double, double)>(::fma))},
     {"fmaf", address(static_cast<float (*)(float, float, float)>(::fmaf))},
     {"memcpy", address(static_cast<void* (*)(void*, const void*, size_t)>(::memcpy))},

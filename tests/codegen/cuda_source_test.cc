@@ -161,7 +161,8 @@ TEST_F(CudaArtifact, OfEveryOperator) {
       const bool is_call =
           row.arity != 2 || row.op == language::Operator::Atan2 ||
           row.op == language::Operator::Pow || row.op == language::Operator::Fmod ||
-          row.op == language::Operator::Hypot || row.op == language::Operator::CopySign;
+          row.op == language::Operator::Hypot || row.op == language::Operator::CopySign ||
+          row.op == language::Operator::Ldexp || row.op == language::Operator::NextAfter;
       add(is_call ? ir::Call::make(row.op, args) : ir::Binary::make(row.op, args[0], args[1]));
     }
     for (const DType to : kTypes)

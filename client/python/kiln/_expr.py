@@ -384,6 +384,10 @@ def apply(operator, *values):
     else:
         operands = matched(*values)
     dtype = operands[0].dtype
+    if rule == "bits" and not _dtype.is_float(dtype):
+        raise invalid("OPERAND_TYPE", f"{operator} takes a floating number, but got {dtype}")
+    if rule == "from_bits":
+        return _from_bits(operator, operands[0])
     if rule in ("same_float", "float_test") and not _dtype.is_float(dtype):
         dtype = "float32"
         operands = [cast(dtype, operand) for operand in operands]
@@ -400,7 +404,19 @@ def apply(operator, *values):
         return IntegerConstant(_FOLDABLE[operator](*(o.value for o in operands)), dtype)
     if rule in ("compare", "float_test"):
         dtype = "bool"
+    if rule == "bits":
+        dtype = f"uint{8 * _dtype.NUMPY[dtype].itemsize}"
     return Apply(operator, tuple(operands), dtype)
+
+
+def _from_bits(operator, operand):
+    dtype = operator.removesuffix("_of_bits")
+    bits = f"uint{8 * _dtype.NUMPY[dtype].itemsize}"
+    if isinstance(operand, IntegerConstant):
+        operand = cast(bits, operand)
+    if operand.dtype != bits:
+        raise invalid("OPERAND_TYPE", f"{operator} takes {bits}, but got {operand.dtype}: {operand}")
+    return Apply(operator, (operand,), dtype)
 
 
 def _refuse_zero(operator, operands):
@@ -470,11 +486,8 @@ def power(a, b):
             for _ in range(int(b) - 1):
                 result = result * base
             return result
-    operands = matched(a, b)
-    if not _dtype.is_float(operands[0].dtype):
-        raise invalid(
-            "INTEGER_POWER",
-            f"the power of integers needs a constant exponent from 1 to 16, but got {b}; "
-            "cast one of them to a floating type for te.power",
-        )
-    return apply("pow", *operands)
+        if b < 0 and not _dtype.is_float(base.dtype):
+            raise invalid(
+                "INTEGER_POWER", f"integers have no power of {b}; cast {base} to a floating type"
+            )
+    return apply("pow", a, b)

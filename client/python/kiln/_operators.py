@@ -86,12 +86,6 @@ def nearbyint(x, span=None):
 
 
 @_export
-def exp10(x):
-    """The power 10 ** x."""
-    return apply("pow", cast(as_expr(x).dtype, 10.0), x)
-
-
-@_export
 def if_then_else(cond, t, e, span=None):
     """Gives t where `cond` holds, else e; only the chosen one is computed, so it may guard a read."""
     return apply("if_then_else", cond, t, e)
@@ -137,10 +131,49 @@ def bound(dtype, which):
 
 
 @_export
-def ldexp(x, y):
-    """The product x * 2 ** y."""
+def ldexp(x, y, span=None):
+    """The product x * 2 ** y, for a whole number y."""
     x = as_expr(x)
-    return x * apply("exp2", cast(x.dtype, y))
+    wide = "float64" if x.dtype == "float64" else "float32"
+    if x.dtype in (wide, "float16", "bfloat16") or not _dtype.is_float(x.dtype):
+        dtype = x.dtype if _dtype.is_float(x.dtype) else wide
+        return apply("ldexp", cast(dtype, x), cast(dtype, y))
+    # The whole numbers of a float8 are too few.
+    return cast(x.dtype, apply("ldexp", cast(wide, x), cast(wide, y)))
+
+
+@_export
+def reinterpret(dtype, value, span=None):
+    """The number of another type, as wide, with the same bits."""
+    dtype = _dtype.dtype_name(dtype, "reinterpret")
+    value = as_expr(value)
+    if dtype == value.dtype:
+        return value
+    wide = [name for name in (dtype, value.dtype) if name == "bool"]
+    if wide or _dtype.NUMPY[dtype].itemsize != _dtype.NUMPY[value.dtype].itemsize:
+        raise invalid(
+            "REINTERPRET", f"reinterpret: {value.dtype} and {dtype} are not types of one width"
+        )
+    unsigned = f"uint{8 * _dtype.NUMPY[dtype].itemsize}"
+    bits = apply("bits_of", value) if _dtype.is_float(value.dtype) else cast(unsigned, value)
+    return apply(f"{dtype}_of_bits", bits) if _dtype.is_float(dtype) else cast(dtype, bits)
+
+
+@_export
+def q_multiply_shift(x, y, q, s, span=None):
+    """The product of two fixed-point numbers of `q` fractional bits, shifted left by `s` (right where it
+    is negative) and rounded, halves up: round(x * y * 2 ** (s - q)) of int32, in int64 on the way."""
+    for name, number in (("q", q), ("s", s)):
+        if not isinstance(getattr(number, "value", number), int):
+            raise invalid("OPERAND_TYPE", f"q_multiply_shift: {name} must be a number, but is {number}")
+    q, s = (getattr(number, "value", number) for number in (q, s))
+    product = cast("int64", x) * cast("int64", y)
+    if s > 0:
+        product = product << s
+    shift = q - min(s, 0)
+    if shift > 0:
+        product = (product + (1 << (shift - 1))) >> shift
+    return cast("int32", product)
 
 
 @_export
@@ -160,7 +193,7 @@ def _absent(name):
 
 
 for _name in (
-    "comm_reducer", "nextafter", "reinterpret", "q_multiply_shift", "decl_tensor_intrin",
+    "comm_reducer", "decl_tensor_intrin",
 ):  # fmt: skip
     globals()[_name] = _absent(_name)
     __all__.append(_name)

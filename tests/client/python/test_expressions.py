@@ -155,9 +155,15 @@ MISTAKES = [
     (lambda: te.popcount(scalar("float32", "x")), "popcount takes integers, but got float32: x[]"),
     (lambda: scalar("float32", "x") & 1, "bitwise_and takes integers or bool, but got float32"),
     (lambda: te.exp(1.0, 2.0), "exp takes 1 argument, but got 2"),
-    (lambda: scalar("int32", "i") ** scalar("int32", "j"),
-     "the power of integers needs a constant exponent from 1 to 16, but got j[]; cast one of them to a "
-     "floating type for te.power"),
+    (lambda: scalar("int32", "i") ** -1,
+     "integers have no power of -1; cast i[] to a floating type"),
+    (lambda: te.bits_of(scalar("int32", "i")), "bits_of takes a floating number, but got int32"),
+    (lambda: te.float32_of_bits(scalar("int32", "i")),
+     "float32_of_bits takes uint32, but got int32: i[]"),
+    (lambda: te.reinterpret("int64", scalar("float32", "x")),
+     "reinterpret: float32 and int64 are not types of one width"),
+    (lambda: te.q_multiply_shift(scalar("int32", "i"), 1, scalar("int32", "j"), 0),
+     "q_multiply_shift: q must be a number, but is j[]"),
     (lambda: te.exp("x"), "'x' of type str cannot stand in an expression"),
     (lambda: list(scalar("float32", "x")), "x[] is a scalar expression, not a sequence"),
 ]  # fmt: skip
