@@ -18,7 +18,8 @@ ir::Expr replace_reads(const ir::Expr& expr,
 /// The minimum and the extent of each axis that a stage reduces over; they may read tensors.
 std::vector<ir::Expr> reduction_bounds(const StageGraph& graph, const Stage& stage);
 
-/// All expressions of a stage: bounds of its reductions, its conditions, indices of a scatter, then its bodies.
+/// All expressions of a stage: bounds of its reductions, its conditions, indices of a scatter, then
+/// its bodies.
 std::vector<ir::Expr> reading_parts(const StageGraph& graph, const Stage& stage);
 
 /// Tensors that a stage needs directly: reads of its bodies and of the bounds of its reductions;

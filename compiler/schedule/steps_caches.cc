@@ -24,7 +24,8 @@ bool reads(const StageGraph& graph, StageId reader, TensorId tensor) {
 
 /// Makes what read a tensor read its copy.
 void redirect(StageGraph& graph, StageId reader, TensorId tensor, StageId copy) {
-  for (std::vector<ir::Expr>* exprs : {&graph.stages[reader].bodies, &graph.stages[reader].indices}) {
+  for (std::vector<ir::Expr>* exprs :
+       {&graph.stages[reader].bodies, &graph.stages[reader].indices}) {
     for (ir::Expr& expr : *exprs) {
       expr = replace_reads(expr, [&](const ir::TensorRead& read) -> ir::Expr {
         if (TensorId{read.stage, read.output} != tensor) return &read;

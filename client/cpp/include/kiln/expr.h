@@ -60,9 +60,6 @@ inline Expr constant(int value, DType type) {
 Expr cast(const Expr& value, DType type);
 /// The infinity of a floating type (nan of float8_e4m3fn, which has none).
 Expr infinity(DType type = float32);
-/// The smallest and the largest finite value of a type.
-Expr min_value(DType type);
-Expr max_value(DType type);
 /// The number of another type, as wide, with the same bits.
 Expr reinterpret(const Expr& value, DType type);
 /// The largest and smallest finite value of a type.
