@@ -1,7 +1,8 @@
 """From the tables of a definition to tensors of te: its stages anew, on tensors of the caller."""
 
-from . import _define, _dtype, _expr, _reduce, _size, _view
+from . import _define, _dtype, _expr, _reduce, _scatter, _size, _view
 from ._error import invalid
+from ._tensor import Tensor
 from .v1 import kernel_pb2 as wire
 
 
@@ -124,6 +125,10 @@ class Instance:
         kind = row.WhichOneof("kind")
         if kind == "compute":
             return sorted({read.tensor.stage for read in self.reads(row.compute.bodies)})
+        if kind == "scatter":
+            scatter = row.scatter
+            reads = self.reads([*scatter.indices, scatter.update])
+            return sorted({scatter.base.stage, *(read.tensor.stage for read in reads)})
         if kind == "scan":
             scan = row.scan
             return sorted({t.stage for t in [*scan.init, *scan.update, *scan.state]})
@@ -245,6 +250,39 @@ class Instance:
         if axis != f"{self._names.stages[stage]}.idx":
             tensors[0].op.scan_axis.name = axis
         self._finish(stage, tensors, order)
+
+    def _make_scatter(self, stage, row):
+        scatter, batch = row.scatter, self._batch[stage]
+        base = self._stored(scatter.base, batch)
+        if self._placed(stage, base.ndim - len(batch)) != list(range(base.ndim)):
+            name = self._binding.kernel.name
+            raise invalid("AXIS", f"{name} has a scatter, so its dimension must be the last one")
+        own = [self.size(self.row("axes", axis).extent) for axis in scatter.axes]
+
+        def update(*indices):
+            leading = indices[: len(batch)]
+            axes = dict(zip(scatter.axes, indices[len(batch) :]))
+            expressions = Expressions(self, axes, batch, leading)
+            places = (*leading, *(expressions.of(index) for index in scatter.indices))
+            return places, expressions.of(scatter.update)
+
+        function = f"scatter_{scatter.combiner}" if scatter.combiner else "scatter"
+        made = getattr(_scatter, function)(
+            base, [*batch, *own], update, name=self.name(stage),
+            varargs_names=self._axis_names(scatter.axes, len(batch)),
+        )  # fmt: skip
+        self._finish(stage, [made], list(range(made.ndim)))
+
+    def _stored(self, tensor, batch):
+        """A tensor with all the dimensions in front, which a copy has where it is seen otherwise."""
+        made, own = self._made[tensor.stage][tensor.output], self._batch[tensor.stage]
+        if isinstance(made, Tensor) and len(own) == len(batch) and all(map(_size.equal, own, batch)):
+            return made
+
+        def element(*indices):
+            return self.read(tensor, indices[len(batch) :], batch, indices[: len(batch)])
+
+        return _define.compute([*batch, *made.shape[len(own) :]], element, name=f"{made.name}_copy")
 
     # Reads.
 

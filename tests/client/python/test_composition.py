@@ -133,6 +133,19 @@ def test_kernels_of_scans_are_composed(daemon):
     np.testing.assert_array_equal(call([X, Y], x), x.cumsum().cumsum())
 
 
+def test_scatters_are_mapped_over_dimensions_in_front():
+    rows, base = te.placeholder((6,), "int32", name="rows"), te.placeholder((4, 3), name="base")
+    X = te.placeholder((6, 3), name="X")
+    Y = te.scatter_add(base, (6, 3), lambda r, c: ((rows[r], c), X[r, c]), name="Y")
+    adds = kiln.kernel([base, rows, X, Y])
+    assert wire(*adds.tensors()) == adds.definition
+    A, B = tensors((2, 6, 3), (2, 4, 3))
+    Z = adds(B, rows, A)
+    assert (Z.shape, Z.op.base) == ((2, 4, 3), B)
+    copied = adds(base, rows, A)
+    assert (copied.shape, copied.op.base.name) == ((2, 4, 3), "base_copy")
+
+
 def test_scans_are_mapped_over_dimensions_in_front(daemon):
     n, m = te.var("n"), te.var("m")
     X, state = te.placeholder((n, m), name="X"), te.placeholder((n, m))
