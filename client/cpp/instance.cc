@@ -53,8 +53,10 @@ void Instance::find_batches() {
       const auto own = binding_.batches.find(input);
       if (own != binding_.batches.end()) shapes.push_back(own->second);
     }
+    // Shapes that do not fit are refused by bind(), which asks for sizes before.
     const auto given = binding_.batches.find(id);
-    batches_[id] = given != binding_.batches.end() ? given->second : *stretched(shapes);
+    batches_[id] =
+        given != binding_.batches.end() ? given->second : stretched(shapes).value_or(Shape());
   }
 }
 

@@ -115,6 +115,20 @@ TEST_F(Composition, ComposesScans) {
   EXPECT_EQ(twice.parameters()[1].shape, std::vector<std::string>{"n"});
 }
 
+TEST_F(Composition, MapsScansOverDimensionsInFront) {
+  const Definition cumsum = parsed(
+      "kernel cumsum(X: float32[n]) -> (Y: float32[n]) {\n"
+      "  scan t { Y[0] = X[0]  Y[t] = Y[t - 1] + X[t] } }");
+  const Tensor X = tensor({3, 8}, "X");
+  EXPECT_EQ(Definition({X, cumsum(X)}).text(),
+            "kernel main(X: float32[3, 8]) -> (Y: float32[3, 8]) {\n"
+            "  scan t {\n"
+            "    Y[i0, 0] = X[i0, 0]\n"
+            "    Y[i0, t] = Y[i0, t - 1] + X[i0, t]\n"
+            "  }\n"
+            "}\n");
+}
+
 TEST_F(Composition, RefusesTensorsThatDoNotFit) {
   const auto refused = [](const std::string& reason, const std::string& message, auto&& call) {
     expect_client_error(call, ErrorKind::InvalidArgument, reason, message);
