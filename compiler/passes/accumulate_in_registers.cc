@@ -104,24 +104,41 @@ bool is_one_to_one(const Tile& tile) {
   });
 }
 
+/// Whether it is the element's own place, by one of these loop variables, that decides if there is
+/// anything to add. The loads and stores around the reduction would not ask, and an element may lie
+/// outside the buffer then.
+bool decides_by_element(const Expr& condition, const Store& store,
+                        const std::vector<VarRef>& loops) {
+  return std::ranges::any_of(loops, [&](const VarRef& var) {
+    return uses_var(condition, var) && std::ranges::any_of(store.indices, [&](const Expr& index) {
+             return uses_var(index, var);
+           });
+  });
+}
+
 /// Sorts the layers into those of the tile and those of the reduction; whether the loop over `k`
-/// can keep its elements in registers.
-bool classify(Tile& tile, const VarRef& k) {
+/// can keep its elements in registers. `around`: the variables of the loops around that one.
+bool classify(Tile& tile, const For& reduction, std::vector<VarRef> around) {
+  const VarRef& k = reduction.var;
   const auto in_indices = [&](const VarRef& var) {
     return std::ranges::any_of(tile.store->indices,
                                [&](const Expr& index) { return uses_var(index, var); });
   };
-  if (in_indices(k)) return false;
+  if (in_indices(k) || decides_by_element(reduction.extent, *tile.store, around)) return false;
   std::vector<VarRef> reduced = {k};
   int64_t bytes = size_of(tile.store->buffer->type);
   for (Layer& layer : tile.layers) {
     if (layer.guard != nullptr) {
       if (reads_memory(layer.guard->condition)) return false;
       layer.of_tile = !uses_any(layer.guard->condition, reduced);
+      if (!layer.of_tile && decides_by_element(layer.guard->condition, *tile.store, around)) {
+        return false;
+      }
       continue;
     }
     if (uses_any(layer.loop->extent, reduced)) return false;
     if (!in_indices(layer.loop->var)) {
+      if (decides_by_element(layer.loop->extent, *tile.store, around)) return false;
       reduced.push_back(layer.loop->var);
       continue;
     }
@@ -131,6 +148,7 @@ bool classify(Tile& tile, const VarRef& k) {
                              layer.loop->loop_kind == LoopKind::Vectorized;
     if (!written_out || !extent || *extent < 1 || *extent > kRegisterBytes) return false;
     layer.of_tile = true;
+    around.push_back(layer.loop->var);
     bytes *= *extent;
     if (bytes > kRegisterBytes) return false;
   }
@@ -166,13 +184,16 @@ class AccumulateInRegisters : public Mutator {
   Stmt visit(const For& loop) override {
     if (loop.loop_kind == LoopKind::Serial) {
       std::optional<Tile> tile = layers_of(loop.body);
-      if (tile && classify(*tile, loop.var)) {
+      if (tile && classify(*tile, loop, around_)) {
         LoadsOf loads(*tile->store);
         loads(loop.body);
         if (loads.matching > 0 && !loads.other) return rewrite(loop, *tile);
       }
     }
-    return Mutator::visit(loop);
+    around_.push_back(loop.var);
+    const Stmt result = Mutator::visit(loop);
+    around_.pop_back();
+    return result;
   }
 
   static Stmt rewrite(const For& loop, const Tile& tile) {
@@ -211,6 +232,8 @@ class AccumulateInRegisters : public Mutator {
     }
     return body;
   }
+
+  std::vector<VarRef> around_;  // variables of the loops around the current place
 };
 
 }  // namespace
