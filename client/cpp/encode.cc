@@ -65,6 +65,7 @@ class Encoder {
       *schedule.add_steps() = encode(step);
       for (const Axis& axis : step.defined)
         axes_[{nullptr, axis.node().get()}] = next_axis++;
+      if (step.made) remember(stages_, step.made.get());
     }
     kernel_.schedules.emplace_back("", std::move(schedule));
   }
@@ -219,6 +220,10 @@ class Encoder {
     out.set_tag(step.tag);
     if (step.at_stage) out.set_at_stage(known_stage(step, step.at_stage));
     if (step.at_axis) out.set_at_axis(known_axis(step, step.at_stage, *step.at_axis));
+    out.set_output(step.output);
+    for (const std::shared_ptr<const StageNode>& reader : step.readers)
+      out.add_readers(known_stage(step, reader));
+    out.set_value(step.value);
     *out.mutable_line() = line(step.file, step.line);
     return out;
   }

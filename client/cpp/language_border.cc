@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/cpp/error_border.h"
+#include "compiler/language/axis_table.h"
 #include "compiler/language/describe.h"
 #include "compiler/language/operator.h"
 #include "compiler/language/step.h"
@@ -120,6 +121,30 @@ std::vector<WireParameter> parameters_of(const WireKernel& kernel) {
       parameters.push_back(std::move(parameter));
     }
     return parameters;
+  });
+}
+
+bool defines_stage(std::string_view step) {
+  const std::optional<language::StepKind> kind = language::find_step(step);
+  return kind && language::defines_stage(*kind);
+}
+
+WireStage new_stage(const WireKernel& kernel) {
+  return translate([&] {
+    const language::Kernel checked = decoded(kernel);
+    const language::Schedule schedule =
+        language::decode_schedule(kernel.schedules.at(0).second, checked);
+    const language::AxisTable table =
+        language::axis_table(checked.definition, checked.names, schedule);
+    const auto id = static_cast<language::StageId>(table.stages.size() - 1);
+    const language::AxisTable::Stage& stage = table.stages.back();
+    WireStage made{.name = stage.name, .axes = {}, .data = stage.data.size(), .reduced = {}};
+    for (const auto* axes : {&stage.data, &stage.reduce}) {
+      for (const language::AxisId axis : *axes)
+        made.axes.push_back(table.rows[axis].name);
+    }
+    if (table.rows.back().stage != id) made.reduced = table.rows.back().name;
+    return made;
   });
 }
 

@@ -56,6 +56,19 @@ struct WireParameter {
 /// Throws what the check of the definition throws.
 std::vector<WireParameter> parameters_of(const WireKernel& kernel);
 
+/// Whether a step makes a stage.
+bool defines_stage(std::string_view step);
+
+/// What the last step of the kernel's first schedule makes: a stage with these axes.
+struct WireStage {
+  std::string name;
+  std::vector<std::string> axes;  // data axes, then reduction axes
+  size_t data;                    // how many of them are data axes
+  std::string reduced;            // rfactor: the new reduction axis of the step's own stage
+};
+/// Throws what the checks of the definition and of the steps throw.
+WireStage new_stage(const WireKernel& kernel);
+
 std::vector<WireKernel> parse_text(std::string_view text, const std::string& file_name);
 std::string print_text(const WireKernel& kernel);
 

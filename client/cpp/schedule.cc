@@ -256,6 +256,14 @@ void Stage::compute_root(Where where) const {
   detail::record(*schedule_, {.name = "compute_root", .stage = stage_}, where);
 }
 
+void Stage::set_scope(const std::string& scope, Where where) const {
+  detail::record_step(*schedule_, {.name = "set_scope",
+                                   .stage = stage_,
+                                   .tag = scope,
+                                   .file = where.file_name(),
+                                   .line = where.line()});
+}
+
 Stage Schedule::operator[](const Tensor& tensor) const {
   if (!state_->stages.contains(tensor.stage().get())) {
     detail::fail(ErrorKind::InvalidArgument, "FOREIGN_STAGE",

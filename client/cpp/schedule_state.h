@@ -25,9 +25,13 @@ struct StepRecord {
   std::string tag = {};
   std::shared_ptr<const StageNode> at_stage = {};
   std::optional<Axis> at_axis = {};
+  std::uint32_t output = 0;
+  std::vector<std::shared_ptr<const StageNode>> readers = {};
+  std::int64_t value = 0;
   std::string file = {};
   std::uint32_t line = 0;
   std::vector<Axis> defined = {};
+  std::shared_ptr<const StageNode> made = {};  // the stage it made
 };
 
 struct ScheduleState {
@@ -37,10 +41,15 @@ struct ScheduleState {
   std::map<const AxisNode*, const StageNode*> owners;  // of axes that steps made
   // By which step, as text. Two stages may reduce over one axis, and each has its own loop of it.
   std::map<std::pair<const StageNode*, const AxisNode*>, std::string> consumed;
+  // The reduction axes of stages whose work a step has given to another one.
+  std::map<const StageNode*, std::vector<Axis>> reduced;
 };
 
 /// Records a step that has been checked, and makes its axes.
 std::vector<Axis> record_step(ScheduleState& schedule, StepRecord step);
+
+/// Records a step that makes a stage. Everything so far is checked as the service checks it.
+std::shared_ptr<const StageNode> record_new_stage(ScheduleState& schedule, StepRecord step);
 
 /// Every stage that these tensors need, themselves included.
 std::unordered_set<const StageNode*> stages_of(const std::vector<Tensor>& tensors);

@@ -31,21 +31,31 @@ Axis axis_of(const StageNode& stage, const AxisNode* node) {
 class Replay {
  public:
   Replay(ScheduleState& state, const EncodedNodes& nodes, std::string file)
-      : state_(state), nodes_(nodes), file_(std::move(file)) {}
+      : state_(state), nodes_(nodes), stages_(nodes.stages), file_(std::move(file)) {}
 
   void take(const v1::Step& wire) {
-    StepRecord step{.name = wire.name(), .stage = nodes_.stages.at(wire.stage())};
+    StepRecord step{.name = wire.name(), .stage = stages_.at(wire.stage())};
     for (const std::uint32_t axis : wire.axes())
       step.axes.push_back(this->axis(*step.stage, axis));
     step.factors.assign(wire.factors().begin(), wire.factors().end());
     if (wire.parts() > 0) step.parts = wire.parts();
     step.tag = wire.tag();
     if (step.name == "compute_at") {
-      step.at_stage = nodes_.stages.at(wire.at_stage());
+      step.at_stage = stages_.at(wire.at_stage());
       step.at_axis = axis(*step.at_stage, wire.at_axis());
     }
     step.file = file_;
     step.line = wire.line().line();
+    step.output = wire.output();
+    for (const std::uint32_t reader : wire.readers())
+      step.readers.push_back(stages_.at(reader));
+    step.value = wire.value();
+    if (border::defines_stage(wire.name())) {
+      stages_.push_back(record_new_stage(state_, std::move(step)));
+      const std::vector<Axis>& made = state_.steps.back().defined;
+      made_.insert(made_.end(), made.begin(), made.end());
+      return;
+    }
     const std::vector<Axis> made = record_step(state_, std::move(step));
     made_.insert(made_.end(), made.begin(), made.end());
   }
@@ -58,6 +68,7 @@ class Replay {
 
   ScheduleState& state_;
   const EncodedNodes& nodes_;
+  std::vector<std::shared_ptr<const StageNode>> stages_;
   const std::string file_;
   std::vector<Axis> made_;
 };

@@ -176,6 +176,10 @@ Shape Tensor::shape() const {
   }
   Shape shape;
   for (const Axis& axis : std::get<detail::ComputeStage>(stage_->value).axes) {
+    if (!axis.node()->extent) {
+      detail::fail(ErrorKind::Unsupported, "STEP_SHAPE",
+                   "{} is made by a step, so its shape is known to the service alone", name());
+    }
     shape.push_back(*axis.node()->extent);
   }
   return shape;

@@ -139,5 +139,50 @@ TEST_F(Steps, AreRefusedWhenNoArgumentNeedsTheirStage) {
       "FOREIGN_STAGE", "parallel schedules C, which no argument of main is computed from");
 }
 
+TEST(NewStages, AreTensorsOfTheSchedule) {
+  const Tensor A = placeholder({32, 40}, float32, "A");
+  const ReduceAxis k = reduce_axis(40, "k");
+  const Tensor C = compute({32}, [&](Expr i) { return sum(A(i, k), k); }, {"C", {"i"}});
+  const Schedule s = create_schedule(C);
+  const Tensor AA = s.cache_read(A, "shared", {C});
+  EXPECT_EQ(AA.name(), "A.shared");
+  s[C].split(C.axis(0), 8);
+  const Tensor CC = s.cache_write(C, "local");
+  EXPECT_EQ(CC.axis(0).name(), "i.outer.c");
+  const auto [outer, inner] = s[CC].split(CC.reduce_axes()[0], 4);
+  const Tensor CF = s.rfactor(CC, inner, 1);
+  EXPECT_EQ(s[CC].reduce_axes()[0].name(), "k.inner.v");
+  s[AA].compute_at(s[CF], CF.reduce_axes()[0]);
+  s[CC].set_scope("global");
+  s[C].parallel(C.axis(0));
+  const std::string text = s.text();
+  EXPECT_EQ(text,
+            "schedule cpu {\n"
+            "  cache_read(A, shared, C)\n"
+            "  split(C.i, factor=8)\n"
+            "  cache_write(C, local)\n"
+            "  split(C.local.k, factor=4)\n"
+            "  rfactor(C.local.k.inner, factor_axis=1)\n"
+            "  compute_at(A.shared, C.local.rf.k.outer)\n"
+            "  set_scope(C.local, global)\n"
+            "  parallel(C.i)\n"
+            "}\n");
+  EXPECT_EQ(parse_schedule(text, {C}).text(), text);
+}
+
+TEST(NewStages, AreCheckedAsTheServiceChecksThem) {
+  const Tensor A = placeholder({32}, float32, "A");
+  const Tensor B = compute({32}, [&](Expr i) { return A(i) + 1; }, {"B", {"i"}});
+  const Schedule s = create_schedule(B);
+  expect_client_error(
+      [&] { s.cache_read(A, "sharedd", {B}); }, ErrorKind::InvalidArgument, "MEMORY_SCOPE",
+      "unknown memory scope sharedd; known: global, shared, shared.dyn, local, warp, "
+      "wmma.matrix_a, wmma.matrix_b, wmma.accumulator");
+  expect_client_error(
+      [&] { s.rfactor(B, B.axis(0)); }, ErrorKind::InvalidArgument, "RFACTOR",
+      "axis i of B is not a reduction axis; rfactor takes a reduction axis or a part "
+      "of one");
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -49,6 +49,11 @@ class Stage {
   void compute_at(const Stage& consumer, const Axis& axis, Where where = Where::current()) const;
   void compute_inline(Where where = Where::current()) const;
   void compute_root(Where where = Where::current()) const;
+  /// The memory scope in which the stage's values lie: "global", "shared", "local", ..
+  void set_scope(const std::string& scope, Where where = Where::current()) const;
+
+  /// The reduction axes it has now: after cache_write none, after rfactor the one that it made.
+  std::vector<Axis> reduce_axes() const;
 
   Stage(std::shared_ptr<detail::ScheduleState> schedule,
         std::shared_ptr<const detail::StageNode> stage)
@@ -65,6 +70,20 @@ class Schedule {
   explicit Schedule(std::shared_ptr<detail::ScheduleState> state) : state_(std::move(state)) {}
 
   Stage operator[](const Tensor& tensor) const;
+
+  // Steps that make a stage, which is a tensor of this schedule. Its axes are `axis(d)` and
+  // `reduce_axes()` of that tensor; its shape is known to the service alone.
+
+  /// A copy of the tensor in a memory scope, which the readers read instead of it.
+  Tensor cache_read(const Tensor& tensor, const std::string& scope,
+                    const std::vector<Tensor>& readers,
+                    SourceLocation where = SourceLocation::current()) const;
+  /// Computes the tensor's values, laid out as its loops so far; its own stage becomes a copy.
+  Tensor cache_write(const Tensor& tensor, const std::string& scope,
+                     SourceLocation where = SourceLocation::current()) const;
+  /// Partial results for each value of a reduction loop, which is dimension `factor_axis`.
+  Tensor rfactor(const Tensor& tensor, const Axis& axis, unsigned factor_axis = 0,
+                 SourceLocation where = SourceLocation::current()) const;
 
   /// The steps as a block of a schedule file: `schedule cpu { split(C.i, factor=32) ... }`.
   std::string text(std::string_view target = "cpu") const;

@@ -1,0 +1,108 @@
+#include <kiln/schedule.h>
+
+#include "client/cpp/encode.h"
+#include "client/cpp/fail.h"
+#include "client/cpp/language_border.h"
+#include "client/cpp/nodes.h"
+#include "client/cpp/schedule_state.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+namespace {
+
+Axis derived_axis(const std::string& name) {
+  return Axis(std::make_shared<const AxisNode>(
+      AxisNode{AxisKind::Derived, name, std::nullopt, std::nullopt}));
+}
+
+/// Values of the types that the outputs of the new stage have.
+std::vector<Expr> values_of(const StepRecord& step) {
+  if (const auto* compute = std::get_if<ComputeStage>(&step.stage->value);
+      compute != nullptr && step.name != "cache_read") {
+    return compute->bodies;
+  }
+  const Tensor tensor(step.stage, step.output);
+  return {make_expr(tensor.dtype(), ReadValue{tensor, {}})};
+}
+
+/// What the step leaves of its own stage.
+void change_own_stage(ScheduleState& schedule, StepRecord& step, const border::WireStage& wire) {
+  const auto* compute = std::get_if<ComputeStage>(&step.stage->value);
+  if (step.name == "cache_write") {
+    for (const Axis& axis : compute->axes)
+      schedule.consumed.erase({step.stage.get(), axis.node().get()});
+    schedule.reduced[step.stage.get()] = {};
+  } else if (step.name == "rfactor") {
+    step.defined.push_back(derived_axis(wire.reduced));
+    schedule.owners[step.defined.back().node().get()] = step.stage.get();
+    schedule.reduced[step.stage.get()] = {step.defined.back()};
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const StageNode> record_new_stage(ScheduleState& schedule, StepRecord step) {
+  schedule.steps.push_back(step);
+  border::WireStage wire;
+  try {
+    EncodedNodes nodes;
+    wire = border::new_stage(encode_behind(schedule.outputs, &schedule, nodes));
+  } catch (...) {
+    schedule.steps.pop_back();
+    throw;
+  }
+  ComputeStage stage{.axes = {}, .bodies = values_of(step), .reduce_axes = {}};
+  for (std::size_t i = 0; i < wire.axes.size(); ++i) {
+    step.defined.push_back(derived_axis(wire.axes[i]));
+    (i < wire.data ? stage.axes : stage.reduce_axes).push_back(step.defined.back());
+  }
+  step.made = std::make_shared<const StageNode>(
+      StageNode{wire.name, step.file, step.line, std::move(stage)});
+  for (const Axis& axis : step.defined)
+    schedule.owners[axis.node().get()] = step.made.get();
+  change_own_stage(schedule, step, wire);
+  schedule.stages.insert(step.made.get());
+  schedule.steps.back() = std::move(step);
+  return schedule.steps.back().made;
+}
+
+}  // namespace detail
+
+Tensor Schedule::cache_read(const Tensor& tensor, const std::string& scope,
+                            const std::vector<Tensor>& readers, SourceLocation where) const {
+  detail::StepRecord step{.name = "cache_read", .stage = tensor.stage(), .tag = scope};
+  step.output = tensor.output();
+  for (const Tensor& reader : readers)
+    step.readers.push_back(reader.stage());
+  step.file = where.file_name();
+  step.line = where.line();
+  return Tensor(detail::record_new_stage(*state_, std::move(step)), 0);
+}
+
+Tensor Schedule::cache_write(const Tensor& tensor, const std::string& scope,
+                             SourceLocation where) const {
+  detail::StepRecord step{.name = "cache_write", .stage = tensor.stage(), .tag = scope};
+  step.file = where.file_name();
+  step.line = where.line();
+  return Tensor(detail::record_new_stage(*state_, std::move(step)), tensor.output());
+}
+
+Tensor Schedule::rfactor(const Tensor& tensor, const Axis& axis, unsigned factor_axis,
+                         SourceLocation where) const {
+  detail::StepRecord step{.name = "rfactor", .stage = tensor.stage(), .axes = {axis}};
+  step.value = factor_axis;
+  step.file = where.file_name();
+  step.line = where.line();
+  return Tensor(detail::record_new_stage(*state_, std::move(step)), tensor.output());
+}
+
+std::vector<Axis> Stage::reduce_axes() const {
+  const auto now = schedule_->reduced.find(stage_.get());
+  if (now != schedule_->reduced.end()) return now->second;
+  const auto* compute = std::get_if<detail::ComputeStage>(&stage_->value);
+  return compute == nullptr ? std::vector<Axis>{} : compute->reduce_axes;
+}
+
+}  // namespace client
+}  // namespace kiln
