@@ -355,7 +355,7 @@ TEST(Meaning, SurvivesRandomSchedules) {
   int built = 0;
   int refused = 0;
   const uint64_t first = fuzz_seed(1);
-  const uint64_t end = first + static_cast<uint64_t>(fuzz_rounds(40));
+  const uint64_t end = first + static_cast<uint64_t>(fuzz_rounds(12));
   for (const Example& example : examples()) {
     for (uint64_t seed = first; seed < end && !HasFailure(); ++seed) {
       Te te;
