@@ -1,5 +1,7 @@
 #include "compiler/codegen/cuda_source.h"
 
+#include <algorithm>
+
 #include "compiler/codegen/cuda_compile.h"
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/codegen/cuda_prelude.h"
@@ -87,9 +89,11 @@ TEST(CudaSource, RefusesTypesThatNeedConversionsOfTheirOwn) {
 
 TEST(CudaPrelude, HoldsOnlyWhatIsCalledAndWhatThatCalls) {
   EXPECT_EQ(cuda_prelude("x = y;"), "");
-  const std::string text = cuda_prelude("kiln_floordiv_float<float>(a, b)");
-  EXPECT_LT(text.find("kiln_floormod_float("), text.find("kiln_floordiv_float("));
-  EXPECT_EQ(text.find("kiln_floordiv("), std::string::npos);
+  EXPECT_EQ(cuda_prelude("kiln_floordiv_float<float>(a, b)").find("kiln_floordiv("),
+            std::string::npos);
+  const std::string text = cuda_prelude("kiln_fire(fault, 0, i, n);");
+  EXPECT_LT(text.find("struct KilnFault {"), text.find("void kiln_fire("));
+  EXPECT_NE(text.find("void kiln_fire("), std::string::npos);
 }
 
 /// Tests that really compile; skipped, saying why, where NVRTC is not installed.
@@ -153,11 +157,13 @@ TEST_F(CudaArtifact, OfEveryOperator) {
                            : load(i));
         types.push_back(args.back()->type.element);
       }
+      DType result;
       try {
-        language::result_type(row.op, types);
+        result = language::result_type(row.op, types);
       } catch (const Error&) {
         continue;  // the operator does not take this type
       }
+      if (std::find(std::begin(kTypes), std::end(kTypes), result) == std::end(kTypes)) continue;
       const bool is_call =
           row.arity != 2 || row.op == language::Operator::Atan2 ||
           row.op == language::Operator::Pow || row.op == language::Operator::Fmod ||
