@@ -111,7 +111,8 @@ TEST(ScanTime, IsReadInItsOwnOrder) {
   };
   for (const auto& [text, message] : table) {
     SCOPED_TRACE(text);
-    expect_error([&] { parse_text(text, "scan.kiln"); }, ErrorKind::InvalidArgument, message);
+    expect_error([&, &text = text] { parse_text(text, "scan.kiln"); }, ErrorKind::InvalidArgument,
+                 message);
   }
 }
 
