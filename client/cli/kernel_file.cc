@@ -20,6 +20,7 @@ template <typename... Args>
 
 std::vector<std::string> names_of(const std::vector<Definition>& kernels) {
   std::vector<std::string> names;
+  names.reserve(kernels.size());
   for (const Definition& kernel : kernels)
     names.push_back(kernel.name());
   return names;
