@@ -291,7 +291,9 @@ void Knowledge::remember(Linear sum, bool proved) {
     while (depth > 0 && !is_connected_after(marks_[depth - 1].nonnegative, bits))
       --depth;
   }
-  answers_.push_back({std::move(sum), proved, depth});
+  // Kept in the order of depth, so that pop() finds at the end all that it makes untrue.
+  const auto deeper = std::ranges::upper_bound(answers_, depth, {}, &Answer::depth);
+  answers_.insert(deeper, {std::move(sum), proved, depth});
 }
 
 int Knowledge::rank(AtomId atom) {

@@ -119,6 +119,15 @@ TEST(CanProve, ForgetsWhatWasPopped) {
   EXPECT_TRUE(analysis::can_prove(scene.expr, scene.facts));
 }
 
+TEST(CanProve, ForgetsWhatWasPoppedThoughLaterAnswersHoldWithoutIt) {
+  // The second question has nothing to do with the condition that answers the first. No size tried
+  // as an example leaves j a value, so that only a proof can tell.
+  Scene scene("i < n; j < n - 2000; k < l; if i < m", "i < m && floormod(k*k, 4) <= 1", "bool");
+  EXPECT_FALSE(analysis::can_prove(scene.expr, scene.facts));
+  scene.facts.pop();
+  EXPECT_FALSE(analysis::can_prove(ir::as<ir::Binary>(scene.expr)->a, scene.facts));
+}
+
 TEST(CanProve, GivesUpInBoundedWork) {
   // A sum of many products with nothing that bounds it.
   std::string around;
