@@ -194,6 +194,7 @@ struct Findings {
   int proved = 0;
   int simplified = 0;
   int bounded = 0;
+  int taken_back = 0;
 };
 
 std::string shown(const Scene& scene, const Values& values) {
@@ -255,6 +256,24 @@ void check_condition(const Scene& scene, Random& random, Findings& findings) {
   }
 }
 
+/// Takes back the conditions around the expression: what they proved is open again.
+void check_taking_back(Scene scene, Random& random, Findings& findings) {
+  while (!scene.facts.entries().empty() && scene.facts.entries().back().condition) {
+    const ir::Expr condition = scene.facts.entries().back().condition;
+    analysis::can_prove(ir::logical_and(condition, scene.expr), scene.facts);
+    scene.facts.pop();
+    const bool always = analysis::can_prove(condition, scene.facts);
+    for (int i = 0; i < 12; ++i) {
+      const std::optional<Values> values = draw(scene, random);
+      if (!values) continue;
+      ++findings.taken_back;
+      ASSERT_TRUE(!always || value_of(condition, *values).integer != 0)
+          << "still proved: " << ir::print(condition) << "\n"
+          << shown(scene, *values);
+    }
+  }
+}
+
 TEST(AnalysisFuzz, AgreesWithTheNumbers) {
   const uint64_t first = fuzz_seed();
   const int rounds = fuzz_rounds(3000);
@@ -267,7 +286,9 @@ TEST(AnalysisFuzz, AgreesWithTheNumbers) {
     if (random.chance(0.5)) {
       check_number(Scene(around, text.number(3)), random, findings);
     } else {
-      check_condition(Scene(around, text.condition(2), "bool"), random, findings);
+      const Scene scene(around, text.condition(2), "bool");
+      check_condition(scene, random, findings);
+      check_taking_back(scene, random, findings);
     }
   }
   if (rounds < 1000) return;
@@ -276,6 +297,7 @@ TEST(AnalysisFuzz, AgreesWithTheNumbers) {
   EXPECT_GT(findings.proved, rounds / 40);
   EXPECT_GT(findings.simplified, rounds / 10);
   EXPECT_GT(findings.bounded, rounds / 2);
+  EXPECT_GT(findings.taken_back, rounds / 4);
 }
 
 }  // namespace
