@@ -17,15 +17,30 @@ std::vector<StageId> parts_of(const StageGraph& graph, StageId stage) {
   return parts;
 }
 
+/// The same, and of a scatter the copy that the compiler made for it to start from.
+std::vector<StageId> reading_parts_of(const StageGraph& graph, StageId stage) {
+  std::vector<StageId> parts = parts_of(graph, stage);
+  if (graph[stage].kind == Stage::Kind::Scatter) {
+    const StageId base = graph[stage].base.stage;
+    if (graph[base].origin == graph[stage].origin) parts.push_back(base);
+  }
+  return parts;
+}
+
 bool reads(const StageGraph& graph, StageId reader, TensorId tensor) {
   const std::vector<TensorId> inputs = direct_inputs(graph, graph[reader]);
   return std::find(inputs.begin(), inputs.end(), tensor) != inputs.end();
 }
 
-/// Makes what read a tensor read its copy.
+/// Makes what read a tensor read its copy. A scatter updates the copy of its base in place.
 void redirect(StageGraph& graph, StageId reader, TensorId tensor, StageId copy) {
-  for (std::vector<ir::Expr>* exprs :
-       {&graph.stages[reader].bodies, &graph.stages[reader].indices}) {
+  Stage& stage = graph.stages[reader];
+  if (stage.kind == Stage::Kind::Scatter && stage.base == tensor) {
+    graph.stages[tensor.stage].base_of = -1;
+    graph.stages[copy].base_of = static_cast<int>(reader);
+    stage.base = {copy, 0};
+  }
+  for (std::vector<ir::Expr>* exprs : {&stage.bodies, &stage.indices}) {
     for (ir::Expr& expr : *exprs) {
       expr = replace_reads(expr, [&](const ir::TensorRead& read) -> ir::Expr {
         if (TensorId{read.stage, read.output} != tensor) return &read;
@@ -41,7 +56,7 @@ std::vector<StageId> readers_of_copy(const StageGraph& graph, TensorId tensor,
   std::vector<StageId> result;
   for (const StageId reader : readers) {
     const size_t before = result.size();
-    for (const StageId part : parts_of(graph, reader)) {
+    for (const StageId part : reading_parts_of(graph, reader)) {
       if (reads(graph, part, tensor)) result.push_back(part);
     }
     if (result.size() > before) continue;

@@ -51,6 +51,52 @@ TEST(CacheRead, CopiesWhatATileNeeds) {
 )");
 }
 
+TEST(CacheRead, OfTheBaseOfAScatterIsUpdatedInPlace) {
+  EXPECT_EQ(loops_of(R"(
+kernel k(X: float32[8], idx: int64[5]) -> (S: float32[8]) {
+  T: float32[8]
+  T[i] = X[i] + 1
+  S = scatter_add[r < 5](T, idx[r], 2)
+  schedule cpu { cache_read(T, local, S) }
+})"),
+            R"(fn k(X: float32[8], idx: int64[5], S: float32[8]) {
+  allocate T: float32[8] scope(global)
+  for i in 0..8 {
+    T[i] = X[i] + 1.0
+  }
+  for ax0 in 0..8 {
+    S[ax0] = T[ax0]
+  }
+  for r in 0..5 {
+    check idx[r] < 8 #0
+    S[idx[r]] = S[idx[r]] + 2.0
+  }
+}
+)");
+}
+
+TEST(CacheRead, OfAnInputThatAScatterStartsFromIsCopiedOnce) {
+  EXPECT_EQ(loops_of(R"(
+kernel k(X: float32[8], idx: int64[5]) -> (S: float32[8]) {
+  S = scatter_add[r < 5](X, idx[r], 2)
+  schedule cpu { cache_read(X, local, S) }
+})"),
+            R"(fn k(X: float32[8], idx: int64[5], S: float32[8]) {
+  allocate X.local: float32[8] scope(local)
+  for ax0 in 0..8 {
+    X.local[ax0] = X[ax0]
+  }
+  for i0 in 0..8 {
+    S[i0] = X.local[i0]
+  }
+  for r in 0..5 {
+    check idx[r] < 8 #0
+    S[idx[r]] = S[idx[r]] + 2.0
+  }
+}
+)");
+}
+
 TEST(CacheWrite, ComputesATileInItsOwnMemory) {
   EXPECT_EQ(loops_of(product(
                 "cache_write(C, local) tile(C.i, C.j, 32, 16) compute_at(C.local, C.j.outer)")),
