@@ -339,7 +339,9 @@ Scalar convert(DType type, const Scalar& value) {
 }
 
 Scalar identity_of(Combiner combiner, DType type) {
-  const double infinity = std::numeric_limits<double>::infinity();
+  // float8_e4m3fn has no infinity.
+  const double infinity =
+      type == DType::Float8E4M3FN ? 448 : std::numeric_limits<double>::infinity();
   switch (combiner) {
     case Combiner::Sum: return convert(type, Scalar::of_int(DType::Int64, 0));
     case Combiner::Prod: return convert(type, Scalar::of_int(DType::Int64, 1));

@@ -111,6 +111,13 @@ TEST(Evaluate, ReducesOverNothingToTheIdentity) {
   EXPECT_EQ(reduced("max"), -kInf);
 }
 
+TEST(Evaluate, ReducesOverNothingToTheLargestNumberWhereThereIsNoInfinity) {
+  EXPECT_EQ(run_one<float>("kernel k(A: float8_e4m3fn[n]) -> (S: float32[]) {"
+                           "  S[] = float32(max[r < n](A[r])) }",
+                           {0}, {testing::zeros(DType::Float8E4M3FN, {0})}),
+            std::vector<float>{-448});
+}
+
 TEST(Evaluate, ReducesOverDependentBounds) {
   EXPECT_EQ(run_one<float>("kernel k(A: float32[n]) -> (B: float32[n]) {\n"
                            "  B[i] = sum[i <= k < n](A[k])\n"
