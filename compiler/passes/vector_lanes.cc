@@ -138,10 +138,10 @@ class Vectorizer : public Mutator {
   /// A choice a lane: both branches are computed, each with the lanes that take it.
   Expr branches(const Call& call) {
     const Expr condition = (*this)(call.args[0]);
+    const Expr negated = (*this)(logical_not(call.args[0]));
     const bool was_in_branch = std::exchange(in_branch_, true);
-    const Expr negated = logical_not(call.args[0]);
     const Expr a = under(condition, [&] { return (*this)(call.args[1]); });
-    const Expr b = under((*this)(negated), [&] { return (*this)(call.args[2]); });
+    const Expr b = under(negated, [&] { return (*this)(call.args[2]); });
     in_branch_ = was_in_branch;
     if (!is_vector(condition) && !is_vector(a) && !is_vector(b)) {
       return Call::make(Operator::IfThenElse,

@@ -40,6 +40,16 @@ TEST(VectorizeLoops, ReadsOnlyInTheLanesThatTakeABranch) {
                      broadcast(A[0 where reduce_any(false, !(broadcast(1, 8) <= ramp(0, 1, 8)), reassociate)], 8)) })");
 }
 
+TEST(VectorizeLoops, ReadsWhatAConditionSharesInEveryLane) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[8], B: float32[8]) { for i in 0..8 vectorize {
+                   B[i] = if_then_else(A[0] == A[i], A[i], 1.0) } })",
+                 R"(fn f(A: float32[8], B: float32[8]) {
+                   B[ramp(0, 1, 8)] = select(broadcast(A[0], 8) == A[ramp(0, 1, 8)],
+                     A[ramp(0, 1, 8) where broadcast(A[0], 8) == A[ramp(0, 1, 8)]],
+                     broadcast(1.0, 8)) })");
+}
+
 TEST(VectorizeLoops, MakesAReductionOfWhatAllLanesAddToOnePlace) {
   const char* before =
       "fn f(A: float32[8], C: float32[1]) { for k in 0..8 vectorize { C[0] = C[0] + A[k] } }";
