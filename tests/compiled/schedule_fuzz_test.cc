@@ -78,6 +78,7 @@ class Distribution {
       ++shares_[std::string(row_of(kind).spelling)];
     for (const std::string_view kind : which.drawn.kinds)
       ++shares_[std::string(kind)];
+    shares_["compared to the last bit"] += which.drawn.is_exact ? 1 : 0;
     shares_["symbolic sizes"] += which.drawn.sizes.empty() ? 0 : 1;
     shares_["several stages"] += which.drawn.stages > 1 ? 1 : 0;
     shares_["three or more steps"] += which.schedule.steps.size() >= 3 ? 1 : 0;
@@ -155,12 +156,12 @@ class Comparison {
     const Schedule scheduled = choose_schedule(which.kernel, checked, host(), {});
     LoweringObserver silent;
     const ir::Kernel loops = lower(which.kernel, scheduled, host(), {}, Layout::Compact, silent);
-    std::string found = difference(
-        interpret_loops(loops, which.sizes, which.inputs, which.expected), which.expected);
+    std::string found =
+        which.difference_of(interpret_loops(loops, which.sizes, which.inputs, which.expected));
     if (!found.empty()) return found + ", interpreted";
     const bool is_compiled = seed % compiled_share_ == 0;
     if (!is_compiled) return "";
-    found = difference(run_loops(loops, which), which.expected);
+    found = which.difference_of(run_loops(loops, which));
     if (!found.empty()) return found + ", compiled";
     return seed % (8 * compiled_share_) == 0 ? compare_otherwise(which, scheduled) : "";
   }
@@ -168,13 +169,12 @@ class Comparison {
   /// With arguments that lie apart, without a schedule, and with the chosen one.
   static std::string compare_otherwise(const FuzzCase& which, const Schedule& scheduled) {
     std::string found =
-        difference(run_strided(compile_for_host(which.kernel, scheduled), which), which.expected);
+        which.difference_of(run_strided(compile_for_host(which.kernel, scheduled), which));
     if (!found.empty()) return found + ", with strides";
-    found = difference(run_on_cpu(which.kernel, {}, which.sizes, which.inputs), which.expected);
+    found = which.difference_of(run_on_cpu(which.kernel, {}, which.sizes, which.inputs));
     if (!found.empty()) return found + ", with plain loops";
     const Schedule automatic = choose_schedule(which.kernel, {}, host(), {});
-    found =
-        difference(run_on_cpu(which.kernel, automatic, which.sizes, which.inputs), which.expected);
+    found = which.difference_of(run_on_cpu(which.kernel, automatic, which.sizes, which.inputs));
     return found.empty() ? "" : found + ", with the automatic schedule";
   }
 

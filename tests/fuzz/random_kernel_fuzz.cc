@@ -24,34 +24,6 @@ std::vector<int64_t> sizes_of(const Kernel& kernel, const testing::RandomKernel&
   return sizes;
 }
 
-HostTensor random_tensor(DType type, const std::vector<int64_t>& shape, Random& random) {
-  HostTensor tensor = testing::zeros(type, shape);
-  const int bytes = size_of(type);
-  for (size_t i = 0; i < tensor.bytes.size(); i += static_cast<size_t>(bytes)) {
-    const auto value = static_cast<double>(random.between(-8, 8));
-    const auto put = [&](auto number) { std::memcpy(&tensor.bytes[i], &number, sizeof number); };
-    if (type == DType::Float32) put(static_cast<float>(value) / 4);
-    if (type == DType::Float64) put(value / 4);
-    if (type == DType::Int32) put(static_cast<int32_t>(value));
-    if (type == DType::Int64) put(static_cast<int64_t>(value));
-  }
-  return tensor;
-}
-
-std::vector<HostTensor> inputs_of(const Kernel& kernel, const std::vector<int64_t>& sizes,
-                                  Random& random) {
-  std::vector<HostTensor> inputs;
-  for (const TensorId parameter : kernel.definition.parameters) {
-    if (kernel.definition.is_output(parameter)) continue;
-    std::vector<int64_t> shape;
-    for (const ExprId extent : kernel.definition.shape_of(parameter)) {
-      shape.push_back(evaluate_size(kernel.definition, extent, sizes));
-    }
-    inputs.push_back(random_tensor(kernel.definition.type_of(parameter), shape, random));
-  }
-  return inputs;
-}
-
 /// The canonical form, and what is read back from the printed text, compute the same bytes.
 TEST(RandomKernels, MeanTheSameInEveryForm) {
   const uint64_t first = testing::fuzz_seed();
@@ -65,7 +37,7 @@ TEST(RandomKernels, MeanTheSameInEveryForm) {
     const Schedule schedule = testing::random_schedule(text.kernel.definition, random);
     EXPECT_TRUE(testing::runs_or_is_refused([&] {
       const std::vector<int64_t> sizes = sizes_of(text.kernel, drawn);
-      const std::vector<HostTensor> inputs = inputs_of(text.kernel, sizes, random);
+      const std::vector<HostTensor> inputs = testing::random_inputs(drawn, random);
       const auto expected = evaluate(text.kernel.definition, text.kernel.names, sizes, inputs);
       const Kernel canonical = canonicalize(text.kernel, {}).kernel;
       const Kernel printed = parse_text(print_text(text), "printed.kiln")[0].kernel;

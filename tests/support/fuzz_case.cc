@@ -15,15 +15,12 @@ namespace {
 
 using Tensors = std::vector<HostTensor>;
 
-bool close(const language::Scalar& a, const language::Scalar& b) {
+bool close(const language::Scalar& a, const language::Scalar& b, double error) {
   if (!is_float(a.type)) return a.integer == b.integer;
   if (std::isnan(a.floating) || std::isnan(b.floating)) {
     return std::isnan(a.floating) && std::isnan(b.floating);
   }
-  if (a.floating == b.floating) return true;
-  const double tolerance = a.type == DType::Float32 ? 1e-4 : 1e-9;
-  return std::fabs(a.floating - b.floating) <=
-         tolerance * std::max({1.0, std::fabs(a.floating), std::fabs(b.floating)});
+  return a.floating == b.floating || std::fabs(a.floating - b.floating) <= error;
 }
 
 std::string text_of(const language::Scalar& value) {
@@ -61,10 +58,14 @@ FuzzCase draw_case(uint64_t seed) {
   for (const std::string& name : result.kernel.names.variables) {
     result.sizes.push_back(result.drawn.sizes.at(name));
   }
-  result.inputs = random_inputs(result.kernel, result.sizes, random);
+  result.inputs = random_inputs(result.drawn, random);
   result.expected = language::evaluate(result.kernel.definition, result.kernel.names, result.sizes,
                                        result.inputs);
   return result;
+}
+
+std::string FuzzCase::difference_of(const Tensors& outputs) const {
+  return difference(outputs, expected, drawn.errors);
 }
 
 std::string describe(uint64_t seed, const FuzzCase& which) {
@@ -98,16 +99,19 @@ Tensors interpret_loops(const ir::Kernel& loops, const std::vector<int64_t>& siz
   return outputs;
 }
 
-std::string difference(const Tensors& actual, const Tensors& expected) {
+std::string difference(const Tensors& actual, const Tensors& expected,
+                       std::span<const double> errors) {
   if (actual.size() != expected.size()) return "the number of outputs differs";
   for (size_t t = 0; t < actual.size(); ++t) {
     if (actual[t].shape != expected[t].shape)
       return fmt::format("the shape of output {} differs", t);
     if (actual[t].bytes == expected[t].bytes) continue;
+    // Both results are rounded.
+    const double error = t < errors.size() ? 2 * errors[t] : 0;
     for (int64_t i = 0; i < element_count(expected[t].shape); ++i) {
       const language::Scalar a = language::read_element(actual[t], i);
       const language::Scalar b = language::read_element(expected[t], i);
-      if (!close(a, b)) {
+      if (!close(a, b, error)) {
         return fmt::format("output {}, element {}: {} instead of {}", t, i, text_of(a), text_of(b));
       }
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ struct FuzzCase {
   std::vector<int64_t> sizes;
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> expected;
+
+  /// Empty, or where these outputs are not as expected.
+  std::string difference_of(const std::vector<HostTensor>& outputs) const;
 };
 
 /// The case of a seed: always the same one, until the tables it is drawn from change.
@@ -28,8 +32,7 @@ FuzzCase draw_case(uint64_t seed);
 /// How to repeat the case, and what it is.
 std::string describe(uint64_t seed, const FuzzCase& which);
 
-/// For each parameter that is an input, in order: small whole numbers, so that sums are exact in
-/// every order unless they grow.
+/// For each parameter that is an input, in order: small whole numbers.
 std::vector<HostTensor> random_inputs(const language::Kernel& kernel,
                                       const std::vector<int64_t>& sizes, Random& random);
 
@@ -39,8 +42,9 @@ std::vector<HostTensor> interpret_loops(const ir::Kernel& loops, const std::vect
                                         const std::vector<HostTensor>& inputs,
                                         const std::vector<HostTensor>& expected);
 
-/// Empty when the tensors are equal, floats but for rounding; else where they differ first.
+/// Empty when the tensors are equal, where -0 is 0 and nan is nan, else where they differ first.
+/// Numbers of output i may differ by errors[i]; by nothing where there is none.
 std::string difference(const std::vector<HostTensor>& actual,
-                       const std::vector<HostTensor>& expected);
+                       const std::vector<HostTensor>& expected, std::span<const double> errors);
 
 }  // namespace kiln::testing

@@ -1,6 +1,7 @@
 #include "tests/support/kernel_writer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,9 +9,26 @@
 namespace kiln::testing {
 namespace {
 
-const std::vector<std::string> kTypes = {"float32", "float32", "int32", "float64", "int64"};
+struct DrawnType {
+  DType type;
+  int weight;
+};
+
+constexpr DrawnType kTypes[] = {
+    {DType::Float32, 8}, {DType::Float64, 3}, {DType::Float16, 1}, {DType::BFloat16, 1},
+    {DType::Int32, 4},   {DType::Int64, 3},   {DType::Int16, 1},   {DType::Int8, 1},
+    {DType::UInt8, 1},   {DType::UInt16, 1},  {DType::UInt32, 1},  {DType::UInt64, 1},
+};
+
 const std::vector<std::string> kAxes = {"i", "j", "l"};
 const std::vector<int> kExtents = {1, 2, 3, 5, 7, 8, 12, 16, 17, 31, 33};
+
+std::string declaration(const DrawnTensor& tensor) {
+  std::vector<std::string> shape;
+  for (const DrawnExtent& extent : tensor.shape)
+    shape.push_back(extent.text());
+  return fmt::format("{}: {}[{}]", tensor.name, tensor.type(), fmt::join(shape, ", "));
+}
 
 }  // namespace
 
@@ -23,9 +41,10 @@ DrawnExtent DrawnExtent::less(int by) const {
   return {variable, variable.empty() ? offset - by : offset + by, value - by};
 }
 
-KernelWriter::KernelWriter(Random& source) : random(source), type_(source.pick(kTypes)) {
+KernelWriter::KernelWriter(Random& source) : random(source), type_(random_type()) {
+  is_rough_ = (type_ == DType::Float32 || type_ == DType::Float64) && random.chance(0.2);
   for (const char* name : {"n", "m", "k"}) {
-    const int value = random.pick(kExtents);
+    const int value = random.chance(0.02) ? 0 : random.pick(kExtents);
     if (random.chance(0.5)) {
       extents_.push_back({name, 0, value});
       sizes_[name] = value;
@@ -37,10 +56,19 @@ KernelWriter::KernelWriter(Random& source) : random(source), type_(source.pick(k
 
 std::string KernelWriter::new_name() { return fmt::format("T{}", counter_++); }
 
-std::string KernelWriter::literal() {
-  const int value = random.between(-3, 3);
-  return is_integral() ? fmt::format("({})", value) : fmt::format("({}.0)", value);
+DType KernelWriter::random_type() {
+  int total = 0;
+  for (const DrawnType& row : kTypes)
+    total += row.weight;
+  int drawn = random.below(total);
+  for (const DrawnType& row : kTypes) {
+    drawn -= row.weight;
+    if (drawn < 0) return row.type;
+  }
+  return DType::Float32;
 }
+
+Term KernelWriter::literal(DType type) { return literal_of(type, random.between(-3, 3)); }
 
 std::vector<std::string> KernelWriter::axes_of(size_t count) {
   return {kAxes.begin(), kAxes.begin() + static_cast<long>(count)};
@@ -51,10 +79,16 @@ std::string KernelWriter::access(const DrawnTensor& tensor,
   return fmt::format("{}[{}]", tensor.name, fmt::join(indices, ", "));
 }
 
-std::string KernelWriter::read_over(const std::vector<std::string>& axes,
-                                    const std::vector<DrawnExtent>& shape) {
-  std::vector<std::string> candidates;
+Term KernelWriter::read(const DrawnTensor& tensor, const std::vector<std::string>& indices) {
+  return {access(tensor, indices), tensor.values};
+}
+
+Term KernelWriter::read_over(const std::vector<std::string>& axes,
+                             const std::vector<DrawnExtent>& shape, DType type) {
+  std::vector<Term> candidates;
   for (const DrawnTensor& tensor : tensors_) {
+    // A little less than a whole number is another integer.
+    if (!tensor.values.whole && !is_float(type)) continue;
     std::vector<std::string> indices;
     for (const DrawnExtent& extent : tensor.shape) {
       std::vector<int> fitting;
@@ -64,15 +98,51 @@ std::string KernelWriter::read_over(const std::vector<std::string>& axes,
       if (fitting.empty()) break;
       indices.push_back(axes[random.pick(fitting)]);
     }
-    if (indices.size() == tensor.shape.size()) candidates.push_back(access(tensor, indices));
+    if (indices.size() == tensor.rank()) candidates.push_back(read(tensor, indices));
   }
-  return candidates.empty() ? literal() : random.pick(candidates);
+  return candidates.empty() ? literal(type) : cast_to(type, random.pick(candidates));
 }
 
-DrawnTensor KernelWriter::add_input(const std::vector<DrawnExtent>& shape) {
-  inputs_.push_back({fmt::format("X{}", inputs_.size()), shape});
-  tensors_.push_back(inputs_.back());
-  return inputs_.back();
+DrawnInput KernelWriter::input_of(DrawnTensor tensor) {
+  const DType type = tensor.type();
+  DrawnInput input{std::move(tensor), DrawnInput::Fill::Whole, is_unsigned_int(type) ? 0 : -4, 4};
+  if (is_rough_ && is_float(type)) {
+    input.fill = DrawnInput::Fill::Real;
+    input.tensor.values.whole = false;
+  } else if (type == DType::Bool) {
+    input.low = 0;
+    input.high = 1;
+  } else if (random.chance(0.1)) {
+    input.fill = DrawnInput::Fill::Wild;
+    input.tensor.values.bound =
+        is_float(type) ? std::numeric_limits<double>::infinity() : exact_limit(type);
+  }
+  return input;
+}
+
+DrawnTensor KernelWriter::add_input(const std::vector<DrawnExtent>& shape, DType type) {
+  const double bound = type == DType::Bool ? 1 : 4;
+  inputs_.push_back(
+      input_of({fmt::format("X{}", inputs_.size()), shape, {.type = type, .bound = bound}}));
+  tensors_.push_back(inputs_.back().tensor);
+  return inputs_.back().tensor;
+}
+
+DrawnTensor KernelWriter::add_index_input(const std::vector<DrawnExtent>& shape, int64_t low,
+                                          int64_t high, DrawnInput::Fill fill) {
+  const DType type = random.pick(std::vector<DType>{DType::Int64, DType::Int32, DType::Int16,
+                                                    low < 0 ? DType::Int8 : DType::UInt8});
+  const DrawnTensor tensor{
+      fmt::format("X{}", inputs_.size()),
+      shape,
+      {.type = type, .bound = static_cast<double>(std::max<int64_t>(high, 0))}};
+  inputs_.push_back({tensor, fill, low, high});
+  return tensor;
+}
+
+void KernelWriter::add_compute(const std::vector<DrawnExtent>& shape,
+                               const std::vector<std::string>& axes, const Term& body) {
+  add_compute({new_name(), shape, body.values}, axes, body.text);
 }
 
 void KernelWriter::add_compute(const DrawnTensor& tensor, const std::vector<std::string>& axes,
@@ -88,21 +158,14 @@ void KernelWriter::declare(const DrawnTensor& tensor, bool may_be_read) {
   computed_.push_back(tensor);
 }
 
-std::string KernelWriter::declaration(const DrawnTensor& tensor) const {
-  std::vector<std::string> shape;
-  for (const DrawnExtent& extent : tensor.shape)
-    shape.push_back(extent.text());
-  return fmt::format("{}: {}[{}]", tensor.name, type_, fmt::join(shape, ", "));
-}
-
 /// The last tensor, those that must be one, and now and then another.
-std::vector<std::string> KernelWriter::choose_outputs() {
+std::set<std::string> KernelWriter::choose_outputs() {
   std::set<std::string> chosen = forced_outputs_;
   chosen.insert(computed_.back().name);
   if (computed_.size() > 1 && random.chance(0.25)) {
     chosen.insert(computed_[random.below(static_cast<int>(computed_.size()) - 1)].name);
   }
-  return {chosen.begin(), chosen.end()};
+  return chosen;
 }
 
 void KernelWriter::drop_unused_sizes(const std::vector<std::string>& parameters) {
@@ -115,15 +178,16 @@ void KernelWriter::drop_unused_sizes(const std::vector<std::string>& parameters)
 }
 
 std::string KernelWriter::finish() {
-  const std::vector<std::string> outputs = choose_outputs();
+  const std::set<std::string> outputs = choose_outputs();
   std::vector<std::string> parameters;
-  for (const DrawnTensor& input : inputs_)
-    parameters.push_back(declaration(input));
+  for (const DrawnInput& input : inputs_)
+    parameters.push_back(declaration(input.tensor));
   std::vector<std::string> results;
   std::string intermediates;
   for (const DrawnTensor& tensor : declarations_) {
-    if (std::count(outputs.begin(), outputs.end(), tensor.name) > 0) {
+    if (outputs.contains(tensor.name)) {
       results.push_back(declaration(tensor));
+      errors_.push_back(tensor.values.error);
     } else {
       intermediates += fmt::format("  {}\n", declaration(tensor));
     }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/drawn_values.h"
 #include "tests/support/random.h"
 
 namespace kiln::testing {
@@ -25,6 +26,24 @@ struct DrawnExtent {
 struct DrawnTensor {
   std::string name;
   std::vector<DrawnExtent> shape;
+  Values values = {};
+
+  size_t rank() const { return shape.size(); }
+  DType type() const { return values.type; }
+};
+
+/// An input, and what to fill it with.
+struct DrawnInput {
+  enum class Fill : uint8_t {
+    Whole,   // whole numbers from low to high
+    Sorted,  // the same, rising
+    Real,    // any numbers from low to high
+    Wild,    // what the type has at its ends, nan and infinities too
+  };
+  DrawnTensor tensor;
+  Fill fill = Fill::Whole;
+  int64_t low = 0;
+  int64_t high = 0;
 };
 
 /// Writes the text of one random kernel, stage after stage. What a kind of stage needs to add
@@ -35,9 +54,10 @@ class KernelWriter {
 
   Random& random;
 
-  /// The one type of all tensors.
-  const std::string& type() const { return type_; }
-  bool is_integral() const { return type_.starts_with("int"); }
+  /// The type of most tensors.
+  DType type() const { return type_; }
+  /// Whether values are no whole numbers.
+  bool is_rough() const { return is_rough_; }
   const std::vector<DrawnExtent>& extents() const { return extents_; }
   /// All that may be read, in order.
   const std::vector<DrawnTensor>& tensors() const { return tensors_; }
@@ -45,17 +65,28 @@ class KernelWriter {
   const std::vector<DrawnTensor>& computed() const { return computed_; }
 
   std::string new_name();
-  /// A small constant of the type.
-  std::string literal();
+  /// Any type but bool and those of floating numbers with 8 bits.
+  DType random_type();
+  /// A small constant.
+  Term literal(DType type);
   /// `count` names of axes.
   static std::vector<std::string> axes_of(size_t count);
   static std::string access(const DrawnTensor& tensor, const std::vector<std::string>& indices);
-  /// A read of some tensor whose dimensions all stand among `axes` with `shape`; else a literal.
-  std::string read_over(const std::vector<std::string>& axes,
-                        const std::vector<DrawnExtent>& shape);
+  static Term read(const DrawnTensor& tensor, const std::vector<std::string>& indices);
+  /// A read of some tensor whose dimensions all stand among `axes` with `shape`, as a `type`; else
+  /// a literal.
+  Term read_over(const std::vector<std::string>& axes, const std::vector<DrawnExtent>& shape,
+                 DType type);
 
-  DrawnTensor add_input(const std::vector<DrawnExtent>& shape);
-  /// One more stage: `tensor[axes] = body`.
+  /// An input that later stages may read too.
+  DrawnTensor add_input(const std::vector<DrawnExtent>& shape, DType type);
+  /// An input of whole numbers from low to high, for indices and bounds.
+  DrawnTensor add_index_input(const std::vector<DrawnExtent>& shape, int64_t low, int64_t high,
+                              DrawnInput::Fill fill = DrawnInput::Fill::Whole);
+  /// One more stage: `T[axes] = body`.
+  void add_compute(const std::vector<DrawnExtent>& shape, const std::vector<std::string>& axes,
+                   const Term& body);
+  /// The same where the body is no operation on terms, such as a reduction.
   void add_compute(const DrawnTensor& tensor, const std::vector<std::string>& axes,
                    const std::string& body);
   /// A tensor that lines of add_lines() define. One that `may_be_read` can be the source of later
@@ -67,23 +98,28 @@ class KernelWriter {
 
   /// The whole text, with an output or two.
   std::string finish();
+  const std::vector<DrawnInput>& inputs() const { return inputs_; }
   /// Values of the size variables that the text has.
   const std::map<std::string, int64_t>& sizes() const { return sizes_; }
+  /// How far rounding may move each output; those that finish() has chosen.
+  const std::vector<double>& errors() const { return errors_; }
   int stages() const { return static_cast<int>(declarations_.size()); }
 
  private:
-  std::vector<std::string> choose_outputs();
+  std::set<std::string> choose_outputs();
   void drop_unused_sizes(const std::vector<std::string>& parameters);
-  std::string declaration(const DrawnTensor& tensor) const;
+  DrawnInput input_of(DrawnTensor tensor);
 
-  std::string type_;
+  DType type_;
+  bool is_rough_ = false;
   std::vector<DrawnExtent> extents_;
   std::map<std::string, int64_t> sizes_;
-  std::vector<DrawnTensor> inputs_;
+  std::vector<DrawnInput> inputs_;
   std::vector<DrawnTensor> tensors_;
   std::vector<DrawnTensor> computed_;
   std::vector<DrawnTensor> declarations_;
   std::set<std::string> forced_outputs_;
+  std::vector<double> errors_;
   std::string body_;
   int counter_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "tests/support/random_kernel_text.h"
 #include "tests/support/stage_kinds.h"
 
 namespace kiln::testing {
@@ -15,8 +16,19 @@ struct StageKind {
 };
 
 constexpr StageKind kStageKinds[] = {
-    {"pointwise", 2, add_pointwise},     {"stencil", 1, add_stencil}, {"padding", 1, add_padding},
-    {"reduction", 1, add_row_reduction}, {"product", 1, add_product},
+    {"pointwise", 8, add_pointwise},
+    {"cast", 3, add_cast},
+    {"comparison", 3, add_comparison},
+    {"division", 4, add_division},
+    {"bits", 2, add_bits},
+    {"stencil", 5, add_stencil},
+    {"padding", 5, add_padding},
+    {"reduction", 6, add_row_reduction},
+    {"product", 6, add_product},
+    {"two results", 2, add_two_results},
+    {"ragged reduction", 4, add_ragged_reduction},
+    {"gather", 4, add_gather},
+    {"scatter", 4, add_scatter},
 };
 
 /// A kind of scan, which brings its own inputs.
@@ -63,6 +75,12 @@ void add_scan(KernelWriter& writer, RandomKernel& result) {
   result.kinds.insert(kind.name);
 }
 
+/// Of an input that has not the type of most tensors.
+DType random_input_type(KernelWriter& writer) {
+  const std::vector<DType> rare = {DType::Bool, DType::Float8E4M3FN, DType::Float8E5M2};
+  return writer.random.chance(0.3) ? writer.random.pick(rare) : writer.random_type();
+}
+
 }  // namespace
 
 RandomKernel random_kernel(Random& random) {
@@ -72,7 +90,7 @@ RandomKernel random_kernel(Random& random) {
     std::vector<DrawnExtent> shape;
     for (int rank = random.between(1, 3); rank > 0; --rank)
       shape.push_back(random.pick(writer.extents()));
-    writer.add_input(shape);
+    writer.add_input(shape, random.chance(0.8) ? writer.type() : random_input_type(writer));
   }
   const bool has_scan = random.chance(0.25);
   if (has_scan) add_scan(writer, result);
@@ -81,9 +99,14 @@ RandomKernel random_kernel(Random& random) {
   if (random.chance(has_scan ? 0.3 : 0.05)) add_scan(writer, result);
   result.text = writer.finish();
   result.sizes = writer.sizes();
+  result.inputs = writer.inputs();
+  result.errors = writer.errors();
+  result.is_exact = !writer.is_rough();
   result.stages = writer.stages();
   return result;
 }
+
+std::string random_kernel_text(Random& random) { return random_kernel(random).text; }
 
 std::vector<std::string_view> kernel_kinds() {
   std::vector<std::string_view> names;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/language/host_tensor.h"
+#include "tests/support/kernel_writer.h"
 #include "tests/support/random.h"
 
 namespace kiln::testing {
@@ -14,13 +16,20 @@ namespace kiln::testing {
 struct RandomKernel {
   std::string text;
   std::map<std::string, int64_t> sizes;
+  std::vector<DrawnInput> inputs;    // what to call it with
+  std::vector<double> errors;        // how far rounding may move each output
+  bool is_exact = true;              // not at all
   std::set<std::string_view> kinds;  // of its stages, as kernel_kinds() calls them
   int stages = 0;                    // computed tensors
 };
 
-/// One to five stages over tensors of one to three dimensions, of the kinds that
-/// tests/support/stage_kinds.h lists; constant and symbolic sizes, small and mostly odd.
+/// One to five stages over tensors of up to three dimensions, of the kinds that
+/// tests/support/stage_kinds.h lists; constant and symbolic sizes, small and mostly odd, now and
+/// then 0; all types.
 RandomKernel random_kernel(Random& random);
+
+/// What to call it with, a tensor for each of its inputs.
+std::vector<language::HostTensor> random_inputs(const RandomKernel& kernel, Random& random);
 
 /// What random_kernel() draws from.
 std::vector<std::string_view> kernel_kinds();

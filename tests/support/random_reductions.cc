@@ -5,53 +5,147 @@
 #include "tests/support/stage_kinds.h"
 
 namespace kiln::testing {
+namespace {
+
+using Indices = std::vector<std::string>;
+
+/// A reduction of the source over one of its dimensions: what is left, and the reads.
+struct Row {
+  std::vector<DrawnExtent> shape;
+  Indices axes;
+  DrawnExtent extent;
+  Term element;  // at r
+};
+
+Row row_of(KernelWriter& writer, const DrawnTensor& source) {
+  const int dimension = writer.random.below(static_cast<int>(source.rank()));
+  Row row{source.shape, {}, source.shape[dimension], {}};
+  row.shape.erase(row.shape.begin() + dimension);
+  row.axes = KernelWriter::axes_of(row.shape.size());
+  Indices indices = row.axes;
+  indices.insert(indices.begin() + dimension, "r");
+  row.element = KernelWriter::read(source, indices);
+  return row;
+}
+
+/// "r < n", and a reducer of the term. A range may be empty even where `extent` is not.
+Term reduced(Random& random, const std::string& range, const Term& element, int extent,
+             bool may_be_empty) {
+  const bool is_bool = element.type() == DType::Bool;
+  if (!is_bool && random.chance(0.5)) {
+    const Term each = summand(element, extent);
+    return {fmt::format("sum[{}]({})", range, each.text), sum_of(each.values, extent)};
+  }
+  const bool first = random.chance(0.5);
+  const char* name = is_bool ? (first ? "any" : "all") : (first ? "min" : "max");
+  return {fmt::format("{}[{}]({})", name, range, element.text),
+          extreme_of(element.values, may_be_empty ? 0 : extent)};
+}
+
+/// The bounds of r below `extent`, which are data or depend on the first axis on the left.
+std::string ragged_range(KernelWriter& writer, const Row& row) {
+  Random& random = writer.random;
+  const std::string end = row.extent.text();
+  if (row.shape.empty() || random.chance(0.3)) {
+    return fmt::format("{} <= r < {}", random.between(0, std::min(3, row.extent.value)), end);
+  }
+  const std::string& axis = row.axes[0];
+  const int last = row.extent.value;
+  const auto length = [&] {
+    const DrawnTensor lengths = writer.add_index_input({row.shape[0]}, -1, last);
+    return cast_to(DType::Int64, KernelWriter::read(lengths, {axis})).text;
+  };
+  switch (random.below(5)) {
+    case 0: return fmt::format("r < min({} + 1, {})", axis, end);
+    case 1: return fmt::format("min({}, {}) <= r < {}", axis, end, end);
+    case 2:
+      return random.chance(0.5) ? fmt::format("r < {}", length())
+                                : fmt::format("r < min(max({}, 0), {})", length(), end);
+    case 3: return fmt::format("max({}, 0) <= r < {}", length(), end);
+    default: {
+      const DrawnTensor ends =
+          writer.add_index_input({row.shape[0]}, 0, last, DrawnInput::Fill::Sorted);
+      const auto at = [&](const std::string& index) {
+        return cast_to(DType::Int64, KernelWriter::read(ends, {index})).text;
+      };
+      return fmt::format("{} <= r < {}", at(fmt::format("max({} - 1, 0)", axis)), at(axis));
+    }
+  }
+}
+
+}  // namespace
 
 bool add_row_reduction(KernelWriter& writer, const DrawnTensor& source) {
-  if (source.shape.size() < 2) return false;
-  const int dimension = writer.random.below(static_cast<int>(source.shape.size()));
-  DrawnTensor tensor{writer.new_name(), source.shape};
-  tensor.shape.erase(tensor.shape.begin() + dimension);
-  const std::vector<std::string> axes = KernelWriter::axes_of(tensor.shape.size());
-  std::vector<std::string> indices = axes;
-  indices.insert(indices.begin() + dimension, "r");
-  const std::string combiner =
-      writer.random.pick(std::vector<std::string>{"sum", "sum", "max", "min"});
-  writer.add_compute(tensor, axes,
-                     fmt::format("{}[r < {}]({})", combiner, source.shape[dimension].text(),
-                                 KernelWriter::access(source, indices)));
+  if (source.rank() == 0 || (source.rank() == 1 && writer.random.chance(0.6))) return false;
+  const Row row = row_of(writer, source);
+  writer.add_compute(row.shape, row.axes,
+                     reduced(writer.random, fmt::format("r < {}", row.extent.text()), row.element,
+                             row.extent.value, false));
+  return true;
+}
+
+bool add_ragged_reduction(KernelWriter& writer, const DrawnTensor& source) {
+  if (source.rank() == 0) return false;
+  const Row row = row_of(writer, source);
+  const std::string range = ragged_range(writer, row);
+  writer.add_compute(row.shape, row.axes,
+                     reduced(writer.random, range, row.element, row.extent.value, true));
+  return true;
+}
+
+bool add_two_results(KernelWriter& writer, const DrawnTensor& source) {
+  if (source.rank() < 2) return false;
+  const Row row = row_of(writer, source);
+  const std::string range = fmt::format("r < {}", row.extent.text());
+  std::string names;
+  std::string bodies;
+  for (int result = 0; result < 2; ++result) {
+    const Term body = reduced(writer.random, range, row.element, row.extent.value, false);
+    const DrawnTensor tensor{writer.new_name(), row.shape, body.values};
+    names += (result == 0 ? "" : ", ") + KernelWriter::access(tensor, row.axes);
+    bodies += (result == 0 ? "" : ", ") + body.text;
+    writer.declare(tensor);
+    writer.make_output(tensor);
+  }
+  writer.add_lines(fmt::format("  {} = {}\n", names, bodies));
   return true;
 }
 
 bool add_product(KernelWriter& writer, const DrawnTensor& source) {
+  if (source.rank() == 0 || source.rank() > 2) return false;
   const DrawnExtent inner = source.shape.back();
   std::vector<const DrawnTensor*> partners;
   for (const DrawnTensor& tensor : writer.tensors()) {
-    const size_t rank = source.shape.size() + tensor.shape.size() - 2;
+    const size_t rank = source.rank() + tensor.rank();
     const bool has_inner = std::count(tensor.shape.begin(), tensor.shape.end(), inner) > 0;
-    if (rank >= 1 && rank <= 3 && tensor.shape.size() <= 2 && has_inner) {
+    const bool fits = tensor.values.whole || is_float(source.type());
+    if (rank >= 2 && rank <= 5 && tensor.rank() <= 2 && has_inner && fits)
       partners.push_back(&tensor);
-    }
   }
-  if (partners.empty() || source.shape.size() > 2) return false;
+  if (partners.empty()) return false;
   const DrawnTensor partner = *writer.random.pick(partners);
-  DrawnTensor tensor{writer.new_name(), {source.shape.begin(), source.shape.end() - 1}};
-  std::vector<std::string> left = KernelWriter::axes_of(tensor.shape.size());
-  left.push_back("r");
-  std::vector<std::string> right;
+  std::vector<DrawnExtent> shape = {source.shape.begin(), source.shape.end() - 1};
+  Indices left = KernelWriter::axes_of(shape.size());
+  left.emplace_back("r");
+  Indices right;
   bool used = false;
   for (const DrawnExtent& extent : partner.shape) {
     if (extent == inner && !used) {
-      right.push_back("r");
+      right.emplace_back("r");
       used = true;
     } else {
-      tensor.shape.push_back(extent);
-      right.push_back(KernelWriter::axes_of(3)[tensor.shape.size() - 1]);
+      shape.push_back(extent);
+      right.push_back(KernelWriter::axes_of(3)[shape.size() - 1]);
     }
   }
+  const Term a = KernelWriter::read(source, left);
+  const Term b = cast_to(source.type(), KernelWriter::read(partner, right));
+  const Term each = summand(a, b, inner.value);
+  const bool is_bool = source.type() == DType::Bool;
   writer.add_compute(
-      tensor, KernelWriter::axes_of(tensor.shape.size()),
-      fmt::format("sum[r < {}]({} * {})", inner.text(), KernelWriter::access(source, left),
-                  KernelWriter::access(partner, right)));
+      shape, KernelWriter::axes_of(shape.size()),
+      {fmt::format("{}[r < {}]({})", is_bool ? "any" : "sum", inner.text(), each.text),
+       sum_of(each.values, inner.value)});
   return true;
 }
 

@@ -31,18 +31,28 @@ struct Scan {
   std::string last(int before) const {
     return reverse ? std::to_string(before) : fmt::format("{} - {}", length().text(), before + 1);
   }
-  std::string now(const DrawnTensor& tensor) const { return KernelWriter::access(tensor, at("t")); }
-  std::string before(int steps_back) const {
-    return KernelWriter::access(state, at(back(steps_back)));
-  }
+  Term now(const DrawnTensor& tensor) const { return KernelWriter::read(tensor, at("t")); }
+  Term before(int steps_back) const { return KernelWriter::read(state, at(back(steps_back))); }
 };
+
+/// What every state may have after `step` has been made as often as there is time. It is drawn
+/// from the state's own values, which grow: only the text of the last one serves.
+template <typename Step>
+Term settle(Scan& scan, Step step) {
+  Term result{"", scan.state.values};
+  for (int t = 0; t < std::max(1, scan.length().value); ++t) {
+    result = step();
+    scan.state.values = larger(result, {"", scan.state.values}).values;
+  }
+  return result;
+}
 
 Scan begin_scan(KernelWriter& writer) {
   Random& random = writer.random;
   Scan scan;
   std::vector<DrawnTensor> known;
   for (const DrawnTensor& tensor : writer.tensors()) {
-    const bool fits = tensor.shape.size() > 1 &&
+    const bool fits = tensor.rank() > 1 && tensor.type() != DType::Bool &&
                       std::all_of(tensor.shape.begin(), tensor.shape.end(),
                                   [](const DrawnExtent& extent) { return extent.value > 0; });
     if (fits) known.push_back(tensor);
@@ -51,11 +61,13 @@ Scan begin_scan(KernelWriter& writer) {
     scan.input = random.pick(known);
   } else {
     std::vector<DrawnExtent> shape;
-    for (int rank = random.chance(0.25) ? 3 : 2; rank > 0; --rank)
-      shape.push_back(random.pick(writer.extents()));
-    scan.input = writer.add_input(shape);
+    for (int rank = random.chance(0.25) ? 3 : 2; rank > 0; --rank) {
+      const DrawnExtent extent = random.pick(writer.extents());
+      shape.push_back(extent.value > 0 ? extent : DrawnExtent{"", 3, 3});
+    }
+    scan.input = writer.add_input(shape, writer.type());
   }
-  scan.state = {writer.new_name(), scan.input.shape};
+  scan.state = {writer.new_name(), scan.input.shape, scan.input.values};
   const auto rank = static_cast<int>(scan.input.shape.size());
   if (random.chance(0.5)) scan.time = static_cast<size_t>(random.below(rank));
   scan.reverse = random.chance(0.4);
@@ -85,40 +97,44 @@ std::string initial_lines(Random& random, const Scan& scan, const std::string& s
   return lines;
 }
 
-/// `lines` are those of the scan but for the first steps of the state. Now and then only a step
-/// near the end is needed.
-void end_scan(KernelWriter& writer, const Scan& scan, std::string_view lines) {
+/// `lines` are those of the scan but for the first steps of the state, the last of which is the
+/// update of the state. Now and then only a step near the end is needed.
+void end_scan(KernelWriter& writer, const Scan& scan, std::string_view lines, const Term& update) {
   const auto at = [&](const std::string& index) { return scan.at(index); };
   const auto value = [&](const std::string& index) {
     return KernelWriter::access(scan.input, scan.at(index));
   };
-  writer.add_lines(fmt::format("  scan t{} {{\n{}{}  }}\n", scan.reverse ? " reverse" : "",
+  writer.add_lines(fmt::format("  scan t{} {{\n{}{}    {} = {}\n  }}\n",
+                               scan.reverse ? " reverse" : "",
                                initial_lines(writer.random, scan, scan.state.name, at, value),
-                               lines));
+                               lines, scan.now(scan.state).text, update.text));
   const bool only_last = writer.random.chance(0.35);
   writer.declare(scan.state, !only_last);
   if (!only_last) return;
   const int before = writer.random.between(0, std::min(scan.steps + 1, scan.length().value - 1));
-  DrawnTensor result{writer.new_name(), scan.state.shape};
-  result.shape.erase(result.shape.begin() + static_cast<long>(scan.time));
-  writer.add_compute(result, KernelWriter::axes_of(result.shape.size()),
-                     KernelWriter::access(scan.state, scan.at(scan.last(before))));
+  std::vector<DrawnExtent> shape = scan.state.shape;
+  shape.erase(shape.begin() + static_cast<long>(scan.time));
+  writer.add_compute(shape, KernelWriter::axes_of(shape.size()),
+                     KernelWriter::read(scan.state, scan.at(scan.last(before))));
 }
 
 }  // namespace
 
 void add_plain_scan(KernelWriter& writer) {
-  const Scan scan = begin_scan(writer);
-  const std::string far = writer.random.chance(0.5) ? scan.before(scan.steps) : writer.literal();
-  end_scan(writer, scan,
-           fmt::format("    {} = max({}, {}) + {}\n", scan.now(scan.state), scan.before(1), far,
-                       scan.now(scan.input)));
+  Scan scan = begin_scan(writer);
+  const bool reads_far = writer.random.chance(0.5);
+  const Term literal = writer.literal(scan.state.type());
+  const Term update = settle(scan, [&] {
+    const Term far = reads_far ? scan.before(scan.steps) : literal;
+    return add(larger(scan.before(1), far), scan.now(scan.input));
+  });
+  end_scan(writer, scan, "", update);
 }
 
 void add_scan_of_two_stages(KernelWriter& writer) {
-  const Scan scan = begin_scan(writer);
+  Scan scan = begin_scan(writer);
   // Time may stand elsewhere in the first stage.
-  std::vector<size_t> order(scan.state.shape.size());
+  std::vector<size_t> order(scan.state.rank());
   for (size_t d = 0; d < order.size(); ++d)
     order[d] = d;
   if (writer.random.chance(0.4)) writer.random.shuffle(order);
@@ -128,16 +144,21 @@ void add_scan_of_two_stages(KernelWriter& writer) {
     cell.shape.push_back(scan.state.shape[d]);
     indices.push_back(scan.at("t")[d]);
   }
+  const Term factor = writer.literal(scan.state.type());
+  const int back = writer.random.between(1, scan.steps);
+  Term first;
+  const Term update = settle(scan, [&] {
+    first = multiply(scan.before(back), factor);
+    cell.values = first.values;
+    return add(KernelWriter::read(cell, indices), scan.now(scan.input));
+  });
   writer.declare(cell, false);
-  const std::string now = KernelWriter::access(cell, indices);
   end_scan(writer, scan,
-           fmt::format("    {} = {} * {}\n    {} = {} + {}\n", now,
-                       scan.before(writer.random.between(1, scan.steps)), writer.literal(),
-                       scan.now(scan.state), now, scan.now(scan.input)));
+           fmt::format("    {} = {}\n", KernelWriter::access(cell, indices), first.text), update);
 }
 
 void add_scan_of_two_states(KernelWriter& writer) {
-  const Scan scan = begin_scan(writer);
+  Scan scan = begin_scan(writer);
   // The second has the first element of what follows time in the first.
   DrawnTensor second{writer.new_name(), scan.state.shape};
   if (writer.random.chance(0.5)) second.shape.resize(scan.time + 1);
@@ -148,17 +169,18 @@ void add_scan_of_two_states(KernelWriter& writer) {
   };
   Indices first = scan.at(scan.back(1));
   std::fill(first.begin() + static_cast<long>(scan.time) + 1, first.end(), "0");
-  const std::string value = writer.literal();
+  const Term start = writer.literal(scan.state.type());
+  const Term update = settle(scan, [&] { return subtract(scan.before(1), scan.now(scan.input)); });
+  second.values = larger({"", scan.state.values}, start).values;
+  const Term latest =
+      larger(KernelWriter::read(second, at(scan.back(1))), KernelWriter::read(scan.state, first));
   writer.declare(second, false);
   if (writer.random.chance(0.7)) writer.make_output(second);
-  end_scan(
-      writer, scan,
-      initial_lines(writer.random, scan, second.name, at,
-                    [&](const std::string&) { return value; }) +
-          fmt::format("    {} = {} - {}\n    {} = max({}, {})\n", scan.now(scan.state),
-                      scan.before(1), scan.now(scan.input), KernelWriter::access(second, at("t")),
-                      KernelWriter::access(second, at(scan.back(1))),
-                      KernelWriter::access(scan.state, first)));
+  end_scan(writer, scan,
+           initial_lines(writer.random, scan, second.name, at,
+                         [&](const std::string&) { return start.text; }) +
+               fmt::format("    {} = {}\n", KernelWriter::access(second, at("t")), latest.text),
+           update);
 }
 
 void add_scan_reading_across(KernelWriter& writer) {
@@ -166,34 +188,41 @@ void add_scan_reading_across(KernelWriter& writer) {
   const size_t across = scan.time == 0 ? 1 : 0;
   Indices mirrored = scan.at(scan.back(scan.steps));
   mirrored[across] = fmt::format("{} - 1 - {}", scan.state.shape[across].text(), mirrored[across]);
-  end_scan(writer, scan,
-           fmt::format("    {} = min({}, {})\n", scan.now(scan.state),
-                       KernelWriter::access(scan.state, mirrored), scan.now(scan.input)));
+  end_scan(writer, scan, "",
+           smaller(KernelWriter::read(scan.state, mirrored), scan.now(scan.input)));
 }
 
 void add_scan_of_products(KernelWriter& writer) {
-  const Scan scan = begin_scan(writer);
-  const size_t inner =
-      scan.time + 1 == scan.state.shape.size() ? scan.time - 1 : scan.state.shape.size() - 1;
+  Scan scan = begin_scan(writer);
+  const DType type = scan.state.type();
+  const size_t inner = scan.time + 1 == scan.state.rank() ? scan.time - 1 : scan.state.rank() - 1;
   const DrawnExtent& width = scan.state.shape[inner];
-  const DrawnTensor weights = writer.add_input({width, width});
+  const DrawnTensor weights = writer.add_input({width, width}, type);
   Indices row = scan.at(scan.back(1));
   row[inner] = "r";
-  // Small, so that rounding does not grow with time.
-  const std::string product =
-      fmt::format("sum[r < {}]({} * {})", width.text(), KernelWriter::access(scan.state, row),
-                  KernelWriter::access(weights, {"r", scan.at("t")[inner]}));
-  const std::string_view scale = writer.is_integral() ? "" : " * 0.015625";
-  if (writer.random.chance(0.3)) {
-    return end_scan(writer, scan,
-                    fmt::format("    {} = {}{} + {}\n", scan.now(scan.state), product, scale,
-                                scan.now(scan.input)));
+  const Indices column = {"r", scan.at("t")[inner]};
+  // Of numbers that are not whole, rounding must not grow with time.
+  const Term scale{"0.015625", {.type = type, .bound = 0.015625, .whole = false}};
+  DrawnTensor cell{writer.new_name(), scan.state.shape};
+  const bool has_cell = writer.random.chance(0.7);
+  Term product;
+  const Term update = settle(scan, [&] {
+    const Term each = summand(KernelWriter::read(scan.state, row),
+                              KernelWriter::read(weights, column), width.value);
+    const Term sum{fmt::format("sum[r < {}]({})", width.text(), each.text),
+                   sum_of(each.values, width.value)};
+    product = sum;
+    cell.values = product.values;
+    Term whole = has_cell ? scan.now(cell) : product;
+    if (!whole.values.whole) whole = multiply(whole, scale);
+    return add(cast_to(type, whole), scan.now(scan.input));
+  });
+  std::string lines;
+  if (has_cell) {
+    writer.declare(cell, false);
+    lines = fmt::format("    {} = {}\n", scan.now(cell).text, product.text);
   }
-  const DrawnTensor cell{writer.new_name(), scan.state.shape};
-  writer.declare(cell, false);
-  end_scan(writer, scan,
-           fmt::format("    {0} = {1}\n    {2} = {0}{3} + {4}\n", scan.now(cell), product,
-                       scan.now(scan.state), scale, scan.now(scan.input)));
+  end_scan(writer, scan, lines, update);
 }
 
 }  // namespace kiln::testing

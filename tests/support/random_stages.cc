@@ -5,74 +5,114 @@
 namespace kiln::testing {
 namespace {
 
-std::string combine(KernelWriter& writer, const std::string& a, const std::string& b) {
+using Indices = std::vector<std::string>;
+
+Term combine(KernelWriter& writer, const Term& a, const Term& b) {
   switch (writer.random.below(7)) {
-    case 0: return fmt::format("{} + {}", a, b);
-    case 1: return fmt::format("{} - {}", a, b);
-    case 2: return fmt::format("{} * {}", a, writer.literal());
-    case 3: return fmt::format("min({}, {})", a, b);
-    case 4: return fmt::format("max({}, {})", a, b);
-    case 5: return fmt::format("select({} < {}, {}, {})", a, b, b, a);
-    default: return fmt::format("({} + {}) * {}", a, b, writer.literal());
+    case 0: return add(a, b);
+    case 1: return subtract(a, b);
+    case 2: return multiply(a, writer.literal(a.type()));
+    case 3: return smaller(a, b);
+    case 4: return larger(a, b);
+    case 5: return add(multiply(a, writer.literal(a.type())), b);
+    default: return multiply(add(a, b), writer.literal(a.type()));
   }
+}
+
+/// What is known of either.
+Values either(const Term& a, const Term& b) { return larger(a, b).values; }
+
+Indices shifted(Indices indices, int dimension, int shift) {
+  if (shift != 0)
+    indices[static_cast<size_t>(dimension)] +=
+        fmt::format(" {} {}", shift > 0 ? '+' : '-', std::abs(shift));
+  return indices;
 }
 
 }  // namespace
 
 bool add_pointwise(KernelWriter& writer, const DrawnTensor& source) {
   std::vector<int> order;
-  for (size_t d = 0; d < source.shape.size(); ++d)
+  for (size_t d = 0; d < source.rank(); ++d)
     order.push_back(static_cast<int>(d));
   if (writer.random.chance(0.4)) writer.random.shuffle(order);
-  DrawnTensor tensor{writer.new_name(), {}};
+  std::vector<DrawnExtent> shape;
   for (const int d : order)
-    tensor.shape.push_back(source.shape[d]);
-  const std::vector<std::string> axes = KernelWriter::axes_of(tensor.shape.size());
-  std::vector<std::string> indices(order.size());
+    shape.push_back(source.shape[d]);
+  const Indices axes = KernelWriter::axes_of(shape.size());
+  Indices indices(order.size());
   for (size_t d = 0; d < order.size(); ++d)
     indices[order[d]] = axes[d];
+  writer.add_compute(shape, axes,
+                     combine(writer, KernelWriter::read(source, indices),
+                             writer.read_over(axes, shape, source.type())));
+  return true;
+}
+
+bool add_cast(KernelWriter& writer, const DrawnTensor& source) {
+  DType type = writer.random_type();
+  if (writer.random.chance(0.1))
+    type = writer.random.pick(std::vector<DType>{DType::Float8E4M3FN, DType::Float8E5M2});
+  if (type == source.type() || (!source.values.whole && !is_float(type))) return false;
+  const Indices axes = KernelWriter::axes_of(source.rank());
+  const Term value = cast_to(type, KernelWriter::read(source, axes));
+  writer.add_compute(source.shape, axes, add(value, writer.literal(type)));
+  return true;
+}
+
+bool add_comparison(KernelWriter& writer, const DrawnTensor& source) {
+  if (!source.values.whole) return false;
+  const Indices axes = KernelWriter::axes_of(source.rank());
+  const Term a = KernelWriter::read(source, axes);
+  const Term b = writer.read_over(axes, source.shape, source.type());
+  if (!b.values.whole) return false;
+  const char* sign = writer.random.pick(std::vector<const char*>{"<", "<=", "==", "!=", ">", ">="});
+  const std::string condition = fmt::format("({} {} {})", a.text, sign, b.text);
+  if (writer.random.chance(0.4)) {
+    writer.add_compute(source.shape, axes, computed(condition, DType::Bool, 1));
+    return true;
+  }
+  const char* choice = writer.random.chance(0.5) ? "select" : "if_then_else";
   writer.add_compute(
-      tensor, axes,
-      combine(writer, KernelWriter::access(source, indices), writer.read_over(axes, tensor.shape)));
+      source.shape, axes,
+      {fmt::format("{}({}, {}, {})", choice, condition, b.text, a.text), either(a, b)});
   return true;
 }
 
 bool add_stencil(KernelWriter& writer, const DrawnTensor& source) {
   std::vector<int> wide;
-  for (size_t d = 0; d < source.shape.size(); ++d) {
-    if (source.shape[d].value >= 3) wide.push_back(static_cast<int>(d));
+  for (size_t d = 0; d < source.rank(); ++d) {
+    if (source.shape[d].value >= 2) wide.push_back(static_cast<int>(d));
   }
   if (wide.empty()) return false;
   const int dimension = writer.random.pick(wide);
-  DrawnTensor tensor{writer.new_name(), source.shape};
-  tensor.shape[dimension] = source.shape[dimension].less(2);
-  const std::vector<std::string> axes = KernelWriter::axes_of(tensor.shape.size());
-  std::string body;
-  for (int shift = 0; shift < 3; ++shift) {
+  std::vector<DrawnExtent> shape = source.shape;
+  shape[dimension] = source.shape[dimension].less(2);
+  const Indices axes = KernelWriter::axes_of(shape.size());
+  Term body = KernelWriter::read(source, axes);
+  for (int shift = 1; shift < 3; ++shift) {
     if (shift == 1 && writer.random.chance(0.3)) continue;
-    std::vector<std::string> indices = axes;
-    if (shift > 0) indices[dimension] += fmt::format(" + {}", shift);
-    body += (body.empty() ? "" : " + ") + KernelWriter::access(source, indices);
+    body = add(body, KernelWriter::read(source, shifted(axes, dimension, shift)));
   }
-  writer.add_compute(tensor, axes, body);
+  writer.add_compute(shape, axes, body);
   return true;
 }
 
 bool add_padding(KernelWriter& writer, const DrawnTensor& source) {
-  const int dimension = writer.random.below(static_cast<int>(source.shape.size()));
+  if (source.rank() == 0) return false;
+  const int dimension = writer.random.below(static_cast<int>(source.rank()));
   const bool both_sides = writer.random.chance(0.5);
-  const DrawnTensor tensor{writer.new_name(), source.shape};
-  const std::vector<std::string> axes = KernelWriter::axes_of(tensor.shape.size());
-  std::vector<std::string> indices = axes;
-  indices[dimension] += " - 1";
+  const Indices axes = KernelWriter::axes_of(source.rank());
   std::string condition = fmt::format("{} >= 1", axes[dimension]);
   if (both_sides) {
     condition +=
         fmt::format(" && {} < {}", axes[dimension], source.shape[dimension].less(1).text());
   }
-  writer.add_compute(tensor, axes,
-                     fmt::format("if_then_else({}, {}, {})", condition,
-                                 KernelWriter::access(source, indices), writer.literal()));
+  const Term inside = KernelWriter::read(source, shifted(axes, dimension, -1));
+  const Term outside = writer.literal(source.type());
+  writer.add_compute(source.shape, axes,
+                     {fmt::format("if_then_else({}, {}, {})", condition, inside.text, outside.text),
+                      either(inside, outside)});
   return true;
 }
 

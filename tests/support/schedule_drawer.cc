@@ -31,8 +31,11 @@ void collect(const Definition& definition, language::ExprId id, Contents& conten
     for (const auto index : read->indices)
       collect(definition, index, contents);
   } else if (const auto* reduction = std::get_if<language::Reduction>(&expression.node)) {
-    for (const AxisId axis : reduction->axes)
+    for (const AxisId axis : reduction->axes) {
       contents.reduce_axes.push_back(axis);
+      collect(definition, definition.axes[axis].minimum, contents);
+      collect(definition, definition.axes[axis].extent, contents);
+    }
     collect(definition, reduction->source, contents);
   }
 }
@@ -58,6 +61,8 @@ ScheduleDrawer::ScheduleDrawer(const Definition& definition, Random& source)
       add_stage(id, *compute, time[id]);
     } else if (const auto* scan = std::get_if<language::Scan>(&definition.stages[id])) {
       add_scan(id, *scan);
+    } else if (const auto* scatter = std::get_if<language::Scatter>(&definition.stages[id])) {
+      add_scatter(id, *scatter);
     }
   }
 }
@@ -71,6 +76,18 @@ std::optional<int64_t> ScheduleDrawer::constant_extent(AxisId axis) const {
 void ScheduleDrawer::add_scan(StageId id, const language::Scan& scan) {
   DrawnStage drawn{.stage = id, .placed = true};
   drawn.leaves.push_back({.axis = scan.axis, .extent = constant_extent(scan.axis), .time = true});
+  stages.push_back(std::move(drawn));
+}
+
+void ScheduleDrawer::add_scatter(StageId id, const language::Scatter& scatter) {
+  DrawnStage drawn{.stage = id, .leaves = {}, .placed = true};
+  for (const AxisId axis : scatter.axes)
+    drawn.leaves.push_back({.axis = axis, .extent = constant_extent(axis)});
+  Contents contents{.reads = {scatter.base.stage}, .reduce_axes = {}};
+  for (const auto index : scatter.indices)
+    collect(definition, index, contents);
+  collect(definition, scatter.update, contents);
+  reads_[id] = contents.reads;
   stages.push_back(std::move(drawn));
 }
 

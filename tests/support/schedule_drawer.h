@@ -40,7 +40,7 @@ class ScheduleDrawer {
 
   const language::Definition& definition;
   Random& random;
-  /// The computed stages and scans, in the order of the definition.
+  /// The computed stages, scans and scatters, in the order of the definition.
   std::vector<DrawnStage> stages;
   language::Schedule schedule;
   /// Which threads a stage is bound to.
@@ -68,6 +68,7 @@ class ScheduleDrawer {
   /// `time`: the dimension of an update that is the scan's time, else -1.
   void add_stage(language::StageId id, const language::Compute& compute, int time);
   void add_scan(language::StageId id, const language::Scan& scan);
+  void add_scatter(language::StageId id, const language::Scatter& scatter);
   std::optional<int64_t> constant_extent(language::AxisId axis) const;
 
   language::AxisId next_axis_;

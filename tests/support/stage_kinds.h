@@ -6,14 +6,27 @@
 /// here and a row there.
 namespace kiln::testing {
 
-// random_stages.cc; false, having done nothing, when the source does not suit them.
+// False, having done nothing, when the source does not suit them.
+
+// random_stages.cc
 
 /// The same elements, in another order of dimensions, mixed with whatever fits.
 bool add_pointwise(KernelWriter& writer, const DrawnTensor& source);
+/// Another type.
+bool add_cast(KernelWriter& writer, const DrawnTensor& source);
+/// Which of two is larger, and a choice by that.
+bool add_comparison(KernelWriter& writer, const DrawnTensor& source);
 /// Reads three neighbours along one dimension, which shrinks by two.
 bool add_stencil(KernelWriter& writer, const DrawnTensor& source);
 /// A read that is in bounds only where a condition holds, on the left or on both sides.
 bool add_padding(KernelWriter& writer, const DrawnTensor& source);
+
+// random_integers.cc
+
+/// The four divisions, by what may be zero.
+bool add_division(KernelWriter& writer, const DrawnTensor& source);
+/// Shifts, and, or, xor, the number of bits.
+bool add_bits(KernelWriter& writer, const DrawnTensor& source);
 
 // random_reductions.cc
 
@@ -21,6 +34,17 @@ bool add_padding(KernelWriter& writer, const DrawnTensor& source);
 bool add_row_reduction(KernelWriter& writer, const DrawnTensor& source);
 /// The sum over the last dimension of `source` times another tensor with that dimension.
 bool add_product(KernelWriter& writer, const DrawnTensor& source);
+/// Two reductions over the same axis, as two results of one stage.
+bool add_two_results(KernelWriter& writer, const DrawnTensor& source);
+/// As far as another axis or a tensor says.
+bool add_ragged_reduction(KernelWriter& writer, const DrawnTensor& source);
+
+// random_indirect.cc
+
+/// Elements at places that a tensor of integers gives.
+bool add_gather(KernelWriter& writer, const DrawnTensor& source);
+/// Updates of elements at such places.
+bool add_scatter(KernelWriter& writer, const DrawnTensor& source);
 
 // random_scans.cc: time in any dimension, either way, with one to three initial steps; over an
 // input or any tensor so far; sometimes only a step near the end is read.

@@ -4,7 +4,7 @@
 #include <kiln/client.h>
 
 #include "tests/client/cpp/expect_client_error.h"
-#include "tests/support/random_kernel.h"
+#include "tests/support/random_kernel_text.h"
 
 namespace kiln::test {
 namespace {
@@ -171,7 +171,7 @@ TEST(CompositionFuzz, TheTensorsOfADefinitionAreTheDefinition) {
   int compared = 0;
   for (std::uint64_t seed = first; seed < first + rounds && !HasFailure(); ++seed) {
     testing::Random random(seed);
-    const Definition written = parse(testing::random_kernel(random).text, "random.kiln").front();
+    const Definition written = parse(testing::random_kernel_text(random), "random.kiln").front();
     SCOPED_TRACE("to repeat: KILN_FUZZ_SEED=" + std::to_string(seed) + " KILN_FUZZ_ROUNDS=1");
     if (std::regex_search(written.text(), folded)) continue;  // 5 - 1 becomes 4, i * 1 i
     try {
