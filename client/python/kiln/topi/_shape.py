@@ -39,6 +39,16 @@ def _stretches(old, new):
     return is_one(old) or same_size(old, new)
 
 
+def _along(a, axis, size, place, name):
+    """`a` with `size` indices along one dimension, of which index i reads the one at place(i)."""
+    shape = [size if d == axis else each for d, each in enumerate(a.shape)]
+
+    def body(*index):
+        return a(*(place(i) if d == axis else i for d, i in enumerate(index)))
+
+    return _define.compute(shape, body, name=name)
+
+
 @_export
 def broadcast_to_like(data, like):
     """Stretched to the shape of another tensor."""
@@ -308,15 +318,8 @@ def split(ary, indices_or_sections, axis=0):
 
 
 def _cut(a, axis, start, end):
-    shape = list(a.shape)
-    shape[axis] = as_size(_size.folded("subtract", end, start))
-
-    def body(*index):
-        place = list(index)
-        place[axis] = _size.folded("add", index[axis], start)
-        return a(*place)
-
-    return _define.compute(shape, body, name="T_split")
+    size = as_size(_size.folded("subtract", end, start))
+    return _along(a, axis, size, lambda i: _size.folded("add", i, start), "T_split")
 
 
 @_export
@@ -373,15 +376,8 @@ def repeat(a, repeats, axis):
     a = tensor(a, "topi.repeat")
     axis = normal_axis(a, axis, "topi.repeat")
     repeats = constant_int(repeats, "topi.repeat: repeats")
-    shape = list(a.shape)
-    shape[axis] = shape[axis] * repeats
-
-    def body(*index):
-        place = list(index)
-        place[axis] = _size.folded("floordiv", index[axis], repeats)
-        return a(*place)
-
-    return _define.compute(shape, body, name="T_repeat")
+    size = a.shape[axis] * repeats
+    return _along(a, axis, size, lambda i: _size.folded("floordiv", i, repeats), "T_repeat")
 
 
 @_export
@@ -411,10 +407,5 @@ def flip(a, axis=0):
     """In reverse along `axis`."""
     a = tensor(a, "topi.flip")
     axis = normal_axis(a, axis, "topi.flip")
-
-    def body(*index):
-        place = list(index)
-        place[axis] = _size.folded("subtract", a.shape[axis], 1) - index[axis]
-        return a(*place)
-
-    return _define.compute(a.shape, body, name="T_flip")
+    size = a.shape[axis]
+    return _along(a, axis, size, lambda i: _size.folded("subtract", size, 1) - i, "T_flip")

@@ -122,45 +122,47 @@ def _layout_error(where, layout, known):
     return invalid("LAYOUT", f"{where}: unknown layout {layout!r}; known: {known}")
 
 
-def _image(data, rows, windows, stride, padding, dilation, where):
-    """The data padded, and the sizes that the definitions of images take."""
-    data, strides, dilations = _window(
-        data, [rows, rows + 1], windows, stride, padding, dilation, where
-    )
+def _images(name, data, kernel, channels, rows, window, out_dtype, groups=1):
+    """The operands of a convolution of images, the data padded, and the numbers its definition takes.
+    `channels` and `rows` say where these stand in the data and in the filters; `window` is stride,
+    padding and dilation."""
+    where = f"topi.nn.{name}"
+    data, kernel = _operands(data, kernel, 4, out_dtype, where)
+    _check_channels(data, channels[0], kernel, channels[1], where, groups)
+    of_data, of_kernel = ([row, row + 1] for row in rows)
+    sizes = [kernel.shape[d] for d in of_kernel]
+    data, strides, dilations = _window(data, of_data, sizes, *window, where)
     names = ("stride_h", "stride_w", "dilation_h", "dilation_w")
-    return data, dict(zip(names, (*strides, *dilations)))
+    return data, kernel, dict(zip(names, (*strides, *dilations)))
 
 
 @_export
 def conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (n, c, h, w) and filters (m, c, r, s)."""
-    where = "topi.nn.conv2d_nchw"
-    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
-    _check_channels(data, 1, kernel, 1, where)
-    data, window = _image(data, 2, kernel.shape[2:], stride, padding, dilation, where)
-    return operator("conv2d")(data, kernel, name="conv2d_nchw", **window)
+    data, kernel, numbers = _images(
+        "conv2d_nchw", Input, Filter, (1, 1), (2, 2), (stride, padding, dilation), out_dtype
+    )
+    return operator("conv2d")(data, kernel, name="conv2d_nchw", **numbers)
 
 
 @_export
 def conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (n, h, w, c) and filters (r, s, c, m)."""
-    where = "topi.nn.conv2d_nhwc"
-    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
-    _check_channels(data, 3, kernel, 2, where)
-    data, window = _image(data, 1, kernel.shape[:2], stride, padding, dilation, where)
-    return operator("conv2d_nhwc")(data, kernel, name="conv2d_nhwc", **window)
+    data, kernel, numbers = _images(
+        "conv2d_nhwc", Input, Filter, (3, 2), (1, 0), (stride, padding, dilation), out_dtype
+    )
+    return operator("conv2d_nhwc")(data, kernel, name="conv2d_nhwc", **numbers)
 
 
 @_export
 def conv2d_hwcn(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (h, w, c, n) and filters (r, s, c, m); the result is (h, w, m, n)."""
-    where = "topi.nn.conv2d_hwcn"
-    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
-    _check_channels(data, 2, kernel, 2, where)
-    data, window = _image(data, 0, kernel.shape[:2], stride, padding, dilation, where)
     from .._shape import transpose
 
-    result = operator("conv2d_nhwc")(_view.permuted(data, [3, 0, 1, 2]), kernel, **window)
+    data, kernel, numbers = _images(
+        "conv2d_hwcn", Input, Filter, (2, 2), (0, 0), (stride, padding, dilation), out_dtype
+    )
+    result = operator("conv2d_nhwc")(_view.permuted(data, [3, 0, 1, 2]), kernel, **numbers)
     return transpose(result, [1, 2, 3, 0])
 
 
@@ -175,29 +177,28 @@ def group_conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, groups=1, 
         raise invalid(
             "GROUPS", f"{where}: {text(outputs)} filters cannot be divided into {groups} groups"
         )
-    _check_channels(data, 1, kernel, 1, where, groups)
-    data, window = _image(data, 2, kernel.shape[2:], stride, padding, dilation, where)
-    return operator("grouped_conv2d")(data, kernel, groups=groups, name="group_conv2d_nchw", **window)
+    data, kernel, numbers = _images(
+        "group_conv2d_nchw", data, kernel, (1, 1), (2, 2), (stride, padding, dilation), out_dtype, groups
+    )
+    return operator("grouped_conv2d")(data, kernel, groups=groups, name="group_conv2d_nchw", **numbers)
 
 
 @_export
 def depthwise_conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (n, c, h, w), each channel with the q filters of its own: (c, q, r, s) gives c * q channels."""
-    where = "topi.nn.depthwise_conv2d_nchw"
-    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
-    _check_channels(data, 1, kernel, 0, where)
-    data, window = _image(data, 2, kernel.shape[2:], stride, padding, dilation, where)
-    return operator("depthwise_conv2d")(data, kernel, name="depthwise_conv2d_nchw", **window)
+    data, kernel, numbers = _images(
+        "depthwise_conv2d_nchw", Input, Filter, (1, 0), (2, 2), (stride, padding, dilation), out_dtype
+    )
+    return operator("depthwise_conv2d")(data, kernel, name="depthwise_conv2d_nchw", **numbers)
 
 
 @_export
 def depthwise_conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """As depthwise_conv2d_nchw with data (n, h, w, c) and filters (r, s, c, q)."""
-    where = "topi.nn.depthwise_conv2d_nhwc"
-    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
-    _check_channels(data, 3, kernel, 2, where)
-    data, window = _image(data, 1, kernel.shape[:2], stride, padding, dilation, where)
-    return operator("depthwise_conv2d_nhwc")(data, kernel, name="depthwise_conv2d_nhwc", **window)
+    data, kernel, numbers = _images(
+        "depthwise_conv2d_nhwc", Input, Filter, (3, 2), (1, 0), (stride, padding, dilation), out_dtype
+    )
+    return operator("depthwise_conv2d_nhwc")(data, kernel, name="depthwise_conv2d_nhwc", **numbers)
 
 
 @_export

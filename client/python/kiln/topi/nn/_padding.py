@@ -1,6 +1,6 @@
 """Padding: constants around a tensor, and what the `padding=` of convolutions and pools means."""
 
-from ... import _define, _expr, _size
+from ... import _define, _expr, _reduce, _size
 from ..._error import invalid, public
 from ..._expr import apply, as_expr, cast
 from .._common import as_size, tensor
@@ -37,12 +37,7 @@ def pad(data, pad_before, pad_after=None, pad_value=0.0, name="PadInput", attrs=
             if not _is_zero(high):
                 inside.append(i < _size.folded("add", size, low))
         element = data(*place)
-        if not inside:
-            return element
-        condition = inside[0]
-        for each in inside[1:]:
-            condition = apply("logical_and", condition, each)
-        return apply("if_then_else", condition, element, value)
+        return apply("if_then_else", _reduce.all(*inside), element, value) if inside else element
 
     return _define.compute(shape, body, name=name)
 
@@ -80,12 +75,8 @@ def dilate(data, strides, dilation_value=0.0, name="DilatedInput"):
         place = [_size.folded("floordiv", i, s) for i, s in zip(index, strides)]
         holds = [apply("floormod", i, s) == 0 for i, s in zip(index, strides) if s != 1]
         element = data(*place)
-        if not holds:
-            return element
-        condition = holds[0]
-        for each in holds[1:]:
-            condition = apply("logical_and", condition, each)
-        return apply("if_then_else", condition, element, cast(data.dtype, dilation_value))
+        value = cast(data.dtype, dilation_value)
+        return apply("if_then_else", _reduce.all(*holds), element, value) if holds else element
 
     return _define.compute(shape, body, name=name)
 
