@@ -1,5 +1,5 @@
 """The twelve operators of a course of 2018, at its sizes, as its students write them: kernels called on
-arrays of the device, results in an array given."""
+arrays of the device, results in an array given; numpy's arrays serve as well."""
 
 import numpy as np
 import pytest
@@ -27,6 +27,9 @@ def check(f, inputs, expected):
     out = tvm.nd.array(np.zeros(expected.shape, DTYPE), ctx=ctx)
     f(*(tvm.nd.array(x, ctx=ctx) for x in inputs), out)
     np.testing.assert_allclose(out.asnumpy(), expected, rtol=1e-5)
+    given = np.zeros(expected.shape, DTYPE)
+    f(*inputs, given)
+    np.testing.assert_array_equal(given, out.asnumpy())
 
 
 def uniform(shape, low=0, high=10):
@@ -59,14 +62,16 @@ def test_relu():
     check(f, [x], np.maximum(x, 0))
 
 
-def test_relu_gradient():
+@pytest.mark.parametrize("choose", [tvm.select, tvm.if_then_else])
+def test_relu_gradient(choose):
     x, g = uniform((2000, 2500), -1, 1), uniform((2000, 2500), -5, 5)
-    f = element_wise((2000, 2500), lambda a, b: tvm.select(a > 0, b, tvm.const(0, DTYPE)), 2, "relu_gradient")
+    f = element_wise((2000, 2500), lambda a, b: choose(a > 0, b, tvm.const(0, DTYPE)), 2, "relu_gradient")
     check(f, [x, g], np.where(x > 0, g, 0))
 
 
+@pytest.mark.parametrize("tiled", [False, True])
 @pytest.mark.parametrize("ta, tb", [(False, False), (True, False), (False, True), (True, True)])
-def test_matrix_multiply(ta, tb):
+def test_matrix_multiply(ta, tb, tiled):
     n, l, m = 500, 700, 1000
     A = tvm.placeholder((l, n) if ta else (n, l), dtype=DTYPE, name="A")
     B = tvm.placeholder((m, l) if tb else (l, m), dtype=DTYPE, name="B")
@@ -74,13 +79,14 @@ def test_matrix_multiply(ta, tb):
     C = tvm.compute((n, m), lambda i, j: tvm.sum(
         (A[k, i] if ta else A[i, k]) * (B[j, k] if tb else B[k, j]), axis=k), name="C")
     s = tvm.create_schedule(C.op)
-    x, y = s[C].op.axis
-    xo, xi = s[C].split(x, factor=32)
-    yo, yi = s[C].split(y, factor=32)
-    ko, ki = s[C].split(s[C].op.reduce_axis[0], factor=4)
-    s[C].reorder(xo, yo, ko, xi, yi, ki)
-    s[C].vectorize(yi)
-    s[C].parallel(xo)
+    if tiled:
+        x, y = s[C].op.axis
+        xo, xi = s[C].split(x, factor=32)
+        yo, yi = s[C].split(y, factor=32)
+        ko, ki = s[C].split(s[C].op.reduce_axis[0], factor=4)
+        s[C].reorder(xo, yo, ko, xi, yi, ki)
+        s[C].vectorize(yi)
+        s[C].parallel(xo)
     f = tvm.build(s, [A, B, C], TGT, target_host=TGT_HOST, name="matrix_mul")
     a, b = uniform(A.shape), uniform(B.shape)
     check(f, [a, b], (a.T if ta else a) @ (b.T if tb else b))
@@ -118,15 +124,19 @@ def test_softmax():
     check(built([A, softmax(A, 400, 1000)], "softmax"), [x], softmax_of(x))
 
 
-def test_softmax_cross_entropy():
+@pytest.mark.parametrize("sums", ["row by row", "at once"])
+def test_softmax_cross_entropy(sums):
     shape = n, m = 400, 1000
     A, A_ = tvm.placeholder(shape, dtype=DTYPE, name="A"), tvm.placeholder(shape, dtype=DTYPE, name="A_")
     j, k = tvm.reduce_axis((0, m), name="j"), tvm.reduce_axis((0, n), name="k")
     p = softmax(A, n, m)
     log = tvm.compute(shape, lambda i, j: tvm.log(p[i, j]), name="log")
-    sums = tvm.compute((n,), lambda i: tvm.sum(-A_[i, j] * log[i, j], axis=j), name="sum_cross_entropy")
-    C = tvm.compute((1,), lambda _: tvm.sum(sums[k] / n, axis=k), name="C")
-    y, y_ = uniform(shape, -5, 5), uniform(shape, -5, 5)
+    if sums == "at once":
+        C = tvm.compute((1,), lambda _: -tvm.sum(A_[k, j] * log[k, j], axis=[k, j]) / n, name="C")
+    else:
+        rows = tvm.compute((n,), lambda i: tvm.sum(-A_[i, j] * log[i, j], axis=j), name="sum_cross_entropy")
+        C = tvm.compute((1,), lambda _: tvm.sum(rows[k] / n, axis=k), name="C")
+    y, y_ = uniform(shape, -5, 5), uniform(shape, 0, 1)
     expected = np.mean(-np.sum(y_ * np.log(softmax_of(y.astype("float64"))), axis=1), keepdims=True)
     check(built([A, A_, C], "softmax_cross_entropy"), [y, y_], expected)
 
