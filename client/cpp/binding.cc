@@ -1,6 +1,7 @@
 #include "client/cpp/binding.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include <fmt/ranges.h>
@@ -27,11 +28,13 @@ class Binder {
         inputs_(parameters_of(kernel.definition, true)),
         binding_{.kernel = kernel, .where = where} {}
 
-  Binding run(const std::vector<Given>& arguments, const std::map<std::string, Expr>& sizes) {
+  Binding run(const std::vector<Given>& arguments, const std::map<std::string, Expr>& sizes,
+              std::optional<Along> along) {
     check_count(arguments.size());
     bind_given(sizes);
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       bind_type(inputs_[i], arguments[i]);
+    if (along) place_axis(along->axis, arguments);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       binding_.arguments.emplace(inputs_[i].stage(), arguments[i]);
       bind_sizes(inputs_[i], arguments[i]);
@@ -100,6 +103,39 @@ class Binder {
     }
   }
 
+  void place_axis(int axis, const std::vector<Given>& arguments) {
+    int widest = 0;
+    bool fits = !inputs_.empty();
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      fits = fits && placeholder_of(definition_, inputs_[i].stage()).shape_size() <= 1;
+      widest = std::max(widest, static_cast<int>(arguments[i].shape().size()));
+    }
+    const bool has_one =
+        std::any_of(inputs_.begin(), inputs_.end(), [&](const v1::TensorId& input) {
+          return placeholder_of(definition_, input.stage()).shape_size() == 1;
+        });
+    if (!fits || !has_one) {
+      refuse("AXIS", "{} takes no Along, since it is not over one dimension", kernel_name());
+    }
+    if (axis < -widest || axis >= widest) {
+      refuse("AXIS_RANGE", "{}: axis {} is out of range; the tensors have {} dimensions",
+             kernel_name(), axis, widest);
+    }
+    binding_.axis = static_cast<std::size_t>(axis < 0 ? -axis : widest - axis);
+  }
+
+  /// The dimensions in front, then the argument's own.
+  Shape placed_shape(const v1::TensorId& input, const Given& argument) const {
+    const Shape shape = argument.shape();
+    const int rank = placeholder_of(definition_, input.stage()).shape_size();
+    Shape placed = shape;
+    const std::vector<std::size_t> order =
+        order_of_argument(shape.size(), static_cast<std::size_t>(rank), binding_.axis);
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      placed[order[d]] = shape[d];
+    return placed;
+  }
+
   /// The variable that an extent is, if it is no more than that.
   std::optional<std::uint32_t> variable(std::uint32_t extent) const {
     const v1::Expression& row = definition_.expressions(static_cast<int>(extent));
@@ -109,7 +145,7 @@ class Binder {
 
   void bind_sizes(const v1::TensorId& input, const Given& argument) {
     const v1::Placeholder& declared = placeholder_of(definition_, input.stage());
-    const Shape shape = argument.shape();
+    const Shape shape = placed_shape(input, argument);
     const auto rank = static_cast<std::size_t>(declared.shape_size());
     if (shape.size() < rank) {
       refuse("ARGUMENT_RANK", "{} has {} dimension{}, but must have {} or more", what(input),
@@ -137,7 +173,7 @@ class Binder {
 
   void check_shape(const v1::TensorId& input) const {
     const v1::Placeholder& declared = placeholder_of(definition_, input.stage());
-    const Shape shape = binding_.arguments.at(input.stage()).shape();
+    const Shape shape = placed_shape(input, binding_.arguments.at(input.stage()));
     const std::size_t first = shape.size() - static_cast<std::size_t>(declared.shape_size());
     Instance sizes_only(binding_);
     for (int d = 0; d < declared.shape_size(); ++d) {
@@ -179,8 +215,25 @@ class Binder {
 }  // namespace
 
 Binding bind(const border::WireKernel& kernel, const std::vector<Given>& arguments,
-             const std::map<std::string, Expr>& sizes, const SourceLocation& where) {
-  return Binder(kernel, where).run(arguments, sizes);
+             const std::map<std::string, Expr>& sizes, std::optional<Along> along,
+             const SourceLocation& where) {
+  return Binder(kernel, where).run(arguments, sizes, along);
+}
+
+std::vector<std::size_t> order_of(std::size_t dimensions, std::size_t rank,
+                                  std::optional<std::size_t> axis) {
+  std::vector<std::size_t> order(dimensions);
+  std::iota(order.begin(), order.end(), 0);
+  if (!axis || rank != 1) return order;
+  const std::size_t place = dimensions - std::min(*axis, dimensions);
+  order.pop_back();
+  order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), dimensions - 1);
+  return order;
+}
+
+std::vector<std::size_t> order_of_argument(std::size_t dimensions, std::size_t rank,
+                                           std::optional<std::size_t> axis) {
+  return order_of(dimensions, rank, axis && dimensions < *axis ? std::nullopt : axis);
 }
 
 std::vector<v1::TensorId> parameters_of(const v1::Definition& definition, bool inputs) {

@@ -12,14 +12,6 @@ namespace kiln {
 inline namespace client {
 namespace detail {
 
-struct Instance::Stage {
-  std::map<std::uint32_t, Expr> axes;  // by number: its own, and those it reduces over
-  std::map<std::uint32_t, std::shared_ptr<const AxisNode>> reduced;
-  Shape batch;
-  std::vector<Expr> leading;
-  std::map<std::uint32_t, Expr> known;  // expressions that are made
-};
-
 Instance::Instance(const Binding& binding)
     : binding_(binding), definition_(binding.kernel.definition) {
   for (const auto& [stage, argument] : binding.arguments)
@@ -27,73 +19,9 @@ Instance::Instance(const Binding& binding)
   find_batches();
 }
 
-/// The dimensions in front of each stage: what those of the inputs below it stretch to. What a scan
-/// reads decides about all of its parts, its states included.
-void Instance::find_batches() {
-  std::map<std::uint32_t, Inputs> below;
-  for (const auto& [stage, argument] : binding_.arguments)
-    below[stage] = {stage};
-  for (int id = 0; id < definition_.stages_size(); ++id) {
-    if (!definition_.stages(id).has_scan()) continue;
-    const v1::Scan& scan = definition_.stages(id).scan();
-    const Inputs reached = reached_by(scan, below);
-    below[static_cast<std::uint32_t>(id)] = reached;
-    for (const auto* list : {&scan.init(), &scan.update(), &scan.state()}) {
-      for (const v1::TensorId& tensor : *list)
-        below[tensor.stage()] = reached;
-    }
-  }
-  for (std::uint32_t id = 0; id < static_cast<std::uint32_t>(definition_.stages_size()); ++id) {
-    if (!below.contains(id)) {
-      for (const std::uint32_t other : needed(id))
-        below[id].insert(below[other].begin(), below[other].end());
-    }
-    std::vector<Shape> shapes;
-    for (const std::uint32_t input : below[id]) {
-      const auto own = binding_.batches.find(input);
-      if (own != binding_.batches.end()) shapes.push_back(own->second);
-    }
-    // Shapes that do not fit are refused by bind(), which asks for sizes before.
-    const auto given = binding_.batches.find(id);
-    batches_[id] =
-        given != binding_.batches.end() ? given->second : stretched(shapes).value_or(Shape());
-  }
-}
-
-/// The inputs below a scan, without what only its states lead to.
-Instance::Inputs Instance::reached_by(const v1::Scan& scan,
-                                      const std::map<std::uint32_t, Inputs>& below) const {
-  std::set<std::uint32_t> seen;
-  std::vector<std::uint32_t> stack;
-  for (const v1::TensorId& state : scan.state())
-    seen.insert(state.stage());
-  for (const auto* list : {&scan.init(), &scan.update()}) {
-    for (const v1::TensorId& tensor : *list)
-      stack.push_back(tensor.stage());
-  }
-  Inputs reached;
-  while (!stack.empty()) {
-    const std::uint32_t stage = stack.back();
-    stack.pop_back();
-    if (!seen.insert(stage).second) continue;
-    if (const auto known = below.find(stage); known != below.end()) {
-      reached.insert(known->second.begin(), known->second.end());
-      continue;
-    }
-    for (const std::uint32_t other : needed(stage))
-      stack.push_back(other);
-  }
-  return reached;
-}
-
 Tensor Instance::tensor(const v1::TensorId& id) {
   make(id.stage());
   return made_.at(id.stage())[id.output()].tensor();
-}
-
-Expr Instance::size(std::uint32_t id) {
-  Stage none;
-  return expression(id, none);
 }
 
 DType Instance::type(int declared) const {
@@ -125,65 +53,19 @@ void Instance::make(std::uint32_t last) {
     const v1::Stage& row = definition_.stages(static_cast<int>(stage));
     if (row.has_compute()) make_compute(stage, row.compute());
     if (row.has_scan()) make_scan(stage, row.scan());
-    if (!row.has_compute() && !row.has_scan() && !row.has_placeholder()) {
-      fail_at(binding_.where, "COMPOSITION", "{} makes {} in a way that cannot be composed yet",
-              binding_.kernel.names.kernel(), stage_name(stage));
-    }
+    if (row.has_scatter()) make_scatter(stage, row.scatter());
     if (row.has_placeholder()) {
-      Shape shape = batches_[stage];
-      for (const std::uint32_t extent : row.placeholder().shape())
-        shape.push_back(size(extent));
-      made_[stage] = {placeholder(std::move(shape), type(row.placeholder().type()),
-                                  stage_name(stage), binding_.where)};
+      const Shape shape = shape_of(stage, row.placeholder().shape());
+      made_[stage] = {
+          placeholder(shape, type(row.placeholder().type()), stage_name(stage), binding_.where)};
     }
   }
 }
 
-std::vector<std::uint32_t> Instance::needed(std::uint32_t stage) const {
-  const v1::Stage& row = definition_.stages(static_cast<int>(stage));
-  if (row.has_compute()) return read_stages(row.compute());
-  std::vector<std::uint32_t> stages;
-  for (const auto* list : {&row.scan().init(), &row.scan().update(), &row.scan().state()}) {
-    for (const v1::TensorId& tensor : *list)
-      stages.push_back(tensor.stage());
-  }
-  return stages;
-}
-
-std::vector<std::uint32_t> Instance::read_stages(const v1::Compute& compute) const {
-  std::set<std::uint32_t> stages;
-  std::set<std::uint32_t> seen;
-  std::vector<std::uint32_t> stack(compute.bodies().begin(), compute.bodies().end());
-  while (!stack.empty()) {
-    const std::uint32_t id = stack.back();
-    stack.pop_back();
-    if (!seen.insert(id).second) continue;
-    const v1::Expression& row = definition_.expressions(static_cast<int>(id));
-    const auto push = [&](const auto& list) {
-      stack.insert(stack.end(), list.begin(), list.end());
-    };
-    if (row.has_operation()) push(row.operation().operands());
-    if (row.has_cast()) stack.push_back(row.cast().operand());
-    if (row.has_read()) {
-      stages.insert(row.read().tensor().stage());
-      push(row.read().indices());
-    }
-    if (row.has_reduction()) {
-      stack.push_back(row.reduction().source());
-      for (const std::uint32_t axis : row.reduction().axes()) {
-        const v1::Axis& bounds = definition_.axes(static_cast<int>(axis));
-        stack.push_back(bounds.minimum());
-        stack.push_back(bounds.extent());
-      }
-    }
-  }
-  return {stages.begin(), stages.end()};
-}
-
-std::vector<std::string> Instance::axis_names(const v1::Compute& compute,
-                                              std::size_t leading) const {
+std::vector<std::string> Instance::axis_names(
+    const google::protobuf::RepeatedField<std::uint32_t>& axes, std::size_t leading) const {
   std::vector<std::string> own;
-  for (const std::uint32_t axis : compute.axes())
+  for (const std::uint32_t axis : axes)
     own.push_back(axis_name(axis));
   std::vector<std::string> names;
   for (int number = 0; names.size() < leading; ++number) {
@@ -194,23 +76,97 @@ std::vector<std::string> Instance::axis_names(const v1::Compute& compute,
   return names;
 }
 
+/// Which of (dimensions in front, own dimensions) of a stage stands where in its tensors.
+std::vector<std::size_t> Instance::order(std::uint32_t stage, std::size_t rank) const {
+  const std::size_t dimensions = batches_.at(stage).size() + rank;
+  return binding_.arguments.contains(stage) ? order_of_argument(dimensions, rank, binding_.axis)
+                                            : order_of(dimensions, rank, binding_.axis);
+}
+
+/// The shape of a stage with these extents of its own.
+Shape Instance::shape_of(std::uint32_t stage,
+                         const google::protobuf::RepeatedField<std::uint32_t>& extents) {
+  Shape full = batches_[stage];
+  for (const std::uint32_t extent : extents)
+    full.push_back(size(extent));
+  Shape shape;
+  for (const std::size_t d : order(stage, static_cast<std::size_t>(extents.size())))
+    shape.push_back(full[d]);
+  return shape;
+}
+
 void Instance::make_compute(std::uint32_t id, const v1::Compute& compute) {
   Stage stage{.batch = batches_[id]};
   const std::size_t leading = stage.batch.size();
-  Shape shape = stage.batch;
+  google::protobuf::RepeatedField<std::uint32_t> extents;
   for (const std::uint32_t axis : compute.axes())
-    shape.push_back(size(definition_.axes(static_cast<int>(axis)).extent()));
+    extents.Add(definition_.axes(static_cast<int>(axis)).extent());
+  const std::vector<std::size_t> places = order(id, static_cast<std::size_t>(compute.axes_size()));
   const Bodies bodies = [&](const std::vector<Expr>& indices) {
-    stage.leading.assign(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(leading));
+    std::vector<Expr> placed = indices;
+    for (std::size_t d = 0; d < places.size(); ++d)
+      placed[places[d]] = indices[d];
+    stage.leading.assign(placed.begin(), placed.begin() + static_cast<std::ptrdiff_t>(leading));
     for (int d = 0; d < compute.axes_size(); ++d)
-      stage.axes.emplace(compute.axes(d), indices[leading + static_cast<std::size_t>(d)]);
+      stage.axes.emplace(compute.axes(d), placed[leading + static_cast<std::size_t>(d)]);
     std::vector<Expr> values;
     for (const std::uint32_t body : compute.bodies())
       values.push_back(expression(body, stage));
     return values;
   };
-  const Names names(stage_name(id), axis_names(compute, leading));
-  finish(id, detail::compute(shape, bodies, -1, names, binding_.where));
+  const std::vector<std::string> all = axis_names(compute.axes(), leading);
+  std::vector<std::string> names;
+  for (const std::size_t d : places)
+    names.push_back(all[d]);
+  finish(id, detail::compute(shape_of(id, extents), bodies, -1, Names(stage_name(id), names),
+                             binding_.where));
+}
+
+void Instance::make_scatter(std::uint32_t id, const v1::Scatter& scatter) {
+  Stage stage{.batch = batches_[id]};
+  const std::size_t leading = stage.batch.size();
+  const auto rank = static_cast<std::size_t>(scatter.indices_size());
+  const std::vector<std::size_t> places = order(id, rank);
+  if (!std::is_sorted(places.begin(), places.end())) {
+    fail_at(binding_.where, "AXIS", "{} has a scatter, so its dimension must be the last one",
+            binding_.kernel.names.kernel());
+  }
+  Shape shape = stage.batch;
+  for (const std::uint32_t axis : scatter.axes())
+    shape.push_back(size(definition_.axes(static_cast<int>(axis)).extent()));
+  const Bodies bodies = [&](const std::vector<Expr>& indices) {
+    stage.leading.assign(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(leading));
+    for (int d = 0; d < scatter.axes_size(); ++d)
+      stage.axes.emplace(scatter.axes(d), indices[leading + static_cast<std::size_t>(d)]);
+    std::vector<Expr> values = stage.leading;
+    for (const std::uint32_t index : scatter.indices())
+      values.push_back(expression(index, stage));
+    values.push_back(expression(scatter.update(), stage));
+    return values;
+  };
+  const Names names(stage_name(id), axis_names(scatter.axes(), leading));
+  finish(id, {detail::scatter(scatter.combiner(), stored(scatter.base(), stage.batch), shape,
+                              bodies, -1, names, binding_.where)});
+}
+
+/// A tensor with all the dimensions in front, which a copy has where it is seen otherwise.
+Tensor Instance::stored(const v1::TensorId& id, const Shape& batch) {
+  const Given& base = made_.at(id.stage())[id.output()];
+  const Shape& own = batches_[id.stage()];
+  const bool is_stored =
+      !base.is_number() &&
+      std::equal(own.begin(), own.end(), batch.begin(), batch.end(),
+                 [](const Expr& a, const Expr& b) { return is_same_size(a, b); });
+  if (is_stored) return base.tensor();
+  Shape shape = batch;
+  const Shape given = base.shape();
+  shape.insert(shape.end(), given.begin() + static_cast<std::ptrdiff_t>(own.size()), given.end());
+  const Bodies copy = [&](const std::vector<Expr>& indices) -> std::vector<Expr> {
+    const auto own_begin = indices.begin() + static_cast<std::ptrdiff_t>(batch.size());
+    return {element(id, batch, {indices.begin(), own_begin}, {own_begin, indices.end()})};
+  };
+  const std::string name = base.is_number() ? stage_name(id.stage()) : base.tensor().name();
+  return detail::compute(shape, copy, -1, name + "_copy", binding_.where).front();
 }
 
 /// Keeps what a stage has made; several outputs have the names of the definition.
@@ -238,9 +194,14 @@ void Instance::make_scan(std::uint32_t id, const v1::Scan& scan) {
     }
     return list;
   };
+  const v1::Stage& state = definition_.stages(static_cast<int>(scan.state(0).stage()));
+  const std::vector<std::size_t> places =
+      order(id, static_cast<std::size_t>(state.placeholder().shape_size()));
+  const auto time_at =
+      std::find(places.begin(), places.end(), batches_[id].size() + scan.dimension());
   std::vector<Tensor> made = client::scan(
       tensors(scan.init()), tensors(scan.update()), tensors(scan.state()), {}, stage_name(id),
-      ScanTime{.dimension = scan.dimension() + static_cast<unsigned>(batches_[id].size()),
+      ScanTime{.dimension = static_cast<unsigned>(time_at - places.begin()),
                .reverse = scan.reverse()},
       binding_.where);
   // Of several states it is called after the first.
@@ -252,84 +213,6 @@ void Instance::make_scan(std::uint32_t id, const v1::Scan& scan) {
   for (std::uint32_t output = 0; output < made.size(); ++output)
     made[output] = Tensor(node, output);
   finish(id, std::move(made));
-}
-
-Expr Instance::expression(std::uint32_t id, Stage& stage) {
-  if (const auto known = stage.known.find(id); known != stage.known.end()) return known->second;
-  const Expr made = build(definition_.expressions(static_cast<int>(id)), stage);
-  stage.known.emplace(id, made);
-  return made;
-}
-
-Expr Instance::build(const v1::Expression& row, Stage& stage) {
-  switch (row.kind_case()) {
-    case v1::Expression::kInteger:
-      return constant(row.integer().value(), type(row.integer().type()));
-    case v1::Expression::kFloating: {
-      const DType wanted = type(row.floating().type());
-      const double value = row.floating().value();
-      const bool is_whole = value == static_cast<double>(static_cast<std::int64_t>(value));
-      if (!border::is_float(static_cast<int>(wanted)) && is_whole) {
-        return constant(static_cast<std::int64_t>(value), wanted);
-      }
-      return constant(value, wanted);
-    }
-    case v1::Expression::kVariable: return binding_.sizes.at(row.variable());
-    case v1::Expression::kAxis: return axis(row.axis(), stage);
-    case v1::Expression::kOperation: {
-      std::vector<Expr> operands;
-      for (const std::uint32_t operand : row.operation().operands())
-        operands.push_back(expression(operand, stage));
-      return folded(row.operation().operator_(), operands);
-    }
-    case v1::Expression::kCast:
-      return cast(expression(row.cast().operand(), stage), type(row.cast().type()));
-    case v1::Expression::kRead: return read(row.read(), stage);
-    case v1::Expression::kReduction: return reduction(row.reduction(), stage);
-    default:
-      fail_at(binding_.where, "COMPOSITION", "{} has an expression that cannot be composed yet",
-              binding_.kernel.names.kernel());
-  }
-}
-
-Expr Instance::read(const v1::Read& read, Stage& stage) {
-  const Given& tensor = made_.at(read.tensor().stage())[read.tensor().output()];
-  const Shape& own = batches_[read.tensor().stage()];
-  const std::size_t skipped = stage.batch.size() - own.size();
-  std::vector<Expr> indices;
-  for (std::size_t d = 0; d < own.size(); ++d) {
-    const bool repeated = is_one(own[d]) && !is_one(stage.batch[skipped + d]);
-    indices.push_back(repeated ? constant(0, int64) : stage.leading[skipped + d]);
-  }
-  for (const std::uint32_t index : read.indices())
-    indices.push_back(expression(index, stage));
-  const Expr element = tensor.at(indices);
-  if (!tensor.is_number()) return element;
-  const v1::Stage& input = definition_.stages(static_cast<int>(read.tensor().stage()));
-  return cast(element, type(input.placeholder().type()));
-}
-
-Expr Instance::reduction(const v1::Reduction& reduction, Stage& stage) {
-  std::vector<ReduceAxis> axes;
-  for (const std::uint32_t id : reduction.axes()) {
-    axis(id, stage);
-    axes.emplace_back(stage.reduced.at(id));
-  }
-  return reduce(reduction.combiner(), expression(reduction.source(), stage), axes);
-}
-
-/// An axis of the stage, or the reduction axis of that number, made when it is first met.
-Expr Instance::axis(std::uint32_t id, Stage& stage) {
-  if (const auto known = stage.axes.find(id); known != stage.axes.end()) return known->second;
-  const v1::Axis& row = definition_.axes(static_cast<int>(id));
-  const Expr minimum = expression(row.minimum(), stage);
-  const Expr extent = expression(row.extent(), stage);
-  const auto node =
-      std::make_shared<const AxisNode>(AxisNode{AxisKind::Reduce, axis_name(id), minimum, extent});
-  stage.reduced.emplace(id, node);
-  const Expr value = make_expr(int64, AxisValue{node});
-  stage.axes.emplace(id, value);
-  return value;
 }
 
 }  // namespace detail
@@ -361,8 +244,9 @@ std::vector<Tensor> Definition::tensors(SourceLocation where) const {
 }
 
 Tensors Definition::apply(const std::vector<Given>& arguments,
-                          const std::map<std::string, Expr>& sizes, SourceLocation where) const {
-  const detail::Binding binding = detail::bind(state_->kernel, arguments, sizes, where);
+                          const std::map<std::string, Expr>& sizes, std::optional<Along> along,
+                          SourceLocation where) const {
+  const detail::Binding binding = detail::bind(state_->kernel, arguments, sizes, along, where);
   detail::Instance instance(binding);
   Tensors tensors;
   for (const v1::TensorId& output : detail::parameters_of(state_->kernel.definition, false))

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
 #include "client/cpp/binding.h"
+#include "client/cpp/nodes.h"
 
 namespace kiln {
 inline namespace client {
@@ -22,7 +24,14 @@ class Instance {
   Expr size(std::uint32_t expression);
 
  private:
-  struct Stage;  // whose body is being made
+  /// Whose body is being made.
+  struct Stage {
+    std::map<std::uint32_t, Expr> axes;  // by number: its own, and those it reduces over
+    std::map<std::uint32_t, std::shared_ptr<const AxisNode>> reduced;
+    Shape batch;
+    std::vector<Expr> leading;
+    std::map<std::uint32_t, Expr> known;  // expressions that are made
+  };
 
   using Inputs = std::set<std::uint32_t>;
 
@@ -31,20 +40,27 @@ class Instance {
   void make(std::uint32_t stage);
   void make_compute(std::uint32_t stage, const v1::Compute& compute);
   void make_scan(std::uint32_t stage, const v1::Scan& scan);
+  void make_scatter(std::uint32_t stage, const v1::Scatter& scatter);
+  Tensor stored(const v1::TensorId& id, const Shape& batch);
   void finish(std::uint32_t stage, std::vector<Tensor> tensors);
   std::vector<std::uint32_t> needed(std::uint32_t stage) const;
-  std::vector<std::uint32_t> read_stages(const v1::Compute& compute) const;
+  std::vector<std::uint32_t> read_stages(std::vector<std::uint32_t> roots) const;
+  std::vector<std::size_t> order(std::uint32_t stage, std::size_t rank) const;
+  Shape shape_of(std::uint32_t stage, const google::protobuf::RepeatedField<std::uint32_t>& axes);
 
   Expr expression(std::uint32_t id, Stage& stage);
   Expr build(const v1::Expression& row, Stage& stage);
   Expr read(const v1::Read& read, Stage& stage);
+  Expr element(const v1::TensorId& id, const Shape& batch, const std::vector<Expr>& leading,
+               const std::vector<Expr>& own);
   Expr reduction(const v1::Reduction& reduction, Stage& stage);
   Expr axis(std::uint32_t id, Stage& stage);
 
   DType type(int declared) const;
   const std::string& stage_name(std::uint32_t stage) const;
   const std::string& axis_name(std::uint32_t axis) const;
-  std::vector<std::string> axis_names(const v1::Compute& compute, std::size_t leading) const;
+  std::vector<std::string> axis_names(const google::protobuf::RepeatedField<std::uint32_t>& axes,
+                                      std::size_t leading) const;
 
   const Binding& binding_;
   const v1::Definition& definition_;

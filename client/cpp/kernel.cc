@@ -87,8 +87,11 @@ Timings from_wire(const v1::Timings& timings) {
 }
 
 KernelState::KernelState(std::shared_ptr<Link> link, v1::CompileRequest request,
-                         std::vector<Parameter> parameters)
-    : link_(std::move(link)), request_(std::move(request)), parameters_(std::move(parameters)) {
+                         std::vector<Parameter> parameters, std::vector<std::string> argument_sizes)
+    : link_(std::move(link)),
+      request_(std::move(request)),
+      parameters_(std::move(parameters)),
+      argument_sizes_(std::move(argument_sizes)) {
   id_ = compile({});
   link_->start_session();
 }

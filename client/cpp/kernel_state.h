@@ -18,11 +18,14 @@ namespace detail {
 /// A kernel of the service, and all that is needed to make it again.
 class KernelState {
  public:
-  /// Compiles it.
+  /// Compiles it. A module that Python saved may have sizes among the arguments: `argument_sizes`
+  /// has then for each argument its name where it is a size, else "".
   KernelState(std::shared_ptr<Link> link, v1::CompileRequest request,
-              std::vector<Parameter> parameters);
+              std::vector<Parameter> parameters, std::vector<std::string> argument_sizes = {});
 
   const std::string& name() const { return request_.source_map().kernel(); }
+  const v1::CompileRequest& request() const { return request_; }
+  const std::vector<std::string>& argument_sizes() const { return argument_sizes_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::shared_ptr<Link>& link() const { return link_; }
 
@@ -40,6 +43,7 @@ class KernelState {
   const std::shared_ptr<Link> link_;
   const v1::CompileRequest request_;
   const std::vector<Parameter> parameters_;
+  const std::vector<std::string> argument_sizes_;
   mutable std::mutex mutex_;
   std::string id_;
   Timings build_timings_;

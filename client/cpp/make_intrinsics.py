@@ -1,4 +1,5 @@
-"""Writes kiln/intrinsics.h: a function for every operator and combiner of the language's tables."""
+"""Writes kiln/intrinsics.h: a function for every operator and combiner of the language's tables, of operators
+on whole tensors too."""
 
 import pathlib
 import re
@@ -23,7 +24,24 @@ def operator_function(spelling, arity, accuracy, doc):
     how = "" if accuracy == "exact" else f"; within {accuracy}"
     return (f"/// {doc}{how}.\n"
             f"inline Expr {spelling}({parameters}) {{\n"
-            f'  return detail::apply("{spelling}", {{{", ".join(names)}}});\n}}\n')
+            f'  return detail::apply("{spelling}", {{{", ".join(names)}}});\n}}\n' +
+            tensor_functions(spelling, names))
+
+
+def tensor_functions(spelling, names):
+    """On whole tensors. Of two operands either may be a number, of three not the first."""
+    first, *rest = names
+    values = ", ".join([first, *(f"{name}.value" for name in rest)])
+    if not rest:
+        return (f"inline Tensor {spelling}(const Tensor& a, SourceLocation where = SourceLocation::current()) {{\n"
+                f'  return detail::elementwise("{spelling}", {{a}}, where);\n}}\n')
+    operands = "".join(f", const detail::Operand& {name}" for name in rest)
+    functions = (f"inline Tensor {spelling}(const Tensor& {first}{operands}) {{\n"
+                 f'  return detail::elementwise("{spelling}", {{{values}}}, b.where);\n}}\n')
+    if len(rest) == 1:
+        functions += (f"inline Tensor {spelling}(const detail::NumberOperand& a, const Tensor& b) {{\n"
+                      f'  return detail::elementwise("{spelling}", {{a.value, b}}, a.where);\n}}\n')
+    return functions
 
 
 def combiner_functions(spelling, doc):
@@ -44,7 +62,7 @@ def main():
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(
         "// Made from the operator and combiner tables by make_intrinsics.py.\n"
-        "#pragma once\n\n#include <vector>\n\n#include <kiln/expr.h>\n\n"
+        "#pragma once\n\n#include <vector>\n\n#include <kiln/elementwise.h>\n#include <kiln/expr.h>\n\n"
         "namespace kiln {\ninline namespace client {\n\n" + "\n".join(functions) +
         "\n}  // namespace client\n}  // namespace kiln\n")
 

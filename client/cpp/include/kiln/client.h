@@ -11,6 +11,7 @@
 #include <kiln/array.h>
 #include <kiln/connection.h>
 #include <kiln/definition.h>
+#include <kiln/elementwise.h>
 #include <kiln/error.h>
 #include <kiln/expr.h>
 #include <kiln/intrinsics.h>

@@ -82,6 +82,9 @@ class Connection {
   Kernel compile(const Definition& definition, const BuildOptions& options = {}) const;
   Kernel compile(const Schedule& schedule, const std::vector<Tensor>& arguments,
                  const BuildOptions& options = {}) const;
+  /// The kernels that export_library saved, here or in Python, compiled for the devices at hand.
+  /// Throws InvalidArgument MODULE_FILE.
+  Kernels load_module(const std::string& path) const;
   /// The loops as text.
   std::string lower(const Definition& definition, const LowerOptions& lower = {},
                     const BuildOptions& options = {}) const;

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,6 +57,12 @@ class Given {
   std::variant<Tensor, Expr> value_;
 };
 
+/// Along which dimension of its arguments a definition over one dimension is called, as numpy's
+/// `axis`; negative ones count from the end. The other dimensions are mapped over.
+struct Along {
+  int axis;
+};
+
 /// What a service compiles: the arguments, all that computes them, and a schedule. Immutable.
 class Definition {
  public:
@@ -88,6 +95,7 @@ class Definition {
   /// bound to theirs. Dimensions in front of those it has are mapped over, and stretch as numpy's.
   /// `sizes` are those that no shape gives: {{"stride", 2}}.
   Tensors apply(const std::vector<Given>& arguments, const std::map<std::string, Expr>& sizes = {},
+                std::optional<Along> along = {},
                 SourceLocation where = SourceLocation::current()) const;
 
   /// Its arguments as tensors of their own, in order: for a schedule, or to build with others.
@@ -95,18 +103,26 @@ class Definition {
 
   // C = matmul(A, B)
   Tensors operator()(Given a, SourceLocation where = SourceLocation::current()) const {
-    return apply({a}, {}, where);
+    return apply({a}, {}, {}, where);
   }
   Tensors operator()(Given a, Given b, SourceLocation where = SourceLocation::current()) const {
-    return apply({a, b}, {}, where);
+    return apply({a, b}, {}, {}, where);
   }
   Tensors operator()(Given a, Given b, Given c,
                      SourceLocation where = SourceLocation::current()) const {
-    return apply({a, b, c}, {}, where);
+    return apply({a, b, c}, {}, {}, where);
   }
   Tensors operator()(Given a, Given b, Given c, Given d,
                      SourceLocation where = SourceLocation::current()) const {
-    return apply({a, b, c, d}, {}, where);
+    return apply({a, b, c, d}, {}, {}, where);
+  }
+  // Y = softmax(X, Along{1})
+  Tensors operator()(Given a, Along along, SourceLocation where = SourceLocation::current()) const {
+    return apply({a}, {}, along, where);
+  }
+  Tensors operator()(Given a, Given b, Along along,
+                     SourceLocation where = SourceLocation::current()) const {
+    return apply({a, b}, {}, along, where);
   }
 
   explicit Definition(std::shared_ptr<const detail::DefinitionState> state)

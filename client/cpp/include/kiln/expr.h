@@ -77,6 +77,10 @@ inline Expr operator*(const Expr& a, const Expr& b) { return detail::apply("mult
 /// Of floating numbers; integers are divided by floordiv or truncdiv.
 inline Expr operator/(const Expr& a, const Expr& b) { return detail::apply("divide", {a, b}); }
 inline Expr operator-(const Expr& a) { return detail::apply("negative", {a}); }
+inline Expr& operator+=(Expr& a, const Expr& b) { return a = a + b; }
+inline Expr& operator-=(Expr& a, const Expr& b) { return a = a - b; }
+inline Expr& operator*=(Expr& a, const Expr& b) { return a = a * b; }
+inline Expr& operator/=(Expr& a, const Expr& b) { return a = a / b; }
 inline Expr operator==(const Expr& a, const Expr& b) { return detail::apply("equal", {a, b}); }
 inline Expr operator!=(const Expr& a, const Expr& b) { return detail::apply("not_equal", {a, b}); }
 inline Expr operator<(const Expr& a, const Expr& b) { return detail::apply("less", {a, b}); }

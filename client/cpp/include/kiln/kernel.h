@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -109,10 +110,27 @@ class Kernel {
   /// Where it came from when it was built, and how long that took.
   Timings build_timings() const;
 
+  /// Saves what was built for Connection::load_module, here or in Python: a definition and its
+  /// schedule, never machine code. Throws InvalidArgument MODULE_FILE.
+  void export_library(const std::string& path) const;
+
   explicit Kernel(std::shared_ptr<detail::KernelState> state) : state_(std::move(state)) {}
+  const std::shared_ptr<detail::KernelState>& state() const { return state_; }
 
  private:
   std::shared_ptr<detail::KernelState> state_;
+};
+
+/// Several kernels: those of a module.
+class Kernels : public std::vector<Kernel> {
+ public:
+  using std::vector<Kernel>::vector;
+  /// The only one. Throws InvalidArgument when there are others.
+  operator Kernel() const;
+  /// The one of that name. Throws NotFound.
+  Kernel get_function(std::string_view name) const;
+  /// All of them in one file.
+  void export_library(const std::string& path) const;
 };
 
 }  // namespace client

@@ -1,0 +1,106 @@
+#include "client/cpp/fail.h"
+#include "client/cpp/instance.h"
+#include "client/cpp/nodes.h"
+#include "client/cpp/sizes.h"
+
+namespace kiln {
+inline namespace client {
+namespace detail {
+
+Expr Instance::size(std::uint32_t id) {
+  Stage none;
+  return expression(id, none);
+}
+
+Expr Instance::expression(std::uint32_t id, Stage& stage) {
+  if (const auto known = stage.known.find(id); known != stage.known.end()) return known->second;
+  const Expr made = build(definition_.expressions(static_cast<int>(id)), stage);
+  stage.known.emplace(id, made);
+  return made;
+}
+
+Expr Instance::build(const v1::Expression& row, Stage& stage) {
+  switch (row.kind_case()) {
+    case v1::Expression::kInteger:
+      return constant(row.integer().value(), type(row.integer().type()));
+    case v1::Expression::kFloating: {
+      const DType wanted = type(row.floating().type());
+      const double value = row.floating().value();
+      const bool is_whole = value == static_cast<double>(static_cast<std::int64_t>(value));
+      if (!border::is_float(static_cast<int>(wanted)) && is_whole) {
+        return constant(static_cast<std::int64_t>(value), wanted);
+      }
+      return constant(value, wanted);
+    }
+    case v1::Expression::kVariable: return binding_.sizes.at(row.variable());
+    case v1::Expression::kAxis: return axis(row.axis(), stage);
+    case v1::Expression::kOperation: {
+      std::vector<Expr> operands;
+      for (const std::uint32_t operand : row.operation().operands())
+        operands.push_back(expression(operand, stage));
+      return folded(row.operation().operator_(), operands);
+    }
+    case v1::Expression::kCast:
+      return cast(expression(row.cast().operand(), stage), type(row.cast().type()));
+    case v1::Expression::kRead: return read(row.read(), stage);
+    case v1::Expression::kReduction: return reduction(row.reduction(), stage);
+    default:
+      fail_at(binding_.where, "COMPOSITION", "{} has an expression that cannot be composed yet",
+              binding_.kernel.names.kernel());
+  }
+}
+
+Expr Instance::read(const v1::Read& read, Stage& stage) {
+  std::vector<Expr> own;
+  for (const std::uint32_t index : read.indices())
+    own.push_back(expression(index, stage));
+  return element(read.tensor(), stage.batch, stage.leading, own);
+}
+
+/// The element at its own indices, below the leading indices of its reader.
+Expr Instance::element(const v1::TensorId& id, const Shape& batch, const std::vector<Expr>& leading,
+                       const std::vector<Expr>& own) {
+  const Given& tensor = made_.at(id.stage())[id.output()];
+  const Shape& front = batches_[id.stage()];
+  const std::size_t skipped = batch.size() - front.size();
+  std::vector<Expr> full;
+  for (std::size_t d = 0; d < front.size(); ++d) {
+    const bool repeated = is_one(front[d]) && !is_one(batch[skipped + d]);
+    full.push_back(repeated ? constant(0, int64) : leading[skipped + d]);
+  }
+  full.insert(full.end(), own.begin(), own.end());
+  std::vector<Expr> indices;
+  for (const std::size_t d : order(id.stage(), own.size()))
+    indices.push_back(full[d]);
+  const Expr value = tensor.at(indices);
+  if (!tensor.is_number()) return value;
+  const v1::Stage& input = definition_.stages(static_cast<int>(id.stage()));
+  return cast(value, type(input.placeholder().type()));
+}
+
+Expr Instance::reduction(const v1::Reduction& reduction, Stage& stage) {
+  std::vector<ReduceAxis> axes;
+  for (const std::uint32_t id : reduction.axes()) {
+    axis(id, stage);
+    axes.emplace_back(stage.reduced.at(id));
+  }
+  return reduce(reduction.combiner(), expression(reduction.source(), stage), axes);
+}
+
+/// An axis of the stage, or the reduction axis of that number, made when it is first met.
+Expr Instance::axis(std::uint32_t id, Stage& stage) {
+  if (const auto known = stage.axes.find(id); known != stage.axes.end()) return known->second;
+  const v1::Axis& row = definition_.axes(static_cast<int>(id));
+  const Expr minimum = expression(row.minimum(), stage);
+  const Expr extent = expression(row.extent(), stage);
+  const auto node =
+      std::make_shared<const AxisNode>(AxisNode{AxisKind::Reduce, axis_name(id), minimum, extent});
+  stage.reduced.emplace(id, node);
+  const Expr value = make_expr(int64, AxisValue{node});
+  stage.axes.emplace(id, value);
+  return value;
+}
+
+}  // namespace detail
+}  // namespace client
+}  // namespace kiln
