@@ -1,124 +1,69 @@
-"""A graph of operators and an executor for it: shapes, memory and compiled functions by feed shapes."""
+"""Gradients of graphs, and an executor for them: shapes, memory and compiled functions by feed shapes."""
 
 import kiln
+from kiln import te
 
 
-class Node:
-    """A value of the graph: an operator applied to other nodes, or a variable, which is fed."""
-
-    def __init__(self, op, inputs=(), name="", **attrs):
-        self.op = op
-        self.inputs = list(inputs)
-        self.attrs = attrs
-        self.name = name or f"{op.name}({', '.join(node.name for node in inputs)})"
-
-    def __add__(self, other):
-        from operators import add, add_by_const
-
-        return add(self, other) if isinstance(other, Node) else add_by_const(self, const=other)
-
-    def __mul__(self, other):
-        from operators import mul, mul_by_const
-
-        return mul(self, other) if isinstance(other, Node) else mul_by_const(self, const=other)
-
-    def __repr__(self):
-        return self.name
-
-
-def variable(name):
-    """A node whose value is given when the graph runs."""
-    return Node(None, name=name)
-
-
-def order_of(nodes):
+def order_of(nodes, order=None):
     """The nodes and all they need, each after what it needs itself."""
-    order, seen = [], set()
-
-    def visit(node):
-        if node in seen:
-            return
-        seen.add(node)
-        for each in node.inputs:
-            visit(each)
-        order.append(node)
-
+    order = {} if order is None else order
     for node in nodes:
-        visit(node)
-    return order
+        if node not in order:
+            order_of(node.inputs, order)
+            order[node] = True
+    return list(order)
 
 
-def gradients(output, wanted):
-    """For each wanted node the node with the gradient of `output`, a loss, with respect to it."""
-    parts = {output: [None]}  # the loss itself: its operator needs no gradient from above
-    found = {}
-    for node in reversed(order_of([output])):
-        given = [part for part in parts.get(node, []) if part is not None]
-        found[node] = None
-        for part in given:
-            found[node] = part if found[node] is None else found[node] + part
-        if node.op is None or node not in parts:
-            continue
-        for each, part in zip(node.inputs, node.op.gradient(node, found[node])):
-            if part is not None:
-                parts.setdefault(each, []).append(part)
+def gradients(loss, wanted):
+    """For each wanted node the node with the gradient of the loss with respect to it."""
+    found = {loss: None}
+    for node in reversed(order_of([loss])):
+        if node.op and node in found:
+            for each, part in zip(node.inputs, node.op.gradient(node, found[node])):
+                if part is not None:
+                    found[each] = found[each] + part if each in found else part
     return [found[node] for node in wanted]
 
 
 class Executor:
     """Runs the nodes wanted. Functions and memory are made when the shapes of the feeds change."""
 
-    def __init__(self, wanted, device, build):
-        self.wanted = wanted
-        self.device = device
-        self.build = build  # (operator, definition, name) -> a compiled function
-        self.order = order_of(wanted)
-        self.feed_shapes = None
+    def __init__(self, wanted, build):
+        self.wanted, self.build = wanted, build
+        self.order, self.feed_shapes = order_of(wanted), None
 
     def run(self, feeds):
-        """The values of the wanted nodes, as arrays of the device; the next run overwrites them."""
+        """The values of the wanted nodes, as arrays; the next run overwrites them."""
         shapes = {node: value.shape for node, value in feeds.items()}
         if shapes != self.feed_shapes:
             self.infer_shapes(shapes)
             self.plan_memory()
-            self.compile_functions()
+            self.functions = {node: self.build(node.op.name, t) for node, t in self.tensors.items()}
             self.feed_shapes = shapes
-        values = dict(feeds)
+        values = {**feeds, **self.arrays}
         for node, function in self.functions.items():
-            values[node] = self.arrays[node]
-            function(*(values[each] for each in node.op.reads(node)), values[node])
+            function(*(values[each] for each in node.inputs), values[node])
         return [values[node] for node in self.wanted]
 
     def infer_shapes(self, feed_shapes):
-        self.shapes = dict(feed_shapes)
+        """The shape of every node; for each that is computed, the tensors of its kernel, the result last."""
+        self.shapes, self.tensors = dict(feed_shapes), {}
         for node in self.order:
-            if node.op is not None:
-                self.shapes[node] = node.op.shape(node, *(self.shapes[each] for each in node.inputs))
+            if node.op:
+                inputs = [te.placeholder(self.shapes[each], name=n) for each, n in zip(node.inputs, "AB")]
+                result = node.op.compute(*inputs, **node.attrs)
+                self.shapes[node], self.tensors[node] = result.shape, [*inputs, result]
 
     def plan_memory(self):
         """An array for each node; one is used again once its last reader has run."""
-        last = {}
-        for node in self.order:
-            for each in node.op.reads(node) if node.op else []:
-                last[each] = node
+        last = {each: node for node in self.order for each in node.inputs}
         free, self.arrays, self.allocated = {}, {}, []
-        for node in self.order:
-            if node.op is None:
-                continue
-            shape = self.shapes[node]
-            ready = free.setdefault(shape, [])
+        for node in self.tensors:
+            ready = free.setdefault(self.shapes[node], [])
             if not ready:
-                ready.append(kiln.nd.empty(shape, "float32", self.device))
-                self.allocated.append(ready[0])
+                ready.append(kiln.nd.empty(self.shapes[node], "float32"))
+                self.allocated += ready
             self.arrays[node] = ready.pop()
-            for each in set(node.op.reads(node)):
+            for each in set(node.inputs):
                 if each in self.arrays and last[each] is node and each not in self.wanted:
                     free[self.shapes[each]].append(self.arrays[each])
-
-    def compile_functions(self):
-        self.functions = {}
-        for node in self.order:
-            if node.op is not None:
-                inputs = [self.shapes[each] for each in node.op.reads(node)]
-                arguments = node.op.define(node, inputs, self.shapes[node])
-                self.functions[node] = self.build(node.op, arguments)

@@ -1,187 +1,53 @@
-"""The operators of the graph: shape, tensor expression and gradient of each."""
+"""Nodes of a graph, and operators: of each its tensor expression and its gradient."""
 
-from graph import Node
+from kiln import te, topi
 
-from kiln import te
+
+class Node:
+    """An operator applied to other nodes; without one, a variable, which is fed."""
+
+    def __init__(self, op=None, inputs=(), **attrs):
+        self.op, self.inputs, self.attrs = op, inputs, attrs
+
+    def __add__(self, other):
+        return add(self, other) if isinstance(other, Node) else add_by_const(self, const=other)
+
+    def __mul__(self, other):
+        return mul(self, other) if isinstance(other, Node) else mul_by_const(self, const=other)
 
 
 class Operator:
-    """`define` gives the arguments of a kernel, the inputs and the result last."""
+    """`compute(*tensors, **attrs)` is the result as a tensor. `gradient(node, g)` has for each input of the
+    node its part of the gradient, or None, where `g` is that of the node itself."""
 
-    name = ""
+    def __init__(self, name, compute, gradient=None):
+        self.name, self.compute, self.gradient = name, compute, gradient
 
     def __call__(self, *inputs, **attrs):
         return Node(self, inputs, **attrs)
 
-    def reads(self, node):
-        """The inputs that the kernel takes; others only lend their shape."""
-        return node.inputs
 
-    def shape(self, node, *inputs):
-        return inputs[0]
-
-    def define(self, node, inputs, shape):
-        tensors = [te.placeholder(s, "float32", name=n) for s, n in zip(inputs, "AB")]
-        return [*tensors, self.compute(node, shape, *tensors)]
-
-    def compute(self, node, shape, *tensors):
-        return te.compute(shape, lambda *i: self.element(node, *(t(*i) for t in tensors)), name=self.name)
+def matmul_gradient(node, g, ta=False, tb=False):
+    a, b = node.inputs
+    of_a = matmul(b, g, ta=tb, tb=True) if ta else matmul(g, b, tb=not tb)
+    of_b = matmul(g, a, ta=True, tb=ta) if tb else matmul(a, g, ta=not ta)
+    return [of_a, of_b]
 
 
-class Add(Operator):
-    name = "add"
-
-    def element(self, node, a, b):
-        return a + b
-
-    def gradient(self, node, g):
-        return [g, g]
-
-
-class AddByConst(Operator):
-    name = "add_by_const"
-
-    def element(self, node, a):
-        return a + node.attrs["const"]
-
-    def gradient(self, node, g):
-        return [g]
-
-
-class Mul(Operator):
-    name = "mul"
-
-    def element(self, node, a, b):
-        return a * b
-
-    def gradient(self, node, g):
-        return [g * node.inputs[1], g * node.inputs[0]]
-
-
-class MulByConst(Operator):
-    name = "mul_by_const"
-
-    def element(self, node, a):
-        return a * node.attrs["const"]
-
-    def gradient(self, node, g):
-        return [g * node.attrs["const"]]
-
-
-class Relu(Operator):
-    name = "relu"
-
-    def element(self, node, a):
-        return te.max(a, 0.0)
-
-    def gradient(self, node, g):
-        return [relu_gradient(node.inputs[0], g)]
-
-
-class ReluGradient(Operator):
-    name = "relu_gradient"
-
-    def element(self, node, a, g):
-        return te.if_then_else(a > 0.0, g, 0.0)
-
-
-class MatMul(Operator):
-    """op(A) @ op(B), each transposed if `ta`, `tb` say so."""
-
-    name = "matmul"
-
-    def __call__(self, a, b, ta=False, tb=False):
-        return Node(self, [a, b], ta=ta, tb=tb)
-
-    def shape(self, node, a, b):
-        rows, inner = reversed(a) if node.attrs["ta"] else a
-        inner_of_b, columns = reversed(b) if node.attrs["tb"] else b
-        assert inner == inner_of_b, f"{node}: {a} and {b} do not fit"
-        return rows, columns
-
-    def compute(self, node, shape, a, b):
-        ta, tb = node.attrs["ta"], node.attrs["tb"]
-        k = te.reduce_axis((0, a.shape[0 if ta else 1]), name="k")
-        return te.compute(shape, lambda i, j: te.sum(
-            (a[k, i] if ta else a[i, k]) * (b[j, k] if tb else b[k, j]), axis=k), name=self.name)
-
-    def gradient(self, node, g):
-        (a, b), ta, tb = node.inputs, node.attrs["ta"], node.attrs["tb"]
-        of_a = matmul(b, g, tb, True) if ta else matmul(g, b, False, not tb)
-        of_b = matmul(g, a, True, ta) if tb else matmul(a, g, not ta, False)
-        return [of_a, of_b]
-
-
-class BroadcastTo(Operator):
-    """The first input once for each row of the second."""
-
-    name = "broadcast_to"
-
-    def reads(self, node):
-        return node.inputs[:1]
-
-    def shape(self, node, a, like):
-        return like
-
-    def compute(self, node, shape, a):
-        return te.compute(shape, lambda i, j: a[j], name=self.name)
-
-    def gradient(self, node, g):
-        return [sum_rows(g), None]
-
-
-class SumRows(Operator):
-    name = "sum_rows"
-
-    def shape(self, node, a):
-        return a[1:]
-
-    def compute(self, node, shape, a):
-        k = te.reduce_axis((0, a.shape[0]), name="k")
-        return te.compute(shape, lambda j: te.sum(a[k, j], axis=k), name=self.name)
-
-    def gradient(self, node, g):
-        return [broadcast_to(g, node.inputs[0])]
-
-
-def chances(a):
-    """softmax(a), row by row."""
-    k, l = (te.reduce_axis((0, a.shape[1]), name=name) for name in "kl")
-    top = te.compute(a.shape[:1], lambda i: te.max(a[i, k], axis=k), name="top")
-    e = te.compute(a.shape, lambda i, j: te.exp(a[i, j] - top[i]), name="e")
-    total = te.compute(a.shape[:1], lambda i: te.sum(e[i, l], axis=l), name="total")
-    return te.compute(a.shape, lambda i, j: e[i, j] / total[i], name="softmax")
-
-
-class Softmax(Operator):
-    name = "softmax"
-
-    def compute(self, node, shape, a):
-        return chances(a)
-
-
-class SoftmaxCrossEntropy(Operator):
-    """The mean over the batch of -log softmax(A) at the labels B. As in the course this example follows, its
-    gradient is that of the sum."""
-
-    name = "softmax_cross_entropy"
-
-    def shape(self, node, a, labels):
-        return (1,)
-
-    def compute(self, node, shape, a, labels):
-        p, (rows, columns) = chances(a), a.shape
-        i, j = te.reduce_axis((0, rows), name="i"), te.reduce_axis((0, columns), name="j")
-        losses = te.compute((rows,), lambda i: te.sum(-labels[i, j] * te.log(p[i, j]), axis=j), name="losses")
-        return te.compute(shape, lambda _: te.sum(losses[i] / rows, axis=i), name="loss")
-
-    def gradient(self, node, g):
-        assert g is None, "the loss is the last node of the graph"
-        a, labels = node.inputs
-        return [softmax(a) + labels * -1.0, None]
-
-
-add, add_by_const, mul, mul_by_const = Add(), AddByConst(), Mul(), MulByConst()
-relu, relu_gradient, matmul = Relu(), ReluGradient(), MatMul()
-broadcast_to, sum_rows = BroadcastTo(), SumRows()
-softmax, softmax_cross_entropy = Softmax(), SoftmaxCrossEntropy()
+add = Operator("add", topi.add, lambda node, g: [g, g])
+add_by_const = Operator("add_by_const", lambda a, const: a + const, lambda node, g: [g])
+mul = Operator("mul", topi.multiply, lambda node, g: [g * node.inputs[1], g * node.inputs[0]])
+mul_by_const = Operator("mul_by_const", lambda a, const: a * const, lambda node, g: [g * node.attrs["const"]])
+relu = Operator("relu", topi.nn.relu, lambda node, g: [relu_gradient(node.inputs[0], g)])
+relu_gradient = Operator("relu_gradient", lambda a, g: te.compute(
+    a.shape, lambda *i: te.if_then_else(a(*i) > 0, g(*i), 0.0)))
+matmul = Operator("matmul", lambda a, b, ta=False, tb=False: topi.matmul(a, b, ta, tb),
+                  lambda node, g: matmul_gradient(node, g, **node.attrs))
+# The first input once for each row of the second, and the way back.
+broadcast_to = Operator("broadcast_to", lambda a, like: topi.broadcast_to(a, like.shape),
+                        lambda node, g: [sum_rows(g), None])
+sum_rows = Operator("sum_rows", lambda a: topi.sum(a, axis=0), lambda node, g: [broadcast_to(g, node.inputs[0])])
+softmax = Operator("softmax", topi.nn.softmax)
+# The gradient is that of the sum, not of the mean, as in the course that this follows; it needs none from above.
+softmax_cross_entropy = Operator("softmax_cross_entropy", topi.nn.softmax_cross_entropy,
+                                 lambda node, _: [softmax(node.inputs[0]) + node.inputs[1] * -1.0, None])
