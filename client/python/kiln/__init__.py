@@ -42,6 +42,7 @@ from ._error import (
 from ._kernel import Kernel, kernel
 from ._kernel_file import kernel_text, load_kernels, parse_kernels
 from ._schedule_text import load_schedule, parse_schedule
+from ._suggest import answers as _answers
 from .ir import Range
 from .runtime import load, load_module
 from .te import *  # noqa: F403
@@ -81,3 +82,4 @@ __all__ = sorted(
         "schedule", "target", "te", "tensor", "testing", "tir", "topi", "transform", "vulkan",
     }
 )  # fmt: skip
+__getattr__ = _answers(__name__, __all__)

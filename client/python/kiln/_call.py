@@ -9,6 +9,7 @@ from . import _dtype
 from ._array import NDArray, as_numpy
 from ._error import InvalidArgument, NotFound, without_inner_frames
 from ._rpc import failure_of
+from ._tensor import Tensor
 from .v1 import service_pb2 as wire
 
 # What travels inside a call; larger arrays are uploaded first.
@@ -80,9 +81,10 @@ class Call:
             try:
                 value = np.asarray(value, _dtype.NUMPY[_dtype.NAME[parameter.type]])
             except (TypeError, ValueError, OverflowError):
-                raise self._wrong(
-                    parameter, f"is no array, but {type(value).__name__}", "ARGUMENT_TYPE"
-                ) from None
+                is_what = type(value).__name__
+                if isinstance(value, Tensor):
+                    is_what = f"the description of tensor {value.name}; pass an array"
+                raise self._wrong(parameter, f"is no array, but {is_what}", "ARGUMENT_TYPE") from None
         values, dtype = as_numpy(value, what)
         if values.nbytes > _INLINE_ARRAY or self._inline + values.nbytes > _INLINE_CALL:
             array = self.function._connection.array(values, self.function.device)
@@ -94,10 +96,10 @@ class Call:
 
     def _output(self, position, parameter, value):
         if not isinstance(value, np.ndarray) or not value.flags.writeable:
-            what = "is read-only" if isinstance(value, np.ndarray) else f"is {type(value).__name__}"
-            raise self._wrong(
-                parameter, f"{what}, but an output must be an NDArray or a numpy array", "ARGUMENT_TYPE"
-            )
+            is_what = f"is {type(value).__name__}, but an output must be an NDArray or a numpy array"
+            if isinstance(value, np.ndarray):
+                is_what = "is a numpy array that may not be written, but an output is written"
+            raise self._wrong(parameter, is_what, "ARGUMENT_TYPE")
         dtype = _dtype.dtype_name(value.dtype, f"argument {parameter.name}")
         self._targets[position] = value
         inline = wire.Inline(type=_dtype.NUMBER[dtype], shape=value.shape)

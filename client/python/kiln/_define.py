@@ -38,8 +38,10 @@ def _name(name, what):
 
 def as_shape(shape, what):
     """A shape as a tuple of Python ints and size expressions."""
-    if isinstance(shape, (int, Expr)) or hasattr(shape, "__index__"):
+    if isinstance(shape, Expr) or hasattr(shape, "__index__"):
         shape = (shape,)
+    if isinstance(shape, Tensor):
+        raise invalid("SHAPE", f"{what}: the tensor {shape.name} is no shape; write {shape.name}.shape")
     try:
         dimensions = tuple(shape)
     except TypeError:
@@ -58,7 +60,7 @@ class ConstantSize(int):
 def _dimension(what, position, size):
     if isinstance(size, _expr.IntegerConstant):
         size = size.value
-    if hasattr(size, "__index__") and not isinstance(size, bool):
+    if _expr.is_integer(size) and not isinstance(size, bool):
         size = int(size)
         if size < 0:
             raise invalid("NEGATIVE_EXTENT", f"{what}: dimension {position} is {size}")
@@ -271,7 +273,7 @@ def scan(
 
 def _time_dimension(name, axis, states):
     """`axis` counted from 0; from the end where it is negative."""
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+    if isinstance(axis, bool) or not _expr.is_integer(axis):
         raise invalid("SCAN_AXIS", f"scan {name}: axis must be an integer, but is {axis!r}")
     axis = int(axis)
     for i, state in enumerate(states if not axis == 0 else ()):
@@ -317,7 +319,8 @@ def _check_extents(what, tensor, state, time):
     shapes = f"{what} has shape {shape_text(tensor.shape)} but its state has shape "
     shapes += shape_text(state.shape)
     if tensor.ndim != state.ndim:
-        raise invalid("SCAN_SHAPE", shapes)
+        lacks_time = tensor.ndim == state.ndim - 1
+        raise invalid("SCAN_SHAPE", shapes + ("; its time dimension is missing" if lacks_time else ""))
     for d in range(state.ndim):
         if d == time:
             continue

@@ -1,9 +1,11 @@
 """From tensors and steps to the messages of the wire."""
 
+import numpy as np
+
 from . import _dtype, _expr
 from ._error import InvalidArgument, invalid
 from ._schedule import Schedule, operations_below
-from ._tensor import Tensor
+from ._tensor import Operation, Tensor
 from .v1 import kernel_pb2, schedule_pb2
 
 
@@ -283,6 +285,14 @@ def _argument(value):
     return value
 
 
+def _what(argument):
+    if isinstance(argument, Operation):
+        return f"the operation {argument.name}; name its tensor"
+    if isinstance(argument, np.ndarray):
+        return "a numpy array; name a te.placeholder, and pass the array when the kernel is called"
+    return type(argument).__name__
+
+
 def encode(schedule_or_tensors, args, name):
     """The kernel of a schedule and its arguments, or of the arguments alone."""
     if not isinstance(name, str):
@@ -309,6 +319,6 @@ def encode(schedule_or_tensors, args, name):
         if not isinstance(argument, (Tensor, _expr.Var)):
             raise invalid(
                 "ARGUMENTS",
-                f"argument {position} of {name} must be a tensor, but is {type(argument).__name__}",
+                f"argument {position} of {name} must be a tensor, but is {_what(argument)}",
             )
     return Encoder(name, arguments, schedule)

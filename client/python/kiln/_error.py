@@ -146,6 +146,7 @@ def public(function):
 
     @functools.wraps(function)
     def call(*args, **kwargs):
+        __tracebackhide__ = True  # of pytest and IPython
         try:
             return function(*args, **kwargs)
         except Error as error:

@@ -7,6 +7,8 @@ import numpy as np
 from . import _dtype
 from ._error import invalid
 from ._tables import OPERATORS
+from ._suggest import refuse_private, unknown_name
+from ._unknown_value import UnknownValue, numpy_function
 
 TYPE_RULE = {name: rule for name, _, rule, _, _ in OPERATORS}
 ARITY = {name: arity for name, arity, _, _, _ in OPERATORS}
@@ -15,18 +17,14 @@ _INTEGER_DIVISION = (
     "there are several integer divisions: write a // b or te.floordiv(a, b) to round down, "
     "te.truncdiv(a, b) to round to zero, te.floormod or te.truncmod for the remainder"
 )
-_TRUTH = (
-    "an expression has no truth value while the kernel is described: instead of and, or, not and if "
-    "use te.all(a, b), te.any(a, b), te.logical_not(a) and te.if_then_else(condition, a, b)"
-)
-
-
 class Operand:
     """Arithmetic for everything that stands for a scalar."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # numpy scalars on the left leave the operation to us
     __hash__ = object.__hash__
+
+    def __array_ufunc__(self, function, method, *inputs, **options):
+        return numpy_function(Operand, function, method, inputs)
 
     # fmt: off
     def __add__(self, other): return binary("add", self, other)
@@ -69,16 +67,19 @@ class Operand:
         return unary("logical_not" if operand.dtype == "bool" else "bitwise_not", operand)
 
 
-class Expr(Operand):
+class Expr(UnknownValue, Operand):
     """A scalar value of a kernel, known only when it runs."""
 
     __slots__ = ("dtype",)
 
-    def __bool__(self):
-        raise invalid("TRUTH_VALUE", _TRUTH)
-
     def __iter__(self):
         raise invalid("NOT_A_SEQUENCE", f"{self} is a scalar expression, not a sequence")
+
+    def __getattr__(self, name):
+        refuse_private(name, "Expr")
+        raise unknown_name(
+            f"{self} is an expression, which has no {name}; the functions of expressions are those of te, as te.exp"
+        )
 
     def astype(self, dtype):
         """This value as another type."""
@@ -112,6 +113,12 @@ class IntegerConstant(Expr):
 
     __index__ = __int__
 
+    def __float__(self):
+        return float(self.value)
+
+    def __bool__(self):
+        return self.value != 0
+
 
 class FloatConstant(Expr):
     __slots__ = ("value",)
@@ -122,6 +129,9 @@ class FloatConstant(Expr):
 
     def __float__(self):
         return self.value
+
+    def __int__(self):
+        return int(self.value)
 
 
 class Var(Expr):
@@ -274,6 +284,20 @@ def same(a, b):
     return len(below[0]) == len(below[1]) and all(map(same, *below))
 
 
+def is_integer(value):
+    """Whether `value` is known and whole: a Python or numpy integer, or a constant."""
+    return isinstance(value, IntegerConstant) or (
+        hasattr(value, "__index__") and not isinstance(value, Expr)
+    )
+
+
+def as_integer(value):
+    """The integer; a TypeError where the value is none, or not known."""
+    if not is_integer(value):
+        raise TypeError
+    return value.__index__()
+
+
 def is_number(value):
     return isinstance(value, (bool, numbers.Real, np.bool_)) and not isinstance(value, Expr)
 
@@ -309,11 +333,15 @@ def as_expr(value, dtype=None):
     if scalar is not None:
         return scalar()
     if isinstance(value, np.ndarray):
-        shape = ", ".join(map(str, value.shape))
+        element = f"A[{', '.join('ijklmnop'[: value.ndim])}]"
         raise invalid(
             "ARRAY_IN_EXPRESSION",
-            f"a numpy array of shape ({shape}) stands in an expression; declare a te.placeholder for "
-            "it, read its elements (A[i, j]), and pass the array when the kernel is called",
+            f"a numpy array of shape {value.shape} stands in an expression; declare a te.placeholder for "
+            f"it, read its elements ({element}), and pass the array when the kernel is called",
+        )
+    if value is None:
+        raise invalid(
+            "NOT_AN_EXPRESSION", "None cannot stand in an expression; does a function lack its return"
         )
     raise invalid(
         "NOT_AN_EXPRESSION",
@@ -448,27 +476,31 @@ def unary(operator, a):
     return apply(operator, a)
 
 
-def _has_no_operators(value):
-    return not (isinstance(value, (Operand, np.ndarray)) or is_number(value))
+def _has_no_operators(*values):
+    """Whether one of the operands may know of an operator that we do not; None and a text surely do not."""
+    for value in values:
+        if isinstance(value, (str, bytes, type(None))):
+            as_expr(value)
+    return not all(isinstance(v, (Operand, np.ndarray)) or is_number(v) for v in values)
 
 
 def binary(operator, a, b):
-    if _has_no_operators(a) or _has_no_operators(b):
-        if TYPE_RULE[operator] == "compare" and (a is None or b is None):
-            return operator == "not_equal"
+    if operator in ("equal", "not_equal") and any(isinstance(v, (str, type(None))) for v in (a, b)):
+        return operator == "not_equal"
+    if _has_no_operators(a, b):
         return NotImplemented
     return apply(operator, a, b)
 
 
 def bits(operator, on_bool, a, b):
-    if _has_no_operators(a) or _has_no_operators(b):
+    if _has_no_operators(a, b):
         return NotImplemented
     operands = matched(a, b)
     return apply(on_bool if operands[0].dtype == "bool" else operator, *operands)
 
 
 def divide(a, b):
-    if _has_no_operators(a) or _has_no_operators(b):
+    if _has_no_operators(a, b):
         return NotImplemented
     operands = matched(a, b)
     if not _dtype.is_float(operands[0].dtype):
@@ -477,7 +509,7 @@ def divide(a, b):
 
 
 def power(a, b):
-    if _has_no_operators(a) or _has_no_operators(b):
+    if _has_no_operators(a, b):
         return NotImplemented
     if not is_number(a) and isinstance(b, numbers.Integral) and not isinstance(b, bool):
         base = as_expr(a)

@@ -1,7 +1,6 @@
 """A compiled kernel that can be called."""
 
 import json
-import operator
 import statistics
 import threading
 
@@ -10,6 +9,7 @@ from ._array import NDArray
 from ._call import Call, Future, count_message
 from ._device import Device, cpu
 from ._error import InvalidArgument, NotFound, invalid, public
+from ._expr import as_integer
 from ._grpc import grpc
 from .v1 import service_pb2 as wire
 
@@ -90,7 +90,7 @@ class Function:
 
     def _size(self, name, value):
         try:
-            return operator.index(value)
+            return as_integer(value)
         except TypeError:
             raise InvalidArgument(
                 f"argument {name} of {self.entry_name} is {value!r}, but must be an integer",

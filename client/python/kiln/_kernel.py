@@ -183,7 +183,7 @@ class Kernel:
         if ranks - {0} != {1}:
             raise invalid("AXIS", f"{self.name} takes no axis=, since it is not over one dimension")
         widest = max(t.ndim for t in binding.tensors.values())
-        if not hasattr(axis, "__index__") or not -widest <= axis < widest:
+        if not _expr.is_integer(axis) or not -widest <= axis < widest:
             raise invalid(
                 "AXIS_RANGE",
                 f"{self.name}: axis {axis} is out of range; the tensors have {widest} dimensions",

@@ -79,10 +79,10 @@ def _is_axes(value):
 def _missing_axis(name, expr):
     used = {id(n): n for n in _expr.nodes(as_expr(expr)) if isinstance(n, Axis)}
     axes = [axis.name for axis in used.values() if axis.kind == "reduce"]
-    hint = f"; did you mean axis={axes[0] if len(axes) == 1 else '[' + ', '.join(axes) + ']'}"
-    raise invalid(
-        "REDUCE_AXIS", f"te.{name} needs the axis to reduce over{hint if axes else ''}"
-    )
+    hint = f"; did you mean axis={axes[0] if len(axes) == 1 else '[' + ', '.join(axes) + ']'}" if axes else ""
+    if not axes and name in ("min", "max"):
+        hint = f", or two values, as te.{name}(a, b)"
+    raise invalid("REDUCE_AXIS", f"te.{name} needs the axis to reduce over{hint}")
 
 
 def _reducer(name, doc):

@@ -4,13 +4,12 @@ What a step defines and which fields it has stands in the step table. Checked he
 proof; the rest is checked by the daemon, which answers with the step's line.
 """
 
-import operator
-
 from . import _extents, _source
 from ._error import invalid, public, unsupported
-from ._expr import Axis, IntegerConstant
+from ._expr import Axis, IntegerConstant, as_integer
 from ._new_stages import NewStages, OpNow, axis_names, known_scope
 from ._range import Range
+from ._suggest import nearest, refuse_private, unknown_name
 from ._tables import THREAD_TAGS
 from ._tensor import Operation, Tensor, as_operation
 
@@ -124,11 +123,21 @@ class Schedule(NewStages):
         op = as_operation(key, "a schedule's []")
         stage = self._stages.get(id(op))
         if stage is None:
-            names = ", ".join(s.op.name for s in self._stages.values())
-            raise invalid(
-                "FOREIGN_STAGE", f"{op.name} is not part of this schedule, which has {names}"
-            )
+            raise invalid("FOREIGN_STAGE", self._foreign_message(op))
         return stage
+
+    def _foreign_message(self, op):
+        mine = [stage.op for stage in self._stages.values()]
+        if any(each.name == op.name for each in mine):
+            return f"this {op.name} is not part of this schedule, which has another tensor {op.name}"
+        return f"{op.name} is not part of this schedule, which has {', '.join(each.name for each in mine)}"
+
+    def __getattr__(self, name):
+        refuse_private(name, "Schedule")
+        if hasattr(Stage, name):
+            output = self.outputs[0].name
+            raise unknown_name(f"{name} is a step of a stage, as in s[{output}].{name}(...)")
+        raise unknown_name(f"a schedule has no {name}{nearest(name, dir(Schedule))}")
 
     def __contains__(self, key):
         return id(as_operation(key, "in")) in self._stages
@@ -197,6 +206,12 @@ class Stage:
         self.leaf_iter_vars = list(op.axes)
         self.all_iter_vars = list(op.axes)
         self._consumed = {}  # id of an axis -> the step that used it up
+
+    def __getattr__(self, name):
+        refuse_private(name, "Stage")
+        if hasattr(Schedule, name):
+            raise unknown_name(f"{name} is a step of a schedule, as in s.{name}(...)")
+        raise unknown_name(f"stage {self.op.name} has no step {name}{nearest(name, dir(Stage))}")
 
     @property
     def is_output(self):
@@ -384,8 +399,8 @@ class Stage:
             if not isinstance(axis, (Axis, DerivedAxis)):
                 raise invalid(
                     "STEP_AXIS",
-                    f"{step} takes axes of {self.op.name}, but got {axis!r} of type "
-                    f"{type(axis).__name__}",
+                    f"{step} takes axes of {self.op.name}, which has {_names(self.leaf_iter_vars)}, but got "
+                    f"{axis!r} of type {type(axis).__name__}",
                 )
             if id(axis) in seen:
                 raise invalid("AXIS_TWICE", f"{step} names axis {axis.name} twice")
@@ -400,12 +415,18 @@ class Stage:
         for stage in self.schedule.stages:
             if any(axis is each for each in stage.all_iter_vars):
                 return f"axis {axis.name} belongs to stage {stage.op.name}, not to {self.op.name}"
-        return f"axis {axis.name} is not an axis of {self.op.name}"
+        if axis.op is None:
+            return f"axis {axis.name} is not used by {self.op.name}, which has {_names(self.leaf_iter_vars)}"
+        owner = f"another {axis.op.name}" if axis.op.name == self.op.name else axis.op.name
+        return (
+            f"axis {axis.name} belongs to {owner}, which is not part of this schedule; {self.op.name} has "
+            f"{_names(self.leaf_iter_vars)}"
+        )
 
     def _count(self, step, axis, word, value):
         noun = "parts" if word == "nparts" else word
         try:
-            count = operator.index(getattr(value, "value", value))
+            count = as_integer(value)
         except TypeError:
             raise invalid(
                 "SPLIT_FACTOR",
@@ -420,6 +441,10 @@ class Stage:
 
     def __repr__(self):
         return f"stage {self.op.name}({', '.join(a.name for a in self.leaf_iter_vars)})"
+
+
+def _names(axes):
+    return ", ".join(axis.name for axis in axes) or "no axes"
 
 
 def _position(axes, axis):

@@ -2,6 +2,7 @@
 
 from . import _dtype, _expr, _source
 from ._error import invalid, public
+from ._suggest import refuse_private, unknown_name
 from ._text import shape_text, text
 from ._whole import WholeTensor
 
@@ -66,6 +67,20 @@ class Tensor(WholeTensor, Indexable):
 
     def __hash__(self):
         return hash((id(self.op), self.value_index))
+
+    def __getattr__(self, name):
+        refuse_private(name, "Tensor")
+        from ._schedule import Stage
+
+        if hasattr(Stage, name):
+            raise unknown_name(
+                f"{name} is a step of a schedule, as in s[{self.name}].{name}(...) with "
+                f"s = te.create_schedule({self.name}.op)"
+            )
+        raise unknown_name(
+            f"tensor {self.name} has no {name}: it describes values, which kiln.build's function makes; operators "
+            "of whole tensors are in kiln.topi"
+        )
 
     def same_as(self, other):
         """Whether both are the same tensor."""
@@ -136,7 +151,7 @@ def _index(tensor, dimension, index):
             f"tensor {tensor.name} is indexed by a slice; one element is read at a time: "
             "use the axes of te.compute as indices",
         )
-    if _expr.is_number(index) and not hasattr(index, "__index__"):
+    if _expr.is_number(index) and not _expr.is_integer(index):
         raise invalid("INDEX_TYPE", f"index {index} of tensor {tensor.name} is not an integer")
     index = _expr.as_expr(index, "int64")
     if not _dtype.is_int(index.dtype):

@@ -16,6 +16,7 @@ from ._schedule import Schedule as Schedule
 from ._schedule import Stage as Stage
 from ._schedule import create_schedule as create_schedule
 from ._schedule import thread_axis as thread_axis
+from ._suggest import answers as _answers
 from ._tag import tag_scope as tag_scope
 from ._tensor import ComputeOp as ComputeOp
 from ._tensor import Operation as Operation
@@ -33,3 +34,4 @@ __all__ = sorted(
         "tag_scope", "thread_axis",
     }
 )  # fmt: skip
+__getattr__ = _answers(__name__, __all__)

@@ -14,6 +14,7 @@ from ._operators import __all__ as _operators
 from ._operators import const, div, select
 from ._reduce import *  # noqa: F403
 from ._reduce import __all__ as _reduce
+from ._suggest import answers as _answers
 
 Select = select
 SizeVar = size_var
@@ -94,3 +95,4 @@ __all__ = sorted(
         "SizeVar", "Var", "call_intrin", "call_pure_intrin",
     }
 )  # fmt: skip
+__getattr__ = _answers(__name__, __all__)

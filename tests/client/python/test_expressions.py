@@ -108,13 +108,16 @@ def test_sizes_fold_and_compare():
 
 def test_a_condition_in_python_control_flow_is_refused():
     x = scalar("float32")
-    message = (
-        "an expression has no truth value while the kernel is described: instead of and, or, not and if "
-        "use te.all(a, b), te.any(a, b), te.logical_not(a) and te.if_then_else(condition, a, b)"
+    sentence = (
+        "{} is known only when the kernel runs, so Python cannot decide by it: write "
+        "te.if_then_else(condition, a, b) for if, te.all, te.any and te.logical_not for and, or and not, te.min and "
+        "te.max for min and max"
     )
-    for use in (lambda: 1 if x > 0 else 2, lambda: x > 0 and x < 1, lambda: not x, lambda: 0 < x < 1,
-                lambda: max([x, x * 2], key=lambda v: v)):
-        error = expect(kiln.InvalidArgument, message, use)
+    for given, use in (
+        ("x[] > 0.0", lambda: 1 if x > 0 else 2), ("x[] > 0.0", lambda: x > 0 and x < 1), ("x[]", lambda: not x),
+        ("x[] > 0.0", lambda: 0 < x < 1), ("x[] * 2.0 > x[]", lambda: max([x, x * 2], key=lambda v: v)),
+    ):  # fmt: skip
+        error = expect(kiln.InvalidArgument, sentence.format(given), use)
         assert error.reason == "TRUTH_VALUE"
         assert error.file == __file__
 
@@ -177,6 +180,29 @@ def test_a_mistake_gets_a_sentence(mistake, message):
 def test_what_this_version_lacks_says_so():
     expect(kiln.Unsupported, "te.comm_reducer is not part of this version of Kiln",
            lambda: te.comm_reducer(lambda a, b: a + b, lambda t: te.const(0, t)))
+
+
+def test_numpy_numbers_on_the_left_take_part_in_expressions():
+    x, i = scalar("float32", "x"), scalar("int32", "i")
+    assert str(np.float32(2) * x) == "2.0 * x[]"
+    assert str(np.float32(2) - x) == "2.0 - x[]"
+    assert str(np.float32(2) / x) == "2.0 / x[]"
+    assert str(np.int32(7) // i) == "floordiv(7, i[])"
+    assert str(np.int32(1) << i) == "1 << i[]"
+    assert str(np.float32(2) < x) == "x[] > 2.0"
+
+
+def test_constants_are_python_numbers():
+    assert (int(te.const(3)), float(te.const(3)), bool(te.const(0))) == (3, 3.0, False)
+    assert (int(te.const(2.5)), float(te.const(2.5))) == (2, 2.5)
+    assert [10, 20, 30][te.const(1)] == 20
+
+
+def test_expressions_that_share_much_are_printed_in_short():
+    x = scalar("float32", "x")
+    for _ in range(60):
+        x = x * x
+    assert len(str(x)) < 2000 and "..." in str(x)
 
 
 def test_very_long_chains_are_no_problem():

@@ -4,6 +4,7 @@ Each is a function of tensors that gives tensors; nothing is computed until a ke
 Shapes may be symbolic. Where numpy has the operator, the meaning is numpy's unless the doc says otherwise.
 """
 
+from .._suggest import answers as _answers
 from . import generic, nn, tag, utils
 from . import utils as util
 from ._elementwise import *  # noqa: F403
@@ -26,3 +27,4 @@ __all__ = sorted(
         "cuda", "generic", "nn", "tag", "util", "utils", "x86",
     }
 )  # fmt: skip
+__getattr__ = _answers(__name__, __all__)

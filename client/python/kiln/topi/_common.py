@@ -1,7 +1,5 @@
 """What the operators share: checks of tensors and axes, and broadcasting."""
 
-import operator
-
 from .. import _define, _expr, _size, _view
 from .._error import invalid
 from .._instantiate import is_one, stretched
@@ -37,7 +35,7 @@ def normal_axis(data, axis, where, ndim=None):
     """One axis as a number from 0."""
     ndim = data.ndim if ndim is None else ndim
     try:
-        number = operator.index(axis)
+        number = _expr.as_integer(axis)
     except TypeError:
         raise invalid("AXIS_RANGE", f"{where}: axis {axis} is no integer") from None
     if not -ndim <= number < ndim:
@@ -97,10 +95,8 @@ def mapped(function, values, name, where):
 
 def constant_int(value, where):
     """A Python int, where no size of the call will do."""
-    if isinstance(value, _expr.IntegerConstant):
-        return value.value
     try:
-        return operator.index(value)
+        return _expr.as_integer(value)
     except TypeError:
         raise invalid("CONSTANT", f"{where} must be an integer, but is {value}") from None
 
