@@ -59,7 +59,7 @@ long_python_tests() {
 python_tests() {
   deploy/python-env.sh build/venv test
   KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
-    build/venv/bin/python -m pytest -q tests/client/python tests/e2e
+    build/venv/bin/python -m pytest -q tests/client/python tests/errors tests/e2e
 }
 
 tidy() {

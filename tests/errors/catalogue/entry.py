@@ -1,0 +1,97 @@
+"""An entry of the catalogue: a wrong program, what is said of it, and the way out."""
+
+import dataclasses
+import inspect
+import re
+import textwrap
+
+# Where a mistake is raised: by the call that makes it, when the kernel is lowered or built, or when it
+# runs.
+PLACES = ("call", "lower", "build", "run")
+
+# Ends the line of a program that the error names.
+MARK = "  # <-"
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One row. `program` is a function for a Python program, else the text of a kernel file or a command.
+
+    `says` is the whole sentence. In it {before} is the number of the line before the mistake, {arch} the
+    host's CPU, and {number} a number that depends on the host."""
+
+    name: str
+    reason: str
+    says: str
+    fix: str
+    kind: str
+    at: str
+    notes: tuple  # the first ones, where they are part of what the entry shows
+    program: object
+    file: str
+    line: int | None  # of the mistake in `file`; None where the error names no line
+    first: int  # line of `file` at which the program begins
+
+    @property
+    def title(self):
+        words = self.name.replace("_", " ")
+        return words[0].upper() + words[1:]
+
+    @property
+    def text(self):
+        """The program as a page shows it."""
+        if isinstance(self.program, str):
+            return self.program.rstrip("\n")
+        lines = inspect.getsource(self.program).splitlines()
+        return textwrap.dedent("\n".join(lines[_body(lines) :])).strip("\n")
+
+    def sentence(self, **values):
+        """What is said, with the values that only a run knows."""
+        before = "" if self.line is None else self.line - 1
+        return self.says.format_map({"before": before, "number": "{number}", **values})
+
+    def is_said(self, message, **values):
+        """Whether `message` is the sentence."""
+        pattern = re.escape(self.sentence(**values)).replace(re.escape("{number}"), r"\d+")
+        return re.fullmatch(pattern, message) is not None
+
+
+class Section:
+    """A class of mistakes. Called with the columns of a row, it decorates the row's program."""
+
+    def __init__(self, key, title, about):
+        self.key = key
+        self.title = title
+        self.about = about
+        self.entries = []
+
+    def __call__(self, reason, says, fix, kind="InvalidArgument", at="call", notes=()):
+        def add(function):
+            lines, first = inspect.getsourcelines(function)
+            place = function.__code__.co_filename, _marked_line(lines, first), first + _body(lines)
+            self._add(Entry(function.__name__, reason, says, fix, kind, at, notes, function, *place))
+            return function
+
+        return add
+
+    def text(self, name, reason, program, says, fix, kind="InvalidArgument", at="build", notes=()):
+        """A row whose program is a kernel file."""
+        program = textwrap.dedent(program).strip("\n") + "\n"
+        line = _marked_line(program.splitlines(), 1)
+        self._add(Entry(name, reason, says, fix, kind, at, notes, program, f"{name}.kiln", line, 1))
+
+    def _add(self, entry):
+        assert entry.at in PLACES, entry
+        assert entry.name not in [other.name for other in self.entries], entry
+        self.entries.append(entry)
+
+
+def _body(lines):
+    """The index of the line after `def ...:`."""
+    return next(i for i, line in enumerate(lines) if line.startswith("def ")) + 1
+
+
+def _marked_line(lines, first):
+    marked = [first + i for i, line in enumerate(lines) if line.rstrip("\n").endswith(MARK)]
+    assert len(marked) <= 1, lines
+    return marked[0] if marked else None

@@ -1,0 +1,523 @@
+"""Mistakes in the bodies of te.compute."""
+
+import numpy as np
+
+import kiln
+from kiln import te
+
+from .entry import Section
+
+wrong = Section(
+    "expressions", "Expressions",
+    "What stands inside `te.compute` describes one element. Python runs the function once, when the kernel "
+    "is described, not for each element.",
+)  # fmt: skip
+
+
+@wrong(
+    "TRUTH_VALUE",
+    "A[i] > 0.0 is known only when the kernel runs, so Python cannot decide by it: write "
+    "te.if_then_else(condition, a, b) for if, te.all, te.any and te.logical_not for and, or and not, "
+    "te.min and te.max for min and max",
+    fix="te.if_then_else(A[i] > 0, A[i], 0)",
+)
+def python_if_on_an_expression():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: A[i] if A[i] > 0 else 0.0, name="B")  # <-
+
+
+@wrong(
+    "TRUTH_VALUE",
+    "i > 0 is known only when the kernel runs, so Python cannot decide by it: write "
+    "te.if_then_else(condition, a, b) for if, te.all, te.any and te.logical_not for and, or and not, "
+    "te.min and te.max for min and max",
+    fix="te.all(i > 0, i < 3)",
+)
+def python_and_between_conditions():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: te.if_then_else(i > 0 and i < 3, A[i], 0.0), name="B")  # <-
+
+
+@wrong(
+    "TRUTH_VALUE",
+    "i > 0 is known only when the kernel runs, so Python cannot decide by it: write "
+    "te.if_then_else(condition, a, b) for if, te.all, te.any and te.logical_not for and, or and not, "
+    "te.min and te.max for min and max",
+    fix="te.all(0 < i, i < 3)",
+)
+def chained_comparison():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: te.if_then_else(0 < i < 3, A[i], 0.0), name="B")  # <-
+
+
+@wrong(
+    "TRUTH_VALUE",
+    "A[i] > 0.0 is known only when the kernel runs, so Python cannot decide by it: write "
+    "te.if_then_else(condition, a, b) for if, te.all, te.any and te.logical_not for and, or and not, "
+    "te.min and te.max for min and max",
+    fix="te.logical_not(A[i] > 0), or te.if_then_else with the branches exchanged",
+)
+def python_not_of_a_condition():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: te.if_then_else(not A[i] > 0, 1.0, 0.0), name="B")  # <-
+
+
+@wrong(
+    "ARRAY_IN_EXPRESSION",
+    "a numpy array of shape (4,) stands in an expression; declare a te.placeholder for it, read its "
+    "elements (A[i]), and pass the array when the kernel is called",
+    fix="declare W = te.placeholder((4,)) and pass the array at the call",
+)
+def numpy_array_in_a_definition():
+    A = te.placeholder((4,), name="A")
+    weights = np.ones(4, "float32")
+    te.compute((4,), lambda i: A[i] * weights, name="B")  # <-
+
+
+@wrong(
+    "NO_PYTHON_NUMBER",
+    "i is known only when the kernel runs, so numpy cannot take it, neither as a value nor as an "
+    "index: declare a te.placeholder for the array, read its elements, and pass the array when the "
+    "kernel is called",
+    fix="declare W = te.placeholder((4,)), write W[i], and pass the array at the call",
+)
+def numpy_array_indexed_by_an_axis():
+    A = te.placeholder((4,), name="A")
+    weights = np.ones(4, "float32")
+    te.compute((4,), lambda i: A[i] * weights[i], name="B")  # <-
+
+
+@wrong(
+    "NUMPY_FUNCTION",
+    "numpy.exp takes numbers, but A[i] is known only when the kernel runs; write te.exp",
+    fix="te.exp(A[i])",
+)
+def numpy_function_of_an_expression():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: np.exp(A[i]), name="B")  # <-
+
+
+@wrong(
+    "NO_PYTHON_NUMBER",
+    "A[i] is known only when the kernel runs, so functions of Python numbers cannot take it: write "
+    '.astype("float32") for float(), te.exp for math.exp',
+    fix="te.exp(A[i])",
+)
+def math_function_of_an_expression():
+    import math
+
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: math.exp(A[i]), name="B")  # <-
+
+
+@wrong(
+    "NO_PYTHON_NUMBER",
+    'A[i] is known only when the kernel runs, so int() cannot take it: write .astype("int64")',
+    fix='A[i].astype("int32")',
+)
+def python_int_of_an_expression():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: int(A[i]), name="B")  # <-
+
+
+@wrong(
+    "NO_PYTHON_NUMBER",
+    "n is known only when the kernel runs, so it is no index of a list or an array and no end of a "
+    "Python range: read elements of a te.placeholder, and run over a range with te.reduce_axis",
+    fix="te.sum(A[k], axis=k) with k = te.reduce_axis((0, 4))",
+)
+def python_loop_over_a_size():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    te.compute((1,), lambda _: sum(A[k] for k in range(n)), name="B")  # <-
+
+
+@wrong(
+    "NOT_A_SEQUENCE",
+    "Tensor(A, shape=(4,), dtype=float32, op=placeholder) has no elements yet: index it inside "
+    "te.compute",
+    fix="te.sum(A[k], axis=k) with k = te.reduce_axis((0, 4))",
+)
+def python_sum_of_a_tensor():
+    A = te.placeholder((4,), name="A")
+    te.compute((1,), lambda _: sum(A), name="B")  # <-
+
+
+@wrong(
+    "TRUTH_VALUE",
+    "A[i] < 0.0 is known only when the kernel runs, so Python cannot decide by it: write "
+    "te.if_then_else(condition, a, b) for if, te.all, te.any and te.logical_not for and, or and not, "
+    "te.min and te.max for min and max",
+    fix="te.max(a, b) of two values",
+)
+def python_max_of_expressions():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: max(A[i], 0.0), name="B")  # <-
+
+
+@wrong(
+    "TENSOR_WITHOUT_INDICES",
+    "tensor B of shape (4,) stands in an expression without indices; read an element, as in B[i], "
+    "inside te.compute",
+    fix="A[i] + B[i]",
+)
+def tensor_without_indices():
+    A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
+    te.compute((4,), lambda i: A[i] + B, name="C")  # <-
+
+
+@wrong(
+    "READ_RANK",
+    "A has 2 dimensions, but is read with 1 index",
+    fix="A[i, j], with an index for each dimension",
+)
+def too_few_indices():
+    A = te.placeholder((4, 5), name="A")
+    te.compute((4,), lambda i: A[i] + 1, name="B")  # <-
+
+
+@wrong(
+    "READ_RANK",
+    "A has 1 dimension, but is read with 2 indices",
+    fix="A[i]",
+)
+def too_many_indices():
+    A = te.placeholder((4,), name="A")
+    te.compute((4, 5), lambda i, j: A[i, j], name="B")  # <-
+
+
+@wrong(
+    "READ_RANK",
+    "A has 2 dimensions, but is read with 1 index",
+    fix="te.compute(..., lambda i, j: A[i, j])",
+)
+def unfinished_read_as_the_result():
+    A = te.placeholder((4, 5), name="A")
+    te.compute((4,), lambda i: A[i], name="B")  # <-
+
+
+@wrong(
+    "AXIS_COUNT",
+    "compute B has 2 dimensions, but its function takes 1 parameter (i); it needs one for each "
+    "dimension",
+    fix="lambda i, j: ...",
+)
+def too_few_parameters():
+    A = te.placeholder((4, 5), name="A")
+    te.compute((4, 5), lambda i: A[i, 0], name="B")  # <-
+
+
+@wrong(
+    "AXIS_COUNT",
+    "compute B has 1 dimension, but its function takes 2 parameters (i, j); it needs one for each "
+    "dimension",
+    fix="a shape with two dimensions, or a reduction over the second",
+)
+def too_many_parameters():
+    A = te.placeholder((4, 5), name="A")
+    te.compute((4,), lambda i, j: A[i, j], name="B")  # <-
+
+
+@wrong(
+    "COMPUTE",
+    "compute B: its function returned nothing; is a return missing?",
+    fix="return the value",
+)
+def function_without_return():
+    A = te.placeholder((4,), name="A")
+
+    def body(i):
+        A[i] + 1
+
+    te.compute((4,), body, name="B")  # <-
+
+
+@wrong(
+    "COMPUTE",
+    "compute B: the second argument must be a function of the axes",
+    fix="te.compute((4,), lambda i: A[i] + 1)",
+)
+def expression_in_place_of_the_function():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), A[0] + 1, name="B")  # <-
+
+
+@wrong(
+    "COMPUTE",
+    "compute B: its function returned no value",
+    fix="return at least one value",
+)
+def no_value_at_all():
+    te.compute((4,), lambda i: (), name="B")  # <-
+
+
+@wrong(
+    "NOT_AN_EXPRESSION",
+    "'zero' of type str cannot stand in an expression",
+    fix="a number, or an element of a tensor",
+)
+def string_as_the_result():
+    te.compute((4,), lambda i: "zero", name="B")  # <-
+
+
+@wrong(
+    "NO_PYTHON_NUMBER",
+    "i is known only when the kernel runs, so it is no index of a list or an array and no end of a "
+    "Python range: read elements of a te.placeholder, and run over a range with te.reduce_axis",
+    fix="a list has no element for an axis: declare a te.placeholder and pass the values at the call",
+)
+def python_list_indexed_by_an_axis():
+    table = [1, 2, 3, 4]
+    te.compute((4,), lambda i: table[i], name="B")  # <-
+
+
+@wrong(
+    "NOT_AN_EXPRESSION",
+    "'1' of type str cannot stand in an expression",
+    fix="use numbers, tensors and expressions",
+)
+def operator_with_a_string():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: A[i] + "1", name="B")  # <-
+
+
+@wrong(
+    "INDEX_TYPE",
+    'index I[i] of tensor A is float32, but must be an integer; write .astype("int64")',
+    fix='A[I[i].astype("int64")]',
+)
+def floating_index():
+    A, I = te.placeholder((4,), name="A"), te.placeholder((4,), name="I")
+    te.compute((4,), lambda i: A[I[i]], name="B")  # <-
+
+
+@wrong(
+    "INDEX_TYPE",
+    'index float32(i) * 0.5 of tensor A is float32, but must be an integer; write .astype("int64")',
+    fix="i // 2",
+)
+def half_an_index():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: A[i * 0.5], name="B")  # <-
+
+
+@wrong(
+    "INDEX_TYPE",
+    "tensor A is indexed by a slice; one element is read at a time: use the axes of te.compute as "
+    "indices",
+    fix="te.sum(A[i, k], axis=k)",
+)
+def slice_as_index():
+    A = te.placeholder((4, 5), name="A")
+    te.compute((4,), lambda i: te.sum(A[i, :], axis=None), name="B")  # <-
+
+
+@wrong(
+    "INDEX_TYPE",
+    "index 1.5 of tensor A is not an integer",
+    fix="A[1]",
+)
+def fraction_as_index():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: A[1.5], name="B")  # <-
+
+
+@wrong(
+    "INDEX_RANGE",
+    "index 4 of tensor A is out of range: dimension 0 is 4",
+    fix="A[3] is the last element",
+)
+def constant_index_past_the_end():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: A[i] + A[4], name="B")  # <-
+
+
+@wrong(
+    "INDEX_RANGE",
+    "index -1 of tensor A is out of range: dimension 0 is 4",
+    fix="the last element is A[3], or A[n - 1] where the size is n",
+)
+def negative_index():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: A[i] - A[-1], name="B")  # <-
+
+
+@wrong(
+    "READ_BOUNDS",
+    "B reads A[i + 1], whose index 0 reaches n, but A has 0 to n - 1 there; guard the read with "
+    "if_then_else or change the shape",
+    fix="te.if_then_else(i < n - 1, A[i + 1], 0)",
+    at="build",
+)
+def read_past_the_last_row():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i + 1] - A[i], name="B")  # <-
+    kiln.build([A, B])
+
+
+@wrong(
+    "READ_BOUNDS",
+    "B reads A[i, j], whose index 0 reaches 5, but A has 0 to 3 there; guard the read with "
+    "if_then_else or change the shape",
+    fix="A[i, j] in a compute of shape (4, 6), or A[j, i]",
+    at="build",
+)
+def shapes_exchanged():
+    A = te.placeholder((4, 6), name="A")
+    B = te.compute((6, 4), lambda i, j: A[i, j], name="B")  # <-
+    kiln.build([A, B])
+
+
+@wrong(
+    "INTEGER_DIVISION",
+    "there are several integer divisions: write a // b or te.floordiv(a, b) to round down, "
+    "te.truncdiv(a, b) to round to zero, te.floormod or te.truncmod for the remainder",
+    fix='i // 2, or i.astype("float32") / 2',
+)
+def division_of_integers():
+    A = te.placeholder((4,), name="A", dtype="int32")
+    te.compute((4,), lambda i: A[i] / 2, name="B")  # <-
+
+
+@wrong(
+    "DIVISION_BY_ZERO",
+    "floordiv(A[i], 0) divides by zero",
+    fix="divide by something that is not 0",
+)
+def division_by_zero():
+    A = te.placeholder((4,), name="A", dtype="int32")
+    te.compute((4,), lambda i: A[i] // 0, name="B")  # <-
+
+
+@wrong(
+    "INTEGER_POWER",
+    "integers have no power of -1; cast A[i] to a floating type",
+    fix='A[i].astype("float32") ** -1',
+)
+def negative_power_of_an_integer():
+    A = te.placeholder((4,), name="A", dtype="int32")
+    te.compute((4,), lambda i: A[i] ** -1, name="B")  # <-
+
+
+@wrong(
+    "OPERAND_TYPE",
+    "popcount takes integers, but got float32: A[i]",
+    fix="popcount counts the bits of an integer: cast first",
+)
+def bits_of_a_floating_number():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: te.popcount(A[i]), name="B")  # <-
+
+
+@wrong(
+    "OPERAND_TYPE",
+    "shift_left takes integers, but got float32: A[i]",
+    fix="shifts work on integers; multiply by 2.0 instead",
+)
+def shift_of_a_floating_number():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: A[i] << 1, name="B")  # <-
+
+
+@wrong(
+    "OPERAND_COUNT",
+    "exp takes 1 argument, but got 2",
+    fix="te.exp(A[i])",
+)
+def wrong_number_of_operands():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: te.exp(A[i], 2), name="B")  # <-
+
+
+@wrong(
+    "CONDITION_TYPE",
+    "if_then_else takes conditions, but got float32: A[i]; write a comparison such as A[i] != 0",
+    fix="A[i] != 0",
+)
+def number_as_condition():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: te.if_then_else(A[i], 1.0, 0.0), name="B")  # <-
+
+
+@wrong(
+    "CONDITION_TYPE",
+    "te.all takes conditions, but got float32: A[i]; write a comparison such as A[i] != 0",
+    fix="te.all(A[i] != 0, i > 1)",
+)
+def number_among_conditions():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: te.if_then_else(te.all(A[i], i > 1), 1.0, 0.0), name="B")  # <-
+
+
+@wrong(
+    "CONSTANT_RANGE",
+    "the number 300 does not fit into int8",
+    fix="a wider type, such as int16",
+)
+def constant_too_large_for_its_type():
+    A = te.placeholder((4,), name="A", dtype="int8")
+    te.compute((4,), lambda i: A[i] + 300, name="B")  # <-
+
+
+@wrong(
+    "CONSTANT_TYPE",
+    "the number 2.5 is no int32",
+    fix='te.const(2, "int32"), or a floating type',
+)
+def fraction_as_integer_constant():
+    te.const(2.5, "int32")  # <-
+
+
+@wrong(
+    "DTYPE",
+    "cast: unknown dtype floaty32; known: bool, int8, int16, int32, int64, uint8, uint16, uint32, "
+    "uint64, float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2",
+    fix="float32",
+)
+def unknown_type_of_a_cast():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: A[i].astype("floaty32"), name="B")  # <-
+
+
+@wrong(
+    "REINTERPRET",
+    "reinterpret: float32 and int64 are not types of one width",
+    fix="a type of the same width, such as int32",
+)
+def bits_of_another_width():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: te.reinterpret("int64", A[i]), name="B")  # <-
+
+
+@wrong(
+    "UNKNOWN_NAME",
+    "te has no expp; did you mean exp",
+    fix="te.exp",
+)
+def misspelt_intrinsic():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: te.expp(A[i]), name="B")  # <-
+
+
+@wrong(
+    "FOREIGN_AXIS",
+    "axis i belongs to B and cannot be used in C",
+    fix="use the axes that the function is given",
+)
+def axis_of_another_stage():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1, name="B")
+    te.compute((4,), lambda j: A[B.op.axis[0]], name="C")  # <-
+
+
+@wrong(
+    "NOT_A_SEQUENCE",
+    "Tensor(A, shape=(4,), dtype=float32, op=placeholder) has no elements yet: index it inside "
+    "te.compute",
+    fix="index the tensor by axes; te.sum(A[k], axis=k) adds its elements",
+)
+def loop_over_a_tensor():
+    A = te.placeholder((4,), name="A")
+    for a in A:  # <-
+        print(a)

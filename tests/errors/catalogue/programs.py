@@ -1,0 +1,41 @@
+"""The programs that mistakes are made in: those of the tutorials."""
+
+import kiln
+from kiln import te
+
+
+def add_one(shape=(4,)):
+    """B = A + 1, element by element."""
+    A = te.placeholder(shape, name="A")
+    return A, te.compute(shape, lambda *i: A(*i) + 1, name="B")
+
+
+def chain():
+    """C = (A + 1) * 2 in two stages, of any size."""
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1, name="B")
+    return A, B, te.compute((n,), lambda i: B[i] * 2, name="C")
+
+
+def matmul():
+    """C = A @ B, of any size."""
+    n, l, m = te.var("n"), te.var("l"), te.var("m")
+    A, B = te.placeholder((n, l), name="A"), te.placeholder((l, m), name="B")
+    k = te.reduce_axis((0, l), name="k")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    return A, B, C
+
+
+def running_sum():
+    """S[t] = S[t - 1] + X[t], each column on its own."""
+    m, n = te.var("m"), te.var("n")
+    X, state = te.placeholder((m, n), name="X"), te.placeholder((m, n), name="state")
+    init = te.compute((1, n), lambda _, i: X[0, i], name="init")
+    update = te.compute((m, n), lambda t, i: state[t - 1, i] + X[t, i], name="update")
+    return X, te.scan(init, update, state, name="S")
+
+
+def built_matmul():
+    """The same, ready to be called."""
+    return kiln.build(list(matmul()), name="matmul")

@@ -1,0 +1,368 @@
+"""Mistakes in steps on stages: compute_at, inline, caches, rfactor, scopes."""
+
+import kiln
+from kiln import te
+
+from .entry import Section
+from .programs import chain, matmul, running_sum
+
+wrong = Section(
+    "steps_stages", "Steps on stages",
+    "Where a stage is computed, and what stands between it and its readers.",
+)  # fmt: skip
+
+
+@wrong(
+    "ATTACH_READER",
+    "cannot compute B at i of C: it is also read by D, which is outside of that loop; compute D inside "
+    "it too, or leave B at the root",
+    fix="compute B inside E's loops too, or leave it at the root",
+    at="build",
+)
+def compute_at_of_a_stage_with_another_reader():
+    A, B, C = chain()
+    D = te.compute(C.shape, lambda i: C[i] + B[i], name="D")
+    s = te.create_schedule(D.op)
+    s[B].compute_at(s[C], C.op.axis[0])  # <-
+    kiln.build(s, [A, D])
+
+
+@wrong(
+    "ATTACH_READER",
+    "cannot compute B at i of D: it is also read by C, which is outside of that loop; compute C inside "
+    "it too, or leave B at the root",
+    fix="compute_at a stage that reads B",
+    at="build",
+)
+def compute_at_of_a_stage_that_does_not_read_it():
+    A, B, C = chain()
+    D = te.compute(A.shape, lambda i: A[i] * 3, name="D")
+    s = te.create_schedule([C.op, D.op])
+    s[B].compute_at(s[D], D.op.axis[0])  # <-
+    kiln.build(s, [A, C, D])
+
+
+@wrong(
+    "CONSUMED_AXIS",
+    "axis i of C was split at line {before}; compute B at i.outer or i.inner",
+    fix="compute_at(s[C], i.outer)",
+)
+def compute_at_of_an_axis_already_split():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[C].split(C.op.axis[0], factor=4)
+    s[B].compute_at(s[C], C.op.axis[0])  # <-
+
+
+@wrong(
+    "FOREIGN_AXIS",
+    "axis i belongs to stage B, not to C",
+    fix="an axis of C",
+)
+def compute_at_of_its_own_axis():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], B.op.axis[0])  # <-
+
+
+@wrong(
+    "COMPUTE_AT",
+    "B cannot be computed at itself",
+    fix="the loop of a stage that reads it",
+    at="build",
+)
+def compute_at_of_itself():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[B], B.op.axis[0])  # <-
+    kiln.build(s, [A, C])
+
+
+@wrong(
+    "FOREIGN_STAGE",
+    "compute_at: C is a stage of another schedule",
+    fix="both stages of one schedule",
+)
+def compute_at_of_another_schedule():
+    A, B, C = chain()
+    s, other = te.create_schedule(C.op), te.create_schedule(C.op)
+    s[B].compute_at(other[C], C.op.axis[0])  # <-
+
+
+@wrong(
+    "ATTACH_VECTOR",
+    "cannot compute B at i.inner of C: i.inner is vectorized; choose a loop outside of it",
+    fix="compute_at the loop outside of it",
+    kind="Unsupported", at="build",
+)
+def compute_at_of_a_vectorized_loop():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    outer, inner = s[C].split(C.op.axis[0], factor=8)
+    s[C].vectorize(inner)
+    s[B].compute_at(s[C], inner)  # <-
+    kiln.build(s, [A, C])
+
+
+@wrong(
+    "COMPUTE_AT",
+    "B is an output and cannot be computed inside another stage",
+    fix="leave B out of the arguments",
+    at="build",
+)
+def compute_at_of_an_output():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])  # <-
+    kiln.build(s, [A, B, C])
+
+
+@wrong(
+    "COMPUTE_INLINE",
+    "C is an output and cannot be inlined",
+    fix="inline what the output reads",
+    at="build",
+)
+def inline_of_an_output():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[C].compute_inline()  # <-
+    kiln.build(s, [A, C])
+
+
+@wrong(
+    "COMPUTE_INLINE",
+    "C has a reduction and cannot be inlined; use compute_at",
+    fix="s[C].compute_at(s[D], D.op.axis[0])",
+    at="build",
+)
+def inline_of_a_reduction():
+    A, B, C = matmul()
+    D = te.compute(C.shape, lambda i, j: C[i, j] + 1, name="D")
+    s = te.create_schedule(D.op)
+    s[C].compute_inline()  # <-
+    kiln.build(s, [A, B, D])
+
+
+@wrong(
+    "COMPUTE_INLINE",
+    "a scan update cannot be inlined",
+    fix="leave the update where it is",
+    at="build",
+)
+def inline_of_an_update():
+    X, S = running_sum()
+    s = te.create_schedule(S.op)
+    s[S.op.update[0]].compute_inline()  # <-
+    kiln.build(s, [X, S])
+
+
+@wrong(
+    "COMPUTE_AT",
+    "update is the update of scan S, which computes it",
+    fix="compute_at for what the update reads",
+    at="build",
+)
+def compute_at_of_an_update():
+    X, S = running_sum()
+    T = te.compute(S.shape, lambda t, i: S[t, i] * 2, name="T")
+    s = te.create_schedule(T.op)
+    s[S.op.update[0]].compute_at(s[T], T.op.axis[0])  # <-
+    kiln.build(s, [X, T])
+
+
+@wrong(
+    "FIXED_STAGE",
+    "cannot attach S: it is a scan, which is computed whole",
+    fix="compute_at an axis of which each iteration needs one column",
+    at="build",
+)
+def scan_at_the_time_of_its_reader():
+    X, S = running_sum()
+    T = te.compute(S.shape, lambda t, i: S[t, i] * 2, name="T")
+    s = te.create_schedule(T.op)
+    s[S].compute_at(s[T], T.op.axis[0])  # <-
+    kiln.build(s, [X, T])
+
+
+@wrong(
+    "ATTACH_CELL",
+    "cannot compute half at t of T: it depends on the state of S and must stay inside its time loop",
+    fix="compute_at(s[S], S.op.scan_axis), or inside the update",
+    at="build",
+)
+def stage_of_a_scan_computed_outside():
+    X, state = te.placeholder((6, 3), name="X"), te.placeholder((6, 3), name="state")
+    init = te.compute((1, 3), lambda _, i: X[0, i], name="init")
+    half = te.compute((6, 3), lambda t, i: state[t - 1, i] * 0.5, name="half")
+    update = te.compute((6, 3), lambda t, i: half[t, i] + X[t, i], name="update")
+    S = te.scan(init, update, state, name="S")
+    T = te.compute((6, 3), lambda t, i: S[t, i] * 2, name="T")
+    s = te.create_schedule(T.op)
+    s[half].compute_at(s[T], T.op.axis[0])  # <-
+    kiln.build(s, [X, T])
+
+
+@wrong(
+    "CACHE_READ",
+    "C does not read A",
+    fix="the stages that read A: B",
+)
+def cache_for_a_stage_that_does_not_read():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s.cache_read(A, "local", [C])  # <-
+
+
+@wrong(
+    "CACHE_READ",
+    "cache_read of A names no stage that reads the copy",
+    fix='s.cache_read(A, "local", [B])',
+)
+def cache_for_nobody():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s.cache_read(A, "local", [])  # <-
+
+
+@wrong(
+    "MEMORY_SCOPE",
+    "unknown memory scope sharedd; known: global, shared, shared.dyn, local, warp, wmma.matrix_a, "
+    "wmma.matrix_b, wmma.accumulator",
+    fix='"shared"',
+)
+def unknown_memory_scope():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s.cache_read(A, "sharedd", [B])  # <-
+
+
+@wrong(
+    "MEMORY_SCOPE",
+    "unknown memory scope L2; known: global, shared, shared.dyn, local, warp, wmma.matrix_a, "
+    "wmma.matrix_b, wmma.accumulator",
+    fix='"global", "shared" or "local"',
+)
+def unknown_scope_of_a_stage():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].set_scope("L2")  # <-
+
+
+@wrong(
+    "NOT_A_TENSOR",
+    "cache_read takes a tensor, but got str",
+    fix='s.cache_read(A, "local", [B])',
+)
+def cache_of_a_name():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s.cache_read("A", "local", [B])  # <-
+
+
+@wrong(
+    "STEP_STAGE",
+    "A is a placeholder; steps apply to what is computed",
+    fix='s.cache_read(A, "local", [B])',
+)
+def cache_write_of_an_input():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s.cache_write(A, "local")  # <-
+
+
+@wrong(
+    "STEP_STAGE",
+    "S is a scan; cache_write its update instead",
+    fix="cache_write of the update",
+    kind="Unsupported",
+)
+def cache_write_of_a_scan():
+    X, S = running_sum()
+    s = te.create_schedule(S.op)
+    s.cache_write(S, "local")  # <-
+
+
+@wrong(
+    "CACHE_WRITE",
+    "reduction axis k.outer of C was made by a step; cache_write C before that, and take the step on "
+    "the new stage",
+    fix="cache_write first, then split the reduction of the new stage",
+)
+def cache_write_after_a_split_reduction():
+    A, B, C = matmul()
+    s = te.create_schedule(C.op)
+    s[C].split(C.op.reduce_axis[0], factor=8)
+    s.cache_write(C, "local")  # <-
+
+
+@wrong(
+    "CACHE_WRITE",
+    "cache_write takes the tensors of one stage, but B is not one of C",
+    fix="one cache_write for each stage",
+)
+def cache_write_of_two_stages():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s.cache_write([C, B], "local")  # <-
+
+
+@wrong(
+    "CONSUMED_AXIS",
+    "C is now a copy; the reduction is in C.local",
+    fix="CL.op.reduce_axis[0], with CL what cache_write returned",
+)
+def reduction_axis_after_cache_write():
+    A, B, C = matmul()
+    s = te.create_schedule(C.op)
+    s.cache_write(C, "local")
+    s[C].split(C.op.reduce_axis[0], factor=8)  # <-
+
+
+@wrong(
+    "RFACTOR",
+    "axis i of C is not a reduction axis; rfactor takes a reduction axis or a part of one",
+    fix="an axis of C.op.reduce_axis",
+)
+def rfactor_of_a_data_axis():
+    A, B, C = matmul()
+    s = te.create_schedule(C.op)
+    s.rfactor(C, C.op.axis[0])  # <-
+
+
+@wrong(
+    "RFACTOR",
+    "factor_axis is 3, but the partial results of C have the dimensions 0 to 2",
+    fix="factor_axis=0, 1 or 2",
+)
+def rfactor_at_a_dimension_that_is_not_there():
+    A, B, C = matmul()
+    s = te.create_schedule(C.op)
+    s.rfactor(C, C.op.reduce_axis[0], factor_axis=3)  # <-
+
+
+@wrong(
+    "RFACTOR",
+    "B has a reduction inside a larger expression; make it a stage of its own to factor k",
+    fix="the sum as a tensor of its own, and the division in another",
+    kind="Unsupported", at="build",
+)
+def rfactor_of_a_reduction_inside_an_expression():
+    A = te.placeholder((4, 64), name="A")
+    k = te.reduce_axis((0, 64), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k) / 64, name="B")
+    s = te.create_schedule(B.op)
+    s.rfactor(B, k)  # <-
+    kiln.build(s, [A, B])
+
+
+@wrong(
+    "NOT_IN_THIS_VERSION",
+    "the step create_group is not part of this version of Kiln",
+    fix="leave the step out",
+    kind="Unsupported",
+)
+def step_that_this_version_lacks():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s.create_group([C], [A])  # <-

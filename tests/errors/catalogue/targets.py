@@ -1,0 +1,177 @@
+"""Mistakes about targets, devices, and what a built function is asked."""
+
+import kiln
+from kiln import te
+
+from .entry import Section
+from .programs import add_one, chain, matmul
+
+wrong = Section(
+    "targets", "Targets and devices",
+    "A target is what to compile for, a device where to run. `kiln.compile` needs no device, `kiln.build` does.",
+)  # fmt: skip
+
+
+@wrong(
+    "TARGET",
+    "unknown target opencl; known: llvm (or cpu), cuda",
+    fix="llvm or cuda",
+    at="build",
+)
+def unknown_target():
+    A, B, C = chain()
+    kiln.build([A, C], target="opencl")  # <-
+
+
+@wrong(
+    "TARGET",
+    "unknown option -mcpuu=znver4 of target llvm; known: -mcpu=, -arch=",
+    fix="-mcpu=znver4",
+    at="build",
+)
+def misspelt_option_of_a_target():
+    A, B, C = chain()
+    kiln.build([A, C], target="llvm -mcpuu=znver4")  # <-
+
+
+@wrong(
+    "TARGET",
+    "a target is a string such as llvm or cuda, but got 3",
+    fix='"llvm"',
+    at="build",
+)
+def target_that_is_no_string():
+    A, B, C = chain()
+    kiln.build([A, C], target=3)  # <-
+
+
+@wrong(
+    "TARGET",
+    "a target is a string such as llvm or cuda, but got cpu(0)",
+    fix='"llvm"',
+    at="build",
+)
+def device_in_place_of_a_target():
+    A, B, C = chain()
+    kiln.build([A, C], target=kiln.cpu(0))  # <-
+
+
+@wrong(
+    "ARCH",
+    "there is no CPU pentium99; names are those of -march, as {arch} (this host), znver4, "
+    "skylake-avx512 or x86-64-v3",
+    fix="a name of -march, or leave it out for this host",
+    kind="Unsupported", at="build",
+)
+def unknown_cpu():
+    A, B, C = chain()
+    kiln.build([A, C], target="llvm -mcpu=pentium99")  # <-
+
+
+@wrong(
+    "ARCH",
+    "the arch of target llvm must be a name such as x86-64-v3",
+    fix='arch="sm_90"',
+    at="build",
+)
+def arch_that_is_no_name():
+    A, B, C = chain()
+    kiln.compile([A, C], target="llvm", arch="x86 64")  # <-
+
+
+@wrong(
+    "DEVICE",
+    "unknown device tpu; known: cpu, cuda, as in cuda:0",
+    fix='kiln.device("cuda", 0)',
+)
+def unknown_device():
+    kiln.device("tpu")  # <-
+
+
+@wrong(
+    "DEVICE",
+    "Kiln has no opencl devices; its devices are cpu and cuda",
+    fix="kiln.cpu(0) or kiln.cuda(0)",
+    kind="Unsupported",
+)
+def device_of_another_system():
+    kiln.opencl(0)  # <-
+
+
+@wrong(
+    "NO_DEVICE",
+    "there is no device cpu:7 here; kiln devices lists those there are",
+    fix="kiln.cpu(0)",
+    kind="Unavailable", at="run",
+)
+def device_number_that_is_not_there():
+    kiln.nd.empty((4,), device=kiln.cpu(7))  # <-
+
+
+@wrong(
+    "THREAD_EXTENT",
+    "threadIdx.x of main is 4096, but CUDA allows at most 1024; split the axis before bind()",
+    fix="a factor of 256",
+    at="lower",
+)
+def too_many_threads_a_block():
+    A, B = add_one((1 << 16,))
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], factor=4096)
+    s[B].bind(outer, te.thread_axis("blockIdx.x"))
+    s[B].bind(inner, te.thread_axis("threadIdx.x"))
+    kiln.lower(s, [A, B], target="cuda", auto=True, after="check_launch")  # <-
+
+
+@wrong(
+    "SOURCE",
+    "there is no source cuda of a kernel for llvm; there are lowered, llvm and asm",
+    fix='f.source("llvm"), "asm" or "lowered"',
+)
+def source_of_another_target():
+    A, B, C = chain()
+    kiln.build([A, C]).source("cuda")  # <-
+
+
+@wrong(
+    "PASS",
+    "there is no pass simplfy; the passes for llvm are build_loops, simplify:1, bind_to_cores, "
+    "partition_loops, collapse_parallel, validate_vectors, keep_strided_plain, "
+    "accumulate_in_registers, plan_storage, flatten_storage, vectorize_loops, unroll_loops, "
+    "simplify:2, hoist_invariants",
+    fix="one of those listed",
+    at="lower",
+)
+def unknown_pass():
+    A, B, C = chain()
+    kiln.lower([A, C], after="simplfy")  # <-
+
+
+@wrong(
+    "FUNCTION",
+    "there is no function matmull; this is matmul",
+    fix='f["matmul"]',
+    kind="NotFound",
+)
+def function_by_another_name():
+    A, B, C = matmul()
+    kiln.build([A, B, C], name="matmul")["matmull"]  # <-
+
+
+@wrong(
+    "TIME_EVALUATOR",
+    "time_evaluator: number and repeat must be at least 1",
+    fix="number=10",
+)
+def measurement_of_nothing():
+    A, B, C = chain()
+    kiln.build([A, C]).time_evaluator("main", kiln.cpu(0), number=0)  # <-
+
+
+@wrong(
+    "MODULE_FILE",
+    "cannot read the module /nonexistent/matmul.kiln: No such file or directory",
+    fix="a path that export_library wrote",
+)
+def module_that_is_not_there():
+    kiln.load_module("/nonexistent/matmul.kiln")  # <-

@@ -1,0 +1,69 @@
+"""Every wrong program of the catalogue gets its sentence at its line, and does no harm."""
+
+import re
+
+import pytest
+from catalogue import SECTIONS
+
+import kiln
+from kiln import _source
+
+ENTRIES = [(section, entry) for section in SECTIONS for entry in section.entries]
+IDS = [f"{section.key}/{entry.name}" for section, entry in ENTRIES]
+ALL = pytest.mark.parametrize("entry", [entry for _, entry in ENTRIES], ids=IDS)
+
+
+def run(entry):
+    """Runs the wrong program."""
+    if callable(entry.program):
+        return entry.program()
+    for kernel in kiln.parse_kernels(entry.program, entry.file).values():
+        kiln.build(kernel)
+
+
+def frames_of(error):
+    """(file, line) of each frame of the traceback, the user's call first."""
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return frames
+
+
+def place_of(error, file):
+    """The line an error names: its own, else that of the user's call."""
+    if error.line:
+        return error.file, error.line
+    return [frame for frame in frames_of(error) if frame[0] == file][-1]
+
+
+@ALL
+def test_a_wrong_program_gets_its_sentence(daemon, unharmed, entry):
+    with pytest.raises(kiln.Error) as caught:
+        run(entry)
+    error = caught.value
+    assert entry.is_said(error.message, arch=kiln.describe()["devices"][0]["arch"]), error.message
+    assert (error.kind, error.reason) == (entry.kind, entry.reason)
+    assert isinstance(error, getattr(kiln, entry.kind))
+    assert tuple(error.notes[: len(entry.notes)]) == entry.notes
+    assert place_of(error, entry.file) == (entry.file, entry.line)
+    unharmed()
+
+
+@ALL
+def test_the_traceback_is_the_users(daemon, entry):
+    with pytest.raises(kiln.Error) as caught:
+        run(entry)
+    frames = frames_of(caught.value)
+    assert sum(_source.is_ours(file) for file, _ in frames) <= 2
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_the_catalogue_is_a_table():
+    assert len(ENTRIES) >= 120
+    assert len(set(IDS)) == len(IDS)
+    for _, entry in ENTRIES:
+        assert re.fullmatch("[A-Z][A-Z0-9_]+", entry.reason), entry.name
+        assert entry.fix and entry.says and not entry.says.endswith("."), entry.name
+        assert "internal" not in entry.says and entry.kind != "Internal", entry.name
