@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/codegen/cuda_compile.h"
+#include "compiler/loops_artifact.h"
 #include "compiler/report.h"
 #include "compiler/requirements.h"
 #include "runtime/core/error.h"
@@ -31,6 +32,9 @@ Artifact make_artifact(const ir::Kernel& compact, const ir::Kernel& strided, con
 
 Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule& schedule,
                         const Target& target, const CompileOptions& options) {
+  if (target.kind == TargetKind::Interpreter) {
+    return compile_loops(kernel, schedule, target, options);
+  }
   if (target.kind == TargetKind::Llvm) codegen::check_cpu_arch(cpu_options(target, options).arch);
   CountAccesses count;
   LoweringObserver silent;
@@ -43,9 +47,11 @@ Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule
 }
 
 [[noreturn]] void fail_source(std::string_view what, TargetKind target) {
-  fail(ErrorKind::InvalidArgument, "SOURCE",
-       "there is no source {} of a kernel for {}; there are {}", what, name_of(target),
-       target == TargetKind::Cuda ? "lowered, cuda and ptx" : "lowered, llvm and asm");
+  fail(ErrorKind::InvalidArgument, "SOURCE", "there is no source {} of a kernel for {}; there {}",
+       what, name_of(target),
+       target == TargetKind::Cuda   ? "are lowered, cuda and ptx"
+       : target == TargetKind::Llvm ? "are lowered, llvm and asm"
+                                    : "is lowered");
 }
 
 std::string cuda_source_of(const ir::Kernel& kernel, const Target& target, std::string_view what) {
@@ -102,13 +108,16 @@ std::string source_of(const language::Kernel& kernel, const language::Schedule& 
                       const Target& target, const CompileOptions& options, std::string_view what) {
   const bool is_cuda = target.kind == TargetKind::Cuda;
   if (what == "lowered") return lowered_text(kernel, schedule, target, options, "");
-  const bool is_known = what == "report" || (is_cuda ? what == "cuda" || what == "ptx"
-                                                     : what == "llvm" || what == "asm");
+  const bool is_cpu = target.kind == TargetKind::Llvm;
+  const bool is_known = what == "report" || (is_cuda && (what == "cuda" || what == "ptx")) ||
+                        (is_cpu && (what == "llvm" || what == "asm"));
   if (!is_known) {
     fail_source(what, target.kind);
   }
   LoweringObserver silent;
-  const ir::Kernel lowered = lower(kernel, schedule, target, options, Layout::Compact, silent);
+  const ir::Kernel lowered = is_cuda || is_cpu
+                                 ? lower(kernel, schedule, target, options, Layout::Compact, silent)
+                                 : plain_loops(kernel, schedule, target, options, silent);
   if (what == "report") return named_report_of(kernel, schedule, lowered);
   return is_cuda ? cuda_source_of(lowered, target, what)
                  : cpu_source_of(lowered, cpu_options(target, options), what);

@@ -64,7 +64,7 @@ struct NamedPass {
 };
 
 std::vector<NamedPass> passes_of(TargetKind target) {
-  const Serves only = target == TargetKind::Llvm ? Serves::Llvm : Serves::Cuda;
+  const Serves only = target == TargetKind::Cuda ? Serves::Cuda : Serves::Llvm;
   const auto serves = [&](const Pass& pass) {
     return pass.serves == Serves::All || pass.serves == only;
   };
@@ -206,6 +206,14 @@ std::string resolve(std::string_view asked, TargetKind target) {
 }
 
 }  // namespace
+
+ir::Kernel plain_loops(const language::Kernel& kernel, const language::Schedule& schedule,
+                       const Target& target, const CompileOptions& options,
+                       LoweringObserver& observer) {
+  const PassContext context{target, options};
+  return run_until(resolve("", target.kind), build(kernel, schedule, context, observer), context,
+                   observer);
+}
 
 ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& schedule,
                  const Target& target, const CompileOptions& options, Layout layout,

@@ -27,6 +27,12 @@ class LoweringObserver {
   virtual void after(std::string_view pass, ir::Kernel& kernel) {}
 };
 
+/// The loops of a kernel as build_loops and the first simplify make them: as it was written, for
+/// the interpreter. Pure. Throws an Error in the user's names.
+ir::Kernel plain_loops(const language::Kernel& kernel, const language::Schedule& schedule,
+                       const Target& target, const CompileOptions& options,
+                       LoweringObserver& observer);
+
 /// The loops of a kernel under a schedule that names everything (see choose_schedule()), ready for
 /// code generation. Pure. Throws an Error in the user's names.
 ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& schedule,

@@ -10,12 +10,8 @@ namespace kiln {
 /// What to compile for. A value; there is no current target.
 struct Target {
   TargetKind kind = TargetKind::Llvm;
-  std::string arch;  // a CPU name ("znver5"), or "sm_90"
+  std::string arch;  // a CPU name ("znver5"), "sm_90"; of the interpreter none
 };
-
-/// "llvm" (or its alias "cpu") and "cuda". Throws InvalidArgument TARGET listing the known ones.
-TargetKind target_from_name(std::string_view name);
-std::string_view name_of(TargetKind kind);
 
 /// What a compile may cost at most. Passing one is ResourceExhausted with both numbers.
 struct CompileLimits {
@@ -30,6 +26,7 @@ struct CompileOptions {
   bool strict = false;    // no reassociation, ever
   bool fast = false;      // float scans and reductions may be reassociated
   bool reproducible = true;
+  bool check_nan = false;  // of the interpreter: the first NaN stops the call
   CompileLimits limits;
 };
 

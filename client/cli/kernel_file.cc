@@ -91,7 +91,7 @@ Definition KernelChoice::load(const std::string& target) const {
   const auto chosen = std::find_if(kernels.begin(), kernels.end(),
                                    [&](const Definition& each) { return each.name() == name; });
   if (no_schedule) return chosen->without_schedule();
-  const std::string block = target == "llvm" ? "cpu" : target;
+  const std::string block = target == "cuda" ? target : "cpu";
   if (schedule.empty()) return chosen->with_schedule(block);
   const Definition scheduled = chosen->with_schedules(detail::read_text(schedule), schedule);
   const std::vector<std::string> blocks = scheduled.schedules();
@@ -111,12 +111,24 @@ void CallChoice::add_to(CLI::App& command) {
       ->allow_extra_args(false);
   command.add_option("--device", device, "cpu, cuda or cuda:0")->capture_default_str();
   command.add_option("--timeout", timeout, "seconds that the call may take");
+  command.add_flag("--interpret", interpret,
+                   "run the loops as they are written, every index checked; slow");
+  command.add_flag("--check-nan", check_nan,
+                   "name the first element that becomes NaN; interprets the loops");
 }
 
 std::string CallChoice::target() const {
-  if (device == "cpu" || device == "cpu:0") return "llvm";
+  const bool interprets = interpret || check_nan;
+  if (device == "cpu" || device == "cpu:0") return interprets ? "interpreter" : "llvm";
+  if (interprets) usage("the interpreter runs on the CPU; leave --device {} out", device);
   if (device == "cuda" || device == "cuda:0") return "cuda";
   usage("there is no device {}; known are cpu and cuda:0", device);
+}
+
+BuildOptions CallChoice::build_options(const KernelChoice& kernel) const {
+  BuildOptions options = kernel.options(target());
+  options.check_nan = check_nan;
+  return options;
 }
 
 std::vector<Argument> CallChoice::load(const Definition& definition) const {

@@ -31,10 +31,14 @@ struct CallChoice {
   std::vector<std::string> sizes;   // NAME=NUMBER
   std::string device = "cpu";
   double timeout = 0;  // seconds
+  bool interpret = false;
+  bool check_nan = false;
 
   void add_to(CLI::App& command);
-  /// "llvm" or "cuda". Throws UsageError for other devices.
+  /// "llvm", "cuda" or "interpreter". Throws UsageError for other devices.
   std::string target() const;
+  /// How the kernel is built for this call.
+  BuildOptions build_options(const KernelChoice& kernel) const;
   /// The inputs in the order of the parameters. Throws UsageError for a name the kernel does not
   /// have and for inputs that are not given.
   std::vector<Argument> load(const Definition& definition) const;

@@ -23,7 +23,7 @@ struct RunCommand {
     const std::vector<Argument> inputs = call.load(definition);
     const CallOptions options = call.options(definition);
 
-    const Kernel compiled = common.connect().build(definition, kernel.options(target));
+    const Kernel compiled = common.connect().build(definition, call.build_options(kernel));
     const Outputs results = compiled.call(inputs, options);
     std::vector<NamedArray> outputs;
     for (std::size_t i = 0; i < results.size(); ++i)

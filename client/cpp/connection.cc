@@ -23,6 +23,7 @@ v1::CompileOptions to_wire(const BuildOptions& options) {
   out.set_strict(options.strict);
   out.set_fast(options.fast);
   out.set_not_reproducible(!options.reproducible);
+  out.set_check_nan(options.check_nan);
   return out;
 }
 

@@ -124,7 +124,7 @@ void bind_touched(const Chooser& chooser, StageId root) {
 
 language::Schedule choose_schedule(const language::Kernel& kernel, const language::Schedule& given,
                                    const Target& target, const CompileOptions& options) {
-  if (!options.automatic) return given;
+  if (!options.automatic || target.kind == TargetKind::Interpreter) return given;
   StageGraph graph = schedule::build_stage_graph(kernel);
   schedule::apply_steps(graph, given);
   const std::vector<bool> touched = touched_roots(graph);

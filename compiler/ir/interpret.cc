@@ -1,6 +1,7 @@
 #include "compiler/ir/interpret.h"
 
 #include <array>
+#include <cmath>
 #include <memory>
 
 #include <fmt/ranges.h>
@@ -213,9 +214,20 @@ class Evaluate {
   Bindings& scope_;
 };
 
+/// Unwinds the loops of a run that is cancelled; never leaves interpret().
+struct Cancelled {};
+
+std::vector<int64_t> indices_of(int64_t position, const std::vector<int64_t>& shape) {
+  std::vector<int64_t> indices(shape.size());
+  for (size_t d = shape.size(); d-- > 0; position /= shape[d])
+    indices[d] = position % shape[d];
+  return indices;
+}
+
 class Interpreter {
  public:
-  explicit Interpreter(Bindings& scope) : scope_(scope), evaluate_(scope) {}
+  Interpreter(Bindings& scope, InterpretWatch& watch)
+      : scope_(scope), watch_(watch), evaluate_(scope) {}
 
   void run(const Stmt& stmt) {
     switch (stmt->kind) {
@@ -268,6 +280,7 @@ class Interpreter {
     // Parallel iterations may come in any order, so they come in the one that is least expected.
     const bool backwards = loop.loop_kind == LoopKind::Parallel;
     for (int64_t i = 0; i < extent; ++i) {
+      if (watch_.is_cancelled()) throw Cancelled();
       scope_.vars[loop.var.get()] = backwards ? extent - 1 - i : i;
       run(loop.body);
     }
@@ -286,10 +299,10 @@ class Interpreter {
   }
 
   /// Runs the statement for all threads, none of which passes a barrier before all are there.
-  static void run_in_step(const Stmt& stmt, std::vector<Bindings>& threads) {
+  void run_in_step(const Stmt& stmt, std::vector<Bindings>& threads) {
     if (!has_barrier(stmt)) {
       for (Bindings& thread : threads)
-        Interpreter(thread).run(stmt);
+        Interpreter(thread, watch_).run(stmt);
       return;
     }
     if (const Block* block = as<Block>(stmt)) {
@@ -307,7 +320,7 @@ class Interpreter {
     }
   }
 
-  static void run_loop_in_step(const For& loop, std::vector<Bindings>& threads) {
+  void run_loop_in_step(const For& loop, std::vector<Bindings>& threads) {
     const int64_t extent = common_value(loop.extent, threads);
     if (is_thread_loop(loop)) {
       std::vector<Bindings> inner = threads_of(threads, loop, extent);
@@ -322,12 +335,12 @@ class Interpreter {
   }
 
   /// Shared memory is one for all threads of the block, other memory one for each.
-  static void allocate_in_step(const BufferRef& buffer, std::vector<Bindings>& threads) {
+  void allocate_in_step(const BufferRef& buffer, std::vector<Bindings>& threads) {
     for (Bindings& thread : threads) {
       if (buffer->scope == Scope::Shared && &thread != &threads[0]) {
         thread.buffers[buffer.get()] = threads[0].buffers[buffer.get()];
       } else {
-        Interpreter(thread).allocate(buffer);
+        Interpreter(thread, watch_).allocate(buffer);
       }
     }
   }
@@ -367,17 +380,20 @@ class Interpreter {
     Storage& memory = evaluate_.storage(buffer);
     language::write_element(*memory.elements, position, value);
     memory.written[static_cast<size_t>(position)] = true;
+    if (watch_.wants_nan() && std::isnan(value.floating)) {
+      watch_.found_nan(*buffer, indices_of(position, memory.elements->shape), false);
+    }
   }
 
   void check(const Check& node) {
     const int64_t index = evaluate_.index(node.index);
     const int64_t extent = evaluate_.index(node.extent);
     if (index >= 0 && index < extent) return;
-    fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
-         "index {} is outside of 0..{} (check #{})", index, extent, node.check);
+    watch_.check_fired(node.check, index, extent);
   }
 
   Bindings& scope_;
+  InterpretWatch& watch_;
   Evaluate evaluate_;
 };
 
@@ -401,19 +417,47 @@ void bind_parameters(const Kernel& kernel, std::span<HostTensor> arguments, Bind
   }
 }
 
+void look_for_nan(const Kernel& kernel, std::span<HostTensor> arguments, InterpretWatch& watch) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (kernel.is_output[i] || !is_float(arguments[i].type)) continue;
+    const int64_t count = product_of(arguments[i].shape);
+    for (int64_t at = 0; at < count; ++at) {
+      if (!std::isnan(language::read_element(arguments[i], at).floating)) continue;
+      watch.found_nan(*kernel.parameters[i], indices_of(at, arguments[i].shape), true);
+    }
+  }
+}
+
 }  // namespace
 
-void interpret(const Kernel& kernel, std::span<const int64_t> sizes,
-               std::span<HostTensor> arguments) {
+void InterpretWatch::check_fired(int check, int64_t index, int64_t extent) {
+  fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE", "index {} is outside of 0..{} (check #{})",
+       index, extent, check);
+}
+
+bool interpret(const Kernel& kernel, std::span<const int64_t> sizes,
+               std::span<HostTensor> arguments, InterpretWatch& watch) {
   KILN_CHECK(sizes.size() == kernel.sizes.size() && arguments.size() == kernel.parameters.size());
   Bindings scope;
   for (size_t i = 0; i < sizes.size(); ++i)
     scope.vars[kernel.sizes[i].get()] = sizes[i];
   bind_parameters(kernel, arguments, scope);
-  Interpreter interpreter(scope);
+  if (watch.wants_nan()) look_for_nan(kernel, arguments, watch);
+  Interpreter interpreter(scope, watch);
   for (const Kernel::WorkspaceBuffer& entry : kernel.workspace)
     interpreter.allocate(entry.buffer);
-  interpreter.run(kernel.body);
+  try {
+    interpreter.run(kernel.body);
+  } catch (const Cancelled&) {
+    return false;
+  }
+  return true;
+}
+
+void interpret(const Kernel& kernel, std::span<const int64_t> sizes,
+               std::span<HostTensor> arguments) {
+  InterpretWatch nobody;
+  interpret(kernel, sizes, arguments, nobody);
 }
 
 }  // namespace kiln::ir

@@ -263,7 +263,7 @@ Artifact deserialize_artifact(std::string_view bytes) {
 
   Artifact artifact;
   Reader reader(body);
-  reader.get_enum(artifact.target, TargetKind::Llvm, TargetKind::Cuda);
+  reader.get_enum(artifact.target, TargetKind::Llvm, TargetKind::Interpreter);
   reader.get(artifact.arch);
   reader.get(artifact.code);
   reader.get(artifact.ptx);

@@ -7,6 +7,7 @@
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/size_expr.h"
+#include "runtime/core/target_kind.h"
 
 namespace kiln {
 
@@ -63,16 +64,14 @@ struct Variant {
 /// Of the saved form and of the calling convention (kernel_abi.h); one that differs is not read.
 constexpr uint32_t kArtifactVersion = 1;
 
-enum class TargetKind : uint8_t { Llvm = 1, Cuda = 2 };
-
 /// A compiled kernel: all that the runtime needs, and nothing of the compiler.
 ///
 /// The scalars of a call are its sizes (one a variable of the definition), then the strides of all
 /// parameters in order, in elements.
 struct Artifact {
   TargetKind target = TargetKind::Llvm;
-  std::string arch;  // "znver5", "sm_90"
-  std::string code;  // an ELF object, or a cubin
+  std::string arch;  // "znver5", "sm_90"; how it is interpreted
+  std::string code;  // an ELF object, a cubin, or loops as text
   std::string ptx;   // cuda only
   int32_t size_count = 0;
   std::vector<Parameter> parameters;

@@ -18,16 +18,24 @@ void append(std::string& form, std::string_view part) {
   form += part;
 }
 
-TargetKind target_of(const v1::Target& target) {
-  if (target.name().empty() || target.name() == "llvm" || target.name() == "cpu") {
-    return TargetKind::Llvm;
+TargetKind target_of(const v1::CompileRequest& request) {
+  const std::string& name = request.target().name();
+  const TargetKind kind = name.empty() ? TargetKind::Llvm : target_from_name(name);
+  if (request.options().check_nan() && kind != TargetKind::Interpreter) {
+    fail(ErrorKind::InvalidArgument, "CHECK_NAN",
+         "only the interpreter looks for NaN; name the target interpreter, not {}", name_of(kind));
   }
-  if (target.name() == "cuda") return TargetKind::Cuda;
-  fail(ErrorKind::InvalidArgument, "TARGET",
-       "there is no target {}; known are llvm (or cpu) and cuda", target.name().substr(0, 80));
+  return kind;
 }
 
-std::string arch_of(const v1::Target& target, TargetKind kind, const CompileSetting& setting) {
+std::string arch_of(const v1::CompileRequest& request, TargetKind kind,
+                    const CompileSetting& setting) {
+  const v1::Target& target = request.target();
+  if (kind == TargetKind::Interpreter) {
+    if (target.arch().empty()) return request.options().check_nan() ? "check-nan" : "checked";
+    fail(ErrorKind::InvalidArgument, "ARCH", "the interpreter has no arch, but got {}",
+         target.arch().substr(0, kMaxArch));
+  }
   if (target.arch().empty()) return setting.arch(kind);
   const bool plain = target.arch().find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyz"
@@ -100,14 +108,14 @@ CheckedRequest check_request(const v1::CompileRequest& request, const CompileSet
     canonical =
         language::canonicalize(kernel, language::decode_schedule(request.schedule(), kernel));
   }
-  checked.target = target_of(request.target());
+  checked.target = target_of(request);
   checked.names = names_of(canonical.kernel);
   *checked.wire.mutable_definition() = language::encode(canonical.kernel.definition);
   *checked.wire.mutable_source_map() = language::encode(canonical.kernel.names);
   *checked.wire.mutable_schedule() = language::encode(canonical.schedule);
   *checked.wire.mutable_options() = request.options();
-  checked.wire.mutable_target()->set_arch(arch_of(request.target(), checked.target, setting));
-  checked.wire.mutable_target()->set_name(checked.target == TargetKind::Cuda ? "cuda" : "llvm");
+  checked.wire.mutable_target()->set_arch(arch_of(request, checked.target, setting));
+  checked.wire.mutable_target()->set_name(std::string(name_of(checked.target)));
   checked.form = form_of(checked.wire, setting.build_id);
   checked.key = language::id_of(checked.form);
   checked.kernel_id = checked.key + "-" + hash_of(checked.names, canonical.kernel.names);

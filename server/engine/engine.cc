@@ -58,8 +58,10 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       cuda_(device_options(options, Role::Cuda), *launcher_, supervisor_, *arenas_, quarantine_,
             counters_),
       compile_service_(kernels_, memory_, disk_, compilers_, counters_),
-      run_service_(kernels_, tensors_, sessions_, arenas_,
-                   {{TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}}, counters_) {
+      run_service_(
+          kernels_, tensors_, sessions_, arenas_,
+          {{TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}, {TargetKind::Interpreter, &cpu_}},
+          counters_) {
   supervisor_.add([this](Clock::time_point now) { tick(now); });
   supervisor_.start();
 }

@@ -155,7 +155,7 @@ internal::FromWorker hello_of(const DeviceWorker& worker, std::unique_ptr<Device
   try {
     device = worker.open();
     hello.mutable_device()->set_name(device->name());
-    hello.mutable_device()->set_target(device->target() == TargetKind::Cuda ? "cuda" : "llvm");
+    hello.mutable_device()->set_target(std::string(name_of(device->target())));
     hello.mutable_device()->set_arch(device->arch());
     worker.describe(*hello.mutable_device());
   } catch (...) {

@@ -12,6 +12,7 @@
 #include "compiler/target.h"
 #include "runtime/cuda/driver_api.h"
 #include "server/errors.h"
+#include "server/worker/interpreted.h"
 
 namespace kiln::server {
 
@@ -29,6 +30,7 @@ struct CompilerInput {
     options.strict = request.options().strict();
     options.fast = request.options().fast();
     options.reproducible = !request.options().not_reproducible();
+    options.check_nan = request.options().check_nan();
   }
 
   language::Schedule chosen() const { return choose_schedule(kernel, schedule, target, options); }
@@ -101,7 +103,7 @@ CompilerWorker kiln_compiler() {
 
 DeviceWorker cpu_worker(int threads) {
   DeviceWorker worker;
-  worker.open = [threads] { return open_cpu_device({.threads = threads}); };
+  worker.open = [threads] { return with_interpreter(open_cpu_device({.threads = threads})); };
   const int used = threads > 0 ? threads : usable_cores();
   worker.describe = [used](v1::Device& device) {
     device.set_memory_bytes(host_memory());

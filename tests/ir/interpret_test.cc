@@ -1,5 +1,6 @@
 #include "compiler/ir/interpret.h"
 
+#include <cmath>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -121,6 +122,68 @@ TEST(Interpret, BarriersInLoopsOfATwoDimensionalBlock) {
 TEST(Interpret, ABarrierThatNotAllThreadsReach) {
   expect_breach("for threadIdx.x in 0..4 bind { if threadIdx.x < 2 { barrier } }", 4,
                 "not all threads reach the barrier under threadIdx.x < 2");
+}
+
+/// Notes the NaN it is told of, and throws to stop.
+class WatchNan : public ir::InterpretWatch {
+ public:
+  struct Found {
+    std::string buffer;
+    std::vector<int64_t> indices;
+    bool given;
+  };
+  bool wants_nan() const override { return true; }
+  void found_nan(const ir::Buffer& buffer, const std::vector<int64_t>& indices,
+                 bool given) override {
+    throw Found{buffer.name, indices, given};
+  }
+};
+
+WatchNan::Found nan_of(std::string_view body, std::vector<float> a) {
+  const ir::Kernel kernel = parse_kernel("A: float32[n], B: float32[n] output", body);
+  const int64_t sizes[] = {static_cast<int64_t>(a.size())};
+  std::vector<HostTensor> arguments = {floats(a), floats(std::vector<float>(a.size()))};
+  WatchNan watch;
+  try {
+    ir::interpret(kernel, sizes, arguments, watch);
+  } catch (const WatchNan::Found& found) {
+    return found;
+  }
+  return {"none", {}, false};
+}
+
+TEST(Interpret, TellsOfTheFirstNan) {
+  const char* const twice =
+      "allocate E: float32[n] scope(global) { for i in 0..n { E[i] = A[i]/A[i] } "
+      "for i in 0..n { B[i] = E[i] } }";
+  const WatchNan::Found made = nan_of(twice, {1, 0, 0});
+  EXPECT_EQ(made.buffer, "E");
+  EXPECT_EQ(made.indices, (std::vector<int64_t>{1}));
+  EXPECT_FALSE(made.given);
+  EXPECT_EQ(nan_of(twice, {1, 2, 3}).buffer, "none");
+
+  const WatchNan::Found given = nan_of(twice, {1, 0, std::nanf("")});
+  EXPECT_EQ(given.buffer, "A");
+  EXPECT_EQ(given.indices, (std::vector<int64_t>{2}));
+  EXPECT_TRUE(given.given);
+}
+
+/// Cancels after so many iterations.
+class CancelLater : public ir::InterpretWatch {
+ public:
+  bool is_cancelled() const override { return --left_ < 0; }
+
+ private:
+  mutable int left_ = 100;
+};
+
+TEST(Interpret, EndsSoonAfterItIsCancelled) {
+  const ir::Kernel kernel = parse_kernel("A: float32[n], B: float32[n] output",
+                                         "for t in 0..1000000000000 { B[0] = A[0] }");
+  const int64_t sizes[] = {1};
+  std::vector<HostTensor> arguments = {floats({1}), floats({0})};
+  CancelLater watch;
+  EXPECT_FALSE(ir::interpret(kernel, sizes, arguments, watch));
 }
 
 TEST(Interpret, FlattenedIndicesWithStrides) {

@@ -104,7 +104,7 @@ TEST_F(Compile, RefusesADefinitionThatIsNone) {
   request = add_one("inc");
   request.mutable_target()->set_name("tpu");
   expect_status(status_of_compile(request), grpc::StatusCode::INVALID_ARGUMENT, "TARGET",
-                "there is no target tpu; known are llvm (or cpu) and cuda");
+                "there is no target tpu; known are llvm (or cpu), cuda and interpreter");
 }
 
 TEST_F(Compile, ForAnAbsentDeviceNeedsAnArch) {

@@ -76,16 +76,20 @@ def _function(connection, inputs, args, name, *rest):
 @public
 def build(
     inputs, args=None, target=None, target_host=None, name="main", binds=None, *,
-    auto=None, strict=False, fast=False, reproducible=True, connection=None,
+    auto=None, strict=False, fast=False, reproducible=True, check_nan=False, connection=None,
 ):  # fmt: skip
     """A function that runs the kernel on a device the daemon has.
 
     `inputs` is a schedule with `args` its arguments, a list of tensors that are the arguments, a kernel
-    of a kernel file, or what lower returned.
+    of a kernel file, or what lower returned. With `check_nan` the kernel is interpreted, and the first
+    element that becomes NaN stops a call (InvalidArgument, reason NAN).
     """
     options = {
         "auto": auto, "strict": strict, "fast": fast, "reproducible": reproducible, "binds": binds
     }  # fmt: skip
+    if check_nan:
+        target = "interpreter" if target is None else target
+        options["check_nan"] = True
     return _function(connection, inputs, args, name, target, None, options)
 
 

@@ -2,7 +2,7 @@
 
 from ._error import invalid, public, unsupported
 
-KINDS = {"cpu": "cpu", "llvm": "cpu", "cuda": "cuda", "gpu": "cuda"}
+KINDS = {"cpu": "cpu", "llvm": "cpu", "interpreter": "cpu", "cuda": "cuda", "gpu": "cuda"}
 
 # The same for every GPU that CUDA has supported for years.
 _CUDA = {"max_threads_per_block": 1024, "warp_size": 32, "max_shared_memory_per_block": 48 << 10}

@@ -172,8 +172,9 @@ class Function:
 
     @public
     def get_source(self, fmt=""):
-        """LLVM IR or CUDA C."""
-        return self._inspect(fmt or self._request.target.name).text
+        """LLVM IR or CUDA C; of the interpreter, the loops."""
+        target = self._request.target.name
+        return self._inspect(fmt or ("lowered" if target == "interpreter" else target)).text
 
     @public
     def report(self):

@@ -5,7 +5,7 @@ import json
 from . import _source
 from ._error import InvalidArgument, invalid, public
 
-_NAMES = {"llvm": "llvm", "cpu": "llvm", "cuda": "cuda"}
+_NAMES = {"llvm": "llvm", "cpu": "llvm", "cuda": "cuda", "interpreter": "interpreter"}
 _ARCH_OPTIONS = ("mcpu", "arch")
 # Said by the daemon's device, or of no use here.
 _IGNORED_OPTIONS = (
@@ -26,7 +26,10 @@ class Kind(str):
 
 
 class Target:
-    """A target as classic programs write it: "llvm", "llvm -mcpu=znver4", "cuda -arch=sm_90"."""
+    """A target as classic programs write it: "llvm", "llvm -mcpu=znver4", "cuda -arch=sm_90".
+
+    "interpreter" runs the loops as they are written on the CPU, with every index checked; slow.
+    """
 
     @public
     def __init__(self, target, host=None):
@@ -79,7 +82,7 @@ class Target:
         _current.pop()
 
     def __str__(self):
-        option = {"llvm": "-mcpu", "cuda": "-arch"}[self.name]
+        option = "-arch" if self.name == "cuda" else "-mcpu"
         return self.name + (f" {option}={self.arch}" if self.arch else "")
 
     __repr__ = __str__
@@ -124,7 +127,7 @@ def _from_dict(target):
 
 def _check_name(name):
     if name not in _NAMES:
-        raise invalid("TARGET", f"unknown target {name}; known: llvm (or cpu), cuda")
+        raise invalid("TARGET", f"unknown target {name}; known: llvm (or cpu), cuda, interpreter")
 
 
 def _option(name, option, key, value):

@@ -84,6 +84,13 @@ TEST_F(Usage, KnowsDevicesAndTargets) {
           "there is no target tpu; known are llvm (or cpu) and cuda");
 }
 
+TEST_F(Usage, InterpretsOnTheCpuOnly) {
+  for (const char* flag : {"--interpret", "--check-nan"}) {
+    refused({"run", "one.kiln", "--device", "cuda", flag},
+            "the interpreter runs on the CPU; leave --device cuda out");
+  }
+}
+
 TEST_F(Usage, IsToldInJsonToo) {
   const Finished finished = place_.kiln({"run", "two.kiln", "--json"});
   EXPECT_EQ(finished.exit_code, 2);

@@ -25,7 +25,8 @@ struct ConnectOptions {
 struct BuildOptions {
   /// Replaces the name of the definition.
   std::string name = {};
-  /// "llvm" (or "cpu"), or "cuda".
+  /// "llvm" (or "cpu"), "cuda", or "interpreter": the loops as they are written, with every index
+  /// checked, on the CPU and a thousand times slower.
   std::string target = "llvm";
   /// Only for compile: "sm_90", or a CPU's name. Empty: that of the device.
   std::string arch = {};
@@ -37,6 +38,8 @@ struct BuildOptions {
   bool fast = false;
   /// Every variant of the kernel orders a reduction alike.
   bool reproducible = true;
+  /// The first element to become NaN stops the call, with its name. Needs the interpreter.
+  bool check_nan = false;
 };
 
 struct LowerOptions {
