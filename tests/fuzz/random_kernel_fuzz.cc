@@ -31,6 +31,7 @@ TEST(RandomKernels, MeanTheSameInEveryForm) {
   for (uint64_t seed = first; seed < first + rounds && !HasFailure(); ++seed) {
     Random random(seed);
     const testing::RandomKernel drawn = testing::random_kernel(random);
+    if (drawn.may_stop) continue;  // no values to compare
     SCOPED_TRACE("to repeat: KILN_FUZZ_SEED=" + std::to_string(seed) + " KILN_FUZZ_ROUNDS=1\n" +
                  drawn.text);
     const TextKernel text = testing::kernel_of(drawn.text);

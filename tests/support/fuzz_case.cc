@@ -8,6 +8,7 @@
 #include "compiler/ir/interpret.h"
 #include "compiler/language/evaluate.h"
 #include "compiler/language/scalar.h"
+#include "runtime/core/error.h"
 #include "tests/support/random_schedule.h"
 
 namespace kiln::testing {
@@ -28,6 +29,23 @@ std::string text_of(const language::Scalar& value) {
                               : fmt::format("{}", value.integer);
 }
 
+HostTensor zeros_of(const language::Definition& definition, language::TensorId tensor,
+                    const std::vector<int64_t>& sizes) {
+  std::vector<int64_t> shape;
+  for (const language::ExprId extent : definition.shape_of(tensor))
+    shape.push_back(language::evaluate_size(definition, extent, sizes));
+  return zeros(definition.type_of(tensor), shape);
+}
+
+Tensors empty_outputs(const language::Kernel& kernel, const std::vector<int64_t>& sizes) {
+  Tensors outputs;
+  for (const language::TensorId parameter : kernel.definition.parameters) {
+    if (kernel.definition.is_output(parameter))
+      outputs.push_back(zeros_of(kernel.definition, parameter, sizes));
+  }
+  return outputs;
+}
+
 }  // namespace
 
 Tensors random_inputs(const language::Kernel& kernel, const std::vector<int64_t>& sizes,
@@ -35,12 +53,8 @@ Tensors random_inputs(const language::Kernel& kernel, const std::vector<int64_t>
   Tensors inputs;
   for (const language::TensorId parameter : kernel.definition.parameters) {
     if (kernel.definition.is_output(parameter)) continue;
-    std::vector<int64_t> shape;
-    for (const language::ExprId extent : kernel.definition.shape_of(parameter)) {
-      shape.push_back(language::evaluate_size(kernel.definition, extent, sizes));
-    }
-    HostTensor tensor = zeros(kernel.definition.type_of(parameter), shape);
-    for (int64_t i = 0; i < element_count(shape); ++i) {
+    HostTensor tensor = zeros_of(kernel.definition, parameter, sizes);
+    for (int64_t i = 0; i < element_count(tensor.shape); ++i) {
       const auto value = language::Scalar::of_int(DType::Int64, random.between(-4, 4));
       language::write_element(tensor, i, language::convert(tensor.type, value));
     }
@@ -59,13 +73,31 @@ FuzzCase draw_case(uint64_t seed) {
     result.sizes.push_back(result.drawn.sizes.at(name));
   }
   result.inputs = random_inputs(result.drawn, random);
-  result.expected = language::evaluate(result.kernel.definition, result.kernel.names, result.sizes,
-                                       result.inputs);
+  try {
+    result.expected = language::evaluate(result.kernel.definition, result.kernel.names,
+                                         result.sizes, result.inputs);
+  } catch (const Error& error) {
+    if (!result.drawn.may_stop || error.reason() != "INDEX_OUT_OF_RANGE") throw;
+    result.stops = true;
+    result.expected = empty_outputs(result.kernel, result.sizes);
+  }
   return result;
 }
 
-std::string FuzzCase::difference_of(const Tensors& outputs) const {
-  return difference(outputs, expected, drawn.errors);
+std::string FuzzCase::difference_of(const std::function<Tensors()>& run) const {
+  try {
+    const Tensors outputs = run();
+    if (stops) return "an index outside of a tensor is not noticed";
+    return difference(outputs, expected, drawn.errors);
+  } catch (const Error& error) {
+    if (error.reason() != "INDEX_OUT_OF_RANGE") throw;
+    // What no output needs may be computed, or not.
+    return stops || drawn.may_stop ? "" : error.message();
+  }
+}
+
+std::string FuzzCase::difference_of(const ir::Kernel& loops) const {
+  return difference_of([&] { return interpret_loops(loops, sizes, inputs, expected); });
 }
 
 std::string describe(uint64_t seed, const FuzzCase& which) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -21,9 +22,12 @@ struct FuzzCase {
   std::vector<int64_t> sizes;
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> expected;
+  bool stops = false;  // at an index outside of a tensor; `expected` then only has the shapes
 
-  /// Empty, or where these outputs are not as expected.
-  std::string difference_of(const std::vector<HostTensor>& outputs) const;
+  /// Empty, or how what `run` gives or throws differs from what the definition says.
+  std::string difference_of(const std::function<std::vector<HostTensor>()>& run) const;
+  /// The same of loops, run in the interpreter.
+  std::string difference_of(const ir::Kernel& loops) const;
 };
 
 /// The case of a seed: always the same one, until the tables it is drawn from change.

@@ -42,7 +42,7 @@ DrawnExtent DrawnExtent::less(int by) const {
 }
 
 KernelWriter::KernelWriter(Random& source) : random(source), type_(random_type()) {
-  is_rough_ = (type_ == DType::Float32 || type_ == DType::Float64) && random.chance(0.2);
+  is_rough_ = (type_ == DType::Float32 || type_ == DType::Float64) && random.chance(0.3);
   for (const char* name : {"n", "m", "k"}) {
     const int value = random.chance(0.02) ? 0 : random.pick(kExtents);
     if (random.chance(0.5)) {

@@ -96,6 +96,10 @@ class KernelWriter {
   /// The tensor shall be an output, whatever else is.
   void make_output(const DrawnTensor& tensor) { forced_outputs_.insert(tensor.name); }
 
+  /// An index may be outside of a tensor, which stops a call.
+  void allow_outside() { may_stop_ = true; }
+  bool may_stop() const { return may_stop_; }
+
   /// The whole text, with an output or two.
   std::string finish();
   const std::vector<DrawnInput>& inputs() const { return inputs_; }
@@ -112,6 +116,7 @@ class KernelWriter {
 
   DType type_;
   bool is_rough_ = false;
+  bool may_stop_ = false;
   std::vector<DrawnExtent> extents_;
   std::map<std::string, int64_t> sizes_;
   std::vector<DrawnInput> inputs_;

@@ -356,7 +356,41 @@ Kernel short_window(Kernel kernel) {
   });
 }
 
+Kernel drop_check(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    return stmt->kind == NodeKind::Check ? Block::make({}) : nullptr;
+  });
+}
+
+/// What is added to an element at an index that is data takes its place.
+Kernel forget_element(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* store = as<Store>(stmt);
+    const auto* sum = store != nullptr ? as<Binary>(store->value) : nullptr;
+    const auto* old = sum != nullptr ? as<Load>(sum->a) : nullptr;
+    if (old == nullptr || old->buffer != store->buffer) return nullptr;
+    for (const Expr& place : store->indices) {
+      if (as<Load>(place) != nullptr)
+        return Store::make(store->buffer, store->indices, sum->b, store->predicate);
+    }
+    return nullptr;
+  });
+}
+
+/// Quotients of values, not of indices, are rounded to zero.
+Kernel round_to_zero(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* binary = as<Binary>(expr);
+    const bool is_value = binary != nullptr && binary->op == Operator::FloorDiv &&
+                          is_signed_int(binary->type.element) && binary->type != kIndexType;
+    return is_value ? Binary::make(Operator::TruncDiv, binary->a, binary->b) : Expr();
+  });
+}
+
 constexpr Mutant kMutants[] = {
+    {"an index is not checked", "build_loops", drop_check},
+    {"an update replaces the element it should add to", "build_loops", forget_element},
+    {"a division of integers is rounded to zero", "build_loops", round_to_zero},
     {"a copy is not made", "build_loops", drop_copy},
     {"the last partial result is not reduced", "build_loops", drop_last_partial},
     {"a scan runs the other way", "build_loops", reverse_time},

@@ -19,11 +19,30 @@ std::string place_below(KernelWriter& writer, const DrawnExtent& extent, const D
     const DrawnTensor places = writer.add_index_input({over}, low, high);
     return cast_to(DType::Int64, KernelWriter::read(places, {axis})).text;
   };
+  if (writer.random.chance(0.08)) {
+    writer.allow_outside();
+    return writer.random.chance(0.5) ? any(-1, last) : any(0, last + 1);
+  }
   switch (writer.random.below(4)) {
     case 0: return fmt::format("floormod({}, {})", any(-40, 40), extent.text());
     case 1: return fmt::format("max(min({}, {}), 0)", any(-40, 40), extent.less(1).text());
     default: return any(0, last);
   }
+}
+
+/// A read at any place, where there is one, else a literal.
+Term guarded_read(KernelWriter& writer, const DrawnTensor& source, size_t dimension,
+                  const DrawnExtent& over) {
+  Indices indices = KernelWriter::axes_of(source.rank());
+  const DrawnTensor places = writer.add_index_input({over}, -40, 40);
+  const std::string place =
+      cast_to(DType::Int64, KernelWriter::read(places, {indices[dimension]})).text;
+  indices[dimension] = place;
+  const Term inside = KernelWriter::read(source, indices);
+  const Term outside = writer.literal(source.type());
+  return {fmt::format("if_then_else({} >= 0 && {} < {}, {}, {})", place, place,
+                      source.shape[dimension].text(), inside.text, outside.text),
+          larger(inside, outside).values};
 }
 
 /// Extents that have something at every index, so that there are places.
@@ -41,6 +60,10 @@ bool add_gather(KernelWriter& writer, const DrawnTensor& source) {
   const Indices axes = KernelWriter::axes_of(source.rank());
   std::vector<DrawnExtent> shape = source.shape;
   shape[dimension] = writer.random.pick(writer.extents());
+  if (writer.random.chance(0.2)) {
+    writer.add_compute(shape, axes, guarded_read(writer, source, dimension, shape[dimension]));
+    return true;
+  }
   Indices indices = axes;
   indices[dimension] =
       place_below(writer, source.shape[dimension], shape[dimension], axes[dimension]);

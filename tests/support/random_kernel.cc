@@ -16,19 +16,13 @@ struct StageKind {
 };
 
 constexpr StageKind kStageKinds[] = {
-    {"pointwise", 8, add_pointwise},
-    {"cast", 3, add_cast},
-    {"comparison", 3, add_comparison},
-    {"division", 4, add_division},
-    {"bits", 2, add_bits},
-    {"stencil", 5, add_stencil},
-    {"padding", 5, add_padding},
-    {"reduction", 6, add_row_reduction},
-    {"product", 6, add_product},
-    {"two results", 2, add_two_results},
-    {"ragged reduction", 4, add_ragged_reduction},
-    {"gather", 4, add_gather},
-    {"scatter", 4, add_scatter},
+    {"pointwise", 8, add_pointwise},     {"cast", 3, add_cast},
+    {"comparison", 3, add_comparison},   {"division", 4, add_division},
+    {"function", 8, add_function},       {"bits", 2, add_bits},
+    {"stencil", 5, add_stencil},         {"padding", 5, add_padding},
+    {"reduction", 6, add_row_reduction}, {"product", 6, add_product},
+    {"two results", 2, add_two_results}, {"ragged reduction", 4, add_ragged_reduction},
+    {"gather", 4, add_gather},           {"scatter", 4, add_scatter},
 };
 
 /// A kind of scan, which brings its own inputs.
@@ -44,6 +38,7 @@ constexpr ScanKind kScanKinds[] = {
     {"scan of two states", 1, add_scan_of_two_states},
     {"scan reading across", 1, add_scan_reading_across},
     {"scan of products", 1, add_scan_of_products},
+    {"scan of gathers", 1, add_scan_of_gathers},
 };
 
 template <typename Kind>
@@ -102,6 +97,7 @@ RandomKernel random_kernel(Random& random) {
   result.inputs = writer.inputs();
   result.errors = writer.errors();
   result.is_exact = !writer.is_rough();
+  result.may_stop = writer.may_stop();
   result.stages = writer.stages();
   return result;
 }

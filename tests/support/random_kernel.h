@@ -19,6 +19,7 @@ struct RandomKernel {
   std::vector<DrawnInput> inputs;    // what to call it with
   std::vector<double> errors;        // how far rounding may move each output
   bool is_exact = true;              // not at all
+  bool may_stop = false;             // at an index outside of a tensor
   std::set<std::string_view> kinds;  // of its stages, as kernel_kinds() calls them
   int stages = 0;                    // computed tensors
 };

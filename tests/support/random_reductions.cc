@@ -36,6 +36,11 @@ Term reduced(Random& random, const std::string& range, const Term& element, int 
     const Term each = summand(element, extent);
     return {fmt::format("sum[{}]({})", range, each.text), sum_of(each.values, extent)};
   }
+  if (!is_bool && element.values.whole && random.chance(0.15)) {
+    const Term each = is_float(element.type()) ? within(element, 1) : element;
+    return computed(fmt::format("prod[{}]({})", range, each.text), each.type(),
+                    is_float(each.type()) ? 1 : exact_limit(each.type()));
+  }
   const bool first = random.chance(0.5);
   const char* name = is_bool ? (first ? "any" : "all") : (first ? "min" : "max");
   return {fmt::format("{}[{}]({})", name, range, element.text),

@@ -192,6 +192,19 @@ void add_scan_reading_across(KernelWriter& writer) {
            smaller(KernelWriter::read(scan.state, mirrored), scan.now(scan.input)));
 }
 
+void add_scan_of_gathers(KernelWriter& writer) {
+  Scan scan = begin_scan(writer);
+  const size_t across = scan.time == 0 ? 1 : 0;
+  const DrawnExtent& width = scan.state.shape[across];
+  const DrawnTensor places = writer.add_index_input({width}, 0, width.value - 1);
+  Indices indices = scan.at(scan.back(1));
+  indices[across] = cast_to(DType::Int64, KernelWriter::read(places, {scan.at("t")[across]})).text;
+  const Term update = settle(scan, [&] {
+    return subtract(KernelWriter::read(scan.state, indices), scan.now(scan.input));
+  });
+  end_scan(writer, scan, "", update);
+}
+
 void add_scan_of_products(KernelWriter& writer) {
   Scan scan = begin_scan(writer);
   const DType type = scan.state.type();

@@ -29,6 +29,17 @@ Indices shifted(Indices indices, int dimension, int shift) {
   return indices;
 }
 
+std::string condition_of_places(Random& random, const Indices& axes, std::string_view sign) {
+  const std::string& a = random.pick(axes);
+  const std::string& b = random.pick(axes);
+  switch (random.below(4)) {
+    case 0: return fmt::format("({} {} {})", a, sign, random.between(0, 9));
+    case 1: return fmt::format("({} {} {} + {})", a, sign, b, random.between(-2, 2));
+    case 2: return fmt::format("(floormod({} + {}, {}) {} 1)", a, b, random.between(2, 4), sign);
+    default: return fmt::format("({} * 2 {} {} + 3 && {} != 5)", a, sign, b, b);
+  }
+}
+
 }  // namespace
 
 bool add_pointwise(KernelWriter& writer, const DrawnTensor& source) {
@@ -61,13 +72,15 @@ bool add_cast(KernelWriter& writer, const DrawnTensor& source) {
 }
 
 bool add_comparison(KernelWriter& writer, const DrawnTensor& source) {
-  if (!source.values.whole) return false;
   const Indices axes = KernelWriter::axes_of(source.rank());
   const Term a = KernelWriter::read(source, axes);
   const Term b = writer.read_over(axes, source.shape, source.type());
-  if (!b.values.whole) return false;
+  const bool of_places = source.rank() > 0 && writer.random.chance(0.3);
+  // A comparison of what rounding moves may come out either way.
+  if (!of_places && !(a.values.whole && b.values.whole)) return false;
   const char* sign = writer.random.pick(std::vector<const char*>{"<", "<=", "==", "!=", ">", ">="});
-  const std::string condition = fmt::format("({} {} {})", a.text, sign, b.text);
+  const std::string condition = of_places ? condition_of_places(writer.random, axes, sign)
+                                          : fmt::format("({} {} {})", a.text, sign, b.text);
   if (writer.random.chance(0.4)) {
     writer.add_compute(source.shape, axes, computed(condition, DType::Bool, 1));
     return true;

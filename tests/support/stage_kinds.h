@@ -21,6 +21,11 @@ bool add_stencil(KernelWriter& writer, const DrawnTensor& source);
 /// A read that is in bounds only where a condition holds, on the left or on both sides.
 bool add_padding(KernelWriter& writer, const DrawnTensor& source);
 
+// random_functions.cc
+
+/// An intrinsic of real numbers.
+bool add_function(KernelWriter& writer, const DrawnTensor& source);
+
 // random_integers.cc
 
 /// The four divisions, by what may be zero.
@@ -59,5 +64,7 @@ void add_scan_of_two_states(KernelWriter& writer);
 void add_scan_reading_across(KernelWriter& writer);
 /// A state times a matrix, as a stage or inside an expression.
 void add_scan_of_products(KernelWriter& writer);
+/// A state that reads itself at places that a tensor gives.
+void add_scan_of_gathers(KernelWriter& writer);
 
 }  // namespace kiln::testing
