@@ -1,6 +1,7 @@
 #include "tests/support/run_on_cpu.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/compile.h"
 #include "runtime/core/error.h"
+#include "tests/support/guarded_memory.h"
 
 namespace kiln::testing {
 
@@ -47,6 +49,38 @@ KernelNames plain_names(const Artifact& artifact) {
   return names;
 }
 
+namespace {
+
+/// Arguments of one call, each between pages that may not be touched. Calls take turns in which end
+/// of the memory lies at such a page.
+class GuardedArguments {
+ public:
+  GuardedArguments() {
+    static std::atomic<int> calls = 0;
+    edge_ = ++calls % 4 == 0 ? GuardedMemory::Edge::Begin : GuardedMemory::Edge::End;
+  }
+
+  void add(const std::vector<std::byte>& contents) {
+    const std::string name = "argument " + std::to_string(memory_.size());
+    memory_.push_back(std::make_unique<GuardedMemory>(name, contents.size(), edge_));
+    std::copy(contents.begin(), contents.end(), memory_.back()->data());
+    pointers_.push_back(memory_.back()->data());
+  }
+
+  std::span<void* const> pointers() const { return pointers_; }
+
+  void read(size_t argument, std::vector<std::byte>& contents) const {
+    std::copy_n(memory_[argument]->data(), contents.size(), contents.begin());
+  }
+
+ private:
+  GuardedMemory::Edge edge_;
+  std::vector<std::unique_ptr<GuardedMemory>> memory_;
+  std::vector<void*> pointers_;
+};
+
+}  // namespace
+
 void run_artifact(const std::shared_ptr<const Artifact>& artifact, std::vector<HostTensor>& tensors,
                   const std::map<std::string, int64_t>& sizes, int threads) {
   const KernelNames names = plain_names(*artifact);
@@ -61,22 +95,16 @@ void run_artifact(const std::shared_ptr<const Artifact>& artifact, std::vector<H
   const BoundCall bound = bind_arguments(*artifact, names, slots, sizes);
 
   Device& device = cpu_device(threads);
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
-  std::vector<void*> pointers;
+  GuardedArguments arguments;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (artifact->parameters[i].is_output) {
       tensors[i] = zeros(artifact->parameters[i].type, bound.shapes[i]);
     }
-    buffers.push_back(device.allocate(static_cast<int64_t>(tensors[i].bytes.size())));
-    device.copy_in(buffers[i]->data(), tensors[i].bytes.data(),
-                   static_cast<int64_t>(tensors[i].bytes.size()));
-    pointers.push_back(buffers[i]->data());
+    arguments.add(tensors[i].bytes);
   }
-  device.run(*device.load(artifact), {pointers, &bound, &names});
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    device.copy_out(tensors[i].bytes.data(), buffers[i]->data(),
-                    static_cast<int64_t>(tensors[i].bytes.size()));
-  }
+  device.run(*device.load(artifact), {arguments.pointers(), &bound, &names});
+  for (size_t i = 0; i < tensors.size(); ++i)
+    arguments.read(i, tensors[i].bytes);
 }
 
 void run_spread_out(const std::shared_ptr<const Artifact>& artifact,
@@ -86,8 +114,7 @@ void run_spread_out(const std::shared_ptr<const Artifact>& artifact,
   const KernelNames names = plain_names(*artifact);
   Device& device = cpu_device(threads);
   std::vector<ArgumentSlot> slots;
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
-  std::vector<void*> pointers;
+  GuardedArguments arguments;
   for (const HostTensor& tensor : tensors) {
     std::vector<int64_t> strides = compact_strides(tensor.shape);
     for (int64_t& stride : strides)
@@ -97,17 +124,15 @@ void run_spread_out(const std::shared_ptr<const Artifact>& artifact,
     std::vector<std::byte> memory(2 * tensor.bytes.size(), kForeign);
     for (size_t i = 0; i < tensor.bytes.size(); i += element)
       std::copy_n(&tensor.bytes[i], element, &memory[2 * i]);
-    buffers.push_back(device.allocate(static_cast<int64_t>(memory.size())));
-    device.copy_in(buffers.back()->data(), memory.data(), static_cast<int64_t>(memory.size()));
-    pointers.push_back(buffers.back()->data());
+    arguments.add(memory);
   }
   const BoundCall bound = bind_arguments(*artifact, names, slots, sizes);
-  device.run(*device.load(artifact), {pointers, &bound, &names});
+  device.run(*device.load(artifact), {arguments.pointers(), &bound, &names});
   for (size_t t = 0; t < tensors.size(); ++t) {
     HostTensor& tensor = tensors[t];
     const auto element = static_cast<size_t>(size_of(tensor.type));
     std::vector<std::byte> memory(2 * tensor.bytes.size());
-    device.copy_out(memory.data(), buffers[t]->data(), static_cast<int64_t>(memory.size()));
+    arguments.read(t, memory);
     for (size_t i = 0; i < tensor.bytes.size(); i += element) {
       std::copy_n(&memory[2 * i], element, &tensor.bytes[i]);
       const auto* gap = &memory[2 * i + element];
