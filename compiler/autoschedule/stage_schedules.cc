@@ -75,6 +75,23 @@ bool may_reassociate(const Chooser& chooser, StageId stage) {
   return std::none_of(types.begin(), types.end(), [](DType type) { return is_float(type); });
 }
 
+/// Vectors for a reduction inside of the expressions of a stage, where neighbours in memory are
+/// reduced. One that shares its axis with another reduction has no axis that steps could name.
+void vectorize_inside(const Chooser& chooser, StageId whole, StageId reduction) {
+  const StageGraph& graph = chooser.graph;
+  const AxisId innermost = graph[reduction].reduce.back();
+  const bool has_id = innermost < graph.kernel->definition.axes.size();
+  if (!has_id || !is_contiguous(graph, graph[reduction], innermost) ||
+      is_strided(graph, graph[reduction], innermost) || has_dependent_extents(graph, reduction) ||
+      has_indirect_reads(graph[reduction]) || !may_reassociate(chooser, reduction)) {
+    return;
+  }
+  const std::optional<int64_t> factor = vector_factor(graph, reduction, innermost, kVectorBytes);
+  if (!factor) return;
+  const auto [chunks, lanes] = chooser.steps.split(whole, innermost, *factor);
+  chooser.steps.vectorize(whole, lanes);
+}
+
 }  // namespace
 
 void schedule_elementwise(const Chooser& chooser, StageId id, bool may_be_parallel) {
@@ -84,7 +101,10 @@ void schedule_elementwise(const Chooser& chooser, StageId id, bool may_be_parall
   const AxisId last = outer.back();
   outer.pop_back();
   const std::optional<int64_t> factor = vector_factor(chooser.graph, id, last, kVectorBytes);
-  if (factor && !has_indirect_reads(stage) && !has_time_last(stage)) {
+  // A reduction for each element stands in the innermost loop, and has the vectors.
+  const bool has_vectors = factor && !has_indirect_reads(stage) && !has_time_last(stage) &&
+                           !is_used_inside(chooser.graph, id, last);
+  if (has_vectors) {
     const auto [tiles, lanes] = chooser.steps.split(id, last, *factor);
     chooser.steps.vectorize(id, lanes);
     if (outer.empty()) outer.push_back(tiles);
@@ -92,6 +112,8 @@ void schedule_elementwise(const Chooser& chooser, StageId id, bool may_be_parall
     outer.push_back(last);
   }
   if (may_be_parallel && is_large(chooser.graph, id)) parallel_outer(chooser, id, outer);
+  for (const StageId reduction : reductions_inside(chooser.graph, id))
+    vectorize_inside(chooser, id, reduction);
 }
 
 void schedule_reduction(const Chooser& chooser, StageId id, bool may_be_parallel) {

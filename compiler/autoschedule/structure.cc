@@ -51,10 +51,35 @@ std::vector<AxisId> columns_of(const Stage& stage) {
   return columns;
 }
 
+std::vector<StageId> reductions_inside(const StageGraph& graph, StageId id) {
+  std::vector<StageId> found;
+  for (StageId other = 0; other < graph.stages.size(); ++other) {
+    const Stage& stage = graph[other];
+    if (stage.part_of == id && stage.is_live && stage.is_reduction()) found.push_back(other);
+  }
+  return found;
+}
+
+bool is_used_inside(const StageGraph& graph, StageId id, AxisId axis) {
+  const std::vector<StageId> inside = reductions_inside(graph, id);
+  bool found = false;
+  for (const ir::Expr& body : graph[id].bodies) {
+    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
+      const bool is_inside = std::find(inside.begin(), inside.end(), read.stage) != inside.end();
+      found = found || (is_inside && is_used_in(graph, read, axis));
+    });
+  }
+  return found;
+}
+
 bool is_large_work(int64_t iterations) { return iterations >= kLargeWork; }
 
 bool is_large(const StageGraph& graph, StageId stage) {
-  return is_large_work(constant_work(graph, stage).value_or(kLargeWork));
+  const auto has_much_to_do = [&](StageId id) {
+    return is_large_work(constant_work(graph, id).value_or(kLargeWork));
+  };
+  return has_much_to_do(stage) ||
+         std::ranges::any_of(reductions_inside(graph, stage), has_much_to_do);
 }
 
 bool has_dependent_extents(const StageGraph& graph, StageId id) {

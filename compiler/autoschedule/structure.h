@@ -25,6 +25,13 @@ bool is_large_work(int64_t iterations);
 /// Whether there is enough to do to wake other cores: much, or nobody knows.
 bool is_large(const StageGraph& graph, StageId stage);
 
+/// The reductions inside of the expressions of a stage, which are stages without an id: steps reach
+/// them by their reduction axes.
+std::vector<StageId> reductions_inside(const StageGraph& graph, StageId stage);
+
+/// Whether a reduction inside of the stage's expressions is another for each value of the axis.
+bool is_used_inside(const StageGraph& graph, StageId stage, AxisId axis);
+
 /// Whether the extent of a reduction axis depends on another axis or on data.
 bool has_dependent_extents(const StageGraph& graph, StageId stage);
 

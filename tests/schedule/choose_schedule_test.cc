@@ -146,6 +146,91 @@ TEST(ChooseSchedule, SumsRowsInVectors) {
 )");
 }
 
+/// B[i, j] = A[i, j] - sum(A[i, k]): one sum a row.
+struct MinusRowSum {
+  Te te;
+  MinusRowSum() {
+    const TeExpr n = te.integer(64);
+    const TeExpr m = te.integer(1024);
+    const TeTensor A = te.placeholder("A", {n, m});
+    const TeExpr k = te.reduce_axis("k", te.integer(0), m);
+    const TeTensor B = te.compute("B", "i j", {n, m},
+                                  [&](auto v) { return A(v[0], v[1]) - te.sum(A(v[0], k), {k}); });
+    te.arguments({A, B});
+  }
+};
+
+TEST(ChooseSchedule, SumsInsideOfAnExpressionInVectors) {
+  MinusRowSum k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k(A: float32[64, 1024], B: float32[64, 1024]) {
+  for i in 0..64 parallel {
+    allocate B.sum: float32[1] scope(global)
+    B.sum[0] = 0.0
+    for k.outer in 0..32 {
+      for k.inner in 0..32 vectorize {
+        B.sum[0] = B.sum[0] + A[i, k.outer*32 + k.inner]
+      }
+    }
+    for j.outer in 0..32 {
+      for j.inner in 0..32 vectorize {
+        B[i, j.outer*32 + j.inner] = A[i, j.outer*32 + j.inner] - B.sum[0]
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, SumsInsideOfAnExpressionInOrderWhenStrict) {
+  MinusRowSum k;
+  EXPECT_EQ(k.te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}),
+            R"(fn k(A: float32[64, 1024], B: float32[64, 1024]) {
+  for i in 0..64 parallel {
+    allocate B.sum: float32[1] scope(global)
+    B.sum[0] = 0.0
+    for k in 0..1024 {
+      B.sum[0] = B.sum[0] + A[i, k]
+    }
+    for j.outer in 0..32 {
+      for j.inner in 0..32 vectorize {
+        B[i, j.outer*32 + j.inner] = A[i, j.outer*32 + j.inner] - B.sum[0]
+      }
+    }
+  }
+}
+)");
+}
+
+/// C[i, j] = 1 + sum(A[i, k] * B[j, k]): one sum an element.
+TEST(ChooseSchedule, LeavesTheVectorsToASumForEachElement) {
+  Te te;
+  const TeExpr n = te.integer(64);
+  const TeExpr m = te.integer(48);
+  const TeExpr l = te.integer(256);
+  const TeTensor A = te.placeholder("A", {n, l});
+  const TeTensor B = te.placeholder("B", {m, l});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), l);
+  const TeTensor C = te.compute("C", "i j", {n, m}, [&](auto v) {
+    return te.real(1) + te.sum(A(v[0], k) * B(v[1], k), {k});
+  });
+  te.arguments({A, B, C});
+  EXPECT_EQ(te.automatic(), R"(fn k(A: float32[64, 256], B: float32[48, 256], C: float32[64, 48]) {
+  for i in 0..64 parallel {
+    for j in 0..48 {
+      allocate C.sum: float32[1, 1] scope(global)
+      C.sum[0, 0] = 0.0
+      for k.outer in 0..8 {
+        for k.inner in 0..32 vectorize {
+          C.sum[0, 0] = C.sum[0, 0] + A[i, k.outer*32 + k.inner]*B[j, k.outer*32 + k.inner]
+        }
+      }
+      C[i, j] = 1.0 + C.sum[0, 0]
+    }
+  }
+}
+)");
+}
+
 TEST(ChooseSchedule, SumsRowsInOrderWhenStrict) {
   RowSum k;
   EXPECT_EQ(k.te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}),
