@@ -66,7 +66,10 @@ class ScanShapes {
   void check_init_shape(size_t i) {
     const std::vector<ExprId> init = definition_.shape_of(scan_.init[i]);
     const std::vector<ExprId> state = definition_.shape_of(scan_.state[i]);
-    if (init.size() != state.size()) fail_shapes("init", i, init, state);
+    if (init.size() != state.size()) {
+      const bool lacks_time = init.size() + 1 == state.size();
+      fail_shapes("init", i, init, state, lacks_time ? "; its time dimension is missing" : "");
+    }
     for (size_t d = 0; d < state.size(); ++d) {
       if (d == scan_.dimension) continue;
       if (constant_difference(definition_, init[d], state[d]) != 0) {
@@ -78,10 +81,10 @@ class ScanShapes {
   }
 
   [[noreturn]] void fail_shapes(std::string_view what, size_t i, const std::vector<ExprId>& given,
-                                const std::vector<ExprId>& state) {
+                                const std::vector<ExprId>& state, std::string_view way_out = "") {
     fail(ErrorKind::InvalidArgument, "SCAN_SHAPE",
-         "{} of scan {} has shape {} but its state has shape {}", part(what, i),
-         checked_.stage(id_), shape(given), shape(state));
+         "{} of scan {} has shape {} but its state has shape {}{}", part(what, i),
+         checked_.stage(id_), shape(given), shape(state), way_out);
   }
 
   /// The axis starts at the number of initial steps and ends with the update.

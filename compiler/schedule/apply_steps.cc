@@ -1,9 +1,12 @@
 #include "compiler/schedule/apply_steps.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
+#include "compiler/passes/launch.h"
 #include "compiler/schedule/infer_bounds.h"
 #include "compiler/schedule/new_stage.h"
 #include "compiler/schedule/reads.h"
@@ -194,10 +197,38 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
   check_scatters(graph, schedule);
 }
 
-void check_loops(const StageGraph& graph, const NestPlan& plan,
-                 const language::Schedule& schedule) {
+namespace {
+
+/// `copies` is how often the loops around this one are written out.
+void refuse_many_copies(const Axis& axis, const Loop& loop, const CompileLimits& limits,
+                        int64_t& copies) {
+  if (__builtin_mul_overflow(copies, *ir::as_const_int(loop.extent), &copies)) {
+    copies = std::numeric_limits<int64_t>::max();
+  }
+  if (copies <= limits.unrolled_iterations) return;
+  fail(ErrorKind::ResourceExhausted, "UNROLL_LIMIT",
+       "unrolling {} makes {} copies of its body; the limit is {}; split it and unroll the inner "
+       "loop",
+       axis.name, copies, limits.unrolled_iterations);
+}
+
+void refuse_long_thread_axis(const Axis& axis, const Loop& loop) {
+  const std::optional<int64_t> extent = ir::as_const_int(loop.extent);
+  if (axis.thread == ir::ThreadAxis::None || !extent) return;
+  const int64_t limit = passes::limit_of(axis.thread);
+  if (axis.thread == ir::ThreadAxis::VThread || *extent <= limit) return;
+  fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
+       "{} is bound to {} with {} iterations, but CUDA allows at most {}; split it before bind()",
+       axis.name, ir::name_of(axis.thread), *extent, limit);
+}
+
+}  // namespace
+
+void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
+                 TargetKind target, const CompileLimits& limits) {
   for (const StageId id : graph.order) {
     if (!graph[id].is_live) continue;
+    int64_t copies = 1;
     for (const Loop& loop : plan.nests[id].loops) {
       const Axis& axis = graph.axes[loop.axis];
       if (axis.annotated_by < 0) continue;
@@ -208,10 +239,12 @@ void check_loops(const StageGraph& graph, const NestPlan& plan,
         if ((is_vector || axis.loop_kind == ir::LoopKind::Unrolled) &&
             !ir::as_const_int(loop.extent)) {
           fail(ErrorKind::Unsupported, is_vector ? "VECTORIZE_EXTENT" : "UNROLL_EXTENT",
-               "cannot {} {}: its extent {} is not a constant{}",
-               is_vector ? "vectorize" : "unroll", axis.name, loop.extent,
-               is_vector ? "; split it first" : "");
+               "cannot {} {}: its extent {} is not a constant; split it first",
+               is_vector ? "vectorize" : "unroll", axis.name, loop.extent);
         }
+        if (axis.loop_kind == ir::LoopKind::Unrolled)
+          refuse_many_copies(axis, loop, limits, copies);
+        if (target == TargetKind::Cuda) refuse_long_thread_axis(axis, loop);
         if (axis.thread == ir::ThreadAxis::None || loop.is_shared) return;
         for (const Loop* around : loops_around(graph, plan, id)) {
           if (graph.axes[around->axis].thread != axis.thread) continue;

@@ -2,6 +2,7 @@
 
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/stage_graph.h"
+#include "compiler/target.h"
 
 namespace kiln::schedule {
 
@@ -10,8 +11,10 @@ namespace kiln::schedule {
 /// "at step 3: split(k, factor=4)" and the line of the step.
 void apply_steps(StageGraph& graph, const language::Schedule& schedule);
 
-/// Checks what needs the extents of loops: those that are vectorised or unrolled are constants, and
-/// no two nested loops are the same thread axis.
-void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule);
+/// Checks what needs the extents of loops: those that are vectorised or unrolled are constants, no
+/// more is unrolled than the limit, thread axes are as long as the target has them, and no two
+/// nested loops are the same thread axis.
+void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
+                 TargetKind target, const CompileLimits& limits);
 
 }  // namespace kiln::schedule

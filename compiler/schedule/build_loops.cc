@@ -44,7 +44,7 @@ ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule&
   refuse_wrong_reads(graph);
   apply_steps(graph, steps);
   const NestPlan plan = infer_bounds(graph, target.kind);
-  check_loops(graph, plan, steps);
+  check_loops(graph, plan, steps, target.kind, options.limits);
 
   ir::Kernel result;
   result.name = kernel.names.kernel;

@@ -91,7 +91,8 @@ TEST(Scan, AgreesInShapeAndType) {
        "init of scan s_scan has shape (1, 3) but its state has shape (m, n); dimension 1 must "
        "agree"},
       {with("float32[1]", "float32[m, n]", "float32[m, n]"),
-       "init of scan s_scan has shape (1,) but its state has shape (m, n)"},
+       "init of scan s_scan has shape (1,) but its state has shape (m, n); its time dimension is "
+       "missing"},
       {with("float64[1, n]", "float32[m, n]", "float32[m, n]"),
        "init of scan s_scan is float64 but its state is float32"},
       {with("float32[1, n]", "float32[m, n]", "int32[m, n]"),

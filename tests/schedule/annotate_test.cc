@@ -61,7 +61,7 @@ TEST(Unroll, NeedsAConstantExtent) {
   RowSum k;
   k.te.unroll(k.B, "k");
   expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
-               "cannot unroll k: its extent m is not a constant");
+               "cannot unroll k: its extent m is not a constant; split it first");
 }
 
 TEST(Unroll, TakesALoopWhoseTileIsConstant) {

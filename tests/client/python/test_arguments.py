@@ -141,7 +141,7 @@ def reading(index):
 
 SCHEDULE_MISTAKES = [
     (scheduled(lambda s, a, b, c: s[c].unroll(c.op.axis[0])), kiln.Unsupported,
-     "cannot unroll i: its extent n is not a constant"),
+     "cannot unroll i: its extent n is not a constant; split it first"),
     (scheduled(lambda s, a, b, c: s[c].compute_inline()), kiln.InvalidArgument,
      "C is an output and cannot be inlined"),
     (scheduled(lambda s, a, b, c: s[a].compute_inline()), kiln.InvalidArgument,
