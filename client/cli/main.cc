@@ -1,9 +1,13 @@
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "client/cli/program.h"
 #include "client/cli/report.h"
+#include "compiler/language/suggest.h"
 
 namespace kiln::cli {
 
@@ -54,6 +58,19 @@ std::string sentence_of(const CLI::ParseError& error) {
   return text;
 }
 
+/// What stands in the place of a command but is none, else empty.
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const auto word = std::find_if(arguments.begin(), arguments.end(),
+                                 [](const std::string& each) { return !each.starts_with('-'); });
+  if (word == arguments.end()) return "";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr))
+    names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), *word) != names.end()) return "";
+  const std::vector<std::string_view> commands(names.begin(), names.end());
+  return fmt::format("there is no command {}{}", *word, language::suggestion(*word, commands));
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Compiles and runs tensor kernels on a Kiln service", "kiln");
   app.require_subcommand(1);
@@ -68,19 +85,25 @@ int run(int argc, char** argv) {
   add_doctor(app, program);
   add_serve(app, program);
   add_version(app, program);
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  // The flag itself may stand behind the mistake.
+  const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {
+    if (const std::string message = unknown_command(app, arguments); !message.empty()) {
+      throw UsageError(message);
+    }
     app.parse(argc, argv);
     return program.run();
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    print_usage_error(sentence_of(error) + "; kiln --help shows how", program.common.json);
+    print_usage_error(sentence_of(error) + "; kiln --help shows how", json);
     return kUsage;
   } catch (const UsageError& error) {
-    print_usage_error(error.what(), program.common.json);
+    print_usage_error(error.what(), json);
     return kUsage;
   } catch (const Error& error) {
-    print_error(error, program.common.json);
+    print_error(error, json);
     return exit_code_of(error.kind());
   }
 }

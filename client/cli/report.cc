@@ -1,6 +1,8 @@
 #include "client/cli/report.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <string_view>
@@ -9,6 +11,8 @@
 
 namespace kiln::cli {
 namespace {
+
+constexpr std::size_t kLongestLineShown = 200;
 
 void print_heading(const std::string& message) {
   const bool colour = has_colour(STDERR_FILENO);
@@ -24,6 +28,23 @@ void print_note(const std::string& note) {
     const bool colour = caret && has_colour(STDERR_FILENO);
     std::cerr << "  " << (colour ? "\x1b[1;32m" : "") << line << (colour ? "\x1b[0m" : "") << "\n";
   }
+}
+
+/// The line of the file, without the blanks around it; empty where it cannot be read.
+std::string line_of(const std::string& file, int number) {
+  std::ifstream in(file);
+  std::string line;
+  for (int i = 0; i < number; ++i) {
+    if (!std::getline(in, line)) return "";
+  }
+  const std::size_t begin = line.find_first_not_of(" \t");
+  if (begin == std::string::npos) return "";
+  return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
+}
+
+bool shows_the_place(const Error& error) {
+  return std::any_of(error.notes().begin(), error.notes().end(),
+                     [](const std::string& note) { return note.find('^') != std::string::npos; });
 }
 
 }  // namespace
@@ -73,6 +94,10 @@ void print_error(const Error& error, bool json) {
     print_note(note);
   if (!error.file().empty() && error.line() > 0) {
     std::cerr << "  at " << error.file() << ":" << error.line() << "\n";
+    if (shows_the_place(error)) return;
+    const std::string line = line_of(error.file(), error.line());
+    if (line.empty() || line.size() > kLongestLineShown) return;
+    print_note(line + "\n" + std::string(line.size(), '^'));
   }
 }
 

@@ -22,6 +22,13 @@ ErrorFields from_detail(const v1::ErrorDetail& detail) {
           .line = static_cast<int>(detail.line())};
 }
 
+/// Of gRPC's report on all its attempts: what the system said of the last one.
+std::string last_attempt(const std::string& text) {
+  const std::size_t at = text.rfind(": ");
+  const bool is_report = text.find("last error: ") != std::string::npos;
+  return is_report && at != std::string::npos ? text.substr(at + 2) : text;
+}
+
 /// For an answer that carries no details of Kiln: a proxy's, or gRPC's own.
 ErrorFields from_code(const grpc::Status& status, const std::string& address) {
   const std::string& text = status.error_message();
@@ -29,7 +36,7 @@ ErrorFields from_code(const grpc::Status& status, const std::string& address) {
     case grpc::StatusCode::UNAVAILABLE:
       return {.kind = ErrorKind::Unavailable,
               .reason = "UNREACHABLE",
-              .message = fmt::format("no service answers at {}: {}", address, text)};
+              .message = fmt::format("no service answers at {}: {}", address, last_attempt(text))};
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return {.kind = ErrorKind::DeadlineExceeded,
               .reason = "DEADLINE",

@@ -35,7 +35,10 @@ class Usage : public testing::Test {
 
 TEST_F(Usage, NeedsACommand) {
   refused({}, "a subcommand is required; kiln --help shows how");
-  refused({"bake"}, "a subcommand is required; kiln --help shows how");
+  refused({"bake"},
+          "there is no command bake; known: run, compile, lower, schedule, fmt, submit, wait, "
+          "result, jobs, cancel, devices, doctor, serve, version");
+  refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
 }
 
 TEST_F(Usage, NeedsAFile) { refused({"run"}, "FILE is required; kiln --help shows how"); }
