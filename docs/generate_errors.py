@@ -77,12 +77,17 @@ def row(section, entry):
     before = "" if entry.line is None else entry.line - entry.first
     says = entry.says.format_map({**HOST_VALUES, "before": before})
     notes = "".join(f"> <br>{note}\n" for note in entry.notes)
-    language = "python" if callable(entry.program) else "kiln"
+    language = "python" if callable(entry.program) else "console" if entry.exit_code else "kiln"
+    program = entry.text
+    if entry.exit_code:
+        shown = [f"$ cat {name}\n{text}" for name, text in entry.files.items() if not name.endswith(".npy")]
+        shown += [f"# {name} is {text}\n" for name, text in entry.files.items() if name.endswith(".npy")]
+        program = "".join(shown) + f"$ {entry.program}"
     return (
         f'### <a id="{anchor(section, entry)}"></a>{entry.title}\n\n'
         f"> {says}\n{notes}\n"
         f"{entry.kind}, `{entry.reason}`, at the {entry.at}. Instead: {entry.fix}\n\n"
-        f"```{language}\n{entry.text}\n```\n"
+        f"```{language}\n{program}\n```\n"
     )
 
 

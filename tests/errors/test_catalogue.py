@@ -5,12 +5,20 @@ import re
 import pytest
 from catalogue import SECTIONS
 
+from commands import error_of, run_command
+
 import kiln
 from kiln import _source
 
-ENTRIES = [(section, entry) for section in SECTIONS for entry in section.entries]
-IDS = [f"{section.key}/{entry.name}" for section, entry in ENTRIES]
-ALL = pytest.mark.parametrize("entry", [entry for _, entry in ENTRIES], ids=IDS)
+ENTRIES = [(section.key, entry) for section in SECTIONS for entry in section.entries]
+
+
+def entries(*keys, but=()):
+    """Parametrizes by the entries of these sections, or of all `but` some."""
+    chosen = [(key, e) for key, e in ENTRIES if key not in but and (not keys or key in keys)]
+    return pytest.mark.parametrize(
+        "entry", [entry for _, entry in chosen], ids=[f"{key}/{entry.name}" for key, entry in chosen]
+    )
 
 
 def run(entry):
@@ -37,7 +45,7 @@ def place_of(error, file):
     return [frame for frame in frames_of(error) if frame[0] == file][-1]
 
 
-@ALL
+@entries(but=["command_line"])
 def test_a_wrong_program_gets_its_sentence(daemon, unharmed, entry):
     with pytest.raises(kiln.Error) as caught:
         run(entry)
@@ -46,11 +54,12 @@ def test_a_wrong_program_gets_its_sentence(daemon, unharmed, entry):
     assert (error.kind, error.reason) == (entry.kind, entry.reason)
     assert isinstance(error, getattr(kiln, entry.kind))
     assert tuple(error.notes[: len(entry.notes)]) == entry.notes
-    assert place_of(error, entry.file) == (entry.file, entry.line)
+    if entry.line is not None:
+        assert place_of(error, entry.file) == (entry.file, entry.line)
     unharmed()
 
 
-@ALL
+@entries(but=["command_line", "service"])
 def test_the_traceback_is_the_users(daemon, entry):
     with pytest.raises(kiln.Error) as caught:
         run(entry)
@@ -60,10 +69,27 @@ def test_the_traceback_is_the_users(daemon, entry):
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
+@entries("command_line")
+def test_a_wrong_command_gets_its_sentence(daemon, unharmed, entry, tmp_path):
+    code, error = error_of(entry, tmp_path, daemon.address)
+    assert entry.is_said(error["message"]), error["message"]
+    assert (error["kind"], error["reason"], code) == (entry.kind, entry.reason, entry.exit_code)
+    printed = run_command(entry, tmp_path, daemon.address)
+    assert (printed.stdout, printed.returncode) == ("", entry.exit_code)
+    assert printed.stderr.splitlines()[0] == "error: " + error["message"]
+    if error["line"]:
+        line = (tmp_path / error["file"]).read_text().splitlines()[error["line"] - 1]
+        assert f"  at {error['file']}:{error['line']}\n" in printed.stderr
+        assert line.strip() in printed.stderr and "^" in printed.stderr
+    unharmed()
+
+
 def test_the_catalogue_is_a_table():
-    assert len(ENTRIES) >= 120
-    assert len(set(IDS)) == len(IDS)
+    assert len(ENTRIES) >= 250
+    names = [(key, entry.name) for key, entry in ENTRIES]
+    assert len(set(names)) == len(names)
     for _, entry in ENTRIES:
         assert re.fullmatch("[A-Z][A-Z0-9_]+", entry.reason), entry.name
-        assert entry.fix and entry.says and not entry.says.endswith("."), entry.name
+        assert entry.fix and entry.says, entry.name
+        assert entry.says.endswith("...") or not entry.says.endswith("."), entry.name
         assert "internal" not in entry.says and entry.kind != "Internal", entry.name

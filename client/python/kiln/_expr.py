@@ -5,7 +5,7 @@ import numbers
 import numpy as np
 
 from . import _dtype
-from ._error import invalid
+from ._error import invalid, public
 from ._tables import OPERATORS
 from ._suggest import refuse_private, unknown_name
 from ._unknown_value import UnknownValue, numpy_function
@@ -65,6 +65,11 @@ class Operand:
     def __invert__(self):
         operand = as_expr(self)
         return unary("logical_not" if operand.dtype == "bool" else "bitwise_not", operand)
+
+
+for _name, _method in list(vars(Operand).items()):
+    if callable(_method) and _name != "__hash__":
+        setattr(Operand, _name, public(_method))
 
 
 class Expr(UnknownValue, Operand):

@@ -1,5 +1,6 @@
 """Calls to the daemon: errors become exceptions here, and what may be repeated is repeated."""
 
+import re
 import time
 
 from google.rpc import error_details_pb2, status_pb2
@@ -48,7 +49,7 @@ def failure_of(rpc_error, address):
         error = kind(detail.message, detail.reason, detail.notes, detail.file, detail.line)
         return Failure(error, pause)
     if code == grpc.StatusCode.UNAVAILABLE:
-        message = f"cannot reach a Kiln daemon at {address}: {text}; is kilnd running there?"
+        message = f"cannot reach a Kiln daemon at {address}: {_short(text)}; is kilnd running there?"
         return Failure(_error.Unavailable(message, "UNREACHABLE"), pause, transport=True)
     if code == grpc.StatusCode.CANCELLED:
         # We asked for none: a server that drains does this to calls in flight.
@@ -57,6 +58,12 @@ def failure_of(rpc_error, address):
         message = f"what answers at {address} is no Kiln daemon of this version: {text}"
         return Failure(_error.Unsupported(message, "VERSION"))
     return Failure(_BY_CODE.get(code, _error.Internal)(text or str(code), code.name), pause)
+
+
+def _short(text):
+    """Of gRPC's report on all its attempts: what the system said of the last one."""
+    found = re.search(r"last error: .*: ([^:]+?)( \(\d+\))?$", text)
+    return found[1] if found else text
 
 
 def _details(encoded):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._error import invalid
+from ._error import invalid, public
 from ._tables import OPERATORS
 
 _NAMES = {name for name, *_ in OPERATORS}
@@ -58,7 +58,7 @@ def _refuse(reason, sentence):
     def ask(self, *args):
         raise invalid(reason, f"{self} is known only when the kernel runs, so {sentence}")
 
-    return ask
+    return public(ask)
 
 
 class UnknownValue:

@@ -6,6 +6,7 @@ Inside the function of a compute a tensor without indices stays a mistake, which
 import operator
 import threading
 
+from ._error import public
 from ._expr import Operand, is_number
 
 _BINARY = (
@@ -59,7 +60,7 @@ def _define(name, swapped):
         return of_scalars(self, *other)
 
     operate.__name__ = method
-    setattr(WholeTensor, method, operate)
+    setattr(WholeTensor, method, public(operate))
 
 
 for _name in (*_BINARY, *_COMPARISONS, *_UNARY):

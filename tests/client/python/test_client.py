@@ -139,7 +139,7 @@ def test_options_reach_the_request(fake):
     assert not fake.requests["Lower"][-1].auto
     expect(kiln.InvalidArgument, 'auto= is \'often\'; known: "always" (the default), "never"',
            lambda: kiln.build(add_one(), auto="often"))
-    expect(kiln.InvalidArgument, "unknown target opencl; known: llvm (or cpu), cuda",
+    expect(kiln.InvalidArgument, "unknown target opencl; known: llvm (or cpu), cuda, interpreter",
            lambda: kiln.build(add_one(), target="opencl"))
 
 

@@ -107,7 +107,7 @@ MISTAKES = [
     ("topi.gather_nd: the indices have shape (3, 2), whose first dimension must be a constant up to 2, "
      "the dimensions of A", lambda: topi.gather_nd(A, tensor(3, 2, dtype="int32"))),
     ("topi.arange: the step must not be 0", lambda: topi.arange(0, 4, 0)),
-    ("argument B of matmul: dimension 0 is 3, but must be 5 (l, from dimension 1 of A)",
+    ("topi.matmul: A has shape (4, 5) and B (3, 5); dimension 1 of A is 5, but dimension 0 of B is 3",
      lambda: topi.matmul(A, B)),
     ("matmul: the leading dimensions of A are (2,) and those of B (3,), which do not stretch to one "
      "shape", lambda: topi.matmul(tensor(2, 4, 4), tensor(3, 4, 4))),

@@ -30,7 +30,9 @@ class Entry:
     program: object
     file: str
     line: int | None  # of the mistake in `file`; None where the error names no line
-    first: int  # line of `file` at which the program begins
+    first: int = 1  # line of `file` at which the program begins
+    files: dict = dataclasses.field(default_factory=dict)  # that a command works on, by name
+    exit_code: int = 0  # of a command
 
     @property
     def title(self):
@@ -78,7 +80,13 @@ class Section:
         """A row whose program is a kernel file."""
         program = textwrap.dedent(program).strip("\n") + "\n"
         line = _marked_line(program.splitlines(), 1)
-        self._add(Entry(name, reason, says, fix, kind, at, notes, program, f"{name}.kiln", line, 1))
+        self._add(Entry(name, reason, says, fix, kind, at, notes, program, f"{name}.kiln", line))
+
+    def command(
+        self, name, reason, command, says, fix, exit_code, kind="InvalidArgument", at="call", files=None
+    ):  # fmt: skip
+        """A row whose program is a command, run in a folder with `files`."""
+        self._add(Entry(name, reason, says, fix, kind, at, (), command, "", None, 1, files or {}, exit_code))
 
     def _add(self, entry):
         assert entry.at in PLACES, entry

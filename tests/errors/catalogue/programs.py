@@ -1,7 +1,8 @@
 """The programs that mistakes are made in: those of the tutorials."""
 
 import kiln
-from kiln import te
+from kiln import _connection, te
+from kiln.v1 import service_pb2 as wire
 
 
 def add_one(shape=(4,)):
@@ -39,3 +40,21 @@ def running_sum():
 def built_matmul():
     """The same, ready to be called."""
     return kiln.build(list(matmul()), name="matmul")
+
+
+def request():
+    """The request to compile add_one, as it goes over the wire."""
+    kernel = kiln.kernel(list(add_one()), name="add_one")
+    kernel.source_map.ClearField("stage_lines")  # so that no line of ours is named
+    target = wire.Target(name="llvm")
+    return wire.CompileRequest(definition=kernel.definition, source_map=kernel.source_map, target=target)
+
+
+def ask(method, message, reply):
+    """Asks the daemon as a client does that is written in any language."""
+    return _connection.default_connection().call(method, message, reply)
+
+
+def compiled(message):
+    """Asks it to compile."""
+    return ask("KernelService/Compile", message, wire.CompileResponse)

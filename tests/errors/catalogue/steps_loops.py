@@ -248,7 +248,7 @@ def vectorize_of_a_loop_of_unknown_extent():
 
 @wrong(
     "UNROLL_EXTENT",
-    "cannot unroll i: its extent n is not a constant",
+    "cannot unroll i: its extent n is not a constant; split it first",
     fix="split(i, factor=8), then unroll(i.inner)",
     kind="Unsupported", at="build",
 )
@@ -261,7 +261,8 @@ def unroll_of_a_loop_of_unknown_extent():
 
 @wrong(
     "UNROLL_LIMIT",
-    "unrolling i makes 1048576 copies of its body; the limit is 4096",
+    "unrolling i makes 1048576 copies of its body; the limit is 4096; split it and unroll the inner "
+    "loop",
     fix="split first, and unroll the inner loop",
     kind="ResourceExhausted", at="build",
 )
@@ -269,8 +270,8 @@ def unroll_of_a_million_iterations():
     A = te.placeholder((1 << 20,), name="A")
     B = te.compute((1 << 20,), lambda i: A[i] + 1, name="B")
     s = te.create_schedule(B.op)
-    s[B].unroll(B.op.axis[0])
-    kiln.build(s, [A, B])  # <-
+    s[B].unroll(B.op.axis[0])  # <-
+    kiln.build(s, [A, B])
 
 
 @wrong(

@@ -14,7 +14,7 @@ wrong = Section(
 
 @wrong(
     "TARGET",
-    "unknown target opencl; known: llvm (or cpu), cuda",
+    "unknown target opencl; known: llvm (or cpu), cuda, interpreter",
     fix="llvm or cuda",
     at="build",
 )
@@ -110,7 +110,8 @@ def device_number_that_is_not_there():
 
 @wrong(
     "THREAD_EXTENT",
-    "threadIdx.x of main is 4096, but CUDA allows at most 1024; split the axis before bind()",
+    "i0.inner is bound to threadIdx.x with 4096 iterations, but CUDA allows at most 1024; split it "
+    "before bind()",
     fix="a factor of 256",
     at="lower",
 )
@@ -119,8 +120,8 @@ def too_many_threads_a_block():
     s = te.create_schedule(B.op)
     outer, inner = s[B].split(B.op.axis[0], factor=4096)
     s[B].bind(outer, te.thread_axis("blockIdx.x"))
-    s[B].bind(inner, te.thread_axis("threadIdx.x"))
-    kiln.lower(s, [A, B], target="cuda", auto=True, after="check_launch")  # <-
+    s[B].bind(inner, te.thread_axis("threadIdx.x"))  # <-
+    kiln.lower(s, [A, B], target="cuda", auto=True, after="check_launch")
 
 
 @wrong(

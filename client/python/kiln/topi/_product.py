@@ -28,10 +28,27 @@ def transposed(a, wanted):
     return _view.permuted(a, [*order[:-2], *order[:-3:-1]])
 
 
+def agree(where, a, d, b, e, stretches=False):
+    """Dimension `d` of `a` and `e` of `b` are of one size, as far as it is known; or 1, where that stretches."""
+    has, wants = a.shape[d], b.shape[e]
+    known = isinstance(has, int) and isinstance(wants, int)
+    if not known or has == wants or (stretches and 1 in (has, wants)):
+        return
+    raise invalid(
+        "ARGUMENT_SHAPE",
+        f"{where}: {a.name} has shape {shape_text(a.shape)} and {b.name} {shape_text(b.shape)}; dimension "
+        f"{d % a.ndim} of {a.name} is {has}, but dimension {e % b.ndim} of {b.name} is {wants}",
+    )
+
+
 @_export
 def matmul(a, b, transp_a=False, transp_b=False, out_dtype=None):
     """a @ b as numpy.matmul has it, each transposed first if asked."""
     a, b = tensor(a, "topi.matmul"), tensor(b, "topi.matmul")
+    if a.ndim and b.ndim:
+        inner_a = -2 if transp_a and a.ndim > 1 else -1
+        inner_b = -1 if transp_b or b.ndim == 1 else -2
+        agree("topi.matmul", a, inner_a, b, inner_b)
     a, b = as_type(a, b, out_dtype, "topi.matmul")
     if a.ndim == 1 and b.ndim == 1:
         return operator("dot")(a, b, name="T_matmul")
@@ -61,6 +78,8 @@ def batch_matmul(x, y, transpose_a=False, transpose_b=True, out_dtype=None):
                 f"topi.nn.batch_matmul: {each.name} has shape {shape_text(each.shape)}, but must have "
                 "3 dimensions",
             )
+    agree("topi.nn.batch_matmul", x, 0, y, 0, stretches=True)
+    agree("topi.nn.batch_matmul", x, 1 if transpose_a else 2, y, 2 if transpose_b else 1)
     x, y = as_type(x, y, out_dtype, "topi.nn.batch_matmul")
     return operator("matmul")(
         transposed(x, transpose_a), transposed(y, transpose_b), name="T_batch_matmul"

@@ -6,7 +6,7 @@ from ..._error import invalid, public
 from ..._text import shape_text
 from .. import _elementwise, _reduction
 from .._common import normal_axis, tensor
-from .._product import as_type, transposed
+from .._product import agree, as_type, transposed
 
 __all__ = []
 
@@ -20,6 +20,8 @@ def _export(function):
 def dense(data, weight, bias=None, out_dtype=None, auto_scheduler_rewritten_layout="", meta_schedule_original_shape=None):
     """data @ weight.T + bias; the weight has a row for each output."""
     data, weight = tensor(data, "topi.nn.dense"), tensor(weight, "topi.nn.dense")
+    if data.ndim and weight.ndim == 2:
+        agree("topi.nn.dense", data, -1, weight, 1)
     data, weight = as_type(data, weight, out_dtype, "topi.nn.dense")
     if bias is None:
         return operator("matmul")(data, transposed(weight, True), name="T_dense")

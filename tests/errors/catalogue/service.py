@@ -1,0 +1,367 @@
+"""Mistakes in requests to the service, which a client of one's own may make."""
+
+import numpy as np
+
+import kiln
+from kiln.v1 import kernel_pb2, schedule_pb2, types_pb2
+from kiln.v1 import service_pb2 as wire
+
+from .entry import Section
+from .programs import add_one, ask, compiled, request
+
+wrong = Section(
+    "service", "Requests to the service",
+    "The clients make none of these. A client written by hand in another language may; the service trusts no request.",
+)  # fmt: skip
+
+
+@wrong(
+    "UNKNOWN_OPERATOR",
+    "unknown operator addd; did you mean add",
+    fix="an operator of docs/language.md",
+    at="build",
+)
+def unknown_operator():
+    message = request()
+    message.definition.expressions[-1].operation.operator = "addd"
+    compiled(message)  # <-
+
+
+@wrong(
+    "MALFORMED",
+    "add takes 2 operands, but got 3",
+    fix="as many operands as docs/language.md says",
+    at="build",
+)
+def operator_with_too_many_operands():
+    message = request()
+    message.definition.expressions[-1].operation.operands.append(0)
+    compiled(message)  # <-
+
+
+@wrong(
+    "MALFORMED",
+    "expression 5 refers to expression 99, but only earlier ones exist",
+    fix="ids of expressions that stand before",
+    at="build",
+)
+def operand_that_stands_later():
+    message = request()
+    message.definition.expressions[-1].operation.operands[0] = 99
+    compiled(message)  # <-
+
+
+@wrong(
+    "MALFORMED",
+    "expression 5 is empty",
+    fix="set one of the kinds",
+    at="build",
+)
+def expression_without_a_kind():
+    message = request()
+    message.definition.expressions[-1].Clear()
+    compiled(message)  # <-
+
+
+@wrong(
+    "MALFORMED",
+    "stage A is neither a placeholder nor a compute, a scan or a scatter",
+    fix="set one of the kinds",
+    at="build",
+)
+def stage_without_a_kind():
+    message = request()
+    message.definition.stages[0].Clear()
+    compiled(message)  # <-
+
+
+@wrong(
+    "MALFORMED",
+    "placeholder A has the unknown type 0",
+    fix="a number of DataType",
+    at="build",
+)
+def type_without_a_number():
+    message = request()
+    message.definition.stages[0].placeholder.type = 0
+    compiled(message)  # <-
+
+
+@wrong(
+    "OPERAND_TYPE",
+    "add takes numbers of one type, but got float32 and float64",
+    fix="operands of one type: insert a Cast",
+    at="build",
+)
+def operands_of_two_types():
+    message = request()
+    for expression in message.definition.expressions:
+        if expression.WhichOneof("kind") == "floating":
+            expression.floating.type = types_pb2.DATA_TYPE_FLOAT64
+    compiled(message)  # <-
+
+
+@wrong(
+    "NO_OUTPUT",
+    "add_one has no output; list a computed tensor among the arguments",
+    fix="the output among the parameters",
+    at="build",
+)
+def definition_without_parameters():
+    message = request()
+    del message.definition.parameters[:]
+    compiled(message)  # <-
+
+
+@wrong(
+    "NO_OUTPUT",
+    "main has no output; list a computed tensor among the arguments",
+    fix="send stages and parameters",
+    at="build",
+)
+def empty_request():
+    compiled(wire.CompileRequest(target=wire.Target(name="llvm")))  # <-
+
+
+@wrong(
+    "TARGET",
+    "there is no target rocm; known are llvm (or cpu), cuda and interpreter",
+    fix='"llvm" or "cuda"',
+    at="build",
+)
+def request_for_an_unknown_target():
+    message = request()
+    message.target.name = "rocm"
+    compiled(message)  # <-
+
+
+@wrong(
+    "UNKNOWN_STEP",
+    "unknown step tyle; did you mean tile",
+    fix="a step of docs/language.md",
+    at="build",
+)
+def unknown_step():
+    message = request()
+    message.schedule.steps.add(name="tyle", stage=1)
+    compiled(message)  # <-
+
+
+@wrong(
+    "STEP_FIELDS",
+    "split takes 1 axis, but got 0",
+    fix="the fields that docs/language.md has for the step",
+    at="build",
+)
+def step_without_its_axis():
+    message = request()
+    message.schedule.steps.add(name="split", stage=1, factors=[4])
+    compiled(message)  # <-
+
+
+@wrong(
+    "STEP_FIELDS",
+    "split takes either a factor or parts, but got 2 factors",
+    fix="one factor, or parts",
+    at="build",
+)
+def step_with_two_factors():
+    message = request()
+    message.schedule.steps.add(name="split", stage=1, axes=[0], factors=[4, 2])
+    compiled(message)  # <-
+
+
+@wrong(
+    "MALFORMED",
+    "split refers to axis 9, but there are 1 at this step",
+    fix="an axis of the definition, or one that an earlier step defines",
+    at="build",
+)
+def step_on_an_axis_that_is_not_there():
+    message = request()
+    message.schedule.steps.add(name="split", stage=1, axes=[9], factors=[4])
+    compiled(message)  # <-
+
+
+@wrong(
+    "MALFORMED",
+    "compute_inline refers to stage 7, but there are 2",
+    fix="a stage of the definition, or one that an earlier step defines",
+    at="build",
+)
+def step_on_a_stage_that_is_not_there():
+    message = request()
+    message.schedule.steps.add(name="compute_inline", stage=7)
+    compiled(message)  # <-
+
+
+@wrong(
+    "LIMIT",
+    "the definition has 200006 expressions; the limit is 100000",
+    fix="a smaller definition",
+    kind="ResourceExhausted", at="build",
+)
+def definition_of_too_many_expressions():
+    message = request()
+    constant = kernel_pb2.Expression(integer=kernel_pb2.IntegerConstant(type=types_pb2.DATA_TYPE_INT64, value=1))
+    message.definition.expressions.extend([constant] * 200_000)
+    compiled(message)  # <-
+
+
+@wrong(
+    "LIMIT",
+    "the schedule has 100000 steps; the limit is 16384",
+    fix="fewer steps",
+    kind="ResourceExhausted", at="build",
+)
+def schedule_of_too_many_steps():
+    message = request()
+    message.schedule.steps.extend([schedule_pb2.Step(name="compute_root", stage=1)] * 100_000)
+    compiled(message)  # <-
+
+
+@wrong(
+    "KERNEL",
+    "kernel k0 is not known here, or no more; compile it again",
+    fix="compile it, and use the id of the reply",
+    kind="NotFound", at="run",
+)
+def kernel_that_was_never_compiled():
+    ask("KernelService/Run", wire.RunRequest(kernel_id="k0"), wire.RunResponse)  # <-
+
+
+@wrong(
+    "KERNEL",
+    "kernel k0 is not known here, or no more; compile it again",
+    fix="compile it, and use the id of the reply",
+    kind="NotFound", at="run",
+)
+def source_of_a_kernel_that_was_never_compiled():
+    ask("KernelService/Inspect", wire.InspectRequest(kernel_id="k0"), wire.InspectResponse)  # <-
+
+
+@wrong(
+    "ARGUMENT_MISSING",
+    "argument A of add_one is not given",
+    fix="a value for each input",
+    at="run",
+)
+def input_without_a_value():
+    kernel = compiled(request()).kernel_id
+    arguments = [wire.Argument(), wire.Argument(output=wire.OutputRequest())]
+    ask("KernelService/Run", wire.RunRequest(kernel_id=kernel, arguments=arguments), wire.RunResponse)  # <-
+
+
+@wrong(
+    "ARGUMENT_BYTES",
+    "argument A of add_one has 12 bytes of data, but its shape needs 16",
+    fix="16 bytes for four numbers",
+    at="run",
+)
+def data_of_another_length():
+    kernel = compiled(request()).kernel_id
+    inline = wire.Inline(type=types_pb2.DATA_TYPE_FLOAT32, shape=[4], data=bytes(12))
+    arguments = [wire.Argument(inline=inline), wire.Argument(output=wire.OutputRequest())]
+    ask("KernelService/Run", wire.RunRequest(kernel_id=kernel, arguments=arguments), wire.RunResponse)  # <-
+
+
+@wrong(
+    "DTYPE",
+    "argument A of add_one has an unknown type (number 77)",
+    fix="a number of DataType",
+    at="run",
+)
+def data_of_an_unknown_type():
+    kernel = compiled(request()).kernel_id
+    inline = wire.Inline(type=77, shape=[4], data=bytes(16))
+    arguments = [wire.Argument(inline=inline), wire.Argument(output=wire.OutputRequest())]
+    ask("KernelService/Run", wire.RunRequest(kernel_id=kernel, arguments=arguments), wire.RunResponse)  # <-
+
+
+@wrong(
+    "ARGUMENT_SHAPE",
+    "argument A of add_one: dimension 0 is -4, but must not be negative",
+    fix="dimensions of 0 or more",
+    at="run",
+)
+def data_of_a_negative_shape():
+    kernel = compiled(request()).kernel_id
+    inline = wire.Inline(type=types_pb2.DATA_TYPE_FLOAT32, shape=[-4])
+    arguments = [wire.Argument(inline=inline), wire.Argument(output=wire.OutputRequest())]
+    ask("KernelService/Run", wire.RunRequest(kernel_id=kernel, arguments=arguments), wire.RunResponse)  # <-
+
+
+@wrong(
+    "TENSOR",
+    "there is no tensor t0; it was freed, or its session has ended",
+    fix="the id of a tensor that is still there",
+    kind="NotFound", at="run",
+)
+def tensor_that_was_never_uploaded():
+    kernel = compiled(request()).kernel_id
+    arguments = [wire.Argument(tensor="t0"), wire.Argument(output=wire.OutputRequest())]
+    ask("KernelService/Run", wire.RunRequest(kernel_id=kernel, arguments=arguments), wire.RunResponse)  # <-
+
+
+@wrong(
+    "MEASUREMENTS",
+    "10000000 measurements are asked for; the limit is 100000",
+    fix="fewer measurements",
+    at="run",
+)
+def too_many_measurements():
+    f = kiln.build(list(add_one()), name="add_one")
+    a, b = kiln.nd.array(np.ones(4, "float32")), kiln.nd.empty((4,))
+    f.time_evaluator("add_one", kiln.cpu(0), number=1, repeat=10_000_000)(a, b)  # <-
+
+
+@wrong(
+    "JOB",
+    "there is no job job-0; results are kept for 10 minutes",
+    fix="an id that submit returned, not long ago",
+    kind="NotFound", at="run",
+)
+def job_that_was_never_submitted():
+    ask("JobService/Result", wire.ResultRequest(job="job-0"), wire.RunResponse)  # <-
+
+
+@wrong(
+    "JOB",
+    "there is no job job-0; results are kept for 10 minutes",
+    fix="an id that submit returned, not long ago",
+    kind="NotFound", at="run",
+)
+def cancel_of_a_job_that_was_never_submitted():
+    ask("JobService/Cancel", wire.CancelRequest(job="job-0"), wire.CancelResponse)  # <-
+
+
+@wrong(
+    "UNREACHABLE",
+    "cannot reach a Kiln daemon at unix:/nowhere/kilnd.sock: No such file or directory; is kilnd "
+    "running there?",
+    fix="the address of a daemon",
+    kind="Unavailable",
+)
+def address_at_which_nobody_listens():
+    kiln.connect("unix:/nowhere/kilnd.sock", default=False)  # <-
+
+
+@wrong(
+    "ADDRESS",
+    "the address http//daemon is neither HOST:PORT nor unix:PATH",
+    fix="HOST:PORT or unix:PATH",
+)
+def address_of_another_form():
+    kiln.connect("http//daemon", default=False)  # <-
+
+
+@wrong(
+    "CLOSED",
+    "the connection is closed",
+    fix="connect again",
+    kind="Unavailable",
+)
+def connection_that_was_closed():
+    connection = kiln.connect(default=False)
+    connection.close()
+    connection.describe()  # <-
