@@ -133,7 +133,9 @@ class LowerReads : public ir::Mutator {
       KILN_CHECK(analysis::can_prove(ir::less(now, step), facts_));
       return std::nullopt;
     }
-    if (analysis::can_prove(ir::less_equal(now, step), facts_)) {
+    // Of a loop of time that never runs, both can be proved.
+    if (analysis::can_prove(ir::less_equal(now, step), facts_) &&
+        !analysis::can_prove(ir::less(step, now), facts_)) {
       fail(ErrorKind::InvalidArgument, "SCAN_STEP",
            "{} reads {} at the step it computes or a later one; the update of {} may read earlier "
            "steps only, such as {}[t - 1, ...]",

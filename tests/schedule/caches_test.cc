@@ -97,6 +97,20 @@ kernel k(X: float32[8], idx: int64[5]) -> (S: float32[8]) {
 )");
 }
 
+TEST(CacheRead, OfAStateThatNeverChangesIsNotRun) {
+  EXPECT_EQ(loops_of(R"(
+kernel k(X: float32[1, 4]) -> (S: float32[1, 4]) {
+  scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i] + X[t, i] }
+  schedule cpu { cache_read(S.state, local, S.update) }
+})"),
+            R"(fn k(X: float32[1, 4], S: float32[1, 4]) {
+  for i in 0..4 {
+    S[0, i] = X[0, i]
+  }
+}
+)");
+}
+
 TEST(CacheWrite, ComputesATileInItsOwnMemory) {
   EXPECT_EQ(loops_of(product(
                 "cache_write(C, local) tile(C.i, C.j, 32, 16) compute_at(C.local, C.j.outer)")),
