@@ -84,9 +84,11 @@ class Distribution {
     shares_["several stages"] += which.drawn.stages > 1 ? 1 : 0;
     shares_["three or more steps"] += which.schedule.steps.size() >= 3 ? 1 : 0;
   }
-  void refuse(const Error& error) {
+  void refuse(const Error& error, uint64_t seed) {
     const std::lock_guard lock(mutex_);
-    ++refused_[error.reason()];
+    Refused& refused =
+        refused_.try_emplace(error.reason(), Refused{0, seed, error.message()}).first->second;
+    ++refused.count;
   }
 
   int cases() const { return cases_; }
@@ -100,16 +102,23 @@ class Distribution {
     for (const auto& [name, count] : shares_) {
       std::printf("  %-24s %5.1f %%\n", name.c_str(), 100.0 * count / cases_);
     }
-    for (const auto& [reason, count] : refused_) {
-      std::printf("  refused %-24s %d\n", reason.c_str(), count);
+    for (const auto& [reason, refused] : refused_) {
+      std::printf("  refused %-16s %d times, as in %llu: %s\n", reason.c_str(), refused.count,
+                  static_cast<unsigned long long>(refused.seed), refused.message.c_str());
     }
   }
 
  private:
+  struct Refused {
+    int count;
+    uint64_t seed;  // of one of them
+    std::string message;
+  };
+
   std::mutex mutex_;
   std::atomic<int> cases_ = 0;
   std::map<std::string, int> shares_;
-  std::map<std::string, int> refused_;
+  std::map<std::string, Refused> refused_;
 };
 
 /// Interprets the loops of a schedule, and compiles and runs them now and then, since compiling
@@ -147,8 +156,22 @@ class Comparison {
         EXPECT_TRUE(allowed) << error.message()
                              << fmt::format(" {}\n", fmt::join(error.notes(), "; "))
                              << describe(seed, which);
-        distribution_.refuse(error);
+        EXPECT_EQ(refusal_of(which.kernel), "") << describe(seed, which);
+        distribution_.refuse(error, seed);
+        if (rounds_ == 1)
+          std::printf("%s\n%s\n", error.message().c_str(), describe(seed, which).c_str());
       }
+    }
+  }
+
+  /// Why the kernel is refused in plain loops, though all that are drawn make sense; empty if not.
+  static std::string refusal_of(const language::Kernel& kernel) {
+    try {
+      LoweringObserver silent;
+      lower(kernel, {}, host(), {}, Layout::Compact, silent);
+      return "";
+    } catch (const Error& error) {
+      return error.message();
     }
   }
 

@@ -28,8 +28,9 @@ Scalar wild_number(const DrawnInput& input, Random& random) {
   const DType type = input.tensor.type();
   if (is_float(type)) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    return Scalar::of_float(type, random.pick(std::vector<double>{
-                                      std::nan(""), kInfinity, -kInfinity, -0.0, 0.0, 0.5, -2.5}));
+    return Scalar::of_float(
+        type, random.pick(std::vector<double>{std::nan(""), kInfinity, -kInfinity, -0.0, 0.0, 1e30,
+                                              -1e30}));
   }
   const int64_t top = random.below(2) == 0 ? std::numeric_limits<int64_t>::max()
                                            : std::numeric_limits<int64_t>::min();
