@@ -7,7 +7,9 @@
 
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/codegen/cuda_compile.h"
+#include "compiler/language/hints.h"
 #include "compiler/loops_artifact.h"
+#include "compiler/passes/notes.h"
 #include "compiler/report.h"
 #include "compiler/requirements.h"
 #include "runtime/core/error.h"
@@ -44,6 +46,23 @@ Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule
   artifact.requirements = size_requirements(kernel.definition, compact.sizes);
   artifact.report = report_of(compact, artifact, count.accesses);
   return artifact;
+}
+
+/// Sums of products that the CPU has no instruction for are computed by others.
+void note_missing_instructions(const language::Schedule& schedule,
+                               const codegen::CpuOptions& options, ir::Kernel& lowered) {
+  for (const language::Step& step : schedule.steps) {
+    if (step.kind != language::StepKind::Tensorize) continue;
+    const auto intrinsic = language::find_intrinsic(step.tag);
+    KILN_CHECK(intrinsic.has_value());
+    const language::IntrinsicRow& row = language::row_of(*intrinsic);
+    const bool is_inexact = options.strict && row.kind == language::TensorIntrinsic::DotBf16;
+    if (!is_inexact && codegen::cpu_has(options.arch, row.feature)) continue;
+    passes::add_note(lowered, fmt::format("{} runs as several instructions: {}", row.spelling,
+                                          is_inexact ? "its own rounds in a way that strict forbids"
+                                                     : fmt::format("the CPU {} has no {}",
+                                                                   options.arch, row.feature)));
+  }
 }
 
 [[noreturn]] void fail_source(std::string_view what, TargetKind target) {
@@ -115,10 +134,13 @@ std::string source_of(const language::Kernel& kernel, const language::Schedule& 
     fail_source(what, target.kind);
   }
   LoweringObserver silent;
-  const ir::Kernel lowered = is_cuda || is_cpu
-                                 ? lower(kernel, schedule, target, options, Layout::Compact, silent)
-                                 : plain_loops(kernel, schedule, target, options, silent);
-  if (what == "report") return named_report_of(kernel, schedule, lowered);
+  ir::Kernel lowered = is_cuda || is_cpu
+                           ? lower(kernel, schedule, target, options, Layout::Compact, silent)
+                           : plain_loops(kernel, schedule, target, options, silent);
+  if (what == "report") {
+    if (is_cpu) note_missing_instructions(schedule, cpu_options(target, options), lowered);
+    return named_report_of(kernel, schedule, lowered);
+  }
   return is_cuda ? cuda_source_of(lowered, target, what)
                  : cpu_source_of(lowered, cpu_options(target, options), what);
 }

@@ -40,6 +40,8 @@ constexpr Pass kPasses[] = {
     {"validate_vectors", passes::validate_vectors, Serves::Llvm},
     {"insert_barriers", passes::insert_barriers, Serves::Cuda},
     {"keep_strided_plain", passes::keep_strided_plain, Serves::Llvm},
+    // Of full tiles, so after partition_loops.
+    {"tensorize", passes::tensorize, Serves::Llvm},
     // After partition_loops, since full tiles are what it is for; before the accumulators get a
     // place.
     {"accumulate_in_registers", passes::accumulate_in_registers, Serves::Llvm},
@@ -133,6 +135,10 @@ class EstimateCode : public ir::Visitor {
   void visit(const ir::Call& node) override {
     const bool chooses = node.op == ir::Operator::Select || node.op == ir::Operator::IfThenElse;
     instructions += registers(node.type) * (chooses ? 1 : kFunction);
+    Visitor::visit(node);
+  }
+  void visit(const ir::Dot& node) override {
+    instructions += node.group() * registers(node.type);
     Visitor::visit(node);
   }
   void visit(const ir::Store& node) override {

@@ -46,7 +46,7 @@ def count(number):
 
 
 def parameters(step):
-    words = {"none": "", "parts": "or parts", "at": "stage and axis"}
+    words = {"none": "", "parts": "or parts", "at": "stage and axis", "tags": "thread axes"}
     used = [words.get(word, word) for word in step["uses"].split() if word != "output"]
     used += [step["value"]] if step["value"] else []
     return ", ".join(word for word in used if word)
@@ -71,6 +71,14 @@ def render(tables):
         ["step", "axes", "factors", "also", "defines", "meaning"],
         [[code(row["name"]), count(row["axes"]), count(row["factors"]), parameters(row),
           defines(row), row["doc"]] for row in tables["steps"]])
+    pragmas = table(
+        ["pragma", "values", "meaning"],
+        [[code(row["name"]), f"0 to {row['most']}" if row["most"] >= 0 else "",
+          {"acts": "", "idle": "nothing to do: ", "refused": "refused: "}[row["use"]] + row["doc"]]
+         for row in tables["pragmas"]])
+    intrinsics = table(
+        ["intrinsic", "CPU feature", "loops"],
+        [[code(row["name"]), code(row["feature"]), row["doc"]] for row in tables["intrinsics"]])
     dtypes = table(
         ["type", "kind", "bits"],
         [[code(row["name"]), row["kind"], row["bits"]] for row in tables["dtypes"]])
@@ -81,7 +89,10 @@ def render(tables):
             f"data axes, then reduction axes: `{{n}}` stands for each dimension of the tensor, `{{data}}` and "
             f"`{{reduce}}` for each data and each reduction axis of the step's stage. A name that is taken gets "
             f"`_1`, `_2`.\n\n{steps}\n"
-            f"Thread axes: {tags}. Memory scopes: {scopes}; on a CPU they only say so in the loops printed.\n\n## Types\n\n{dtypes}")
+            f"Thread axes: {tags}. Memory scopes: {scopes}; on a CPU they only say so in the loops printed.\n\n"
+            f"What `pragma` takes:\n\n{pragmas}\n"
+            f"What `tensorize` takes; where the CPU lacks the feature, other instructions compute the same:\n\n"
+            f"{intrinsics}\n## Types\n\n{dtypes}")
 
 
 def main():

@@ -223,6 +223,7 @@ class Encoder {
     out.set_output(step.output);
     for (const std::shared_ptr<const StageNode>& reader : step.readers)
       out.add_readers(known_stage(step, reader));
+    out.mutable_tags()->Add(step.tags.begin(), step.tags.end());
     out.set_value(step.value);
     *out.mutable_line() = line(step.file, step.line);
     return out;

@@ -93,6 +93,8 @@ std::string text_of(const StepRecord& step) {
   }
   if (step.parts) add(fmt::format("parts={}", *step.parts));
   if (!step.tag.empty()) add(step.tag);
+  for (const std::string& tag : step.tags)
+    add(tag);
   if (step.at_stage) add(step.at_stage->name);
   if (step.at_axis) add(step.at_axis->name());
   return fmt::format("{}({})", step.name, arguments);
@@ -112,6 +114,8 @@ std::string fate_of(const StepRecord& step) {
 /// The checks that need neither sizes nor a proof.
 void check_axes(const ScheduleState& schedule, const StepRecord& step, const StageNode& stage,
                 const std::vector<Axis>& axes, const SourceLocation& where) {
+  // A dimension stays one, whatever became of its loop.
+  const bool takes_consumed = step.name == "storage_align";
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const AxisNode* axis = axes[i].node().get();
     const auto owner = schedule.owners.find(axis);
@@ -121,7 +125,7 @@ void check_axes(const ScheduleState& schedule, const StepRecord& step, const Sta
               axes[i].name(), stage.name);
     }
     const auto used = schedule.consumed.find({&stage, axis});
-    if (used != schedule.consumed.end()) {
+    if (used != schedule.consumed.end() && !takes_consumed) {
       fail_at(where, "AXIS_CONSUMED", "{}: axis {} was {}", text_of(step), axes[i].name(),
               used->second);
     }
@@ -146,7 +150,8 @@ void check_factors(const StepRecord& step, const SourceLocation& where) {
 
 /// Checks the step, makes its axes, and records it.
 std::vector<Axis> record(ScheduleState& schedule, StepRecord step, const SourceLocation& where) {
-  if (std::holds_alternative<PlaceholderStage>(step.stage->value)) {
+  const bool is_read = step.name == "prefetch";
+  if (std::holds_alternative<PlaceholderStage>(step.stage->value) && !is_read) {
     fail_at(where, "STEP_ON_PLACEHOLDER",
             "{}: {} is a placeholder, so there is nothing to schedule", text_of(step),
             step.stage->name);
@@ -262,6 +267,55 @@ void Stage::set_scope(const std::string& scope, Where where) const {
                                    .tag = scope,
                                    .file = where.file_name(),
                                    .line = where.line()});
+}
+
+void Stage::storage_align(const Axis& axis, std::int64_t factor, std::int64_t offset,
+                          Where where) const {
+  detail::record(*schedule_,
+                 {.name = "storage_align",
+                  .stage = stage_,
+                  .axes = {axis},
+                  .factors = {factor},
+                  .value = offset},
+                 where);
+}
+
+void Stage::double_buffer(Where where) const {
+  detail::record(*schedule_, {.name = "double_buffer", .stage = stage_}, where);
+}
+
+void Stage::tensorize(const Axis& axis, const std::string& intrinsic, Where where) const {
+  detail::record(*schedule_,
+                 {.name = "tensorize", .stage = stage_, .axes = {axis}, .tag = intrinsic}, where);
+}
+
+void Stage::pragma(const Axis& axis, const std::string& kind, std::int64_t value,
+                   Where where) const {
+  detail::record(*schedule_,
+                 {.name = "pragma", .stage = stage_, .axes = {axis}, .tag = kind, .value = value},
+                 where);
+}
+
+void Stage::prefetch(const Tensor& tensor, const Axis& axis, std::int64_t offset,
+                     Where where) const {
+  detail::record(*schedule_,
+                 {.name = "prefetch",
+                  .stage = tensor.stage(),
+                  .at_stage = stage_,
+                  .at_axis = axis,
+                  .output = tensor.output(),
+                  .value = offset},
+                 where);
+}
+
+void Stage::env_threads(const std::vector<std::string>& threads, Where where) const {
+  detail::record(*schedule_, {.name = "env_threads", .stage = stage_, .tags = threads}, where);
+}
+
+void Stage::software_pipeline(const Axis& axis, std::int64_t stages, Where where) const {
+  detail::record(*schedule_,
+                 {.name = "software_pipeline", .stage = stage_, .axes = {axis}, .value = stages},
+                 where);
 }
 
 Stage Schedule::operator[](const Tensor& tensor) const {

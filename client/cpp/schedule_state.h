@@ -27,6 +27,7 @@ struct StepRecord {
   std::optional<Axis> at_axis = {};
   std::uint32_t output = 0;
   std::vector<std::shared_ptr<const StageNode>> readers = {};
+  std::vector<std::string> tags = {};
   std::int64_t value = 0;
   std::string file = {};
   std::uint32_t line = 0;

@@ -40,7 +40,8 @@ class Replay {
     step.factors.assign(wire.factors().begin(), wire.factors().end());
     if (wire.parts() > 0) step.parts = wire.parts();
     step.tag = wire.tag();
-    if (step.name == "compute_at") {
+    step.tags.assign(wire.tags().begin(), wire.tags().end());
+    if (step.name == "compute_at" || step.name == "prefetch") {
       step.at_stage = stages_.at(wire.at_stage());
       step.at_axis = axis(*step.at_stage, wire.at_axis());
     }

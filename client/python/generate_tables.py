@@ -18,6 +18,8 @@ TABLES = [
     ("OPERATORS", "operators", ("name", "arity", "type_rule", "infix", "doc")),
     ("COMBINERS", "combiners", ("name", "operator", "doc")),
     ("STEPS", "steps", ("name", "axes", "factors", "uses", "value", "stage", "defines", "doc")),
+    ("PRAGMAS", "pragmas", ("name", "use", "most", "doc")),
+    ("INTRINSICS", "intrinsics", ("name", "feature", "doc")),
     ("DTYPES", "dtypes", ("name", "number", "kind", "bits")),
 ]
 

@@ -139,7 +139,7 @@ class Function {
   void write(const Allocate& allocate) {
     const Buffer& buffer = *allocate.buffer;
     int64_t elements = 1;
-    for (const Expr& extent : buffer.shape) {
+    for (const Expr& extent : extents_in_memory(buffer)) {
       const std::optional<int64_t> value = as_const_int(extent);
       KILN_CHECK(value.has_value());
       elements *= *value;
@@ -162,6 +162,10 @@ class Function {
   }
 
   void write(const Barrier&) { line("__syncthreads();"); }
+
+  // build_loops makes none of these for a GPU.
+  void write(const Tensorize&) { KILN_CHECK(!"a tensor intrinsic of a CPU"); }
+  void write(const Prefetch&) { KILN_CHECK(!"a prefetch of a CPU"); }
 
   void nested(const Stmt& body) {
     ++depth_;

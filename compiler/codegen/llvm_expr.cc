@@ -79,6 +79,7 @@ Value* ExprEmitter::compute(const Expr& expr, Use use) {
       return b_.CreateVectorSplat(static_cast<unsigned>(node->lanes), emit(node->value, use));
     }
     case ir::NodeKind::VectorReduce: return vector_reduce(*as<ir::VectorReduce>(expr));
+    case ir::NodeKind::Dot: return dot(*as<ir::Dot>(expr));
     default: KILN_CHECK(!"an expression of lowered kernels");
   }
 }
@@ -294,7 +295,7 @@ bool ExprEmitter::reads_memory(const Expr& expr) {
   } else if (const auto* reduce = as<ir::VectorReduce>(expr)) {
     reads = reads_memory(reduce->start) || reads_memory(reduce->vector);
   } else {
-    reads = as<ir::Load>(expr) != nullptr;
+    reads = as<ir::Load>(expr) != nullptr || as<ir::Dot>(expr) != nullptr;
   }
   reads_[expr] = reads;
   return reads;

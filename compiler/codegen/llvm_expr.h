@@ -18,12 +18,14 @@ struct BufferPlace {
   llvm::MDNode* tag = nullptr;  // of its own type for alias analysis: buffers never share memory
 };
 
-/// Which accesses of single lanes the CPU has instructions for. LLVM makes a branch a lane of the
-/// others.
+/// Which accesses of single lanes, and which sums of products, the CPU has instructions for. LLVM
+/// makes a branch a lane of the other accesses.
 struct LaneAccess {
   bool gathers = false;      // and scatters
   bool masks_words = false;  // masked loads and stores of elements of 4 and 8 bytes
   bool masks_bytes = false;  // of smaller ones
+  bool dots_bytes = false;   // four products of uint8 and int8 into an int32
+  bool dots_halves = false;  // two products of bfloat16 into a float32
 };
 
 /// Emits expressions at the builder's place.
@@ -46,6 +48,7 @@ class ExprEmitter {
   llvm::Value* value(const ir::Expr& expr) { return emit(expr, Use::Data); }
   llvm::Value* index(const ir::Expr& expr) { return emit(expr, Use::Index); }
   void store(const ir::Store& node);
+  void prefetch(const ir::Prefetch& node);
 
   llvm::IRBuilderBase& builder() { return b_; }
 
@@ -79,6 +82,9 @@ class ExprEmitter {
                         llvm::Value* mask);
   llvm::Value* ramp(const ir::Ramp& node);
   llvm::Value* vector_reduce(const ir::VectorReduce& node);
+  llvm::Value* dot(const ir::Dot& node);
+  llvm::Value* dot_by_instruction(const ir::Dot& node, llvm::Value* start, llvm::Value* a,
+                                  llvm::Value* b);
 
   /// The lanes of an index, where they are known to be equally spaced by a constant.
   std::optional<Progression> progression(const ir::Expr& index);

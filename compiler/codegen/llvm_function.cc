@@ -62,6 +62,10 @@ class Uses : public ir::Visitor {
     add(buffers, node.buffer);
     Visitor::visit(node);
   }
+  void visit(const ir::Prefetch& node) override {
+    add(buffers, node.buffer);
+    Visitor::visit(node);
+  }
 };
 
 /// Whether the variable is the extent of a dimension of a parameter, and so never negative.
@@ -211,6 +215,7 @@ void FunctionEmitter::emit(const ir::Stmt& stmt) {
     case ir::NodeKind::Store: return expr_.store(*as<ir::Store>(stmt));
     case ir::NodeKind::Allocate: return emit(*as<ir::Allocate>(stmt));
     case ir::NodeKind::Check: return emit(*as<ir::Check>(stmt));
+    case ir::NodeKind::Prefetch: return expr_.prefetch(*as<ir::Prefetch>(stmt));
     default: KILN_CHECK(!"a statement of a kernel for the CPU");
   }
 }
@@ -367,7 +372,7 @@ void FunctionEmitter::emit(const ir::If& node) {
 
 void FunctionEmitter::emit(const ir::Allocate& node) {
   int64_t elements = 1;
-  for (const Expr& extent : node.buffer->shape) {
+  for (const Expr& extent : ir::extents_in_memory(*node.buffer)) {
     const std::optional<int64_t> value = ir::as_const_int(extent);
     KILN_CHECK(value && *value >= 0);  // plan_storage moves all others to the workspace
     elements *= *value;

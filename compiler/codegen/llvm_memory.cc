@@ -208,6 +208,18 @@ void ExprEmitter::store_lanes(const BufferPlace& place, const ir::Store& node, V
   }
 }
 
+void ExprEmitter::prefetch(const ir::Prefetch& node) {
+  KILN_CHECK(node.indices.size() == 1);
+  Value* const address =
+      element_address(place_of(node.buffer), node.buffer->type, emit(node.indices[0], Use::Index));
+  constexpr uint32_t kToRead = 0;
+  constexpr uint32_t kIntoAllCaches = 3;
+  constexpr uint32_t kData = 1;
+  b_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {address->getType()},
+      {address, b_.getInt32(kToRead), b_.getInt32(kIntoAllCaches), b_.getInt32(kData)});
+}
+
 void ExprEmitter::store(const ir::Store& node) {
   KILN_CHECK(node.indices.size() == 1);
   const Expr& index = node.indices[0];

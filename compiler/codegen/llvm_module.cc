@@ -52,7 +52,10 @@ std::string emit_cpu_code(std::span<const EntryKernel> kernels, const CpuOptions
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
   for (const EntryKernel& kernel : kernels) {
-    KernelModule shared{module, *kernel.kernel, lane_access_of(*machine), kernel.entry};
+    LaneAccess access = lane_access_of(*machine);
+    // The instruction treats the smallest numbers as 0 and rounds in its own way.
+    access.dots_halves = access.dots_halves && !options.strict;
+    KernelModule shared{module, *kernel.kernel, access, kernel.entry};
     FunctionEmitter::emit_entry(shared);
   }
   check_valid(module);

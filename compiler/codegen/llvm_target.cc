@@ -94,6 +94,12 @@ std::string host_cpu_arch() {
   return "x86-64";
 }
 
+bool cpu_has(std::string_view arch, std::string_view feature) {
+  llvm::SmallVector<llvm::StringRef, 64> features;
+  llvm::X86::getFeaturesForCPU(llvm::StringRef(arch), features);
+  return llvm::is_contained(features, llvm::StringRef(feature));
+}
+
 std::string llvm_version() { return LLVM_VERSION_STRING; }
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const CpuOptions& options) {
@@ -117,7 +123,9 @@ LaneAccess lane_access_of(const llvm::TargetMachine& machine) {
   const llvm::MCSubtargetInfo& cpu = *machine.getMCSubtargetInfo();
   return {.gathers = cpu.checkFeatures("+avx512f"),
           .masks_words = cpu.checkFeatures("+avx"),
-          .masks_bytes = cpu.checkFeatures("+avx512bw")};
+          .masks_bytes = cpu.checkFeatures("+avx512bw"),
+          .dots_bytes = cpu.checkFeatures("+avx512vnni"),
+          .dots_halves = cpu.checkFeatures("+avx512bf16")};
 }
 
 }  // namespace kiln::codegen

@@ -229,6 +229,11 @@ bool is_const(const Expr& expr, int64_t value) {
   return imm != nullptr && imm->value == value;
 }
 
+std::vector<Expr> extents_in_memory(const Buffer& buffer) {
+  if (buffer.strides.empty()) return buffer.shape;
+  return {buffer.shape[0], buffer.strides[0]};
+}
+
 Expr identity_of(Combiner combiner, DType type) {
   switch (combiner) {
     case Combiner::Sum: return constant({type, 1}, 0);

@@ -34,6 +34,10 @@ Expr logical_not(const Expr& a);
 std::optional<int64_t> as_const_int(const Expr& expr);
 bool is_const(const Expr& expr, int64_t value);
 
+/// Extents whose product is how many elements a buffer takes up, those between rows that are spread
+/// out too.
+std::vector<Expr> extents_in_memory(const Buffer& buffer);
+
 /// The identity of a combiner, and `a op b`.
 Expr identity_of(Combiner combiner, DType type);
 Expr combine(Combiner combiner, const Expr& a, const Expr& b);

@@ -134,6 +134,7 @@ class ExpressionBuilder {
       return Broadcast::make(value, lanes(syntax.operands[1]));
     }
     if (syntax.text.starts_with("reduce_")) return vector_reduce(syntax, expected);
+    if (syntax.text == "dot") return dot(syntax, expected);
     const auto op = language::find_operator(syntax.text);
     if (!op) fail_syntax(syntax.at, fmt::format("there is no function '{}'", syntax.text));
     return operation(syntax, *op, expected);
@@ -162,6 +163,21 @@ class ExpressionBuilder {
     const Expr base = build_typed(operands[0], names_, kIndexType);
     const Expr stride = build_typed(operands[1], names_, kIndexType);
     return Ramp::make(base, stride, lanes(operands[2]));
+  }
+
+  Expr dot(const Syntax& syntax, Expected expected) {
+    const std::vector<Syntax>& operands = only_operands(syntax, 3);
+    const Expr start = build(operands[0], expected);
+    const Expr a = build(operands[1], std::nullopt);
+    const Expr b = build(operands[2], std::nullopt);
+    const int lanes = start->type.lanes;
+    const int group = b->type.lanes / lanes;
+    if (group < 2 || group * lanes != b->type.lanes ||
+        (a->type.lanes != group && a->type.lanes != b->type.lanes)) {
+      fail_syntax(syntax.at, fmt::format("dot is given {}, {} and {} lanes", lanes, a->type.lanes,
+                                         b->type.lanes));
+    }
+    return Dot::make(start, a, b);
   }
 
   Expr vector_reduce(const Syntax& syntax, Expected expected) {

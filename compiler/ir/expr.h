@@ -205,6 +205,24 @@ struct VectorReduce : ExprNode {
   VectorReduce(Combiner c, Expr s, Expr v, bool r);
 };
 
+/// start + a[0]*b[0] + a[1]*b[1] + ..., with the factors in the type of `start`. With several lanes
+/// each has a group of `b` of its own, and of `a` too unless that is one group for all.
+struct Dot : ExprNode {
+  static constexpr NodeKind kKind = NodeKind::Dot;
+  static Expr make(Expr start, Expr a, Expr b);
+  auto fields() const { return std::tie(start, a, b); }
+  const Expr start;
+  const Expr a;
+  const Expr b;
+
+  /// How many products a lane adds.
+  int group() const { return b->type.lanes / type.lanes; }
+
+ private:
+  Dot(Expr s, Expr x, Expr y)
+      : ExprNode(kKind, s->type), start(std::move(s)), a(std::move(x)), b(std::move(y)) {}
+};
+
 /// The node as a T, or null when it is another.
 template <typename T>
 const T* as(const Node* node) {

@@ -33,6 +33,7 @@ int64_t product_of(const std::vector<int64_t>& shape) {
 struct Storage {
   HostTensor* elements = nullptr;
   std::unique_ptr<HostTensor> owned;  // of an allocation
+  int64_t span = 0;                   // elements, those between rows that are spread out too
   std::vector<bool> written;
 };
 
@@ -130,6 +131,7 @@ class Evaluate {
       }
       case NodeKind::Broadcast: return (*this)(as<Broadcast>(expr)->value);
       case NodeKind::VectorReduce: return reduce(*as<VectorReduce>(expr));
+      case NodeKind::Dot: return dot(*as<Dot>(expr), lane);
       default: breach("{} cannot be evaluated", expr);
     }
   }
@@ -139,7 +141,7 @@ class Evaluate {
     const std::vector<int64_t>& shape = storage(buffer).elements->shape;
     const bool is_flat = indices.size() != shape.size();  // after flatten_storage
     KILN_CHECK(!is_flat || indices.size() == 1);
-    const int64_t count = is_flat ? product_of(shape) : 0;
+    const int64_t count = is_flat ? storage(buffer).span : 0;
     int64_t position = 0;
     for (size_t d = 0; d < indices.size(); ++d) {
       const int64_t value = index(indices[d], indices[d]->type.lanes > 1 ? lane : 0);
@@ -211,6 +213,21 @@ class Evaluate {
     return result;
   }
 
+  Scalar dot(const Dot& node, int lane) {
+    const int group = node.group();
+    const bool shares_a = node.a->type.lanes == group;
+    Scalar result = (*this)(node.start, lane);
+    for (int i = 0; i < group; ++i) {
+      const int place = lane * group + i;
+      const DType type = node.type.element;
+      const Scalar factors[] = {language::convert(type, (*this)(node.a, shares_a ? i : place)),
+                                language::convert(type, (*this)(node.b, place))};
+      const Scalar terms[] = {result, language::apply_operator(Operator::Mul, factors)};
+      result = language::apply_operator(Operator::Add, terms);
+    }
+    return result;
+  }
+
   Bindings& scope_;
 };
 
@@ -249,6 +266,12 @@ class Interpreter {
       }
       case NodeKind::Check: return check(*as<Check>(stmt));
       case NodeKind::Barrier: return;  // of a block whose threads are not being run
+      case NodeKind::Tensorize: return run(as<Tensorize>(stmt)->body);
+      case NodeKind::Prefetch: {
+        const Prefetch& prefetch = *as<Prefetch>(stmt);
+        evaluate_.position(prefetch.buffer, prefetch.indices, 0);  // it must be an element
+        return;
+      }
       default: breach("a statement that cannot be run");
     }
   }
@@ -263,9 +286,12 @@ class Interpreter {
       if (value < 0) breach("buffer {} has a dimension of {}", buffer->name, value);
       storage->elements->shape.push_back(value);
     }
-    const int64_t count = product_of(storage->elements->shape);
-    storage->elements->bytes.resize(static_cast<size_t>(count * size_of(buffer->type)));
-    storage->written.assign(static_cast<size_t>(count), false);
+    storage->span = product_of(storage->elements->shape);
+    if (!buffer->strides.empty()) {
+      storage->span = storage->elements->shape[0] * evaluate_.index(buffer->strides[0]);
+    }
+    storage->elements->bytes.resize(static_cast<size_t>(storage->span * size_of(buffer->type)));
+    storage->written.assign(static_cast<size_t>(storage->span), false);
     scope_.buffers[buffer.get()] = std::move(storage);
   }
 
@@ -405,7 +431,8 @@ void bind_parameters(const Kernel& kernel, std::span<HostTensor> arguments, Bind
     KILN_CHECK(argument.type == parameter->type);
     auto storage = std::make_shared<Storage>();
     storage->elements = &argument;
-    storage->written.assign(static_cast<size_t>(product_of(argument.shape)), !kernel.is_output[i]);
+    storage->span = product_of(argument.shape);
+    storage->written.assign(static_cast<size_t>(storage->span), !kernel.is_output[i]);
     scope.buffers[parameter.get()] = std::move(storage);
 
     if (kernel.strides.empty()) continue;

@@ -127,6 +127,15 @@ Expr VectorReduce::make(Combiner combiner, Expr start, Expr vector, bool reassoc
   return new VectorReduce(combiner, std::move(start), std::move(vector), reassociate);
 }
 
+Expr Dot::make(Expr start, Expr a, Expr b) {
+  KILN_CHECK(start && a && b);
+  const int lanes = start->type.lanes;
+  const int group = b->type.lanes / lanes;
+  KILN_CHECK(b->type.lanes == group * lanes && group > 1);
+  KILN_CHECK(a->type.lanes == group || a->type.lanes == group * lanes);
+  return new Dot(std::move(start), std::move(a), std::move(b));
+}
+
 Stmt Block::make(std::vector<Stmt> body) {
   std::vector<Stmt> flat;
   for (const Stmt& stmt : body) {
@@ -181,5 +190,15 @@ Stmt Check::make(Expr index, Expr extent, int check) {
 }
 
 Stmt Barrier::make() { return new Barrier(); }
+
+Stmt Tensorize::make(language::TensorIntrinsic intrinsic, Stmt body) {
+  KILN_CHECK(body);
+  return new Tensorize(intrinsic, std::move(body));
+}
+
+Stmt Prefetch::make(BufferRef buffer, std::vector<Expr> indices) {
+  KILN_CHECK(buffer && lanes_of(indices) == 1);
+  return new Prefetch(std::move(buffer), std::move(indices));
+}
 
 }  // namespace kiln::ir

@@ -101,6 +101,9 @@ class ReplaceBuffers : public Mutator {
     return Store::make(of(store.buffer), all(store.indices), (*this)(store.value),
                        FieldRewriter{*this}(store.predicate));
   }
+  Stmt visit(const Prefetch& prefetch) override {
+    return Prefetch::make(of(prefetch.buffer), all(prefetch.indices));
+  }
   Stmt visit(const Allocate& allocate) override {
     return Allocate::make(of(allocate.buffer), (*this)(allocate.body));
   }
@@ -133,6 +136,9 @@ class FreshCopy : public Mutator {
   Stmt visit(const Store& store) override {
     return Store::make(of(store.buffer), all(store.indices), (*this)(store.value),
                        FieldRewriter{*this}(store.predicate));
+  }
+  Stmt visit(const Prefetch& prefetch) override {
+    return Prefetch::make(of(prefetch.buffer), all(prefetch.indices));
   }
   Stmt visit(const Allocate& allocate) override {
     const Buffer& old = *allocate.buffer;

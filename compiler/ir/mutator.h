@@ -40,7 +40,7 @@ using Substitution = std::unordered_map<VarRef, Expr>;
 Expr substitute(const Expr& expr, const Substitution& values);
 Stmt substitute(const Stmt& stmt, const Substitution& values);
 
-/// Each buffer replaced, in loads and stores alike.
+/// Each buffer replaced, wherever one is named.
 Stmt replace_buffers(const Stmt& stmt, const std::unordered_map<BufferRef, BufferRef>& buffers);
 
 /// The statement with loop variables and allocated buffers of its own, so that both may stand in

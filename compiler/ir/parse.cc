@@ -170,6 +170,8 @@ class Parser {
     if (reader_.accept("if")) return parse_if();
     if (reader_.accept("check")) return parse_check();
     if (reader_.accept("barrier")) return Barrier::make();
+    if (reader_.accept("tensorize")) return parse_tensorize();
+    if (reader_.accept("prefetch")) return parse_prefetch();
     return parse_store();
   }
 
@@ -229,6 +231,23 @@ class Parser {
     reader_.expect("#");
     return Check::make(index, extent,
                        static_cast<int>(reader_.expect_integer("the number of a check")));
+  }
+
+  Stmt parse_tensorize() {
+    const Token at = reader_.take();
+    const auto intrinsic = language::find_intrinsic(at.text);
+    if (!intrinsic) fail_syntax(at, fmt::format("there is no intrinsic '{}'", at.text));
+    return Tensorize::make(*intrinsic, parse_braces());
+  }
+
+  Stmt parse_prefetch() {
+    const Token at = reader_.peek();
+    reader_.expect_name("the name of a buffer");
+    const Access access = build_access(read_access(reader_, at), names_);
+    for (const Expr& index : access.indices) {
+      if (index->type.lanes > 1) fail_syntax(at, "a prefetch is of one element");
+    }
+    return Prefetch::make(access.buffer, access.indices);
   }
 
   Stmt parse_store() {

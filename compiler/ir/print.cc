@@ -180,6 +180,10 @@ class ExprPrinter {
     out_ += node.reassociate ? ", reassociate)" : ")";
   }
 
+  void write(const Dot& node, Expected expected) {
+    write_call("dot", {node.start, node.a, node.b}, {expected, std::nullopt, std::nullopt});
+  }
+
   void write_call(std::string_view name, const std::vector<Expr>& args,
                   const std::vector<Expected>& wanted) {
     out_ += name;
@@ -278,6 +282,18 @@ class StmtPrinter {
   }
 
   void write_node(const Barrier&) { line("barrier"); }
+
+  void write_node(const Tensorize& node) {
+    open("tensorize {} {{", language::row_of(node.intrinsic).spelling);
+    write_sequence(node.body);
+    close();
+  }
+
+  void write_node(const Prefetch& node) {
+    std::string access;
+    ExprPrinter(names_, access).print_access(node.buffer, node.indices, nullptr);
+    line("prefetch {}", access);
+  }
 
   static std::string kind_suffix(const For& loop, std::string_view name) {
     switch (loop.loop_kind) {

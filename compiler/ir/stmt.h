@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
+#include "compiler/language/hints.h"
 
 namespace kiln::ir {
 
@@ -145,6 +146,33 @@ struct Barrier : StmtNode {
 
  private:
   Barrier() : StmtNode(kKind) {}
+};
+
+/// The body is meant to be this intrinsic: the pass tensorize makes it so, and leaves none of
+/// these.
+struct Tensorize : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Tensorize;
+  static Stmt make(language::TensorIntrinsic intrinsic, Stmt body);
+  auto fields() const { return std::tie(intrinsic, body); }
+  const language::TensorIntrinsic intrinsic;
+  const Stmt body;
+
+ private:
+  Tensorize(language::TensorIntrinsic i, Stmt b)
+      : StmtNode(kKind), intrinsic(i), body(std::move(b)) {}
+};
+
+/// Fetches the element into the cache. It must be one of the buffer; its value does not matter.
+struct Prefetch : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Prefetch;
+  static Stmt make(BufferRef buffer, std::vector<Expr> indices);
+  auto fields() const { return std::tie(buffer, indices); }
+  const BufferRef buffer;
+  const std::vector<Expr> indices;
+
+ private:
+  Prefetch(BufferRef b, std::vector<Expr> i)
+      : StmtNode(kKind), buffer(std::move(b)), indices(std::move(i)) {}
 };
 
 }  // namespace kiln::ir

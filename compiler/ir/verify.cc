@@ -159,6 +159,19 @@ class Verify : public Visitor {
     Visitor::visit(check);
   }
 
+  void visit(const Prefetch& prefetch) override {
+    check_access(prefetch.buffer, prefetch.indices.size());
+    Visitor::visit(prefetch);
+  }
+
+  void visit(const Dot& dot) override {
+    if (dot.a->type.element == DType::Bool || dot.b->type.element == DType::Bool ||
+        dot.type.element == DType::Bool) {
+      breach("{} multiplies bools", Expr(&dot));
+    }
+    Visitor::visit(dot);
+  }
+
   void visit(const Barrier&) override {
     if (thread_loops_ == 0) breach("a barrier stands outside the loops over threads");
   }

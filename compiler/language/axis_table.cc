@@ -273,7 +273,7 @@ std::string call_text(const Step& step, const AxisTable& table, bool full) {
   for (const AxisId axis : step.axes)
     arguments.push_back(text_of_axis(axis, table.rows[axis].stage, full));
   for (const int64_t factor : step.factors) {
-    arguments.push_back(fmt::format("{}{}", step.kind == StepKind::Split ? "factor=" : "", factor));
+    arguments.push_back(fmt::format("{}{}", row.factors == 1 ? "factor=" : "", factor));
   }
   if (step.parts) arguments.push_back(fmt::format("parts={}", *step.parts));
   if (!step.tag.empty()) arguments.push_back(step.tag);

@@ -5,6 +5,7 @@
 
 #include "compiler/language/axis_table.h"
 #include "compiler/language/check.h"
+#include "compiler/language/check_hints.h"
 #include "compiler/language/suggest.h"
 
 namespace kiln::language {
@@ -22,13 +23,17 @@ std::string_view participle(StepKind kind) {
     case StepKind::Parallel: return "made parallel";
     case StepKind::Vectorize: return "vectorized";
     case StepKind::Unroll: return "unrolled";
+    case StepKind::Tensorize: return "tensorized";
+    case StepKind::Pragma: return "given a pragma";
+    case StepKind::Prefetch: return "given a prefetch";
+    case StepKind::SoftwarePipeline: return "pipelined";
     default: return "used";
   }
 }
 
 bool annotates(StepKind kind) {
   return kind == StepKind::Bind || kind == StepKind::Parallel || kind == StepKind::Vectorize ||
-         kind == StepKind::Unroll;
+         kind == StepKind::Unroll || kind == StepKind::Tensorize;
 }
 
 class ScheduleDecoder {
@@ -156,7 +161,8 @@ class ScheduleDecoder {
                               : fmt::format("{} factors", factors));
       }
     } else if (factors != row.factors) {
-      refuse("STEP_FIELDS", "{} takes {} factors, but got {}", row.spelling, row.factors, factors);
+      refuse("STEP_FIELDS", "{} takes {} factor{}, but got {}", row.spelling, row.factors,
+             row.factors == 1 ? "" : "s", factors);
     }
     if (!row.uses(step_fields::Parts) && step.parts) {
       refuse("STEP_FIELDS", "{} takes no parts", row.spelling);
@@ -185,7 +191,8 @@ class ScheduleDecoder {
   }
 
   void check(const Step& step) {
-    if (is_placeholder(step.stage) && step.kind != StepKind::CacheRead) {
+    const bool reads = step.kind == StepKind::CacheRead || step.kind == StepKind::Prefetch;
+    if (is_placeholder(step.stage) && !reads) {
       refuse("STEP_STAGE", "{} is a placeholder; steps apply to what is computed",
              stage(step.stage));
     }
@@ -211,6 +218,22 @@ class ScheduleDecoder {
     if (consumes_axes(step.kind)) check_consumed(step);
     if (step.kind == StepKind::ComputeAt) check_compute_at(step);
     if (step.kind == StepKind::ComputeInline) check_inline(step);
+    check_hint(step, table_, definition_, text_);
+    if (step.kind == StepKind::Prefetch) check_place(step, "prefetch " + tensor_of(step));
+    remember_hint(step);
+  }
+
+  /// Loops that a pragma, a prefetch or a pipeline is about must stay loops.
+  void remember_hint(const Step& step) {
+    const bool is_hint = step.kind == StepKind::Pragma || step.kind == StepKind::SoftwarePipeline;
+    if (is_hint) hinted_.try_emplace(step.axes[0], schedule_.steps.size());
+    if (step.kind == StepKind::Prefetch) {
+      hinted_.try_emplace(step.at_axis, schedule_.steps.size());
+    }
+  }
+
+  const std::string& tensor_of(const Step& step) const {
+    return table_.stages[step.stage].tensors[step.output];
   }
 
   void check_numbers(const Step& step) {
@@ -227,7 +250,8 @@ class ScheduleDecoder {
   void check_axis(const Step& step, AxisId id) {
     const AxisTable::Row& row = table_.rows[id];
     check_owner(id, step.stage);
-    check_not_consumed(id);
+    // A dimension stays one, whatever became of its loop.
+    if (step.kind != StepKind::StorageAlign) check_not_consumed(id);
     const AxisTable::Stage& owner = table_.stages[row.stage];
     const int cell = owner.cell_of;
     const bool is_compute = owner.kind == AxisTable::Stage::Kind::Compute;
@@ -307,7 +331,10 @@ class ScheduleDecoder {
     if (fresh) return;
     const Step& other = schedule_.steps[before->second];
     refuse("AXIS_ANNOTATED", "axis {} was {}{}{} already", axis(id), participle(other.kind),
-           other.tag.empty() ? "" : " to " + other.tag, at_line(other));
+           other.tag.empty()                   ? ""
+           : other.kind == StepKind::Tensorize ? " with " + other.tag
+                                               : " to " + other.tag,
+           at_line(other));
   }
 
   void refuse_time(const Step& step) {
@@ -321,16 +348,25 @@ class ScheduleDecoder {
   void check_consumed(const Step& step) {
     const std::string_view verb = row_of(step.kind).spelling;
     for (const AxisId id : step.axes) {
-      if (const auto found = annotated_.find(id); found != annotated_.end()) {
-        const Step& other = schedule_.steps[found->second];
+      if (const Step* other = find_mark(id)) {
         refuse("AXIS_ANNOTATED", "axis {} was {}{}; {} it before that", axis(id),
-               participle(other.kind), at_line(other), verb);
+               participle(other->kind), at_line(*other), verb);
       }
       if (const auto found = attached_.find(id); found != attached_.end()) {
         refuse("AXIS_ATTACHED", "{} is computed at axis {}; {} it before compute_at",
                stage(found->second), axis(id), verb);
       }
     }
+  }
+
+  /// The step that says how the loop of an axis runs, or null.
+  const Step* find_mark(AxisId id) const {
+    for (const auto* marks : {&annotated_, &hinted_}) {
+      if (const auto found = marks->find(id); found != marks->end()) {
+        return &schedule_.steps[found->second];
+      }
+    }
+    return nullptr;
   }
 
   bool is_output(StageId id) const {
@@ -366,6 +402,12 @@ class ScheduleDecoder {
       refuse("COMPUTE_AT", "{} is the update of scan {}, which computes it", name,
              stage(static_cast<StageId>(scan)));
     }
+    check_place(step, "compute " + name);
+    attached_.insert_or_assign(step.at_axis, step.stage);
+  }
+
+  /// The loop that a step names beside its stage is there; `what` is to be done at it.
+  void check_place(const Step& step, const std::string& what) {
     check_owner(step.at_axis, step.at_stage);
     const AxisTable::Row& row = table_.rows[step.at_axis];
     if (row.consumed_by >= 0) {
@@ -377,10 +419,9 @@ class ScheduleDecoder {
         parts += (parts.empty() ? "" : " or ") + other.name;
       }
       const Step& other = schedule_.steps[static_cast<size_t>(row.consumed_by)];
-      refuse("CONSUMED_AXIS", "axis {} of {} was {}{}; compute {} at {}", row.name,
-             stage(step.at_stage), participle(other.kind), at_line(other), name, parts);
+      refuse("CONSUMED_AXIS", "axis {} of {} was {}{}; {} at {}", row.name, stage(step.at_stage),
+             participle(other.kind), at_line(other), what, parts);
     }
-    attached_.insert_or_assign(step.at_axis, step.stage);
   }
 
   void check_inline(const Step& step) {
@@ -443,10 +484,10 @@ class ScheduleDecoder {
   void refuse_settled(const Step& step, const std::vector<AxisId>& axes) {
     const std::string_view verb = row_of(step.kind).spelling;
     for (const AxisId id : axes) {
-      if (const auto found = annotated_.find(id); found != annotated_.end()) {
-        const Step& other = schedule_.steps[found->second];
+      if (const Step* other = find_mark(id)) {
         refuse("AXIS_ANNOTATED", "axis {} of {} was {}{}; {} {} before that", axis(id),
-               stage(step.stage), participle(other.kind), at_line(other), verb, stage(step.stage));
+               stage(step.stage), participle(other->kind), at_line(*other), verb,
+               stage(step.stage));
       }
       if (const auto found = attached_.find(id); found != attached_.end()) {
         refuse("AXIS_ATTACHED", "{} is computed at axis {} of {}; {} {} before compute_at",
@@ -531,6 +572,7 @@ class ScheduleDecoder {
   std::string text_;  // of the step at hand
   size_t axes_checked_ = 0;
   std::map<AxisId, size_t> annotated_;  // axis -> position of bind, parallel, ...
+  std::map<AxisId, size_t> hinted_;     // axis -> position of a pragma, a prefetch, ...
   std::map<AxisId, StageId> attached_;  // axis -> a stage computed there
   std::map<std::pair<StageId, std::string>, AxisId> bound_;
 };

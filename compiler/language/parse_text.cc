@@ -91,13 +91,15 @@ class ScheduleBuilder {
 
   void add_number(const StepCall& call, const StepRow& row, const StepCall::Argument& argument,
                   v1::Step& step) {
-    if (argument.word.empty() || argument.word == "factor") {
+    const bool is_value = argument.word.empty() && !row.value.empty() &&
+                          step.factors_size() >= row.factors && !row.uses(step_fields::Parts);
+    if (is_value || (!row.value.empty() && argument.word == row.value)) {
+      step.set_value(argument.number);
+    } else if (argument.word.empty() || argument.word == "factor") {
       step.add_factors(argument.number);
     } else if (argument.word == "parts") {
       if (argument.number < 1) source_.refuse(argument.place, "the parts must be at least 1");
       step.set_parts(argument.number);
-    } else if (!row.value.empty() && argument.word == row.value) {
-      step.set_value(argument.number);
     } else {
       source_.refuse(argument.place, "{} has no {}; known: {}", call.name, argument.word,
                      row.value.empty() ? "factor, parts" : row.value);

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "compiler/language/hints.h"
 #include "compiler/language/operator.h"
 #include "compiler/language/step.h"
 #include "compiler/language/text.h"
@@ -94,6 +95,25 @@ Json steps() {
   return rows;
 }
 
+Json pragmas() {
+  Json rows = Json::array();
+  for (const PragmaRow& row : pragma_table()) {
+    const std::string_view use = row.use == PragmaUse::Acts   ? "acts"
+                                 : row.use == PragmaUse::Idle ? "idle"
+                                                              : "refused";
+    rows.push_back({{"name", row.spelling}, {"use", use}, {"most", row.most}, {"doc", row.doc}});
+  }
+  return rows;
+}
+
+Json intrinsics() {
+  Json rows = Json::array();
+  for (const IntrinsicRow& row : intrinsic_table()) {
+    rows.push_back({{"name", row.spelling}, {"feature", row.feature}, {"doc", row.doc}});
+  }
+  return rows;
+}
+
 Json dtypes() {
   Json rows = Json::array();
   for (int number = 1; const auto type = dtype_from_number(number); ++number) {
@@ -112,8 +132,9 @@ Json dtypes() {
 
 Json tables() {
   Json tables = {
-      {"operators", operators()}, {"combiners", combiners()},     {"steps", steps()},
-      {"dtypes", dtypes()},       {"thread_tags", Json::array()}, {"memory_scopes", Json::array()}};
+      {"operators", operators()},     {"combiners", combiners()},      {"steps", steps()},
+      {"pragmas", pragmas()},         {"intrinsics", intrinsics()},    {"dtypes", dtypes()},
+      {"thread_tags", Json::array()}, {"memory_scopes", Json::array()}};
   for (const std::string_view tag : thread_tags()) {
     tables["thread_tags"].push_back(tag);
   }

@@ -54,6 +54,26 @@ class LoadsOf : public Visitor {
   int other_loads_ = 0;
 };
 
+class FindStore : public Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const Store&) override { found = true; }
+  void visit(const Check&) override { found = true; }
+};
+
+/// The last statement of a block whose others only fetch; null for any other statement.
+const StmtNode* behind_fetches(const StmtNode* stmt) {
+  const auto* block = as<Block>(stmt);
+  if (block == nullptr || block->body.empty()) return nullptr;
+  FindStore walk;
+  for (size_t i = 0; i + 1 < block->body.size(); ++i)
+    walk(block->body[i]);
+  return walk.found ? nullptr : block->body.back().get();
+}
+
 /// Loops and guards down to the one store of a statement; nothing when there is more.
 std::optional<Tile> layers_of(const Stmt& body) {
   Tile tile;
@@ -65,6 +85,8 @@ std::optional<Tile> layers_of(const Stmt& body) {
     } else if (const auto* guard = as<If>(at); guard != nullptr && !guard->else_body) {
       tile.layers.push_back({.guard = guard});
       at = guard->then_body.get();
+    } else if (const StmtNode* rest = behind_fetches(at)) {
+      at = rest;
     } else {
       tile.store = as<Store>(at);
       if (tile.store == nullptr || tile.store->predicate) return std::nullopt;

@@ -23,7 +23,7 @@ class SharedBytes : public Visitor {
   void visit(const Allocate& allocate) override {
     if (allocate.buffer->scope == Scope::Shared) {
       int64_t bytes = size_of(allocate.buffer->type);
-      for (const Expr& extent : allocate.buffer->shape)
+      for (const Expr& extent : extents_in_memory(*allocate.buffer))
         bytes *= as_const_int(extent).value_or(0);
       total += bytes;
     }

@@ -3,6 +3,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/vector_index.h"
 #include "runtime/core/error.h"
 
 namespace kiln::passes {
@@ -32,14 +33,22 @@ class FlattenStorage : public Mutator {
                        rewritten(store.predicate));
   }
 
+  Stmt visit(const Prefetch& prefetch) override {
+    return Prefetch::make(prefetch.buffer, {flat(prefetch.buffer, prefetch.indices)});
+  }
+
   Expr rewritten(const Expr& predicate) { return predicate ? (*this)(predicate) : predicate; }
 
   Expr flat(const BufferRef& buffer, const std::vector<Expr>& indices) {
     KILN_CHECK(indices.size() == buffer->shape.size());
     const std::vector<Expr>& strides = strides_of(buffer);
     Expr sum = index(0);
-    for (size_t d = 0; d < indices.size(); ++d)
-      sum = sum + (*this)(indices[d]) * strides[d];
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const Expr place = (*this)(indices[d]);
+      sum = place->type.lanes == 1 ? sum + place * strides[d]
+                                   : vector_binary(Operator::Add, sum,
+                                                   vector_binary(Operator::Mul, place, strides[d]));
+    }
     return sum;
   }
 

@@ -66,6 +66,20 @@ ir::Kernel validate_vectors(ir::Kernel kernel, const PassContext& context);
 /// longest part of a compile.
 ir::Kernel keep_strided_plain(ir::Kernel kernel, const PassContext& context);
 
+/// Makes the loops of each mark `tensorize` the intrinsic that it names.
+///
+///   tensorize x86.dot.u8s8s32 {
+///     for j in 0..16 { for k in 0..4 { C[j] = C[j] + int32(A[k])*int32(B[j, k]) } }
+///   }
+///     ->
+///   for j in 0..16 vectorize { C[j] = dot(C[j], A[ramp(0, 1, 4)], B[j, ramp(0, 1, 4)]) }
+///
+/// x86.fma.f32 unrolls the rows and vectorises the columns. Refuses other loops, saying in what
+/// they differ. Tiles that the end of an axis cuts off run as plain loops, with a note; so does all
+/// for arguments of any stride. Stands after partition_loops, which frees the full tiles of guards,
+/// and before the sums get registers.
+ir::Kernel tensorize(ir::Kernel kernel, const PassContext& context);
+
 /// Keeps the elements that a reduction adds up, over a tile written out by unrolled and vectorised
 /// loops, in registers while it runs.
 ///

@@ -130,7 +130,7 @@ class PlanStorage : public Mutator {
 
   static std::optional<int64_t> constant_bytes(const Buffer& buffer) {
     int64_t bytes = size_of(buffer.type);
-    for (const Expr& extent : buffer.shape) {
+    for (const Expr& extent : extents_in_memory(buffer)) {
       const std::optional<int64_t> value = as_const_int(extent);
       if (!value || __builtin_mul_overflow(bytes, std::max<int64_t>(*value, 0), &bytes)) {
         return std::nullopt;
@@ -141,7 +141,7 @@ class PlanStorage : public Mutator {
 
   Expr bytes_of(const Buffer& buffer) const {
     Expr bytes = index(size_of(buffer.type));
-    for (const Expr& extent : buffer.shape) {
+    for (const Expr& extent : extents_in_memory(buffer)) {
       Expr most = largest(extent, buffer);
       if (!analysis::can_prove(less_equal(index(0), most), facts_)) most = max(most, index(0));
       bytes = bytes * most;

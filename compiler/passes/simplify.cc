@@ -24,6 +24,7 @@ class FindAccess : public Visitor {
     found = found || store.buffer == buffer_;
     Visitor::visit(store);
   }
+  void visit(const Prefetch& prefetch) override { found = found || prefetch.buffer == buffer_; }
   const BufferRef& buffer_;
 };
 
@@ -106,6 +107,12 @@ class Simplify : public Mutator {
     if (scalar && is_const(scalar, 0)) return nothing();
     if (!scalar || !is_const(scalar, 1)) return rebuilt;
     return Store::make(result->buffer, result->indices, result->value);
+  }
+
+  Stmt visit(const Tensorize& node) override {
+    const Stmt body = (*this)(node.body);
+    if (is_nothing(body)) return body;
+    return body == node.body ? Stmt(&node) : Tensorize::make(node.intrinsic, body);
   }
 
   Stmt visit(const Check& check) override {

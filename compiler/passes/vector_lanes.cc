@@ -169,6 +169,34 @@ class Vectorizer : public Mutator {
                       given ? Binary::make(Operator::And, reached, given) : reached);
   }
 
+  /// Each lane has a group of `b` of its own; `a` may be one for all.
+  Expr visit(const Dot& dot) override {
+    const Expr start = (*this)(dot.start);
+    const Expr a = groups_of(dot.a, dot.group());
+    const Expr b = groups_of(dot.b, dot.group());
+    if (start == dot.start && a == dot.a && b == dot.b) return &dot;
+    if (mask_ || b->type.lanes == dot.group()) {
+      return refuse(dot, "a sum of products in it is not of all lanes");
+    }
+    return Dot::make(wide(start), a, b);
+  }
+
+  /// The elements of all lanes, side by side; those of one where all have the same.
+  Expr groups_of(const Expr& operand, int group) {
+    const Load* load = as<Load>(operand);
+    const Ramp* row = load != nullptr ? as<Ramp>(load->indices[0]) : nullptr;
+    if (row == nullptr || !is_const(row->stride, 1) || copies_.contains(load->buffer)) {
+      return refuse(*operand, "the products in it are not of elements side by side");
+    }
+    const Expr base = (*this)(row->base);
+    if (base == row->base) return operand;
+    const Ramp* bases = as<Ramp>(base);
+    if (bases == nullptr || !is_const(bases->stride, group)) {
+      return refuse(*operand, "the products in it are not of elements side by side");
+    }
+    return Load::make(load->buffer, {Ramp::make(bases->base, index(1), group * lanes_)});
+  }
+
   Stmt visit(const Store& store) override {
     if (store.predicate) return refuse(store, "a store in it has a predicate already");
     const auto copy = copies_.find(store.buffer);
@@ -237,6 +265,13 @@ class Vectorizer : public Mutator {
     return Check::make(place, extent, check.check);
   }
 
+  /// One element stands for all lanes, unless that lane may be left out. What is allocated in the
+  /// body is in the cache already.
+  Stmt visit(const Prefetch& prefetch) override {
+    if (mask_ || copies_.contains(prefetch.buffer)) return Block::make({});
+    return substitute(Stmt(&prefetch), {{var_, base_}});
+  }
+
   Stmt visit(const Barrier& barrier) override { return refuse(barrier, "it has a barrier in it"); }
 
   /// A buffer of one iteration becomes one with a copy a lane; those of one element lie side by
@@ -244,7 +279,7 @@ class Vectorizer : public Mutator {
   Stmt visit(const Allocate& allocate) override {
     const Buffer& buffer = *allocate.buffer;
     std::vector<Expr> shape;
-    for (const Expr& extent : buffer.shape) {
+    for (const Expr& extent : extents_in_memory(buffer)) {
       shape.push_back((*this)(extent));
       if (is_vector(shape.back())) {
         return refuse(allocate, "the shape of " + buffer.name + " differs between its iterations");

@@ -7,6 +7,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
 #include "compiler/passes/launch.h"
+#include "compiler/schedule/check_tiles.h"
 #include "compiler/schedule/infer_bounds.h"
 #include "compiler/schedule/new_stage.h"
 #include "compiler/schedule/reads.h"
@@ -36,6 +37,13 @@ void apply(const StepContext& context, const NewStage& made) {
     case StepKind::CacheWrite: return apply_cache_write(context, made);
     case StepKind::Rfactor: return apply_rfactor(context, made);
     case StepKind::SetScope: return apply_set_scope(context);
+    case StepKind::StorageAlign: return apply_storage_align(context);
+    case StepKind::DoubleBuffer: return apply_double_buffer(context);
+    case StepKind::Tensorize: return apply_tensorize(context);
+    case StepKind::Pragma: return apply_pragma(context);
+    case StepKind::Prefetch: return apply_prefetch(context);
+    case StepKind::EnvThreads: return apply_env_threads(context);
+    case StepKind::SoftwarePipeline: return apply_software_pipeline(context);
   }
   KILN_CHECK(false);
 }
@@ -107,19 +115,22 @@ std::string names_of_axes(const StageGraph& graph, const std::vector<AxisId>& ax
 
 std::string describe(const StageGraph& graph, const Step& step, const std::vector<AxisId>& axes) {
   std::string arguments = names_of_axes(graph, axes);
-  if (language::defines_stage(step.kind) && axes.empty()) {
+  const bool is_of_tensor = language::defines_stage(step.kind) || step.kind == StepKind::Prefetch;
+  if (is_of_tensor && axes.empty()) {
     arguments = graph.tensor_name({step.stage, step.output});
   }
   const auto add = [&](const std::string& text) {
     arguments += (arguments.empty() ? "" : ", ") + text;
   };
   for (const int64_t factor : step.factors) {
-    add(step.kind == StepKind::Split ? fmt::format("factor={}", factor)
-                                     : fmt::format("{}", factor));
+    add(step.kind == StepKind::Tile ? fmt::format("{}", factor) : fmt::format("factor={}", factor));
   }
   if (step.parts) add(fmt::format("nparts={}", *step.parts));
   if (!step.tag.empty()) add(step.tag);
   if (step.kind == StepKind::ComputeAt) add(graph[step.at_stage].name);
+  if (step.kind == StepKind::Prefetch) add(graph.axes[step.at_axis].name);
+  for (const std::string& tag : step.tags)
+    add(tag);
   for (const uint32_t reader : step.readers)
     add(graph[reader].name);
   return fmt::format("{}({})", language::row_of(step.kind).spelling, arguments);
@@ -184,9 +195,14 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
     const auto stages = static_cast<StageId>(graph.stages.size());
     at_step(graph, step, position, describe(graph, step, step.axes), [&] {
       const StageId stage = owner_of(graph, step, step.axes);
-      require_leaves(graph, stage, step.axes);
+      // A dimension stays one, whatever became of its loop.
+      if (step.kind != StepKind::StorageAlign) require_leaves(graph, stage, step.axes);
       refuse_update_time(graph, stage, step.axes);
-      graph.stages[step.stage].is_touched = graph.stages[stage].is_touched = true;
+      if (step.kind == StepKind::Prefetch) {
+        graph.stages[step.at_stage].is_touched = true;
+      } else {
+        graph.stages[step.stage].is_touched = graph.stages[stage].is_touched = true;
+      }
       apply(StepContext{graph, step, position, stage, step.axes, defined}, made);
     });
     if (graph.stages.size() > stages) graph.stage_of_id.push_back(stages);
@@ -194,6 +210,7 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
   }
   refuse_large_inlining(graph);
   check_attachments(graph, schedule);
+  check_hints(graph, schedule);
   check_scatters(graph, schedule);
 }
 
@@ -235,6 +252,7 @@ void check_loops(const StageGraph& graph, const NestPlan& plan, const language::
       const Step& step = schedule.steps[static_cast<size_t>(axis.annotated_by)];
       at_step(graph, step, axis.annotated_by, describe(graph, step, {loop.axis}), [&] {
         if (has_read(loop.extent)) refuse_data_extent(axis);
+        if (axis.intrinsic) check_tile(graph, plan.nests[id], id, loop);
         const bool is_vector = axis.loop_kind == ir::LoopKind::Vectorized;
         if ((is_vector || axis.loop_kind == ir::LoopKind::Unrolled) &&
             !ir::as_const_int(loop.extent)) {

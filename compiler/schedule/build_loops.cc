@@ -4,6 +4,7 @@
 #include "compiler/schedule/apply_steps.h"
 #include "compiler/schedule/check_reads.h"
 #include "compiler/schedule/emit.h"
+#include "compiler/schedule/hint_notes.h"
 #include "compiler/schedule/infer_bounds.h"
 #include "compiler/schedule/stage_graph.h"
 
@@ -55,6 +56,7 @@ ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule&
   }
   result.body = emit_loops(graph, plan, target.kind, result.checks);
   result.notes = notes_of(graph, plan);
+  add_hint_notes(graph, plan, target.kind, result.notes);
   return result;
 }
 

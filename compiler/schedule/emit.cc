@@ -7,6 +7,8 @@
 #include "compiler/schedule/hoist_checks.h"
 #include "compiler/schedule/infer_bounds.h"
 #include "compiler/schedule/lower_reads.h"
+#include "compiler/schedule/pragmas.h"
+#include "compiler/schedule/prefetch.h"
 #include "compiler/schedule/reads.h"
 
 namespace kiln::schedule {
@@ -96,22 +98,33 @@ class Emitter {
   ir::Stmt attached(const Walk& walk, size_t level, const Body& body) {
     if (level == 0 || walk.part == Part::Init) return body();
     const AxisId axis = walk.nest.loops[level - 1].axis;
-    std::vector<StageId> here;
-    for (const StageId id : graph_.order) {
-      const Stage& stage = graph_[id];
-      if (stage.is_live && stage.attach.kind == Attach::Kind::At &&
-          stage.attach.stage == walk.stage && stage.attach.axis == axis) {
-        here.push_back(id);
-      }
-    }
+    const std::vector<StageId> here = attached_at(walk.stage, axis);
     std::vector<ir::Stmt> nests;
     for (const StageId id : here)
       nests.push_back(nest_of(id));
     ir::Stmt result = body();
     for (size_t i = here.size(); i-- > 0;) {
-      result = allocate(here[i], ir::Block::make({nests[i], result}));
+      result = ir::Block::make({nests[i], result});
+      if (!is_doubled(here[i])) result = allocate(here[i], result);
     }
     return result;
+  }
+
+  std::vector<StageId> attached_at(StageId consumer, AxisId axis) const {
+    std::vector<StageId> here;
+    for (const StageId id : graph_.order) {
+      const Stage& stage = graph_[id];
+      if (stage.is_live && stage.attach.kind == Attach::Kind::At &&
+          stage.attach.stage == consumer && stage.attach.axis == axis) {
+        here.push_back(id);
+      }
+    }
+    return here;
+  }
+
+  bool is_doubled(StageId id) const {
+    const auto storage = plan_.storage.find({id, 0});
+    return storage != plan_.storage.end() && storage->second.copy;
   }
 
   ir::Stmt inside(const Walk& walk, size_t level) {
@@ -152,18 +165,35 @@ class Emitter {
     const ir::Expr extent = lowered(walk, ir::substitute(loop.extent, walk.renamed), before);
     facts_.push_range(var, ir::index(0), extent);
     ir::Stmt body = guarded(walk, level + 1);
+    const bool is_init = walk.part == Part::Init;
+    if (!is_init && target_ == TargetKind::Llvm) {
+      body = ir::Block::make(
+          {prefetches_at(graph_, plan_, walk.stage, loop.axis, facts_), std::move(body)});
+    }
     facts_.pop();
-    before.push_back(loop_with_checks(graph_.axes[loop.axis], var, extent, std::move(body)));
-    return ir::Block::make(std::move(before));
+    before.push_back(loop_with_checks(walk, loop, var, extent, std::move(body)));
+    ir::Stmt result = ir::Block::make(std::move(before));
+    if (is_init) return result;
+    // Memory that iterations take turns with is there for all of them.
+    for (const StageId id : attached_at(walk.stage, loop.axis)) {
+      if (is_doubled(id)) result = allocate(id, std::move(result));
+    }
+    return result;
   }
 
-  ir::Stmt loop_with_checks(const Axis& axis, const ir::VarRef& var, const ir::Expr& extent,
-                            ir::Stmt body) {
+  ir::Stmt loop_with_checks(const Walk& walk, const Loop& loop, const ir::VarRef& var,
+                            const ir::Expr& extent, ir::Stmt body) {
+    const Axis& axis = graph_.axes[loop.axis];
     if (axis.thread != ir::ThreadAxis::None) {
-      return ir::For::make(var, extent, axis.loop_kind, axis.thread, std::move(body));
+      return with_pragmas(axis,
+                          ir::For::make(var, extent, axis.loop_kind, axis.thread, std::move(body)));
     }
     const HoistedChecks hoisted = hoist_checks(body, var);
-    ir::Stmt nest = ir::For::make(var, extent, axis.loop_kind, axis.thread, hoisted.rest);
+    ir::Stmt nest =
+        with_pragmas(axis, ir::For::make(var, extent, axis.loop_kind, axis.thread, hoisted.rest));
+    if (axis.intrinsic && walk.part != Part::Init && target_ == TargetKind::Llvm) {
+      nest = ir::Tensorize::make(*axis.intrinsic, std::move(nest));
+    }
     if (hoisted.checks.empty()) return nest;
     ir::Stmt checks = ir::Block::make(hoisted.checks);
     const ir::Expr runs = ir::less(ir::index(0), extent);
@@ -229,7 +259,7 @@ class Emitter {
         indices.push_back(storage.place(d, value, facts_));
       }
     }
-    return indices;
+    return storage.indices(std::move(indices));
   }
 
   /// Checks go to `before`: all outputs read first.

@@ -9,6 +9,7 @@
 #include "compiler/schedule/reads.h"
 #include "compiler/schedule/scan_loops.h"
 #include "compiler/schedule/scan_window.h"
+#include "compiler/schedule/storage_layout.h"
 
 namespace kiln::schedule {
 namespace {
@@ -296,8 +297,14 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
     } else {
       storage.origin.resize(shape.size());
     }
-    storage.buffer = ir::Buffer::make(graph.tensor_name(tensor), stage.types[output],
-                                      std::move(shape), scope_of(graph, plan, id, target));
+    std::vector<ir::Expr> strides = aligned_strides(graph, stage, shape, facts_of_sizes(graph));
+    if ((storage.copy = alternating_copy(graph, plan, id))) {
+      if (!strides.empty()) strides.insert(strides.begin(), strides[0] * shape[0]);
+      shape.insert(shape.begin(), ir::index(2));
+    }
+    storage.buffer =
+        ir::Buffer::make(graph.tensor_name(tensor), stage.types[output], std::move(shape),
+                         scope_of(graph, plan, id, target), std::move(strides));
     plan.storage[tensor] = storage;
   }
 }

@@ -74,7 +74,7 @@ class LowerReads : public ir::Mutator {
     for (size_t d = 0; d < indices.size(); ++d) {
       indices[d] = storage->second.place(d, indices[d], facts_);
     }
-    return ir::Load::make(storage->second.buffer, std::move(indices));
+    return ir::Load::make(storage->second.buffer, storage->second.indices(std::move(indices)));
   }
 
   ir::Expr lower_inline(const ir::TensorRead& read, const std::vector<ir::Expr>& indices) {

@@ -46,11 +46,19 @@ struct Nest {
 
 /// Where a tensor lies. An element is at index - origin; a null origin is 0. In the dimension
 /// `rolling`, if there is one, only the last few indices are kept: an element is at the index
-/// modulo the buffer's extent.
+/// modulo the buffer's extent. A buffer that exists twice has a dimension in front, `copy` says
+/// where there.
 struct Storage {
   ir::BufferRef buffer;
   std::vector<ir::Expr> origin;
   int rolling = -1;
+  ir::Expr copy;
+
+  /// The indices of the buffer for the places of the tensor's dimensions.
+  std::vector<ir::Expr> indices(std::vector<ir::Expr> places) const {
+    if (copy) places.insert(places.begin(), copy);
+    return places;
+  }
 
   /// The place of an index of dimension `d`.
   ir::Expr place(size_t d, const ir::Expr& index, const analysis::Facts& facts) const;

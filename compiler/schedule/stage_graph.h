@@ -8,6 +8,7 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/language/decode.h"
+#include "compiler/language/hints.h"
 #include "runtime/core/error.h"
 
 namespace kiln::schedule {
@@ -31,6 +32,11 @@ struct Axis {
   ir::LoopKind loop_kind = ir::LoopKind::Serial;
   ir::ThreadAxis thread = ir::ThreadAxis::None;
   int annotated_by = -1;
+
+  // What a step says of the loops from this one inwards.
+  std::optional<language::TensorIntrinsic> intrinsic;
+  int64_t unrolled_statements = 0;  // at most so many come of unrolling
+  bool keeps_loops = false;         // loops to be unrolled stay loops
 };
 
 /// parent = outer * (extent of inner) + inner. One of factor and parts is set.
@@ -62,6 +68,13 @@ struct Attach {
 struct Condition {
   ir::Expr holds;
   bool is_reduce = false;  // else, outside of it nothing is stored
+};
+
+/// Neighbours along a dimension lie a multiple of `factor` and `offset` elements apart.
+struct Alignment {
+  size_t dimension = 0;
+  int64_t factor = 1;
+  int64_t offset = 0;
 };
 
 /// A stage of the definition, one that a step defines, or one that the compiler adds: a reduction
@@ -109,8 +122,11 @@ struct Stage {
   std::vector<AxisId> leaves;  // the loops, outermost first
   std::vector<Relation> relations;
   Attach attach;
-  std::string scope;        // one of language::memory_scopes(), empty when no step names one
-  bool is_touched = false;  // some step names it
+  std::string scope;  // one of language::memory_scopes(), empty when no step names one
+  std::vector<Alignment> alignments;
+  int doubled_by = -1;                      // the step that gives it its memory twice
+  std::vector<ir::ThreadAxis> env_threads;  // of a scan: those that stand around all of it
+  bool is_touched = false;                  // some step names it
 
   bool is_reduction() const { return !reduce.empty(); }
   bool is_time(size_t dimension) const { return static_cast<int>(dimension) == time_dimension; }
@@ -129,6 +145,23 @@ struct ScanOutput {
   uint32_t output;
 };
 
+/// Iterations of `axis` fetch what the one `ahead` iterations later reads of a tensor.
+struct Prefetch {
+  TensorId tensor;
+  StageId reader = 0;
+  AxisId axis = 0;
+  int64_t ahead = 0;
+  int step = -1;
+};
+
+/// What is computed at the axis may run ahead of it.
+struct Pipeline {
+  StageId stage = 0;
+  AxisId axis = 0;
+  int64_t stages = 0;
+  int step = -1;
+};
+
 /// The definition as records that steps edit. Every stage only reads stages before it in `order`.
 struct StageGraph {
   const language::Kernel* kernel = nullptr;
@@ -136,6 +169,9 @@ struct StageGraph {
   std::vector<Axis> axes;
   std::vector<Stage> stages;
   std::vector<StageId> order;
+  std::vector<Prefetch> prefetches;
+  std::vector<Pipeline> pipelines;
+  std::vector<std::string> notes;  // what steps ask for that changes nothing, and why
   // What the ids of steps mean: positions of the definition's stages and axes, then of those that
   // steps define.
   std::vector<StageId> stage_of_id;

@@ -33,12 +33,23 @@ void apply_compute_at(const StepContext& context);
 void apply_compute_inline(const StepContext& context);
 void apply_compute_root(const StepContext& context);
 void apply_set_scope(const StepContext& context);
+void apply_storage_align(const StepContext& context);
+void apply_double_buffer(const StepContext& context);
+void apply_tensorize(const StepContext& context);
+void apply_pragma(const StepContext& context);
+void apply_prefetch(const StepContext& context);
+void apply_env_threads(const StepContext& context);
+void apply_software_pipeline(const StepContext& context);
 
 /// Whether `part` is the stage or a reduction taken out of its expression.
 bool is_part_of(const StageGraph& graph, StageId part, StageId stage);
 
 /// Whether each stage that is attached inside a loop is read inside it only.
 void check_attachments(StageGraph& graph, const language::Schedule& schedule);
+
+/// Whether the steps that change no loops are about loops and memory that are there when all steps
+/// are taken.
+void check_hints(StageGraph& graph, const language::Schedule& schedule);
 
 /// "i.outer, j, i.inner"
 std::string names_of_axes(const StageGraph& graph, const std::vector<AxisId>& axes);

@@ -189,6 +189,26 @@ TEST(Print, GivesRepeatedNamesANumber) {
   EXPECT_EQ(ir::print(Expr(a) + b + c + a), "i + i_1 + i_1_1 + i");
 }
 
+TEST(RoundTrip, TensorIntrinsicsAndPrefetches) {
+  expect_round_trip(R"(fn f(A: uint8[n, 4], B: int8[n, 16, 4], C: int32[16]) {
+  for k in 0..n {
+    if k + 1 < n {
+      prefetch B[k + 1, 0, 0]
+    }
+    tensorize x86.dot.u8s8s32 {
+      for j in 0..16 {
+        C[j] = C[j] + int32(A[k, 0])*int32(B[k, j, 0])
+      }
+    }
+    for j_1 in 0..16 vectorize {
+      C[j_1] = dot(C[j_1], A[k, ramp(0, 1, 4)], B[k, j_1, ramp(0, 1, 4)])
+    }
+    C[0] = dot(1, A[k, ramp(0, 1, 4)], B[k, 0, ramp(0, 1, 4)])
+  }
+}
+)");
+}
+
 TEST(Print, ManglesNamesThatWouldNotParse) {
   const auto name = [](const char* text) { return ir::print(Expr(ir::Var::make(text))); };
   EXPECT_EQ(name("my var"), "my_var");

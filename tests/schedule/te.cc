@@ -215,6 +215,37 @@ void Te::compute_at(const TeTensor& tensor, const TeTensor& consumer, const std:
 }
 void Te::compute_inline(const TeTensor& tensor) { step(StepKind::ComputeInline, tensor, {}); }
 void Te::compute_root(const TeTensor& tensor) { step(StepKind::ComputeRoot, tensor, {}); }
+void Te::storage_align(const TeTensor& tensor, const std::string& axis, int64_t factor,
+                       int64_t offset) {
+  Step& added = step(StepKind::StorageAlign, tensor, {axis});
+  added.factors = {factor};
+  added.value = offset;
+}
+void Te::double_buffer(const TeTensor& tensor) { step(StepKind::DoubleBuffer, tensor, {}); }
+void Te::tensorize(const TeTensor& tensor, const std::string& axis, const std::string& intrinsic) {
+  step(StepKind::Tensorize, tensor, {axis}).tag = intrinsic;
+}
+void Te::pragma(const TeTensor& tensor, const std::string& axis, const std::string& kind,
+                int64_t value) {
+  Step& added = step(StepKind::Pragma, tensor, {axis});
+  added.tag = kind;
+  added.value = value;
+}
+void Te::prefetch(const TeTensor& reader, const TeTensor& tensor, const std::string& axis,
+                  int64_t offset) {
+  const AxisId id = this->axis(reader, axis);
+  Step& added = step(StepKind::Prefetch, tensor, {});
+  added.output = tensor.id.output;
+  added.at_stage = reader.id.stage;
+  added.at_axis = id;
+  added.value = offset;
+}
+void Te::env_threads(const TeTensor& scan, const std::vector<std::string>& threads) {
+  step(StepKind::EnvThreads, scan, {}).tags = threads;
+}
+void Te::software_pipeline(const TeTensor& tensor, const std::string& axis, int64_t stages) {
+  step(StepKind::SoftwarePipeline, tensor, {axis}).value = stages;
+}
 
 namespace {
 
@@ -234,6 +265,10 @@ std::string Te::lowered(TargetKind kind) const {
 std::string Te::automatic(TargetKind kind, const CompileOptions& options) const {
   return text_of_loops(kernel, choose_schedule(kernel, schedule, Target{.kind = kind}, options),
                        kind, options);
+}
+
+std::vector<std::string> Te::notes(TargetKind kind) const {
+  return build_loops(kernel, schedule, Target{.kind = kind}, CompileOptions{}).notes;
 }
 
 void Te::build(TargetKind kind) const {

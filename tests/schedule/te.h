@@ -91,12 +91,25 @@ class Te {
   void compute_at(const TeTensor& tensor, const TeTensor& consumer, const std::string& axis);
   void compute_inline(const TeTensor& tensor);
   void compute_root(const TeTensor& tensor);
+  void storage_align(const TeTensor& tensor, const std::string& axis, int64_t factor,
+                     int64_t offset);
+  void double_buffer(const TeTensor& tensor);
+  void tensorize(const TeTensor& tensor, const std::string& axis, const std::string& intrinsic);
+  void pragma(const TeTensor& tensor, const std::string& axis, const std::string& kind,
+              int64_t value = 0);
+  /// What `reader` reads of `tensor`.
+  void prefetch(const TeTensor& reader, const TeTensor& tensor, const std::string& axis,
+                int64_t offset);
+  void env_threads(const TeTensor& scan, const std::vector<std::string>& threads);
+  void software_pipeline(const TeTensor& tensor, const std::string& axis, int64_t stages);
 
   /// The loops after build_loops and the simplifying of their expressions, as text.
   std::string lowered(TargetKind target = TargetKind::Llvm) const;
   /// The same with the steps that choose_schedule adds.
   std::string automatic(TargetKind target = TargetKind::Llvm,
                         const CompileOptions& options = {}) const;
+  /// What the report says of them.
+  std::vector<std::string> notes(TargetKind target = TargetKind::Llvm) const;
   /// Only builds them, for errors.
   void build(TargetKind target = TargetKind::Llvm) const;
 

@@ -128,6 +128,12 @@ DrawnTensor KernelWriter::add_input(const std::vector<DrawnExtent>& shape, DType
   return inputs_.back().tensor;
 }
 
+DrawnTensor KernelWriter::add_own_input(const std::vector<DrawnExtent>& shape, DType type) {
+  const DrawnTensor tensor{fmt::format("X{}", inputs_.size()), shape, {.type = type, .bound = 4}};
+  inputs_.push_back({tensor, DrawnInput::Fill::Whole, is_unsigned_int(type) ? 0 : -4, 4});
+  return tensor;
+}
+
 DrawnTensor KernelWriter::add_index_input(const std::vector<DrawnExtent>& shape, int64_t low,
                                           int64_t high, DrawnInput::Fill fill) {
   const DType type = random.pick(std::vector<DType>{DType::Int64, DType::Int32, DType::Int16,

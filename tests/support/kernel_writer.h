@@ -80,6 +80,8 @@ class KernelWriter {
 
   /// An input that later stages may read too.
   DrawnTensor add_input(const std::vector<DrawnExtent>& shape, DType type);
+  /// An input of small whole numbers that no other stage reads.
+  DrawnTensor add_own_input(const std::vector<DrawnExtent>& shape, DType type);
   /// An input of whole numbers from low to high, for indices and bounds.
   DrawnTensor add_index_input(const std::vector<DrawnExtent>& shape, int64_t low, int64_t high,
                               DrawnInput::Fill fill = DrawnInput::Fill::Whole);

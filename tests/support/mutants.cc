@@ -387,12 +387,46 @@ Kernel round_to_zero(Kernel kernel) {
   });
 }
 
+/// The rows of a buffer that storage_align spreads out, one element too close.
+Kernel close_rows(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* load = as<Load>(expr);
+    if (load == nullptr || load->buffer->strides.size() < 2) return nullptr;
+    const Expr& row = load->indices[0];
+    const auto* sum = as<Binary>(row);
+    if (sum == nullptr || sum->op != Operator::Add || row->type.lanes > 1) return nullptr;
+    return Load::make(load->buffer, {sum->a}, load->predicate);
+  });
+}
+
+/// The copy that a doubled stage is read from is always the first.
+Kernel same_copy(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* load = as<Load>(expr);
+    if (load == nullptr || load->indices.empty()) return nullptr;
+    const auto* copy = as<Binary>(load->indices[0]);
+    if (copy == nullptr || copy->op != Operator::FloorMod || !is_const(copy->b, 2)) return nullptr;
+    std::vector<Expr> indices = load->indices;
+    indices[0] = index(0);
+    return Load::make(load->buffer, indices, load->predicate);
+  });
+}
+
+/// A sum of products leaves out the last one.
+Kernel shorten_dot(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* dot = as<Dot>(expr);
+    return dot != nullptr ? dot->start : Expr();
+  });
+}
+
 constexpr Mutant kMutants[] = {
     {"an index is not checked", "build_loops", drop_check},
     {"an update replaces the element it should add to", "build_loops", forget_element},
     {"a division of integers is rounded to zero", "build_loops", round_to_zero},
     {"a copy is not made", "build_loops", drop_copy},
     {"the last partial result is not reduced", "build_loops", drop_last_partial},
+    {"a doubled stage is read from the first copy always", "build_loops", same_copy},
     {"a scan runs the other way", "build_loops", reverse_time},
     {"a scan takes a step too late", "build_loops", shift_time},
     {"a scan keeps one step too few", "build_loops", short_window},
@@ -408,6 +442,8 @@ constexpr Mutant kMutants[] = {
     {"if_then_else takes its first branch always", "simplify:1", ignore_condition},
     {"a partitioned loop loses its tail", "partition_loops", drop_tail},
     {"the guarded part of a partitioned loop is lost", "partition_loops", drop_else},
+    {"rows that are spread out lose their column", "flatten_storage", close_rows},
+    {"products of an intrinsic are not added", "tensorize", shorten_dot},
     {"a row stride is one too short", "flatten_storage", short_stride},
     {"lanes are loaded in reverse", "vectorize_loops", reverse_lanes},
     {"the mask of a store is lost", "vectorize_loops", drop_mask},

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "compiler/language/axis_table.h"
 #include "tests/support/schedule_drawer.h"
 
 namespace kiln::testing {
@@ -11,14 +10,6 @@ using language::AxisTable;
 using language::StageId;
 using language::Step;
 using language::StepKind;
-
-/// The stages and axes after the steps so far. Names do not matter here.
-AxisTable table_of(const ScheduleDrawer& drawer) {
-  language::SourceMap names;
-  names.axes.resize(drawer.definition.axes.size());
-  names.stages.resize(drawer.definition.stages.size());
-  return axis_table(drawer.definition, names, drawer.schedule);
-}
 
 std::string random_scope(Random& random) {
   return random.pick(std::vector<std::string>{"global", "shared", "local"});

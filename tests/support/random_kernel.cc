@@ -16,13 +16,21 @@ struct StageKind {
 };
 
 constexpr StageKind kStageKinds[] = {
-    {"pointwise", 8, add_pointwise},     {"cast", 3, add_cast},
-    {"comparison", 3, add_comparison},   {"division", 4, add_division},
-    {"function", 8, add_function},       {"bits", 2, add_bits},
-    {"stencil", 5, add_stencil},         {"padding", 5, add_padding},
-    {"reduction", 6, add_row_reduction}, {"product", 6, add_product},
-    {"two results", 2, add_two_results}, {"ragged reduction", 4, add_ragged_reduction},
-    {"gather", 4, add_gather},           {"scatter", 4, add_scatter},
+    {"pointwise", 8, add_pointwise},
+    {"cast", 3, add_cast},
+    {"comparison", 3, add_comparison},
+    {"division", 4, add_division},
+    {"function", 8, add_function},
+    {"bits", 2, add_bits},
+    {"stencil", 5, add_stencil},
+    {"padding", 5, add_padding},
+    {"reduction", 6, add_row_reduction},
+    {"product", 6, add_product},
+    {"two results", 2, add_two_results},
+    {"ragged reduction", 4, add_ragged_reduction},
+    {"gather", 4, add_gather},
+    {"scatter", 4, add_scatter},
+    {"tensor product", 7, add_tensor_product},
 };
 
 /// A kind of scan, which brings its own inputs.

@@ -21,15 +21,22 @@ constexpr StepDraw kSteps[] = {
     {StepKind::Reorder, 1, draw_reorder},
     {StepKind::Bind, 1, draw_bind},
     {StepKind::Parallel, 1, draw_parallel},
-    {StepKind::Vectorize, 1, draw_vectorize},
-    {StepKind::Unroll, 1, draw_unroll},
+    {StepKind::Vectorize, 2, draw_vectorize},
+    {StepKind::Unroll, 2, draw_unroll},
     {StepKind::ComputeAt, 1, draw_compute_at},
-    {StepKind::ComputeInline, 1, draw_compute_inline},
+    {StepKind::ComputeInline, 2, draw_compute_inline},
     {StepKind::ComputeRoot, 1, draw_compute_root},
     {StepKind::CacheRead, 1, draw_cache_read},
     {StepKind::CacheWrite, 1, draw_cache_write},
     {StepKind::Rfactor, 2, draw_rfactor},
     {StepKind::SetScope, 1, draw_set_scope},
+    {StepKind::StorageAlign, 1, draw_storage_align},
+    {StepKind::DoubleBuffer, 1, draw_double_buffer},
+    {StepKind::Pragma, 1, draw_pragma},
+    {StepKind::Prefetch, 1, draw_prefetch},
+    {StepKind::EnvThreads, 1, draw_env_threads},
+    {StepKind::SoftwarePipeline, 1, draw_software_pipeline},
+    {StepKind::Tensorize, 1, draw_tensorize},
 };
 
 const StepDraw& pick(Random& random) {
@@ -49,6 +56,10 @@ const StepDraw& pick(Random& random) {
 language::Schedule random_schedule(const language::Definition& definition, Random& random) {
   ScheduleDrawer drawer(definition, random);
   const size_t steps = static_cast<size_t>(random.between(1, 8));
+  // Other steps soon leave no loops that suit an intrinsic.
+  for (size_t i = 0; i < drawer.stages.size(); ++i) {
+    if (random.chance(0.7)) draw_tensorize(drawer, drawer.stages[i]);
+  }
   // Many a draw finds no place.
   for (size_t i = 0; i < steps * 3 && drawer.schedule.steps.size() < steps; ++i) {
     if (drawer.stages.empty()) break;

@@ -168,4 +168,11 @@ bool ScheduleDrawer::is_touched(StageId stage) const {
   });
 }
 
+language::AxisTable table_of(const ScheduleDrawer& drawer) {
+  language::SourceMap names;
+  names.axes.resize(drawer.definition.axes.size());
+  names.stages.resize(drawer.definition.stages.size());
+  return axis_table(drawer.definition, names, drawer.schedule);
+}
+
 }  // namespace kiln::testing

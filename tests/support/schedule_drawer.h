@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/language/axis_table.h"
 #include "compiler/language/definition.h"
 #include "compiler/language/step.h"
 #include "tests/support/random.h"
@@ -75,6 +76,9 @@ class ScheduleDrawer {
   std::map<language::StageId, std::set<language::StageId>> reads_;
 };
 
+/// The stages and axes after the steps so far. Names do not matter here.
+language::AxisTable table_of(const ScheduleDrawer& drawer);
+
 /// Draws one step for the stage, or none when nothing suits. One for each row of the step table;
 /// the table of random_schedule.cc names them.
 using DrawStep = void (*)(ScheduleDrawer&, DrawnStage&);
@@ -99,5 +103,14 @@ void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_set_scope(ScheduleDrawer& drawer, DrawnStage& stage);
+
+// random_hint_steps.cc
+void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_double_buffer(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_pragma(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_prefetch(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_env_threads(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_software_pipeline(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_tensorize(ScheduleDrawer& drawer, DrawnStage& stage);
 
 }  // namespace kiln::testing

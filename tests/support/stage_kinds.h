@@ -51,6 +51,11 @@ bool add_gather(KernelWriter& writer, const DrawnTensor& source);
 /// Updates of elements at such places.
 bool add_scatter(KernelWriter& writer, const DrawnTensor& source);
 
+// random_tensor_product.cc
+
+/// A product that tensorize() has an intrinsic for; it brings its own inputs.
+bool add_tensor_product(KernelWriter& writer, const DrawnTensor& source);
+
 // random_scans.cc: time in any dimension, either way, with one to three initial steps; over an
 // input or any tensor so far; sometimes only a step near the end is read.
 

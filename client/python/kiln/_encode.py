@@ -228,6 +228,7 @@ class Encoder:
                 factors=step.factors,
                 parts=step.parts,
                 tag=step.tag,
+                tags=step.tags,
                 output=step.output,
                 readers=[self._stage_id(step, reader.origin_op) for reader in step.readers],
                 value=step.value,

@@ -7,6 +7,7 @@ proof; the rest is checked by the daemon, which answers with the step's line.
 from . import _extents, _source
 from ._error import invalid, public, unsupported
 from ._expr import Axis, IntegerConstant, as_integer
+from ._hints import Hints
 from ._new_stages import NewStages, OpNow, axis_names, known_scope
 from ._range import Range
 from ._suggest import nearest, refuse_private, unknown_name
@@ -16,11 +17,7 @@ from ._tensor import Operation, Tensor, as_operation
 _PAST = {"split": "split", "tile": "tiled", "fuse": "fused"}
 
 # Steps of classic te that this version does not have.
-_ABSENT_ON_STAGE = (
-    "double_buffer", "env_threads", "pragma", "prefetch", "rolling_buffer", "set_axis_separators",
-    "set_store_predicate", "software_pipeline", "storage_align", "tensorize",
-    "transform_layout",
-)  # fmt: skip
+_ABSENT_ON_STAGE = ("rolling_buffer", "set_axis_separators", "set_store_predicate", "transform_layout")
 _ABSENT_ON_SCHEDULE = ("create_group",)
 
 
@@ -80,12 +77,12 @@ class Step:
     """One step, in the user's words and at the user's line."""
 
     __slots__ = (
-        "name", "stage", "axes", "factors", "parts", "tag", "at", "output", "readers", "value", "file", "line",
-        "defined", "made", "data", "reduce",
+        "name", "stage", "axes", "factors", "parts", "tag", "at", "output", "readers", "tags", "value", "file",
+        "line", "defined", "made", "data", "reduce",
     )  # fmt: skip
 
     def __init__(
-        self, name, stage, axes=(), factors=(), parts=0, tag="", at=None, output=0, value=0, readers=()
+        self, name, stage, axes=(), factors=(), parts=0, tag="", at=None, output=0, value=0, readers=(), tags=()
     ):
         self.name = name
         self.stage = stage
@@ -96,6 +93,7 @@ class Step:
         self.at = at  # (consumer's operation, its axis)
         self.output = output
         self.readers = readers  # stages
+        self.tags = tags  # thread axes
         self.value = value
         self.file, self.line = _source.caller()
         self.defined = []
@@ -192,7 +190,7 @@ def _needed(op):
     return op.input_tensors
 
 
-class Stage:
+class Stage(Hints):
     """One operation of a schedule."""
 
     def __init__(self, schedule, op):
@@ -393,7 +391,7 @@ class Stage:
         for place, axis in zip(places, axes):
             self.leaf_iter_vars[place] = axis
 
-    def _check_axes(self, step, axes, attached=None):
+    def _check_axes(self, step, axes, attached=None, consumed=False):
         seen = set()
         for axis in map(self.own, axes):
             if not isinstance(axis, (Axis, DerivedAxis)):
@@ -406,9 +404,10 @@ class Stage:
                 raise invalid("AXIS_TWICE", f"{step} names axis {axis.name} twice")
             seen.add(id(axis))
             used_by = self._consumed.get(id(axis))
-            if used_by is not None:
+            if used_by is not None and not consumed:
                 raise invalid("CONSUMED_AXIS", _consumed_message(axis, used_by, attached))
-            if not any(axis is own for own in self.leaf_iter_vars):
+            own_axes = self.all_iter_vars if consumed else self.leaf_iter_vars
+            if not any(axis is own for own in own_axes):
                 raise invalid("FOREIGN_AXIS", self._foreign_message(axis))
 
     def _foreign_message(self, axis):

@@ -144,14 +144,15 @@ def _step_text(step, naming):
         is_tensor = "output" in uses.split()
         parts.append(naming.tensor(op.output(step.output)) if is_tensor else naming.stage(op))
     parts += [naming.axis(op, axis) for axis in step.axes]
-    word = "factor=" if step.name == "split" else ""
+    word = "factor=" if len(step.factors) == 1 else ""
     parts += [f"{word}{factor}" for factor in step.factors]
     if step.parts:
         parts.append(f"parts={step.parts}")
     if step.tag:
         parts.append(step.tag)
+    parts += step.tags
     parts += [naming.stage(reader.origin_op) for reader in step.readers]
-    if uses == "at":
+    if "at" in uses.split():
         parts.append(naming.axis(*step.at))
     if step.value:
         parts.append(f"{_ROWS[step.name][4]}={step.value}")
@@ -264,12 +265,17 @@ class _Replay:
             return self._take_new_stage(name, arguments)
         _, count, _, uses, *_ = _ROWS[name]
         names = [value for _, value in arguments if isinstance(value, str)]
-        factors = [value for word, value in arguments if isinstance(value, int) and word != "parts"]
-        parts = [value for word, value in arguments if word == "parts"]
-        fields = {"factors": factors, "parts": parts[0] if parts else 0}
+        fields = self._numbers(name, arguments)
+        if uses == "at output":
+            tensor = self._find(self.naming.tensors, names[0] if names else "", "stage")
+            at = self._find(self.naming.axes, names[-1], "axis")
+            fields.update(at=at, output=tensor.value_index)
+            return self.schedule[tensor.op]._step(name, **fields)
         if count == 0:
             op = self._find(self.naming.stages, names[0] if names else "", "stage")
-            if uses == "at":
+            if uses == "tags":
+                fields["tags"] = names[1:]
+            elif uses == "at":
                 fields["at"] = self._find(self.naming.axes, names[-1], "axis")
             elif uses == "tag":
                 fields["tag"] = names[1] if len(names) > 1 else ""
@@ -282,8 +288,25 @@ class _Replay:
             raise invalid("STEP_FIELDS", f"{name} takes {max(count, 1)} {noun}, but got {len(found)}")
         axes = [axis for _, axis in found]
         stage = self.schedule[found[0][0]]
-        stage._check_axes(name, axes)
+        stage._check_axes(name, axes, consumed=name == "storage_align")
         return stage._step(name, axes, **fields)
+
+    @staticmethod
+    def _numbers(name, arguments):
+        """The numbers of a step by the fields they are for: factors first, then the row's own word."""
+        _, _, count, uses, value_word, *_ = _ROWS[name]
+        fields = {"factors": [], "parts": 0, "value": 0}
+        for word, value in arguments:
+            if not isinstance(value, int):
+                continue
+            is_own = value_word and not word and len(fields["factors"]) >= count
+            if is_own or (value_word and word == value_word):
+                fields["value"] = value
+            elif word == "parts":
+                fields["parts"] = value
+            else:
+                fields["factors"].append(value)
+        return fields
 
     def _take_new_stage(self, name, arguments):
         names = [value for _, value in arguments if isinstance(value, str)] + ["", ""]

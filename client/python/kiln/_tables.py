@@ -107,6 +107,34 @@ STEPS = [
     ('cache_write', 0, 0, 'tag', '', '{stage}.{tag}', '{data}.c {reduce}', 'a new stage in a memory scope computes the values, in the order of the loops so far; the stage becomes a copy of it'),
     ('rfactor', 1, 0, 'none', 'factor_axis', '{stage}.rf', '{data} {0} {reduce} {0}.v', 'a new stage has partial results for each value of the reduction loop, which is its dimension factor_axis; the stage reduces them over {0}.v'),
     ('set_scope', 0, 0, 'tag', '', '', '', "the memory scope in which the stage's values lie"),
+    ('storage_align', 1, 1, 'none', 'offset', '', '', 'in memory, neighbours along the dimension lie a multiple of the factor and `offset` elements apart'),
+    ('double_buffer', 0, 0, 'none', '', '', '', "the stage's memory exists twice, and the iterations of the loop it is computed at take turns"),
+    ('tensorize', 1, 0, 'tag', '', '', '', 'the loops from the axis inwards are one tensor intrinsic'),
+    ('pragma', 1, 0, 'tag', 'value', '', '', 'a wish about the loops from the axis inwards, of the list below'),
+    ('prefetch', 0, 0, 'at output', 'offset', '', '', 'each iteration fetches into the cache what the one `offset` iterations later reads of the tensor'),
+    ('env_threads', 0, 0, 'tags', '', '', '', 'the threads stand around the whole scan, not in each of its steps'),
+    ('software_pipeline', 1, 0, 'none', 'stages', '', '', 'what is computed at the axis may run up to `stages` - 1 iterations ahead'),
+]
+
+# name, use, most, doc
+PRAGMAS = [
+    ('auto_unroll_max_step', 'acts', 4096, 'loops of constant extent from the axis inwards are unrolled, the innermost first, while that makes no more than `value` copies of what is in them'),
+    ('unroll_explicit', 'acts', 1, '0: loops to be unrolled from the axis inwards stay loops, which LLVM may unroll; 1: they are replaced by their iterations, as they are without it'),
+    ('parallel_launch_point', 'idle', -1, 'each parallel loop starts the cores once, wherever it stands'),
+    ('parallel_barrier_when_finish', 'idle', -1, 'a parallel loop ends when all of its iterations have'),
+    ('parallel_stride_pattern', 'idle', -1, 'which core runs which iteration is up to the runtime'),
+    ('loop_partition_hint', 'idle', -1, 'loops are cut where their guards begin or cease to hold without it'),
+    ('debug_skip_region', 'refused', -1, 'it would leave out a part of what the kernel computes'),
+    ('import_c', 'refused', -1, 'a kernel has no code but what its definition says'),
+    ('import_llvm', 'refused', -1, 'a kernel has no code but what its definition says'),
+    ('tensor_core', 'refused', -1, 'matrix instructions are named by tensorize'),
+]
+
+# name, feature, doc
+INTRINSICS = [
+    ('x86.dot.u8s8s32', 'avx512vnni', 'for j in 0..16, for k in 0..4: c[j] = c[j] + int32(a[k])*int32(b[j, k]), a of uint8, b of int8, c of int32'),
+    ('x86.dot.bf16f32', 'avx512bf16', 'for j in 0..16, for k in 0..2: c[j] = c[j] + float32(a[k])*float32(b[j, k]), a and b of bfloat16, c of float32'),
+    ('x86.fma.f32', 'fma', 'for i in 0..r, for j in 0..16*s, or j alone: c[i, j] = c[i, j] + a[i]*b[j], all of float32, r*s at most 28; c stays in registers'),
 ]
 
 # name, number, kind, bits

@@ -52,6 +52,27 @@ class Stage {
   /// The memory scope in which the stage's values lie: "global", "shared", "local", ..
   void set_scope(const std::string& scope, Where where = Where::current()) const;
 
+  /// In memory, neighbours along a dimension lie a multiple of `factor` and `offset` elements
+  /// apart.
+  void storage_align(const Axis& axis, std::int64_t factor, std::int64_t offset,
+                     Where where = Where::current()) const;
+  /// The stage's memory exists twice; iterations of the loop it is computed at take turns.
+  void double_buffer(Where where = Where::current()) const;
+  /// The loops from the axis inwards are this tensor intrinsic: "x86.dot.u8s8s32", ..
+  void tensorize(const Axis& axis, const std::string& intrinsic,
+                 Where where = Where::current()) const;
+  /// A wish about the loops from the axis inwards: "auto_unroll_max_step", ..
+  void pragma(const Axis& axis, const std::string& kind, std::int64_t value = 0,
+              Where where = Where::current()) const;
+  /// Each iteration fetches into the cache what the one `offset` iterations later reads.
+  void prefetch(const Tensor& tensor, const Axis& axis, std::int64_t offset = 1,
+                Where where = Where::current()) const;
+  /// The threads stand around the whole scan, not in each of its steps.
+  void env_threads(const std::vector<std::string>& threads, Where where = Where::current()) const;
+  /// What is computed at the axis may run up to `stages` - 1 iterations ahead.
+  void software_pipeline(const Axis& axis, std::int64_t stages,
+                         Where where = Where::current()) const;
+
   /// The reduction axes it has now: after cache_write none, after rfactor the one that it made.
   std::vector<Axis> reduce_axes() const;
 

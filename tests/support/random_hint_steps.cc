@@ -1,0 +1,120 @@
+#include <algorithm>
+
+#include "tests/support/schedule_drawer.h"
+
+namespace kiln::testing {
+namespace {
+
+using language::AxisTable;
+using language::StageId;
+using language::Step;
+using language::StepKind;
+
+/// Updates and inits lie in the memory of their scan.
+bool has_own_memory(const ScheduleDrawer& drawer, StageId stage) {
+  if (drawer.is_output(stage) || drawer.is_update(stage)) return false;
+  return std::none_of(
+      drawer.definition.stages.begin(), drawer.definition.stages.end(), [&](const auto& other) {
+        const auto* scan = std::get_if<language::Scan>(&other);
+        return scan != nullptr &&
+               std::any_of(scan->init.begin(), scan->init.end(),
+                           [&](const language::TensorId& init) { return init.stage == stage; });
+      });
+}
+
+/// The step that attaches the stage, one drawn now when there is none yet.
+std::optional<Step> attachment_of(ScheduleDrawer& drawer, DrawnStage& stage) {
+  draw_compute_at(drawer, stage);
+  const std::vector<Step>& steps = drawer.schedule.steps;
+  const auto found = std::find_if(steps.begin(), steps.end(), [&](const Step& step) {
+    return step.kind == StepKind::ComputeAt && step.stage == stage.stage;
+  });
+  return found == steps.end() ? std::nullopt : std::optional(*found);
+}
+
+}  // namespace
+
+void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage) {
+  if (!has_own_memory(drawer, stage.stage) || stage.leaves.empty()) return;
+  const AxisTable table = table_of(drawer);
+  const AxisTable::Stage& row = table.stages[stage.stage];
+  if (row.kind != AxisTable::Stage::Kind::Compute || row.data.size() < 2) return;
+  const int dimension = drawer.random.below(static_cast<int>(row.data.size()) - 1);
+  if (dimension == row.time_dimension) return;
+  const int factor = drawer.random.pick(std::vector<int>{1, 2, 3, 8, 16, 32});
+  Step step{.kind = StepKind::StorageAlign,
+            .stage = stage.stage,
+            .axes = {row.data[static_cast<size_t>(dimension)]},
+            .factors = {factor}};
+  step.value = drawer.random.below(factor);
+  drawer.add(step);
+}
+
+void draw_double_buffer(ScheduleDrawer& drawer, DrawnStage& stage) {
+  if (!has_own_memory(drawer, stage.stage) || !attachment_of(drawer, stage)) return;
+  drawer.add({.kind = StepKind::DoubleBuffer, .stage = stage.stage});
+}
+
+void draw_pragma(ScheduleDrawer& drawer, DrawnStage& stage) {
+  if (stage.leaves.empty()) return;
+  Leaf& leaf =
+      stage.leaves[static_cast<size_t>(drawer.random.below(static_cast<int>(stage.leaves.size())))];
+  leaf.taken = true;
+  Step step{.kind = StepKind::Pragma, .stage = stage.stage, .axes = {leaf.axis}};
+  step.tag = drawer.random.pick(std::vector<std::string>{
+      "auto_unroll_max_step", "auto_unroll_max_step", "unroll_explicit", "parallel_launch_point"});
+  if (step.tag == "auto_unroll_max_step") step.value = drawer.random.below(65);
+  if (step.tag == "unroll_explicit") step.value = drawer.random.below(2);
+  drawer.add(step);
+}
+
+void draw_prefetch(ScheduleDrawer& drawer, DrawnStage& stage) {
+  const std::vector<StageId> inputs = drawer.inputs_of(stage.stage);
+  const std::optional<size_t> place = stage.random_free_leaf(drawer.random);
+  if (inputs.empty() || !place) return;
+  stage.leaves[*place].taken = true;
+  Step step{.kind = StepKind::Prefetch,
+            .stage = drawer.random.pick(inputs),
+            .at_stage = stage.stage,
+            .at_axis = stage.leaves[*place].axis};
+  step.value = drawer.random.below(4);
+  drawer.add(step);
+}
+
+void draw_env_threads(ScheduleDrawer& drawer, DrawnStage&) {
+  for (StageId id = 0; id < drawer.definition.stages.size(); ++id) {
+    const auto* scan = std::get_if<language::Scan>(&drawer.definition.stages[id]);
+    if (scan == nullptr) continue;
+    std::vector<StageId> parts = {scan->update[0].stage};
+    if (drawer.random.chance(0.5)) parts.push_back(scan->init[0].stage);
+    bool is_bound = false;
+    for (const StageId part : parts) {
+      DrawnStage* const stage = drawer.find(part);
+      const auto place = stage != nullptr ? stage->random_free_leaf(drawer.random) : std::nullopt;
+      if (!place || stage->leaves[*place].reduce) continue;
+      if (!drawer.bound.insert({part, "threadIdx.x"}).second) continue;
+      stage->leaves[*place].taken = true;
+      drawer.add({.kind = StepKind::Bind,
+                  .stage = part,
+                  .axes = {stage->leaves[*place].axis},
+                  .tag = "threadIdx.x"});
+      is_bound = true;
+    }
+    if (!is_bound) continue;
+    Step step{.kind = StepKind::EnvThreads, .stage = id};
+    step.tags = {"threadIdx.x"};
+    drawer.add(step);
+    return;
+  }
+}
+
+void draw_software_pipeline(ScheduleDrawer& drawer, DrawnStage& stage) {
+  const std::optional<Step> attached = attachment_of(drawer, stage);
+  if (!attached) return;
+  Step step{
+      .kind = StepKind::SoftwarePipeline, .stage = attached->at_stage, .axes = {attached->at_axis}};
+  step.value = drawer.random.between(2, 4);
+  drawer.add(step);
+}
+
+}  // namespace kiln::testing
