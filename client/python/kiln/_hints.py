@@ -1,8 +1,7 @@
 """The steps that change no loops, but how they run and where values lie."""
 
-import operator
-
 from ._error import invalid, public
+from ._expr import as_integer
 from ._tables import INTRINSICS, PRAGMAS, THREAD_TAGS
 from ._tensor import Tensor, as_operation
 
@@ -11,9 +10,9 @@ _INTRINSICS = [row[0] for row in INTRINSICS]
 
 
 def _number(step, word, value):
-    """An int, or a constant expression that is one."""
+    """An int, or a constant expression that is one; True and False are 1 and 0."""
     try:
-        return operator.index(getattr(value, "value", value))
+        return int(value) if isinstance(value, bool) else as_integer(value)
     except TypeError:
         raise invalid("STEP_FIELDS", f"{step}: the {word} must be an integer constant, but is {value!r}") from None
 

@@ -118,7 +118,7 @@ STEPS = [
 
 # name, use, most, doc
 PRAGMAS = [
-    ('auto_unroll_max_step', 'acts', 4096, 'loops of constant extent from the axis inwards are unrolled, the innermost first, while that makes no more than `value` copies of what is in them'),
+    ('auto_unroll_max_step', 'acts', 4096, 'loops of constant extent from the axis inwards are unrolled, the innermost first, as long as no more than `value` statements come of it'),
     ('unroll_explicit', 'acts', 1, '0: loops to be unrolled from the axis inwards stay loops, which LLVM may unroll; 1: they are replaced by their iterations, as they are without it'),
     ('parallel_launch_point', 'idle', -1, 'each parallel loop starts the cores once, wherever it stands'),
     ('parallel_barrier_when_finish', 'idle', -1, 'a parallel loop ends when all of its iterations have'),
