@@ -48,6 +48,19 @@ TEST(Interpret, LoopsAndConditions) {
             (std::vector<float>{2, 4, 2, 3}));
 }
 
+TEST(Interpret, SumsOfProducts) {
+  EXPECT_EQ(run("B[0] = dot(1.0, A[ramp(0, 1, 2)], A[ramp(2, 1, 2)]) B[1] = 0.0", 4)[0], 12);
+  EXPECT_EQ(run("B[ramp(0, 1, 2)] = dot(broadcast(0.0, 2), A[ramp(0, 1, 2)], A[ramp(0, 1, 4)])", 4),
+            (std::vector<float>{5, 11, -1, -1}));
+  EXPECT_EQ(run("B[ramp(0, 1, 2)] = dot(broadcast(0.0, 2), A[ramp(0, 1, 4)], A[ramp(0, 1, 4)])", 4),
+            (std::vector<float>{5, 25, -1, -1}));
+}
+
+TEST(Interpret, PrefetchesNameElements) {
+  EXPECT_EQ(run("prefetch A[1] B[0] = A[0]", 2)[0], 1);
+  expect_breach("prefetch A[n] B[0] = A[0]", 2, "A[2] is outside its shape (2)");
+}
+
 TEST(Interpret, ParallelLoopsRunBackwards) {
   EXPECT_EQ(run("B[0] = 0.0 for i in 0..n parallel { B[0] = A[i] }", 3)[0], 1);
 }

@@ -92,6 +92,32 @@ TEST(AxisTable, NamesTheStagesOfStepsAndTheirAxes) {
                    "cache_read(A, shared, C.local.rf)"}));
 }
 
+TEST(AxisTable, WritesStepsThatChangeNoLoops) {
+  const Names steps = {"split(C.i, factor=4)",
+                       "compute_at(B, C.i.outer)",
+                       "storage_align(B.i, factor=16, offset=4)",
+                       "double_buffer(B)",
+                       "pragma(C.i.inner, auto_unroll_max_step, value=16)",
+                       "pragma(C.i.outer, parallel_launch_point)",
+                       "prefetch(A, B.i, offset=1)",
+                       "software_pipeline(C.i.outer, stages=3)",
+                       "tensorize(C.j, x86.fma.f32)",
+                       "env_threads(S, threadIdx.x, threadIdx.y)"};
+  std::string text =
+      "kernel k(A: float32[n, l]) -> (C: float32[n, l], S: float32[n, l]) {\n"
+      "  B: float32[n, l]\n"
+      "  B[i, j] = A[i, j] + 1\n"
+      "  C[i, j] = B[i, j] + 1\n"
+      "  scan t { S[0, i] = A[0, i]  S[t, i] = S[t - 1, i] + A[t, i] }\n"
+      "  schedule cpu {\n";
+  for (const std::string& step : steps)
+    text += "    " + step + "\n";
+  const TextKernel kernel = testing::kernel_of(text + "  }\n}\n");
+  EXPECT_EQ(
+      kernel_file_text(kernel.schedules[0].second, kernel.kernel.definition, kernel.kernel.names),
+      steps);
+}
+
 TEST(AxisTable, FindsOwnersInsideExpressionsToo) {
   const TextKernel text = testing::kernel_of(
       "kernel k(A: float32[n]) -> (C: float32[n]) { C[i] = A[i] / sum[k < n](A[k]) }");

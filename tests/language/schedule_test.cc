@@ -245,6 +245,120 @@ TEST(Schedule, InlinesWhatCanBe) {
   Steps().add("compute_inline", "B").decode();
 }
 
+TEST(Schedule, AlignsDimensionsOfItsOwnMemory) {
+  const auto align = [](const char* stage, uint32_t axis, int64_t factor, int64_t offset) {
+    Steps steps;
+    steps.add("storage_align", stage, {axis}).factors({factor}).last().set_value(offset);
+    return steps;
+  };
+  EXPECT_EQ(align("B", axis("i"), 16, 4).decode().steps[0].value, 4);
+  expect_refused(align("B", axis("i"), 16, 16),
+                 "storage_align(i, factor=16, offset=16): the offset is what is left over of the "
+                 "factor, so it must be from 0 to 15",
+                 "at step 1: storage_align(i, factor=16, offset=16)");
+  expect_refused(align("B", axis("i"), 0, 0),
+                 "storage_align(i, factor=0): the factor must be at least 1",
+                 "at step 1: storage_align(i, factor=0)");
+  expect_refused(align("D", axis("k"), 8, 0),
+                 "k is a loop of D, but no dimension of it; its dimensions are p",
+                 "at step 1: storage_align(k, factor=8)");
+  expect_refused(align("C", axis("x"), 8, 0),
+                 "C is an output, whose memory is the caller's; align a cache_write of it",
+                 "at step 1: storage_align(x, factor=8)");
+}
+
+TEST(Schedule, DoublesWhatIsItsOwn) {
+  expect_refused(Steps().add("double_buffer", "S"),
+                 "S is an output, whose memory is the caller's; double a cache_write of it",
+                 "at step 1: double_buffer(S)");
+}
+
+TEST(Schedule, KnowsIntrinsics) {
+  expect_refused(Steps().add("tensorize", "B", {axis("j")}),
+                 "tensorize(j) names no intrinsic; known: x86.dot.u8s8s32, x86.dot.bf16f32, "
+                 "x86.fma.f32",
+                 "at step 1: tensorize(j)");
+  expect_refused(Steps().add("tensorize", "B", {axis("j")}).tag("x86.dot.u8s8s3"),
+                 "unknown intrinsic x86.dot.u8s8s3; did you mean x86.dot.u8s8s32",
+                 "at step 1: tensorize(j, x86.dot.u8s8s3)");
+  expect_refused(Steps().add("tensorize", "D", {axis("k")}).tag("x86.fma.f32"),
+                 "axis k of D is a reduction axis; tensorize the outermost data axis of the tile, "
+                 "inside which the reduction runs",
+                 "at step 1: tensorize(k, x86.fma.f32)");
+  expect_refused(Steps()
+                     .add("tensorize", "B", {axis("j")})
+                     .tag("x86.fma.f32")
+                     .add("vectorize", "B", {axis("j")}),
+                 "axis j was tensorized with x86.fma.f32 at line 11 already",
+                 "at step 2: vectorize(j)");
+}
+
+TEST(Schedule, KnowsPragmas) {
+  expect_refused(Steps().add("pragma", "B", {axis("j")}).tag("auto_unroll_max_steps"),
+                 "unknown pragma auto_unroll_max_steps; did you mean auto_unroll_max_step; known: "
+                 "auto_unroll_max_step, unroll_explicit, parallel_launch_point, "
+                 "parallel_barrier_when_finish, parallel_stride_pattern, loop_partition_hint, "
+                 "debug_skip_region, import_c, import_llvm, tensor_core",
+                 "at step 1: pragma(j, auto_unroll_max_steps)");
+  expect_refused(Steps().add("pragma", "B", {axis("j")}).tag("debug_skip_region"),
+                 "pragma debug_skip_region is not taken: it would leave out a part of what the "
+                 "kernel computes",
+                 "at step 1: pragma(j, debug_skip_region)");
+  Steps large;
+  large.add("pragma", "B", {axis("j")}).tag("unroll_explicit").last().set_value(2);
+  expect_refused(large, "pragma unroll_explicit takes a value from 0 to 1, but got 2",
+                 "at step 1: pragma(j, unroll_explicit, value=2)");
+  expect_refused(Steps()
+                     .add("pragma", "B", {axis("j")})
+                     .tag("parallel_launch_point")
+                     .add("split", "B", {axis("j")})
+                     .factors({4}),
+                 "axis j was given a pragma at line 11; split it before that",
+                 "at step 2: split(j, factor=4)");
+}
+
+TEST(Schedule, PrefetchesForAStageThatReads) {
+  const auto prefetch = [](const char* tensor, const char* reader, uint32_t axis, int64_t offset) {
+    Steps steps;
+    steps.add("prefetch", tensor).at(reader, axis).last().set_value(offset);
+    return steps;
+  };
+  EXPECT_EQ(prefetch("A", "B", axis("i"), 2).decode().steps[0].at_stage, stage("B"));
+  expect_refused(prefetch("A", "B", axis("i"), -1),
+                 "prefetch(A, B.i, offset=-1): the offset must be from 0 to 1048576 iterations",
+                 "at step 1: prefetch(A, B.i, offset=-1)");
+  expect_refused(prefetch("A", "B", axis("x"), 1), "axis x belongs to stage C, not to B",
+                 "at step 1: prefetch(A, C.x, offset=1)");
+}
+
+TEST(Schedule, PutsThreadsAroundScans) {
+  const auto threads = [](const char* stage, std::vector<std::string> tags) {
+    Steps steps;
+    steps.add("env_threads", stage);
+    steps.last().mutable_tags()->Add(tags.begin(), tags.end());
+    return steps;
+  };
+  EXPECT_EQ(threads("S", {"threadIdx.x"}).decode().steps[0].tags[0], "threadIdx.x");
+  expect_refused(threads("C", {"threadIdx.x"}), "C is no scan; bind its axes to threads instead",
+                 "at step 1: env_threads(C, threadIdx.x)");
+  expect_refused(threads("S", {"threadIdx.w"}),
+                 "unknown thread axis threadIdx.w; known: blockIdx.x, blockIdx.y, blockIdx.z, "
+                 "threadIdx.x, threadIdx.y, threadIdx.z",
+                 "at step 1: env_threads(S, threadIdx.w)");
+  expect_refused(threads("S", {"threadIdx.x", "threadIdx.x"}),
+                 "env_threads of S names threadIdx.x twice",
+                 "at step 1: env_threads(S, threadIdx.x, threadIdx.x)");
+  expect_refused(threads("S", {}), "env_threads of S names no thread axis",
+                 "at step 1: env_threads(S)");
+}
+
+TEST(Schedule, PipelinesTwoStagesOrMore) {
+  Steps steps;
+  steps.add("software_pipeline", "B", {axis("i")}).last().set_value(1);
+  expect_refused(steps, "software_pipeline(i) takes 2 to 16 stages, but got 1",
+                 "at step 1: software_pipeline(i, stages=1)");
+}
+
 TEST(Schedule, HoldsItsLimits) {
   Steps steps;
   for (int i = 0; i < 3; ++i) {

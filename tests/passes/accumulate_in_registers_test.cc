@@ -32,6 +32,24 @@ TEST(AccumulateInRegisters, KeepsATileOutOfMemory) {
     })");
 }
 
+TEST(AccumulateInRegisters, LooksBehindPrefetches) {
+  expect_becomes(accumulate_in_registers, R"(fn f(A: float32[l, 16], C: float32[16] output) {
+      for k in 0..l {
+        if k + 1 < l { prefetch A[k + 1, 0] }
+        for j in 0..16 vectorize { C[j] = C[j] + A[k, j] }
+      }
+    })",
+                 R"(fn f(A: float32[l, 16], C: float32[16] output) {
+      allocate C.acc: float32[16] scope(local)
+      for j in 0..16 vectorize { C.acc[j] = C[j] }
+      for k in 0..l {
+        if k + 1 < l { prefetch A[k + 1, 0] }
+        for j in 0..16 vectorize { C.acc[j] = C.acc[j] + A[k, j] }
+      }
+      for j in 0..16 vectorize { C[j] = C.acc[j] }
+    })");
+}
+
 TEST(AccumulateInRegisters, KeepsGuardsOfTheTile) {
   expect_becomes(accumulate_in_registers, R"(fn f(A: float32[l, n], C: float32[n]) {
       for k in 0..l {

@@ -34,6 +34,22 @@ TEST(FlattenStorage, KeepsAllocatedBuffersCompactWhereArgumentsAreStrided) {
                  {TargetKind::Llvm, Layout::Strided, {}});
 }
 
+TEST(FlattenStorage, KeepsRowsThatAreSpreadOut) {
+  expect_becomes(flatten_storage,
+                 "fn f(A: int32[4]) { allocate t: int32[2, 2] strides[5, 1] scope(local) "
+                 "for i in 0..2 { prefetch t[i, 1]  t[1, i] = A[i] } }",
+                 "fn f(A: int32[4]) { allocate t: int32[2, 2] strides[5, 1] scope(local) "
+                 "for i in 0..2 { prefetch t[i*5 + 1]  t[5 + i] = A[i] } }");
+}
+
+TEST(FlattenStorage, KeepsElementsSideBySideThatAreReadAtOnce) {
+  expect_becomes(flatten_storage,
+                 "fn f(A: uint8[n, 8], B: int8[n, 8], C: int32[n] output) { for i in 0..n { "
+                 "C[i] = dot(0, A[i, ramp(4, 1, 4)], B[i, ramp(0, 1, 4)]) } }",
+                 "fn f(A: uint8[n, 8], B: int8[n, 8], C: int32[n] output) { for i in 0..n { "
+                 "C[i] = dot(0, A[ramp(i*8 + 4, 1, 4)], B[ramp(i*8, 1, 4)]) } }");
+}
+
 TEST(FlattenStorage, GivesATensorWithoutDimensionsTheIndexZero) {
   expect_becomes(flatten_storage, "fn f(A: float32[]) { A[] = 1.0 }",
                  "fn f(A: float32[]) { A[0] = 1.0 }");

@@ -24,6 +24,13 @@ TEST(PlanStorage, PutsBuffersOfASymbolicSizeIntoTheWorkspace) {
                    for i in 0..n { s[i] = 1.0  A[i] = s[i] } })");
 }
 
+TEST(PlanStorage, HasRoomForRowsThatAreSpreadOut) {
+  const ir::Kernel kernel = run_pass(plan_storage, R"(fn f(A: float32[n]) {
+      allocate s: float32[n, 32] strides[48, 1] scope(global)
+      for i in 0..n { s[i, 0] = 1.0  A[i] = s[i, 0] } })");
+  EXPECT_EQ(ir::print(kernel.workspace_bytes), "n*192");
+}
+
 TEST(PlanStorage, GivesEachThreadItsOwnPartOfTheWorkspace) {
   const ir::Kernel kernel = run_pass(plan_storage, R"(fn f(A: float32[n, m]) {
       for i in 0..n parallel { allocate s: float32[m] scope(global)

@@ -129,6 +129,34 @@ TEST(VectorizeLoops, RunsTheOuterOfTwoSerially) {
                               "i runs serially, not as vectors: a loop in it is a vector already"});
 }
 
+TEST(VectorizeLoops, GivesEachLaneItsGroupOfProducts) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: uint8[l], B: int8[l, 64], C: int32[16] output) {
+                   for k in 0..l { for j in 0..16 vectorize {
+                     C[j] = dot(C[j], A[ramp(k*4, 1, 4)], B[ramp(k*64 + j*4, 1, 4)]) } } })",
+                 R"(fn f(A: uint8[l], B: int8[l, 64], C: int32[16] output) {
+                   for k in 0..l {
+                     C[ramp(0, 1, 16)] =
+                         dot(C[ramp(0, 1, 16)], A[ramp(k*4, 1, 4)], B[ramp(k*64, 1, 64)]) } })");
+}
+
+TEST(VectorizeLoops, RunsProductsOfElementsThatLieApartSerially) {
+  const ir::Kernel kernel = run_pass(vectorize_loops,
+                                     R"(fn f(A: uint8[4], B: int8[128], C: int32[16] output) {
+                   for j in 0..16 vectorize {
+                     C[j] = dot(C[j], A[ramp(0, 1, 4)], B[ramp(j*8, 1, 4)]) } })");
+  EXPECT_EQ(kernel.notes,
+            std::vector<std::string>{"j runs serially, not as vectors: the products in it are not "
+                                     "of elements side by side"});
+}
+
+TEST(VectorizeLoops, FetchesForAllLanesOnce) {
+  expect_becomes(
+      vectorize_loops,
+      "fn f(A: float32[32]) { for i in 0..8 vectorize { prefetch A[i + 8]  A[i] = 0.0 } }",
+      "fn f(A: float32[32]) { prefetch A[8]  A[ramp(0, 1, 8)] = broadcast(0.0, 8) }");
+}
+
 TEST(VectorizeLoops, RunsSeriallyOnCuda) {
   const ir::Kernel kernel = expect_becomes(
       vectorize_loops, "fn f(A: float32[8]) { for i in 0..8 vectorize { A[i] = 0.0 } }",

@@ -35,6 +35,35 @@ TEST_F(Steps, TileNamesFourAxes) {
   EXPECT_EQ(axes[3].name(), "j.inner");
 }
 
+TEST_F(Steps, ThatChangeNoLoopsAreRecorded) {
+  const Tensor B =
+      compute({n_, 64}, [&](Expr i, Expr j) { return A_(i, j) * 2; }, {"B", {"i", "j"}});
+  const Tensor C =
+      compute({n_, 64}, [&](Expr i, Expr j) { return B(i, j) + 1; }, {"C", {"i", "j"}});
+  Schedule s = create_schedule(C);
+  const auto [outer, inner] = s[C].split(C.axis(0), 8);
+  s[B].compute_at(s[C], outer);
+  s[B].storage_align(B.axis(0), 16, 4);
+  s[B].double_buffer();
+  s[C].pragma(inner, "auto_unroll_max_step", 16);
+  s[B].prefetch(A_, B.axis(0), 2);
+  s[C].software_pipeline(outer, 3);
+  s[C].tensorize(C.axis(1), "x86.fma.f32");
+  const std::string text = s.text();
+  EXPECT_EQ(text,
+            "schedule cpu {\n"
+            "  split(C.i, factor=8)\n"
+            "  compute_at(B, C.i.outer)\n"
+            "  storage_align(B.i, factor=16, offset=4)\n"
+            "  double_buffer(B)\n"
+            "  pragma(C.i.inner, auto_unroll_max_step, value=16)\n"
+            "  prefetch(A, B.i, offset=2)\n"
+            "  software_pipeline(C.i.outer, stages=3)\n"
+            "  tensorize(C.j, x86.fma.f32)\n"
+            "}\n");
+  EXPECT_EQ(parse_schedule(text, {C}).text(), text);
+}
+
 TEST_F(Steps, RefuseAFactorBelowOne) {
   refused([&] { s_[C_].split(C_.axis(0), 0); }, "SPLIT_FACTOR",
           "split(i, factor=0): the factor must be at least 1");

@@ -191,3 +191,17 @@ def test_later_steps_say_so(step):
     s, a, b, c = two_stages()
     expect(kiln.Unsupported, f"the step {step} is not part of this version of Kiln",
            lambda: getattr(s[c], step)(1, 2, 3))
+
+
+def test_an_offset_is_less_than_its_factor():
+    s, a, b, c = two_stages()
+    axis = b.op.axis[0]
+    expect(kiln.InvalidArgument, f"storage_align({axis.name}, factor=16, offset=16): the offset is what is left over of "
+           "the factor, so it must be from 0 to 15", lambda: s[b].storage_align(axis, 16, 16))
+
+
+def test_an_intrinsic_is_named():
+    s, a, b, c = two_stages()
+    axis = b.op.axis[0]
+    expect(kiln.InvalidArgument, f"tensorize({axis.name}) takes the name of an intrinsic, such as 'x86.dot.u8s8s32', "
+           "but got object", lambda: s[b].tensorize(axis, object()))

@@ -157,3 +157,48 @@ def test_the_target_must_be_there():
         "unknown target vulkan; known: cpu, cuda",
         lambda: te.create_schedule(c.op).text("vulkan"),
     )
+
+
+def test_steps_that_change_no_loops_are_text_too():
+    a = te.placeholder((64, 32), name="A")
+    b = te.compute((64, 32), lambda i, j: a[i, j] * 3, name="B")
+    c = te.compute((64, 32), lambda i, j: b[i, j] - 1, name="C")
+    s = te.create_schedule(c.op)
+    io, ii = s[c].split(c.op.axis[0], factor=8)
+    s[b].compute_at(s[c], io)
+    s[b].storage_align(b.op.axis[0], 16, 4)
+    s[b].double_buffer()
+    s[c].pragma(ii, "auto_unroll_max_step", 16)
+    s[c].pragma(io, "parallel_launch_point", True)
+    s[b].prefetch(a, b.op.axis[0], 1)
+    s[c].software_pipeline(io, 3)
+    s[c].tensorize(c.op.axis[1], "x86.fma.f32")
+    text = s.text()
+    assert text == """\
+schedule cpu {
+  split(C.i, factor=8)
+  compute_at(B, C.i.outer)
+  storage_align(B.i, factor=16, offset=4)
+  double_buffer(B)
+  pragma(C.i.inner, auto_unroll_max_step, value=16)
+  pragma(C.i.outer, parallel_launch_point)
+  prefetch(A, B.i, offset=1)
+  software_pipeline(C.i.outer, stages=3)
+  tensorize(C.j, x86.fma.f32)
+}
+"""
+    again = kiln.parse_schedule(text, [a, c])
+    assert again.text() == text
+    assert wire(again, [a, c]) == wire(s, [a, c])
+
+
+def test_threads_around_a_scan_are_text_too():
+    m, n = te.var("m"), te.var("n")
+    x, state = te.placeholder((m, n), name="X"), te.placeholder((m, n), name="state")
+    init = te.compute((1, n), lambda _, i: x[0, i], name="init")
+    update = te.compute((m, n), lambda t, i: state[t - 1, i] + x[t, i], name="update")
+    scan = te.scan(init, update, state, inputs=[x])
+    s = te.create_schedule(scan.op)
+    s[scan].env_threads([te.thread_axis((0, 32), "threadIdx.x"), te.thread_axis("threadIdx.y")])
+    assert "  env_threads(scan, threadIdx.x, threadIdx.y)\n" in s.text()
+    assert kiln.parse_schedule(s.text(), [x, scan]).text() == s.text()

@@ -103,7 +103,6 @@ def test_cache_write_after_a_split_lays_out_anew():
     np.testing.assert_allclose(tvm.build(s, [A, C])(x).numpy(), (x + 1).T * 2, rtol=1e-6)
 
 
-@later
 def test_scope_alignment_and_double_buffers():
     A = te.placeholder((64, 32), name="A")
     B = te.compute((64, 32), lambda i, j: A[i, j] * 3, name="B")
@@ -219,7 +218,6 @@ def test_rows_of_different_lengths():
 # Hints.
 
 
-@later
 def test_pragmas_and_prefetch():
     A = te.placeholder((64, 64), name="A")
     B = te.compute((64, 64), lambda i, j: A[i, j] * 2, name="B")
@@ -232,7 +230,6 @@ def test_pragmas_and_prefetch():
     np.testing.assert_allclose(tvm.build(s, [A, B])(x).numpy(), x * 2)
 
 
-@later
 def test_env_threads_of_a_scan():
     m, n = te.var("m"), te.var("n")
     X = te.placeholder((m, n), name="X")
