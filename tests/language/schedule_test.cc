@@ -328,7 +328,7 @@ TEST(Schedule, PrefetchesForAStageThatReads) {
                  "prefetch(A, B.i, offset=-1): the offset must be from 0 to 1048576 iterations",
                  "at step 1: prefetch(A, B.i, offset=-1)");
   expect_refused(prefetch("A", "B", axis("x"), 1), "axis x belongs to stage C, not to B",
-                 "at step 1: prefetch(A, C.x, offset=1)");
+                 "at step 1: prefetch(A, B.x, offset=1)");
 }
 
 TEST(Schedule, PutsThreadsAroundScans) {

@@ -154,7 +154,7 @@ TEST(VectorizeLoops, FetchesForAllLanesOnce) {
   expect_becomes(
       vectorize_loops,
       "fn f(A: float32[32]) { for i in 0..8 vectorize { prefetch A[i + 8]  A[i] = 0.0 } }",
-      "fn f(A: float32[32]) { prefetch A[8]  A[ramp(0, 1, 8)] = broadcast(0.0, 8) }");
+      "fn f(A: float32[32]) { prefetch A[0 + 8]  A[ramp(0, 1, 8)] = broadcast(0.0, 8) }");
 }
 
 TEST(VectorizeLoops, RunsSeriallyOnCuda) {
