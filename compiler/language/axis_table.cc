@@ -50,7 +50,7 @@ class BodyWalk {
         visit(definition_.axes[axis].minimum);
         visit(definition_.axes[axis].extent);
       }
-      visit(reduction->source);
+      visit_all(parts_of(*reduction));
     }
   }
 
@@ -129,12 +129,6 @@ AxisTable::Stage stage_row(const Definition& definition, const SourceMap& names,
   return row;
 }
 
-/// How many axes the reductions have that are bodies.
-size_t axes_of_whole(const Definition& definition, const Compute& compute) {
-  const auto* whole = std::get_if<Reduction>(&definition.expressions[compute.bodies[0]].node);
-  return whole == nullptr ? 0 : whole->axes.size();
-}
-
 void add_stages(AxisTable& table, const Definition& definition, const SourceMap& names) {
   const std::vector<int> cells = cells_of(definition);
   const std::vector<int> times = time_dimensions(definition);
@@ -144,8 +138,8 @@ void add_stages(AxisTable& table, const Definition& definition, const SourceMap&
     row.cell_of = cells[id];
     row.time_dimension = times[id];
     if (const auto* compute = std::get_if<Compute>(&definition.stages[id])) {
-      row.is_reduction =
-          std::holds_alternative<Reduction>(definition.expressions[compute->bodies[0]].node);
+      const Reduction* whole = definition.whole_reduction(*compute);
+      row.is_reduction = whole != nullptr;
       row.data = row.leaves = compute->axes;
       walk(definition.stages[id]);
       for (const AxisId axis : walk.reduced_axes) {
@@ -154,7 +148,7 @@ void add_stages(AxisTable& table, const Definition& definition, const SourceMap&
         }
       }
       row.leaves.insert(row.leaves.end(), row.reduce.begin(), row.reduce.end());
-      row.has_inner = row.reduce.size() > axes_of_whole(definition, *compute);
+      row.has_inner = row.reduce.size() > (whole == nullptr ? 0 : whole->axes.size());
     } else {
       row.leaves = axes_of(definition.stages[id]);
     }

@@ -112,6 +112,10 @@ std::optional<AxisId> ExpressionBuilder::find_axis(std::string_view name) const 
 
 ExprId ExpressionBuilder::name(const Node& node, Expected expected) {
   if (const auto axis = find_axis(node.text)) return work_.add(DType::Int64, AxisUse{*axis});
+  if (const auto value = find_parameter(node.text)) {
+    return work_.add(parameter_types_[*value % parameter_types_.size()],
+                     ReducerParameter{static_cast<uint32_t>(*value)});
+  }
   if (node.text == "true" || node.text == "false") {
     return work_.add(DType::Bool, IntegerConstant{node.text == "true" ? 1 : 0});
   }
@@ -134,6 +138,8 @@ void ExpressionBuilder::fail_unknown(const Node& node) const {
   for (const auto& [name, tensor] : work_.tensors) {
     known.push_back(name);
   }
+  for (const ReducerValue& value : parameters_)
+    known.push_back(value.name);
   const std::string_view near = nearest(node.text, known);
   work_.source.refuse(node.place, "unknown name {}{}", node.text.substr(0, 64),
                       near.empty() ? "" : fmt::format("; did you mean {}", near));
@@ -251,6 +257,9 @@ ExpressionBuilder::Expected ExpressionBuilder::natural_of(const Node& node) {
     case Node::Kind::Float: return std::nullopt;
     case Node::Kind::Name:
       if (find_axis(node.text)) return DType::Int64;
+      if (const auto value = find_parameter(node.text)) {
+        return parameter_types_[*value % parameter_types_.size()];
+      }
       if (node.text == "true" || node.text == "false") return DType::Bool;
       if (work_.sizes.contains(node.text)) return DType::Int64;
       [[fallthrough]];
@@ -258,7 +267,12 @@ ExpressionBuilder::Expected ExpressionBuilder::natural_of(const Node& node) {
       const auto tensor = work_.tensors.find(node.text);
       return tensor == work_.tensors.end() ? std::nullopt : Expected(tensor->second.type);
     }
-    case Node::Kind::Reduce: return natural(node.children.back());
+    case Node::Kind::Reduce:
+      if (const auto own = find_reducer(work_, node.text)) {
+        const std::vector<DType>& types = work_.definition.reducers[own->id].types;
+        return types[std::min<size_t>(own->output.value_or(0), types.size() - 1)];
+      }
+      return natural(node.children[node.ranges]);
     case Node::Kind::Call:
       if (const auto type = find_dtype(node.text)) return type;
       break;
@@ -276,35 +290,103 @@ ExpressionBuilder::Expected ExpressionBuilder::natural_of(const Node& node) {
   return operand_type(*op, node.children, std::nullopt);
 }
 
+std::vector<ExprId> ExpressionBuilder::tuple(int id) {
+  const Node& node = at(id);
+  Reduction reduction = reduction_by(node);
+  add_values(node, std::nullopt, true, reduction);
+  std::vector<ExprId> results;
+  const std::vector<DType> types = work_.definition.reducers[reduction.reducer].types;
+  for (; reduction.output < types.size(); ++reduction.output)
+    results.push_back(work_.add(types[reduction.output], reduction));
+  return results;
+}
+
 ExprId ExpressionBuilder::reduction(const Node& node, Expected expected, bool is_whole) {
-  const auto combiner = find_combiner(node.text);
-  if (!combiner) {
-    std::vector<std::string_view> known;
-    for (const CombinerRow& row : combiner_table()) {
-      known.push_back(row.spelling);
-    }
-    work_.source.refuse(node.place, "unknown reducer {}{}", node.text.substr(0, 64),
-                        suggestion(node.text, known));
+  Reduction reduction = reduction_by(node);
+  const size_t values = work_.definition.values_of(reduction);
+  if (values > 1 && !find_reducer(work_, node.text)->output) {
+    work_.source.refuse(node.place,
+                        "{} gives {} values; name as many tensors on the left, or take one of "
+                        "them, as in {}.v0[...]",
+                        node.text, values, node.text);
   }
-  if (node.children.size() < 2) {
-    work_.source.refuse(node.place, "{} reduces over no axis; write {}[k < n](...)", node.text,
-                        node.text);
+  add_values(node, expected, is_whole, reduction);
+  if (!reduction.combiner) {
+    const DType type = work_.definition.reducers[reduction.reducer].types[reduction.output];
+    return work_.add(type, std::move(reduction));
   }
-  Reduction reduction = {*combiner, 0, {}};
-  for (size_t i = 0; i + 1 < node.children.size(); ++i) {
-    reduction.axes.push_back(range(node.children[i], is_whole));
-  }
-  const bool logic = row_of(row_of(*combiner).op).type_rule == TypeRule::Logic;
-  reduction.source = build(node.children.back(), logic ? DType::Bool : expected);
-  reduced_.resize(reduced_.size() - reduction.axes.size());
-  const DType type = work_.definition.expressions[reduction.source].type;
+  const DType type = work_.definition.expressions[reduction.sources[0]].type;
   try {
     const DType types[] = {type, type};
-    return work_.add(result_type(row_of(*combiner).op, types), std::move(reduction));
+    return work_.add(result_type(row_of(*reduction.combiner).op, types), std::move(reduction));
   } catch (Error& error) {
     work_.source.locate(error, node.place);
     throw;
   }
+}
+
+/// The reducer that a name means, and which result of it.
+Reduction ExpressionBuilder::reduction_by(const Node& node) {
+  Reduction reduction;
+  if (const auto own = find_reducer(work_, node.text)) {
+    reduction.reducer = own->id;
+    reduction.output = own->output.value_or(0);
+    const size_t values = work_.definition.values_of(reduction);
+    if (reduction.output < values) return reduction;
+    work_.source.refuse(node.place, "{} asks for value {}, but there {} {}", node.text,
+                        reduction.output, values == 1 ? "is" : "are", values);
+  }
+  reduction.combiner = find_combiner(node.text);
+  if (reduction.combiner) return reduction;
+  std::vector<std::string_view> known;
+  for (const CombinerRow& row : combiner_table())
+    known.push_back(row.spelling);
+  for (const auto& [name, id] : work_.reducers)
+    known.push_back(name);
+  work_.source.refuse(node.place, "unknown reducer {}{}", node.text.substr(0, 64),
+                      suggestion(node.text, known));
+}
+
+void ExpressionBuilder::add_values(const Node& node, Expected expected, bool is_whole,
+                                   Reduction& reduction) {
+  if (node.ranges == 0) {
+    work_.source.refuse(node.place, "{} reduces over no axis; write {}[k < n](...)", node.text,
+                        node.text);
+  }
+  const std::span<const int> children = node.children;
+  for (const int range : children.first(node.ranges))
+    reduction.axes.push_back(this->range(range, is_whole));
+  std::vector<DType> types;
+  if (!reduction.combiner) types = work_.definition.reducers[reduction.reducer].types;
+  const auto wanted = [&](size_t value) -> Expected {
+    if (value < types.size()) return types[value];
+    const bool logic =
+        reduction.combiner && row_of(row_of(*reduction.combiner).op).type_rule == TypeRule::Logic;
+    return logic ? DType::Bool : expected;
+  };
+  size_t next = node.ranges;
+  for (size_t i = 0; i < node.sources; ++i)
+    reduction.sources.push_back(build(children[next++], wanted(i)));
+  if (node.has_condition) reduction.condition = build(children[next++], DType::Bool);
+  reduced_.resize(reduced_.size() - reduction.axes.size());
+  if (types.empty()) types = {work_.definition.expressions[reduction.sources[0]].type};
+  for (size_t i = 0; next < children.size(); ++i)
+    reduction.init.push_back(build(children[next++], wanted(i)));
+}
+
+ExprId ExpressionBuilder::of_reducer(int node, DType expected,
+                                     std::span<const ReducerValue> parameters,
+                                     std::span<const DType> types) {
+  parameters_ = parameters;
+  parameter_types_ = types;
+  return build(node, expected);
+}
+
+std::optional<size_t> ExpressionBuilder::find_parameter(std::string_view name) const {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i].name == name) return i;
+  }
+  return std::nullopt;
 }
 
 /// k < n, or 1 <= k < n

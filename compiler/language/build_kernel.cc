@@ -137,6 +137,7 @@ class KernelBuilder : public StageBuilder {
         if (statement.declared.is_state) make_placeholder(statement.declared, false);
         return;
       case Statement::Kind::DeclareSize: return declare_size(statement);
+      case Statement::Kind::Reducer: return build_reducer(work_, statement.reducer);
       case Statement::Kind::Assign: return assign(statement.assignment);
       case Statement::Kind::ScanBlock: return build_scan_block(*this, work_, statement);
       case Statement::Kind::ScanCall: return build_scan_call(*this, work_, statement.scan);
@@ -217,18 +218,38 @@ class KernelBuilder : public StageBuilder {
   std::vector<ExprId> bodies(const Assignment& assignment, const LeftSide& left) override {
     ExpressionBuilder builder(work_, left);
     std::vector<ExprId> result;
+    if (assignment.values.size() != assignment.names.size()) {
+      result = tuple(builder, assignment);
+      for (size_t i = 0; i < result.size(); ++i)
+        check_type(assignment.names[i], assignment.values[0], result[i]);
+      return result;
+    }
     for (size_t i = 0; i < assignment.values.size(); ++i) {
       const DType type = work_.tensors.find(assignment.names[i])->second.type;
-      const ExprId body = builder.body(assignment.values[i], type);
-      const DType actual = work_.definition.expressions[body].type;
-      if (actual != type) {
-        work_.source.refuse(at(assignment.values[i]).place,
-                            "{} is {}, but its value is {}; cast it, as in {}(...)",
-                            assignment.names[i], type, actual, type);
-      }
-      result.push_back(body);
+      result.push_back(builder.body(assignment.values[i], type));
+      check_type(assignment.names[i], assignment.values[i], result.back());
     }
     return result;
+  }
+
+  /// One reduction on the right for all tensors on the left.
+  std::vector<ExprId> tuple(ExpressionBuilder& builder, const Assignment& assignment) {
+    const Node& value = at(assignment.values[0]);
+    const auto own = find_reducer(work_, value.text);
+    const size_t values = !own || own->output ? 1 : work_.definition.reducers[own->id].types.size();
+    if (values != assignment.names.size()) {
+      work_.source.refuse(assignment.place, "{} tensors on the left, but {} gives {} value{}",
+                          assignment.names.size(), value.text, values, values == 1 ? "" : "s");
+    }
+    return builder.tuple(assignment.values[0]);
+  }
+
+  void check_type(std::string_view name, int value, ExprId body) {
+    const DType type = work_.tensors.find(name)->second.type;
+    const DType actual = work_.definition.expressions[body].type;
+    if (actual == type) return;
+    work_.source.refuse(at(value).place, "{} is {}, but its value is {}; cast it, as in {}(...)",
+                        name, type, actual, type);
   }
 
   StageId compute(const Assignment& assignment, const std::vector<std::string>& outputs,

@@ -31,6 +31,7 @@ struct Workspace {
   SourceMap names;
   std::map<std::string, VariableId, std::less<>> sizes;
   std::map<std::string, NamedTensor, std::less<>> tensors;
+  std::map<std::string, ReducerId, std::less<>> reducers;
   // Inside a scan block: what the name of a state means there.
   std::map<std::string, TensorId, std::less<>> states;
   std::map<std::string, TensorId, std::less<>> updates;
@@ -57,6 +58,11 @@ class ExpressionBuilder {
 
   /// A whole right side.
   ExprId body(int node, DType expected);
+  /// A whole right side that is a reduction of several values: all its results.
+  std::vector<ExprId> tuple(int node);
+  /// A result or an identity of a reducer. `parameters`: the names of its values.
+  ExprId of_reducer(int node, DType expected, std::span<const ReducerValue> parameters,
+                    std::span<const DType> types);
   /// A part that must be int64: an index, an extent.
   ExprId index(int node);
   /// The tensor that a name means here.
@@ -74,6 +80,9 @@ class ExpressionBuilder {
   ExprId cast(const Node& node, DType type);
   ExprId apply(const Node& node, Operator op, Expected expected);
   ExprId reduction(const Node& node, Expected expected, bool is_whole);
+  Reduction reduction_by(const Node& node);
+  void add_values(const Node& node, Expected expected, bool is_whole, Reduction& reduction);
+  std::optional<size_t> find_parameter(std::string_view name) const;
   AxisId range(int node, bool of_whole_body);
   ExprId extent_of(int upper, int lower, ExprId minimum);
 
@@ -93,6 +102,8 @@ class ExpressionBuilder {
   std::vector<std::pair<std::string, AxisId>> reduced_;  // the axes of the reductions around
   std::map<std::string, AxisId> whole_;                  // of reductions that are a whole body
   std::map<int, Expected> natural_;
+  std::span<const ReducerValue> parameters_;  // of the reducer that is being built
+  std::span<const DType> parameter_types_;
 };
 
 /// What an init has in the place of time: `count` steps along `axis`.
@@ -131,6 +142,17 @@ void build_scan_call(StageBuilder& builder, Workspace& work, const ScanCall& cal
 /// A scan's state or a scatter's base says what the result is; its own declaration must agree.
 void check_declared(const Workspace& work, std::string_view name, Place place,
                     std::string_view what);
+
+/// Adds a reducer of the user's own. Throws SYNTAX. build_reducer.cc
+void build_reducer(Workspace& work, const ReducerText& text);
+
+/// Which result a reducer's name asks for: argmax.v1 is result 1 of argmax. Nothing when it is no
+/// reducer of the user's.
+struct NamedReducer {
+  ReducerId id;
+  std::optional<uint32_t> output;
+};
+std::optional<NamedReducer> find_reducer(const Workspace& work, std::string_view name);
 
 /// The stage of `name = scatter_add[...](...)`; the caller has checked the name. Throws SYNTAX.
 StageId build_scatter(Workspace& work, const ScatterCall& call);

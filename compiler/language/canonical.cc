@@ -1,6 +1,7 @@
 #include "compiler/language/canonical.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -8,12 +9,42 @@
 
 #include "compiler/language/axis_table.h"
 #include "compiler/language/linear.h"
+#include "compiler/language/scalar.h"
 #include "runtime/core/error.h"
 
 namespace kiln::language {
 namespace {
 
 constexpr uint32_t kNone = 0xFFFFFFFF;
+
+/// The combiner of the table that a reducer is, if it is one: `a + b` from 0.
+std::optional<Combiner> combiner_like(const Definition& definition, ReducerId id) {
+  const Reducer& reducer = definition.reducers[id];
+  if (reducer.types.size() != 1) return std::nullopt;
+  const auto* result = std::get_if<Operation>(&definition.expressions[reducer.results[0]].node);
+  if (result == nullptr || result->operands.size() != 2) return std::nullopt;
+  std::vector<uint32_t> positions;
+  for (const ExprId operand : result->operands) {
+    const auto* parameter = std::get_if<ReducerParameter>(&definition.expressions[operand].node);
+    if (parameter != nullptr) positions.push_back(parameter->position);
+  }
+  if (positions.size() != 2 || positions[0] == positions[1]) return std::nullopt;
+  // Which of two nans or zeros remains depends on the order of the operands.
+  const bool any_order = !is_float(reducer.types[0]);
+  if (positions[0] > positions[1] && !any_order) return std::nullopt;
+  for (const CombinerRow& row : combiner_table()) {
+    if (row.op != result->op) continue;
+    const Scalar identity = identity_of(row.combiner, reducer.types[0]);
+    const auto& given = definition.expressions[reducer.identities[0]].node;
+    const auto* integer = std::get_if<IntegerConstant>(&given);
+    const auto* floating = std::get_if<FloatConstant>(&given);
+    const bool same = (integer != nullptr && integer->value == identity.integer) ||
+                      (floating != nullptr && std::bit_cast<uint64_t>(floating->value) ==
+                                                  std::bit_cast<uint64_t>(identity.floating));
+    if (same) return row.combiner;
+  }
+  return std::nullopt;
+}
 
 /// Rebuilds a kernel from its arguments on, in the order in which things are first met.
 class Canonicalizer {
@@ -24,6 +55,7 @@ class Canonicalizer {
         variables_(from_.variables.size(), kNone),
         axes_(from_.axes.size(), kNone),
         expressions_(from_.expressions.size(), kNone),
+        reducers_(from_.reducers.size(), kNone),
         stages_(from_.stages.size(), kNone) {
     to_.names.kernel = names_.kernel;
     to_.names.files = names_.files;
@@ -147,7 +179,8 @@ class Canonicalizer {
         collect_reads(from_.axes[axis].minimum, reads);
         collect_reads(from_.axes[axis].extent, reads);
       }
-      collect_reads(reduction->source, reads);
+      for (const ExprId part : parts_of(*reduction))
+        collect_reads(part, reads);
     }
   }
 
@@ -270,13 +303,33 @@ class Canonicalizer {
   }
   CastTo rebuilt_node(const CastTo& cast) { return {mapped(cast.operand)}; }
   Read rebuilt_node(const Read& read) { return {mapped(read.tensor), mapped(read.indices)}; }
+  ReducerParameter rebuilt_node(const ReducerParameter& parameter) { return parameter; }
   Reduction rebuilt_node(const Reduction& reduction) {
-    Reduction result = {reduction.combiner, 0, {}};
+    Reduction result = {.combiner = reduction.combiner, .output = reduction.output};
+    if (!result.combiner) result.combiner = combiner_like(from_, reduction.reducer);
+    if (!result.combiner) result.reducer = mapped_reducer(reduction.reducer);
     for (const AxisId axis : reduction.axes) {
       result.axes.push_back(mapped_axis(axis));
     }
-    result.source = mapped(reduction.source);
+    result.sources = mapped(reduction.sources);
+    if (reduction.condition) result.condition = mapped(*reduction.condition);
+    result.init = mapped(reduction.init);
     return result;
+  }
+
+  ReducerId mapped_reducer(ReducerId id) {
+    if (reducers_[id] != kNone) return reducers_[id];
+    const Reducer& reducer = from_.reducers[id];
+    Definition single;
+    single.reducers.push_back({reducer.types, mapped(reducer.identities), mapped(reducer.results)});
+    const auto next = static_cast<ReducerId>(to_.definition.reducers.size());
+    const auto [entry, fresh] =
+        interned_reducers_.try_emplace(encode(single).reducers(0).SerializeAsString(), next);
+    if (fresh) {
+      to_.definition.reducers.push_back(std::move(single.reducers[0]));
+      to_.names.reducers.push_back(names_.reducers[id]);
+    }
+    return reducers_[id] = entry->second;
   }
 
   ExprId interned(Expression expression) {
@@ -307,8 +360,10 @@ class Canonicalizer {
   std::vector<uint32_t> variables_;
   std::vector<uint32_t> axes_;
   std::vector<uint32_t> expressions_;
+  std::vector<uint32_t> reducers_;
   std::vector<uint32_t> stages_;
   std::unordered_map<std::string, ExprId> interned_;
+  std::unordered_map<std::string, ReducerId> interned_reducers_;
   std::unordered_map<StageId, std::vector<StageId>> reads_;
   std::vector<bool> seen_;
   std::vector<ExprId> touched_;
@@ -321,6 +376,7 @@ Kernel nameless(const Definition& definition) {
   kernel.names.axes.resize(definition.axes.size());
   kernel.names.stages.resize(definition.stages.size());
   kernel.names.stage_lines.resize(definition.stages.size());
+  kernel.names.reducers.resize(definition.reducers.size());
   return kernel;
 }
 

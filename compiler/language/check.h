@@ -22,6 +22,7 @@ struct Facts {
     int64_t last_axis = -1;
     bool has_read = false;
     bool has_reduction = false;
+    bool has_parameter = false;
   };
   std::vector<Expr> expressions;
   std::vector<int> axis_owner;                     // stage, or kNoOwner
@@ -39,6 +40,8 @@ struct Checked {
   const Definition& definition() const { return kernel.definition; }
   const std::string& stage(StageId id) const { return kernel.names.stages[id]; }
   const std::string& axis(AxisId id) const { return kernel.names.axes[id]; }
+  /// What a reduction is called: "sum", or the name of a reducer.
+  std::string_view reducer(const Reduction& reduction) const;
   std::string tensor(TensorId id) const { return kernel.names.tensor_name(kernel.definition, id); }
   SourceLocation location(StageId id) const;
 };
@@ -61,9 +64,12 @@ void check_limit(std::string_view what, std::string_view unit, int64_t value, in
 SourceMap decode_names(const v1::SourceMap& wire, const v1::Definition& definition,
                        const Limits& limits);
 
-/// The five tables: ids, kinds, types, ranks, limits. decode_tables.cc, decode_expressions.cc
+/// The tables: ids, kinds, types, ranks, limits. decode_tables.cc, decode_expressions.cc
 void decode_tables(const v1::Definition& wire, Checked& checked);
 void decode_expressions(const v1::Definition& wire, Checked& checked);
+
+/// What the expressions of reducers use. check_reducers.cc
+void check_reducers(Checked& checked);
 
 /// Each axis belongs to one stage; bounds and shapes are what they may be. check_axes.cc
 void check_axes(Checked& checked);

@@ -96,8 +96,12 @@ class AxisChecker {
         own(id, axis, AxisKind::Reduce);
       }
       check_reduced(id, *reduction, outside);
-      check_reductions(id, reduction->source, outside, seen);
+      for (const ExprId source : reduction->sources)
+        check_reductions(id, source, outside, seen);
+      if (reduction->condition) check_reductions(id, *reduction->condition, outside, seen);
       outside.resize(depth);
+      for (const ExprId init : reduction->init)
+        check_reductions(id, init, outside, seen);
     } else if (const auto* operation = std::get_if<Operation>(&node)) {
       for (const ExprId operand : operation->operands) {
         check_reductions(id, operand, outside, seen);
@@ -222,6 +226,8 @@ class AxisChecker {
   void check_small(ExprId expr, const std::string& what) {
     constexpr int64_t kMostNodes = 200;
     check_limit(what, "nodes", facts_.expressions[expr].nodes, kMostNodes);
+    if (!facts_.expressions[expr].has_parameter) return;
+    fail(ErrorKind::InvalidArgument, "MALFORMED", "{} uses a parameter of a reducer", what);
   }
 
   void own(StageId stage, AxisId axis, AxisKind kind) {

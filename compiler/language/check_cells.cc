@@ -160,7 +160,8 @@ class CellChecker {
         check_reads(id, compute, definition_.axes[axis].minimum);
         check_reads(id, compute, definition_.axes[axis].extent);
       }
-      check_reads(id, compute, reduction->source);
+      for (const ExprId part : parts_of(*reduction))
+        check_reads(id, compute, part);
     }
   }
 

@@ -21,14 +21,11 @@ class StageChecker {
   void check() {
     check_reductions_agree();
     for (const ExprId body : bodies_) {
-      ExprId expr = body;
-      reduced_.clear();
-      if (const auto* reduction = reduction_at(body)) {
-        reduced_ = reduction->axes;
-        check_bounds_of(*reduction, kCertain);
-        expr = reduction->source;
+      if (checked_.facts.expressions[body].has_parameter) {
+        fail(ErrorKind::InvalidArgument, "MALFORMED", "{} uses a parameter of a reducer",
+             checked_.stage(stage_));
       }
-      visit(expr, kCertain);
+      visit(body, kCertain);
       for (const ExprId id : touched_) {
         seen_[id] = 0;
       }
@@ -67,6 +64,13 @@ class StageChecker {
              i, checked_.stage(stage_));
       }
     }
+    const auto* compute = std::get_if<Compute>(&definition_.stages[stage_]);
+    const bool is_tuple = first != nullptr && compute != nullptr && bodies_.size() > 1;
+    if (!is_tuple || definition_.whole_reduction(*compute) != nullptr) return;
+    fail(ErrorKind::InvalidArgument, "TUPLE_REDUCTION",
+         "the outputs of {} are not all the results of one {}, in order; a tuple compute is one "
+         "reduction",
+         checked_.stage(stage_), checked_.reducer(*first));
   }
 
   void check_bounds_of(const Reduction& reduction, uint8_t certainty) {
@@ -94,14 +98,20 @@ class StageChecker {
     if (const auto* reduction = std::get_if<Reduction>(&node)) visit_inner(*reduction, certainty);
   }
 
-  /// A reduction inside an expression. What it reaches may use its axes; the same expressions
-  /// outside of it may not, so they are forgotten afterwards.
+  /// What a reduction reaches may use its axes; the same expressions outside of it may not, so they
+  /// are forgotten afterwards.
   void visit_inner(const Reduction& reduction, uint8_t certainty) {
+    starting_.insert(starting_.end(), reduction.axes.begin(), reduction.axes.end());
+    for (const ExprId init : reduction.init)
+      visit(init, certainty);
+    starting_.resize(starting_.size() - reduction.axes.size());
     const size_t outer_axes = reduced_.size();
     const size_t outer_touched = touched_.size();
     reduced_.insert(reduced_.end(), reduction.axes.begin(), reduction.axes.end());
     check_bounds_of(reduction, certainty);
-    visit(reduction.source, certainty);
+    if (reduction.condition) visit(*reduction.condition, certainty);
+    for (const ExprId source : reduction.sources)
+      visit(source, reduction.condition ? kGuarded : certainty);
     reduced_.resize(outer_axes);
     for (size_t i = outer_touched; i < touched_.size(); ++i) {
       seen_[touched_[i]] = 0;
@@ -122,6 +132,12 @@ class StageChecker {
     };
     if (among(axes_) || among(reduced_)) return;
     const std::string& name = checked_.axis(axis);
+    if (among(starting_)) {
+      fail(ErrorKind::InvalidArgument, "AXIS_SCOPE",
+           "the init of a reduction in {} uses {}, which it reduces over; a reduction starts from "
+           "what is known outside of it",
+           checked_.stage(stage_), name);
+    }
     switch (definition_.axes[axis].kind) {
       case AxisKind::Reduce:
         fail(ErrorKind::InvalidArgument, "AXIS_SCOPE",
@@ -173,8 +189,9 @@ class StageChecker {
   StageId stage_;
   const std::vector<ExprId> bodies_;
   const std::vector<AxisId> axes_;
-  std::vector<AxisId> reduced_;
-  std::vector<uint8_t>& seen_;  // by expression; all 0 between bodies
+  std::vector<AxisId> reduced_;   // the axes of the reductions around
+  std::vector<AxisId> starting_;  // the axes of the reductions whose init is being looked at
+  std::vector<uint8_t>& seen_;    // by expression; all 0 between bodies
   std::vector<ExprId> touched_;
 };
 

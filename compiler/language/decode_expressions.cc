@@ -27,6 +27,8 @@ bool fits(DType type, int64_t value) {
   return value >= -values / 2 && value < values / 2;
 }
 
+constexpr int64_t kMostNodes = std::numeric_limits<int64_t>::max() / 64;
+
 class ExpressionDecoder {
  public:
   ExpressionDecoder(const v1::Definition& wire, Checked& checked)
@@ -63,6 +65,7 @@ class ExpressionDecoder {
       case v1::Expression::kCast: return cast(wire.cast());
       case v1::Expression::kRead: return read(wire.read());
       case v1::Expression::kReduction: return reduction(wire.reduction());
+      case v1::Expression::kParameter: return parameter(wire.parameter());
       case v1::Expression::KIND_NOT_SET: break;
     }
     malformed("expression {} is empty", id_);
@@ -156,20 +159,68 @@ class ExpressionDecoder {
     }
   }
 
+  Expression parameter(const v1::ReducerParameter& wire) {
+    facts_.has_parameter = true;
+    return {type_of(wire.type()), ReducerParameter{wire.position()}};
+  }
+
   Expression reduction(const v1::Reduction& wire) {
-    const auto combiner = find_combiner(wire.combiner());
-    if (!combiner) {
-      const std::string shown = wire.combiner().substr(0, 64);
-      fail(ErrorKind::InvalidArgument, "UNKNOWN_COMBINER", "unknown reducer {}{}", shown,
-           suggestion(shown, spellings(combiner_table())));
+    Reduction reduction = combination(wire);
+    const std::string name(checked_.reducer(reduction));
+    for (const uint32_t source : wire.sources()) {
+      use(source);
+      reduction.sources.push_back(source);
     }
-    const std::string_view name = row_of(*combiner).spelling;
-    use(wire.source());
+    add_axes(wire, name, reduction);
+    if (wire.has_condition()) {
+      use(wire.condition());
+      reduction.condition = wire.condition();
+    }
+    for (const uint32_t init : wire.init()) {
+      use(init);
+      reduction.init.push_back(init);
+    }
+    facts_.has_reduction = true;
+    const DType type = check_values(reduction, name);
+    return {type, std::move(reduction)};
+  }
+
+  /// How it combines, and which of the results it gives.
+  Reduction combination(const v1::Reduction& wire) {
+    Reduction reduction;
+    reduction.output = wire.output();
+    if (!wire.combiner().empty()) {
+      reduction.combiner = find_combiner(wire.combiner());
+      if (!reduction.combiner) {
+        const std::string shown = wire.combiner().substr(0, 64);
+        fail(ErrorKind::InvalidArgument, "UNKNOWN_COMBINER", "unknown reducer {}{}", shown,
+             suggestion(shown, spellings(combiner_table())));
+      }
+    } else {
+      in_range("reducer", wire.reducer(), definition_.reducers.size());
+      reduction.reducer = wire.reducer();
+      const Reducer& reducer = definition_.reducers[reduction.reducer];
+      for (const auto* list : {&reducer.results, &reducer.identities}) {
+        for (const ExprId expr : *list) {
+          if (expr >= id_) {
+            malformed("expression {} reduces by {} before its results stand", id_,
+                      checked_.reducer(reduction));
+          }
+          facts_.nodes =
+              std::min(facts_.nodes + checked_.facts.expressions[expr].nodes, kMostNodes);
+        }
+      }
+    }
+    in_range(fmt::format("result of {}", checked_.reducer(reduction)), reduction.output,
+             definition_.values_of(reduction));
+    return reduction;
+  }
+
+  void add_axes(const v1::Reduction& wire, const std::string& name, Reduction& reduction) {
     if (wire.axes().empty()) {
       fail(ErrorKind::InvalidArgument, "REDUCTION_AXES", "{} reduces over no axis", name);
     }
     check_limit(name, "axes", wire.axes_size(), checked_.limits.dimensions);
-    Reduction reduction = {*combiner, wire.source(), {}};
     for (const uint32_t axis : wire.axes()) {
       in_range("axis", axis, definition_.axes.size());
       if (definition_.axes[axis].kind != AxisKind::Reduce) fail_reduced_axis(name, axis);
@@ -179,11 +230,46 @@ class ExpressionDecoder {
       }
       reduction.axes.push_back(axis);
     }
-    facts_.has_reduction = true;
-    const DType type = definition_.expressions[wire.source()].type;
-    const DType types[] = {type, type};
-    return {result_type(row_of(*combiner).op, types), std::move(reduction)};
   }
+
+  /// The type of the result; sources and init are what the reducer takes.
+  DType check_values(const Reduction& reduction, const std::string& name) {
+    const size_t values = definition_.values_of(reduction);
+    if (reduction.sources.size() != values) {
+      fail(ErrorKind::InvalidArgument, "REDUCTION_SOURCES", "{} combines {} value{}, but got {}",
+           name, values, values == 1 ? "" : "s", reduction.sources.size());
+    }
+    if (!reduction.init.empty() && reduction.init.size() != values) {
+      fail(ErrorKind::InvalidArgument, "REDUCTION_INIT",
+           "{} combines {} value{}, but its init gives {}", name, values, values == 1 ? "" : "s",
+           reduction.init.size());
+    }
+    if (reduction.condition && type_at(*reduction.condition) != DType::Bool) {
+      fail(ErrorKind::InvalidArgument, "REDUCTION_CONDITION",
+           "the condition of {} is {}, but must be bool; compare it with something", name,
+           type_at(*reduction.condition));
+    }
+    std::vector<DType> types;
+    if (reduction.combiner) {
+      const DType both[] = {type_at(reduction.sources[0]), type_at(reduction.sources[0])};
+      types = {result_type(row_of(*reduction.combiner).op, both)};
+    } else {
+      types = definition_.reducers[reduction.reducer].types;
+      for (size_t i = 0; i < values; ++i)
+        check_value(reduction.sources[i], types[i], fmt::format("value {} of {}", i, name));
+    }
+    for (size_t i = 0; i < reduction.init.size(); ++i)
+      check_value(reduction.init[i], types[i], fmt::format("the init of value {} of {}", i, name));
+    return types[reduction.output];
+  }
+
+  void check_value(ExprId expr, DType wanted, const std::string& what) {
+    if (type_at(expr) == wanted) return;
+    fail(ErrorKind::InvalidArgument, "REDUCTION_TYPE", "{} is {}, but must be {}; cast it", what,
+         type_at(expr), wanted);
+  }
+
+  DType type_at(ExprId expr) const { return definition_.expressions[expr].type; }
 
   [[noreturn]] void fail_reduced_axis(std::string_view reducer, AxisId axis) {
     if (definition_.axes[axis].kind == AxisKind::Time) {
@@ -217,10 +303,11 @@ class ExpressionDecoder {
     }
     const Facts::Expr& part = checked_.facts.expressions[operand];
     facts_.depth = std::max(facts_.depth, part.depth + 1);
-    facts_.nodes = std::min(facts_.nodes + part.nodes, std::numeric_limits<int64_t>::max() / 64);
+    facts_.nodes = std::min(facts_.nodes + part.nodes, kMostNodes);
     facts_.last_axis = std::max(facts_.last_axis, part.last_axis);
     facts_.has_read = facts_.has_read || part.has_read;
     facts_.has_reduction = facts_.has_reduction || part.has_reduction;
+    facts_.has_parameter = facts_.has_parameter || part.has_parameter;
   }
 
   void finish() { check_limit("an expression", "levels", facts_.depth, checked_.limits.depth); }
@@ -238,11 +325,15 @@ class ExpressionDecoder {
     for (int i = static_cast<int>(id_) + 1; i < wire_.expressions_size(); ++i) {
       const v1::Expression& wire = wire_.expressions(i);
       const auto marked = [&](uint32_t id) { return id < above.size() && above[id]; };
-      above[i] = std::any_of(wire.operation().operands().begin(), wire.operation().operands().end(),
-                             marked) ||
-                 std::any_of(wire.read().indices().begin(), wire.read().indices().end(), marked) ||
-                 (wire.has_cast() && marked(wire.cast().operand())) ||
-                 (wire.has_reduction() && marked(wire.reduction().source()));
+      above[i] =
+          std::any_of(wire.operation().operands().begin(), wire.operation().operands().end(),
+                      marked) ||
+          std::any_of(wire.read().indices().begin(), wire.read().indices().end(), marked) ||
+          (wire.has_cast() && marked(wire.cast().operand())) ||
+          std::any_of(wire.reduction().sources().begin(), wire.reduction().sources().end(),
+                      marked) ||
+          std::any_of(wire.reduction().init().begin(), wire.reduction().init().end(), marked) ||
+          (wire.reduction().has_condition() && marked(wire.reduction().condition()));
     }
     for (StageId id = 0; id < definition_.stages.size(); ++id) {
       for (const ExprId body : bodies_of(definition_.stages[id])) {

@@ -72,10 +72,22 @@ class NameDecoder {
       if (id.stage >= names.stages.size() || tensor.name().empty()) continue;
       names.tensors.insert_or_assign(id, name(tensor.name(), limits_.name_bytes));
     }
+    for (int i = 0; i < definition_.reducers_size(); ++i)
+      names.reducers.push_back(reducer_names(i));
     return names;
   }
 
  private:
+  SourceMap::ReducerNames reducer_names(int id) {
+    const v1::ReducerNames given =
+        id < wire_.reducers_size() ? wire_.reducers(id) : v1::ReducerNames();
+    SourceMap::ReducerNames names = {name(given.name(), limits_.name_bytes), {}};
+    if (names.name.empty()) names.name = fmt::format("reducer{}", id);
+    const int values = std::min(definition_.reducers(id).types_size(), limits_.outputs);
+    names.parameters = list(given.parameters(), 2 * values, "value");
+    return names;
+  }
+
   std::string name(const std::string& wire, int longest) {
     check_limit("a name", "bytes", static_cast<int64_t>(wire.size()), longest);
     return harmless(wire);

@@ -20,6 +20,10 @@ class TableDecoder {
       at_stage(checked_, id,
                [&] { definition_.stages.push_back(decode_stage(id, wire_.stages(i))); });
     }
+    for (int i = 0; i < wire_.reducers_size(); ++i) {
+      definition_.reducers.push_back(decode_reducer(
+          checked_.kernel.names.reducers[static_cast<size_t>(i)].name, wire_.reducers(i)));
+    }
     check_limit("the kernel", "arguments", wire_.parameters_size(), checked_.limits.stages);
     for (const v1::TensorId& parameter : wire_.parameters()) {
       definition_.parameters.push_back(
@@ -49,6 +53,34 @@ class TableDecoder {
     }
     malformed("stage {} is neither a placeholder nor a compute, a scan or a scatter",
               checked_.stage(id));
+  }
+
+  Reducer decode_reducer(const std::string& name, const v1::Reducer& wire) {
+    check_limit(name, "values", wire.types_size(), checked_.limits.outputs);
+    if (wire.types().empty()) {
+      fail(ErrorKind::InvalidArgument, "REDUCER", "reducer {} combines no values", name);
+    }
+    if (wire.identities_size() != wire.types_size() || wire.results_size() != wire.types_size()) {
+      fail(ErrorKind::InvalidArgument, "REDUCER",
+           "reducer {} combines {} value{}, but has {} results and {} identities", name,
+           wire.types_size(), wire.types_size() == 1 ? "" : "s", wire.results_size(),
+           wire.identities_size());
+    }
+    Reducer reducer;
+    for (const int number : wire.types()) {
+      const auto type = dtype_from_number(number);
+      if (!type) malformed("reducer {} has the unknown type {}", name, number);
+      reducer.types.push_back(*type);
+    }
+    for (const uint32_t identity : wire.identities()) {
+      check_expression(identity, name);
+      reducer.identities.push_back(identity);
+    }
+    for (const uint32_t result : wire.results()) {
+      check_expression(result, name);
+      reducer.results.push_back(result);
+    }
+    return reducer;
   }
 
   Placeholder decode_placeholder(StageId id, const v1::Placeholder& wire) {

@@ -31,6 +31,13 @@ std::vector<ExprId> bodies_of(const Stage& stage) {
   return bodies;
 }
 
+std::vector<ExprId> parts_of(const Reduction& reduction) {
+  std::vector<ExprId> parts = reduction.sources;
+  if (reduction.condition) parts.push_back(*reduction.condition);
+  parts.insert(parts.end(), reduction.init.begin(), reduction.init.end());
+  return parts;
+}
+
 DType Definition::type_of(TensorId tensor) const {
   const Stage& stage = stages[tensor.stage];
   if (const auto* compute = std::get_if<Compute>(&stage)) {
@@ -58,6 +65,28 @@ std::vector<ExprId> Definition::shape_of(TensorId tensor) const {
 bool Definition::is_output(TensorId tensor) const {
   return !std::holds_alternative<Placeholder>(stages[tensor.stage]) &&
          std::find(parameters.begin(), parameters.end(), tensor) != parameters.end();
+}
+
+size_t Definition::values_of(const Reduction& reduction) const {
+  return reduction.combiner ? 1 : reducers[reduction.reducer].types.size();
+}
+
+const Reduction* Definition::whole_reduction(const Compute& compute) const {
+  const auto* first = std::get_if<Reduction>(&expressions[compute.bodies[0]].node);
+  if (first == nullptr) return nullptr;
+  const size_t values = values_of(*first);
+  if (values > 1 && values != compute.bodies.size()) return nullptr;
+  for (uint32_t output = 0; output < compute.bodies.size(); ++output) {
+    const auto* other = std::get_if<Reduction>(&expressions[compute.bodies[output]].node);
+    if (other == nullptr || other->axes != first->axes || values_of(*other) != values) {
+      return nullptr;
+    }
+    if (values == 1) continue;
+    Reduction expected = *first;
+    expected.output = output;
+    if (!(*other == expected)) return nullptr;
+  }
+  return first;
 }
 
 std::string SourceMap::tensor_name(const Definition& definition, TensorId tensor) const {

@@ -17,6 +17,7 @@ using ExprId = uint32_t;
 using AxisId = uint32_t;
 using StageId = uint32_t;
 using VariableId = uint32_t;
+using ReducerId = uint32_t;
 
 struct TensorId {
   StageId stage = 0;
@@ -48,17 +49,34 @@ struct Read {
   TensorId tensor;
   std::vector<ExprId> indices;
 };
+struct ReducerParameter {  // of a reducer, in its results
+  uint32_t position;
+};
 struct Reduction {
-  Combiner combiner;
-  ExprId source;
+  std::optional<Combiner> combiner;  // nothing: `reducer`
+  ReducerId reducer = 0;
+  std::vector<ExprId> sources;  // one a value
   std::vector<AxisId> axes;
+  uint32_t output = 0;              // which result it gives
+  std::optional<ExprId> condition;  // where it does not hold, nothing is combined
+  std::vector<ExprId> init;         // empty: the identities
+
+  bool operator==(const Reduction&) const = default;
 };
 
 struct Expression {
   DType type;
   std::variant<IntegerConstant, FloatConstant, VariableUse, AxisUse, Operation, CastTo, Read,
-               Reduction>
+               Reduction, ReducerParameter>
       node;
+};
+
+/// A combiner of the user's own. Parameter i is value i on the left; behind these come the values
+/// on the right.
+struct Reducer {
+  std::vector<DType> types;
+  std::vector<ExprId> identities;
+  std::vector<ExprId> results;
 };
 
 struct Variable {
@@ -112,6 +130,9 @@ std::vector<AxisId> axes_of(const Stage& stage);
 /// update, of a scatter.
 std::vector<ExprId> bodies_of(const Stage& stage);
 
+/// All expressions of a reduction: its sources, its condition, where it starts.
+std::vector<ExprId> parts_of(const Reduction& reduction);
+
 /// A checked kernel definition (see kiln/v1/kernel.proto, whose tables these are). decode() is the
 /// only maker, so every id is in range, every type rule holds, shapes agree, and there are no
 /// cycles.
@@ -121,11 +142,17 @@ struct Definition {
   std::vector<Expression> expressions;
   std::vector<Stage> stages;
   std::vector<TensorId> parameters;
+  std::vector<Reducer> reducers;
 
   DType type_of(TensorId tensor) const;
   /// Extents of a tensor's dimensions, as expressions.
   std::vector<ExprId> shape_of(TensorId tensor) const;
   bool is_output(TensorId tensor) const;  // a parameter that is computed
+  /// How many values a reduction combines at once.
+  size_t values_of(const Reduction& reduction) const;
+  /// The first body of a compute whose bodies are reductions that one nest of loops computes: over
+  /// the same axes, and all results of one reducer of several. Null when they are not.
+  const Reduction* whole_reduction(const Compute& compute) const;
 };
 
 /// Names and lines, by the positions of the definition. decode() fills in what is missing
@@ -142,6 +169,11 @@ struct SourceMap {
   };
   std::vector<Line> stage_lines;
   std::map<TensorId, std::string> tensors;  // outputs of stages with several, where they have names
+  struct ReducerNames {
+    std::string name;
+    std::vector<std::string> parameters;
+  };
+  std::vector<ReducerNames> reducers;
 
   /// "C"; for an output of a stage with several its own name, else "scan.v1".
   std::string tensor_name(const Definition& definition, TensorId tensor) const;

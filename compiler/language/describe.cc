@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -96,15 +97,44 @@ class ExpressionText {
     out_ += ']';
   }
 
+  void print_node(const ReducerParameter& parameter, DType, Expected, int) {
+    out_ += parameter.position < options_.parameters.size()
+                ? options_.parameters[parameter.position]
+                : fmt::format("value{}", parameter.position);
+  }
+
   void print_node(const Reduction& reduction, DType type, Expected, int) {
-    out_ += fmt::format("{}[", row_of(reduction.combiner).spelling);
+    const size_t values = definition_.values_of(reduction);
+    out_ += reduction.combiner ? row_of(*reduction.combiner).spelling
+                               : std::string_view(names_.reducers[reduction.reducer].name);
+    if (!std::exchange(whole_tuple_, false) && values > 1)
+      out_ += fmt::format(".v{}", reduction.output);
+    out_ += '[';
     for (size_t i = 0; i < reduction.axes.size(); ++i) {
       if (i > 0) out_ += ", ";
       print_range(reduction.axes[i]);
     }
     out_ += "](";
-    print(reduction.source, type, 0);
+    const std::vector<DType> types =
+        reduction.combiner ? std::vector{type} : definition_.reducers[reduction.reducer].types;
+    print_values(reduction.sources, types);
+    if (reduction.condition) {
+      out_ += ", where=";
+      print(*reduction.condition, DType::Bool, 0);
+    }
+    if (!reduction.init.empty()) {
+      out_ += values > 1 ? ", init=(" : ", init=";
+      print_values(reduction.init, types);
+      if (values > 1) out_ += ')';
+    }
     out_ += ')';
+  }
+
+  void print_values(const std::vector<ExprId>& values, const std::vector<DType>& types) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      print(values[i], types[i], 0);
+    }
   }
 
   /// "k < l", "1 <= k < l"
@@ -219,7 +249,7 @@ class ExpressionText {
       // Without an operand of the result's type the expression has one of its own.
       if (result_is_operand_type(rule)) type = operand_type(*operation, std::nullopt);
     } else if (const auto* reduction = std::get_if<Reduction>(&expression.node)) {
-      type = natural_type(reduction->source);
+      if (reduction->combiner) type = natural_type(reduction->sources[0]);
     }
     return natural_[expr] = type;
   }
@@ -228,6 +258,7 @@ class ExpressionText {
   const SourceMap& names_;
   const TextOptions& options_;
   std::string out_;
+  bool whole_tuple_ = options_.whole_tuple;  // the reduction at the top is still to come
   std::unordered_map<ExprId, Expected> natural_;
 };
 

@@ -14,6 +14,10 @@ struct TextOptions {
   bool typed = false;
   /// The type that the place of the expression asks for.
   std::optional<DType> expected;
+  /// What the parameters are called in an expression of a reducer.
+  std::span<const std::string> parameters = {};
+  /// The expression stands for all results of the reduction that it is.
+  bool whole_tuple = false;
   /// Longer texts end in "...": shared parts are spelled out each time.
   size_t max_bytes = 200;
 };

@@ -43,11 +43,28 @@ void encode(const Read& read, DType, v1::Expression& out) {
   }
 }
 void encode(const Reduction& reduction, DType, v1::Expression& out) {
-  out.mutable_reduction()->set_combiner(std::string(row_of(reduction.combiner).spelling));
-  out.mutable_reduction()->set_source(reduction.source);
-  for (const AxisId axis : reduction.axes) {
-    out.mutable_reduction()->add_axes(axis);
+  v1::Reduction& wire = *out.mutable_reduction();
+  if (reduction.combiner) {
+    wire.set_combiner(std::string(row_of(*reduction.combiner).spelling));
+  } else {
+    wire.set_reducer(reduction.reducer);
   }
+  wire.mutable_sources()->Add(reduction.sources.begin(), reduction.sources.end());
+  wire.mutable_axes()->Add(reduction.axes.begin(), reduction.axes.end());
+  wire.set_output(reduction.output);
+  if (reduction.condition) wire.set_condition(*reduction.condition);
+  wire.mutable_init()->Add(reduction.init.begin(), reduction.init.end());
+}
+void encode(const ReducerParameter& parameter, DType type, v1::Expression& out) {
+  out.mutable_parameter()->set_type(static_cast<v1::DataType>(type));
+  out.mutable_parameter()->set_position(parameter.position);
+}
+
+void encode(const Reducer& reducer, v1::Reducer& out) {
+  for (const DType type : reducer.types)
+    out.add_types(static_cast<v1::DataType>(type));
+  out.mutable_identities()->Add(reducer.identities.begin(), reducer.identities.end());
+  out.mutable_results()->Add(reducer.results.begin(), reducer.results.end());
 }
 
 void encode(const Placeholder& placeholder, v1::Stage& out) {
@@ -106,6 +123,8 @@ v1::Definition encode(const Definition& definition) {
     std::visit([&](const auto& kind) { encode(kind, wire); }, stage);
   }
   encode(definition.parameters, *out.mutable_parameters());
+  for (const Reducer& reducer : definition.reducers)
+    encode(reducer, *out.add_reducers());
   return out;
 }
 
@@ -125,6 +144,11 @@ v1::SourceMap encode(const SourceMap& names) {
     v1::TensorName& wire = *out.add_tensors();
     encode(tensor, *wire.mutable_tensor());
     wire.set_name(name);
+  }
+  for (const SourceMap::ReducerNames& reducer : names.reducers) {
+    v1::ReducerNames& wire = *out.add_reducers();
+    wire.set_name(reducer.name);
+    wire.mutable_parameters()->Add(reducer.parameters.begin(), reducer.parameters.end());
   }
   return out;
 }

@@ -216,24 +216,43 @@ class Evaluator {
     return position;
   }
 
+  Scalar value(const ReducerParameter& node, DType type) { return parameters_[node.position]; }
+
   Scalar value(const Reduction& node, DType type) {
-    Scalar total = identity_of(node.combiner, type);
-    reduce(node, 0, total);
-    return total;
+    std::vector<Scalar> totals;
+    for (const ExprId init : node.init)
+      totals.push_back(value_of(init));
+    if (node.init.empty() && node.combiner) totals = {identity_of(*node.combiner, type)};
+    if (node.init.empty() && !node.combiner) {
+      for (const ExprId identity : definition_.reducers[node.reducer].identities)
+        totals.push_back(value_of(identity));
+    }
+    reduce(node, 0, totals);
+    return totals[node.output];
   }
 
-  void reduce(const Reduction& node, size_t depth, Scalar& total) {
-    if (depth == node.axes.size()) {
-      const Scalar both[] = {total, value_of(node.source)};
-      total = apply_operator(row_of(node.combiner).op, both);
+  void combine(const Reduction& node, std::vector<Scalar>& totals) {
+    if (node.condition && value_of(*node.condition).integer == 0) return;
+    std::vector<Scalar> both = totals;
+    for (const ExprId source : node.sources)
+      both.push_back(value_of(source));
+    if (node.combiner) {
+      totals = {apply_operator(row_of(*node.combiner).op, both)};
       return;
     }
+    parameters_ = std::move(both);
+    for (size_t i = 0; i < totals.size(); ++i)
+      totals[i] = value_of(definition_.reducers[node.reducer].results[i]);
+  }
+
+  void reduce(const Reduction& node, size_t depth, std::vector<Scalar>& totals) {
+    if (depth == node.axes.size()) return combine(node, totals);
     const AxisId axis = node.axes[depth];
     const int64_t minimum = value_of(definition_.axes[axis].minimum).integer;
     const int64_t extent = value_of(definition_.axes[axis].extent).integer;
     for (int64_t i = 0; i < extent; ++i) {
       axis_values_[axis] = minimum + i;
-      reduce(node, depth + 1, total);
+      reduce(node, depth + 1, totals);
     }
   }
 
@@ -242,6 +261,7 @@ class Evaluator {
   std::span<const int64_t> sizes_;
   int64_t steps_left_;
   std::vector<int64_t> axis_values_;
+  std::vector<Scalar> parameters_;  // of the reducer whose results are being computed
   std::map<TensorId, TensorId> scan_of_state_;
   std::map<TensorId, Memo> memos_;
 };

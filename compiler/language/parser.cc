@@ -187,6 +187,7 @@ class Parser {
       statement.declared.place = place;
       return statement;
     }
+    if (is_word("reducer") && is_name(1)) return reducer();
     if (is_sign(":", 1)) {
       Statement statement = {.kind = Statement::Kind::Declare, .place = place};
       statement.declared = typed_name();
@@ -197,6 +198,50 @@ class Parser {
     }
     if (is_sign("=", 1) || (is_sign(",", 1) && is_name(2) && !is_sign("[", 3))) return scan_call();
     return assignment();
+  }
+
+  Statement reducer() {
+    Statement statement = {.kind = Statement::Kind::Reducer, .place = peek().place};
+    ++at_;
+    ReducerText& text = statement.reducer;
+    text.place = peek().place;
+    text.name = expect_name("the name of the reducer").text;
+    expect_sign("(", "before the values of the reducer");
+    text.left = reducer_values();
+    expect_sign(",", "between the values on the left and those on the right");
+    text.right = reducer_values();
+    expect_sign(")", "after the values of the reducer");
+    expect_sign("=", "before the results of the reducer");
+    do {
+      text.results.push_back(expression());
+    } while (take_sign(","));
+    if (!is_word("identity")) {
+      refuse_here("expected identity and what {} starts from, but found {}",
+                  text.name.substr(0, 64), shown(peek()));
+    }
+    ++at_;
+    do {
+      text.identities.push_back(expression());
+    } while (take_sign(","));
+    return statement;
+  }
+
+  /// a: float32, or (i: int64, v: float32); those on the right may leave the types out.
+  std::vector<ReducerValue> reducer_values() {
+    std::vector<ReducerValue> values;
+    const bool several = take_sign("(");
+    do {
+      const Token name = expect_name("the name of a value");
+      ReducerValue value = {.name = name.text, .place = name.place, .type = {}};
+      if (take_sign(":")) {
+        const Token type = expect_name("a type such as float32");
+        value.type = type.text;
+        value.type_place = type.place;
+      }
+      values.push_back(value);
+    } while (several && take_sign(","));
+    if (several) expect_sign(")", "after the values");
+    return values;
   }
 
   bool begins_scan_block() const {
@@ -314,7 +359,9 @@ class Parser {
     do {
       assignment.values.push_back(expression());
     } while (take_sign(","));
-    if (assignment.values.size() != assignment.names.size()) {
+    const bool is_tuple = assignment.values.size() == 1 &&
+                          tree_.nodes[assignment.values[0]].kind == Node::Kind::Reduce;
+    if (assignment.values.size() != assignment.names.size() && !is_tuple) {
       source_.refuse(statement.place, "{} tensor{} on the left, but {} value{} on the right",
                      assignment.names.size(), assignment.names.size() == 1 ? "" : "s",
                      assignment.values.size(), assignment.values.size() == 1 ? "" : "s");
@@ -469,12 +516,41 @@ class Parser {
                   .text = token.text,
                   .children = std::move(children)});
     }
-    children.push_back(expression());
+    return reduction(token, std::move(children));
+  }
+
+  /// What follows the ranges: (sources, where=condition, init=value or (values))
+  int reduction(const Token& name, std::vector<int> ranges) {
+    Node node = {.kind = Node::Kind::Reduce,
+                 .place = name.place,
+                 .text = name.text,
+                 .children = std::move(ranges)};
+    node.ranges = node.children.size();
+    do {
+      node.children.push_back(expression());
+      ++node.sources;
+    } while (take_sign(",") && !is_sign("=", 1));
+    if (is_word("where") && is_sign("=", 1)) {
+      at_ += 2;
+      node.children.push_back(expression());
+      node.has_condition = true;
+      take_sign(",");
+    }
+    if (is_word("init") && is_sign("=", 1)) {
+      at_ += 2;
+      const bool several = node.sources > 1;
+      if (several) expect_sign("(", "before the values that the reduction starts from");
+      do {
+        node.children.push_back(expression());
+      } while (several && take_sign(","));
+      if (several) expect_sign(")", "after the values that the reduction starts from");
+      take_sign(",");
+    }
+    if (is_name() && is_sign("=", 1)) {
+      refuse_here("expected where= or init=, in this order, but found {}", shown(peek()));
+    }
     expect_sign(")", "after what is reduced");
-    return add({.kind = Node::Kind::Reduce,
-                .place = token.place,
-                .text = token.text,
-                .children = std::move(children)});
+    return add(std::move(node));
   }
 
   const Source& source_;

@@ -21,6 +21,8 @@ class KernelPrinter {
     find_blocks();
     print_header();
     print_sizes();
+    for (ReducerId id = 0; id < definition_.reducers.size(); ++id)
+      print_reducer(id);
     for (StageId id = 0; id < definition_.stages.size(); ++id) {
       if (!in_block_[id]) print_stage(id);
     }
@@ -97,6 +99,31 @@ class KernelPrinter {
     }
   }
 
+  /// reducer argmax((i: int64, v: float32), (j, w)) = ... identity ...
+  void print_reducer(ReducerId id) {
+    const Reducer& reducer = definition_.reducers[id];
+    const SourceMap::ReducerNames& names = names_.reducers[id];
+    const size_t values = reducer.types.size();
+    std::vector<std::string> left;
+    std::vector<std::string> results;
+    std::vector<std::string> identities;
+    for (size_t i = 0; i < values; ++i) {
+      left.push_back(fmt::format("{}: {}", names.parameters[i], reducer.types[i]));
+      results.push_back(text_of(definition_, names_, reducer.results[i],
+                                {.typed = true,
+                                 .expected = reducer.types[i],
+                                 .parameters = names.parameters,
+                                 .max_bytes = size_t{1} << 30}));
+      identities.push_back(text(reducer.identities[i], reducer.types[i]));
+    }
+    const std::span right = std::span(names.parameters).subspan(values);
+    const std::string_view open = values > 1 ? "(" : "";
+    const std::string_view close = values > 1 ? ")" : "";
+    line("reducer {}({}{}{}, {}{}{}) = {} identity {}", names.name, open, fmt::join(left, ", "),
+         close, open, fmt::join(right, ", "), close, fmt::join(results, ", "),
+         fmt::join(identities, ", "));
+  }
+
   void mark_sizes(ExprId expr, std::vector<bool>& declared) const {
     const auto& node = definition_.expressions[expr].node;
     if (const auto* use = std::get_if<VariableUse>(&node)) declared[use->variable] = true;
@@ -162,6 +189,11 @@ class KernelPrinter {
           fmt::format("{}[{}]", inside_.tensor_name(definition_, output), fmt::join(axes, ", ")));
       const ExprId body = compute.bodies[output.output];
       right.push_back(text(body, definition_.expressions[body].type));
+    }
+    const Reduction* whole = definition_.whole_reduction(compute);
+    if (whole != nullptr && definition_.values_of(*whole) > 1) {
+      right = {text_of(definition_, inside_, compute.bodies[0],
+                       {.typed = true, .whole_tuple = true, .max_bytes = size_t{1} << 30})};
     }
     line("{} = {}", fmt::join(left, ", "), fmt::join(right, ", "));
   }

@@ -67,7 +67,7 @@ struct Node {
     Name,     // text: a size, an axis, a tensor without dimensions, true, false, nan, inf
     Index,    // text[children]
     Call,     // text(children)
-    Reduce,   // text[children but the last](last)
+    Reduce,   // text[ranges](sources, where=condition, init=(inits)), in the order of children
     Apply,    // op of children: what is written with signs
   };
   Kind kind;
@@ -76,6 +76,10 @@ struct Node {
   Operator op = Operator::Add;
   std::vector<int> children;
   int depth = 1;
+  // Reduce: how many of the children are what. The rest are the inits.
+  size_t ranges = 0;
+  size_t sources = 0;
+  bool has_condition = false;
 };
 
 struct TypedName {
@@ -88,7 +92,25 @@ struct TypedName {
   std::vector<int> shape;  // nodes
 };
 
-/// name[indices], name[indices] = values
+/// name: TYPE, where a type is given
+struct ReducerValue {
+  std::string_view name;
+  Place place = 0;
+  std::string_view type;
+  Place type_place = 0;
+};
+
+/// reducer name((values), (values)) = results identity identities
+struct ReducerText {
+  std::string_view name;
+  Place place = 0;
+  std::vector<ReducerValue> left;
+  std::vector<ReducerValue> right;
+  std::vector<int> results;     // nodes
+  std::vector<int> identities;  // nodes
+};
+
+/// name[indices], name[indices] = values; one value where that is a reduction of several
 struct Assignment {
   std::vector<std::string_view> names;
   Place place = 0;
@@ -116,10 +138,19 @@ struct ScatterCall {
 };
 
 struct Statement {
-  enum class Kind : uint8_t { Declare, DeclareSize, Assign, ScanBlock, ScanCall, ScatterCall };
+  enum class Kind : uint8_t {
+    Declare,
+    DeclareSize,
+    Reducer,
+    Assign,
+    ScanBlock,
+    ScanCall,
+    ScatterCall
+  };
   Kind kind;
   Place place = 0;
   TypedName declared;  // Declare, DeclareSize (is_state: `var`, which may be negative)
+  ReducerText reducer;
   Assignment assignment;
   ScanCall scan;
   ScatterCall scatter;

@@ -67,6 +67,17 @@ SourceMap printable_names(const Kernel& kernel) {
     // A schedule names the stage by its first output.
     names.stages[id] = names.tensors[{id, 0}];
   }
+  Taken reducers;
+  for (const CombinerRow& row : combiner_table())
+    reducers.emplace(row.spelling);
+  for (SourceMap::ReducerNames& reducer : names.reducers) {
+    // A dot would look like one of its results.
+    std::replace(reducer.name.begin(), reducer.name.end(), '.', '_');
+    reducer.name = unique(identifier(reducer.name), reducers);
+    Taken values = sizes;
+    for (std::string& name : reducer.parameters)
+      name = unique(identifier(name), values);
+  }
   std::vector<bool> used(definition.axes.size());
   for (const Expression& expression : definition.expressions) {
     if (const auto* use = std::get_if<AxisUse>(&expression.node)) used[use->axis] = true;

@@ -62,7 +62,8 @@ class TimeDimensions {
     } else if (const auto* cast = std::get_if<CastTo>(&node)) {
       visit(compute, cast->operand);
     } else if (const auto* reduction = std::get_if<Reduction>(&node)) {
-      visit(compute, reduction->source);
+      for (const ExprId part : parts_of(*reduction))
+        visit(compute, part);
     }
   }
 

@@ -58,7 +58,7 @@ struct Wire {
   uint32_t reduce(const char* combiner, uint32_t source, std::vector<uint32_t> axes) {
     v1::Expression expression;
     expression.mutable_reduction()->set_combiner(combiner);
-    expression.mutable_reduction()->set_source(source);
+    expression.mutable_reduction()->add_sources(source);
     expression.mutable_reduction()->mutable_axes()->Add(axes.begin(), axes.end());
     return add(expression);
   }

@@ -68,7 +68,7 @@ TEST(Text, ReadsTheExamplesOfItsPage) {
       expect_round_trip(kernel);
     }
   }
-  EXPECT_EQ(blocks, 5);
+  EXPECT_EQ(blocks, 6);
 }
 
 TEST(Text, PrintsWhatItRead) {

@@ -23,8 +23,9 @@ std::string intrinsic_for(const Definition& definition, language::StageId id) {
   if (compute == nullptr || compute->bodies.size() != 1) return "";
   const auto* sum =
       std::get_if<language::Reduction>(&definition.expressions[compute->bodies[0]].node);
-  if (sum == nullptr || sum->combiner != language::Combiner::Sum) return "";
-  const auto* product = std::get_if<language::Operation>(&definition.expressions[sum->source].node);
+  if (sum == nullptr || sum->combiner != language::Combiner::Sum || sum->condition) return "";
+  const auto* product =
+      std::get_if<language::Operation>(&definition.expressions[sum->sources[0]].node);
   if (product == nullptr || product->op != language::Operator::Mul) return "";
   const auto a = type_read(definition, product->operands[0]);
   const auto b = type_read(definition, product->operands[1]);

@@ -12,7 +12,7 @@ def earlier_only(definition):
     for number, e in enumerate(definition.expressions):
         kind = e.WhichOneof("kind")
         below = {"operation": lambda: e.operation.operands, "cast": lambda: [e.cast.operand],
-                 "read": lambda: e.read.indices, "reduction": lambda: [e.reduction.source]}
+                 "read": lambda: e.read.indices, "reduction": lambda: e.reduction.sources}
         assert all(child < number for child in below.get(kind, list)()), e
         if kind == "axis":
             assert e.axis < len(definition.axes)
