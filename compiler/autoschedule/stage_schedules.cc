@@ -68,8 +68,13 @@ bool is_large_scan(const StageGraph& graph, StageId scan) {
          is_large_work(std::min(*work, int64_t{1} << 40) * std::clamp<int64_t>(*steps, 0, 1 << 20));
 }
 
-/// Whether the order in which a reduction combines may be changed.
+/// Whether the order in which a reduction combines may be changed. That a reducer of the user's own
+/// allows it is a promise, which only explicit steps rely on.
 bool may_reassociate(const Chooser& chooser, StageId stage) {
+  for (const ir::Expr& body : chooser.graph[stage].bodies) {
+    const ir::Reduce* reduce = ir::as<ir::Reduce>(body);
+    if (reduce != nullptr && reduce->how.reducer) return false;
+  }
   if (!chooser.options.strict) return true;
   const std::vector<DType>& types = chooser.graph[stage].types;
   return std::none_of(types.begin(), types.end(), [](DType type) { return is_float(type); });

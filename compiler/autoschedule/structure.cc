@@ -156,8 +156,9 @@ std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id)
     return std::nullopt;
   }
   const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[0]);
-  if (reduce == nullptr || reduce->combiner != language::Combiner::Sum) return std::nullopt;
-  const ir::Expr source = without_casts(reduce->source);
+  const bool is_sum = reduce != nullptr && reduce->how.combiner == language::Combiner::Sum;
+  if (!is_sum || reduce->condition) return std::nullopt;
+  const ir::Expr source = without_casts(reduce->sources[0]);
   const ir::Binary* product = ir::as<ir::Binary>(source);
   if (product == nullptr || product->op != Operator::Mul) return std::nullopt;
   const ir::TensorRead* a = factor_of(product->a);

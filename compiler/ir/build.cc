@@ -246,6 +246,10 @@ Expr identity_of(Combiner combiner, DType type) {
   return nullptr;
 }
 
+Expr identity_of(const Combination& how, DType type) {
+  return how.combiner ? identity_of(*how.combiner, type) : how.reducer->identities[how.output];
+}
+
 Expr combine(Combiner combiner, const Expr& a, const Expr& b) {
   return Binary::make(language::row_of(combiner).op, a, b);
 }

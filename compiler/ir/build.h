@@ -40,6 +40,7 @@ std::vector<Expr> extents_in_memory(const Buffer& buffer);
 
 /// The identity of a combiner, and `a op b`.
 Expr identity_of(Combiner combiner, DType type);
+Expr identity_of(const Combination& how, DType type);
 Expr combine(Combiner combiner, const Expr& a, const Expr& b);
 
 }  // namespace kiln::ir

@@ -83,7 +83,8 @@ class Equality {
   }
 
   bool same_node(const Reduce& a, const Reduce& b) {
-    return a.combiner == b.combiner && bind(a.axes, b.axes) && same(a.source, b.source);
+    return a.how == b.how && same(a.init, b.init) && bind(a.axes, b.axes) &&
+           same(a.sources, b.sources) && same(a.condition, b.condition);
   }
 
   template <typename T>
@@ -116,6 +117,7 @@ struct Hash {
       std::apply([this](const auto&... field) { ((*this)(field), ...); }, node.fields());
     });
   }
+  void operator()(const Combination& how) { add(how.output); }
   void operator()(const Type& type) { add(static_cast<size_t>(type.element) * 4096 + type.lanes); }
   void operator()(const BufferRef& buffer) { add(std::hash<BufferRef>()(buffer)); }
   void operator()(const std::string& text) { add(std::hash<std::string>()(text)); }

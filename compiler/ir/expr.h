@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -153,17 +155,43 @@ struct TensorRead : ExprNode {
       : ExprNode(kKind, t), stage(s), output(o), indices(std::move(i)) {}
 };
 
-/// The combination of `source` over all values of `axes`. Only in definitions.
+/// A combiner of the user's own: the results of combining the values on the left, which are the
+/// accumulated ones, with those on the right.
+struct Reducer {
+  std::string name;
+  std::vector<VarRef> left;  // variables of the results
+  std::vector<VarRef> right;
+  std::vector<Expr> identities;
+  std::vector<Expr> results;
+};
+
+/// How a reduction combines: by a combiner of the table or by a reducer, of which it gives one
+/// result.
+struct Combination {
+  std::optional<Combiner> combiner;
+  std::shared_ptr<const Reducer> reducer;  // null where there is a combiner
+  uint32_t output = 0;
+  bool operator==(const Combination&) const = default;
+
+  size_t values() const { return reducer ? reducer->results.size() : 1; }
+};
+
+/// The combination of the sources, one a value, over all values of `axes` for which the condition
+/// (null: always) holds. It starts from `init`, one a value, or from the identities when that is
+/// empty. Only in definitions.
 struct Reduce : ExprNode {
   static constexpr NodeKind kKind = NodeKind::Reduce;
-  static Expr make(Combiner combiner, Expr source, std::vector<VarRef> axes);
-  auto fields() const { return std::tie(combiner, source, axes); }
-  const Combiner combiner;
-  const Expr source;
+  static Expr make(Combination how, std::vector<Expr> sources, Expr condition,
+                   std::vector<Expr> init, std::vector<VarRef> axes);
+  auto fields() const { return std::tie(how, sources, condition, init, axes); }
+  const Combination how;
+  const std::vector<Expr> sources;
+  const Expr condition;
+  const std::vector<Expr> init;
   const std::vector<VarRef> axes;
 
  private:
-  Reduce(Combiner c, Expr s, std::vector<VarRef> a);
+  Reduce(Combination h, std::vector<Expr> s, Expr c, std::vector<Expr> i, std::vector<VarRef> a);
 };
 
 /// The vector base, base + stride, ... of `lanes` int64 values.

@@ -91,12 +91,23 @@ Expr TensorRead::make(Type type, uint32_t stage, uint32_t output, std::vector<Ex
   return new TensorRead(type, stage, output, std::move(indices));
 }
 
-Reduce::Reduce(Combiner c, Expr s, std::vector<VarRef> a)
-    : ExprNode(kKind, s->type), combiner(c), source(std::move(s)), axes(std::move(a)) {}
+Reduce::Reduce(Combination h, std::vector<Expr> s, Expr c, std::vector<Expr> i,
+               std::vector<VarRef> a)
+    : ExprNode(kKind, s[h.output]->type),
+      how(std::move(h)),
+      sources(std::move(s)),
+      condition(std::move(c)),
+      init(std::move(i)),
+      axes(std::move(a)) {}
 
-Expr Reduce::make(Combiner combiner, Expr source, std::vector<VarRef> axes) {
-  KILN_CHECK(source && !axes.empty());
-  return new Reduce(combiner, std::move(source), std::move(axes));
+Expr Reduce::make(Combination how, std::vector<Expr> sources, Expr condition,
+                  std::vector<Expr> init, std::vector<VarRef> axes) {
+  KILN_CHECK(how.combiner.has_value() != (how.reducer != nullptr));
+  KILN_CHECK(sources.size() == how.values() && how.output < how.values() && !axes.empty());
+  KILN_CHECK(init.empty() || init.size() == how.values());
+  KILN_CHECK(!condition || condition->type == kBoolType);
+  return new Reduce(std::move(how), std::move(sources), std::move(condition), std::move(init),
+                    std::move(axes));
 }
 
 Ramp::Ramp(Expr b, Expr s, int l)

@@ -146,12 +146,28 @@ class ExprPrinter {
   }
 
   void write(const Reduce& node, Expected expected) {
-    fmt::format_to(std::back_inserter(out_), "{}[", language::row_of(node.combiner).spelling);
+    out_ += node.how.combiner ? language::row_of(*node.how.combiner).spelling
+                              : std::string_view(node.how.reducer->name);
+    if (node.how.values() > 1) {
+      fmt::format_to(std::back_inserter(out_), ".v{}", node.how.output);
+    }
+    out_ += '[';
     for (size_t i = 0; i < node.axes.size(); ++i) {
       fmt::format_to(std::back_inserter(out_), "{}{}", i > 0 ? ", " : "", names_.of(node.axes[i]));
     }
     out_ += "](";
-    print(node.source, expected);
+    for (size_t i = 0; i < node.sources.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      print(node.sources[i], node.how.combiner ? expected : node.sources[i]->type.element);
+    }
+    if (node.condition) {
+      out_ += ", where=";
+      print(node.condition, DType::Bool);
+    }
+    for (size_t i = 0; i < node.init.size(); ++i) {
+      out_ += i == 0 ? ", init=" : ", ";
+      print(node.init[i], node.init[i]->type.element);
+    }
     out_ += ')';
   }
 

@@ -54,6 +54,13 @@ class WrongReads : public ir::Visitor {
     (*this)(call.args[0]);
   }
 
+  void visit(const ir::Reduce& reduce) override {
+    if (!reduce.condition) return Visitor::visit(reduce);
+    (*this)(reduce.condition);
+    for (const ir::Expr& init : reduce.init)
+      (*this)(init);
+  }
+
   void visit(const ir::TensorRead& read) override {
     Visitor::visit(read);
     const std::vector<ir::Expr>& shape = graph_[read.stage].shapes[read.output];

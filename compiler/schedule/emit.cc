@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/build.h"
+#include "compiler/schedule/combine.h"
 #include "compiler/schedule/hoist_checks.h"
 #include "compiler/schedule/infer_bounds.h"
 #include "compiler/schedule/lower_reads.h"
@@ -228,8 +229,21 @@ class Emitter {
     }
     if (stage.kind == Stage::Kind::Scatter) return scatter(walk, values);
     std::vector<ir::Stmt> stores;
-    for (uint32_t output = 0; output < stage.bodies.size(); ++output) {
-      stores.push_back(store(walk, output, values, stmts));
+    for (uint32_t output = 0; output < stage.bodies.size();) {
+      const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[output]);
+      if (reduce == nullptr) {
+        stores.push_back(store(walk, output, stage.bodies[output], values, stmts));
+        ++output;
+      } else if (walk.part == Part::Init) {
+        const ir::Expr start = reduce->init.empty()
+                                   ? ir::identity_of(reduce->how, stage.types[output])
+                                   : reduce->init[reduce->how.output];
+        stores.push_back(store(walk, output, start, values, stmts));
+        ++output;
+      } else {
+        stores.push_back(update(walk, output, values, stmts));
+        output += static_cast<uint32_t>(reduce->how.values());
+      }
     }
     stmts.insert(stmts.end(), stores.begin(), stores.end());
     return ir::Block::make(std::move(stmts));
@@ -263,24 +277,45 @@ class Emitter {
   }
 
   /// Checks go to `before`: all outputs read first.
-  ir::Stmt store(const Walk& walk, uint32_t output, const ir::Substitution& values,
-                 std::vector<ir::Stmt>& before) {
-    const Stage& stage = graph_[walk.stage];
+  ir::Stmt store(const Walk& walk, uint32_t output, const ir::Expr& body,
+                 const ir::Substitution& values, std::vector<ir::Stmt>& before) {
     const Storage& storage = plan_.storage.at({walk.stage, output});
-    const std::vector<ir::Expr> indices = store_indices(walk, storage, values);
-    const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[output]);
-    if (walk.part == Part::Init) {
-      return ir::Store::make(storage.buffer, indices,
-                             ir::identity_of(reduce->combiner, stage.types[output]));
+    return ir::Store::make(storage.buffer, store_indices(walk, storage, values),
+                           read(walk, body, values, before));
+  }
+
+  ir::Expr read(const Walk& walk, const ir::Expr& body, const ir::Substitution& values,
+                std::vector<ir::Stmt>& before) {
+    LoweredBody lowered = lower_reads(graph_, plan_, walk.stage, body, values, facts_, checks_);
+    before.insert(before.end(), lowered.checks.begin(), lowered.checks.end());
+    return lowered.value;
+  }
+
+  /// One step of the reduction whose first value is `output`. Where it has a condition, nothing is
+  /// read unless that holds.
+  ir::Stmt update(const Walk& walk, uint32_t output, const ir::Substitution& values,
+                  std::vector<ir::Stmt>& before) {
+    const ir::Reduce& reduce = *ir::as<ir::Reduce>(graph_[walk.stage].bodies[output]);
+    if (!reduce.condition) return combined(walk, output, values, before);
+    const ir::Expr condition = read(walk, reduce.condition, values, before);
+    facts_.push_condition(condition);
+    std::vector<ir::Stmt> inside;
+    inside.push_back(combined(walk, output, values, inside));
+    facts_.pop();
+    return ir::If::make(condition, ir::Block::make(std::move(inside)));
+  }
+
+  ir::Stmt combined(const Walk& walk, uint32_t output, const ir::Substitution& values,
+                    std::vector<ir::Stmt>& before) {
+    const ir::Reduce& reduce = *ir::as<ir::Reduce>(graph_[walk.stage].bodies[output]);
+    std::vector<Accumulator> accumulators;
+    std::vector<ir::Expr> sources;
+    for (const ir::Expr& source : reduce.sources) {
+      const Storage& storage = plan_.storage.at({walk.stage, output++});
+      accumulators.push_back({storage.buffer, store_indices(walk, storage, values)});
+      sources.push_back(read(walk, source, values, before));
     }
-    LoweredBody body = lower_reads(graph_, plan_, walk.stage,
-                                   reduce != nullptr ? reduce->source : stage.bodies[output],
-                                   values, facts_, checks_);
-    before.insert(before.end(), body.checks.begin(), body.checks.end());
-    if (reduce == nullptr) return ir::Store::make(storage.buffer, indices, body.value);
-    return ir::Store::make(
-        storage.buffer, indices,
-        ir::combine(reduce->combiner, ir::Load::make(storage.buffer, indices), body.value));
+    return combine_values(reduce.how, accumulators, sources);
   }
 
   /// Memory for the outputs of a stage that are no arguments, around the statements that use it.

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/build.h"
+#include "compiler/schedule/new_stage.h"
 #include "compiler/schedule/reads.h"
 
 namespace kiln::schedule {
@@ -30,6 +31,23 @@ class TakeOut : public ir::Mutator {
       axis_of_[graph.axes[id].value] = id;
   }
 
+  /// A reduction without others inside of it.
+  ir::Expr without_inner(const ir::Reduce& reduce) {
+    const auto all = [this](const std::vector<ir::Expr>& list) {
+      std::vector<ir::Expr> result;
+      for (const ir::Expr& expr : list)
+        result.push_back((*this)(expr));
+      return result;
+    };
+    const ir::Expr condition = reduce.condition ? (*this)(reduce.condition) : ir::Expr();
+    std::vector<ir::Expr> init = all(reduce.init);
+    if (condition) ++branches_;
+    std::vector<ir::Expr> sources = all(reduce.sources);
+    if (condition) --branches_;
+    return ir::Reduce::make(reduce.how, std::move(sources), condition, std::move(init),
+                            reduce.axes);
+  }
+
  private:
   using Mutator::visit;
 
@@ -46,24 +64,37 @@ class TakeOut : public ir::Mutator {
   ir::Expr visit(const ir::Reduce& reduce) override {
     const auto known = made_.find(&reduce);
     if (known != made_.end()) return known->second;
-    const ir::Expr source = (*this)(reduce.source);
-    return made_[&reduce] = read_of_new_stage(reduce, source);
+    for (const auto& [other, read] : made_) {
+      const bool same = other->how.reducer && other->how.reducer == reduce.how.reducer &&
+                        other->sources == reduce.sources && other->axes == reduce.axes &&
+                        other->condition == reduce.condition && other->init == reduce.init;
+      if (!same) continue;
+      const ir::TensorRead& before = *ir::as<ir::TensorRead>(read);
+      return made_[&reduce] =
+                 ir::TensorRead::make(reduce.type, before.stage, reduce.how.output, before.indices);
+    }
+    const ir::Expr rewritten = without_inner(reduce);
+    return made_[&reduce] = read_of_new_stage(*ir::as<ir::Reduce>(rewritten));
   }
 
-  ir::Expr read_of_new_stage(const ir::Reduce& reduce, const ir::Expr& source) {
+  ir::Expr read_of_new_stage(const ir::Reduce& reduce) {
     const StageId id = static_cast<StageId>(graph_.stages.size());
+    const ir::Reducer* reducer = reduce.how.reducer.get();
     Stage stage;
     stage.kind = Stage::Kind::Compute;
-    stage.name = fmt::format("{}.{}", graph_[stage_].name, row_of(reduce.combiner).spelling);
+    stage.name = fmt::format("{}.{}", graph_[stage_].name,
+                             reducer != nullptr ? std::string_view(reducer->name)
+                                                : row_of(*reduce.how.combiner).spelling);
     stage.origin = graph_[stage_].origin;
     stage.part_of = stage_;
     stage.from_branch = branches_ > 0;
-    stage.types = {reduce.type.element};
+    for (const ir::Expr& source : reduce.sources)
+      stage.types.push_back(source->type.element);
 
     ir::Substitution renamed;
     std::vector<ir::Expr> indices;
     std::vector<ir::Expr> shape;
-    for (const AxisId outer : axes_used_by(reduce, source)) {
+    for (const AxisId outer : axes_used_by(reduce)) {
       const Axis axis = graph_.axes[outer];
       const ir::VarRef value = ir::Var::make(axis.name);
       stage.data.push_back(add_axis({.name = axis.name,
@@ -81,10 +112,17 @@ class TakeOut : public ir::Mutator {
       stage.reduce.push_back(own_axis(axis_of_.at(value), id, renamed));
       values.push_back(graph_.axes[stage.reduce.back()].value);
     }
-    stage.shapes = {std::move(shape)};
-    stage.bodies = {ir::Reduce::make(reduce.combiner, ir::substitute(source, renamed), values)};
+    stage.shapes.assign(stage.types.size(), shape);
+    const ir::Expr own = reduce_over(reduce, renamed, values);
+    const ir::Reduce& body = *ir::as<ir::Reduce>(own);
+    for (uint32_t output = 0; output < stage.types.size(); ++output) {
+      ir::Combination how = body.how;
+      how.output = output;
+      stage.bodies.push_back(
+          ir::Reduce::make(how, body.sources, body.condition, body.init, body.axes));
+    }
     graph_.stages.push_back(std::move(stage));
-    return ir::TensorRead::make(reduce.type, id, 0, std::move(indices));
+    return ir::TensorRead::make(reduce.type, id, reduce.how.output, std::move(indices));
   }
 
   AxisId add_axis(Axis axis) {
@@ -110,9 +148,13 @@ class TakeOut : public ir::Mutator {
   }
 
   /// Axes outside the reduction that it uses, in the order of their ids.
-  std::vector<AxisId> axes_used_by(const ir::Reduce& reduce, const ir::Expr& source) {
+  std::vector<AxisId> axes_used_by(const ir::Reduce& reduce) {
     CollectVars collect;
-    collect(source);
+    for (const ir::Expr& source : reduce.sources)
+      collect(source);
+    if (reduce.condition) collect(reduce.condition);
+    for (const ir::Expr& init : reduce.init)
+      collect(init);
     for (const ir::VarRef& value : reduce.axes) {
       collect(graph_.axes[axis_of_.at(value)].minimum);
       collect(graph_.axes[axis_of_.at(value)].extent);
@@ -149,14 +191,11 @@ class TakeOut : public ir::Mutator {
   int branches_ = 0;
 };
 
-/// Whether all bodies are reductions over the same axes, so that one nest computes them.
-bool is_one_reduction(const Stage& stage) {
-  const ir::Reduce* first = ir::as<ir::Reduce>(stage.bodies[0]);
-  return first != nullptr &&
-         std::all_of(stage.bodies.begin(), stage.bodies.end(), [&](const ir::Expr& body) {
-           const ir::Reduce* reduce = ir::as<ir::Reduce>(body);
-           return reduce != nullptr && reduce->axes == first->axes;
-         });
+/// Whether the bodies are reductions that one nest computes.
+bool is_one_reduction(const StageGraph& graph, StageId id) {
+  const language::Definition& definition = graph.kernel->definition;
+  const auto& compute = std::get<language::Compute>(definition.stages[id]);
+  return definition.whole_reduction(compute) != nullptr;
 }
 
 }  // namespace
@@ -166,7 +205,7 @@ void take_out_reductions(StageGraph& graph) {
   std::unordered_set<AxisId> taken;
   for (StageId id = 0; id < count; ++id) {
     if (graph[id].kind != Stage::Kind::Compute) continue;
-    const bool whole = is_one_reduction(graph[id]);
+    const bool whole = is_one_reduction(graph, id);
     if (whole) {
       const ir::Reduce& reduce = *ir::as<ir::Reduce>(graph[id].bodies[0]);
       for (AxisId axis = 0; axis < graph.axes.size(); ++axis) {
@@ -190,9 +229,7 @@ void take_out_reductions(StageGraph& graph) {
           rewritten.push_back(take_out(body));
           continue;
         }
-        const ir::Reduce& reduce = *ir::as<ir::Reduce>(body);
-        rewritten.push_back(
-            ir::Reduce::make(reduce.combiner, take_out(reduce.source), reduce.axes));
+        rewritten.push_back(take_out.without_inner(*ir::as<ir::Reduce>(body)));
       }
     });
     graph.stages[id].bodies = std::move(rewritten);

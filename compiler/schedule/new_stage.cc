@@ -46,8 +46,17 @@ StageId enter_stage(StageGraph& graph, Stage stage, StageId neighbour, bool befo
 }
 
 ir::Expr reduce_over(const ir::Reduce& reduce, const ir::Substitution& values,
-                     std::vector<ir::VarRef> axes) {
-  return ir::Reduce::make(reduce.combiner, ir::substitute(reduce.source, values), std::move(axes));
+                     std::vector<ir::VarRef> axes, bool from_identity) {
+  const auto substituted = [&](const std::vector<ir::Expr>& list) {
+    std::vector<ir::Expr> result;
+    for (const ir::Expr& expr : list)
+      result.push_back(ir::substitute(expr, values));
+    return result;
+  };
+  return ir::Reduce::make(reduce.how, substituted(reduce.sources),
+                          reduce.condition ? ir::substitute(reduce.condition, values) : ir::Expr(),
+                          from_identity ? std::vector<ir::Expr>() : substituted(reduce.init),
+                          std::move(axes));
 }
 
 std::vector<Condition> conditions_in(const std::vector<Condition>& conditions,

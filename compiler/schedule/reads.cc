@@ -191,6 +191,17 @@ std::vector<ir::Expr> expanded_bounds(const StageGraph& graph, StageId stage) {
   return bounds;
 }
 
+std::vector<ir::Expr> expanded_inits(const StageGraph& graph, StageId stage) {
+  std::vector<ir::Expr> inits;
+  for (const ir::Expr& body : graph[stage].bodies) {
+    const ir::Reduce* reduce = ir::as<ir::Reduce>(body);
+    if (reduce == nullptr) continue;
+    for (const ir::Expr& init : reduce->init)
+      inits.push_back(expand(graph, init));
+  }
+  return inits;
+}
+
 void refuse_large_inlining(const StageGraph& graph) {
   for (const StageId id : graph.order) {
     const Stage& stage = graph[id];

@@ -34,6 +34,8 @@ std::vector<StageId> readers_of(const StageGraph& graph, StageId stage);
 /// stages written out.
 std::vector<ir::Expr> expanded_bodies(const StageGraph& graph, StageId stage);
 std::vector<ir::Expr> expanded_bounds(const StageGraph& graph, StageId stage);
+/// Likewise what the reductions of `stage` start from.
+std::vector<ir::Expr> expanded_inits(const StageGraph& graph, StageId stage);
 
 /// Refuses to write out what would not end: ResourceExhausted INLINE_LIMIT.
 void refuse_large_inlining(const StageGraph& graph);

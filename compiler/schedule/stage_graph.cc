@@ -42,7 +42,7 @@ class Records {
     std::vector<ir::VarRef> values;
     for (const std::string& name : names_.axes)
       values.push_back(ir::Var::make(name));
-    expressions_ = expressions_of(definition_, graph_.sizes, values);
+    expressions_ = expressions_of(definition_, graph_.sizes, values, names_.reducers);
     for (size_t i = 0; i < definition_.axes.size(); ++i) {
       const language::Axis& axis = definition_.axes[i];
       graph_.axes.push_back(Axis{.name = names_.axes[i],
@@ -70,7 +70,12 @@ class Records {
         for (const language::ExprId id : read->indices)
           add(id);
       } else if (const auto* reduction = std::get_if<language::Reduction>(&expression.node)) {
-        add(reduction->source);
+        for (const language::ExprId id : language::parts_of(*reduction))
+          add(id);
+        if (!reduction->combiner) {
+          for (const language::ExprId id : definition_.reducers[reduction->reducer].results)
+            add(id);
+        }
       }
       size.push_back(nodes);
     }

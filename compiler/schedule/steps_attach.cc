@@ -143,6 +143,27 @@ void check_bounds_of_reader(const StageGraph& graph, StageId id) {
   }
 }
 
+/// A reduction starts before any of its loops runs.
+void check_init_of_reader(const StageGraph& graph, StageId id) {
+  const Attach& attach = graph[id].attach;
+  const Stage& consumer = graph[attach.stage];
+  const auto reduces = [&](AxisId leaf) { return graph.axes[leaf].kind == AxisKind::Reduce; };
+  const auto first = std::find_if(consumer.leaves.begin(), consumer.leaves.end(), reduces);
+  if (position_of(consumer, attach.axis) < static_cast<size_t>(first - consumer.leaves.begin())) {
+    return;
+  }
+  for (const ir::Expr& init : expanded_inits(graph, attach.stage)) {
+    for_each_read(init, [&](const ir::TensorRead& read) {
+      if (read.stage != id) return;
+      fail(ErrorKind::InvalidArgument, "ATTACH_INIT",
+           "cannot compute {} at {} of {}: the reduction of {} starts from it; choose a loop "
+           "outside of {}",
+           graph[id].name, graph.axes[attach.axis].name, consumer.name, consumer.name,
+           graph.axes[*first].name);
+    });
+  }
+}
+
 void check_attachment(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const Stage& consumer = graph[stage.attach.stage];
@@ -154,6 +175,7 @@ void check_attachment(const StageGraph& graph, StageId id) {
   check_axis(graph, stage);
   check_cell(graph, stage);
   check_bounds_of_reader(graph, id);
+  check_init_of_reader(graph, id);
   for (const StageId reader : readers_of(graph, id)) {
     if (runs_inside(graph, reader, stage.attach.stage, stage.attach.axis)) continue;
     fail(ErrorKind::InvalidArgument, "ATTACH_READER",

@@ -56,6 +56,14 @@ void require_plain_extent(const StepContext& context, const ir::Expr& extent) {
        context.axis(0).name, extent, context.record().name);
 }
 
+/// What one value of the axes adds to a reduction.
+ir::Expr term_of(const ir::Reduce& reduce) {
+  const ir::Expr& source = reduce.sources[reduce.how.output];
+  if (!reduce.condition) return source;
+  const ir::Expr nothing = identity_of(reduce.how, source->type.element);
+  return ir::Call::make(ir::Operator::IfThenElse, {reduce.condition, source, nothing});
+}
+
 /// Builds the stage of partial results.
 class Factored {
  public:
@@ -128,8 +136,8 @@ class Factored {
       reduced.push_back(graph_.axes[axis].value);
     for (const ir::Expr& body : from_.bodies) {
       const ir::Reduce& reduce = *ir::as<ir::Reduce>(body);
-      stage.bodies.push_back(reduced.empty() ? ir::substitute(reduce.source, values_)
-                                             : reduce_over(reduce, values_, reduced));
+      stage.bodies.push_back(reduced.empty() ? ir::substitute(term_of(reduce), values_)
+                                             : reduce_over(reduce, values_, reduced, true));
     }
     if (!reduced.empty() || stage.conditions.empty()) return;
     fail(ErrorKind::Unsupported, "RFACTOR",
@@ -192,8 +200,12 @@ void apply_rfactor(const StepContext& context, const NewStage& made) {
   indices.insert(indices.begin() + context.step.value, variable);
   for (uint32_t output = 0; output < whole.bodies.size(); ++output) {
     const ir::Reduce& reduce = *ir::as<ir::Reduce>(whole.bodies[output]);
-    const ir::Expr partial = ir::TensorRead::make({whole.types[output], 1}, id, output, indices);
-    whole.bodies[output] = ir::Reduce::make(reduce.combiner, partial, {variable});
+    std::vector<ir::Expr> partial;
+    const uint32_t first = output - reduce.how.output;
+    for (uint32_t i = first; i < first + reduce.how.values(); ++i)
+      partial.push_back(ir::TensorRead::make({whole.types[i], 1}, id, i, indices));
+    whole.bodies[output] =
+        ir::Reduce::make(reduce.how, std::move(partial), nullptr, reduce.init, {variable});
   }
   whole.conditions = conditions_in(whole.conditions, {}, true);
   replace_reduction(graph, whole, axis);

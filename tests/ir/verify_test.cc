@@ -95,7 +95,8 @@ TEST_F(Verify, AConstantThatDoesNotFit) {
 
 TEST_F(Verify, AReductionOfTheDefinition) {
   const ir::VarRef k = ir::Var::make("k");
-  const Expr sum = ir::Reduce::make(ir::Combiner::Sum, ir::constant(kFloat, 1), {k});
+  const Expr sum = ir::Reduce::make({.combiner = ir::Combiner::Sum, .reducer = nullptr},
+                                    {ir::constant(kFloat, 1)}, nullptr, {}, {k});
   kernel_.body = ir::Store::make(kernel_.parameters[0], {index(0)}, sum);
   expect_breach("sum[k](1.0) is a reduction of the definition");
 }

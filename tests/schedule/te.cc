@@ -121,7 +121,7 @@ TeExpr Te::reduce_axis(const std::string& name, TeExpr minimum, TeExpr extent) {
 }
 
 TeExpr Te::reduce(Combiner combiner, TeExpr source, std::vector<TeExpr> axes) {
-  language::Reduction reduction{combiner, source.id, {}};
+  language::Reduction reduction{.combiner = combiner, .sources = {source.id}};
   for (const TeExpr& axis : axes) {
     reduction.axes.push_back(
         std::get<language::AxisUse>(kernel.definition.expressions[axis.id].node).axis);

@@ -36,7 +36,8 @@ void collect(const Definition& definition, language::ExprId id, Contents& conten
       collect(definition, definition.axes[axis].minimum, contents);
       collect(definition, definition.axes[axis].extent, contents);
     }
-    collect(definition, reduction->source, contents);
+    for (const language::ExprId part : language::parts_of(*reduction))
+      collect(definition, part, contents);
   }
 }
 
