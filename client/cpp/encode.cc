@@ -166,9 +166,43 @@ class Encoder {
   void fill(v1::Expression& out, const ExprNode&, const ReductionValue& value) {
     v1::Reduction& reduction = *out.mutable_reduction();
     reduction.set_combiner(value.combiner);
+    if (value.reducer) reduction.set_reducer(reducer(value.reducer));
+    reduction.set_output(value.output);
     for (const Axis& reduced : value.axes)
       reduction.add_axes(axis(*reduced.node()));
-    reduction.set_source(expression(value.source));
+    for (const Expr& source : value.sources)
+      reduction.add_sources(expression(source));
+    if (value.condition) reduction.set_condition(expression(*value.condition));
+    for (const Expr& init : value.init)
+      reduction.add_init(expression(init));
+  }
+  void fill(v1::Expression& out, const ExprNode& node, const ParameterValue& value) {
+    out.mutable_parameter()->set_type(wire(node.type));
+    out.mutable_parameter()->set_position(value.position);
+  }
+
+  /// Its expressions belong to no stage, since the reducer does not.
+  std::uint32_t reducer(const std::shared_ptr<const ReducerNode>& node) {
+    if (const auto known = reducers_.find(node.get()); known != reducers_.end()) {
+      return known->second;
+    }
+    const StageNode* const reader = std::exchange(current_, nullptr);
+    v1::Reducer row;
+    for (const DType type : node->types)
+      row.add_types(wire(type));
+    for (const Expr& identity : node->identities)
+      row.add_identities(expression(identity));
+    for (const Expr& result : node->results)
+      row.add_results(expression(result));
+    current_ = reader;
+    *kernel_.definition.add_reducers() = std::move(row);
+    v1::ReducerNames& names = *kernel_.names.add_reducers();
+    names.set_name(node->name);
+    for (const char* side : {"a", "b"}) {
+      for (std::size_t i = 0; i < node->types.size(); ++i)
+        names.add_parameters(node->types.size() == 1 ? side : fmt::format("{}{}", side, i));
+    }
+    return remember(reducers_, node.get());
   }
 
   void fill(v1::Stage& out, const PlaceholderStage& value) {
@@ -260,6 +294,7 @@ class Encoder {
   std::map<Owned<AxisNode>, std::uint32_t> axes_;
   std::map<Owned<ExprNode>, std::uint32_t> expressions_;
   std::unordered_map<const ExprNode*, std::uint32_t> variables_;
+  std::unordered_map<const ReducerNode*, std::uint32_t> reducers_;
   std::map<std::string, int> files_;
 };
 

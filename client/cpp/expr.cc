@@ -28,7 +28,7 @@ struct DepthBelow {
   int operator()(const OperationValue& value) const { return deepest(value.operands); }
   int operator()(const CastValue& value) const { return depth_of(value.operand); }
   int operator()(const ReadValue& value) const { return deepest(value.indices); }
-  int operator()(const ReductionValue& value) const { return depth_of(value.source); }
+  int operator()(const ReductionValue& value) const { return deepest(value.parts()); }
   template <typename Leaf>
   int operator()(const Leaf&) const {
     return 0;
@@ -51,7 +51,8 @@ class ReducedAxes {
     } else if (const auto* reduction = std::get_if<ReductionValue>(&expr.node()->value)) {
       for (const ReduceAxis& axis : reduction->axes)
         add(axis);
-      visit(reduction->source);
+      for (const Expr& part : reduction->parts())
+        visit(part);
     }
   }
   std::vector<Axis> take() { return std::move(axes_); }
@@ -159,18 +160,11 @@ Expr apply(std::string_view spelling, std::initializer_list<Expr> operands) {
   return make_expr(type, OperationValue{use.spelling, std::move(promoted)});
 }
 
-Expr reduce(std::string_view combiner, const Expr& source, const std::vector<ReduceAxis>& axes) {
-  if (axes.empty()) {
-    fail(ErrorKind::InvalidArgument, "REDUCTION_AXES",
-         "{} needs at least one axis to run over: make one with reduce_axis", combiner);
-  }
-  const bool logical = border::is_logical_combiner(combiner);
-  if (logical != (source.dtype() == boolean)) {
-    fail(ErrorKind::InvalidArgument, "OPERAND_TYPE", "{} takes {}, but got {}", combiner,
-         logical ? "a bool" : "a number", name_of(source.dtype()));
-  }
-  const Expr fixed = cast(source, source.dtype());
-  return make_expr(fixed.dtype(), ReductionValue{std::string(combiner), fixed, axes});
+std::vector<Expr> ReductionValue::parts() const {
+  std::vector<Expr> parts = sources;
+  if (condition) parts.push_back(*condition);
+  parts.insert(parts.end(), init.begin(), init.end());
+  return parts;
 }
 
 }  // namespace detail

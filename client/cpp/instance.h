@@ -54,6 +54,7 @@ class Instance {
   Expr element(const v1::TensorId& id, const Shape& batch, const std::vector<Expr>& leading,
                const std::vector<Expr>& own);
   Expr reduction(const v1::Reduction& reduction, Stage& stage);
+  std::shared_ptr<const ReducerNode> reducer(std::uint32_t id);
   Expr axis(std::uint32_t id, Stage& stage);
 
   DType type(int declared) const;
@@ -65,7 +66,8 @@ class Instance {
   const Binding& binding_;
   const v1::Definition& definition_;
   std::map<std::uint32_t, std::vector<Given>> made_;  // by stage: what its outputs are
-  std::map<std::uint32_t, Shape> batches_;            // by stage: the dimensions in front
+  std::map<std::uint32_t, std::shared_ptr<const ReducerNode>> reducers_;
+  std::map<std::uint32_t, Shape> batches_;  // by stage: the dimensions in front
 };
 
 }  // namespace detail

@@ -1,3 +1,5 @@
+#include <kiln/reducer.h>
+
 #include "client/cpp/fail.h"
 #include "client/cpp/instance.h"
 #include "client/cpp/nodes.h"
@@ -43,6 +45,8 @@ Expr Instance::build(const v1::Expression& row, Stage& stage) {
     case v1::Expression::kCast:
       return cast(expression(row.cast().operand(), stage), type(row.cast().type()));
     case v1::Expression::kRead: return read(row.read(), stage);
+    case v1::Expression::kParameter:
+      return make_expr(type(row.parameter().type()), ParameterValue{row.parameter().position()});
     case v1::Expression::kReduction: return reduction(row.reduction(), stage);
     default:
       fail_at(binding_.where, "COMPOSITION", "{} has an expression that cannot be composed yet",
@@ -84,7 +88,37 @@ Expr Instance::reduction(const v1::Reduction& reduction, Stage& stage) {
     axis(id, stage);
     axes.emplace_back(stage.reduced.at(id));
   }
-  return reduce(reduction.combiner(), expression(reduction.source(), stage), axes);
+  const auto all = [&](const google::protobuf::RepeatedField<std::uint32_t>& ids) {
+    std::vector<Expr> result;
+    for (const std::uint32_t id : ids)
+      result.push_back(expression(id, stage));
+    return result;
+  };
+  Reduced options{.where = {}, .init = all(reduction.init())};
+  if (reduction.has_condition()) options.where = expression(reduction.condition(), stage);
+  const std::vector<Expr> sources = all(reduction.sources());
+  if (!reduction.combiner().empty()) {
+    return reduce(reduction.combiner(), sources[0], axes, options);
+  }
+  return Reducer(reducer(reduction.reducer()))(sources, axes, options)[reduction.output()];
+}
+
+std::shared_ptr<const ReducerNode> Instance::reducer(std::uint32_t id) {
+  std::shared_ptr<const ReducerNode>& made = reducers_[id];
+  if (made) return made;
+  const v1::Reducer& row = definition_.reducers(static_cast<int>(id));
+  ReducerNode node{.name = "reducer", .types = {}, .identities = {}, .results = {}};
+  const v1::SourceMap& names = binding_.kernel.names;
+  if (static_cast<int>(id) < names.reducers_size()) {
+    node.name = names.reducers(static_cast<int>(id)).name();
+  }
+  Stage none;
+  for (int i = 0; i < row.types_size(); ++i) {
+    node.types.push_back(type(row.types(i)));
+    node.identities.push_back(expression(row.identities(i), none));
+    node.results.push_back(expression(row.results(i), none));
+  }
+  return made = std::make_shared<const ReducerNode>(std::move(node));
 }
 
 /// An axis of the stage, or the reduction axis of that number, made when it is first met.

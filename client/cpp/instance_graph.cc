@@ -107,7 +107,9 @@ std::vector<std::uint32_t> Instance::read_stages(std::vector<std::uint32_t> stac
       push(row.read().indices());
     }
     if (row.has_reduction()) {
-      stack.push_back(row.reduction().source());
+      push(row.reduction().sources());
+      push(row.reduction().init());
+      if (row.reduction().has_condition()) stack.push_back(row.reduction().condition());
       for (const std::uint32_t axis : row.reduction().axes()) {
         const v1::Axis& bounds = definition_.axes(static_cast<int>(axis));
         stack.push_back(bounds.minimum());

@@ -46,11 +46,12 @@ def tensor_functions(spelling, names):
 
 def combiner_functions(spelling, doc):
     return (f"/// {doc}, over all values of the axis.\n"
-            f"inline Expr {spelling}(const Expr& source, const ReduceAxis& axis) {{\n"
-            f'  return detail::reduce("{spelling}", source, {{axis}});\n}}\n'
+            f"inline Expr {spelling}(const Expr& source, const ReduceAxis& axis, const Reduced& options = {{}}) {{\n"
+            f'  return detail::reduce("{spelling}", source, {{axis}}, options);\n}}\n'
             f"/// {doc}, over all values of the axes, outermost first.\n"
-            f"inline Expr {spelling}(const Expr& source, const std::vector<ReduceAxis>& axes) {{\n"
-            f'  return detail::reduce("{spelling}", source, axes);\n}}\n')
+            f"inline Expr {spelling}(const Expr& source, const std::vector<ReduceAxis>& axes,\n"
+            f"{' ' * (13 + len(spelling))}const Reduced& options = {{}}) {{\n"
+            f'  return detail::reduce("{spelling}", source, axes, options);\n}}\n')
 
 
 def main():
@@ -62,7 +63,7 @@ def main():
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(
         "// Made from the operator and combiner tables by make_intrinsics.py.\n"
-        "#pragma once\n\n#include <vector>\n\n#include <kiln/elementwise.h>\n#include <kiln/expr.h>\n\n"
+        "#pragma once\n\n#include <vector>\n\n#include <kiln/elementwise.h>\n#include <kiln/expr.h>\n#include <kiln/reducer.h>\n\n"
         "namespace kiln {\ninline namespace client {\n\n" + "\n".join(functions) +
         "\n}  // namespace client\n}  // namespace kiln\n")
 

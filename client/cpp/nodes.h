@@ -42,17 +42,34 @@ struct ReadValue {
   Tensor tensor;
   std::vector<Expr> indices;
 };
+/// A value of a reducer, in its results: those on the left, then those on the right.
+struct ParameterValue {
+  std::uint32_t position;
+};
+struct ReducerNode {
+  std::string name;
+  std::vector<DType> types;
+  std::vector<Expr> identities;
+  std::vector<Expr> results;
+};
 struct ReductionValue {
-  std::string combiner;
-  Expr source;
+  std::string combiner;  // of the table; empty: `reducer`
+  std::shared_ptr<const ReducerNode> reducer;
+  std::vector<Expr> sources;
   std::vector<ReduceAxis> axes;
+  std::uint32_t output = 0;
+  std::optional<Expr> condition = {};
+  std::vector<Expr> init = {};
+
+  /// All expressions but the bounds of the axes.
+  std::vector<Expr> parts() const;
 };
 
 struct ExprNode {
   DType type;
   int depth;
   std::variant<IntegerValue, FloatingValue, VariableValue, AxisValue, OperationValue, CastValue,
-               ReadValue, ReductionValue>
+               ReadValue, ReductionValue, ParameterValue>
       value;
 };
 

@@ -56,7 +56,8 @@ class StagesBehind {
         visit(*axis.node()->minimum);
         visit(*axis.node()->extent);
       }
-      visit(reduction->source);
+      for (const Expr& part : reduction->parts())
+        visit(part);
     }
   }
 

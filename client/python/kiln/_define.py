@@ -214,11 +214,14 @@ def free_axes(root):
             free[id(node)] = {id(node): node}
             continue
         found = {}
-        for child in _expr.children(node):
+        is_reduction = isinstance(node, Reduction)
+        for child in node.inside() if is_reduction else _expr.children(node):
             found.update(free[id(child)])
-        if isinstance(node, Reduction):
+        if is_reduction:
             for axis in node.axes:
                 found.pop(id(axis), None)
+            for init in node.init:
+                found.update(free[id(init)])
             for axis in node.axes:
                 found.update(free_axes(axis.dom.min))
                 found.update(free_axes(axis.dom.extent))

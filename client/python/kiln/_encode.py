@@ -37,6 +37,8 @@ class Encoder:
         self._stage_names, self._variable_names = Names(), Names()
         self._stages, self._variables, self._axes, self._files = {}, {}, {}, {}
         self._sizes = {}  # expressions over sizes, shared by all stages
+        self._reducers = {}  # numbers, and the expressions of all of them by identity
+        self._of_reducers = {}
         tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         for op in operations_below([tensor.op for tensor in tensors]):
             self._add_stage(op)
@@ -151,7 +153,9 @@ class Encoder:
         if isinstance(node, _expr.Axis) and (id(op), id(node)) not in self._axes:
             return (node.dom.min, node.dom.extent)
         if isinstance(node, _expr.Reduction):
-            return (*node.axes, node.source)
+            if not isinstance(node.by, str):
+                self._add_reducer(node.by)
+            return (*node.axes, *_expr.children(node))
         return _expr.children(node)
 
     def _emit(self, node, known, op):
@@ -204,9 +208,34 @@ class Encoder:
         message.read.indices.extend(known[_key(index)] for index in node.indices)
 
     def _fill_reduction(self, message, node, known, op):
-        message.reduction.combiner = node.combiner
-        message.reduction.source = known[_key(node.source)]
+        if isinstance(node.by, str):
+            message.reduction.combiner = node.by
+        else:
+            message.reduction.reducer = self._reducers[id(node.by)]
+            message.reduction.output = node.output
+        message.reduction.sources.extend(known[_key(source)] for source in node.sources)
         message.reduction.axes.extend(self._axes[id(op), id(axis)] for axis in node.axes)
+        if node.condition is not None:
+            message.reduction.condition = known[_key(node.condition)]
+        message.reduction.init.extend(known[_key(init)] for init in node.init)
+
+    def _fill_parameter(self, message, node, known, op):
+        message.parameter.type = _dtype.NUMBER[node.dtype]
+        message.parameter.position = node.position
+
+    def _add_reducer(self, reducer):
+        """Its row, after its expressions, which stand before whatever reduces by it."""
+        if id(reducer) in self._reducers:
+            return
+        roots = (reducer.identities, reducer.results)
+        identities, results = (
+            [self._expression(root, self._of_reducers, None) for root in each] for each in roots
+        )
+        self._reducers[id(reducer)] = len(self.definition.reducers)
+        types = [_dtype.NUMBER[identity.dtype] for identity in reducer.identities]
+        self.definition.reducers.add(types=types, identities=identities, results=results)
+        names = [parameter.name for parameter in reducer.parameters]
+        self.source_map.reducers.add(name=reducer.name, parameters=names)
 
     # Steps.
 
@@ -276,6 +305,7 @@ _FILL = {
     _expr.Cast: Encoder._fill_cast,
     _expr.Read: Encoder._fill_read,
     _expr.Reduction: Encoder._fill_reduction,
+    _expr.Parameter: Encoder._fill_parameter,
 }
 
 

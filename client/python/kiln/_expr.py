@@ -229,14 +229,63 @@ class Read(Expr):
         self.dtype = tensor.dtype
 
 
-class Reduction(Expr):
-    __slots__ = ("combiner", "source", "axes")
+class Parameter(Expr):
+    """A value of a reducer, in its results: one of those on the left, or behind them on the right."""
 
-    def __init__(self, combiner, source, axes):
-        self.combiner = combiner
-        self.source = source
+    __slots__ = ("name", "position")
+
+    def __init__(self, name, position, dtype):
+        self.name = name
+        self.position = position
+        self.dtype = dtype
+
+
+class Reducer:
+    """How values are combined: what `parameters`, left then right, become, and what leaves them alone."""
+
+    __slots__ = ("name", "parameters", "identities", "results")
+
+    def __init__(self, name, parameters, identities, results):
+        self.name = name
+        self.parameters = parameters
+        self.identities = identities
+        self.results = results
+
+
+class Reduction(Expr):
+    """The combination of the sources over axes, by a combiner of the table or by a reducer, of which it
+    is one result. `init` is empty where it starts from the identities."""
+
+    __slots__ = ("by", "sources", "axes", "output", "condition", "init")
+
+    def __init__(self, by, sources, axes, output=0, condition=None, init=()):
+        self.by = by  # the name of a combiner, or a Reducer
+        self.sources = sources
         self.axes = axes
-        self.dtype = source.dtype
+        self.output = output
+        self.condition = condition
+        self.init = init
+        self.dtype = sources[output].dtype
+
+    @property
+    def name(self):
+        """sum, argmax.v0"""
+        if isinstance(self.by, str):
+            return self.by
+        return f"{self.by.name}.v{self.output}" if len(self.sources) > 1 else self.by.name
+
+    @property
+    def source(self):
+        """What is combined, as classic te has it: a tuple, of one value too."""
+        return self.sources
+
+    @property
+    def axis(self):
+        return self.axes
+
+    def inside(self):
+        """What is computed for each value of the axes."""
+        return self.sources if self.condition is None else (*self.sources, self.condition)
 
 
 def children(node):
@@ -248,7 +297,7 @@ def children(node):
     if isinstance(node, Read):
         return node.indices
     if isinstance(node, Reduction):
-        return (node.source,)
+        return (*node.inside(), *node.init)
     return ()
 
 
@@ -283,7 +332,7 @@ def same(a, b):
         return False
     if isinstance(a, Read) and a.tensor is not b.tensor:
         return False
-    if isinstance(a, (Var, Axis, Reduction)):
+    if isinstance(a, (Var, Axis, Parameter, Reduction)):
         return False
     below = children(a), children(b)
     return len(below[0]) == len(below[1]) and all(map(same, *below))

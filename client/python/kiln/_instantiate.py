@@ -26,6 +26,7 @@ class Instance:
         self._definition = binding.kernel.definition
         self._names = binding.kernel.source_map
         self._sizes = {}
+        self._reducers = {}
         self._made = {}  # by stage: tensors whose own dimensions come last, as the definition has them
         self._plain = {}  # by stage: the tensors as te has them
         self._new_names = {}
@@ -160,12 +161,32 @@ class Instance:
         if kind == "axis":
             return []
         if kind == "reduction":
-            below = [row.reduction.source]
-            for axis in row.reduction.axes:
-                bounds = self._definition.axes[axis]
-                below += [bounds.minimum, bounds.extent]
-            return below
+            return [*self.bounds(row), *_parts(row.reduction)]
         return []
+
+    def bounds(self, row):
+        """The bounds of the axes of a reduction; of any other expression none."""
+        rows = [self._definition.axes[axis] for axis in row.reduction.axes]
+        return [bound for axis in rows for bound in (axis.minimum, axis.extent)]
+
+    def reducer(self, number):
+        """A reducer of the definition."""
+        if number not in self._reducers:
+            row = self._definition.reducers[number]
+            known = number < len(self._names.reducers)
+            names = self._names.reducers[number] if known else wire.ReducerNames(name="reducer")
+            types = [self.dtype(type) for type in row.types]
+            expressions = Expressions(self, None)
+            self._reducers[number] = _expr.Reducer(
+                names.name,
+                [
+                    _expr.Parameter(name, position, types[position % len(types)])
+                    for position, name in enumerate(names.parameters)
+                ],
+                tuple(map(expressions.of, row.identities)),
+                tuple(map(expressions.of, row.results)),
+            )
+        return self._reducers[number]
 
     def name(self, stage):
         """What a stage is called; the parts of a scan, Y.init, follow what Y is called now."""
@@ -317,10 +338,9 @@ class Expressions:
                 stack.pop()
                 continue
             row = self._instance.row("expressions", number)
-            missing = [n for n in self._instance.below(row) if n not in self._known]
-            if row.WhichOneof("kind") == "reduction" and missing:
-                # The bounds of its axes first, then what uses the axes.
-                missing = missing[1:] or missing
+            # The bounds of the axes of a reduction first, then what uses the axes.
+            missing = [n for n in self._instance.bounds(row) if n not in self._known]
+            missing = missing or [n for n in self._instance.below(row) if n not in self._known]
             if missing:
                 stack.extend(reversed(missing))
                 continue
@@ -367,9 +387,22 @@ class Expressions:
         return self._instance.read(row.read.tensor, indices, self._batch, self._leading)
 
     def _reduction(self, row):
-        axes = [self._axis(wire.Expression(axis=axis)) for axis in row.reduction.axes]
-        reducer = getattr(_reduce, row.reduction.combiner)
-        return reducer(self._known[row.reduction.source], axis=axes)
+        reduction = row.reduction
+        axes = [self._axis(wire.Expression(axis=axis)) for axis in reduction.axes]
+        by = reduction.combiner or self._instance.reducer(reduction.reducer)
+        where = self._known[reduction.condition] if reduction.HasField("condition") else None
+        sources = [self._known[source] for source in reduction.sources]
+        init = [self._known[start] for start in reduction.init] or None
+        return _reduce.reduced(by, sources, axes, where, init)[reduction.output]
+
+    def _parameter(self, row):
+        position = row.parameter.position
+        return _expr.Parameter(f"value{position}", position, self._constant_type(row.parameter.type))
+
+
+def _parts(reduction):
+    condition = [reduction.condition] if reduction.HasField("condition") else []
+    return [*reduction.sources, *condition, *reduction.init]
 
 
 def is_one(extent):

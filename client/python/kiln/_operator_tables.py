@@ -58,8 +58,8 @@ DEFINITIONS = {
         '1WD3J7y`Vsvt0V{{S%1`8Sn3IqrR5CR$yDh>(=b9G{La$#e15&{ej8Uh#v8W1WD3J7LwZ*OvBX?79<4i6dz3Iq'
         'rR5CR$tDhUb$VPs?y0uT`z1PTHO1sVhj0tf{f1PTHO1sVbv02%}e0tf{f0vH1t0w4k!0w4hz0vH7v5GoD|2yJz'
         '2bZKyGc@hE|8yW&20~!Jt1R4-34hjfub!>ELaBO)J0v#S23n~c;17T!j5&|3_8VEWD3IGxU86X-0AOIQyAOac!'
-        'AOji;ItdB_2mulUA|oUk5GoD|2yJz2bZKyGc@hF4B^nJv3km~sb!`wP8Ug|XA_xiw2n-Se00ANi3I_-b5(5GQ1'
-        'R@C%2MPiJ0TKZxDgY`12mvYr2m$',
+        'AOji;ItdB_2mulUA|oUk5GoD|2yJz2bZKyGc@hF4B^nMw3<?8tb!`#>CK>_)10o0t1_%ri0ssLb2?_@Y3=#tZ0'
+        '|X)o5(f$b009yKCn^9c0tf*r0tf;',
         '3I=0uZgw$b5&>fp0e2DsZ4v=<5(s2zY+-b1Z*CF>b98cPWMvuwZyEt=8Uk`-8Uk{2A^}(;0Y)MLSp',
     ),
     'conv2d': (
@@ -73,8 +73,8 @@ DEFINITIONS = {
         'UzXg2n8Ah3IYfP8UzXg2n8Af7yuds3IYfP8Uh#u8UzXg2n8Af7zG*vAOji#AORWz7zY{<Dh>(=ZFOvPX>e?L5&'
         '|qO8Ui2$8Uh#w8W1WD3J7g=Y;<XGY<Us_FEAPlDhUb$VPs?y0xmHc0w4k!0vHJz5GoD|2yJz2bZKyGc@hFMG#U'
         'aR1sVbv2pSM74hjfub!>ELaBO)J0yZ}q3n~c;17T!j5&|_i8VNcF3IGxVD>6A60w4ey0w4n#0w4q$0w4t%3_1!'
-        '50tf*T1Uo!EJ{k}z4hjfub!>ELaBO)J0y;k$4nhnH19Nq45I`CO0|W&k2?_@Y3=#tX0Rkcl3J3@c5(EPT1qLDt'
-        '5(o+d009CL0YNGNDgp=rDgp=s',
+        '50tf*T1Uo!EJ{k}z4hjfub!>ELaBO)J0y;k$4?+zJ19Nq45&=LO0|NvFA_)oy2n-Sf009Cb3JM4a3=#wb1O)~n'
+        '3K9qk0{{U65&=Of04f3q0V)Cr0s',
         '3I=0uZgw(c5&>fp0ca8dcM<_@5&?1&0do=xWNB<+bZKvHUuY5tb98cPWMyAy5(;E#Y+-b1Z*E_A5(sm2a%p5`U'
         'w0Y-ZyEt<8Ubn=0&-&-0&;R10&;UA0azjdMj`=O',
     ),
@@ -89,8 +89,8 @@ DEFINITIONS = {
         'UzXg2n8Ah3IYfP8UzXg2n8Af7y}vv3IYfP8Uh#u8UzXg2n8Af7y=psAOIQy7zY{<Dh>(=ZFOvPX>e?L5&|nM8U'
         'i2#8Uh#w8W1WD3J7g=Y;<XGY<Us_E-xAjDhUb$VPs?y0xd8a0w4hz0vHJz5GoD|2yJz2bZKyGc@hFLGa3RQ1R4'
         'Su2pSM74hjfub!>ELaBO)J0yQ=o3n~c;17T!j5&|?g8Ui2%8VNcF3IGxVF*rFI0w4n#0w4q$0w4t%0w4k!3_1!'
-        '50tf*T1Uo!EJ{k}z4hjfub!>ELaBO)J0y;k$4nhnH19Nq45I`CO0|W&k2?_@Y3=#tX0Rkcl3J3@c5(EPT1qLDt'
-        '5(o+d009CL0YNGNDgp=rDgp=s',
+        '50tf*T1Uo!EJ{k}z4hjfub!>ELaBO)J0y;k$4?+zJ19Nq45&=LO0|NvFA_)oy2n-Sf009Cb3JM4a3=#wb1O)~n'
+        '3K9qk0{{U65&=Of04f3q0V)Cr0s',
         '3JYUzZgw(cUv6l3V-f*q5&?G-0b>#YauNY^5&>-z3S?<)VRUJ4ZeM5;2y=9DX=G(zXc7u!X>4J1X>V>{cM=G5b'
         'aH8AWnXt10cjcmY8nA=8Uk{18Uk{28Uk`-A^}(;0Y)MLSp',
     ),
@@ -109,8 +109,8 @@ DEFINITIONS = {
         'a%5?C5&}R$8Uh#s8Vo853IuFrb8`{`LPHu8DiI0`Y;R|2V_|GxVQyp+0zE_;0w4n#0w4hz0w4q$5GoD|2y=B}b'
         'aG*1bP@tbNE!kd1{x454hjfnY;SLJWNCI10!d050w4k!0w4t%5GoD|2y=B}baG*1bP@tgO&S6i2O1D64hjfnY;'
         'SLJWNCI10!~jF2|5P~01^X6OHdjDAOji#AOIQyAOso$AO#u>ItmH`2mulVQd3k_8W1WD3J7g=Y;<XGY<Us_QC1'
-        'oR5&{Se8Wk!N3JhsxUvy|?ZeL|=b7c|(MORoF4nhnH19Nq45Lp@n0|W&k2?_@Y3=#tX0Rkcl3J3@c5(EPT1qLD'
-        't5(o+d009CL0a_{mDgp=rDgp=s',
+        'oR5&{Se8Wk!N3JhsxUvy|?ZeL|=b7c|(MORoF4?+zJ19Nq45&>Bn0|NvFA_)oy2n-Sf009Cb3JM4a3=#wb1O)~'
+        'n3K9qk0{{U65&>E&04f3q0V)Cr0s',
         '3J_y&Zgw(cUvzR|ZgX&Nb7c|%V-f*q5&?G-0c{ciauNY^5(sm2a%p5`UuY5tb98cPWMyA>8Ub$_0cjcmY8nD^V'
         ';TZ-avB11b0Ps)A^}Ds0a*',
     ),
@@ -126,8 +126,8 @@ DEFINITIONS = {
         '|nM8Ui2z8Uh#x8W1WD3J7g=Y;<XGY<Us_E-xAaAOji#7zP>;Dh>(=ZFOvPX>e?L5&|(Y8Vf233IkzeWD)`}Ga3'
         'RQ0vZAs2^tV84hjfub!>ELaBO)J0yQ=o0w4q$0vHGy5GoD|2yJz2bZKyGc@hFRIT{Np2?_&YWMmQoH#!;#ItK~'
         '>5(6zXI~oEY02%@q0~!!24hjfnY;SLJWNCI10zEz&0w4ey0vH1t5GoD|2xe?=Z*pyKWD){EK^g)e0~!J#1R4xF'
-        '3JL-U0TKj1LPJCv5GoD|2yJz2bZKyGc@hFVMH&r43km~sb!`wv8Uh0ZA_)oy2n-Sf009Cb3JM4a3=#wb1O)~n3'
-        'K9qk0{{U65&=gl04f3q0V)Cr0s',
+        '3JL-U0TKj1LPJCv5GoD|2yJz2bZKyGc@hFVMH&u53<?8tb!`#>Mj8SG1R@Cv2M7!j0{{U6A_@u!2n-Sg0|W&IA'
+        '_@`+3IhNE0ulj7DgY`12mvYr2m$',
         '3J_#vaCB&QX>(;?V{dMDGGr0~V-f*q5&?G-0dW!mauNY^5(;E#Y+-b1Z*E^`5(sm2a%p5`UuY5vWNB<+bZKvHU'
         'w0A+b98cPWMyA>8Ub$_0cjcmY8nD^avB11b0Ps)A^}Ds0a*',
     ),
@@ -143,8 +143,8 @@ DEFINITIONS = {
         '|nM8Ui2#8Uh#w8W1WD3J7g=Y;<XGY<Us_E-xAjDhUb$VPs?y0xd8a0w4hz0vHJz5GoD|2yJz2bZKyGc@hFLGa3'
         'RQ1R4Su2pSM74hjfub!>ELaBO)J0yQ=o3n~c;17T!j5&|?g8Ui2!8Uh#v8W1WD3J7LwZ*OvBX?79<IXW5%ItK~'
         '>5(6<fI~oEY0~!J#1R4S$0vZAs1sV`44hjfnY;SLJWNCI10zW_+0w4k!0vH7v5GoD|2xe?=Z*pyKWD){GLmCV^'
-        '3JL-U0TKi~K0!np5GoD|2yJz2bZKyGc@hFVMH&r43km~sb!`wv8Uh0ZA_)oy2n-Sf009Cb3JM4a3=#wb1O)~n3'
-        'K9qk0{{U65&=gl04f3q0V)Cr0s',
+        '3JL-U0TKi~K0!np5GoD|2yJz2bZKyGc@hFVMH&u53<?8tb!`#>Mj8SG1R@Cv2M7!j0{{U6A_@u!2n-Sg0|W&IA'
+        '_@`+3IhNE0ulj7DgY`12mvYr2m$',
         '3Ke8!aCB&QX>(;?V{dMDGGt$FXm?{00ca8dcM<_(5&?1&0do=oaS{q-X>4J1X>V>{Xc7o>baH8AWnX9#3S?<)V'
         'RUJ4ZeMp22y=9DX=G(zcNzg{8Ubn=0dE=ta&j61a&sa9SRw&NA^}+',
     ),
@@ -160,8 +160,8 @@ DEFINITIONS = {
         '8Y7a%5?C5&|qO8W1WD3J7LwZ*OvBX?79<D=r!W7z7#+Dh>(=ZFOvPX>e?L5&|zU8Ui2#8Vf233IkzeWD)`~G8z'
         'IP0U81r2pSM74hjfub!>ELaBO)J0yH%m0w4q$0vHDx5GoD|2yJz2bZKyGc@hFQI2sEo2?_&YWMmQoHaQvsAOac'
         '!7z!E?Dh>(=ZFOvPX>e?L5&}Cs8Ui2%8Uh#z8W1WD3J7g=Y;<XGY<Us_K0g`@DhUb$VPs?y0zE()2|5P~01^W;'
-        'Izbu&AOIQyAOji#AOso$AO#u>ItmH`2mulVLqtVJ8W1WD3J7g=Y;<XGY<Us_LPr`7LJSH6b9HSHNE!nJ1O*}q3'
-        'I_-b5(5AM0wM|u2nY-k1Oo&G1|kX)2nquL0Rj>MNh$y;0tf*r0tf;',
+        'Izbu&AOIQyAOji#AOso$AO#u>ItmH`2mulVLqtVJ8W1WD3J7g=Y;<XGY<Us_LPr`8LJbN7b9HSJ0Z1AH0|W&k2'
+        '?_@Y3=#tX0Rkcl3J3@c5(EPT1qLDt5(o+d009CL0ZA$VDgp=rDgp=s',
         '3Jzy-Z*_2GWM5-%Zgw(c5&>fp0ca8dcM<_@5&>iq0df)na}o+<X>4J1X>V>{Xc7o>baH8AWnX9#3S?<)VRUJ4Z'
         'eMp22y=9DX=G(zcM=9?a&L8Ta~c6}8Ubk<0csioa$_0-a&j61a&sa9SRw&NA^}+',
     ),
@@ -173,12 +173,12 @@ DEFINITIONS = {
     ),
     'softmax_cross_entropy': (
         'loss',
-        '3IYfL5(WqY5CRwj5(WqY5C<3t5(WqY5Dyp-8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5&;An3_=PD18re=5'
-        'Cs|m02%}e0tf{f0vG@q0w4hz2Ra1`01^QS8U{K93IYfM8W1WD3J7y`Vsvt0V{{S%3JV$vDhLV#Wq5EB0Sp=pLJ'
-        'A54b9HSH4H^Lf8UzXg2n8Af7yudqAOac*ItK~@2mulS5gGy@0vZQ81quKX0TUVqIs^&=2m%@qDh>(=b9G{La$#'
-        'e15&{$z8U{K93IYfN8VV{13Il9!XA%Jy8W1WD3J7y`Vsvt0V{{S%78n{3Dh>(=ZFOvPX>e?L5&{w#8Vo`T3IlU'
-        '>Z4eq70RkEiDh&z<Ze?d-bZK^F5&;_`2MPrU3=#nVA_ocu2n-Sd0U`ww0}=rSA_Woy5&;e(1rh@i0URm-Dgp=r'
-        'Dgp=u',
+        '3IYfL5(WqY5CRwj5(WqY5C<3t5(WqY5Dyp-8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5&;An4MGbF18re=5'
+        '&;Do0RS2V3IYfP8Uh#q8Ui2z8V5QB3IGxT2^t1E1PTHO0vZr14hjf!bz*dKVPkX>0tyQn3MvQ+17&z{5&;Yv4M'
+        'GbF19Nq45&;bw0Rb8W3IYfP8Uh#q8Ui2!8VNcF3IYfL5&;n!0w4k!2Ra1`01^Qc8U{K93IYfM8W1WD3J7y`Vsv'
+        't0V{{S%6cri<Is^&=2m=}lDhLV#Y;R{00T&t&Dh>(=b9G{La$#e15&{+&8W1WD3J7g=Y;<XGY<Us_5*Zo|LJJB'
+        '5b9HSJ0U8<s0vZo04GIWuWoKb@X?A520UII*3IzxZ5&-}r2MPrU3=#nWA_Woy5&;Gx1rh@i0S+Ps5(5$e94Y`R'
+        '0tf*r0tf^',
         '3Kes2W^`>~cwb|3Z*y~BWo~qGZ*X}M0d5)rYZ?J-8Ubq}0azjdP$C0#Z*U?7bZ>NFY$5?n',
     ),
     'squared_error': (
@@ -191,22 +191,22 @@ DEFINITIONS = {
         'matmul',
         '3IYfL3IYfL3IYfL5(WqX5D6Fu5(WqX5DFLw5(WqY5DOR#5(WqX5EU2&5(WqX5Ed8)8Uh#q8Uh#r8Uh#s8Uh#r8'
         'Uh#s8Uh#q8Uh#s8Uh#q8Uh#s8UzXg2n8Ah3IYfP8UzXg2n8Af7y%jrAOIQyAOac)ItB^=5&{hl8Ui2z8Ui2!8V'
-        'WiH3IYfL5&{qr8W1WD3J7g=Y;<XGY<Us_4-y&-LJA54b9HSH6B+>m8UzXg2n8Ah3IYfP8Ui2#8Ui2$8VWiH3IY'
-        'fN5&{<(8Ui2$8VNcF3IYfM5&;?-3n~c;17T!j5&{_;A_xiw2n-Se00ANh3I+%a5&{APA_ocu2n-Sd1R@C%2MPi'
-        'J0TKZeA_)=)3IYQJ5&;}404f3q0V)Cr0xALs1O',
+        'WiH3IYfL5&{qr8W1WD3J7g=Y;<XGY<Us_4-y&;LJJB5b9HSJ0TUVl0vZGg0tf{f1PTHO1sVb%0~!J#1R4rD2nq'
+        'rS0}=uk7#ac~1R4oC2MPiR0ulil8Vf233IkzeWD)`y8zKk_1_%ri0ssLb2nq%W3=#qY10n|s1qcih0R$om5(f$'
+        'b009yK6e0-{2MPiM1QG!pDgY`12mvYr2m&es2m}',
         '3I$|kZgXW40d5ijY!U%&8Ubk<0csinYZ?J*8Ubn|0azjdS0V&rX<>6B0Z<|VSp',
     ),
     'dot': (
         'matmul',
         '3IYfL5(WqY5CRwj8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5&;An0w4ey2|5P~0tf*T0R|cnDh>(=ZFOvPX'
-        '>e?L5&{JW8Vo`T3IlU>Z4d|=0RSQg3IzxZ5&-}r2MPrU3=#nWA_Woy5&;P+04f3q0V)Cr0s',
+        '>e?L5&{JW8Vy1V3IlU>Z4v<p8UX+z2MPrU3=#nVA_ocu2n-Sd0U`ww0}=rVDgY`12mvYr2m$',
         '3Ik+sbP@q<8Ubq}0YM@GLLvb}',
     ),
     'matmul': (
         'matmul',
         '3IYfL3IYfL3IYfL5(WqX5C#|o5(WqX5C<3q5(WqY5C|9v8Uh#q8Uh#r8Uh#r8Uh#s8Uh#q8Uh#s8UzXg2n8Ah3'
         'IYfP8UzXg2n8Af7y%jrAOIQyAOac)ItB^=5&{Yf8Ui2!8Ui2z8VWiH3IYfL5&{hl8W1WD3J7g=Y;<XGY<Us_3='
-        'bL%LJA54b9HSH5E=mjA_xiw2n-Se00ANh3I+%a5&{APA_)=)3IYHD5&;n^04f3q0V)Cr0s',
+        'bL&LJJB5b9HSJ0T3Di0wM?s1_%ri0ssLb2nq%W3=#qY10o3$2MPiJ0TKZbDgY`12mvYr2m$',
         '3I=UqbZvEP5&>=!0c;WhZ5jb-8Ubn=0c#=wK_US{A^}4',
     ),
     'batch_norm': (
@@ -219,21 +219,21 @@ DEFINITIONS = {
     'l2_normalize': (
         'normalization',
         '3IYfL5(WqY5CRwj5(WqX5DFLp8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5&;An0w4ey2Ra1`01^QP8W1WD3'
-        'J7g=Y;<XGY<Us_1qT`oLJA54b9HSH2pRzZ8UzXg2n8AfAORW&It2;<5&;Vu208=^0tf;c208=^0tf*b3n~c;18'
-        're=5&{hl8Vf233Iua;a&!^_4;l_C3<?HhX?AI3WfB4m5F!T(1qcih0RSQd3IYfWA_Woy5&;P!2oeSg0Ra*L5h?'
-        '&G0tf*r0tf>',
+        'J7g=Y;<XGY<Us_1qT`pLJJB5b9HSJ0SFoa02%}e0tf{f0w4hz2Ra1`01^QU8U{K93IYfM8U{K93IYfL8Vf233I'
+        'lCncoG5)4jKz82?_*radLDL0S_7uDhvt+WNCJ3WMvWp3=kp*3IzxZ5&-}r1PTHO3?c;*0}=rVA_x)&3IPEU0TC'
+        '(yDgp=rDgp=t',
         '3Jh#AUv6)5ZDDL_dSwy;ZW;k=8Ubk{0azjjWpHz8Y;SHN26J(BVRB_60a*',
     ),
     'layer_norm': (
         'normalization',
-        '3IYfL5(WqY5Cj+n5(WqY5DXX%5(WqX5E~c+8Uh#q8Uh#q8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5&;Gp3'
-        '_=PD19Nq45C<9o02%@q02&4|1PBZe2^tP63<?HhX?AI3WfB4i3K|3o0tf{f0vG@q0w4hz2Ra1`01^QX8U{K93I'
-        'YfO8W1WD3J7y`Vsvt0V{{S%4-gsxAORW&It2;<5&;q#208=^0tf^e5GoD|2y=B}baG*1bP@s+6dDjJ4hjfub!>'
-        'ELaBO)J0udD&3_=PD19Nq45EdE%0U81r02&4|1PBZe7#a>L3<?HhX?AI3WfB4x85#r%0tf{f0w4k!2Ra1`01^Q'
-        'l8U{K93IYfO8W1WD3J7y`Vsvt0V{{S%9UdA6Is^&=2n8AjIs^&=2m=}mDhUb$VPs?y0w5t83@Qo=1#)w7a&!^_'
-        'A{r1X4hjfub!>ELaBO)J0v{t90w4k!2|5P~0tf*T0VNs`Dh>(=ZFOvPX>e?L5&|S98Ui2!8VNcF3IYfM5&<Y03'
-        'n~c;17T!j5&|bFA_ocu2n-Sd03rtp1qcih0RbWh3IzxZ5&;4t1PTHO3?c;*0}=rXA_Woy5&;?_2oeSg0Rj>MDk'
-        '=af0tf*r0tf;s0tf>t0tf~',
+        '3IYfL5(WqY5Cj+n5(WqY5DXX%5(WqX5E~c+8Uh#q8Uh#q8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5&;Gp4'
+        'MGbF19Nq45&;Jq0RS2T7yuduG6V<=5D6L%Dhvt+WNCJ3WMvWp2nrem3IYfP8Uh#q8Ui2z8V5QB3IGxT4jKkJ1P'
+        'THO1R4-34hjf!bz*dKVPkX>0uK-x0w4hz2Ra1`01^Qb8U{K93IYfO8W1WD3J7y`Vsvt0V{{S%6BHT{Dh>(=ZFO'
+        'vPX>e?L5&{tw8Vy1V3IlU>Z4v<%8UX<s0vG@q1~LQ)3=kL^4k`=^24rb=X=G&*0v8z?1PTHO1sVb%0vZQ81quK'
+        'X0UR0zIs^&=2m~4sDh>(=b9G{La$#e15&|6_8U{K93IYfP8U{K93IYfN8Vf233IkzeWD)`(AsP%S3JL{sb8&KX'
+        '5&<F_5GoD|2yJz2bZKyGc@hF2BN_rA0vZWA2MPiR0TKZv8W1WD3J7g=Y;<XGY<Us_BqkaHAOac*ItK~@2m%rTC'
+        '>jeY2?_&YWMmQoCn+Ka3IzxZ5&-}r2MPrU3=#nWA_ocu2n-Sd0wM$o0tgHu1rh@i0Sh7p5(5$e8X^c11_}WJ5&'
+        '<eI04f3q0V)Cr0xALs11bUt1^',
         '3JPptd1Z26Zf|mJ5&>=+0c#ooYZ?J*A^}(;1!rMxZDAq=Vr6t;A_rw~b7^dEZXyJ2Wnpe22zFs|X<=?-Wg-Dt',
     ),
     'lrn': (
@@ -244,19 +244,19 @@ DEFINITIONS = {
         '@q3@Qo=1Z-t<a}oj*6dDsM5ef@zZ)a&^VQgPvZe$Vy3>6vzAOIQyAORW+DhUb$VPs?y0v8w>0vG`r1_}fS1rP)'
         'p5GoD|2xe?=Z*pX5b`k;_8yXNQ4hjf!bz*dKVPkX>0vQ|{2Ra1`01^Qm8Ui2y8Ui2z8Vf233IkzeWD)`&AQ}P~'
         '0U8Dh1PBEX1R4-34hjfnY;SLJWNCI10wN<C5GoD|2y=B}baG*1bP@s~BpL@g1quKX0VNs`Dh>(=ZFOvPX>e?L5'
-        '&|A38Uzvo2n-q(DiaC}X=Yz^Xk~6+Wo&b05(5?|C>jhx3JL>rb!`wS8UX<s1PTHO1sVb%0vZQ81quKX0W2B@Is'
-        '^&=2m=}hIs^&=2mu-bAOac*ItK~@2m}%VFd7gl4hjfub!>ELaBO)J0xvNd0vG`r1~LQ)3=lIK4k`=^24rb=X=G'
-        '&*0x~oj3n~c;17T!j5&|wY8U{K93IYfM8Vf233IlL&cM<|NHyREq3<?HhX?AI3WfB4{I3foM1qcih0RSQd3IYf'
-        'WA_NKo2n-?w3IYfWA_x)&3IPBT0V*O05(WwZ0uli^DgY`12mvYr2m&es2m>kt2n7',
+        '&|A38Uzvo2n-q(DiaC}X=Yz^Xk~6+Wo&b05(5?|C>jky3km~sb!`#>DH;I*8UzXg2n8AfAOac(It2;<5&<k420'
+        '8=^0tf>d208=^0tf*b0w4k!2|5P~0tf^W0Wca6Dh>(=ZFOvPX>e?L5&|zV8Uh#r8U`{12n-N28V)K93I=3pc4='
+        'f~5&|+b8Vf233IkzeWD)`{H5vvw1PTHO0vZb{2?_&nZ+8*`Ha8j$Dhvt+WNCJ3WMvWpEjS_v3IzxZ5&-}r1PTH'
+        'O3?c*y0tgHu1PTHO3?c{;1_}WH5&<eA2oeSg0Rj>MIVu1u0tf*r0tf;s0tf>t0tf{',
         '3Il9%ZV~}w5(al^Ze(wF8Ub$_0c#ooZz2I$A_ZY=aA;v71Y%`$VIl-#X<>6B26J(BVRB_60a*',
     ),
     'rms_norm': (
         'normalization',
         '3IYfL5(WqY5Ca$l5(WqX5Dpju8Uh#q8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5&;Do0w4ey2Ra1`01^QQ8'
-        'W1WD3J7g=Y;<XGY<Us_1_&AqLJA54b9HSH2^s+a8Uh#q8U`{12n-Ml8V)K93I=3pc4=f~5&{Yg8UzXg2n8AfAO'
-        'RW&It2;<5&;hy208=^0tf>d208=^0tf;c3n~c;17T!j5&{tt8Vo853I%d=adLDL0TUV!Dh>(=ZFOvPX>e?L5&{'
-        'qu8Ui2z8VNcF3IYfL5&;$(5GoD|2yJz2bZKyGc@hE@7a|7=1qcih0RSQg3IzxZ5&;1s1PTHO3?c;*0}=rZA_x)'
-        '&3IPEU0T?O(Dgp=rDgp=sDgp=u',
+        'W1WD3J7g=Y;<XGY<Us_1_&ArLJJB5b9HSJ0SOub02%@q02&4|1PBZe3mOh83<?HhX?AI3WfB4k3>pLq0tf{f0w'
+        '4hz2Ra1`01^QY8U{K93IYfN8U{K93IYfM8Vf233IkzeWD)`q5*iFD3JL{sb8&KX5&;t$5GoD|2yJz2bZKyGc@h'
+        'E;6dD2`0U8N92MPiR0TKZg8W1WD3J7g=Y;<XGY<Us_6&E503IzxZ5&-}r2MPrU3=#nWA_NKo2n-?x5(5$e4I&5'
+        '<1_}WI5&;-004f3q0V)Cr0xALs1O',
         '3J7v-b6;+6a%~a;ZW;k=8Ubk{0azjhXJKt^VIl`*aC2#FZ*C$6b8&THa%Ca`Sp',
     ),
     'adaptive_avg_pool2d': (
@@ -267,14 +267,14 @@ DEFINITIONS = {
         '!j5&{tt8U_jk2n7%V8W1WD3J7y`Vsvt0V{{S%6BHT(7y=p)Dh>(=W^8Y7a%5?C5&{(#8W1WD3J7y`Vsvt0V{{S'
         '%7YrH#AORWz7y%j(Dh>(=ZFOvPX>e?L5&{_-8Uh#t8W1WD3J7LwZ*OvBX?79<8yp$}AORW%3IqrR5CR$tDhUb$'
         'VPs?y0v;b40vG`r5GoD|2yJz2bZKyGc@hF3AsPZ00~!k|2?_&YWMmQoA|o0G3IqrR5CR$yDh>(=b9G{La$#e15'
-        '&|S88Uh#t8W1WD3J7LwZ*OvBX?79<CMOyYDh>(=b9G{La$#e15&|e48Ui2!8Ui2#8VEWD3IGxUDk~ZdLJJB5b9'
-        'HSHEE)m=0~!Ph0tf{f1PTHO1sVb%1R4S$1sV!E2nqrS0TKc*F&Y9O1R4ek1PBEX0vZb{2?_&YWMmQoGc+0k7yu'
-        'd&Dh>(=ZFOvPX>e?L5&|_g8Uh#s8Vf233IkzeWD){5I2r~D1PBEX0vZr14hjf!bz*dKVPkX>0y#Pw0vG}s5GoD'
-        '|2xe?=Z*pX5b`k<RJQ@NZ1R4Su02&Y~4hjfub!>ELaBO)J0zN+)0vG}s5GoD|2xe?=Z*pX5b`k<WK^hP$4hjf!'
-        'bz*dKVPkX>0zE<+0w4t%1_}fS1rP!n3n~c;17T!j5&}d;8Uh#r8W1WD3J7g=Y;<XGY<Us_Mn@U~7y}v$DhUb$V'
-        'Ps?y0!T?31_}fS1rP!n5GoD|2y=B}baG*1bP@teOBw<g0~!!24hjfnY;SLJWNCI10!&RB0w4t%0vG`r5GoD|2y'
-        'Jz2bZKyGc@hFoP#OXl0~!!24hjfnY;SLJWNCI10#Q;L5GoD|2y=B}baG*1bP@tiQyLH|4hjfub!>ELaBO)J0z*'
-        '_91~LQ)3=mZs4k`=^24rb=X=G&*0y0)22nq%W3=#qW0U`+!2MPiJ0TKZ%A_)=)3IYTL5&>5#04f3q0s',
+        '&|S88Uh#t8W1WD3J7LwZ*OvBX?79<CMOyYDh>(=b9G{La$#e15&|e48Ui2!8Ui2#8VEWD3IGxUDk~ZeLJSH6b9'
+        'HSJ0W2B<0s|TZ3IYfP8UzXg2n8AfAOso$AO#u<ItU5^2mulTFfkeeAOso)3IqrR5CR$tDhUb$VPs?y0y8uk0vG'
+        '@q5GoD|2yJz2bZKyGc@hFOHW~sL0vZb{2?_&YWMmQoH#iyw3IqrR5CR$yDh>(=b9G{La$#e15&}6o8Uh#s8W1W'
+        'D3J7LwZ*OvBX?79<J3JZ!AOso$7yud&Dh>(=ZFOvPX>e?L5&}Ly8Uh#s8W1WD3J7LwZ*OvBX?79<KtUQ1Dh>(='
+        'b9G{La$#e15&}I!8Ui2%8U_jk2n7%V8Vf233IkzeWD){IMH&Ja0U8i04hjfub!>ELaBO)J0!Bv~0vH1t3n~c;1'
+        '7T!j5&}p`8U_jk2n7%V8W1WD3J7y`Vsvt0V{{S%N=q677y}v*Dh>(=W^8Y7a%5?C5&}$38Ui2%8Uh#r8W1WD3J'
+        '7g=Y;<XGY<Us_Pf!{H7y}v*Dh>(=W^8Y7a%5?C5&}_D8W1WD3J7y`Vsvt0V{{S%PE#5XDh>(=ZFOvPX>e?L5&}'
+        'b18U`{12n-Na8V)K93I=3pc4=f~5&|+-A_xiw2n-Se00ANi5(f$b009yKEg}gL2MPiN1rh;QDgY`12m$',
         '3KL;uVQ_S5c4c2-c4uF3Z*OceWD)^r5&?G-0d*1qb{YX`8Ubn=0dN`taT)<>8Ubn|0azjdQz8Lb',
     ),
     'adaptive_max_pool2d': (
@@ -285,8 +285,8 @@ DEFINITIONS = {
         't0V{{S%5fT~#7y=p)Dh>(=W^8Y7a%5?C5&{zx8W1WD3J7y`Vsvt0V{{S%6$%;xAORWz7y%j(Dh>(=ZFOvPX>e?'
         'L5&{<(8Uh#t8W1WD3J7LwZ*OvBX?79<85$Y_AORW%3IqrR5CR$tDhUb$VPs?y0vsJ00vG`r5GoD|2yJz2bZKyG'
         'c@hF19~uG}0~!k|2?_&YWMmQoAR!tC3IqrR5CR$yDh>(=b9G{La$#e15&|M48Uh#t8W1WD3J7LwZ*OvBX?79<B'
-        'qbUUDh>(=b9G{La$#e15&|Y08Ui2!8Ui2#8VEWD3IGxUC@C5ZLJJB5ZDDv2DjEU;10o0t1_%ri0ssLb2@(ei0s'
-        'sLL0V^s1Dgp=r',
+        'qbUUDh>(=b9G{La$#e15&|Y08Ui2!8Ui2#8VEWD3IGxUC@C5aLJSH6ZDDv40V)~-0s|rl3I+%a5&{4LA_)=)3I'
+        'YHD5&<hJ04f3q0R',
         '3KL;uVQ_S5c4c2}VR&C~Z*OceWD)^r5&?G-0d*1qb{YX`8Ubn=0dN`taUua&A^}+',
     ),
     'max_pool1d': (
@@ -294,8 +294,8 @@ DEFINITIONS = {
         '3IYfL3IYfL3IYfL3IYfL5(WqX5Dpj(5(WqY5Dyp-8Uh#q8Uh#q8Uh#r8U_jk2n7%V8W1WD3J7y`Vsvt0V{{S%0'
         's|TX7y=p)Dh>(=ZFOvPX>e?L5&{GT8W1WD3J7y`Vsvt0V{{S%0R|cd3IqrR5CR$yDh>(=b9G{La$#e15&{PZ8U'
         'h#t8W1WD3J7LwZ*OvBX?79<2?`np3IqrR5CR$tDhUb$VPs?y0t*Zp1PTHO1sVhj0tf{f0vG`r0w4ey0vH1t5Go'
-        'D|2yJz2bZKyGc@hE<5*h*^0U81r0vZr14hjfub!>ELaBO)J0u&V*3n~c;17T!j5&{zz8V5QB3IGxT7a9yg3JL>'
-        'lVR#T28UX<!2MPrU3=#nVA_x)&3IPBT0U0U)Dgp=r',
+        'D|2yJz2bZKyGc@hE<5*h*^0U81r0vZr14hjfub!>ELaBO)J0u&V*3n~c;17T!j5&{zz8V5QB3IGxT7a9#h3km~'
+        'mVR#Y&7#aZqA_ocu2n-Sd03rwy1_}WH5&;=104f3q0R',
         '3JPsucwcaDZ)`DS5&?G-0do=vWNB<+bZKvH5(aa0a%p5`8Ubn=0dXP$SRw&g',
     ),
     'max_pool2d': (
@@ -307,8 +307,8 @@ DEFINITIONS = {
         '|2y=B}baG*1bP@s&6dDE!1PBEX0vZr14hjf!bz*dKVPkX>0u>e-0vHDx5GoD|2xe?=Z*pX5b`k;?7#ao&1PBEX'
         '0vZb{2?_&YWMmQo85$Y{3IYfP8UzXg2n8Ah3IYfP8Uh#s8UzXg2n8Af7zG*vAOIQy7z7#+Dh>(=ZFOvPX>e?L5'
         '&|M48Ui2!8Uh#t8W1WD3J7g=Y;<XGY<Us_B_<jRDhUb$VPs?y0wgCI0w4hz0vHDx5GoD|2yJz2bZKyGc@hFCDj'
-        'EVH0~!Jt1{x454hjfub!>ELaBO)J0xT^W3n~c;17T!j5&|nO8VEWD3IGxUC@&ffLJJB5ZDDv2Fd6~^10o0t1_%'
-        'ri0ssLb2@(ei0ssLL0Wm57Dgp=r',
+        'EVH0~!Jt1{x454hjfub!>ELaBO)J0xT^W3n~c;17T!j5&|nO8VEWD3IGxUC@&fgLJSH6ZDDv40WcZ@0s|rl3I+'
+        '%a5&{4LA_)=)3IYHD5&<zP04f3q0R',
         '3JPsucwcaDZ)`GT5&>uu0e2DsauNz;X>4J1X>V>{Xc7o>baH8AWnX9#0do=xWNB<+bZKvHUw0A+b98cPWMyA>8'
         'Ubk<0csina2f$|A^}(;0a*',
     ),
@@ -317,8 +317,8 @@ DEFINITIONS = {
         '3IYfL3IYfL3IYfL3IYfL5(WqX5Dpj(5(WqY5Dyp-8Uh#q8Uh#q8Uh#r8U_jk2n7%V8W1WD3J7y`Vsvt0V{{S%0'
         's|TX7y=p)Dh>(=ZFOvPX>e?L5&{GT8W1WD3J7y`Vsvt0V{{S%0R|cd3IqrR5CR$yDh>(=b9G{La$#e15&{PZ8U'
         'h#t8W1WD3J7LwZ*OvBX?79<2?`np3IqrR5CR$tDhUb$VPs?y0t*Zp1PTHO1sVhj0tf{f0vG`r0w4ey0vH1t5Go'
-        'D|2yJz2bZKyGc@hE<5*h*^0U81r0vZr14hjfub!>ELaBO)J0u&V*3n~c;17T!j5&{zz8V5QB3IGxT7a9yg3JL>'
-        'rb!`wB8UX<!2MPrU3=#nVA_x)&3IPBT0U0U)Dgp=r',
+        'D|2yJz2bZKyGc@hE<5*h*^0U81r0vZr14hjfub!>ELaBO)J0u&V*3n~c;17T!j5&{zz8V5QB3IGxT7a9#h3km~'
+        'sb!`#>7#aZqA_ocu2n-Sd03rwy1_}WH5&;=104f3q0R',
         '3JP;|ZC`M2Z)`DS5&?G-0do=vWNB<+bZKvH5(aa0a%p5`8Ubn=0dXP$SRw&g',
     ),
     'sum_pool2d': (
@@ -330,8 +330,8 @@ DEFINITIONS = {
         '|2y=B}baG*1bP@s&6dDE!1PBEX0vZr14hjf!bz*dKVPkX>0u>e-0vHDx5GoD|2xe?=Z*pX5b`k;?7#ao&1PBEX'
         '0vZb{2?_&YWMmQo85$Y{3IYfP8UzXg2n8Ah3IYfP8Uh#s8UzXg2n8Af7zG*vAOIQy7z7#+Dh>(=ZFOvPX>e?L5'
         '&|M48Ui2!8Uh#t8W1WD3J7g=Y;<XGY<Us_B_<jRDhUb$VPs?y0wgCI0w4hz0vHDx5GoD|2yJz2bZKyGc@hFCDj'
-        'EVH0~!Jt1{x454hjfub!>ELaBO)J0xT^W3n~c;17T!j5&|nO8VEWD3IGxUC@&ffLJJB5b9HSHFd6~^10o0t1_%'
-        'ri0ssLb2@(ei0ssLL0Wm57Dgp=r',
+        'EVH0~!Jt1{x454hjfub!>ELaBO)J0xT^W3n~c;17T!j5&|nO8VEWD3IGxUC@&fgLJSH6b9HSJ0WcZ@0s|rl3I+'
+        '%a5&{4LA_)=)3IYHD5&<zP04f3q0R',
         '3JP;|ZC`M2Z)`GT5&>uu0e2DsauNz;X>4J1X>V>{Xc7o>baH8AWnX9#0do=xWNB<+bZKvHUw0A+b98cPWMyA>8'
         'Ubk<0csina2f$|A^}(;0a*',
     ),
@@ -353,18 +353,19 @@ DEFINITIONS = {
     ),
     'log_softmax': (
         'softmax',
-        '3IYfL5(WqY5CRwj5(WqY5C<3t5(WqX5Dypu8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5&;An3_=PD18re=5'
-        'Cs|m02%}e0tf{f0vG@q0w4hz2Ra1`01^QS8U{K93IYfL8W1WD3J7y`Vsvt0V{{S%3JV$vDhLV#Wq5EB0Sp=pLJ'
-        'A54b9HSH4H^Lf8UzXg2n8AfAOac(It2;<5&;kz208=^0tf*b5GoD|2y=B}baG*1bP@s)5*h|N1PTHO0vZY`2nq'
-        'viZ)Xw#6dDjJ4hjf!bz*dKVPkX>0uvP?2MPrU3=#nVA_Woy5&;Gx1rh@i0S+Pv5(WwZ0ulihDgY`12m=',
+        '3IYfL5(WqY5CRwj5(WqY5C<3t5(WqX5Dypu8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5&;An4MGbF18re=5'
+        '&;Do0RS2V3IYfP8Uh#q8Ui2z8V5QB3IGxT2^t1E1PTHO0U8i04hjf!bz*dKVPkX>0tyQn3MvQ+17&z{5&;Yv4M'
+        'GbF19Nq45&;bw0Rb8W3IYfP8Ui2!8V5QB3IGxT5E=$L1PTHO0U8i04hjf!bz*dKVPkX>0ud4#208=^0tf;c3Mv'
+        'Q+18i?+5&;w%5GoD|2y=B}baG*1bP@s+6(R=;1qcih0RSQe5(5$e1|kI#0}=raA_x)&3IPHV0TwC%Dgp=t',
         '3JYv+XJ2z~W^`>~coG3_8Ubq>0c#ooX(9nwA_H`9a3TeCZ**a7A^}+',
     ),
     'softmax': (
         'softmax',
         '3IYfL5(WqY5Ca$l5(WqX5C|9o5(WqY5Dpj*5(WqX5EB>y8Uh#q8Uh#q8Uh#q8UzXg2n8Af7yudqAOIQ%It2;<5'
-        '&;Do3_=PD18re=5C$3n02%}e0tf{f0w4hz2Ra1`01^QS8U{K93IYfL8W1WD3J7y`Vsvt0V{{S%3JV$vDhLV#Wq'
-        '5EB0Sp=h3IYfP8Uh#q8Ui2!8VNcF3IYfM5&;kz3_=PD19Nq45D^*y0vZGg0tf{f0w4n#2|5P~0tf;U0TdbrIs^'
-        '&=2m=}pDhvt+WNCJ3WMvWp6&4}~3IzxZ5&-}r1rh@i0S6)o5(WwZ0TKZXA_Woy5&;q-2oeSg0Rs{N7b*ZM0tf^',
+        '&;Do4MGbF18re=5&;Gp0RS2V3IYfP8Ui2z8V5QB3IGxT2^t1E1PTHO0U8i04hjf!bz*dKVPkX>0tyQn3MvQ+17'
+        '&z{5&;Yv1PTHO1sVbv02%@y0vZWA2MPiR0ulib8Vy1V3IlU>Z4v<y8UX?t1PTHO1sVb%0~!fB2MPiR0ulif8U{'
+        'K93IYfN8V)K93I=3pc4=f~5&{(#A_ocu2n-Sd03rnv0}=rTA_x)&3IPEU0SzJr5(5$e5+Vo^1_}WK5&;(~04f3'
+        'q1O',
         '3I}s<W^`>~coG3_8Ubq>0cjcmYZ?J*A^}(;19We2A^}Ar1$1w8VQeA+Sp',
     ),
 }

@@ -193,7 +193,7 @@ def _absent(name):
 
 
 for _name in (
-    "comm_reducer", "decl_tensor_intrin",
+    "decl_tensor_intrin",
 ):  # fmt: skip
     globals()[_name] = _absent(_name)
     __all__.append(_name)

@@ -1,12 +1,10 @@
 """Reducers: sum, prod, min, max, any, all."""
 
 import builtins
-import math
 
 from . import _dtype, _expr
 from ._error import invalid, public
 from ._expr import Axis, Reduction, as_expr
-from ._operators import bound
 from ._tables import COMBINERS
 
 _OPERATOR = {name: operator for name, operator, _ in COMBINERS}
@@ -22,36 +20,59 @@ def reduced_axes(root):
     return list(found.values())
 
 
-def _identity(combiner, dtype):
-    if combiner in ("any", "all"):
-        return _expr.IntegerConstant(combiner == "all", "bool")
-    if combiner in ("sum", "prod"):
-        return _expr.constant(0 if combiner == "sum" else 1, dtype)
-    if _dtype.is_float(dtype):
-        return _expr.FloatConstant(math.inf if combiner == "min" else -math.inf, dtype)
-    return _expr.constant(bound(dtype, "max" if combiner == "min" else "min"), dtype)
-
-
-def _axes(combiner, axis):
+def axes_of(name, axis):
+    """What `axis=` gives, as a list of reduction axes."""
     axes = list(axis) if isinstance(axis, (list, tuple)) else [axis]
     for each in axes:
         if not isinstance(each, Axis):
             raise invalid(
                 "REDUCE_AXIS",
-                f"te.{combiner}: axis must be a te.reduce_axis or a list of them, but got {each!r}",
+                f"{name}: axis must be a te.reduce_axis or a list of them, but got {each!r}",
             )
         if each.kind != "reduce":
             owner = f" of {each.op.name}" if each.op is not None else ""
             raise invalid(
                 "REDUCE_AXIS",
-                f"te.{combiner}: {each.name} is a {each.kind} axis{owner}; "
-                "make one with te.reduce_axis",
+                f"{name}: {each.name} is a {each.kind} axis{owner}; make one with te.reduce_axis",
             )
     return axes
 
 
+def reduced(by, sources, axes, where, init):
+    """All results of a reduction by a combiner of the table or by a reducer, on checked values."""
+    what = f"te.{by}" if isinstance(by, str) else by.name
+    condition = None if where is None else _expr.condition(where, "where=")
+    starts = tuple(
+        _start(what, source.dtype, value) for source, value in zip(sources, init or ())
+    )
+    for start in starts:
+        for node in _expr.nodes(start):
+            if builtins.any(node is axis for axis in axes):
+                raise invalid(
+                    "REDUCTION_INIT",
+                    f"{what}: init= uses {node.name}, which is reduced over; a reduction starts from what "
+                    "is known outside of it",
+                )
+    return tuple(
+        Reduction(by, tuple(sources), tuple(axes), output, condition, starts)
+        for output in range(len(sources))
+    )
+
+
+def _start(what, dtype, value):
+    """What a value starts from, as its type; a cast would hide that init= is more than that."""
+    if _expr.is_number(value):
+        return _expr.constant(value, dtype)
+    value = as_expr(value)
+    if _dtype.is_float(value.dtype) and not _dtype.is_float(dtype):
+        raise invalid(
+            "REDUCTION_INIT", f"{what}: init= is {value.dtype}, but what it reduces is {dtype}; cast it"
+        )
+    return _expr.cast(dtype, value)
+
+
 def _reduced(combiner, expr, axis, where, init):
-    axes = _axes(combiner, axis)
+    axes = axes_of(f"te.{combiner}", axis)
     source = as_expr(expr)
     if combiner in ("any", "all"):
         source = _expr.condition(source, f"te.{combiner}")
@@ -59,13 +80,7 @@ def _reduced(combiner, expr, axis, where, init):
         source = _expr.cast("int32", source)
     if not axes:
         return source
-    if where is not None:
-        neutral = _identity(combiner, source.dtype)
-        source = _expr.apply("if_then_else", _expr.condition(where, "where="), source, neutral)
-    result = Reduction(combiner, source, tuple(axes))
-    if init is None:
-        return result
-    return _expr.apply(_OPERATOR[combiner], _expr.cast(source.dtype, init), result)
+    return reduced(combiner, [source], axes, where, None if init is None else [init])[0]
 
 
 def _is_axes(value):

@@ -33,7 +33,7 @@ class _Writer:
             return ("false", "true")[node.value] if node.dtype == "bool" else str(node.value)
         if isinstance(node, _expr.FloatConstant):
             return repr(node.value)
-        if isinstance(node, (_expr.Var, _expr.Axis)):
+        if isinstance(node, (_expr.Var, _expr.Axis, _expr.Parameter)):
             return node.name
         if isinstance(node, _expr.Cast):
             return f"{node.dtype}({self.text(node.operand, 0, depth + 1)})"
@@ -41,8 +41,17 @@ class _Writer:
             return f"{node.tensor.name}[{self._texts(node.indices, depth)}]"
         if isinstance(node, _expr.Reduction):
             axes = ", ".join(axis.name for axis in node.axes)
-            return f"{node.combiner}[{axes}]({self.text(node.source, 0, depth + 1)})"
+            return f"{node.name}[{axes}]({self._reduced(node, depth)})"
         return self._operation(node, strength, depth)
+
+    def _reduced(self, node, depth):
+        parts = [self._texts(node.sources, depth)]
+        if node.condition is not None:
+            parts.append(f"where={self.text(node.condition, 0, depth + 1)}")
+        if node.init:
+            init = self._texts(node.init, depth)
+            parts.append(f"init=({init})" if len(node.init) > 1 else f"init={init}")
+        return ", ".join(parts)
 
     def _texts(self, nodes, depth):
         return ", ".join(self.text(node, 0, depth + 1) for node in nodes)

@@ -2,6 +2,7 @@
 
 from . import _absent
 from ._absent import hybrid as hybrid
+from ._comm_reducer import comm_reducer as comm_reducer
 from ._define import *  # noqa: F403
 from ._define import __all__ as _define
 from ._expr import Var as Var
@@ -30,7 +31,8 @@ for _name in (*_absent.TE, *_absent.TIR):
 
 __all__ = sorted(
     {
-        *_define, *_operators, *_reduce, *_scatter, *_absent.TE, *_absent.TIR, "create_schedule", "hybrid",
+        *_define, *_operators, *_reduce, *_scatter, *_absent.TE, *_absent.TIR, "comm_reducer",
+        "create_schedule", "hybrid",
         "tag_scope", "thread_axis",
     }
 )  # fmt: skip

@@ -70,7 +70,7 @@ def test_sizes_are_bound_from_shapes_or_by_name_and_folded():
     X, F = tensors((2, 3, 9, 9), (4, 3, 3, 3))
     Y = operator("conv2d")(X, F, stride_h=2, stride_w=1, dilation_h=1, dilation_w=2)
     assert Y.shape == (2, 4, 4, 5)
-    assert str(Y.op.body[0].source.operands[0]) == "A[i0, rc, i * 2 + rr, j + rs * 2]"
+    assert str(Y.op.body[0].source[0].operands[0]) == "A[i0, rc, i * 2 + rr, j + rs * 2]"
 
 
 def test_a_size_may_stay_one_of_the_call(daemon):

@@ -178,8 +178,8 @@ def test_a_mistake_gets_a_sentence(mistake, message):
 
 
 def test_what_this_version_lacks_says_so():
-    expect(kiln.Unsupported, "te.comm_reducer is not part of this version of Kiln",
-           lambda: te.comm_reducer(lambda a, b: a + b, lambda t: te.const(0, t)))
+    expect(kiln.Unsupported, "te.decl_tensor_intrin is not part of this version of Kiln",
+           lambda: te.decl_tensor_intrin(None, None))
 
 
 def test_numpy_numbers_on_the_left_take_part_in_expressions():

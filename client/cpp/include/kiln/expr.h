@@ -129,10 +129,5 @@ inline ReduceAxis reduce_axis(const Expr& end, std::string name = "k") {
   return reduce_axis(0, end, std::move(name));
 }
 
-namespace detail {
-/// A combiner of the combiner table over all values of the axes, outermost first.
-Expr reduce(std::string_view combiner, const Expr& source, const std::vector<ReduceAxis>& axes);
-}  // namespace detail
-
 }  // namespace client
 }  // namespace kiln
