@@ -206,7 +206,10 @@ class Vectorizer : public Mutator {
     }
     const Expr value = (*this)(store.value);
     if (is_vector(place)) return Store::make(store.buffer, {place}, wide(value), mask_);
-    if (!is_vector(value)) return Store::make(store.buffer, {place}, value);
+    // What all lanes store alike is stored once, unless each lane adds to it.
+    if (!is_vector(value) && !loads_from(store.value, store.buffer)) {
+      return Store::make(store.buffer, {place}, value);
+    }
     return store_of_all_lanes(store, place);
   }
 

@@ -63,6 +63,14 @@ TEST(VectorizeLoops, MakesAReductionOfWhatAllLanesAddToOnePlace) {
                  strict);
 }
 
+TEST(VectorizeLoops, AddsInEachLaneWhatAllLanesShare) {
+  expect_becomes(
+      vectorize_loops,
+      "fn f(A: float32[8], C: float32[1]) { for k in 0..8 vectorize { C[0] = C[0] + A[0] } }",
+      "fn f(A: float32[8], C: float32[1]) {"
+      "  C[0] = reduce_sum(C[0], broadcast(A[0], 8), reassociate) }");
+}
+
 TEST(VectorizeLoops, StoresTheLastLaneWhereAllStoreToOnePlace) {
   expect_becomes(vectorize_loops,
                  "fn f(A: float32[8], C: float32[1]) { for i in 0..8 vectorize { C[0] = A[i] } }",
