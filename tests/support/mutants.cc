@@ -309,6 +309,35 @@ Kernel drop_last_partial(Kernel kernel) {
   });
 }
 
+/// The condition of a reduction, which is no guard of a split.
+Kernel drop_condition(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* branch = as<If>(stmt);
+    const bool is_condition = branch != nullptr && !branch->likely && !branch->else_body;
+    return is_condition ? branch->then_body : nullptr;
+  });
+}
+
+/// A value of a tuple is stored as soon as it is computed, though later values need it as it was.
+Kernel store_early(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* allocate = as<Allocate>(stmt);
+    const auto* block = allocate != nullptr ? as<Block>(allocate->body) : nullptr;
+    if (block == nullptr || !allocate->buffer->name.ends_with(".next")) return nullptr;
+    std::vector<Stmt> early;
+    for (const Stmt& part : block->body) {
+      const auto* store = as<Store>(part);
+      const auto* load = store != nullptr ? as<Load>(store->value) : nullptr;
+      if (load != nullptr && load->buffer == allocate->buffer) {
+        early.insert(early.begin() + 1, part);
+      } else {
+        early.push_back(part);
+      }
+    }
+    return Allocate::make(allocate->buffer, Block::make(std::move(early)));
+  });
+}
+
 bool is_time(const VarRef& var) { return var->name.find(".idx") != std::string::npos; }
 
 /// Each loop of time with `change` of its variable in the place of the variable.
@@ -427,6 +456,8 @@ constexpr Mutant kMutants[] = {
     {"a copy is not made", "build_loops", drop_copy},
     {"the last partial result is not reduced", "build_loops", drop_last_partial},
     {"a doubled stage is read from the first copy always", "build_loops", same_copy},
+    {"a reduction forgets its condition", "build_loops", drop_condition},
+    {"a value of a tuple is stored too early", "build_loops", store_early},
     {"a scan runs the other way", "build_loops", reverse_time},
     {"a scan takes a step too late", "build_loops", shift_time},
     {"a scan keeps one step too few", "build_loops", short_window},

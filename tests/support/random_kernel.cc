@@ -31,6 +31,8 @@ constexpr StageKind kStageKinds[] = {
     {"gather", 4, add_gather},
     {"scatter", 4, add_scatter},
     {"tensor product", 7, add_tensor_product},
+    {"own reducer", 4, add_own_reducer},
+    {"conditional reduction", 4, add_conditional_reduction},
 };
 
 /// A kind of scan, which brings its own inputs.

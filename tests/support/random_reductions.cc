@@ -2,31 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "tests/support/random_row.h"
 #include "tests/support/stage_kinds.h"
 
 namespace kiln::testing {
 namespace {
 
 using Indices = std::vector<std::string>;
-
-/// A reduction of the source over one of its dimensions: what is left, and the reads.
-struct Row {
-  std::vector<DrawnExtent> shape;
-  Indices axes;
-  DrawnExtent extent;
-  Term element;  // at r
-};
-
-Row row_of(KernelWriter& writer, const DrawnTensor& source) {
-  const int dimension = writer.random.below(static_cast<int>(source.rank()));
-  Row row{source.shape, {}, source.shape[dimension], {}};
-  row.shape.erase(row.shape.begin() + dimension);
-  row.axes = KernelWriter::axes_of(row.shape.size());
-  Indices indices = row.axes;
-  indices.insert(indices.begin() + dimension, "r");
-  row.element = KernelWriter::read(source, indices);
-  return row;
-}
 
 /// "r < n", and a reducer of the term. A range may be empty even where `extent` is not.
 Term reduced(Random& random, const std::string& range, const Term& element, int extent,
@@ -79,6 +61,17 @@ std::string ragged_range(KernelWriter& writer, const Row& row) {
 }
 
 }  // namespace
+
+Row row_of(KernelWriter& writer, const DrawnTensor& source, const std::string& index) {
+  const int dimension = writer.random.below(static_cast<int>(source.rank()));
+  Row row{source.shape, {}, source.shape[dimension], {}};
+  row.shape.erase(row.shape.begin() + dimension);
+  row.axes = KernelWriter::axes_of(row.shape.size());
+  Indices indices = row.axes;
+  indices.insert(indices.begin() + dimension, index);
+  row.element = KernelWriter::read(source, indices);
+  return row;
+}
 
 bool add_row_reduction(KernelWriter& writer, const DrawnTensor& source) {
   if (source.rank() == 0 || (source.rank() == 1 && writer.random.chance(0.6))) return false;

@@ -44,6 +44,13 @@ bool add_two_results(KernelWriter& writer, const DrawnTensor& source);
 /// As far as another axis or a tensor says.
 bool add_ragged_reduction(KernelWriter& writer, const DrawnTensor& source);
 
+// random_reducers.cc
+
+/// By a reducer of its own, of one value or two, with or without a condition and a start.
+bool add_own_reducer(KernelWriter& writer, const DrawnTensor& source);
+/// A combiner of the table with a condition, a start or both.
+bool add_conditional_reduction(KernelWriter& writer, const DrawnTensor& source);
+
 // random_indirect.cc
 
 /// Elements at places that a tensor of integers gives.

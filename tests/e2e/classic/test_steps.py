@@ -147,53 +147,6 @@ def test_rfactor_of_rows():
 
 
 @later
-def test_an_argmax():
-    def fcombine(x, y):
-        lhs = te.if_then_else((x[1] >= y[1]), x[0], y[0])
-        rhs = te.if_then_else((x[1] >= y[1]), x[1], y[1])
-        return lhs, rhs
-
-    def fidentity(t0, t1):
-        return tvm.tir.const(-1, t0), te.min_value(t1)
-
-    argmax = te.comm_reducer(fcombine, fidentity, name="argmax")
-    m, n = te.var("m"), te.var("n")
-    idx = te.placeholder((m, n), name="idx", dtype="int32")
-    val = te.placeholder((m, n), name="val", dtype="float32")
-    k = te.reduce_axis((0, n), "k")
-    T0, T1 = te.compute((m,), lambda i: argmax((idx[i, k], val[i, k]), axis=k), name="T")
-    s = te.create_schedule(T0.op)
-    x = uniform(5, 20)
-    index = np.broadcast_to(np.arange(20, dtype="int32"), (5, 20)).copy()
-    where, top = tvm.build(s, [idx, val, T0, T1])(index, x)
-    np.testing.assert_array_equal(where.numpy(), x.argmax(axis=1))
-    np.testing.assert_array_equal(top.numpy(), x.max(axis=1))
-
-
-@later
-def test_product_reducer_by_hand():
-    n, m = 6, 9
-    product = tvm.comm_reducer(lambda x, y: x * y, lambda t: tvm.const(1, dtype=t), name="product")
-    A = tvm.placeholder((n, m), name="A")
-    k = tvm.reduce_axis((0, m), name="k")
-    B = tvm.compute((n,), lambda i: product(A[i, k], axis=k), name="B")
-    f = tvm.build(tvm.create_schedule(B.op), [A, B], "llvm")
-    x = uniform(n, m) + 2
-    np.testing.assert_allclose(f(x).asnumpy(), x.prod(axis=1), rtol=1e-5)
-
-
-@later
-def test_a_reducer_on_two_numbers():
-    mysum = te.comm_reducer(lambda x, y: x + y, lambda t: tvm.tir.const(0, dtype=t), name="mysum")
-    A = te.placeholder((4, 6), name="A")
-    k = te.reduce_axis((0, 6), name="k")
-    B = te.compute((4,), lambda i: mysum(A[i, k], axis=k), name="B")
-    C = te.compute((4,), lambda i: mysum(B[i], 10.0), name="C")
-    x = uniform(4, 6)
-    np.testing.assert_allclose(tvm.build([A, C])(x).numpy(), x.sum(axis=1) + 10, rtol=1e-5)
-
-
-@later
 def test_rows_of_different_lengths():
     n = te.var("n")
     starts = te.placeholder((n + 1,), "int32", name="starts")
