@@ -107,8 +107,19 @@ class Function {
   }
 
   void write(const Block& block) {
-    for (const Stmt& stmt : block.body)
+    for (const Stmt& stmt : block.body) {
+      // Copies of an unrolled loop declare the same names.
+      const bool has_scope = block.body.size() > 1 && as<Allocate>(stmt) != nullptr;
+      if (has_scope) {
+        line("{{");
+        ++depth_;
+      }
       statement(stmt);
+      if (has_scope) {
+        --depth_;
+        line("}}");
+      }
+    }
   }
 
   void write(const For& loop) {

@@ -82,8 +82,7 @@ bool is_thread_loop(const For& loop) {
   switch (loop.thread) {
     case ThreadAxis::ThreadX:
     case ThreadAxis::ThreadY:
-    case ThreadAxis::ThreadZ:
-    case ThreadAxis::VThread: return true;
+    case ThreadAxis::ThreadZ: return true;
     default: return false;
   }
 }

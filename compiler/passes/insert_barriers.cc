@@ -78,6 +78,7 @@ class SharedBuffers : public Visitor {
   }
 
   std::unordered_set<BufferRef> contested;  // a thread may need what another one stored
+  std::unordered_set<BufferRef> rewritten;  // of those: two threads may store the same element
 
  private:
   using Visitor::visit;
@@ -89,9 +90,14 @@ class SharedBuffers : public Visitor {
   }
 
   void visit(const Allocate& allocate) override {
-    // Without such a loop in its body the buffer belongs to one thread.
-    const std::vector<const For*> inside = thread_loops(allocate.body);
-    if (std::ranges::any_of(inside, [](const For* loop) { return is_launch_axis(*loop); })) {
+    // Without such a loop in its body the buffer belongs to one thread. A loop over threads that
+    // stand around already fills memory of the block.
+    const auto divides = [&](const For* inner) {
+      return is_launch_axis(*inner) && std::ranges::none_of(around_, [&](const For* loop) {
+               return loop->thread == inner->thread;
+             });
+    };
+    if (std::ranges::any_of(thread_loops(allocate.body), divides)) {
       const auto is_thread_loop = [](const For* loop) { return is_thread_axis(loop->thread); };
       if (std::ranges::any_of(around_, is_thread_loop)) {
         fail(ErrorKind::Unsupported, "PARTLY_SHARED",
@@ -125,7 +131,11 @@ class SharedBuffers : public Visitor {
            "bind axes that the dependence does not cross",
            kernel_, buffer->name);
     }
-    if (!apart(accesses, is_thread_axis)) contested.insert(buffer);
+    if (apart(accesses, is_thread_axis)) return;
+    contested.insert(buffer);
+    std::vector<Access> stores;
+    std::ranges::copy_if(accesses, std::back_inserter(stores), &Access::is_store);
+    if (!apart(stores, is_thread_axis)) rewritten.insert(buffer);
   }
 
   /// Whether no two values of these axes touch the same element.
@@ -161,46 +171,51 @@ class SharedBuffers : public Visitor {
 struct Effects {
   std::unordered_set<BufferRef> read;
   std::unordered_set<BufferRef> written;
+  std::unordered_set<BufferRef> rewritten;  // of the written ones those that other stores may hit
 
   void add(const Effects& other) {
     read.insert(other.read.begin(), other.read.end());
     written.insert(other.written.begin(), other.written.end());
+    rewritten.insert(other.rewritten.begin(), other.rewritten.end());
   }
   bool conflicts(const Effects& later) const {
-    const auto is_written = [&](const BufferRef& b) { return written.contains(b); };
-    const auto is_used = [&](const BufferRef& b) {
-      return written.contains(b) || read.contains(b);
+    const auto is_in = [](const std::unordered_set<BufferRef>& set) {
+      return [&set](const BufferRef& buffer) { return set.contains(buffer); };
     };
-    return std::ranges::any_of(later.read, is_written) ||
-           std::ranges::any_of(later.written, is_used);
+    return std::ranges::any_of(later.read, is_in(written)) ||
+           std::ranges::any_of(later.written, is_in(read)) ||
+           std::ranges::any_of(later.written, is_in(rewritten));
   }
 };
 
 class CollectEffects : public Visitor {
  public:
-  explicit CollectEffects(const std::unordered_set<BufferRef>& contested) : contested_(contested) {}
+  explicit CollectEffects(const SharedBuffers& shared) : shared_(shared) {}
   Effects effects;
 
  private:
   using Visitor::visit;
   void visit(const Load& load) override {
-    if (contested_.contains(load.buffer)) effects.read.insert(load.buffer);
+    if (shared_.contested.contains(load.buffer)) effects.read.insert(load.buffer);
     Visitor::visit(load);
   }
   void visit(const Store& store) override {
-    if (contested_.contains(store.buffer)) effects.written.insert(store.buffer);
+    if (shared_.contested.contains(store.buffer)) effects.written.insert(store.buffer);
+    if (shared_.rewritten.contains(store.buffer)) effects.rewritten.insert(store.buffer);
     Visitor::visit(store);
   }
-  const std::unordered_set<BufferRef>& contested_;
+  const SharedBuffers& shared_;
 };
 
 class PlaceBarriers {
  public:
-  PlaceBarriers(const std::string& kernel, const LaunchAxes& axes,
-                const std::unordered_set<BufferRef>& contested)
-      : kernel_(kernel), axes_(axes), contested_(contested) {}
+  PlaceBarriers(const std::string& kernel, const LaunchAxes& axes, const SharedBuffers& shared)
+      : kernel_(kernel), axes_(axes), shared_(shared) {}
 
   Stmt operator()(const Stmt& stmt) {
+    // Inside the threads a barrier stands in front of as much as needs none itself, so that none
+    // stands in a loop without need.
+    if (thread_loops_ > 0 && is_ordered(stmt)) return place_before(stmt);
     if (const Block* block = as<Block>(stmt)) return place(*block);
     if (const Allocate* allocate = as<Allocate>(stmt)) {
       return Allocate::make(allocate->buffer, (*this)(allocate->body));
@@ -213,9 +228,15 @@ class PlaceBarriers {
 
  private:
   Effects effects_of(const Stmt& stmt) const {
-    CollectEffects walk(contested_);
+    CollectEffects walk(shared_);
     walk(stmt);
     return std::move(walk.effects);
+  }
+
+  /// Whether no thread needs what another one does in the statement.
+  bool is_ordered(const Stmt& stmt) const {
+    const Effects effects = effects_of(stmt);
+    return !effects.conflicts(effects);
   }
 
   /// Whether not all threads of the block run the loop equally often.
@@ -263,16 +284,16 @@ class PlaceBarriers {
              kernel_, buffer->name);
       }
     }
-    const bool is_ordered = !pending_.conflicts(effects);
-    if (!is_ordered) pending_ = {};
+    const bool needs_none = !pending_.conflicts(effects);
+    if (!needs_none) pending_ = {};
     pending_.add(effects);
-    if (is_ordered) return stmt;
+    if (needs_none) return stmt;
     return Block::make({thread_loops_ > 0 ? Barrier::make() : axes_.barrier(), stmt});
   }
 
   const std::string& kernel_;
   const LaunchAxes& axes_;
-  const std::unordered_set<BufferRef>& contested_;
+  const SharedBuffers& shared_;
   int thread_loops_ = 0;  // around the statement being placed
   Effects pending_;       // what was done since the last barrier
 };
@@ -284,7 +305,7 @@ ir::Kernel insert_barriers(ir::Kernel kernel, const PassContext&) {
     const LaunchAxes axes(launched);
     const SharedBuffers shared(kernel.name, launched, axes);
     if (shared.contested.empty()) return launched;
-    return PlaceBarriers(kernel.name, axes, shared.contested)(launched);
+    return PlaceBarriers(kernel.name, axes, shared)(launched);
   });
   return kernel;
 }

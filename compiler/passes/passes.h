@@ -13,9 +13,9 @@ namespace kiln::passes {
 ir::Kernel simplify(ir::Kernel kernel, const PassContext& context);
 
 /// On CUDA, refuses a block of threads that no device can run: more than 1024 threads, or more than
-/// an axis may have, as far as the extents are constants. Changes nothing.
-///
-/// Stands where bind() can still be named: loops still are what the user bound.
+/// an axis may have, as far as the extents are constants; and a loop inside another one over the
+/// same threads, unless it fills shared memory. Changes nothing. Stands where bind() can still be
+/// named: loops still are what the user bound.
 ir::Kernel validate_threads(ir::Kernel kernel, const PassContext& context);
 
 /// Gives loops bound to GPU indices a meaning on a CPU, and says so in a note.
@@ -106,10 +106,10 @@ ir::Kernel plan_storage(ir::Kernel kernel, const PassContext& context);
 
 /// Puts a Barrier between a store and an access of the same element by another thread of the block.
 ///
-///   for threadIdx.x ... { s[threadIdx.x] = ... }  for threadIdx.x ... { C[...] = s[31 -
-///   threadIdx.x] }
+///   for threadIdx.x ... { s[threadIdx.x] = ... }  for threadIdx.x ... { C[...] = s[31 - t] }
 ///     ->    the same with a Barrier between the two loops
 ///
+/// In front of loops that need none inside. A loop over the threads of one around is divided.
 /// Refuses what no barrier can order: a dependence across blocks, or a barrier that not all threads
 /// of the block reach. Stands before flatten_storage, which loses the dimensions.
 ir::Kernel insert_barriers(ir::Kernel kernel, const PassContext& context);

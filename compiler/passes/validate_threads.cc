@@ -1,5 +1,6 @@
 #include <map>
 #include <optional>
+#include <unordered_set>
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
@@ -43,10 +44,35 @@ void check_extents(const std::string& kernel, const std::map<ThreadAxis, int64_t
   }
 }
 
-/// One index cannot stand for two loops at once.
+/// Whether a statement stores to memory that the threads of a block share, and to no other.
+class StoresToShared : public Visitor {
+ public:
+  bool result = true;
+
+ private:
+  using Visitor::visit;
+  void visit(const Allocate& allocate) override {
+    own_.insert(allocate.buffer);
+    Visitor::visit(allocate);
+  }
+  void visit(const Store& store) override {
+    if (store.buffer->scope != Scope::Shared && !own_.contains(store.buffer)) result = false;
+  }
+  std::unordered_set<BufferRef> own_;
+};
+
+bool fills_shared_memory(const For& loop) {
+  StoresToShared walk;
+  walk(loop.body);
+  return is_thread_axis(loop.thread) && walk.result;
+}
+
+/// One index cannot stand for two loops at once, but where threads fill memory for each other:
+/// there it does not matter which of them does what.
 void check_nesting(const std::string& kernel, const For& loop) {
   for (const For* inner : thread_loops(loop.body)) {
     if (inner->thread != loop.thread || loop.thread == ThreadAxis::VThread) continue;
+    if (fills_shared_memory(*inner)) continue;
     fail(
         ErrorKind::Unsupported, "NESTED_BIND",
         "{} binds {} in a loop that stands inside another loop bound to {}; bind one of the two to "

@@ -183,6 +183,45 @@ NewStage new_stage(const StageGraph& graph, language::AxisTable& table, const St
   return made;
 }
 
+/// A loop inside another one that is bound to the same thread axis. On a CPU both are loops like
+/// others; on a GPU the threads are the same ones, which fill shared memory for each other.
+void check_bound_twice(const StageGraph& graph, const NestPlan& plan, StageId id, const Loop& loop,
+                       const Loop& around, TargetKind target) {
+  const Axis& axis = graph.axes[loop.axis];
+  if (target != TargetKind::Cuda && is_thread_index(axis.thread)) return;
+  if (!is_filled_by_threads(graph, plan, id, target) || !is_thread_index(axis.thread)) {
+    fail(ErrorKind::Unsupported, "THREAD_AXIS",
+         "cannot bind {} of {} to {}: it runs inside {}, which is bound to it already{}", axis.name,
+         graph[id].name, ir::name_of(axis.thread), graph.axes[around.axis].name,
+         is_thread_index(axis.thread)
+             ? "; threads share their work only on a stage in shared memory"
+             : "");
+  }
+  if (analysis::can_prove(ir::less_equal(loop.extent, around.extent), facts_of_sizes(graph)))
+    return;
+  fail(ErrorKind::Unsupported, "THREAD_EXTENT",
+       "cannot bind {} of {} to {}: it has {} iterations, but {}, inside which it runs, has {}; "
+       "split {} into {} parts first",
+       axis.name, graph[id].name, ir::name_of(axis.thread), loop.extent,
+       graph.axes[around.axis].name, around.extent, axis.name, around.extent);
+}
+
+void check_thread(const StageGraph& graph, const NestPlan& plan, StageId id, const Loop& loop,
+                  TargetKind target) {
+  const Axis& axis = graph.axes[loop.axis];
+  if (axis.kind == AxisKind::Reduce && target == TargetKind::Cuda) {
+    fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
+         "cannot bind {} on a GPU: it is a reduction axis, and all its iterations change one "
+         "element of {}; leave it unbound, rfactor {} over it first unless that is done, and bind "
+         "the axis of the partial results",
+         axis.name, graph[id].name, graph[id].name);
+  }
+  for (const Loop* around : loops_around(graph, plan, id)) {
+    if (graph.axes[around->axis].thread == axis.thread && axis.thread != ir::ThreadAxis::VThread)
+      check_bound_twice(graph, plan, id, loop, *around, target);
+  }
+}
+
 }  // namespace
 
 void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
@@ -263,13 +302,8 @@ void check_loops(const StageGraph& graph, const NestPlan& plan, const language::
         if (axis.loop_kind == ir::LoopKind::Unrolled)
           refuse_many_copies(axis, loop, limits, copies);
         if (target == TargetKind::Cuda) refuse_long_thread_axis(axis, loop);
-        if (axis.thread == ir::ThreadAxis::None || loop.is_shared) return;
-        for (const Loop* around : loops_around(graph, plan, id)) {
-          if (graph.axes[around->axis].thread != axis.thread) continue;
-          fail(ErrorKind::Unsupported, "THREAD_AXIS",
-               "cannot bind {} of {} to {}: it runs inside {}, which is bound to it already",
-               axis.name, graph[id].name, ir::name_of(axis.thread), graph.axes[around->axis].name);
-        }
+        if (axis.thread != ir::ThreadAxis::None && !loop.is_shared)
+          check_thread(graph, plan, id, loop, target);
       });
     }
   }

@@ -13,7 +13,7 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule);
 
 /// Checks what needs the extents of loops: those that are vectorised or unrolled are constants, no
 /// more is unrolled than the limit, thread axes are as long as the target has them, and no two
-/// nested loops are the same thread axis.
+/// nested loops are the same thread axis, unless threads fill shared memory together.
 void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
                  TargetKind target, const CompileLimits& limits);
 

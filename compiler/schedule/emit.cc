@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "compiler/ir/build.h"
 #include "compiler/schedule/combine.h"
@@ -81,7 +82,7 @@ class Emitter {
   ir::Stmt under_guards(const Walk& walk, size_t level, size_t first, const Body& body) {
     for (size_t i = first; i < walk.nest.guards.size(); ++i) {
       const Guard& guard = walk.nest.guards[i];
-      if (guard.level != level || (guard.is_reduce && walk.part == Part::Init)) continue;
+      if (level_of(walk, guard) != level || (guard.is_reduce && walk.part == Part::Init)) continue;
       std::vector<ir::Stmt> before;
       const ir::Expr condition =
           lowered(walk, ir::substitute(guard.condition, walk.renamed), before);
@@ -95,6 +96,29 @@ class Emitter {
     return body();
   }
 
+  /// Inside the stages that all threads fill together, since all of them wait there.
+  size_t level_of(const Walk& walk, const Guard& guard) const {
+    const size_t inside = loops_for_all_threads(walk.stage);
+    if (guard.level >= inside) return guard.level;
+    return walk.part == Part::Init ? std::max(guard.level, walk.nest.first_reduce() + 1) : inside;
+  }
+
+  /// How many loops of a stage stand around what its threads fill together.
+  size_t loops_for_all_threads(StageId id) const {
+    size_t loops = 0;
+    if (target_ != TargetKind::Cuda) return loops;
+    for (const StageId inner : graph_.order) {
+      const Stage& stage = graph_[inner];
+      const bool is_inside =
+          stage.is_live && stage.attach.kind == Attach::Kind::At && stage.attach.stage == id;
+      if (!is_inside) continue;
+      if (!is_filled_by_threads(graph_, plan_, inner, target_) && loops_for_all_threads(inner) == 0)
+        continue;
+      loops = std::max(loops, loop_of_axis(plan_.nests[id], stage.attach.axis) + 1);
+    }
+    return loops;
+  }
+
   template <typename Body>
   ir::Stmt attached(const Walk& walk, size_t level, const Body& body) {
     if (level == 0 || walk.part == Part::Init) return body();
@@ -105,8 +129,12 @@ class Emitter {
       nests.push_back(nest_of(id));
     ir::Stmt result = body();
     for (size_t i = here.size(); i-- > 0;) {
+      if (is_filled_by_threads(graph_, plan_, here[i], target_)) {
+        for_threads_.push_back(here[i]);
+        nests[i] = by_all_threads(here[i], nests[i]);
+      }
       result = ir::Block::make({nests[i], result});
-      if (!is_doubled(here[i])) result = allocate(here[i], result);
+      if (allocates_here(here[i])) result = allocate(here[i], result);
     }
     return result;
   }
@@ -126,6 +154,28 @@ class Emitter {
   bool is_doubled(StageId id) const {
     const auto storage = plan_.storage.find({id, 0});
     return storage != plan_.storage.end() && storage->second.copy;
+  }
+
+  /// Whether the memory of an attached stage stands inside the loop where the stage does.
+  bool allocates_here(StageId id) const {
+    return !is_doubled(id) && !is_filled_by_threads(graph_, plan_, id, target_);
+  }
+
+  /// A stage that threads fill together: once for those axes that none of its own loops are bound
+  /// to. Each loop over threads stands inside one over the same threads. Run one after the other,
+  /// every thread fills all of the memory; on a GPU the inner index is the outer one.
+  ir::Stmt by_all_threads(StageId id, ir::Stmt nest) const {
+    const auto& own = plan_.nests[id].loops;
+    for (const Loop* around : loops_around(graph_, plan_, id)) {
+      const ir::ThreadAxis thread = graph_.axes[around->axis].thread;
+      const bool is_bound = std::any_of(own.begin(), own.end(), [&](const Loop& loop) {
+        return graph_.axes[loop.axis].thread == thread;
+      });
+      if (!is_thread_index(thread) || is_bound) continue;
+      const ir::VarRef var = ir::Var::make(std::string(ir::name_of(thread)));
+      nest = ir::For::make(var, ir::index(1), ir::LoopKind::ThreadIndex, thread, std::move(nest));
+    }
+    return nest;
   }
 
   ir::Stmt inside(const Walk& walk, size_t level) {
@@ -164,6 +214,8 @@ class Emitter {
         renamed == walk.renamed.end() ? loop.var : ir::VarRef(ir::as<ir::Var>(renamed->second));
     std::vector<ir::Stmt> before;
     const ir::Expr extent = lowered(walk, ir::substitute(loop.extent, walk.renamed), before);
+    const bool is_threads = is_thread_index(graph_.axes[loop.axis].thread);
+    threads_around_ += is_threads ? 1 : 0;
     facts_.push_range(var, ir::index(0), extent);
     ir::Stmt body = guarded(walk, level + 1);
     const bool is_init = walk.part == Part::Init;
@@ -172,14 +224,24 @@ class Emitter {
           {prefetches_at(graph_, plan_, walk.stage, loop.axis, facts_), std::move(body)});
     }
     facts_.pop();
+    threads_around_ -= is_threads ? 1 : 0;
     before.push_back(loop_with_checks(walk, loop, var, extent, std::move(body)));
     ir::Stmt result = ir::Block::make(std::move(before));
+    if (is_threads && threads_around_ == 0) result = with_shared_memory(std::move(result));
     if (is_init) return result;
     // Memory that iterations take turns with is there for all of them.
     for (const StageId id : attached_at(walk.stage, loop.axis)) {
-      if (is_doubled(id)) result = allocate(id, std::move(result));
+      if (is_doubled(id) && !is_filled_by_threads(graph_, plan_, id, target_))
+        result = allocate(id, std::move(result));
     }
     return result;
+  }
+
+  /// The outermost loop over threads, inside the memory that they fill together.
+  ir::Stmt with_shared_memory(ir::Stmt threads) {
+    for (const StageId id : std::exchange(for_threads_, {}))
+      threads = allocate(id, std::move(threads));
+    return threads;
   }
 
   ir::Stmt loop_with_checks(const Walk& walk, const Loop& loop, const ir::VarRef& var,
@@ -335,6 +397,8 @@ class Emitter {
   const TargetKind target_;
   std::vector<RuntimeCheck>& checks_;
   analysis::Facts facts_;
+  int threads_around_ = 0;            // loops over threads around what is being emitted
+  std::vector<StageId> for_threads_;  // stages that still need their memory outside of these
 };
 
 }  // namespace

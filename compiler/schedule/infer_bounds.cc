@@ -55,12 +55,15 @@ void unite(Interval& whole, const Interval& part, const Facts& facts) {
 /// What one attached stage must compute each time.
 class RequiredRegion {
  public:
-  RequiredRegion(const StageGraph& graph, const NestPlan& plan, StageId stage, const Facts& sizes)
+  RequiredRegion(const StageGraph& graph, const NestPlan& plan, StageId stage, const Facts& sizes,
+                 TargetKind target)
       : graph_(graph), plan_(plan), stage_(stage), facts_(sizes) {
+    const bool for_threads = is_filled_by_threads(graph, plan, stage, target);
     for (const Loop* loop : loops_around(graph, plan, stage)) {
+      facts_.push_range(loop->var, ir::index(0), loop->extent);
+      if (for_threads && is_thread_index(graph.axes[loop->axis].thread)) continue;
       fixed_.insert(loop->var);
       around_.push_back({loop->var, ir::index(0), loop->extent});
-      facts_.push_range(loop->var, ir::index(0), loop->extent);
     }
   }
 
@@ -196,10 +199,11 @@ std::vector<Region> update_region(const StageGraph& graph, const NestPlan& plan,
 }
 
 std::vector<Region> required_region(const StageGraph& graph, const NestPlan& plan, StageId id,
-                                    const Facts& sizes) {
+                                    const Facts& sizes, TargetKind target) {
   const Stage& stage = graph[id];
   if (stage.is_update) return update_region(graph, plan, stage);
-  if (stage.attach.kind == Attach::Kind::At) return RequiredRegion(graph, plan, id, sizes).find();
+  if (stage.attach.kind == Attach::Kind::At)
+    return RequiredRegion(graph, plan, id, sizes, target).find();
   return whole_region(stage);
 }
 
@@ -223,11 +227,6 @@ std::vector<Region> region_of_loops(const StageGraph& graph, StageId id,
     if (is_cut) region[d] = whole[d];
   }
   return region;
-}
-
-bool is_thread_index(ir::ThreadAxis axis) {
-  return axis == ir::ThreadAxis::ThreadX || axis == ir::ThreadAxis::ThreadY ||
-         axis == ir::ThreadAxis::ThreadZ;
 }
 
 bool is_block_index(ir::ThreadAxis axis) {
@@ -336,6 +335,20 @@ void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id, Targe
 
 }  // namespace
 
+bool is_thread_index(ir::ThreadAxis axis) {
+  return axis == ir::ThreadAxis::ThreadX || axis == ir::ThreadAxis::ThreadY ||
+         axis == ir::ThreadAxis::ThreadZ;
+}
+
+bool is_filled_by_threads(const StageGraph& graph, const NestPlan& plan, StageId stage,
+                          TargetKind target) {
+  if (target != TargetKind::Cuda || !graph[stage].scope.starts_with("shared")) return false;
+  const std::vector<const Loop*> around = loops_around(graph, plan, stage);
+  return std::any_of(around.begin(), around.end(), [&](const Loop* loop) {
+    return is_thread_index(graph.axes[loop->axis].thread);
+  });
+}
+
 size_t loop_of_axis(const Nest& nest, AxisId axis) {
   const auto at = std::find_if(nest.loops.begin(), nest.loops.end(),
                                [&](const Loop& loop) { return loop.axis == axis; });
@@ -385,7 +398,7 @@ NestPlan infer_bounds(const StageGraph& graph, TargetKind target) {
       plan.storage[stage.base] = plan.storage.at({id, 0});
       continue;
     }
-    const std::vector<Region> required = required_region(graph, plan, id, sizes);
+    const std::vector<Region> required = required_region(graph, plan, id, sizes, target);
     const std::vector<Loop> shared = shared_loops_of(graph, plan, id);
     plan.nests[id] =
         make_nest(graph, id, region_of_loops(graph, id, required, shared, sizes), shared, sizes);

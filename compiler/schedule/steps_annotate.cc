@@ -57,13 +57,13 @@ void refuse_reduction(const StepContext& context) {
   const Axis& axis = context.axis(0);
   if (axis.kind != AxisKind::Reduce) return;
   const std::string_view verb = language::row_of(context.step.kind).spelling;
+  const std::string& stage = context.record().name;
   const std::string others = data_loops(context);
-  const std::string way_out = others.empty()
-                                  ? fmt::format("vectorize {}", axis.name)
-                                  : fmt::format("{} {}, or vectorize {}", verb, others, axis.name);
+  const std::string way_out = others.empty() ? "" : fmt::format("{} {}, or ", verb, others);
   fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
-       "cannot {}: it is a reduction axis, and all its iterations change one element of {}; {}",
-       phrase_of(context), context.record().name, way_out);
+       "cannot {}: it is a reduction axis, and all its iterations change one element of {}; "
+       "{}vectorize {}, or rfactor {} over it and {} that axis of the partial results",
+       phrase_of(context), stage, way_out, axis.name, stage, verb);
 }
 
 }  // namespace
@@ -77,7 +77,10 @@ void apply_bind(const StepContext& context) {
          context.axis(0).name, context.step.tag);
   }
   refuse_time(context);
-  refuse_reduction(context);
+  // Threads of a block run one after the other on a CPU; check_loops() knows the target.
+  const bool is_block = *thread == ir::ThreadAxis::BlockX || *thread == ir::ThreadAxis::BlockY ||
+                        *thread == ir::ThreadAxis::BlockZ;
+  if (is_block) refuse_reduction(context);
   for (const AxisId leaf : context.record().leaves) {
     const Axis& other = context.graph.axes[leaf];
     if (leaf == context.axes[0] || other.thread != *thread || *thread == ir::ThreadAxis::VThread) {

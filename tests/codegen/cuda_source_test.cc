@@ -1,6 +1,8 @@
 #include "compiler/codegen/cuda_source.h"
 
 #include <algorithm>
+#include <iterator>
+#include <regex>
 
 #include "compiler/codegen/cuda_compile.h"
 #include "compiler/codegen/cuda_expr.h"
@@ -62,6 +64,17 @@ TEST(CudaSource, SharedMemoryAndABarrier) { expect_source("cuda_reverse.cu", kRe
 TEST(CudaSource, ChecksWhatCouldNotBeProved) { expect_source("cuda_gather.cu", kGather); }
 TEST(CudaSource, ALaunchForEachNestAndAWorkspaceBetween) {
   expect_source("cuda_two_stages.cu", kTwoStages);
+}
+
+TEST(CudaSource, GivesCopiesOfAnAllocationAScopeEach) {
+  const std::string text = cuda_text(lowered(R"(fn f(A: float32[8], C: float32[8]) {
+    for b in 0..4 bind(blockIdx.x) { for i in 0..2 unroll {
+      allocate t: float32[2] scope(local)
+      for j in 0..2 { t[j] = A[b*2 + i]*3.0 }
+      C[b*2 + i] = t[0] + t[1] } } })"),
+                                     nullptr);
+  const std::regex scope(R"(\{\n +float t\[2\];\n)");
+  EXPECT_EQ(std::distance(std::sregex_iterator(text.begin(), text.end(), scope), {}), 2) << text;
 }
 
 TEST(CudaSource, GivesGridAndBlockAsExpressionsOverTheSizes) {

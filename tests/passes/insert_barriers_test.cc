@@ -81,6 +81,41 @@ TEST(InsertBarriers, StandsInFrontOfAGuardOnTheThread) {
                  kCuda);
 }
 
+TEST(InsertBarriers, StandsInFrontOfLoopsThatNeedNone) {
+  expect_becomes(insert_barriers,
+                 R"(fn f(A: float32[9, 32], C: float32[32, 4]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[64] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { for k in 0..9 {
+                     for i in 0..2 { s[t*2 + i] = A[k, t] }
+                     for j in 0..4 { C[t, j] = s[j] } } } } })",
+                 R"(fn f(A: float32[9, 32], C: float32[32, 4]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[64] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { for k in 0..9 {
+                     barrier
+                     for i in 0..2 { s[t*2 + i] = A[k, t] }
+                     barrier
+                     for j in 0..4 { C[t, j] = s[j] } } } } })",
+                 kCuda);
+}
+
+TEST(InsertBarriers, OrdersWhatThreadsFillTogether) {
+  // The inner loops run over the same threads as the outer ones.
+  expect_becomes(insert_barriers,
+                 R"(fn f(A: float32[9, 32], C: float32[32]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { for k in 0..9 {
+                     for u in 0..32 bind(threadIdx.x) { s[u] = A[k, u] }
+                     C[t] = s[31 - t] } } } })",
+                 R"(fn f(A: float32[9, 32], C: float32[32]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { for k in 0..9 {
+                     barrier
+                     for u in 0..32 bind(threadIdx.x) { s[u] = A[k, u] }
+                     barrier
+                     C[t] = s[31 - t] } } } })",
+                 kCuda);
+}
+
 TEST(InsertBarriers, RefusesADependenceAcrossBlocks) {
   const Error error = expect_error(
       [] {

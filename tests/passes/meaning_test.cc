@@ -112,6 +112,18 @@ const Example kExamples[] = {
          for t in 0..16 bind(threadIdx.x) { s[t] = A[b, t] }
          for u in 0..16 bind(threadIdx.x) { C[b, u] = s[15 - u] } } })",
      {3}},
+    {"FilledByThreads",
+     R"(fn f(A: float32[n, 16], C: float32[n, 16]) { for b in 0..n bind(blockIdx.x) {
+         allocate s: float32[4, 4] scope(shared)
+         for y in 0..4 bind(threadIdx.y) { for t in 0..8 bind(threadIdx.x) {
+           allocate c: float32[1] scope(local)
+           c[0] = 0.0
+           for k in 0..4 {
+             for u in 0..4 bind(threadIdx.y) { for v in 0..4 bind(threadIdx.x) {
+               s[u, v] = A[b, u*4 + v]*2.0 } }
+             if t < 4 { c[0] = c[0] + s[k, 3 - t] } }
+           if t < 4 { C[b, y*4 + t] = c[0] } } } } })",
+     {3}},
     {"Gather",
      R"(fn f(A: float32[n], I: int64[n], C: float32[n]) {
        for o in 0..floordiv(n + 3, 4) { for i in 0..4 vectorize { if likely(o*4 + i < n) {

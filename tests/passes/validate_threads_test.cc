@@ -35,6 +35,15 @@ TEST(ValidateThreads, RefusesAnAxisThatIsTooLong) {
       "threadIdx.z of f is 100, but CUDA allows at most 64; split the axis before bind()");
 }
 
+TEST(ValidateThreads, LetsThreadsFillSharedMemoryForEachOther) {
+  expect_unchanged(validate_threads, R"(fn f(A: float32[4]) {
+      allocate s: float32[4] scope(shared)
+      for i in 0..4 bind(threadIdx.x) {
+        for j in 0..4 bind(threadIdx.x) { s[j] = 0.0 }
+        A[i] = s[3 - i] } })",
+                   kCuda);
+}
+
 TEST(ValidateThreads, RefusesOneAxisForTwoNestedLoops) {
   expect_error(
       [] {

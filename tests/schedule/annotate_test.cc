@@ -115,17 +115,29 @@ TEST(Bind, RejectsAThreadAxisInsideItself) {
   k.te.bind(k.C, "i.outer", "threadIdx.x");
   k.te.compute_at(k.B, k.C, "i.outer");
   k.te.bind(k.B, "i", "threadIdx.x");
-  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
+  expect_error([&] { k.te.build(TargetKind::Cuda); }, ErrorKind::Unsupported,
                "cannot bind i of B to threadIdx.x: it runs inside i.outer, which is bound to "
-               "it already");
+               "it already; threads share their work only on a stage in shared memory");
+  k.te.build();  // on a CPU they are two loops
 }
 
 TEST(Bind, RejectsAReductionAxis) {
   RowSum k;
-  k.te.bind(k.B, "k", "threadIdx.x");
+  k.te.bind(k.B, "k", "blockIdx.x");
   expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
                "cannot bind k: it is a reduction axis, and all its iterations change one "
-               "element of B; bind i, or vectorize k");
+               "element of B; bind i, or vectorize k, or rfactor B over it and bind that axis of "
+               "the partial results");
+}
+
+TEST(Bind, RunsTheThreadsOfAReductionOneAfterTheOther) {
+  RowSum k;
+  k.te.bind(k.B, "k", "threadIdx.x");
+  k.te.build();
+  expect_error([&] { k.te.build(TargetKind::Cuda); }, ErrorKind::Unsupported,
+               "cannot bind k on a GPU: it is a reduction axis, and all its iterations change one "
+               "element of B; leave it unbound, rfactor B over it first unless that is done, and "
+               "bind the axis of the partial results");
 }
 
 TEST(Annotations, RejectASecondOne) {

@@ -51,6 +51,80 @@ TEST(CacheRead, CopiesWhatATileNeeds) {
 )");
 }
 
+TEST(CacheRead, OfThreadsIntoSharedMemoryIsDoneByAllOfThem) {
+  const std::string steps =
+      "cache_read(A, shared, C) split(C.i, factor=8) bind(C.i.outer, blockIdx.x) "
+      "bind(C.i.inner, threadIdx.y) bind(C.j, threadIdx.x) split(C.k, factor=4) "
+      "compute_at(A.shared, C.k.outer) bind(A.shared.ax1, threadIdx.x)";
+  // What all threads of the block read, once a block; a guard of C stands inside, since all threads
+  // take part.
+  EXPECT_EQ(loops_of(product(steps), TargetKind::Cuda),
+            R"(fn k(A: float32[100, 64], B: float32[64, 96], C: float32[100, 96]) {
+  for blockIdx.x in 0..13 bind {
+    allocate A.shared: float32[8, 4] scope(shared)
+    for threadIdx.y in 0..8 bind {
+      for threadIdx.x in 0..96 bind {
+        if likely(blockIdx.x*8 + threadIdx.y < 100) {
+          C[blockIdx.x*8 + threadIdx.y, threadIdx.x] = 0.0
+        }
+        for k.outer in 0..16 {
+          for threadIdx.y_1 in 0..1 bind(threadIdx.y) {
+            for ax0 in 0..8 {
+              if likely(blockIdx.x*8 + ax0 < 100) {
+                for threadIdx.x_1 in 0..4 bind(threadIdx.x) {
+                  A.shared[ax0, threadIdx.x_1] = A[blockIdx.x*8 + ax0, k.outer*4 + threadIdx.x_1]
+                }
+              }
+            }
+          }
+          if likely(blockIdx.x*8 + threadIdx.y < 100) {
+            for k.inner in 0..4 {
+              C[blockIdx.x*8 + threadIdx.y, threadIdx.x] = C[blockIdx.x*8 + threadIdx.y, threadIdx.x] + A.shared[threadIdx.y, k.inner]*B[k.outer*4 + k.inner, threadIdx.x]
+            }
+          }
+        }
+      }
+    }
+  }
+}
+)");
+  EXPECT_EQ(loops_of(product(steps)),
+            R"(fn k(A: float32[100, 64], B: float32[64, 96], C: float32[100, 96]) {
+  for blockIdx.x in 0..13 bind {
+    for threadIdx.y in 0..8 bind {
+      if likely(blockIdx.x*8 + threadIdx.y < 100) {
+        for threadIdx.x in 0..96 bind {
+          C[blockIdx.x*8 + threadIdx.y, threadIdx.x] = 0.0
+          for k.outer in 0..16 {
+            allocate A.shared: float32[1, 4] scope(shared)
+            for threadIdx.x_1 in 0..4 bind(threadIdx.x) {
+              A.shared[0, threadIdx.x_1] = A[blockIdx.x*8 + threadIdx.y, k.outer*4 + threadIdx.x_1]
+            }
+            for k.inner in 0..4 {
+              C[blockIdx.x*8 + threadIdx.y, threadIdx.x] = C[blockIdx.x*8 + threadIdx.y, threadIdx.x] + A.shared[0, k.inner]*B[k.outer*4 + k.inner, threadIdx.x]
+            }
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(CacheRead, HasAsManyIterationsAsThereAreThreads) {
+  expect_error(
+      [] {
+        loops_of(product("cache_read(A, shared, C) split(C.i, factor=8) "
+                         "bind(C.i.outer, blockIdx.x) bind(C.i.inner, threadIdx.x) "
+                         "compute_at(A.shared, C.i.inner) bind(A.shared.ax1, threadIdx.x)"),
+                 TargetKind::Cuda);
+      },
+      ErrorKind::Unsupported,
+      "cannot bind ax1 of A.shared to threadIdx.x: it has 64 iterations, but i.inner, inside which "
+      "it runs, has 8; split ax1 into 8 parts first");
+}
+
 TEST(CacheRead, OfTheBaseOfAScatterIsUpdatedInPlace) {
   EXPECT_EQ(loops_of(R"(
 kernel k(X: float32[8], idx: int64[5]) -> (S: float32[8]) {

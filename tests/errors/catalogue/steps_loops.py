@@ -277,7 +277,7 @@ def unroll_of_a_million_iterations():
 @wrong(
     "REDUCTION_AXIS",
     "cannot run k in parallel: it is a reduction axis, and all its iterations change one element of C; "
-    "parallel i or j, or vectorize k",
+    "parallel i or j, or vectorize k, or rfactor C over it and parallel that axis of the partial results",
     fix="rfactor(C, k) makes partial sums that can run in parallel",
     kind="Unsupported", at="build",
 )
