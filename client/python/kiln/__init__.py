@@ -3,14 +3,16 @@
 `import kiln as tvm` serves `te` programs of any age: every name of te stands here as well.
 """
 
-from . import contrib, driver, ir, nd, runtime, target, te, testing, tir, topi, transform
+from . import contrib, driver, error, ir, nd, runtime, target, te, testing, tir, topi, transform
 from . import nd as ndarray
 from . import runtime as module
+from . import te as api
+from . import te as intrin
 from . import te as schedule
 from . import te as tensor
 from . import tir as expr
 from . import tir as make
-from ._absent import get_global_func, hybrid, ir_pass, register_func, rpc
+from ._absent import get_global_func, graphs, hybrid, ir_builder, ir_pass, register_func, rpc, scripts, tuners
 from ._build import build, compile, lower
 from ._device import (
     Device,
@@ -52,6 +54,11 @@ from .transform import PassContext, build_config
 
 __version__ = "0.1.0"
 
+TVMError = Error
+TVMContext = Device
+globals().update({**graphs, **scripts, **tuners})
+del graphs, scripts, tuners
+
 
 @public
 def connect(address=None, token=None, ca=None, default=True):
@@ -74,12 +81,12 @@ __all__ = sorted(
         *_te,
         "Cancelled", "DeadlineExceeded", "Device", "Error", "HandleLost", "Internal",
         "InvalidArgument", "Kernel", "NotFound", "PassContext", "Range", "ResourceExhausted", "Select",
-        "Unauthenticated", "Unavailable", "Unsupported", "build", "build_config", "call_intrin",
+        "IRModule", "TVMContext", "TVMError", "Unauthenticated", "Unavailable", "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_intrin",
         "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "describe",
-        "device", "driver", "expr", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "kernel_text",
-        "load", "load_kernels", "load_module", "load_schedule", "lower", "make", "metal", "module", "nd",
-        "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "rocm", "rpc", "runtime",
-        "schedule", "target", "te", "tensor", "testing", "tir", "topi", "transform", "vulkan",
+        "device", "driver", "error", "expr", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "kernel_text",
+        "intrin", "ir_builder", "load", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd",
+        "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "relax", "relay", "rocm", "rpc", "runtime",
+        "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "vulkan",
     }
 )  # fmt: skip
 __getattr__ = _answers(__name__, __all__)

@@ -13,6 +13,7 @@ _BUFFERS = (
     "describes memory by hand; Kiln finds shapes, strides and alignment from the arguments of each call, "
     "and proves or guards every access"
 )
+_TREES = "shows the compiler's own trees, which stay in the daemon; kiln.lower(s, args) prints the loops"
 _REGISTRY = "takes part in a registry of functions, which Kiln has not; call kiln.build's result directly"
 
 # name -> what it does, and the way out
@@ -31,6 +32,8 @@ _ABSENT = {
         "is not part of this version of Kiln; define the gradient's tensors as any others, as "
         "examples/python/autodiff does"
     ),
+    "InferBound": _TREES,
+    "ScheduleOps": _TREES,
     "trace": "calls back into Python, which a kernel does not; make the tensor to look at an output",
     "get_global_func": _REGISTRY,
     "register_func": _REGISTRY,
@@ -58,6 +61,9 @@ class Refused:
             raise AttributeError(name)
         raise unsupported("NOT_PART_OF_KILN", f"{self.__name__}.{name} {self._sentence}")
 
+    def __call__(self, *args, **kwargs):
+        raise unsupported("NOT_PART_OF_KILN", f"{self.__name__} {self._sentence}")
+
     def __repr__(self):
         return f"{self.__name__}, which {self._sentence}"
 
@@ -78,7 +84,32 @@ ir_pass = Refused(
     "loops after each pass",
 )
 
-TE = ("extern", "extern_primfunc", "create_prim_func", "gradient", "trace")
+ir_builder = Refused(
+    "ir_builder",
+    "writes loops by hand, which Kiln makes itself; write the tensors with te.compute and te.scan, and say "
+    "how they run with a schedule",
+)
+tuners = {
+    name: Refused(
+        name,
+        "searches for schedules, which a kernel of Kiln does not wait for: leave the schedule out, and the "
+        "daemon chooses one",
+    )
+    for name in ("autotvm", "auto_scheduler", "meta_schedule")
+}
+graphs = {
+    name: Refused(
+        name,
+        "describes whole networks; Kiln compiles kernels, of tensors made with kiln.te and kiln.topi",
+    )
+    for name in ("relay", "relax")
+}
+scripts = {
+    name: Refused(name, "is TensorIR, which Kiln has not; write the tensors with te.compute and te.scan")
+    for name in ("script", "IRModule")
+}
+
+TE = ("InferBound", "ScheduleOps", "extern", "extern_primfunc", "create_prim_func", "gradient", "trace")
 TIR = ("call_extern", "call_pure_extern", "call_packed", "decl_buffer")
 ROOT = ("get_global_func", "register_func")
 

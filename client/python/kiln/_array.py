@@ -57,6 +57,10 @@ class NDArray:
         self._connection.upload(source.astype(_dtype.NUMPY[self.dtype]), self.device, into=self._id)
         return self
 
+    def same_as(self, other):
+        """Whether both are the same array."""
+        return self is other
+
     @public
     def copyto(self, target, mem_scope=None):
         """Copies to another NDArray, to a numpy array, or to a device, where a new array is made."""

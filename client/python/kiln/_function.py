@@ -13,6 +13,7 @@ from ._expr import as_integer
 from ._grpc import grpc
 from .v1 import service_pb2 as wire
 
+_FORMS = {"ll": "llvm", "s": "asm", "cu": "cuda"}
 _CACHE = {1: "compiled", 2: "memory", 3: "disk", 4: "shared"}
 
 
@@ -172,9 +173,11 @@ class Function:
 
     @public
     def get_source(self, fmt=""):
-        """LLVM IR or CUDA C; of the interpreter, the loops."""
+        """LLVM IR or CUDA C (of the interpreter, the loops), or another form by its name or the ending of its
+        files: "asm", "ll", "s", "cu"."""
         target = self._request.target.name
-        return self._inspect(fmt or ("lowered" if target == "interpreter" else target)).text
+        default = "lowered" if target == "interpreter" else target
+        return self._inspect(_FORMS.get(fmt, fmt) or default).text
 
     @public
     def report(self):

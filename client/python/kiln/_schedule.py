@@ -10,6 +10,7 @@ from ._expr import Axis, IntegerConstant, as_integer
 from ._hints import Hints
 from ._new_stages import NewStages, OpNow, axis_names, known_scope
 from ._range import Range
+from ._stage_facts import StageFacts
 from ._suggest import nearest, refuse_private, unknown_name
 from ._tables import THREAD_TAGS
 from ._tensor import Operation, Tensor, as_operation
@@ -17,7 +18,7 @@ from ._tensor import Operation, Tensor, as_operation
 _PAST = {"split": "split", "tile": "tiled", "fuse": "fused"}
 
 # Steps of classic te that this version does not have.
-_ABSENT_ON_STAGE = ("rolling_buffer", "set_axis_separators", "set_store_predicate", "transform_layout")
+_ABSENT_ON_STAGE = ("rolling_buffer", "set_axis_separators", "transform_layout")
 _ABSENT_ON_SCHEDULE = ("create_group",)
 
 
@@ -32,6 +33,10 @@ class ThreadAxis:
     @property
     def var(self):
         return self
+
+    def equal(self, other):
+        """A condition for set_store_predicate."""
+        return f"{self.tag} == {other}"
 
     def __repr__(self):
         return f"thread_axis({self.tag!r})"
@@ -48,6 +53,7 @@ def thread_axis(dom=None, tag="", name="", span=None):
 
 
 def _known_tag(tag):
+    tag = "vthread" if tag == "cthread" else tag
     if tag not in THREAD_TAGS:
         raise invalid("THREAD_AXIS", f"unknown thread axis {tag}; known: {', '.join(THREAD_TAGS)}")
     return tag
@@ -190,7 +196,7 @@ def _needed(op):
     return op.input_tensors
 
 
-class Stage(Hints):
+class Stage(Hints, StageFacts):
     """One operation of a schedule."""
 
     def __init__(self, schedule, op):
@@ -318,6 +324,9 @@ class Stage(Hints):
     def set_scope(self, scope):
         """The memory scope in which the stage's values lie."""
         self._step("set_scope", tag=known_scope(scope))
+
+    def set_store_predicate(self, predicate):
+        """Taken without effect: which thread stores a result that all of them have is Kiln's to say."""
 
     def own(self, axis):
         """The axis, or the one that stands for it in this stage."""

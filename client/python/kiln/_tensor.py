@@ -326,6 +326,18 @@ class ScatterOp(Operation):
         return f"scatter {text(self.update)} to [{places}] of {self.base.name}"
 
 
+class ExternOp(Operation):
+    """What te.extern makes in classic te; no operation of Kiln is one. So are the two below."""
+
+
+class HybridOp(Operation):
+    """Of te.hybrid."""
+
+
+class TensorComputeOp(Operation):
+    """Of a compute over tensor intrinsics."""
+
+
 def as_operation(value, what):
     """The operation of a tensor, or the operation itself."""
     if isinstance(value, Tensor):

@@ -1,5 +1,7 @@
 """The te vocabulary: sizes, tensors, reducers, scans, intrinsics and schedules."""
 
+import sys
+
 from . import _absent
 from ._absent import hybrid as hybrid
 from ._comm_reducer import comm_reducer as comm_reducer
@@ -20,11 +22,19 @@ from ._schedule import thread_axis as thread_axis
 from ._suggest import answers as _answers
 from ._tag import tag_scope as tag_scope
 from ._tensor import ComputeOp as ComputeOp
+from ._tensor import ExternOp as ExternOp
+from ._tensor import HybridOp as HybridOp
 from ._tensor import Operation as Operation
 from ._tensor import PlaceholderOp as PlaceholderOp
 from ._tensor import ScanOp as ScanOp
 from ._tensor import Tensor as Tensor
+from ._tensor import TensorComputeOp as TensorComputeOp
 from ._tensor import TensorSlice as TensorSlice
+from ._auto_inline import *  # noqa: F403
+from ._auto_inline import __all__ as _auto_inline
+
+# Modules of classic te, which held parts of this one.
+operation = schedule = tag = tensor = sys.modules[__name__]
 
 for _name in (*_absent.TE, *_absent.TIR):
     globals()[_name] = getattr(_absent, _name)
@@ -37,3 +47,4 @@ __all__ = sorted(
     }
 )  # fmt: skip
 __getattr__ = _answers(__name__, __all__)
+__all__ += _auto_inline

@@ -89,10 +89,16 @@ def Cast(dtype, value, span=None):  # noqa: N802
     return _cast(dtype, value)
 
 
+@public
+def ceildiv(a, b, span=None):
+    """The quotient rounded up."""
+    return _expr.apply("floordiv", _expr.as_expr(a) + (_expr.as_expr(b) - 1), b)
+
+
 __all__ = sorted(
     {
         *_operators, *_reduce, *_NODES, *_absent.TIR, "Cast", "FloatImm", "IntImm", "IterVar", "PrimExpr", "Select",
-        "SizeVar", "Var", "call_intrin", "call_pure_intrin",
+        "SizeVar", "Var", "call_intrin", "call_pure_intrin", "ceildiv",
     }
 )  # fmt: skip
 __getattr__ = _answers(__name__, __all__)

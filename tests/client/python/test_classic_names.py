@@ -291,3 +291,67 @@ def test_what_kiln_has_not_is_refused_in_one_sentence(action, start):
         action()
     assert error.value.message.startswith(start) and "\n" not in error.value.message
     assert error.value.file == __file__
+
+
+# Of stages and modules.
+
+
+def test_stages_say_what_became_of_them():
+    b = doubled()
+    c = te.compute((N,), lambda i: b[i] + 1, name="C")
+    s = te.create_schedule(c.op)
+    outer, inner = s[c].split(c.op.axis[0], factor=8)
+    s[c].bind(outer, te.thread_axis("blockIdx.x"))
+    s[c].vectorize(inner)
+    s[b].compute_at(s[c], outer)
+    s[b].set_scope("shared")
+    assert (s[b].scope, s[c].scope, s[b].group) == ("shared", "", None)
+    assert (s[b].attach_type, s[b].attach_stage, s[b].attach_ivar) == (4, s[c], outer)
+    assert (s[c].attach_type, s[c].attach_stage, s[c].attach_ivar) == (1, None, None)
+    assert [step.name for step in s[c].relations] == ["split"]
+    facts = s[c].iter_var_attrs
+    assert facts[outer].bind_thread.thread_tag == "blockIdx.x" and facts[inner].iter_type == 6
+
+
+def test_injective_stages_are_inlined_on_request():
+    b = doubled()
+    c = te.compute((N,), lambda i: b[i] + 1, name="C")
+    s = te.create_schedule(c.op)
+    te.schedule.AutoInlineInjective(s)
+    assert [(step.name, step.stage.op.name) for step in s.steps] == [("compute_inline", "B")]
+
+
+def test_modules_that_held_parts_of_te():
+    assert isinstance(doubled().op, te.tensor.ComputeOp) and isinstance(A.op, tvm.tensor.PlaceholderOp)
+    assert not isinstance(doubled().op, (te.ExternOp, te.HybridOp, te.TensorComputeOp))
+    assert tvm.api.convert([1])[0].dtype == "int32" and tvm.intrin.exp is te.exp
+    assert tvm.TVMError is tvm.error.TVMError is tvm.Error and tvm.TVMContext is tvm.Device
+
+
+def test_thread_axes_by_their_other_names():
+    tx = te.thread_axis((0, 32), "threadIdx.x")
+    assert te.thread_axis("cthread").thread_tag == "vthread"
+    s = te.create_schedule(doubled().op)
+    s.stages[-1].set_store_predicate(tx.var.equal(0))
+    assert s.steps == []
+
+
+def test_quotients_rounded_up():
+    assert str(tir.ceildiv(N, 4)) == "floordiv(n + 3, 4)"
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: tvm.autotvm.task, "autotvm.task searches for schedules, which a kernel of Kiln does not wait for: leave "
+                               "the schedule out, and the daemon chooses one"),
+    (lambda: tvm.relay.var("x"), "relay.var describes whole networks; Kiln compiles kernels, of tensors made with "
+                                 "kiln.te and kiln.topi"),
+    (lambda: tvm.IRModule(), "IRModule is TensorIR, which Kiln has not; write the tensors with te.compute and te.scan"),
+    (lambda: tvm.ir_builder.create(), "ir_builder.create writes loops by hand, which Kiln makes itself; write the "
+                                      "tensors with te.compute and te.scan, and say how they run with a schedule"),
+    (lambda: te.schedule.InferBound(None), "te.InferBound shows the compiler's own trees, which stay in the daemon; "
+                                           "kiln.lower(s, args) prints the loops"),
+])  # fmt: skip
+def test_what_is_not_part_of_kiln_says_what_to_do(call, message):
+    with pytest.raises(tvm.Unsupported) as caught:
+        call()
+    assert caught.value.message == message
