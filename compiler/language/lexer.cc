@@ -78,6 +78,11 @@ class Lexer {
     if (c < 0x20 || c == 0x7F) {
       source_.refuse(start, "unexpected control character {}", static_cast<int>(c));
     }
+    if (text_.substr(start).starts_with("..")) {
+      source_.refuse(start,
+                     "unexpected ..; there are no loops to write: an assignment to C[i] is made "
+                     "for every i");
+    }
     source_.refuse(start, "unexpected character {}", std::string_view(&text_[start], 1));
   }
 

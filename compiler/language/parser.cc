@@ -355,6 +355,11 @@ class Parser {
       }
       assignment.indices = std::move(indices);
     } while (take_sign(","));
+    if (take_sign("+")) {
+      source_.refuse(
+          statement.place,
+          "there is no +=, since an element is assigned once; a sum over k is sum[k < n](...)");
+    }
     expect_sign("=", "after the left side");
     do {
       assignment.values.push_back(expression());
@@ -505,6 +510,9 @@ class Parser {
                   .place = token.place,
                   .text = token.text,
                   .children = expressions(")")});
+    }
+    if (token.text == "if" && is_name()) {
+      source_.refuse(token.place, "there is no if; write if_then_else(condition, a, b)");
     }
     if (!take_sign("[")) {
       return add({.kind = Node::Kind::Name, .place = token.place, .text = token.text});

@@ -57,6 +57,14 @@ class NDArray:
         self._connection.upload(source.astype(_dtype.NUMPY[self.dtype]), self.device, into=self._id)
         return self
 
+    def tolist(self):
+        """The numbers, as nested lists of Python's."""
+        return self.numpy().tolist()
+
+    def item(self):
+        """The only number, as one of Python's."""
+        return self.numpy().item()
+
     def same_as(self, other):
         """Whether both are the same array."""
         return self is other

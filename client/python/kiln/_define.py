@@ -85,6 +85,8 @@ def placeholder(shape, dtype=None, name="placeholder"):
 def reduce_axis(dom, name="rv", thread_tag="", span=None):
     """An axis to reduce over; `dom` is (minimum, end), which may depend on the axes of
     the tensor and on data: (ptr[i], ptr[i + 1])."""
+    if hasattr(dom, "__index__") and not isinstance(name, str):
+        raise invalid("REDUCE_AXIS", f"te.reduce_axis: write the range as one pair: ({dom}, {name})")
     what = f"te.reduce_axis {_name(name, 'te.reduce_axis')}"
     if isinstance(dom, _expr.Range):
         minimum, extent = size_expression(what, dom.min), size_expression(what, dom.extent)

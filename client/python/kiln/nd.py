@@ -30,10 +30,13 @@ def empty(shape, dtype="float32", device=None, mem_scope=None, *, ctx=None, conn
     return _array.empty_on(connection or _default(), shape, dtype, device or ctx or cpu(0))
 
 
+zeros = empty
+
+
 @public
 def from_dlpack(dltensor):
     """A new array on the CPU with the contents of anything that speaks DLPack."""
     return array(np.from_dlpack(dltensor))
 
 
-__all__ = ["NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu"]
+__all__ = ["NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu", "zeros"]

@@ -115,7 +115,8 @@ def test_timings_are_those_of_the_last_call(fake):
 
 def test_time_evaluator_measures(fake):
     f = kiln.build(add_one())
-    a, b = kiln.nd.array(np.zeros(3, "float32")), kiln.nd.empty(3)
+    a, b = kiln.nd.array(np.zeros(3, "float32")), kiln.nd.zeros(3)
+    assert b.tolist() == [0, 0, 0] and kiln.nd.zeros(()).item() == 0
     result = f.time_evaluator(f.entry_name, kiln.cpu(0), number=5, repeat=3)(a, b)
     assert result.results == [0.005] * 3 and result.mean == pytest.approx(0.005)
     assert (fake.requests["Run"][-1].repeat, fake.requests["Run"][-1].measurements) == (5, 3)

@@ -170,6 +170,7 @@ MISTAKES = [
     (lambda: te.max(A[0, 0]), "te.max needs the axis to reduce over, or two values, as te.max(a, b)"),
     (lambda: te.sum(A[0, K], axis="k"),
      "te.sum: axis must be a te.reduce_axis or a list of them, but got 'k'"),
+    (lambda: te.reduce_axis(0, 5), "te.reduce_axis: write the range as one pair: (0, 5)"),
     (lambda: te.reduce_axis(5, name="k"), "te.reduce_axis k: write the range as (0, n), but got 5"),
     (lambda: te.reduce_axis((3, 1), name="k"), "te.reduce_axis k: the range (3, 1) ends before it begins"),
     (lambda: te.compute((4,), lambda i: B1[of((3,), name="C").op.axis[0]], name="B"),
