@@ -224,9 +224,11 @@ def free_axes(root):
                 found.pop(id(axis), None)
             for init in node.init:
                 found.update(free[id(init)])
-            for axis in node.axes:
-                found.update(free_axes(axis.dom.min))
-                found.update(free_axes(axis.dom.extent))
+            for place, axis in enumerate(node.axes):
+                before = set(map(id, node.axes[:place]))  # which a bound may use
+                for edge in (axis.dom.min, axis.dom.extent):
+                    used = free_axes(edge).items()
+                    found.update((key, each) for key, each in used if key not in before)
         free[id(node)] = found
     return free[id(root)]
 

@@ -1,6 +1,6 @@
 """The steps of a schedule that define stages: cache_read, cache_write and rfactor."""
 
-from . import _extents
+from . import _expr, _extents
 from ._error import invalid, public, unsupported
 from ._tables import MEMORY_SCOPES, STEPS
 from ._tensor import ComputeOp, Operation, Tensor
@@ -164,6 +164,13 @@ class NewStages:
                 "RFACTOR",
                 f"axis {axis.name} of {stage.op.name} is not a reduction axis; rfactor takes a reduction axis "
                 "or a part of one",
+            )
+        size = _extents.size_of(axis)
+        if not isinstance(size, int) and not _expr.is_size(size):
+            raise unsupported(
+                "RFACTOR",
+                f"cannot factor {axis.name}: its extent {size} depends on other axes, but it becomes a dimension of "
+                f"the partial results of {stage.op.name}; split it and factor the inner part",
             )
         place = factor_axis if factor_axis >= 0 else len(stage.data) + 1 + factor_axis
         if not 0 <= place <= len(stage.data):

@@ -90,6 +90,17 @@ def test_reductions():
     assert kiln.sum is te.sum and kiln.prod is te.prod
 
 
+def test_a_range_may_depend_on_an_axis_before_it():
+    a = matrix(shape=(8, 8))
+    k = te.reduce_axis((0, 8), name="k")
+    l = te.reduce_axis((0, k + 1), name="l")
+    b = te.compute((1,), lambda _: te.sum(a[k, l], axis=[k, l]), name="B")
+    assert [axis.name for axis in b.op.reduce_axis] == ["k", "l"]
+    expect(kiln.InvalidArgument,
+           "reduce axis k is used in B, but no reducer reduces over it; write te.sum(..., axis=k)",
+           lambda: te.compute((1,), lambda _: te.sum(a[l, l], axis=[l, k]), name="B"))
+
+
 def cumsum(**options):
     m, n = te.var("m"), te.var("n")
     x = te.placeholder((m, n), name="X")

@@ -278,3 +278,12 @@ def test_sources_and_report(daemon):
     assert f.source("lowered").startswith("fn add_one(")
     assert f.source("asm")
     assert {"guards", "proved", "launches", "schedule", "notes", "kernels"} <= set(f.report())
+
+
+def test_the_sum_of_a_triangle(daemon):
+    a = te.placeholder((8, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    l = te.reduce_axis((0, k + 1), name="l")
+    total = te.compute((1,), lambda _: te.sum(a[k, l], axis=[k, l]), name="total")
+    x = np.arange(64, dtype="float32").reshape(8, 8)
+    assert tvm.build([a, total])(x).numpy() == np.tril(x).sum()
