@@ -133,17 +133,6 @@ def python_loop_over_a_size():
 
 
 @wrong(
-    "NOT_A_SEQUENCE",
-    "Tensor(A, shape=(4,), dtype=float32, op=placeholder) has no elements yet: index it inside "
-    "te.compute",
-    fix="te.sum(A[k], axis=k) with k = te.reduce_axis((0, 4))",
-)
-def python_sum_of_a_tensor():
-    A = te.placeholder((4,), name="A")
-    te.compute((1,), lambda _: sum(A), name="B")  # <-
-
-
-@wrong(
     "TRUTH_VALUE",
     "A[i] < 0.0 is known only when the kernel runs, so Python cannot decide by it: write "
     "te.if_then_else(condition, a, b) for if, te.all, te.any and te.logical_not for and, or and not, "
@@ -153,47 +142,6 @@ def python_sum_of_a_tensor():
 def python_max_of_expressions():
     A = te.placeholder((4,), name="A")
     te.compute((4,), lambda i: max(A[i], 0.0), name="B")  # <-
-
-
-@wrong(
-    "TENSOR_WITHOUT_INDICES",
-    "tensor B of shape (4,) stands in an expression without indices; read an element, as in B[i], "
-    "inside te.compute",
-    fix="A[i] + B[i]",
-)
-def tensor_without_indices():
-    A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
-    te.compute((4,), lambda i: A[i] + B, name="C")  # <-
-
-
-@wrong(
-    "READ_RANK",
-    "A has 2 dimensions, but is read with 1 index",
-    fix="A[i, j], with an index for each dimension",
-)
-def too_few_indices():
-    A = te.placeholder((4, 5), name="A")
-    te.compute((4,), lambda i: A[i] + 1, name="B")  # <-
-
-
-@wrong(
-    "READ_RANK",
-    "A has 1 dimension, but is read with 2 indices",
-    fix="A[i]",
-)
-def too_many_indices():
-    A = te.placeholder((4,), name="A")
-    te.compute((4, 5), lambda i, j: A[i, j], name="B")  # <-
-
-
-@wrong(
-    "READ_RANK",
-    "A has 2 dimensions, but is read with 1 index",
-    fix="te.compute(..., lambda i, j: A[i, j])",
-)
-def unfinished_read_as_the_result():
-    A = te.placeholder((4, 5), name="A")
-    te.compute((4,), lambda i: A[i], name="B")  # <-
 
 
 @wrong(
@@ -279,94 +227,6 @@ def python_list_indexed_by_an_axis():
 def operator_with_a_string():
     A = te.placeholder((4,), name="A")
     te.compute((4,), lambda i: A[i] + "1", name="B")  # <-
-
-
-@wrong(
-    "INDEX_TYPE",
-    'index I[i] of tensor A is float32, but must be an integer; write .astype("int64")',
-    fix='A[I[i].astype("int64")]',
-)
-def floating_index():
-    A, I = te.placeholder((4,), name="A"), te.placeholder((4,), name="I")
-    te.compute((4,), lambda i: A[I[i]], name="B")  # <-
-
-
-@wrong(
-    "INDEX_TYPE",
-    'index float32(i) * 0.5 of tensor A is float32, but must be an integer; write .astype("int64")',
-    fix="i // 2",
-)
-def half_an_index():
-    A = te.placeholder((4,), name="A")
-    te.compute((4,), lambda i: A[i * 0.5], name="B")  # <-
-
-
-@wrong(
-    "INDEX_TYPE",
-    "tensor A is indexed by a slice; one element is read at a time: use the axes of te.compute as "
-    "indices",
-    fix="te.sum(A[i, k], axis=k)",
-)
-def slice_as_index():
-    A = te.placeholder((4, 5), name="A")
-    te.compute((4,), lambda i: te.sum(A[i, :], axis=None), name="B")  # <-
-
-
-@wrong(
-    "INDEX_TYPE",
-    "index 1.5 of tensor A is not an integer",
-    fix="A[1]",
-)
-def fraction_as_index():
-    A = te.placeholder((4,), name="A")
-    te.compute((4,), lambda i: A[1.5], name="B")  # <-
-
-
-@wrong(
-    "INDEX_RANGE",
-    "index 4 of tensor A is out of range: dimension 0 is 4",
-    fix="A[3] is the last element",
-)
-def constant_index_past_the_end():
-    A = te.placeholder((4,), name="A")
-    te.compute((4,), lambda i: A[i] + A[4], name="B")  # <-
-
-
-@wrong(
-    "INDEX_RANGE",
-    "index -1 of tensor A is out of range: dimension 0 is 4",
-    fix="the last element is A[3], or A[n - 1] where the size is n",
-)
-def negative_index():
-    A = te.placeholder((4,), name="A")
-    te.compute((4,), lambda i: A[i] - A[-1], name="B")  # <-
-
-
-@wrong(
-    "READ_BOUNDS",
-    "B reads A[i + 1], whose index 0 reaches n, but A has 0 to n - 1 there; guard the read with "
-    "if_then_else or change the shape",
-    fix="te.if_then_else(i < n - 1, A[i + 1], 0)",
-    at="build",
-)
-def read_past_the_last_row():
-    n = te.var("n")
-    A = te.placeholder((n,), name="A")
-    B = te.compute((n,), lambda i: A[i + 1] - A[i], name="B")  # <-
-    kiln.build([A, B])
-
-
-@wrong(
-    "READ_BOUNDS",
-    "B reads A[i, j], whose index 0 reaches 5, but A has 0 to 3 there; guard the read with "
-    "if_then_else or change the shape",
-    fix="A[i, j] in a compute of shape (4, 6), or A[j, i]",
-    at="build",
-)
-def shapes_exchanged():
-    A = te.placeholder((4, 6), name="A")
-    B = te.compute((6, 4), lambda i, j: A[i, j], name="B")  # <-
-    kiln.build([A, B])
 
 
 @wrong(
@@ -501,23 +361,105 @@ def misspelt_intrinsic():
 
 
 @wrong(
-    "FOREIGN_AXIS",
-    "axis i belongs to B and cannot be used in C",
-    fix="use the axes that the function is given",
+    "NOT_AN_EXPRESSION",
+    "None cannot stand in an expression; does a function lack its return",
+    fix="a function that returns its value",
 )
-def axis_of_another_stage():
+def helper_that_returns_nothing():
     A = te.placeholder((4,), name="A")
-    B = te.compute((4,), lambda i: A[i] + 1, name="B")
-    te.compute((4,), lambda j: A[B.op.axis[0]], name="C")  # <-
+
+    def twice(x):
+        x * 2
+
+    te.compute((4,), lambda i: A[i] + twice(A[i]), name="B")  # <-
 
 
 @wrong(
-    "NOT_A_SEQUENCE",
-    "Tensor(A, shape=(4,), dtype=float32, op=placeholder) has no elements yet: index it inside "
-    "te.compute",
-    fix="index the tensor by axes; te.sum(A[k], axis=k) adds its elements",
+    "UNKNOWN_NAME",
+    "A[i] is an expression, which has no max; the functions of expressions are those of te, as te.exp",
+    fix="te.max(A[i], 0)",
 )
-def loop_over_a_tensor():
+def method_of_an_expression():
     A = te.placeholder((4,), name="A")
-    for a in A:  # <-
-        print(a)
+    te.compute((4,), lambda i: A[i].max(0), name="B")  # <-
+
+
+@wrong(
+    "UNKNOWN_NAME",
+    "tensor A has no reshape: it describes values, which kiln.build's function makes; operators of "
+    "whole tensors are in kiln.topi",
+    fix="topi.reshape(A, (2, 2))",
+)
+def numpy_method_of_a_tensor():
+    A = te.placeholder((4,), name="A")
+    A.reshape((2, 2))  # <-
+
+
+@wrong(
+    "OPERAND_COUNT",
+    "te.all takes at least one condition",
+    fix="te.all(i > 0)",
+)
+def all_of_nothing():
+    te.compute((4,), lambda i: te.if_then_else(te.all(), 1.0, 0.0), name="B")  # <-
+
+
+@wrong(
+    "CONSTANT",
+    "const takes a number, but got str",
+    fix="te.const(0)",
+)
+def constant_of_a_text():
+    te.const("0")  # <-
+
+
+@wrong(
+    "COMPUTE",
+    "compute B: varargs_names has 1 names for 2 axes",
+    fix='varargs_names=["j", "k"]',
+)
+def names_for_other_axes():
+    A = te.placeholder((4, 5, 6), name="A")
+    te.compute((4, 5, 6), lambda i, *rest: A(i, *rest), name="B", varargs_names=["j"])  # <-
+
+
+@wrong(
+    "INTRINSIC",
+    "there is no intrinsic tir.expp; docs/language.md lists them",
+    fix='tir.call_intrin("float32", "tir.exp", A[i])',
+)
+def unknown_intrinsic_by_name():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: kiln.tir.call_intrin("float32", "tir.expp", A[i]), name="B")  # <-
+
+
+@wrong(
+    "LIMIT",
+    "the bodies up to B have 3298534883327 nodes when shared parts are spelled out; the limit is "
+    "1000000; give large shared parts tensors of their own",
+    fix="a tensor of its own for the shared part",
+    kind="ResourceExhausted", at="build",
+)
+def expression_that_doubles():
+    A = te.placeholder((4,), name="A")
+
+    def body(i):
+        x = A[i]
+        for _ in range(40):
+            x = x * x
+        return x
+
+    B = te.compute((4,), body, name="B")  # <-
+    kiln.build([A, B])
+
+
+@wrong(
+    "LIMIT",
+    "an expression has 513 levels; the limit is 512",
+    fix="a tensor of its own for a part of it, or te.sum over an axis",
+    kind="ResourceExhausted", at="build",
+)
+def chain_of_thousand_operations():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: sum((A[i] for _ in range(1000)), A[i]), name="B")  # <-
+    kiln.build([A, B])

@@ -232,3 +232,95 @@ def kernel_called_with_two_types():
     text = "kernel dot(X: float32[n], Y: float32[n]) -> (Z: float32[]) { Z[] = sum[k < n](X[k] * Y[k]) }"
     dot = kiln.parse_kernels(text)["dot"]
     dot(te.placeholder((4,), name="x"), te.placeholder((4,), "float64", name="y"))  # <-
+
+
+@wrong(
+    "OPERAND_COUNT",
+    "topi.elemwise_sum takes at least one tensor",
+    fix="at least one tensor",
+)
+def sum_of_no_tensors():
+    topi.elemwise_sum([])  # <-
+
+
+@wrong(
+    "BATCH_DIMS",
+    "topi.take: batch_dims must be 0; use topi.gather",
+    fix="topi.gather(A, 1, I)",
+)
+def take_with_batches():
+    A, I = te.placeholder((4, 5), name="A"), te.placeholder((4,), "int32", name="I")
+    topi.take(A, I, axis=1, batch_dims=1)  # <-
+
+
+@wrong(
+    "TENSORDOT",
+    "topi.tensordot: 2 axes of A, but 1 of B",
+    fix="as many axes of A as of B",
+)
+def tensordot_of_unequal_axes():
+    A, B = te.placeholder((4, 5), name="A"), te.placeholder((5, 4), name="B")
+    topi.tensordot(A, B, [[0, 1], [1]])  # <-
+
+
+@wrong(
+    "LRN",
+    "topi.nn.lrn: size is 4, but must be odd",
+    fix="size=5",
+)
+def lrn_of_an_even_size():
+    A = te.placeholder((1, 8, 4, 4), name="A")
+    topi.nn.lrn(A, 4)  # <-
+
+
+@wrong(
+    "DILATE",
+    "topi.nn.dilate: A has 2 dimensions, but there are 1 strides",
+    fix="a stride for each dimension: (2, 2)",
+)
+def dilation_with_too_few_strides():
+    A = te.placeholder((4, 5), name="A")
+    topi.nn.dilate(A, (2,))  # <-
+
+
+@wrong(
+    "PADDING",
+    'topi.nn.conv2d_nchw: unknown padding "SAMEISH"; write an integer, (height, width), (top, left, '
+    'bottom, right), "VALID" or "SAME"',
+    fix='"SAME", "VALID" or numbers',
+)
+def unknown_padding():
+    data, weight = te.placeholder((1, 3, 8, 8), name="data"), te.placeholder((8, 3, 3, 3), name="weight")
+    topi.nn.conv2d(data, weight, 1, "SAMEISH", 1)  # <-
+
+
+@wrong(
+    "PADDING",
+    "topi.nn.conv2d_nchw: padding (1, 1, 1) does not fit 2 dimensions; write an integer, (height, "
+    'width), (top, left, bottom, right), "VALID" or "SAME"',
+    fix="a number, or two",
+)
+def padding_of_three_numbers():
+    data, weight = te.placeholder((1, 3, 8, 8), name="data"), te.placeholder((8, 3, 3, 3), name="weight")
+    topi.nn.conv2d(data, weight, 1, (1, 1, 1), 1)  # <-
+
+
+@wrong(
+    "INDEX_TYPE",
+    "topi.nn.nll_loss: targets is float32, but classes are integers",
+    fix='targets of type "int32"',
+)
+def classes_of_a_floating_type():
+    predictions, targets = te.placeholder((8, 10), name="predictions"), te.placeholder((8,), name="targets")
+    topi.nn.nll_loss(predictions, targets)  # <-
+
+
+@wrong(
+    "SIZE",
+    "window: w is 0.5, but must be an integer or a size",
+    fix='w=3, or w=te.var("w")',
+)
+def kernel_called_with_a_fraction_as_size():
+    text = "kernel window(X: float32[n]) -> (Y: float32[n - w + 1]) { size w  Y[i] = sum[k < w](X[i + k]) }"
+    window = kiln.parse_kernels(text)["window"]
+    window(te.placeholder((9,), name="x"), w=te.const(0.5))  # <-

@@ -3,6 +3,7 @@
 import kiln
 from kiln import _connection, te
 from kiln.v1 import service_pb2 as wire
+from kiln.v1 import types_pb2
 
 
 def add_one(shape=(4,)):
@@ -58,3 +59,14 @@ def ask(method, message, reply):
 def compiled(message):
     """Asks it to compile."""
     return ask("KernelService/Compile", message, wire.CompileResponse)
+
+
+def upload_header():
+    """The header of four numbers."""
+    session = _connection.default_connection().session
+    return wire.TensorHeader(type=types_pb2.DATA_TYPE_FLOAT32, shape=[4], device="cpu:0", session=session)
+
+
+def uploaded(*messages):
+    """Uploads what a stream of messages holds."""
+    return _connection.default_connection()._upload(lambda: iter(messages))

@@ -282,3 +282,143 @@ def scan_inside_a_scan():
     R = te.scan(start, step, inner, name="R")
     update = te.compute((6, 6), lambda t, i: state[t - 1, i] + R[t, i], name="update")
     kiln.build([X, te.scan(zeros, update, state, name="S")])
+
+
+@wrong(
+    "SCAN_UPDATE",
+    "scan S has update as the update of two states",
+    fix="an update for each state",
+    at="build",
+)
+def one_update_of_two_states():
+    a, b = te.placeholder((6, 3), name="a"), te.placeholder((6, 3), name="b")
+    init = te.compute((1, 3), lambda _, i: 0.0, name="init")
+    update = te.compute((6, 3), lambda t, i: a[t - 1, i] + b[t - 1, i], name="update")
+    kiln.build(te.scan([init, init], [update, update], [a, b], name="S"))  # <-
+
+
+@wrong(
+    "SCAN_UPDATE",
+    "update is the update of scan R and of scan S; each needs one of its own",
+    fix="an update of its own for each scan",
+    at="build",
+)
+def one_update_of_two_scans():
+    a, b = te.placeholder((6, 3), name="a"), te.placeholder((6, 3), name="b")
+    init = te.compute((1, 3), lambda _, i: 0.0, name="init")
+    update = te.compute((6, 3), lambda t, i: a[t - 1, i] + 1, name="update")
+    R = te.scan(init, update, a, name="R")
+    S = te.scan(init, update, b, name="S")  # <-
+    kiln.build([R, S])
+
+
+@wrong(
+    "SCAN_CELL",
+    "last is part of the cell of scan S, so one of its dimensions must be time",
+    fix="time as a dimension of half",
+    kind="Unsupported", at="build",
+)
+def part_of_a_step_without_time():
+    state = te.placeholder((6, 3), name="state")
+    init = te.compute((1, 3), lambda _, i: 0.0, name="init")
+    last = te.compute((), lambda: state[0, 0], name="last")  # <-
+    update = te.compute((6, 3), lambda t, i: state[t - 1, i] + last(), name="update")
+    kiln.build([te.scan(init, update, state, name="S")])
+
+
+@wrong(
+    "SCAN_CELL",
+    "scan S: update reads half at t - 1; a stage of the cell may be read only at t (current step)",
+    fix="half[t, i]: what a step computes is kept for that step alone",
+    kind="Unsupported", at="build",
+)
+def part_of_an_earlier_step():
+    state = te.placeholder((6, 3), name="state")
+    init = te.compute((1, 3), lambda _, i: 0.0, name="init")
+    half = te.compute((6, 3), lambda t, i: state[t - 1, i] * 0.5, name="half")
+    update = te.compute((6, 3), lambda t, i: half[t - 1, i] + 1, name="update")  # <-
+    kiln.build([te.scan(init, update, state, name="S")])
+
+
+@wrong(
+    "SCAN_TIME",
+    "scan S has 2 steps, but must have at least 4 (its initial steps)",
+    fix="an update of at least as many steps as init",
+    at="build",
+)
+def fewer_steps_than_init_gives():
+    state = te.placeholder((2, 3), name="state")
+    init = te.compute((4, 3), lambda t, i: 0.0, name="init")
+    update = te.compute((2, 3), lambda t, i: state[t - 1, i] + 1, name="update")
+    kiln.build([te.scan(init, update, state, name="S")])  # <-
+
+
+@wrong(
+    "SCAN_SHAPE",
+    "state of scan S has no dimensions, but must have one for time",
+    fix="a state with a dimension for time",
+)
+def state_without_dimensions():
+    state = te.placeholder((), name="state")
+    init, update = te.compute((), lambda: 0.0, name="init"), te.compute((), lambda: 1.0, name="update")
+    te.scan(init, update, state, name="S")  # <-
+
+
+@wrong(
+    "SCAN_AXIS",
+    "scan S: axis must be an integer, but is 't'",
+    fix="axis=0",
+)
+def time_that_is_no_number():
+    state = te.placeholder((6, 3), name="state")
+    init = te.compute((1, 3), lambda _, i: 0.0, name="init")
+    update = te.compute((6, 3), lambda t, i: state[t - 1, i] + 1, name="update")
+    te.scan(init, update, state, name="S", axis="t")  # <-
+
+
+@wrong(
+    "SCAN_AXIS",
+    "scan S: axis -1 is another dimension of each state; count it from 0",
+    fix="axis=0, counted from the first dimension",
+)
+def time_counted_from_the_end_of_unequal_states():
+    a, b = te.placeholder((6, 3), name="a"), te.placeholder((6,), name="b")
+    inits = te.compute((1, 3), lambda _, i: 0.0, name="ia"), te.compute((1,), lambda _: 0.0, name="ib")
+    of_a = te.compute((6, 3), lambda t, i: a[t - 1, i] + 1, name="of_a")
+    of_b = te.compute((6,), lambda t: b[t - 1] + 1, name="of_b")
+    te.scan(list(inits), [of_a, of_b], [a, b], name="S", axis=-1)  # <-
+
+
+@wrong(
+    "FOREIGN_AXIS",
+    "axis S.idx belongs to S and cannot be used in T",
+    fix="the axes of T itself",
+)
+def time_of_a_scan_in_another_tensor():
+    X, S = running_sum()
+    te.compute(S.shape, lambda t, i: S[S.op.scan_axis, i] * 2, name="T")  # <-
+
+
+@wrong(
+    "REDUCE_AXIS",
+    "te.sum: S.idx is a time axis of S; make one with te.reduce_axis",
+    fix="t = te.reduce_axis((0, m)), and axis=t",
+)
+def sum_over_the_time_of_a_scan():
+    X, S = running_sum()
+    te.compute((4,), lambda i: te.sum(S[S.op.scan_axis, i], axis=S.op.scan_axis), name="T")  # <-
+
+
+@wrong(
+    "SCAN_CELL",
+    "scatter spread reads state, a part of the cell of scan S; a scatter inside a scan is not supported",
+    fix="a scatter of the result of the scan",
+    kind="Unsupported", at="build",
+)
+def scatter_inside_a_scan():
+    state, at = te.placeholder((6, 3), name="state"), te.placeholder((6,), "int64", name="at")
+    init = te.compute((1, 3), lambda _, i: 0.0, name="init")
+    zeros = te.compute((6, 3), lambda t, i: 0.0, name="zeros")
+    spread = te.scatter_add(zeros, (6, 3), lambda t, i: ((at[t], i), state[t, i]), name="spread")  # <-
+    update = te.compute((6, 3), lambda t, i: state[t - 1, i] + spread[t, i], name="update")
+    kiln.build([at, te.scan(init, update, state, name="S")])

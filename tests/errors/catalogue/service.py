@@ -7,7 +7,7 @@ from kiln.v1 import kernel_pb2, schedule_pb2, types_pb2
 from kiln.v1 import service_pb2 as wire
 
 from .entry import Section
-from .programs import add_one, ask, compiled, request
+from .programs import add_one, ask, compiled, request, upload_header, uploaded
 
 wrong = Section(
     "service", "Requests to the service",
@@ -365,3 +365,152 @@ def connection_that_was_closed():
     connection = kiln.connect(default=False)
     connection.close()
     connection.describe()  # <-
+
+
+@wrong(
+    "STEP_FIELDS",
+    "compute_root takes no readers",
+    fix="the fields that docs/language.md has for the step",
+    at="build",
+)
+def step_with_readers_it_does_not_take():
+    message = request()
+    message.schedule.steps.add(name="compute_root", stage=1, readers=[0])
+    compiled(message)  # <-
+
+
+@wrong(
+    "STEP_FIELDS",
+    "compute_root takes no output",
+    fix="the fields that docs/language.md has for the step",
+    at="build",
+)
+def step_with_an_output_it_does_not_take():
+    message = request()
+    message.schedule.steps.add(name="compute_root", stage=1, output=1)
+    compiled(message)  # <-
+
+
+@wrong(
+    "STEP_FIELDS",
+    "compute_root takes no further number",
+    fix="the fields that docs/language.md has for the step",
+    at="build",
+)
+def step_with_a_number_it_does_not_take():
+    message = request()
+    message.schedule.steps.add(name="compute_root", stage=1, value=3)
+    compiled(message)  # <-
+
+
+@wrong(
+    "BOUND_TYPE",
+    "the bounds of axis i0 are float32, but must be int64",
+    fix="an int64 expression as each extent",
+    at="build",
+)
+def shape_of_a_floating_type():
+    message = request()
+    message.definition.expressions[0].floating.type = types_pb2.DATA_TYPE_FLOAT32
+    compiled(message)  # <-
+
+
+@wrong(
+    "MALFORMED",
+    "expression 4 has the unknown type 77",
+    fix="a number of DataType",
+    at="build",
+)
+def constant_of_an_unknown_type():
+    message = request()
+    for expression in message.definition.expressions:
+        if expression.WhichOneof("kind") == "floating":
+            expression.floating.type = 77
+    compiled(message)  # <-
+
+
+@wrong(
+    "MALFORMED",
+    "a floating constant cannot be int32",
+    fix="a constant of an integer type as integer",
+    at="build",
+)
+def floating_constant_of_an_integer_type():
+    message = request()
+    for expression in message.definition.expressions:
+        if expression.WhichOneof("kind") == "floating":
+            expression.floating.type = types_pb2.DATA_TYPE_INT32
+    compiled(message)  # <-
+
+
+@wrong(
+    "SIZE_UNKNOWN",
+    "add_one has no size n; it has no sizes",
+    fix="no sizes: the shapes of this kernel are constants",
+    at="run",
+)
+def size_of_a_kernel_without_sizes():
+    f = kiln.build(list(add_one()), name="add_one")
+    f(np.ones(4, "float32"), n=4)  # <-
+
+
+@wrong(
+    "UPLOAD_HEADER",
+    "an upload starts with a header",
+    fix="the header first",
+    at="run",
+)
+def upload_without_a_header():
+    uploaded(wire.UploadRequest(chunk=bytes(16)))  # <-
+
+
+@wrong(
+    "UPLOAD_HEADER",
+    "an upload has one header",
+    fix="one header",
+    at="run",
+)
+def upload_with_two_headers():
+    uploaded(wire.UploadRequest(header=upload_header()), wire.UploadRequest(header=upload_header()))  # <-
+
+
+@wrong(
+    "UPLOAD_HEADER",
+    "an upload starts with a header",
+    fix="the header, then the contents",
+    at="run",
+)
+def upload_of_nothing():
+    uploaded()  # <-
+
+
+@wrong(
+    "UPLOAD_BYTES",
+    "the upload has 12 bytes, but its shape (4,) needs 16",
+    fix="16 bytes for four numbers",
+    at="run",
+)
+def upload_of_too_few_bytes():
+    uploaded(wire.UploadRequest(header=upload_header()), wire.UploadRequest(chunk=bytes(12)))  # <-
+
+
+@wrong(
+    "UPLOAD_BYTES",
+    "the upload has more than the 16 bytes that its shape (4,) needs",
+    fix="16 bytes for four numbers",
+    at="run",
+)
+def upload_of_too_many_bytes():
+    uploaded(wire.UploadRequest(header=upload_header()), wire.UploadRequest(chunk=bytes(32)))  # <-
+
+
+@wrong(
+    "NO_DEVICE",
+    "there is no device npu:0 here; kiln devices lists those there are",
+    fix="a device that kiln devices lists",
+    kind="Unavailable", at="run",
+)
+def upload_to_an_unknown_device():
+    header = upload_header()
+    header.device = "npu:0"
+    uploaded(wire.UploadRequest(header=header), wire.UploadRequest(chunk=bytes(16)))  # <-

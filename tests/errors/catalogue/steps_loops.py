@@ -477,3 +477,74 @@ def step_on_the_schedule():
 def step_on_the_tensor():
     A, B, C = chain()
     C.split(C.op.axis[0], factor=4)  # <-
+
+
+@wrong(
+    "UNKNOWN_NAME",
+    "a schedule has no stagess; did you mean stages",
+    fix="s.stages",
+)
+def misspelt_method_of_a_schedule():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s.stagess  # <-
+
+
+@wrong(
+    "UNKNOWN_NAME",
+    "cache_read is a step of a schedule, as in s.cache_read(...)",
+    fix='s.cache_read(A, "local", [B])',
+)
+def step_of_the_schedule_on_a_stage():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].cache_read(A, "local", [B])  # <-
+
+
+@wrong(
+    "AXIS_ATTACHED",
+    "B is computed at axis i; split it before compute_at",
+    fix="split before compute_at",
+    at="build",
+)
+def split_of_a_loop_in_which_another_stage_is_computed():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[C].split(C.op.axis[0], factor=4)  # <-
+    kiln.build(s, [A, C])
+
+
+@wrong(
+    "DEPENDENT_EXTENT",
+    "cannot fuse k, l: the extent of l depends on k",
+    fix="fuse axes of constant extents",
+    kind="Unsupported", at="build",
+)
+def fuse_of_a_triangle():
+    A = te.placeholder((8, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    l = te.reduce_axis((0, k + 1), name="l")
+    B = te.compute((1,), lambda _: te.sum(A[k, l], axis=[k, l]), name="B")
+    s = te.create_schedule(B.op)
+    s[B].fuse(k, l)  # <-
+    kiln.build(s, [A, B])
+
+
+@wrong(
+    "DATA_EXTENT",
+    "cannot vectorize k: its extent is read from a tensor; split it by a factor first",
+    fix="split the loop by a factor first",
+    kind="Unsupported", at="build",
+)
+def vectorize_of_a_row_of_a_sparse_matrix():
+    ptr, X = te.placeholder((5,), "int64", name="ptr"), te.placeholder((99,), name="X")
+
+    def row(i):
+        k = te.reduce_axis((ptr[i], ptr[i + 1]), name="k")
+        return te.sum(te.if_then_else(k < 99, X[k], 0.0), axis=k)
+
+    B = te.compute((4,), row, name="B")
+    s = te.create_schedule(B.op)
+    s[B].vectorize(B.op.reduce_axis[0])  # <-
+    kiln.build(s, [ptr, X, B])

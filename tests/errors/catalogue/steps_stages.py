@@ -366,3 +366,58 @@ def step_that_this_version_lacks():
     A, B, C = chain()
     s = te.create_schedule(C.op)
     s.create_group([C], [A])  # <-
+
+
+@wrong(
+    "COMPUTE_INLINE",
+    "init gives scan S its initial steps and cannot be inlined",
+    fix="leave the init where it is",
+    at="build",
+)
+def inline_of_an_init():
+    X, S = running_sum()
+    s = te.create_schedule(S.op)
+    s[S.op.init[0]].compute_inline()  # <-
+    kiln.build(s, [X, S])
+
+
+@wrong(
+    "FOREIGN_AXIS",
+    "axis i belongs to stage B, not to A",
+    fix="compute_at in a stage that has loops",
+)
+def compute_at_in_a_placeholder():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[A], B.op.axis[0])  # <-
+    kiln.build(s, [A, C])
+
+
+@wrong(
+    "CONSUMED_AXIS",
+    "C now reduces what C.rf has; the reduction over k.inner is in C.rf",
+    fix="the reduction of the new stage, or C.op.reduce_axis of the schedule",
+)
+def reduction_axis_after_rfactor():
+    A, B, C = matmul()
+    s = te.create_schedule(C.op)
+    outer, inner = s[C].split(C.op.reduce_axis[0], factor=8)
+    s.rfactor(C, inner)
+    s[C].unroll(inner)  # <-
+
+
+@wrong(
+    "RFACTOR",
+    "cannot factor l: its extent k + 1 - 0 depends on other axes, but it becomes a dimension of the "
+    "partial results of B; split it and factor the inner part",
+    fix="split it, and factor the inner part",
+    kind="Unsupported", at="build",
+)
+def rfactor_of_a_triangle():
+    A = te.placeholder((8, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    l = te.reduce_axis((0, k + 1), name="l")
+    B = te.compute((1,), lambda _: te.sum(A[k, l], axis=[k, l]), name="B")
+    s = te.create_schedule(B.op)
+    s.rfactor(B, l)  # <-
+    kiln.build(s, [A, B])

@@ -176,3 +176,43 @@ def measurement_of_nothing():
 )
 def module_that_is_not_there():
     kiln.load_module("/nonexistent/matmul.kiln")  # <-
+
+
+@wrong(
+    "ARGUMENTS",
+    "kernel inc has its arguments; leave args out",
+    fix="kiln.build(kernel)",
+    at="build",
+)
+def arguments_of_a_kernel_that_has_them():
+    text = "kernel inc(A: float32[n]) -> (B: float32[n]) { B[i] = A[i] + 1 }"
+    inc = kiln.parse_kernels(text)["inc"]
+    A, B, C = chain()
+    kiln.build(inc, [A, C])  # <-
+
+
+@wrong(
+    "ADDRESS",
+    "an address is a string, but got int",
+    fix='kiln.connect("localhost:7171")',
+)
+def address_that_is_no_text():
+    kiln.connect(7171, default=False)  # <-
+
+
+@wrong(
+    "TARGET",
+    "no target is set by a with statement",
+    fix='with kiln.target.Target("llvm"):',
+)
+def current_target_outside_of_with():
+    kiln.target.Target.current(allow_none=False)  # <-
+
+
+@wrong(
+    "TARGET",
+    'the target {{"kind": llvm}} starts as JSON does, but is none',
+    fix='{"kind": "llvm", "mcpu": "znver4"}',
+)
+def target_that_is_no_json():
+    kiln.target.Target('{"kind": llvm}')  # <-

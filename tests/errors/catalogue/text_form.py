@@ -306,3 +306,265 @@ in_schedule(
     "split(C.i, factor=8) vectorize(C.i.inner)",
     kind="Unsupported",
 )
+
+
+def two_vectors(name, reason, body, says, fix, **columns):
+    """A mistake in the body of a kernel of vectors, with the output C."""
+    text = "kernel k(A: float32[n], B: float32[n]) -> (C: float32[n]) {\n" + body + "\n}\n"
+    wrong.text(name, reason, text, says, fix, **columns)
+
+
+two_vectors(
+    "floating_index_in_a_file",
+    "SYNTAX",
+    "  C[i] = B[A[i]]  # <-",
+    "an index must be an integer, but this is float32",
+    "int64(A[i])",
+)
+two_vectors(
+    "number_among_truth_values",
+    "SYNTAX",
+    "  C[i] = select(1, A[i], B[i])  # <-",
+    "1 is not a bool; write true or false",
+    "select(true, A[i], B[i])",
+)
+two_vectors(
+    "tensor_read_before_it_is_computed",
+    "SYNTAX",
+    "  D: float32[n]\n  C[i] = D[i] + 1  # <-\n  D[i] = A[i]",
+    "D is read before it is computed",
+    "D[i] = A[i] before C",
+)
+two_vectors(
+    "tensor_without_its_indices_in_a_file",
+    "SYNTAX",
+    "  C[i] = A + 1  # <-",
+    "A has 1 dimension, but is read with 0 indices",
+    "A[i] + 1",
+)
+two_vectors(
+    "reduction_over_nothing",
+    "SYNTAX",
+    "  C[i] = sum[](A[i])  # <-",
+    "sum reduces over no axis; write sum[k < n](...)",
+    "sum[k < n](A[k])",
+)
+two_vectors(
+    "tensor_declared_twice",
+    "SYNTAX",
+    "  D: float32[n]\n  D: int32[n]  # <-\n  D[i] = A[i]  C[i] = D[i]",
+    "D is declared twice; first at line 2",
+    "a name for each",
+)
+two_vectors(
+    "size_named_as_a_tensor",
+    "SYNTAX",
+    "  size A  # <-\n  C[i] = 1",
+    "A is a tensor already",
+    "another name",
+)
+two_vectors(
+    "axis_twice_on_the_left",
+    "SYNTAX",
+    "  D: float32[n, n]\n  D[i, i] = 1  # <-\n  C[i] = D[i, i]",
+    "axis i stands twice on the left",
+    "D[i, j]",
+)
+two_vectors(
+    "recurrence_without_a_scan",
+    "SYNTAX",
+    "  C[i] = C[i - 1] + A[i]  # <-",
+    "C is read before it is computed",
+    "a scan block",
+)
+two_vectors(
+    "state_without_dimensions",
+    "SYNTAX",
+    "  s: float32[]\n  scan t { s[] = 0  s[] = s[] + 1 }  # <-\n  C[i] = s[]",
+    "the scan has no initial step, as in S[0, i] = ...",
+    "a dimension for time",
+)
+two_vectors(
+    "assignment_without_a_left_side",
+    "SYNTAX",
+    "  scan t { C[0] = 0  3 }  # <-",
+    "expected a statement such as C[i] = ..., but found 3",
+    "C[t] = C[t - 1] + A[t]",
+)
+two_vectors(
+    "scan_in_a_scan_of_a_file",
+    "SYNTAX",
+    "  scan t {\n    C[0] = 0\n    scan u { C[u] = 0 }  # <-\n  }",
+    "a scan cannot stand inside a scan",
+    "two scans side by side, or a reduction",
+)
+two_vectors(
+    "tuple_as_initial_steps",
+    "SYNTAX",
+    "  D: float32[n]\n  scan t {\n    C[0], D[0] = 0, 0  # <-\n    C[t] = D[t - 1]\n    D[t] = C[t - 1]\n  }",
+    "initial steps are given for one tensor at a time",
+    "C[0] = 0 and D[0] = 0",
+)
+two_vectors(
+    "tuple_as_a_state",
+    "SYNTAX",
+    "  D: float32[n]\n  scan t {\n    C[0] = 0\n    D[0] = 0\n    C[t], D[t] = D[t - 1], C[t - 1]  # <-\n  }",
+    "the state of a scan is computed by itself, not in a tuple",
+    "C[t] = D[t - 1] and D[t] = C[t - 1]",
+)
+two_vectors(
+    "initial_steps_given_twice",
+    "SYNTAX",
+    "  scan t {\n    C[t < 1] = 0\n    C[t < 1] = 1  # <-\n    C[t] = C[t - 1]\n  }",
+    "the initial steps of C are given twice",
+    "one of them",
+)
+two_vectors(
+    "scan_of_unknown_tensors",
+    "SYNTAX",
+    "  C = scan(first, next, s, axis=t)  # <-",
+    "unknown tensor first in the scan",
+    "tensors declared and computed before",
+)
+two_vectors(
+    "scan_of_lists_of_different_lengths",
+    "SYNTAX",
+    "  f: float32[1]\n  s: state float32[n]\n  u: float32[n]\n  f[i] = 0\n  u[t] = s[t - 1]\n"
+            "  C = scan((f, f), u, s, axis=t)  # <-",
+    "the scan has 1 results, 2 init, 1 update and 1 state; their numbers must be the same",
+    "scan(f, u, s, axis=t)",
+)
+two_vectors(
+    "dimension_that_is_no_number",
+    "SYNTAX",
+    "  f: float32[1]\n  s: state float32[n]\n  u: float32[n]\n  f[i] = 0\n  u[t] = s[t - 1]\n"
+            "  C = scan(f, u, s, axis=t, dimension=x)  # <-",
+    "expected which dimension is time, as in dimension=1, but found x",
+    "dimension=0",
+)
+two_vectors(
+    "unknown_option_of_a_scan",
+    "SYNTAX",
+    "  f: float32[1]\n  s: state float32[n]\n  u: float32[n]\n  f[i] = 0\n  u[t] = s[t - 1]\n"
+            "  C = scan(f, u, s, time=t)  # <-",
+    "expected axis=, dimension= or reverse, but found time",
+    "axis=t",
+)
+two_vectors(
+    "values_that_are_too_few",
+    "SYNTAX",
+    "  D: float32[n]\n  C[i], D[i] = A[i]  # <-",
+    "2 tensors on the left, but 1 value on the right",
+    "C[i], D[i] = A[i], B[i]",
+)
+two_vectors(
+    "left_sides_of_different_indices",
+    "SYNTAX",
+    "  D: float32[n]\n  C[i], D[j] = A[i], B[i]  # <-",
+    "the tensors on the left must have the same indices",
+    "C[i], D[i] = A[i], B[i]",
+)
+two_vectors(
+    "statement_that_is_none",
+    "SYNTAX",
+    "  C[i] = A[i]\n  3 + 4  # <-",
+    "expected a statement such as C[i] = ..., but found 3",
+    "a statement, or nothing",
+)
+two_vectors(
+    "control_character",
+    "SYNTAX",
+    "  C[i] = A[i]\x07  # <-",
+    "unexpected control character 7",
+    "no such character",
+)
+two_vectors(
+    "number_of_a_step_too_large",
+    "SYNTAX",
+    "  C[i] = A[i]\n  schedule cpu { split(C.i, factor=99999999999999999999) }  # <-",
+    "99999999999999999999 is too large for a number of a step",
+    "factor=64",
+)
+wrong.text(
+    "parameter_without_a_comma",
+    "SYNTAX",
+    "kernel k(A: float32[n] B: float32[n]) -> (C: float32[n]) { C[i] = A[i] }  # <-",
+    "expected , or ) after a parameter, but found B",
+    "A: float32[n], B: float32[n]",
+)  # fmt: skip
+
+
+def scattered(name, reason, scatter, says, fix, steps="", **columns):
+    """A mistake in a kernel that scatters rows of X to a copy of B."""
+    text = (
+        "kernel k(B: float32[n, d], at: int64[m], X: float32[m, d], Y: float64[m, d]) -> (H: float32[n, d]) {\n"
+        f"  {scatter}\n{steps}}}\n"
+    )
+    wrong.text(name, reason, text, says, fix, **columns)
+
+
+GOOD = "H = scatter_add[r < m, c < d](B, at[r], c, X[r, c])"
+scattered(
+    "scatter_with_too_few_indices",
+    "SYNTAX",
+    "H = scatter_add[r < m, c < d](B, at[r], X[r, c])  # <-",
+    "B has 2 dimensions, but scatter_add got 1 index",
+    "an index for each dimension of B",
+)
+scattered(
+    "scatter_to_a_floating_index",
+    "SYNTAX",
+    "H = scatter_add[r < m, c < d](B, X[r, c], c, X[r, c])  # <-",
+    "an index must be an integer, but this is float32",
+    "int64(X[r, c])",
+)
+scattered(
+    "scatter_of_another_type",
+    "SYNTAX",
+    "H = scatter_add[r < m, c < d](B, at[r], c, Y[r, c])  # <-",
+    "B is float32, but the update is float64; cast it, as in float32(...)",
+    "float32(Y[r, c])",
+)
+scattered(
+    "scatter_of_a_reduction",
+    "SCATTER_REDUCTION",
+    "H = scatter_add[r < m, c < d](B, at[r], c, sum[k < m](X[k, c]))  # <-",
+    "H holds a reduction; compute it in a stage of its own and scatter that",
+    "a tensor for the sum",
+    kind="Unsupported",
+)
+scattered(
+    "scatter_inlined",
+    "COMPUTE_INLINE",
+    "T: float32[n, d]\n  T = scatter_add[r < m, c < d](B, at[r], c, X[r, c])\n  H[i, j] = T[i, j]",
+    "T is a scatter and cannot be inlined",
+    "leave it where it is",
+    steps="  schedule cpu { compute_inline(T) }  # <-\n",
+)
+scattered(
+    "scatter_with_its_updates_in_parallel",
+    "SCATTER_ORDER",
+    GOOD,
+    "cannot run in parallel r: its iterations may update one element of H; an axis may run so when an "
+    "index of H is that axis",
+    "parallel(H.c), whose values are different elements",
+    steps="  schedule cpu { parallel(H.r) }  # <-\n",
+    kind="Unsupported",
+)
+scattered(
+    "scatter_out_of_order",
+    "SCATTER_ORDER",
+    "H = scatter_add[r < m, c < d](B, at[r], at[c], X[r, c])  # <-",
+    "the loops of H are c, r, but those that may update one element must keep the order r, c",
+    "the loops in their order",
+    steps="  schedule cpu { reorder(H.c, H.r) }\n",
+    kind="Unsupported",
+)
+scattered(
+    "copy_of_a_scatter",
+    "CACHE_WRITE",
+    GOOD,
+    "H is a scatter, which updates its own memory; cache_write a stage that reads it",
+    "cache_write of a stage that reads it",
+    steps="  schedule cpu { cache_write(H, local) }  # <-\n",
+)
