@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT / "client/python"), str(ROOT / "tests/errors")]
 from catalogue import SECTIONS, programs  # noqa: E402
 
 PAGE = ROOT / "docs/errors.md"
-HOST_VALUES = {"arch": "x86-64-v4", "number": "4294967296"}
+HOST_VALUES = {"arch": "x86-64-v4", "number": "4294967296", "list": "..."}
 
 HEAD = """# Wrong programs
 

@@ -190,10 +190,7 @@ refused(
     "unknown_pass_of_a_command",
     "PASS",
     "kiln lower inc.kiln --after vectorise_loops",
-    "there is no pass vectorise_loops; the passes for llvm are build_loops, simplify:1, bind_to_cores, "
-    "partition_loops, collapse_parallel, validate_vectors, keep_strided_plain, "
-    "accumulate_in_registers, plan_storage, flatten_storage, vectorize_loops, unroll_loops, "
-    "simplify:2, hoist_invariants",
+    "there is no pass vectorise_loops; the passes for llvm are build_loops, {list}",
     "one of those listed",
     inc=INC,
 )

@@ -18,7 +18,7 @@ class Entry:
     """One row. `program` is a function for a Python program, else the text of a kernel file or a command.
 
     `says` is the whole sentence. In it {before} is the number of the line before the mistake, {arch} the
-    host's CPU, and {number} a number that depends on the host."""
+    host's CPU, {number} a number that depends on the host, and {list} names that are more with time."""
 
     name: str
     reason: str
@@ -50,11 +50,12 @@ class Entry:
     def sentence(self, **values):
         """What is said, with the values that only a run knows."""
         before = "" if self.line is None else self.line - 1
-        return self.says.format_map({"before": before, "number": "{number}", **values})
+        return self.says.format_map({"before": before, "number": "{number}", "list": "{list}", **values})
 
     def is_said(self, message, **values):
         """Whether `message` is the sentence."""
-        pattern = re.escape(self.sentence(**values)).replace(re.escape("{number}"), r"\d+")
+        pattern = re.escape(self.sentence(**values))
+        pattern = pattern.replace(re.escape("{number}"), r"\d+").replace(re.escape("{list}"), r"[\w:, ]+")
         return re.fullmatch(pattern, message) is not None
 
 
