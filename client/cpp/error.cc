@@ -12,6 +12,7 @@ std::string text_of(const ErrorFields& fields) {
   std::string text = fields.message;
   for (const std::string& note : fields.notes)
     text += "\n" + note;
+  if (fields.line > 0) text += "\n  at " + fields.file + ":" + std::to_string(fields.line);
   return text;
 }
 

@@ -89,6 +89,7 @@ class CellChecker {
     const int cell = facts_.cell_of[id];
     if (cell == kNoOwner) return;
     if (cell < static_cast<int>(id)) fail_after(id, cell);
+    refuse_init(id, static_cast<StageId>(cell));
     if (compute.axes.empty()) {
       fail(ErrorKind::Unsupported, "SCAN_CELL",
            "{} is part of the cell of scan {}, so one of its dimensions must be time",
@@ -243,14 +244,22 @@ class CellChecker {
     }
   }
 
+  /// What a scan starts from is there before its first step.
+  void refuse_init(StageId id, StageId cell) const {
+    const auto& scan = std::get<Scan>(definition_.stages[cell]);
+    for (const TensorId init : scan.init) {
+      if (init.stage != id) continue;
+      fail(
+          ErrorKind::InvalidArgument, "SCAN_CELL",
+          "the init of scan {} is {}, which reads its state; the state begins with what init gives",
+          checked_.stage(cell), checked_.tensor(init));
+    }
+  }
+
   void check_scan(StageId id, const Scan& scan) {
     for (const TensorId init : scan.init) {
       const int cell = facts_.cell_of[init.stage];
       if (cell == kNoOwner) continue;
-      if (cell == static_cast<int>(id)) {
-        fail(ErrorKind::InvalidArgument, "SCAN_CELL", "the init of scan {} reads its state",
-             checked_.stage(id));
-      }
       fail(ErrorKind::Unsupported, "SCAN_CELL",
            "scan {} starts from {}, a part of the cell of scan {}; a scan inside a scan is not "
            "supported",

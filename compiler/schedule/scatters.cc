@@ -92,9 +92,10 @@ class Order {
   const StageId id_;
 };
 
-std::string_view way_of(const Axis& axis) {
-  if (axis.thread != ir::ThreadAxis::None) return "bind";
-  return axis.loop_kind == ir::LoopKind::Vectorized ? "vectorize" : "run in parallel";
+std::string phrase_of(const Axis& axis) {
+  if (axis.thread != ir::ThreadAxis::None) return "bind " + axis.name;
+  if (axis.loop_kind == ir::LoopKind::Vectorized) return "vectorize " + axis.name;
+  return "run " + axis.name + " in parallel";
 }
 
 void refuse_at_once(const StageGraph& graph, StageId id, const Order& order,
@@ -109,9 +110,9 @@ void refuse_at_once(const StageGraph& graph, StageId id, const Order& order,
     const language::Step& step = schedule.steps[number];
     at_step(graph, step, axis.annotated_by, describe(graph, step, {leaf}), [&] {
       fail(ErrorKind::Unsupported, "SCATTER_ORDER",
-           "cannot {} {}: its iterations may update one element of {}; an axis may run so when an "
+           "cannot {}: its iterations may update one element of {}; an axis may run so when an "
            "index of {} is that axis",
-           way_of(axis), axis.name, graph[id].name, graph[id].name);
+           phrase_of(axis), graph[id].name, graph[id].name);
     });
   }
 }

@@ -263,7 +263,7 @@ TEST_F(Call, CarriesTheErrorOfTheService) {
     FAIL();
   } catch (const InvalidArgument& error) {
     EXPECT_EQ(error.reason(), "SCAN_TIME");
-    EXPECT_STREQ(error.what(), "reads the future\nin stage B");
+    EXPECT_STREQ(error.what(), "reads the future\nin stage B\n  at program.cc:7");
     EXPECT_EQ(error.notes(), std::vector<std::string>{"in stage B"});
     EXPECT_EQ(error.file(), "program.cc");
     EXPECT_EQ(error.line(), 7);

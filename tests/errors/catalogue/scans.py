@@ -422,3 +422,16 @@ def scatter_inside_a_scan():
     spread = te.scatter_add(zeros, (6, 3), lambda t, i: ((at[t], i), state[t, i]), name="spread")  # <-
     update = te.compute((6, 3), lambda t, i: state[t - 1, i] + spread[t, i], name="update")
     kiln.build([at, te.scan(init, update, state, name="S")])
+
+
+@wrong(
+    "SCAN_CELL",
+    "the init of scan S is init, which reads its state; the state begins with what init gives",
+    fix="an init of X alone",
+    at="build",
+)
+def init_that_reads_the_state():
+    X, state = te.placeholder((6, 3), name="X"), te.placeholder((6, 3), name="state")
+    init = te.compute((1, 3), lambda t, i: state[t, i], name="init")  # <-
+    update = te.compute((6, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")
+    kiln.build([X, te.scan(init, update, state, name="S")])

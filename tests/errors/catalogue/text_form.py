@@ -545,7 +545,7 @@ scattered(
     "scatter_with_its_updates_in_parallel",
     "SCATTER_ORDER",
     GOOD,
-    "cannot run in parallel r: its iterations may update one element of H; an axis may run so when an "
+    "cannot run r in parallel: its iterations may update one element of H; an axis may run so when an "
     "index of H is that axis",
     "parallel(H.c), whose values are different elements",
     steps="  schedule cpu { parallel(H.r) }  # <-\n",

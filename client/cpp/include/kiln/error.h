@@ -36,7 +36,8 @@ struct ErrorFields {
   int line = 0;
 };
 
-/// What any function of the client throws. `what()` is the message, then a line a note.
+/// What any function of the client throws. `what()` is the message, then a line a note, then the
+/// place where it is known.
 class Error : public std::runtime_error {
  public:
   explicit Error(ErrorFields fields);

@@ -1,0 +1,62 @@
+"""What kilnd says when it cannot start: one line, and an exit code that is not 0."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+LONG = "x" * 120
+
+# flags, files in its folder, exit code, what it says
+MISTAKES = [
+    ("--listen unix:s --tls-cert c.pem", {}, 2, "--tls-cert and --tls-key are given together or not at all"),
+    ("--config kilnd.toml", {"kilnd.toml": 'isolation = "thread"\n'}, 2,
+     "the isolation is thread, but must be process or none"),
+    (f"--listen unix:{LONG}", {}, 2, f"the path {LONG} is too long for a unix socket; it may have 107 bytes"),
+    ("--listen nowhere", {}, 2, "the address nowhere is neither unix:PATH nor HOST:PORT"),
+    ("--listen 0.0.0.0:0", {}, 2,
+     "0.0.0.0:0 can be reached from other machines; give --token-file (and --tls-cert and --tls-key, so that nobody "
+     "reads it on its way), or --insecure to serve everybody"),
+    ("--listen 127.0.0.1:0 --token-file token", {}, 2, "cannot read the token in token"),
+    ("--listen 127.0.0.1:0 --token-file token", {"token": " \n"}, 2, "the token in token is empty"),
+    ("--listen 127.0.0.1:0 --tls-cert c.pem --tls-key k.pem", {"k.pem": "key"}, 2,
+     "cannot read the certificate in c.pem"),
+    ("--listen 203.0.113.9:7171 --insecure", {}, 1,
+     "cannot listen on 203.0.113.9:7171; the address is in use, not of this host, or the certificate and key do not "
+     "fit"),
+    ("--config kilnd.toml", {"kilnd.toml": 'threads = "many"\n'}, 2,
+     "kilnd.toml: threads in the configuration must be a whole number"),
+]  # fmt: skip
+
+
+def kilnd(folder, flags):
+    program = os.environ.get("KILN_DAEMON") or shutil.which("kilnd")
+    command = [program, *flags.split(), "--cache-dir", str(folder / "cache")]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+def last_line(done):
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("flags, files, code, message", MISTAKES, ids=[m[:60] for *_, m in MISTAKES])
+def test_a_daemon_that_cannot_start_says_why(tmp_path, flags, files, code, message):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = kilnd(tmp_path, flags)
+    assert (last_line(done), done.returncode, done.stdout) == (f"kilnd: {message}", code, "")
+
+
+def test_a_setting_that_is_not_known_is_named(tmp_path):
+    (tmp_path / "kilnd.toml").write_text('listenn = "unix:s"\n')
+    done = kilnd(tmp_path, "--config kilnd.toml")
+    assert last_line(done).startswith("kilnd: kilnd.toml: there is no setting listenn; known are cache-dir, grace, ")
+    assert done.returncode == 2
+
+
+def test_a_socket_of_a_living_daemon_is_left_alone(daemon, tmp_path):
+    done = kilnd(tmp_path, f"--listen {daemon.address}")
+    assert last_line(done) == f"kilnd: another daemon listens on {daemon.address} already"
+    assert done.returncode == 1
+    assert daemon.describe()["version"]
