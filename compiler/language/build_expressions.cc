@@ -140,6 +140,9 @@ void ExpressionBuilder::fail_unknown(const Node& node) const {
   }
   for (const ReducerValue& value : parameters_)
     known.push_back(value.name);
+  if (std::find(known.begin(), known.end(), node.text) != known.end()) {
+    work_.source.refuse(node.place, "{} is a number, not a tensor, and has no elements", node.text);
+  }
   const std::string_view near = nearest(node.text, known);
   work_.source.refuse(node.place, "unknown name {}{}", node.text.substr(0, 64),
                       near.empty() ? "" : fmt::format("; did you mean {}", near));

@@ -203,9 +203,11 @@ class Binder {
     std::vector<int64_t> shape;
     for (const SizeExpr& extent : artifact_.parameters[i].shape) {
       const size_t d = shape.size();
-      const int64_t wanted = extent.evaluate(sizes);
       const std::string why =
           is_constant(extent) ? "" : fmt::format(" ({})", extent.describe(names_.sizes));
+      const int64_t wanted =
+          annotate(fmt::format("in dimension {} of {}{}", d, argument_name(i), why),
+                   [&] { return extent.evaluate(sizes); });
       if (arguments_[i].given && arguments_[i].layout.shape[d] != wanted) {
         fail(ErrorKind::InvalidArgument, "ARGUMENT_SHAPE",
              "{}: dimension {} is {}, but must be {}{}", argument_name(i), d,

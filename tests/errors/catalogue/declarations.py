@@ -326,3 +326,47 @@ def hybrid_script():
 def tensor_ir_function():
     A, B, C = chain()
     te.create_prim_func([A, C])  # <-
+
+
+@wrong(
+    "DEVICE_MEMORY",
+    "cpu:0 has no 140737488355328 bytes of memory left",
+    fix="a smaller intermediate tensor, or compute_at inside of its reader",
+    kind="ResourceExhausted", at="run",
+)
+def intermediate_tensor_larger_than_memory():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n, n, n), lambda i, j, k: A[i] * A[j] + A[k], name="B")
+    r = te.reduce_axis((0, n), name="r")
+    C = te.compute((n,), lambda i: te.sum(B[i, i, r] + B[r, i, i], axis=r), name="C")
+    f = kiln.build([A, C], name="cube", auto="never")
+    f(np.ones(1 << 15, "float32"))  # <-
+
+
+@wrong(
+    "SIZE_DIVISION",
+    "a size divides 100 by zero",
+    fix="arrays that are not empty",
+    at="run",
+    notes=("in dimension 0 of argument B of parts (100 // n)",),
+)
+def shape_that_divides_by_a_size():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((100 // n,), lambda i: A[0] * i, name="B")
+    f = kiln.build([A, B], name="parts")
+    f(np.ones(0, "float32"))  # <-
+
+
+@wrong(
+    "ARGUMENT_SHAPE",
+    "argument B of inner: dimension 0 would be -1 (n - 3), but must not be negative",
+    fix="an array of at least 3 elements",
+    at="run",
+)
+def shape_that_becomes_negative():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    f = kiln.build([A, te.compute((n - 3,), lambda i: A[i], name="B")], name="inner")
+    f(np.ones(2, "float32"))  # <-

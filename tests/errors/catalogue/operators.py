@@ -324,3 +324,23 @@ def kernel_called_with_a_fraction_as_size():
     text = "kernel window(X: float32[n]) -> (Y: float32[n - w + 1]) { size w  Y[i] = sum[k < w](X[i + k]) }"
     window = kiln.parse_kernels(text)["window"]
     window(te.placeholder((9,), name="x"), w=te.const(0.5))  # <-
+
+
+@wrong(
+    "PADDING",
+    "topi.nn.conv2d_transpose_nchw: output_padding must be 0; pad the result",
+    fix="output_padding=(0, 0), and topi.nn.pad",
+)
+def padding_of_the_output_of_a_transposed_convolution():
+    data, weight = te.placeholder((1, 3, 8, 8), name="data"), te.placeholder((3, 8, 3, 3), name="weight")
+    topi.nn.conv2d_transpose_nchw(data, weight, (2, 2), (1, 1), "float32", (1, 1))  # <-
+
+
+@wrong(
+    "BROADCAST",
+    "topi.collapse_sum: A has fewer dimensions than the shape wanted",
+    fix="a shape that A stretches to",
+)
+def sum_to_a_larger_rank():
+    A = te.placeholder((4, 5), name="A")
+    topi.collapse_sum(A, (3, 4, 5))  # <-

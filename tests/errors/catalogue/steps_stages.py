@@ -421,3 +421,141 @@ def rfactor_of_a_triangle():
     s = te.create_schedule(B.op)
     s.rfactor(B, l)  # <-
     kiln.build(s, [A, B])
+
+
+@wrong(
+    "FIXED_STAGE",
+    "cannot attach H: it is a scatter, which is computed whole",
+    fix="compute_at for what the scatter reads",
+    at="build",
+)
+def compute_at_of_a_scatter():
+    B, at = te.placeholder((9,), name="B"), te.placeholder((4,), "int64", name="at")
+    H = te.scatter_add(B, (4,), lambda r: ((at[r],), 1.0), name="H")
+    T = te.compute((9,), lambda i: H[i] * 2, name="T")
+    s = te.create_schedule(T.op)
+    s[H].compute_at(s[T], T.op.axis[0])  # <-
+    kiln.build(s, [B, at, T])
+
+
+@wrong(
+    "FIXED_STAGE",
+    "cannot attach base: it is the base of H, which updates it in place",
+    fix="leave the base where it is",
+    at="build",
+)
+def compute_at_of_the_base_of_a_scatter():
+    A, at = te.placeholder((9,), name="A"), te.placeholder((4,), "int64", name="at")
+    base = te.compute((9,), lambda i: A[i] + 1, name="base")
+    H = te.scatter_add(base, (4,), lambda r: ((at[r],), 1.0), name="H")
+    s = te.create_schedule(H.op)
+    s[base].compute_at(s[H], H.op.axis[0])  # <-
+    kiln.build(s, [A, at, H])
+
+
+@wrong(
+    "ATTACH_READER",
+    "cannot compute init at t of T: it is also read by S.init, which is outside of that loop; compute "
+    "S.init inside it too, or leave init at the root",
+    fix="leave the init where it is",
+    at="build",
+)
+def compute_at_of_an_init():
+    X, S = running_sum()
+    init = S.op.init[0]
+    T = te.compute(S.shape, lambda t, i: S[t, i] + init[0, i], name="T")
+    s = te.create_schedule(T.op)
+    s[init].compute_at(s[T], T.op.axis[0])  # <-
+    kiln.build(s, [X, T])
+
+
+@wrong(
+    "ATTACH_CELL",
+    "cannot compute half at S.idx.outer of S: it depends on the state and must stand in the innermost "
+    "time loop, S.idx.inner",
+    fix="compute_at(s[S], time.inner), the innermost loop of time",
+    at="build",
+)
+def stage_of_a_scan_outside_of_its_innermost_time():
+    X, state = te.placeholder((9, 3), name="X"), te.placeholder((9, 3), name="state")
+    init = te.compute((1, 3), lambda _, i: X[0, i], name="init")
+    half = te.compute((9, 3), lambda t, i: state[t - 1, i] * 0.5, name="half")
+    update = te.compute((9, 3), lambda t, i: half[t, i] + X[t, i], name="update")
+    S = te.scan(init, update, state, name="S")
+    s = te.create_schedule(S.op)
+    outer, inner = s[S].split(S.op.scan_axis, factor=4)
+    s[half].compute_at(s[S], outer)  # <-
+    kiln.build(s, [X, S])
+
+
+@wrong(
+    "ATTACH_BOUND",
+    "cannot compute ptr at k of B: the bounds of a reduction of B read it; choose a loop outside of "
+    "the reduction",
+    fix="compute_at a loop outside of the reduction",
+    at="build",
+)
+def compute_at_inside_of_a_reduction_it_bounds():
+    A, X = te.placeholder((5,), "int64", name="A"), te.placeholder((99,), name="X")
+    ptr = te.compute((5,), lambda i: A[i] * 2, name="ptr")
+
+    def row(i):
+        k = te.reduce_axis((ptr[i], ptr[i + 1]), name="k")
+        return te.sum(te.if_then_else(k < 99, X[k], 0.0), axis=k)
+
+    B = te.compute((4,), row, name="B")
+    s = te.create_schedule(B.op)
+    s[ptr].compute_at(s[B], B.op.reduce_axis[0])  # <-
+    kiln.build(s, [A, X, B])
+
+
+@wrong(
+    "RFACTOR",
+    "cannot factor k: its extent ptr[i + 1] - ptr[i] depends on other axes, but it becomes a dimension "
+    "of the partial results of B; split it and factor the inner part",
+    fix="split it, and factor the inner part",
+    kind="Unsupported", at="build",
+)
+def rfactor_of_a_row_of_a_sparse_matrix():
+    ptr, X = te.placeholder((5,), "int64", name="ptr"), te.placeholder((99,), name="X")
+
+    def row(i):
+        k = te.reduce_axis((ptr[i], ptr[i + 1]), name="k")
+        return te.sum(te.if_then_else(k < 99, X[k], 0.0), axis=k)
+
+    B = te.compute((4,), row, name="B")
+    s = te.create_schedule(B.op)
+    s.rfactor(B, B.op.reduce_axis[0])  # <-
+    kiln.build(s, [ptr, X, B])
+
+
+@wrong(
+    "MEMORY_SCOPE",
+    "B cannot lie in local memory: it is computed outside of any thread; compute it at a loop inside "
+    "threadIdx",
+    fix="compute_at inside of the thread that uses it",
+    kind="Unsupported", at="lower",
+)
+def whole_tensor_in_the_memory_of_a_thread():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].set_scope("local")
+    s[C].bind(C.op.axis[0], te.thread_axis("blockIdx.x"))
+    kiln.lower(s, [A, C], target="cuda", auto=True)  # <-
+
+
+@wrong(
+    "THREAD_AXIS",
+    "cannot bind j of B to threadIdx.x: it runs inside i, which is bound to it already",
+    fix="threadIdx.y for one of the two",
+    kind="Unsupported", at="lower",
+)
+def stage_bound_inside_of_a_loop_bound_alike():
+    A = te.placeholder((64, 64), name="A")
+    B = te.compute((64, 64), lambda i, j: A[i, j] + 1, name="B")
+    C = te.compute((64, 64), lambda i, j: B[i, j] * 2, name="C")
+    s = te.create_schedule(C.op)
+    s[C].bind(C.op.axis[0], te.thread_axis("threadIdx.x"))
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[B].bind(B.op.axis[1], te.thread_axis("threadIdx.x"))  # <-
+    kiln.lower(s, [A, C], target="cuda", auto=True)

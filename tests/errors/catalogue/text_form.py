@@ -568,3 +568,17 @@ scattered(
     "cache_write of a stage that reads it",
     steps="  schedule cpu { cache_write(H, local) }  # <-\n",
 )
+two_vectors(
+    "size_where_a_tensor_is_read",
+    "SYNTAX",
+    "  C[i] = n[i] + A[i]  # <-",
+    "n is a number, not a tensor, and has no elements",
+    "float32(n) for the size, A[i] for an element",
+)
+two_vectors(
+    "tensor_as_an_axis_of_a_step",
+    "SYNTAX",
+    "  C[i] = A[i]\n  schedule cpu { parallel(C) }  # <-",
+    "unknown axis C",
+    "parallel(C.i)",
+)
