@@ -29,8 +29,8 @@ the classes of exceptions of every client: `InvalidArgument`, `Unsupported`, `No
 is `error.message`, with `error.kind`, `error.reason`, `error.notes`, `error.file` and `error.line`; in C++ they are methods
 of `kiln::Error`; `kiln --json` prints them; over gRPC they are the `ErrorInfo` and `ErrorDetail` of the status.
 
-The line that an error names ends with `# <-`. *Raised at the call* means that the client refuses it at once; *lower* and
-*build* that the daemon does, with the line of the stage or step; *run* that it depends on the arguments of a call.
+The line that an error names ends with `# <-`. What is raised *by the call* is refused by the client at once; *when it is
+lowered* or *built* by the daemon, with the line of the stage or step; *when it runs* it depends on the arguments.
 
 Programs begin with
 
@@ -51,6 +51,14 @@ and some with one of
 
 {index}
 """
+
+
+WHEN = {"call": "by the call", "lower": "when it is lowered", "build": "when it is built", "run": "when it runs"}
+
+
+def shown(sentence):
+    """A sentence in Markdown."""
+    return sentence.replace("*", "\\*").replace("<", "\\<")
 
 
 def anchor(section, entry):
@@ -76,17 +84,17 @@ def shared_programs():
 def row(section, entry):
     before = "" if entry.line is None else entry.line - entry.first
     says = entry.says.format_map({**HOST_VALUES, "before": before})
-    notes = "".join(f"> <br>{note}\n" for note in entry.notes)
     language = "python" if callable(entry.program) else "console" if entry.exit_code else "kiln"
     program = entry.text
     if entry.exit_code:
-        shown = [f"$ cat {name}\n{text}" for name, text in entry.files.items() if not name.endswith(".npy")]
-        shown += [f"# {name} is {text}\n" for name, text in entry.files.items() if name.endswith(".npy")]
-        program = "".join(shown) + f"$ {entry.program}"
+        files = [f"$ cat {name}\n{text}" for name, text in entry.files.items() if not name.endswith(".npy")]
+        files += [f"# {name} is {text}\n" for name, text in entry.files.items() if name.endswith(".npy")]
+        program = "".join(files) + f"$ {entry.program}"
+    notes = "".join(f"> <br>{shown(note)}\n" for note in entry.notes)
     return (
         f'### <a id="{anchor(section, entry)}"></a>{entry.title}\n\n'
-        f"> {says}\n{notes}\n"
-        f"{entry.kind}, `{entry.reason}`, at the {entry.at}. Instead: {entry.fix}\n\n"
+        f"> {shown(says)}\n{notes}\n"
+        f"{entry.kind}, `{entry.reason}`, {WHEN[entry.at]}. Instead: {shown(entry.fix)}\n\n"
         f"```{language}\n{program}\n```\n"
     )
 

@@ -16,7 +16,7 @@ wrong = Section(
     "ATTACH_READER",
     "cannot compute B at i of C: it is also read by D, which is outside of that loop; compute D inside "
     "it too, or leave B at the root",
-    fix="compute B inside E's loops too, or leave it at the root",
+    fix="compute B inside D's loops, or leave it at the root",
     at="build",
 )
 def compute_at_of_a_stage_with_another_reader():
