@@ -44,6 +44,7 @@ from ._error import (
 from ._kernel import Kernel, kernel
 from ._kernel_file import kernel_text, load_kernels, parse_kernels
 from ._schedule_text import load_schedule, parse_schedule
+from ._suggest import UnknownName
 from ._suggest import answers as _answers
 from .ir import Range
 from .runtime import load, load_module
@@ -81,7 +82,8 @@ __all__ = sorted(
         *_te,
         "Cancelled", "DeadlineExceeded", "Device", "Error", "HandleLost", "Internal",
         "InvalidArgument", "Kernel", "NotFound", "PassContext", "Range", "ResourceExhausted", "Select",
-        "IRModule", "TVMContext", "TVMError", "Unauthenticated", "Unavailable", "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_intrin",
+        "IRModule", "TVMContext", "TVMError", "Unauthenticated", "Unavailable", "UnknownName",
+        "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_intrin",
         "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "describe",
         "device", "driver", "error", "expr", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "kernel_text",
         "intrin", "ir_builder", "load", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd",

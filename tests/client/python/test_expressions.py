@@ -192,6 +192,15 @@ def test_numpy_numbers_on_the_left_take_part_in_expressions():
     assert str(np.float32(2) < x) == "x[] > 2.0"
 
 
+def test_a_name_that_is_not_there_is_an_attribute_error_too():
+    with pytest.raises(AttributeError) as caught:
+        te.expp
+    assert isinstance(caught.value, kiln.InvalidArgument) and type(caught.value) is kiln.UnknownName
+    assert not hasattr(te, "expp") and getattr(scalar("float32"), "shape", 7) == 7
+    with pytest.raises(ImportError):
+        from kiln.te import expp  # noqa: F401
+
+
 def test_constants_are_python_numbers():
     assert (int(te.const(3)), float(te.const(3)), bool(te.const(0))) == (3, 3.0, False)
     assert (int(te.const(2.5)), float(te.const(2.5))) == (2, 2.5)
