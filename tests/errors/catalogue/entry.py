@@ -55,7 +55,7 @@ class Entry:
     def is_said(self, message, **values):
         """Whether `message` is the sentence."""
         pattern = re.escape(self.sentence(**values))
-        pattern = pattern.replace(re.escape("{number}"), r"\d+").replace(re.escape("{list}"), r"[\w:, ]+")
+        pattern = pattern.replace(re.escape("{number}"), r"\d+").replace(re.escape("{list}"), r"[\w:., ]+")
         return re.fullmatch(pattern, message) is not None
 
 
