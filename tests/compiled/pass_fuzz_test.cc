@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <mutex>
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 #include "tests/support/fuzz_case.h"
 #include "tests/support/kernels.h"
 #include "tests/support/mutants.h"
+#include "tests/support/seeds_in_threads.h"
 
 namespace kiln::testing {
 namespace {
@@ -70,10 +72,11 @@ class CheckEveryPass : public LoweringObserver {
   size_t workspace_ = 0;
 };
 
-/// How often each pass changed something, by target.
+/// How often each pass changed something, by target. For use by several threads.
 class Changes {
  public:
   void add(const Way& way, const std::vector<std::string>& passes) {
+    const std::lock_guard lock(mutex_);
     for (const std::string& pass : passes)
       ++counts_[{way.target.kind, pass}];
   }
@@ -91,6 +94,7 @@ class Changes {
   }
 
  private:
+  std::mutex mutex_;
   std::map<std::pair<TargetKind, std::string>, int> counts_;
 };
 
@@ -117,13 +121,13 @@ TEST(PassFuzz, EveryPassKeepsTheMeaningOfRandomKernels) {
   const uint64_t first = fuzz_seed(100'000);
   const uint64_t rounds = static_cast<uint64_t>(fuzz_rounds(240));
   Changes changes;
-  for (uint64_t seed = first; seed < first + rounds && !HasFailure(); ++seed) {
+  for_each_seed(first, rounds, [&](uint64_t seed) {
     const FuzzCase which = draw_case(seed);
     SCOPED_TRACE(describe(seed, which));
     const Way& way = kWays[seed % std::size(kWays)];
     const auto compare = [&](const ir::Kernel& loops) { return which.difference_of(loops); };
     check_passes(which.kernel, which.schedule, way, CheckEveryPass(compare), changes);
-  }
+  });
   if (rounds >= 2000 && !HasFailure()) changes.expect_all();
 }
 

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -13,6 +12,7 @@
 #include "runtime/core/error.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/run_on_cpu.h"
+#include "tests/support/seeds_in_threads.h"
 
 namespace kiln::testing {
 namespace {
@@ -128,39 +128,32 @@ class Comparison {
   Comparison(int rounds, int compiled_share) : rounds_(rounds), compiled_share_(compiled_share) {}
 
   void run(uint64_t first) {
-    next_ = first;
-    last_ = first + 3 * static_cast<uint64_t>(rounds_);  // a refused case is drawn again
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
-      threads.emplace_back([this] { work(); });
-    for (std::thread& thread : threads)
-      thread.join();
+    // A refused case is drawn again.
+    for_each_seed(first, 3 * static_cast<uint64_t>(rounds_), [this](uint64_t seed) {
+      if (distribution_.cases() < rounds_) check(seed);
+    });
   }
 
   const Distribution& distribution() const { return distribution_; }
 
  private:
-  void work() {
-    while (distribution_.cases() < rounds_ && !::testing::Test::HasFailure()) {
-      const uint64_t seed = next_++;
-      if (seed >= last_) return;
-      const FuzzCase which = draw_case(seed);
-      try {
-        const std::string found = compare(which, seed);
-        EXPECT_EQ(found, "") << describe(seed, which);
-        distribution_.add(which);
-      } catch (const Error& error) {
-        const bool allowed = error.kind() == ErrorKind::InvalidArgument ||
-                             error.kind() == ErrorKind::Unsupported ||
-                             error.kind() == ErrorKind::ResourceExhausted;
-        EXPECT_TRUE(allowed) << error.message()
-                             << fmt::format(" {}\n", fmt::join(error.notes(), "; "))
-                             << describe(seed, which);
-        EXPECT_EQ(refusal_of(which.kernel), "") << describe(seed, which);
-        distribution_.refuse(error, seed);
-        if (rounds_ == 1)
-          std::printf("%s\n%s\n", error.message().c_str(), describe(seed, which).c_str());
-      }
+  void check(uint64_t seed) {
+    const FuzzCase which = draw_case(seed);
+    try {
+      const std::string found = compare(which, seed);
+      EXPECT_EQ(found, "") << describe(seed, which);
+      distribution_.add(which);
+    } catch (const Error& error) {
+      const bool allowed = error.kind() == ErrorKind::InvalidArgument ||
+                           error.kind() == ErrorKind::Unsupported ||
+                           error.kind() == ErrorKind::ResourceExhausted;
+      EXPECT_TRUE(allowed) << error.message()
+                           << fmt::format(" {}\n", fmt::join(error.notes(), "; "))
+                           << describe(seed, which);
+      EXPECT_EQ(refusal_of(which.kernel), "") << describe(seed, which);
+      distribution_.refuse(error, seed);
+      if (rounds_ == 1)
+        std::printf("%s\n%s\n", error.message().c_str(), describe(seed, which).c_str());
     }
   }
 
@@ -207,8 +200,6 @@ class Comparison {
 
   const int rounds_;
   const uint64_t compiled_share_;
-  std::atomic<uint64_t> next_ = 0;
-  uint64_t last_ = 0;
   Distribution distribution_;
 };
 /// A schedule may change how a kernel runs, never what it computes: the kernel under a random
