@@ -28,6 +28,10 @@ _ABSENT = {
         "makes a TensorIR function, which Kiln has not; give the tensors to kiln.build([A, B]), or a "
         "schedule from te.create_schedule"
     ),
+    "decl_tensor_intrin": (
+        "describes an instruction by hand; Kiln's tensor intrinsics have names, as in "
+        "s[C].tensorize(axis, \"x86.dot.u8s8s32\")"
+    ),
     "gradient": (
         "is not part of this version of Kiln; define the gradient's tensors as any others, as "
         "examples/python/autodiff does"
@@ -109,7 +113,7 @@ scripts = {
     for name in ("script", "IRModule")
 }
 
-TE = ("InferBound", "ScheduleOps", "extern", "extern_primfunc", "create_prim_func", "gradient", "trace")
+TE = ("InferBound", "ScheduleOps", "extern", "extern_primfunc", "create_prim_func", "decl_tensor_intrin", "gradient", "trace")
 TIR = ("call_extern", "call_pure_extern", "call_packed", "decl_buffer")
 ROOT = ("get_global_func", "register_func")
 
