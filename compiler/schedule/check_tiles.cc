@@ -60,8 +60,14 @@ std::string_view shape_of(TensorIntrinsic intrinsic) {
 
 void check_tile(const StageGraph& graph, const Nest& nest, StageId stage, const Loop& loop) {
   const Axis& axis = graph.axes[loop.axis];
-  const std::vector<Loop> loops = loops_from(nest, loop);
   const std::string_view name = language::row_of(*axis.intrinsic).spelling;
+  if (loop.is_elided) {
+    fail(ErrorKind::Unsupported, "TENSORIZE",
+         "cannot tensorize {} of {} with {}: it runs once, which is no loop; tensorize one inside "
+         "of it",
+         axis.name, graph[stage].name, name);
+  }
+  const std::vector<Loop> loops = loops_from(nest, loop);
   if (!fits(*axis.intrinsic, loops)) {
     std::string there;
     for (const Loop& each : loops) {

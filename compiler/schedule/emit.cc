@@ -203,12 +203,14 @@ class Emitter {
       }
       return loop_of(walk, loop, level);
     }
-    if (loop.is_elided || loop.is_shared) return guarded(walk, level + 1);
+    if (loop.is_elided || loop.is_shared) {
+      return with_pragmas(graph_.axes[loop.axis], guarded(walk, level + 1));
+    }
     return loop_of(walk, loop, level);
   }
 
   ir::Stmt loop_of(const Walk& walk, const Loop& loop, size_t level) {
-    if (loop.is_elided) return guarded(walk, level + 1);
+    if (loop.is_elided) return with_pragmas(graph_.axes[loop.axis], guarded(walk, level + 1));
     const auto renamed = walk.renamed.find(loop.var);
     const ir::VarRef var =
         renamed == walk.renamed.end() ? loop.var : ir::VarRef(ir::as<ir::Var>(renamed->second));

@@ -296,7 +296,7 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
     } else {
       storage.origin.resize(shape.size());
     }
-    std::vector<ir::Expr> strides = aligned_strides(graph, stage, shape, facts_of_sizes(graph));
+    std::vector<ir::Expr> strides = aligned_strides(stage, shape, facts_of_sizes(graph));
     if ((storage.copy = alternating_copy(graph, plan, id))) {
       if (!strides.empty()) strides.insert(strides.begin(), strides[0] * shape[0]);
       shape.insert(shape.begin(), ir::index(2));

@@ -4,7 +4,8 @@
 
 namespace kiln::schedule {
 
-/// The loop of an axis as the pragmas of the axis want it.
+/// The loop of an axis, or what stands inside it when it runs once, as the pragmas of the axis want
+/// it.
 ///
 /// auto_unroll_max_step, here 8: loops of constant extent are unrolled, the innermost first, as
 /// long as no more statements come of it.

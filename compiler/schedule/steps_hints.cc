@@ -162,9 +162,16 @@ void apply_storage_align(const StepContext& context) {
   const auto place = std::find(stage.data.begin(), stage.data.end(), context.axes[0]);
   KILN_CHECK(place != stage.data.end());
   const auto dimension = static_cast<size_t>(place - stage.data.begin());
+  const int64_t factor = context.step.factors[0];
+  if (dimension + 1 == stage.data.size() && 1 % factor != context.step.value) {
+    fail(ErrorKind::Unsupported, "STORAGE_ALIGN",
+         "cannot align {}: the elements of {} along its last dimension lie side by side; align a "
+         "dimension before it",
+         context.axis(0).name, stage.name);
+  }
   std::erase_if(stage.alignments,
                 [&](const Alignment& other) { return other.dimension == dimension; });
-  stage.alignments.push_back({dimension, context.step.factors[0], context.step.value});
+  stage.alignments.push_back({dimension, factor, context.step.value});
 }
 
 void apply_double_buffer(const StepContext& context) {

@@ -5,9 +5,8 @@
 namespace kiln::schedule {
 
 /// The strides that the alignments of a stage give a buffer of this shape; empty when rows that lie
-/// side by side have them already. Throws Unsupported STORAGE_ALIGN.
-std::vector<ir::Expr> aligned_strides(const StageGraph& graph, const Stage& stage,
-                                      const std::vector<ir::Expr>& shape,
+/// side by side have them already.
+std::vector<ir::Expr> aligned_strides(const Stage& stage, const std::vector<ir::Expr>& shape,
                                       const analysis::Facts& sizes);
 
 /// Which of its two memories a doubled stage uses: 0 and 1 in turn, iteration by iteration of the
