@@ -126,13 +126,10 @@ class CheckHint {
       refuse("PREFETCH", "{} cannot prefetch itself", stage_.name);
     }
     const AxisTable::Stage& reader = table_.stages[step_.at_stage];
-    if (reader.kind != Kind::Compute) {
+    if (reader.kind == Kind::Placeholder || reader.kind == Kind::Scan) {
       refuse("PREFETCH",
              "{} is a {} and reads nothing itself; prefetch {} for a stage that reads it",
-             reader.name,
-             reader.kind == Kind::Placeholder ? "placeholder"
-             : reader.kind == Kind::Scan      ? "scan"
-                                              : "scatter",
+             reader.name, reader.kind == Kind::Scan ? "scan" : "placeholder",
              stage_.tensors[step_.output]);
     }
     if (step_.value < 0 || step_.value > kFarthestPrefetch) {

@@ -58,10 +58,13 @@ TEST(StorageAlign, TakesADimensionWhoseLoopIsSplit) {
 
 TEST(StorageAlign, CannotAlignTheLastDimension) {
   Rows k;
+  k.te.storage_align(k.B, "j", 8, 1);  // so it is
   k.te.storage_align(k.B, "j", 8, 0);
-  expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
-               "cannot align j: the elements of B along its last dimension lie side by side; align "
-               "a dimension before it");
+  const Error error = expect_error(
+      [&] { k.te.build(); }, ErrorKind::Unsupported,
+      "cannot align j: the elements of B along its last dimension lie side by side; align "
+      "a dimension before it");
+  EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 2: storage_align(j, factor=8)"});
 }
 
 TEST(StorageAlign, CannotAlignWhatLiesInAScan) {
@@ -150,6 +153,14 @@ TEST(Pragma, UnrollsFromTheInsideWhileFewStatementsComeOfIt) {
 )");
 }
 
+TEST(Pragma, IsAboutTheLoopsInsideOfAnAxisThatRunsOnce) {
+  Rows k;
+  k.te.split(k.C, "i", 64);
+  k.te.compute_inline(k.B);
+  k.te.pragma(k.C, "i.outer", "auto_unroll_max_step", 32);
+  EXPECT_NE(k.te.lowered().find("for j in 0..32 unroll {"), std::string::npos);
+}
+
 TEST(Pragma, KeepsLoopsThatUnrollWouldReplace) {
   Rows k;
   k.te.compute_inline(k.B);
@@ -231,6 +242,69 @@ TEST(Prefetch, IsLeftOutOnAGpu) {
   EXPECT_EQ(k.te.notes(TargetKind::Cuda),
             std::vector<std::string>{"A is not prefetched in i of C: the threads of a GPU do other "
                                      "work while one waits"});
+}
+
+TEST(Tensorize, WantsTheExtentsOfItsIntrinsic) {
+  Matmul k(64, 64, 64);
+  k.te.split(k.C, "j", 8);
+  k.te.reorder(k.C, {"k", "j.inner"});
+  k.te.tensorize(k.C, "j.inner", "x86.fma.f32");
+  const Error error = expect_error(
+      [&] { k.te.build(); }, ErrorKind::Unsupported,
+      "cannot tensorize j.inner of C with x86.fma.f32: it is a loop of a multiple of 16, maybe in "
+      "one of a few rows, up to 28 times 16 in all, but here there is j.inner of 8");
+  EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 3: tensorize(j.inner, x86.fma.f32)"});
+}
+
+TEST(Tensorize, WantsSumsThatHaveBegun) {
+  Te te;
+  const TeExpr n = te.integer(16);
+  const TeTensor A = te.placeholder("A", {n});
+  const TeTensor B = te.compute("B", "i", {n}, [&](auto v) { return A(v[0]) * A(v[0]); });
+  te.arguments({A, B});
+  te.tensorize(B, "i", "x86.fma.f32");
+  expect_error(
+      [&] { te.build(); }, ErrorKind::Unsupported,
+      "cannot tensorize i of B with x86.fma.f32: it adds to sums that have begun, but they "
+      "begin inside of i; reorder a loop over the reduction to stand outside of it");
+}
+
+TEST(Tensorize, WantsALoop) {
+  Matmul k(1, 32, 64);
+  k.te.reorder(k.C, {"k", "i", "j"});
+  k.te.tensorize(k.C, "i", "x86.fma.f32");
+  expect_error(
+      [&] { k.te.build(); }, ErrorKind::Unsupported,
+      "cannot tensorize i of C with x86.fma.f32: it runs once, which is no loop; tensorize "
+      "one inside of it");
+}
+
+TEST(Tensorize, MarksTheLoopsOfACpu) {
+  Matmul k(64, 64, 64);
+  k.te.split(k.C, "j", 16);
+  k.te.reorder(k.C, {"k", "j.inner"});
+  k.te.tensorize(k.C, "j.inner", "x86.fma.f32");
+  EXPECT_EQ(k.te.lowered(), R"(fn k(A: float32[64, 64], B: float32[64, 64], C: float32[64, 64]) {
+  for i in 0..64 {
+    for j.outer in 0..4 {
+      for j.inner in 0..16 {
+        C[i, j.outer*16 + j.inner] = 0.0
+      }
+      for k in 0..64 {
+        tensorize x86.fma.f32 {
+          for j.inner_1 in 0..16 {
+            C[i, j.outer*16 + j.inner_1] = C[i, j.outer*16 + j.inner_1] + A[i, k]*B[k, j.outer*16 + j.inner_1]
+          }
+        }
+      }
+    }
+  }
+}
+)");
+  EXPECT_EQ(k.te.lowered(TargetKind::Cuda).find("tensorize"), std::string::npos);
+  EXPECT_EQ(k.te.notes(TargetKind::Cuda),
+            std::vector<std::string>{"j.inner of C runs as the loops it is written as: x86.fma.f32 "
+                                     "is of a CPU"});
 }
 
 TEST(EnvThreads, SaysWhenTheThreadsStandAroundTheScan) {
