@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <gtest/gtest.h>
 #include <kiln/client.h>
 
@@ -17,7 +19,7 @@ class Reducers : public testing::Test {
       [](const Reducer::Values& x, const Reducer::Values& y) {
         return Reducer::Values{select(x[1] >= y[1], x[0], y[0]), select(x[1] >= y[1], x[1], y[1])};
       },
-      {-1, -infinity()}, "argmax");
+      {-1, constant(-HUGE_VAL, float32)}, "argmax");
 
   static void refused(const std::function<void()>& body, const std::string& reason,
                       const std::string& message) {
