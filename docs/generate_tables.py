@@ -89,7 +89,9 @@ def render(tables):
             f"data axes, then reduction axes: `{{n}}` stands for each dimension of the tensor, `{{data}}` and "
             f"`{{reduce}}` for each data and each reduction axis of the step's stage. A name that is taken gets "
             f"`_1`, `_2`.\n\n{steps}\n"
-            f"Thread axes: {tags}. Memory scopes: {scopes}; on a CPU they only say so in the loops printed.\n\n"
+            f"Thread axes: {tags}. Memory scopes: {scopes}; on a CPU they only say so in the loops printed. On a GPU a "
+            f"stage in shared memory that stands inside bound loops holds what all threads of the block read, and its "
+            f"own loops over those threads are divided among them.\n\n"
             f"What `pragma` takes:\n\n{pragmas}\n"
             f"What `tensorize` takes; where the CPU lacks the feature, other instructions compute the same:\n\n"
             f"{intrinsics}\n## Types\n\n{dtypes}")

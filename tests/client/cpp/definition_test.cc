@@ -34,6 +34,21 @@ TEST_F(Definitions, NameArgumentsAndAxes) {
             "}\n");
 }
 
+TEST_F(Definitions, TakeOneIndexAfterTheOther) {
+  const Tensor M = placeholder({n_, 4}, float32, "M");
+  const ReduceAxis k = reduce_axis(4, "k");
+  const Tensor B =
+      compute({n_}, [&](Expr i) { return -sum(M[i][k] * A_[i], k) + M[i][0]; }, {"B", {"i"}});
+  EXPECT_EQ(Definition({A_, M, B}).text(),
+            "kernel main(A: float32[n], M: float32[n, 4]) -> (B: float32[n]) {\n"
+            "  B[i] = -sum[k < 4](M[i, k] * A[i]) + M[i, 0]\n"
+            "}\n");
+  const Tensor C = compute({n_}, [&](Expr i) { return A_[i]; }, {"C", {"i"}});
+  EXPECT_EQ(Definition({A_, C}).parameters()[1].type, float32);
+  expect_client_error([&] { static_cast<void>(Expr(M[0])); }, ErrorKind::InvalidArgument,
+                      "INDEX_COUNT", "tensor M has 2 dimensions, but got 1 index");
+}
+
 TEST_F(Definitions, KeepTheOrderOfArguments) {
   const Tensor B = compute({n_}, [&](Expr i) { return A_(i); }, {"B", {"i"}});
   const std::vector<Parameter> parameters = Definition({B, A_}).parameters();

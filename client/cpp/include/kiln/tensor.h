@@ -28,6 +28,8 @@ struct Names {
   std::vector<std::string> axes;
 };
 
+class Indexed;
+
 /// A tensor of a definition: a placeholder, or what compute and scan make. It holds no numbers;
 /// those are an Array or a RemoteArray.
 class Tensor {
@@ -43,6 +45,8 @@ class Tensor {
     return read({Expr(indices)...});
   }
   Expr operator()(const std::vector<Expr>& indices) const { return read(indices); }
+  /// The same, an index at a time: A[i][j].
+  Indexed operator[](const Expr& index) const;
 
   /// The axes of the compute that makes this tensor, for its schedule.
   std::vector<Axis> axes() const;
@@ -63,6 +67,27 @@ class Tensor {
   std::shared_ptr<const detail::StageNode> stage_;
   unsigned output_;
 };
+
+/// A tensor with its first indices; with all of them, an element.
+class Indexed {
+ public:
+  Indexed operator[](const Expr& index) const {
+    std::vector<Expr> indices = indices_;
+    indices.push_back(index);
+    return Indexed(tensor_, std::move(indices));
+  }
+  operator Expr() const { return tensor_(indices_); }
+  Expr astype(DType type) const { return tensor_(indices_).astype(type); }
+
+  Indexed(Tensor tensor, std::vector<Expr> indices)
+      : tensor_(std::move(tensor)), indices_(std::move(indices)) {}
+
+ private:
+  Tensor tensor_;
+  std::vector<Expr> indices_;
+};
+
+inline Indexed Tensor::operator[](const Expr& index) const { return Indexed(*this, {index}); }
 
 /// An argument of the kernel. `where` is the line that errors name.
 Tensor placeholder(Shape shape, DType type = float32, Names names = "placeholder",
@@ -143,7 +168,8 @@ constexpr auto result_of() {
   } else if constexpr (N < 6) {
     return result_of<Body, N + 1>();
   } else {
-    static_assert(takes<Body, N>, "the body of compute takes 0 to 6 indices, or a vector of them");
+    static_assert(takes<Body, N>,
+                  "the body of compute takes 0 to 6 indices (kiln::Expr), or a vector of them");
     return std::type_identity<std::vector<Expr>>{};
   }
 }
