@@ -127,7 +127,8 @@ ir::Kernel flatten_storage(ir::Kernel kernel, const PassContext& context);
 ///   for k in 0..n { C[ramp(0, 1, 8)] = C[ramp(0, 1, 8)] + broadcast(A[k], 8)*B[ramp(k*8, 1, 8)] }
 ///
 /// Guards that depend on the variable become predicates; `s = s op f(i)` becomes a VectorReduce; a
-/// long loop becomes a loop over vectors of 64 lanes. Where that cannot be done (an inner loop
+/// long loop becomes a loop over vectors of 64 lanes, and what is left of it vectors of 32, 16, ..
+/// lanes. Where that cannot be done (an inner loop
 /// whose extent depends on the variable, a Check of it) the loop runs serially, with a note.
 ir::Kernel vectorize_loops(ir::Kernel kernel, const PassContext& context);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "compiler/ir/build.h"
@@ -65,10 +66,14 @@ class VectorizeLoops : public Mutator {
       parts.push_back(strips == 1 ? lanes.body
                                   : For::make(strip, index(strips), LoopKind::Serial, lanes.body));
     }
-    if (const int64_t rest = *extent - strips * kLanes; rest > 0) {
-      VectorLanes lanes = of(loop, body, index(strips * kLanes), rest);
+    // Powers of two: LLVM takes others to pieces, element by element.
+    for (int64_t done = strips * kLanes; done < *extent;) {
+      const auto count =
+          static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(*extent - done)));
+      VectorLanes lanes = of(loop, body, index(done), count);
       if (!lanes.body) return serial(loop, body, lanes.obstacle);
       parts.push_back(lanes.body);
+      done += count;
     }
     return Block::make(std::move(parts));
   }
