@@ -128,10 +128,12 @@ void schedule_reduction(const Chooser& chooser, StageId id, bool may_be_parallel
   if (!has_dependent_extents(chooser.graph, id) && !has_indirect_reads(stage)) {
     const AxisId innermost = stage.reduce.back();
     const AxisId last = outer.empty() ? innermost : outer.back();
-    const bool along_data =
-        !outer.empty() && !has_time_last(stage) && is_contiguous(chooser.graph, stage, last) &&
-        (!is_contiguous(chooser.graph, stage, innermost) ||
-         (is_strided(chooser.graph, stage, innermost) && !is_strided(chooser.graph, stage, last)));
+    // Where neighbours along both are neighbours in memory, as in a window that slides, data axes
+    // are the longer ones, and keep the order of the reduction.
+    const bool along_data = !outer.empty() && !has_time_last(stage) &&
+                            is_contiguous(chooser.graph, stage, last) &&
+                            (!is_contiguous(chooser.graph, stage, innermost) ||
+                             !is_strided(chooser.graph, stage, last));
     const AxisId axis = along_data ? last : innermost;
     const bool allowed = along_data || (may_reassociate(chooser, id) &&
                                         is_contiguous(chooser.graph, stage, innermost));

@@ -245,6 +245,29 @@ TEST(ChooseSchedule, SumsRowsInOrderWhenStrict) {
 )");
 }
 
+/// B[i] = sum(A[i + k]): neighbours along both axes are neighbours in memory.
+TEST(ChooseSchedule, SlidesAWindowOfVectors) {
+  Te te;
+  const TeExpr n = te.integer(1024);
+  const TeTensor A = te.placeholder("A", {te.integer(1026)});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), te.integer(3));
+  const TeTensor B = te.compute("B", "i", {n}, [&](auto v) { return te.sum(A(v[0] + k), {k}); });
+  te.arguments({A, B});
+  EXPECT_EQ(te.automatic(), R"(fn k(A: float32[1026], B: float32[1024]) {
+  for i.outer in 0..32 {
+    for i.inner in 0..32 vectorize {
+      B[i.outer*32 + i.inner] = 0.0
+    }
+    for k in 0..3 {
+      for i.inner_1 in 0..32 vectorize {
+        B[i.outer*32 + i.inner_1] = B[i.outer*32 + i.inner_1] + A[i.outer*32 + i.inner_1 + k]
+      }
+    }
+  }
+}
+)");
+}
+
 TEST(ChooseSchedule, SumsColumnsSideBySide) {
   Te te;
   const TeExpr n = te.var("n");
