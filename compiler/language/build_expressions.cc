@@ -232,26 +232,12 @@ ExprId ExpressionBuilder::apply(const Node& node, Operator op, Expected expected
                         "/ divides floating numbers; write // to round down or truncdiv to round "
                         "to zero, or cast");
   }
-  refuse_mixed_types(node, row, types);
   try {
     return work_.add(result_type(op, types), std::move(operation));
   } catch (Error& error) {
     work_.source.locate(error, node.place);
     throw;
   }
-}
-
-/// Floats and integers together: a program casts by itself, a text says so.
-void ExpressionBuilder::refuse_mixed_types(const Node& node, const OperatorRow& row,
-                                           std::span<const DType> types) const {
-  const bool is_asked = row.type_rule == TypeRule::Same || row.type_rule == TypeRule::SameFloat ||
-                        row.type_rule == TypeRule::Compare;
-  const auto real = std::find_if(types.begin(), types.end(), is_float);
-  const bool has_integer = std::any_of(types.begin(), types.end(), is_int);
-  if (!is_asked || !has_integer || real == types.end()) return;
-  work_.source.refuse(node.place,
-                      "{} takes operands of one type, but got {}; write {}(...) to cast",
-                      row.spelling, fmt::join(types, " and "), *real);
 }
 
 ExpressionBuilder::Expected ExpressionBuilder::operand_type(Operator op,

@@ -79,8 +79,6 @@ class ExpressionBuilder {
   ExprId call(const Node& node, Expected expected);
   ExprId cast(const Node& node, DType type);
   ExprId apply(const Node& node, Operator op, Expected expected);
-  void refuse_mixed_types(const Node& node, const OperatorRow& row,
-                          std::span<const DType> types) const;
   ExprId reduction(const Node& node, Expected expected, bool is_whole);
   Reduction reduction_by(const Node& node);
   void add_values(const Node& node, Expected expected, bool is_whole, Reduction& reduction);

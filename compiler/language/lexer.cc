@@ -78,7 +78,7 @@ class Lexer {
     if (c < 0x20 || c == 0x7F) {
       source_.refuse(start, "unexpected control character {}", static_cast<int>(c));
     }
-    if (text_.substr(start).starts_with("..")) {
+    if (c == '.' && start > 0 && text_[start - 1] == '.') {  // 0..n is the number 0. and a point
       source_.refuse(start,
                      "unexpected ..; there are no loops to write: an assignment to C[i] is made "
                      "for every i");

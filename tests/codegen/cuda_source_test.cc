@@ -73,7 +73,7 @@ TEST(CudaSource, GivesCopiesOfAnAllocationAScopeEach) {
       for j in 0..2 { t[j] = A[b*2 + i]*3.0 }
       C[b*2 + i] = t[0] + t[1] } } })"),
                                      nullptr);
-  const std::regex scope(R"(\{\n +float t\[2\];\n)");
+  const std::regex scope(R"(\{\n +(__shared__ )?float t\[2\];\n)");
   EXPECT_EQ(std::distance(std::sregex_iterator(text.begin(), text.end(), scope), {}), 2) << text;
 }
 
