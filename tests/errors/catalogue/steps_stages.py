@@ -546,7 +546,8 @@ def whole_tensor_in_the_memory_of_a_thread():
 
 @wrong(
     "THREAD_AXIS",
-    "cannot bind j of B to threadIdx.x: it runs inside i, which is bound to it already",
+    "cannot bind j of B to threadIdx.x: it runs inside i, which is bound to it already; threads share their "
+    "work only on a stage in shared memory",
     fix="threadIdx.y for one of the two",
     kind="Unsupported", at="lower",
 )
