@@ -198,7 +198,10 @@ class Encoder {
     *kernel_.definition.add_reducers() = std::move(row);
     v1::ReducerNames& names = *kernel_.names.add_reducers();
     names.set_name(node->name);
+    for (const std::string& name : node->parameters)
+      names.add_parameters(name);
     for (const char* side : {"a", "b"}) {
+      if (!node->parameters.empty()) break;
       for (std::size_t i = 0; i < node->types.size(); ++i)
         names.add_parameters(node->types.size() == 1 ? side : fmt::format("{}{}", side, i));
     }

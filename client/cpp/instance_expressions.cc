@@ -110,7 +110,9 @@ std::shared_ptr<const ReducerNode> Instance::reducer(std::uint32_t id) {
   ReducerNode node{.name = "reducer", .types = {}, .identities = {}, .results = {}};
   const v1::SourceMap& names = binding_.kernel.names;
   if (static_cast<int>(id) < names.reducers_size()) {
-    node.name = names.reducers(static_cast<int>(id)).name();
+    const v1::ReducerNames& own = names.reducers(static_cast<int>(id));
+    node.name = own.name();
+    node.parameters.assign(own.parameters().begin(), own.parameters().end());
   }
   Stage none;
   for (int i = 0; i < row.types_size(); ++i) {

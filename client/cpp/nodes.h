@@ -51,6 +51,7 @@ struct ReducerNode {
   std::vector<DType> types;
   std::vector<Expr> identities;
   std::vector<Expr> results;
+  std::vector<std::string> parameters = {};  // names of them; empty: a0, a1, .. and b0, b1, ..
 };
 struct ReductionValue {
   std::string combiner;  // of the table; empty: `reducer`
