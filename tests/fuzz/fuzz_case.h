@@ -29,9 +29,9 @@ constexpr double kSecondsOfACase = 1;
 #endif
 
 /// Runs one case. It may be refused, as a mistake of the user; anything else (a bug of ours,
-/// another exception, more than a second of work) fails the test. Returns whether it was accepted.
+/// another exception, work beyond the limit) fails the test. Returns whether it was accepted.
 template <typename Body>
-bool runs_or_is_refused(Body&& body) {
+bool runs_or_is_refused(Body&& body, double limit = kSecondsOfACase) {
   const double start = thread_seconds();
   bool accepted = false;
   try {
@@ -46,7 +46,7 @@ bool runs_or_is_refused(Body&& body) {
   } catch (const std::exception& error) {
     ADD_FAILURE() << "another exception: " << error.what();
   }
-  EXPECT_LT(thread_seconds() - start, kSecondsOfACase) << "seconds";
+  EXPECT_LT(thread_seconds() - start, limit) << "seconds";
   return accepted;
 }
 

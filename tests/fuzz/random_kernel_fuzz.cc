@@ -36,21 +36,24 @@ TEST(RandomKernels, MeanTheSameInEveryForm) {
                  drawn.text);
     const TextKernel text = testing::kernel_of(drawn.text);
     const Schedule schedule = testing::random_schedule(text.kernel.definition, random);
-    EXPECT_TRUE(testing::runs_or_is_refused([&] {
-      const std::vector<int64_t> sizes = sizes_of(text.kernel, drawn);
-      const std::vector<HostTensor> inputs = testing::random_inputs(drawn, random);
-      const auto expected = evaluate(text.kernel.definition, text.kernel.names, sizes, inputs);
-      const Kernel canonical = canonicalize(text.kernel, {}).kernel;
-      const Kernel printed = parse_text(print_text(text), "printed.kiln")[0].kernel;
-      EXPECT_EQ(canonical_form(printed.definition), canonical_form(text.kernel.definition));
-      for (const Kernel& other : {canonical, printed}) {
-        const auto actual = evaluate(other.definition, other.names, sizes_of(other, drawn), inputs);
-        ASSERT_EQ(actual.size(), expected.size());
-        for (size_t i = 0; i < actual.size(); ++i) {
-          EXPECT_EQ(actual[i].bytes, expected[i].bytes);
-        }
-      }
-    }));
+    EXPECT_TRUE(testing::runs_or_is_refused(
+        [&] {
+          const std::vector<int64_t> sizes = sizes_of(text.kernel, drawn);
+          const std::vector<HostTensor> inputs = testing::random_inputs(drawn, random);
+          const auto expected = evaluate(text.kernel.definition, text.kernel.names, sizes, inputs);
+          const Kernel canonical = canonicalize(text.kernel, {}).kernel;
+          const Kernel printed = parse_text(print_text(text), "printed.kiln")[0].kernel;
+          EXPECT_EQ(canonical_form(printed.definition), canonical_form(text.kernel.definition));
+          for (const Kernel& other : {canonical, printed}) {
+            const auto actual =
+                evaluate(other.definition, other.names, sizes_of(other, drawn), inputs);
+            ASSERT_EQ(actual.size(), expected.size());
+            for (size_t i = 0; i < actual.size(); ++i) {
+              EXPECT_EQ(actual[i].bytes, expected[i].bytes);
+            }
+          }
+        },
+        4 * testing::kSecondsOfACase));  // three evaluations, each of many elements
     testing::runs_or_is_refused([&] {
       const Schedule checked = decode_schedule(encode(schedule), text.kernel);
       const TextKernel again =

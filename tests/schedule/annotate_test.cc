@@ -25,7 +25,8 @@ TEST(Parallel, RejectsAReductionAxis) {
   const Error error =
       expect_error([&] { k.te.build(); }, ErrorKind::Unsupported,
                    "cannot run k in parallel: it is a reduction axis, and all its iterations "
-                   "change one element of C; parallel i or j, or vectorize k");
+                   "change one element of C; parallel i or j, or vectorize k, or rfactor C over it "
+                   "and parallel that axis of the partial results");
   EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 1: parallel(k)"});
 }
 

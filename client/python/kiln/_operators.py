@@ -4,7 +4,7 @@ programs call by other names."""
 import math
 
 from . import _dtype, _expr
-from ._error import invalid, public, unsupported
+from ._error import invalid, public
 from ._expr import apply, as_expr, cast
 from ._tables import OPERATORS
 
@@ -184,17 +184,4 @@ def convert(value, span=None):
     return const(value) if _expr.is_number(value) else value
 
 
-def _absent(name):
-    def intrinsic(*args, **kwargs):
-        raise unsupported("NOT_IN_THIS_VERSION", f"te.{name} is not part of this version of Kiln")
-
-    intrinsic.__name__ = name
-    return public(intrinsic)
-
-
-for _name in (
-    "decl_tensor_intrin",
-):  # fmt: skip
-    globals()[_name] = _absent(_name)
-    __all__.append(_name)
 __all__ = sorted(set(__all__))

@@ -177,11 +177,6 @@ def test_a_mistake_gets_a_sentence(mistake, message):
     assert expect(kiln.InvalidArgument, message, mistake).line > 0
 
 
-def test_what_this_version_lacks_says_so():
-    expect(kiln.Unsupported, "te.decl_tensor_intrin is not part of this version of Kiln",
-           lambda: te.decl_tensor_intrin(None, None))
-
-
 def test_numpy_numbers_on_the_left_take_part_in_expressions():
     x, i = scalar("float32", "x"), scalar("int32", "i")
     assert str(np.float32(2) * x) == "2.0 * x[]"

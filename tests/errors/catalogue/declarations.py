@@ -349,7 +349,7 @@ def intermediate_tensor_larger_than_memory():
     "a size divides 100 by zero",
     fix="arrays that are not empty",
     at="run",
-    notes=("in dimension 0 of argument B of parts (100 // n)",),
+    notes=("in dimension 0 of argument B of parts (floordiv(100, n))",),
 )
 def shape_that_divides_by_a_size():
     n = te.var("n")
