@@ -1,7 +1,5 @@
 """Steps that make or move storage, and reducers of a program's own, as tests and tutorials of te use them."""
 
-import functools
-
 import numpy as np
 import pytest
 
@@ -9,23 +7,6 @@ import kiln as tvm
 from kiln import te
 
 pytestmark = pytest.mark.usefixtures("service")
-
-_LATER = ("NOT_IN_THIS_VERSION", "BOUND_READS")
-
-
-def later(program):
-    """A program with what this version may not have yet; the mark goes when it has."""
-
-    @functools.wraps(program)
-    def test():
-        try:
-            program()
-        except tvm.Unsupported as error:
-            if error.reason not in _LATER:
-                raise
-            pytest.skip(error.message)
-
-    return test
 
 
 def uniform(*shape):
@@ -146,7 +127,6 @@ def test_rfactor_of_rows():
     np.testing.assert_array_equal(tvm.build(s, [A, B])(x).numpy(), x.max(axis=1))
 
 
-@later
 def test_rows_of_different_lengths():
     n = te.var("n")
     starts = te.placeholder((n + 1,), "int32", name="starts")
