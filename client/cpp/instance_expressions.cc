@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <kiln/reducer.h>
 
 #include "client/cpp/fail.h"
@@ -28,7 +30,7 @@ Expr Instance::build(const v1::Expression& row, Stage& stage) {
     case v1::Expression::kFloating: {
       const DType wanted = type(row.floating().type());
       const double value = row.floating().value();
-      const bool is_whole = value == static_cast<double>(static_cast<std::int64_t>(value));
+      const bool is_whole = value == std::trunc(value) && std::abs(value) < 0x1p63;
       if (!border::is_float(static_cast<int>(wanted)) && is_whole) {
         return constant(static_cast<std::int64_t>(value), wanted);
       }
