@@ -35,7 +35,9 @@ Scalar wild_number(const DrawnInput& input, Random& random) {
   const int64_t top = random.below(2) == 0 ? std::numeric_limits<int64_t>::max()
                                            : std::numeric_limits<int64_t>::min();
   // Cut to the type: its ends, -1 and 0, and what is next to these.
-  return Scalar::of_int(type, (top >> (64 - bits_of(type))) + random.between(-1, 1));
+  const auto end = static_cast<uint64_t>(top >> (64 - bits_of(type)));
+  return Scalar::of_int(type,
+                        static_cast<int64_t>(end + static_cast<uint64_t>(random.between(-1, 1))));
 }
 
 Scalar number(const DrawnInput& input, Random& random) {
