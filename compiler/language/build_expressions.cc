@@ -81,7 +81,7 @@ ExprId ExpressionBuilder::literal(const Node& node, bool negative, Expected expe
   double value = node.text == "nan"   ? std::numeric_limits<double>::quiet_NaN()
                  : node.text == "inf" ? std::numeric_limits<double>::infinity()
                                       : to_double(node.text);
-  if (negative) value = -value;
+  if (negative && node.text != "nan") value = -value;  // there is one nan
   return work_.add(type, FloatConstant{round_to(type, value)});
 }
 

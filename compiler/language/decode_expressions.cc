@@ -83,7 +83,10 @@ class ExpressionDecoder {
   Expression floating(const v1::FloatConstant& wire) {
     const DType type = type_of(wire.type());
     if (!is_float(type)) malformed("a floating constant cannot be {}", type);
-    return {type, FloatConstant{round_to(type, wire.value())}};
+    // There is one nan: the text form shows no sign of it, and ids must not depend on one.
+    const double value =
+        std::isnan(wire.value()) ? std::numeric_limits<double>::quiet_NaN() : wire.value();
+    return {type, FloatConstant{round_to(type, value)}};
   }
 
   Expression operation(const v1::Operation& wire) {

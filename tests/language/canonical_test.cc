@@ -35,6 +35,11 @@ TEST(Canonical, IgnoresTheOrderOfStagesAndSharing) {
                "  Y[i] = A[i] + B[i] }"));
 }
 
+TEST(Canonical, KnowsOneNan) {
+  EXPECT_EQ(id("kernel k(X: float32[m]) -> (Y: float32[m]) { Y[i] = max(X[i], nan) }"),
+            id("kernel k(X: float32[m]) -> (Y: float32[m]) { Y[i] = max(X[i], -nan) }"));
+}
+
 TEST(Canonical, DoesNotReorderOperands) {
   EXPECT_NE(id("kernel k(X: float32[m]) -> (Y: float32[m]) { Y[i] = X[i] + 1 }"),
             id("kernel k(X: float32[m]) -> (Y: float32[m]) { Y[i] = 1 + X[i] }"));
