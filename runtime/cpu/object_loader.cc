@@ -10,7 +10,6 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/X86TargetParser.h>
 
-#include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "runtime/cpu/math_symbols.h"
 
@@ -20,17 +19,7 @@ namespace {
 bool is_known_cpu(std::string_view arch) {
   llvm::SmallVector<llvm::StringRef, 128> names;
   llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);
-  const CpuName name = cpu_name_of(arch);
-  return name.is_plain() && llvm::is_contained(names, llvm::StringRef(name.cpu));
-}
-
-std::vector<llvm::StringRef> features_of(std::string_view arch) {
-  const CpuName name = cpu_name_of(arch);
-  llvm::SmallVector<llvm::StringRef, 64> features;
-  llvm::X86::getFeaturesForCPU(llvm::StringRef(name.cpu), features);
-  std::vector<llvm::StringRef> all(features.begin(), features.end());
-  all.insert(all.end(), name.features.begin(), name.features.end());
-  return all;
+  return llvm::is_contained(names, llvm::StringRef(arch));
 }
 
 /// Errors of loading are about the bytes: an object that this host cannot hold.
@@ -124,7 +113,9 @@ JitObject::~JitObject() { loader_.remove(*library_); }
 bool host_can_run(std::string_view arch) {
   if (!is_known_cpu(arch)) return false;
   const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  for (const llvm::StringRef feature : features_of(arch)) {
+  llvm::SmallVector<llvm::StringRef, 64> wanted;
+  llvm::X86::getFeaturesForCPU(llvm::StringRef(arch), wanted);
+  for (const llvm::StringRef feature : wanted) {
     const auto found = host.find(feature);
     if (found != host.end() && !found->second) return false;
   }
@@ -135,16 +126,7 @@ std::string host_arch() {
   const std::string name = llvm::sys::getHostCPUName().str();
   for (const std::string& candidate :
        {name, std::string("x86-64-v4"), std::string("x86-64-v3"), std::string("x86-64-v2")}) {
-    if (!host_can_run(candidate)) continue;
-    const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-    std::string arch = candidate;
-    for (const std::string_view feature : kTensorFeatures) {
-      const auto found = host.find(llvm::StringRef(feature));
-      const bool is_there = found != host.end() && found->second;
-      const bool is_named = llvm::is_contained(features_of(candidate), llvm::StringRef(feature));
-      if (is_there && !is_named) arch += "+" + std::string(feature);
-    }
-    return arch;
+    if (host_can_run(candidate)) return candidate;
   }
   return "x86-64";
 }
