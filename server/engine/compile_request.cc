@@ -2,6 +2,7 @@
 
 #include "compiler/language/canonical.h"
 #include "compiler/language/decode.h"
+#include "compiler/loops_artifact.h"
 #include "runtime/core/error.h"
 
 namespace kiln::server {
@@ -32,7 +33,9 @@ std::string arch_of(const v1::CompileRequest& request, TargetKind kind,
                     const CompileSetting& setting) {
   const v1::Target& target = request.target();
   if (kind == TargetKind::Interpreter) {
-    if (target.arch().empty()) return request.options().check_nan() ? "check-nan" : "checked";
+    if (target.arch().empty()) {
+      return std::string(request.options().check_nan() ? kLoopsWithoutNan : kCheckedLoops);
+    }
     fail(ErrorKind::InvalidArgument, "ARCH", "the interpreter has no arch, but got {}",
          target.arch().substr(0, kMaxArch));
   }
