@@ -60,10 +60,12 @@ class Reads {
   std::vector<Facts::Range> inner_;
 };
 
-/// Fetches one box of the buffer behind `storage`.
+/// Fetches what the buffer behind `storage` has of one box of the tensor: it may hold the part that
+/// one iteration of a loop around it reads.
 ir::Stmt fetch(const Storage& storage, const std::vector<Interval>& box,
-               const std::vector<ir::Expr>& shape, const ir::Substitution& later,
-               const Facts& facts) {
+               const ir::Substitution& later, const Facts& facts) {
+  const std::vector<ir::Expr>& shape = storage.buffer->shape;
+  const size_t first = shape.size() - box.size();
   const size_t rank = box.size();
   const int64_t line = kLineBytes / size_of(storage.buffer->type);
   std::vector<ir::VarRef> vars;
@@ -78,10 +80,11 @@ ir::Stmt fetch(const Storage& storage, const std::vector<Interval>& box,
     extents.push_back(is_row ? analysis::simplify(ir::ceildiv(count, ir::index(line)), facts)
                              : count);
     const ir::Expr index = least + ir::Expr(vars[d]) * (is_row ? line : 1);
+    const ir::Expr place = storage.place(d, index, facts);
     const ir::Expr is_inside =
-        ir::logical_and(ir::less_equal(ir::index(0), index), ir::less(index, shape[d]));
+        ir::logical_and(ir::less_equal(ir::index(0), place), ir::less(place, shape[first + d]));
     is_element = is_element ? ir::logical_and(is_element, is_inside) : is_inside;
-    places.push_back(storage.place(d, index, facts));
+    places.push_back(place);
   }
   ir::Stmt result = ir::Prefetch::make(storage.buffer, storage.indices(std::move(places)));
   if (is_element) result = ir::If::make(is_element, std::move(result));
@@ -101,10 +104,8 @@ ir::Stmt prefetches_at(const StageGraph& graph, const NestPlan& plan, StageId st
     const ir::Substitution later = {{var, ir::Expr(var) + prefetch.ahead}};
     const auto storage = plan.storage.find(prefetch.tensor);
     if (storage == plan.storage.end()) continue;  // reading it is refused
-    const std::vector<ir::Expr>& shape =
-        graph[prefetch.tensor.stage].shapes[prefetch.tensor.output];
     for (const std::vector<Interval>& box : Reads(graph, plan, prefetch, facts).boxes()) {
-      ir::Stmt stmt = fetch(storage->second, box, shape, later, facts);
+      ir::Stmt stmt = fetch(storage->second, box, later, facts);
       const bool is_known = std::ranges::any_of(
           all, [&](const ir::Stmt& other) { return ir::equal_trees(other, stmt); });
       if (!is_known) all.push_back(std::move(stmt));

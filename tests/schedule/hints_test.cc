@@ -205,6 +205,33 @@ TEST(Prefetch, LeavesOutWhatIsNoElement) {
   EXPECT_NE(text.find("prefetch A["), std::string::npos) << text;
 }
 
+/// B has 12 elements while i.outer stands still, and C would fetch two places past them.
+TEST(Prefetch, StaysInsideOfWhatIsComputedInALoop) {
+  Stencils k;
+  k.te.split(k.C, "i", 10);
+  k.te.compute_at(k.B, k.C, "i.outer");
+  k.te.prefetch(k.C, k.B, "i.inner", 2);
+  EXPECT_EQ(k.te.lowered(), R"(fn k(A: float32[103], C: float32[100]) {
+  for i.outer in 0..10 {
+    allocate B: float32[12] scope(global)
+    for i in 0..12 {
+      B[i] = A[i.outer*10 + i] + A[i.outer*10 + i + 1]
+    }
+    for i.inner in 0..10 {
+      prefetch B[i.inner + 2]
+      if i.inner < 9 {
+        prefetch B[i.inner + 3]
+      }
+      if i.inner < 8 {
+        prefetch B[i.inner + 4]
+      }
+      C[i.outer*10 + i.inner] = B[i.inner] + B[i.inner + 1] + B[i.inner + 2]
+    }
+  }
+}
+)");
+}
+
 TEST(Prefetch, NeedsAReaderOfTheTensor) {
   Rows k;
   k.te.prefetch(k.C, k.A, "i", 1);
