@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include "compiler/codegen/llvm_values.h"
@@ -23,6 +24,13 @@ std::optional<int64_t> constant_of(const Expr& expr) {
 
 bool is_linear(Operator op) {
   return op == Operator::Add || op == Operator::Sub || op == Operator::Mul;
+}
+
+/// The same four lanes, about which LLVM knows nothing. LLVM 19 makes vpdpbusd of the sum of
+/// products of uint8 and int8 where a CPU has it, and gets the sums of 8 and more lanes wrong.
+Value* hidden_from_llvm(llvm::IRBuilderBase& b, Value* lanes) {
+  auto* const type = llvm::FunctionType::get(lanes->getType(), {lanes->getType()}, false);
+  return b.CreateCall(llvm::InlineAsm::get(type, "", "=x,0", /*hasSideEffects=*/false), {lanes});
 }
 
 }  // namespace
@@ -192,6 +200,9 @@ Value* ExprEmitter::vector_reduce(const ir::VectorReduce& node) {
   if (any_order && std::has_single_bit(static_cast<unsigned>(lanes))) {
     // Halves onto halves: the order is fixed, so results do not depend on how this is compiled.
     for (lanes /= 2; lanes >= 1; lanes /= 2) {
+      if (lanes == 2 && op == Operator::Add && size_of(type) == 4 && !is_float(type)) {
+        vector = hidden_from_llvm(b_, vector);
+      }
       std::vector<int> low;
       std::vector<int> high;
       for (int lane = 0; lane < lanes; ++lane) {
