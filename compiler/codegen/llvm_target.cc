@@ -15,6 +15,7 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/X86TargetParser.h>
 
+#include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -58,10 +59,17 @@ void start_llvm() {
   });
 }
 
-bool is_known_cpu(llvm::StringRef arch) {
+bool is_known_cpu(std::string_view arch) {
   llvm::SmallVector<llvm::StringRef, 128> names;
   llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);
-  return llvm::is_contained(names, arch);
+  const CpuName name = cpu_name_of(arch);
+  return name.is_plain() && llvm::is_contained(names, llvm::StringRef(name.cpu));
+}
+
+bool host_has(llvm::StringRef feature) {
+  const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  const auto found = host.find(feature);
+  return found != host.end() && found->second;
 }
 
 /// Whether this host has every feature of the CPU of this name: a virtual machine may hide some.
@@ -78,7 +86,7 @@ bool host_has_features_of(llvm::StringRef arch) {
 }  // namespace
 
 void check_cpu_arch(std::string_view arch) {
-  if (is_known_cpu(llvm::StringRef(arch))) return;
+  if (is_known_cpu(arch)) return;
   fail(
       ErrorKind::Unsupported, "ARCH",
       "there is no CPU {}; names are those of -march, as {} (this host), znver4, skylake-avx512 or "
@@ -89,15 +97,24 @@ void check_cpu_arch(std::string_view arch) {
 std::string host_cpu_arch() {
   const std::string name = llvm::sys::getHostCPUName().str();
   for (const char* const candidate : {name.c_str(), "x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
-    if (is_known_cpu(candidate) && host_has_features_of(candidate)) return candidate;
+    if (!is_known_cpu(candidate) || !host_has_features_of(candidate)) continue;
+    std::string arch = candidate;
+    for (const std::string_view feature : kTensorFeatures) {
+      if (!cpu_has(candidate, feature) && host_has(llvm::StringRef(feature))) {
+        arch += fmt::format("+{}", feature);
+      }
+    }
+    return arch;
   }
   return "x86-64";
 }
 
 bool cpu_has(std::string_view arch, std::string_view feature) {
+  const CpuName name = cpu_name_of(arch);
   llvm::SmallVector<llvm::StringRef, 64> features;
-  llvm::X86::getFeaturesForCPU(llvm::StringRef(arch), features);
-  return llvm::is_contained(features, llvm::StringRef(feature));
+  llvm::X86::getFeaturesForCPU(llvm::StringRef(name.cpu), features);
+  return llvm::is_contained(features, llvm::StringRef(feature)) ||
+         llvm::is_contained(name.features, feature);
 }
 
 std::string llvm_version() { return LLVM_VERSION_STRING; }
@@ -110,11 +127,15 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const CpuOptions& optio
   KILN_CHECK(target != nullptr);
   llvm::TargetOptions settings;
   settings.AllowFPOpFusion = options.strict ? llvm::FPOpFusion::Strict : llvm::FPOpFusion::Fast;
+  const CpuName name = cpu_name_of(options.arch);
+  std::string features = "-prefer-256-bit";
+  for (const std::string_view feature : name.features)
+    features += fmt::format(",+{}", feature);
   // Features follow from the name alone, so that one artifact serves all hosts of that name.
   // Vectors have the widths we give them, also where a CPU is said to like them short.
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      kTriple, options.arch, "-prefer-256-bit", settings, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-      llvm::CodeGenOptLevel::Less, /*JIT=*/true));
+      kTriple, llvm::StringRef(name.cpu), features, settings, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less, /*JIT=*/true));
   KILN_CHECK(machine != nullptr);
   return machine;
 }

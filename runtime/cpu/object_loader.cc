@@ -10,6 +10,7 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/X86TargetParser.h>
 
+#include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "runtime/cpu/math_symbols.h"
 
@@ -19,7 +20,17 @@ namespace {
 bool is_known_cpu(std::string_view arch) {
   llvm::SmallVector<llvm::StringRef, 128> names;
   llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);
-  return llvm::is_contained(names, llvm::StringRef(arch));
+  const CpuName name = cpu_name_of(arch);
+  return name.is_plain() && llvm::is_contained(names, llvm::StringRef(name.cpu));
+}
+
+std::vector<llvm::StringRef> features_of(std::string_view arch) {
+  const CpuName name = cpu_name_of(arch);
+  llvm::SmallVector<llvm::StringRef, 64> features;
+  llvm::X86::getFeaturesForCPU(llvm::StringRef(name.cpu), features);
+  std::vector<llvm::StringRef> all(features.begin(), features.end());
+  all.insert(all.end(), name.features.begin(), name.features.end());
+  return all;
 }
 
 /// Errors of loading are about the bytes: an object that this host cannot hold.
@@ -113,9 +124,7 @@ JitObject::~JitObject() { loader_.remove(*library_); }
 bool host_can_run(std::string_view arch) {
   if (!is_known_cpu(arch)) return false;
   const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  llvm::SmallVector<llvm::StringRef, 64> wanted;
-  llvm::X86::getFeaturesForCPU(llvm::StringRef(arch), wanted);
-  for (const llvm::StringRef feature : wanted) {
+  for (const llvm::StringRef feature : features_of(arch)) {
     const auto found = host.find(feature);
     if (found != host.end() && !found->second) return false;
   }
@@ -126,7 +135,16 @@ std::string host_arch() {
   const std::string name = llvm::sys::getHostCPUName().str();
   for (const std::string& candidate :
        {name, std::string("x86-64-v4"), std::string("x86-64-v3"), std::string("x86-64-v2")}) {
-    if (host_can_run(candidate)) return candidate;
+    if (!host_can_run(candidate)) continue;
+    const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+    std::string arch = candidate;
+    for (const std::string_view feature : kTensorFeatures) {
+      const auto found = host.find(llvm::StringRef(feature));
+      const bool is_there = found != host.end() && found->second;
+      const bool is_named = llvm::is_contained(features_of(candidate), llvm::StringRef(feature));
+      if (is_there && !is_named) arch += "+" + std::string(feature);
+    }
+    return arch;
   }
   return "x86-64";
 }

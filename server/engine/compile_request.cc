@@ -42,7 +42,7 @@ std::string arch_of(const v1::CompileRequest& request, TargetKind kind,
   if (target.arch().empty()) return setting.arch(kind);
   const bool plain = target.arch().find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyz"
-                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string::npos;
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+") == std::string::npos;
   if (!plain || target.arch().size() > kMaxArch) {
     fail(ErrorKind::InvalidArgument, "ARCH", "the arch of target {} must be a name such as {}",
          target.name(), kind == TargetKind::Cuda ? "sm_90" : "x86-64-v3");

@@ -282,7 +282,8 @@ TEST_F(CpuDeviceTest, RefusesCodeThatIsNone) {
 
 TEST(Compile, CompilesForOtherCpus) {
   const AddOne kernel;
-  for (const char* arch : {"x86-64", "x86-64-v3", "skylake-avx512", "znver5"}) {
+  for (const char* arch :
+       {"x86-64", "x86-64-v3", "skylake-avx512", "znver5", "x86-64-v4+avx512vnni"}) {
     EXPECT_EQ(compile(kernel.te.kernel, {}, {TargetKind::Llvm, arch}, {}).arch, arch);
   }
 }

@@ -95,6 +95,8 @@ bool contains(const std::string& text, std::string_view part) {
 TEST(TensorizeCompiled, UsesTheInstructionsOfTheCpu) {
   EXPECT_TRUE(contains(assembly(kBytes, "znver4"), "vpdpbusd"));
   EXPECT_TRUE(contains(assembly(kHalves, "znver4"), "vdpbf16ps"));
+  EXPECT_TRUE(contains(assembly(kBytes, "x86-64-v4+avx512vnni"), "vpdpbusd"));
+  EXPECT_TRUE(contains(assembly(kHalves, "x86-64-v4+avx512vnni+avx512bf16"), "vdpbf16ps"));
   EXPECT_TRUE(contains(assembly(kTile, "znver4"), "vfmadd"));
 }
 
@@ -113,6 +115,30 @@ TEST(TensorizeCompiled, RunsWithoutTheInstructionToo) {
     std::vector<HostTensor> tensors = {c.inputs[0], c.inputs[1], {}};
     run_artifact(artifact, tensors, {{"n0", 9}, {"n1", 5}, {"n2", 3}});
     EXPECT_EQ(difference({tensors[2]}, c.expected, {}), "");
+  }
+}
+
+/// Sums of products of bytes in vectors of every length: LLVM has ideas of its own about them.
+TEST(TensorizeCompiled, VectorsOfBytesAddUpWithoutTensorize) {
+  for (const std::string_view types : {"uint8, int8", "int8, uint8", "int8, int8"}) {
+    const std::string a(types.substr(0, types.find(',')));
+    const std::string b(types.substr(types.find(' ') + 1));
+    for (int lanes = 2; lanes <= 64; lanes += lanes < 33 ? 1 : 31) {
+      const std::string row = fmt::format(R"(
+kernel row(A: {0}[m, {2}], B: {1}[m, {2}]) -> (C: int32[m]) {{
+  C[i] = sum[k < {2}](int32(A[i, k]) * int32(B[i, k]))
+  schedule cpu {{ vectorize(C.k) }}
+}})",
+                                          a, b, lanes);
+      expect_right(row, {5});
+      const std::string columns = fmt::format(R"(
+kernel columns(A: {0}[m, {2}, 4], B: {1}[{2}, n, 4]) -> (C: int32[m, n]) {{
+  C[i, j] = sum[q < {2}, r < 4](int32(A[i, q, r]) * int32(B[q, j, r]))
+  schedule cpu {{ vectorize(C.q) }}
+}})",
+                                              a, b, lanes);
+      expect_right(columns, {3, 2});
+    }
   }
 }
 
