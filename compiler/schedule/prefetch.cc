@@ -43,7 +43,11 @@ class Reads {
  private:
   Interval range_of(const ir::Expr& index) {
     const ir::Expr in_loops = ir::substitute(index, nest_.values);
-    const bool is_data = has_read(in_loops);
+    // Data may also say how far a loop runs.
+    const bool is_data =
+        has_read(in_loops) || std::ranges::any_of(inner_, [&](const Facts::Range& loop) {
+          return ir::uses_var(in_loops, loop.var) && has_read(loop.upper);
+        });
     const Interval range = is_data ? Interval{} : analysis::bounds_of(in_loops, inner_, facts_);
     if (range.min && range.max) return range;
     fail(ErrorKind::Unsupported, "PREFETCH",

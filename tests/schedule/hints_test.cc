@@ -261,6 +261,19 @@ TEST(Prefetch, CannotForetellWhatDataSays) {
                "cannot prefetch A in i: which part of it B reads depends on data");
 }
 
+TEST(Prefetch, CannotForetellALoopThatDataBounds) {
+  Te te;
+  const TeExpr n = te.integer(16);
+  const TeTensor A = te.placeholder("A", {n, n});
+  const TeTensor L = te.placeholder("L", {n}, DType::Int64);
+  const TeExpr k = te.reduce_axis("k", te.integer(0), L(te.integer(0)));
+  const TeTensor B = te.compute("B", "i", {n}, [&](auto v) { return te.sum(A(k, v[0]), {k}); });
+  te.arguments({A, L, B});
+  te.prefetch(B, A, "i", 1);
+  expect_error([&] { te.build(); }, ErrorKind::Unsupported,
+               "cannot prefetch A in i: which part of it B reads depends on data");
+}
+
 TEST(Prefetch, IsLeftOutOnAGpu) {
   Rows k;
   k.te.compute_inline(k.B);
