@@ -244,6 +244,12 @@ class PlaceBarriers {
     return is_launch_axis(loop) ? !axes_.is_whole(loop) : !axes_.is_uniform(loop.extent);
   }
 
+  /// Whether the loop is known to run at all, with the barriers in it.
+  static bool runs(const For& loop) {
+    const std::optional<int64_t> extent = as_const_int(loop.extent);
+    return extent && *extent > 0;
+  }
+
   Stmt place(const Block& block) {
     std::vector<Stmt> body;
     for (const Stmt& stmt : block.body)
@@ -253,11 +259,14 @@ class PlaceBarriers {
 
   Stmt place(const For& loop) {
     const bool is_threads = is_thread_axis(loop.thread);
+    const Effects before = pending_;
     thread_loops_ += is_threads ? 1 : 0;
     Stmt body = (*this)(loop.body);
     if (!is_launch_axis(loop)) {
-      // Once more with what an iteration leaves behind: the next one may depend on it.
+      // Once more: the body follows what came before the loop, or what an iteration leaves behind.
+      pending_.add(before);
       body = (*this)(loop.body);
+      if (!runs(loop)) pending_.add(before);
     }
     thread_loops_ -= is_threads ? 1 : 0;
     return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, body);

@@ -116,6 +116,38 @@ TEST(InsertBarriers, OrdersWhatThreadsFillTogether) {
                  kCuda);
 }
 
+TEST(InsertBarriers, OrdersALoopAfterWhatCameBeforeIt) {
+  // The iterations of i do not depend on each other, but all of them on the first thread's.
+  expect_becomes(insert_barriers,
+                 R"(fn f(A: float32[3, 17], C: float32[3, 17]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[3, 17] scope(shared)
+                   for i in 0..3 { for j in 0..17 { s[i, j] = A[i, j] } }
+                   for k in 0..3 { for u in 0..17 bind(threadIdx.x) { C[k, u] = s[k, u] } } } })",
+                 R"(fn f(A: float32[3, 17], C: float32[3, 17]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[3, 17] scope(shared)
+                   for i in 0..3 { for j in 0..17 { s[i, j] = A[i, j] } }
+                   for k in 0..3 { for u in 0..17 bind(threadIdx.x) {
+                     barrier  C[k, u] = s[k, u] } } } })",
+                 kCuda);
+}
+
+TEST(InsertBarriers, DoesNotTrustALoopThatMayNotRun) {
+  expect_becomes(insert_barriers,
+                 R"(fn f(A: float32[32], B: float32[n], C: float32[32]) {
+                   for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { s[t] = A[t] }
+                   for k in 0..n { for u in 0..32 bind(threadIdx.x) { B[k] = s[31 - u] } }
+                   for v in 0..32 bind(threadIdx.x) { C[v] = s[31 - v] } } })",
+                 R"(fn f(A: float32[32], B: float32[n], C: float32[32]) {
+                   for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { s[t] = A[t] }
+                   for k in 0..n { for u in 0..32 bind(threadIdx.x) { barrier  B[k] = s[31 - u] } }
+                   for v in 0..32 bind(threadIdx.x) { barrier  C[v] = s[31 - v] } } })",
+                 kCuda);
+}
+
 TEST(InsertBarriers, RefusesADependenceAcrossBlocks) {
   const Error error = expect_error(
       [] {
