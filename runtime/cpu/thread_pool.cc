@@ -22,6 +22,7 @@ constexpr auto kSpin = std::chrono::microseconds(80);
 constexpr auto kWorthWaking = std::chrono::microseconds(20);
 constexpr auto kWorthSharing = std::chrono::microseconds(1);
 constexpr int kPartsPerThread = 8;
+constexpr auto kCpusStay = std::chrono::seconds(1);
 
 /// Spins until `ready()` or the bounded time has passed; whether it is ready.
 template <typename Ready>
@@ -98,13 +99,18 @@ struct ThreadPool::Loop {
     }
   }
 
-  /// Takes parts until none is left.
-  void help(int thread) {
+  /// Takes parts until none is left, or until `leave()` after one.
+  template <typename Leave>
+  void help(int thread, Leave&& leave) {
     while (!failed.load(std::memory_order_relaxed)) {
       const int64_t begin = next.fetch_add(part_size);
       if (begin >= count) return;
       run_part(begin, std::min(begin + part_size, count), thread);
+      if (leave()) return;
     }
+  }
+  void help(int thread) {
+    help(thread, [] { return false; });
   }
 
   int32_t result() const {
@@ -113,7 +119,11 @@ struct ThreadPool::Loop {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : may_spin_(threads <= available_cpus()) {
+ThreadPool::ThreadPool(int threads, int cpus)
+    : threads_(std::max(threads, 1)),
+      looks_at_cpus_(cpus == 0),
+      cpus_(looks_at_cpus_ ? available_cpus() : cpus),
+      cpus_looked_at_(Clock::now()) {
   try {
     for (int thread = 1; thread < threads; ++thread) {
       workers_.emplace_back([this, thread] { work(thread); });
@@ -174,7 +184,8 @@ void ThreadPool::publish(Loop& loop) {
     loops_.push_back(&loop);
     open_loops_ = static_cast<int>(loops_.size());
     const int64_t parts_left = (loop.count - loop.next + loop.part_size - 1) / loop.part_size;
-    wake = static_cast<int>(std::min<int64_t>(sleeping_, parts_left - 1));
+    const int at_once = std::max(cpus_.load() - 1, 1);
+    wake = static_cast<int>(std::min<int64_t>({sleeping_, parts_left - 1, at_once}));
   }
   for (int i = 0; i < wake; ++i) {
     work_.notify_one();
@@ -188,7 +199,7 @@ void ThreadPool::withdraw(Loop& loop) {
     open_loops_ = static_cast<int>(loops_.size());
   }
   const auto left = [&] { return loop.helpers.load() == 0; };
-  if (may_spin_ && spin_until(left)) {
+  if (may_spin() && spin_until(left)) {
     // The last helper still holds the mutex when it leaves; wait until it has let go of it, since
     // the loop is on this stack.
     const std::lock_guard lock(mutex_);
@@ -207,6 +218,25 @@ ThreadPool::Loop* ThreadPool::loop_to_join() {
   return best;
 }
 
+bool ThreadPool::is_needed_elsewhere(const Loop& loop) {
+  if (open_loops_.load(std::memory_order_relaxed) < 2) return false;
+  const std::lock_guard lock(mutex_);
+  return std::any_of(loops_.begin(), loops_.end(), [&](const Loop* other) {
+    return other->has_parts() && other->helpers.load() + 1 < loop.helpers.load();
+  });
+}
+
+void ThreadPool::look_at_cpus() {
+  if (!looks_at_cpus_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const Clock::time_point now = Clock::now();
+    if (now - cpus_looked_at_ < kCpusStay) return;
+    cpus_looked_at_ = now;
+  }
+  cpus_ = available_cpus();
+}
+
 bool ThreadPool::help_one_loop(int thread) {
   Loop* loop = nullptr;
   {
@@ -215,7 +245,7 @@ bool ThreadPool::help_one_loop(int thread) {
     if (loop == nullptr) return false;
     ++loop->helpers;
   }
-  loop->help(thread);
+  loop->help(thread, [&] { return is_needed_elsewhere(*loop); });
   const std::lock_guard lock(mutex_);
   if (--loop->helpers == 0) done_.notify_all();
   return true;
@@ -225,7 +255,8 @@ void ThreadPool::work(int thread) {
   while (!stopping_) {
     if (open_loops_.load() > 0 && help_one_loop(thread)) continue;
     const auto has_work = [&] { return open_loops_.load() > 0 || stopping_.load(); };
-    if (may_spin_ && open_loops_.load() == 0 && spin_until(has_work)) continue;
+    if (may_spin() && open_loops_.load() == 0 && spin_until(has_work)) continue;
+    look_at_cpus();
     std::unique_lock lock(mutex_);
     ++sleeping_;
     work_.wait(lock, [&] { return stopping_.load() || loop_to_join() != nullptr; });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -17,20 +18,25 @@ int available_cpus();
 ///
 /// Parts of a loop are handed out by a counter and the caller takes parts as well, so a loop ends
 /// even when every worker is busy or descheduled. A worker that becomes free joins the loop with
-/// the fewest workers. Between loops workers spin for a bounded time, then sleep.
+/// the fewest workers, and leaves one for another that has fewer by two. Between loops workers spin
+/// for a bounded time, where each thread has a CPU, then sleep.
+///
+/// The CPUs at hand are looked at again every second: more threads than these are never woken, so
+/// that a pool of 64 threads on two CPUs costs hardly more than one of two.
 class ThreadPool {
  public:
   /// Runs iterations begin .. end - 1 as participant `thread` (0: the caller; below threads()). A
   /// non-zero result ends the loop early; parts already handed out still run to their end.
   using Part = std::function<int32_t(int64_t begin, int64_t end, int thread)>;
 
-  /// `threads` counts the caller; at least 1. Throws ResourceExhausted THREADS.
-  explicit ThreadPool(int threads);
+  /// `threads` counts the caller; at least 1. `cpus` is for tests: so many, whatever is at hand.
+  /// Throws ResourceExhausted THREADS.
+  explicit ThreadPool(int threads, int cpus = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return threads_; }
 
   /// Runs `part` over 0 .. count - 1; returns when all parts that began have ended. The result is
   /// that of the first part, in the order of iterations, that gave non-zero; an exception of that
@@ -45,11 +51,17 @@ class ThreadPool {
   void work(int thread);
   bool help_one_loop(int thread);
   Loop* loop_to_join();
+  bool is_needed_elsewhere(const Loop& loop);
+  void look_at_cpus();
+  bool may_spin() const { return threads() <= cpus_.load(std::memory_order_relaxed); }
   void publish(Loop& loop);
   void withdraw(Loop& loop);
 
+  const int threads_;
   std::vector<std::thread> workers_;
-  bool may_spin_;  // only where each thread has a CPU
+  const bool looks_at_cpus_;
+  std::atomic<int> cpus_;
+  std::chrono::steady_clock::time_point cpus_looked_at_;  // under mutex_
   std::mutex mutex_;
   std::condition_variable work_;  // for sleeping workers
   std::condition_variable done_;  // for callers whose loop still has workers

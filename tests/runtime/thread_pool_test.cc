@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <mutex>
 #include <numeric>
+#include <set>
 #include <stdexcept>
+#include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 namespace kiln {
 namespace {
@@ -122,6 +128,90 @@ TEST(ThreadPool, WakesWorkersThatSleep) {
     return 0;
   });
   EXPECT_EQ(arrived, 2);
+}
+
+/// Waits until `condition` holds, at most for a time that no test should need.
+template <typename Condition>
+bool eventually(Condition&& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+TEST(ThreadPool, WakesNoMoreThreadsThanThereAreCpus) {
+  ThreadPool pool(64);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // all sleep
+  std::vector<std::atomic<int>> parts(64);
+  pool.run(512, [&](int64_t, int64_t, int thread) {
+    ++parts[static_cast<size_t>(thread)];
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    return 0;
+  });
+  const auto busy = std::ranges::count_if(parts, [](const auto& count) { return count > 0; });
+  EXPECT_LE(busy, std::max(available_cpus(), 2));
+}
+
+TEST(ThreadPool, SendsAWorkerOfALongLoopToALoopThatHasNone) {
+  ThreadPool pool(4, 4);
+  std::atomic<bool> helped{false};
+  std::set<int> in_long_loop;
+  std::mutex mutex;
+  std::thread other([&] {
+    // Ends only when the short loop has ended.
+    pool.run(1 << 20, [&](int64_t, int64_t, int thread) {
+      {
+        const std::lock_guard lock(mutex);
+        in_long_loop.insert(thread);
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      return helped ? 1 : 0;
+    });
+  });
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return in_long_loop.size() == 4;
+  }));
+  pool.run(2, [&](int64_t, int64_t, int thread) {
+    if (thread != 0) helped = true;
+    EXPECT_TRUE(eventually([&] { return helped.load(); }));
+    return 0;
+  });
+  helped = true;
+  other.join();
+}
+
+/// Of all threads of this process, as taskset does it from outside.
+void set_affinity(const cpu_set_t& cpus) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    ::sched_setaffinity(std::stoi(task.path().filename().string()), sizeof cpus, &cpus);
+  }
+}
+
+TEST(ThreadPool, GoesOnWhenCpusAreTakenAwayAndGivenBack) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+  }
+  ThreadPool pool(8);
+  for (const cpu_set_t& cpus : {all, one, all}) {
+    set_affinity(cpus);
+    for (int round = 0; round < 200; ++round) {
+      std::atomic<int64_t> sum{0};
+      pool.run(1000, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i)
+          sum += i;
+        return 0;
+      });
+      ASSERT_EQ(sum, 999 * 1000 / 2);
+    }
+  }
 }
 
 TEST(AvailableCpus, IsAtLeastOne) { EXPECT_GE(available_cpus(), 1); }
