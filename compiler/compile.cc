@@ -32,6 +32,16 @@ Artifact make_artifact(const ir::Kernel& compact, const ir::Kernel& strided, con
   return codegen::make_cpu_artifact(compact, &strided, cpu_options(target, options));
 }
 
+/// The kernel with its sizes as constants; they stay its sizes, which calls give as before.
+language::Kernel with_sizes(language::Kernel kernel, const std::vector<int64_t>& sizes) {
+  KILN_CHECK(sizes.size() == kernel.definition.variables.size());
+  for (language::Expression& expression : kernel.definition.expressions) {
+    const auto* use = std::get_if<language::VariableUse>(&expression.node);
+    if (use != nullptr) expression.node = language::IntegerConstant{sizes[use->variable]};
+  }
+  return kernel;
+}
+
 Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule& schedule,
                         const Target& target, const CompileOptions& options) {
   if (target.kind == TargetKind::Interpreter) {
@@ -119,8 +129,10 @@ std::string linker_build_id() {
 
 Artifact compile(const language::Kernel& kernel, const language::Schedule& schedule,
                  const Target& target, const CompileOptions& options) {
-  return annotate("in kernel " + kernel.names.kernel,
-                  [&] { return compile_kernel(kernel, schedule, target, options); });
+  return annotate("in kernel " + kernel.names.kernel, [&] {
+    if (options.sizes.empty()) return compile_kernel(kernel, schedule, target, options);
+    return compile_kernel(with_sizes(kernel, options.sizes), schedule, target, options);
+  });
 }
 
 std::string source_of(const language::Kernel& kernel, const language::Schedule& schedule,

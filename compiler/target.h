@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/language/decode.h"
 #include "runtime/core/artifact.h"
@@ -27,6 +28,8 @@ struct CompileOptions {
   bool fast = false;      // float scans and reductions may be reassociated
   bool reproducible = true;
   bool check_nan = false;  // of the interpreter: the first NaN stops the call
+  // None, or what each size of the definition is at every call: a variant for these alone.
+  std::vector<int64_t> sizes;
   CompileLimits limits;
 };
 

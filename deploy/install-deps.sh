@@ -9,7 +9,7 @@ set -euo pipefail
 build=(
   build-essential ca-certificates cmake git ninja-build pkg-config
   python3 python3-pip python3-venv
-  libcli11-dev libgrpc++-dev libprotobuf-dev libspdlog-dev libfmt-dev libssl-dev libtomlplusplus-dev
+  libcli11-dev libgrpc++-dev libprotobuf-dev libspdlog-dev libsqlite3-dev libfmt-dev libssl-dev libtomlplusplus-dev
   libxxhash-dev libzstd-dev zlib1g-dev nlohmann-json3-dev
   lld-19 llvm-19-dev protobuf-compiler protobuf-compiler-grpc
 )

@@ -114,6 +114,11 @@ std::map<std::string, Setter> setters(Config& config) {
       {"limits.disk-cache-bytes", bytes(engine.disk_cache_bytes)},
       {"limits.run-seconds", time(engine.times.run_limit)},
       {"limits.compile-seconds", time(engine.times.compile_limit)},
+      {"limits.tune-seconds", time(engine.tuning.time)},
+      {"limits.tune-trials",
+       [&](const auto& key, const auto& node) {
+         engine.tuning.trials = static_cast<uint32_t>(std::min<int64_t>(count_of(key, node), 1 << 20));
+       }},
   };
 }
 

@@ -19,7 +19,11 @@ struct Counters {
   COUNTER(compiler_restarts)   \
   COUNTER(uploads)             \
   COUNTER(downloads)           \
-  COUNTER(rejected)
+  COUNTER(rejected)            \
+  COUNTER(searches)            \
+  COUNTER(tuning_trials)       \
+  COUNTER(tuning_failures)     \
+  COUNTER(tuned_compiles)
 // clang-format on
 #define COUNTER(name) std::atomic<int64_t> name{0};
   KILN_COUNTERS(COUNTER)

@@ -166,6 +166,7 @@ void drain(const Config& config, Engine& engine, GrpcServer& server) {
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(config.grace));
   const LastResort last_resort(kLinger + grace + std::chrono::seconds(1));
   server.set_serving(false);
+  engine.tunes().drain();  // may take minutes, and goes on from its records
   std::this_thread::sleep_for(kLinger);
   server.refuse_calls();
   const Clock::time_point until = Clock::now() + grace;

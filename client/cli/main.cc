@@ -84,6 +84,7 @@ int run(int argc, char** argv) {
   add_devices(app, program);
   add_doctor(app, program);
   add_serve(app, program);
+  add_tune(app, program);
   add_version(app, program);
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   // The flag itself may stand behind the mistake.

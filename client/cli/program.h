@@ -39,6 +39,7 @@ void add_doctor(CLI::App& app, Program& program);
 void add_format(CLI::App& app, Program& program);
 void add_schedule(CLI::App& app, Program& program);
 void add_serve(CLI::App& app, Program& program);
+void add_tune(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);
 
 /// Rows under headings, columns aligned with two spaces between.

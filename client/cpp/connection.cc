@@ -3,7 +3,7 @@
 
 #include <kiln/connection.h>
 
-#include "client/cpp/definition_state.h"
+#include "client/cpp/compile_request.h"
 #include "client/cpp/fail.h"
 #include "client/cpp/kernel_state.h"
 #include "client/cpp/link.h"
@@ -15,7 +15,8 @@
 
 namespace kiln {
 inline namespace client {
-namespace {
+
+namespace detail {
 
 v1::CompileOptions to_wire(const BuildOptions& options) {
   v1::CompileOptions out;
@@ -27,20 +28,11 @@ v1::CompileOptions to_wire(const BuildOptions& options) {
   return out;
 }
 
-/// Compile and Lower requests begin alike.
-template <typename Request>
-Request request_of(const Definition& definition, const BuildOptions& options) {
-  const detail::DefinitionState& state = *definition.state();
-  Request request;
-  *request.mutable_definition() = state.kernel.definition;
-  *request.mutable_source_map() = state.kernel.names;
-  if (!options.name.empty()) request.mutable_source_map()->set_kernel(options.name);
-  *request.mutable_schedule() = state.schedule;
-  request.mutable_target()->set_name(options.target == "cpu" ? "llvm" : options.target);
-  request.mutable_target()->set_arch(options.arch);
-  *request.mutable_options() = to_wire(options);
-  return request;
-}
+}  // namespace detail
+
+namespace {
+
+using detail::request_of;
 
 BuildOptions for_present_device(BuildOptions options) {
   if (!options.arch.empty()) {

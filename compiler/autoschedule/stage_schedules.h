@@ -1,49 +1,71 @@
 #pragma once
 
-#include "compiler/autoschedule/step_writer.h"
+#include <optional>
+
+#include "compiler/autoschedule/sketch.h"
 #include "compiler/autoschedule/structure.h"
 #include "compiler/target.h"
 
 namespace kiln::autoschedule {
 
-/// What the schedules of stages need to know and where they write.
+/// What sketches need to know. The graph outlives them.
 struct Chooser {
   const StageGraph& graph;
   const CompileOptions& options;
-  StepWriter& steps;
 };
 
-// For the CPU.
-
-/// Vectors along the last axis; the outer loops on several cores when there is enough to do.
-void schedule_elementwise(const Chooser& chooser, StageId stage, bool may_be_parallel);
-
-/// Vectors along a data axis that is contiguous in memory, else along a contiguous reduction axis
-/// when the order of the reduction may change.
-void schedule_reduction(const Chooser& chooser, StageId stage, bool may_be_parallel);
+// For the CPU: each gives at least one sketch, the one to take unmeasured first.
 
 /// A tile of the output in registers: rows unrolled, columns in vectors, and the reduction around
-/// it.
-void schedule_contraction(const Chooser& chooser, StageId stage, const Contraction& contraction,
-                          bool may_be_parallel);
+/// it. Nothing when there are too few columns for a vector.
+std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId stage,
+                                         const Contraction& contraction, bool may_be_parallel);
 
-/// Whichever of the above fits.
-void schedule_compute(const Chooser& chooser, StageId stage, bool may_be_parallel);
+/// Elements, a reduction or a contraction: vectors along data axes, or along a contiguous reduction
+/// axis where the order of the reduction may change; outer loops on several cores.
+std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel);
 
 /// Columns on several cores, each running through time, where they are independent; vectors of
 /// columns where they are neighbours in memory.
-void schedule_scan(const Chooser& chooser, StageId scan);
+std::vector<Sketch> scan_sketches(const Chooser& chooser, StageId scan);
 
 /// Axes that are an index by themselves run on several cores and in vectors; the others stay
 /// serial.
-void schedule_scatter(const Chooser& chooser, StageId stage);
+std::vector<Sketch> scatter_sketches(const Chooser& chooser, StageId stage);
 
-// For CUDA.
+// For CUDA, with so many threads a block.
 
 /// One thread for each value of the axes that are an index by themselves.
-void bind_scatter(const Chooser& chooser, StageId stage);
+void bind_scatter(const StageGraph& graph, StepWriter& steps, StageId stage, int64_t block);
 
-/// One thread an element: the data axes but time as one loop, in blocks of 256 threads.
-void bind_elements(const Chooser& chooser, StageId stage);
+/// One thread an element: the data axes but time as one loop.
+void bind_elements(const StageGraph& graph, StepWriter& steps, StageId stage, int64_t block);
+
+// What the above share.
+
+std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis);
+
+/// Whether the order in which a reduction combines may be changed. That a reducer of the user's own
+/// allows it is a promise, which only explicit steps rely on.
+bool may_reassociate(const Chooser& chooser, StageId stage);
+
+/// Elements of a vector loop: `bytes` of the widest output, or the largest power of two that fits
+/// an extent known to be smaller. Nothing when that is not worth a vector.
+std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, AxisId axis,
+                                     int64_t bytes);
+
+/// "lanes": half of `preferred` to four times it, as far as the axis is so long.
+Parameter lanes_parameter(const StageGraph& graph, AxisId axis, int64_t preferred);
+/// `values` as far as a known extent of the axis is so large, and `preferred`.
+Parameter tile_parameter(const StageGraph& graph, std::string name, AxisId axis,
+                         std::vector<int64_t> values, int64_t preferred);
+/// "parallel": 1 for several cores.
+Parameter parallel_parameter(bool preferred);
+
+/// Marks outer loops until together they have many iterations, as far as one knows.
+void parallel_outer(const StageGraph& graph, StepWriter& steps, StageId stage,
+                    const std::vector<AxisId>& loops);
+
+constexpr int64_t kVectorBytes = 128;  // two or four registers, so that latencies overlap
 
 }  // namespace kiln::autoschedule

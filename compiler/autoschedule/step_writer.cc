@@ -14,8 +14,8 @@ AxisId count_defined(const Step& step) {
 
 }  // namespace
 
-StepWriter::StepWriter(language::Schedule schedule, AxisId next_axis)
-    : schedule_(std::move(schedule)), next_axis_(next_axis) {}
+StepWriter::StepWriter(language::Schedule schedule, StageId next_stage, AxisId next_axis)
+    : schedule_(std::move(schedule)), next_stage_(next_stage), next_axis_(next_axis) {}
 
 Step& StepWriter::add(StepKind kind, StageId stage, std::vector<AxisId> axes) {
   Step step{.kind = kind, .stage = stage, .axes = std::move(axes)};
@@ -43,6 +43,25 @@ void StepWriter::vectorize(StageId stage, AxisId axis) { add(StepKind::Vectorize
 void StepWriter::unroll(StageId stage, AxisId axis) { add(StepKind::Unroll, stage, {axis}); }
 void StepWriter::bind(StageId stage, AxisId axis, std::string_view thread) {
   add(StepKind::Bind, stage, {axis}).tag = thread;
+}
+
+std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
+                                                               size_t dimensions, StageId reader) {
+  Step step{.kind = StepKind::CacheRead, .stage = tensor.stage};
+  step.tag = "global";
+  step.output = tensor.output;
+  step.readers = {reader};
+  schedule_.steps.push_back(std::move(step));
+  std::vector<AxisId> axes;
+  for (size_t d = 0; d < dimensions; ++d)
+    axes.push_back(next_axis_++);
+  return {next_stage_++, axes};
+}
+
+void StepWriter::compute_at(StageId stage, StageId consumer, AxisId axis) {
+  Step& step = add(StepKind::ComputeAt, stage, {});
+  step.at_stage = consumer;
+  step.at_axis = axis;
 }
 
 }  // namespace kiln::autoschedule

@@ -15,8 +15,9 @@ using language::StageId;
 /// Appends steps to a schedule and hands out the ids of the axes they define.
 class StepWriter {
  public:
-  /// `next_axis`: the first id that no axis has yet, after the steps so far.
-  StepWriter(language::Schedule schedule, AxisId next_axis);
+  /// `next_stage`, `next_axis`: the first ids that no stage and no axis has yet, after the steps so
+  /// far.
+  StepWriter(language::Schedule schedule, StageId next_stage, AxisId next_axis);
 
   std::pair<AxisId, AxisId> split(StageId stage, AxisId axis, int64_t factor);
   /// One axis is returned as it is, without a step.
@@ -26,6 +27,10 @@ class StepWriter {
   void vectorize(StageId stage, AxisId axis);
   void unroll(StageId stage, AxisId axis);
   void bind(StageId stage, AxisId axis, std::string_view thread);
+  /// A copy of a tensor that `reader` reads instead of it, and the copy's axes.
+  std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, size_t dimensions,
+                                                     StageId reader);
+  void compute_at(StageId stage, StageId consumer, AxisId axis);
 
   language::Schedule schedule() && { return std::move(schedule_); }
 
@@ -33,6 +38,7 @@ class StepWriter {
   language::Step& add(language::StepKind kind, StageId stage, std::vector<AxisId> axes);
 
   language::Schedule schedule_;
+  StageId next_stage_;
   AxisId next_axis_;
 };
 

@@ -99,6 +99,14 @@ std::string form_of(const v1::CompileRequest& wire, const std::string& build_id)
   return form;
 }
 
+/// What makes one search differ from another: neither who compiles nor for which CPU.
+std::string tuning_of(const v1::CompileRequest& wire, TargetKind target) {
+  if (target == TargetKind::Interpreter || wire.options().auto_() == v1::AUTO_MODE_NEVER) return "";
+  v1::CompileRequest anywhere = wire;
+  anywhere.mutable_target()->clear_arch();
+  return language::id_of("tuning" + form_of(anywhere, ""));
+}
+
 }  // namespace
 
 CheckedRequest check_request(const v1::CompileRequest& request, const CompileSetting& setting) {
@@ -122,7 +130,18 @@ CheckedRequest check_request(const v1::CompileRequest& request, const CompileSet
   checked.form = form_of(checked.wire, setting.build_id);
   checked.key = language::id_of(checked.form);
   checked.kernel_id = checked.key + "-" + hash_of(checked.names, canonical.kernel.names);
+  checked.tuning = tuning_of(checked.wire, checked.target);
   return checked;
+}
+
+void use_schedule(CheckedRequest& checked, const v1::Schedule& schedule,
+                  const std::string& build_id, const std::string& record, std::string note) {
+  const std::string names = checked.kernel_id.substr(checked.key.size());
+  *checked.wire.mutable_schedule() = schedule;
+  checked.form = form_of(checked.wire, build_id);
+  checked.key = language::id_of(checked.form);
+  checked.kernel_id = fmt::format("{}{}-{}", checked.key, names, record);
+  checked.note = std::move(note);
 }
 
 }  // namespace kiln::server

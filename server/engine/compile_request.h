@@ -17,6 +17,8 @@ struct CheckedRequest {
   std::string form;       // equal forms, equal artifacts; free of names
   std::string key;        // a hash of the form
   std::string kernel_id;  // the key, and a hash of the names
+  std::string tuning;     // a hash of what tuning records are about; empty: nothing is left open
+  std::string note;       // KernelEntry::note
 };
 
 /// What a compile depends on beside the request.
@@ -27,5 +29,9 @@ struct CompileSetting {
 
 /// Throws in the user's names. Nothing in `request` is trusted.
 CheckedRequest check_request(const v1::CompileRequest& request, const CompileSetting& setting);
+
+/// Gives a request the steps of a tuning record instead of those it came with. `note` says so.
+void use_schedule(CheckedRequest& checked, const v1::Schedule& schedule,
+                  const std::string& build_id, const std::string& record, std::string note);
 
 }  // namespace kiln::server

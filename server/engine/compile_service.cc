@@ -58,6 +58,7 @@ CompileResult CompileService::result_for(const CheckedRequest& request,
   entry.compiled = std::move(compiled);
   entry.names = request.names;
   entry.request = request.wire.SerializeAsString();
+  entry.note = request.note;
   result.kernel = kernels_.put(std::move(entry));
   return result;
 }

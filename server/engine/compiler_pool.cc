@@ -7,18 +7,25 @@ namespace {
 void set_number(internal::ToWorker& message, uint64_t number) {
   if (message.has_compile()) message.mutable_compile()->set_task(number);
   if (message.has_text()) message.mutable_text()->set_task(number);
+  if (message.has_sketches()) message.mutable_sketches()->set_task(number);
+}
+
+template <typename Answer>
+Outcome<internal::FromWorker> outcome_of(internal::FromWorker& reply, const Answer& answer) {
+  if (answer.has_error()) return from_wire(answer.error());
+  return std::move(reply);
 }
 
 Outcome<internal::FromWorker> outcome_of(internal::FromWorker& reply) {
-  const bool compiled = reply.has_compiled();
-  if (compiled && reply.compiled().has_error()) return from_wire(reply.compiled().error());
-  if (!compiled && reply.text().has_error()) return from_wire(reply.text().error());
-  return std::move(reply);
+  if (reply.has_compiled()) return outcome_of(reply, reply.compiled());
+  if (reply.has_sketches()) return outcome_of(reply, reply.sketches());
+  return outcome_of(reply, reply.text());
 }
 
 /// Whether `reply` answers the task with this number and kind.
 bool answers(const internal::FromWorker& reply, uint64_t number, const internal::ToWorker& asked) {
   if (asked.has_compile()) return reply.has_compiled() && reply.compiled().task() == number;
+  if (asked.has_sketches()) return reply.has_sketches() && reply.sketches().task() == number;
   return reply.has_text() && reply.text().task() == number;
 }
 

@@ -15,7 +15,7 @@
 
 namespace kiln::server {
 
-/// Something for a compiler process to do: a Compile or a Text message.
+/// Something for a compiler process to do: a Compile, a Text or a Sketches message.
 struct CompilerTask {
   internal::ToWorker message;  // its task number is filled in
   std::string kernel;          // the user's name

@@ -27,11 +27,13 @@ ArenaPool::Options arena_options(const EngineOptions& options) {
 
 /// The artifact's own report with what is said in the caller's names. Neither may be anything but
 /// JSON, but both come from outside of this process.
-std::string merged_report(const std::string& saved, const std::string& named) {
+std::string merged_report(const std::string& saved, const std::string& named,
+                          const std::string& note) {
   nlohmann::json report = nlohmann::json::parse(saved, nullptr, false);
   const nlohmann::json more = nlohmann::json::parse(named, nullptr, false);
   if (!report.is_object()) report = nlohmann::json::object();
   if (more.is_object()) report.update(more);
+  if (!note.empty()) report["notes"].push_back(note);
   return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -61,7 +63,18 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       run_service_(
           kernels_, tensors_, sessions_, arenas_,
           {{TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}, {TargetKind::Interpreter, &cpu_}},
-          counters_) {
+          counters_),
+      records_(options.cache_folder, {}),
+      tune_service_({.compiles = compile_service_,
+                     .compilers = compilers_,
+                     .kernels = kernels_,
+                     .runs = run_service_,
+                     .devices = {{TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}},
+                     .arenas = arenas_,
+                     .tensor_bytes = options.tensor_bytes,
+                     .records = records_,
+                     .counters = counters_},
+                    options.tuning) {
   supervisor_.add([this](Clock::time_point now) { tick(now); });
   supervisor_.start();
 }
@@ -102,7 +115,65 @@ CompileSetting Engine::setting() const {
 
 void Engine::compile(const v1::CompileRequest& request, std::shared_ptr<Call> call,
                      CompileDone done) {
-  compile_service_.compile(check_request(request, setting()), std::move(call), std::move(done));
+  compile_tuned(check_request(request, setting()), std::move(call), std::move(done));
+}
+
+std::optional<TuningKey> Engine::tuning_key(const CheckedRequest& checked) const {
+  if (checked.tuning.empty()) return std::nullopt;
+  const v1::Device device = (checked.target == TargetKind::Cuda ? cuda_ : cpu_).describe();
+  if (device.arch() != checked.wire.target().arch()) return std::nullopt;
+  return TuningKey{.definition = checked.tuning,
+                   .sizes = "",
+                   .device = fmt::format("{}, {}", device.arch(), device.description()),
+                   .build = compilers_.hello().build_id()};
+}
+
+bool Engine::use_record(CheckedRequest& checked) const {
+  if (records_.count() == 0) return false;
+  const std::optional<TuningKey> key = tuning_key(checked);
+  if (!key) return false;
+  const std::optional<TuningRecord> record = records_.find_largest(*key);
+  if (!record) return false;
+  use_schedule(checked, record->schedule, key->build, record->id,
+               fmt::format("schedule from tuning record {}: {:.2f} times as fast as without when it "
+                           "was measured on {}",
+                           record->id, record->default_seconds / record->seconds, key->device));
+  return true;
+}
+
+void Engine::compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, CompileDone done) {
+  CheckedRequest tuned = checked;
+  if (!use_record(tuned)) {
+    return compile_service_.compile(std::move(checked), std::move(call), std::move(done));
+  }
+  compile_service_.compile(
+      std::move(tuned), call,
+      [this, call, checked = std::move(checked), done = std::move(done)](auto outcome) mutable {
+        if (std::holds_alternative<CompileResult>(outcome)) counters_.tuned_compiles.fetch_add(1);
+        const Error* const error = std::get_if<Error>(&outcome);
+        const bool is_late = error != nullptr && (error->kind() == ErrorKind::Cancelled ||
+                                                  error->kind() == ErrorKind::Unavailable);
+        if (error == nullptr || is_late) return done(std::move(outcome));
+        // A record must not keep from working what works without it.
+        compile_service_.compile(std::move(checked), std::move(call), std::move(done));
+      });
+}
+
+uint64_t Engine::tune(const v1::TuneRequest& request, TuneWatcher watcher) {
+  CheckedRequest checked = check_request(request.kernel(), setting());
+  if (checked.tuning.empty()) {
+    fail(ErrorKind::InvalidArgument, "TUNE_TARGET",
+         "{} has no automatic schedule to tune: it is to be interpreted, or automatic schedules are "
+         "turned off",
+         checked.names.kernel);
+  }
+  const std::optional<TuningKey> key = tuning_key(checked);
+  if (!key) {
+    fail(ErrorKind::InvalidArgument, "TUNE_ARCH",
+         "tune measures on the device here, which is no {}; leave the arch out",
+         checked.wire.target().arch());
+  }
+  return tune_service_.tune(std::move(checked), request, *key, std::move(watcher));
 }
 
 void Engine::ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
@@ -135,7 +206,8 @@ void Engine::lower(const v1::LowerRequest& request, std::shared_ptr<Call> call,
   lenient.arch = [host = compilers_.hello().host_arch()](TargetKind target) {
     return target == TargetKind::Llvm ? host : std::string("sm_90");
   };
-  const CheckedRequest checked = check_request(compiled, lenient);
+  CheckedRequest checked = check_request(compiled, lenient);
+  if (request.auto_()) use_record(checked);
   internal::ToWorker message;
   internal::Text& text = *message.mutable_text();
   *text.mutable_request() = checked.wire;
@@ -159,7 +231,8 @@ void Engine::inspect(const v1::InspectRequest& request, std::shared_ptr<Call> ca
              std::string& answer = std::get<std::string>(outcome);
              v1::InspectResponse response;
              if (is_report) {
-               response.set_report_json(merged_report(kernel->artifact().report, answer));
+               response.set_report_json(
+                   merged_report(kernel->artifact().report, answer, kernel->note));
              } else {
                response.set_text(std::move(answer));
              }
@@ -182,15 +255,15 @@ std::string Engine::submit(const v1::SubmitRequest& request) {
   CheckedRequest checked = check_request(request.kernel(), setting());
   const std::string job = jobs_.add(checked.names.kernel, call);
   jobs_.advance(job, v1::JOB_PHASE_COMPILING);
-  compile_service_.compile(std::move(checked), call,
-                           [this, job, call, run = request.run()](auto outcome) mutable {
-                             if (const Error* error = std::get_if<Error>(&outcome)) {
-                               jobs_.finish(job, *error);
-                               return;
-                             }
-                             run.set_kernel_id(std::get<CompileResult>(outcome).kernel->id);
-                             run_job(job, run, call);
-                           });
+  compile_tuned(std::move(checked), call,
+                [this, job, call, run = request.run()](auto outcome) mutable {
+                  if (const Error* error = std::get_if<Error>(&outcome)) {
+                    jobs_.finish(job, *error);
+                    return;
+                  }
+                  run.set_kernel_id(std::get<CompileResult>(outcome).kernel->id);
+                  run_job(job, run, call);
+                });
   return job;
 }
 
@@ -263,6 +336,7 @@ v1::DescribeResponse Engine::describe() const {
   counters["tensors"] = tensors_.count();
   counters["tensor_bytes"] = arenas_->used_bytes();
   counters["sessions"] = sessions_.count();
+  counters["tuning_records"] = records_.count();
   counters["unfinished_jobs"] = static_cast<int64_t>(jobs_.unfinished());
   counters["queued_runs"] = static_cast<int64_t>(cpu_.waiting() + cuda_.waiting());
 
@@ -275,6 +349,12 @@ v1::DescribeResponse Engine::describe() const {
     for (const v1::Component& part : hello.components())
       *response.add_components() = part;
   }
+  v1::Component& tuning = *response.add_components();
+  tuning.set_name("tuning");
+  tuning.set_ok(records_.problem().empty());
+  tuning.set_message(records_.problem().empty()
+                         ? fmt::format("{} tuning records", records_.count())
+                         : records_.problem());
   v1::Component& cache = *response.add_components();
   cache.set_name("cache");
   cache.set_ok(disk_.problem().empty());
@@ -289,12 +369,14 @@ void Engine::stop() {
   if (stopped_) return;
   stopped_ = true;
   jobs_.cancel_all();
+  tune_service_.drain();
   // In the thread that started them: they end with it, and should find us knowing why.
   supervisor_.stop([this] {
     cpu_.stop();
     cuda_.stop();
     compilers_.stop();
   });
+  tune_service_.stop();
   compile_service_.stop();
 }
 

@@ -8,6 +8,7 @@
 #include "server/engine/compile_service.h"
 #include "server/engine/run_service.h"
 #include "server/jobs/job_table.h"
+#include "server/tuning/tune_service.h"
 #include "server/workers/supervisor.h"
 
 namespace kiln::server {
@@ -22,6 +23,7 @@ struct EngineOptions {
   size_t kernels = 4096;
   size_t queue = 256;
   JobTable::Options jobs;
+  TuneService::Options tuning;
   WorkerTimes times;
   Clock::duration session_grace = std::chrono::seconds(2);
   Clock::duration unowned_tensor_life = std::chrono::minutes(10);
@@ -48,6 +50,8 @@ class Engine {
   void inspect(const v1::InspectRequest& request, std::shared_ptr<Call> call,
                Then<v1::InspectResponse> done);
   void run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done);
+  /// A ticket for tunes().leave(). Throws; what happens later is told the watcher.
+  uint64_t tune(const v1::TuneRequest& request, TuneWatcher watcher);
   /// The id of a job that compiles (when asked to) and runs.
   std::string submit(const v1::SubmitRequest& request);
 
@@ -59,6 +63,8 @@ class Engine {
   TensorStore& tensors() { return tensors_; }
   Sessions& sessions() { return sessions_; }
   JobTable& jobs() { return jobs_; }
+  TuneService& tunes() { return tune_service_; }
+  RecordStore& records() { return records_; }
   Counters& counters() { return counters_; }
   /// Process ids of the device workers, for tests.
   int cpu_pid() const { return cpu_.pid(); }
@@ -74,6 +80,12 @@ class Engine {
   void run_job(const std::string& job, const v1::RunRequest& request, std::shared_ptr<Call> call);
   void ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
                 std::shared_ptr<Call> call, Then<std::string> done);
+  /// Compiles under the schedule of a tuning record where there is one.
+  void compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, CompileDone done);
+  /// What a record for the request would be about; nothing when it can have none here.
+  std::optional<TuningKey> tuning_key(const CheckedRequest& checked) const;
+  /// Gives the request the schedule of its record; false when there is none.
+  bool use_record(CheckedRequest& checked) const;
   void tick(Clock::time_point now);
 
   const std::string boot_id_;
@@ -93,6 +105,8 @@ class Engine {
   DeviceQueue cuda_;
   CompileService compile_service_;
   RunService run_service_;
+  RecordStore records_;
+  TuneService tune_service_;
   bool stopped_ = false;
 };
 

@@ -40,4 +40,10 @@ std::shared_ptr<const KernelEntry> KernelTable::put(KernelEntry entry) {
   return stored;
 }
 
+std::shared_ptr<const KernelEntry> KernelTable::number(KernelEntry entry) {
+  const std::lock_guard lock(mutex_);
+  entry.number = next_number_++;
+  return std::make_shared<const KernelEntry>(std::move(entry));
+}
+
 }  // namespace kiln::server

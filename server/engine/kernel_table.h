@@ -19,6 +19,7 @@ struct KernelEntry {
   std::shared_ptr<const CachedArtifact> compiled;
   KernelNames names;
   std::string request;  // the v1.CompileRequest with its arch filled in, for Inspect
+  std::string note;     // where its schedule is from, when not from the request; a sentence
 
   const Artifact& artifact() const { return *compiled->artifact; }
 };
@@ -34,6 +35,8 @@ class KernelTable {
   std::shared_ptr<const KernelEntry> find(const std::string& id);
   /// Stores `entry` with a number of its own, or returns the equal one that is there.
   std::shared_ptr<const KernelEntry> put(KernelEntry entry);
+  /// Gives `entry` a number of its own, but no client can name it.
+  std::shared_ptr<const KernelEntry> number(KernelEntry entry);
 
  private:
   struct Slot {

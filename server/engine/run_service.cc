@@ -71,14 +71,13 @@ void write_job_reply(const RunResult& result, v1::RunResponse& reply) {
   }
 }
 
-void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done) {
+std::shared_ptr<RunService::Prepared> RunService::prepare(const v1::RunRequest& request) {
   auto prepared = std::make_shared<Prepared>();
   prepared->kernel = kernels_.get(request.kernel_id());
   prepared->session = request.session();
   sessions_.require(request.session());
   const KernelEntry& kernel = *prepared->kernel;
-  DeviceQueue& device = *devices_.at(kernel.artifact().target);
-  device.require_present();
+  devices_.at(kernel.artifact().target)->require_present();
   if (request.measurements() > kMaxMeasurements) {
     fail(ErrorKind::InvalidArgument, "MEASUREMENTS",
          "{} measurements are asked for; the limit is {}", request.measurements(),
@@ -93,6 +92,17 @@ void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, 
   work.kernel = prepared->kernel;
   work.repeat = std::max(request.repeat(), 1U);
   work.measurements = std::max(request.measurements(), 1U);
+  return prepared;
+}
+
+DeviceCall RunService::place_call(const v1::RunRequest& request) {
+  return std::move(prepare(request)->work);
+}
+
+void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done) {
+  const std::shared_ptr<Prepared> prepared = prepare(request);
+  DeviceQueue& device = *devices_.at(prepared->kernel->artifact().target);
+  DeviceCall& work = prepared->work;
   work.call = std::move(call);
   prepared->upload_seconds = seconds_between(prepared->begun, Clock::now());
   work.done = [this, prepared, done = std::move(done)](Outcome<DeviceResult> outcome) {

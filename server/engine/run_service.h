@@ -51,9 +51,13 @@ class RunService {
 
   /// `done` is told once, unless this throws. Nothing in `request` is trusted.
   void run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done);
+  /// The call that a request is, its arguments checked and in place, for who measures it. Without
+  /// `call` and `done`.
+  DeviceCall place_call(const v1::RunRequest& request);
 
  private:
   struct Prepared;
+  std::shared_ptr<Prepared> prepare(const v1::RunRequest& request);
   /// What is known of the arguments before their shapes are checked.
   std::vector<ArgumentSlot> slots_of(Prepared& prepared, const v1::RunRequest& request);
   void place(Prepared& prepared, const v1::RunRequest& request);

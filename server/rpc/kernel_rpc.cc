@@ -2,6 +2,7 @@
 
 #include "compiler/language/text.h"
 #include "server/engine/shape_text.h"
+#include "server/rpc/event_stream.h"
 #include "server/rpc/unary_call.h"
 
 namespace kiln::server {
@@ -108,6 +109,24 @@ grpc::ServerUnaryReactor* KernelRpc::Run(grpc::CallbackServerContext* context,
                [](auto& reply, const RunResult& result) { write_reply(result, reply); });
     });
   });
+}
+
+grpc::ServerWriteReactor<v1::TuneEvent>* KernelRpc::Tune(grpc::CallbackServerContext* context,
+                                                         const v1::TuneRequest* request) {
+  const auto stream = EventStream<v1::TuneEvent>::make();
+  const auto ticket = std::make_shared<uint64_t>(0);
+  try {
+    stream->keep(gate_.enter(*context), [this, ticket] { engine_.tunes().leave(*ticket); });
+    *ticket = engine_.tune(
+        *request, {.event = [stream](const v1::TuneEvent& event) { return stream->push(event); },
+                   .end =
+                       [stream](const Error* error) {
+                         stream->close(error == nullptr ? grpc::Status::OK : status_of(*error));
+                       }});
+  } catch (...) {
+    stream->close(status_of(current_error()));
+  }
+  return stream.get();
 }
 
 }  // namespace kiln::server

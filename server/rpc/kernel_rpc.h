@@ -27,6 +27,8 @@ class KernelRpc final : public v1::KernelService::CallbackService {
                                   v1::PrintResponse* response) override;
   grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* context, const v1::RunRequest* request,
                                 v1::RunResponse* response) override;
+  grpc::ServerWriteReactor<v1::TuneEvent>* Tune(grpc::CallbackServerContext* context,
+                                                const v1::TuneRequest* request) override;
 
  private:
   Engine& engine_;

@@ -26,7 +26,7 @@ internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Com
   internal::Compiled& compiled = *reply.mutable_compiled();
   compiled.set_task(task.task());
   try {
-    compiled.set_artifact(serialize(worker.compile(task.request())));
+    compiled.set_artifact(serialize(worker.compile(task, *compiled.mutable_schedule())));
   } catch (...) {
     *compiled.mutable_error() = to_wire(current_error());
   }
@@ -41,6 +41,19 @@ internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Tex
     text.set_text(worker.text(task));
   } catch (...) {
     *text.mutable_error() = to_wire(current_error());
+  }
+  return reply;
+}
+
+internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Sketches& task) {
+  internal::FromWorker reply;
+  internal::SketchesDone& sketches = *reply.mutable_sketches();
+  sketches.set_task(task.task());
+  try {
+    for (internal::StageSketches& stage : worker.sketches(task.request()))
+      *sketches.add_stages() = std::move(stage);
+  } catch (...) {
+    *sketches.mutable_error() = to_wire(current_error());
   }
   return reply;
 }
@@ -60,6 +73,8 @@ int compiler_loop(const CompilerWorker& worker, Fd socket, Fd page) {
         channel.send(answer_to(worker, message.compile()));
       } else if (message.has_text()) {
         channel.send(answer_to(worker, message.text()));
+      } else if (message.has_sketches()) {
+        channel.send(answer_to(worker, message.sketches()));
       } else {
         return 1;
       }

@@ -14,8 +14,10 @@ namespace kiln::server {
 struct CompilerWorker {
   std::string build_id;
   std::string host_arch;
-  std::function<Artifact(const v1::CompileRequest&)> compile;
+  /// Writes the steps that were compiled into the schedule.
+  std::function<Artifact(const internal::Compile&, v1::Schedule&)> compile;
   std::function<std::string(const internal::Text&)> text;
+  std::function<std::vector<internal::StageSketches>(const v1::CompileRequest&)> sketches;
   std::function<std::vector<v1::Component>()> components;
   /// The front end is gone: what is being compiled is not wanted any more.
   std::function<void()> abandoned = [] {};

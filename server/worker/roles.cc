@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/sketch_space.h"
 #include "compiler/codegen/nvrtc_library.h"
 #include "compiler/compile.h"
 #include "compiler/language/decode.h"
@@ -33,7 +33,10 @@ struct CompilerInput {
     options.check_nan = request.options().check_nan();
   }
 
-  language::Schedule chosen() const { return choose_schedule(kernel, schedule, target, options); }
+  language::Schedule chosen() const {
+    const SketchSpace space(kernel, schedule, target, options);
+    return space.schedule(space.preferred());
+  }
 
   language::Kernel kernel;
   language::Schedule schedule;
@@ -41,9 +44,49 @@ struct CompilerInput {
   CompileOptions options;
 };
 
-Artifact compile_request(const v1::CompileRequest& request) {
+autoschedule::Candidate from_wire(const internal::Candidate& wire) {
+  autoschedule::Candidate candidate;
+  for (const internal::StageChoice& choice : wire.stages()) {
+    candidate.stages.push_back({choice.sketch(), {choice.values().begin(), choice.values().end()}});
+  }
+  return candidate;
+}
+
+/// Sizes that are known are no part of how the schedule is chosen: every variant of a kernel has
+/// the same steps, and so computes the same bits.
+Artifact compile_task(const internal::Compile& task, v1::Schedule& compiled) {
+  CompilerInput input(task.request());
+  const SketchSpace space(input.kernel, input.schedule, input.target, input.options);
+  const language::Schedule schedule =
+      space.schedule(task.has_candidate() ? from_wire(task.candidate()) : space.preferred());
+  compiled = language::encode(schedule);
+  input.options.sizes = {task.sizes().begin(), task.sizes().end()};
+  return compile(input.kernel, schedule, input.target, input.options);
+}
+
+internal::Sketch to_wire(const autoschedule::Sketch& sketch) {
+  internal::Sketch wire;
+  wire.set_name(sketch.name);
+  for (const autoschedule::Parameter& parameter : sketch.parameters) {
+    internal::SketchParameter& written = *wire.add_parameters();
+    written.set_name(parameter.name);
+    written.mutable_values()->Add(parameter.values.begin(), parameter.values.end());
+    written.set_preferred(parameter.preferred);
+  }
+  return wire;
+}
+
+std::vector<internal::StageSketches> sketches_of(const v1::CompileRequest& request) {
   const CompilerInput input(request);
-  return compile(input.kernel, input.chosen(), input.target, input.options);
+  const SketchSpace space(input.kernel, input.schedule, input.target, input.options);
+  std::vector<internal::StageSketches> stages;
+  for (const autoschedule::StageSketches& stage : space.stages()) {
+    internal::StageSketches& written = stages.emplace_back();
+    written.set_stage(stage.stage);
+    for (const autoschedule::Sketch& sketch : stage.sketches)
+      *written.add_sketches() = to_wire(sketch);
+  }
+  return stages;
 }
 
 std::string text_of(const internal::Text& task) {
@@ -87,8 +130,9 @@ CompilerWorker kiln_compiler() {
   CompilerWorker worker;
   worker.build_id = compiler_build_id();
   worker.host_arch = host_cpu();
-  worker.compile = compile_request;
+  worker.compile = compile_task;
   worker.text = text_of;
+  worker.sketches = sketches_of;
   worker.components = [] {
     return std::vector<v1::Component>{component("nvrtc", [] {
       const codegen::NvrtcLibrary& library = codegen::nvrtc_library();

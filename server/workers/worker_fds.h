@@ -7,6 +7,6 @@ constexpr int kWorkerSocketFd = 3;
 constexpr int kWorkerPageFd = 4;
 
 /// What front end and workers check of each other in Hello.
-constexpr unsigned kWorkerProtocol = 1;
+constexpr unsigned kWorkerProtocol = 2;
 
 }  // namespace kiln::server

@@ -40,6 +40,9 @@ bool first_time() {
     sleep_for(1000);
 }
 
+/// What the candidates of kernels called tuned... do: a split of Y by the way and two more.
+enum Way { kDefault, kFast, kDies, kHangs, kWrong, kNotCompiled, kLast };
+
 class FakeKernel : public LoadedKernel {
  public:
   explicit FakeKernel(std::shared_ptr<const Artifact> artifact) : artifact_(std::move(artifact)) {}
@@ -62,18 +65,34 @@ class FakeDevice : public Device {
     return std::make_shared<FakeKernel>(std::move(artifact));
   }
   std::unique_ptr<DeviceBuffer> allocate(int64_t) override { return nullptr; }  // never asked
-  double run(const LoadedKernel&, const KernelCall& call) override {
+  double run(const LoadedKernel& kernel, const KernelCall& call) override {
     behave(call);
+    if (call.names->kernel.starts_with("tuned")) return run_way(kernel.artifact().code, call);
+    add_one(call);
+    return 1e-6;
+  }
+
+ private:
+  static void add_one(const KernelCall& call) {
     const auto* input = static_cast<const float*>(call.tensors.front());
     auto* output = static_cast<float*>(call.tensors.back());
     const int64_t elements =
         byte_size(DType::Float32, call.bound->shapes.back()) / static_cast<int64_t>(sizeof(float));
     for (int64_t i = 0; i < elements; ++i)
       output[i] = input[i] + 1;
-    return 1e-6;
   }
 
- private:
+  /// As the candidate says whose code this is; see Way.
+  static double run_way(const std::string& code, const KernelCall& call) {
+    const int way = std::stoi(code);
+    if (way == kDies) ::raise(SIGKILL);
+    if (way == kHangs) hang();
+    if (call.names->kernel == "tuned_slowly") sleep_for(20);
+    add_one(call);
+    if (way == kWrong) static_cast<float*>(call.tensors.back())[0] += 1;
+    return way == kFast ? 1e-3 : 2e-3;
+  }
+
   static void behave(const KernelCall& call) {
     const std::string& what = call.names->kernel;
     if (what == "dies") ::raise(SIGKILL);
@@ -118,13 +137,47 @@ void behave_while_compiling(const std::string& what) {
   }
 }
 
-Artifact fake_compile(const v1::CompileRequest& request) {
+/// Writes the split into the schedule.
+int way_of(const internal::Compile& task, v1::Schedule& schedule) {
+  const v1::Schedule& given = task.request().schedule();
+  const bool has_way = !given.steps().empty() && !given.steps(0).factors().empty();
+  int way = has_way ? static_cast<int>(given.steps(0).factors(0)) - 2 : kDefault;
+  if (task.has_candidate()) way = static_cast<int>(task.candidate().stages(0).values(0));
+  language::Step split{.kind = language::StepKind::Split, .stage = 1, .axes = {0}};
+  split.factors = {way + 2};
+  schedule = language::encode(language::Schedule{{split}});
+  if (way == kNotCompiled) fail(ErrorKind::Unsupported, "FAKE", "this way does not compile");
+  return way;
+}
+
+std::vector<internal::StageSketches> fake_sketches(const v1::CompileRequest& request) {
+  const std::string& kernel = request.source_map().kernel();
+  if (!kernel.starts_with("tuned")) return {};
+  internal::StageSketches stage;
+  stage.set_stage(1);
+  internal::Sketch& sketch = *stage.add_sketches();
+  sketch.set_name("fake");
+  internal::SketchParameter& way = *sketch.add_parameters();
+  way.set_name("way");
+  if (kernel == "tuned_slowly") {
+    way.add_values(kDefault);
+    for (int64_t other = kLast; other < 100; ++other)
+      way.add_values(other);
+  } else {
+    for (int64_t each = kDefault; each < kLast; ++each)
+      way.add_values(each);
+  }
+  return {stage};
+}
+
+Artifact fake_compile(const internal::Compile& task, v1::Schedule& schedule) {
+  const v1::CompileRequest& request = task.request();
   const language::Kernel kernel = language::decode(request.definition(), request.source_map());
   behave_while_compiling(kernel.names.kernel);
   Artifact artifact;
   artifact.target = request.target().name() == "cuda" ? TargetKind::Cuda : TargetKind::Llvm;
   artifact.arch = request.target().arch();
-  artifact.code = "fake code";
+  artifact.code = fmt::format("{} is the way of this code", way_of(task, schedule));
   artifact.size_count = static_cast<int32_t>(kernel.definition.variables.size());
   for (const language::TensorId& id : kernel.definition.parameters) {
     Parameter parameter{.type = kernel.definition.type_of(id), .shape = {}, .is_output = false};
@@ -161,6 +214,7 @@ int run_fake(const std::string& role) {
     worker.host_arch = "fake";
     worker.compile = fake_compile;
     worker.text = fake_text;
+    worker.sketches = fake_sketches;
     worker.components = [] { return std::vector<v1::Component>{component("nvrtc")}; };
     worker.abandoned = gone;
     return compiler_loop(worker, Fd(kWorkerSocketFd), Fd(kWorkerPageFd));

@@ -52,6 +52,7 @@ from .te import *  # noqa: F403
 from .te import __all__ as _te
 from .tir import Select, call_intrin, call_pure_intrin
 from .transform import PassContext, build_config
+from ._tune import TuneResult, tune
 
 __version__ = "0.1.0"
 
@@ -88,7 +89,7 @@ __all__ = sorted(
         "device", "driver", "error", "expr", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "kernel_text",
         "intrin", "ir_builder", "load", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd",
         "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "relax", "relay", "rocm", "rpc", "runtime",
-        "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "vulkan",
+        "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "tune", "TuneResult", "vulkan",
     }
 )  # fmt: skip
 __getattr__ = _answers(__name__, __all__)

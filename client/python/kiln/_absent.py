@@ -96,8 +96,8 @@ ir_builder = Refused(
 tuners = {
     name: Refused(
         name,
-        "searches for schedules, which a kernel of Kiln does not wait for: leave the schedule out, and the "
-        "daemon chooses one",
+        "searches for schedules by hand; leave the schedule out, and the daemon chooses one, or call "
+        "kiln.tune(...), which measures schedules there and keeps the fastest for every later build",
     )
     for name in ("autotvm", "auto_scheduler", "meta_schedule")
 }

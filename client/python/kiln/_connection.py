@@ -117,6 +117,12 @@ class Connection:
 
         return lower(inputs, args, name, connection=self, **options)
 
+    def tune(self, inputs, args=None, target=None, name="main", **options):
+        """As kiln.tune, on this connection."""
+        from ._tune import tune
+
+        return tune(inputs, args, target, name, connection=self, **options)
+
     @public
     def load_module(self, path):
         """As kiln.load_module, on this connection."""
@@ -175,6 +181,17 @@ class Connection:
             function = self._bound(f"/kiln.v1.{method}", self._channel.unary_unary)
             self._calls[method] = function
         return reply_type.FromString(self.repeated(lambda: function(encoded, timeout=timeout), repeatable))
+
+    def stream(self, method, request, reply_type):
+        """The messages of a call that answers with several; not repeated."""
+        self.check_open()
+        open_stream = self._bound(
+            f"/kiln.v1.{method}",
+            self._channel.unary_stream,
+            type(request).SerializeToString,
+            reply_type.FromString,
+        )
+        return open_stream(request)
 
     def repeated(self, call, repeatable=True):
         """The result of a call, repeated where that may help."""

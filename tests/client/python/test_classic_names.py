@@ -342,8 +342,9 @@ def test_quotients_rounded_up():
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda: tvm.autotvm.task, "autotvm.task searches for schedules, which a kernel of Kiln does not wait for: leave "
-                               "the schedule out, and the daemon chooses one"),
+    (lambda: tvm.autotvm.task, "autotvm.task searches for schedules by hand; leave the schedule out, and the daemon "
+                               "chooses one, or call kiln.tune(...), which measures schedules there and keeps the "
+                               "fastest for every later build"),
     (lambda: tvm.relay.var("x"), "relay.var describes whole networks; Kiln compiles kernels, of tensors made with "
                                  "kiln.te and kiln.topi"),
     (lambda: tvm.IRModule(), "IRModule is TensorIR, which Kiln has not; write the tensors with te.compute and te.scan"),

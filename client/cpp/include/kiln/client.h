@@ -20,4 +20,5 @@
 #include <kiln/reducer.h>
 #include <kiln/schedule.h>
 #include <kiln/tensor.h>
+#include <kiln/tune.h>
 #include <kiln/types.h>

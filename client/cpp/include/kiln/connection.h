@@ -11,6 +11,7 @@
 #include <kiln/definition.h>
 #include <kiln/job.h>
 #include <kiln/kernel.h>
+#include <kiln/tune.h>
 
 namespace kiln {
 inline namespace client {
@@ -93,6 +94,12 @@ class Connection {
                     const BuildOptions& options = {}) const;
   std::string lower(const Schedule& schedule, const std::vector<Tensor>& arguments,
                     const LowerOptions& lower = {}, const BuildOptions& options = {}) const;
+
+  /// Measures automatic schedules of the stages without steps on the device of the service, each
+  /// with the same result to the last bit. The fastest is kept there, and serves every later build
+  /// of the same definition, whoever asks. Goes on where an earlier search ended.
+  TuneResult tune(const Definition& definition, const TuneOptions& options = {},
+                  const BuildOptions& build = {}) const;
 
   RemoteArray upload(const Array& array, const std::string& device = "cpu:0") const;
   Array download(const RemoteArray& array) const { return array.download(); }

@@ -1,0 +1,243 @@
+#include "server/tuning/record_store.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sqlite3.h>
+
+#include "compiler/language/canonical.h"
+#include "server/tuning/statement.h"
+
+namespace kiln::server {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kBusyMilliseconds = 2000;  // for other daemons of the same folder
+
+/// Raised when a table changes; a file of another version is set aside.
+constexpr int64_t kSchema = 1;
+
+constexpr const char* kTables = R"(
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS record (
+  definition BLOB, sizes BLOB, device BLOB, build BLOB, candidate BLOB, schedule BLOB,
+  seconds REAL, default_seconds REAL, written INTEGER,
+  PRIMARY KEY (definition, sizes, device, build)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS trial (
+  definition BLOB, sizes BLOB, device BLOB, build BLOB, candidate BLOB, seconds REAL, failure BLOB,
+  written INTEGER,
+  PRIMARY KEY (definition, sizes, device, build, candidate)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS record_age ON record (written);
+CREATE INDEX IF NOT EXISTS trial_age ON trial (written);
+)";
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string id_of(const TuningKey& key, const TuningRecord& record) {
+  std::string all;
+  for (const std::string* part : {&key.definition, &key.sizes, &key.device, &key.build})
+    all += fmt::format("{}:{}", part->size(), *part);
+  return language::id_of(all + record.schedule.SerializeAsString()).substr(0, 12);
+}
+
+/// A folder's file is damaged, or no database at all.
+bool is_damage(int result) { return result == SQLITE_CORRUPT || result == SQLITE_NOTADB; }
+
+/// A shape class is the binary logarithms of the sizes: compared by the product, then as text.
+std::pair<int64_t, std::string> weight_of(const std::string& sizes) {
+  int64_t sum = 0;
+  int64_t number = 0;
+  for (const char c : sizes) {
+    if (c >= '0' && c <= '9') {
+      number = number * 10 + (c - '0');
+    } else {
+      sum += number;
+      number = 0;
+    }
+  }
+  return {sum + number, sizes};
+}
+
+}  // namespace
+
+RecordStore::RecordStore(fs::path folder, const Limits& limits)
+    : path_(std::move(folder) / "tuning.sqlite"), limits_(limits) {
+  open();
+}
+
+RecordStore::~RecordStore() { sqlite3_close(database_); }
+
+void RecordStore::open() {
+  std::error_code ignored;
+  fs::create_directories(path_.parent_path(), ignored);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    int result = sqlite3_open(path_.c_str(), &database_);
+    if (result == SQLITE_OK) {
+      sqlite3_busy_timeout(database_, kBusyMilliseconds);
+      result = sqlite3_exec(database_, kTables, nullptr, nullptr, nullptr);
+    }
+    if (result == SQLITE_OK && read_records()) return;
+    if (result == SQLITE_OK) result = sqlite3_errcode(database_);
+    const std::string why = sqlite3_errmsg(database_);
+    sqlite3_close(database_);
+    database_ = nullptr;
+    if (attempt == 0 && (is_damage(result) || result == SQLITE_OK)) {
+      set_aside(why);
+      continue;
+    }
+    const std::lock_guard lock(mutex_);
+    problem_ = fmt::format("tuning records are not kept: {}: {}", path_.string(), why);
+    spdlog::warn("{}", problem_);
+    return;
+  }
+}
+
+void RecordStore::set_aside(const std::string& why) {
+  const fs::path aside = path_.string() + fmt::format(".damaged-{}", now());
+  std::error_code error;
+  fs::rename(path_, aside, error);
+  for (const char* const part : {"-wal", "-shm"}) {
+    std::error_code ignored;
+    fs::remove(path_.string() + part, ignored);
+  }
+  spdlog::warn("the tuning records in {} cannot be read ({}); the file is {} now, and a new one is begun",
+               path_.string(), why, error ? "where it was" : aside.string());
+}
+
+bool RecordStore::read_records() {
+  std::map<TuningKey, TuningRecord> found;
+  Statement version(database_, "PRAGMA user_version");
+  if (!version.step()) return false;
+  const int64_t schema = version.integer(0);
+  if (schema != 0 && schema != kSchema) return false;
+  Statement set(database_, "PRAGMA user_version = 1");
+  set.step();
+  Statement rows(database_,
+                 "SELECT definition, sizes, device, build, candidate, schedule, seconds, "
+                 "default_seconds, written FROM record ORDER BY written DESC LIMIT ?");
+  rows.bind(limits_.records);
+  while (rows.step()) {
+    const TuningKey key{rows.text(0), rows.text(1), rows.text(2), rows.text(3)};
+    TuningRecord record{.candidate = rows.text(4), .schedule = {}, .seconds = rows.number(6),
+                        .default_seconds = rows.number(7), .id = {}, .written = rows.integer(8)};
+    if (!record.schedule.ParseFromString(rows.text(5))) continue;
+    record.id = id_of(key, record);
+    found[key] = std::move(record);
+  }
+  if (rows.result() != SQLITE_DONE) return false;
+  const std::lock_guard lock(mutex_);
+  records_ = std::move(found);
+  return true;
+}
+
+std::optional<TuningRecord> RecordStore::find(const TuningKey& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = records_.find(key);
+  return at == records_.end() ? std::nullopt : std::optional(at->second);
+}
+
+std::optional<TuningRecord> RecordStore::find_largest(const TuningKey& key) const {
+  const std::lock_guard lock(mutex_);
+  const TuningRecord* best = nullptr;
+  std::pair<int64_t, std::string> weight;
+  for (auto at = records_.lower_bound({key.definition, "", "", ""});
+       at != records_.end() && at->first.definition == key.definition; ++at) {
+    if (at->first.device != key.device || at->first.build != key.build) continue;
+    const auto own = weight_of(at->first.sizes);
+    if (best != nullptr && own <= weight) continue;
+    best = &at->second;
+    weight = own;
+  }
+  return best == nullptr ? std::nullopt : std::optional(*best);
+}
+
+TuningRecord RecordStore::put(const TuningKey& key, TuningRecord record) {
+  record.id = id_of(key, record);
+  record.written = now();
+  {
+    const std::lock_guard lock(mutex_);
+    records_[key] = record;
+    if (static_cast<int64_t>(records_.size()) > limits_.records) {
+      records_.erase(std::min_element(records_.begin(), records_.end(), [](auto& a, auto& b) {
+        return a.second.written < b.second.written;
+      }));
+    }
+  }
+  write("INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", key.definition,
+        key.sizes, key.device, key.build, record.candidate, record.schedule.SerializeAsString(),
+        record.seconds, record.default_seconds, record.written);
+  write("DELETE FROM record WHERE written <= (SELECT written FROM record ORDER BY written DESC "
+        "LIMIT 1 OFFSET ?)",
+        limits_.records);
+  return record;
+}
+
+void RecordStore::remove(const TuningKey& key) {
+  {
+    const std::lock_guard lock(mutex_);
+    records_.erase(key);
+  }
+  write("DELETE FROM record WHERE definition = ? AND sizes = ? AND device = ? AND build = ?",
+        key.definition, key.sizes, key.device, key.build);
+}
+
+void RecordStore::add_trial(const TuningKey& key, const TuningTrial& trial) {
+  write("INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?)", key.definition, key.sizes,
+        key.device, key.build, trial.candidate, trial.seconds, trial.failure, now());
+  write("DELETE FROM trial WHERE written <= (SELECT written FROM trial ORDER BY written DESC "
+        "LIMIT 1 OFFSET ?)",
+        limits_.trials);
+}
+
+std::vector<TuningTrial> RecordStore::trials(const TuningKey& key) {
+  std::vector<TuningTrial> found;
+  const std::lock_guard lock(database_mutex_);
+  if (database_ == nullptr) return found;
+  Statement rows(database_,
+                 "SELECT candidate, seconds, failure FROM trial WHERE definition = ? AND sizes = ? "
+                 "AND device = ? AND build = ? ORDER BY written");
+  rows.bind(key.definition).bind(key.sizes).bind(key.device).bind(key.build);
+  while (rows.step())
+    found.push_back({rows.text(0), rows.number(1), rows.text(2)});
+  return found;
+}
+
+template <typename... Values>
+bool RecordStore::write(const char* sql, const Values&... values) {
+  const std::lock_guard lock(database_mutex_);
+  if (database_ == nullptr) return false;
+  Statement statement(database_, sql);
+  (statement.bind(values), ...);
+  statement.step();
+  const bool done = statement.result() == SQLITE_DONE;
+  std::string problem;
+  if (!done) {
+    problem = fmt::format("tuning records are not kept: {}: {}", path_.string(),
+                          sqlite3_errmsg(database_));
+  }
+  const std::lock_guard memory(mutex_);
+  if (!done && problem_ != problem) spdlog::warn("{}", problem);
+  problem_ = std::move(problem);
+  return done;
+}
+
+int64_t RecordStore::count() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(records_.size());
+}
+
+std::string RecordStore::problem() const {
+  const std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,178 @@
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/sketch_space.h"
+#include "compiler/compile.h"
+#include "compiler/language/evaluate.h"
+#include "compiler/language/text.h"
+#include "tests/support/run_on_cpu.h"
+
+namespace kiln::testing {
+namespace {
+
+using autoschedule::Candidate;
+using autoschedule::Sketch;
+
+const Target kHost{TargetKind::Llvm, host_cpu()};
+
+struct Case {
+  const char* name;
+  const char* text;
+  std::vector<int64_t> sizes;
+};
+
+std::ostream& operator<<(std::ostream& stream, const Case& test) { return stream << test.name; }
+
+const Case kCases[] = {
+    {"matmul", "kernel k(A: float32[n, l], B: float32[l, m]) -> (C: float32[n, m]) {"
+               " C[i, j] = sum[k < l](A[i, k] * B[k, j]) }", {67, 53, 81}},
+    {"constant_matmul", "kernel k(A: float32[64, 100], B: float32[100, 96]) -> (C: float32[64, 96]) {"
+                        " C[i, j] = sum[k < 100](A[i, k] * B[k, j]) }", {}},
+    {"transposed_matmul", "kernel k(A: float32[n, l], B: float32[m, l]) -> (C: float32[n, m]) {"
+                          " C[i, j] = sum[k < l](A[i, k] * B[j, k]) }", {37, 70, 41}},
+    {"batched_matmul", "kernel k(A: float64[b, n, 20], B: float64[b, 20, m]) -> (C: float64[b, n, m]) {"
+                       " C[h, i, j] = sum[k < 20](A[h, i, k] * B[h, k, j]) }", {3, 30, 50}},
+    {"conv", "kernel k(X: float32[3, 20, 40], F: float32[8, 3, 3, 3]) -> (Y: float32[8, 18, 38]) {"
+             " Y[o, i, j] = sum[c < 3, y < 3, x < 3](X[c, i + y, j + x] * F[o, c, y, x]) }", {}},
+    {"elements", "kernel k(A: float32[n, m], B: float32[m]) -> (C: float32[n, m]) {"
+                 " C[i, j] = exp(A[i, j]) * B[j] + 1 }", {33, 71}},
+    {"one_dimension", "kernel k(A: int32[n]) -> (C: int32[n]) { C[i] = A[i] * 3 }", {1001}},
+    {"transpose", "kernel k(A: float32[n, m]) -> (C: float32[m, n]) { C[i, j] = A[j, i] }", {75, 41}},
+    {"rows", "kernel k(A: float32[n, m]) -> (C: float32[n]) { C[i] = sum[k < m](A[i, k]) }", {60, 333}},
+    {"columns", "kernel k(A: float32[m, n]) -> (C: float32[n]) { C[i] = max[k < m](A[k, i]) }", {60, 133}},
+    {"softmax", "kernel k(X: float32[n, m]) -> (Y: float32[n, m]) {"
+                " M: float32[n] M[i] = max[k < m](X[i, k])"
+                " E: float32[n, m] E[i, j] = exp(X[i, j] - M[i])"
+                " S: float32[n] S[i] = sum[k < m](E[i, k])"
+                " Y[i, j] = E[i, j] / S[i] }", {19, 77}},
+    {"cumsum", "kernel k(X: float32[m, n]) -> (S: float32[m, n]) {"
+               " scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i] + X[t, i] } }", {20, 300}},
+};
+
+class Sketches : public ::testing::TestWithParam<Case> {
+ protected:
+  Sketches()
+      : kernel_(language::parse_text(GetParam().text, "test")[0].kernel),
+        space_(kernel_, {}, kHost, {}),
+        inputs_(inputs_of(kernel_.definition, sizes())) {}
+
+  static const std::vector<int64_t>& sizes() { return GetParam().sizes; }
+
+  static std::vector<HostTensor> inputs_of(const language::Definition& definition,
+                                           const std::vector<int64_t>& sizes) {
+    std::mt19937 random(3);
+    std::uniform_int_distribution<int> bits(0, (1 << 23) - 1);
+    std::vector<HostTensor> inputs;
+    for (const language::TensorId parameter : definition.parameters) {
+      if (definition.is_output(parameter)) continue;
+      std::vector<int64_t> shape;
+      for (const language::ExprId extent : definition.shape_of(parameter))
+        shape.push_back(language::evaluate_size(definition, extent, sizes));
+      const auto count = static_cast<size_t>(element_count(shape));
+      std::vector<double> values(count);
+      for (double& value : values)
+        value = bits(random) / double(1 << 23) - 0.5;
+      switch (definition.type_of(parameter)) {
+        case DType::Float64: inputs.push_back(tensor_of(shape, values)); break;
+        case DType::Int32:
+          inputs.push_back(tensor_of(shape, std::vector<int32_t>(count, 7)));
+          break;
+        default:
+          inputs.push_back(tensor_of(shape, std::vector<float>(values.begin(), values.end())));
+      }
+    }
+    return inputs;
+  }
+
+  std::vector<HostTensor> outputs_of(const Candidate& candidate,
+                                     const CompileOptions& options = {}) const {
+    return run_on_cpu(kernel_, space_.schedule(candidate), sizes(), inputs_, 2, options);
+  }
+
+  /// With the text of the schedule where they differ.
+  void expect_same_bits(const Candidate& candidate, const std::vector<HostTensor>& expected) const {
+    const std::vector<HostTensor> actual = outputs_of(candidate);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_TRUE(actual[i].bytes == expected[i].bytes)
+          << language::print_schedule(kernel_, "cpu", space_.schedule(candidate));
+    }
+  }
+
+  const language::Kernel kernel_;
+  const SketchSpace space_;
+  const std::vector<HostTensor> inputs_;
+};
+
+TEST_P(Sketches, OfAnyKindComputeTheSameBits) {
+  const std::vector<HostTensor> expected = outputs_of(space_.preferred());
+  for (size_t stage = 0; stage < space_.stages().size(); ++stage) {
+    const std::vector<Sketch>& sketches = space_.stages()[stage].sketches;
+    for (uint32_t sketch = 0; sketch < sketches.size(); ++sketch) {
+      Candidate candidate = space_.preferred();
+      candidate.stages[stage] = {sketch, sketches[sketch].preferred()};
+      SCOPED_TRACE(sketches[sketch].name);
+      expect_same_bits(candidate, expected);
+    }
+  }
+}
+
+TEST_P(Sketches, WithAnyValuesComputeTheSameBits) {
+  const std::vector<HostTensor> expected = outputs_of(space_.preferred());
+  std::mt19937 random(17);
+  for (int round = 0; round < 12; ++round) {
+    Candidate candidate;
+    for (const autoschedule::StageSketches& stage : space_.stages()) {
+      const auto sketch = static_cast<uint32_t>(random() % stage.sketches.size());
+      candidate.stages.push_back({sketch, {}});
+      for (const autoschedule::Parameter& parameter : stage.sketches[sketch].parameters)
+        candidate.stages.back().values.push_back(
+            parameter.values[random() % parameter.values.size()]);
+    }
+    try {
+      expect_same_bits(candidate, expected);
+    } catch (const Error& error) {
+      // Many rows of long vectors: more code than a kernel may have.
+      EXPECT_EQ(error.reason(), "CODE_LIMIT") << error.what();
+    }
+  }
+}
+
+TEST_P(Sketches, PreferWhatIsAmongTheirValues) {
+  ASSERT_FALSE(space_.stages().empty());
+  for (const autoschedule::StageSketches& stage : space_.stages()) {
+    for (const Sketch& sketch : stage.sketches)
+      EXPECT_TRUE(sketch.has(sketch.preferred())) << sketch.name;
+  }
+}
+
+TEST_P(Sketches, ForKnownSizesComputeTheSameBits) {
+  if (sizes().empty()) GTEST_SKIP() << "all sizes are constants already";
+  const std::vector<HostTensor> expected = outputs_of(space_.preferred());
+  const std::vector<HostTensor> actual =
+      outputs_of(space_.preferred(), CompileOptions{.sizes = sizes()});
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_TRUE(actual[i].bytes == expected[i].bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Sketches, ::testing::ValuesIn(kCases),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(SketchSpace, RefusesTheCandidateOfAnotherKernel) {
+  const language::Kernel kernel = language::parse_text(kCases[0].text, "test")[0].kernel;
+  const SketchSpace space(kernel, {}, kHost, {});
+  Candidate candidate = space.preferred();
+  candidate.stages[0].values[0] = 3;
+  try {
+    space.schedule(candidate);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+    EXPECT_EQ(error.message(), "the candidate's stage 0 is of another kernel");
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing
