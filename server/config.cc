@@ -114,10 +114,19 @@ std::map<std::string, Setter> setters(Config& config) {
       {"limits.disk-cache-bytes", bytes(engine.disk_cache_bytes)},
       {"limits.run-seconds", time(engine.times.run_limit)},
       {"limits.compile-seconds", time(engine.times.compile_limit)},
+      {"limits.specialised-kernels",
+       [&](const auto& key, const auto& node) {
+         engine.specialisation.kernels = static_cast<size_t>(count_of(key, node));
+       }},
+      {"limits.specialise-after-calls",
+       [&](const auto& key, const auto& node) {
+         engine.specialisation.calls = std::max<int64_t>(count_of(key, node), 1);
+       }},
       {"limits.tune-seconds", time(engine.tuning.time)},
       {"limits.tune-trials",
        [&](const auto& key, const auto& node) {
-         engine.tuning.trials = static_cast<uint32_t>(std::min<int64_t>(count_of(key, node), 1 << 20));
+         engine.tuning.trials =
+             static_cast<uint32_t>(std::min<int64_t>(count_of(key, node), 1 << 20));
        }},
   };
 }

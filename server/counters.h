@@ -23,7 +23,10 @@ struct Counters {
   COUNTER(searches)            \
   COUNTER(tuning_trials)       \
   COUNTER(tuning_failures)     \
-  COUNTER(tuned_compiles)
+  COUNTER(tuned_compiles)      \
+  COUNTER(specialisations)     \
+  COUNTER(specialised_runs)    \
+  COUNTER(dropped_variants)
 // clang-format on
 #define COUNTER(name) std::atomic<int64_t> name{0};
   KILN_COUNTERS(COUNTER)

@@ -1,5 +1,7 @@
 #include "server/engine/compiler_pool.h"
 
+#include <algorithm>
+
 namespace kiln::server {
 
 namespace {
@@ -163,6 +165,14 @@ internal::Hello CompilerPool::hello() const {
          "the compiler has not started yet; try again soon");
   }
   return *hello_;
+}
+
+bool CompilerPool::idle() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.empty() &&
+         std::any_of(compilers_.begin(), compilers_.end(), [](const auto& each) {
+           return !each->running_ && each->slot_.state() == WorkerSlot::State::Ready;
+         });
 }
 
 bool CompilerPool::settled() const {

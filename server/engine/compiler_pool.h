@@ -40,6 +40,9 @@ class CompilerPool {
   /// Throws ResourceExhausted QUEUE_FULL, Unsupported KERNEL_QUARANTINED.
   void submit(CompilerTask task);
 
+  /// Nothing waits, and a compiler has nothing to do.
+  bool idle() const;
+
   /// What the compilers say of themselves. Throws Unavailable COMPILER_STARTING before the first
   /// did.
   internal::Hello hello() const;

@@ -28,12 +28,13 @@ ArenaPool::Options arena_options(const EngineOptions& options) {
 /// The artifact's own report with what is said in the caller's names. Neither may be anything but
 /// JSON, but both come from outside of this process.
 std::string merged_report(const std::string& saved, const std::string& named,
-                          const std::string& note) {
+                          const std::string& note, const std::vector<std::string>& specialised) {
   nlohmann::json report = nlohmann::json::parse(saved, nullptr, false);
   const nlohmann::json more = nlohmann::json::parse(named, nullptr, false);
   if (!report.is_object()) report = nlohmann::json::object();
   if (more.is_object()) report.update(more);
   if (!note.empty()) report["notes"].push_back(note);
+  if (!specialised.empty()) report["specialised"] = specialised;
   return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -60,10 +61,11 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       cuda_(device_options(options, Role::Cuda), *launcher_, supervisor_, *arenas_, quarantine_,
             counters_),
       compile_service_(kernels_, memory_, disk_, compilers_, counters_),
+      specialiser_(options.specialisation, compilers_, kernels_, counters_),
       run_service_(
           kernels_, tensors_, sessions_, arenas_,
           {{TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}, {TargetKind::Interpreter, &cpu_}},
-          counters_),
+          specialiser_, counters_),
       records_(options.cache_folder, {}),
       tune_service_({.compiles = compile_service_,
                      .compilers = compilers_,
@@ -134,10 +136,11 @@ bool Engine::use_record(CheckedRequest& checked) const {
   if (!key) return false;
   const std::optional<TuningRecord> record = records_.find_largest(*key);
   if (!record) return false;
-  use_schedule(checked, record->schedule, key->build, record->id,
-               fmt::format("schedule from tuning record {}: {:.2f} times as fast as without when it "
-                           "was measured on {}",
-                           record->id, record->default_seconds / record->seconds, key->device));
+  use_schedule(
+      checked, record->schedule, key->build, record->id,
+      fmt::format("schedule from tuning record {}: {:.2f} times as fast as without when it "
+                  "was measured on {}",
+                  record->id, record->default_seconds / record->seconds, key->device));
   return true;
 }
 
@@ -162,10 +165,11 @@ void Engine::compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, C
 uint64_t Engine::tune(const v1::TuneRequest& request, TuneWatcher watcher) {
   CheckedRequest checked = check_request(request.kernel(), setting());
   if (checked.tuning.empty()) {
-    fail(ErrorKind::InvalidArgument, "TUNE_TARGET",
-         "{} has no automatic schedule to tune: it is to be interpreted, or automatic schedules are "
-         "turned off",
-         checked.names.kernel);
+    fail(
+        ErrorKind::InvalidArgument, "TUNE_TARGET",
+        "{} has no automatic schedule to tune: it is to be interpreted, or automatic schedules are "
+        "turned off",
+        checked.names.kernel);
   }
   const std::optional<TuningKey> key = tuning_key(checked);
   if (!key) {
@@ -225,19 +229,20 @@ void Engine::inspect(const v1::InspectRequest& request, std::shared_ptr<Call> ca
   KILN_CHECK(text.mutable_request()->ParseFromString(kernel->request));
   const bool is_report = request.source().empty();
   text.set_source(is_report ? "report" : request.source());
-  ask_text(std::move(message), kernel->names.kernel, kernel->key, std::move(call),
-           [kernel, is_report, done = std::move(done)](Outcome<std::string> outcome) {
-             if (const Error* error = std::get_if<Error>(&outcome)) return done(*error);
-             std::string& answer = std::get<std::string>(outcome);
-             v1::InspectResponse response;
-             if (is_report) {
-               response.set_report_json(
-                   merged_report(kernel->artifact().report, answer, kernel->note));
-             } else {
-               response.set_text(std::move(answer));
-             }
-             done(std::move(response));
-           });
+  ask_text(
+      std::move(message), kernel->names.kernel, kernel->key, std::move(call),
+      [this, kernel, is_report, done = std::move(done)](Outcome<std::string> outcome) {
+        if (const Error* error = std::get_if<Error>(&outcome)) return done(*error);
+        std::string& answer = std::get<std::string>(outcome);
+        v1::InspectResponse response;
+        if (is_report) {
+          response.set_report_json(merged_report(kernel->artifact().report, answer, kernel->note,
+                                                 specialiser_.sizes_of(*kernel)));
+        } else {
+          response.set_text(std::move(answer));
+        }
+        done(std::move(response));
+      });
 }
 
 void Engine::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done) {
@@ -336,6 +341,7 @@ v1::DescribeResponse Engine::describe() const {
   counters["tensors"] = tensors_.count();
   counters["tensor_bytes"] = arenas_->used_bytes();
   counters["sessions"] = sessions_.count();
+  counters["specialised_kernels"] = specialiser_.count();
   counters["tuning_records"] = records_.count();
   counters["unfinished_jobs"] = static_cast<int64_t>(jobs_.unfinished());
   counters["queued_runs"] = static_cast<int64_t>(cpu_.waiting() + cuda_.waiting());
@@ -352,9 +358,8 @@ v1::DescribeResponse Engine::describe() const {
   v1::Component& tuning = *response.add_components();
   tuning.set_name("tuning");
   tuning.set_ok(records_.problem().empty());
-  tuning.set_message(records_.problem().empty()
-                         ? fmt::format("{} tuning records", records_.count())
-                         : records_.problem());
+  tuning.set_message(records_.problem().empty() ? fmt::format("{} tuning records", records_.count())
+                                                : records_.problem());
   v1::Component& cache = *response.add_components();
   cache.set_name("cache");
   cache.set_ok(disk_.problem().empty());

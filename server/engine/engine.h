@@ -24,6 +24,7 @@ struct EngineOptions {
   size_t queue = 256;
   JobTable::Options jobs;
   TuneService::Options tuning;
+  Specialiser::Options specialisation;
   WorkerTimes times;
   Clock::duration session_grace = std::chrono::seconds(2);
   Clock::duration unowned_tensor_life = std::chrono::minutes(10);
@@ -104,6 +105,7 @@ class Engine {
   DeviceQueue cpu_;
   DeviceQueue cuda_;
   CompileService compile_service_;
+  Specialiser specialiser_;
   RunService run_service_;
   RecordStore records_;
   TuneService tune_service_;

@@ -103,16 +103,21 @@ void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, 
   const std::shared_ptr<Prepared> prepared = prepare(request);
   DeviceQueue& device = *devices_.at(prepared->kernel->artifact().target);
   DeviceCall& work = prepared->work;
+  work.kernel = specialiser_.choose(prepared->kernel, work.bound);
   work.call = std::move(call);
   prepared->upload_seconds = seconds_between(prepared->begun, Clock::now());
-  work.done = [this, prepared, done = std::move(done)](Outcome<DeviceResult> outcome) {
+  const auto runs = static_cast<int64_t>(work.repeat) * work.measurements;
+  work.done = [this, prepared, scalars = work.bound.scalars, runs,
+               done = std::move(done)](Outcome<DeviceResult> outcome) {
     if (const Error* error = std::get_if<Error>(&outcome)) {
       counters_.failed_runs.fetch_add(1);
       done(*error);
       return;
     }
     counters_.runs.fetch_add(1);
+    const double seconds = std::get<DeviceResult>(outcome).kernel_seconds;
     done(collect(*prepared, std::get<DeviceResult>(outcome)));
+    specialiser_.note(prepared->kernel, scalars, runs, seconds);
   };
   device.submit(std::move(work));
 }

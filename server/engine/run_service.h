@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/engine/device_queue.h"
+#include "server/engine/specialiser.h"
 #include "server/tensors/sessions.h"
 
 namespace kiln::server {
@@ -41,12 +42,13 @@ class RunService {
  public:
   RunService(KernelTable& kernels, TensorStore& tensors, Sessions& sessions,
              std::shared_ptr<ArenaPool> arenas, std::map<TargetKind, DeviceQueue*> devices,
-             Counters& counters)
+             Specialiser& specialiser, Counters& counters)
       : kernels_(kernels),
         tensors_(tensors),
         sessions_(sessions),
         arenas_(std::move(arenas)),
         devices_(std::move(devices)),
+        specialiser_(specialiser),
         counters_(counters) {}
 
   /// `done` is told once, unless this throws. Nothing in `request` is trusted.
@@ -69,6 +71,7 @@ class RunService {
   Sessions& sessions_;
   const std::shared_ptr<ArenaPool> arenas_;
   const std::map<TargetKind, DeviceQueue*> devices_;
+  Specialiser& specialiser_;
   Counters& counters_;
 };
 

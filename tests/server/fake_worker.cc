@@ -174,6 +174,9 @@ Artifact fake_compile(const internal::Compile& task, v1::Schedule& schedule) {
   const v1::CompileRequest& request = task.request();
   const language::Kernel kernel = language::decode(request.definition(), request.source_map());
   behave_while_compiling(kernel.names.kernel);
+  if (kernel.names.kernel == "variant_fails" && !task.sizes().empty()) {
+    fail(ErrorKind::Unsupported, "FAKE", "there are no variants of it");
+  }
   Artifact artifact;
   artifact.target = request.target().name() == "cuda" ? TargetKind::Cuda : TargetKind::Llvm;
   artifact.arch = request.target().arch();

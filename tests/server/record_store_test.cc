@@ -18,7 +18,12 @@ TuningKey key_for(const std::string& definition, const std::string& sizes = "9,1
 }
 
 TuningRecord record_of(int64_t factor) {
-  TuningRecord record{.candidate = "0:1", .schedule = {}, .seconds = 1, .default_seconds = 2, .id = {}, .written = 0};
+  TuningRecord record{.candidate = "0:1",
+                      .schedule = {},
+                      .seconds = 1,
+                      .default_seconds = 2,
+                      .id = {},
+                      .written = 0};
   record.schedule.add_steps()->add_factors(factor);
   return record;
 }
@@ -134,9 +139,9 @@ TEST_F(Records, OfAFileDamagedInTheMiddleAreSetAside) {
 TEST_F(Records, StayInMemoryWhereNoFileCanBe) {
   std::ofstream(folder_.path() / "file") << "not a folder";
   RecordStore store(folder_.path() / "file", {});
-  EXPECT_EQ(store.problem(), "tuning records are not kept: " +
-                                 (folder_.path() / "file" / "tuning.sqlite").string() +
-                                 ": unable to open database file");
+  EXPECT_EQ(store.problem(),
+            "tuning records are not kept: " + (folder_.path() / "file" / "tuning.sqlite").string() +
+                ": unable to open database file");
   store.put(key_for("matmul"), record_of(4));
   EXPECT_TRUE(store.find(key_for("matmul")));
 }

@@ -39,7 +39,8 @@ TEST(Search, TriesEachCandidateOnceAndThenEnds) {
   std::set<std::string> seen;
   while (const std::optional<Candidate> candidate = search.next()) {
     EXPECT_TRUE(seen.insert(key_of(*candidate)).second) << key_of(*candidate);
-    search.tried(*candidate, seen.size() % 3 == 0 ? std::nullopt : std::optional(hollow(*candidate)));
+    search.tried(*candidate,
+                 seen.size() % 3 == 0 ? std::nullopt : std::optional(hollow(*candidate)));
   }
   EXPECT_EQ(seen.size(), 9U * 5 * 5 + 9);
 }
@@ -73,7 +74,8 @@ TEST(Search, ReadsOnlyKeysOfItsSpace) {
     ASSERT_TRUE(candidate) << key;
     EXPECT_EQ(key_of(*candidate), key);
   }
-  for (const char* key : {"", "0", "0:", "0:8", "0:8,32,1", "2:8", "1:8;1:8", "1:8,", "1:x", "x:8", "1:99999999999999999999"}) {
+  for (const char* key : {"", "0", "0:", "0:8", "0:8,32,1", "2:8", "1:8;1:8", "1:8,", "1:x", "x:8",
+                          "1:99999999999999999999"}) {
     EXPECT_FALSE(candidate_of(key, space)) << key;
   }
 }

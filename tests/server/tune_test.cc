@@ -70,7 +70,8 @@ TEST_F(Tune, MeasuresEveryCandidateAndPassesOverThoseThatMisbehave) {
   EXPECT_EQ(search.events.front().start().candidates(), 6);
   EXPECT_EQ(search.of("0").seconds(), 2e-3);
   EXPECT_EQ(search.of("1").seconds(), 1e-3);
-  EXPECT_EQ(search.of("2").failure(), "the worker of cpu:0 ended while it ran tuned; it is started again");
+  EXPECT_EQ(search.of("2").failure(),
+            "the worker of cpu:0 ended while it ran tuned; it is started again");
   EXPECT_EQ(search.of("3").failure(), "it took more than 20 times the default");
   EXPECT_EQ(search.of("4").failure(), "its Y differs from that of the default");
   EXPECT_EQ(search.of("5").failure(), "this way does not compile");
@@ -245,8 +246,9 @@ TEST_F(Tune, MeasuresOnTheInputsItIsGiven) {
 TEST_F(Tune, RefusesWhatItCannotTuneInTheCallersWords) {
   v1::TuneRequest request = request_for("tuned");
   request.clear_sizes();
-  expect_status(tune(request).status, grpc::StatusCode::INVALID_ARGUMENT, "SIZE",
-                "tuned is tuned for certain sizes, but n is not given; give each size, or the inputs");
+  expect_status(
+      tune(request).status, grpc::StatusCode::INVALID_ARGUMENT, "SIZE",
+      "tuned is tuned for certain sizes, but n is not given; give each size, or the inputs");
   expect_status(tune(request_for("inc")).status, grpc::StatusCode::FAILED_PRECONDITION,
                 "NOTHING_TO_TUNE",
                 "inc leaves nothing open: every stage has steps, or one way to run; tune measures "
