@@ -74,8 +74,8 @@ void TuneProgress::draw(const TuneTrial& trial) const {
                                trial.elapsed / std::max(1e-3, start_.seconds));
   const int done = static_cast<int>(std::clamp(part, 0.0, 1.0) * kWidth);
   out_ << fmt::format("\r\x1b[K{} [{:#<{}}{:.<{}}] {}/{} {:.0f} s  {} a run, {:.2f} times as fast",
-                      kernel_, "", done, "", kWidth - done, measured_, start_.trials,
-                      trial.elapsed, time_text(trial.best), default_ / trial.best)
+                      kernel_, "", done, "", kWidth - done, measured_, start_.trials, trial.elapsed,
+                      time_text(trial.best), default_ / trial.best)
        << std::flush;
 }
 

@@ -45,14 +45,12 @@ class StopOnInterrupt {
 };
 
 nlohmann::ordered_json to_json(const TuneTrial& trial) {
-  return {{"number", trial.number},   {"candidate", trial.candidate},
-          {"seconds", trial.seconds}, {"failure", trial.failure},
-          {"recorded", trial.recorded}, {"elapsed", trial.elapsed},
+  return {{"number", trial.number},   {"candidate", trial.candidate}, {"seconds", trial.seconds},
+          {"failure", trial.failure}, {"recorded", trial.recorded},   {"elapsed", trial.elapsed},
           {"best", trial.best}};
 }
 
-nlohmann::ordered_json to_json(const TuneResult& result,
-                               const std::vector<TuneTrial>& trials) {
+nlohmann::ordered_json to_json(const TuneResult& result, const std::vector<TuneTrial>& trials) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const TuneTrial& trial : trials)
     list.push_back(to_json(trial));
@@ -83,9 +81,8 @@ struct TuneCommand {
   int run(const Common& common) const {
     const std::string target = call.target();
     const Definition definition = kernel.load(target);
-    TuneOptions options{.sizes = call.options(definition).sizes,
-                        .trials = trials,
-                        .seconds = seconds};
+    TuneOptions options{
+        .sizes = call.options(definition).sizes, .trials = trials, .seconds = seconds};
     if (!call.inputs.empty()) options.inputs = call.load(definition);
     TuneProgress progress(std::cerr, is_terminal(STDERR_FILENO), definition.name());
     std::vector<TuneTrial> measured;

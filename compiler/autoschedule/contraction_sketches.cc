@@ -145,7 +145,8 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   const Parameter columns = lanes_parameter(graph, contraction.column, *lanes);
   std::vector<Sketch> sketches = {
       {.name = "outer products",
-       .parameters = {rows, columns,
+       .parameters = {rows,
+                      columns,
                       tile_parameter(graph, "depth", tiling.reduce[0], {0, 64, 128, 256, 512}, 0),
                       {"columns first", {0, 1}, 0},
                       parallel_parameter(parallel)},

@@ -109,8 +109,9 @@ void RecordStore::set_aside(const std::string& why) {
     std::error_code ignored;
     fs::remove(path_.string() + part, ignored);
   }
-  spdlog::warn("the tuning records in {} cannot be read ({}); the file is {} now, and a new one is begun",
-               path_.string(), why, error ? "where it was" : aside.string());
+  spdlog::warn(
+      "the tuning records in {} cannot be read ({}); the file is {} now, and a new one is begun",
+      path_.string(), why, error ? "where it was" : aside.string());
 }
 
 bool RecordStore::read_records() {
@@ -127,8 +128,12 @@ bool RecordStore::read_records() {
   rows.bind(limits_.records);
   while (rows.step()) {
     const TuningKey key{rows.text(0), rows.text(1), rows.text(2), rows.text(3)};
-    TuningRecord record{.candidate = rows.text(4), .schedule = {}, .seconds = rows.number(6),
-                        .default_seconds = rows.number(7), .id = {}, .written = rows.integer(8)};
+    TuningRecord record{.candidate = rows.text(4),
+                        .schedule = {},
+                        .seconds = rows.number(6),
+                        .default_seconds = rows.number(7),
+                        .id = {},
+                        .written = rows.integer(8)};
     if (!record.schedule.ParseFromString(rows.text(5))) continue;
     record.id = id_of(key, record);
     found[key] = std::move(record);
@@ -175,9 +180,10 @@ TuningRecord RecordStore::put(const TuningKey& key, TuningRecord record) {
   write("INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", key.definition,
         key.sizes, key.device, key.build, record.candidate, record.schedule.SerializeAsString(),
         record.seconds, record.default_seconds, record.written);
-  write("DELETE FROM record WHERE written <= (SELECT written FROM record ORDER BY written DESC "
-        "LIMIT 1 OFFSET ?)",
-        limits_.records);
+  write(
+      "DELETE FROM record WHERE written <= (SELECT written FROM record ORDER BY written DESC "
+      "LIMIT 1 OFFSET ?)",
+      limits_.records);
   return record;
 }
 
@@ -193,9 +199,10 @@ void RecordStore::remove(const TuningKey& key) {
 void RecordStore::add_trial(const TuningKey& key, const TuningTrial& trial) {
   write("INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?)", key.definition, key.sizes,
         key.device, key.build, trial.candidate, trial.seconds, trial.failure, now());
-  write("DELETE FROM trial WHERE written <= (SELECT written FROM trial ORDER BY written DESC "
-        "LIMIT 1 OFFSET ?)",
-        limits_.trials);
+  write(
+      "DELETE FROM trial WHERE written <= (SELECT written FROM trial ORDER BY written DESC "
+      "LIMIT 1 OFFSET ?)",
+      limits_.trials);
 }
 
 std::vector<TuningTrial> RecordStore::trials(const TuningKey& key) {

@@ -84,7 +84,7 @@ class RecordStore {
 
   const std::filesystem::path path_;
   const Limits limits_;
-  mutable std::mutex mutex_;       // of what is in memory
+  mutable std::mutex mutex_;  // of what is in memory
   std::map<TuningKey, TuningRecord> records_;
   std::string problem_;
   std::mutex database_mutex_;

@@ -131,8 +131,8 @@ std::optional<Candidate> Search::next() {
     const bool anew = fastest_.empty() || below(kRandomEvery) == 0;
     Candidate candidate =
         anew ? random()
-             : neighbour(std::next(fastest_.begin(), static_cast<int>(below(fastest_.size())))
-                             ->second);
+             : neighbour(
+                   std::next(fastest_.begin(), static_cast<int>(below(fastest_.size())))->second);
     if (!was_tried(candidate)) return candidate;
   }
   return first_untried();

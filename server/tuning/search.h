@@ -20,8 +20,7 @@ using autoschedule::StageSketches;
 /// exactly when their texts are.
 std::string key_of(const Candidate& candidate);
 /// Nothing for a text that is no candidate of the space.
-std::optional<Candidate> candidate_of(const std::string& key,
-                                      std::span<const StageSketches> space);
+std::optional<Candidate> candidate_of(const std::string& key, std::span<const StageSketches> space);
 
 /// Which candidate of a space to measure next.
 ///
@@ -49,7 +48,9 @@ class Search {
   /// The first in the order of the space that was not tried.
   std::optional<Candidate> first_untried() const;
   void plan_first();
-  size_t below(size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(random_); }
+  size_t below(size_t count) {
+    return std::uniform_int_distribution<size_t>(0, count - 1)(random_);
+  }
 
   const std::vector<StageSketches> space_;
   std::mt19937_64 random_;

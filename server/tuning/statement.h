@@ -36,7 +36,9 @@ class Statement {
   std::string text(int column) const {
     const void* const bytes = sqlite3_column_blob(statement_, column);
     const int size = sqlite3_column_bytes(statement_, column);
-    return bytes == nullptr ? "" : std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
+    return bytes == nullptr
+               ? ""
+               : std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
   }
   int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   double number(int column) const { return sqlite3_column_double(statement_, column); }

@@ -9,8 +9,8 @@ namespace kiln::server {
 
 namespace {
 
-/// What two callers must agree in to share a search: what is tuned, in which names, for which sizes,
-/// on which data.
+/// What two callers must agree in to share a search: what is tuned, in which names, for which
+/// sizes, on which data.
 std::string subject_of(const CheckedRequest& request, const v1::TuneRequest& wire) {
   std::string subject = request.kernel_id;
   const std::map<std::string, int64_t> sizes(wire.sizes().begin(), wire.sizes().end());
@@ -31,8 +31,7 @@ TuningTask task_of(CheckedRequest request, const v1::TuneRequest& wire, const Tu
   task.trials = wire.trials() == 0 ? options.trials : std::min(wire.trials(), options.trials);
   const double limit = std::chrono::duration<double>(options.time).count();
   const double seconds = wire.seconds() == 0 ? limit : std::min(wire.seconds(), limit);
-  task.time =
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  task.time = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   return task;
 }
 

@@ -328,7 +328,8 @@ double Tuner::first_run(const Compiled& compiled) {
 
 std::vector<double> Tuner::measure(const Compiled& compiled, double seconds_a_run,
                                    uint32_t measurements) {
-  const double fit = std::clamp(kMeasurementSeconds / std::max(seconds_a_run, 1e-9), 1.0, kMaxRepeat);
+  const double fit =
+      std::clamp(kMeasurementSeconds / std::max(seconds_a_run, 1e-9), 1.0, kMaxRepeat);
   return execute(compiled, static_cast<uint32_t>(fit), measurements).measured;
 }
 
@@ -378,11 +379,11 @@ void Tuner::finish(const std::string& end) {
   result.set_best_seconds(best_->seconds);
   if (best_->candidate) result.set_candidate(text_of(*best_->candidate));
   if (best_->candidate) {
-    const language::Kernel kernel = language::decode(task_.request.wire.definition(),
-                                                     task_.request.wire.source_map());
-    for (const std::string& step : language::kernel_file_text(
-             language::decode_schedule(best_->compiled.schedule, kernel), kernel.definition,
-             language::printable_names(kernel)))
+    const language::Kernel kernel =
+        language::decode(task_.request.wire.definition(), task_.request.wire.source_map());
+    for (const std::string& step :
+         language::kernel_file_text(language::decode_schedule(best_->compiled.schedule, kernel),
+                                    kernel.definition, language::printable_names(kernel)))
       result.add_schedule(step);
   }
   result.set_record(best_->record);

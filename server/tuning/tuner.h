@@ -32,7 +32,7 @@ struct TuningParts {
 struct TuningTask {
   CheckedRequest request;
   v1::TuneRequest wire;
-  TuningKey key;       // its sizes are found by the search
+  TuningKey key;  // its sizes are found by the search
   uint32_t trials = 0;
   Clock::duration time{};
 };
@@ -70,7 +70,8 @@ class Tuner {
   void finish(const std::string& end);
 
   Compiled compile(const std::optional<Candidate>& candidate);
-  std::vector<double> measure(const Compiled& compiled, double seconds_a_run, uint32_t measurements);
+  std::vector<double> measure(const Compiled& compiled, double seconds_a_run,
+                              uint32_t measurements);
   double first_run(const Compiled& compiled);
   DeviceResult execute(const Compiled& compiled, uint32_t repeat, uint32_t measurements);
   void require_same_outputs() const;

@@ -25,29 +25,51 @@ struct Case {
 std::ostream& operator<<(std::ostream& stream, const Case& test) { return stream << test.name; }
 
 const Case kCases[] = {
-    {"matmul", "kernel k(A: float32[n, l], B: float32[l, m]) -> (C: float32[n, m]) {"
-               " C[i, j] = sum[k < l](A[i, k] * B[k, j]) }", {67, 53, 81}},
-    {"constant_matmul", "kernel k(A: float32[64, 100], B: float32[100, 96]) -> (C: float32[64, 96]) {"
-                        " C[i, j] = sum[k < 100](A[i, k] * B[k, j]) }", {}},
-    {"transposed_matmul", "kernel k(A: float32[n, l], B: float32[m, l]) -> (C: float32[n, m]) {"
-                          " C[i, j] = sum[k < l](A[i, k] * B[j, k]) }", {37, 70, 41}},
-    {"batched_matmul", "kernel k(A: float64[b, n, 20], B: float64[b, 20, m]) -> (C: float64[b, n, m]) {"
-                       " C[h, i, j] = sum[k < 20](A[h, i, k] * B[h, k, j]) }", {3, 30, 50}},
-    {"conv", "kernel k(X: float32[3, 20, 40], F: float32[8, 3, 3, 3]) -> (Y: float32[8, 18, 38]) {"
-             " Y[o, i, j] = sum[c < 3, y < 3, x < 3](X[c, i + y, j + x] * F[o, c, y, x]) }", {}},
-    {"elements", "kernel k(A: float32[n, m], B: float32[m]) -> (C: float32[n, m]) {"
-                 " C[i, j] = exp(A[i, j]) * B[j] + 1 }", {33, 71}},
+    {"matmul",
+     "kernel k(A: float32[n, l], B: float32[l, m]) -> (C: float32[n, m]) {"
+     " C[i, j] = sum[k < l](A[i, k] * B[k, j]) }",
+     {67, 53, 81}},
+    {"constant_matmul",
+     "kernel k(A: float32[64, 100], B: float32[100, 96]) -> (C: float32[64, 96]) {"
+     " C[i, j] = sum[k < 100](A[i, k] * B[k, j]) }",
+     {}},
+    {"transposed_matmul",
+     "kernel k(A: float32[n, l], B: float32[m, l]) -> (C: float32[n, m]) {"
+     " C[i, j] = sum[k < l](A[i, k] * B[j, k]) }",
+     {37, 70, 41}},
+    {"batched_matmul",
+     "kernel k(A: float64[b, n, 20], B: float64[b, 20, m]) -> (C: float64[b, n, m]) {"
+     " C[h, i, j] = sum[k < 20](A[h, i, k] * B[h, k, j]) }",
+     {3, 30, 50}},
+    {"conv",
+     "kernel k(X: float32[3, 20, 40], F: float32[8, 3, 3, 3]) -> (Y: float32[8, 18, 38]) {"
+     " Y[o, i, j] = sum[c < 3, y < 3, x < 3](X[c, i + y, j + x] * F[o, c, y, x]) }",
+     {}},
+    {"elements",
+     "kernel k(A: float32[n, m], B: float32[m]) -> (C: float32[n, m]) {"
+     " C[i, j] = exp(A[i, j]) * B[j] + 1 }",
+     {33, 71}},
     {"one_dimension", "kernel k(A: int32[n]) -> (C: int32[n]) { C[i] = A[i] * 3 }", {1001}},
-    {"transpose", "kernel k(A: float32[n, m]) -> (C: float32[m, n]) { C[i, j] = A[j, i] }", {75, 41}},
-    {"rows", "kernel k(A: float32[n, m]) -> (C: float32[n]) { C[i] = sum[k < m](A[i, k]) }", {60, 333}},
-    {"columns", "kernel k(A: float32[m, n]) -> (C: float32[n]) { C[i] = max[k < m](A[k, i]) }", {60, 133}},
-    {"softmax", "kernel k(X: float32[n, m]) -> (Y: float32[n, m]) {"
-                " M: float32[n] M[i] = max[k < m](X[i, k])"
-                " E: float32[n, m] E[i, j] = exp(X[i, j] - M[i])"
-                " S: float32[n] S[i] = sum[k < m](E[i, k])"
-                " Y[i, j] = E[i, j] / S[i] }", {19, 77}},
-    {"cumsum", "kernel k(X: float32[m, n]) -> (S: float32[m, n]) {"
-               " scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i] + X[t, i] } }", {20, 300}},
+    {"transpose",
+     "kernel k(A: float32[n, m]) -> (C: float32[m, n]) { C[i, j] = A[j, i] }",
+     {75, 41}},
+    {"rows",
+     "kernel k(A: float32[n, m]) -> (C: float32[n]) { C[i] = sum[k < m](A[i, k]) }",
+     {60, 333}},
+    {"columns",
+     "kernel k(A: float32[m, n]) -> (C: float32[n]) { C[i] = max[k < m](A[k, i]) }",
+     {60, 133}},
+    {"softmax",
+     "kernel k(X: float32[n, m]) -> (Y: float32[n, m]) {"
+     " M: float32[n] M[i] = max[k < m](X[i, k])"
+     " E: float32[n, m] E[i, j] = exp(X[i, j] - M[i])"
+     " S: float32[n] S[i] = sum[k < m](E[i, k])"
+     " Y[i, j] = E[i, j] / S[i] }",
+     {19, 77}},
+    {"cumsum",
+     "kernel k(X: float32[m, n]) -> (S: float32[m, n]) {"
+     " scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i] + X[t, i] } }",
+     {20, 300}},
 };
 
 class Sketches : public ::testing::TestWithParam<Case> {

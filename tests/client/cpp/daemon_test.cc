@@ -7,6 +7,7 @@
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <stop_token>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -292,6 +293,43 @@ TEST_F(SecureDaemon, RefusesAWrongToken) {
 
 TEST_F(SecureDaemon, IsNotTrustedWithoutItsAuthority) {
   EXPECT_THROW(connect(daemon_->address(), {.token = "secret"}).describe(), Unavailable);
+}
+
+TEST_F(RealDaemon, TunesForEveryLaterBuild) {
+  const Connection connection = connect(daemon_->address());
+  const Definition definition(matmul());
+  std::vector<TuneTrial> trials;
+  TuneStart begun;
+  const TuneOptions options{.sizes = {{"n", 40}, {"m", 48}, {"l", 56}},
+                            .trials = 6,
+                            .on_start = [&](const TuneStart& start) { begun = start; },
+                            .on_trial = [&](const TuneTrial& trial) { trials.push_back(trial); }};
+  const TuneResult result = connection.tune(definition, options);
+  EXPECT_EQ(result.end, "trials");
+  EXPECT_EQ(result.trials, 6U);
+  EXPECT_EQ(trials.size(), 6U);
+  EXPECT_GT(begun.candidates, 6);
+  EXPECT_EQ(begun.trials, 6U);
+  EXPECT_EQ(trials[0].candidate.substr(0, 18), "C: outer products(");
+  EXPECT_LE(result.best_seconds, result.default_seconds);
+  EXPECT_EQ(result.record.empty(), result.candidate.empty());
+  const std::string note = "schedule from tuning record " + result.record;
+  EXPECT_EQ(connection.build(definition).report().find(note) != std::string::npos,
+            !result.record.empty());
+}
+
+TEST_F(RealDaemon, StopsASearchWhenItIsAskedTo) {
+  const Connection connection = connect(daemon_->address());
+  std::stop_source stop;
+  TuneOptions options{.sizes = {{"n", 64}, {"m", 64}, {"l", 65}}};
+  options.stop = stop.get_token();
+  options.on_trial = [&](const TuneTrial& trial) {
+    if (trial.number == 2) stop.request_stop();
+  };
+  const TuneResult result = connection.tune(Definition(matmul()), options);
+  EXPECT_EQ(result.end, "stopped");
+  EXPECT_GE(result.trials, 3U);
+  EXPECT_GT(result.default_seconds, 0);
 }
 
 }  // namespace

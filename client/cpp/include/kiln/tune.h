@@ -14,13 +14,13 @@ inline namespace client {
 
 /// One automatic schedule that was measured.
 struct TuneTrial {
-  unsigned number = 0;     // from 0, which is the schedule without tuning
-  std::string candidate;   // "C: outer products(rows=8, lanes=32)"
-  double seconds = 0;      // a run; 0 when it failed
-  std::string failure;     // why it is no candidate
-  bool recorded = false;   // measured by an earlier search
-  double elapsed = 0;      // seconds since the search began
-  double best = 0;         // seconds a run of the fastest so far
+  unsigned number = 0;    // from 0, which is the schedule without tuning
+  std::string candidate;  // "C: outer products(rows=8, lanes=32)"
+  double seconds = 0;     // a run; 0 when it failed
+  std::string failure;    // why it is no candidate
+  bool recorded = false;  // measured by an earlier search
+  double elapsed = 0;     // seconds since the search began
+  double best = 0;        // seconds a run of the fastest so far
 };
 
 /// A search that begins, or waits for others.
