@@ -213,3 +213,38 @@ def current_target_outside_of_with():
 )
 def target_that_is_no_json():
     kiln.target.Target('{"kind": llvm}')  # <-
+
+
+@wrong(
+    "SIZE",
+    "main is tuned for certain sizes, but n is not given; give each size, or the inputs",
+    fix='sizes={"n": 512, ...}, or data=[a, b]',
+    at="run",
+)
+def tuning_without_sizes():
+    A, B, C = matmul()
+    kiln.tune([A, B, C], progress=False)  # <-
+
+
+@wrong(
+    "NOTHING_TO_TUNE",
+    "main leaves nothing open: every stage has steps, or one way to run; tune measures schedules for "
+    "stages without steps",
+    fix="leave the steps out",
+    kind="Unsupported", at="run",
+)
+def tuning_of_what_has_a_schedule():
+    A, B = add_one((1 << 16,))
+    s = te.create_schedule(B.op)
+    s[B].parallel(B.op.axis[0])
+    kiln.tune(s, [A, B], progress=False)  # <-
+
+
+@wrong(
+    "TUNE_BUDGET",
+    "tune: trials and seconds must be at least 0",
+    fix="seconds=60, or leave it out",
+)
+def tuning_for_less_than_no_time():
+    A, B = add_one((1 << 16,))
+    kiln.tune([A, B], seconds=-1, progress=False)  # <-
