@@ -79,18 +79,19 @@ RecordStore::~RecordStore() { sqlite3_close(database_); }
 void RecordStore::open() {
   std::error_code ignored;
   fs::create_directories(path_.parent_path(), ignored);
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  for (const bool may_set_aside : {true, false}) {
+    std::string why;
     int result = sqlite3_open(path_.c_str(), &database_);
     if (result == SQLITE_OK) {
       sqlite3_busy_timeout(database_, kBusyMilliseconds);
       result = sqlite3_exec(database_, kTables, nullptr, nullptr, nullptr);
     }
-    if (result == SQLITE_OK && read_records()) return;
-    if (result == SQLITE_OK) result = sqlite3_errcode(database_);
-    const std::string why = sqlite3_errmsg(database_);
+    if (result != SQLITE_OK) why = sqlite3_errmsg(database_);
+    if (result == SQLITE_OK) result = read_records(why);
+    if (why.empty()) return;
     sqlite3_close(database_);
     database_ = nullptr;
-    if (attempt == 0 && (is_damage(result) || result == SQLITE_OK)) {
+    if (may_set_aside && is_damage(result)) {
       set_aside(why);
       continue;
     }
@@ -114,14 +115,16 @@ void RecordStore::set_aside(const std::string& why) {
       path_.string(), why, error ? "where it was" : aside.string());
 }
 
-bool RecordStore::read_records() {
-  std::map<TuningKey, TuningRecord> found;
+int RecordStore::read_records(std::string& why) {
   Statement version(database_, "PRAGMA user_version");
-  if (!version.step()) return false;
-  const int64_t schema = version.integer(0);
-  if (schema != 0 && schema != kSchema) return false;
-  Statement set(database_, "PRAGMA user_version = 1");
-  set.step();
+  const int64_t schema = version.step() ? version.integer(0) : 0;
+  if (schema != 0 && schema != kSchema) {
+    why = fmt::format("it is of version {}, not {}", schema, kSchema);
+    return SQLITE_NOTADB;
+  }
+  sqlite3_exec(database_, fmt::format("PRAGMA user_version = {}", kSchema).c_str(), nullptr,
+               nullptr, nullptr);
+  std::map<TuningKey, TuningRecord> found;
   Statement rows(database_,
                  "SELECT definition, sizes, device, build, candidate, schedule, seconds, "
                  "default_seconds, written FROM record ORDER BY written DESC LIMIT ?");
@@ -138,10 +141,13 @@ bool RecordStore::read_records() {
     record.id = id_of(key, record);
     found[key] = std::move(record);
   }
-  if (rows.result() != SQLITE_DONE) return false;
+  if (rows.result() != SQLITE_DONE) {
+    why = sqlite3_errmsg(database_);
+    return rows.result();
+  }
   const std::lock_guard lock(mutex_);
   records_ = std::move(found);
-  return true;
+  return SQLITE_OK;
 }
 
 std::optional<TuningRecord> RecordStore::find(const TuningKey& key) const {
@@ -177,9 +183,11 @@ TuningRecord RecordStore::put(const TuningKey& key, TuningRecord record) {
       }));
     }
   }
-  write("INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", key.definition,
-        key.sizes, key.device, key.build, record.candidate, record.schedule.SerializeAsString(),
-        record.seconds, record.default_seconds, record.written);
+  const bool kept =
+      write("INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", key.definition,
+            key.sizes, key.device, key.build, record.candidate, record.schedule.SerializeAsString(),
+            record.seconds, record.default_seconds, record.written);
+  if (!kept) return record;
   write(
       "DELETE FROM record WHERE written <= (SELECT written FROM record ORDER BY written DESC "
       "LIMIT 1 OFFSET ?)",
@@ -197,8 +205,10 @@ void RecordStore::remove(const TuningKey& key) {
 }
 
 void RecordStore::add_trial(const TuningKey& key, const TuningTrial& trial) {
-  write("INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?)", key.definition, key.sizes,
-        key.device, key.build, trial.candidate, trial.seconds, trial.failure, now());
+  const bool kept =
+      write("INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?)", key.definition,
+            key.sizes, key.device, key.build, trial.candidate, trial.seconds, trial.failure, now());
+  if (!kept) return;
   write(
       "DELETE FROM trial WHERE written <= (SELECT written FROM trial ORDER BY written DESC "
       "LIMIT 1 OFFSET ?)",

@@ -78,7 +78,8 @@ class RecordStore {
  private:
   void open();
   void set_aside(const std::string& why);
-  bool read_records();
+  /// A result of SQLite; `why` stays empty when they could be read.
+  int read_records(std::string& why);
   template <typename... Values>
   bool write(const char* sql, const Values&... values);
 
