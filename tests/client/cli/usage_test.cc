@@ -37,7 +37,7 @@ TEST_F(Usage, NeedsACommand) {
   refused({}, "a subcommand is required; kiln --help shows how");
   refused({"bake"},
           "there is no command bake; known: run, compile, lower, schedule, fmt, submit, wait, "
-          "result, jobs, cancel, devices, doctor, serve, version");
+          "result, jobs, cancel, devices, doctor, serve, tune, version");
   refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
 }
 
