@@ -10,7 +10,8 @@
 
 namespace kiln::autoschedule {
 
-/// A number that a sketch leaves open: what it may be, ascending, and what the cost model takes.
+/// A number that a sketch leaves open: what it may be, ascending, and what is
+/// taken unmeasured.
 struct Parameter {
   std::string name;
   std::vector<int64_t> values;
@@ -42,7 +43,7 @@ struct Sketch {
   bool has(std::span<const int64_t> values) const;
 };
 
-/// The sketches of a root stage, the one that the cost model takes first.
+/// The sketches of a root stage, the one that is taken unmeasured first.
 struct StageSketches {
   StageId stage = 0;
   std::vector<Sketch> sketches;

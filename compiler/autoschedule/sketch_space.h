@@ -23,7 +23,7 @@ class SketchSpace {
   SketchSpace& operator=(const SketchSpace&) = delete;
 
   const std::vector<autoschedule::StageSketches>& stages() const { return stages_; }
-  /// What the cost model takes: the first sketch of each stage with its preferred values.
+  /// What is taken unmeasured: the first sketch of each stage with its preferred values.
   autoschedule::Candidate preferred() const;
   /// The given steps and those of a candidate. Axis ids of added steps follow those given. Throws
   /// InvalidArgument SKETCH for a candidate of another space.

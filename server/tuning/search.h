@@ -24,7 +24,7 @@ std::optional<Candidate> candidate_of(const std::string& key, std::span<const St
 
 /// Which candidate of a space to measure next.
 ///
-/// First what the cost model takes, then each other sketch as the model would fill it in, then some
+/// First what is taken unmeasured, then each other sketch with the values it prefers, then some
 /// drawn at random; after that mostly neighbours of the fastest so far (one parameter moved, or one
 /// stage with another sketch), and a random one now and then: an evolution strategy, (4 + 1) with
 /// restarts. Deterministic for a seed and the times it is told.

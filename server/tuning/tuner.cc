@@ -23,15 +23,16 @@ constexpr uint32_t kMeasurements = 3;
 constexpr uint32_t kTurns = 7;                 // of a candidate against the best
 constexpr double kMeasurementSeconds = 0.002;  // as many runs as fit
 constexpr double kMaxRepeat = 1000;
-constexpr double kHopeless = 1.5;  // times the best: not measured further
-constexpr double kFaster = 0.98;   // of the best's time: less is noise
-constexpr double kSlowest = 20;    // times the default: longer runs are ended
+constexpr double kHopeless = 1.5;      // times the best: not measured further
+constexpr double kFaster = 0.98;       // of the best's time: less is noise
+constexpr double kSlowest = 20;        // times the default: longer runs are ended
+constexpr double kShortestRun = 1e-9;  // less is what the clock cannot tell
 constexpr auto kShortestLimit = std::chrono::milliseconds(500);
 constexpr auto kCompileLimit = std::chrono::seconds(20);
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return std::max(values[values.size() / 2], kShortestRun);
 }
 
 /// The binary logarithms of the sizes, rounded down: "9,10".

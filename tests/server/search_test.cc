@@ -27,7 +27,7 @@ double hollow(const Candidate& candidate) {
   return 1 + off(0, 12, 4) + off(1, 64, 32) + off(2, 256, 128);
 }
 
-TEST(Search, BeginsWithWhatTheCostModelTakes) {
+TEST(Search, BeginsWithWhatIsTakenUnmeasured) {
   Search search(tile_space(), 1);
   EXPECT_EQ(key_of(*search.next()), "0:8,32,0");
   EXPECT_EQ(key_of(*search.next()), "1:8");
