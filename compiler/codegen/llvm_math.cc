@@ -3,6 +3,7 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
+#include "compiler/codegen/llvm_elementary.h"
 #include "compiler/codegen/llvm_values.h"
 #include "runtime/core/error.h"
 
@@ -19,6 +20,7 @@ bool is_comparison(Operator op) {
 /// The function of the C library for double; float's has an f behind.
 const char* library_name(Operator op) {
   switch (op) {
+    case Operator::Exp: return "exp";
     case Operator::Exp2: return "exp2";
     case Operator::Exp10: return "exp10";
     case Operator::Log: return "log";
@@ -244,18 +246,20 @@ Value* MathEmitter::integer_call(Operator op, const std::vector<Value*>& args, D
 Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
   Value* const x = args[0];
   llvm::Type* const type = x->getType();
+  if (type->getScalarType()->isFloatTy() && ElementaryFunctions::has(op)) {
+    return ElementaryFunctions(b_).call(op, args);
+  }
   const auto intrinsic = [&](llvm::Intrinsic::ID id) { return b_.CreateUnaryIntrinsic(id, x); };
   const auto magnitude = [&] { return intrinsic(llvm::Intrinsic::fabs); };
   llvm::Constant* const infinity = llvm::ConstantFP::getInfinity(type);
   switch (op) {
     case Operator::Negative: return b_.CreateFNeg(x);
     case Operator::Abs: return magnitude();
-    case Operator::Exp: return exponential(x);
     case Operator::Sqrt: return intrinsic(llvm::Intrinsic::sqrt);
     case Operator::Rsqrt: return b_.CreateFDiv(number(type, 1), intrinsic(llvm::Intrinsic::sqrt));
     case Operator::Sigmoid: {
       // Of -|x|, which cannot overflow, so that small results stay exact too.
-      Value* const e = exponential(b_.CreateFNeg(magnitude()));
+      Value* const e = library_call("exp", {b_.CreateFNeg(magnitude())});
       Value* const above =
           b_.CreateSelect(b_.CreateFCmpOLT(x, number(type, 0)), e, number(type, 1));
       return b_.CreateFDiv(above, b_.CreateFAdd(number(type, 1), e));
@@ -401,41 +405,6 @@ Value* MathEmitter::next_after(Value* x, Value* y, DType type) {
   result = b_.CreateSelect(b_.CreateFCmpUEQ(a, b), to, result);
   result = b_.CreateSelect(b_.CreateFCmpUNO(a, a), from, result);
   return b_.CreateBitCast(result, x->getType());
-}
-
-/// float32: e^x = 2^n e^r with r in half a ln 2 around 0, where a polynomial of degree 6 is within
-/// 1 ulp. The scale is applied in two steps, so that results below the normal range round once more
-/// but are never lost. Others: the C library.
-Value* MathEmitter::exponential(Value* x) {
-  llvm::Type* const type = x->getType();
-  if (!type->getScalarType()->isFloatTy()) return library_call("exp", {x});
-  const auto constant = [&](double value) { return number(type, value); };
-  const auto fma = [&](Value* a, Value* b, Value* c) {
-    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c});
-  };
-  // Past these the result is infinity and 0; they keep n in range, and let nan through.
-  Value* const low = b_.CreateSelect(b_.CreateFCmpOLT(x, constant(-104)), constant(-104), x);
-  Value* const t = b_.CreateSelect(b_.CreateFCmpOGT(low, constant(89)), constant(89), low);
-  // Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits, for nan too.
-  llvm::Constant* const anchor = constant(12582912);
-  Value* const anchored = fma(t, constant(1.44269504088896341), anchor);
-  Value* const n = b_.CreateFSub(anchored, anchor);
-  Value* const r = fma(n, constant(2.12194440e-4), fma(n, constant(-0.693359375), t));
-  Value* p = constant(1.381461309e-3);
-  for (const double c :
-       {8.368709832e-3, 4.166838736e-2, 1.666652069e-1, 4.999999345e-1, 1.0, 1.0}) {
-    p = fma(p, r, constant(c));
-  }
-  llvm::Type* const bits = like(type, b_.getInt32Ty());
-  Value* const exponent =
-      b_.CreateSub(b_.CreateBitCast(anchored, bits), b_.CreateBitCast(anchor, bits));
-  Value* const first = b_.CreateAShr(exponent, integer(bits, 1));
-  Value* const second = b_.CreateSub(exponent, first);
-  const auto power = [&](Value* e) {
-    Value* const shifted = b_.CreateShl(b_.CreateAdd(e, integer(bits, 127)), integer(bits, 23));
-    return b_.CreateBitCast(shifted, type);
-  };
-  return b_.CreateFMul(b_.CreateFMul(p, power(first)), power(second));
 }
 
 }  // namespace kiln::codegen

@@ -39,7 +39,6 @@ class MathEmitter {
   /// A function of the C library, lane by lane.
   Value* library_call(const char* name, const std::vector<Value*>& args);
   Value* by_lanes(llvm::FunctionCallee callee, const std::vector<Value*>& args);
-  Value* exponential(Value* x);
   Value* integer_power(Value* x, Value* y, DType type);
   Value* next_after(Value* x, Value* y, DType type);
   Value* bits_of_number(Value* x);

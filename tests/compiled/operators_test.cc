@@ -301,34 +301,5 @@ TEST_P(OperatorsOf, CastToEveryType) {
   }
 }
 
-/// Over the whole range, results below the normal range and past the largest number included.
-TEST(Exponential, IsWithinTwoStepsEverywhere) {
-  std::vector<Scalar> values;
-  for (double x = -106; x < 92; x += 0.00317)
-    values.push_back(Scalar::of_float(DType::Float32, x));
-  while (values.size() % kLanes != 0) {
-    values.push_back(values[0]);
-  }
-  OperatorKernel kernel(static_cast<int64_t>(values.size()));
-  const BufferRef x = kernel.input(DType::Float32);
-  for (const Operator op : {Operator::Exp, Operator::Sigmoid}) {
-    kernel.output(DType::Float32,
-                  [&](const Expr& at) { return Call::make(op, {Load::make(x, {at})}); });
-  }
-  const Kernel lowered = kernel.take();
-  std::vector<HostTensor> tensors = {tensor(DType::Float32, values)};
-  tensors.resize(lowered.parameters.size());
-  testing::run_artifact(testing::compile_lowered(lowered), tensors);
-  // An element gives the same bits in a vector as alone.
-  EXPECT_EQ(tensors[1].bytes, tensors[2].bytes);
-  EXPECT_EQ(tensors[3].bytes, tensors[4].bytes);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    expect_result(Operator::Exp, language::read_element(tensors[2], at), {values[i]}, "vectors");
-    expect_result(Operator::Sigmoid, language::read_element(tensors[4], at), {values[i]},
-                  "vectors");
-  }
-}
-
 }  // namespace
 }  // namespace kiln

@@ -1,0 +1,215 @@
+/// The functions of float32 that are written out, against float64's of the C library.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
+#include "compiler/language/operator.h"
+#include "tests/support/run_on_cpu.h"
+
+namespace kiln {
+namespace {
+
+using namespace ir;
+using language::Operator;
+using testing::HostTensor;
+
+constexpr int kLanes = 32;
+constexpr int64_t kBatch = int64_t{1} << 20;
+
+struct Function {
+  Operator op;
+  std::function<double(double)> exact;
+};
+
+void PrintTo(const Function& function, std::ostream* out) {
+  *out << language::row_of(function.op).spelling;
+}
+
+double exact_sigmoid(double x) {
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
+
+std::vector<Function> functions() {
+  return {
+      {Operator::Exp, [](double x) { return std::exp(x); }},
+      {Operator::Exp2, [](double x) { return std::exp2(x); }},
+      {Operator::Log, [](double x) { return std::log(x); }},
+      {Operator::Log2, [](double x) { return std::log2(x); }},
+      {Operator::Log10, [](double x) { return std::log10(x); }},
+      {Operator::Log1p, [](double x) { return std::log1p(x); }},
+      {Operator::Tanh, [](double x) { return std::tanh(x); }},
+      {Operator::Erf, [](double x) { return std::erf(x); }},
+      {Operator::Sigmoid, exact_sigmoid},
+      {Operator::Sin, [](double x) { return std::sin(x); }},
+      {Operator::Cos, [](double x) { return std::cos(x); }},
+  };
+}
+
+/// How far a float is from the exact value, in steps of floats at that value.
+double steps_off(float actual, double exact) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (std::isnan(actual) || std::isnan(exact))
+    return std::isnan(actual) == std::isnan(exact) ? 0 : infinity;
+  if (std::signbit(actual) != std::signbit(exact) && (actual == 0 || exact == 0)) return infinity;
+  const auto rounded = static_cast<float>(exact);
+  if (actual == rounded) return 0.5;
+  if (std::isinf(actual) || std::isinf(rounded)) {
+    const float finite = std::isinf(actual) ? rounded : actual;
+    return std::nextafter(std::fabs(finite), INFINITY) == INFINITY ? 1 : infinity;
+  }
+  const int exponent = std::max(std::ilogb(exact), -126);
+  return std::fabs(actual - exact) / std::ldexp(1.0, exponent - 23);
+}
+
+double allowed(Operator op) {
+  return std::atof(std::string(language::row_of(op).accuracy).c_str());
+}
+
+/// p1[i] = op(p0[i]) in vectors, p2[i] one by one; `arity` inputs come first.
+Kernel over_all(Operator op, int arity) {
+  Kernel kernel;
+  kernel.name = "elementary";
+  std::vector<BufferRef> inputs;
+  const auto parameter = [&](bool is_output) {
+    const std::string name = "p" + std::to_string(kernel.parameters.size());
+    kernel.parameters.push_back(Buffer::make(name, DType::Float32, {index(kBatch)}, Scope::Global));
+    kernel.is_output.push_back(is_output);
+    return kernel.parameters.back();
+  };
+  for (int i = 0; i < arity; ++i)
+    inputs.push_back(parameter(false));
+  const auto value = [&](const Expr& at) {
+    std::vector<Expr> args;
+    for (const BufferRef& input : inputs)
+      args.push_back(Load::make(input, {at}));
+    return Call::make(op, args);
+  };
+  const VarRef i = Var::make("i");
+  const VarRef j = Var::make("j");
+  const Expr row = Ramp::make(i * kLanes, index(1), kLanes);
+  const BufferRef vectors = parameter(true);
+  const BufferRef elements = parameter(true);
+  kernel.body = Block::make(
+      {For::make(i, index(kBatch / kLanes), LoopKind::Parallel,
+                 Store::make(vectors, {row}, value(row))),
+       For::make(j, index(kBatch), LoopKind::Parallel, Store::make(elements, {j}, value(j)))});
+  return kernel;
+}
+
+std::vector<float> floats_of(const HostTensor& tensor) {
+  std::vector<float> values(tensor.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+HostTensor tensor_of(const std::vector<float>& values) {
+  HostTensor tensor = testing::zeros(DType::Float32, {static_cast<int64_t>(values.size())});
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  return tensor;
+}
+
+class Elementary : public ::testing::TestWithParam<Function> {};
+INSTANTIATE_TEST_SUITE_P(Functions, Elementary, ::testing::ValuesIn(functions()),
+                         [](const auto& info) {
+                           return std::string(language::row_of(info.param.op).spelling);
+                         });
+
+/// Every float with KILN_LONG; else every 4096th or so, of all exponents and signs.
+TEST_P(Elementary, IsAsAccurateAsTheTableSays) {
+  const auto [op, exact] = GetParam();
+  const auto artifact = testing::compile_lowered(over_all(op, 1));
+  const uint64_t stride = std::getenv("KILN_LONG") != nullptr ? 1 : 4093;
+  const uint64_t count = (uint64_t{1} << 32) / stride;
+  double worst = 0;
+  float worst_at = 0;
+  for (uint64_t begin = 0; begin < count; begin += kBatch) {
+    std::vector<float> x(kBatch);
+    for (int64_t i = 0; i < kBatch; ++i) {
+      x[static_cast<size_t>(i)] =
+          std::bit_cast<float>(static_cast<uint32_t>((begin + static_cast<uint64_t>(i)) * stride));
+    }
+    std::vector<HostTensor> tensors = {tensor_of(x), {}, {}};
+    testing::run_artifact(artifact, tensors);
+    // An element gives the same bits in a vector as alone.
+    ASSERT_EQ(tensors[1].bytes, tensors[2].bytes);
+    const std::vector<float> y = floats_of(tensors[1]);
+    for (size_t i = 0; i < y.size(); ++i) {
+      const double off = steps_off(y[i], exact(x[i]));
+      if (off > worst) {
+        worst = off;
+        worst_at = x[i];
+      }
+    }
+  }
+  RecordProperty("steps", std::to_string(worst));
+  EXPECT_LE(worst, allowed(op)) << "at " << worst_at;
+}
+
+TEST(Elementary, OfSpecialValuesIsAsInC) {
+  const float inf = INFINITY;
+  const std::vector<float> values = {0.0F,   -0.0F,   1.0F,   -1.0F,   inf,   -inf,   NAN,
+                                     1e-45F, -1e-45F, 1e-39F, -1e-39F, 3e38F, -3e38F, 65536.0F};
+  for (const auto& [op, exact] : functions()) {
+    std::vector<float> x(kBatch, 1.0F);
+    std::ranges::copy(values, x.begin());
+    std::vector<HostTensor> tensors = {tensor_of(x), {}, {}};
+    testing::run_artifact(testing::compile_lowered(over_all(op, 1)), tensors);
+    const std::vector<float> y = floats_of(tensors[1]);
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_LE(steps_off(y[i], exact(values[i])), allowed(op))
+          << language::row_of(op).spelling << " of " << values[i] << " is " << y[i];
+    }
+  }
+}
+
+/// All pairs of special values, then powers whose results are in range, and any bits at all.
+TEST(Elementary, PowerIsWithinOneStep) {
+  const float inf = INFINITY;
+  const std::vector<float> values = {
+      0.0F,   -0.0F, 1.0F,  -1.0F,  2.0F,        -2.0F,      0.5F,        -0.5F,      3.0F,
+      -3.0F,  2.5F,  -2.5F, inf,    -inf,        NAN,        1e-40F,      -1e-40F,    3e38F,
+      -3e38F, 1e10F, -7.0F, 1e-45F, 0.99999994F, 1.0000001F, 16777217.0F, 8388609.0F, -8388609.0F};
+  std::vector<float> x;
+  std::vector<float> y;
+  for (const float a : values) {
+    for (const float b : values) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  }
+  uint64_t state = 88172645463325252u;
+  const auto next = [&state] {  // xorshift64
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return static_cast<uint32_t>(state);
+  };
+  while (x.size() < static_cast<size_t>(kBatch)) {
+    const bool any = x.size() % 4 == 0;
+    const auto spread = [&next] {
+      return static_cast<float>(static_cast<int32_t>(next())) * 0x1p-31F;
+    };
+    x.push_back(any ? std::bit_cast<float>(next()) : std::exp(spread() * 80));
+    y.push_back(any ? std::bit_cast<float>(next()) : spread() * (x.size() % 3 == 0 ? 40.0F : 2.0F));
+  }
+  std::vector<HostTensor> tensors = {tensor_of(x), tensor_of(y), {}, {}};
+  testing::run_artifact(testing::compile_lowered(over_all(Operator::Pow, 2)), tensors);
+  EXPECT_EQ(tensors[2].bytes, tensors[3].bytes);
+  const std::vector<float> result = floats_of(tensors[2]);
+  for (size_t i = 0; i < x.size() && !HasFailure(); ++i) {
+    EXPECT_LE(steps_off(result[i], std::pow(static_cast<double>(x[i]), static_cast<double>(y[i]))),
+              1)
+        << x[i] << " to the power of " << y[i] << " is " << result[i];
+  }
+}
+
+}  // namespace
+}  // namespace kiln
