@@ -16,6 +16,7 @@ namespace kiln::codegen {
 struct BufferPlace {
   llvm::Value* pointer = nullptr;
   llvm::MDNode* tag = nullptr;  // of its own type for alias analysis: buffers never share memory
+  llvm::Value* is_large = nullptr;  // i1: vectors are stored past the caches; null for never
 };
 
 /// Which accesses of single lanes, and which sums of products, the CPU has instructions for. LLVM
@@ -49,6 +50,8 @@ class ExprEmitter {
   llvm::Value* index(const ir::Expr& expr) { return emit(expr, Use::Index); }
   void store(const ir::Store& node);
   void prefetch(const ir::Prefetch& node);
+  /// Orders the stores past the caches before all that comes later, where there were any.
+  void fence();
 
   llvm::IRBuilderBase& builder() { return b_; }
 
@@ -97,6 +100,7 @@ class ExprEmitter {
   llvm::Value* load_lanes(const BufferPlace& place, const ir::Load& node, llvm::Value* mask);
   void store_lanes(const BufferPlace& place, const ir::Store& node, llvm::Value* value,
                    llvm::Value* mask);
+  void store_row(const BufferPlace& place, DType type, llvm::Value* value, llvm::Value* address);
   std::vector<llvm::Value*> lane_addresses(const BufferPlace& place, DType type,
                                            const ir::Expr& index, llvm::Value* mask,
                                            llvm::Value* spare);
@@ -124,7 +128,8 @@ class ExprEmitter {
   std::vector<Memo> memo_{1};  // one more for each conditional part entered
   std::unordered_map<ir::Expr, bool> plain_;
   std::unordered_map<ir::Expr, bool> reads_;
-  llvm::Value* mask_ = nullptr;  // lanes that run, inside an IfThenElse of lanes
+  bool bypasses_caches_ = false;  // there was a store that may go past them
+  llvm::Value* mask_ = nullptr;   // lanes that run, inside an IfThenElse of lanes
 };
 
 }  // namespace kiln::codegen

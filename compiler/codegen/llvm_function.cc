@@ -125,6 +125,7 @@ void FunctionEmitter::emit_entry(KernelModule& shared) {
   emitter.thread_ = emitter.b_.getInt64(0);
   emitter.load_frame();
   emitter.emit(shared.kernel.body);
+  emitter.expr_.fence();
   emitter.b_.CreateRet(emitter.b_.getInt32(0));
 }
 
@@ -154,7 +155,20 @@ void FunctionEmitter::load_frame() {
   for (size_t i = 0; i < kernel.strides.size(); ++i) {
     bind_scalar(kernel.strides[i], kernel.sizes.size() + i, false);
   }
+  for (const ir::BufferRef& buffer : kernel.nontemporal) {
+    BufferPlace place = expr_.place_of(buffer);
+    place.is_large = is_large(*buffer);
+    expr_.bind(buffer, place);
+  }
   bind_workspace();
+}
+
+/// Whether an output is one to be stored past the caches; its size may be known only now.
+Value* FunctionEmitter::is_large(const ir::Buffer& buffer) {
+  Value* bytes = b_.getInt64(static_cast<uint64_t>(size_of(buffer.type)));
+  for (const Expr& extent : buffer.shape)
+    bytes = b_.CreateMul(bytes, expr_.index(extent));
+  return b_.CreateICmpSGE(bytes, b_.getInt64(ir::kNontemporalBytes));
 }
 
 void FunctionEmitter::bind_scalar(const ir::VarRef& var, size_t position, bool is_natural) {
@@ -349,6 +363,7 @@ void FunctionEmitter::emit_parallel_body(const ir::For& loop, const Captures& ca
     expr_.bind(buffer, {slot(captures.vars.size() + i, b_.getPtrTy()), shared_.tag_of(buffer)});
   }
   emit_serial(loop, function->getArg(2), function->getArg(3), true);
+  expr_.fence();
   b_.CreateRet(b_.getInt32(0));
 }
 

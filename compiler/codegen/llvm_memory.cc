@@ -1,4 +1,5 @@
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include "compiler/codegen/llvm_expr.h"
 #include "compiler/codegen/llvm_values.h"
@@ -220,6 +221,40 @@ void ExprEmitter::prefetch(const ir::Prefetch& node) {
       {address, b_.getInt32(kToRead), b_.getInt32(kIntoAllCaches), b_.getInt32(kData)});
 }
 
+/// Elements side by side. Past the caches where that is asked for and the place is aligned; a
+/// vector of less than a line would be written in pieces then.
+void ExprEmitter::store_row(const BufferPlace& place, DType type, Value* value, Value* address) {
+  constexpr uint64_t kAlignment = 32;
+  constexpr uint64_t kLineBits = 512;
+  const auto plain = [&] {
+    tagged(b_.CreateAlignedStore(value, address, alignment_of(type)), place);
+  };
+  const uint64_t bits = value->getType()->getPrimitiveSizeInBits().getFixedValue();
+  if (place.is_large == nullptr || bits % kLineBits != 0) return plain();
+  bypasses_caches_ = true;
+  llvm::Function* const function = b_.GetInsertBlock()->getParent();
+  auto* const past = llvm::BasicBlock::Create(b_.getContext(), "past_caches", function);
+  auto* const cached = llvm::BasicBlock::Create(b_.getContext(), "cached", function);
+  auto* const end = llvm::BasicBlock::Create(b_.getContext(), "stored", function);
+  Value* const rest = b_.CreateAnd(b_.CreatePtrToInt(address, b_.getInt64Ty()), kAlignment - 1);
+  Value* const is_aligned = b_.CreateICmpEQ(rest, b_.getInt64(0));
+  b_.CreateCondBr(b_.CreateAnd(is_aligned, place.is_large), past, cached);
+  b_.SetInsertPoint(past);
+  llvm::StoreInst* const store =
+      tagged(b_.CreateAlignedStore(value, address, llvm::Align(kAlignment)), place);
+  llvm::Metadata* const one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b_.getContext(), one));
+  b_.CreateBr(end);
+  b_.SetInsertPoint(cached);
+  plain();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+}
+
+void ExprEmitter::fence() {
+  if (bypasses_caches_) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+}
+
 void ExprEmitter::store(const ir::Store& node) {
   KILN_CHECK(node.indices.size() == 1);
   const Expr& index = node.indices[0];
@@ -245,7 +280,7 @@ void ExprEmitter::store(const ir::Store& node) {
     Value* const address = element_address(place, type, first);
     Value* const in_order = backwards ? reversed(b_, value, lanes) : value;
     if (mask == nullptr) {
-      tagged(b_.CreateAlignedStore(in_order, address, alignment_of(type)), place);
+      store_row(place, type, in_order, address);
     } else {
       tagged(b_.CreateMaskedStore(in_order, address, alignment_of(type),
                                   backwards ? reversed(b_, mask, lanes) : mask),

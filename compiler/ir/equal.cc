@@ -155,14 +155,15 @@ bool equal_trees(const Stmt& a, const Stmt& b) { return a == b || Equality().sam
 bool equal_kernels(const Kernel& a, const Kernel& b) {
   Equality equality;
   if (a.name != b.name || a.is_output != b.is_output || a.checks != b.checks ||
-      a.parameters.size() != b.parameters.size() || !equality.bind(a.sizes, b.sizes) ||
-      !equality.bind(a.strides, b.strides)) {
+      a.parameters.size() != b.parameters.size() || a.nontemporal.size() != b.nontemporal.size() ||
+      !equality.bind(a.sizes, b.sizes) || !equality.bind(a.strides, b.strides)) {
     return false;
   }
   for (size_t i = 0; i < a.parameters.size(); ++i) {
     if (!equality.bind(a.parameters[i], b.parameters[i])) return false;
   }
-  return same_workspace(equality, a, b) && equality.same(a.body, b.body);
+  return same_workspace(equality, a, b) && equality.same(a.nontemporal, b.nontemporal) &&
+         equality.same(a.body, b.body);
 }
 
 size_t hash_of(const Expr& expr) {

@@ -10,11 +10,11 @@ namespace kiln::ir {
 namespace {
 
 constexpr auto kWords = std::to_array<std::string_view>({
-    "allocate",  "at",    "barrier",   "bind",        "broadcast", "bytes",    "check",
-    "dot",       "else",  "false",     "fn",          "for",       "if",       "in",
-    "inf",       "input", "likely",    "nan",         "output",    "parallel", "per_thread",
-    "prefetch",  "ramp",  "scope",     "strides",     "tensorize", "true",     "unroll",
-    "vectorize", "where", "workspace", "reassociate",
+    "allocate",  "at",    "barrier",   "bind",        "broadcast",   "bytes",    "check",
+    "dot",       "else",  "false",     "fn",          "for",         "if",       "in",
+    "inf",       "input", "likely",    "nan",         "output",      "parallel", "per_thread",
+    "prefetch",  "ramp",  "scope",     "strides",     "tensorize",   "true",     "unroll",
+    "vectorize", "where", "workspace", "reassociate", "nontemporal",
 });
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "compiler/ir/parse.h"
 
+#include <algorithm>
+
 #include "compiler/ir/parse_expr.h"
 #include "runtime/core/error.h"
 
@@ -26,6 +28,7 @@ class Parser {
     parse_parameters();
     reader_.expect("{");
     parse_workspace();
+    parse_nontemporal();
     kernel_.body = parse_statements();
     reader_.expect("}");
     for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
@@ -136,6 +139,18 @@ class Parser {
       entry.offset_bytes = parse_index();
       entry.per_thread = reader_.accept("per_thread");
       kernel_.workspace.push_back(std::move(entry));
+    }
+  }
+
+  void parse_nontemporal() {
+    while (reader_.accept("nontemporal")) {
+      const Token at = reader_.peek();
+      const auto found = names_.buffers.find(reader_.expect_name("the name of a parameter"));
+      const bool is_parameter =
+          found != names_.buffers.end() &&
+          std::ranges::find(kernel_.parameters, found->second) != kernel_.parameters.end();
+      if (!is_parameter) fail_syntax(at, fmt::format("'{}' is no parameter", at.text));
+      kernel_.nontemporal.push_back(found->second);
     }
   }
 

@@ -221,6 +221,8 @@ class StmtPrinter {
     write_signature(kernel);
     ++depth_;
     write_workspace(kernel);
+    for (const BufferRef& buffer : kernel.nontemporal)
+      line("nontemporal {}", names_.of(buffer));
     write_sequence(kernel.body);
     --depth_;
     line("}}");

@@ -1,5 +1,6 @@
 #include "compiler/ir/verify.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "compiler/ir/mutator.h"
@@ -29,6 +30,7 @@ class Verify : public Visitor {
     }
     if (kernel_.workspace_bytes) (*this)(kernel_.workspace_bytes);
     if (kernel_.workspace_bytes_per_thread) (*this)(kernel_.workspace_bytes_per_thread);
+    check_nontemporal();
     (*this)(kernel_.body);
   }
 
@@ -52,6 +54,16 @@ class Verify : public Visitor {
         (*this)(stride);
       declare(parameter);
       if (!kernel_.is_output[i]) inputs_.insert(parameter);
+    }
+  }
+
+  void check_nontemporal() {
+    for (const BufferRef& buffer : kernel_.nontemporal) {
+      const auto found = std::ranges::find(kernel_.parameters, buffer);
+      const bool is_output =
+          found != kernel_.parameters.end() &&
+          kernel_.is_output[static_cast<size_t>(found - kernel_.parameters.begin())];
+      if (!is_output) breach("{} is nontemporal but is no output", buffer->name);
     }
   }
 

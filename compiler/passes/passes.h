@@ -140,6 +140,18 @@ ir::Kernel vectorize_loops(ir::Kernel kernel, const PassContext& context);
 /// indices this leaves behind.
 ir::Kernel unroll_loops(ir::Kernel kernel, const PassContext& context);
 
+/// Names the outputs that are stored past the caches: those that the kernel never reads, and that
+/// are larger than a cache or of a size that is not known yet. A cached store first reads the line
+/// it writes, and drives out what is needed sooner.
+///
+///   fn k(A: float32[n], C: float32[n]) { C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
+///     ->
+///   fn k(A: float32[n], C: float32[n]) { nontemporal C  C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
+///
+/// Stands last, where parameters have their strides. At the call, the size that was not known
+/// decides, and of each vector whether its place is aligned; others are stored as usual.
+ir::Kernel bypass_caches(ir::Kernel kernel, const PassContext& context);
+
 /// Moves a guard out of the loops it does not depend on.
 ///
 ///   for t in 0..m { if i < n { S } }    ->    if i < n { for t in 0..m { S } }

@@ -39,7 +39,7 @@ const Way kWays[] = {
 
 /// These only look; every other pass must be seen to change something.
 bool changes_nothing(std::string_view pass) {
-  return pass == "validate_threads" || pass == "check_launch";
+  return pass == "validate_threads" || pass == "bypass_caches" || pass == "check_launch";
 }
 
 /// Interprets the loops after build_loops and after each row of the pass table that changed them,

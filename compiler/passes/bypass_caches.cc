@@ -1,0 +1,58 @@
+#include <optional>
+#include <unordered_set>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+/// The buffers a kernel reads, and those it stores vectors to.
+class Uses : public Visitor {
+ public:
+  std::unordered_set<BufferRef> read;
+  std::unordered_set<BufferRef> stored_in_vectors;
+
+ private:
+  using Visitor::visit;
+  void visit(const Load& load) override {
+    read.insert(load.buffer);
+    Visitor::visit(load);
+  }
+  void visit(const Store& store) override {
+    if (store.value->type.lanes > 1) stored_in_vectors.insert(store.buffer);
+    Visitor::visit(store);
+  }
+};
+
+/// Nothing when an extent is no constant.
+std::optional<int64_t> constant_bytes(const Buffer& buffer) {
+  int64_t bytes = size_of(buffer.type);
+  for (const Expr& extent : buffer.shape) {
+    const std::optional<int64_t> value = as_const_int(extent);
+    if (!value) return std::nullopt;
+    if (__builtin_mul_overflow(bytes, *value, &bytes)) return INT64_MAX;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Kernel bypass_caches(Kernel kernel, const PassContext&) {
+  Uses uses;
+  uses(kernel.body);
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const BufferRef& buffer = kernel.parameters[i];
+    if (!kernel.is_output[i] || uses.read.contains(buffer)) continue;
+    const bool may_be_large = constant_bytes(*buffer).value_or(INT64_MAX) >= kNontemporalBytes;
+    if (may_be_large && uses.stored_in_vectors.contains(buffer)) {
+      kernel.nontemporal.push_back(buffer);
+    }
+  }
+  return kernel;
+}
+
+}  // namespace kiln::passes

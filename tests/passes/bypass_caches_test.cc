@@ -1,0 +1,42 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::bypass_caches;
+
+TEST(BypassCaches, NamesLargeOutputsThatNothingReads) {
+  expect_becomes(bypass_caches,
+                 R"(fn f(A: float32[4194304], C: float32[4194304]) { for i in 0..131072 {
+                   C[ramp(i*32, 1, 32)] = A[ramp(i*32, 1, 32)] } })",
+                 R"(fn f(A: float32[4194304], C: float32[4194304]) { nontemporal C
+                   for i in 0..131072 { C[ramp(i*32, 1, 32)] = A[ramp(i*32, 1, 32)] } })");
+}
+
+TEST(BypassCaches, NamesOutputsOfASizeThatIsNotKnown) {
+  expect_becomes(bypass_caches,
+                 R"(fn f(C: float32[n]) { for i in 0..floordiv(n, 32) {
+                   C[ramp(i*32, 1, 32)] = broadcast(1.0, 32) } })",
+                 R"(fn f(C: float32[n]) { nontemporal C for i in 0..floordiv(n, 32) {
+                   C[ramp(i*32, 1, 32)] = broadcast(1.0, 32) } })");
+}
+
+TEST(BypassCaches, LeavesSmallOutputsInTheCaches) {
+  EXPECT_TRUE(
+      run_pass(bypass_caches, "fn f(C: float32[1024]) { C[ramp(0, 1, 32)] = broadcast(1.0, 32) }")
+          .nontemporal.empty());
+}
+
+TEST(BypassCaches, LeavesOutputsThatAreReadInTheCaches) {
+  EXPECT_TRUE(run_pass(bypass_caches, R"(fn f(C: float32[n]) { for i in 0..n {
+                     C[ramp(i*32, 1, 32)] = C[ramp(i*32 - 32, 1, 32)] } })")
+                  .nontemporal.empty());
+}
+
+TEST(BypassCaches, LeavesSingleElementsAlone) {
+  EXPECT_TRUE(run_pass(bypass_caches, "fn f(C: float32[n]) { for i in 0..n { C[i] = 1.0 } }")
+                  .nontemporal.empty());
+}
+
+}  // namespace
+}  // namespace kiln::testing
