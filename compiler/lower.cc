@@ -50,6 +50,7 @@ constexpr Pass kPasses[] = {
     {"flatten_storage", passes::flatten_storage, Serves::All},
     // Wants whole loops (before unroll_loops) and indices in elements (after flatten_storage).
     {"vectorize_loops", passes::vectorize_loops, Serves::All},
+    {"accumulate_in_lanes", passes::accumulate_in_lanes, Serves::Llvm},
     {"unroll_loops", passes::unroll_loops, Serves::All},
     // Folds the indices the passes since the first simplify leave behind.
     {"simplify", passes::simplify, Serves::All},

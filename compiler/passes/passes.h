@@ -132,6 +132,18 @@ ir::Kernel flatten_storage(ir::Kernel kernel, const PassContext& context);
 /// whose extent depends on the variable, a Check of it) the loop runs serially, with a note.
 ir::Kernel vectorize_loops(ir::Kernel kernel, const PassContext& context);
 
+/// Sums up lane by lane what a loop adds to one element in any order, and the lanes once behind it.
+///
+///   for k in 0..n { S[0] = reduce_sum(S[0], A[ramp(k*32, 1, 32)], reassociate) }
+///     ->
+///   allocate S.lanes: float32[32] scope(local)
+///   S.lanes[ramp(0, 1, 32)] = broadcast(0.0, 32)
+///   for k in 0..n { S.lanes[ramp(0, 1, 32)] = S.lanes[ramp(0, 1, 32)] + A[ramp(k*32, 1, 32)] }
+///   S[0] = reduce_sum(S[0], S.lanes[ramp(0, 1, 32)], reassociate)
+///
+/// Stands behind vectorize_loops, which makes the vectors.
+ir::Kernel accumulate_in_lanes(ir::Kernel kernel, const PassContext& context);
+
 /// Replaces each loop marked `unroll` by its iterations, in order.
 ///
 ///   for i in 0..3 unroll { A[i] = B[i] }    ->    A[0] = B[0]  A[1] = B[1]  A[2] = B[2]

@@ -1,0 +1,55 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::accumulate_in_lanes;
+
+TEST(AccumulateInLanes, CombinesTheLanesBehindTheLoop) {
+  expect_becomes(accumulate_in_lanes,
+                 R"(fn f(A: float32[n, 64], S: float32[n]) { for i in 0..n parallel {
+                   for k in 0..2 {
+                     S[i] = reduce_sum(S[i], A[ramp(i*64 + k*32, 1, 32)], reassociate) } } })",
+                 R"(fn f(A: float32[n, 64], S: float32[n]) { for i in 0..n parallel {
+                   allocate S.lanes: float32[32] scope(local)
+                   S.lanes[ramp(0, 1, 32)] = broadcast(0.0, 32)
+                   for k in 0..2 {
+                     S.lanes[ramp(0, 1, 32)] = S.lanes[ramp(0, 1, 32)]
+                                               + A[ramp(i*64 + k*32, 1, 32)] }
+                   S[i] = reduce_sum(S[i], S.lanes[ramp(0, 1, 32)], reassociate) } })");
+}
+
+TEST(AccumulateInLanes, StandsAroundAllLoopsThatAddToOneElement) {
+  expect_becomes(accumulate_in_lanes,
+                 R"(fn f(A: float32[n, 32], S: float32[1]) { for i in 0..n { for k in 0..4 {
+                   S[0] = reduce_max(S[0], A[ramp(i*32 + k*8, 1, 8)], reassociate) } } })",
+                 R"(fn f(A: float32[n, 32], S: float32[1]) {
+                   allocate S.lanes: float32[8] scope(local)
+                   S.lanes[ramp(0, 1, 8)] = broadcast(-inf, 8)
+                   for i in 0..n { for k in 0..4 {
+                     S.lanes[ramp(0, 1, 8)] = max(S.lanes[ramp(0, 1, 8)],
+                                                  A[ramp(i*32 + k*8, 1, 8)]) } }
+                   S[0] = reduce_max(S[0], S.lanes[ramp(0, 1, 8)], reassociate) })");
+}
+
+TEST(AccumulateInLanes, LeavesWhatMustBeInOrderAlone) {
+  expect_unchanged(accumulate_in_lanes,
+                   R"(fn f(A: float32[n], S: float32[1]) { for k in 0..n {
+                     S[0] = reduce_sum(S[0], A[ramp(k*8, 1, 8)]) } })");
+}
+
+TEST(AccumulateInLanes, LeavesAnElementThatTheLoopReadsAlone) {
+  expect_unchanged(accumulate_in_lanes,
+                   R"(fn f(A: float32[n], S: float32[1], B: float32[n]) { for k in 0..n {
+                     S[0] = reduce_sum(S[0], A[ramp(k*8, 1, 8)], reassociate)
+                     B[k] = S[0] } })");
+}
+
+TEST(AccumulateInLanes, LeavesAnotherElementEachTimeAlone) {
+  expect_unchanged(accumulate_in_lanes,
+                   R"(fn f(A: float32[n], S: float32[n]) { for k in 0..n {
+                     S[k] = reduce_sum(S[k], A[ramp(k*8, 1, 8)], reassociate) } })");
+}
+
+}  // namespace
+}  // namespace kiln::testing
