@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/autoschedule/fusion.h"
 #include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/schedule/apply_steps.h"
 
@@ -133,10 +134,12 @@ std::vector<Sketch> core_sketches(const Chooser& chooser, StageId root) {
 
 SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedule& given,
                          const Target& target, const CompileOptions& options)
-    : given_(given) {
+    : given_(options.automatic && target.kind == TargetKind::Llvm
+                 ? autoschedule::fuse_stages(kernel, given, options)
+                 : given) {
   if (!options.automatic || target.kind == TargetKind::Interpreter) return;
   graph_ = std::make_unique<StageGraph>(schedule::build_stage_graph(kernel));
-  schedule::apply_steps(*graph_, given);
+  schedule::apply_steps(*graph_, given_);
   const std::vector<bool> touched = touched_roots(*graph_);
   const Chooser chooser{*graph_, options};
   for (const StageId id : graph_->stage_of_id) {

@@ -63,5 +63,6 @@ void StepWriter::compute_at(StageId stage, StageId consumer, AxisId axis) {
   step.at_stage = consumer;
   step.at_axis = axis;
 }
+void StepWriter::compute_inline(StageId stage) { add(StepKind::ComputeInline, stage, {}); }
 
 }  // namespace kiln::autoschedule

@@ -31,6 +31,7 @@ class StepWriter {
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, size_t dimensions,
                                                      StageId reader);
   void compute_at(StageId stage, StageId consumer, AxisId axis);
+  void compute_inline(StageId stage);
 
   language::Schedule schedule() && { return std::move(schedule_); }
 

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "compiler/target.h"
+
+namespace kiln::autoschedule {
+
+/// `given` with steps that keep what passes between stages out of memory, for stages without steps
+/// on a CPU:
+///
+/// - a stage that is read once for each of its elements is computed where it is read;
+/// - stages over rows that only meet in rows, as the maximum, the exponentials and the sum of a
+///   softmax, are computed row by row in the loop of the stage that reads them last, with vectors
+///   along the row and rows on several cores.
+///
+/// No element is computed twice.
+language::Schedule fuse_stages(const language::Kernel& kernel, language::Schedule given,
+                               const CompileOptions& options);
+
+}  // namespace kiln::autoschedule
