@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+
+#include "tests/schedule/te.h"
+
+namespace kiln::testing {
+namespace {
+
+/// X[n, m]; top[i] = max(X[i, k]); E = exp(X - top); total[i] = sum(E[i, k]); Y = E / total
+struct Softmax {
+  Te te;
+  TeExpr n = te.var("n");
+  TeExpr m = te.var("m");
+  TeTensor X = te.placeholder("X", {n, m});
+  TeExpr k = te.reduce_axis("k", te.integer(0), m);
+  TeTensor top = te.compute("top", "i", {n},
+                            [&](auto v) { return te.reduce(Combiner::Max, X(v[0], k), {k}); });
+  TeTensor E = te.compute("E", "i j", {n, m}, [&](auto v) {
+    return te.op(Operator::Exp, {X(v[0], v[1]) - top(v[0])});
+  });
+  TeExpr r = te.reduce_axis("r", te.integer(0), m);
+  TeTensor total = te.compute("total", "i", {n}, [&](auto v) { return te.sum(E(v[0], r), {r}); });
+  TeTensor Y = te.compute("Y", "i j", {n, m}, [&](auto v) {
+    return te.op(Operator::Div, {E(v[0], v[1]), total(v[0])});
+  });
+};
+
+TEST(FuseStages, ComputesASoftmaxRowByRow) {
+  Softmax k;
+  k.te.arguments({k.X, k.Y});
+  EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[n, m], Y: float32[n, m]) {
+  for i in 0..n parallel {
+    allocate top: float32[1] scope(global)
+    top[0] = -inf
+    for k.outer in 0..floordiv(m + 31, 32) {
+      for k.inner in 0..32 vectorize {
+        if likely(k.outer*32 + k.inner < m) {
+          top[0] = max(top[0], X[i, k.outer*32 + k.inner])
+        }
+      }
+    }
+    allocate E: float32[1, m] scope(global)
+    for j.outer in 0..floordiv(m + 31, 32) {
+      for j.inner in 0..32 vectorize {
+        if likely(j.outer*32 + j.inner < m) {
+          E[0, j.outer*32 + j.inner] = exp(X[i, j.outer*32 + j.inner] - top[0])
+        }
+      }
+    }
+    allocate total: float32[1] scope(global)
+    total[0] = 0.0
+    for r.outer in 0..floordiv(m + 31, 32) {
+      for r.inner in 0..32 vectorize {
+        if likely(r.outer*32 + r.inner < m) {
+          total[0] = total[0] + E[0, r.outer*32 + r.inner]
+        }
+      }
+    }
+    for j.outer_1 in 0..floordiv(m + 31, 32) {
+      for j.inner_1 in 0..32 vectorize {
+        if likely(j.outer_1*32 + j.inner_1 < m) {
+          Y[i, j.outer_1*32 + j.inner_1] = E[0, j.outer_1*32 + j.inner_1]/total[0]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(FuseStages, ComputesAnArgumentWhole) {
+  Softmax k;
+  k.te.arguments({k.X, k.E, k.Y});
+  const std::string text = k.te.automatic();
+  EXPECT_NE(text.find("fn k(X: float32[n, m], E: float32[n, m], Y: float32[n, m])"),
+            std::string::npos);
+  EXPECT_EQ(text.find("allocate E"), std::string::npos);
+}
+
+TEST(FuseStages, LeavesAStageWithStepsWhereItIs) {
+  Softmax k;
+  k.te.arguments({k.X, k.Y});
+  k.te.split(k.total, "r", 8);
+  // Its exponentials are then those of all rows.
+  EXPECT_NE(k.te.automatic().find("allocate total: float32[n]"), std::string::npos);
+  EXPECT_NE(k.te.automatic().find("allocate E: float32[n, m]"), std::string::npos);
+}
+
+TEST(FuseStages, TakesInWhatIsReadOnce) {
+  Te te;
+  const TeExpr n = te.var("n");
+  const TeTensor A = te.placeholder("A", {n});
+  const TeTensor B = te.compute("B", "i", {n}, [&](auto v) { return A(v[0]) + te.real(1); });
+  const TeTensor C = te.compute("C", "i", {n}, [&](auto v) { return B(v[0]) * B(v[0]); });
+  const TeTensor D = te.compute("D", "i", {n}, [&](auto v) { return C(v[0]) + te.real(2); });
+  te.arguments({A, D});
+  const std::string text = te.automatic();
+  EXPECT_EQ(text.find("allocate C"), std::string::npos) << text;
+  // The product would compute it twice.
+  EXPECT_NE(text.find("allocate B"), std::string::npos) << text;
+}
+
+TEST(FuseStages, TakesNothingIntoALoopThatReadsItAgain) {
+  Te te;
+  const TeExpr n = te.integer(64);
+  const TeTensor A = te.placeholder("A", {n, n});
+  const TeTensor B =
+      te.compute("B", "i j", {n, n}, [&](auto v) { return te.op(Operator::Exp, {A(v[0], v[1])}); });
+  const TeExpr k = te.reduce_axis("k", te.integer(0), n);
+  const TeTensor C =
+      te.compute("C", "i j", {n, n}, [&](auto v) { return te.sum(B(v[0], k) * A(k, v[1]), {k}); });
+  te.arguments({A, C});
+  EXPECT_NE(te.automatic().find("allocate B: float32[64, 64]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln::testing
