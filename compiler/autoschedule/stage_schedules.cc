@@ -9,28 +9,10 @@
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kScanColumnBytes = 256;
+// Neighbouring rows of memory, each in another page, are read best in pieces of this size: shorter
+// ones come before the prefetchers see that they go on.
+constexpr int64_t kRunBytes = 4096;
 constexpr int64_t kManyIterations = 64;
-constexpr int64_t kStepWork = 256 * 1024;
-
-/// Whether the last dimension is time: then neighbours in memory are not computed together.
-bool has_time_last(const Stage& stage) {
-  return !stage.data.empty() && stage.is_time(stage.data.size() - 1);
-}
-
-/// Whether one step of a stage inside a scan is worth several cores: they are woken at each.
-bool is_worth_waking(const StageGraph& graph, StageId stage) {
-  return graph[stage].is_reduction() && constant_work(graph, stage).value_or(0) >= kStepWork;
-}
-
-/// Whether all steps of a scan together are worth several cores.
-bool is_large_scan(const StageGraph& graph, StageId scan) {
-  const std::optional<int64_t> work = constant_work(graph, graph[scan].update[0].stage);
-  const std::optional<int64_t> steps = constant_extent(graph, graph[scan].time);
-  return !work || !steps ||
-         is_large_work(std::min(*work, int64_t{1} << 40) * std::clamp<int64_t>(*steps, 0, 1 << 20));
-}
-
 /// Vectors for a reduction inside of the expressions of a stage, where neighbours in memory are
 /// reduced.
 struct InnerVectors {
@@ -109,6 +91,38 @@ std::optional<AxisId> axis_across(const StageGraph& graph, StageId id) {
   return std::nullopt;
 }
 
+/// Whether a stage only moves elements.
+bool is_copy(const Stage& stage) {
+  if (stage.bodies.size() != 1) return false;
+  ir::Expr body = stage.bodies[0];
+  while (const auto* cast = ir::as<ir::Cast>(body))
+    body = cast->value;
+  return ir::as<ir::TensorRead>(body) != nullptr;
+}
+
+/// Tiles that are turned in the nearest cache: read along the rows of the source, an element at a
+/// time, and written in vectors. A vector of elements from as many rows would be a gather.
+void write_turned_tiles(const StageGraph& graph, StageId id, AxisId across, StepWriter& steps,
+                        const Values& values) {
+  const std::vector<AxisId> data = columns_of(graph[id]);
+  const auto [tile, axes] = steps.cache_write(id, data.size());
+  std::vector<AxisId> order = data;
+  order.pop_back();
+  std::erase(order, across);
+  const auto [rows, row] = steps.split(id, across, values.get("rows", 16));
+  const auto [columns, column] = steps.split(id, data.back(), values.get("lanes", 32));
+  order.push_back(columns);
+  const std::vector<AxisId> outer = order;
+  order.insert(order.end(), {rows, row, column});
+  steps.reorder(id, order);
+  steps.vectorize(id, column);
+  if (values.get("parallel", 0) != 0) parallel_outer(graph, steps, id, outer);
+  steps.compute_at(tile, id, rows);
+  const size_t at = static_cast<size_t>(std::ranges::find(data, across) - data.begin());
+  steps.reorder(tile, {axes.back(), axes[at]});
+  steps.unroll(tile, axes[at]);
+}
+
 std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
@@ -131,6 +145,18 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
   };
   std::vector<Sketch> sketches = {std::move(elements)};
   const std::optional<AxisId> across = axis_across(graph, id);
+  const bool is_large_tile = across && constant_extent(graph, *across).value_or(16) >= 16 &&
+                             constant_extent(graph, last).value_or(32) >= 32;
+  if (may_be_parallel && has_vectors && is_large_tile && is_copy(stage) &&
+      id < graph.kernel->definition.stages.size()) {
+    Sketch turned{.name = "turned tiles",
+                  .parameters = {tile_parameter(graph, "rows", *across, {8, 16, 32}, 16),
+                                 tile_parameter(graph, "lanes", last, {16, 32, 64}, 32), parallel},
+                  .write = [&graph, id, across](StepWriter& steps, const Values& values) {
+                    write_turned_tiles(graph, id, *across, steps, values);
+                  }};
+    sketches.insert(sketches.begin(), std::move(turned));
+  }
   if (has_vectors && across && inside.empty()) {
     sketches.push_back(
         {.name = "blocks",
@@ -148,7 +174,23 @@ struct ReductionVectors {
   AxisId axis = 0;
   int64_t lanes = 0;
   bool along_data = false;  // which keeps the order of the reduction
+  int64_t columns = 0;      // of a block whose sums stay in the nearest cache; 0: in registers
 };
+
+/// Whether a reduction goes through more than the caches hold, in long runs.
+bool is_past_caches(const StageGraph& graph, StageId id) {
+  constexpr int64_t kElements = int64_t{1} << 20;
+  const Stage& stage = graph[id];
+  int64_t reduced = 1;
+  for (const AxisId axis : stage.reduce) {
+    const std::optional<int64_t> extent = constant_extent(graph, axis);
+    reduced *= std::clamp<int64_t>(extent.value_or(kElements), 1, kElements);
+    if (reduced >= kElements) break;
+  }
+  const int64_t last = constant_extent(graph, columns_of(stage).back()).value_or(kElements);
+  constexpr int64_t kManyRows = 64;
+  return reduced >= kManyRows && reduced * std::clamp<int64_t>(last, 1, kElements) >= kElements;
+}
 
 std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
@@ -167,7 +209,11 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
       along_data || (may_reassociate(chooser, id) && is_contiguous(graph, stage, innermost));
   const std::optional<int64_t> factor = vector_factor(graph, id, axis, kVectorBytes);
   if (!allowed || !factor) return std::nullopt;
-  return ReductionVectors{axis, *factor, along_data};
+  ReductionVectors vectors{axis, *factor, along_data};
+  if (along_data && is_past_caches(graph, id)) {
+    vectors.columns = columns_of_block(graph, id, axis).value_or(0);
+  }
+  return vectors;
 }
 
 void write_reduction(const StageGraph& graph, StageId id,
@@ -177,12 +223,20 @@ void write_reduction(const StageGraph& graph, StageId id,
   std::vector<AxisId> outer = columns_of(stage);
   if (vectors) {
     const int64_t factor = values.get("lanes", vectors->lanes);
-    const auto [tiles, lanes] = steps.split(id, vectors->axis, factor);
+    AxisId columns = vectors->axis;
+    const bool in_blocks = values.get("columns", 0) > factor;
+    if (in_blocks) {
+      const auto [blocks, column] = steps.split(id, columns, values.get("columns", 0));
+      outer.back() = blocks;
+      columns = column;
+    }
+    const auto [tiles, lanes] = steps.split(id, columns, factor);
     if (vectors->along_data) {
       std::vector<AxisId> order = stage.reduce;
+      if (in_blocks) order.push_back(tiles);
       order.push_back(lanes);
       steps.reorder(id, order);
-      outer.back() = tiles;
+      if (!in_blocks) outer.back() = tiles;
     }
     steps.vectorize(id, lanes);
   }
@@ -197,6 +251,9 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
   // As many partial results as lanes: more or fewer would change the order.
   if (vectors && vectors->along_data) {
     sketch.parameters.push_back(lanes_parameter(graph, vectors->axis, vectors->lanes));
+    if (const int64_t columns = vectors->columns; columns > 0) {
+      sketch.parameters.push_back({"columns", {0, columns / 2, columns, columns * 2}, columns});
+    }
   }
   if (!columns_of(graph[id]).empty()) {
     sketch.parameters.push_back(parallel_parameter(may_be_parallel && is_large(graph, id)));
@@ -205,64 +262,6 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     write_reduction(graph, id, vectors, steps, values);
   };
   return {std::move(sketch)};
-}
-
-/// The stages of a scan's cell and inits that have loops of their own.
-struct ScanNests {
-  std::vector<StageId> nests;
-  bool simple = false;  // columns that have nothing to do with each other, without reductions
-};
-
-ScanNests nests_of(const StageGraph& graph, StageId scan) {
-  const size_t known = graph.kernel->definition.stages.size();
-  ScanNests found{.nests = {}, .simple = has_independent_columns(graph, scan)};
-  for (StageId id = 0; id < graph.stages.size(); ++id) {
-    const Stage& stage = graph[id];
-    const bool is_init = stage.is_init && stage.init_of == scan;
-    if (!stage.is_live || (!is_init && stage.cell_of != static_cast<int>(scan))) continue;
-    if (stage.kind != Stage::Kind::Compute || stage.attach.kind == schedule::Attach::Kind::Inline) {
-      continue;
-    }
-    found.simple = found.simple && id < known && !stage.is_reduction() && stage.data.size() > 1 &&
-                   !has_indirect_reads(stage);
-    if (id < known && stage.data.size() > 1) found.nests.push_back(id);
-  }
-  return found;
-}
-
-void write_columns(const StageGraph& graph, const std::vector<StageId>& nests, StepWriter& steps,
-                   const Values& values) {
-  for (const StageId id : nests) {
-    const Stage& stage = graph[id];
-    std::vector<AxisId> outer = columns_of(stage);
-    if (!has_time_last(stage)) {
-      const AxisId last = outer.back();
-      const std::optional<int64_t> factor =
-          vector_factor(graph, id, last, values.get("bytes", kScanColumnBytes));
-      if (factor) {
-        const auto [tiles, lanes] = steps.split(id, last, *factor);
-        steps.vectorize(id, lanes);
-        outer.back() = tiles;
-      }
-      if (!factor || outer.size() > 1) outer.pop_back();
-    }
-    // All nests of a scan must agree, so the work of its update decides for all.
-    if (values.get("parallel", 0) != 0 && !outer.empty()) steps.parallel(id, outer[0]);
-  }
-}
-
-/// The sketch that is taken unmeasured, for each stage inside of a scan.
-Sketch cells_sketch(const Chooser& chooser, const std::vector<StageId>& nests) {
-  std::vector<Sketch> parts;
-  for (const StageId id : nests) {
-    std::vector<Sketch> sketches =
-        compute_sketches(chooser, id, is_worth_waking(chooser.graph, id));
-    if (!sketches.empty()) parts.push_back(std::move(sketches[0]));
-  }
-  return {.name = "cells", .parameters = {}, .write = [parts](StepWriter& steps, const Values&) {
-            for (const Sketch& part : parts)
-              part.write(steps, Values(part.parameters, part.preferred()));
-          }};
 }
 
 }  // namespace
@@ -293,6 +292,18 @@ std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, Axi
     factor /= 2;
   if (factor < 4) return std::nullopt;
   return factor;
+}
+
+std::optional<int64_t> columns_of_block(const StageGraph& graph, StageId id, AxisId axis) {
+  constexpr int64_t kBlocks = 4;
+  const std::optional<int64_t> most = vector_factor(graph, id, axis, kRunBytes);
+  const std::optional<int64_t> extent = constant_extent(graph, axis);
+  if (!most) return most;
+  if (!extent) return *most / 2;
+  int64_t columns = *most;
+  while (columns > 4 && columns * kBlocks > *extent)
+    columns /= 2;
+  return columns;
 }
 
 Parameter lanes_parameter(const StageGraph& graph, AxisId axis, int64_t preferred) {
@@ -337,18 +348,6 @@ std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool ma
     if (!sketches.empty()) return sketches;
   }
   return reduction_sketches(chooser, id, may_be_parallel);
-}
-
-std::vector<Sketch> scan_sketches(const Chooser& chooser, StageId scan) {
-  const StageGraph& graph = chooser.graph;
-  const ScanNests found = nests_of(graph, scan);
-  if (!found.simple) return {cells_sketch(chooser, found.nests)};
-  return {{.name = "columns through time",
-           .parameters = {{"bytes", {64, 128, 256, 512}, kScanColumnBytes},
-                          parallel_parameter(is_large_scan(graph, scan))},
-           .write = [&graph, nests = found.nests](StepWriter& steps, const Values& values) {
-             write_columns(graph, nests, steps, values);
-           }}};
 }
 
 std::vector<Sketch> scatter_sketches(const Chooser& chooser, StageId id) {

@@ -54,6 +54,10 @@ bool may_reassociate(const Chooser& chooser, StageId stage);
 std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, AxisId axis,
                                      int64_t bytes);
 
+/// How many columns are a block that runs through all rows: kRunBytes, but blocks enough for some
+/// cores. Nothing when there are too few columns for vectors.
+std::optional<int64_t> columns_of_block(const StageGraph& graph, StageId stage, AxisId axis);
+
 /// "lanes": half of `preferred` to four times it, as far as the axis is so long.
 Parameter lanes_parameter(const StageGraph& graph, AxisId axis, int64_t preferred);
 /// `values` as far as a known extent of the axis is so large, and `preferred`.

@@ -58,6 +58,16 @@ std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorI
   return {next_stage_++, axes};
 }
 
+std::pair<StageId, std::vector<AxisId>> StepWriter::cache_write(StageId stage, size_t dimensions) {
+  Step step{.kind = StepKind::CacheWrite, .stage = stage};
+  step.tag = "local";
+  schedule_.steps.push_back(std::move(step));
+  std::vector<AxisId> axes;
+  for (size_t d = 0; d < dimensions; ++d)
+    axes.push_back(next_axis_++);
+  return {next_stage_++, axes};
+}
+
 void StepWriter::compute_at(StageId stage, StageId consumer, AxisId axis) {
   Step& step = add(StepKind::ComputeAt, stage, {});
   step.at_stage = consumer;

@@ -51,6 +51,10 @@ std::vector<AxisId> columns_of(const Stage& stage) {
   return columns;
 }
 
+bool has_time_last(const Stage& stage) {
+  return !stage.data.empty() && stage.is_time(stage.data.size() - 1);
+}
+
 std::vector<StageId> reductions_inside(const StageGraph& graph, StageId id) {
   std::vector<StageId> found;
   for (StageId other = 0; other < graph.stages.size(); ++other) {

@@ -19,6 +19,9 @@ std::optional<int64_t> constant_work(const StageGraph& graph, StageId stage);
 /// The data axes that are loops: all but time, which is one step inside a scan.
 std::vector<AxisId> columns_of(const Stage& stage);
 
+/// Whether the last dimension is time: then neighbours in memory are not computed together.
+bool has_time_last(const Stage& stage);
+
 /// Whether so many iterations are worth waking other cores.
 bool is_large_work(int64_t iterations);
 

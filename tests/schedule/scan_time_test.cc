@@ -35,13 +35,21 @@ TEST(ScanTime, MayBeTheLastDimension) {
 )");
 }
 
-TEST(ScanTime, RunsInsideRowsOnAllCores) {
+TEST(ScanTime, RunsInsideGroupsOfRowsOnAllCores) {
   RowCumsum k;
   EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[n, m], scan: float32[n, m]) {
-  for i in 0..n parallel {
-    scan[i, 0] = X[i, 0]
+  for i.outer in 0..floordiv(n + 3, 4) parallel {
+    for i.inner in 0..4 unroll {
+      if likely(i.outer*4 + i.inner < n) {
+        scan[i.outer*4 + i.inner, 0] = X[i.outer*4 + i.inner, 0]
+      }
+    }
     for scan.idx in 0..m - 1 {
-      scan[i, scan.idx + 1] = scan[i, scan.idx] + X[i, scan.idx + 1]
+      for i.inner_1 in 0..4 unroll {
+        if likely(i.outer*4 + i.inner_1 < n) {
+          scan[i.outer*4 + i.inner_1, scan.idx + 1] = scan[i.outer*4 + i.inner_1, scan.idx] + X[i.outer*4 + i.inner_1, scan.idx + 1]
+        }
+      }
     }
   }
 }
