@@ -249,8 +249,11 @@ class Encoder {
     v1::Step out;
     out.set_name(step.name);
     out.set_stage(known_stage(step, step.stage));
+    // The axes of a layout are the reader's.
+    const std::shared_ptr<const StageNode>& owner =
+        step.readers.empty() ? step.stage : step.readers[0];
     for (const Axis& operand : step.axes)
-      out.add_axes(known_axis(step, step.stage, operand));
+      out.add_axes(known_axis(step, owner, operand));
     for (const std::int64_t factor : step.factors)
       out.add_factors(factor);
     if (step.parts) out.set_parts(*step.parts);

@@ -71,7 +71,14 @@ std::shared_ptr<const StageNode> record_new_stage(ScheduleState& schedule, StepR
 
 Tensor Schedule::cache_read(const Tensor& tensor, const std::string& scope,
                             const std::vector<Tensor>& readers, SourceLocation where) const {
-  detail::StepRecord step{.name = "cache_read", .stage = tensor.stage(), .tag = scope};
+  return cache_read(tensor, scope, readers, {}, where);
+}
+
+Tensor Schedule::cache_read(const Tensor& tensor, const std::string& scope,
+                            const std::vector<Tensor>& readers, const std::vector<Axis>& layout,
+                            SourceLocation where) const {
+  detail::StepRecord step{
+      .name = "cache_read", .stage = tensor.stage(), .axes = layout, .tag = scope};
   step.output = tensor.output();
   for (const Tensor& reader : readers)
     step.readers.push_back(reader.stage());

@@ -35,8 +35,10 @@ class Replay {
 
   void take(const v1::Step& wire) {
     StepRecord step{.name = wire.name(), .stage = stages_.at(wire.stage())};
+    const StageNode& owner =
+        wire.readers().empty() ? *step.stage : *stages_.at(wire.readers(0));  // of a layout
     for (const std::uint32_t axis : wire.axes())
-      step.axes.push_back(this->axis(*step.stage, axis));
+      step.axes.push_back(this->axis(owner, axis));
     step.factors.assign(wire.factors().begin(), wire.factors().end());
     if (wire.parts() > 0) step.parts = wire.parts();
     step.tag = wire.tag();

@@ -264,8 +264,10 @@ std::string call_text(const Step& step, const AxisTable& table, bool full) {
     const bool is_tensor = row.uses(step_fields::Output) && step.output < stage.tensors.size();
     arguments.push_back(is_tensor ? stage.tensors[step.output] : stage.name);
   }
-  for (const AxisId axis : step.axes)
-    arguments.push_back(text_of_axis(axis, table.rows[axis].stage, full));
+  const bool is_layout = row.uses(step_fields::Layout);
+  for (const AxisId axis : step.axes) {
+    if (!is_layout) arguments.push_back(text_of_axis(axis, table.rows[axis].stage, full));
+  }
   for (const int64_t factor : step.factors) {
     arguments.push_back(fmt::format("{}{}", row.factors == 1 ? "factor=" : "", factor));
   }
@@ -274,6 +276,9 @@ std::string call_text(const Step& step, const AxisTable& table, bool full) {
   arguments.insert(arguments.end(), step.tags.begin(), step.tags.end());
   for (const StageId reader : step.readers)
     arguments.push_back(table.name_of(reader));
+  for (const AxisId axis : step.axes) {
+    if (is_layout) arguments.push_back(text_of_axis(axis, table.rows[axis].stage, true));
+  }
   if (row.uses(step_fields::At)) {
     arguments.push_back(text_of_axis(step.at_axis, step.at_stage, true));
   }

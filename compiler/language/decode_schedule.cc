@@ -5,6 +5,7 @@
 
 #include "compiler/language/axis_table.h"
 #include "compiler/language/check.h"
+#include "compiler/language/check_cache_read.h"
 #include "compiler/language/check_hints.h"
 #include "compiler/language/suggest.h"
 
@@ -147,7 +148,9 @@ class ScheduleDecoder {
   void check_fields(const StepRow& row, const Step& step) {
     const auto count = static_cast<int>(step.axes.size());
     const int fewest = step.kind == StepKind::Fuse ? 2 : 1;
-    if (row.axes == kAnyNumber ? count < fewest : count != row.axes) {
+    if (row.uses(step_fields::Layout)) {
+      // Any axes, or none.
+    } else if (row.axes == kAnyNumber ? count < fewest : count != row.axes) {
       const int wanted = row.axes == kAnyNumber ? fewest : row.axes;
       refuse("STEP_FIELDS", "{} takes {} {}{}, but got {}", row.spelling, wanted,
              row.axes == kAnyNumber ? "or more " : "", wanted == 1 ? "axis" : "axes", count);
@@ -206,7 +209,7 @@ class ScheduleDecoder {
       }
     }
     if (step.kind == StepKind::Bind) check_tag(step);
-    if (step.kind == StepKind::CacheRead) check_cache_read(step);
+    if (step.kind == StepKind::CacheRead) check_cache_read(step, table_);
     if (step.kind == StepKind::CacheWrite) check_cache_write(step);
     if (step.kind == StepKind::Rfactor) check_rfactor(step);
     if (step.kind == StepKind::SetScope) check_set_scope(step);
@@ -249,7 +252,8 @@ class ScheduleDecoder {
 
   void check_axis(const Step& step, AxisId id) {
     const AxisTable::Row& row = table_.rows[id];
-    check_owner(id, step.stage);
+    const bool is_layout = row_of(step.kind).uses(step_fields::Layout);
+    check_owner(id, is_layout && !step.readers.empty() ? step.readers[0] : step.stage);
     // A dimension stays one, whatever became of its loop.
     if (step.kind != StepKind::StorageAlign) check_not_consumed(id);
     const AxisTable::Stage& owner = table_.stages[row.stage];
@@ -451,33 +455,6 @@ class ScheduleDecoder {
   bool is_scan(StageId id) const { return table_.stages[id].kind == AxisTable::Stage::Kind::Scan; }
   bool is_scatter(StageId id) const {
     return table_.stages[id].kind == AxisTable::Stage::Kind::Scatter;
-  }
-
-  /// One of memory_scopes().
-  void check_scope(const Step& step) {
-    const auto scopes = memory_scopes();
-    if (std::find(scopes.begin(), scopes.end(), step.tag) != scopes.end()) return;
-    refuse("MEMORY_SCOPE", "unknown memory scope {}; known: {}", step.tag.substr(0, 64),
-           fmt::join(scopes, ", "));
-  }
-
-  void check_cache_read(const Step& step) {
-    check_scope(step);
-    const std::string& tensor = table_.stages[step.stage].tensors[step.output];
-    if (step.readers.empty()) {
-      refuse("CACHE_READ", "cache_read of {} names no stage that reads the copy", tensor);
-    }
-    for (size_t i = 0; i < step.readers.size(); ++i) {
-      const StageId reader = step.readers[i];
-      if (is_placeholder(reader) || is_scan(reader) || reader == step.stage) {
-        refuse("CACHE_READ", "{} does not read {}{}", stage(reader), tensor,
-               is_placeholder(reader) ? ": it is a placeholder" : "");
-      }
-      if (std::find(step.readers.begin(), step.readers.begin() + static_cast<ptrdiff_t>(i),
-                    reader) != step.readers.begin() + static_cast<ptrdiff_t>(i)) {
-        refuse("CACHE_READ", "cache_read of {} names the reader {} twice", tensor, stage(reader));
-      }
-    }
   }
 
   /// The loops of a stage that a step rearranges must not be spoken for.

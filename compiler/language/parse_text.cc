@@ -39,8 +39,9 @@ class ScheduleBuilder {
     }
     const bool names_stage = row.axes == 0;
     if (names_stage ? call.arguments.empty() : step.axes().empty()) return false;
-    if (!step.axes().empty()) step.set_stage(table_.rows[step.axes(0)].stage);
-    if (row.axes != kAnyNumber && step.axes_size() != row.axes) return false;
+    if (!names_stage) step.set_stage(table_.rows[step.axes(0)].stage);
+    const bool any_number = row.axes == kAnyNumber || row.uses(step_fields::Layout);
+    if (!any_number && step.axes_size() != row.axes) return false;
     enter(*kind, step);
     return true;
   }
@@ -62,7 +63,13 @@ class ScheduleBuilder {
     } else if (row.uses(step_fields::Tags) && position > place_of_axes(row)) {
       step.add_tags(std::string(argument.text));
     } else if (row.uses(step_fields::Readers) && position > place_of_axes(row)) {
-      step.add_readers(tensor(argument).stage);
+      const bool is_axis = row.uses(step_fields::Layout) && !step.readers().empty() &&
+                           axes_.contains(std::string(argument.text));
+      if (is_axis) {
+        step.add_axes(axis(argument));
+      } else {
+        step.add_readers(tensor(argument).stage);
+      }
     } else if (row.axes == 0) {
       const int most = row.uses(step_fields::At | step_fields::Tag) ? 2 : 1;
       source_.refuse(argument.place, "{} takes no more than {} argument{}", row.spelling, most,

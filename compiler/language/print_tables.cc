@@ -52,6 +52,7 @@ std::string uses_of(const StepRow& row) {
   add(Output, "output");
   add(Readers, "readers");
   add(Tags, "tags");
+  add(Layout, "layout");
   return words.empty() ? "none" : words;
 }
 

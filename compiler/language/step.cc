@@ -55,11 +55,11 @@ std::vector<std::string> values_of(std::string_view word, const StepOperands& op
   if (word == "tag") return {operands.tag};
   if (word == "data") return operands.data;
   if (word == "reduce") return operands.reduce;
-  if (word == "n") {
-    std::vector<std::string> numbers;
-    for (uint32_t i = 0; i < operands.dimensions; ++i)
-      numbers.push_back(std::to_string(i));
-    return numbers;
+  if (word == "dimensions") {
+    std::vector<std::string> names = operands.axes;
+    for (uint32_t i = 0; i < operands.dimensions && operands.axes.empty(); ++i)
+      names.push_back(fmt::format("ax{}", i));
+    return names;
   }
   const auto position = static_cast<size_t>(word[0] - '0');
   KILN_CHECK(position < operands.axes.size());

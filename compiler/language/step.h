@@ -26,6 +26,7 @@ constexpr uint8_t At = 4;
 constexpr uint8_t Output = 8;
 constexpr uint8_t Readers = 16;
 constexpr uint8_t Tags = 32;
+constexpr uint8_t Layout = 64;
 }  // namespace step_fields
 
 /// A row of the step table.

@@ -46,7 +46,7 @@ StepOperands operands_of(const AxisTable& table, const Step& step) {
 int time_dimension_of(const AxisTable& table, const Step& step) {
   const AxisTable::Stage& source = table.stages[step.stage];
   const int time = source.time_dimension;
-  if (time < 0 || step.kind == StepKind::CacheRead) return time;
+  if (time < 0 || step.kind == StepKind::CacheRead) return step.axes.empty() ? time : -1;
   if (step.kind == StepKind::Rfactor) return step.value <= time ? time + 1 : time;
   const std::vector<AxisId> leaves = table.leaves_of(step.stage, AxisKind::Data);
   const auto place =

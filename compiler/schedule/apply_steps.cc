@@ -51,6 +51,7 @@ void apply(const StepContext& context, const NewStage& made) {
 /// The stage whose loops the axes are: that of the step, or the reduction taken out of it.
 StageId owner_of(const StageGraph& graph, const Step& step, const std::vector<AxisId>& axes) {
   if (axes.empty()) return step.stage;
+  const StageId whole = step.kind == StepKind::CacheRead ? step.readers[0] : step.stage;
   const StageId owner = graph.axes[axes[0]].stage;
   for (const AxisId axis : axes) {
     if (graph.axes[axis].stage == owner) continue;
@@ -59,11 +60,11 @@ StageId owner_of(const StageGraph& graph, const Step& step, const std::vector<Ax
          "{}'s other loops",
          graph.axes[axes[0]].name, graph.axes[axis].name,
          graph.axes[graph.axes[axis].kind == AxisKind::Reduce ? axis : axes[0]].name,
-         graph[step.stage].name, graph[step.stage].name);
+         graph[whole].name, graph[whole].name);
   }
-  if (!is_part_of(graph, owner, step.stage)) {
+  if (!is_part_of(graph, owner, whole)) {
     fail(ErrorKind::InvalidArgument, "FOREIGN_AXIS", "{} is not an axis of {}",
-         graph.axes[axes[0]].name, graph[step.stage].name);
+         graph.axes[axes[0]].name, graph[whole].name);
   }
   return owner;
 }
@@ -115,8 +116,9 @@ std::string names_of_axes(const StageGraph& graph, const std::vector<AxisId>& ax
 
 std::string describe(const StageGraph& graph, const Step& step, const std::vector<AxisId>& axes) {
   std::string arguments = names_of_axes(graph, axes);
+  const bool is_read = step.kind == StepKind::CacheRead;
   const bool is_of_tensor = language::defines_stage(step.kind) || step.kind == StepKind::Prefetch;
-  if (is_of_tensor && axes.empty()) {
+  if (is_of_tensor && (axes.empty() || is_read)) {
     arguments = graph.tensor_name({step.stage, step.output});
   }
   const auto add = [&](const std::string& text) {
@@ -133,6 +135,7 @@ std::string describe(const StageGraph& graph, const Step& step, const std::vecto
     add(tag);
   for (const uint32_t reader : step.readers)
     add(graph[reader].name);
+  if (is_read && !axes.empty()) add(names_of_axes(graph, axes));
   return fmt::format("{}({})", language::row_of(step.kind).spelling, arguments);
 }
 
@@ -242,7 +245,8 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
       } else {
         graph.stages[step.stage].is_touched = graph.stages[stage].is_touched = true;
       }
-      apply(StepContext{graph, step, position, stage, step.axes, defined}, made);
+      const StageId about = step.kind == StepKind::CacheRead ? step.stage : stage;
+      apply(StepContext{graph, step, position, about, step.axes, defined}, made);
     });
     if (graph.stages.size() > stages) graph.stage_of_id.push_back(stages);
     graph.axis_of_id.insert(graph.axis_of_id.end(), defined.begin(), defined.end());

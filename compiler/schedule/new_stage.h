@@ -16,6 +16,8 @@ struct NewStage {
 };
 
 void apply_cache_read(const StepContext& context, const NewStage& made);
+/// A cache_read with a layout: the copy has one element for each iteration of the loops named.
+void apply_packed_read(const StepContext& context, const NewStage& made);
 void apply_cache_write(const StepContext& context, const NewStage& made);
 void apply_rfactor(const StepContext& context, const NewStage& made);
 

@@ -154,6 +154,7 @@ void become_copy(const StepContext& context, StageId copied, AxisArithmetic& axe
 }  // namespace
 
 void apply_cache_read(const StepContext& context, const NewStage& made) {
+  if (!context.axes.empty()) return apply_packed_read(context, made);
   StageGraph& graph = context.graph;
   const TensorId tensor{context.stage, context.step.output};
   const std::vector<StageId> readers = readers_of_copy(graph, tensor, made.readers);

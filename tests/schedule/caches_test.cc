@@ -51,6 +51,83 @@ TEST(CacheRead, CopiesWhatATileNeeds) {
 )");
 }
 
+TEST(CacheRead, TakesTheLayoutOfLoopsOfItsReader) {
+  EXPECT_EQ(loops_of(product("split(C.j, factor=40) reorder(C.j.outer, C.i, C.k, C.j.inner) "
+                             "cache_read(B, global, C, C.j.outer, C.k, C.j.inner) "
+                             "compute_at(B.global, C.j.outer)")),
+            R"(fn k(A: float32[100, 64], B: float32[64, 96], C: float32[100, 96]) {
+  for j.outer in 0..3 {
+    allocate B.global: float32[1, 64, 40] scope(global)
+    for k in 0..64 {
+      for j.inner in 0..40 {
+        if likely(j.outer*40 + j.inner < 96) {
+          B.global[0, k, j.inner] = B[k, j.outer*40 + j.inner]
+        }
+      }
+    }
+    for i in 0..100 {
+      for j.inner_1 in 0..40 {
+        if likely(j.outer*40 + j.inner_1 < 96) {
+          C[i, j.outer*40 + j.inner_1] = 0.0
+        }
+      }
+      for k_1 in 0..64 {
+        for j.inner_2 in 0..40 {
+          if likely(j.outer*40 + j.inner_2 < 96) {
+            C[i, j.outer*40 + j.inner_2] = C[i, j.outer*40 + j.inner_2] + A[i, k_1]*B.global[0, k_1, j.inner_2]
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(CacheRead, LayoutOfAWindowHasEachPlaceOfIt) {
+  EXPECT_EQ(loops_of("kernel k(X: float32[9], W: float32[3]) -> (Y: float32[7]) {\n"
+                     "  Y[i] = sum[k < 3](X[i + k] * W[k])\n"
+                     "  schedule cpu { cache_read(X, global, Y, Y.k, Y.i) }\n"
+                     "}\n"),
+            R"(fn k(X: float32[9], W: float32[3], Y: float32[7]) {
+  allocate X.global: float32[3, 7] scope(global)
+  for k in 0..3 {
+    for i in 0..7 {
+      X.global[k, i] = X[i + k]
+    }
+  }
+  for i_1 in 0..7 {
+    Y[i_1] = 0.0
+    for k_1 in 0..3 {
+      Y[i_1] = Y[i_1] + X.global[k_1, i_1]*W[k_1]
+    }
+  }
+}
+)");
+}
+
+TEST(CacheRead, LayoutReachesAReductionInsideAnExpression) {
+  EXPECT_EQ(loops_of("kernel k(A: float32[4, 8], w: float32[8]) -> (C: float32[4]) {\n"
+                     "  C[i] = tanh(sum[k < 8](A[i, k] * w[7 - k]))\n"
+                     "  schedule cpu { cache_read(w, global, C, C.k) }\n"
+                     "}\n"),
+            R"(fn k(A: float32[4, 8], w: float32[8], C: float32[4]) {
+  allocate w.global: float32[8] scope(global)
+  for k in 0..8 {
+    w.global[k] = w[7 - k]
+  }
+  for i in 0..4 {
+    allocate C.sum: float32[1] scope(global)
+    C.sum[0] = 0.0
+    for k_1 in 0..8 {
+      C.sum[0] = C.sum[0] + A[i, k_1]*w.global[k_1]
+    }
+    C[i] = tanh(C.sum[0])
+  }
+}
+)");
+}
+
 TEST(CacheRead, OfThreadsIntoSharedMemoryIsDoneByAllOfThem) {
   const std::string steps =
       "cache_read(A, shared, C) split(C.i, factor=8) bind(C.i.outer, blockIdx.x) "

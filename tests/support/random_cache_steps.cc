@@ -52,6 +52,18 @@ int axes_made(const ScheduleDrawer& drawer, const Step& step) {
   return static_cast<int>(table.rows.size() - before);
 }
 
+/// The loops of a stage in any order, all of them or all but one.
+std::vector<AxisId> random_layout(ScheduleDrawer& drawer, const DrawnStage& stage) {
+  std::vector<AxisId> loops;
+  for (const Leaf& leaf : stage.leaves)
+    loops.push_back(leaf.axis);
+  for (size_t i = loops.size(); i > 1; --i)
+    std::swap(loops[i - 1],
+              loops[static_cast<size_t>(drawer.random.between(0, static_cast<int>(i) - 1))]);
+  if (loops.size() > 1 && drawer.random.chance(0.4)) loops.pop_back();
+  return loops;
+}
+
 }  // namespace
 
 void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage) {
@@ -64,6 +76,7 @@ void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage) {
   }
   Step step{.kind = StepKind::CacheRead, .stage = tensor, .tag = random_scope(drawer.random)};
   step.readers = readers;
+  if (readers.size() == 1 && drawer.random.chance(0.5)) step.axes = random_layout(drawer, stage);
   // `stage` does not outlive the next line, which adds a stage.
   const StageId copy = add_stage(drawer, step, axes_made(drawer, step));
   drawer.redirect(tensor, readers, copy);

@@ -253,7 +253,7 @@ class Encoder:
             message = self.schedule.steps.add(
                 name=step.name,
                 stage=self._stage_id(step, op),
-                axes=[self._axis_id(op, axis, derived) for axis in step.axes],
+                axes=[self._axis_id(step.owner.origin_op, axis, derived) for axis in step.axes],
                 factors=step.factors,
                 parts=step.parts,
                 tag=step.tag,

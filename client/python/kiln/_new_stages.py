@@ -13,8 +13,8 @@ def axis_names(step, axes, data=(), reduce=(), dimensions=0, place=0):
     """The names of the axes a step defines, in the order of their ids, by those of what it is about."""
     names = []
     for pattern in _AXIS_NAMES[step]:
-        if "{n}" in pattern:
-            names += [pattern.replace("{n}", str(i)) for i in range(dimensions)]
+        if pattern == "{dimensions}":
+            names += axes or [f"ax{i}" for i in range(dimensions)]
         elif "{data}" in pattern:
             names += [pattern.replace("{data}", name) for name in data]
         elif "{reduce}" in pattern:
@@ -92,8 +92,11 @@ class NewStages:
     """The part of Schedule that makes stages."""
 
     @public
-    def cache_read(self, tensor, scope, readers):
-        """A copy of the tensor in a memory scope, which the readers read instead of it."""
+    def cache_read(self, tensor, scope, readers, layout=None):
+        """A copy of the tensor in a memory scope, which the readers read instead of it.
+
+        With a `layout`, loops of the one reader, the copy has these loops as its dimensions, in this order, and
+        of each the element that the reader reads in that iteration: what stands far apart comes together."""
         stage = self._stage_of(tensor, "cache_read")
         known_scope(scope)
         stages = [self[each] for each in (readers if isinstance(readers, (list, tuple)) else [readers])]
@@ -102,16 +105,39 @@ class NewStages:
         for reader in stages:
             if reader.origin_op.kind != "compute" or not any(_same(tensor, each) for each in reader.reads):
                 raise invalid("CACHE_READ", f"{reader.op.name} does not read {tensor.name}")
-        names = axis_names("cache_read", [], dimensions=len(tensor.shape))
-        step = self._new_step("cache_read", stage, names, tag=scope, output=tensor.value_index)
+        loops = self._layout(tensor, scope, stages, layout)
+        names = axis_names("cache_read", [axis.name for axis in loops], dimensions=len(tensor.shape))
+        step = self._new_step("cache_read", stage, names, axes=loops, tag=scope, output=tensor.value_index)
         step.readers = stages
-        for axis, extent in zip(step.defined, tensor.shape):
+        shape = [_extents.size_of(axis) for axis in loops] if loops else tensor.shape
+        for axis, extent in zip(step.defined, shape):
             axis.size = extent
-        made = self._enter(step, tensor.name, step.defined, [], [tensor], tensor.shape, [tensor.dtype])
+        made = self._enter(step, tensor.name, step.defined, [], [tensor], shape, [tensor.dtype])
         copy = made.op.output(0)
         for reader in stages:
             reader.reads = [copy if _same(tensor, each) else each for each in reader.reads]
         return copy
+
+    def _layout(self, tensor, scope, readers, layout):
+        """The loops of the one reader that become dimensions of a copy."""
+        if layout is None:
+            return []
+        layout = list(layout) if isinstance(layout, (list, tuple)) else [layout]
+        if len(readers) > 1:
+            raise invalid(
+                "CACHE_READ", f"the layout of a copy of {tensor.name} is the order of one reader's loops, but it has "
+                f"{len(readers)} readers",
+            )
+        readers[0]._check_axes("cache_read", layout)
+        loops = [readers[0].own(axis) for axis in layout]
+        for axis in loops:
+            size = _extents.size_of(axis)
+            if not isinstance(size, int) and not _expr.is_size(size):
+                raise unsupported(
+                    "CACHE_READ",
+                    f"{axis.name} cannot be a dimension of {tensor.name}.{scope}: its extent depends on other loops",
+                )
+        return loops
 
     @public
     def cache_write(self, tensor, scope):

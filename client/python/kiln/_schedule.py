@@ -106,6 +106,11 @@ class Step:
         self.made = None  # the operation of the stage it defines, named by these axes of its own
         self.data, self.reduce = [], []
 
+    @property
+    def owner(self):
+        """The stage whose loops the axes are: of a layout, the reader's."""
+        return self.readers[0] if self.readers else self.stage
+
 
 @public
 def create_schedule(ops):

@@ -86,7 +86,7 @@ class _Naming:
         """Names what the step defines by the names of what it was given."""
         names = axis_names(
             step.name,
-            self._names_of(step.stage, step.axes),
+            self._names_of(step.owner, step.axes),
             self._names_of(step.stage, step.data),
             self._names_of(step.stage, step.reduce),
             len(step.defined),
@@ -143,7 +143,9 @@ def _step_text(step, naming):
     if axes == 0:
         is_tensor = "output" in uses.split()
         parts.append(naming.tensor(op.output(step.output)) if is_tensor else naming.stage(op))
-    parts += [naming.axis(op, axis) for axis in step.axes]
+    operands = [naming.axis(step.owner.origin_op, axis) for axis in step.axes]
+    if not step.readers:
+        parts += operands
     word = "factor=" if len(step.factors) == 1 else ""
     parts += [f"{word}{factor}" for factor in step.factors]
     if step.parts:
@@ -151,7 +153,8 @@ def _step_text(step, naming):
     if step.tag:
         parts.append(step.tag)
     parts += step.tags
-    parts += [naming.stage(reader.origin_op) for reader in step.readers]
+    if step.readers:
+        parts += [*(naming.stage(reader.origin_op) for reader in step.readers), *operands]
     if "at" in uses.split():
         parts.append(naming.axis(*step.at))
     if step.value:
@@ -319,8 +322,11 @@ class _Replay:
             self.schedule.cache_write(op.outputs, names[1])
         else:
             tensor = self._find(self.naming.tensors, names[0], "stage")
-            readers = [self._find(self.naming.stages, each, "stage") for each in names[2:-2]]
-            self.schedule.cache_read(tensor, names[1], readers)
+            rest = names[2:-2]
+            count = next((i for i, each in enumerate(rest) if i > 0 and each in self.naming.axes), len(rest))
+            readers = [self._find(self.naming.stages, each, "stage") for each in rest[:count]]
+            loops = [self._find(self.naming.axes, each, "axis")[1] for each in rest[count:]]
+            self.schedule.cache_read(tensor, names[1], readers, loops or None)
         return self.schedule.steps[-1]
 
     @staticmethod

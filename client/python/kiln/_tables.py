@@ -103,7 +103,7 @@ STEPS = [
     ('compute_at', 0, 0, 'at', '', '', '', "the stage is computed inside the consumer's loop, only what that iteration needs"),
     ('compute_inline', 0, 0, 'none', '', '', '', "the stage's expression stands where it is read"),
     ('compute_root', 0, 0, 'none', '', '', '', 'the stage is computed whole, before its consumers'),
-    ('cache_read', 0, 0, 'tag output readers', '', '{tensor}.{tag}', 'ax{n}', 'a copy of the tensor in a memory scope, which the readers named read instead of it'),
+    ('cache_read', 0, 0, 'tag output readers layout', '', '{tensor}.{tag}', '{dimensions}', 'a copy of the tensor in a memory scope, which the readers named read instead of it; with loops of the one reader, what they read, in their order'),
     ('cache_write', 0, 0, 'tag', '', '{stage}.{tag}', '{data}.c {reduce}', 'a new stage in a memory scope computes the values, in the order of the loops so far; the stage becomes a copy of it'),
     ('rfactor', 1, 0, 'none', 'factor_axis', '{stage}.rf', '{data} {0} {reduce} {0}.v', 'a new stage has partial results for each value of the reduction loop, which is its dimension factor_axis; the stage reduces them over {0}.v'),
     ('set_scope', 0, 0, 'tag', '', '', '', "the memory scope in which the stage's values lie"),

@@ -168,6 +168,25 @@ TEST_F(Steps, AreRefusedWhenNoArgumentNeedsTheirStage) {
       "FOREIGN_STAGE", "parallel schedules C, which no argument of main is computed from");
 }
 
+TEST(NewStages, HaveTheLoopsOfTheirReaderAsALayout) {
+  const Tensor A = placeholder({32, 40}, float32, "A");
+  const ReduceAxis k = reduce_axis(40, "k");
+  const Tensor C = compute({32}, [&](Expr i) { return sum(A(i, k), k); }, {"C", {"i"}});
+  const Schedule s = create_schedule(C);
+  const auto [outer, inner] = s[C].split(C.axis(0), 8);
+  const Tensor AA = s.cache_read(A, "global", {C}, {outer, s[C].reduce_axes()[0], inner});
+  EXPECT_EQ(AA.axis(2).name(), "i.inner");
+  s[AA].vectorize(AA.axis(2));
+  const std::string text = s.text();
+  EXPECT_EQ(text,
+            "schedule cpu {\n"
+            "  split(C.i, factor=8)\n"
+            "  cache_read(A, global, C, C.i.outer, C.k, C.i.inner)\n"
+            "  vectorize(A.global.i.inner)\n"
+            "}\n");
+  EXPECT_EQ(parse_schedule(text, {C}).text(), text);
+}
+
 TEST(NewStages, AreTensorsOfTheSchedule) {
   const Tensor A = placeholder({32, 40}, float32, "A");
   const ReduceAxis k = reduce_axis(40, "k");

@@ -35,6 +35,23 @@ def test_cache_read_is_a_tensor_of_the_schedule():
     check(s, A, B, C)
 
 
+def test_cache_read_with_a_layout_has_the_loops_of_its_reader_as_dimensions():
+    A, B, C, k = product()
+    s = te.create_schedule(C.op)
+    jo, ji = s[C].split(C.op.axis[1], factor=16)
+    s[C].reorder(jo, C.op.axis[0], k, ji)
+    packed = s.cache_read(B, "global", C, layout=[jo, k, ji])
+    assert packed.name == "B.global"
+    assert [axis.name for axis in s[packed].op.axis] == ["j.outer", "k", "j.inner"]
+    assert [int(d) for d in packed.shape] == [-(-int(C.shape[1]) // 16), int(B.shape[0]), 16]
+    s[C].vectorize(ji)
+    s[packed].vectorize(packed.op.axis[2])
+    text = s.text("cpu")
+    assert "  cache_read(B, global, C, C.j.outer, C.k, C.j.inner)\n" in text
+    assert tvm.parse_schedule(text, [A, B, C]).text("cpu") == text
+    check(s, A, B, C)
+
+
 def test_cache_write_as_in_the_tutorials():
     A, B, C, k = product()
     s = te.create_schedule(C.op)

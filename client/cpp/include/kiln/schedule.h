@@ -99,6 +99,11 @@ class Schedule {
   Tensor cache_read(const Tensor& tensor, const std::string& scope,
                     const std::vector<Tensor>& readers,
                     SourceLocation where = SourceLocation::current()) const;
+  /// The same for one reader, with loops of it as the dimensions of the copy, in this order: of
+  /// each iteration the element that the reader reads. What stands far apart comes together.
+  Tensor cache_read(const Tensor& tensor, const std::string& scope,
+                    const std::vector<Tensor>& readers, const std::vector<Axis>& layout,
+                    SourceLocation where = SourceLocation::current()) const;
   /// Computes the tensor's values, laid out as its loops so far; its own stage becomes a copy.
   Tensor cache_write(const Tensor& tensor, const std::string& scope,
                      SourceLocation where = SourceLocation::current()) const;
