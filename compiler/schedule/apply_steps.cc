@@ -282,12 +282,27 @@ void refuse_long_thread_axis(const Axis& axis, const Loop& loop) {
        axis.name, ir::name_of(axis.thread), *extent, limit);
 }
 
+/// Threads fill shared memory together, so all of them must run the loops around it equally often.
+void refuse_fill_in_data_loop(const StageGraph& graph, const NestPlan& plan, StageId id,
+                              TargetKind target) {
+  if (graph[id].attach.step < 0 || !is_filled_by_threads(graph, plan, id, target)) return;
+  for (const Loop* loop : loops_around(graph, plan, id)) {
+    if (!has_read(loop->extent)) continue;
+    const std::string& axis = graph.axes[loop->axis].name;
+    fail(ErrorKind::Unsupported, "SHARED_LOOP",
+         "the threads of a block cannot fill {} together inside {}: data says for each thread how "
+         "often it runs; compute {} outside of {}",
+         graph[id].name, axis, graph[id].name, axis);
+  }
+}
+
 }  // namespace
 
 void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
                  TargetKind target, const CompileLimits& limits) {
   for (const StageId id : graph.order) {
     if (!graph[id].is_live) continue;
+    at_stage(graph, id, [&] { refuse_fill_in_data_loop(graph, plan, id, target); });
     int64_t copies = 1;
     for (const Loop& loop : plan.nests[id].loops) {
       const Axis& axis = graph.axes[loop.axis];

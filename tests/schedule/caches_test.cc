@@ -189,6 +189,18 @@ TEST(CacheRead, OfThreadsIntoSharedMemoryIsDoneByAllOfThem) {
 )");
 }
 
+TEST(CacheRead, IsNotFilledByThreadsInALoopThatDataBounds) {
+  const std::string text =
+      "kernel k(X: float32[8, 64], N: int32[64]) -> (T: float32[64]) {\n"
+      "  T[i] = min[r < int64(N[i])](X[r, i])\n"
+      "  schedule cpu { cache_read(X, shared, T) bind(T.i, threadIdx.x) compute_at(X.shared, T.r) "
+      "}\n"
+      "}\n";
+  expect_error([&] { loops_of(text, TargetKind::Cuda); }, ErrorKind::Unsupported,
+               "the threads of a block cannot fill X.shared together inside r: data says for each "
+               "thread how often it runs; compute X.shared outside of r");
+}
+
 TEST(CacheRead, HasAsManyIterationsAsThereAreThreads) {
   expect_error(
       [] {
