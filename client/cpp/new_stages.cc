@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include <kiln/schedule.h>
 
 #include "client/cpp/encode.h"
 #include "client/cpp/fail.h"
+#include "client/cpp/inner_reductions.h"
 #include "client/cpp/language_border.h"
 #include "client/cpp/nodes.h"
 #include "client/cpp/schedule_state.h"
@@ -18,12 +21,29 @@ Axis derived_axis(const std::string& name) {
 
 /// Values of the types that the outputs of the new stage have.
 std::vector<Expr> values_of(const StepRecord& step) {
+  if (step.name == "reduction_stage") {
+    return {find_reduction(*step.stage, step.axes.back().node().get()).value().value};
+  }
   if (const auto* compute = std::get_if<ComputeStage>(&step.stage->value);
       compute != nullptr && step.name != "cache_read") {
     return compute->bodies;
   }
   const Tensor tensor(step.stage, step.output);
   return {make_expr(tensor.dtype(), ReadValue{tensor, {}})};
+}
+
+/// The axes of a reduction inside the stage's expression are those of the new stage.
+void give_reduction(ScheduleState& schedule, const StepRecord& step, const ComputeStage& compute) {
+  const StageNode* stage = step.stage.get();
+  std::vector<Axis>& left = schedule.reduced.try_emplace(stage, compute.reduce_axes).first->second;
+  for (const Axis& axis : step.axes) {
+    const auto at = std::find_if(left.begin(), left.end(),
+                                 [&](const Axis& own) { return own.node() == axis.node(); });
+    if (at == left.end()) continue;
+    left.erase(at);
+    schedule.consumed[{stage, axis.node().get()}] =
+        fmt::format("made an axis of {} at line {}", step.made->name, step.line);
+  }
 }
 
 /// What the step leaves of its own stage.
@@ -37,6 +57,8 @@ void change_own_stage(ScheduleState& schedule, StepRecord& step, const border::W
     step.defined.push_back(derived_axis(wire.reduced));
     schedule.owners[step.defined.back().node().get()] = step.stage.get();
     schedule.reduced[step.stage.get()] = {step.defined.back()};
+  } else if (step.name == "reduction_stage") {
+    give_reduction(schedule, step, *compute);
   }
 }
 
@@ -102,6 +124,21 @@ Tensor Schedule::rfactor(const Tensor& tensor, const Axis& axis, unsigned factor
   step.file = where.file_name();
   step.line = where.line();
   return Tensor(detail::record_new_stage(*state_, std::move(step)), tensor.output());
+}
+
+Tensor Schedule::reduction_stage(const Tensor& tensor, const Axis& axis,
+                                 SourceLocation where) const {
+  detail::StepRecord step{.name = "reduction_stage", .stage = tensor.stage(), .axes = {axis}};
+  step.tag = "reduction";
+  // Where there is none, the service says so.
+  if (const auto found = detail::find_reduction(*tensor.stage(), axis.node().get())) {
+    step.axes = found->used;
+    step.axes.insert(step.axes.end(), found->reduced.begin(), found->reduced.end());
+    step.tag = detail::word_for(*found);
+  }
+  step.file = where.file_name();
+  step.line = where.line();
+  return Tensor(detail::record_new_stage(*state_, std::move(step)), 0);
 }
 
 std::vector<Axis> Stage::reduce_axes() const {

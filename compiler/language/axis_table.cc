@@ -17,21 +17,29 @@ class BodyWalk {
       : definition_(definition), seen_(definition.expressions.size()) {}
 
   void operator()(const Stage& stage) {
-    stages_read.clear();
-    reduced_axes.clear();
-    for (const ExprId body : bodies_of(stage)) {
-      visit(body);
-    }
-    for (const ExprId expr : touched_) {
-      seen_[expr] = false;
-    }
-    touched_.clear();
+    start();
+    visit_all(bodies_of(stage));
+  }
+  /// The same for one reduction of a stage.
+  void operator()(const Reduction& reduction) {
+    start();
+    visit_parts(reduction);
   }
 
   std::vector<StageId> stages_read;
   std::vector<AxisId> reduced_axes;
+  std::vector<const Reduction*> reductions;
 
  private:
+  void start() {
+    stages_read.clear();
+    reduced_axes.clear();
+    reductions.clear();
+    for (const ExprId expr : touched_)
+      seen_[expr] = false;
+    touched_.clear();
+  }
+
   void visit(ExprId expr) {
     if (seen_[expr]) return;
     seen_[expr] = true;
@@ -45,13 +53,18 @@ class BodyWalk {
     } else if (const auto* cast = std::get_if<CastTo>(&node)) {
       visit(cast->operand);
     } else if (const auto* reduction = std::get_if<Reduction>(&node)) {
+      reductions.push_back(reduction);
       reduced_axes.insert(reduced_axes.end(), reduction->axes.begin(), reduction->axes.end());
-      for (const AxisId axis : reduction->axes) {
-        visit(definition_.axes[axis].minimum);
-        visit(definition_.axes[axis].extent);
-      }
-      visit_all(parts_of(*reduction));
+      visit_parts(*reduction);
     }
+  }
+
+  void visit_parts(const Reduction& reduction) {
+    for (const AxisId axis : reduction.axes) {
+      visit(definition_.axes[axis].minimum);
+      visit(definition_.axes[axis].extent);
+    }
+    visit_all(parts_of(reduction));
   }
 
   void visit_all(const std::vector<ExprId>& list) {
@@ -111,6 +124,10 @@ void change_leaves(std::vector<AxisId>& leaves, const Step& step, const std::vec
   }
 }
 
+bool is_in(const std::vector<AxisId>& axes, AxisId axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
 /// The row of a stage of the definition, without its axes.
 AxisTable::Stage stage_row(const Definition& definition, const SourceMap& names, StageId id) {
   using Kind = AxisTable::Stage::Kind;
@@ -127,6 +144,18 @@ AxisTable::Stage stage_row(const Definition& definition, const SourceMap& names,
     row.ranks.push_back(static_cast<uint32_t>(definition.shape_of({id, output}).size()));
   }
   return row;
+}
+
+/// The axes of reductions that read a stage of the cell, which depends on the scan's state.
+std::vector<AxisId> axes_at_time(BodyWalk& walk, const std::vector<int>& cells) {
+  std::vector<AxisId> axes;
+  for (const Reduction* reduction : std::vector(walk.reductions)) {
+    walk(*reduction);
+    const auto in_cell = [&](StageId read) { return cells[read] >= 0; };
+    if (std::ranges::none_of(walk.stages_read, in_cell)) continue;
+    axes.insert(axes.end(), reduction->axes.begin(), reduction->axes.end());
+  }
+  return axes;
 }
 
 void add_stages(AxisTable& table, const Definition& definition, const SourceMap& names) {
@@ -148,7 +177,10 @@ void add_stages(AxisTable& table, const Definition& definition, const SourceMap&
         }
       }
       row.leaves.insert(row.leaves.end(), row.reduce.begin(), row.reduce.end());
-      row.has_inner = row.reduce.size() > (whole == nullptr ? 0 : whole->axes.size());
+      row.inner = row.reduce;
+      if (whole != nullptr)
+        std::erase_if(row.inner, [&](AxisId axis) { return is_in(whole->axes, axis); });
+      if (cells[id] >= 0) row.at_time = axes_at_time(walk, cells);
     } else {
       row.leaves = axes_of(definition.stages[id]);
     }

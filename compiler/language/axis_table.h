@@ -29,9 +29,10 @@ struct AxisTable {
     int cell_of = -1;                  // the scan whose cell it is part of, or -1
     int time_dimension = -1;           // of a scan, its states and inits and its cell; else -1
     bool is_reduction = false;         // its bodies are reductions, not only something inside them
-    bool has_inner = false;            // there are reductions inside of its expressions
     std::vector<AxisId> data = {};     // Compute: the axes that its bodies use
     std::vector<AxisId> reduce = {};   // likewise
+    std::vector<AxisId> inner = {};    // of these, those of reductions inside of its expressions
+    std::vector<AxisId> at_time = {};  // of these, those of reductions that a scan's state is in
     std::vector<AxisId> leaves = {};   // the loops, outermost first
   };
   std::vector<Row> rows;

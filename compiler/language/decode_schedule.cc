@@ -7,6 +7,7 @@
 #include "compiler/language/check.h"
 #include "compiler/language/check_cache_read.h"
 #include "compiler/language/check_hints.h"
+#include "compiler/language/check_reduction_stage.h"
 #include "compiler/language/suggest.h"
 
 namespace kiln::language {
@@ -212,6 +213,11 @@ class ScheduleDecoder {
     if (step.kind == StepKind::CacheRead) check_cache_read(step, table_);
     if (step.kind == StepKind::CacheWrite) check_cache_write(step);
     if (step.kind == StepKind::Rfactor) check_rfactor(step);
+    if (step.kind == StepKind::ReductionStage) {
+      check_limit("the name of a reduction", "bytes", static_cast<int64_t>(step.tag.size()),
+                  limits_.name_bytes);
+      refuse_settled(step, check_reduction_stage(step, table_));
+    }
     if (step.kind == StepKind::SetScope) check_set_scope(step);
     if (annotates(step.kind)) check_annotation(step);
     if (step.kind == StepKind::Reorder || step.kind == StepKind::Fuse ||
@@ -254,8 +260,10 @@ class ScheduleDecoder {
     const AxisTable::Row& row = table_.rows[id];
     const bool is_layout = row_of(step.kind).uses(step_fields::Layout);
     check_owner(id, is_layout && !step.readers.empty() ? step.readers[0] : step.stage);
+    const bool names_stage = step.kind == StepKind::ReductionStage && row.kind == AxisKind::Data;
     // A dimension stays one, whatever became of its loop.
-    if (step.kind != StepKind::StorageAlign) check_not_consumed(id);
+    if (step.kind != StepKind::StorageAlign && !names_stage) check_not_consumed(id);
+    if (names_stage) return;
     const AxisTable::Stage& owner = table_.stages[row.stage];
     const int cell = owner.cell_of;
     const bool is_compute = owner.kind == AxisTable::Stage::Kind::Compute;
@@ -301,6 +309,11 @@ class ScheduleDecoder {
     if (step.kind == StepKind::Rfactor) {
       refuse("CONSUMED_AXIS", "{} now reduces what {} has; the reduction over {} is in {}",
              stage(row.stage), made->name, row.name, made->name);
+    }
+    if (step.kind == StepKind::ReductionStage) {
+      refuse("CONSUMED_AXIS",
+             "the reduction over {} inside {} is the stage {} now; name the axes of {}", row.name,
+             stage(row.stage), made->name, made->name);
     }
     if (row.kind == AxisKind::Reduce) {
       refuse("CONSUMED_AXIS", "{} is now a copy; the reduction is in {}", stage(row.stage),
@@ -507,9 +520,9 @@ class ScheduleDecoder {
           "axis {} of {} is not a reduction axis; rfactor takes a reduction axis or a part of one",
           row.name, own.name);
     }
-    if (!own.is_reduction || own.has_inner) {
+    if (!own.is_reduction || !own.inner.empty()) {
       fail(ErrorKind::Unsupported, "RFACTOR",
-           "{} has a reduction inside a larger expression; make it a stage of its own to factor {}",
+           "{} has a reduction inside a larger expression; take reduction_stage of it to factor {}",
            own.name, row.name);
     }
     const auto last = static_cast<int64_t>(own.data.size());

@@ -25,6 +25,12 @@ std::vector<AxisId> other_reductions(const AxisTable& table, const Step& step) {
   return axes;
 }
 
+std::vector<AxisId> axes_of_kind(const AxisTable& table, const Step& step, AxisKind kind) {
+  std::vector<AxisId> axes = step.axes;
+  std::erase_if(axes, [&](AxisId axis) { return table.rows[axis].kind != kind; });
+  return axes;
+}
+
 StepOperands operands_of(const AxisTable& table, const Step& step) {
   const AxisTable::Stage& stage = table.stages[step.stage];
   StepOperands operands{.axes = names_of(table, step.axes), .stage = stage.name, .tag = step.tag};
@@ -35,6 +41,9 @@ StepOperands operands_of(const AxisTable& table, const Step& step) {
   if (step.kind == StepKind::Rfactor) {
     operands.data = names_of(table, stage.data);
     operands.reduce = names_of(table, other_reductions(table, step));
+  } else if (step.kind == StepKind::ReductionStage) {
+    operands.data = names_of(table, axes_of_kind(table, step, AxisKind::Data));
+    operands.reduce = names_of(table, axes_of_kind(table, step, AxisKind::Reduce));
   } else {
     operands.data = names_of(table, table.leaves_of(step.stage, AxisKind::Data));
     operands.reduce = names_of(table, stage.reduce);
@@ -48,10 +57,38 @@ int time_dimension_of(const AxisTable& table, const Step& step) {
   const int time = source.time_dimension;
   if (time < 0 || step.kind == StepKind::CacheRead) return step.axes.empty() ? time : -1;
   if (step.kind == StepKind::Rfactor) return step.value <= time ? time + 1 : time;
-  const std::vector<AxisId> leaves = table.leaves_of(step.stage, AxisKind::Data);
+  const std::vector<AxisId> dimensions = step.kind == StepKind::ReductionStage
+                                             ? axes_of_kind(table, step, AxisKind::Data)
+                                             : table.leaves_of(step.stage, AxisKind::Data);
   const auto place =
-      std::find(leaves.begin(), leaves.end(), source.data[static_cast<size_t>(time)]);
-  return place == leaves.end() ? -1 : static_cast<int>(place - leaves.begin());
+      std::find(dimensions.begin(), dimensions.end(), source.data[static_cast<size_t>(time)]);
+  return place == dimensions.end() ? -1 : static_cast<int>(place - dimensions.begin());
+}
+
+/// Whether the reduction that becomes a stage is computed at each step of a scan.
+bool is_at_time(const AxisTable& table, const Step& step) {
+  return std::ranges::any_of(
+      step.axes, [&](AxisId axis) { return contains(table.stages[step.stage].at_time, axis); });
+}
+
+/// The reduction is another stage's now.
+void give_away_reduction(AxisTable& table, const Step& step, int position) {
+  AxisTable::Stage& stage = table.stages[step.stage];
+  for (const AxisId axis : axes_of_kind(table, step, AxisKind::Reduce)) {
+    table.rows[axis].consumed_by = position;
+    for (std::vector<AxisId>* list : {&stage.reduce, &stage.inner, &stage.leaves})
+      std::erase(*list, axis);
+  }
+}
+
+/// The axes of the copy that stand for those of the stage that it was made of.
+std::vector<AxisId> axes_of_copy(const AxisTable::Stage& from, const AxisTable::Stage& copy,
+                                 const std::vector<AxisId>& axes) {
+  std::vector<AxisId> result;
+  for (size_t i = 0; i < from.reduce.size() && i < copy.reduce.size(); ++i) {
+    if (contains(axes, from.reduce[i])) result.push_back(copy.reduce[i]);
+  }
+  return result;
 }
 
 /// The stage becomes a copy: its own data axes are its loops, and all others are gone.
@@ -61,8 +98,9 @@ void become_copy(AxisTable& table, StageId id, int position) {
     if (table.rows[axis].stage != id) continue;
     table.rows[axis].consumed_by = contains(stage.data, axis) ? -1 : position;
   }
-  stage.is_reduction = stage.has_inner = false;
+  stage.is_reduction = false;
   stage.reduce.clear();
+  stage.inner.clear();
   stage.leaves = stage.data;
 }
 
@@ -97,16 +135,18 @@ void define_stage(AxisTable& table, const Step& step, int position) {
   const AxisTable::Stage source = table.stages[step.stage];
   const bool is_factored = step.kind == StepKind::Rfactor;
   const bool is_read = step.kind == StepKind::CacheRead;
+  const bool is_inner = step.kind == StepKind::ReductionStage;
+  const bool leaves_time = is_inner && !is_at_time(table, step);
 
-  AxisTable::Stage made{.kind = AxisTable::Stage::Kind::Compute,
-                        .name = free_stage_name(table, defined_stage_name(step.kind, operands)),
-                        .tensors = {},
-                        .ranks = {},
-                        .defined_by = position,
-                        .cell_of = source.cell_of,
-                        .time_dimension = time_dimension_of(table, step),
-                        .is_reduction = !is_read && source.is_reduction && !operands.reduce.empty(),
-                        .has_inner = !is_read && source.has_inner};
+  AxisTable::Stage made{
+      .kind = AxisTable::Stage::Kind::Compute,
+      .name = free_stage_name(table, defined_stage_name(step.kind, operands)),
+      .tensors = {},
+      .ranks = {},
+      .defined_by = position,
+      .cell_of = leaves_time ? -1 : source.cell_of,
+      .time_dimension = leaves_time ? -1 : time_dimension_of(table, step),
+      .is_reduction = !is_read && (source.is_reduction || is_inner) && !operands.reduce.empty()};
   std::vector<std::string> names = defined_axis_names(step.kind, operands);
   const size_t data = is_read ? names.size() : operands.data.size() + (is_factored ? 1 : 0);
   if (is_factored) {
@@ -114,7 +154,7 @@ void define_stage(AxisTable& table, const Step& step, int position) {
     const auto factor = names.begin() + static_cast<std::ptrdiff_t>(data) - 1;
     std::rotate(names.begin() + place, factor, factor + 1);
   }
-  const size_t outputs = is_read ? 1 : source.tensors.size();
+  const size_t outputs = is_read || is_inner ? 1 : source.tensors.size();
   for (size_t output = 0; output < outputs; ++output) {
     made.tensors.push_back(outputs == 1 ? made.name : fmt::format("{}.v{}", made.name, output));
     table.taken.emplace(made.tensors.back(), 0);
@@ -128,7 +168,12 @@ void define_stage(AxisTable& table, const Step& step, int position) {
     made.leaves.push_back(first + static_cast<AxisId>(i));
     table.rows.push_back({names[i], id, kind, position, -1});
   }
-  if (step.kind == StepKind::CacheWrite) become_copy(table, step.stage, position);
+  if (step.kind == StepKind::CacheWrite) {
+    made.inner = axes_of_copy(source, made, source.inner);
+    made.at_time = axes_of_copy(source, made, source.at_time);
+    become_copy(table, step.stage, position);
+  }
+  if (is_inner) give_away_reduction(table, step, position);
   if (is_factored) {
     reduce_over(table, step.stage, first + static_cast<AxisId>(own), position);
     table.rows.push_back({names[own], step.stage, AxisKind::Reduce, position, -1});

@@ -36,6 +36,7 @@ void apply(const StepContext& context, const NewStage& made) {
     case StepKind::CacheRead: return apply_cache_read(context, made);
     case StepKind::CacheWrite: return apply_cache_write(context, made);
     case StepKind::Rfactor: return apply_rfactor(context, made);
+    case StepKind::ReductionStage: return apply_reduction_stage(context, made);
     case StepKind::SetScope: return apply_set_scope(context);
     case StepKind::StorageAlign: return apply_storage_align(context);
     case StepKind::DoubleBuffer: return apply_double_buffer(context);
@@ -236,10 +237,13 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
     std::vector<AxisId> defined;
     const auto stages = static_cast<StageId>(graph.stages.size());
     at_step(graph, step, position, describe(graph, step, step.axes), [&] {
-      const StageId stage = owner_of(graph, step, step.axes);
+      // Its axes are those that an expression uses, not loops of one nest.
+      const bool names_expression = step.kind == StepKind::ReductionStage;
+      const StageId stage = names_expression ? step.stage : owner_of(graph, step, step.axes);
       // A dimension stays one, whatever became of its loop.
-      if (step.kind != StepKind::StorageAlign) require_leaves(graph, stage, step.axes);
-      refuse_update_time(graph, stage, step.axes);
+      if (step.kind != StepKind::StorageAlign && !names_expression)
+        require_leaves(graph, stage, step.axes);
+      if (!names_expression) refuse_update_time(graph, stage, step.axes);
       if (step.kind == StepKind::Prefetch) {
         graph.stages[step.at_stage].is_touched = true;
       } else {

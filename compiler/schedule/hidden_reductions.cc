@@ -103,6 +103,7 @@ class TakeOut : public ir::Mutator {
                                      .value = value,
                                      .minimum = ir::index(0),
                                      .extent = axis.extent}));
+      stage.stands_for.push_back(outer);
       renamed[axis.value] = axis.minimum + ir::Expr(value);
       indices.push_back(ir::Expr(axis.value) - axis.minimum);
       shape.push_back(axis.extent);
@@ -141,6 +142,7 @@ class TakeOut : public ir::Mutator {
       graph_.axes[id] = axis;
       return id;
     }
+    graph_.axes[id].is_shared = axis.is_shared = true;
     const ir::VarRef before = axis.value;
     axis.value = ir::Var::make(axis.name);
     renamed[before] = axis.value;

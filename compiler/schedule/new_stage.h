@@ -20,6 +20,7 @@ void apply_cache_read(const StepContext& context, const NewStage& made);
 void apply_packed_read(const StepContext& context, const NewStage& made);
 void apply_cache_write(const StepContext& context, const NewStage& made);
 void apply_rfactor(const StepContext& context, const NewStage& made);
+void apply_reduction_stage(const StepContext& context, const NewStage& made);
 
 /// A record for a stage that computes for `source`, not yet in the graph: its name, its place among
 /// the cells of scans, where it is computed.

@@ -27,6 +27,7 @@ struct Axis {
   ir::VarRef value;  // root axes: the variable that bodies use
   ir::Expr minimum;  // root axes
   ir::Expr extent;   // root axes; of a reduction it may use values of other axes
+  bool is_shared = false;  // several reductions run over it; all but one of them have copies
 
   // How its loop runs, and the step that said so (-1: none).
   ir::LoopKind loop_kind = ir::LoopKind::Serial;
@@ -85,6 +86,7 @@ struct Stage {
   std::string name;
   StageId origin = 0;                         // the stage of the definition it stands for
   std::optional<StageId> part_of;             // of a reduction taken out of a stage: that stage
+  std::vector<AxisId> stands_for;             // of such a reduction: what `data` are in that stage
   std::vector<DType> types;                   // one an output
   std::vector<std::vector<ir::Expr>> shapes;  // one an output
   bool is_live = false;                       // an output of the kernel needs it

@@ -179,7 +179,7 @@ void apply_rfactor(const StepContext& context, const NewStage& made) {
     loops += graph.axes[leaf].kind == AxisKind::Reduce ? 1 : 0;
   if (context.step.stage != context.stage || loops != made.reduce.size() + 1) {
     fail(ErrorKind::Unsupported, "RFACTOR",
-         "{} has a reduction inside a larger expression; make it a stage of its own to factor {}",
+         "{} has a reduction inside a larger expression; take reduction_stage of it to factor {}",
          graph[context.step.stage].name, context.axis(0).name);
   }
   Stage stage = Factored(context, made).stage();

@@ -92,6 +92,37 @@ TEST(AxisTable, NamesTheStagesOfStepsAndTheirAxes) {
                    "cache_read(A, shared, C.local.rf)"}));
 }
 
+TEST(AxisTable, NamesTheStagesOfReductions) {
+  const TextKernel text = testing::kernel_of(
+      "kernel k(A: float32[n, l], B: float32[l, m], x: float32[n, m], s0: float32[1, m])"
+      " -> (C: float32[n, m], s: float32[n, m]) {\n"
+      "  C[i, j] = sum[k < l](A[i, k] * B[k, j]) / max[k < l](A[i, k])\n"
+      "  scan t {\n"
+      "    s[0, j] = s0[0, j]\n"
+      "    s[t, j] = max(sum[k < m](s[t - 1, k]), sum[q < m](x[t, q]))\n"
+      "  }\n"
+      "  schedule cpu {\n"
+      "    reduction_stage(C.i, C.k_1, max)\n"
+      "    split(C.max.k_1, factor=4)\n"
+      "    reduction_stage(C.i, C.j, C.k, sum)\n"
+      "    reduction_stage(s.update.t, s.update.k, sum)\n"
+      "    reduction_stage(s.update.t, s.update.q, sum)\n"
+      "  }\n"
+      "}\n");
+  const AxisTable table =
+      axis_table(text.kernel.definition, text.kernel.names, text.schedules[0].second);
+  Names shown;
+  for (const AxisTable::Stage& stage : table.stages) {
+    if (stage.name != "C" && stage.defined_by < 0) continue;
+    std::string line = stage.name + ":";
+    for (const AxisId axis : stage.leaves)
+      line += " " + table.rows[axis].name;
+    shown.push_back(line + (stage.cell_of >= 0 ? " at each step" : ""));
+  }
+  EXPECT_EQ(shown, (Names{"C: i j", "C.max: i k_1.outer k_1.inner", "C.sum: i j k",
+                          "s.update.sum: t k at each step", "s.update.sum_1: t q"}));
+}
+
 TEST(AxisTable, WritesStepsThatChangeNoLoops) {
   const Names steps = {"split(C.i, factor=4)",
                        "compute_at(B, C.i.outer)",

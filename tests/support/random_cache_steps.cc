@@ -35,22 +35,19 @@ std::vector<Leaf> leaves_of(const AxisTable& table, StageId stage, const std::ve
 
 bool is_free(const Leaf& leaf) { return !leaf.taken; }
 
-/// Adds the step and the stage it defines, which has the axes that the table gives it.
-StageId add_stage(ScheduleDrawer& drawer, const Step& step, int axes) {
-  drawer.new_axes(axes);
+}  // namespace
+
+StageId add_stage(ScheduleDrawer& drawer, const Step& step) {
+  const size_t before = table_of(drawer).rows.size();
   drawer.add(step);
   const AxisTable table = table_of(drawer);
+  drawer.new_axes(static_cast<int>(table.rows.size() - before));
   const auto id = static_cast<StageId>(table.stages.size() - 1);
   drawer.stages.push_back({id, leaves_of(table, id, {})});
   return id;
 }
 
-int axes_made(const ScheduleDrawer& drawer, const Step& step) {
-  AxisTable table = table_of(drawer);
-  const size_t before = table.rows.size();
-  apply(table, step, static_cast<int>(drawer.schedule.steps.size()));
-  return static_cast<int>(table.rows.size() - before);
-}
+namespace {
 
 /// The loops of a stage in any order, all of them or all but one.
 std::vector<AxisId> random_layout(ScheduleDrawer& drawer, const DrawnStage& stage) {
@@ -78,7 +75,7 @@ void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage) {
   step.readers = readers;
   if (readers.size() == 1 && drawer.random.chance(0.5)) step.axes = random_layout(drawer, stage);
   // `stage` does not outlive the next line, which adds a stage.
-  const StageId copy = add_stage(drawer, step, axes_made(drawer, step));
+  const StageId copy = add_stage(drawer, step);
   drawer.redirect(tensor, readers, copy);
 }
 
@@ -88,7 +85,7 @@ void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage) {
   const Step step{
       .kind = StepKind::CacheWrite, .stage = source, .tag = random_scope(drawer.random)};
   const std::vector<Leaf> before = stage.leaves;
-  const StageId made = add_stage(drawer, step, axes_made(drawer, step));
+  const StageId made = add_stage(drawer, step);
   drawer.hand_over(source, made);
   drawer.find(source)->leaves = leaves_of(table_of(drawer), source, before);
 }
@@ -105,7 +102,7 @@ void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage) {
   const size_t dimensions = table_of(drawer).stages[source].data.size();
   step.value = drawer.random.between(0, static_cast<int>(dimensions));
   const std::vector<Leaf> before = stage.leaves;
-  const StageId made = add_stage(drawer, step, axes_made(drawer, step));
+  const StageId made = add_stage(drawer, step);
   drawer.hand_over(source, made);
   drawer.find(source)->leaves = leaves_of(table_of(drawer), source, before);
 }

@@ -28,6 +28,8 @@ constexpr StageKind kStageKinds[] = {
     {"product", 6, add_product},
     {"two results", 2, add_two_results},
     {"ragged reduction", 4, add_ragged_reduction},
+    {"inner reduction", 7, add_inner_reduction},
+    {"nested reduction", 2, add_nested_reduction},
     {"gather", 4, add_gather},
     {"scatter", 4, add_scatter},
     {"tensor product", 7, add_tensor_product},

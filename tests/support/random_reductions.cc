@@ -10,7 +10,8 @@ namespace {
 
 using Indices = std::vector<std::string>;
 
-/// "r < n", and a reducer of the term. A range may be empty even where `extent` is not.
+}  // namespace
+
 Term reduced(Random& random, const std::string& range, const Term& element, int extent,
              bool may_be_empty) {
   const bool is_bool = element.type() == DType::Bool;
@@ -28,6 +29,8 @@ Term reduced(Random& random, const std::string& range, const Term& element, int 
   return {fmt::format("{}[{}]({})", name, range, element.text),
           extreme_of(element.values, may_be_empty ? 0 : extent)};
 }
+
+namespace {
 
 /// The bounds of r below `extent`, which are data or depend on the first axis on the left.
 std::string ragged_range(KernelWriter& writer, const Row& row) {

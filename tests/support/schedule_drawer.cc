@@ -163,6 +163,11 @@ void ScheduleDrawer::hand_over(StageId from, StageId to) {
   reads_[from] = {to};
 }
 
+void ScheduleDrawer::give_part(StageId from, StageId made, const std::set<StageId>& reads) {
+  reads_[made] = reads;
+  reads_[from].insert(made);
+}
+
 bool ScheduleDrawer::is_touched(StageId stage) const {
   return std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](const Step& step) {
     return step.stage == stage || (step.kind == StepKind::ComputeAt && step.at_stage == stage);

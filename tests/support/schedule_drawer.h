@@ -50,6 +50,8 @@ class ScheduleDrawer {
   void add(language::Step step) { schedule.steps.push_back(std::move(step)); }
   /// The first of `count` axes that the step being drawn defines.
   language::AxisId new_axes(int count);
+  /// Of an axis of the definition.
+  std::optional<int64_t> constant_extent(language::AxisId axis) const;
   DrawnStage* find(language::StageId stage);
   bool is_output(language::StageId stage) const;
   bool is_update(language::StageId stage) const;
@@ -62,6 +64,9 @@ class ScheduleDrawer {
                 language::StageId copy);
   /// All that `from` reads, `to` reads; `from` reads `to`.
   void hand_over(language::StageId from, language::StageId to);
+  /// `made` computes a part of what `from` did: it reads these stages, and `from` reads it.
+  void give_part(language::StageId from, language::StageId made,
+                 const std::set<language::StageId>& reads);
   /// Whether a step names the stage.
   bool is_touched(language::StageId stage) const;
 
@@ -70,7 +75,6 @@ class ScheduleDrawer {
   void add_stage(language::StageId id, const language::Compute& compute, int time);
   void add_scan(language::StageId id, const language::Scan& scan);
   void add_scatter(language::StageId id, const language::Scatter& scatter);
-  std::optional<int64_t> constant_extent(language::AxisId axis) const;
 
   language::AxisId next_axis_;
   std::map<language::StageId, std::set<language::StageId>> reads_;
@@ -78,6 +82,9 @@ class ScheduleDrawer {
 
 /// The stages and axes after the steps so far. Names do not matter here.
 language::AxisTable table_of(const ScheduleDrawer& drawer);
+
+/// Adds the step and the stage it defines, which has the axes that the table gives it.
+language::StageId add_stage(ScheduleDrawer& drawer, const language::Step& step);
 
 /// Draws one step for the stage, or none when nothing suits. One for each row of the step table;
 /// the table of random_schedule.cc names them.
@@ -103,6 +110,9 @@ void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_set_scope(ScheduleDrawer& drawer, DrawnStage& stage);
+
+// random_reduction_stage.cc
+void draw_reduction_stage(ScheduleDrawer& drawer, DrawnStage& stage);
 
 // random_hint_steps.cc
 void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage);

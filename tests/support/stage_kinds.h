@@ -44,6 +44,13 @@ bool add_two_results(KernelWriter& writer, const DrawnTensor& source);
 /// As far as another axis or a tensor says.
 bool add_ragged_reduction(KernelWriter& writer, const DrawnTensor& source);
 
+// random_inner_reductions.cc
+
+/// One reduction or two inside a larger expression, maybe in a branch.
+bool add_inner_reduction(KernelWriter& writer, const DrawnTensor& source);
+/// A reduction of what another one, which does not depend on it, is in.
+bool add_nested_reduction(KernelWriter& writer, const DrawnTensor& source);
+
 // random_reducers.cc
 
 /// By a reducer of its own, of one value or two, with or without a condition and a start.

@@ -1,6 +1,6 @@
-"""The steps of a schedule that define stages: cache_read, cache_write and rfactor."""
+"""The steps of a schedule that define stages: cache_read, cache_write, rfactor and reduction_stage."""
 
-from . import _expr, _extents
+from . import _expr, _extents, _inner_reductions
 from ._error import invalid, public, unsupported
 from ._tables import MEMORY_SCOPES, STEPS
 from ._tensor import ComputeOp, Operation, Tensor
@@ -49,6 +49,7 @@ class StepOp(ComputeOp):
         super().__init__(name, axis)
         self.reduce_axis = reduce_axis
         self._inputs = inputs
+        self.is_copy = False
         for each in (*axis, *reduce_axis):
             each.op = self
 
@@ -84,6 +85,13 @@ class OpNow(Operation):
         return f"values of {', '.join(tensor.name for tensor in self._now)}"
 
 
+def copied_from(tensor):
+    """What a cache_read, or one of a copy, is a copy of."""
+    while isinstance(tensor.op, StepOp) and tensor.op.is_copy:
+        tensor = tensor.op.input_tensors[0]
+    return tensor
+
+
 def _same(a, b):
     return a.op is b.op and a.value_index == b.value_index
 
@@ -113,6 +121,7 @@ class NewStages:
         for axis, extent in zip(step.defined, shape):
             axis.size = extent
         made = self._enter(step, tensor.name, step.defined, [], [tensor], shape, [tensor.dtype])
+        made.op.is_copy = True
         copy = made.op.output(0)
         for reader in stages:
             reader.reads = [copy if _same(tensor, each) else each for each in reader.reads]
@@ -225,6 +234,46 @@ class NewStages:
         stage.reduce_partial(step, made)
         outputs = made.op.outputs
         return outputs[0] if len(outputs) == 1 else outputs
+
+    @public
+    def reduction_stage(self, tensor, axis):
+        """The reduction over `axis` (one, or a list) inside the tensor's expression becomes a stage: its
+        value for each value of the axes that it uses, which the expression reads.
+
+        `tanh(te.sum(A[i, k] * W[k, j], axis=k) + b[j])` computes each sum inside its own loops; as a stage,
+        the sum has loops over i, j and k that steps can tile."""
+        stage = self._stage_of(tensor, "reduction_stage")
+        self._require_compute(stage, "reduction_stage")
+        axes = [stage.own(each) for each in (axis if isinstance(axis, (list, tuple)) else [axis])]
+        stage._check_axes("reduction_stage", axes)
+        for each in axes:
+            if each.kind != "reduce":
+                raise invalid(
+                    "REDUCTION_STAGE",
+                    f"axis {each.name} of {stage.op.name} is not a reduction axis; reduction_stage takes those that a "
+                    "reduction inside the expression runs over",
+                )
+        reduction = _inner_reductions.find(stage, axes)
+        data, reduce = _inner_reductions.axes_used(stage, reduction), list(reduction.axes)
+        stage._check_axes("reduction_stage", reduce)
+        return self.stage_of_reduction(stage, reduction, data, reduce, _inner_reductions.word_for(reduction))
+
+    def stage_of_reduction(self, stage, reduction, data, reduce, word):
+        """The step as it is written: with the axes that the reduction uses and a word for the new stage."""
+        names = axis_names("reduction_stage", [], [a.name for a in data], [a.name for a in reduce])
+        step = self._new_step("reduction_stage", stage, names, axes=[*data, *reduce], tag=word)
+        step.data, step.reduce = list(data), list(reduce)
+        for new, old in zip(step.defined, step.axes):
+            new.extent, new.size, new.kind = _extents.of(old), _extents.size_of(old), old.kind
+        shape = [_extents.size_of(each) for each in data]
+        inside = _inner_reductions.reads([reduction], stage.inner_stages)
+        made = self._enter(
+            step, "", step.defined[: len(data)], step.defined[len(data) :],
+            [each for each in stage.reads if copied_from(each) in inside], shape, [reduction.dtype],
+        )  # fmt: skip
+        made.aliases = {id(old): new for old, new in zip(reduce, step.defined[len(data) :])}
+        stage.give_reduction(step, reduction, made.op.output(0))
+        return made.op.output(0)
 
     def _stage_of(self, tensor, step):
         if not isinstance(tensor, (Tensor, Operation)):

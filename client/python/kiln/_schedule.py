@@ -4,11 +4,11 @@ What a step defines and which fields it has stands in the step table. Checked he
 proof; the rest is checked by the daemon, which answers with the step's line.
 """
 
-from . import _extents, _source
+from . import _extents, _inner_reductions, _source
 from ._error import invalid, public, unsupported
 from ._expr import Axis, IntegerConstant, as_integer
 from ._hints import Hints
-from ._new_stages import NewStages, OpNow, axis_names, known_scope
+from ._new_stages import NewStages, OpNow, copied_from, axis_names, known_scope
 from ._range import Range
 from ._stage_facts import StageFacts
 from ._suggest import nearest, refuse_private, unknown_name
@@ -212,6 +212,7 @@ class Stage(Hints, StageFacts):
         self.reduce = list(getattr(op, "reduce_axis", ()))
         self.reads = list(op.input_tensors) if op.kind == "compute" else []
         self.aliases = {}  # id of an axis that the stage took over -> its own
+        self.inner_stages = {}  # id of a reduction inside the expression -> the tensor that it has become
         self.leaf_iter_vars = list(op.axes)
         self.all_iter_vars = list(op.axes)
         self._consumed = {}  # id of an axis -> the step that used it up
@@ -359,6 +360,18 @@ class Stage(Hints, StageFacts):
         self.all_iter_vars.append(step.defined[-1])
         self._take_over([step.defined[-1]], made)
 
+    def give_reduction(self, step, reduction, made):
+        """A reduction inside the expression is the tensor `made` now."""
+        gone = {id(axis) for axis in step.reduce}
+        for axis in step.reduce:
+            self._consumed[id(axis)] = step
+        self.leaf_iter_vars = [axis for axis in self.leaf_iter_vars if id(axis) not in gone]
+        self.reduce = [axis for axis in self.reduce if id(axis) not in gone]
+        self.inner_stages[id(reduction)] = made
+        left = _inner_reductions.reads(self.origin_op.body, self.inner_stages)
+        self.reads = [each for each in self.reads if copied_from(each) in left] + [made]
+        self.op = OpNow(self.origin_op, self.data, self.reduce, self.reads)
+
     def _take_over(self, reduce, made):
         self.reduce = reduce
         self.reads = list(made.op.outputs)
@@ -474,6 +487,8 @@ def _consumed_message(axis, step, attached=None):
     """What became of an axis; for compute_at of stage `attached`, where to attach instead."""
     if step.made is not None:
         name, made = step.stage.op.name, step.made.name
+        if step.name == "reduction_stage":
+            return f"the reduction over {axis.name} inside {name} is the stage {made} now; name the axes of {made}"
         if step.name == "rfactor":
             return f"{name} now reduces what {made} has; the reduction over {axis.name} is in {made}"
         if axis.kind == "reduce":

@@ -2,6 +2,7 @@
 
 import re
 
+from . import _inner_reductions
 from ._encode import Encoder, Names
 from ._error import InvalidArgument, NotFound, invalid, public
 from ._new_stages import axis_names, stage_name
@@ -10,7 +11,7 @@ from ._tables import STEPS
 from ._tensor import Tensor
 
 _ROWS = {row[0]: row for row in STEPS}
-_NEW_STAGES = ("cache_read", "cache_write", "rfactor")
+_NEW_STAGES = ("cache_read", "cache_write", "rfactor", "reduction_stage")
 _TARGETS = ("cpu", "cuda")
 _RESERVED = ("true", "false", "nan", "inf")
 _TOKEN = re.compile(
@@ -317,6 +318,8 @@ class _Replay:
         if name == "rfactor":
             op, axis = self._find(self.naming.axes, names[0], "axis")
             self.schedule.rfactor(op.output(0), axis, numbers.get("factor_axis", 0))
+        elif name == "reduction_stage":
+            self._take_reduction_stage(names[:-2])
         elif name == "cache_write":
             op = self._find(self.naming.stages, names[0], "stage")
             self.schedule.cache_write(op.outputs, names[1])
@@ -328,6 +331,19 @@ class _Replay:
             loops = [self._find(self.naming.axes, each, "axis")[1] for each in rest[count:]]
             self.schedule.cache_read(tensor, names[1], readers, loops or None)
         return self.schedule.steps[-1]
+
+    def _take_reduction_stage(self, names):
+        if len(names) < 2:
+            raise invalid("STEP_FIELDS", "reduction_stage takes axes, then a word, as in reduction_stage(C.i, C.k, sum)")
+        found = [self._find(self.naming.axes, each, "axis") for each in names[:-1]]
+        stage, axes = self.schedule[found[0][0]], [axis for _, axis in found]
+        self.schedule._require_compute(stage, "reduction_stage")
+        stage._check_axes("reduction_stage", axes, consumed=True)
+        reduce = [axis for axis in axes if axis.kind == "reduce"]
+        stage._check_axes("reduction_stage", reduce)
+        reduction = _inner_reductions.find(stage, reduce)
+        data = [axis for axis in axes if axis.kind != "reduce"]
+        self.schedule.stage_of_reduction(stage, reduction, data, reduce, names[-1])
 
     @staticmethod
     def _find(known, name, noun):

@@ -30,7 +30,11 @@ class StageFacts:
     def scope(self):
         """The memory scope that a step has named; "" when none has."""
         scopes = [step.tag for step in self._own_steps if step.name == "set_scope"]
-        made = [step.tag for step in self.schedule.steps if step.made is self.origin_op]
+        made = [
+            step.tag
+            for step in self.schedule.steps
+            if step.made is self.origin_op and step.name in ("cache_read", "cache_write")
+        ]
         return (scopes or made or [""])[-1]
 
     @property

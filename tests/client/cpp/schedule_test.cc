@@ -218,6 +218,54 @@ TEST(NewStages, AreTensorsOfTheSchedule) {
   EXPECT_EQ(parse_schedule(text, {C}).text(), text);
 }
 
+TEST(NewStages, OfAReductionInsideAnExpression) {
+  const Tensor A = placeholder({32, 64}, float32, "A");
+  const Tensor B = placeholder({64, 16}, float32, "B");
+  const ReduceAxis k = reduce_axis(64, "k");
+  const ReduceAxis l = reduce_axis(64, "l");
+  const Tensor C = compute(
+      {32, 16}, [&](Expr i, Expr j) { return sum(A(i, k) * B(k, j), {k}) / max(A(i, l), {l}); },
+      {"C", {"i", "j"}});
+  const Schedule s = create_schedule(C);
+  const Tensor product = s.reduction_stage(C, k);
+  s[product].vectorize(product.axis(1));
+  s[product].unroll(s[product].split(product.reduce_axes()[0], 4).second);
+  const Tensor largest = s.reduction_stage(C, l);
+  s[largest].parallel(largest.axis(0));
+  EXPECT_EQ(product.dtype(), float32);
+  EXPECT_TRUE(s[C].reduce_axes().empty());
+  const std::string text = s.text();
+  EXPECT_EQ(text,
+            "schedule cpu {\n"
+            "  reduction_stage(C.i, C.j, C.k, sum)\n"
+            "  vectorize(C.sum.j)\n"
+            "  split(C.sum.k, factor=4)\n"
+            "  unroll(C.sum.k.inner)\n"
+            "  reduction_stage(C.i, C.l, max)\n"
+            "  parallel(C.max.i)\n"
+            "}\n");
+  EXPECT_EQ(parse_schedule(text, {C}).text(), text);
+}
+
+TEST(NewStages, OfAReductionAreRefusedWhereThereIsNone) {
+  const Tensor A = placeholder({32, 64}, float32, "A");
+  const ReduceAxis k = reduce_axis(64, "k");
+  const Tensor B = compute({32}, [&](Expr i) { return sum(A(i, k), {k}); }, {"B", {"i"}});
+  const Tensor C = compute({32}, [&](Expr i) { return B(i) / max(A(i, k), {k}); }, {"C", {"i"}});
+  const Schedule s = create_schedule(C);
+  expect_client_error([&] { s.reduction_stage(B, k); }, ErrorKind::InvalidArgument,
+                      "REDUCTION_STAGE",
+                      "the reduction over k is all that B computes, so it is a stage of its own "
+                      "already");
+  expect_client_error([&] { s.reduction_stage(C, C.axis(0)); }, ErrorKind::InvalidArgument,
+                      "REDUCTION_STAGE",
+                      "reduction_stage names no axis that a reduction inside the expression of C "
+                      "runs over; such axes come last");
+  s.reduction_stage(C, k);
+  expect_client_error([&] { s[C].split(k, 4); }, ErrorKind::InvalidArgument, "AXIS_CONSUMED",
+                      "split(k, factor=4): axis k was made an axis of C.max at line 239");
+}
+
 TEST(NewStages, AreCheckedAsTheServiceChecksThem) {
   const Tensor A = placeholder({32}, float32, "A");
   const Tensor B = compute({32}, [&](Expr i) { return A(i) + 1; }, {"B", {"i"}});

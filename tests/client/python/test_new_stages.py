@@ -162,3 +162,75 @@ def test_the_old_axes_of_a_copy_are_explained():
     s.cache_write(C, "global")
     with pytest.raises(tvm.InvalidArgument, match="C is now a copy; the reduction is in C.global"):
         s[C].split(k, factor=4)
+
+
+def dense(n=33, m=20, l=40):
+    A, W = te.placeholder((n, l), name="A"), te.placeholder((l, m), name="W")
+    b = te.placeholder((m,), name="b")
+    k = te.reduce_axis((0, l), name="k")
+    C = te.compute((n, m), lambda i, j: te.max(te.sum(A[i, k] * W[k, j], axis=k) + b[j], 0.0), name="C")
+    return A, W, b, C, k
+
+
+def test_reduction_stage_has_loops_of_its_own():
+    A, W, b, C, k = dense()
+    s = te.create_schedule(C.op)
+    CS = s.reduction_stage(C, k)
+    assert CS.name == "C.sum" and CS.dtype == "float32"
+    assert [int(d) for d in CS.shape] == [33, 20]
+    assert [axis.name for axis in (*s[CS].op.axis, *s[CS].op.reduce_axis)] == ["i", "j", "k"]
+    assert s[C].op.reduce_axis == []
+    assert [t.name for t in s[C].op.input_tensors] == ["b", "C.sum"]
+    assert [t.name for t in s[CS].op.input_tensors] == ["A", "W"]
+    ko, ki = s[CS].split(k, factor=8)  # the axis of the definition stands for the new stage's
+    s[CS].reorder(ko, ki, s[CS].op.axis[1])
+    AA = s.cache_read(A, "local", CS)
+    s[AA].compute_at(s[CS], ko)
+    s[CS].compute_at(s[C], C.op.axis[0])
+    f = tvm.build(s, [A, W, b, C])
+    a, w, bias = (np.random.default_rng(i).standard_normal(t).astype("float32") for i, t in
+                  enumerate([(33, 40), (40, 20), (20,)]))  # fmt: skip
+    np.testing.assert_allclose(f(a, w, bias).numpy(), np.maximum(a @ w + bias, 0), rtol=1e-4, atol=1e-4)
+    text = s.text()
+    assert text.startswith("schedule cpu {\n  reduction_stage(C.i, C.j, C.k, sum)\n  split(C.sum.k, factor=8)\n")
+    assert tvm.parse_schedule(text, [A, W, b, C]).text() == text
+
+
+def test_reduction_stage_of_a_copy_that_was_read():
+    A, W, b, C, k = dense()
+    s = te.create_schedule(C.op)
+    AA = s.cache_read(A, "local", C)
+    CS = s.reduction_stage(C, [k])
+    assert [t.name for t in s[CS].op.input_tensors] == ["A.local", "W"]
+    assert "C.sum[i, j] + A.local[i, k]*W[k, j]" in str(tvm.lower(s, [A, W, b, C]))
+
+
+def test_reduction_stages_of_a_recurrence():
+    T, B, H = 12, 5, 16
+    x, W = te.placeholder((T, B, H), name="x"), te.placeholder((H, H), name="W")
+    h0 = te.placeholder((1, B, H), name="h0")
+    state = te.placeholder((T, B, H), name="state")
+    k, l = te.reduce_axis((0, H), name="k"), te.reduce_axis((0, H), name="l")
+    init = te.compute((1, B, H), lambda t, i, j: h0[t, i, j], name="init")
+    update = te.compute(
+        (T, B, H),
+        lambda t, i, j: te.tanh(
+            te.sum(state[t - 1, i, k] * W[k, j], axis=k) + te.sum(x[t, i, l] * W[l, j], axis=l)
+        ),
+        name="update",
+    )
+    h = te.scan(init, update, state, inputs=[x, W], name="h")
+    s = te.create_schedule(h.op)
+    recurrent, given = s.reduction_stage(update, k), s.reduction_stage(update, l)
+    assert (recurrent.name, given.name) == ("update.sum", "update.sum_1")
+    s[given].parallel(s[given].op.axis[0])  # needs no state: all steps at once
+    f = tvm.build(s, [x, W, h0, h])
+    rng = np.random.default_rng(3)
+    xs, w, first = (rng.standard_normal(t).astype("float32") * 0.3 for t in [(T, B, H), (H, H), (1, B, H)])
+    want = [first[0]]
+    for t in range(1, T):
+        want.append(np.tanh(want[-1] @ w + xs[t] @ w))
+    np.testing.assert_allclose(f(xs, w, first).numpy(), np.stack(want), rtol=1e-4, atol=1e-4)
+    with pytest.raises(tvm.error.InvalidArgument, match="axis t of update.sum is the time of scan h"):
+        s[recurrent].parallel(s[recurrent].op.axis[0])
+        tvm.build(s, [x, W, h0, h])

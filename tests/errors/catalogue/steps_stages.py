@@ -413,7 +413,7 @@ def rfactor_at_a_dimension_that_is_not_there():
 
 @wrong(
     "RFACTOR",
-    "B has a reduction inside a larger expression; make it a stage of its own to factor k",
+    "B has a reduction inside a larger expression; take reduction_stage of it to factor k",
     fix="the sum as a tensor of its own, and the division in another",
     kind="Unsupported", at="build",
 )

@@ -73,7 +73,8 @@ class Stage {
   void software_pipeline(const Axis& axis, std::int64_t stages,
                          Where where = Where::current()) const;
 
-  /// The reduction axes it has now: after cache_write none, after rfactor the one that it made.
+  /// The reduction axes it has now: after cache_write none, after rfactor the one that it made,
+  /// after reduction_stage those of the other reductions.
   std::vector<Axis> reduce_axes() const;
 
   Stage(std::shared_ptr<detail::ScheduleState> schedule,
@@ -110,6 +111,10 @@ class Schedule {
   /// Partial results for each value of a reduction loop, which is dimension `factor_axis`.
   Tensor rfactor(const Tensor& tensor, const Axis& axis, unsigned factor_axis = 0,
                  SourceLocation where = SourceLocation::current()) const;
+  /// The reduction over `axis` inside the tensor's expression as a tensor of its own, which the
+  /// expression reads.
+  Tensor reduction_stage(const Tensor& tensor, const Axis& axis,
+                         SourceLocation where = SourceLocation::current()) const;
 
   /// The steps as a block of a schedule file: `schedule cpu { split(C.i, factor=32) ... }`.
   std::string text(std::string_view target = "cpu") const;
