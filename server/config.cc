@@ -128,6 +128,7 @@ std::map<std::string, Setter> setters(Config& config) {
          engine.tuning.trials =
              static_cast<uint32_t>(std::min<int64_t>(count_of(key, node), 1 << 20));
        }},
+      {"limits.compile-memory-bytes", bytes(engine.compile_memory_bytes)},
   };
 }
 

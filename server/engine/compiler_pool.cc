@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/workers/resident_memory.h"
+
 namespace kiln::server {
 
 namespace {
@@ -89,7 +91,7 @@ void CompilerPool::Compiler::on_ready(const internal::Hello& hello) {
     pool_.hello_ = hello;
     if (was_ready_) pool_.counters_.compiler_restarts.fetch_add(1);
     was_ready_ = true;
-    timed_out_ = false;
+    excess_ = Excess::None;
     pool_.send_next(endings);
   }
   finish(endings);
@@ -117,32 +119,45 @@ void CompilerPool::Compiler::on_lost(const std::string& why) {
     if (running_) {
       Entry entry = std::move(*running_);
       running_.reset();
-      const std::string& kernel = entry.task.kernel;
-      const auto limit =
-          std::chrono::duration_cast<std::chrono::seconds>(pool_.options_.times.compile_limit);
-      Error error(
-          ErrorKind::Internal, "COMPILER_DIED",
-          fmt::format("the compiler died while it compiled {}; this is a bug in kiln", kernel));
-      if (timed_out_) {
-        error = Error(ErrorKind::ResourceExhausted, "COMPILE_TIME",
-                      fmt::format("{} took longer than {} s to compile", kernel, limit.count()));
-      }
       pool_.quarantine_.blame(entry.task.key);
+      const Error error = error_of_end(entry.task.kernel);
       endings.emplace_back(std::move(entry), error);
     }
   }
   finish(endings);
 }
 
+Error CompilerPool::Compiler::error_of_end(const std::string& kernel) const {
+  const Options& options = pool_.options_;
+  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options.times.compile_limit);
+  switch (excess_) {
+    case Excess::Time:
+      return {ErrorKind::ResourceExhausted, "COMPILE_TIME",
+              fmt::format("{} took longer than {} s to compile", kernel, limit.count())};
+    case Excess::Memory:
+      return {ErrorKind::ResourceExhausted, "COMPILE_MEMORY",
+              fmt::format("{} took more than {} bytes of memory to compile", kernel,
+                          options.memory_bytes)};
+    case Excess::None: break;
+  }
+  return {ErrorKind::Internal, "COMPILER_DIED",
+          fmt::format("the compiler died while it compiled {}; this is a bug in kiln", kernel)};
+}
+
+CompilerPool::Compiler::Excess CompilerPool::Compiler::excess_of_task(Clock::time_point now) const {
+  if (!running_) return Excess::None;
+  if (now - running_->started > pool_.options_.times.compile_limit) return Excess::Time;
+  return resident_bytes(slot_.pid()) > pool_.options_.memory_bytes ? Excess::Memory : Excess::None;
+}
+
 void CompilerPool::tick(Clock::time_point now) {
   Endings endings;
   for (const std::unique_ptr<Compiler>& compiler : compilers_) {
-    bool stuck = false;
+    Compiler::Excess excess = {};
     {
       const std::lock_guard lock(mutex_);
-      stuck =
-          compiler->running_ && now - compiler->running_->started > options_.times.compile_limit;
-      if (stuck) compiler->timed_out_ = true;
+      excess = compiler->excess_of_task(now);
+      if (excess != Compiler::Excess::None) compiler->excess_ = excess;
       // Tasks nobody waits for any more leave the queue here too, when all compilers are down.
       std::erase_if(waiting_, [&](Entry& entry) {
         if (entry.task.wanted()) return false;
@@ -152,7 +167,8 @@ void CompilerPool::tick(Clock::time_point now) {
         return true;
       });
     }
-    if (stuck) compiler->slot_.kill("a compilation took too long");
+    if (excess == Compiler::Excess::Time) compiler->slot_.kill("a compilation took too long");
+    if (excess == Compiler::Excess::Memory) compiler->slot_.kill("a compilation took much memory");
     compiler->slot_.tick(now);
   }
   finish(endings);

@@ -31,7 +31,8 @@ class CompilerPool {
  public:
   struct Options {
     int compilers = 1;
-    size_t limit = 256;  // tasks that wait
+    size_t limit = 256;                       // tasks that wait
+    int64_t memory_bytes = int64_t{4} << 30;  // of one compiler
     WorkerTimes times;
   };
   CompilerPool(const Options& options, Launcher& launcher, Supervisor& supervisor,
@@ -69,11 +70,17 @@ class CompilerPool {
     void on_reply(internal::FromWorker& reply) override;
     void on_lost(const std::string& why) override;
 
+    /// Why it is ended before its task is done.
+    enum class Excess { None, Time, Memory };
+
+    Excess excess_of_task(Clock::time_point now) const;
+    Error error_of_end(const std::string& kernel) const;
+
     CompilerPool& pool_;
     std::optional<Entry> running_;  // under the pool's lock
     bool was_ready_ = false;
-    bool timed_out_ = false;
-    WorkerSlot slot_;  // last: its thread uses the above
+    Excess excess_ = Excess::None;  // under the pool's lock
+    WorkerSlot slot_;               // last: its thread uses the above
   };
 
   void send_next(Endings& endings);

@@ -20,6 +20,7 @@ struct EngineOptions {
   int64_t tensor_bytes = int64_t{4} << 30;
   int64_t memory_cache_bytes = int64_t{256} << 20;
   int64_t disk_cache_bytes = int64_t{2} << 30;
+  int64_t compile_memory_bytes = int64_t{4} << 30;  // of one compiler
   size_t kernels = 4096;
   size_t queue = 256;
   JobTable::Options jobs;

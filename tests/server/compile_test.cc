@@ -142,6 +142,17 @@ TEST_F(Compile, EndsACompilationThatTakesTooLong) {
   EXPECT_EQ(compiled(add_one_of("inc", 3)).cache(), v1::CACHE_LEVEL_COMPILED);
 }
 
+TEST_F(Compile, EndsACompilationThatTakesMuchMemory) {
+  service_.reset();
+  EngineOptions options = quick_options(folder_.path().string());
+  options.compile_memory_bytes = int64_t{256} << 20;
+  service_ = std::make_unique<Service>(options);
+  expect_status(status_of_compile(add_one("compile_grows")), grpc::StatusCode::RESOURCE_EXHAUSTED,
+                "COMPILE_MEMORY",
+                "compile_grows took more than 268435456 bytes of memory to compile");
+  EXPECT_EQ(compiled(add_one_of("inc", 3)).cache(), v1::CACHE_LEVEL_COMPILED);
+}
+
 TEST_F(Compile, EndsForACallerWhoseDeadlinePasses) {
   EXPECT_EQ(status_of_compile(add_one("compile_slow"), milliseconds(50)).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);

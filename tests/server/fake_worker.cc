@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include <signal.h>
 #include <unistd.h>
@@ -42,6 +43,15 @@ bool first_time() {
 
 /// What the candidates of kernels called tuned... do: a split of Y by the way and two more.
 enum Way { kDefault, kFast, kDies, kHangs, kWrong, kNotCompiled, kLast };
+
+/// Takes 16 MiB every few milliseconds, 1 GiB at most.
+void grow() {
+  std::vector<std::string> taken;
+  while (taken.size() < 64) {
+    taken.emplace_back(size_t{16} << 20, 'x');
+    sleep_for(5);
+  }
+}
 
 class FakeKernel : public LoadedKernel {
  public:
@@ -127,6 +137,7 @@ SizeExpr extent_of(const language::Definition& definition, language::ExprId id) 
 void behave_while_compiling(const std::string& what) {
   if (what == "compile_dies") ::raise(SIGKILL);
   if (what == "compile_hangs") hang();
+  if (what == "compile_grows") grow();
   if (what == "compile_slow") sleep_for(300);
   if (what.rfind("compile_fails", 0) == 0) {
     sleep_for(100);
