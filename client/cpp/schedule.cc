@@ -14,6 +14,7 @@ inline namespace client {
 namespace detail {
 namespace {
 
+constexpr std::size_t kLongestAxisName = 1024;  // as the service has it
 constexpr std::array kThreadTags{"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
                                  "threadIdx.y", "threadIdx.z", "vthread"};
 
@@ -172,6 +173,15 @@ std::vector<Axis> record_step(ScheduleState& schedule, StepRecord step) {
   for (const Axis& axis : step.axes)
     names.push_back(axis.name());
   for (std::string& name : border::defined_axis_names(step.name, names)) {
+    // Refused here, since a name of a name grows faster than the steps that make it.
+    if (name.size() > kLongestAxisName) {
+      throw_error({.kind = ErrorKind::ResourceExhausted,
+                   .reason = "LIMIT",
+                   .message = fmt::format("an axis name has {} bytes; the limit is {}", name.size(),
+                                          kLongestAxisName),
+                   .file = step.file,
+                   .line = static_cast<int>(step.line)});
+    }
     Axis axis(std::make_shared<const AxisNode>(
         AxisNode{AxisKind::Derived, std::move(name), std::nullopt, std::nullopt}));
     schedule.owners[axis.node().get()] = step.stage.get();

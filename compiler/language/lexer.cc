@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/language/check.h"
 #include "compiler/language/syntax.h"
 
 namespace kiln::language::syntax {
 namespace {
 
 constexpr size_t kLongestLineShown = 160;
+constexpr int64_t kLongestName = 4'096;  // of an axis that many steps have made, with its stage
 
 constexpr auto kSigns = std::to_array<std::string_view>({
     "->", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "//", "**", "(", ")", "[", "]", "{",
@@ -66,6 +68,7 @@ class Lexer {
       while (in_name(peek()) || (peek() == '.' && in_name(peek(1)))) {
         ++at_;
       }
+      source_.limit(start, "a name", "bytes", static_cast<int64_t>(at_ - start), kLongestName);
       return {TokenKind::Name, text_.substr(start, at_ - start), start};
     }
     for (const std::string_view sign : kSigns) {
@@ -126,6 +129,16 @@ class Lexer {
 int Source::line_of(Place place) const {
   const auto end = text_.begin() + static_cast<ptrdiff_t>(std::min(place, text_.size()));
   return 1 + static_cast<int>(std::count(text_.begin(), end, '\n'));
+}
+
+void Source::limit(Place place, std::string_view what, std::string_view unit, int64_t value,
+                   int64_t most) const {
+  try {
+    check_limit(what, unit, value, most);
+  } catch (Error& error) {
+    error.set_location({file_, line_of(place)});  // such a line is too long to show
+    throw;
+  }
 }
 
 void Source::locate(Error& error, Place place) const {

@@ -12,6 +12,8 @@ namespace kiln::language {
 namespace syntax {
 namespace {
 
+constexpr size_t kMostAxesShown = 4;
+
 /// Turns names of stages and axes into their numbers, step by step.
 class ScheduleBuilder {
  public:
@@ -123,8 +125,23 @@ class ScheduleBuilder {
   AxisId axis(const StepCall::Argument& argument) const {
     const auto found = axes_.find(std::string(argument.text));
     if (found != axes_.end()) return found->second;
+    const std::string axes = axes_meant_by(argument.text);
     source_.refuse(argument.place, "unknown axis {}{}", argument.text.substr(0, 64),
-                   near(argument.text, axes_));
+                   axes.empty() ? near(argument.text, axes_) : fmt::format("; write {}", axes));
+  }
+
+  /// Of a stage without an axis, or an axis without its stage: "C.i or C.j".
+  std::string axes_meant_by(std::string_view name) const {
+    std::vector<std::string> meant;
+    for (StageId id = 0; id < table_.stages.size(); ++id) {
+      for (const AxisId leaf : table_.stages[id].leaves) {
+        const std::string& axis = table_.rows[leaf].name;
+        if (table_.name_of(id) != name && axis != name) continue;
+        if (meant.size() == kMostAxesShown) return fmt::format("{}, ...", fmt::join(meant, ", "));
+        meant.push_back(fmt::format("{}.{}", table_.name_of(id), axis));
+      }
+    }
+    return fmt::format("{}", fmt::join(meant, meant.size() == 2 ? " or " : ", "));
   }
 
   template <typename Map>

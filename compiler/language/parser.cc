@@ -83,16 +83,6 @@ class Parser {
     ++at_;
     return true;
   }
-  void limit(Place place, std::string_view what, std::string_view unit, int64_t value,
-             int64_t most) const {
-    try {
-      check_limit(what, unit, value, most);
-    } catch (Error& error) {
-      error.set_location(
-          {source_.file(), source_.line_of(place)});  // such a line is too long to show
-      throw;
-    }
-  }
   void expect_sign(std::string_view sign, std::string_view where) {
     if (!take_sign(sign)) refuse_here("expected {} {}, but found {}", sign, where, shown(peek()));
   }
@@ -105,9 +95,9 @@ class Parser {
     for (const int child : node.children) {
       node.depth = std::max(node.depth, tree_.nodes[child].depth + 1);
     }
-    limit(node.place, "an expression", "levels", node.depth, depth_limit_);
-    limit(node.place, "the file", "expressions", static_cast<int64_t>(tree_.nodes.size()) + 1,
-          node_limit_);
+    source_.limit(node.place, "an expression", "levels", node.depth, depth_limit_);
+    source_.limit(node.place, "the file", "expressions",
+                  static_cast<int64_t>(tree_.nodes.size()) + 1, node_limit_);
     tree_.nodes.push_back(std::move(node));
     return static_cast<int>(tree_.nodes.size()) - 1;
   }
@@ -447,7 +437,7 @@ class Parser {
 
   int binary(int binding) {
     // What nests by recursion is counted here, what nests to the left in add().
-    limit(peek().place, "an expression", "levels", ++open_, depth_limit_);
+    source_.limit(peek().place, "an expression", "levels", ++open_, depth_limit_);
     int left = unary();
     while (peek().kind == TokenKind::Sign) {
       const auto op = infix_operator(peek().text);
@@ -469,7 +459,7 @@ class Parser {
     if (is_sign("~")) op = Operator::BitNot;
     if (!op) return power();
     ++at_;
-    limit(peek().place, "an expression", "levels", ++open_, depth_limit_);
+    source_.limit(peek().place, "an expression", "levels", ++open_, depth_limit_);
     const int operand = unary();
     --open_;
     return add({.kind = Node::Kind::Apply, .place = place, .op = *op, .children = {operand}});
@@ -480,7 +470,7 @@ class Parser {
     if (!is_sign("**")) return base;
     const Place place = peek().place;
     ++at_;
-    limit(peek().place, "an expression", "levels", ++open_, depth_limit_);
+    source_.limit(peek().place, "an expression", "levels", ++open_, depth_limit_);
     const int exponent = unary();
     --open_;
     return add({.kind = Node::Kind::Apply,

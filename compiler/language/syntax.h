@@ -24,6 +24,10 @@ class Source {
   const std::string& file() const { return file_; }
   int line_of(Place place) const;
 
+  /// Throws ResourceExhausted LIMIT, with the line, when `value` is more than `most`.
+  void limit(Place place, std::string_view what, std::string_view unit, int64_t value,
+             int64_t most) const;
+
   /// Gives the error the place: its location, and a note with the line and a caret below.
   void locate(Error& error, Place place) const;
 

@@ -113,6 +113,11 @@ BY_NUMBER = dict(
 )
 
 
+def limited(reason, message):
+    """A ResourceExhausted at the user's line."""
+    return ResourceExhausted(message, reason, (), *_source.caller())
+
+
 def invalid(reason, message, *notes):
     """An InvalidArgument at the user's line."""
     file, line = _source.caller()

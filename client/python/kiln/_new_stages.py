@@ -1,11 +1,12 @@
 """The steps of a schedule that define stages: cache_read, cache_write, rfactor and reduction_stage."""
 
 from . import _expr, _extents, _inner_reductions
-from ._error import invalid, public, unsupported
+from ._error import invalid, limited, public, unsupported
 from ._tables import MEMORY_SCOPES, STEPS
 from ._tensor import ComputeOp, Operation, Tensor
 
 _STAGE_NAMES = {row[0]: row[5] for row in STEPS}
+_LONGEST_NAME = 1024  # bytes, as the daemon has it
 _AXIS_NAMES = {row[0]: row[6].split() for row in STEPS}
 
 
@@ -23,6 +24,10 @@ def axis_names(step, axes, data=(), reduce=(), dimensions=0, place=0):
             names.append(pattern.replace("{all}", ".".join(axes)).format(*axes))
     if step == "rfactor":
         names.insert(place, names.pop(len(data)))
+    for name in names:
+        # Refused here, since a name of a name grows faster than the steps that make it.
+        if len(name.encode()) > _LONGEST_NAME:
+            raise limited("LIMIT", f"an axis name has {len(name.encode())} bytes; the limit is {_LONGEST_NAME}")
     return names
 
 
