@@ -32,7 +32,6 @@ class SharedBytes : public Visitor {
 };
 
 void check(const std::string& kernel, const LaunchNest& nest) {
-  int64_t threads = 1;
   for (const For* loop : nest.axes) {
     const std::optional<int64_t> extent = as_const_int(loop->extent);
     if (!extent) continue;
@@ -41,12 +40,6 @@ void check(const std::string& kernel, const LaunchNest& nest) {
            "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
            name_of(loop->thread), kernel, *extent, limit_of(loop->thread));
     }
-    if (is_thread_axis(loop->thread)) threads *= std::max<int64_t>(*extent, 1);
-  }
-  if (threads > kThreadsOfBlock) {
-    fail(ErrorKind::InvalidArgument, "BLOCK_THREADS",
-         "{} has {} threads a block, but CUDA allows at most {}; split an axis before bind()",
-         kernel, threads, kThreadsOfBlock);
   }
 
   SharedBytes walk;

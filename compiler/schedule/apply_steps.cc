@@ -118,7 +118,8 @@ std::string names_of_axes(const StageGraph& graph, const std::vector<AxisId>& ax
 std::string describe(const StageGraph& graph, const Step& step, const std::vector<AxisId>& axes) {
   std::string arguments = names_of_axes(graph, axes);
   const bool is_read = step.kind == StepKind::CacheRead;
-  const bool is_of_tensor = language::defines_stage(step.kind) || step.kind == StepKind::Prefetch;
+  const bool is_of_tensor = language::defines_stage(step.kind) || step.kind == StepKind::Prefetch ||
+                            step.kind == StepKind::ComputeAt;
   if (is_of_tensor && (axes.empty() || is_read)) {
     arguments = graph.tensor_name({step.stage, step.output});
   }
@@ -130,7 +131,9 @@ std::string describe(const StageGraph& graph, const Step& step, const std::vecto
   }
   if (step.parts) add(fmt::format("nparts={}", *step.parts));
   if (!step.tag.empty()) add(step.tag);
-  if (step.kind == StepKind::ComputeAt) add(graph[step.at_stage].name);
+  if (step.kind == StepKind::ComputeAt) {
+    add(fmt::format("{}.{}", graph[step.at_stage].name, graph.axes[step.at_axis].name));
+  }
   if (step.kind == StepKind::Prefetch) add(graph.axes[step.at_axis].name);
   for (const std::string& tag : step.tags)
     add(tag);

@@ -1,5 +1,7 @@
 #include "compiler/schedule/check_reads.h"
 
+#include <algorithm>
+
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
@@ -28,6 +30,7 @@ class WrongReads : public ir::Visitor {
  public:
   WrongReads(const StageGraph& graph, StageId stage) : graph_(graph), stage_(stage) {
     facts_ = facts_of_sizes(graph);
+    analysis::Facts around = facts_;
     for (const std::vector<AxisId>* axes : {&graph[stage].data, &graph[stage].reduce}) {
       for (const AxisId id : *axes) {
         const Axis& axis = graph.axes[id];
@@ -39,18 +42,35 @@ class WrongReads : public ir::Visitor {
           minimum = scan.is_reverse ? ir::index(0) : time.minimum;
           extent = time.extent;
         }
-        facts_.push_condition(ir::less_equal(ir::index(1), extent));
+        if (uses_axes(minimum) || uses_axes(extent)) {
+          runs_always_ = runs_always_ && is_linear(minimum) && is_linear(extent) &&
+                         analysis::can_prove(ir::less_equal(ir::index(1), extent), around);
+        }
+        const ir::Expr runs = ir::less_equal(ir::index(1), extent);
+        facts_.push_condition(runs);
+        around.push_condition(runs);
+        around.push_range(axis.value, minimum, minimum + extent);
         ranges_.push_back({axis.value, minimum, minimum + extent});
       }
     }
   }
 
+  /// Whether every loop has iterations, whatever the axes around it are, as far as extents depend
+  /// on these. Else no read is sure to happen.
+  bool runs_always() const { return runs_always_; }
+
  private:
   using Visitor::visit;
 
+  /// Whether a bound depends on an axis around it, or on data.
+  bool uses_axes(const ir::Expr& bound) const {
+    return has_read(bound) || std::ranges::any_of(ranges_, [&](const analysis::Facts::Range& axis) {
+             return ir::uses_var(bound, axis.var);
+           });
+  }
+
   void visit(const ir::Call& call) override {
-    const bool chooses = call.op == Operator::IfThenElse || call.op == Operator::Select;
-    if (!chooses) return Visitor::visit(call);
+    if (call.op != Operator::IfThenElse) return Visitor::visit(call);
     (*this)(call.args[0]);
   }
 
@@ -113,25 +133,8 @@ class WrongReads : public ir::Visitor {
   const StageId stage_;
   analysis::Facts facts_;
   std::vector<analysis::Facts::Range> ranges_;
+  bool runs_always_ = true;
 };
-
-/// Whether a bound of a reduction depends on another axis or on data.
-bool has_dependent_extents(const StageGraph& graph, const Stage& stage) {
-  for (const ir::Expr& bound : reduction_bounds(graph, stage)) {
-    if (has_read(bound)) return true;
-  }
-  for (const AxisId id : stage.reduce) {
-    for (const std::vector<AxisId>* axes : {&stage.data, &stage.reduce}) {
-      for (const AxisId other : *axes) {
-        if (ir::uses_var(graph.axes[id].extent, graph.axes[other].value) ||
-            ir::uses_var(graph.axes[id].minimum, graph.axes[other].value)) {
-          return true;
-        }
-      }
-    }
-  }
-  return false;
-}
 
 /// Whether an extent is the constant 0, so that nothing is read.
 bool never_runs(const StageGraph& graph, const Stage& stage) {
@@ -153,10 +156,10 @@ void refuse_wrong_reads(const StageGraph& graph) {
     if (!stage.is_live || !runs_over_axes(stage)) continue;
     // Which steps of a cell are computed follows from what the update reads.
     if (stage.cell_of >= 0 && !stage.is_update) continue;
-    if (stage.from_branch || has_dependent_extents(graph, stage)) continue;
-    if (never_runs(graph, stage)) continue;
+    if (stage.from_branch || never_runs(graph, stage)) continue;
     at_stage(graph, id, [&] {
       WrongReads walk(graph, id);
+      if (!walk.runs_always()) return;
       for (const ir::Expr& body : stage.bodies)
         walk(body);
       for (const ir::Expr& index : stage.indices)

@@ -242,8 +242,13 @@ ir::Scope named_scope(const std::string& scope) {
 }
 
 [[noreturn]] void refuse_scope(const Stage& stage, std::string_view why) {
-  fail(ErrorKind::Unsupported, "MEMORY_SCOPE", "{} cannot lie in {} memory: {}", stage.name,
-       stage.scope, why);
+  try {
+    fail(ErrorKind::Unsupported, "MEMORY_SCOPE", "{} cannot lie in {} memory: {}", stage.name,
+         stage.scope, why);
+  } catch (Error& error) {
+    error.set_location(stage.scope_line);
+    throw;
+  }
 }
 
 /// What all threads around a buffer see of it: on a GPU, one inside a thread is that thread's own,

@@ -198,11 +198,7 @@ void mark_cell(StageGraph& graph, StageId scan_id) {
     Stage& stage = graph.stages[id];
     if (stage.kind == Stage::Kind::Placeholder) continue;
     if (stage.kind == Stage::Kind::Compute && reached[id]) {
-      if (stage.cell_of >= 0) {
-        fail(ErrorKind::Unsupported, "NESTED_SCAN",
-             "{} depends on the states of both {} and {}; a stage can be part of one scan only",
-             stage.name, graph[static_cast<StageId>(stage.cell_of)].name, graph[scan_id].name);
-      }
+      KILN_CHECK(stage.cell_of < 0);
       stage.cell_of = static_cast<int>(scan_id);
       stage.attach = {Attach::Kind::At, scan_id, graph[scan_id].time, -1};
       continue;

@@ -170,6 +170,9 @@ void mark_live(StageGraph& graph, StageId id) {
 std::string StageGraph::tensor_name(TensorId tensor) const {
   const Stage& stage = stages[tensor.stage];
   if (stage.types.size() == 1) return stage.name;
+  if (tensor.stage < kernel->definition.stages.size()) {
+    return kernel->names.tensor_name(kernel->definition, tensor);
+  }
   return fmt::format("{}.v{}", stage.name, tensor.output);
 }
 
@@ -220,6 +223,11 @@ SourceLocation location_of(const StageGraph& graph, StageId stage) {
   if (origin >= names.stage_lines.size()) return {};
   const auto [file, line] = names.stage_lines[origin];
   return {file < names.files.size() ? names.files[file] : std::string(), static_cast<int>(line)};
+}
+
+SourceLocation location_of(const StageGraph& graph, const language::Step& step) {
+  const std::vector<std::string>& files = graph.kernel->names.files;
+  return {step.file < files.size() ? files[step.file] : std::string(), static_cast<int>(step.line)};
 }
 
 }  // namespace kiln::schedule

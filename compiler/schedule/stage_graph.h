@@ -124,7 +124,8 @@ struct Stage {
   std::vector<AxisId> leaves;  // the loops, outermost first
   std::vector<Relation> relations;
   Attach attach;
-  std::string scope;  // one of language::memory_scopes(), empty when no step names one
+  std::string scope;          // one of language::memory_scopes(), empty when no step names one
+  SourceLocation scope_line;  // of that step
   std::vector<Alignment> alignments;
   int doubled_by = -1;                      // the step that gives it its memory twice
   std::vector<ir::ThreadAxis> env_threads;  // of a scan: those that stand around all of it
@@ -205,5 +206,8 @@ decltype(auto) at_stage(const StageGraph& graph, StageId stage, Body&& body) {
     throw;
   }
 }
+
+/// Where the user wrote a step.
+SourceLocation location_of(const StageGraph& graph, const language::Step& step);
 
 }  // namespace kiln::schedule

@@ -65,9 +65,7 @@ decltype(auto) at_step(const StageGraph& graph, const language::Step& step, int 
   try {
     return annotate(fmt::format("at step {}: {}", position + 1, text), std::forward<Body>(body));
   } catch (Error& error) {
-    const std::vector<std::string>& files = graph.kernel->names.files;
-    error.set_location(
-        {step.file < files.size() ? files[step.file] : std::string(), static_cast<int>(step.line)});
+    error.set_location(location_of(graph, step));
     throw;
   }
 }

@@ -70,12 +70,7 @@ void refuse_reduction(const StepContext& context) {
 
 void apply_bind(const StepContext& context) {
   const std::optional<ir::ThreadAxis> thread = ir::find_thread_axis(context.step.tag);
-  if (!thread) {
-    fail(ErrorKind::InvalidArgument, "THREAD_TAG",
-         "cannot bind {} to \"{}\"; thread axes are blockIdx.x, .y, .z, threadIdx.x, .y, .z and "
-         "vthread",
-         context.axis(0).name, context.step.tag);
-  }
+  KILN_CHECK(thread.has_value());
   refuse_time(context);
   // Threads of a block run one after the other on a CPU; check_loops() knows the target.
   const bool is_block = *thread == ir::ThreadAxis::BlockX || *thread == ir::ThreadAxis::BlockY ||

@@ -12,7 +12,7 @@ void require_movable(const StepContext& context, std::string_view what) {
   const auto refuse = [&](const std::string& why) {
     fail(ErrorKind::InvalidArgument, "FIXED_STAGE", "cannot {} {}: {}", what, stage.name, why);
   };
-  if (stage.kind == Stage::Kind::Placeholder) refuse("it is an input");
+  KILN_CHECK(stage.kind != Stage::Kind::Placeholder);
   for (uint32_t output = 0; output < stage.types.size(); ++output) {
     if (context.graph.is_parameter({context.stage, output})) {
       refuse("it is an argument of the kernel, which is computed whole");
@@ -193,10 +193,7 @@ void apply_compute_at(const StepContext& context) {
   const StageId consumer = context.step.at_stage;
   const AxisId axis = context.step.at_axis;
   const StageGraph& graph = context.graph;
-  if (consumer == context.stage) {
-    fail(ErrorKind::InvalidArgument, "ATTACH_AXIS", "cannot compute {} inside its own loops",
-         context.record().name);
-  }
+  KILN_CHECK(consumer != context.stage);
   // The loops of a reduction that stands inside the consumer are a nest of its own.
   const StageId owner = graph.axes[axis].stage;
   if (!is_part_of(graph, owner, consumer)) {
@@ -243,8 +240,9 @@ void check_attachments(StageGraph& graph, const language::Schedule& schedule) {
     if (!stage.is_live || stage.attach.kind != Attach::Kind::At) continue;
     if (stage.attach.step < 0) continue;
     const language::Step& step = schedule.steps[static_cast<size_t>(stage.attach.step)];
-    std::string text = fmt::format("compute_at({}, {})", graph[stage.attach.stage].name,
-                                   graph.axes[stage.attach.axis].name);
+    std::string text =
+        fmt::format("compute_at({}, {}.{})", stage.name, graph[stage.attach.stage].name,
+                    graph.axes[stage.attach.axis].name);
     at_step(graph, step, stage.attach.step, text, [&] { check_attachment(graph, id); });
   }
 }

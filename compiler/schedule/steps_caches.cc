@@ -151,6 +151,11 @@ void become_copy(const StepContext& context, StageId copied, AxisArithmetic& axe
   stage.leaves = stage.data;
 }
 
+void name_scope(const StepContext& context, Stage& stage) {
+  stage.scope = context.step.tag;
+  stage.scope_line = location_of(context.graph, context.step);
+}
+
 }  // namespace
 
 void apply_cache_read(const StepContext& context, const NewStage& made) {
@@ -164,7 +169,7 @@ void apply_cache_read(const StepContext& context, const NewStage& made) {
   }
   stage.time_dimension = graph[tensor.stage].time_dimension;
   stage.is_live = std::ranges::any_of(readers, [&](StageId id) { return graph[id].is_live; });
-  stage.scope = context.step.tag;
+  name_scope(context, stage);
   const Stage& from = graph[tensor.stage];
   stage.types = {from.types[tensor.output]};
   stage.shapes = {from.shapes[tensor.output]};
@@ -193,7 +198,7 @@ void apply_cache_write(const StepContext& context, const NewStage& made) {
   AxisArithmetic axes(graph, from, whole);
   Stage stage = stage_for(graph, context.stage, made);
   stage.types = from.types;
-  stage.scope = context.step.tag;
+  name_scope(context, stage);
   ir::Substitution values;
   add_layout(context, made, axes, stage, values);
   add_layout_conditions(context, axes, stage);
@@ -221,6 +226,6 @@ void apply_cache_write(const StepContext& context, const NewStage& made) {
   become_copy(context, id, axes);
 }
 
-void apply_set_scope(const StepContext& context) { context.record().scope = context.step.tag; }
+void apply_set_scope(const StepContext& context) { name_scope(context, context.record()); }
 
 }  // namespace kiln::schedule

@@ -85,7 +85,7 @@ class CheckHints {
     if (source.attach.kind == Attach::Kind::Inline) refuse(tensor + " is inline, in no memory");
     if (reader.attach.kind == Attach::Kind::Inline)
       refuse(reader.name + " is inline, without loops");
-    if (!is_leaf(reader, prefetch.axis)) refuse("that is not a loop of it any more");
+    KILN_CHECK(is_leaf(reader, prefetch.axis));
     if (graph_.axes[prefetch.axis].loop_kind == ir::LoopKind::Vectorized) {
       refuse("its iterations are lanes of vectors; choose a loop outside of it");
     }
@@ -117,7 +117,7 @@ class CheckHints {
       fail(ErrorKind::InvalidArgument, "SOFTWARE_PIPELINE", "cannot pipeline {} of {}: {}",
            axis(pipeline.axis), stage.name, why);
     };
-    if (!is_leaf(stage, pipeline.axis)) refuse("that is not a loop of it any more");
+    KILN_CHECK(is_leaf(stage, pipeline.axis));
     if (graph_.axes[pipeline.axis].loop_kind != ir::LoopKind::Serial) {
       refuse("its iterations do not run one after the other");
     }
@@ -181,11 +181,7 @@ void apply_double_buffer(const StepContext& context) {
 
 void apply_tensorize(const StepContext& context) {
   Axis& axis = context.axis(0);
-  if (axis.annotated_by >= 0) {
-    fail(ErrorKind::InvalidArgument, "ANNOTATED_AXIS",
-         "{} has its way to run already, by step {}; tensorize an axis that has none", axis.name,
-         axis.annotated_by + 1);
-  }
+  KILN_CHECK(axis.annotated_by < 0);
   axis.annotated_by = context.position;
   axis.intrinsic = language::find_intrinsic(context.step.tag);
   KILN_CHECK(axis.intrinsic.has_value());

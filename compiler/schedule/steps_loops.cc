@@ -91,23 +91,11 @@ void refuse_dependent_extents(const StepContext& context) {
   }
 }
 
-void refuse_time_order(const StepContext& context) {
-  for (size_t i = 0; i < context.axes.size(); ++i) {
-    if (context.axis(i).kind != AxisKind::Time) continue;
-    fail(ErrorKind::InvalidArgument, "TIME_AXIS",
-         "{} is a loop of the time of {}, whose steps run in order", context.axis(i).name,
-         context.record().name);
-  }
-}
-
 }  // namespace
 
 void apply_split(const StepContext& context) {
   const language::Step& step = context.step;
-  if (step.parts.has_value() == !step.factors.empty()) {
-    fail(ErrorKind::InvalidArgument, "SPLIT_FACTOR", "split of {} takes either a factor or nparts",
-         context.axis(0).name);
-  }
+  KILN_CHECK(step.parts.has_value() == step.factors.empty());
   if (step.parts) {
     require_positive(context, "number of parts", *step.parts);
   } else {
@@ -127,13 +115,10 @@ void apply_split(const StepContext& context) {
 
 void apply_tile(const StepContext& context) {
   const std::vector<int64_t>& factors = context.step.factors;
-  if (factors.size() != 2 || context.axes[0] == context.axes[1]) {
-    fail(ErrorKind::InvalidArgument, "TILE", "tile takes two different axes and two factors");
-  }
+  KILN_CHECK(factors.size() == 2 && context.axes[0] != context.axes[1]);
   require_positive(context, "first factor", factors[0]);
   require_positive(context, "second factor", factors[1]);
   refuse_annotated(context);
-  refuse_time_order(context);
   const std::vector<std::string> names = defined_names(context);
   const AxisKind x_kind = context.axis(0).kind;
   const AxisKind y_kind = context.axis(1).kind;
@@ -153,8 +138,7 @@ void apply_fuse(const StepContext& context) {
   const std::vector<AxisId>& axes = context.axes;
   Stage& stage = context.record();
   const std::string list = names_of_axes(context.graph, axes);
-  if (axes.empty()) fail(ErrorKind::InvalidArgument, "FUSE", "fuse takes at least one axis");
-  refuse_time_order(context);
+  KILN_CHECK(!axes.empty());
   for (size_t i = 1; i < axes.size(); ++i) {
     const size_t before = position_of(stage, axes[i - 1]);
     const std::string_view outer = context.axis(i - 1).name;
@@ -182,7 +166,6 @@ void apply_fuse(const StepContext& context) {
 void apply_reorder(const StepContext& context) {
   const std::vector<AxisId>& axes = context.axes;
   Stage& stage = context.record();
-  refuse_time_order(context);
   std::vector<AxisId> sorted = axes;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
