@@ -26,7 +26,7 @@ def run(entry):
     if callable(entry.program):
         return entry.program()
     for kernel in kiln.parse_kernels(entry.program, entry.file).values():
-        kiln.build(kernel)
+        kiln.build(kernel, target=entry.target)
 
 
 def frames_of(error):

@@ -68,16 +68,21 @@ def sentence_of_format(text):
     return re.sub(r"\{[^{}]*\}", HOLE, text).replace("\1", "{").replace("\2", "}")
 
 
-def cpp_sites():
-    """(place, sentence) of each call that refuses."""
+def cpp_calls():
+    """(path, its text, the match, sentence) of each call that refuses."""
     for path in cpp_files("compiler", "runtime", "server", "client/cpp", "client/cli"):
         text = path.read_text()
         for found in CPP_CALLS.finditer(text):
             arguments = text[found.end() : closing(text, found.end())]
             sentences = [each for each in literals(arguments) if " " in each]
             if sentences:
-                line = text.count("\n", 0, found.start()) + 1
-                yield f"{path.relative_to(ROOT)}:{line}", sentence_of_format(max(sentences, key=len))
+                yield path, text, found, sentence_of_format(max(sentences, key=len))
+
+
+def cpp_sites():
+    """(place, sentence) of each of them."""
+    for path, text, found, sentence in cpp_calls():
+        yield f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, found.start()) + 1}", sentence
 
 
 def python_text(node):

@@ -1,9 +1,5 @@
-"""Reducers of a program's own: what they become, and what is said of mistakes."""
+"""Reducers of a program's own: what they become."""
 
-import pytest
-from expect import expect
-
-import kiln
 from kiln import _dtype, te
 from kiln._encode import encode
 
@@ -51,44 +47,3 @@ def test_two_values_are_combined_at_once():
 
 def test_no_axis_leaves_the_value():
     assert str(product()(A[0, 0], axis=[])) == "A[0, 0]"
-
-
-MISTAKES = [
-    (lambda: product(lambda a, b: (a, b))(A[0, K], axis=K),
-     "te.comm_reducer product combines 1 value, but fcombine returned 2"),
-    (lambda: product(lambda a, b: None)(A[0, K], axis=K),
-     "fcombine of te.comm_reducer product: it returned nothing; is a return missing?"),
-    (lambda: product(lambda a, b: a > b)(A[0, K], axis=K),
-     "fcombine of te.comm_reducer product is bool, but what it combines is float32; cast it"),
-    (lambda: product(lambda a, b: a + A[0, 0])(A[0, K], axis=K),
-     "fcombine of te.comm_reducer product reads A; it knows its two arguments only"),
-    (lambda: product(lambda a, b: a + K)(A[0, K], axis=K),
-     "fcombine of te.comm_reducer product uses axis k; it knows its two arguments only"),
-    (lambda: product(identity=lambda t: te.const(0.5, "float64"))(I[0, K], axis=K),
-     "fidentity of te.comm_reducer product is float64, but what it combines is int32; cast it"),
-    (lambda: argmax(name="argmax")((I[0, K],), axis=K),
-     "te.comm_reducer argmax got 1 value, of which its fcombine makes nothing: "
-     "'Parameter' object is not subscriptable"),
-    (lambda: argmax(name="argmax")((I[0, K], A[0, K]), axis=K, init=3),
-     "te.comm_reducer argmax combines 2 values, but init= has 1"),
-    (lambda: argmax(name="argmax")((I[0, 0], A[0, 0]), (1,)),
-     "te.comm_reducer argmax got 2 values on the left and 1 value on the right; over an axis write axis= "
-     "with a te.reduce_axis"),
-    (lambda: product()((), axis=K), "te.comm_reducer product got no value to reduce"),
-    (lambda: product()(A[0, K], axis=K, init=A[0, K]),
-     "product: init= uses k, which is reduced over; a reduction starts from what is known outside of it"),
-    (lambda: te.sum(I[0, K], axis=K, init=0.5), "the number 0.5 is no int32"),
-    (lambda: te.sum(I[0, K], axis=K, init=A[0, 0]),
-     "te.sum: init= is float32, but what it reduces is int32; cast it"),
-    (lambda: te.comm_reducer(3, lambda t: 0, name="three"),
-     "te.comm_reducer three: fcombine must be a function, but is 3"),
-    (lambda: te.comm_reducer(lambda a, b: a, lambda t: 0, name=7),
-     "te.comm_reducer: name= must be a string, but is 7"),
-    (lambda: product()(A[0, 0], axis=te.compute((4,), lambda i: A[i, 0], name="B").op.axis[0]),
-     "te.comm_reducer product: i is a data axis of B; make one with te.reduce_axis"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("mistake, message", MISTAKES, ids=[m for _, m in MISTAKES])
-def test_a_mistake_gets_a_sentence(mistake, message):
-    assert expect(kiln.InvalidArgument, message, mistake).line > 0

@@ -33,6 +33,7 @@ class Entry:
     first: int = 1  # line of `file` at which the program begins
     files: dict = dataclasses.field(default_factory=dict)  # that a command works on, by name
     exit_code: int = 0  # of a command
+    target: str | None = None  # that a kernel file is built for, where it is not the host's CPU
 
     @property
     def title(self):
@@ -77,11 +78,14 @@ class Section:
 
         return add
 
-    def text(self, name, reason, program, says, fix, kind="InvalidArgument", at="build", notes=()):
+    def text(
+        self, name, reason, program, says, fix, kind="InvalidArgument", at="build", notes=(), build_for=None
+    ):  # fmt: skip
         """A row whose program is a kernel file."""
         program = textwrap.dedent(program).strip("\n") + "\n"
         line = _marked_line(program.splitlines(), 1)
-        self._add(Entry(name, reason, says, fix, kind, at, notes, program, f"{name}.kiln", line))
+        file = f"{name}.kiln"
+        self._add(Entry(name, reason, says, fix, kind, at, notes, program, file, line, target=build_for))
 
     def command(
         self, name, reason, command, says, fix, exit_code, kind="InvalidArgument", at="call", files=None

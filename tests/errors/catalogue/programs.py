@@ -70,3 +70,14 @@ def upload_header():
 def uploaded(*messages):
     """Uploads what a stream of messages holds."""
     return _connection.default_connection()._upload(lambda: iter(messages))
+
+
+def product():
+    """A reducer of one value."""
+    return te.comm_reducer(lambda a, b: a * b, lambda t: te.const(1, t), name="product")
+
+
+def arg_max():
+    """A reducer of two values: where the largest is, and how large."""
+    better = lambda x, y: (te.select(x[1] >= y[1], x[0], y[0]), te.max(x[1], y[1]))
+    return te.comm_reducer(better, lambda i, v: (te.const(-1, i), te.min_value(v)), name="argmax")

@@ -173,3 +173,36 @@ def loop_over_a_tensor():
     A = te.placeholder((4,), name="A")
     for a in A:  # <-
         print(a)
+
+
+@wrong(
+    "READ_BOUNDS",
+    "B reads A[i - 1], whose index 0 reaches -1, but A has 0 to n - 1 there; guard the read with "
+    "if_then_else or change the shape",
+    fix="te.if_then_else(i > 0, A[i - 1], 0.0): te.select computes both of its values",
+    at="build",
+)
+def select_as_a_guard():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: te.select(i > 0, A[i - 1], 0.0), name="B")  # <-
+    kiln.build([A, B])
+
+
+@wrong(
+    "READ_BOUNDS",
+    "B reads A[k], whose index 0 reaches n, but A has 0 to n - 1 there; guard the read with "
+    "if_then_else or change the shape",
+    fix="te.reduce_axis((0, i + 1)): the range ends before its second bound",
+    at="build",
+)
+def triangle_that_is_one_too_large():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+
+    def sum_up_to(i):
+        k = te.reduce_axis((0, i + 2), name="k")
+        return te.sum(A[k], axis=k)
+
+    B = te.compute((n,), sum_up_to, name="B")  # <-
+    kiln.build([A, B])

@@ -4,7 +4,7 @@ import kiln
 from kiln import te
 
 from .entry import Section
-from .programs import chain, matmul, running_sum
+from .programs import add_one, chain, matmul, running_sum
 
 wrong = Section(
     "steps_loops", "Steps on loops",
@@ -548,3 +548,18 @@ def vectorize_of_a_row_of_a_sparse_matrix():
     s = te.create_schedule(B.op)
     s[B].vectorize(B.op.reduce_axis[0])  # <-
     kiln.build(s, [ptr, X, B])
+
+
+@wrong(
+    "LIMIT",
+    "an axis name has {number} bytes; the limit is 1024",
+    fix="fewer steps: an axis is named by all that it was made of",
+    kind="ResourceExhausted",
+)
+def axes_fused_and_split_without_end():
+    A, B = add_one((64, 64, 64))
+    s = te.create_schedule(B.op)
+    axes = list(B.op.axis)
+    for _ in range(30):
+        outer, inner = s[B].split(s[B].fuse(*axes), 4)  # <-
+        axes = [outer, inner]

@@ -1,0 +1,204 @@
+"""Mistakes in the schedules of kernel files."""
+
+from .entry import Section
+
+wrong = Section(
+    "text_schedules", "Schedules in kernel files",
+    "A step of a kernel file names its stages and axes in full: `split(C.i, factor=4)`.",
+)  # fmt: skip
+
+TWO_STAGES = """kernel k(A: float32[n]) -> (C: float32[n]) {{
+  B: float32[n]
+  B[i] = A[i] * 2
+  C[i] = B[i] + 1
+  schedule {target} {{
+{steps}
+  }}
+}}
+"""
+THREE_STAGES = """kernel k(A: float32[n]) -> (D: float32[n]) {{
+  B: float32[n]
+  C: float32[n]
+  B[i] = A[i] * 2
+  C[i] = B[i] + 1
+  D[i] = C[i] * 3
+  schedule {target} {{
+{steps}
+  }}
+}}
+"""
+SUMS = """kernel k(A: float32[n, l]) -> (C: float32[n]) {{
+  B: float32[n]
+  B[i] = sum[k < l](A[i, k])
+  C[i] = B[i] + sum[k < l](A[i, k])
+  schedule {target} {{
+{steps}
+  }}
+}}
+"""
+SCAN = """kernel k(X: float32[m, n]) -> (S: float32[m, n]) {{
+  scan t {{
+    S[0, i] = X[0, i]
+    D: float32[m, n]
+    D[t, i] = S[t - 1, i] * 2
+    S[t, i] = D[t, i] + X[t, i]
+  }}
+  schedule {target} {{
+{steps}
+  }}
+}}
+"""
+
+
+def steps(name, reason, kernel, lines, says, fix, target="cpu", **columns):
+    """A mistake in the steps of a kernel."""
+    text = kernel.format(target=target, steps="\n".join("    " + line for line in lines))
+    wrong.text(name, reason, text, says, fix, **columns)
+
+
+steps(
+    "stage_where_an_axis_is_taken", "SYNTAX", TWO_STAGES, ["parallel(C)  # <-"],
+    "unknown axis C; write C.i",
+    "parallel(C.i)",
+)  # fmt: skip
+steps(
+    "axis_without_its_stage", "SYNTAX", TWO_STAGES, ["parallel(i)  # <-"],
+    "unknown axis i; write B.i or C.i",
+    "parallel(C.i)",
+)  # fmt: skip
+steps(
+    "stage_where_an_axis_of_many_is_taken", "SYNTAX", SUMS, ["split(B, factor=4)  # <-"],
+    "unknown axis B; write B.i or B.k",
+    "split(B.k, factor=4)",
+)  # fmt: skip
+steps(
+    "misspelt_axis_of_a_stage", "SYNTAX", SUMS, ["parallel(B.x)  # <-"],
+    "unknown axis B.x; did you mean B.i",
+    "parallel(B.i)",
+)  # fmt: skip
+steps(
+    "step_without_its_factor", "STEP_FIELDS", TWO_STAGES, ["split(C.i)  # <-"],
+    "split takes either a factor or parts, but got neither",
+    "split(C.i, factor=4)",
+)  # fmt: skip
+steps(
+    "fusing_one_axis", "STEP_FIELDS", SUMS, ["fuse(B.i)  # <-"],
+    "fuse takes 2 or more axes, but got 1",
+    "leave it out: there is nothing to fuse",
+)  # fmt: skip
+steps(
+    "computing_at_an_inline_stage", "ATTACH_AXIS", THREE_STAGES,
+    ["compute_inline(C)", "compute_at(B, C.i)  # <-"],
+    "cannot compute B at i of C: C has no loops",
+    "compute_at(B, D.i)",
+    notes=("at step 2: compute_at(B, C.i)",),
+)  # fmt: skip
+steps(
+    "moving_the_first_steps_of_a_scan", "FIXED_STAGE", SCAN, ["compute_at(S.init, D.i)  # <-"],
+    "cannot attach S.init: it is the init of S",
+    "leave it where it is: it runs before the steps",
+)  # fmt: skip
+steps(
+    "prefetch_of_an_inline_stage", "PREFETCH", TWO_STAGES,
+    ["compute_inline(B)", "prefetch(B, C.i, offset=1)  # <-"],
+    "cannot prefetch B in i of C: B is inline, in no memory",
+    "prefetch(A, C.i, offset=1)",
+)  # fmt: skip
+steps(
+    "prefetch_in_an_inline_stage", "PREFETCH", TWO_STAGES,
+    ["compute_inline(B)", "prefetch(A, B.i, offset=1)  # <-"],
+    "cannot prefetch A in i of B: B is inline, without loops",
+    "prefetch(A, C.i, offset=1)",
+)  # fmt: skip
+steps(
+    "prefetch_in_lanes", "PREFETCH", TWO_STAGES,
+    ["split(B.i, factor=4)", "vectorize(B.i.inner)", "prefetch(A, B.i.inner, offset=1)  # <-"],
+    "cannot prefetch A in i.inner of B: its iterations are lanes of vectors; choose a loop outside of it",
+    "prefetch(A, B.i.outer, offset=1)",
+)  # fmt: skip
+steps(
+    "prefetch_in_a_scan", "PREFETCH", SCAN, ["prefetch(X, S.idx, offset=1)  # <-"],
+    "S is a scan and reads nothing itself; prefetch X for a stage that reads it",
+    "prefetch(X, S.update.i, offset=1)",
+)  # fmt: skip
+steps(
+    "pragma_without_a_name", "PRAGMA", TWO_STAGES, ["pragma(C.i)  # <-"],
+    "pragma(i) names no pragma; known: auto_unroll_max_step, unroll_explicit, parallel_launch_point, "
+    "parallel_barrier_when_finish, parallel_stride_pattern, loop_partition_hint, debug_skip_region, "
+    "import_c, import_llvm, tensor_core",
+    "pragma(C.i, auto_unroll_max_step, value=16)",
+)  # fmt: skip
+steps(
+    "cache_write_of_a_scan", "CACHE_WRITE", SCAN, ["cache_write(S, local)  # <-"],
+    "S is a scan and has no values of its own to keep; cache_write its update",
+    "cache_write(S.update, local)",
+)  # fmt: skip
+steps(
+    "loops_of_two_nests", "FOREIGN_AXIS", SUMS, ["reorder(C.k, C.i)  # <-"],
+    "k and i are not loops of one nest: the reduction over k inside C is computed before C's other loops",
+    "make the sum a stage of its own, and reorder that",
+)  # fmt: skip
+steps(
+    "partial_results_of_partial_results", "RFACTOR", SUMS,
+    ["split(B.k, factor=4)", "rfactor(B.k.inner)", "rfactor(B.rf.k.outer)  # <-"],
+    "cannot factor k.outer: it is the only reduction loop of B.rf, which has partial results already",
+    "one rfactor, or a second over a part of the loop",
+    kind="Unsupported",
+)  # fmt: skip
+wrong.text(
+    "partial_results_over_an_extent_that_is_read", "RFACTOR",
+    """
+    kernel k(A: float32[n], count: int64[]) -> (C: float32[]) {
+      C[] = sum[k < count[]](A[k])
+      schedule cpu {
+        rfactor(C.k)  # <-
+      }
+    }
+    """,
+    "cannot factor k: its extent is read from a tensor, but it becomes a dimension of C; split it and "
+    "factor the inner part",
+    "split(C.k, factor=16) and rfactor(C.k.inner)",
+    kind="Unsupported",
+)  # fmt: skip
+steps(
+    "memory_of_a_block_outside_of_any", "MEMORY_SCOPE", TWO_STAGES, ["cache_read(A, shared, B)  # <-"],
+    "A.shared cannot lie in shared memory: it is computed outside of any block; compute it at a loop "
+    "inside blockIdx",
+    "compute_at(A.shared, B.i.outer), bound to blockIdx.x",
+    target="cuda", build_for="cuda -arch=sm_90", kind="Unsupported",
+)  # fmt: skip
+wrong.text(
+    "too_many_threads_in_two_dimensions", "BLOCK_THREADS",
+    """
+    kernel k(A: float32[64, 64]) -> (C: float32[64, 64]) {
+      C[i, j] = A[i, j]
+      schedule cuda {
+        bind(C.i, threadIdx.x)
+        bind(C.j, threadIdx.y)
+      }
+    }
+    """,
+    "k has 4096 threads a block (threadIdx.x=64, threadIdx.y=64), but CUDA allows at most 1024; split an "
+    "axis before bind()",
+    "bind(C.i, blockIdx.x)",
+    build_for="cuda -arch=sm_90",
+)  # fmt: skip
+wrong.text(
+    "stage_of_two_threads", "PARTLY_SHARED",
+    """
+    kernel k(A: float32[32, 32]) -> (C: float32[32, 32]) {
+      B: float32[32, 32]
+      B[i, j] = A[i, j]
+      C[i, j] = B[i, j] + B[j, i]
+      schedule cuda {
+        bind(C.i, threadIdx.x)
+        compute_at(B, C.i)
+        bind(B.j, threadIdx.y)
+      }
+    }
+    """,
+    "B is computed inside one GPU thread axis and by the threads of another; compute it inside all of them "
+    "or outside",
+    "bind(B.j, threadIdx.x) and compute_at a loop outside of the threads",
+    build_for="cuda -arch=sm_90", kind="Unsupported",
+)  # fmt: skip
