@@ -18,6 +18,7 @@ CPP_CALLS = re.compile(
     r"(?<![\w:])(?:\w+(?:\.|->|::))*(fail|refuse|refuse_here|usage|stop|malformed|corrupt|wrong)\s*\("
 )
 CPP_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+CPP_SUM = re.compile(r"[^,;{}\"]*\+[^,;{}\"]*")
 PYTHON_CALLS = {
     "Cancelled", "DeadlineExceeded", "HandleLost", "InvalidArgument", "NotFound", "ResourceExhausted", "Unauthenticated",
     "Unavailable", "Unsupported", "invalid", "unknown_name", "unsupported", "_refuse", "_wrong",
@@ -51,11 +52,14 @@ def closing(text, start):
 
 
 def literals(text):
-    """The string literals of C++, neighbours joined."""
+    """The string literals of C++, neighbours joined; a value that is added between two is a hole."""
     joined, end = [], None
     for found in CPP_STRING.finditer(text):
-        if end is not None and not text[end : found.start()].strip():
+        between = None if end is None else text[end : found.start()].strip()
+        if between == "":
             joined[-1] += found[1]
+        elif between is not None and CPP_SUM.fullmatch(between):
+            joined[-1] += HOLE + found[1]
         else:
             joined.append(found[1])
         end = found.end()

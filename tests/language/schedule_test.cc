@@ -107,6 +107,9 @@ TEST(Schedule, KnowsItsSteps) {
 }
 
 TEST(Schedule, CountsTheFields) {
+  Steps tagged = Steps().add("split", "C", {axis("x")}).factors({4});
+  tagged.last().add_tags("threadIdx.x");
+  expect_refused(tagged, "split takes no list of thread axes", "at step 1: split");
   expect_refused(Steps().add("split", "C"), "split takes 1 axis, but got 0", "at step 1: split");
   expect_refused(Steps().add("fuse", "B", {axis("i")}), "fuse takes 2 or more axes, but got 1",
                  "at step 1: fuse");

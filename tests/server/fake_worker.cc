@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "compiler/language/decode.h"
+#include "kiln/internal/worker.pb.h"
 #include "runtime/core/error.h"
+#include "server/ipc/channel.h"
 #include "server/worker/compiler_loop.h"
 #include "server/worker/device_loop.h"
 #include "server/worker/process.h"
@@ -51,6 +53,11 @@ void grow() {
     taken.emplace_back(size_t{16} << 20, 'x');
     sleep_for(5);
   }
+}
+
+/// An answer to a question that nobody asked.
+void answer_another(const internal::FromWorker& answer) {
+  Channel(Fd(::dup(kWorkerSocketFd)), Channel::WhenFull::Wait).send(answer);
 }
 
 class FakeKernel : public LoadedKernel {
@@ -111,6 +118,11 @@ class FakeDevice : public Device {
     if (what == "hangs") hang();
     if (what == "slow") sleep_for(100);
     if (what == "garbage" && ::write(kWorkerSocketFd, "nonsense", 8) != 8) ::abort();
+    if (what == "answers_another") {
+      internal::FromWorker answer;
+      answer.mutable_done()->set_call(99);
+      answer_another(answer);
+    }
     if (what == "polls") {
       while (call.cancelled->load() == 0)
         sleep_for(1);
@@ -139,6 +151,11 @@ void behave_while_compiling(const std::string& what) {
   if (what == "compile_hangs") hang();
   if (what == "compile_grows") grow();
   if (what == "compile_slow") sleep_for(300);
+  if (what == "compile_answers_another") {
+    internal::FromWorker answer;
+    answer.mutable_compiled()->set_task(99);
+    answer_another(answer);
+  }
   if (what.rfind("compile_fails", 0) == 0) {
     sleep_for(100);
     Error error(ErrorKind::Unsupported, "FAKE", "cannot compile " + what);
@@ -193,6 +210,7 @@ Artifact fake_compile(const internal::Compile& task, v1::Schedule& schedule) {
   artifact.arch = request.target().arch();
   artifact.code = fmt::format("{} is the way of this code", way_of(task, schedule));
   artifact.size_count = static_cast<int32_t>(kernel.definition.variables.size());
+  if (kernel.names.kernel == "compile_mismatch") ++artifact.size_count;
   for (const language::TensorId& id : kernel.definition.parameters) {
     Parameter parameter{.type = kernel.definition.type_of(id), .shape = {}, .is_output = false};
     for (const language::ExprId extent : kernel.definition.shape_of(id)) {

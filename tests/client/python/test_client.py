@@ -254,6 +254,13 @@ def test_repeating_is_bounded(fake):
     assert fake.counts["Run"] == 5
 
 
+def test_a_call_that_the_daemon_cancels_says_so(fake):
+    f = kiln.build(add_one())
+    fake.fail_next("Run", CODE.CANCELLED, times=99)
+    expect(kiln.Cancelled, f"the daemon at {fake.address} cancelled the call", lambda: f([1.0]))
+    assert fake.counts["Run"] == 5
+
+
 def test_unavailable_without_a_delay_is_not_repeated(fake):
     fake.fail_next("Compile", CODE.UNAVAILABLE, 6, "NO_DEVICE", "there is no CUDA device")
     assert expect(kiln.Unavailable, "there is no CUDA device",

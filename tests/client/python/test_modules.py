@@ -1,11 +1,14 @@
 """What is built again from a file, from lowered text, or with sizes among its arguments."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from expect import expect
 
 import kiln as tvm
 from kiln import te
+from kiln.v1 import service_pb2 as wire
 
 N = te.var("n")
 A = te.placeholder((N,), name="A")
@@ -43,6 +46,17 @@ def test_the_way_of_the_first_tutorial(daemon):
     assert out.asnumpy().tolist() == [2, 2, 2, 2]
 
 
+def test_linking_copies_one_file(tmp_path):
+    from kiln.contrib import cc
+
+    out = tmp_path / "f.so"
+    expect(tvm.InvalidArgument,
+           "create_shared was given 2 files; save each function with export_library, and load each with "
+           "kiln.load_module", lambda: cc.create_shared(out, ["a.o", "b.o"]))
+    expect(tvm.InvalidArgument, f"cannot copy the module {tmp_path}/a.o: No such file or directory",
+           lambda: cc.create_shared(out, tmp_path / "a.o"))
+
+
 def test_a_file_that_is_none(daemon, tmp_path):
     path = tmp_path / "f.so"
     expect(tvm.InvalidArgument, f"cannot read the module {path}: No such file or directory",
@@ -63,6 +77,14 @@ def test_a_file_that_is_none(daemon, tmp_path):
     with pytest.raises(tvm.InvalidArgument) as error:
         tvm.load_module(path)
     assert error.value.reason == "MODULE_FILE"
+    module = wire.SavedModule.FromString(whole)
+    module.kernels[0].sha256 = bytes(32)
+    path.write_bytes(module.SerializeToString())
+    expect(tvm.InvalidArgument, f"the module {path} is damaged; build it again", lambda: tvm.load_module(path))
+    module.kernels[0].request = b"\xff"
+    module.kernels[0].sha256 = hashlib.sha256(b"\xff").digest()
+    path.write_bytes(module.SerializeToString())
+    expect(tvm.InvalidArgument, f"the module {path} is damaged; build it again", lambda: tvm.load_module(path))
     missing = tmp_path / "missing" / "f.so"
     expect(tvm.InvalidArgument, f"cannot write the module {missing}: No such file or directory",
            lambda: f.export_library(missing))

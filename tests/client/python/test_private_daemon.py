@@ -156,3 +156,40 @@ def test_an_address_in_the_environment_is_used(place, fake, monkeypatch):
     with kiln.connect(default=False) as connection:
         assert connection.address == fake.address
     assert not starts(place)
+
+
+def test_a_folder_that_cannot_be_made(place, monkeypatch):
+    monkeypatch.setattr(_daemon, "_runtime_folder", lambda: place / "missing" / "kiln")
+    error = expect(kiln.Unavailable,
+                   f"the folder {place}/missing/kiln for the private daemon cannot be made: No such file or "
+                   "directory", kiln.describe)
+    assert error.reason == "RUNTIME_FOLDER"
+
+
+def test_a_folder_whose_path_is_too_long_for_a_socket(place, monkeypatch):
+    folder = place / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    error = expect(kiln.Unavailable,
+                   f"the path {folder}/kiln/0.1.0.sock is too long for a unix socket: set XDG_RUNTIME_DIR to "
+                   "a shorter folder", kiln.describe)
+    assert error.reason == "SOCKET_PATH"
+
+
+def test_one_that_cannot_be_started(place, monkeypatch):
+    program = place / "bin" / "kilnd"
+    program.write_text("#!/nowhere/python\n")
+    monkeypatch.setenv("KILN_DAEMON", str(program))
+    expect(kiln.Unavailable, f"the daemon {program} cannot be started: No such file or directory",
+           kiln.describe)
+
+
+def test_one_that_does_not_listen(place, monkeypatch):
+    program = place / "bin" / "kilnd"
+    program.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
+    monkeypatch.setenv("KILN_DAEMON", str(program))
+    monkeypatch.setattr(_daemon, "_START_SECONDS", 0.2)
+    expect(kiln.Unavailable,
+           f"the daemon {program} does not listen on {place}/kiln/0.1.0.sock after 0.2 s (log: "
+           f"{place}/kiln/0.1.0.log)", kiln.describe)
+    _daemon._started[-1].kill()

@@ -67,6 +67,10 @@ def test_utils():
 
 
 MISTAKES = [
+    ("topi.nn.batch_norm is inference only; compute mean and variance with topi.sum",
+     lambda: topi.nn.batch_norm(tensor(2, 3), *[tensor(3) for _ in range(4)], training=True)),
+    ("topi.nn.conv2d_nchw: stride is [1, 2, 3], but must be one number or 2 of them",
+     lambda: topi.nn.conv2d(IMAGES, tensor(4, 3, 3, 3), strides=[1, 2, 3])),
     ("topi.add: A of shape (4, 5) and B of shape (3, 5) do not broadcast to one shape",
      lambda: topi.add(A, B)),
     ("topi.where: A of shape (4, 5) and B of shape (3, 5) do not broadcast to one shape",

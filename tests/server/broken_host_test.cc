@@ -1,0 +1,203 @@
+// What is said when the host or the other end of a socket does not do its part.
+
+#include <algorithm>
+#include <future>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "server/ipc/channel.h"
+#include "server/ipc/memfd.h"
+#include "server/jobs/job_table.h"
+#include "server/tensors/tensor_store.h"
+#include "server/workers/launcher.h"
+#include "tests/server/service_test.h"
+#include "tests/support/expect_error.h"
+
+namespace kiln::server {
+namespace {
+
+using testing::expect_error;
+
+/// What a channel says of a packet from the other end.
+void expect_garbage(std::string_view packet) {
+  auto [ours, theirs] = make_socket_pair();
+  ASSERT_EQ(::send(theirs.get(), packet.data(), packet.size(), 0),
+            static_cast<ssize_t>(packet.size()));
+  Channel channel(std::move(ours), Channel::WhenFull::Wait);
+  v1::Device message;
+  std::vector<Fd> fds;
+  expect_error([&] { channel.receive(message, fds); }, ErrorKind::Internal,
+               "a worker sent what is no message");
+}
+
+TEST(BrokenHost, APacketThatIsNoMessageIsGarbage) {
+  expect_garbage("nonsense");
+  expect_garbage("p\x08");                   // a field that is cut off
+  expect_garbage("m");                       // in memory that was not sent along
+  expect_garbage(std::string(70'000, 'p'));  // longer than a packet may be
+}
+
+TEST(BrokenHost, ASocketWhoseOtherEndIsGoneIsNoWorker) {
+  auto [ours, theirs] = make_socket_pair();
+  theirs = Fd();
+  Channel channel(std::move(ours), Channel::WhenFull::Wait);
+  theirs = Fd();
+  ::shutdown(channel.fd(), SHUT_RDWR);
+  expect_error([&] { channel.send(v1::Device()); }, ErrorKind::Unavailable,
+               "the worker cannot be reached: Broken pipe");
+}
+
+/// What `body` fails with while this process may open no more files.
+template <typename Body>
+std::string message_without_files(Body&& body) {
+  rlimit before{};
+  EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  std::string message;
+  try {
+    body();
+  } catch (const Error& error) {
+    message = error.message();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  return message;
+}
+
+TEST(BrokenHost, NoFilesAreLeft) {
+  EXPECT_EQ(message_without_files([] { make_socket_pair(); }),
+            "cannot make a socket pair: Too many open files");
+  EXPECT_EQ(message_without_files([] { make_memfd("kiln-test", 64); }),
+            "cannot allocate 64 bytes on the host: Too many open files");
+}
+
+TEST(BrokenHost, MemoryThatIsNoneIsGarbage) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const Fd read_end(ends[0]);
+  const Fd write_end(ends[1]);
+  expect_error([&] { read_memfd(read_end, 100); }, ErrorKind::Internal,
+               "a worker sent memory that cannot be read");
+  expect_error([&] { Mapping mapping(read_end, 100); }, ErrorKind::Internal,
+               "the other side sent memory that cannot be mapped");
+
+  const Fd memory = make_memfd("kiln-test", 64);
+  const std::string path = "/proc/self/fd/" + std::to_string(memory.get());
+  const Fd write_only(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  expect_error([&] { read_memfd(write_only, 100); }, ErrorKind::Internal,
+               "a worker sent memory that cannot be read");
+}
+
+TEST(BrokenHost, AWorkerThatIsNotInstalledCannotBeStarted) {
+  auto [ours, theirs] = make_socket_pair();
+  ProcessLauncher launcher("/nowhere");
+  expect_error([&] { launcher.start({.role = Role::Cpu}, std::move(ours), std::move(theirs)); },
+               ErrorKind::Unavailable,
+               "cannot start /nowhere/kiln-worker: No such file or directory");
+}
+
+TEST(BrokenHost, NoCompilerHasStartedYet) {
+  testing::TemporaryFolder folder;
+  Engine engine(quick_options(folder.path().string()),
+                std::make_unique<ProcessLauncher>("/nowhere"));
+  EXPECT_FALSE(engine.wait_until_ready(std::chrono::milliseconds(20)));
+  const auto call = std::make_shared<Call>(Clock::now() + kLong);
+  expect_error([&] { engine.compile(add_one("inc"), call, [](auto) {}); }, ErrorKind::Unavailable,
+               "the compiler has not started yet; try again soon");
+}
+
+/// Starts all workers but that of the GPU, which never says anything.
+class SilentGpu : public Launcher {
+ public:
+  std::unique_ptr<Child> start(const WorkerSpec& spec, Fd socket, Fd page) override {
+    if (spec.role != Role::Cuda) return real_.start(spec, std::move(socket), std::move(page));
+    socket_ = std::move(socket);
+    class Silent : public Child {
+      int pid() const override { return 0; }
+      void kill() override {}
+    };
+    return std::make_unique<Silent>();
+  }
+
+ private:
+  ProcessLauncher real_{KILN_FAKE_LIBEXEC};
+  Fd socket_;  // open, so that the slot waits
+};
+
+TEST(BrokenHost, TheGpuHasNotStartedYet) {
+  testing::TemporaryFolder folder;
+  Engine engine(quick_options(folder.path().string()), std::make_unique<SilentGpu>());
+  ASSERT_TRUE(eventually([&] { return engine.cpu_ready(); }));
+  v1::CompileRequest request = add_one("inc");
+  request.mutable_target()->set_name("cuda");
+  const auto call = std::make_shared<Call>(Clock::now() + kLong);
+  const auto message = [&]() -> std::string {
+    try {
+      engine.compile(request, call, [](auto) {});
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
+  };
+  EXPECT_TRUE(eventually([&] { return message() == "cuda:0 has not started yet; try again soon"; }))
+      << message();
+}
+
+TEST(BrokenHost, ATensorOfAnEarlierDaemonWasLost) {
+  TensorStore store("0123456789abcdef", std::chrono::minutes(1));
+  const std::string id = "fedcba9876543210-0123456789abcdef01234567";
+  expect_error([&] { store.find(id); }, ErrorKind::HandleLost,
+               "tensor " + id + " was lost when the daemon was started again; upload it once more");
+}
+
+TEST(BrokenHost, JobsWaitForOthersToEnd) {
+  JobTable jobs({.unfinished = 1});
+  const auto call = std::make_shared<Call>(Clock::now() + kLong);
+  jobs.add("first", call);
+  expect_error([&] { jobs.add("second", call); }, ErrorKind::ResourceExhausted,
+               "1 jobs are unfinished already; try again soon");
+}
+
+class BrokenWorker : public ServiceTest {
+ protected:
+  grpc::Status status_of_compile(const v1::CompileRequest& request) {
+    v1::CompileResponse response;
+    return service_->compile(request, response);
+  }
+};
+
+TEST_F(BrokenWorker, NoMoreKernelsWaitForACompiler) {
+  service_.reset();
+  EngineOptions options = quick_options(folder_.path().string());
+  options.queue = 0;
+  service_ = std::make_unique<Service>(options);
+  expect_status(status_of_compile(add_one("inc")), grpc::StatusCode::RESOURCE_EXHAUSTED,
+                "QUEUE_FULL", "0 kernels wait for a compiler already; try again soon");
+}
+
+TEST_F(BrokenWorker, AnArtifactOfAnotherKernelIsNotUsed) {
+  expect_status(status_of_compile(add_one("compile_mismatch")), grpc::StatusCode::INTERNAL,
+                "ARTIFACT_SHAPE", "the artifact of compile_mismatch does not fit its definition");
+}
+
+TEST_F(BrokenWorker, ACompilerThatAnswersWhatWasNotAskedIsReplaced) {
+  expect_status(status_of_compile(add_one("compile_answers_another")), grpc::StatusCode::INTERNAL,
+                "COMPILER_DIED",
+                "the compiler died while it compiled compile_answers_another; this is a bug in "
+                "kiln");
+  EXPECT_TRUE(eventually([&] { return status_of_compile(add_one_of("inc", 3)).ok(); }));
+}
+
+TEST_F(BrokenWorker, AWorkerThatAnswersWhatWasNotAskedIsReplaced) {
+  const std::string kernel = service_->kernel(add_one("answers_another"));
+  const std::string inc = service_->kernel(add_one_of("inc", 1));
+  expect_status(service_->run(kernel, {1}), grpc::StatusCode::UNAVAILABLE, "WORKER_RESTARTED",
+                "the worker of cpu:0 ended while it ran answers_another; it is started again");
+  EXPECT_TRUE(eventually([&] { return service_->run(inc, {1}).ok(); }));
+}
+
+}  // namespace
+}  // namespace kiln::server
