@@ -1,5 +1,7 @@
 """Mistakes in reducers of the user's own, and in where= and init= of all of them."""
 
+import numpy as np
+
 import kiln
 from kiln import te
 
@@ -232,13 +234,12 @@ def condition_over_another_axis():
 
 
 @wrong(
-    "READ_BOUNDS",
-    "B reads A[i, k], whose index 1 reaches 9, but A has 0 to 5 there; guard the read with "
-    "if_then_else or change the shape",
-    fix="where=k < 6: it guards what it leaves out, so no read is out of range",
-    at="build",
+    "INDEX_OUT_OF_RANGE",
+    "B of main reads index 6 of dimension 1 of A, but its extent there is 6",
+    fix="where=k < 6: it guards what it leaves out",
+    at="run",
 )
-def condition_that_does_not_guard():
+def condition_that_lets_too_much_through():
     A, k = te.placeholder((4, 6), name="A"), te.reduce_axis((0, 10), name="k")
-    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=i < 6), name="B")  # <-
-    kiln.build([A, B])
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=k < 8), name="B")  # <-
+    kiln.build([A, B])(np.zeros((4, 6), "float32"))

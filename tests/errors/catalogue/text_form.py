@@ -579,6 +579,6 @@ two_vectors(
     "tensor_as_an_axis_of_a_step",
     "SYNTAX",
     "  C[i] = A[i]\n  schedule cpu { parallel(C) }  # <-",
-    "unknown axis C",
+    "unknown axis C; write C.i",
     "parallel(C.i)",
 )

@@ -57,11 +57,6 @@ def steps(name, reason, kernel, lines, says, fix, target="cpu", **columns):
 
 
 steps(
-    "stage_where_an_axis_is_taken", "SYNTAX", TWO_STAGES, ["parallel(C)  # <-"],
-    "unknown axis C; write C.i",
-    "parallel(C.i)",
-)  # fmt: skip
-steps(
     "axis_without_its_stage", "SYNTAX", TWO_STAGES, ["parallel(i)  # <-"],
     "unknown axis i; write B.i or C.i",
     "parallel(C.i)",
