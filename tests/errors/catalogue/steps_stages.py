@@ -609,9 +609,9 @@ def rfactor_of_a_row_of_a_sparse_matrix():
 def whole_tensor_in_the_memory_of_a_thread():
     A, B, C = chain()
     s = te.create_schedule(C.op)
-    s[B].set_scope("local")
+    s[B].set_scope("local")  # <-
     s[C].bind(C.op.axis[0], te.thread_axis("blockIdx.x"))
-    kiln.lower(s, [A, C], target="cuda", auto=True)  # <-
+    kiln.lower(s, [A, C], target="cuda", auto=True)
 
 
 @wrong(
