@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include <fmt/ranges.h>
@@ -246,14 +247,17 @@ class ScheduleDecoder {
   }
 
   void check_numbers(const Step& step) {
-    for (const int64_t factor : step.factors) {
-      if (factor >= 1) continue;
-      refuse("SPLIT_FACTOR", "{}: the factor{} must be at least 1", text_,
-             step.factors.size() > 1 ? "s" : "");
-    }
-    if (step.parts && *step.parts < 1) {
-      refuse("SPLIT_FACTOR", "{}: the parts must be at least 1", text_);
-    }
+    // The extents of a split round up to its factor, which must not pass the range of int64.
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    const bool splits = step.kind == StepKind::Split || step.kind == StepKind::Tile;
+    const auto check = [&](std::string_view what, int64_t value) {
+      if (value < 1) refuse("SPLIT_FACTOR", "{}: the {} must be at least 1", text_, what);
+      if (splits && value > kMost)
+        refuse("SPLIT_FACTOR", "{}: the {} must be at most {}", text_, what, kMost);
+    };
+    for (const int64_t factor : step.factors)
+      check(step.factors.size() > 1 ? "factors" : "factor", factor);
+    if (step.parts) check("parts", *step.parts);
   }
 
   void check_axis(const Step& step, AxisId id) {

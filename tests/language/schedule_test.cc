@@ -137,6 +137,16 @@ TEST(Schedule, RejectsFactorsBelowOne) {
                  "at step 1: tile(i, j, 4, -4)");
 }
 
+/// Else n + factor - 1 would pass the range of int64, and the loop would have no iterations.
+TEST(Schedule, RejectsFactorsThatNoLoopHas) {
+  expect_refused(Steps().add("split", "D", {axis("k")}).factors({INT64_MAX}),
+                 "split(k, factor=9223372036854775807): the factor must be at most 2147483647",
+                 "at step 1: split(k, factor=9223372036854775807)");
+  expect_refused(Steps().add("split", "D", {axis("k")}).parts(int64_t{1} << 40),
+                 "split(k, parts=1099511627776): the parts must be at most 2147483647",
+                 "at step 1: split(k, parts=1099511627776)");
+}
+
 TEST(Schedule, KnowsWhichAxesAreLeft) {
   expect_refused(
       Steps().add("split", "C", {axis("x")}).factors({4}).add("parallel", "C", {axis("x")}),

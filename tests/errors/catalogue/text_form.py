@@ -285,6 +285,13 @@ in_schedule(
     "split(C.i, factor=4)",
 )
 in_schedule(
+    "split_by_more_than_any_loop_has",
+    "SPLIT_FACTOR",
+    "    split(C.i, factor=9223372036854775807)  # <-",
+    "split(i, factor=9223372036854775807): the factor must be at most 2147483647",
+    "split(C.i, factor=64)",
+)
+in_schedule(
     "axis_split_twice_in_a_file",
     "CONSUMED_AXIS",
     "    split(C.i, factor=4)\n    vectorize(C.i)  # <-",
