@@ -3,6 +3,7 @@
 
 #include "compiler/language/check.h"
 #include "compiler/language/syntax.h"
+#include "compiler/language/utf8.h"
 
 namespace kiln::language::syntax {
 namespace {
@@ -14,6 +15,16 @@ constexpr auto kSigns = std::to_array<std::string_view>({
     "->", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "//", "**", "(", ")", "[", "]", "{",
     "}",  ",",  ":",  "=",  "<",  ">",  "+",  "-",  "*",  "/",  "%",  "&", "|", "^", "!", "~",
 });
+
+/// One character for one, so that the caret stays where it points.
+void make_printable(std::string& line) {
+  for (size_t at = 0; at < line.size();) {
+    const size_t length = utf8_length(std::string_view(line).substr(at));
+    if (static_cast<unsigned char>(line[at]) < 0x20) line[at] = ' ';
+    if (length == 0) line[at] = '?';
+    at += std::max<size_t>(length, 1);
+  }
+}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_name(char c) {
@@ -69,6 +80,7 @@ class Lexer {
         ++at_;
       }
       source_.limit(start, "a name", "bytes", static_cast<int64_t>(at_ - start), kLongestName);
+      check_utf8(start, at_);
       return {TokenKind::Name, text_.substr(start, at_ - start), start};
     }
     for (const std::string_view sign : kSigns) {
@@ -87,6 +99,17 @@ class Lexer {
                      "for every i");
     }
     source_.refuse(start, "unexpected character {}", std::string_view(&text_[start], 1));
+  }
+
+  void check_utf8(Place begin, Place end) const {
+    while (begin < end) {
+      const size_t length = utf8_length(text_.substr(begin, end - begin));
+      if (length == 0) {
+        source_.refuse(begin, "byte {:#x} begins no character of UTF-8; save the file as UTF-8",
+                       static_cast<unsigned char>(text_[begin]));
+      }
+      begin += length;
+    }
   }
 
   Token number(Place start) {
@@ -148,11 +171,10 @@ void Source::locate(Error& error, Place place) const {
   const size_t end = std::min(text_.find('\n', place), text_.size());
   const size_t column = place - start;
   std::string line(text_.substr(start, end - start));
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  if (line.size() > kLongestLineShown) line.resize(kLongestLineShown);
+  make_printable(line);
   std::string note = fmt::format("line {}, column {}", line_of(place), column + 1);
   if (column < kLongestLineShown) {
-    if (line.size() > kLongestLineShown) line.resize(kLongestLineShown);
     note += fmt::format("\n{}\n{}^", line, std::string(column, ' '));
   }
   error.add_note(note);

@@ -247,6 +247,8 @@ TEST(Text, SaysWhereTheSyntaxIsWrong) {
        "line 2, column 1\nC = A[0, 0]\n^"},
       {"C[i] = $", "unexpected character $", "line 2, column 8\nC[i] = $\n       ^"},
       {"C[i] = 3x", "3x is neither a number nor a name", "line 2, column 8\nC[i] = 3x\n       ^"},
+      {"C[i] = caf\xe9", "byte 0xe9 begins no character of UTF-8; save the file as UTF-8",
+       "line 2, column 11\nC[i] = caf?\n          ^"},
       {"C[i] = A[i, q]", "unknown name q", "line 2, column 13\nC[i] = A[i, q]\n            ^"},
       {"C[i] = A[i, 0] + expp(A[i, 0])", "unknown function expp; did you mean exp",
        "line 2, column 18\nC[i] = A[i, 0] + expp(A[i, 0])\n                 ^"},
