@@ -281,9 +281,8 @@ class Interpreter {
     storage->elements = storage->owned.get();
     storage->elements->type = buffer->type;
     for (const Expr& extent : buffer->shape) {
-      const int64_t value = evaluate_.index(extent);
-      if (value < 0) breach("buffer {} has a dimension of {}", buffer->name, value);
-      storage->elements->shape.push_back(value);
+      // A stage over n - 2 rows has none where n is 1, as the loops over them do nothing.
+      storage->elements->shape.push_back(std::max<int64_t>(evaluate_.index(extent), 0));
     }
     storage->span = product_of(storage->elements->shape);
     if (!buffer->strides.empty()) {

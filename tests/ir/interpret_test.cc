@@ -56,6 +56,13 @@ TEST(Interpret, SumsOfProducts) {
             (std::vector<float>{5, 25, -1, -1}));
 }
 
+TEST(Interpret, MemoryWithANegativeExtentIsEmpty) {
+  EXPECT_EQ(run("allocate s: float32[n - 2, 3] scope(global) "
+                "for i in 0..n - 2 { s[i, 0] = A[i] } B[0] = A[0]",
+                1),
+            (std::vector<float>{1}));
+}
+
 TEST(Interpret, PrefetchesNameElements) {
   EXPECT_EQ(run("prefetch A[1] B[0] = A[0]", 2)[0], 1);
   expect_breach("prefetch A[n] B[0] = A[0]", 2, "A[2] is outside its shape (2)");
