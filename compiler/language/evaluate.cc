@@ -5,7 +5,6 @@
 
 #include <fmt/ranges.h>
 
-#include "compiler/language/scalar.h"
 #include "runtime/core/error.h"
 
 namespace kiln::language {
@@ -20,8 +19,12 @@ struct Memo {
 class Evaluator {
  public:
   Evaluator(const Definition& definition, const SourceMap& names, std::span<const int64_t> sizes,
-            int64_t max_steps)
-      : definition_(definition), names_(names), sizes_(sizes), steps_left_(max_steps) {
+            int64_t max_steps, const Rounding& rounding)
+      : definition_(definition),
+        names_(names),
+        sizes_(sizes),
+        steps_left_(max_steps),
+        rounding_(rounding) {
     axis_values_.resize(definition.axes.size());
     for (StageId id = 0; id < definition.stages.size(); ++id) {
       const auto* scan = std::get_if<Scan>(&definition.stages[id]);
@@ -169,6 +172,8 @@ class Evaluator {
                       expression.node);
   }
 
+  Scalar rounded(const Scalar& value) const { return rounding_ ? rounding_(value) : value; }
+
   Scalar value(const IntegerConstant& node, DType type) { return Scalar::of_int(type, node.value); }
   Scalar value(const FloatConstant& node, DType type) { return Scalar::of_float(type, node.value); }
   Scalar value(const VariableUse& node, DType type) {
@@ -177,7 +182,9 @@ class Evaluator {
   Scalar value(const AxisUse& node, DType type) {
     return Scalar::of_int(type, axis_values_[node.axis]);
   }
-  Scalar value(const CastTo& node, DType type) { return convert(type, value_of(node.operand)); }
+  Scalar value(const CastTo& node, DType type) {
+    return rounded(convert(type, value_of(node.operand)));
+  }
 
   Scalar value(const Operation& node, DType type) {
     if (node.op == Operator::IfThenElse) {
@@ -187,7 +194,7 @@ class Evaluator {
     operands.reserve(node.operands.size());
     for (const ExprId operand : node.operands)
       operands.push_back(value_of(operand));
-    return apply_operator(node.op, operands);
+    return rounded(apply_operator(node.op, operands));
   }
 
   Scalar value(const Read& node, DType type) {
@@ -237,7 +244,7 @@ class Evaluator {
     for (const ExprId source : node.sources)
       both.push_back(value_of(source));
     if (node.combiner) {
-      totals = {apply_operator(row_of(*node.combiner).op, both)};
+      totals = {rounded(apply_operator(row_of(*node.combiner).op, both))};
       return;
     }
     parameters_ = std::move(both);
@@ -260,6 +267,7 @@ class Evaluator {
   const SourceMap& names_;
   std::span<const int64_t> sizes_;
   int64_t steps_left_;
+  const Rounding& rounding_;
   std::vector<int64_t> axis_values_;
   std::vector<Scalar> parameters_;  // of the reducer whose results are being computed
   std::map<TensorId, TensorId> scan_of_state_;
@@ -270,9 +278,9 @@ class Evaluator {
 
 std::vector<HostTensor> evaluate(const Definition& definition, const SourceMap& names,
                                  std::span<const int64_t> sizes, std::span<const HostTensor> inputs,
-                                 int64_t max_steps) {
+                                 int64_t max_steps, const Rounding& rounding) {
   KILN_CHECK(sizes.size() == definition.variables.size());
-  Evaluator evaluator(definition, names, sizes, max_steps);
+  Evaluator evaluator(definition, names, sizes, max_steps, rounding);
   size_t next = 0;
   for (const TensorId parameter : definition.parameters) {
     if (definition.is_output(parameter)) continue;
@@ -288,7 +296,7 @@ std::vector<HostTensor> evaluate(const Definition& definition, const SourceMap& 
 
 int64_t evaluate_size(const Definition& definition, ExprId expr, std::span<const int64_t> sizes) {
   const SourceMap no_names;
-  return Evaluator(definition, no_names, sizes, INT64_MAX).size(expr);
+  return Evaluator(definition, no_names, sizes, INT64_MAX, nullptr).size(expr);
 }
 
 }  // namespace kiln::language

@@ -1,13 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "compiler/language/definition.h"
 #include "compiler/language/host_tensor.h"
+#include "compiler/language/scalar.h"
 
 namespace kiln::language {
+
+/// What to make of the result of an operation, a cast or a step of a reduction.
+using Rounding = std::function<Scalar(const Scalar&)>;
 
 /// What a definition means, computed element by element: the first oracle. It shares nothing with
 /// the compiler, knows no schedule, and is slow.
@@ -22,9 +27,14 @@ namespace kiln::language {
 /// Throws InvalidArgument INDEX_OUT_OF_RANGE naming tensor, dimension and index when an element
 /// that is needed reads outside a tensor, ResourceExhausted EVALUATION_LIMIT after `max_steps`
 /// expressions.
+///
+/// A `rounding` that moves floating results at random by as much as they were rounded shows, in a
+/// few evaluations, how far rounding may move the outputs: J. Vignes, "A stochastic arithmetic for
+/// reliable scientific computation", 1993.
 std::vector<HostTensor> evaluate(const Definition& definition, const SourceMap& names,
                                  std::span<const int64_t> sizes, std::span<const HostTensor> inputs,
-                                 int64_t max_steps = 2'000'000'000);
+                                 int64_t max_steps = 2'000'000'000,
+                                 const Rounding& rounding = nullptr);
 
 /// The value of an expression over sizes alone, such as an extent of a shape.
 int64_t evaluate_size(const Definition& definition, ExprId expr, std::span<const int64_t> sizes);

@@ -27,6 +27,9 @@ struct Region {
 
 std::array<Region, 256> regions;
 
+/// What was to be done before there was guarded memory.
+struct sigaction other_action = {};
+
 size_t page_size() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 
 /// The loads and stores of compiled code come here when they leave their argument. The process ends
@@ -45,7 +48,8 @@ void explain(int, siginfo_t* info, void*) {
     std::fflush(nullptr);
     ::_exit(1);
   }
-  std::signal(SIGSEGV, SIG_DFL);  // the access is tried again, and dumps core
+  // The access is tried again, and is another's to explain.
+  ::sigaction(SIGSEGV, &other_action, nullptr);
 }
 
 void install_handler() {
@@ -53,7 +57,7 @@ void install_handler() {
     struct sigaction action = {};
     action.sa_sigaction = explain;
     action.sa_flags = SA_SIGINFO;
-    return ::sigaction(SIGSEGV, &action, nullptr) == 0;
+    return ::sigaction(SIGSEGV, &action, &other_action) == 0;
   }();
   KILN_CHECK(done);
 }
