@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,9 +15,18 @@ struct EntryKernel {
   const ir::Kernel* kernel = nullptr;
 };
 
+/// Code that calls a function before each access to memory, put there by LLVM's pass for a
+/// sanitizer. For tests, which bring the functions (tests/support/watched_run.h).
+enum class Sanitizer : uint8_t {
+  None,
+  Address,  // __asan_load4_noabort(address), ..
+  Thread,   // __tsan_read4(address), ..; accesses of more than 16 bytes are left out
+};
+
 struct CpuOptions {
   std::string arch;     // as LLVM names CPUs
   bool strict = false;  // a * b + c is rounded twice, as it is written
+  Sanitizer sanitizer = Sanitizer::None;
 };
 
 enum class CpuOutput {

@@ -9,6 +9,7 @@
 #include "compiler/codegen/cpu_code.h"
 #include "compiler/codegen/llvm_function.h"
 #include "compiler/codegen/llvm_pipeline.h"
+#include "compiler/codegen/llvm_sanitize.h"
 #include "compiler/codegen/llvm_target.h"
 #include "runtime/core/error.h"
 
@@ -67,6 +68,7 @@ std::string emit_cpu_code(std::span<const EntryKernel> kernels, const CpuOptions
     return result;
   }
   optimize(module, *machine);
+  sanitize(module, *machine, options.sanitizer);
   result = generate(module, *machine,
                     output == CpuOutput::Object ? llvm::CodeGenFileType::ObjectFile
                                                 : llvm::CodeGenFileType::AssemblyFile);

@@ -12,7 +12,6 @@
 
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
-#include "runtime/cpu/math_symbols.h"
 
 namespace kiln {
 namespace {
@@ -71,16 +70,18 @@ class JitObject : public LoadedObject {
 /// unwinds, so its frames need not be registered.
 class JitLoader : public ObjectLoader {
  public:
-  JitLoader()
+  explicit JitLoader(std::span<const ProcessSymbol> more)
       : session_(value_or_fail(llvm::orc::SelfExecutorProcessControl::Create())),
         linker_(session_),
         process_(session_.createBareJITDylib("process")) {
     // Failed look-ups come back as errors; nothing is to be printed beside.
     session_.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
     llvm::orc::SymbolMap symbols;
-    for (const ProcessSymbol& symbol : process_symbols()) {
-      symbols[session_.intern(symbol.name)] = {llvm::orc::ExecutorAddr::fromPtr(symbol.address),
-                                               llvm::JITSymbolFlags::Exported};
+    for (const std::span<const ProcessSymbol> list : {process_symbols(), more}) {
+      for (const ProcessSymbol& symbol : list) {
+        symbols[session_.intern(symbol.name)] = {llvm::orc::ExecutorAddr::fromPtr(symbol.address),
+                                                 llvm::JITSymbolFlags::Exported};
+      }
     }
     check(process_.define(llvm::orc::absoluteSymbols(std::move(symbols))));
   }
@@ -149,6 +150,8 @@ std::string host_arch() {
   return "x86-64";
 }
 
-std::unique_ptr<ObjectLoader> make_object_loader() { return std::make_unique<JitLoader>(); }
+std::unique_ptr<ObjectLoader> make_object_loader(std::span<const ProcessSymbol> more) {
+  return std::make_unique<JitLoader>(more);
+}
 
 }  // namespace kiln

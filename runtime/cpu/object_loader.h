@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/core/kernel_abi.h"
+#include "runtime/cpu/math_symbols.h"
 
 namespace kiln {
 
@@ -35,6 +37,7 @@ class ObjectLoader {
                                              const std::vector<std::string>& entries) = 0;
 };
 
-std::unique_ptr<ObjectLoader> make_object_loader();
+/// `more`: what objects may call beside process_symbols().
+std::unique_ptr<ObjectLoader> make_object_loader(std::span<const ProcessSymbol> more = {});
 
 }  // namespace kiln
