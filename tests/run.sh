@@ -62,6 +62,19 @@ python_tests() {
     build/venv/bin/python -m pytest -q tests/client/python tests/errors tests/e2e
 }
 
+# Ten minutes in all. What is found stays in tests/fuzz/corpus, to be mended and committed.
+guided_fuzzing() {
+  local inputs=build/fuzz/inputs target failed=0
+  build/fuzz/bin/kiln_fuzz_seeds "$inputs" tests/kernels/*.kiln examples/*.kiln compiler/operators/*.kiln
+  for target in kernel text schedule request; do
+    mkdir -p "tests/fuzz/corpus/$target"
+    KILN_FUZZ_TARGET=$target build/fuzz/bin/kiln_fuzz "$inputs/$target" "tests/fuzz/corpus/$target" \
+      -max_total_time=150 -timeout=30 -rss_limit_mb=4096 -max_len=16384 -print_final_stats=1 \
+      -artifact_prefix="tests/fuzz/corpus/$target/" || failed=1
+  done
+  return $failed
+}
+
 tidy() {
   local base files
   base=$(git merge-base HEAD origin/main 2>/dev/null || true)
@@ -90,6 +103,8 @@ if [ $quick -eq 0 ]; then
 fi
 if [ $long -eq 1 ]; then
   run "long suites" env KILN_LONG=1 KILN_FUZZ_ROUNDS=20000 ctest --test-dir build/release --output-on-failure -L fuzz
+  run "fuzzing build" build fuzz
+  run "coverage-guided fuzzing" guided_fuzzing
   run "long python tests" long_python_tests
   run "image build" ./deploy/build-image.sh
 fi
