@@ -5,6 +5,12 @@
 #include "compiler/schedule/reads.h"
 
 namespace kiln::schedule {
+namespace {
+
+/// Of a fused loop, times a size or two, still within int64.
+constexpr int64_t kMostIterations = int64_t{1} << 47;
+
+}  // namespace
 
 AxisArithmetic::AxisArithmetic(const StageGraph& graph, const Stage& stage,
                                const std::vector<Region>& region)
@@ -104,9 +110,21 @@ ir::Expr AxisArithmetic::find_extent(AxisId axis) {
     return is_outer ? parts : ir::ceildiv(extent(split->parent), parts);
   }
   ir::Expr product = ir::index(1);
-  for (const AxisId part : std::get<Fuse>(*defined->second).parts)
+  int64_t constant = 1;
+  for (const AxisId part : std::get<Fuse>(*defined->second).parts) {
     product = product * extent(part);
+    const int64_t factor = std::max<int64_t>(ir::as_const_int(extent(part)).value_or(1), 1);
+    const bool is_past = __builtin_mul_overflow(constant, factor, &constant);
+    if (is_past || constant > kMostIterations) refuse_extent(axis);
+  }
   return product;
+}
+
+/// Only factors of splits that are far larger than their loops make so many.
+void AxisArithmetic::refuse_extent(AxisId fused) const {
+  fail(ErrorKind::ResourceExhausted, "LOOP_EXTENT",
+       "{} of {} would have more than {} iterations; fuse loops of smaller factors",
+       graph_.axes[fused].name, stage_.name, kMostIterations);
 }
 
 ir::Expr AxisArithmetic::offset_in_fused(const Fuse& fuse, AxisId axis) {

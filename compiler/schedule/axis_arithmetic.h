@@ -37,6 +37,7 @@ class AxisArithmetic {
  private:
   bool is_thread(AxisId axis) const { return graph_.axes[axis].thread != ir::ThreadAxis::None; }
   [[noreturn]] void refuse_order(AxisId inner) const;
+  [[noreturn]] void refuse_extent(AxisId fused) const;
   ir::Expr find_extent(AxisId axis);
   ir::Expr offset_in_fused(const Fuse& fuse, AxisId axis);
   ir::Expr in_loop_variables(const ir::Expr& expr);

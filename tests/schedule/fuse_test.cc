@@ -105,5 +105,17 @@ TEST(Fuse, RejectsADataAxisWithAReductionAxis) {
                "fuse(j, k): one of j and k is a reduction axis and the other is not");
 }
 
+/// What three factors make together is past the range of int64.
+TEST(Fuse, RejectsMoreIterationsThanCanBeCounted) {
+  Matmul k;
+  k.te.split(k.C, "i", 2147483647);
+  k.te.split(k.C, "j", 2147483647);
+  k.te.reorder(k.C, {"i.outer", "j.outer", "i.inner", "j.inner"});
+  k.te.fuse(k.C, {"i.inner", "j.inner"});
+  expect_error([&] { k.te.build(); }, ErrorKind::ResourceExhausted,
+               "i.inner.j.inner.fused of C would have more than 140737488355328 iterations; fuse "
+               "loops of smaller factors");
+}
+
 }  // namespace
 }  // namespace kiln::testing
