@@ -12,6 +12,7 @@
 #include "compiler/compile.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/parse.h"
+#include "compiler/language/scalar.h"
 #include "tests/fuzz/fuzz_case.h"
 #include "tests/support/call_in_memory.h"
 #include "tests/support/case_under_way.h"
@@ -94,6 +95,24 @@ class Budget : public ir::InterpretWatch {
   mutable int64_t iterations_ = 0;
 };
 
+/// As `--check-nan` has it.
+class NanWatch : public Budget {
+ public:
+  bool wants_nan() const override { return true; }
+  void found_nan(const ir::Buffer& buffer, const std::vector<int64_t>&, bool) override {
+    fail(ErrorKind::InvalidArgument, "NAN", "{} has a NaN", buffer.name);
+  }
+};
+
+bool has_nan(const std::vector<HostTensor>& tensors) {
+  for (const HostTensor& tensor : tensors) {
+    for (int64_t i = 0; is_float(tensor.type) && i < element_count(tensor.shape); ++i) {
+      if (std::isnan(language::read_element(tensor, i).floating)) return true;
+    }
+  }
+  return false;
+}
+
 /// One mutated kernel, from its text to its results.
 class MutatedCase {
  public:
@@ -146,10 +165,12 @@ class MutatedCase {
     end = is_long ? End::Long : End::Equal;
     if (is_long) return;
     // As `kiln run --interpret` has it.
-    compare(oracle, [&] {
+    const ir::Kernel plain = ir::parse(interpreted->code);
+    const bool ended = compare(oracle, [&] {
       Budget plain_budget;
-      return interpret_loops(ir::parse(interpreted->code), bound, plain_budget);
+      return interpret_loops(plain, bound, plain_budget);
     });
+    if (ended && !oracle.stops() && has_nan(oracle.outputs())) expect_nan_found(plain, bound);
     if (compiled) compare(oracle, [&] { return run_artifact(compiled, bound, cpu_device()); });
     if (has_stopped_) end = End::Stopped;
   }
@@ -237,6 +258,17 @@ class MutatedCase {
       if (artifact->parameters[i].is_output) outputs.push_back(memory.contents(i));
     }
     return outputs;
+  }
+
+  void expect_nan_found(const ir::Kernel& plain, const BoundCall& bound) const {
+    try {
+      NanWatch watch;
+      interpret_loops(plain, bound, watch);
+      ADD_FAILURE() << "an output has a NaN, which the interpreter does not find";
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.reason() == "NAN" || error.reason() == "INDEX_OUT_OF_RANGE")
+          << error.message();
+    }
   }
 
   std::vector<HostTensor> tensors_with(const std::vector<HostTensor>& inputs) const {
