@@ -24,9 +24,9 @@ struct Axis {
   std::string name;
   AxisKind kind = AxisKind::Data;
   StageId stage = 0;
-  ir::VarRef value;  // root axes: the variable that bodies use
-  ir::Expr minimum;  // root axes
-  ir::Expr extent;   // root axes; of a reduction it may use values of other axes
+  ir::VarRef value;        // root axes: the variable that bodies use
+  ir::Expr minimum;        // root axes
+  ir::Expr extent;         // root axes; of a reduction it may use values of other axes
   bool is_shared = false;  // several reductions run over it; all but one of them have copies
 
   // How its loop runs, and the step that said so (-1: none).

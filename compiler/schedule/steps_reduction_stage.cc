@@ -26,10 +26,11 @@ std::string right_step(const StepContext& context, const Stage& reduction) {
 void refuse_shared_axis(const StepContext& context, const Stage& reduction) {
   for (const AxisId axis : reduction.reduce) {
     if (!context.graph.axes[axis].is_shared) continue;
-    refuse("cannot make a stage of the reduction over {} inside {}: another reduction inside {} "
-           "runs over the same axis {}; give each an axis of its own",
-           names_of_axes(context.graph, reduction.reduce), context.record().name,
-           context.record().name, context.graph.axes[axis].name);
+    refuse(
+        "cannot make a stage of the reduction over {} inside {}: another reduction inside {} "
+        "runs over the same axis {}; give each an axis of its own",
+        names_of_axes(context.graph, reduction.reduce), context.record().name,
+        context.record().name, context.graph.axes[axis].name);
   }
 }
 

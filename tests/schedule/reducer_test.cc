@@ -43,15 +43,15 @@ TEST(Reducer, StoresItsValuesAfterAllAreComputed) {
                      "select(v >= w, i, j) identity -inf, -1\n"
                      "  V[r], I[r] = argmax[k < n](A[r, k], k)\n"
                      "}"),
-            R"(fn k(A: float32[m, n], V__I.v0: float32[m], V__I.v1: int64[m]) {
+            R"(fn k(A: float32[m, n], V: float32[m], I: int64[m]) {
   for r in 0..m {
-    V__I.v0[r] = -inf
-    V__I.v1[r] = -1
+    V[r] = -inf
+    I[r] = -1
     for k in 0..n {
-      allocate V__I.v0.next: float32[] scope(local)
-      V__I.v0.next[] = select(V__I.v0[r] >= A[r, k], V__I.v0[r], A[r, k])
-      V__I.v1[r] = select(V__I.v0[r] >= A[r, k], V__I.v1[r], k)
-      V__I.v0[r] = V__I.v0.next[]
+      allocate V.next: float32[] scope(local)
+      V.next[] = select(V[r] >= A[r, k], V[r], A[r, k])
+      I[r] = select(V[r] >= A[r, k], I[r], k)
+      V[r] = V.next[]
     }
   }
 }
@@ -83,13 +83,13 @@ TEST(Reducer, OfValuesThatDoNotNeedEachOtherHasNoCopies) {
                      "identity 0, 1\n"
                      "  S[i], P[i] = both[k < n](A[i, k], A[i, k])\n"
                      "}"),
-            R"(fn k(A: float32[m, n], S__P.v0: float32[m], S__P.v1: float32[m]) {
+            R"(fn k(A: float32[m, n], S: float32[m], P: float32[m]) {
   for i in 0..m {
-    S__P.v0[i] = 0.0
-    S__P.v1[i] = 1.0
+    S[i] = 0.0
+    P[i] = 1.0
     for k in 0..n {
-      S__P.v0[i] = S__P.v0[i] + A[i, k]
-      S__P.v1[i] = S__P.v1[i]*A[i, k]
+      S[i] = S[i] + A[i, k]
+      P[i] = P[i]*A[i, k]
     }
   }
 }
@@ -146,7 +146,7 @@ TEST(Reducer, InsideAnExpressionIsAStageWithAllItsValues) {
 TEST(Reducer, HasPartialResultsOfAllItsValues) {
   EXPECT_EQ(loops_of(argmax("argmax[k < n](k, A[r, k], where=k != r, init=(r, A[r, 0]))",
                             "split(I.k, factor=4) rfactor(I.k.inner)")),
-            R"(fn k(A: float32[m, n], I__V.v0: int64[m], I__V.v1: float32[m]) {
+            R"(fn k(A: float32[m, n], I: int64[m], V: float32[m]) {
   allocate I__V.rf.v0: int64[4, m] scope(global)
   allocate I__V.rf.v1: float32[4, m] scope(global)
   for k.inner in 0..4 {
@@ -167,18 +167,18 @@ TEST(Reducer, HasPartialResultsOfAllItsValues) {
     check 0 < n #0
   }
   for r_1 in 0..m {
-    I__V.v0[r_1] = r_1
-    I__V.v1[r_1] = A[r_1, 0]
+    I[r_1] = r_1
+    V[r_1] = A[r_1, 0]
     for k.inner.v in 0..4 {
-      I__V.v0[r_1] = select(I__V.v1[r_1] >= I__V.rf.v1[k.inner.v, r_1], I__V.v0[r_1], I__V.rf.v0[k.inner.v, r_1])
-      I__V.v1[r_1] = select(I__V.v1[r_1] >= I__V.rf.v1[k.inner.v, r_1], I__V.v1[r_1], I__V.rf.v1[k.inner.v, r_1])
+      I[r_1] = select(V[r_1] >= I__V.rf.v1[k.inner.v, r_1], I[r_1], I__V.rf.v0[k.inner.v, r_1])
+      V[r_1] = select(V[r_1] >= I__V.rf.v1[k.inner.v, r_1], V[r_1], I__V.rf.v1[k.inner.v, r_1])
     }
   }
 }
 #0: stage 1, tensor 0, dimension 1
 )");
   EXPECT_EQ(loops_of(argmax("argmax[k < 4](k, A[r, k], where=k != r)", "rfactor(I.k)")),
-            R"(fn k(A: float32[m, n], I__V.v0: int64[m], I__V.v1: float32[m]) {
+            R"(fn k(A: float32[m, n], I: int64[m], V: float32[m]) {
   allocate I__V.rf.v0: int64[4, m] scope(global)
   allocate I__V.rf.v1: float32[4, m] scope(global)
   for k in 0..4 {
@@ -191,11 +191,11 @@ TEST(Reducer, HasPartialResultsOfAllItsValues) {
     }
   }
   for r_1 in 0..m {
-    I__V.v0[r_1] = -1
-    I__V.v1[r_1] = -inf
+    I[r_1] = -1
+    V[r_1] = -inf
     for k.v in 0..4 {
-      I__V.v0[r_1] = select(I__V.v1[r_1] >= I__V.rf.v1[k.v, r_1], I__V.v0[r_1], I__V.rf.v0[k.v, r_1])
-      I__V.v1[r_1] = select(I__V.v1[r_1] >= I__V.rf.v1[k.v, r_1], I__V.v1[r_1], I__V.rf.v1[k.v, r_1])
+      I[r_1] = select(V[r_1] >= I__V.rf.v1[k.v, r_1], I[r_1], I__V.rf.v0[k.v, r_1])
+      V[r_1] = select(V[r_1] >= I__V.rf.v1[k.v, r_1], V[r_1], I__V.rf.v1[k.v, r_1])
     }
   }
 }
@@ -206,7 +206,7 @@ TEST(Reducer, HasPartialResultsOfAllItsValues) {
 TEST(Reducer, IsWrittenToACache) {
   EXPECT_EQ(loops_of(argmax("argmax[k < n](k, A[r, k], where=k != r, init=(r, A[r, 0]))",
                             "cache_write(I, local)")),
-            R"(fn k(A: float32[m, n], I__V.v0: int64[m], I__V.v1: float32[m]) {
+            R"(fn k(A: float32[m, n], I: int64[m], V: float32[m]) {
   allocate I__V.local.v0: int64[m] scope(local)
   allocate I__V.local.v1: float32[m] scope(local)
   if 0 < m {
@@ -223,8 +223,8 @@ TEST(Reducer, IsWrittenToACache) {
     }
   }
   for r in 0..m {
-    I__V.v0[r] = I__V.local.v0[r]
-    I__V.v1[r] = I__V.local.v1[r]
+    I[r] = I__V.local.v0[r]
+    V[r] = I__V.local.v1[r]
   }
 }
 #0: stage 1, tensor 0, dimension 1
