@@ -288,7 +288,7 @@ std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, Axi
   }
   int64_t factor = bytes / widest;
   const std::optional<int64_t> extent = constant_extent(graph, axis);
-  while (extent && factor > *extent)
+  while (factor >= 4 && extent && factor > *extent)
     factor /= 2;
   if (factor < 4) return std::nullopt;
   return factor;

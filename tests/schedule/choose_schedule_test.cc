@@ -160,6 +160,15 @@ struct MinusRowSum {
   }
 };
 
+TEST(ChooseSchedule, LeavesASumOverNothingAlone) {
+  Te te;
+  const TeTensor A = te.placeholder("A", {te.integer(16)});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), te.integer(-5));
+  const TeTensor S = te.compute("S", "", {}, [&](auto) { return te.sum(A(k), {k}); });
+  te.arguments({A, S});
+  EXPECT_EQ(te.automatic().find("vectorize"), std::string::npos);
+}
+
 TEST(ChooseSchedule, SumsInsideOfAnExpressionInVectors) {
   MinusRowSum k;
   EXPECT_EQ(k.te.automatic(), R"(fn k(A: float32[64, 1024], B: float32[64, 1024]) {
