@@ -159,7 +159,7 @@ class Fusion {
     schedule = with_inline_stages(std::move(schedule));
     StageGraph graph = schedule::build_stage_graph(kernel_);
     schedule::apply_steps(graph, schedule);
-    StepWriter steps = writer_for(graph, std::move(schedule));
+    StepWriter steps(std::move(schedule), graph);
     const Chooser chooser{graph, options_};
     std::vector<bool> done(graph.stages.size(), false);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
@@ -190,15 +190,10 @@ class Fusion {
     for (const StageId id : graph.order) {
       if (can_be_inline(graph, id)) found.push_back(id);
     }
-    StepWriter steps = writer_for(graph, std::move(schedule));
+    StepWriter steps(std::move(schedule), graph);
     for (const StageId id : found)
       steps.compute_inline(id);
     return std::move(steps).schedule();
-  }
-
-  static StepWriter writer_for(const StageGraph& graph, language::Schedule schedule) {
-    return {std::move(schedule), static_cast<StageId>(graph.stage_of_id.size()),
-            static_cast<AxisId>(graph.axis_of_id.size())};
   }
 
   static void write(const Chooser& chooser, StepWriter& steps, const std::vector<StageId>& members,

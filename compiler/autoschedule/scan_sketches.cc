@@ -31,7 +31,9 @@ struct ScanNests {
 };
 
 ScanNests nests_of(const StageGraph& graph, StageId scan) {
-  const size_t known = graph.kernel->definition.stages.size();
+  const auto is_named = [&](StageId id) {
+    return std::ranges::find(graph.stage_of_id, id) != graph.stage_of_id.end();
+  };
   ScanNests found{.nests = {}, .simple = has_independent_columns(graph, scan)};
   for (StageId id = 0; id < graph.stages.size(); ++id) {
     const Stage& stage = graph[id];
@@ -40,9 +42,9 @@ ScanNests nests_of(const StageGraph& graph, StageId scan) {
     if (stage.kind != Stage::Kind::Compute || stage.attach.kind == schedule::Attach::Kind::Inline) {
       continue;
     }
-    found.simple = found.simple && id < known && !stage.is_reduction() && stage.data.size() > 1 &&
+    found.simple = found.simple && is_named(id) && !stage.is_reduction() && stage.data.size() > 1 &&
                    !has_indirect_reads(stage);
-    if (id < known && stage.data.size() > 1) found.nests.push_back(id);
+    if (is_named(id) && stage.data.size() > 1) found.nests.push_back(id);
   }
   return found;
 }

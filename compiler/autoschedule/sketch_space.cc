@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/autoschedule/fusion.h"
+#include "compiler/autoschedule/inner_reductions.h"
 #include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/schedule/apply_steps.h"
 
@@ -19,25 +20,9 @@ using autoschedule::StepWriter;
 using autoschedule::Values;
 using schedule::Attach;
 
-/// The stage at the root whose loops a stage stands in. Inits and cells belong to their scan.
-StageId root_of(const StageGraph& graph, StageId id) {
-  const Stage& stage = graph[id];
-  if (stage.is_init) return stage.init_of;
-  return stage.attach.kind == Attach::Kind::At ? root_of(graph, stage.attach.stage) : id;
-}
-
-std::vector<bool> touched_roots(const StageGraph& graph) {
-  std::vector<bool> touched(graph.stages.size(), false);
-  for (StageId id = 0; id < graph.stages.size(); ++id) {
-    const bool is_loops = graph[id].attach.kind != Attach::Kind::Inline;
-    if (graph[id].is_touched && is_loops) touched[root_of(graph, id)] = true;
-  }
-  return touched;
-}
-
 bool has_bound_loop(const StageGraph& graph, StageId root) {
   for (StageId id = 0; id < graph.stages.size(); ++id) {
-    if (root_of(graph, id) != root) continue;
+    if (autoschedule::root_of(graph, id) != root) continue;
     for (const AxisId leaf : graph[id].leaves) {
       if (graph.axes[leaf].thread != ir::ThreadAxis::None) return true;
     }
@@ -51,18 +36,10 @@ bool is_attach_axis(const StageGraph& graph, AxisId axis) {
   });
 }
 
-/// The id by which steps call a stage or an axis of the graph.
-template <typename Ids>
-uint32_t step_id_of(const Ids& ids, uint32_t position) {
-  const auto found = std::find(ids.begin(), ids.end(), position);
-  KILN_CHECK(found != ids.end());
-  return static_cast<uint32_t>(found - ids.begin());
-}
-
 /// A stage with steps but none that binds: its outermost loop (after that of time, in a scan) goes
 /// to the threads, which changes the order of nothing.
-void bind_outermost(const StageGraph& graph, StepWriter& steps, StageId position, bool has_time) {
-  const Stage& stage = graph[position];
+void bind_outermost(const StageGraph& graph, StepWriter& steps, StageId id, bool has_time) {
+  const Stage& stage = graph[id];
   std::vector<AxisId> leaves = stage.leaves;
   if (has_time) std::erase(leaves, stage.time_axis());
   if (leaves.empty()) return;
@@ -70,13 +47,11 @@ void bind_outermost(const StageGraph& graph, StepWriter& steps, StageId position
   const schedule::Axis& axis = graph.axes[leaf];
   const bool is_free = axis.kind == schedule::AxisKind::Data && axis.annotated_by < 0;
   if (!is_free) return;
-  const StageId id = step_id_of(graph.stage_of_id, position);
-  const AxisId loop = step_id_of(graph.axis_of_id, leaf);
   if (is_attach_axis(graph, leaf)) {
-    steps.bind(id, loop, "blockIdx.x");
+    steps.bind(id, leaf, "blockIdx.x");
     return;
   }
-  const auto [block, thread] = steps.split(id, loop, 256);
+  const auto [block, thread] = steps.split(id, leaf, 256);
   steps.bind(id, block, "blockIdx.x");
   steps.bind(id, thread, "threadIdx.x");
 }
@@ -130,17 +105,24 @@ std::vector<Sketch> core_sketches(const Chooser& chooser, StageId root) {
   }
 }
 
+/// The schedule that sketches are added to.
+language::Schedule start_of(const language::Kernel& kernel, const language::Schedule& given,
+                            const Target& target, const CompileOptions& options) {
+  const bool has_sketches = options.automatic && target.kind == TargetKind::Llvm;
+  if (!has_sketches) return given;
+  return autoschedule::fuse_stages(kernel, autoschedule::with_reduction_stages(kernel, given),
+                                   options);
+}
+
 }  // namespace
 
 SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedule& given,
                          const Target& target, const CompileOptions& options)
-    : given_(options.automatic && target.kind == TargetKind::Llvm
-                 ? autoschedule::fuse_stages(kernel, given, options)
-                 : given) {
+    : given_(start_of(kernel, given, target, options)) {
   if (!options.automatic || target.kind == TargetKind::Interpreter) return;
   graph_ = std::make_unique<StageGraph>(schedule::build_stage_graph(kernel));
   schedule::apply_steps(*graph_, given_);
-  const std::vector<bool> touched = touched_roots(*graph_);
+  const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
   const Chooser chooser{*graph_, options};
   for (const StageId id : graph_->stage_of_id) {
     const Stage& stage = (*graph_)[id];
@@ -172,8 +154,7 @@ language::Schedule SketchSpace::schedule(const autoschedule::Candidate& candidat
          candidate.stages.size(), stages_.size());
   }
   if (stages_.empty()) return given_;
-  StepWriter steps(given_, static_cast<StageId>(graph_->stage_of_id.size()),
-                   static_cast<AxisId>(graph_->axis_of_id.size()));
+  StepWriter steps(given_, *graph_);
   for (size_t i = 0; i < stages_.size(); ++i) {
     const autoschedule::Candidate::Choice& choice = candidate.stages[i];
     const std::vector<Sketch>& sketches = stages_[i].sketches;

@@ -13,6 +13,12 @@ namespace {
 // ones come before the prefetchers see that they go on.
 constexpr int64_t kRunBytes = 4096;
 constexpr int64_t kManyIterations = 64;
+
+/// Whether steps can name an axis of the graph.
+bool has_id(const std::vector<uint32_t>& named, uint32_t position) {
+  return std::find(named.begin(), named.end(), position) != named.end();
+}
+
 /// Vectors for a reduction inside of the expressions of a stage, where neighbours in memory are
 /// reduced.
 struct InnerVectors {
@@ -26,8 +32,8 @@ std::vector<InnerVectors> vectors_inside(const Chooser& chooser, StageId whole) 
   std::vector<InnerVectors> found;
   for (const StageId reduction : reductions_inside(graph, whole)) {
     const AxisId innermost = graph[reduction].reduce.back();
-    const bool has_id = innermost < graph.kernel->definition.axes.size();
-    if (!has_id || !is_contiguous(graph, graph[reduction], innermost) ||
+    if (!has_id(graph.axis_of_id, innermost) ||
+        !is_contiguous(graph, graph[reduction], innermost) ||
         is_strided(graph, graph[reduction], innermost) || has_dependent_extents(graph, reduction) ||
         has_indirect_reads(graph[reduction]) || !may_reassociate(chooser, reduction)) {
       continue;
@@ -199,11 +205,7 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   const std::vector<AxisId> outer = columns_of(stage);
   const AxisId innermost = stage.reduce.back();
   const AxisId last = outer.empty() ? innermost : outer.back();
-  // Where neighbours along both are neighbours in memory, as in a window that slides, data axes
-  // are the longer ones, and keep the order of the reduction.
-  const bool along_data =
-      !outer.empty() && !has_time_last(stage) && is_contiguous(graph, stage, last) &&
-      (!is_contiguous(graph, stage, innermost) || !is_strided(graph, stage, last));
+  const bool along_data = has_vectors_along_data(graph, id);
   const AxisId axis = along_data ? last : innermost;
   const bool allowed =
       along_data || (may_reassociate(chooser, id) && is_contiguous(graph, stage, innermost));
@@ -330,7 +332,7 @@ Parameter parallel_parameter(bool preferred) { return {"parallel", {0, 1}, prefe
 void parallel_outer(const StageGraph& graph, StepWriter& steps, StageId stage,
                     const std::vector<AxisId>& loops) {
   int64_t iterations = 1;
-  const size_t known = graph.kernel->definition.axes.size();
+  const size_t known = graph.axes.size();
   for (const AxisId loop : loops) {
     if (iterations >= kManyIterations) return;
     const std::optional<int64_t> extent =

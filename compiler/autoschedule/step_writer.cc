@@ -1,5 +1,9 @@
 #include "compiler/autoschedule/step_writer.h"
 
+#include <algorithm>
+
+#include "runtime/core/error.h"
+
 namespace kiln::autoschedule {
 
 using language::Step;
@@ -7,32 +11,48 @@ using language::StepKind;
 
 namespace {
 
-AxisId count_defined(const Step& step) {
-  const std::vector<std::string> operands(step.axes.size());
-  return static_cast<AxisId>(language::defined_axis_names(step.kind, operands).size());
+/// The id by which steps call a position of the graph: the last, since what a step has taken over
+/// is its own. Behind all `positions` come those that have no place in the graph yet.
+uint32_t id_of(const std::vector<uint32_t>& ids, size_t positions, uint32_t position) {
+  if (position >= positions) return static_cast<uint32_t>(position - positions + ids.size());
+  const auto found = std::find(ids.rbegin(), ids.rend(), position);
+  KILN_CHECK(found != ids.rend());
+  return static_cast<uint32_t>(ids.rend() - found - 1);
 }
 
 }  // namespace
 
-StepWriter::StepWriter(language::Schedule schedule, StageId next_stage, AxisId next_axis)
-    : schedule_(std::move(schedule)), next_stage_(next_stage), next_axis_(next_axis) {}
+StepWriter::StepWriter(language::Schedule schedule, const schedule::StageGraph& graph)
+    : schedule_(std::move(schedule)),
+      graph_(graph),
+      next_stage_(static_cast<StageId>(graph.stages.size())),
+      next_axis_(static_cast<AxisId>(graph.axes.size())) {}
 
-Step& StepWriter::add(StepKind kind, StageId stage, std::vector<AxisId> axes) {
-  Step step{.kind = kind, .stage = stage, .axes = std::move(axes)};
-  next_axis_ += count_defined(step);
+language::StageId StepWriter::id_of_stage(StageId stage) const {
+  return id_of(graph_.stage_of_id, graph_.stages.size(), stage);
+}
+language::AxisId StepWriter::id_of_axis(AxisId axis) const {
+  return id_of(graph_.axis_of_id, graph_.axes.size(), axis);
+}
+
+Step& StepWriter::add(StepKind kind, StageId stage, const std::vector<AxisId>& axes) {
+  Step step{.kind = kind, .stage = id_of_stage(stage)};
+  for (const AxisId axis : axes)
+    step.axes.push_back(id_of_axis(axis));
   schedule_.steps.push_back(std::move(step));
   return schedule_.steps.back();
 }
 
 std::pair<AxisId, AxisId> StepWriter::split(StageId stage, AxisId axis, int64_t factor) {
   add(StepKind::Split, stage, {axis}).factors = {factor};
+  next_axis_ += 2;
   return {next_axis_ - 2, next_axis_ - 1};
 }
 
 AxisId StepWriter::fuse(StageId stage, const std::vector<AxisId>& axes) {
   if (axes.size() == 1) return axes[0];
   add(StepKind::Fuse, stage, axes);
-  return next_axis_ - 1;
+  return next_axis_++;
 }
 
 void StepWriter::reorder(StageId stage, const std::vector<AxisId>& axes) {
@@ -47,11 +67,10 @@ void StepWriter::bind(StageId stage, AxisId axis, std::string_view thread) {
 
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
                                                                size_t dimensions, StageId reader) {
-  Step step{.kind = StepKind::CacheRead, .stage = tensor.stage};
+  Step& step = add(StepKind::CacheRead, tensor.stage, {});
   step.tag = "global";
   step.output = tensor.output;
-  step.readers = {reader};
-  schedule_.steps.push_back(std::move(step));
+  step.readers = {id_of_stage(reader)};
   std::vector<AxisId> axes;
   for (size_t d = 0; d < dimensions; ++d)
     axes.push_back(next_axis_++);
@@ -59,9 +78,7 @@ std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorI
 }
 
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_write(StageId stage, size_t dimensions) {
-  Step step{.kind = StepKind::CacheWrite, .stage = stage};
-  step.tag = "local";
-  schedule_.steps.push_back(std::move(step));
+  add(StepKind::CacheWrite, stage, {}).tag = "local";
   std::vector<AxisId> axes;
   for (size_t d = 0; d < dimensions; ++d)
     axes.push_back(next_axis_++);
@@ -70,8 +87,8 @@ std::pair<StageId, std::vector<AxisId>> StepWriter::cache_write(StageId stage, s
 
 void StepWriter::compute_at(StageId stage, StageId consumer, AxisId axis) {
   Step& step = add(StepKind::ComputeAt, stage, {});
-  step.at_stage = consumer;
-  step.at_axis = axis;
+  step.at_stage = id_of_stage(consumer);
+  step.at_axis = id_of_axis(axis);
 }
 void StepWriter::compute_inline(StageId stage) { add(StepKind::ComputeInline, stage, {}); }
 

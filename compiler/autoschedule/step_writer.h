@@ -4,20 +4,20 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/language/definition.h"
 #include "compiler/language/step.h"
+#include "compiler/schedule/stage_graph.h"
 
 namespace kiln::autoschedule {
 
-using language::AxisId;
-using language::StageId;
+using schedule::AxisId;
+using schedule::StageId;
 
-/// Appends steps to a schedule and hands out the ids of the axes they define.
+/// Appends steps to a schedule. Stages and axes are named by their positions in the graph; those
+/// that a step here makes follow after all of its positions.
 class StepWriter {
  public:
-  /// `next_stage`, `next_axis`: the first ids that no stage and no axis has yet, after the steps so
-  /// far.
-  StepWriter(language::Schedule schedule, StageId next_stage, AxisId next_axis);
+  /// `graph`: what the steps so far have made.
+  StepWriter(language::Schedule schedule, const schedule::StageGraph& graph);
 
   std::pair<AxisId, AxisId> split(StageId stage, AxisId axis, int64_t factor);
   /// One axis is returned as it is, without a step.
@@ -39,9 +39,12 @@ class StepWriter {
   language::Schedule schedule() && { return std::move(schedule_); }
 
  private:
-  language::Step& add(language::StepKind kind, StageId stage, std::vector<AxisId> axes);
+  language::Step& add(language::StepKind kind, StageId stage, const std::vector<AxisId>& axes);
+  language::StageId id_of_stage(StageId stage) const;
+  language::AxisId id_of_axis(AxisId axis) const;
 
   language::Schedule schedule_;
+  const schedule::StageGraph& graph_;
   StageId next_stage_;
   AxisId next_axis_;
 };

@@ -31,6 +31,21 @@ bool uses_axis(const StageGraph& graph, const ir::Expr& expr, AxisId axis) {
 
 }  // namespace
 
+StageId root_of(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  if (stage.is_init) return stage.init_of;
+  return stage.attach.kind == schedule::Attach::Kind::At ? root_of(graph, stage.attach.stage) : id;
+}
+
+std::vector<bool> touched_roots(const StageGraph& graph) {
+  std::vector<bool> touched(graph.stages.size(), false);
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    const bool is_loops = graph[id].attach.kind != schedule::Attach::Kind::Inline;
+    if (graph[id].is_touched && is_loops) touched[root_of(graph, id)] = true;
+  }
+  return touched;
+}
+
 std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {
   int64_t work = 1;
   const std::vector<AxisId> columns = columns_of(graph[id]);
@@ -151,6 +166,15 @@ bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis) {
     });
   }
   return found;
+}
+
+bool has_vectors_along_data(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  const std::vector<AxisId> columns = columns_of(stage);
+  if (columns.empty() || stage.is_time(stage.data.size() - 1)) return false;
+  const AxisId last = columns.back();
+  return is_contiguous(graph, stage, last) &&
+         (!is_contiguous(graph, stage, stage.reduce.back()) || !is_strided(graph, stage, last));
 }
 
 std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id) {

@@ -12,6 +12,12 @@ using schedule::Stage;
 using schedule::StageGraph;
 using schedule::StageId;
 
+/// The stage at the root whose loops a stage stands in. Inits and cells belong to their scan.
+StageId root_of(const StageGraph& graph, StageId stage);
+
+/// By stage, whether steps name it as a root, or anything that stands in its loops.
+std::vector<bool> touched_roots(const StageGraph& graph);
+
 /// Iterations of all loops of a stage, at one step of a scan; nothing when a size is not a
 /// constant.
 std::optional<int64_t> constant_work(const StageGraph& graph, StageId stage);
@@ -51,6 +57,11 @@ bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis);
 
 /// Whether some read of a stage moves along the axis by more than one element.
 bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis);
+
+/// Whether a reduction has its vectors along its last data axis (but time). Where neighbours along
+/// that and along the reduction are neighbours in memory, as in a window that slides, data axes are
+/// the longer ones, and keep the order of the reduction.
+bool has_vectors_along_data(const StageGraph& graph, StageId stage);
 
 /// sum(a[..] * b[..]) where `column`, the last data axis (but time), is in one factor and `row`
 /// only in the other.

@@ -247,7 +247,9 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
       if (step.kind != StepKind::StorageAlign && !names_expression)
         require_leaves(graph, stage, step.axes);
       if (!names_expression) refuse_update_time(graph, stage, step.axes);
-      if (step.kind == StepKind::Prefetch) {
+      if (names_expression) {
+        // Which stages there are says nothing of how they run.
+      } else if (step.kind == StepKind::Prefetch) {
         graph.stages[step.at_stage].is_touched = true;
       } else {
         graph.stages[step.stage].is_touched = graph.stages[stage].is_touched = true;

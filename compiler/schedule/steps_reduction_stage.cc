@@ -92,7 +92,6 @@ void apply_reduction_stage(const StepContext& context, const NewStage& made) {
   stage.name = made.name;
   stage.part_of.reset();
   stage.stands_for.clear();
-  stage.is_touched = true;
   // Loops over the axes as they were reordered while they had no stage.
   std::erase_if(stage.leaves,
                 [&](AxisId leaf) { return graph.axes[leaf].kind == AxisKind::Reduce; });

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/language/axis_table.h"
+#include "compiler/language/text.h"
 #include "tests/schedule/kernels.h"
 
 namespace kiln::testing {
@@ -210,7 +212,7 @@ TEST(ChooseSchedule, SumsInsideOfAnExpressionInOrderWhenStrict) {
 )");
 }
 
-/// C[i, j] = 1 + sum(A[i, k] * B[j, k]): one sum an element.
+/// C[i, j] = 1 + sum(max(A[i, k], B[j, k])): one sum an element.
 TEST(ChooseSchedule, LeavesTheVectorsToASumForEachElement) {
   Te te;
   const TeExpr n = te.integer(64);
@@ -220,7 +222,8 @@ TEST(ChooseSchedule, LeavesTheVectorsToASumForEachElement) {
   const TeTensor B = te.placeholder("B", {m, l});
   const TeExpr k = te.reduce_axis("k", te.integer(0), l);
   const TeTensor C = te.compute("C", "i j", {n, m}, [&](auto v) {
-    return te.real(1) + te.sum(A(v[0], k) * B(v[1], k), {k});
+    const TeExpr larger = te.op(Operator::Max, {A(v[0], k), B(v[1], k)});
+    return te.real(1) + te.sum(larger, {k});
   });
   te.arguments({A, B, C});
   EXPECT_EQ(te.automatic(), R"(fn k(A: float32[64, 256], B: float32[48, 256], C: float32[64, 48]) {
@@ -230,7 +233,7 @@ TEST(ChooseSchedule, LeavesTheVectorsToASumForEachElement) {
       C.sum[0, 0] = 0.0
       for k.outer in 0..8 {
         for k.inner in 0..32 vectorize {
-          C.sum[0, 0] = C.sum[0, 0] + A[i, k.outer*32 + k.inner]*B[j, k.outer*32 + k.inner]
+          C.sum[0, 0] = C.sum[0, 0] + max(A[i, k.outer*32 + k.inner], B[j, k.outer*32 + k.inner])
         }
       }
       C[i, j] = 1.0 + C.sum[0, 0]
@@ -238,6 +241,88 @@ TEST(ChooseSchedule, LeavesTheVectorsToASumForEachElement) {
   }
 }
 )");
+}
+
+/// C[i, j] = exp(sum(A[i, k] * B[k, j])), with sizes that tiles fit.
+struct ExpOfProduct {
+  ExpOfProduct() {
+    const TeExpr n = te.integer(64);
+    const TeExpr m = te.integer(64);
+    const TeExpr l = te.integer(16);
+    const TeTensor A = te.placeholder("A", {n, l});
+    const TeTensor B = te.placeholder("B", {l, m});
+    const TeExpr k = te.reduce_axis("k", te.integer(0), l);
+    C = te.compute("C", "i j", {n, m}, [&](auto v) {
+      return te.op(Operator::Exp, {te.sum(A(v[0], k) * B(k, v[1]), {k})});
+    });
+    te.arguments({A, B, C});
+  }
+  Te te;
+  TeTensor C;
+};
+
+TEST(ChooseSchedule, MakesAStageOfAProductInsideOfAnExpression) {
+  ExpOfProduct k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k(A: float32[64, 16], B: float32[16, 64], C: float32[64, 64]) {
+  allocate C.sum: float32[64, 64] scope(global)
+  for i.outer in 0..8 parallel {
+    for j.outer in 0..2 {
+      for i.inner in 0..8 unroll {
+        for j.inner in 0..32 vectorize {
+          C.sum[i.outer*8 + i.inner, j.outer*32 + j.inner] = 0.0
+        }
+      }
+      for k in 0..16 {
+        for i.inner_1 in 0..8 unroll {
+          for j.inner_1 in 0..32 vectorize {
+            C.sum[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] = C.sum[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] + A[i.outer*8 + i.inner_1, k]*B[k, j.outer*32 + j.inner_1]
+          }
+        }
+      }
+    }
+  }
+  for i in 0..64 {
+    for j.outer_1 in 0..2 {
+      for j.inner_2 in 0..32 vectorize {
+        C[i, j.outer_1*32 + j.inner_2] = exp(C.sum[i, j.outer_1*32 + j.inner_2])
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, GivesTheStageOfAReductionWhatAnyStageGets) {
+  ExpOfProduct given;
+  language::Step step{.kind = language::StepKind::ReductionStage, .stage = given.C.id.stage};
+  for (const char* axis : {"i", "j", "k"})
+    step.axes.push_back(given.te.axis(given.C, axis));
+  step.tag = "sum";
+  given.te.schedule.steps.push_back(step);
+  EXPECT_EQ(given.te.automatic(), ExpOfProduct().te.automatic());
+}
+
+/// One step of a recurrence whose product is inside of its update.
+TEST(ChooseSchedule, MakesAStageOfAProductAtEachStepOfAScan) {
+  const std::string_view text =
+      "kernel k(x: float32[9, 64], W: float32[64, 64], s0: float32[1, 64]) -> (s: float32[9, 64]) "
+      "{\n"
+      "  scan t {\n"
+      "    s[0, j] = s0[0, j]\n"
+      "    s[t, j] = tanh(sum[k < 64](s[t - 1, k] * W[k, j]) + x[t, j])\n"
+      "  }\n"
+      "}\n";
+  const language::Kernel kernel = language::parse_text(text, "test.kiln").at(0).kernel;
+  const Target target{.kind = TargetKind::Llvm};
+  const language::Schedule chosen = choose_schedule(kernel, {}, target, {});
+  EXPECT_EQ(language::kernel_file_text(chosen, kernel.definition, kernel.names).at(0),
+            "reduction_stage(s.update.t, s.update.j, s.update.k, sum)");
+}
+
+TEST(ChooseSchedule, LeavesAProductInsideOfAStageWithStepsAlone) {
+  ExpOfProduct k;
+  k.te.split(k.C, "i", 4);
+  EXPECT_EQ(k.te.automatic(), k.te.lowered());
 }
 
 TEST(ChooseSchedule, SumsRowsInOrderWhenStrict) {
