@@ -77,6 +77,15 @@ std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorI
   return {next_stage_++, axes};
 }
 
+std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
+                                                               StageId reader,
+                                                               const std::vector<AxisId>& layout) {
+  const auto copy = cache_read(tensor, layout.size(), reader);
+  for (const AxisId loop : layout)
+    schedule_.steps.back().axes.push_back(id_of_axis(loop));
+  return copy;
+}
+
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_write(StageId stage, size_t dimensions) {
   add(StepKind::CacheWrite, stage, {}).tag = "local";
   std::vector<AxisId> axes;

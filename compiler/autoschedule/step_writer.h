@@ -30,6 +30,9 @@ class StepWriter {
   /// A copy of a tensor that `reader` reads instead of it, and the copy's axes.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, size_t dimensions,
                                                      StageId reader);
+  /// The same with loops of the reader as the copy's axes, in this order.
+  std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, StageId reader,
+                                                     const std::vector<AxisId>& layout);
   /// A stage in local memory that computes the elements, of which `stage` becomes a copy, and the
   /// new stage's axes. The stage reduces nothing and has no steps yet.
   std::pair<StageId, std::vector<AxisId>> cache_write(StageId stage, size_t dimensions);
