@@ -44,10 +44,10 @@ TuneResult from_wire(const v1::TuneResult& result) {
 /// What is known of a search without its end.
 void note(const TuneTrial& trial, TuneResult& so_far) {
   if (trial.number == 0) so_far.default_seconds = trial.best;
+  if (trial.number > 0 && trial.best < so_far.best_seconds) so_far.candidate = trial.candidate;
   so_far.best_seconds = trial.best;
   so_far.trials += trial.recorded ? 0 : 1;
   so_far.failures += trial.recorded || trial.failure.empty() ? 0 : 1;
-  if (trial.seconds > 0 && trial.seconds == trial.best) so_far.candidate = trial.candidate;
 }
 
 }  // namespace

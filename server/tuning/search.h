@@ -33,6 +33,8 @@ class Search {
   Search(std::vector<StageSketches> space, uint64_t seed);
 
   const std::vector<StageSketches>& space() const { return space_; }
+  /// What is taken unmeasured.
+  Candidate preferred() const;
   /// How many there are; a floating number, since they may be very many.
   double candidates() const;
   /// One that was not tried; nothing when all were.
@@ -42,7 +44,6 @@ class Search {
   bool was_tried(const Candidate& candidate) const { return tried_.contains(key_of(candidate)); }
 
  private:
-  Candidate preferred() const;
   Candidate random();
   Candidate neighbour(Candidate candidate);
   /// The first in the order of the space that was not tried.

@@ -24,7 +24,7 @@ constexpr uint32_t kTurns = 7;                 // of a candidate against the bes
 constexpr double kMeasurementSeconds = 0.002;  // as many runs as fit
 constexpr double kMaxRepeat = 1000;
 constexpr double kHopeless = 1.5;      // times the best: not measured further
-constexpr double kFaster = 0.98;       // of the best's time: less is noise
+constexpr double kHopeful = 1.02;      // a single measurement may be a little too long
 constexpr double kSlowest = 20;        // times the default: longer runs are ended
 constexpr double kShortestRun = 1e-9;  // less is what the clock cannot tell
 constexpr auto kShortestLimit = std::chrono::milliseconds(500);
@@ -73,6 +73,18 @@ std::vector<StageSketches> from_wire(const internal::SketchesDone& done) {
 
 }  // namespace
 
+/// What a candidate must be against the best, measured in turns: the winner of so many, and at most
+/// this part of its time in the middle.
+struct Tuner::Bar {
+  int64_t wins = 0;
+  double part = 0;
+};
+
+/// Chance seldom wins six of seven, and 2 % are no difference.
+const Tuner::Bar Tuner::kBetter{6, 0.98};
+/// A record stays one unless it is seen to be none.
+const Tuner::Bar Tuner::kKept{2, 1.02};
+
 /// A candidate that compiled.
 struct Tuner::Compiled {
   std::shared_ptr<const KernelEntry> kernel;
@@ -82,7 +94,8 @@ struct Tuner::Compiled {
 struct Tuner::Best {
   Compiled compiled;
   std::optional<Candidate> candidate;  // nothing: the default
-  double seconds = 0;
+  double seconds = 0;                  // when it was last measured
+  double speedup = 1;                  // against the default, measured in turns
   std::string record;
 };
 
@@ -101,7 +114,7 @@ void Tuner::run() {
   const Compiled compiled{default_kernel_, {}};
   default_seconds_ = first_run(compiled);
   default_seconds_ = median(measure(compiled, default_seconds_, kMeasurements));
-  best_ = std::make_unique<Best>(Best{compiled, std::nullopt, default_seconds_, ""});
+  best_ = std::make_unique<Best>(Best{compiled, std::nullopt, default_seconds_, 1, ""});
   resume();
   try_record();
   while (true) {
@@ -110,7 +123,7 @@ void Tuner::run() {
     if (Clock::now() - started_ >= task_.time) return finish("seconds");
     const std::optional<Candidate> candidate = search_->next();
     if (!candidate) return finish("candidates");
-    try_candidate(*candidate);
+    try_candidate(*candidate, kBetter);
   }
 }
 
@@ -190,11 +203,11 @@ void Tuner::try_record() {
   const std::optional<TuningRecord> record = parts_.records.find(key_);
   if (!record) return;
   const std::optional<Candidate> candidate = candidate_of(record->candidate, search_->space());
-  parts_.records.remove(key_);
-  if (candidate) try_candidate(*candidate);
+  if (candidate) try_candidate(*candidate, kKept);
+  if (!best_->candidate) parts_.records.remove(key_);
 }
 
-void Tuner::try_candidate(const Candidate& candidate) {
+void Tuner::try_candidate(const Candidate& candidate, const Bar& bar) {
   TuningTrial trial{.candidate = key_of(candidate), .seconds = 0, .failure = ""};
   std::string failure;
   ++measured_;
@@ -206,7 +219,10 @@ void Tuner::try_candidate(const Candidate& candidate) {
     if (trial.seconds < kHopeless * best_->seconds + 1e-3) {
       trial.seconds = median(measure(compiled, trial.seconds, kMeasurements));
     }
-    if (trial.seconds < best_->seconds) challenge(candidate, compiled, trial.seconds);
+    // What is taken unmeasured is the default under another name.
+    const bool is_default = candidate == search_->preferred();
+    const bool may_win = trial.seconds < best_->seconds * bar.part * kHopeful;
+    if (may_win && !is_default) challenge(candidate, compiled, trial.seconds, bar);
   } catch (const Error& error) {
     require_uncancelled();
     if (error.reason() == "DRAINING") throw;
@@ -223,24 +239,26 @@ void Tuner::try_candidate(const Candidate& candidate) {
   tell(trial, failure, false);
 }
 
-void Tuner::challenge(const Candidate& candidate, const Compiled& compiled, double seconds) {
-  std::vector<double> own;
-  std::vector<double> others;
-  std::vector<double> defaults;
+void Tuner::challenge(const Candidate& candidate, const Compiled& compiled, double seconds,
+                      const Bar& bar) {
   const Compiled without{default_kernel_, {}};
+  std::vector<double> own;
+  std::vector<double> defaults;
+  std::vector<double> against_best;
   for (uint32_t turn = 0; turn < kTurns; ++turn) {
-    others.push_back(measure(best_->compiled, best_->seconds, 1)[0]);
-    own.push_back(measure(compiled, seconds, 1)[0]);
-    if (best_->candidate) defaults.push_back(measure(without, default_seconds_, 1)[0]);
+    const double best = measure(best_->compiled, best_->seconds, 1)[0];
+    own.push_back(std::max(measure(compiled, seconds, 1)[0], kShortestRun));
+    defaults.push_back(best_->candidate ? measure(without, default_seconds_, 1)[0] : best);
+    against_best.push_back(own.back() / std::max(best, kShortestRun));
   }
-  best_->seconds = median(others);
-  default_seconds_ = best_->candidate ? median(defaults) : best_->seconds;
-  if (median(own) >= kFaster * best_->seconds) return;
-  best_ = std::make_unique<Best>(Best{compiled, candidate, median(own), ""});
+  const auto wins = std::ranges::count_if(against_best, [](double ratio) { return ratio < 1; });
+  if (wins < bar.wins || median(against_best) > bar.part) return;
+  const double speedup = median(defaults) / median(own);
+  best_ = std::make_unique<Best>(Best{compiled, candidate, median(own), speedup, ""});
   TuningRecord record{.candidate = key_of(candidate),
                       .schedule = compiled.schedule,
-                      .seconds = best_->seconds,
-                      .default_seconds = default_seconds_,
+                      .seconds = median(own),
+                      .default_seconds = median(defaults),
                       .id = {},
                       .written = 0};
   best_->record = parts_.records.put(key_, std::move(record)).id;
@@ -369,7 +387,7 @@ void Tuner::tell(const TuningTrial& trial, const std::string& failure, bool reco
   told.set_failure(failure);
   told.set_recorded(recorded);
   told.set_elapsed(seconds_between(started_, Clock::now()));
-  told.set_best(best_->seconds);
+  told.set_best(default_seconds_ / best_->speedup);
   observer_(event);
 }
 
@@ -377,7 +395,7 @@ void Tuner::finish(const std::string& end) {
   v1::TuneEvent event;
   v1::TuneResult& result = *event.mutable_result();
   result.set_default_seconds(default_seconds_);
-  result.set_best_seconds(best_->seconds);
+  result.set_best_seconds(default_seconds_ / best_->speedup);
   if (best_->candidate) result.set_candidate(text_of(*best_->candidate));
   if (best_->candidate) {
     const language::Kernel kernel =

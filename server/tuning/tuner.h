@@ -58,6 +58,9 @@ class Tuner {
  private:
   struct Compiled;
   struct Best;
+  struct Bar;
+  static const Bar kBetter;
+  static const Bar kKept;
 
   void require_uncancelled() const;
   void place_arguments();
@@ -65,8 +68,9 @@ class Tuner {
   void resume();
   /// Measures the record of an earlier search against the default.
   void try_record();
-  void try_candidate(const Candidate& candidate);
-  void challenge(const Candidate& candidate, const Compiled& compiled, double seconds);
+  void try_candidate(const Candidate& candidate, const Bar& bar);
+  void challenge(const Candidate& candidate, const Compiled& compiled, double seconds,
+                 const Bar& bar);
   void finish(const std::string& end);
 
   Compiled compile(const std::optional<Candidate>& candidate);

@@ -135,11 +135,12 @@ def test_the_plot_shows_the_search(daemon, tmp_path):
     result = daemon.connection.tune(matmul(32, 32, 32), trials=4, progress=False, plot=path)
     root = xml.etree.ElementTree.parse(path).getroot()
     assert root.tag.endswith("svg")
-    axes = result.plot().axes[0]
+    figure = result.plot()
+    axes = figure.axes[0]
     assert axes.get_xlabel() == "candidate"
     assert axes.get_ylabel() == "microseconds a run"
     assert "main: " in axes.get_title()
-    assert {text.get_text() for text in axes.get_legend().get_texts()} >= {"measured", "without tuning"}
+    assert {text.get_text() for text in figure.legends[0].get_texts()} >= {"measured", "without tuning"}
 
 
 def test_progress_is_written_to_stderr(daemon, capsys):

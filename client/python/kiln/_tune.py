@@ -50,9 +50,9 @@ class TuneResult:
         self.trials.append({field: getattr(trial, field) for field in fields})
         if trial.number == 0:
             self.default_seconds = trial.best
-        self.seconds = trial.best
-        if trial.seconds and trial.seconds == trial.best:
+        elif trial.best < self.seconds:
             self.candidate = trial.candidate
+        self.seconds = trial.best
 
     def _note_end(self, result):
         self.seconds, self.default_seconds = result.best_seconds, result.default_seconds

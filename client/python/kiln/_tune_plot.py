@@ -35,7 +35,7 @@ def plot(result, path=None):
     axes.set_xlabel("candidate")
     axes.set_ylabel(f"{unit} a run")
     axes.set_title(f"{result.name}: {result.speedup:.2f} times as fast as without tuning")
-    axes.legend(loc="upper right")
+    figure.legend(loc="outside lower center", ncols=5, frameon=False)
     if path is not None:
         figure.savefig(path)
     return figure
