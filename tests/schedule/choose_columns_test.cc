@@ -1,0 +1,155 @@
+/// Automatic schedules of what walks down columns, and of what turns them into rows.
+
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/choose_schedule.h"
+#include "tests/schedule/kernels.h"
+
+namespace kiln::testing {
+namespace {
+
+TEST(ChooseSchedule, SumsColumnsSideBySide) {
+  Te te;
+  const TeExpr n = te.var("n");
+  const TeExpr m = te.var("m");
+  const TeTensor A = te.placeholder("A", {n, m});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), n);
+  const TeTensor B = te.compute("B", "j", {m}, [&](auto v) { return te.sum(A(k, v[0]), {k}); });
+  te.arguments({A, B});
+  EXPECT_EQ(te.automatic(), R"(fn k(A: float32[n, m], B: float32[m]) {
+  for j.outer in 0..floordiv(m + 511, 512) parallel {
+    for j.inner.outer in 0..16 {
+      for j.inner.inner in 0..32 vectorize {
+        if likely(j.outer*512 + j.inner.outer*32 + j.inner.inner < m) {
+          B[j.outer*512 + j.inner.outer*32 + j.inner.inner] = 0.0
+        }
+      }
+    }
+    for k in 0..n {
+      for j.inner.outer_1 in 0..16 {
+        for j.inner.inner_1 in 0..32 vectorize {
+          if likely(j.outer*512 + j.inner.outer_1*32 + j.inner.inner_1 < m) {
+            B[j.outer*512 + j.inner.outer_1*32 + j.inner.inner_1] = B[j.outer*512 + j.inner.outer_1*32 + j.inner.inner_1] + A[k, j.outer*512 + j.inner.outer_1*32 + j.inner.inner_1]
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, GivesEachCoreColumnsOfAScan) {
+  Cumsum k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[m, n], scan: float32[m, n]) {
+  for i.outer in 0..floordiv(n + 511, 512) parallel {
+    for i.inner.outer in 0..8 {
+      for i.inner.inner in 0..64 vectorize {
+        if likely(i.outer*512 + i.inner.outer*64 + i.inner.inner < n) {
+          scan[0, i.outer*512 + i.inner.outer*64 + i.inner.inner] = X[0, i.outer*512 + i.inner.outer*64 + i.inner.inner]
+        }
+      }
+    }
+    for scan.idx in 0..m - 1 {
+      for i.inner.outer_1 in 0..8 {
+        for i.inner.inner_1 in 0..64 vectorize {
+          if likely(i.outer*512 + i.inner.outer_1*64 + i.inner.inner_1 < n) {
+            scan[scan.idx + 1, i.outer*512 + i.inner.outer_1*64 + i.inner.inner_1] = scan[scan.idx, i.outer*512 + i.inner.outer_1*64 + i.inner.inner_1] + X[scan.idx + 1, i.outer*512 + i.inner.outer_1*64 + i.inner.inner_1]
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, GivesEachCoreItsPartOfACell) {
+  TwoStageScan k;
+  EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[m, n], scan: float32[m, n]) {
+  for i.outer in 0..floordiv(n + 511, 512) parallel {
+    for i.inner.outer in 0..8 {
+      for i.inner.inner in 0..64 vectorize {
+        if likely(i.outer*512 + i.inner.outer*64 + i.inner.inner < n) {
+          scan[0, i.outer*512 + i.inner.outer*64 + i.inner.inner] = X[0, i.outer*512 + i.inner.outer*64 + i.inner.inner]
+        }
+      }
+    }
+    for scan.idx in 0..m - 1 {
+      allocate s1: float32[1, 512] scope(global)
+      for i.inner.outer_1 in 0..8 {
+        for i.inner.inner_1 in 0..64 vectorize {
+          if likely(i.outer*512 + i.inner.outer_1*64 + i.inner.inner_1 < n) {
+            s1[0, i.inner.outer_1*64 + i.inner.inner_1] = scan[scan.idx, i.outer*512 + i.inner.outer_1*64 + i.inner.inner_1]*2.0
+          }
+        }
+      }
+      for i.inner.outer_2 in 0..8 {
+        for i.inner.inner_2 in 0..64 vectorize {
+          if likely(i.outer*512 + i.inner.outer_2*64 + i.inner.inner_2 < n) {
+            scan[scan.idx + 1, i.outer*512 + i.inner.outer_2*64 + i.inner.inner_2] = s1[0, i.inner.outer_2*64 + i.inner.inner_2] + X[scan.idx + 1, i.outer*512 + i.inner.outer_2*64 + i.inner.inner_2]
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, TurnsTilesOfATranspose) {
+  Te te;
+  const TeTensor A = te.placeholder("A", {te.integer(320), te.integer(160)});
+  const TeTensor B = te.compute("B", "i j", {te.integer(160), te.integer(320)},
+                                [&](auto v) { return A(v[1], v[0]); });
+  te.arguments({A, B});
+  EXPECT_EQ(te.automatic(), R"(fn k(A: float32[320, 160], B: float32[160, 320]) {
+  for j.outer in 0..10 parallel {
+    for i.outer in 0..10 {
+      allocate B.local: float32[16, 32] scope(local)
+      for j.c in 0..32 {
+        for i.c in 0..16 unroll {
+          B.local[i.c, j.c] = A[j.outer*32 + j.c, i.outer*16 + i.c]
+        }
+      }
+      for i.inner in 0..16 {
+        for j.inner in 0..32 vectorize {
+          B[i.outer*16 + i.inner, j.outer*32 + j.inner] = B.local[i.inner, j.inner]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSchedule, RunsSeveralRowsOfAScanAlongThem) {
+  Te te;
+  const TeExpr n = te.integer(64);
+  const TeExpr m = te.integer(1024);
+  const TeTensor X = te.placeholder("X", {n, m});
+  const TeTensor state = te.placeholder("state", {n, m});
+  const TeTensor init =
+      te.compute("init", "i t", {n, te.integer(1)}, [&](auto v) { return X(v[0], te.integer(0)); });
+  const TeTensor update = te.compute("update", "i t", {n, m}, [&](auto v) {
+    return state(v[0], v[1] - te.integer(1)) + X(v[0], v[1]);
+  });
+  const auto scan = te.scan("scan", {init}, {update}, {state}, m, Te::Time{.dimension = 1});
+  te.arguments({X, scan[0]});
+  EXPECT_EQ(te.automatic(), R"(fn k(X: float32[64, 1024], scan: float32[64, 1024]) {
+  for i.outer in 0..16 parallel {
+    for i.inner in 0..4 unroll {
+      scan[i.outer*4 + i.inner, 0] = X[i.outer*4 + i.inner, 0]
+    }
+    for scan.idx in 0..1023 {
+      for i.inner_1 in 0..4 unroll {
+        scan[i.outer*4 + i.inner_1, scan.idx + 1] = scan[i.outer*4 + i.inner_1, scan.idx] + X[i.outer*4 + i.inner_1, scan.idx + 1]
+      }
+    }
+  }
+}
+)");
+}
+
+}  // namespace
+}  // namespace kiln::testing
