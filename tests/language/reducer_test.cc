@@ -198,7 +198,7 @@ TEST(Reducer, BelongsToTheAxisTableAsAnyReduction) {
   const TextKernel kernel = kernel_of(kArgmax);
   const AxisTable table = axis_table(kernel.kernel.definition, kernel.kernel.names);
   EXPECT_TRUE(table.stages[1].is_reduction);
-  EXPECT_FALSE(table.stages[1].has_inner);
+  EXPECT_TRUE(table.stages[1].inner.empty());
   EXPECT_EQ(table.stages[1].leaves.size(), 2U);
 }
 
