@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/codegen/cuda_compile.h"
+#include "compiler/ir/mutator.h"
 #include "compiler/language/hints.h"
 #include "compiler/loops_artifact.h"
 #include "compiler/passes/notes.h"
@@ -42,6 +43,30 @@ language::Kernel with_sizes(language::Kernel kernel, const std::vector<int64_t>&
   return kernel;
 }
 
+/// Sums of floats whose lanes are added up in an order that follows from how a loop is divided.
+class FindsReorderedSums : public ir::Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const ir::VectorReduce& node) override {
+    found = found || (node.reassociate && is_float(node.start->type.element));
+    Visitor::visit(node);
+  }
+};
+
+/// A variant for known sizes has the bits of the kernel itself. Where the sizes say how a loop over
+/// lanes ends, its sum would have others.
+void refuse_other_order(const ir::Kernel& loops) {
+  FindsReorderedSums walk;
+  walk(loops.body);
+  if (!walk.found) return;
+  fail(ErrorKind::Unsupported, "VARIANT_ORDER",
+       "there are no variants of {} for known sizes: they would add up floats in another order",
+       loops.name);
+}
+
 Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule& schedule,
                         const Target& target, const CompileOptions& options) {
   if (target.kind == TargetKind::Interpreter) {
@@ -51,6 +76,7 @@ Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule
   CountAccesses count;
   LoweringObserver silent;
   const ir::Kernel compact = lower(kernel, schedule, target, options, Layout::Compact, count);
+  if (!options.sizes.empty()) refuse_other_order(compact);
   const ir::Kernel strided = lower(kernel, schedule, target, options, Layout::Strided, silent);
   Artifact artifact = make_artifact(compact, strided, target, options);
   artifact.requirements = size_requirements(kernel.definition, compact.sizes);

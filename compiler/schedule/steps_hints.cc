@@ -85,7 +85,8 @@ class CheckHints {
     if (source.attach.kind == Attach::Kind::Inline) refuse(tensor + " is inline, in no memory");
     if (reader.attach.kind == Attach::Kind::Inline)
       refuse(reader.name + " is inline, without loops");
-    KILN_CHECK(is_leaf(reader, prefetch.axis));
+    // The automatic schedule may have split it since.
+    if (!is_leaf(reader, prefetch.axis)) refuse("that is not a loop of it any more");
     if (graph_.axes[prefetch.axis].loop_kind == ir::LoopKind::Vectorized) {
       refuse("its iterations are lanes of vectors; choose a loop outside of it");
     }
@@ -117,7 +118,7 @@ class CheckHints {
       fail(ErrorKind::InvalidArgument, "SOFTWARE_PIPELINE", "cannot pipeline {} of {}: {}",
            axis(pipeline.axis), stage.name, why);
     };
-    KILN_CHECK(is_leaf(stage, pipeline.axis));
+    if (!is_leaf(stage, pipeline.axis)) refuse("that is not a loop of it any more");
     if (graph_.axes[pipeline.axis].loop_kind != ir::LoopKind::Serial) {
       refuse("its iterations do not run one after the other");
     }

@@ -119,7 +119,7 @@ TEST(AxisTable, NamesTheStagesOfReductions) {
       line += " " + table.rows[axis].name;
     shown.push_back(line + (stage.cell_of >= 0 ? " at each step" : ""));
   }
-  EXPECT_EQ(shown, (Names{"C: i j", "C.max: i k_1.outer k_1.inner", "C.sum: i j k",
+  EXPECT_EQ(shown, (Names{"C: i j", "C.max: i k.outer k.inner", "C.sum: i j k",
                           "s.update.sum: t k at each step", "s.update.sum_1: t q"}));
 }
 

@@ -1,5 +1,6 @@
 #include "compiler/autoschedule/choose_schedule.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/language/axis_table.h"
@@ -77,18 +78,19 @@ TEST(ChooseSchedule, TilesAProduct) {
 )");
 }
 
-TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfATransposedProduct) {
+TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfAFewRowsOfATransposedProduct) {
   Te te;
+  const TeExpr m = te.integer(16);
   const TeExpr n = te.integer(256);
-  const TeTensor A = te.placeholder("A", {n, n});
+  const TeTensor A = te.placeholder("A", {m, n});
   const TeTensor B = te.placeholder("B", {n, n});
   const TeExpr k = te.reduce_axis("k", te.integer(0), n);
   const TeTensor C =
-      te.compute("C", "i j", {n, n}, [&](auto v) { return te.sum(A(v[0], k) * B(v[1], k), {k}); });
+      te.compute("C", "i j", {m, n}, [&](auto v) { return te.sum(A(v[0], k) * B(v[1], k), {k}); });
   te.arguments({A, B, C});
   EXPECT_EQ(te.automatic(),
-            R"(fn k(A: float32[256, 256], B: float32[256, 256], C: float32[256, 256]) {
-  for i.outer in 0..64 parallel {
+            R"(fn k(A: float32[16, 256], B: float32[256, 256], C: float32[16, 256]) {
+  for i.outer in 0..4 parallel {
     for j.outer in 0..64 {
       for i.inner in 0..4 unroll {
         for j.inner in 0..4 unroll {
@@ -110,8 +112,8 @@ TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfATransposedProduct) {
 )");
   // Strict code adds in the order of the definition.
   EXPECT_EQ(te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}),
-            R"(fn k(A: float32[256, 256], B: float32[256, 256], C: float32[256, 256]) {
-  for i.outer in 0..32 parallel {
+            R"(fn k(A: float32[16, 256], B: float32[256, 256], C: float32[16, 256]) {
+  for i.outer in 0..2 parallel {
     for j.outer in 0..8 {
       for i.inner in 0..8 unroll {
         for j.inner in 0..32 vectorize {
@@ -293,13 +295,19 @@ TEST(ChooseSchedule, MakesAStageOfAProductInsideOfAnExpression) {
 }
 
 TEST(ChooseSchedule, GivesTheStageOfAReductionWhatAnyStageGets) {
-  ExpOfProduct given;
-  language::Step step{.kind = language::StepKind::ReductionStage, .stage = given.C.id.stage};
-  for (const char* axis : {"i", "j", "k"})
-    step.axes.push_back(given.te.axis(given.C, axis));
-  step.tag = "sum";
-  given.te.schedule.steps.push_back(step);
-  EXPECT_EQ(given.te.automatic(), ExpOfProduct().te.automatic());
+  const auto chosen_for = [](std::string_view steps) {
+    const std::string text = fmt::format(
+        "kernel k(A: float32[64, 64], B: float32[64, 64]) -> (C: float32[64, 64]) {{\n"
+        "  C[i, j] = exp(sum[k < 64](A[i, k] * B[k, j]))\n"
+        "  schedule cpu {{ {} }}\n"
+        "}}\n",
+        steps);
+    const language::TextKernel kernel = language::parse_text(text, "test.kiln").at(0);
+    const language::Schedule chosen = choose_schedule(kernel.kernel, kernel.schedules.at(0).second,
+                                                      {.kind = TargetKind::Llvm}, {});
+    return language::kernel_file_text(chosen, kernel.kernel.definition, kernel.kernel.names);
+  };
+  EXPECT_EQ(chosen_for("reduction_stage(C.i, C.j, C.k, sum)"), chosen_for(""));
 }
 
 /// One step of a recurrence whose product is inside of its update.

@@ -219,7 +219,7 @@ TEST(ComputeAt, RejectsAReaderOutside) {
       expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
                    "cannot compute B at i of D: it is also read by C, which is outside of that "
                    "loop; compute C inside it too, or leave B at the root");
-  EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 1: compute_at(X, D.i)"});
+  EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 1: compute_at(B, D.i)"});
 }
 
 TEST(ComputeAt, RejectsAnAxisThatWasSplit) {

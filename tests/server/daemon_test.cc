@@ -191,9 +191,11 @@ TEST(Kilnd, RefusesSettingsItDoesNotKnow) {
   EXPECT_EQ(unknown.output,
             "kilnd: " + path +
                 ": there is no setting cachedir; known are cache-dir, grace, idle-exit, insecure, "
-                "isolation, limits.compile-seconds, limits.compilers, limits.disk-cache-bytes, "
-                "limits.kernels, limits.memory-cache-bytes, limits.queue, limits.run-seconds, "
-                "limits.tensor-bytes, listen, log-format, log-level, threads, tls-cert, tls-key, "
+                "isolation, limits.compile-memory-bytes, limits.compile-seconds, limits.compilers, "
+                "limits.disk-cache-bytes, limits.kernels, limits.memory-cache-bytes, limits.queue, "
+                "limits.run-seconds, limits.specialise-after-calls, limits.specialised-kernels, "
+                "limits.tensor-bytes, limits.tune-seconds, limits.tune-trials, listen, log-format, "
+                "log-level, threads, tls-cert, tls-key, "
                 "token-file\n");
   std::ofstream(path) << "threads = \"many\"\n";
   const Ended wrong = refused({"--config", path});

@@ -68,7 +68,9 @@ TEST_F(Tune, MeasuresEveryCandidateAndPassesOverThoseThatMisbehave) {
   const Search search = tune(request_for("tuned"));
   ASSERT_TRUE(search.status.ok()) << search.status.error_message();
   EXPECT_EQ(search.events.front().start().candidates(), 6);
+  EXPECT_EQ(search.of("0").failure(), "");
   EXPECT_EQ(search.of("0").seconds(), 2e-3);
+  EXPECT_EQ(search.of("1").failure(), "");
   EXPECT_EQ(search.of("1").seconds(), 1e-3);
   EXPECT_EQ(search.of("2").failure(),
             "the worker of cpu:0 ended while it ran tuned; it is started again");

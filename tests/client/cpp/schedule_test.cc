@@ -261,9 +261,11 @@ TEST(NewStages, OfAReductionAreRefusedWhereThereIsNone) {
                       "REDUCTION_STAGE",
                       "reduction_stage names no axis that a reduction inside the expression of C "
                       "runs over; such axes come last");
+  const int line = __LINE__ + 1;
   s.reduction_stage(C, k);
-  expect_client_error([&] { s[C].split(k, 4); }, ErrorKind::InvalidArgument, "AXIS_CONSUMED",
-                      "split(k, factor=4): axis k was made an axis of C.max at line 239");
+  expect_client_error(
+      [&] { s[C].split(k, 4); }, ErrorKind::InvalidArgument, "AXIS_CONSUMED",
+      "split(k, factor=4): axis k was made an axis of C.max at line " + std::to_string(line));
 }
 
 TEST(NewStages, AreCheckedAsTheServiceChecksThem) {
