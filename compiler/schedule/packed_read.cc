@@ -14,6 +14,7 @@ class CollectReads : public ir::Visitor {
   explicit CollectReads(TensorId tensor) : tensor_(tensor) {}
   std::vector<ir::Expr> reads;
   bool in_branch = false;  // some read happens only where a condition holds
+  bool in_start = false;   // or before the loops of a reduction
 
  private:
   using Visitor::visit;
@@ -21,6 +22,7 @@ class CollectReads : public ir::Visitor {
   void visit(const ir::TensorRead& read) override {
     if (TensorId{read.stage, read.output} == tensor_) {
       in_branch = in_branch || branches_ > 0;
+      in_start = in_start || starts_ > 0;
       const bool is_known = std::ranges::any_of(
           reads, [&](const ir::Expr& other) { return ir::equal_trees(other, &read); });
       if (!is_known) reads.push_back(&read);
@@ -37,12 +39,19 @@ class CollectReads : public ir::Visitor {
   }
   void visit(const ir::Reduce& reduce) override {
     branches_ += reduce.condition ? 1 : 0;
-    Visitor::visit(reduce);
+    for (const ir::Expr& source : reduce.sources)
+      (*this)(source);
+    if (reduce.condition) (*this)(reduce.condition);
     branches_ -= reduce.condition ? 1 : 0;
+    ++starts_;
+    for (const ir::Expr& start : reduce.init)
+      (*this)(start);
+    --starts_;
   }
 
   const TensorId tensor_;
   int branches_ = 0;
+  int starts_ = 0;
 };
 
 template <typename... Args>
@@ -65,6 +74,10 @@ const ir::TensorRead& only_read(const StageGraph& graph, StageId reader, TensorI
         "{} reads {} at {} places; a copy in the order of loops has one element for each "
         "iteration",
         graph[reader].name, name, walk.reads.size());
+  }
+  if (walk.in_start) {
+    refuse("{} reads {} where its reduction starts, before the loops that a layout is the order of",
+           graph[reader].name, name);
   }
   if (walk.in_branch) {
     refuse(

@@ -73,7 +73,9 @@ void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage) {
   }
   Step step{.kind = StepKind::CacheRead, .stage = tensor, .tag = random_scope(drawer.random)};
   step.readers = readers;
-  if (readers.size() == 1 && drawer.random.chance(0.5)) step.axes = random_layout(drawer, stage);
+  const bool in_scan = table_of(drawer).stages[tensor].cell_of >= 0;
+  if (readers.size() == 1 && !in_scan && drawer.random.chance(0.5))
+    step.axes = random_layout(drawer, stage);
   // `stage` does not outlive the next line, which adds a stage.
   const StageId copy = add_stage(drawer, step);
   drawer.redirect(tensor, readers, copy);

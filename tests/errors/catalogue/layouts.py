@@ -79,3 +79,20 @@ def layout_of_a_triangle():
     C = te.compute((16,), lambda r: te.sum(A[r, (k := te.reduce_axis((0, r + 1), name="k"))], axis=k), name="C")
     s = te.create_schedule(C.op)
     s.cache_read(A, "global", C, layout=[C.op.axis[0], C.op.reduce_axis[0]])  # <-
+
+
+@wrong(
+    "CACHE_READ",
+    "C reads B where its reduction starts, before the loops that a layout is the order of",
+    kind="Unsupported",
+    fix="a cache_read without a layout",
+    at="lower",
+)
+def layout_of_where_a_sum_starts():
+    A = te.placeholder((16,), name="A")
+    B = te.placeholder((8,), name="B")
+    k = te.reduce_axis((0, 16), name="k")
+    C = te.compute((8,), lambda i: te.sum(A[k], axis=k, init=B[i]), name="C")
+    s = te.create_schedule(C.op)
+    s.cache_read(B, "global", C, layout=C.op.axis)  # <-
+    kiln.lower(s, [A, B, C])
