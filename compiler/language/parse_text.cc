@@ -208,10 +208,11 @@ Schedule build_schedule(const Source& source, const ScheduleBlock& block, const 
   try {
     return decode_schedule(schedule, kernel, limits);
   } catch (Error& error) {
-    if (schedule.steps_size() > 0) {
-      const auto last = static_cast<size_t>(schedule.steps_size()) - 1;
-      source.locate(error, block.steps[last].place);
-    }
+    // The error names the line of its step.
+    const int line = error.location().line;
+    const auto step = std::ranges::find_if(
+        block.steps, [&](const StepCall& call) { return source.line_of(call.place) == line; });
+    if (step != block.steps.end()) source.locate(error, step->place);
     throw;
   }
 }

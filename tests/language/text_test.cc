@@ -379,5 +379,23 @@ TEST(Text, LocatesMistakesOfMeaning) {
   EXPECT_EQ(error.location().file, "k.kiln");
 }
 
+/// Not at the last step, up to which all of them are taken.
+TEST(ParseText, PointsAtTheStepThatIsWrong) {
+  const std::string text =
+      "kernel k(A: float32[64]) -> (C: float32[64]) {\n"
+      "  C[i] = A[i] * 2\n"
+      "  schedule cpu {\n"
+      "    split(C.i, factor=4)\n"
+      "    split(C.i, factor=8)\n"
+      "    parallel(C.i.outer)\n"
+      "  }\n"
+      "}\n";
+  const Error error = testing::expect_error([&] { parse_text(text, "twice.kiln"); },
+                                            ErrorKind::InvalidArgument,
+                                            "axis i was split into i.outer, i.inner at line 4");
+  EXPECT_EQ(error.location().line, 5);
+  EXPECT_EQ(error.notes().back(), "line 5, column 5\n    split(C.i, factor=8)\n    ^");
+}
+
 }  // namespace
 }  // namespace kiln::language
