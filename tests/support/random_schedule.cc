@@ -29,7 +29,7 @@ constexpr StepDraw kSteps[] = {
     {StepKind::CacheRead, 1, draw_cache_read},
     {StepKind::CacheWrite, 1, draw_cache_write},
     {StepKind::Rfactor, 2, draw_rfactor},
-    {StepKind::ReductionStage, 2, draw_reduction_stage},
+    {StepKind::ReductionStage, 3, draw_reduction_stage},
     {StepKind::SetScope, 1, draw_set_scope},
     {StepKind::StorageAlign, 1, draw_storage_align},
     {StepKind::DoubleBuffer, 1, draw_double_buffer},
