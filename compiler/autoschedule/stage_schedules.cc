@@ -345,7 +345,9 @@ void parallel_outer(const StageGraph& graph, StepWriter& steps, StageId stage,
 
 std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
   if (!chooser.graph[id].is_reduction()) return element_sketches(chooser, id, may_be_parallel);
-  if (const std::optional<Contraction> found = find_contraction(chooser.graph, id)) {
+  const std::optional<Contraction> found = find_contraction(chooser.graph, id);
+  // One row shares nothing with others: its columns are sums down columns.
+  if (found && constant_extent(chooser.graph, found->row) != 1) {
     std::vector<Sketch> sketches = contraction_sketches(chooser, id, *found, may_be_parallel);
     if (!sketches.empty()) return sketches;
   }

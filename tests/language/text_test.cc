@@ -390,9 +390,9 @@ TEST(ParseText, PointsAtTheStepThatIsWrong) {
       "    parallel(C.i.outer)\n"
       "  }\n"
       "}\n";
-  const Error error = testing::expect_error([&] { parse_text(text, "twice.kiln"); },
-                                            ErrorKind::InvalidArgument,
-                                            "axis i was split into i.outer, i.inner at line 4");
+  const Error error =
+      testing::expect_error([&] { parse_text(text, "twice.kiln"); }, ErrorKind::InvalidArgument,
+                            "axis i was split into i.outer, i.inner at line 4");
   EXPECT_EQ(error.location().line, 5);
   EXPECT_EQ(error.notes().back(), "line 5, column 5\n    split(C.i, factor=8)\n    ^");
 }

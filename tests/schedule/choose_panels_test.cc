@@ -72,6 +72,13 @@ TEST(ChoosePanels, CopiesNothingForFewRows) {
   EXPECT_FALSE(has(rows_by_rows(8, 512, 512), "cache_read"));
 }
 
+TEST(ChoosePanels, SumsDownColumnsForOneRow) {
+  const std::string chosen = rows_by_columns(1, 4096, 4096);
+  EXPECT_TRUE(has(chosen, "split(C.j, factor=1024)")) << chosen;
+  EXPECT_TRUE(has(chosen, "parallel(C.j.outer)")) << chosen;
+  EXPECT_FALSE(has(chosen, "cache_read")) << chosen;
+}
+
 /// A copy has one place for each iteration, but the two factors read it at different ones.
 TEST(ChoosePanels, LeavesAMatrixTimesItselfAlone) {
   const language::TextKernel kernel = kernel_of(
