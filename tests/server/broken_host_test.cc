@@ -92,10 +92,12 @@ TEST(BrokenHost, MemoryThatIsNoneIsGarbage) {
 }
 
 TEST(BrokenHost, AWorkerThatIsNotInstalledCannotBeStarted) {
-  auto [ours, theirs] = make_socket_pair();
+  auto ends = make_socket_pair();
   ProcessLauncher launcher("/nowhere");
-  expect_error([&] { launcher.start({.role = Role::Cpu}, std::move(ours), std::move(theirs)); },
-               ErrorKind::Unavailable,
+  const auto start = [&] {
+    launcher.start({.role = Role::Cpu}, std::move(ends.first), std::move(ends.second));
+  };
+  expect_error(start, ErrorKind::Unavailable,
                "cannot start /nowhere/kiln-worker: No such file or directory");
 }
 
