@@ -375,6 +375,8 @@ TEST(Mutation, IsRefusedOrGivesWhatTheDefinitionSays) {
         << mutation << " is never refused";
     // A call with one argument too few or too many, or of another rank, never fits.
     if (mutation == "argument count" || mutation == "argument rank") return;
+    // One axis in 150 fits where another stood, too few for a short run to be sure of one.
+    if (mutation == "axis" && rounds < 20'000) return;
     EXPECT_GT(tally.count(mutation, {End::Equal}), 0) << mutation << " is never accepted";
   };
   for (const MutationKind kind : mutation_kinds())
