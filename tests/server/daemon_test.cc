@@ -78,7 +78,11 @@ TEST(Kilnd, FinishesWhatRunsBeforeItEnds) {
       if (status.ok()) {
         ++done;
       } else {
-        EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+        // A call that arrives while gRPC closes is CANCELLED before it is taken; clients retry
+        // both.
+        EXPECT_TRUE(status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                    status.error_code() == grpc::StatusCode::CANCELLED)
+            << status.error_code() << ": " << status.error_message();
         stop = true;
       }
     }
