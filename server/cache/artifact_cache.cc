@@ -2,6 +2,14 @@
 
 namespace kiln::server {
 
+std::shared_ptr<const CachedArtifact> cached_artifact(std::string form, std::string bytes) {
+  auto entry = std::make_shared<CachedArtifact>();
+  entry->artifact = std::make_shared<const Artifact>(deserialize_artifact(bytes));
+  entry->form = std::move(form);
+  entry->bytes = std::move(bytes);
+  return entry;
+}
+
 int64_t ArtifactCache::cost_of(const CachedArtifact& entry) {
   // The bytes, and about as much again for the artifact read from them.
   return static_cast<int64_t>(entry.form.size() + 2 * entry.bytes.size());

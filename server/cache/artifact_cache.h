@@ -17,6 +17,9 @@ struct CachedArtifact {
   std::shared_ptr<const Artifact> artifact;
 };
 
+/// Reads `bytes`. Throws what deserialize_artifact() throws.
+std::shared_ptr<const CachedArtifact> cached_artifact(std::string form, std::string bytes);
+
 /// Artifacts in memory, the last used ones up to a number of bytes.
 class ArtifactCache {
  public:

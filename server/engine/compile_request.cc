@@ -85,26 +85,19 @@ std::string bytes_of(v1::Schedule schedule) {
   return schedule.SerializeAsString();
 }
 
-std::string form_of(const v1::CompileRequest& wire, const std::string& build_id) {
+std::string form_of(const v1::CompileRequest& wire, const std::string& arch,
+                    const std::string& build_id) {
   const v1::CompileOptions& options = wire.options();
   std::string form;
   append(form, kFormVersion);
   append(form, build_id);
   append(form, wire.target().name());
-  append(form, wire.target().arch());
+  append(form, arch);
   append(form, fmt::format("{} {} {} {}", options.auto_() == v1::AUTO_MODE_NEVER, options.strict(),
                            options.fast(), options.not_reproducible()));
   append(form, wire.definition().SerializeAsString());
   append(form, bytes_of(wire.schedule()));
   return form;
-}
-
-/// What makes one search differ from another: neither who compiles nor for which CPU.
-std::string tuning_of(const v1::CompileRequest& wire, TargetKind target) {
-  if (target == TargetKind::Interpreter || wire.options().auto_() == v1::AUTO_MODE_NEVER) return "";
-  v1::CompileRequest anywhere = wire;
-  anywhere.mutable_target()->clear_arch();
-  return language::id_of("tuning" + form_of(anywhere, ""));
 }
 
 }  // namespace
@@ -127,18 +120,23 @@ CheckedRequest check_request(const v1::CompileRequest& request, const CompileSet
   *checked.wire.mutable_options() = request.options();
   checked.wire.mutable_target()->set_arch(arch_of(request, checked.target, setting));
   checked.wire.mutable_target()->set_name(std::string(name_of(checked.target)));
-  checked.form = form_of(checked.wire, setting.build_id);
+  checked.form = form_of(checked.wire, checked.wire.target().arch(), setting.build_id);
   checked.key = language::id_of(checked.form);
   checked.kernel_id = checked.key + "-" + hash_of(checked.names, canonical.kernel.names);
-  checked.tuning = tuning_of(checked.wire, checked.target);
   return checked;
+}
+
+std::string tuning_of(const CheckedRequest& checked) {
+  const bool is_open = checked.target != TargetKind::Interpreter &&
+                       checked.wire.options().auto_() != v1::AUTO_MODE_NEVER;
+  return is_open ? language::id_of("tuning" + form_of(checked.wire, "", "")) : "";
 }
 
 void use_schedule(CheckedRequest& checked, const v1::Schedule& schedule,
                   const std::string& build_id, const std::string& record, std::string note) {
   const std::string names = checked.kernel_id.substr(checked.key.size());
   *checked.wire.mutable_schedule() = schedule;
-  checked.form = form_of(checked.wire, build_id);
+  checked.form = form_of(checked.wire, checked.wire.target().arch(), build_id);
   checked.key = language::id_of(checked.form);
   checked.kernel_id = fmt::format("{}{}-{}", checked.key, names, record);
   checked.note = std::move(note);

@@ -17,7 +17,6 @@ struct CheckedRequest {
   std::string form;       // equal forms, equal artifacts; free of names
   std::string key;        // a hash of the form
   std::string kernel_id;  // the key, and a hash of the names
-  std::string tuning;     // a hash of what tuning records are about; empty: nothing is left open
   std::string note;       // KernelEntry::note
 };
 
@@ -29,6 +28,10 @@ struct CompileSetting {
 
 /// Throws in the user's names. Nothing in `request` is trusted.
 CheckedRequest check_request(const v1::CompileRequest& request, const CompileSetting& setting);
+
+/// A hash of what tuning records of the request are about: neither who compiles nor for which CPU.
+/// Empty: nothing is left open.
+std::string tuning_of(const CheckedRequest& checked);
 
 /// Gives a request the steps of a tuning record instead of those it came with. `note` says so.
 void use_schedule(CheckedRequest& checked, const v1::Schedule& schedule,

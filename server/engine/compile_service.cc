@@ -6,14 +6,6 @@ namespace kiln::server {
 
 namespace {
 
-std::shared_ptr<const CachedArtifact> cached(std::string form, std::string bytes) {
-  auto entry = std::make_shared<CachedArtifact>();
-  entry->artifact = std::make_shared<const Artifact>(deserialize_artifact(bytes));
-  entry->form = std::move(form);
-  entry->bytes = std::move(bytes);
-  return entry;
-}
-
 /// An artifact of a request must have the parameters and sizes that the request names.
 void require_fitting(const Artifact& artifact, const KernelNames& names) {
   if (artifact.parameters.size() != names.parameters.size() ||
@@ -76,7 +68,7 @@ std::shared_ptr<const CachedArtifact> CompileService::find_on_disk(const Flight&
   std::optional<std::string> bytes = disk_.find(flight.leader.key, flight.leader.form);
   if (!bytes) return nullptr;
   try {
-    auto entry = cached(flight.leader.form, std::move(*bytes));
+    auto entry = cached_artifact(flight.leader.form, std::move(*bytes));
     require_fitting(*entry->artifact, flight.leader.names);
     return entry;
   } catch (const Error& error) {
@@ -121,8 +113,8 @@ void CompileService::take_compiled(const std::shared_ptr<Flight>& flight,
   }
   try {
     internal::FromWorker& reply = std::get<internal::FromWorker>(outcome);
-    std::shared_ptr<const CachedArtifact> entry =
-        cached(flight->leader.form, std::move(*reply.mutable_compiled()->mutable_artifact()));
+    const auto entry = cached_artifact(flight->leader.form,
+                                       std::move(*reply.mutable_compiled()->mutable_artifact()));
     require_fitting(*entry->artifact, flight->leader.names);
     counters_.compiles.fetch_add(1);
     disk_work_.post(

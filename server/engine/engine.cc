@@ -124,36 +124,38 @@ void Engine::compile(const v1::CompileRequest& request, std::shared_ptr<Call> ca
 }
 
 std::optional<TuningKey> Engine::tuning_key(const CheckedRequest& checked) const {
-  if (checked.tuning.empty()) return std::nullopt;
+  std::string definition = tuning_of(checked);
+  if (definition.empty()) return std::nullopt;
   const v1::Device device = (checked.target == TargetKind::Cuda ? cuda_ : cpu_).describe();
   if (device.arch() != checked.wire.target().arch()) return std::nullopt;
-  return TuningKey{.definition = checked.tuning,
+  return TuningKey{.definition = std::move(definition),
                    .sizes = "",
                    .device = fmt::format("{}, {}", device.arch(), device.description()),
                    .build = compilers_.hello().build_id()};
 }
 
-bool Engine::use_record(CheckedRequest& checked) const {
-  if (records_.count() == 0) return false;
+std::optional<CheckedRequest> Engine::with_record(const CheckedRequest& checked) const {
+  if (records_.count() == 0) return std::nullopt;
   const std::optional<TuningKey> key = tuning_key(checked);
-  if (!key) return false;
+  if (!key) return std::nullopt;
   const std::optional<TuningRecord> record = records_.find_largest(*key);
-  if (!record) return false;
+  if (!record) return std::nullopt;
+  CheckedRequest tuned = checked;
   use_schedule(
-      checked, record->schedule, key->build, record->id,
+      tuned, record->schedule, key->build, record->id,
       fmt::format("schedule from tuning record {}: {:.2f} times as fast as without when it "
                   "was measured on {}",
                   record->id, record->default_seconds / record->seconds, key->device));
-  return true;
+  return tuned;
 }
 
 void Engine::compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, CompileDone done) {
-  CheckedRequest tuned = checked;
-  if (!use_record(tuned)) {
+  std::optional<CheckedRequest> tuned = with_record(checked);
+  if (!tuned) {
     return compile_service_.compile(std::move(checked), std::move(call), std::move(done));
   }
   compile_service_.compile(
-      std::move(tuned), call,
+      std::move(*tuned), call,
       [this, call, checked = std::move(checked), done = std::move(done)](auto outcome) mutable {
         if (std::holds_alternative<CompileResult>(outcome)) counters_.tuned_compiles.fetch_add(1);
         const Error* const error = std::get_if<Error>(&outcome);
@@ -167,7 +169,7 @@ void Engine::compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, C
 
 uint64_t Engine::tune(const v1::TuneRequest& request, TuneWatcher watcher) {
   CheckedRequest checked = check_request(request.kernel(), setting());
-  if (checked.tuning.empty()) {
+  if (tuning_of(checked).empty()) {
     fail(
         ErrorKind::InvalidArgument, "TUNE_TARGET",
         "{} has no automatic schedule to tune: it is to be interpreted, or automatic schedules are "
@@ -214,7 +216,9 @@ void Engine::lower(const v1::LowerRequest& request, std::shared_ptr<Call> call,
     return target == TargetKind::Llvm ? host : std::string("sm_90");
   };
   CheckedRequest checked = check_request(compiled, lenient);
-  if (request.auto_()) use_record(checked);
+  if (request.auto_()) {
+    if (std::optional<CheckedRequest> tuned = with_record(checked)) checked = *std::move(tuned);
+  }
   internal::ToWorker message;
   internal::Text& text = *message.mutable_text();
   *text.mutable_request() = checked.wire;

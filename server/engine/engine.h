@@ -86,8 +86,8 @@ class Engine {
   void compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, CompileDone done);
   /// What a record for the request would be about; nothing when it can have none here.
   std::optional<TuningKey> tuning_key(const CheckedRequest& checked) const;
-  /// Gives the request the schedule of its record; false when there is none.
-  bool use_record(CheckedRequest& checked) const;
+  /// The request under the schedule of its record; nothing when there is none.
+  std::optional<CheckedRequest> with_record(const CheckedRequest& checked) const;
   void tick(Clock::time_point now);
 
   const std::string boot_id_;

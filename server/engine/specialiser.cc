@@ -113,12 +113,9 @@ void Specialiser::compile(const std::shared_ptr<const KernelEntry>& kernel, cons
 void Specialiser::take(const std::shared_ptr<const KernelEntry>& kernel, const Key& key,
                        internal::FromWorker& reply) {
   try {
-    auto compiled = std::make_shared<CachedArtifact>();
-    compiled->bytes = std::move(*reply.mutable_compiled()->mutable_artifact());
-    compiled->artifact = std::make_shared<const Artifact>(deserialize_artifact(compiled->bytes));
     KernelEntry entry;
     entry.key = fmt::format("{} for {}", kernel->key, fmt::join(key.second, ","));
-    entry.compiled = std::move(compiled);
+    entry.compiled = cached_artifact("", std::move(*reply.mutable_compiled()->mutable_artifact()));
     entry.names = kernel->names;
     const std::shared_ptr<const KernelEntry> variant = kernels_.number(std::move(entry));
     const std::lock_guard lock(mutex_);

@@ -159,21 +159,34 @@ void Tuner::place_arguments() {
   key_.sizes = class_of(std::span(call_.bound.scalars).first(size_count));
 }
 
-void Tuner::open_space() {
+internal::FromWorker Tuner::ask_compiler(internal::ToWorker message, std::string key,
+                                         Clock::duration limit) const {
   CompilerTask task;
-  *task.message.mutable_sketches()->mutable_request() = task_.request.wire;
+  task.message = std::move(message);
   task.kernel = task_.request.names.kernel;
-  task.key = task_.request.key;
+  task.key = std::move(key);
   const auto gone = std::make_shared<std::atomic<bool>>(false);
   task.wanted = [gone] { return !*gone; };
   Answer<internal::FromWorker> answer;
   task.done = answer.taker();
   parts_.compilers.submit(std::move(task));
-  auto outcome = answer.wait([&] { return cancelled_.load(); });
+  const Clock::time_point begun = Clock::now();
+  auto outcome = answer.wait([&] { return cancelled_ || Clock::now() - begun > limit; });
   *gone = true;
   require_uncancelled();
+  if (!outcome) {
+    fail(ErrorKind::ResourceExhausted, "COMPILE_TIME", "it took longer than {:.0f} s to compile",
+         std::chrono::duration<double>(limit).count());
+  }
   if (const Error* error = std::get_if<Error>(&*outcome)) throw *error;
-  std::vector<StageSketches> space = from_wire(std::get<internal::FromWorker>(*outcome).sketches());
+  return std::get<internal::FromWorker>(*std::move(outcome));
+}
+
+void Tuner::open_space() {
+  internal::ToWorker message;
+  *message.mutable_sketches()->mutable_request() = task_.request.wire;
+  std::vector<StageSketches> space = from_wire(
+      ask_compiler(std::move(message), task_.request.key, Clock::duration::max()).sketches());
   if (space.empty()) {
     fail(ErrorKind::Unsupported, "NOTHING_TO_TUNE",
          "{} leaves nothing open: every stage has steps, or one way to run; tune measures "
@@ -264,38 +277,18 @@ void Tuner::challenge(const Candidate& candidate, const Compiled& compiled, doub
   best_->record = parts_.records.put(key_, std::move(record)).id;
 }
 
-Tuner::Compiled Tuner::compile(const std::optional<Candidate>& candidate) {
-  const std::string& kernel = task_.request.names.kernel;
-  CompilerTask task;
-  internal::Compile& message = *task.message.mutable_compile();
-  *message.mutable_request() = task_.request.wire;
-  *message.mutable_candidate() = to_wire(*candidate);
-  task.kernel = kernel;
-  task.key = fmt::format("tuning {} {}", task_.request.key, key_of(*candidate));
-  const std::string key = task.key;
-  const auto gone = std::make_shared<std::atomic<bool>>(false);
-  task.wanted = [gone] { return !*gone; };
-  Answer<internal::FromWorker> answer;
-  task.done = answer.taker();
-  parts_.compilers.submit(std::move(task));
-  const Clock::time_point until = Clock::now() + kCompileLimit;
-  auto outcome = answer.wait([&] { return cancelled_ || Clock::now() > until; });
-  *gone = true;
-  require_uncancelled();
-  if (!outcome) {
-    fail(ErrorKind::ResourceExhausted, "COMPILE_TIME", "it took longer than {} s to compile",
-         kCompileLimit.count());
-  }
-  if (const Error* error = std::get_if<Error>(&*outcome)) throw *error;
-  internal::Compiled& reply = *std::get<internal::FromWorker>(*outcome).mutable_compiled();
-  auto artifact = std::make_shared<CachedArtifact>();
-  artifact->artifact = std::make_shared<const Artifact>(deserialize_artifact(reply.artifact()));
-  artifact->bytes = std::move(*reply.mutable_artifact());
+Tuner::Compiled Tuner::compile(const Candidate& candidate) {
+  internal::ToWorker message;
+  *message.mutable_compile()->mutable_request() = task_.request.wire;
+  *message.mutable_compile()->mutable_candidate() = to_wire(candidate);
+  const std::string key = fmt::format("tuning {} {}", task_.request.key, key_of(candidate));
+  internal::FromWorker reply = ask_compiler(std::move(message), key, kCompileLimit);
+  internal::Compiled& compiled = *reply.mutable_compiled();
   KernelEntry entry;
   entry.key = key;
-  entry.compiled = std::move(artifact);
+  entry.compiled = cached_artifact("", std::move(*compiled.mutable_artifact()));
   entry.names = task_.request.names;
-  return {parts_.kernels.number(std::move(entry)), std::move(*reply.mutable_schedule())};
+  return {parts_.kernels.number(std::move(entry)), std::move(*compiled.mutable_schedule())};
 }
 
 Clock::duration Tuner::limit_of_run() const {

@@ -65,6 +65,10 @@ class Tuner {
   void require_uncancelled() const;
   void place_arguments();
   void open_space();
+  /// The reply of a compiler. `key` is what is blamed when the compiler dies. Throws
+  /// ResourceExhausted COMPILE_TIME after `limit`.
+  internal::FromWorker ask_compiler(internal::ToWorker message, std::string key,
+                                    Clock::duration limit) const;
   void resume();
   /// Measures the record of an earlier search against the default.
   void try_record();
@@ -73,7 +77,7 @@ class Tuner {
                  const Bar& bar);
   void finish(const std::string& end);
 
-  Compiled compile(const std::optional<Candidate>& candidate);
+  Compiled compile(const Candidate& candidate);
   std::vector<double> measure(const Compiled& compiled, double seconds_a_run,
                               uint32_t measurements);
   double first_run(const Compiled& compiled);

@@ -14,7 +14,7 @@ namespace kiln::server {
 struct CompilerWorker {
   std::string build_id;
   std::string host_arch;
-  /// Writes the steps that were compiled into the schedule.
+  /// Writes the steps of a candidate into the schedule.
   std::function<Artifact(const internal::Compile&, v1::Schedule&)> compile;
   std::function<std::string(const internal::Text&)> text;
   std::function<std::vector<internal::StageSketches>(const v1::CompileRequest&)> sketches;

@@ -5,11 +5,13 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "compiler/autoschedule/choose_schedule.h"
 #include "compiler/autoschedule/sketch_space.h"
 #include "compiler/codegen/nvrtc_library.h"
 #include "compiler/compile.h"
 #include "compiler/language/decode.h"
 #include "compiler/target.h"
+#include "runtime/core/cpu_name.h"
 #include "runtime/cuda/driver_api.h"
 #include "server/errors.h"
 #include "server/worker/interpreted.h"
@@ -33,10 +35,8 @@ struct CompilerInput {
     options.check_nan = request.options().check_nan();
   }
 
-  language::Schedule chosen() const {
-    const SketchSpace space(kernel, schedule, target, options);
-    return space.schedule(space.preferred());
-  }
+  SketchSpace space() const { return {kernel, schedule, target, options}; }
+  language::Schedule chosen() const { return choose_schedule(kernel, schedule, target, options); }
 
   language::Kernel kernel;
   language::Schedule schedule;
@@ -56,10 +56,9 @@ autoschedule::Candidate from_wire(const internal::Candidate& wire) {
 /// the same steps, and so computes the same bits.
 Artifact compile_task(const internal::Compile& task, v1::Schedule& compiled) {
   CompilerInput input(task.request());
-  const SketchSpace space(input.kernel, input.schedule, input.target, input.options);
   const language::Schedule schedule =
-      space.schedule(task.has_candidate() ? from_wire(task.candidate()) : space.preferred());
-  compiled = language::encode(schedule);
+      task.has_candidate() ? input.space().schedule(from_wire(task.candidate())) : input.chosen();
+  if (task.has_candidate()) compiled = language::encode(schedule);
   input.options.sizes = {task.sizes().begin(), task.sizes().end()};
   return compile(input.kernel, schedule, input.target, input.options);
 }
@@ -78,7 +77,7 @@ internal::Sketch to_wire(const autoschedule::Sketch& sketch) {
 
 std::vector<internal::StageSketches> sketches_of(const v1::CompileRequest& request) {
   const CompilerInput input(request);
-  const SketchSpace space(input.kernel, input.schedule, input.target, input.options);
+  const SketchSpace space = input.space();
   std::vector<internal::StageSketches> stages;
   for (const autoschedule::StageSketches& stage : space.stages()) {
     internal::StageSketches& written = stages.emplace_back();

@@ -126,7 +126,8 @@ TEST_F(Tune, CompilesWithoutARecordThatDoesNotCompileAnyMore) {
   split.set_stage(1);
   split.add_axes(0);
   split.add_factors(7);
-  const TuningKey key{check_request(request, setting).tuning, "3", "fake, a fake", "fake build"};
+  const TuningKey key{tuning_of(check_request(request, setting)), "3", "fake, a fake",
+                      "fake build"};
   service_->engine().records().put(key, broken);
   v1::CompileResponse response;
   EXPECT_TRUE(service_->compile(request, response).ok());
