@@ -13,6 +13,7 @@
 #include "compiler/passes/notes.h"
 #include "compiler/report.h"
 #include "compiler/requirements.h"
+#include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 
 namespace kiln {
@@ -22,7 +23,7 @@ namespace {
 constexpr int kCodeVersion = 1;
 
 codegen::CpuOptions cpu_options(const Target& target, const CompileOptions& options) {
-  return {target.arch.empty() ? codegen::host_cpu_arch() : target.arch, options.strict};
+  return {target.arch.empty() ? host_cpu() : target.arch, options.strict};
 }
 
 Artifact make_artifact(const ir::Kernel& compact, const ir::Kernel& strided, const Target& target,
@@ -93,7 +94,7 @@ void note_missing_instructions(const language::Schedule& schedule,
     KILN_CHECK(intrinsic.has_value());
     const language::IntrinsicRow& row = language::row_of(*intrinsic);
     const bool is_inexact = options.strict && row.kind == language::TensorIntrinsic::DotBf16;
-    if (!is_inexact && codegen::cpu_has(options.arch, row.feature)) continue;
+    if (!is_inexact && cpu_has(options.arch, row.feature)) continue;
     passes::add_note(lowered, fmt::format("{} runs as several instructions: {}", row.spelling,
                                           is_inexact ? "its own rounds in a way that strict forbids"
                                                      : fmt::format("the CPU {} has no {}",
@@ -188,7 +189,5 @@ std::string compiler_build_id() {
       fmt::format("{}-llvm{}-{}", linker_build_id(), codegen::llvm_version(), kCodeVersion);
   return id;
 }
-
-std::string host_cpu() { return codegen::host_cpu_arch(); }
 
 }  // namespace kiln

@@ -21,7 +21,4 @@ std::string source_of(const language::Kernel& kernel, const language::Schedule& 
 /// Changes whenever the compiler could produce other code; part of every artifact key.
 std::string compiler_build_id();
 
-/// The CPU of this host as LLVM names it ("znver5").
-std::string host_cpu();
-
 }  // namespace kiln

@@ -43,13 +43,6 @@ std::string emit_cpu_code(std::span<const EntryKernel> kernels, const CpuOptions
 /// Throws Unsupported ARCH unless LLVM knows the CPU.
 void check_cpu_arch(std::string_view arch);
 
-/// The CPU of this host by LLVM's name; a generic level where features of it are masked, with those
-/// of kTensorFeatures that it has beyond.
-std::string host_cpu_arch();
-
-/// Whether every CPU of this name has a feature, as LLVM calls both.
-bool cpu_has(std::string_view arch, std::string_view feature);
-
 /// "19.1.7"
 std::string llvm_version();
 

@@ -29,7 +29,8 @@ llvm::FunctionPassManager passes() {
 
 }  // namespace
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+void run_passes(llvm::Module& module, llvm::TargetMachine& machine,
+                llvm::ModulePassManager pipeline) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -40,10 +41,13 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
+  pipeline.run(module, modules);
+}
 
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::ModulePassManager pipeline;
   pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(passes()));
-  pipeline.run(module, modules);
+  run_passes(module, machine, std::move(pipeline));
 }
 
 std::string generate(llvm::Module& module, llvm::TargetMachine& machine,

@@ -5,6 +5,7 @@
 #include <llvm/Transforms/Instrumentation/AddressSanitizer.h>
 #include <llvm/Transforms/Instrumentation/ThreadSanitizer.h>
 
+#include "compiler/codegen/llvm_pipeline.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -39,17 +40,6 @@ llvm::AddressSanitizerPass address_calls() {
 
 void sanitize(llvm::Module& module, llvm::TargetMachine& machine, Sanitizer sanitizer) {
   if (sanitizer == Sanitizer::None) return;
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-
   const bool is_address = sanitizer == Sanitizer::Address;
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
@@ -62,7 +52,7 @@ void sanitize(llvm::Module& module, llvm::TargetMachine& machine, Sanitizer sani
   } else {
     pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::ThreadSanitizerPass()));
   }
-  pipeline.run(module, modules);
+  run_passes(module, machine, std::move(pipeline));
 }
 
 }  // namespace kiln::codegen

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <mutex>
 
-#include <llvm/ADT/STLExtras.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -12,8 +11,6 @@
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/TargetParser/Host.h>
-#include <llvm/TargetParser/X86TargetParser.h>
 
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
@@ -59,30 +56,6 @@ void start_llvm() {
   });
 }
 
-bool is_known_cpu(std::string_view arch) {
-  llvm::SmallVector<llvm::StringRef, 128> names;
-  llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);
-  const CpuName name = cpu_name_of(arch);
-  return name.is_plain() && llvm::is_contained(names, llvm::StringRef(name.cpu));
-}
-
-bool host_has(llvm::StringRef feature) {
-  const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  const auto found = host.find(feature);
-  return found != host.end() && found->second;
-}
-
-/// Whether this host has every feature of the CPU of this name: a virtual machine may hide some.
-bool host_has_features_of(llvm::StringRef arch) {
-  const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  llvm::SmallVector<llvm::StringRef, 64> wanted;
-  llvm::X86::getFeaturesForCPU(arch, wanted);
-  return llvm::all_of(wanted, [&](llvm::StringRef feature) {
-    const auto found = host.find(feature);
-    return found == host.end() || found->second;
-  });
-}
-
 }  // namespace
 
 void check_cpu_arch(std::string_view arch) {
@@ -91,30 +64,7 @@ void check_cpu_arch(std::string_view arch) {
       ErrorKind::Unsupported, "ARCH",
       "there is no CPU {}; names are those of -march, as {} (this host), znver4, skylake-avx512 or "
       "x86-64-v3",
-      arch.empty() ? "without a name" : arch, host_cpu_arch());
-}
-
-std::string host_cpu_arch() {
-  const std::string name = llvm::sys::getHostCPUName().str();
-  for (const char* const candidate : {name.c_str(), "x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
-    if (!is_known_cpu(candidate) || !host_has_features_of(candidate)) continue;
-    std::string arch = candidate;
-    for (const std::string_view feature : kTensorFeatures) {
-      if (!cpu_has(candidate, feature) && host_has(llvm::StringRef(feature))) {
-        arch += fmt::format("+{}", feature);
-      }
-    }
-    return arch;
-  }
-  return "x86-64";
-}
-
-bool cpu_has(std::string_view arch, std::string_view feature) {
-  const CpuName name = cpu_name_of(arch);
-  llvm::SmallVector<llvm::StringRef, 64> features;
-  llvm::X86::getFeaturesForCPU(llvm::StringRef(name.cpu), features);
-  return llvm::is_contained(features, llvm::StringRef(feature)) ||
-         llvm::is_contained(name.features, feature);
+      arch.empty() ? "without a name" : arch, host_cpu());
 }
 
 std::string llvm_version() { return LLVM_VERSION_STRING; }

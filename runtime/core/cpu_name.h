@@ -1,41 +1,32 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace kiln {
 
-/// What kernels have a use for and no level of CPUs has. The name of a host says which of them it
-/// has beyond its level: virtual machines often hide what the name of their CPU promises, but not
-/// these.
-constexpr std::array<std::string_view, 2> kTensorFeatures = {"avx512vnni", "avx512bf16"};
-
-/// A CPU by the name that -march has for it, and features beyond: "x86-64-v4+avx512vnni".
+/// A CPU by the name that -march has for it, and features beyond: "x86-64-v4+avx512vnni". LLVM's
+/// names, for both.
 struct CpuName {
   std::string_view cpu;
   std::vector<std::string_view> features;
-
-  /// Whether all features are of kTensorFeatures.
-  bool is_plain() const {
-    return std::all_of(features.begin(), features.end(), [](std::string_view feature) {
-      return std::find(kTensorFeatures.begin(), kTensorFeatures.end(), feature) !=
-             kTensorFeatures.end();
-    });
-  }
 };
 
-inline CpuName cpu_name_of(std::string_view arch) {
-  CpuName name;
-  size_t end = arch.find('+');
-  name.cpu = arch.substr(0, end);
-  while (end != std::string_view::npos) {
-    const size_t begin = end + 1;
-    end = arch.find('+', begin);
-    name.features.push_back(arch.substr(begin, end == std::string_view::npos ? end : end - begin));
-  }
-  return name;
-}
+CpuName cpu_name_of(std::string_view arch);
+
+/// Whether LLVM knows the CPU, and the features beyond are of those that a host's name may have.
+bool is_known_cpu(std::string_view arch);
+
+/// Whether every CPU of this name has a feature.
+bool cpu_has(std::string_view arch, std::string_view feature);
+
+/// The CPU of this host ("znver5"); a generic level ("x86-64-v3") where the host lacks features
+/// that its own name promises, as virtual machines may, with the features beyond that kernels can
+/// use.
+std::string host_cpu();
+
+/// Whether this host has every feature of the CPU of this name. False for names LLVM does not know.
+bool host_can_run(std::string_view arch);
 
 }  // namespace kiln

@@ -4,6 +4,7 @@
 #include <new>
 #include <vector>
 
+#include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "runtime/core/fired_check.h"
 #include "runtime/core/kernel_abi.h"
@@ -72,7 +73,7 @@ int32_t parallel_for(KilnFrame* frame, KilnParallelBody body, void* captures, in
 class CpuDevice : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options)
-      : arch_(host_arch()),
+      : arch_(host_cpu()),
         pool_(options.threads > 0 ? options.threads : available_cpus()),
         loader_(make_object_loader()) {}
 

@@ -7,30 +7,11 @@
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/Support/Error.h>
 #include <llvm/Support/MemoryBuffer.h>
-#include <llvm/TargetParser/Host.h>
-#include <llvm/TargetParser/X86TargetParser.h>
 
-#include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 
 namespace kiln {
 namespace {
-
-bool is_known_cpu(std::string_view arch) {
-  llvm::SmallVector<llvm::StringRef, 128> names;
-  llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);
-  const CpuName name = cpu_name_of(arch);
-  return name.is_plain() && llvm::is_contained(names, llvm::StringRef(name.cpu));
-}
-
-std::vector<llvm::StringRef> features_of(std::string_view arch) {
-  const CpuName name = cpu_name_of(arch);
-  llvm::SmallVector<llvm::StringRef, 64> features;
-  llvm::X86::getFeaturesForCPU(llvm::StringRef(name.cpu), features);
-  std::vector<llvm::StringRef> all(features.begin(), features.end());
-  all.insert(all.end(), name.features.begin(), name.features.end());
-  return all;
-}
 
 /// Errors of loading are about the bytes: an object that this host cannot hold.
 template <typename T>
@@ -121,34 +102,6 @@ class JitLoader : public ObjectLoader {
 JitObject::~JitObject() { loader_.remove(*library_); }
 
 }  // namespace
-
-bool host_can_run(std::string_view arch) {
-  if (!is_known_cpu(arch)) return false;
-  const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  for (const llvm::StringRef feature : features_of(arch)) {
-    const auto found = host.find(feature);
-    if (found != host.end() && !found->second) return false;
-  }
-  return true;
-}
-
-std::string host_arch() {
-  const std::string name = llvm::sys::getHostCPUName().str();
-  for (const std::string& candidate :
-       {name, std::string("x86-64-v4"), std::string("x86-64-v3"), std::string("x86-64-v2")}) {
-    if (!host_can_run(candidate)) continue;
-    const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-    std::string arch = candidate;
-    for (const std::string_view feature : kTensorFeatures) {
-      const auto found = host.find(llvm::StringRef(feature));
-      const bool is_there = found != host.end() && found->second;
-      const bool is_named = llvm::is_contained(features_of(candidate), llvm::StringRef(feature));
-      if (is_there && !is_named) arch += "+" + std::string(feature);
-    }
-    return arch;
-  }
-  return "x86-64";
-}
 
 std::unique_ptr<ObjectLoader> make_object_loader(std::span<const ProcessSymbol> more) {
   return std::make_unique<JitLoader>(more);

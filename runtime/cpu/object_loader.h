@@ -11,13 +11,6 @@
 
 namespace kiln {
 
-/// The CPU of this host by LLVM's name ("znver5"); a generic level ("x86-64-v3") where the host
-/// lacks features that its own name promises, as virtual machines may. See CpuName.
-std::string host_arch();
-
-/// Whether this host has every feature of the CPU of this name. False for names LLVM does not know.
-bool host_can_run(std::string_view arch);
-
 /// Machine code in memory; freed with the object.
 class LoadedObject {
  public:

@@ -8,6 +8,7 @@
 #include "compiler/codegen/cpu_code.h"
 #include "compiler/compile.h"
 #include "compiler/lower.h"
+#include "runtime/core/cpu_name.h"
 #include "tests/schedule/kernels.h"
 #include "tests/support/run_on_cpu.h"
 

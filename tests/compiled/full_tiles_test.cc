@@ -8,6 +8,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
+#include "runtime/core/cpu_name.h"
 #include "tests/support/kernels.h"
 
 namespace kiln::testing {

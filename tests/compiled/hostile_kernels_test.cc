@@ -5,6 +5,7 @@
 
 #include "compiler/autoschedule/choose_schedule.h"
 #include "compiler/compile.h"
+#include "runtime/core/cpu_name.h"
 #include "tests/fuzz/fuzz_case.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"

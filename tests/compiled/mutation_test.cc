@@ -13,6 +13,7 @@
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/parse.h"
 #include "compiler/language/scalar.h"
+#include "runtime/core/cpu_name.h"
 #include "tests/fuzz/fuzz_case.h"
 #include "tests/support/call_in_memory.h"
 #include "tests/support/case_under_way.h"

@@ -9,6 +9,7 @@
 
 #include "compiler/autoschedule/choose_schedule.h"
 #include "compiler/compile.h"
+#include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/run_on_cpu.h"

@@ -6,6 +6,7 @@
 #include "compiler/compile.h"
 #include "compiler/language/evaluate.h"
 #include "compiler/language/text.h"
+#include "runtime/core/cpu_name.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_on_cpu.h"
 

@@ -11,6 +11,7 @@
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/compile.h"
 #include "compiler/language/evaluate.h"
+#include "runtime/core/cpu_name.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/kernels.h"
 #include "tests/support/parse_ir.h"
@@ -26,8 +27,7 @@ using codegen::Sanitizer;
 constexpr Sanitizer kBoth[] = {Sanitizer::Address, Sanitizer::Thread};
 
 Artifact compile_watched(const ir::Kernel& loops, Sanitizer sanitizer) {
-  return codegen::make_cpu_artifact(loops, nullptr,
-                                    {.arch = codegen::host_cpu_arch(), .sanitizer = sanitizer});
+  return codegen::make_cpu_artifact(loops, nullptr, {.arch = host_cpu(), .sanitizer = sanitizer});
 }
 
 /// Runs loops as they are, without anything that would prove or check them.

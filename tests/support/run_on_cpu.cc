@@ -8,6 +8,7 @@
 
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/compile.h"
+#include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "tests/support/guarded_memory.h"
 
@@ -24,7 +25,7 @@ Device& cpu_device(int threads) {
 
 std::shared_ptr<const Artifact> compile_lowered(const ir::Kernel& kernel) {
   return std::make_shared<Artifact>(
-      codegen::make_cpu_artifact(kernel, nullptr, {.arch = codegen::host_cpu_arch()}));
+      codegen::make_cpu_artifact(kernel, nullptr, {.arch = host_cpu()}));
 }
 
 std::shared_ptr<const Artifact> compile_for_host(const language::Kernel& kernel,

@@ -1,0 +1,81 @@
+#include "runtime/core/cpu_name.h"
+
+#include <algorithm>
+#include <array>
+
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/X86TargetParser.h>
+
+namespace kiln {
+namespace {
+
+/// What kernels have a use for and no level of CPUs has. The name of a host says which of them it
+/// has beyond its level: virtual machines often hide what the name of their CPU promises, but not
+/// these.
+constexpr std::array<std::string_view, 2> kTensorFeatures = {"avx512vnni", "avx512bf16"};
+
+std::vector<llvm::StringRef> features_of(std::string_view arch) {
+  const CpuName name = cpu_name_of(arch);
+  llvm::SmallVector<llvm::StringRef, 64> features;
+  llvm::X86::getFeaturesForCPU(llvm::StringRef(name.cpu), features);
+  std::vector<llvm::StringRef> all(features.begin(), features.end());
+  all.insert(all.end(), name.features.begin(), name.features.end());
+  return all;
+}
+
+}  // namespace
+
+CpuName cpu_name_of(std::string_view arch) {
+  CpuName name;
+  size_t end = arch.find('+');
+  name.cpu = arch.substr(0, end);
+  while (end != std::string_view::npos) {
+    const size_t begin = end + 1;
+    end = arch.find('+', begin);
+    name.features.push_back(arch.substr(begin, end == std::string_view::npos ? end : end - begin));
+  }
+  return name;
+}
+
+bool is_known_cpu(std::string_view arch) {
+  llvm::SmallVector<llvm::StringRef, 128> names;
+  llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);
+  const CpuName name = cpu_name_of(arch);
+  const bool is_plain = std::ranges::all_of(name.features, [](std::string_view feature) {
+    return std::ranges::find(kTensorFeatures, feature) != kTensorFeatures.end();
+  });
+  return is_plain && llvm::is_contained(names, llvm::StringRef(name.cpu));
+}
+
+bool cpu_has(std::string_view arch, std::string_view feature) {
+  return llvm::is_contained(features_of(arch), llvm::StringRef(feature));
+}
+
+bool host_can_run(std::string_view arch) {
+  if (!is_known_cpu(arch)) return false;
+  const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  return std::ranges::all_of(features_of(arch), [&](llvm::StringRef feature) {
+    const auto found = host.find(feature);
+    return found == host.end() || found->second;
+  });
+}
+
+std::string host_cpu() {
+  const std::string own = llvm::sys::getHostCPUName().str();
+  for (const std::string_view cpu :
+       {std::string_view(own), std::string_view("x86-64-v4"), std::string_view("x86-64-v3"),
+        std::string_view("x86-64-v2")}) {
+    if (!host_can_run(cpu)) continue;
+    const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+    std::string arch(cpu);
+    for (const std::string_view feature : kTensorFeatures) {
+      if (!cpu_has(cpu, feature) && host.lookup(llvm::StringRef(feature))) {
+        arch += "+" + std::string(feature);
+      }
+    }
+    return arch;
+  }
+  return "x86-64";
+}
+
+}  // namespace kiln
