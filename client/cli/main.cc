@@ -7,6 +7,7 @@
 
 #include "client/cli/program.h"
 #include "client/cli/report.h"
+#include "client/cli/usage_text.h"
 #include "compiler/language/suggest.h"
 
 namespace kiln::cli {
@@ -46,17 +47,6 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 namespace {
-
-/// CLI11's sentences, as ours are written: lower case, no period.
-std::string sentence_of(const CLI::ParseError& error) {
-  std::string text = error.what();
-  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z' && !(text[1] >= 'A' && text[1] <= 'Z')) {
-    text[0] = static_cast<char>(text[0] - 'A' + 'a');
-  }
-  while (!text.empty() && (text.back() == '.' || text.back() == '\n'))
-    text.pop_back();
-  return text;
-}
 
 /// What stands in the place of a command but is none, else empty.
 std::string unknown_command(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -98,7 +88,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    print_usage_error(sentence_of(error) + "; kiln --help shows how", json);
+    print_usage_error(usage_text(app, error), json);
     return kUsage;
   } catch (const UsageError& error) {
     print_usage_error(error.what(), json);

@@ -27,6 +27,10 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+size_t common_prefix(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
 }  // namespace
 
 std::string_view nearest(std::string_view written, std::span<const std::string_view> candidates) {
@@ -37,7 +41,9 @@ std::string_view nearest(std::string_view written, std::span<const std::string_v
   for (const std::string_view candidate : candidates) {
     if (candidate.size() > kLongestCompared) continue;
     const size_t distance = edit_distance(written, candidate);
-    if (distance < best_distance) {
+    const bool begins_alike = distance == best_distance && !best.empty() &&
+                              common_prefix(written, candidate) > common_prefix(written, best);
+    if (distance < best_distance || begins_alike) {
       best = candidate;
       best_distance = distance;
     }

@@ -7,7 +7,8 @@
 
 namespace kiln::language {
 
-/// The candidate nearest to what was written, or empty when none is near.
+/// The candidate nearest to what was written, of several the one that begins like it; empty when
+/// none is near.
 std::string_view nearest(std::string_view written, std::span<const std::string_view> candidates);
 
 /// "; did you mean split" when a candidate is near, else "; known: split, fuse, ...".

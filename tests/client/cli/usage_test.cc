@@ -39,15 +39,28 @@ TEST_F(Usage, NeedsACommand) {
           "there is no command bake; known: run, compile, lower, schedule, fmt, submit, wait, "
           "result, jobs, cancel, devices, doctor, serve, tune, version");
   refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
+  refused({"tun", "one.kiln"}, "there is no command tun; did you mean tune");
 }
 
-TEST_F(Usage, NeedsAFile) { refused({"run"}, "FILE is required; kiln --help shows how"); }
+TEST_F(Usage, NeedsAFile) { refused({"run"}, "FILE is required; kiln run --help shows how"); }
 
 TEST_F(Usage, KnowsItsFlags) {
   refused({"run", "one.kiln", "--speed"},
-          "the following argument was not expected: --speed; kiln --help shows how");
+          "kiln run has no flag --speed; kiln run --help shows how");
+  refused({"run", "one.kiln", "--time-out", "3"},
+          "kiln run has no flag --time-out; did you mean --timeout; kiln run --help shows how");
+  refused({"run", "one.kiln", "two.kiln"},
+          "kiln run takes no two.kiln here; kiln run --help shows how");
   refused({"compile", "one.kiln", "--emit", "wasm"},
-          "--emit: wasm not in {lowered,llvm,asm,cuda,ptx}; kiln --help shows how");
+          "--emit must be one of lowered, llvm, asm, cuda, ptx, but got wasm; kiln compile --help "
+          "shows "
+          "how");
+  refused({"tune", "one.kiln", "--trials", "-3"},
+          "--trials must be a whole number of 0 or more, but got -3; kiln tune --help shows how");
+  refused({"tune", "one.kiln", "--seconds=-1"},
+          "--seconds must be a number of 0 or more, but got -1; kiln tune --help shows how");
+  refused({"tune", "one.kiln", "--seconds", "soon"},
+          "--seconds must be a number of 0 or more, but got soon; kiln tune --help shows how");
 }
 
 TEST_F(Usage, ListsInputsThatAreNotGiven) {
@@ -183,7 +196,7 @@ TEST_F(Usage, RefusesAScheduleThatDoesNotFit) {
             "                        ^\n"
             "  at wrong.sched:1\n");
   refused({"run", "one.kiln", "--in", "A=a.npy", "--schedule", "fast.sched", "--no-schedule"},
-          "--schedule excludes --no-schedule; kiln --help shows how");
+          "--schedule excludes --no-schedule; kiln run --help shows how");
 }
 
 TEST_F(Usage, WithoutADaemonSaysWhatWasLookedAt) {

@@ -33,13 +33,13 @@ usage(
 usage(
     "no_file",
     "kiln run",
-    "FILE is required; kiln --help shows how",
+    "FILE is required; kiln run --help shows how",
     "kiln run inc.kiln",
 )
 usage(
     "unknown_flag",
     "kiln run inc.kiln --speed",
-    "the following argument was not expected: --speed; kiln --help shows how",
+    "kiln run has no flag --speed; kiln run --help shows how",
     "kiln run --help lists the flags",
     inc=INC,
 )
