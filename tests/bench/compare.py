@@ -3,8 +3,8 @@
     python tests/bench/compare.py                                     all: some 40 minutes
     python tests/bench/compare.py --workload 'matmul*' --threads 1 --peer kiln --peer numpy
 
-Runs in an environment that has the Python client and the peers one wants (numpy, torch, onnxruntime with onnx, jax, and
-matplotlib for the plot); peers that are not installed are named. KILN_DAEMON says which kilnd is measured. Every peer runs
+Runs in an environment that has the Python client and the peers one wants (numpy, torch, onnxruntime with onnx, jax,
+onednn-cpu-gomp, and matplotlib for the plot); peers that are not installed are named. KILN_DAEMON says which kilnd is measured. Every peer runs
 in a process of its own, on as many cores as it may use threads, and is stopped while it is not its turn. The figure is the
 median over the turns of each turn's median run; results are checked against numpy in float64.
 
@@ -101,19 +101,28 @@ def load_all(workload, processes):
     return results
 
 
+def take_turns(names, processes, rounds, budget):
+    """{peer: the median seconds of each of its turns, or {"error"}}"""
+    turns = {name: [] for name in names}
+    for _ in range(rounds):
+        for name, medians in turns.items():
+            if isinstance(medians, dict):
+                continue
+            answer = processes[name].ask(do="turn", budget=budget)
+            if "error" in answer:
+                turns[name] = {"error": answer["error"]}
+            else:
+                medians.append(float(np.median(answer["times"])))
+    return turns
+
+
 def measure(workload, processes, rounds, budget):
     """{peer: {"seconds", "rate", "spread"} or {"error"}}"""
     results = load_all(workload, processes)
-    turns = {name: [] for name, result in results.items() if "error" not in result}
-    for _ in range(rounds):
-        for name, medians in turns.items():
-            answer = processes[name].ask(do="turn", budget=budget)
-            if "error" in answer:
-                results[name] = {"error": answer["error"]}
-            else:
-                medians.append(float(np.median(answer["times"])))
-    for name, medians in turns.items():
-        if "error" in results[name]:
+    able = [name for name, result in results.items() if "error" not in result]
+    for name, medians in take_turns(able, processes, rounds, budget).items():
+        if isinstance(medians, dict):
+            results[name] = medians
             continue
         seconds = float(np.median(medians))
         low, high = np.percentile(medians, [25, 75])

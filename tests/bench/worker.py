@@ -48,6 +48,8 @@ class Worker:
             return {"absent": True}
         begin = time.perf_counter()
         self.action = method(*workload.inputs(), **workload.attrs)
+        if self.action is None:
+            return {"absent": True}
         built = time.perf_counter() - begin
         np.save(result, self.peer.get(self.action()))
         return {"build_seconds": built}
