@@ -3,8 +3,8 @@
     python tests/bench/compare.py                                     all: some 40 minutes
     python tests/bench/compare.py --workload 'matmul*' --threads 1 --peer kiln --peer numpy
 
-Runs in an environment that has the Python client and the peers one wants (numpy, torch, onnxruntime with onnx, jax,
-onednn-cpu-gomp, and matplotlib for the plot); peers that are not installed are named. KILN_DAEMON says which kilnd is measured. Every peer runs
+Runs in an environment that has the Python client and the peers one wants (PyPI's numpy, torch, onnxruntime with onnx,
+onednn-cpu-gomp, jax, halide, apache-tvm, and matplotlib for the plot); peers that are not installed are named. KILN_DAEMON says which kilnd is measured. Every peer runs
 in a process of its own, on as many cores as it may use threads, and is stopped while it is not its turn. The figure is the
 median over the turns of each turn's median run; results are checked against numpy in float64.
 
@@ -30,7 +30,7 @@ from workloads import GROUPS, WORKLOADS
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Settings of a user's shell that would change what is measured.
-_SETTINGS = ("OPENBLAS_", "OMP_", "MKL_", "DNNL_", "XLA_", "KILN_ADDRESS")
+_SETTINGS = ("OPENBLAS_", "OMP_", "MKL_", "DNNL_", "XLA_", "HL_", "TVM_", "KILN_ADDRESS")
 
 
 def environment(threads, folder):
