@@ -8,4 +8,4 @@ outside of the measured run, where the peer's interface lets them be. A function
 seconds -> a list of seconds) is measured by its own clock.
 """
 
-NAMES = ("kiln", "numpy", "torch", "inductor", "onnxruntime", "onednn", "jax", "halide")
+NAMES = ("kiln", "numpy", "torch", "inductor", "onnxruntime", "onednn", "jax", "halide", "tvm")
