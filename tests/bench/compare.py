@@ -2,6 +2,7 @@
 
     python tests/bench/compare.py                                     all: some 40 minutes
     python tests/bench/compare.py --workload 'matmul*' --threads 1 --peer kiln --peer numpy
+    python tests/bench/compare.py --random 7                          definitions drawn at random: random_definitions.py
 
 Runs in an environment that has the Python client and the peers one wants (PyPI's numpy, torch, onnxruntime with onnx,
 onednn-cpu-gomp, jax, halide, apache-tvm, and matplotlib for the plot); peers that are not installed are named. KILN_DAEMON says which kilnd is measured. Every peer runs
@@ -23,10 +24,11 @@ import tempfile
 
 import numpy as np
 
+import random_definitions
 import references
 import report
 from peers import NAMES
-from workloads import GROUPS, WORKLOADS
+from workloads import GROUPS
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Settings of a user's shell that would change what is measured.
@@ -38,7 +40,9 @@ def environment(threads, folder):
     pools = {f"{pool}_NUM_THREADS": str(threads) for pool in ("OMP", "OPENBLAS", "MKL")}
     # malloc keeps what was freed: else fresh pages would be most of a large output's time.
     malloc = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(256 << 20)}
-    return {**kept, **pools, **malloc, "JAX_PLATFORMS": "cpu", "XDG_RUNTIME_DIR": folder}
+    # A daemon of this run's own, and nothing from the cache of another build.
+    folders = {f"XDG_{use}": folder for use in ("RUNTIME_DIR", "CACHE_HOME")}
+    return {**kept, **pools, **malloc, **folders, "JAX_PLATFORMS": "cpu"}
 
 
 class Process:
@@ -179,21 +183,26 @@ def main():
     parser.add_argument("--budget", type=float, default=0.1, help="seconds of a turn (%(default)s)")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("compare.json"),
                         help="the figures; beside it the table (.md) and the plot (.png) (%(default)s)")  # fmt: skip
+    parser.add_argument("--random", type=int, metavar="SEED",
+                        help="definitions drawn at random instead of the fixed ones")  # fmt: skip
     options = parser.parse_args()
+    groups = GROUPS if options.random is None else {"random": random_definitions.drawn(options.random)}
+    known = [workload for group in groups.values() for workload in group]
     patterns = options.workload or ["*"]
     options.workloads = [
-        workload for workload in WORKLOADS.values()
+        workload for workload in known
         if any(fnmatch.fnmatch(workload.name, pattern) for pattern in patterns)
     ]  # fmt: skip
     if not options.workloads:
-        parser.error(f"no workload fits {', '.join(patterns)}; there are {', '.join(WORKLOADS)}")
+        there = ", ".join(workload.name for workload in known)
+        parser.error(f"no workload fits {', '.join(patterns)}; there are {there}")
     # sys.exit ends the peers' processes on the way.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     data = {"limits": {}, "missing": {}, "results": {}}
     for threads in options.threads or (1, 2):
         run(threads, options, data)
-    options.out.with_suffix(".md").write_text(report.markdown(data, GROUPS))
-    report.plot(data, GROUPS, options.out.with_suffix(".png"))
+    options.out.with_suffix(".md").write_text(report.markdown(data, groups))
+    report.plot(data, groups, options.out.with_suffix(".png"))
     print(f"\n{report.summary(data)}\nwritten: {options.out} and beside it .md and .png")
 
 

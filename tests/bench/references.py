@@ -3,9 +3,27 @@
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+import expressions
+from peers import numpy_peer
+
 
 def matmul(a, b, a_transposed, b_transposed):
     return (a.swapaxes(-1, -2) if a_transposed else a) @ (b.swapaxes(-1, -2) if b_transposed else b)
+
+
+def expression(*arrays, family, parameters):
+    class Names(numpy_peer.Names):
+        conv2d = dilated
+
+    return expressions.expression(Names, family, parameters)(*arrays)
+
+
+def dilated(data, weight, stride, padding, dilation):
+    """A convolution whose taps stand apart: zeros between them."""
+    outputs, channels, *kernel = weight.shape
+    spread = np.zeros((outputs, channels, *((k - 1) * dilation + 1 for k in kernel)))
+    spread[:, :, ::dilation, ::dilation] = weight
+    return conv2d(data, spread, stride, padding, 1)
 
 
 def conv2d(data, weight, stride, padding, groups):

@@ -12,6 +12,7 @@ os.dup2(2, 1)
 
 import numpy as np  # noqa: E402
 
+import random_definitions  # noqa: E402
 from workloads import WORKLOADS  # noqa: E402
 
 
@@ -42,7 +43,7 @@ class Worker:
     def load(self, workload, result):
         """Builds the workload and saves what it computes."""
         self.action = None  # memory of the last one goes first
-        workload = WORKLOADS[workload]
+        workload = WORKLOADS.get(workload) or random_definitions.named(workload)
         method = getattr(self.peer, workload.op, None)
         if method is None:
             return {"absent": True}

@@ -6,7 +6,7 @@ from peers import torch_peer
 
 
 class Peer(torch_peer.Peer):
-    # These become calls of the same libraries.
+    # These become calls of the same libraries, also where they are part of an expression.
     matmul = conv2d = None
 
     @staticmethod

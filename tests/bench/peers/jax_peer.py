@@ -4,6 +4,33 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import expressions
+
+
+class Names:
+    """What expressions.py asks of jax."""
+
+    exp, sqrt, tanh, relu, einsum = jnp.exp, jnp.sqrt, jnp.tanh, jax.nn.relu, jnp.einsum
+    transposed, cumsum, dense = jnp.transpose, jnp.cumsum, jnp.asarray
+
+    @staticmethod
+    def largest(x, axis, keep):
+        return x.max(axis=axis, keepdims=keep)
+
+    @staticmethod
+    def conv2d(data, weight, stride, padding, dilation):
+        pads = [(padding, padding)] * 2
+        return jax.lax.conv_general_dilated(data, weight, (stride, stride), pads, rhs_dilation=(dilation, dilation))
+
+    @staticmethod
+    def recurrence(x, axis, decay):
+        def step(before, new):
+            now = decay * before + new
+            return now, now
+
+        x = jnp.moveaxis(x, axis, 0)
+        return jnp.moveaxis(jax.lax.scan(step, jnp.zeros_like(x[0]), x)[1], 0, axis)
+
 
 class Peer:
     def __init__(self, threads):
@@ -15,6 +42,10 @@ class Peer:
     def call(self, f, *arrays):
         compiled, arrays = jax.jit(f), [jax.device_put(x) for x in arrays]
         return lambda: compiled(*arrays).block_until_ready()
+
+    def expression(self, *arrays, family, parameters):
+        run = expressions.expression(Names, family, parameters)
+        return run and self.call(run, *arrays)
 
     def matmul(self, a, b, a_transposed, b_transposed):
         turned = lambda x, yes: x.mT if yes else x

@@ -5,6 +5,27 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
+import expressions
+
+
+class Names:
+    """What expressions.py asks of torch, which has no recurrence."""
+
+    exp, sqrt, tanh, relu, einsum = torch.exp, torch.sqrt, torch.tanh, torch.relu, torch.einsum
+    transposed, largest = torch.permute, torch.amax
+
+    @staticmethod
+    def dense(x):
+        return x.contiguous()
+
+    @staticmethod
+    def cumsum(x, axis):
+        return x.cumsum(axis)
+
+    @staticmethod
+    def conv2d(data, weight, stride, padding, dilation):
+        return F.conv2d(data, weight, stride=stride, padding=padding, dilation=dilation)
+
 
 class Peer:
     def __init__(self, threads):
@@ -21,6 +42,10 @@ class Peer:
 
     def call(self, f, *arrays):
         return partial(self.compiled(f), *map(torch.from_numpy, arrays))
+
+    def expression(self, *arrays, family, parameters):
+        run = expressions.expression(Names, family, parameters)
+        return run and self.call(run, *arrays)
 
     def matmul(self, a, b, a_transposed, b_transposed):
         turned = lambda x, yes: x.mT if yes else x
