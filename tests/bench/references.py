@@ -26,6 +26,10 @@ def dilated(data, weight, stride, padding, dilation):
     return conv2d(data, spread, stride, padding, 1)
 
 
+def tutorial(a, b):
+    return a @ b
+
+
 def conv2d(data, weight, stride, padding, groups):
     data = np.pad(data, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
     windows = sliding_window_view(data, weight.shape[2:], axis=(2, 3))[:, :, ::stride, ::stride]

@@ -16,11 +16,11 @@ class Peer:
     def get(self, result):
         return result.numpy()
 
-    def call(self, make, *arrays):
-        """`make` turns placeholders of the arrays' shapes into the result."""
+    def call(self, make, *arrays, schedule=None):
+        """`make` turns placeholders of the arrays' shapes into the result, which `schedule` may have steps for."""
         inputs = [te.placeholder(x.shape, name=f"x{i}") for i, x in enumerate(arrays)]
         out = make(*inputs)
-        function = kiln.build([*inputs, out])
+        function = kiln.build([*inputs, out]) if schedule is None else kiln.build(schedule(out), [*inputs, out])
         shape = [int(extent) for extent in out.shape]
         arguments = [*map(kiln.nd.array, arrays), kiln.nd.empty(shape)]
         evaluate = {}
@@ -57,6 +57,25 @@ class Peer:
             return te.compute((*batch, rows, columns), product, name="C")
 
         return self.call(make, a, b)
+
+    def tutorial(self, a, b):
+        def make(A, B):
+            k = te.reduce_axis((0, 1024), name="k")
+            return te.compute((1024, 1024), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+
+        def schedule(C):
+            s = te.create_schedule(C.op)
+            x, y = s[C].op.axis
+            k = s[C].op.reduce_axis[0]
+            xo, xi = s[C].split(x, factor=32)
+            yo, yi = s[C].split(y, factor=32)
+            ko, ki = s[C].split(k, factor=4)
+            s[C].reorder(xo, yo, ko, xi, yi, ki)
+            s[C].vectorize(yi)
+            s[C].parallel(xo)
+            return s
+
+        return self.call(make, a, b, schedule=schedule)
 
     def conv2d(self, data, weight, stride, padding, groups):
         if groups == 1:

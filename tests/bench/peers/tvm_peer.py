@@ -48,6 +48,20 @@ class Peer:
 
         return self.call((a, b), product, partial(register_tiles, tile=tile, turned=b_transposed))
 
+    def tutorial(self, a, b):
+        k = te.reduce_axis((0, 1024), name="k")
+        make = lambda A, B: te.compute((1024, 1024), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="out")
+
+        def taught(steps, block):
+            x, y, k = steps.get_loops(block)
+            (xo, xi), (yo, yi), (ko, ki) = (steps.split(axis, [None, n]) for axis, n in ((x, 32), (y, 32), (k, 4)))
+            steps.reorder(xo, yo, ko, xi, yi, ki)
+            steps.vectorize(yi)
+            steps.parallel(xo)
+            steps.decompose_reduction(block, ko)  # te put the zeros there by itself
+
+        return self.call((a, b), make, taught)
+
     def flat(self, f, *arrays):
         """An expression of elements."""
 
