@@ -2,9 +2,9 @@
 
     python tests/bench/compile_time.py [--count 30] [--json FILE]
 
-Starts a kilnd (KILN_DAEMON, or that of PATH) of its own with an empty cache. Each kernel has many definitions, no two alike,
-so that no cache serves. "compiled" and "from disk" are the daemon's own reports; from memory it reports nothing, so that is
-what a client waits longer than for a call that does nothing.
+Starts a kilnd (KILN_DAEMON, or that of PATH) of its own with an empty cache. Each kernel has many definitions, no two
+alike, so that no cache serves. "compiled" and "from disk" are the daemon's own reports; from memory it reports nothing, so
+that is what a client waits longer than for a call that does nothing.
 """
 
 import argparse

@@ -109,7 +109,7 @@ GROUPS = {
 _TAUGHT = Workload("matmul 1024, scheduled by hand", "tutorial", ((1024, 1024),) * 2, 2 * 1024**3, "GFLOP/s")
 GROUPS["by hand"] = [_TAUGHT]
 
-# Kiln's speed over the fastest peer's, to reach in a group: in each workload (see also report.least), and as geometric mean.
+# Kiln's speed over the fastest peer's, to reach in a group: in each workload (see also report.least), and as the mean.
 BARS = {
     "matmul": (0.95, 1.05), "batched matmul": (0.95, 1.05), "convolution": (0.95, 1), "rows": (1, 1), "elements": (1, 1),
     "reductions": (1, 1), "scans": (1, 1), "by hand": (1, 1), "random": (0.5, 0.9),
