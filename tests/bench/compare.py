@@ -4,11 +4,10 @@
     python tests/bench/compare.py --workload 'matmul*' --threads 1 --peer kiln --peer numpy
     python tests/bench/compare.py --random 7                          definitions drawn at random: random_definitions.py
 
-Runs in an environment that has the Python client and the peers one wants (PyPI's numpy, torch, onnxruntime with onnx,
-onednn-cpu-gomp, jax, halide, apache-tvm, and matplotlib for the plot); peers that are not installed are named. KILN_DAEMON
-says which kilnd is measured. Every peer runs in a process of its own, on as many cores as it may use threads, and is stopped
-while it is not its turn. The figure is the median over the turns of each turn's median run; results are checked against
-numpy in float64.
+Runs in an environment that has the Python client and the peers one wants (all: tests/bench/requirements.txt); peers that
+are not installed are named. KILN_DAEMON says which kilnd is measured. Every peer runs in a process of its own, on as many
+cores as it may use threads, and is stopped while it is not its turn. The figure is the median over the turns of each turn's
+median run; results are checked against numpy in float64.
 
 Kiln's figure is the time of the kernel on resident tensors, that of the others the time of a call from Python.
 """
