@@ -1,10 +1,12 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/stmt.h"
 #include "runtime/core/artifact.h"
+#include "runtime/core/error.h"
 
 namespace kiln::ir {
 
@@ -38,6 +40,11 @@ struct Kernel {
 
   // Filled by bypass_caches: outputs whose vectors go to memory past the caches.
   std::vector<BufferRef> nontemporal;
+
+  // Where the user wrote the step that says how a loop runs, and the stage that a buffer holds.
+  // Refusals name these lines; copies that passes make have none.
+  std::unordered_map<VarRef, SourceLocation> loop_lines;
+  std::unordered_map<BufferRef, SourceLocation> buffer_lines;
 
   std::vector<RuntimeCheck> checks;  // what Check statements refer to
   std::vector<std::string> notes;  // for the report: what was decided and why, in the user's names

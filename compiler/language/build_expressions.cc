@@ -2,7 +2,10 @@
 #include <charconv>
 #include <limits>
 
+#include <fmt/ranges.h>
+
 #include "compiler/language/build_text.h"
+#include "compiler/language/describe.h"
 #include "compiler/language/suggest.h"
 #include "runtime/core/small_float.h"
 
@@ -162,9 +165,42 @@ TensorId ExpressionBuilder::tensor(const Node& node, std::span<const int> indice
     return now && update != work_.updates.end() ? update->second : state->second;
   }
   if (!found->second.id) {
+    if (node.text == left_.stage && indices.size() == left_.names.size())
+      fail_recurrence(node, indices);
     work_.source.refuse(node.place, "{} is read before it is computed", node.text);
   }
   return *found->second.id;
+}
+
+/// C[i] = C[i - 1] + ... outside of a scan: the text of the scan it is meant to be.
+void ExpressionBuilder::fail_recurrence(const Node& node, std::span<const int> indices) const {
+  const auto is_axis = [&](size_t d) {
+    const Node& index = at(indices[d]);
+    return index.kind == Node::Kind::Name && index.text == left_.names[d];
+  };
+  size_t time = 0;
+  while (time < indices.size() && is_axis(time))
+    ++time;
+  if (time == indices.size()) {
+    work_.source.refuse(node.place,
+                        "{} reads itself, at the element it computes; give the value before "
+                        "another name",
+                        node.text);
+  }
+  const Node& index = at(indices[time]);
+  const bool is_reverse = index.kind == Node::Kind::Apply && index.op == Operator::Add;
+  const std::string first = is_reverse
+                                ? text_of(work_.definition, work_.names,
+                                          work_.tensors.find(node.text)->second.shape[time]) +
+                                      " - 1"
+                                : "0";
+  std::vector<std::string> initial = left_.names;
+  initial[time] = first;
+  work_.source.refuse(node.place,
+                      "{} reads itself; what follows from its earlier elements is a scan, as in "
+                      "scan {}{} {{ {}[{}] = ...  {}[{}] = ... }}",
+                      node.text, left_.names[time], is_reverse ? " reverse" : "", node.text,
+                      fmt::join(initial, ", "), node.text, fmt::join(left_.names, ", "));
 }
 
 ExprId ExpressionBuilder::read(const Node& node, std::span<const int> indices) {

@@ -95,6 +95,7 @@ class ExpressionBuilder {
   /// The node as a literal, looking through a sign.
   const Node* as_literal(int node, bool& negative) const;
   [[noreturn]] void fail_unknown(const Node& node) const;
+  [[noreturn]] void fail_recurrence(const Node& node, std::span<const int> indices) const;
   const Node& at(int node) const { return work_.tree.nodes[static_cast<size_t>(node)]; }
 
   Workspace& work_;

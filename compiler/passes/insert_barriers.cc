@@ -8,6 +8,7 @@
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/apart.h"
+#include "compiler/passes/at_line.h"
 #include "compiler/passes/launch.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/error.h"
@@ -71,7 +72,7 @@ bool is_launch_axis(const For& loop) {
 /// Which buffers of a launch its threads share, and whether that can be ordered.
 class SharedBuffers : public Visitor {
  public:
-  SharedBuffers(const std::string& kernel, const Stmt& launched, const LaunchAxes& axes)
+  SharedBuffers(const Kernel& kernel, const Stmt& launched, const LaunchAxes& axes)
       : kernel_(kernel), axes_(axes) {
     judge_all(accesses_of(launched), nullptr);
     (*this)(launched);
@@ -100,10 +101,12 @@ class SharedBuffers : public Visitor {
     if (std::ranges::any_of(thread_loops(allocate.body), divides)) {
       const auto is_thread_loop = [](const For* loop) { return is_thread_axis(loop->thread); };
       if (std::ranges::any_of(around_, is_thread_loop)) {
-        fail(ErrorKind::Unsupported, "PARTLY_SHARED",
-             "{} is computed inside one GPU thread axis and by the threads of another; compute it "
-             "inside all of them or outside",
-             allocate.buffer->name);
+        at_line(kernel_.buffer_lines, allocate.buffer, [&] {
+          fail(ErrorKind::Unsupported, "PARTLY_SHARED",
+               "{} is computed inside one GPU thread axis and by the threads of another; compute "
+               "it inside all of them or outside",
+               allocate.buffer->name);
+        });
       }
       judge_all(accesses_of(allocate.body), allocate.buffer);
     }
@@ -125,11 +128,12 @@ class SharedBuffers : public Visitor {
   void judge(const std::vector<Access>& accesses) {
     const BufferRef& buffer = accesses[0].buffer;
     if (!apart(accesses, is_block_axis)) {
-      fail(ErrorKind::Unsupported, "GRID_DEPENDENCE",
-           "GPU blocks of {} depend on each other through {}, and nothing orders blocks of one "
-           "launch; "
-           "bind axes that the dependence does not cross",
-           kernel_, buffer->name);
+      at_line(kernel_.buffer_lines, buffer, [&] {
+        fail(ErrorKind::Unsupported, "GRID_DEPENDENCE",
+             "GPU blocks of {} depend on each other through {}, and nothing orders blocks of one "
+             "launch; bind axes that the dependence does not cross",
+             kernel_.name, buffer->name);
+      });
     }
     if (apart(accesses, is_thread_axis)) return;
     contested.insert(buffer);
@@ -162,7 +166,7 @@ class SharedBuffers : public Visitor {
     return vars.empty() || are_apart(places, vars, moving);
   }
 
-  const std::string& kernel_;
+  const Kernel& kernel_;
   const LaunchAxes& axes_;
   std::vector<const For*> around_;
 };
@@ -209,7 +213,7 @@ class CollectEffects : public Visitor {
 
 class PlaceBarriers {
  public:
-  PlaceBarriers(const std::string& kernel, const LaunchAxes& axes, const SharedBuffers& shared)
+  PlaceBarriers(const Kernel& kernel, const LaunchAxes& axes, const SharedBuffers& shared)
       : kernel_(kernel), axes_(axes), shared_(shared) {}
 
   Stmt operator()(const Stmt& stmt) {
@@ -286,11 +290,12 @@ class PlaceBarriers {
     const Effects effects = effects_of(stmt);
     for (const BufferRef& buffer : effects.written) {
       if (effects.read.contains(buffer)) {
-        fail(ErrorKind::Unsupported, "DIVERGENT_BARRIER",
-             "threads of {} depend on each other through {} where not all of them wait together; "
-             "bind "
-             "axes that the dependence does not cross",
-             kernel_, buffer->name);
+        at_line(kernel_.buffer_lines, buffer, [&] {
+          fail(ErrorKind::Unsupported, "DIVERGENT_BARRIER",
+               "threads of {} depend on each other through {} where not all of them wait "
+               "together; bind axes that the dependence does not cross",
+               kernel_.name, buffer->name);
+        });
       }
     }
     const bool needs_none = !pending_.conflicts(effects);
@@ -300,7 +305,7 @@ class PlaceBarriers {
     return Block::make({thread_loops_ > 0 ? Barrier::make() : axes_.barrier(), stmt});
   }
 
-  const std::string& kernel_;
+  const Kernel& kernel_;
   const LaunchAxes& axes_;
   const SharedBuffers& shared_;
   int thread_loops_ = 0;  // around the statement being placed
@@ -312,9 +317,9 @@ class PlaceBarriers {
 ir::Kernel insert_barriers(ir::Kernel kernel, const PassContext&) {
   kernel.body = map_launches(kernel.body, [&](const Stmt& launched) -> Stmt {
     const LaunchAxes axes(launched);
-    const SharedBuffers shared(kernel.name, launched, axes);
+    const SharedBuffers shared(kernel, launched, axes);
     if (shared.contested.empty()) return launched;
-    return PlaceBarriers(kernel.name, axes, shared)(launched);
+    return PlaceBarriers(kernel, axes, shared)(launched);
   });
   return kernel;
 }

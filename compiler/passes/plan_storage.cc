@@ -6,6 +6,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
+#include "compiler/passes/at_line.h"
 #include "compiler/passes/launch.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
@@ -90,9 +91,11 @@ class PlanStorage : public Mutator {
     if (is_cuda_) {
       const bool on_chip = is_in(LoopKind::ThreadIndex);
       if (on_chip && !bytes) {
-        fail(ErrorKind::Unsupported, "LOCAL_SIZE",
-             "{} is computed inside GPU threads, so its shape must be constant; {} is not",
-             allocate.buffer->name, shape_text(*allocate.buffer));
+        at_line(kernel_.buffer_lines, allocate.buffer, [&] {
+          fail(ErrorKind::Unsupported, "LOCAL_SIZE",
+               "{} is computed inside GPU threads, so its shape must be constant; {} is not",
+               allocate.buffer->name, shape_text(*allocate.buffer));
+        });
       }
       return on_chip || (bytes && *bytes <= kStackBytes && !inside.threads);
     }
@@ -158,9 +161,11 @@ class PlanStorage : public Mutator {
       extent = analysis::bounds_of(extent, {{loop.var, index(0), loop.extent}}, facts_).max;
     }
     if (!extent) {
-      fail(ErrorKind::Unsupported, "STORAGE_SIZE",
-           "the size of {} depends on a loop in a way that has no known bound: {}", buffer.name,
-           shape_text(buffer));
+      at_line(kernel_.buffer_lines, BufferRef(&buffer), [&] {
+        fail(ErrorKind::Unsupported, "STORAGE_SIZE",
+             "the size of {} depends on a loop in a way that has no known bound: {}", buffer.name,
+             shape_text(buffer));
+      });
     }
     return extent;
   }

@@ -4,6 +4,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/at_line.h"
 #include "compiler/passes/launch.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/error.h"
@@ -13,35 +14,41 @@ namespace {
 
 using namespace ir;
 
-/// The largest constant extent of each thread axis.
-std::map<ThreadAxis, int64_t> constant_extents(const Stmt& launched) {
-  std::map<ThreadAxis, int64_t> result;
+/// The loop of the largest constant extent of each thread axis.
+std::map<ThreadAxis, const For*> longest_loops(const Stmt& launched) {
+  std::map<ThreadAxis, const For*> result;
   for (const For* loop : thread_loops(launched)) {
     const std::optional<int64_t> extent = as_const_int(loop->extent);
     if (!extent || !is_thread_axis(loop->thread)) continue;
-    int64_t& largest = result[loop->thread];
-    largest = std::max(largest, *extent);
+    const For*& longest = result[loop->thread];
+    if (longest == nullptr || *as_const_int(longest->extent) < *extent) longest = loop;
   }
   return result;
 }
 
-void check_extents(const std::string& kernel, const std::map<ThreadAxis, int64_t>& extents) {
+void check_extents(const Kernel& kernel, const std::map<ThreadAxis, const For*>& loops) {
   int64_t threads = 1;
   std::string text;
-  for (const auto& [axis, extent] : extents) {
+  const For* longest = nullptr;
+  for (const auto& [axis, loop] : loops) {
+    const int64_t extent = *as_const_int(loop->extent);
+    if (longest == nullptr || *as_const_int(longest->extent) <= extent) longest = loop;
     if (extent > limit_of(axis)) {
-      fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
-           "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
-           name_of(axis), kernel, extent, limit_of(axis));
+      at_line(kernel.loop_lines, loop->var, [&, axis = axis] {
+        fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
+             "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
+             name_of(axis), kernel.name, extent, limit_of(axis));
+      });
     }
     threads *= std::max<int64_t>(extent, 1);
     text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name_of(axis), extent);
   }
-  if (threads > kThreadsOfBlock) {
+  if (threads <= kThreadsOfBlock) return;
+  at_line(kernel.loop_lines, longest->var, [&] {
     fail(ErrorKind::InvalidArgument, "BLOCK_THREADS",
          "{} has {} threads a block ({}), but CUDA allows at most {}; split an axis before bind()",
-         kernel, threads, text, kThreadsOfBlock);
-  }
+         kernel.name, threads, text, kThreadsOfBlock);
+  });
 }
 
 /// Whether a statement stores to memory that the threads of a block share, and to no other.
@@ -69,15 +76,16 @@ bool fills_shared_memory(const For& loop) {
 
 /// One index cannot stand for two loops at once, but where threads fill memory for each other:
 /// there it does not matter which of them does what.
-void check_nesting(const std::string& kernel, const For& loop) {
+void check_nesting(const Kernel& kernel, const For& loop) {
   for (const For* inner : thread_loops(loop.body)) {
     if (inner->thread != loop.thread || loop.thread == ThreadAxis::VThread) continue;
     if (fills_shared_memory(*inner)) continue;
-    fail(
-        ErrorKind::Unsupported, "NESTED_BIND",
-        "{} binds {} in a loop that stands inside another loop bound to {}; bind one of the two to "
-        "another axis",
-        kernel, name_of(loop.thread), name_of(loop.thread));
+    at_line(kernel.loop_lines, inner->var, [&] {
+      fail(ErrorKind::Unsupported, "NESTED_BIND",
+           "{} binds {} in a loop that stands inside another loop bound to {}; bind one of the two "
+           "to another axis",
+           kernel.name, name_of(loop.thread), name_of(loop.thread));
+    });
   }
 }
 
@@ -85,9 +93,9 @@ void check_nesting(const std::string& kernel, const For& loop) {
 
 ir::Kernel validate_threads(ir::Kernel kernel, const PassContext&) {
   for (const Stmt& launched : launched_statements(kernel.body)) {
-    check_extents(kernel.name, constant_extents(launched));
+    check_extents(kernel, longest_loops(launched));
     for (const For* loop : thread_loops(launched))
-      check_nesting(kernel.name, *loop);
+      check_nesting(kernel, *loop);
   }
   return kernel;
 }

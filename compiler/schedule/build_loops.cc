@@ -37,6 +37,20 @@ std::vector<std::string> notes_of(const StageGraph& graph, const NestPlan& plan)
   return notes;
 }
 
+/// For what passes refuse.
+void add_lines(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
+               ir::Kernel& kernel) {
+  for (const auto& [tensor, storage] : plan.storage)
+    kernel.buffer_lines.try_emplace(storage.buffer, location_of(graph, tensor.stage));
+  for (const Nest& nest : plan.nests) {
+    for (const Loop& loop : nest.loops) {
+      const int step = graph.axes[loop.axis].annotated_by;
+      if (step < 0) continue;
+      kernel.loop_lines[loop.var] = location_of(graph, schedule.steps[static_cast<size_t>(step)]);
+    }
+  }
+}
+
 }  // namespace
 
 ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule& steps,
@@ -57,6 +71,7 @@ ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule&
   result.body = emit_loops(graph, plan, target.kind, result.checks);
   result.notes = notes_of(graph, plan);
   add_hint_notes(graph, plan, target.kind, result.notes);
+  add_lines(graph, plan, steps, result);
   return result;
 }
 

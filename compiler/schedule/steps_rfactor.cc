@@ -97,8 +97,8 @@ class Factored {
  private:
   void add_data(Stage& stage) {
     const AxisId factored = context_.axes[0];
+    require_plain_extent(context_, named_extent(factored));
     const ir::Expr extent = analysis::simplify(axes_.extent(factored), facts_);
-    require_plain_extent(context_, extent);
     std::vector<ir::Expr> shape = from_.shapes[0];
     const auto place = static_cast<size_t>(context_.step.value);
     shape.insert(shape.begin() + context_.step.value, extent);
@@ -117,6 +117,17 @@ class Factored {
       stage.time_dimension = from_.time_dimension + (context_.step.value <= from_.time_dimension);
     }
     stage.shapes.assign(from_.types.size(), shape);
+  }
+
+  /// The extent in terms of the axes as they are called, wherever their loops stand.
+  ir::Expr named_extent(AxisId factored) const {
+    AxisArithmetic axes = axes_;
+    for (const AxisId leaf : from_.leaves) {
+      const Axis& axis = graph_.axes[leaf];
+      if (leaf != factored)
+        axes.use_variable(leaf, axis.value ? axis.value : ir::Var::make(axis.name));
+    }
+    return analysis::simplify(axes.extent(factored), facts_);
   }
 
   void add_reduction(Stage& stage) {

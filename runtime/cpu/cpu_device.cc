@@ -4,6 +4,8 @@
 #include <new>
 #include <vector>
 
+#include <unistd.h>
+
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "runtime/core/fired_check.h"
@@ -118,11 +120,12 @@ class CpuDevice : public Device {
 
     OverlapCopies copies(artifact, call);
     const Variant& variant = artifact.variants[static_cast<size_t>(call.bound->variant)];
-    const int64_t shared_bytes = rounded(variant.workspace_bytes.evaluate(call.bound->scalars));
+    const int64_t shared_bytes =
+        rounded(variant.workspace_bytes.evaluate(call.bound->scalars), call);
     const int64_t thread_bytes =
-        rounded(variant.workspace_bytes_per_thread.evaluate(call.bound->scalars));
+        rounded(variant.workspace_bytes_per_thread.evaluate(call.bound->scalars), call);
     const WorkspacePool::Lease workspace =
-        workspaces_.acquire(total_bytes(shared_bytes, thread_bytes));
+        acquire(total_bytes(shared_bytes, thread_bytes, call), call);
 
     CallContext context{&pool_};
     static constexpr int32_t kNever = 0;
@@ -153,17 +156,35 @@ class CpuDevice : public Device {
   }
 
  private:
-  static int64_t rounded(int64_t bytes) {
-    if (bytes < 0 || bytes > (int64_t{1} << 47)) {
-      fail(ErrorKind::ResourceExhausted, "DEVICE_MEMORY",
-           "the kernel needs {} bytes for its intermediate stages", bytes);
-    }
+  /// Before the memory is asked for: pages that are promised but not there end the process.
+  static int64_t rounded(int64_t bytes, const KernelCall& call) {
+    if (bytes < 0 || bytes > memory_of_host()) refuse_workspace(bytes, call);
     return (bytes + 63) / 64 * 64;
   }
 
-  int64_t total_bytes(int64_t shared_bytes, int64_t thread_bytes) const {
+  int64_t total_bytes(int64_t shared_bytes, int64_t thread_bytes, const KernelCall& call) const {
     const __int128 total = shared_bytes + static_cast<__int128>(thread_bytes) * pool_.threads();
-    return rounded(total > INT64_MAX ? INT64_MAX : static_cast<int64_t>(total));
+    return rounded(total > INT64_MAX ? INT64_MAX : static_cast<int64_t>(total), call);
+  }
+
+  WorkspacePool::Lease acquire(int64_t bytes, const KernelCall& call) {
+    try {
+      return workspaces_.acquire(bytes);
+    } catch (const Error&) {
+      refuse_workspace(bytes, call);
+    }
+  }
+
+  [[noreturn]] static void refuse_workspace(int64_t bytes, const KernelCall& call) {
+    fail(ErrorKind::ResourceExhausted, "DEVICE_MEMORY",
+         "{} needs {} bytes for its intermediate stages, but cpu:0 has {} bytes of memory in all; "
+         "compute them inside the loops that read them (compute_at, compute_inline), or call it "
+         "with smaller tensors",
+         call.names != nullptr ? call.names->kernel : "the kernel", bytes, memory_of_host());
+  }
+
+  static int64_t memory_of_host() {
+    return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   }
 
   static void check_alignment(const Artifact& artifact, const KernelCall& call) {

@@ -330,8 +330,9 @@ def tensor_ir_function():
 
 @wrong(
     "DEVICE_MEMORY",
-    "cpu:0 has no 140737488355328 bytes of memory left",
-    fix="a smaller intermediate tensor, or compute_at inside of its reader",
+    "cube needs 140737488355328 bytes for its intermediate stages, but cpu:0 has {number} bytes of memory in all; "
+    "compute them inside the loops that read them (compute_at, compute_inline), or call it with smaller tensors",
+    fix='a schedule with s[B].compute_at(s[C], r), or auto="always"',
     kind="ResourceExhausted", at="run",
 )
 def intermediate_tensor_larger_than_memory():

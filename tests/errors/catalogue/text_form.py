@@ -381,8 +381,23 @@ two_vectors(
     "recurrence_without_a_scan",
     "SYNTAX",
     "  C[i] = C[i - 1] + A[i]  # <-",
-    "C is read before it is computed",
-    "a scan block",
+    "C reads itself; what follows from its earlier elements is a scan, as in scan i {{ C[0] = ...  C[i] = ... }}",
+    "scan i { C[0] = A[0]  C[i] = C[i - 1] + A[i] }",
+)
+two_vectors(
+    "recurrence_from_the_end_without_a_scan",
+    "SYNTAX",
+    "  D: float32[4, n]\n  D[j, i] = A[i] + D[j, i + 1]  # <-\n  C[i] = D[0, i]",
+    "D reads itself; what follows from its earlier elements is a scan, as in scan i reverse "
+    "{{ D[j, n - 1] = ...  D[j, i] = ... }}",
+    "scan i reverse { D[j, n - 1] = A[n - 1]  D[j, i] = A[i] + D[j, i + 1] }",
+)
+two_vectors(
+    "tensor_changed_in_place",
+    "SYNTAX",
+    "  C[i] = C[i] + A[i]  # <-",
+    "C reads itself, at the element it computes; give the value before another name",
+    "D: float32[n]  D[i] = B[i]  C[i] = D[i] + A[i]",
 )
 two_vectors(
     "state_without_dimensions",

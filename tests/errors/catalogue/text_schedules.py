@@ -163,13 +163,28 @@ steps(
     target="cuda", build_for="cuda -arch=sm_90", kind="Unsupported",
 )  # fmt: skip
 wrong.text(
+    "partial_results_over_an_extent_that_is_read_for_each_row", "RFACTOR",
+    """
+    kernel k(A: float32[n, m], count: int64[n]) -> (C: float32[n]) {
+      C[i] = sum[k < count[i]](A[i, k])
+      schedule cpu {
+        rfactor(C.k)  # <-
+      }
+    }
+    """,
+    "cannot factor k: its extent is read from a tensor, but it becomes a dimension of C; split it and "
+    "factor the inner part",
+    "split(C.k, factor=16) and rfactor(C.k.inner)",
+    kind="Unsupported",
+)  # fmt: skip
+wrong.text(
     "too_many_threads_in_two_dimensions", "BLOCK_THREADS",
     """
     kernel k(A: float32[64, 64]) -> (C: float32[64, 64]) {
       C[i, j] = A[i, j]
       schedule cuda {
         bind(C.i, threadIdx.x)
-        bind(C.j, threadIdx.y)
+        bind(C.j, threadIdx.y)  # <-
       }
     }
     """,
@@ -183,7 +198,7 @@ wrong.text(
     """
     kernel k(A: float32[32, 32]) -> (C: float32[32, 32]) {
       B: float32[32, 32]
-      B[i, j] = A[i, j]
+      B[i, j] = A[i, j]  # <-
       C[i, j] = B[i, j] + B[j, i]
       schedule cuda {
         bind(C.i, threadIdx.x)
