@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/build.h"
+#include "compiler/schedule/cell_steps.h"
 #include "compiler/schedule/new_stage.h"
 #include "compiler/schedule/reads.h"
 
@@ -25,8 +26,8 @@ class CollectVars : public ir::Visitor {
 /// Takes the reductions out of the bodies of one stage.
 class TakeOut : public ir::Mutator {
  public:
-  TakeOut(StageGraph& graph, StageId stage, std::unordered_set<AxisId>& taken)
-      : graph_(graph), stage_(stage), taken_(taken) {
+  TakeOut(StageGraph& graph, StageId stage, Cells& cells, std::unordered_set<AxisId>& taken)
+      : graph_(graph), stage_(stage), cells_(cells), taken_(taken) {
     for (AxisId id = 0; id < graph.axes.size(); ++id)
       axis_of_[graph.axes[id].value] = id;
   }
@@ -90,12 +91,15 @@ class TakeOut : public ir::Mutator {
     stage.from_branch = branches_ > 0;
     for (const ir::Expr& source : reduce.sources)
       stage.types.push_back(source->type.element);
+    const std::vector<ir::Expr> parts = parts_of(reduce);
+    const bool needs_state =
+        std::ranges::any_of(parts, [&](const ir::Expr& part) { return cells_.needs_state(part); });
 
     ir::Substitution renamed;
     std::vector<ir::Expr> indices;
     std::vector<ir::Expr> shape;
-    for (const AxisId outer : axes_used_by(reduce)) {
-      const Axis axis = graph_.axes[outer];
+    for (const AxisId outer : axes_used_by(parts, reduce.axes)) {
+      const Axis axis = needs_state ? graph_.axes[outer] : without_initial_steps(outer, parts);
       const ir::VarRef value = ir::Var::make(axis.name);
       stage.data.push_back(add_axis({.name = axis.name,
                                      .kind = AxisKind::Data,
@@ -123,7 +127,23 @@ class TakeOut : public ir::Mutator {
           ir::Reduce::make(how, body.sources, body.condition, body.init, body.axes));
     }
     graph_.stages.push_back(std::move(stage));
+    cells_.add_stage(needs_state);
     return ir::TensorRead::make(reduce.type, id, reduce.how.output, std::move(indices));
+  }
+
+  /// The axis, over those of its values alone that the stage is computed at. A sum that needs no
+  /// state leaves the time loop of its scan, but must not be asked for at the initial steps.
+  Axis without_initial_steps(AxisId id, const std::vector<ir::Expr>& parts) const {
+    Axis axis = graph_.axes[id];
+    const std::optional<CellSteps>& steps = cells_.steps_of(stage_);
+    if (!steps || steps->time != id) return axis;
+    const bool tells = std::ranges::any_of(parts, [&](const ir::Expr& part) {
+      return tells_first_step(part, axis.value, steps->is_reverse);
+    });
+    if (!tells) return axis;
+    axis.minimum = steps->first;
+    axis.extent = steps->count;
+    return axis;
   }
 
   AxisId add_axis(Axis axis) {
@@ -149,22 +169,28 @@ class TakeOut : public ir::Mutator {
     return add_axis(std::move(axis));
   }
 
-  /// Axes outside the reduction that it uses, in the order of their ids.
-  std::vector<AxisId> axes_used_by(const ir::Reduce& reduce) {
-    CollectVars collect;
-    for (const ir::Expr& source : reduce.sources)
-      collect(source);
-    if (reduce.condition) collect(reduce.condition);
-    for (const ir::Expr& init : reduce.init)
-      collect(init);
+  /// Sources, condition, start values, and the bounds of the axes.
+  std::vector<ir::Expr> parts_of(const ir::Reduce& reduce) const {
+    std::vector<ir::Expr> parts = reduce.sources;
+    if (reduce.condition) parts.push_back(reduce.condition);
+    parts.insert(parts.end(), reduce.init.begin(), reduce.init.end());
     for (const ir::VarRef& value : reduce.axes) {
-      collect(graph_.axes[axis_of_.at(value)].minimum);
-      collect(graph_.axes[axis_of_.at(value)].extent);
+      parts.push_back(graph_.axes[axis_of_.at(value)].minimum);
+      parts.push_back(graph_.axes[axis_of_.at(value)].extent);
     }
+    return parts;
+  }
+
+  /// Axes outside the reduction that its parts use, in the order of their ids.
+  std::vector<AxisId> axes_used_by(const std::vector<ir::Expr>& parts,
+                                   const std::vector<ir::VarRef>& reduced) {
+    CollectVars collect;
+    for (const ir::Expr& part : parts)
+      collect(part);
     std::vector<AxisId> used;
     for (const ir::VarRef& var : collect.vars) {
       const auto axis = axis_of_.find(var);
-      const bool own = std::find(reduce.axes.begin(), reduce.axes.end(), var) != reduce.axes.end();
+      const bool own = std::find(reduced.begin(), reduced.end(), var) != reduced.end();
       if (axis == axis_of_.end() || own) continue;
       refuse_dependent_extent(axis->second);
       used.push_back(axis->second);
@@ -187,6 +213,7 @@ class TakeOut : public ir::Mutator {
 
   StageGraph& graph_;
   const StageId stage_;
+  Cells& cells_;
   std::unordered_set<AxisId>& taken_;
   std::unordered_map<ir::VarRef, AxisId> axis_of_;
   std::unordered_map<const ir::Reduce*, ir::Expr> made_;
@@ -205,6 +232,7 @@ bool is_one_reduction(const StageGraph& graph, StageId id) {
 void take_out_reductions(StageGraph& graph) {
   const size_t count = graph.stages.size();
   std::unordered_set<AxisId> taken;
+  Cells cells(graph);
   for (StageId id = 0; id < count; ++id) {
     if (graph[id].kind != Stage::Kind::Compute) continue;
     const bool whole = is_one_reduction(graph, id);
@@ -222,7 +250,7 @@ void take_out_reductions(StageGraph& graph) {
         }
       }
     }
-    TakeOut take_out(graph, id, taken);
+    TakeOut take_out(graph, id, cells, taken);
     const std::vector<ir::Expr> bodies = graph[id].bodies;
     std::vector<ir::Expr> rewritten;
     at_stage(graph, id, [&] {

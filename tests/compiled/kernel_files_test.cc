@@ -120,8 +120,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"cumsum", "cumsum", {10, 1000}}, Case{"cumsum", "cumsum", {10, 0}},
         Case{"two_stage_scan", "", {10, 129}}, Case{"two_state_scan", "", {10, 129, 7}},
         Case{"row_cumsum", "", {33, 50}}, Case{"row_cumsum", "", {3, 1}},
-        Case{"backward", "", {20, 70}}, Case{"backward", "", {2, 5}}, Case{"lstm", "", {6, 40}},
-        Case{"lstm", "", {1, 8}}, Case{"tensor", "tile", {9, 20}}, Case{"tensor", "tile", {8, 0}}),
+        Case{"rows_before", "rows_before", {9, 20}}, Case{"rows_before", "rows_before", {1, 3}},
+        Case{"rows_before", "two_rows_before", {9, 20}},
+        Case{"rows_before", "two_rows_before", {2, 3}}, Case{"rows_before", "rows_after", {9, 20}},
+        Case{"rows_before", "rows_after", {1, 3}}, Case{"backward", "", {20, 70}},
+        Case{"backward", "", {2, 5}}, Case{"lstm", "", {6, 40}}, Case{"lstm", "", {1, 8}},
+        Case{"tensor", "tile", {9, 20}}, Case{"tensor", "tile", {8, 0}}),
     [](const auto& info) {
       std::string name = std::string(info.param.file) + "_" + info.param.kernel;
       for (const int64_t size : info.param.sizes) {
