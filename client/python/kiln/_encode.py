@@ -14,13 +14,15 @@ class Names:
 
     def __init__(self):
         self._used = set()
+        self._counts = {}  # by name: how many have been made of it
 
     def unique(self, name):
-        candidate, count = name, 0
+        candidate, count = name, self._counts.get(name, 0)
         while candidate in self._used:
             count += 1
             candidate = f"{name}_{count}"
         self._used.add(candidate)
+        self._counts[name] = count
         return candidate
 
 
