@@ -5,6 +5,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/filled_vectors.h"
 #include "compiler/passes/linear.h"
 #include "compiler/passes/passes.h"
 
@@ -179,23 +180,44 @@ bool classify(Tile& tile, const For& reduction, std::vector<VarRef> around) {
   return has_tile && std::ranges::none_of(tile.store->indices, reads_memory) && is_one_to_one(tile);
 }
 
+/// The vectors of a tile, where they are to be filled up.
+std::optional<FilledLoop> filled_loop_of(const Tile& tile) {
+  const Layer& last = tile.layers.back();
+  if (!last.of_tile || last.loop == nullptr) return std::nullopt;
+  return filled_loop(*last.loop, *tile.store);
+}
+
 /// The update with the accumulator in the place of the element.
 class UseAccumulator : public Mutator {
  public:
-  UseAccumulator(const Tile& tile, BufferRef accumulator, std::vector<Expr> place)
-      : tile_(tile), accumulator_(std::move(accumulator)), place_(std::move(place)) {}
+  UseAccumulator(const Tile& tile, const std::optional<FilledLoop>& filled, BufferRef accumulator,
+                 std::vector<Expr> place)
+      : tile_(tile),
+        filled_(filled),
+        accumulator_(std::move(accumulator)),
+        place_(std::move(place)) {}
 
  private:
   using Mutator::visit;
   Expr visit(const Load& load) override {
     if (load.buffer == tile_.store->buffer) return Load::make(accumulator_, place_);
+    const bool may_be_outside =
+        filled_ && std::ranges::any_of(load.indices, [&](const Expr& index) {
+          return uses_var(index, filled_->loop->var);
+        });
+    if (may_be_outside) return Load::make(load.buffer, load.indices, filled_->is_inside);
     return Mutator::visit(load);
   }
   Stmt visit(const Store& store) override {
     return Store::make(accumulator_, place_, (*this)(store.value));
   }
+  Stmt visit(const For& loop) override {
+    if (!filled_ || &loop != filled_->loop) return Mutator::visit(loop);
+    return For::make(loop.var, filled_->extent, loop.loop_kind, (*this)(loop.body));
+  }
 
   const Tile& tile_;
+  const std::optional<FilledLoop>& filled_;
   const BufferRef accumulator_;
   const std::vector<Expr> place_;
 };
@@ -219,29 +241,37 @@ class AccumulateInRegisters : public Mutator {
   }
 
   static Stmt rewrite(const For& loop, const Tile& tile) {
+    const std::optional<FilledLoop> filled = filled_loop_of(tile);
+    const Expr is_inside = filled ? filled->is_inside : Expr();
     std::vector<Expr> shape;
     std::vector<Expr> place;
     for (const Layer& layer : tile.layers) {
       if (!layer.of_tile || layer.loop == nullptr) continue;
-      shape.push_back(layer.loop->extent);
+      shape.push_back(extent_of(*layer.loop, filled));
       place.push_back(layer.loop->var);
     }
     const Store& store = *tile.store;
     const BufferRef accumulator =
         Buffer::make(store.buffer->name + ".acc", store.buffer->type, shape, Scope::Local);
-    const Stmt update = UseAccumulator(tile, accumulator, place)(loop.body);
-    const Stmt in =
-        over_tile(tile, Store::make(accumulator, place, Load::make(store.buffer, store.indices)));
-    const Stmt out =
-        over_tile(tile, Store::make(store.buffer, store.indices, Load::make(accumulator, place)));
+    const Stmt update = UseAccumulator(tile, filled, accumulator, place)(loop.body);
+    const Stmt in = over_tile(
+        tile, filled,
+        Store::make(accumulator, place, Load::make(store.buffer, store.indices, is_inside)));
+    const Stmt out = over_tile(
+        tile, filled,
+        Store::make(store.buffer, store.indices, Load::make(accumulator, place), is_inside));
     return Allocate::make(
         accumulator,
         Block::make(
             {in, For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, update), out}));
   }
 
+  static Expr extent_of(const For& loop, const std::optional<FilledLoop>& filled) {
+    return filled && filled->loop == &loop ? filled->extent : loop.extent;
+  }
+
   /// The statement in the loops and guards of the tile, with variables of its own.
-  static Stmt over_tile(const Tile& tile, Stmt body) {
+  static Stmt over_tile(const Tile& tile, const std::optional<FilledLoop>& filled, Stmt body) {
     for (auto layer = tile.layers.rbegin(); layer != tile.layers.rend(); ++layer) {
       if (!layer->of_tile) continue;
       if (layer->guard != nullptr) {
@@ -250,7 +280,8 @@ class AccumulateInRegisters : public Mutator {
       }
       const For& loop = *layer->loop;
       const VarRef var = Var::make(loop.var->name);
-      body = For::make(var, loop.extent, loop.loop_kind, substitute(body, {{loop.var, var}}));
+      body = For::make(var, extent_of(loop, filled), loop.loop_kind,
+                       substitute(body, {{loop.var, var}}));
     }
     return body;
   }

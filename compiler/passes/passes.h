@@ -91,6 +91,9 @@ ir::Kernel tensorize(ir::Kernel kernel, const PassContext& context);
 ///     for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j] = C.acc[i, j] } }
 ///   }
 ///
+/// The last vector of a row is filled up where several short ones would take longer: of 31 elements
+/// there are 32 in the registers, of which the last is no element and is not stored.
+///
 /// Stands before flatten_storage, where elements of different indices are easily told apart; LLVM
 /// could not, once a stride is a variable.
 ir::Kernel accumulate_in_registers(ir::Kernel kernel, const PassContext& context);

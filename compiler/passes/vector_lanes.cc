@@ -198,7 +198,7 @@ class Vectorizer : public Mutator {
   }
 
   Stmt visit(const Store& store) override {
-    if (store.predicate) return refuse(store, "a store in it has a predicate already");
+    if (store.predicate) return store_with_predicate(store);
     const auto copy = copies_.find(store.buffer);
     const Expr place = (*this)(store.indices[0]);
     if (copy != copies_.end()) {
@@ -211,6 +211,15 @@ class Vectorizer : public Mutator {
       return Store::make(store.buffer, {place}, value);
     }
     return store_of_all_lanes(store, place);
+  }
+
+  Stmt store_with_predicate(const Store& store) {
+    const Expr place = (*this)(store.indices[0]);
+    if (!is_vector(place) || copies_.contains(store.buffer)) {
+      return refuse(store, "a store in it to one place has a predicate");
+    }
+    const Expr value = (*this)(store.value);
+    return Store::make(store.buffer, {place}, wide(value), wide_mask((*this)(store.predicate)));
   }
 
   /// All lanes store to one place: a reduction, or the last lane counts.

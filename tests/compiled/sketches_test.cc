@@ -35,6 +35,10 @@ const Case kCases[] = {
      "kernel k(A: float32[64, 100], B: float32[100, 96]) -> (C: float32[64, 96]) {"
      " C[i, j] = sum[k < 100](A[i, k] * B[k, j]) }",
      {}},
+    {"ragged_matmul",
+     "kernel k(A: float32[37, 29], B: float32[29, 31]) -> (C: float32[37, 31]) {"
+     " C[i, j] = sum[k < 29](A[i, k] * B[k, j]) }",
+     {}},
     {"transposed_matmul",
      "kernel k(A: float32[n, l], B: float32[m, l]) -> (C: float32[n, m]) {"
      " C[i, j] = sum[k < l](A[i, k] * B[j, k]) }",

@@ -32,6 +32,54 @@ TEST(AccumulateInRegisters, KeepsATileOutOfMemory) {
     })");
 }
 
+/// Vectors of 8, 4, 2 and 1 would take four times as long as one of 16.
+TEST(AccumulateInRegisters, FillsUpTheLastVectorOfATile) {
+  expect_becomes(accumulate_in_registers,
+                 R"(fn f(A: float32[8, l], B: float32[l, 31], C: float32[8, 31]) {
+      for k in 0..l {
+        for i in 0..8 unroll {
+          for j in 0..31 vectorize { C[i, j] = C[i, j] + A[i, k]*B[k, j] }
+        }
+      }
+    })",
+                 R"(fn f(A: float32[8, l], B: float32[l, 31], C: float32[8, 31]) {
+      allocate C.acc: float32[8, 32] scope(local)
+      for i in 0..8 unroll { for j in 0..32 vectorize { C.acc[i, j] = C[i, j where j < 31] } }
+      for k in 0..l {
+        for i in 0..8 unroll {
+          for j in 0..32 vectorize { C.acc[i, j] = C.acc[i, j] + A[i, k]*B[k, j where j < 31] }
+        }
+      }
+      for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j where j < 31] = C.acc[i, j] } }
+    })");
+}
+
+TEST(AccumulateInRegisters, FillsUpAShortVectorToAPowerOfTwo) {
+  const ir::Kernel kernel =
+      run_pass(accumulate_in_registers, R"(fn f(A: float32[l, 7], C: float32[7]) {
+      for k in 0..l { for j in 0..7 vectorize { C[j] = C[j] + A[k, j] } }
+    })");
+  EXPECT_NE(ir::print(kernel).find("allocate C.acc: float32[8]"), std::string::npos)
+      << ir::print(kernel);
+}
+
+/// 24 are as many vectors as 32; an element that is not read may be no divisor; there are no masks
+/// of bytes.
+TEST(AccumulateInRegisters, LeavesVectorsThatGainNothingByFilling) {
+  for (const std::string_view text : {R"(fn f(A: float32[l, 24], C: float32[24]) {
+      for k in 0..l { for j in 0..24 vectorize { C[j] = C[j] + A[k, j] } }
+    })",
+                                      R"(fn f(A: int32[l, 31], C: int32[31]) {
+      for k in 0..l { for j in 0..31 vectorize { C[j] = C[j] + floordiv(7, A[k, j]) } }
+    })",
+                                      R"(fn f(A: int8[l, 31], C: int8[31]) {
+      for k in 0..l { for j in 0..31 vectorize { C[j] = C[j] + A[k, j] } }
+    })"}) {
+    const std::string result = ir::print(run_pass(accumulate_in_registers, text));
+    EXPECT_EQ(result.find("where"), std::string::npos) << result;
+  }
+}
+
 TEST(AccumulateInRegisters, LooksBehindPrefetches) {
   expect_becomes(accumulate_in_registers, R"(fn f(A: float32[l, 16], C: float32[16] output) {
       for k in 0..l {

@@ -30,6 +30,14 @@ TEST(VectorizeLoops, MakesPredicatesOfAGuard) {
                      A[ramp(o*8, 1, 8) where ramp(o*8, 1, 8) < broadcast(n, 8)] } } })");
 }
 
+TEST(VectorizeLoops, KeepsThePredicateOfAStore) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[8], B: float32[8]) {
+                   for i in 0..8 vectorize { B[i where i < 7] = A[i] } })",
+                 R"(fn f(A: float32[8], B: float32[8]) {
+                   B[ramp(0, 1, 8) where ramp(0, 1, 8) < broadcast(7, 8)] = A[ramp(0, 1, 8)] })");
+}
+
 TEST(VectorizeLoops, ReadsOnlyInTheLanesThatTakeABranch) {
   expect_becomes(vectorize_loops,
                  R"(fn f(A: float32[8], B: float32[8]) { for i in 0..8 vectorize {
