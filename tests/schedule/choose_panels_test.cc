@@ -37,24 +37,40 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(ChoosePanels, CopiesALargeFactorIntoPanels) {
+TEST(ChoosePanels, CopiesALargeFactorIntoPanelsThatBlocksOfRowsRead) {
   EXPECT_EQ(rows_by_columns(1024, 1024, 1024),
             "schedule cpu {\n"
             "  split(C.i, factor=8)\n"
-            "  split(C.j, factor=32)\n"
-            "  reorder(C.i.outer, C.j.outer, C.k, C.i.inner, C.j.inner)\n"
+            "  split(C.j, factor=48)\n"
+            "  split(C.i.outer, factor=16)\n"
+            "  reorder(C.i.outer.outer, C.j.outer, C.i.outer.inner, C.k, C.i.inner, C.j.inner)\n"
             "  cache_read(B, global, C, C.j.outer, C.k, C.j.inner)\n"
             "  vectorize(C.j.inner)\n"
             "  unroll(C.i.inner)\n"
-            "  parallel(C.i.outer)\n"
+            "  parallel(C.i.outer.outer)\n"
             "  vectorize(B.global.j.inner)\n"
             "  parallel(B.global.j.outer)\n"
             "}\n");
 }
 
-TEST(ChoosePanels, ReadsAPanelForBlocksOfManyRows) {
+TEST(ChoosePanels, CopiesBothFactorsWhereBothLieAcross) {
+  const std::string chosen =
+      chosen_for(1024, 1024, 1024, "A[k, i]", "B[j, k]", "{l}, {m}", "{n}, {l}");
+  EXPECT_TRUE(has(chosen,
+                  "cache_read(A, global, C, C.i.outer.outer, C.i.outer.inner, C.k, "
+                  "C.i.inner)"))
+      << chosen;
+  EXPECT_TRUE(has(chosen,
+                  "reorder(A.global.i.outer.outer, A.global.k, A.global.i.outer.inner, "
+                  "A.global.i.inner)"))
+      << chosen;
+  const std::string small = chosen_for(256, 256, 256, "A[k, i]", "B[k, j]", "{l}, {m}", "{l}, {n}");
+  EXPECT_FALSE(has(small, "cache_read")) << small;
+}
+
+TEST(ChoosePanels, LeavesEachCoreItsBlocksOfRows) {
   EXPECT_TRUE(has(rows_by_columns(2048, 2048, 2048), "split(C.i.outer, factor=16)"));
-  EXPECT_FALSE(has(rows_by_columns(1024, 1024, 1024), "split(C.i.outer"));
+  EXPECT_TRUE(has(rows_by_columns(520, 1024, 1024), "split(C.i.outer, factor=8)"));
 }
 
 TEST(ChoosePanels, TurnsAFactorWhoseColumnsAreApart) {
@@ -64,12 +80,34 @@ TEST(ChoosePanels, TurnsAFactorWhoseColumnsAreApart) {
 }
 
 TEST(ChoosePanels, LeavesASmallFactorWhereItIs) {
-  EXPECT_FALSE(has(rows_by_columns(256, 256, 256), "cache_read"));
+  EXPECT_FALSE(has(rows_by_columns(512, 512, 512), "cache_read"));
 }
 
-TEST(ChoosePanels, CopiesNothingForFewRows) {
-  EXPECT_FALSE(has(rows_by_columns(8, 4096, 4096), "cache_read"));
+TEST(ChoosePanels, CopiesEachPanelBeforeFewRowsReadIt) {
+  EXPECT_EQ(rows_by_columns(33, 777, 1000),
+            "schedule cpu {\n"
+            "  split(C.i, factor=11)\n"
+            "  split(C.j, factor=32)\n"
+            "  reorder(C.j.outer, C.i.outer, C.k, C.i.inner, C.j.inner)\n"
+            "  cache_read(B, global, C, C.j.outer, C.k, C.j.inner)\n"
+            "  vectorize(C.j.inner)\n"
+            "  unroll(C.i.inner)\n"
+            "  parallel(C.j.outer)\n"
+            "  vectorize(B.global.j.inner)\n"
+            "  compute_at(B.global, C.j.outer)\n"
+            "}\n");
+}
+
+TEST(ChoosePanels, TurnsNothingForFewRows) {
   EXPECT_FALSE(has(rows_by_rows(8, 512, 512), "cache_read"));
+}
+
+/// Of 12 rows the last tile would have 4, and one core more to do than the other.
+TEST(ChoosePanels, TakesTilesThatFillTheProduct) {
+  EXPECT_TRUE(has(rows_by_columns(100, 100, 100), "split(C.i, factor=10)"));
+  EXPECT_TRUE(has(rows_by_columns(256, 256, 256), "split(C.i, factor=12)"));
+  EXPECT_TRUE(has(rows_by_columns(256, 256, 256), "split(C.j, factor=32)"));
+  EXPECT_TRUE(has(rows_by_columns(64, 24, 512), "split(C.j, factor=24)"));
 }
 
 TEST(ChoosePanels, SumsDownColumnsForOneRow) {

@@ -114,16 +114,20 @@ TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfAFewRowsOfATransposedProduct
   EXPECT_EQ(te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}),
             R"(fn k(A: float32[16, 256], B: float32[256, 256], C: float32[16, 256]) {
   for i.outer in 0..2 parallel {
-    for j.outer in 0..8 {
+    for j.outer in 0..6 {
       for i.inner in 0..8 unroll {
-        for j.inner in 0..32 vectorize {
-          C[i.outer*8 + i.inner, j.outer*32 + j.inner] = 0.0
+        for j.inner in 0..48 vectorize {
+          if likely(j.outer*48 + j.inner < 256) {
+            C[i.outer*8 + i.inner, j.outer*48 + j.inner] = 0.0
+          }
         }
       }
       for k in 0..256 {
         for i.inner_1 in 0..8 unroll {
-          for j.inner_1 in 0..32 vectorize {
-            C[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] = C[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] + A[i.outer*8 + i.inner_1, k]*B[j.outer*32 + j.inner_1, k]
+          for j.inner_1 in 0..48 vectorize {
+            if likely(j.outer*48 + j.inner_1 < 256) {
+              C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_1] = C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_1] + A[i.outer*8 + i.inner_1, k]*B[j.outer*48 + j.inner_1, k]
+            }
           }
         }
       }
@@ -248,7 +252,7 @@ TEST(ChooseSchedule, LeavesTheVectorsToASumForEachElement) {
 /// C[i, j] = exp(sum(A[i, k] * B[k, j])), with sizes that tiles fit.
 struct ExpOfProduct {
   ExpOfProduct() {
-    const TeExpr n = te.integer(64);
+    const TeExpr n = te.integer(72);
     const TeExpr m = te.integer(64);
     const TeExpr l = te.integer(16);
     const TeTensor A = te.placeholder("A", {n, l});
@@ -265,25 +269,25 @@ struct ExpOfProduct {
 
 TEST(ChooseSchedule, MakesAStageOfAProductInsideOfAnExpression) {
   ExpOfProduct k;
-  EXPECT_EQ(k.te.automatic(), R"(fn k(A: float32[64, 16], B: float32[16, 64], C: float32[64, 64]) {
-  allocate C.sum: float32[64, 64] scope(global)
-  for i.outer in 0..8 parallel {
+  EXPECT_EQ(k.te.automatic(), R"(fn k(A: float32[72, 16], B: float32[16, 64], C: float32[72, 64]) {
+  allocate C.sum: float32[72, 64] scope(global)
+  for i.outer in 0..6 parallel {
     for j.outer in 0..2 {
-      for i.inner in 0..8 unroll {
+      for i.inner in 0..12 unroll {
         for j.inner in 0..32 vectorize {
-          C.sum[i.outer*8 + i.inner, j.outer*32 + j.inner] = 0.0
+          C.sum[i.outer*12 + i.inner, j.outer*32 + j.inner] = 0.0
         }
       }
       for k in 0..16 {
-        for i.inner_1 in 0..8 unroll {
+        for i.inner_1 in 0..12 unroll {
           for j.inner_1 in 0..32 vectorize {
-            C.sum[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] = C.sum[i.outer*8 + i.inner_1, j.outer*32 + j.inner_1] + A[i.outer*8 + i.inner_1, k]*B[k, j.outer*32 + j.inner_1]
+            C.sum[i.outer*12 + i.inner_1, j.outer*32 + j.inner_1] = C.sum[i.outer*12 + i.inner_1, j.outer*32 + j.inner_1] + A[i.outer*12 + i.inner_1, k]*B[k, j.outer*32 + j.inner_1]
           }
         }
       }
     }
   }
-  for i in 0..64 {
+  for i in 0..72 {
     for j.outer_1 in 0..2 {
       for j.inner_2 in 0..32 vectorize {
         C[i, j.outer_1*32 + j.inner_2] = exp(C.sum[i, j.outer_1*32 + j.inner_2])

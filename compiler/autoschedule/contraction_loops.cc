@@ -1,0 +1,179 @@
+#include "compiler/autoschedule/contraction_loops.h"
+
+#include <algorithm>
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kLine = 16;  // elements of a line of the cache
+// How many tiles of rows a copy of a turned row factor takes from each line of it.
+constexpr int64_t kTurnedTiles = 8;
+
+/// A panel is copied in vectors of its columns, or from what lies along the reduction: then both
+/// sides go by whole lines of the cache.
+void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                      StageId copy, const std::vector<AxisId>& axes) {
+  if (is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column)) {
+    steps.vectorize(copy, axes.back());
+    return;
+  }
+  const auto [chunks, chunk] = steps.split(copy, axes[axes.size() - 2], kLine);
+  steps.reorder(copy, {chunks, axes.back(), chunk});
+}
+
+/// The row factor lies along its rows: a tile takes a piece of each line, and all lines are of
+/// other pages.
+void copy_rows_in_order(const Tiling& tiling, StepWriter& steps, const std::vector<AxisId>& tiles,
+                        AxisId row, bool parallel) {
+  const std::vector<AxisId> layout = joined({tiling.row_batch, tiles, tiling.reduce, {row}});
+  const auto [copy, axes] = steps.cache_read(tiling.rows, tiling.stage, layout);
+  const size_t batch = tiling.row_batch.size();
+  const AxisId inner = axes[batch + tiles.size() - 1];
+  std::vector<AxisId> outer(axes.begin(),
+                            axes.begin() + static_cast<std::ptrdiff_t>(batch + tiles.size() - 1));
+  AxisId taken = inner;
+  if (tiles.size() == 1) {
+    const auto [groups, group] = steps.split(copy, inner, kTurnedTiles);
+    outer.push_back(groups);
+    taken = group;
+  }
+  const std::vector<AxisId> reduce(axes.begin() + static_cast<std::ptrdiff_t>(batch + tiles.size()),
+                                   axes.end() - 1);
+  steps.reorder(copy, joined({outer, reduce, {taken, axes.back()}}));
+  steps.vectorize(copy, axes.back());
+  if (!parallel) return;
+  for (const AxisId axis : outer)
+    steps.parallel(copy, axis);
+}
+
+}  // namespace
+
+Tiling tiling_of(const StageGraph& graph, StageId id, const Contraction& contraction) {
+  Tiling tiling{.stage = id,
+                .contraction = contraction,
+                .batch = {},
+                .reduce = graph[id].reduce,
+                .panel_batch = {}};
+  for (const AxisId axis : columns_of(graph[id])) {
+    if (axis == contraction.row || axis == contraction.column) continue;
+    tiling.batch.push_back(axis);
+    if (is_used_in(graph, *contraction.column_factor, axis)) tiling.panel_batch.push_back(axis);
+    if (is_used_in(graph, *contraction.row_factor, axis)) tiling.row_batch.push_back(axis);
+  }
+  tiling.panel = {contraction.column_factor->stage, contraction.column_factor->output};
+  tiling.rows = {contraction.row_factor->stage, contraction.row_factor->output};
+  return tiling;
+}
+
+std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts) {
+  std::vector<AxisId> all;
+  for (const std::vector<AxisId>& part : parts)
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+std::pair<AxisId, AxisId> split_tile(const StageGraph& graph, StepWriter& steps, StageId stage,
+                                     AxisId axis, int64_t factor) {
+  const int64_t extent = constant_extent(graph, axis).value_or(factor);
+  return steps.split(stage, axis, std::clamp<int64_t>(extent, 1, factor));
+}
+
+void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                          const Values& values) {
+  const StageId id = tiling.stage;
+  const auto [rows, row] =
+      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
+  const auto [columns, column] =
+      split_tile(graph, steps, id, tiling.contraction.column, values.get("lanes", 1));
+  std::vector<AxisId> reduce = tiling.reduce;
+  std::vector<AxisId> depth;
+  if (const int64_t steps_at_once = values.get("depth", 0); steps_at_once > 0) {
+    const auto [chunks, chunk] = split_tile(graph, steps, id, reduce[0], steps_at_once);
+    depth = {chunks};
+    reduce[0] = chunk;
+  }
+  const bool columns_first = values.get("columns first", 0) != 0;
+  const std::vector<AxisId> tiles =
+      columns_first ? std::vector<AxisId>{columns, rows} : std::vector<AxisId>{rows, columns};
+  steps.reorder(id, joined({tiling.batch, depth, tiles, reduce, {row, column}}));
+  steps.vectorize(id, column);
+  steps.unroll(id, row);
+  if (values.get("parallel", 0) != 0) {
+    std::vector<AxisId> outer = tiling.batch;
+    if (depth.empty()) outer.push_back(tiles[0]);
+    parallel_outer(graph, steps, id, outer);
+  }
+}
+
+void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                         const Values& values) {
+  const StageId id = tiling.stage;
+  const auto [rows, row] =
+      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
+  const auto [columns, column] =
+      split_tile(graph, steps, id, tiling.contraction.column, values.get("lanes", 1));
+  steps.reorder(id, joined({tiling.batch, {columns, rows}, tiling.reduce, {row, column}}));
+  const std::vector<AxisId> layout =
+      joined({tiling.panel_batch, {columns}, tiling.reduce, {column}});
+  const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
+  steps.vectorize(id, column);
+  steps.unroll(id, row);
+  if (values.get("parallel", 0) != 0)
+    parallel_outer(graph, steps, id, joined({tiling.batch, {columns}}));
+  write_panel_copy(graph, tiling, steps, copy, axes);
+  steps.compute_at(copy, id, columns);
+}
+
+void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                           const Values& values) {
+  const StageId id = tiling.stage;
+  const bool parallel = values.get("parallel", 0) != 0;
+  const auto [rows, row] =
+      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
+  const auto [columns, column] =
+      split_tile(graph, steps, id, tiling.contraction.column, values.get("lanes", 1));
+  std::vector<AxisId> outer = tiling.batch;
+  std::vector<AxisId> row_tiles = {rows};
+  std::vector<AxisId> tiles = {columns};
+  if (const int64_t block = values.get("rows of a panel", 0); block > 0) {
+    const auto [blocks, inner] = steps.split(id, rows, block);
+    row_tiles = {blocks, inner};
+    tiles.push_back(inner);
+  }
+  outer.push_back(row_tiles[0]);
+  steps.reorder(id, joined({outer, tiles, tiling.reduce, {row, column}}));
+  const std::vector<AxisId> layout =
+      joined({tiling.panel_batch, {columns}, tiling.reduce, {column}});
+  const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
+  if (values.get("rows in order", 0) != 0)
+    copy_rows_in_order(tiling, steps, row_tiles, row, parallel);
+  steps.vectorize(id, column);
+  steps.unroll(id, row);
+  if (parallel) parallel_outer(graph, steps, id, outer);
+  write_panel_copy(graph, tiling, steps, copy, axes);
+  if (parallel) {
+    const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.panel_batch.size()) + 1;
+    for (auto axis = axes.begin(); axis != end; ++axis)
+      steps.parallel(copy, *axis);
+  }
+}
+
+void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, StepWriter& steps,
+                const Values& values) {
+  const StageId id = tiling.stage;
+  const auto [rows, row] =
+      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
+  const auto [columns, column] =
+      split_tile(graph, steps, id, tiling.contraction.column, values.get("columns", 1));
+  std::vector<AxisId> reduce = tiling.reduce;
+  const auto [chunks, chunk] = steps.split(id, reduce.back(), lanes);
+  reduce.back() = chunks;
+  steps.reorder(id, joined({tiling.batch, {rows, columns}, reduce, {row, column, chunk}}));
+  steps.vectorize(id, chunk);
+  steps.unroll(id, column);
+  steps.unroll(id, row);
+  if (values.get("parallel", 0) != 0)
+    parallel_outer(graph, steps, id, joined({tiling.batch, {rows}}));
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "compiler/autoschedule/stage_schedules.h"
+
+namespace kiln::autoschedule {
+
+/// The loops of a tiled contraction, the same for all sketches of it.
+struct Tiling {
+  StageId stage = 0;
+  Contraction contraction;
+  std::vector<AxisId> batch;  // data axes that are neither row nor column
+  std::vector<AxisId> reduce;
+  std::vector<AxisId> panel_batch;  // those of the batch that the column factor depends on
+  std::vector<AxisId> row_batch;    // and the row factor
+  language::TensorId panel;         // the column factor
+  language::TensorId rows;          // the row factor
+};
+
+Tiling tiling_of(const StageGraph& graph, StageId id, const Contraction& contraction);
+
+std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts);
+
+/// A split by `factor`, or by the extent where that is known to be less.
+std::pair<AxisId, AxisId> split_tile(const StageGraph& graph, StepWriter& steps, StageId stage,
+                                     AxisId axis, int64_t factor);
+
+// What sketches write. Of the values, "rows" and "lanes" are the tile; "parallel" is for all.
+
+/// Rows of vectors of columns: each step of the reduction reads one vector of columns and adds it,
+/// times one element a row. "depth": steps of the outermost reduction axis before the next tile, or
+/// 0; "columns first": which loop over tiles is outside.
+void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                          const Values& values);
+
+/// The same with the columns outermost, whose part of the column factor is copied next to each
+/// other first: it is read once for each tile of rows.
+void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                         const Values& values);
+
+/// The column factor is copied first, in the order in which the tiles read it: a panel for each
+/// vector of columns, with the steps of the reduction next to each other. "rows of a panel": tiles
+/// that read a panel before the next one, or 0: just one; "rows in order": the row factor is copied
+/// too.
+void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                           const Values& values);
+
+/// Dot products of vectors along the reduction, several rows and "columns" at once.
+void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, StepWriter& steps,
+                const Values& values);
+
+}  // namespace kiln::autoschedule

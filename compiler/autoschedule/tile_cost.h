@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+namespace kiln::autoschedule {
+
+/// What a contraction does, in numbers that its tiles depend on.
+struct ContractionSize {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t steps = 0;       // of the reduction
+  int64_t register_lanes;  // elements of a register of 64 bytes
+  bool few_tasks = false;  // nothing but tiles is shared among the cores
+};
+
+struct TileShape {
+  int64_t rows = 0;
+  int64_t lanes = 0;
+};
+
+/// About how many cycles a core takes for all tiles of this shape, those cut off at the ends
+/// included.
+double tile_cycles(const ContractionSize& size, const TileShape& tile);
+
+/// The shape that takes the fewest.
+TileShape best_tile(const ContractionSize& size);
+
+/// How many tiles of rows read a panel of the column factor before the next one is read.
+int64_t best_block(const ContractionSize& size, int64_t tile_rows);
+
+}  // namespace kiln::autoschedule
