@@ -1,5 +1,6 @@
 #include "compiler/compile.h"
 
+#include <optional>
 #include <string_view>
 
 #include <elf.h>
@@ -26,12 +27,13 @@ codegen::CpuOptions cpu_options(const Target& target, const CompileOptions& opti
   return {target.arch.empty() ? host_cpu() : target.arch, options.strict};
 }
 
-Artifact make_artifact(const ir::Kernel& compact, const ir::Kernel& strided, const Target& target,
+/// `strided`: null without code for strides.
+Artifact make_artifact(const ir::Kernel& compact, const ir::Kernel* strided, const Target& target,
                        const CompileOptions& options) {
   if (target.kind == TargetKind::Cuda) {
-    return codegen::make_cuda_artifact(compact, &strided, target.arch);
+    return codegen::make_cuda_artifact(compact, strided, target.arch);
   }
-  return codegen::make_cpu_artifact(compact, &strided, cpu_options(target, options));
+  return codegen::make_cpu_artifact(compact, strided, cpu_options(target, options));
 }
 
 /// The kernel with its sizes as constants; they stay its sizes, which calls give as before.
@@ -78,8 +80,11 @@ Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule
   LoweringObserver silent;
   const ir::Kernel compact = lower(kernel, schedule, target, options, Layout::Compact, count);
   if (!options.sizes.empty()) refuse_other_order(compact);
-  const ir::Kernel strided = lower(kernel, schedule, target, options, Layout::Strided, silent);
-  Artifact artifact = make_artifact(compact, strided, target, options);
+  std::optional<ir::Kernel> strided;
+  if (options.strided) {
+    strided = lower(kernel, schedule, target, options, Layout::Strided, silent);
+  }
+  Artifact artifact = make_artifact(compact, strided ? &*strided : nullptr, target, options);
   artifact.requirements = size_requirements(kernel.definition, compact.sizes);
   artifact.report = report_of(compact, artifact, count.accesses);
   return artifact;

@@ -28,6 +28,7 @@ struct CompileOptions {
   bool fast = false;      // float scans and reductions may be reassociated
   bool reproducible = true;
   bool check_nan = false;  // of the interpreter: the first NaN stops the call
+  bool strided = false;    // also for arguments that do not lie side by side: as much code again
   // None, or what each size of the definition is at every call: a variant for these alone.
   std::vector<int64_t> sizes;
   CompileLimits limits;

@@ -315,7 +315,8 @@ class Binder {
     for (size_t v = 0; v < artifact_.variants.size(); ++v) {
       if (artifact_.variants[v].condition.evaluate(scalars) != 0) return static_cast<int>(v);
     }
-    fail(ErrorKind::Internal, "NO_VARIANT", "{} has no code for arguments of this layout",
+    fail(ErrorKind::Unsupported, "NO_VARIANT",
+         "{} was built for arguments without strides; copy them, or build it for strides",
          names_.kernel);
   }
 

@@ -25,7 +25,8 @@ struct View {
 class CpuDeviceTest : public ::testing::Test {
  protected:
   std::shared_ptr<const Artifact> compile_te(const Te& te) {
-    return compile_for_host(te.kernel, choose_schedule(te.kernel, te.schedule, kHost, {}));
+    return compile_for_host(te.kernel, choose_schedule(te.kernel, te.schedule, kHost, {}),
+                            {.strided = true});
   }
 
   void run(const std::shared_ptr<const Artifact>& artifact, const std::vector<View>& views,
@@ -58,6 +59,21 @@ TEST_F(CpuDeviceTest, RunsAnArtifactThatWasSaved) {
   std::vector<float> y(6);
   run(loaded, {{x.data(), {2, 3}, {}}, {y.data(), {2, 3}, {}}});
   EXPECT_EQ(y, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+}
+
+TEST_F(CpuDeviceTest, RefusesStridesThatItWasNotBuiltFor) {
+  const AddOne add;
+  const auto artifact =
+      compile_for_host(add.te.kernel, choose_schedule(add.te.kernel, {}, kHost, {}));
+  std::vector<float> x = counting(6);
+  std::vector<float> y(3);
+  run(artifact, {{x.data(), {1, 3}, {}}, {y.data(), {1, 3}, {}}});
+  expect_error(
+      [&] {
+        run(artifact, {{x.data(), {1, 3}, {6, 2}}, {y.data(), {1, 3}, {}}});
+      },
+      ErrorKind::Unsupported,
+      "K was built for arguments without strides; copy them, or build it for strides");
 }
 
 TEST_F(CpuDeviceTest, TakesArgumentsOfAnyLayout) {

@@ -145,10 +145,11 @@ class MutatedCase {
     const bool compiles = is_compiled_ || has_strides;
     std::shared_ptr<const Artifact> compiled;
     if (compiles && target.kind == TargetKind::Llvm)
-      compiled = compile_for_host(kernel_, scheduled);
+      compiled = compile_for_host(kernel_, scheduled, {.strided = has_strides});
     if (compiles && !compiled) {
       const Target host{TargetKind::Llvm, host_cpu()};
-      compiled = compile_for_host(kernel_, choose_schedule(kernel_, {}, host, {}));
+      compiled = compile_for_host(kernel_, choose_schedule(kernel_, {}, host, {}),
+                                  {.strided = has_strides});
     }
     const BoundCall bound =
         bind_arguments(compiled ? *compiled : *interpreted, names_, call_.slots, call_.sizes);

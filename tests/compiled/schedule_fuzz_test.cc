@@ -186,8 +186,9 @@ class Comparison {
 
   /// With arguments that lie apart, without a schedule, and with the chosen one.
   static std::string compare_otherwise(const FuzzCase& which, const Schedule& scheduled) {
-    std::string found = which.difference_of(
-        [&] { return run_strided(compile_for_host(which.kernel, scheduled), which); });
+    std::string found = which.difference_of([&] {
+      return run_strided(compile_for_host(which.kernel, scheduled, {.strided = true}), which);
+    });
     if (!found.empty()) return found + ", with strides";
     const auto run = [&](const Schedule& schedule) {
       return which.difference_of(

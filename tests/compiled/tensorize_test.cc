@@ -165,7 +165,7 @@ TEST(TensorizeCompiled, AgreesForArgumentsOfAnyStride) {
   const Case c(kBytes, sizes);
   std::vector<HostTensor> tensors = {c.inputs[0], c.inputs[1], c.expected[0]};
   std::fill(tensors[2].bytes.begin(), tensors[2].bytes.end(), std::byte{0});
-  run_spread_out(compile_for_host(c.text.kernel, c.schedule()), tensors,
+  run_spread_out(compile_for_host(c.text.kernel, c.schedule(), {.strided = true}), tensors,
                  {{"n0", 6}, {"n1", 5}, {"n2", 3}});
   EXPECT_EQ(difference({tensors[2]}, c.expected, {}), "");
 }
