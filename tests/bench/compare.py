@@ -38,6 +38,8 @@ _SETTINGS = ("OPENBLAS_", "OMP_", "MKL_", "DNNL_", "XLA_", "HL_", "TVM_", "KILN_
 def environment(threads, folder):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_SETTINGS)}
     pools = {f"{pool}_NUM_THREADS": str(threads) for pool in ("OMP", "OPENBLAS", "MKL")}
+    # Two threads that spin on one core would take turns there, milliseconds each.
+    pools["OMP_PROC_BIND"] = "true"
     # malloc keeps what was freed: else fresh pages would be most of a large output's time.
     malloc = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(256 << 20)}
     # A daemon of this run's own, and nothing from the cache of another build.

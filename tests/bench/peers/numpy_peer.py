@@ -1,5 +1,6 @@
 """numpy with the BLAS it comes with; every output is given."""
 
+import os
 from functools import partial
 
 import numpy as np
@@ -33,7 +34,10 @@ class Names:
 
 class Peer:
     def __init__(self, threads):
-        pass
+        # OpenBLAS spins as OpenMP does, but no variable binds its threads to cores.
+        np.dot(*np.ones((2, 512, 512), "float32"))
+        for thread, core in zip(sorted(map(int, os.listdir("/proc/self/task"))), sorted(os.sched_getaffinity(0))):
+            os.sched_setaffinity(thread, {core})
 
     def get(self, result):
         return np.asarray(result)
