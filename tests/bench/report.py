@@ -123,7 +123,7 @@ def summary(data):
         behind = sum(value < 1 for value in ratios.values())
         worst = min(ratios, key=ratios.get)
         lines.append(
-            f"{threads} threads: Kiln / best peer has the geometric mean {mean:.2f} over {len(ratios)} workloads, is below "
+            f"{threads} thread{'s' if threads != '1' else ''}: Kiln / best peer has the geometric mean {mean:.2f} over {len(ratios)} workloads, is below "
             f"1 in {behind}, and least in {worst} ({ratios[worst]:.2f})"
         )
     return "\n".join(lines)
