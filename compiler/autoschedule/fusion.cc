@@ -16,22 +16,6 @@ using schedule::Attach;
 // With fewer rows the cores had nothing to share.
 constexpr int64_t kFewRows = 8;
 
-bool is_argument(const StageGraph& graph, StageId id) {
-  for (uint32_t output = 0; output < graph[id].types.size(); ++output) {
-    if (graph.is_parameter({id, output})) return true;
-  }
-  return false;
-}
-
-/// Whether the compiler is free to choose where a stage is computed.
-bool is_free(const StageGraph& graph, StageId id) {
-  const Stage& stage = graph[id];
-  return stage.is_live && stage.kind == Stage::Kind::Compute && !stage.is_touched &&
-         stage.attach.kind == Attach::Kind::Root && !stage.part_of && stage.cell_of < 0 &&
-         !stage.is_init && stage.base_of < 0 && stage.conditions.empty() &&
-         id < graph.kernel->definition.stages.size();
-}
-
 /// The reads of a stage in another one.
 std::vector<const ir::TensorRead*> reads_of(const StageGraph& graph, StageId id, StageId reader) {
   std::vector<const ir::TensorRead*> found;

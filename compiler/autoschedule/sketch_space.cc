@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/autoschedule/fusion.h"
+#include "compiler/autoschedule/image_sketches.h"
 #include "compiler/autoschedule/inner_reductions.h"
 #include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/schedule/apply_steps.h"
@@ -101,8 +102,20 @@ std::vector<Sketch> core_sketches(const Chooser& chooser, StageId root) {
   switch (chooser.graph[root].kind) {
     case Stage::Kind::Scan: return autoschedule::scan_sketches(chooser, root);
     case Stage::Kind::Scatter: return autoschedule::scatter_sketches(chooser, root);
-    default: return autoschedule::compute_sketches(chooser, root, true);
+    default:
+      return autoschedule::with_image_sketches(chooser, root,
+                                               autoschedule::compute_sketches(chooser, root, true));
   }
+}
+
+/// Stages that the sketches of another one schedule.
+std::vector<StageId> taken_sources(const StageGraph& graph, const std::vector<bool>& touched) {
+  std::vector<StageId> taken;
+  for (const StageId id : graph.stage_of_id) {
+    if (touched[id] || graph[id].kind != Stage::Kind::Compute) continue;
+    if (const auto source = autoschedule::taken_source(graph, id)) taken.push_back(*source);
+  }
+  return taken;
 }
 
 /// The schedule that sketches are added to.
@@ -124,11 +137,14 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
   schedule::apply_steps(*graph_, given_);
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
   const Chooser chooser{*graph_, options};
+  const std::vector<StageId> taken =
+      target.kind == TargetKind::Llvm ? taken_sources(*graph_, touched) : std::vector<StageId>{};
   for (const StageId id : graph_->stage_of_id) {
     const Stage& stage = (*graph_)[id];
     if (!stage.is_live || stage.is_init || stage.attach.kind != Attach::Kind::Root) continue;
     const bool is_scan = stage.kind == Stage::Kind::Scan;
     if (!is_scan && !schedule::runs_over_axes(stage)) continue;
+    if (std::ranges::find(taken, id) != taken.end()) continue;
     std::vector<Sketch> sketches;
     if (target.kind == TargetKind::Cuda) {
       sketches = touched[id] ? touched_sketches(*graph_, id) : thread_sketches(*graph_, id);

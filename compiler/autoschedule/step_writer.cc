@@ -86,12 +86,14 @@ std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorI
   return copy;
 }
 
-std::pair<StageId, std::vector<AxisId>> StepWriter::cache_write(StageId stage, size_t dimensions) {
-  add(StepKind::CacheWrite, stage, {}).tag = "local";
-  std::vector<AxisId> axes;
-  for (size_t d = 0; d < dimensions; ++d)
-    axes.push_back(next_axis_++);
-  return {next_stage_++, axes};
+std::pair<StageId, std::vector<AxisId>> StepWriter::cache_write(StageId stage,
+                                                                std::string_view scope,
+                                                                size_t axes) {
+  add(StepKind::CacheWrite, stage, {}).tag = scope;
+  std::vector<AxisId> made;
+  for (size_t i = 0; i < axes; ++i)
+    made.push_back(next_axis_++);
+  return {next_stage_++, made};
 }
 
 void StepWriter::compute_at(StageId stage, StageId consumer, AxisId axis) {

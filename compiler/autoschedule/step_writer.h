@@ -33,9 +33,10 @@ class StepWriter {
   /// The same with loops of the reader as the copy's axes, in this order.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, StageId reader,
                                                      const std::vector<AxisId>& layout);
-  /// A stage in local memory that computes the elements, of which `stage` becomes a copy, and the
-  /// new stage's axes. The stage reduces nothing and has no steps yet.
-  std::pair<StageId, std::vector<AxisId>> cache_write(StageId stage, size_t dimensions);
+  /// A stage in a memory scope that computes the elements, of which `stage` becomes a copy, and the
+  /// new stage's axes: one for each loop of the stage over data, then one for each reduction axis.
+  std::pair<StageId, std::vector<AxisId>> cache_write(StageId stage, std::string_view scope,
+                                                      size_t axes);
   void compute_at(StageId stage, StageId consumer, AxisId axis);
   void compute_inline(StageId stage);
 

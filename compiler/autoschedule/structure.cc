@@ -46,6 +46,21 @@ std::vector<bool> touched_roots(const StageGraph& graph) {
   return touched;
 }
 
+bool is_argument(const StageGraph& graph, StageId id) {
+  for (uint32_t output = 0; output < graph[id].types.size(); ++output) {
+    if (graph.is_parameter({id, output})) return true;
+  }
+  return false;
+}
+
+bool is_free(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  return stage.is_live && stage.kind == Stage::Kind::Compute && !stage.is_touched &&
+         stage.attach.kind == schedule::Attach::Kind::Root && !stage.part_of && stage.cell_of < 0 &&
+         !stage.is_init && stage.base_of < 0 && stage.conditions.empty() &&
+         id < graph.kernel->definition.stages.size();
+}
+
 std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {
   int64_t work = 1;
   const std::vector<AxisId> columns = columns_of(graph[id]);

@@ -18,6 +18,11 @@ StageId root_of(const StageGraph& graph, StageId stage);
 /// By stage, whether steps name it as a root, or anything that stands in its loops.
 std::vector<bool> touched_roots(const StageGraph& graph);
 
+bool is_argument(const StageGraph& graph, StageId stage);
+
+/// Whether the compiler is free to choose where a stage is computed.
+bool is_free(const StageGraph& graph, StageId stage);
+
 /// Iterations of all loops of a stage, at one step of a scan; nothing when a size is not a
 /// constant.
 std::optional<int64_t> constant_work(const StageGraph& graph, StageId stage);

@@ -42,13 +42,12 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   return static_cast<double>(size.steps) * step + kTileCycles + kElementCycles * sums;
 }
 
-/// How much longer two cores take for so many equal tasks than half the time of one.
+}  // namespace
+
 double imbalance(int64_t tasks) {
   if (tasks >= kManyTasks) return 1;
   return 2.0 * static_cast<double>(ceil_div(tasks, 2)) / static_cast<double>(tasks);
 }
-
-}  // namespace
 
 double tile_cycles(const ContractionSize& size, const TileShape& tile) {
   const int64_t full_rows = size.rows / tile.rows;

@@ -18,6 +18,9 @@ struct TileShape {
   int64_t lanes = 0;
 };
 
+/// How much longer two cores take for so many equal tasks than half the time of one.
+double imbalance(int64_t tasks);
+
 /// About how many cycles a core takes for all tiles of this shape, those cut off at the ends
 /// included.
 double tile_cycles(const ContractionSize& size, const TileShape& tile);

@@ -51,6 +51,21 @@ const Case kCases[] = {
      "kernel k(X: float32[3, 20, 40], F: float32[8, 3, 3, 3]) -> (Y: float32[8, 18, 38]) {"
      " Y[o, i, j] = sum[c < 3, y < 3, x < 3](X[c, i + y, j + x] * F[o, c, y, x]) }",
      {}},
+    {"padded_conv",
+     "kernel k(X: float32[5, 14, 15], F: float32[20, 5, 3, 3]) -> (Y: float32[20, 14, 15]) {"
+     " P: float32[5, 16, 17]"
+     " P[c, i, j] = if_then_else(i >= 1 && i < 15 && j >= 1 && j < 16, X[c, i - 1, j - 1], 0)"
+     " Y[o, i, j] = sum[c < 5, y < 3, x < 3](P[c, i + y, j + x] * F[o, c, y, x]) }",
+     {}},
+    {"strided_conv_of_a_batch",
+     "kernel k(X: float32[2, 3, 21, 23], F: float32[16, 3, 5, 3]) -> (Y: float32[2, 16, 9, 10]) {"
+     " Y[n, o, i, j] = sum[c < 3, y < 5, x < 3]("
+     "X[n, c, i * 2 + y, j * 2 + x * 2] * F[o, c, y, x]) }",
+     {}},
+    {"small_images",
+     "kernel k(X: float64[9, 4, 7, 7], F: float64[40, 4, 3, 3]) -> (Y: float64[9, 40, 5, 5]) {"
+     " Y[n, o, i, j] = sum[c < 4, y < 3, x < 3](X[n, c, i + y, j + x] * F[o, c, y, x]) }",
+     {}},
     {"elements",
      "kernel k(A: float32[n, m], B: float32[m]) -> (C: float32[n, m]) {"
      " C[i, j] = exp(A[i, j]) * B[j] + 1 }",

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "compiler/autoschedule/contraction_loops.h"
+#include "compiler/autoschedule/tile_cost.h"
+
+namespace kiln::autoschedule {
+
+/// A contraction in numbers; those that are not known are 0.
+struct Numbers {
+  ContractionSize size;
+  int64_t panels = 0;  // elements of the column factor, of one of a batch
+};
+
+Numbers numbers_of(const StageGraph& graph, const Tiling& tiling, bool parallel);
+
+/// "rows" of a tile.
+Parameter rows_parameter(const StageGraph& graph, AxisId row, int64_t preferred);
+/// "lanes" of a tile: one to four registers, or eight.
+Parameter columns_parameter(const StageGraph& graph, AxisId column, int64_t register_lanes,
+                            int64_t preferred);
+
+}  // namespace kiln::autoschedule
