@@ -12,6 +12,9 @@ namespace {
 // Neighbouring rows of memory, each in another page, are read best in pieces of this size: shorter
 // ones come before the prefetchers see that they go on.
 constexpr int64_t kRunBytes = 4096;
+// Rows that are read side by side: while one page begins, others go on, and the sums between them
+// stay in registers.
+constexpr int64_t kRowsAtOnce = 4;
 constexpr int64_t kManyIterations = 64;
 
 /// Whether steps can name an axis of the graph.
@@ -236,6 +239,12 @@ void write_reduction(const StageGraph& graph, StageId id,
     if (vectors->along_data) {
       std::vector<AxisId> order = stage.reduce;
       if (in_blocks) order.push_back(tiles);
+      if (const int64_t rows = values.get("rows at once", 1); in_blocks && rows > 1) {
+        const auto [groups, row] = steps.split(id, order[stage.reduce.size() - 1], rows);
+        order[stage.reduce.size() - 1] = groups;
+        order.push_back(row);
+        steps.unroll(id, row);
+      }
       order.push_back(lanes);
       steps.reorder(id, order);
       if (!in_blocks) outer.back() = tiles;
@@ -255,6 +264,9 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     sketch.parameters.push_back(lanes_parameter(graph, vectors->axis, vectors->lanes));
     if (const int64_t columns = vectors->columns; columns > 0) {
       sketch.parameters.push_back({"columns", {0, columns / 2, columns, columns * 2}, columns});
+      const int64_t rows = constant_extent(graph, graph[id].reduce.back()).value_or(0);
+      const int64_t preferred = rows >= kRowsAtOnce ? kRowsAtOnce : 1;
+      sketch.parameters.push_back({"rows at once", {1, 2, 4, 8}, preferred});
     }
   }
   if (!columns_of(graph[id]).empty()) {

@@ -80,6 +80,9 @@ const Case kCases[] = {
     {"columns",
      "kernel k(A: float32[m, n]) -> (C: float32[n]) { C[i] = max[k < m](A[k, i]) }",
      {60, 133}},
+    {"constant_columns",
+     "kernel k(A: float32[1030, 1100]) -> (C: float32[1100]) { C[i] = sum[k < 1030](A[k, i]) }",
+     {}},
     {"softmax",
      "kernel k(X: float32[n, m]) -> (Y: float32[n, m]) {"
      " M: float32[n] M[i] = max[k < m](X[i, k])"

@@ -114,6 +114,8 @@ TEST(ChoosePanels, SumsDownColumnsForOneRow) {
   const std::string chosen = rows_by_columns(1, 4096, 4096);
   EXPECT_TRUE(has(chosen, "split(C.j, factor=1024)")) << chosen;
   EXPECT_TRUE(has(chosen, "parallel(C.j.outer)")) << chosen;
+  EXPECT_TRUE(has(chosen, "reorder(C.k.outer, C.j.inner.outer, C.k.inner, C.j.inner.inner)"))
+      << chosen;
   EXPECT_FALSE(has(chosen, "cache_read")) << chosen;
 }
 
