@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "compiler/ir/build.h"
@@ -211,6 +210,11 @@ class CollectEffects : public Visitor {
   const SharedBuffers& shared_;
 };
 
+/// Loops in each other whose bodies are walked twice, once for what an iteration leaves behind.
+/// Inside of them it is taken to leave all its effects, since each walk doubles those of the loops
+/// in it.
+constexpr int kExactLoops = 6;
+
 class PlaceBarriers {
  public:
   PlaceBarriers(const Kernel& kernel, const LaunchAxes& axes, const SharedBuffers& shared)
@@ -263,17 +267,28 @@ class PlaceBarriers {
 
   Stmt place(const For& loop) {
     const bool is_threads = is_thread_axis(loop.thread);
-    const Effects before = pending_;
     thread_loops_ += is_threads ? 1 : 0;
-    Stmt body = (*this)(loop.body);
-    if (!is_launch_axis(loop)) {
-      // Once more: the body follows what came before the loop, or what an iteration leaves behind.
-      pending_.add(before);
-      body = (*this)(loop.body);
-      if (!runs(loop)) pending_.add(before);
-    }
+    const Stmt body = is_launch_axis(loop) ? (*this)(loop.body) : iterated(loop);
     thread_loops_ -= is_threads ? 1 : 0;
     return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, body);
+  }
+
+  /// The body follows what came before the loop, or what an iteration leaves behind.
+  Stmt iterated(const For& loop) {
+    const Effects before = pending_;
+    ++loops_;
+    Stmt body;
+    if (loops_ <= kExactLoops) {
+      (*this)(loop.body);
+      pending_.add(before);
+      body = (*this)(loop.body);
+    } else {
+      pending_.add(effects_of(loop.body));
+      body = (*this)(loop.body);
+    }
+    --loops_;
+    if (!runs(loop)) pending_.add(before);
+    return body;
   }
 
   Stmt place(const If& node) {
@@ -308,7 +323,8 @@ class PlaceBarriers {
   const Kernel& kernel_;
   const LaunchAxes& axes_;
   const SharedBuffers& shared_;
-  int thread_loops_ = 0;  // around the statement being placed
+  int loops_ = 0;         // around the statement being placed, each iteration after another
+  int thread_loops_ = 0;  // likewise, over threads
   Effects pending_;       // what was done since the last barrier
 };
 

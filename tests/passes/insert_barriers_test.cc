@@ -54,6 +54,19 @@ TEST(InsertBarriers, OrdersAnIterationBeforeTheNext) {
                  kCuda);
 }
 
+TEST(InsertBarriers, WalksADeepNestNoLongerThanAShallowOne) {
+  const auto nest = [](const std::string& barrier) {
+    std::string text = "for t in 0..32 bind(threadIdx.x) { " + barrier + " s[t] = 1.0 } " +
+                       "for u in 0..32 bind(threadIdx.x) { " + barrier + " C[u] = s[31 - u] }";
+    for (int depth = 0; depth < 40; ++depth)
+      text = fmt::format("for k{} in 0..9 {{ {} }}", depth, text);
+    return "fn f(C: float32[32]) { for b in 0..1 bind(blockIdx.x) { "
+           "allocate s: float32[32] scope(shared) " +
+           text + " } }";
+  };
+  expect_becomes(insert_barriers, nest(""), nest("barrier"), kCuda);
+}
+
 TEST(InsertBarriers, StandsInALoopOfItsOwnOutsideTheThreads) {
   expect_becomes(insert_barriers,
                  R"(fn f(C: float32[n]) { for b in 0..n bind(blockIdx.x) {
