@@ -56,7 +56,7 @@ struct CompileCommand {
     const Definition definition = kernel.load(name);
     BuildOptions options = kernel.options(name);
     options.arch = arch;
-    const Kernel compiled = common.connect().compile(definition, options);
+    const Kernel compiled = common.connect().compile(definition, options, SourceLocation::none());
     if (common.json) {
       print_json(compiled);
     } else if (!emit.empty()) {
@@ -92,8 +92,8 @@ struct LowerCommand {
 
   int run(const Common& common) const {
     const std::string name = target_named(target);
-    const std::string text =
-        common.connect().lower(kernel.load(name), options, kernel.options(name));
+    const std::string text = common.connect().lower(kernel.load(name), options,
+                                                    kernel.options(name), SourceLocation::none());
     if (common.json) {
       std::cout << nlohmann::ordered_json{{"text", text}}.dump(2) << "\n";
     } else {

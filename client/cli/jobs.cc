@@ -30,8 +30,8 @@ struct SubmitCommand {
     const Definition definition = kernel.load(target);
     const std::vector<Argument> inputs = call.load(definition);
     const CallOptions options = call.options(definition);
-    const Job job =
-        common.connect().submit(definition, inputs, call.build_options(kernel), options);
+    const Job job = common.connect().submit(definition, inputs, call.build_options(kernel), options,
+                                            SourceLocation::none());
     if (common.json) {
       std::cout << nlohmann::ordered_json{{"job", job.id()}}.dump(2) << "\n";
     } else {

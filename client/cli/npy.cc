@@ -118,7 +118,7 @@ void swap_bytes(std::span<std::byte> bytes, std::size_t each) {
 
 /// From column-major to row-major order.
 Array transposed(const Array& columns) {
-  const Array rows(columns.shape(), columns.dtype());
+  const Array rows(columns.shape(), columns.dtype(), SourceLocation::none());
   const std::size_t each = size_of(columns.dtype());
   const std::size_t rank = columns.shape().size();
   std::vector<std::int64_t> index(rank, 0);
@@ -149,7 +149,7 @@ std::string descr_of(DType type) {
 
 Array read_npy(std::istream& in, const std::string& name, DType wanted) {
   const Header header = parse_header(read_header_text(in, name), wanted, name);
-  const Array array(header.shape, header.type);
+  const Array array(header.shape, header.type, SourceLocation::none());
   const std::span<std::byte> bytes = array.bytes();
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (static_cast<std::size_t>(in.gcount()) != bytes.size()) {

@@ -23,8 +23,9 @@ struct RunCommand {
     const std::vector<Argument> inputs = call.load(definition);
     const CallOptions options = call.options(definition);
 
-    const Kernel compiled = common.connect().build(definition, call.build_options(kernel));
-    const Outputs results = compiled.call(inputs, options);
+    const Kernel compiled =
+        common.connect().build(definition, call.build_options(kernel), SourceLocation::none());
+    const Outputs results = compiled.call(inputs, options, SourceLocation::none());
     std::vector<NamedArray> outputs;
     for (std::size_t i = 0; i < results.size(); ++i)
       outputs.push_back({names[i], results[i]});

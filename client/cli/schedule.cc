@@ -37,7 +37,8 @@ struct ShowCommand {
   /// What the service makes of it: the steps of the file and those for stages without any.
   std::string chosen(const Definition& definition, const std::string& compiled_for,
                      const std::string& block, const Common& common) const {
-    const Kernel compiled = common.connect().compile(definition, kernel.options(compiled_for));
+    const Kernel compiled =
+        common.connect().compile(definition, kernel.options(compiled_for), SourceLocation::none());
     const nlohmann::json report = nlohmann::json::parse(compiled.report());
     std::string text = fmt::format("schedule {} {{\n", block);
     for (const nlohmann::json& step : report.at("schedule")) {

@@ -93,8 +93,8 @@ struct TuneCommand {
     };
     const StopOnInterrupt interrupt;
     options.stop = interrupt.token();
-    const TuneResult result =
-        common.connect().tune(definition, options, call.build_options(kernel));
+    const TuneResult result = common.connect().tune(definition, options, call.build_options(kernel),
+                                                    SourceLocation::none());
     progress.finish();
     if (common.json) {
       std::cout << to_json(result, measured).dump(2) << "\n";

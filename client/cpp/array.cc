@@ -42,8 +42,10 @@ bool same_bits(DType t, DType type) {
 
 }  // namespace
 
-Array::Array(DType type, std::vector<std::int64_t> shape)
-    : type_(type), shape_(std::move(shape)), byte_size_(checked_bytes(shape_, type)) {
+Array::Array(DType type, std::vector<std::int64_t> shape, const SourceLocation& where)
+    : type_(type),
+      shape_(std::move(shape)),
+      byte_size_(detail::at_line(where, [&] { return checked_bytes(shape_, type); })) {
   storage_ = std::make_shared<std::byte[]>(byte_size_);
 }
 
@@ -51,18 +53,17 @@ std::size_t Array::size() const { return byte_size_ / size_of(type_); }
 
 std::span<std::byte> Array::bytes() const { return {storage_.get(), byte_size_}; }
 
-void Array::check_count(std::size_t count) const {
+void Array::check_count(std::size_t count, const SourceLocation& where) const {
   if (count != size()) {
-    detail::fail(ErrorKind::InvalidArgument, "VALUE_COUNT",
-                 "an array of shape ({}) has {} values, but got {}", fmt::join(shape_, ", "),
-                 size(), count);
+    detail::fail_at(where, "VALUE_COUNT", "an array of shape ({}) has {} values, but got {}",
+                    fmt::join(shape_, ", "), size(), count);
   }
 }
 
-void Array::check_type(DType type) const {
+void Array::check_type(DType type, const SourceLocation& where) const {
   if (!same_bits(type, type_)) {
-    detail::fail(ErrorKind::InvalidArgument, "VALUE_TYPE", "the array is {}, but is read as {}",
-                 name_of(type_), name_of(type));
+    detail::fail_at(where, "VALUE_TYPE", "the array is {}, but is read as {}", name_of(type_),
+                    name_of(type));
   }
 }
 

@@ -34,10 +34,11 @@ namespace {
 
 using detail::request_of;
 
-BuildOptions for_present_device(BuildOptions options) {
+BuildOptions for_present_device(BuildOptions options, const SourceLocation& where) {
   if (!options.arch.empty()) {
-    detail::fail(ErrorKind::InvalidArgument, "ARCH",
-                 "build takes the architecture from the device: use compile for {}", options.arch);
+    detail::fail_at(where, "ARCH",
+                    "build takes the architecture from the device: use compile for {}",
+                    options.arch);
   }
   return options;
 }
@@ -52,57 +53,70 @@ Connection connect(const std::string& address, const ConnectOptions& options) {
       address.empty() && named != nullptr ? std::string(named) : address, options));
 }
 
-Kernel Connection::compile(const Definition& definition, const BuildOptions& options) const {
-  return Kernel(std::make_shared<detail::KernelState>(
-      link_, request_of<v1::CompileRequest>(definition, options), definition.parameters()));
+Kernel Connection::compile(const Definition& definition, const BuildOptions& options,
+                           SourceLocation where) const {
+  return detail::at_line(where, [&] {
+    return Kernel(std::make_shared<detail::KernelState>(
+        link_, request_of<v1::CompileRequest>(definition, options), definition.parameters()));
+  });
 }
 
 Kernel Connection::compile(const Schedule& schedule, const std::vector<Tensor>& arguments,
-                           const BuildOptions& options) const {
-  return compile(Definition(schedule, arguments), options);
+                           const BuildOptions& options, SourceLocation where) const {
+  return compile(Definition(schedule, arguments, "main", where), options, where);
 }
 
-Kernel Connection::build(const Definition& definition, const BuildOptions& options) const {
-  return compile(definition, for_present_device(options));
+Kernel Connection::build(const Definition& definition, const BuildOptions& options,
+                         SourceLocation where) const {
+  return compile(definition, for_present_device(options, where), where);
 }
 
 Kernel Connection::build(const Schedule& schedule, const std::vector<Tensor>& arguments,
-                         const BuildOptions& options) const {
-  return build(Definition(schedule, arguments), options);
+                         const BuildOptions& options, SourceLocation where) const {
+  return build(Definition(schedule, arguments, "main", where), options, where);
 }
 
 std::string Connection::lower(const Definition& definition, const LowerOptions& lower,
-                              const BuildOptions& options) const {
+                              const BuildOptions& options, SourceLocation where) const {
   auto request = request_of<v1::LowerRequest>(definition, options);
   request.set_after(lower.after);
   request.set_auto_(lower.automatic);
   v1::LowerResponse response;
-  link_->call(link_->kernels(), &v1::KernelService::Stub::Lower, request, response);
+  detail::at_line(where, [&] {
+    link_->call(link_->kernels(), &v1::KernelService::Stub::Lower, request, response);
+  });
   return response.text();
 }
 
 std::string Connection::lower(const Schedule& schedule, const std::vector<Tensor>& arguments,
-                              const LowerOptions& lower, const BuildOptions& options) const {
-  return this->lower(Definition(schedule, arguments), lower, options);
+                              const LowerOptions& lower, const BuildOptions& options,
+                              SourceLocation where) const {
+  return this->lower(Definition(schedule, arguments, "main", where), lower, options, where);
 }
 
-RemoteArray Connection::upload(const Array& array, const std::string& device) const {
-  return RemoteArray(detail::upload(link_, array, device, link_->session(), {}));
+RemoteArray Connection::upload(const Array& array, const std::string& device,
+                               SourceLocation where) const {
+  return detail::at_line(where, [&] {
+    return RemoteArray(detail::upload(link_, array, device, link_->session(), {}));
+  });
 }
 
 Job Connection::submit(const Definition& definition, const std::vector<Argument>& inputs,
-                       const BuildOptions& options, const CallOptions& call) const {
-  v1::SubmitRequest request;
-  *request.mutable_kernel() = request_of<v1::CompileRequest>(definition, options);
-  const detail::PreparedCall prepared =
-      detail::prepare_call(link_, request.kernel().source_map().kernel(), definition.parameters(),
-                           inputs, call, {}, true);
-  *request.mutable_run() = prepared.request;
-  v1::SubmitResponse response;
-  // A second try could leave two jobs.
-  link_->call(link_->jobs(), &v1::JobService::Stub::Submit, request, response,
-              {.idempotent = false});
-  return job(response.job());
+                       const BuildOptions& options, const CallOptions& call,
+                       SourceLocation where) const {
+  return detail::at_line(where, [&] {
+    v1::SubmitRequest request;
+    *request.mutable_kernel() = request_of<v1::CompileRequest>(definition, options);
+    const detail::PreparedCall prepared =
+        detail::prepare_call(link_, request.kernel().source_map().kernel(), definition.parameters(),
+                             inputs, call, {}, true);
+    *request.mutable_run() = prepared.request;
+    v1::SubmitResponse response;
+    // A second try could leave two jobs.
+    link_->call(link_->jobs(), &v1::JobService::Stub::Submit, request, response,
+                {.idempotent = false});
+    return job(response.job());
+  });
 }
 
 Job Connection::job(const std::string& id) const { return Job(link_, id); }

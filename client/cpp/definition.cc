@@ -15,9 +15,10 @@ namespace {
 
 std::shared_ptr<const DefinitionState> make_state(const std::vector<Tensor>& arguments,
                                                   const std::string& name,
-                                                  const ScheduleState* schedule) {
+                                                  const ScheduleState* schedule,
+                                                  const SourceLocation& where) {
   auto state = std::make_shared<DefinitionState>();
-  state->kernel = encode(arguments, name, schedule);
+  state->kernel = at_line(where, [&] { return encode(arguments, name, schedule); });
   if (!state->kernel.schedules.empty()) {
     state->schedule = std::move(state->kernel.schedules[0].second);
     state->kernel.schedules.clear();
@@ -28,15 +29,15 @@ std::shared_ptr<const DefinitionState> make_state(const std::vector<Tensor>& arg
 }  // namespace
 }  // namespace detail
 
-Definition::Definition(std::initializer_list<Tensor> arguments)
-    : Definition(std::vector<Tensor>(arguments)) {}
+Definition::Definition(std::initializer_list<Tensor> arguments, SourceLocation where)
+    : Definition(std::vector<Tensor>(arguments), "main", where) {}
 
-Definition::Definition(const std::vector<Tensor>& arguments, std::string name)
-    : state_(detail::make_state(arguments, name, nullptr)) {}
+Definition::Definition(const std::vector<Tensor>& arguments, std::string name, SourceLocation where)
+    : state_(detail::make_state(arguments, name, nullptr, where)) {}
 
 Definition::Definition(const Schedule& schedule, const std::vector<Tensor>& arguments,
-                       std::string name)
-    : state_(detail::make_state(arguments, name, schedule.state().get())) {}
+                       std::string name, SourceLocation where)
+    : state_(detail::make_state(arguments, name, schedule.state().get(), where)) {}
 
 const std::string& Definition::name() const { return state_->kernel.names.kernel(); }
 

@@ -285,16 +285,21 @@ const std::string& Axis::name() const { return node_->name; }
 
 ReduceAxis::operator Expr() const { return detail::make_expr(int64, detail::AxisValue{node()}); }
 
-ReduceAxis reduce_axis(const Expr& begin, const Expr& end, std::string name) {
-  const Expr minimum = detail::to_index(begin, "the begin of reduce_axis " + name);
-  const Expr limit = detail::to_index(end, "the end of reduce_axis " + name);
+ReduceAxis reduce_axis(const Expr& begin, const Expr& end, std::string name, SourceLocation where) {
+  const auto edge = [&](const Expr& expr, const char* what) {
+    return detail::at_line(where, [&] {
+      return detail::to_index(expr, fmt::format("the {} of reduce_axis {}", what, name));
+    });
+  };
+  const Expr minimum = edge(begin, "begin");
+  const Expr limit = edge(end, "end");
   const std::optional<std::int64_t> from = detail::as_integer(minimum);
   const std::optional<std::int64_t> to = detail::as_integer(limit);
   Expr extent = from && *from == 0 ? limit : limit - minimum;
   if (from && to) {
     if (*to < *from) {
-      detail::fail(ErrorKind::InvalidArgument, "AXIS_EXTENT",
-                   "reduce_axis {} ends at {}, before its begin {}", name, *to, *from);
+      detail::fail_at(where, "AXIS_EXTENT", "reduce_axis {} ends at {}, before its begin {}", name,
+                      *to, *from);
     }
     extent = constant(*to - *from, int64);
   }

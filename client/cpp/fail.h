@@ -31,6 +31,20 @@ template <typename... Args>
                .line = static_cast<int>(where.line())});
 }
 
+/// Runs `body`; an error of the client that leaves it has the user's line, unless it has one.
+template <typename Body>
+decltype(auto) at_line(const SourceLocation& where, Body&& body) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const Error& error) {
+    if (error.line() > 0 || where.line() == 0) throw;
+    ErrorFields fields = error.fields();
+    fields.file = where.file_name();
+    fields.line = static_cast<int>(where.line());
+    throw_error(std::move(fields));
+  }
+}
+
 }  // namespace detail
 }  // namespace client
 }  // namespace kiln

@@ -154,33 +154,41 @@ Outputs::operator Array() const {
 
 void Future::cancel() const { cancel_->cancel(); }
 
-Outputs Kernel::call(const std::vector<Argument>& arguments, const CallOptions& options) const {
-  return detail::call_kernel(*state_, arguments, options,
-                             detail::CallControl::with_deadline(options.deadline));
+Outputs Kernel::call(const std::vector<Argument>& arguments, const CallOptions& options,
+                     SourceLocation where) const {
+  return detail::at_line(where, [&] {
+    return detail::call_kernel(*state_, arguments, options,
+                               detail::CallControl::with_deadline(options.deadline));
+  });
 }
 
-Future Kernel::submit_call(std::vector<Argument> arguments, CallOptions options) const {
+Future Kernel::submit_call(std::vector<Argument> arguments, CallOptions options,
+                           SourceLocation where) const {
   auto cancel = std::make_shared<detail::CancelState>();
   auto control = detail::CallControl::with_deadline(options.deadline);
   control.cancel = cancel;
-  std::future<Outputs> result =
-      std::async(std::launch::async, [state = state_, arguments = std::move(arguments),
-                                      options = std::move(options), control = std::move(control)] {
-        return detail::call_kernel(*state, arguments, options, control);
+  std::future<Outputs> result = std::async(
+      std::launch::async, [state = state_, arguments = std::move(arguments),
+                           options = std::move(options), control = std::move(control), where] {
+        return detail::at_line(
+            where, [&] { return detail::call_kernel(*state, arguments, options, control); });
       });
   return Future(std::move(result), std::move(cancel));
 }
 
 std::vector<RemoteArray> Kernel::call_remote(const std::vector<Argument>& inputs,
-                                             const CallOptions& options) const {
-  const auto control = detail::CallControl::with_deadline(options.deadline);
-  detail::PreparedCall call = detail::prepare_call(state_->link(), state_->name(),
-                                                   state_->parameters(), inputs, options, control);
-  for (v1::Argument& argument : *call.request.mutable_arguments()) {
-    if (argument.has_output()) argument.mutable_output()->set_keep(true);
-  }
-  state_->link()->session();  // what is kept belongs to it
-  const v1::RunResponse response = detail::run(*state_, call, control);
+                                             const CallOptions& options,
+                                             SourceLocation where) const {
+  const v1::RunResponse response = detail::at_line(where, [&] {
+    const auto control = detail::CallControl::with_deadline(options.deadline);
+    detail::PreparedCall call = detail::prepare_call(
+        state_->link(), state_->name(), state_->parameters(), inputs, options, control);
+    for (v1::Argument& argument : *call.request.mutable_arguments()) {
+      if (argument.has_output()) argument.mutable_output()->set_keep(true);
+    }
+    state_->link()->session();  // what is kept belongs to it
+    return detail::run(*state_, call, control);
+  });
   state_->set_last_timings(detail::from_wire(response.timings()));
   std::vector<RemoteArray> outputs;
   for (const v1::Result& result : response.results()) {
@@ -192,14 +200,17 @@ std::vector<RemoteArray> Kernel::call_remote(const std::vector<Argument>& inputs
 }
 
 std::vector<double> Kernel::measure(const std::vector<Argument>& arguments, unsigned repeat,
-                                    unsigned measurements, const CallOptions& options) const {
-  const auto control = detail::CallControl::with_deadline(options.deadline);
-  detail::PreparedCall call = detail::prepare_call(
-      state_->link(), state_->name(), state_->parameters(), arguments, options, control);
-  call.request.set_repeat(repeat);
-  call.request.set_measurements(measurements);
-  const v1::RunResponse response = detail::run(*state_, call, control);
-  return {response.measured().begin(), response.measured().end()};
+                                    unsigned measurements, const CallOptions& options,
+                                    SourceLocation where) const {
+  return detail::at_line(where, [&] {
+    const auto control = detail::CallControl::with_deadline(options.deadline);
+    detail::PreparedCall call = detail::prepare_call(
+        state_->link(), state_->name(), state_->parameters(), arguments, options, control);
+    call.request.set_repeat(repeat);
+    call.request.set_measurements(measurements);
+    const v1::RunResponse response = detail::run(*state_, call, control);
+    return std::vector<double>{response.measured().begin(), response.measured().end()};
+  });
 }
 
 Timings Kernel::timings() const { return state_->last_timings(); }
@@ -223,7 +234,9 @@ v1::InspectResponse inspect(detail::KernelState& kernel, const std::string& what
 
 }  // namespace
 
-std::string Kernel::source(const std::string& what) const { return inspect(*state_, what).text(); }
+std::string Kernel::source(const std::string& what, SourceLocation where) const {
+  return detail::at_line(where, [&] { return inspect(*state_, what).text(); });
+}
 std::string Kernel::report() const { return inspect(*state_, "").report_json(); }
 
 }  // namespace client

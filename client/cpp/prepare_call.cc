@@ -137,7 +137,7 @@ Array take_result(const std::shared_ptr<Link>& link, const v1::Result& result,
                   const std::optional<Array>& into, const CallControl& control) {
   const Array array = into ? *into
                            : Array({result.shape().begin(), result.shape().end()},
-                                   static_cast<DType>(result.type()));
+                                   static_cast<DType>(result.type()), SourceLocation::none());
   if (result.has_tensor()) {
     const RemoteState tensor(link, result.tensor(), array.dtype(), array.shape());
     download(*link, tensor.id, array, control);

@@ -90,10 +90,12 @@ Expr Reducer::operator()(const Expr& value, const std::vector<ReduceAxis>& axes,
   return (*this)(Values{value}, axes, options)[0];
 }
 
-Reducer comm_reducer(
-    const std::vector<DType>& types,
-    const std::function<Reducer::Values(Reducer::Values, Reducer::Values)>& combine,
-    const Reducer::Values& identities, std::string name) {
+namespace {
+
+using Combine = std::function<Reducer::Values(Reducer::Values, Reducer::Values)>;
+
+Reducer make_reducer(const std::vector<DType>& types, const Combine& combine,
+                     const Reducer::Values& identities, std::string name) {
   const std::size_t count = types.size();
   Reducer::Values left;
   Reducer::Values right;
@@ -120,14 +122,22 @@ Reducer comm_reducer(
   return Reducer(std::make_shared<const detail::ReducerNode>(std::move(node)));
 }
 
+}  // namespace
+
+Reducer comm_reducer(const std::vector<DType>& types, const Combine& combine,
+                     const Reducer::Values& identities, std::string name, SourceLocation where) {
+  return detail::at_line(where,
+                         [&] { return make_reducer(types, combine, identities, std::move(name)); });
+}
+
 Reducer comm_reducer(DType type, const std::function<Expr(Expr, Expr)>& combine,
-                     const Expr& identity, std::string name) {
+                     const Expr& identity, std::string name, SourceLocation where) {
   return comm_reducer(
       std::vector{type},
       [&](const Reducer::Values& left, const Reducer::Values& right) {
         return Reducer::Values{combine(left[0], right[0])};
       },
-      {identity}, std::move(name));
+      {identity}, std::move(name), where);
 }
 
 }  // namespace client

@@ -329,13 +329,14 @@ void Stage::software_pipeline(const Axis& axis, std::int64_t stages, Where where
                  where);
 }
 
-Stage Schedule::operator[](const Tensor& tensor) const {
-  if (!state_->stages.contains(tensor.stage().get())) {
-    detail::fail(ErrorKind::InvalidArgument, "FOREIGN_STAGE",
-                 "{} is not a stage of this schedule: none of its outputs is computed from it",
-                 tensor.name());
+Stage Schedule::operator[](const detail::TensorHere& tensor) const {
+  const auto& stage = tensor.tensor.stage();
+  if (!state_->stages.contains(stage.get())) {
+    detail::fail_at(tensor.where, "FOREIGN_STAGE",
+                    "{} is not a stage of this schedule: none of its outputs is computed from it",
+                    tensor.tensor.name());
   }
-  return Stage(state_, tensor.stage());
+  return Stage(state_, stage);
 }
 
 Schedule create_schedule(const std::vector<Tensor>& outputs) {

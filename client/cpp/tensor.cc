@@ -20,7 +20,8 @@ std::shared_ptr<const StageNode> make_stage(std::string name, const SourceLocati
 /// Dimensions as int64 expressions.
 Shape checked_shape(Shape shape, const std::string& tensor, const SourceLocation& where) {
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    shape[d] = to_index(shape[d], fmt::format("dimension {} of {}", d, tensor));
+    shape[d] = at_line(
+        where, [&] { return to_index(shape[d], fmt::format("dimension {} of {}", d, tensor)); });
     const std::optional<std::int64_t> size = as_integer(shape[d]);
     if (size && *size < 0) {
       fail_at(where, "SHAPE", "{}: dimension {} is {}, but must be 0 or more", tensor, d, *size);
@@ -31,8 +32,9 @@ Shape checked_shape(Shape shape, const std::string& tensor, const SourceLocation
 
 std::vector<Axis> data_axes(const Shape& shape, const Names& names, const SourceLocation& where) {
   if (!names.axes.empty() && names.axes.size() != shape.size()) {
-    fail_at(where, "AXIS_NAMES", "{} has {} dimensions, but {} names for its axes", names.tensor,
-            shape.size(), names.axes.size());
+    fail_at(where, "AXIS_NAMES", "{} has {} dimension{}, but {} name{} for its axes", names.tensor,
+            shape.size(), shape.size() == 1 ? "" : "s", names.axes.size(),
+            names.axes.size() == 1 ? "" : "s");
   }
   std::vector<Axis> axes;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -89,11 +91,12 @@ std::vector<Tensor> outputs_of(const std::shared_ptr<const StageNode>& stage, st
   return tensors;
 }
 
-const ComputeStage& compute_of(const Tensor& tensor, const char* what) {
+const ComputeStage& compute_of(const Tensor& tensor, const char* what,
+                               const SourceLocation& where) {
   const auto* stage = std::get_if<ComputeStage>(&tensor.stage()->value);
   if (stage == nullptr) {
-    fail(ErrorKind::InvalidArgument, "NOT_COMPUTED", "{} is not made by compute, so it has no {}",
-         tensor.name(), what);
+    fail_at(where, "NOT_COMPUTED", "{} is not made by compute, so it has no {}", tensor.name(),
+            what);
   }
   return *stage;
 }
@@ -104,15 +107,15 @@ std::vector<Tensor> compute(Shape shape, const Bodies& bodies, int takes, Names 
                             SourceLocation where) {
   shape = checked_shape(std::move(shape), names.tensor, where);
   if (takes >= 0 && static_cast<std::size_t>(takes) != shape.size()) {
-    fail_at(where, "BODY_ARITY", "{} has {} dimensions, but its body takes {} indices",
-            names.tensor, shape.size(), takes);
+    fail_at(where, "BODY_ARITY", "{} has {} dimension{}, but its body takes {} {}", names.tensor,
+            shape.size(), shape.size() == 1 ? "" : "s", takes, takes == 1 ? "index" : "indices");
   }
   ComputeStage stage{.axes = data_axes(shape, names, where), .bodies = {}, .reduce_axes = {}};
   std::vector<Expr> indices;
   for (const Axis& axis : stage.axes) {
     indices.push_back(make_expr(int64, AxisValue{axis.node()}));
   }
-  for (const Expr& body : bodies(indices))
+  for (const Expr& body : at_line(where, [&] { return bodies(indices); }))
     stage.bodies.push_back(cast(body, body.dtype()));
   if (stage.bodies.empty()) {
     fail_at(where, "BODY_ARITY", "the body of {} gives no value for {} indices", names.tensor,
@@ -141,7 +144,7 @@ Tensor scatter(std::string combiner, const Tensor& base, Shape shape, const Bodi
   for (const Axis& axis : axes) {
     indices.push_back(make_expr(int64, AxisValue{axis.node()}));
   }
-  std::vector<Expr> places = bodies(indices);
+  std::vector<Expr> places = at_line(where, [&] { return bodies(indices); });
   const std::size_t rank = base.shape().size();
   if (places.size() != rank + 1) {
     fail_at(where, "SCATTER_RANK", "{} has {} dimension{}, but the body of {} gives {} {}",
@@ -154,8 +157,10 @@ Tensor scatter(std::string combiner, const Tensor& base, Shape shape, const Bodi
             name_of(update.dtype()), base.name(), name_of(base.dtype()));
   }
   places.pop_back();
-  for (std::size_t d = 0; d < rank; ++d)
-    places[d] = to_index(places[d], fmt::format("index {} of {}", d, names.tensor));
+  at_line(where, [&] {
+    for (std::size_t d = 0; d < rank; ++d)
+      places[d] = to_index(places[d], fmt::format("index {} of {}", d, names.tensor));
+  });
   return Tensor(make_stage(std::move(names.tensor), where,
                            ScatterStage{axes, base, std::move(places), std::move(update),
                                         std::move(combiner)}),
@@ -229,29 +234,28 @@ Expr Tensor::read(std::vector<Expr> indices) const {
   return detail::make_expr(dtype(), detail::ReadValue{*this, std::move(indices)});
 }
 
-std::vector<Axis> Tensor::axes() const {
+std::vector<Axis> Tensor::axes(SourceLocation where) const {
   const auto* scatter = std::get_if<detail::ScatterStage>(&stage_->value);
-  return scatter != nullptr ? scatter->axes : detail::compute_of(*this, "axes").axes;
+  return scatter != nullptr ? scatter->axes : detail::compute_of(*this, "axes", where).axes;
 }
 
-Axis Tensor::axis(std::size_t dimension) const {
-  const std::vector<Axis> all = axes();
+Axis Tensor::axis(std::size_t dimension, SourceLocation where) const {
+  const std::vector<Axis> all = axes(where);
   if (dimension >= all.size()) {
-    detail::fail(ErrorKind::InvalidArgument, "NO_AXIS", "{} has {} axes, so there is no axis {}",
-                 name(), all.size(), dimension);
+    detail::fail_at(where, "NO_AXIS", "{} has {} ax{}s, so there is no axis {}", name(), all.size(),
+                    all.size() == 1 ? "i" : "e", dimension);
   }
   return all[dimension];
 }
 
-std::vector<Axis> Tensor::reduce_axes() const {
-  return detail::compute_of(*this, "reduction axes").reduce_axes;
+std::vector<Axis> Tensor::reduce_axes(SourceLocation where) const {
+  return detail::compute_of(*this, "reduction axes", where).reduce_axes;
 }
 
-Axis Tensor::scan_axis() const {
+Axis Tensor::scan_axis(SourceLocation where) const {
   const auto* scan = std::get_if<detail::ScanStage>(&stage_->value);
   if (scan == nullptr) {
-    detail::fail(ErrorKind::InvalidArgument, "NOT_A_SCAN",
-                 "{} is not made by scan, so it has no scan axis", name());
+    detail::fail_at(where, "NOT_A_SCAN", "{} is not made by scan, so it has no scan axis", name());
   }
   return scan->axis;
 }

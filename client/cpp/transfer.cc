@@ -91,7 +91,7 @@ const std::vector<std::int64_t>& RemoteArray::shape() const { return state_->sha
 const std::string& RemoteArray::id() const { return state_->id; }
 
 Array RemoteArray::download() const {
-  Array array(state_->shape, state_->type);
+  Array array(state_->shape, state_->type, SourceLocation::none());
   detail::download(*state_->link, state_->id, array, {});
   return array;
 }

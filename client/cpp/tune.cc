@@ -53,13 +53,15 @@ void note(const TuneTrial& trial, TuneResult& so_far) {
 }  // namespace
 
 TuneResult Connection::tune(const Definition& definition, const TuneOptions& options,
-                            const BuildOptions& build) const {
+                            const BuildOptions& build, SourceLocation where) const {
   v1::TuneRequest request;
   *request.mutable_kernel() = detail::request_of<v1::CompileRequest>(definition, build);
   detail::PreparedCall prepared;  // keeps the inputs that were uploaded
   if (!options.inputs.empty()) {
-    prepared = detail::prepare_call(link_, request.kernel().source_map().kernel(),
-                                    definition.parameters(), options.inputs, {}, {});
+    prepared = detail::at_line(where, [&] {
+      return detail::prepare_call(link_, request.kernel().source_map().kernel(),
+                                  definition.parameters(), options.inputs, {}, {});
+    });
     *request.mutable_arguments() = prepared.request.arguments();
   }
   request.mutable_sizes()->insert(options.sizes.begin(), options.sizes.end());
@@ -73,19 +75,21 @@ TuneResult Connection::tune(const Definition& definition, const TuneOptions& opt
                               .idempotent = false};
   const std::stop_callback cancel(options.stop, [&control] { control.cancel->cancel(); });
   try {
-    link_->retry(control, [&](grpc::ClientContext& context) {
-      const auto reader = link_->kernels().Tune(&context, request);
-      v1::TuneEvent event;
-      while (reader->Read(&event)) {
-        if (event.has_start() && options.on_start) options.on_start(from_wire(event.start()));
-        if (event.has_trial()) {
-          const TuneTrial trial = from_wire(event.trial());
-          note(trial, result);
-          if (options.on_trial) options.on_trial(trial);
+    detail::at_line(where, [&] {
+      link_->retry(control, [&](grpc::ClientContext& context) {
+        const auto reader = link_->kernels().Tune(&context, request);
+        v1::TuneEvent event;
+        while (reader->Read(&event)) {
+          if (event.has_start() && options.on_start) options.on_start(from_wire(event.start()));
+          if (event.has_trial()) {
+            const TuneTrial trial = from_wire(event.trial());
+            note(trial, result);
+            if (options.on_trial) options.on_trial(trial);
+          }
+          if (event.has_result()) result = from_wire(event.result());
         }
-        if (event.has_result()) result = from_wire(event.result());
-      }
-      return reader->Finish();
+        return reader->Finish();
+      });
     });
   } catch (const Cancelled&) {
     if (!options.stop.stop_requested()) throw;

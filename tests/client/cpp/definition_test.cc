@@ -358,7 +358,7 @@ TEST_F(WrongDefinitions, BodiesOfAnotherArity) {
         compute(
             {n_, n_}, [&](Expr i) { return A_(i); }, "B");
       },
-      "BODY_ARITY", "B has 2 dimensions, but its body takes 1 indices");
+      "BODY_ARITY", "B has 2 dimensions, but its body takes 1 index");
 }
 
 TEST_F(WrongDefinitions, AxisNamesOfAnotherNumber) {
@@ -366,7 +366,7 @@ TEST_F(WrongDefinitions, AxisNamesOfAnotherNumber) {
       [&] {
         compute({n_}, [&](Expr i) { return A_(i); }, {"B", {"i", "j"}});
       },
-      "AXIS_NAMES", "B has 1 dimensions, but 2 names for its axes");
+      "AXIS_NAMES", "B has 1 dimension, but 2 names for its axes");
 }
 
 TEST_F(WrongDefinitions, DivisionOfIntegers) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <kiln/source_location.h>
 #include <kiln/types.h>
 
 namespace kiln {
@@ -21,15 +22,19 @@ inline namespace client {
 class Array {
  public:
   /// Zeros.
-  explicit Array(std::vector<std::int64_t> shape) : Array(std::move(shape), float32) {}
+  explicit Array(std::vector<std::int64_t> shape, SourceLocation where = SourceLocation::current())
+      : Array(float32, std::move(shape), where) {}
   // A template, so that {} is a shape and never a type.
   template <std::same_as<DType> Type>
-  Array(std::vector<std::int64_t> shape, Type type) : Array(type, std::move(shape)) {}
+  Array(std::vector<std::int64_t> shape, Type type,
+        SourceLocation where = SourceLocation::current())
+      : Array(type, std::move(shape), where) {}
   /// The values, in row-major order; there must be as many as the shape says.
   template <typename T>
-  Array(const std::vector<T>& values, std::vector<std::int64_t> shape)
-      : Array(std::move(shape), dtype_of<T>()) {
-    check_count(values.size());
+  Array(const std::vector<T>& values, std::vector<std::int64_t> shape,
+        SourceLocation where = SourceLocation::current())
+      : Array(dtype_of<T>(), std::move(shape), where) {
+    check_count(values.size(), where);
     std::copy(values.begin(), values.end(), this->values<T>().begin());
   }
 
@@ -41,15 +46,15 @@ class Array {
   /// The elements. Throws InvalidArgument when T is not the type of the array; uint16_t also reads
   /// float16 and bfloat16, and uint8_t the eight-bit floats.
   template <typename T>
-  std::span<T> values() const {
-    check_type(dtype_of<T>());
+  std::span<T> values(SourceLocation where = SourceLocation::current()) const {
+    check_type(dtype_of<T>(), where);
     return {reinterpret_cast<T*>(bytes().data()), size()};
   }
 
  private:
-  Array(DType type, std::vector<std::int64_t> shape);
-  void check_count(std::size_t count) const;
-  void check_type(DType type) const;
+  Array(DType type, std::vector<std::int64_t> shape, const SourceLocation& where);
+  void check_count(std::size_t count, const SourceLocation& where) const;
+  void check_type(DType type, const SourceLocation& where) const;
 
   DType type_;
   std::vector<std::int64_t> shape_;

@@ -79,34 +79,43 @@ struct Description {
 class Connection {
  public:
   /// Compiles for a device that the service has.
-  Kernel build(const Definition& definition, const BuildOptions& options = {}) const;
+  Kernel build(const Definition& definition, const BuildOptions& options = {},
+               SourceLocation where = SourceLocation::current()) const;
   Kernel build(const Schedule& schedule, const std::vector<Tensor>& arguments,
-               const BuildOptions& options = {}) const;
+               const BuildOptions& options = {},
+               SourceLocation where = SourceLocation::current()) const;
   /// Compiles, for `options.arch` also when the service has no such device.
-  Kernel compile(const Definition& definition, const BuildOptions& options = {}) const;
+  Kernel compile(const Definition& definition, const BuildOptions& options = {},
+                 SourceLocation where = SourceLocation::current()) const;
   Kernel compile(const Schedule& schedule, const std::vector<Tensor>& arguments,
-                 const BuildOptions& options = {}) const;
+                 const BuildOptions& options = {},
+                 SourceLocation where = SourceLocation::current()) const;
   /// The kernels that export_library saved, here or in Python, compiled for the devices at hand.
   /// Throws InvalidArgument MODULE_FILE.
   Kernels load_module(const std::string& path) const;
   /// The loops as text.
   std::string lower(const Definition& definition, const LowerOptions& lower = {},
-                    const BuildOptions& options = {}) const;
+                    const BuildOptions& options = {},
+                    SourceLocation where = SourceLocation::current()) const;
   std::string lower(const Schedule& schedule, const std::vector<Tensor>& arguments,
-                    const LowerOptions& lower = {}, const BuildOptions& options = {}) const;
+                    const LowerOptions& lower = {}, const BuildOptions& options = {},
+                    SourceLocation where = SourceLocation::current()) const;
 
   /// Measures automatic schedules of the stages without steps on the device of the service, each
   /// with the same result to the last bit. The fastest is kept there, and serves every later build
   /// of the same definition, whoever asks. Goes on where an earlier search ended.
   TuneResult tune(const Definition& definition, const TuneOptions& options = {},
-                  const BuildOptions& build = {}) const;
+                  const BuildOptions& build = {},
+                  SourceLocation where = SourceLocation::current()) const;
 
-  RemoteArray upload(const Array& array, const std::string& device = "cpu:0") const;
+  RemoteArray upload(const Array& array, const std::string& device = "cpu:0",
+                     SourceLocation where = SourceLocation::current()) const;
   Array download(const RemoteArray& array) const { return array.download(); }
 
   /// Compiles and runs on the service while this process may end. The arguments are the inputs.
   Job submit(const Definition& definition, const std::vector<Argument>& inputs,
-             const BuildOptions& options = {}, const CallOptions& call = {}) const;
+             const BuildOptions& options = {}, const CallOptions& call = {},
+             SourceLocation where = SourceLocation::current()) const;
   /// A job by its id. Nothing is asked of the service.
   Job job(const std::string& id) const;
   std::vector<JobState> jobs() const;

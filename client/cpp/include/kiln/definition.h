@@ -68,10 +68,12 @@ class Definition {
  public:
   /// The tensors are the arguments of a call, in order: placeholders are inputs, computed ones
   /// outputs.
-  Definition(std::initializer_list<Tensor> arguments);
-  Definition(const std::vector<Tensor>& arguments, std::string name = "main");
+  Definition(std::initializer_list<Tensor> arguments,
+             SourceLocation where = SourceLocation::current());
+  Definition(const std::vector<Tensor>& arguments, std::string name = "main",
+             SourceLocation where = SourceLocation::current());
   Definition(const Schedule& schedule, const std::vector<Tensor>& arguments,
-             std::string name = "main");
+             std::string name = "main", SourceLocation where = SourceLocation::current());
 
   const std::string& name() const;
   std::vector<Parameter> parameters() const;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <kiln/source_location.h>
 #include <kiln/types.h>
 
 namespace kiln {
@@ -124,9 +125,11 @@ class ReduceAxis : public Axis {
 };
 
 /// Runs from `begin` to `end` - 1. The bounds may depend on axes further out.
-ReduceAxis reduce_axis(const Expr& begin, const Expr& end, std::string name = "k");
-inline ReduceAxis reduce_axis(const Expr& end, std::string name = "k") {
-  return reduce_axis(0, end, std::move(name));
+ReduceAxis reduce_axis(const Expr& begin, const Expr& end, std::string name = "k",
+                       SourceLocation where = SourceLocation::current());
+inline ReduceAxis reduce_axis(const Expr& end, std::string name = "k",
+                              SourceLocation where = SourceLocation::current()) {
+  return reduce_axis(0, end, std::move(name), where);
 }
 
 }  // namespace client

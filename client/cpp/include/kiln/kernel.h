@@ -73,6 +73,20 @@ class Future {
   std::shared_ptr<detail::CancelState> cancel_;
 };
 
+namespace detail {
+
+/// An argument, and the line of the user's program that passes it.
+struct ArgumentHere {
+  template <typename T>
+  requires(std::constructible_from<Argument, const T&>)
+      ArgumentHere(const T& value, SourceLocation where = SourceLocation::current())
+      : value(value), where(where) {}
+  Argument value;
+  SourceLocation where;
+};
+
+}  // namespace detail
+
 /// A compiled kernel. A handle; calls from several threads are fine. When the service has forgotten
 /// it, it is compiled again unseen.
 class Kernel {
@@ -81,28 +95,37 @@ class Kernel {
   /// inputs alone, they are new arrays. Both ways they are returned.
   template <typename... A>
   requires(std::constructible_from<Argument, const A&>&&...) Outputs operator()(
-      const A&... arguments) const {
-    return call({Argument(arguments)...});
+      const detail::ArgumentHere& first, const A&... arguments) const {
+    return call({first.value, Argument(arguments)...}, {}, first.where);
   }
-  Outputs call(const std::vector<Argument>& arguments, const CallOptions& options = {}) const;
+  Outputs operator()(SourceLocation where = SourceLocation::current()) const {
+    return call({}, {}, where);
+  }
+  Outputs call(const std::vector<Argument>& arguments, const CallOptions& options = {},
+               SourceLocation where = SourceLocation::current()) const;
   /// The outputs stay on the device; the arguments are the inputs alone.
   std::vector<RemoteArray> call_remote(const std::vector<Argument>& inputs,
-                                       const CallOptions& options = {}) const;
+                                       const CallOptions& options = {},
+                                       SourceLocation where = SourceLocation::current()) const;
 
   /// As operator(), without waiting.
   template <typename... A>
-  requires(std::constructible_from<Argument, const A&>&&...) Future submit(const A&... arguments)
-  const { return submit_call({Argument(arguments)...}); }
-  Future submit_call(std::vector<Argument> arguments, CallOptions options = {}) const;
+  requires(std::constructible_from<Argument, const A&>&&...) Future
+      submit(const detail::ArgumentHere& first, const A&... arguments)
+  const { return submit_call({first.value, Argument(arguments)...}, {}, first.where); }
+  Future submit_call(std::vector<Argument> arguments, CallOptions options = {},
+                     SourceLocation where = SourceLocation::current()) const;
 
   /// Seconds a run on the device, `measurements` times the mean of `repeat` runs.
   std::vector<double> measure(const std::vector<Argument>& arguments, unsigned repeat = 10,
-                              unsigned measurements = 3, const CallOptions& options = {}) const;
+                              unsigned measurements = 3, const CallOptions& options = {},
+                              SourceLocation where = SourceLocation::current()) const;
 
   /// Of the last call that ended.
   Timings timings() const;
   /// "lowered", "llvm", "asm", "cuda" or "ptx".
-  std::string source(const std::string& what) const;
+  std::string source(const std::string& what,
+                     SourceLocation where = SourceLocation::current()) const;
   /// JSON: guards, proved, launches, schedule, notes, kernels.
   std::string report() const;
   std::string name() const;

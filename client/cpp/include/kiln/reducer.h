@@ -56,12 +56,14 @@ class Reducer {
 /// become, and `identity` leaves any value as it is. In which order values are combined must not
 /// matter.
 Reducer comm_reducer(DType type, const std::function<Expr(Expr, Expr)>& combine,
-                     const Expr& identity, std::string name = "reduce");
+                     const Expr& identity, std::string name = "reduce",
+                     SourceLocation where = SourceLocation::current());
 /// The same of several values at once, which become as many.
 Reducer comm_reducer(
     const std::vector<DType>& types,
     const std::function<Reducer::Values(Reducer::Values, Reducer::Values)>& combine,
-    const Reducer::Values& identities, std::string name = "reduce");
+    const Reducer::Values& identities, std::string name = "reduce",
+    SourceLocation where = SourceLocation::current());
 
 }  // namespace client
 }  // namespace kiln

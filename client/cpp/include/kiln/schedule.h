@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -17,6 +18,16 @@ inline namespace client {
 
 namespace detail {
 struct ScheduleState;
+
+/// A tensor, and the line of the user's program that names it.
+struct TensorHere {
+  template <typename T>
+  requires(std::convertible_to<const T&, Tensor>)
+      TensorHere(const T& tensor, SourceLocation where = SourceLocation::current())
+      : tensor(tensor), where(where) {}
+  Tensor tensor;
+  SourceLocation where;
+};
 }  // namespace detail
 
 /// One stage of a schedule: its steps are recorded in the order they are asked for.
@@ -91,7 +102,7 @@ class Schedule {
  public:
   explicit Schedule(std::shared_ptr<detail::ScheduleState> state) : state_(std::move(state)) {}
 
-  Stage operator[](const Tensor& tensor) const;
+  Stage operator[](const detail::TensorHere& tensor) const;
 
   // Steps that make a stage, which is a tensor of this schedule. Its axes are `axis(d)` and
   // `reduce_axes()` of that tensor; its shape is known to the service alone.

@@ -14,6 +14,9 @@ class SourceLocation {
     return SourceLocation(file, line);
   }
 
+  /// For callers whose own lines say nothing to their users: errors then name none.
+  static constexpr SourceLocation none() { return SourceLocation("", 0); }
+
   constexpr const char* file_name() const { return file_; }
   constexpr std::uint32_t line() const { return line_; }
 

@@ -49,12 +49,12 @@ class Tensor {
   Indexed operator[](const Expr& index) const;
 
   /// The axes of the compute that makes this tensor, for its schedule.
-  std::vector<Axis> axes() const;
-  Axis axis(std::size_t dimension) const;
+  std::vector<Axis> axes(SourceLocation where = SourceLocation::current()) const;
+  Axis axis(std::size_t dimension, SourceLocation where = SourceLocation::current()) const;
   /// The axes that the compute's reductions run over, outermost first.
-  std::vector<Axis> reduce_axes() const;
+  std::vector<Axis> reduce_axes(SourceLocation where = SourceLocation::current()) const;
   /// The time axis of a scan.
-  Axis scan_axis() const;
+  Axis scan_axis(SourceLocation where = SourceLocation::current()) const;
 
   Tensor(std::shared_ptr<const detail::StageNode> stage, unsigned output)
       : stage_(std::move(stage)), output_(output) {}
