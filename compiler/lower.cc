@@ -192,11 +192,10 @@ ir::Kernel run_until(std::string_view last, ir::Kernel kernel, const PassContext
 
 ir::Kernel build(const language::Kernel& definition, const language::Schedule& schedule,
                  const PassContext& context, LoweringObserver& observer) {
-  return annotate(fmt::format("in pass {}", kFirst), [&] {
-    ir::Kernel kernel = build_loops(definition, schedule, context.target, context.options);
-    finish(kFirst, kernel, context, observer);
-    return kernel;
-  });
+  // What it refuses names a stage or a step; that it is a pass says no more to the user.
+  ir::Kernel kernel = build_loops(definition, schedule, context.target, context.options);
+  finish(kFirst, kernel, context, observer);
+  return kernel;
 }
 
 /// The name as passes_of() has it: "" and "simplify" name one of several.

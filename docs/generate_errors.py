@@ -84,7 +84,6 @@ def shared_programs():
 def row(section, entry):
     before = "" if entry.line is None else entry.line - entry.first
     says = entry.says.format_map({**HOST_VALUES, "before": before})
-    language = "python" if callable(entry.program) else "console" if entry.exit_code else "kiln"
     program = entry.text
     if entry.exit_code:
         files = [f"$ cat {name}\n{text}" for name, text in entry.files.items() if not name.endswith(".npy")]
@@ -95,7 +94,7 @@ def row(section, entry):
         f'### <a id="{anchor(section, entry)}"></a>{entry.title}\n\n'
         f"> {shown(says)}\n{notes}\n"
         f"{entry.kind}, `{entry.reason}`, {WHEN[entry.at]}. Instead: {shown(entry.fix)}\n\n"
-        f"```{language}\n{program}\n```\n"
+        f"```{entry.language}\n{program}\n```\n"
     )
 
 

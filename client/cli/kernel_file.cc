@@ -86,6 +86,9 @@ void KernelChoice::add_to(CLI::App& command) {
 }
 
 Definition KernelChoice::load(const std::string& target) const {
+  if (file.ends_with(".npy")) {
+    usage("{} is an array, but FILE is a kernel file; give arrays with --in NAME={}", file, file);
+  }
   const std::vector<Definition> kernels = load_file(file);
   const std::string name = choose_kernel(names_of(kernels), file, kernel);
   const auto chosen = std::find_if(kernels.begin(), kernels.end(),
@@ -163,7 +166,9 @@ CallOptions CallChoice::options(const Definition& definition) const {
       usage("--size {}={}: {} is no whole number", name, text, text);
     }
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      usage("{} has no size {}", definition.name(), name);
+      usage("{} has no size {}; {}", definition.name(), name,
+            known.empty() ? "it has no sizes"
+                          : fmt::format("its sizes are {}", fmt::join(known, ", ")));
     }
     options.sizes[name] = value;
   }

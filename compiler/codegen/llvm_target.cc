@@ -60,6 +60,10 @@ void start_llvm() {
 
 void check_cpu_arch(std::string_view arch) {
   if (is_known_cpu(arch)) return;
+  if (arch.starts_with("sm_")) {
+    fail(ErrorKind::Unsupported, "ARCH", "{} is no CPU, but a GPU; compile for the target cuda",
+         arch);
+  }
   fail(
       ErrorKind::Unsupported, "ARCH",
       "there is no CPU {}; names are those of -march, as {} (this host), znver4, skylake-avx512 or "

@@ -147,6 +147,12 @@ void ExpressionBuilder::fail_unknown(const Node& node) const {
     work_.source.refuse(node.place, "{} is a number, not a tensor, and has no elements", node.text);
   }
   const std::string_view near = nearest(node.text, known);
+  if (near.empty() && left_.stage.empty() && parameters_.empty()) {
+    const std::string_view name = node.text.substr(0, 64);
+    work_.source.refuse(node.place,
+                        "unknown size {}; one that no argument has is declared before, as size {}",
+                        name, name);
+  }
   work_.source.refuse(node.place, "unknown name {}{}", node.text.substr(0, 64),
                       near.empty() ? "" : fmt::format("; did you mean {}", near));
 }

@@ -166,7 +166,10 @@ class KernelBuilder : public StageBuilder {
                           name);
     }
     if (found->second.is_input) {
-      work_.source.refuse(place, "{} is an input and cannot be computed", name);
+      work_.source.refuse(
+          place,
+          "{} is an input and cannot be computed; outputs stand behind ->, as in -> ({}: ...)",
+          name, name);
     }
     if (found->second.id) work_.source.refuse(place, "{} is computed twice", name);
     return found->second;

@@ -98,6 +98,7 @@ class Lexer {
                      "unexpected ..; there are no loops to write: an assignment to C[i] is made "
                      "for every i");
     }
+    if (c == '?') source_.refuse(start, "there is no ?:; write if_then_else(condition, a, b)");
     source_.refuse(start, "unexpected character {}", std::string_view(&text_[start], 1));
   }
 

@@ -40,6 +40,13 @@ class Call:
         """Makes the arguments' part of the request."""
         function = self.function
         parameters = function._parameters
+        named = [name for name in self.sizes if name in function._names]
+        if named:
+            raise InvalidArgument(
+                f"{function.entry_name} takes its arguments by position, as in "
+                f"{function.entry_name}({', '.join(function._names)}), but got {named[0]}=",
+                "ARGUMENT_NAME",
+            )
         if len(self.args) == len(parameters):
             given = dict(enumerate(self.args))
         else:

@@ -120,7 +120,7 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     op.tag, op.attrs = _tag.current(tag), dict(attrs or {})
     for axis in axes:
         axis.op = op
-    result = _whole.described(fcompute, axes)
+    result = _values_of(fcompute, axes, name)
     several = isinstance(result, (tuple, list))
     bodies = [_body(name, value) for value in (result if several else [result])]
     if not bodies:
@@ -128,6 +128,19 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     reduce_axes, inputs = check_body(op, bodies)
     op.complete(shape, bodies, reduce_axes, inputs)
     return tuple(op.outputs) if several else op.output(0)
+
+
+def _values_of(fcompute, axes, name):
+    try:
+        return _whole.described(fcompute, axes)
+    except NameError as error:
+        if error.name != name:
+            raise
+        raise invalid(
+            "RECURRENCE",
+            f"compute {name} reads {name} itself, which is not there yet; what follows from its earlier elements "
+            "is a scan: te.scan(init, update, state)",
+        ) from None
 
 
 def axes_for(function, shape, name, varargs_names):

@@ -331,6 +331,8 @@ def encode(schedule_or_tensors, args, name):
     if not isinstance(name, str):
         raise invalid("NAME", f"name= must be a string, but is {type(name).__name__}")
     schedule = schedule_or_tensors if isinstance(schedule_or_tensors, Schedule) else None
+    if isinstance(args, Schedule):
+        raise invalid("ARGUMENTS", "args= is a schedule; the schedule comes first: build(s, [A, B, C])")
     arguments = args if schedule is not None or args is not None else schedule_or_tensors
     if schedule is not None and args is None:
         raise invalid("ARGUMENTS", "a schedule needs the list of arguments: build(s, [A, B, C])")

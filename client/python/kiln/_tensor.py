@@ -26,6 +26,16 @@ class Indexable(_expr.Operand):
     def __iter__(self):
         raise invalid("NOT_A_SEQUENCE", f"{self} has no elements yet: index it inside te.compute")
 
+    def __setitem__(self, indices, value):
+        raise invalid(
+            "ASSIGNMENT", f"elements of {self.name} cannot be assigned; te.compute says what each element is"
+        )
+
+    def __matmul__(self, other):
+        raise invalid("MATRIX_PRODUCT", "there is no @ of tensors; write topi.matmul(A, B)")
+
+    __rmatmul__ = __matmul__
+
     def __bool__(self):
         return True
 

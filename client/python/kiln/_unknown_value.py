@@ -81,6 +81,10 @@ class UnknownValue:
         "NO_PYTHON_NUMBER",
         'functions of Python numbers cannot take it: write .astype("float32") for float(), te.exp for math.exp',
     )
+    __round__ = __floor__ = __ceil__ = __trunc__ = _refuse(
+        "NO_PYTHON_NUMBER",
+        "functions of Python numbers cannot take it: write te.round, te.floor, te.ceil or te.trunc",
+    )
     __array__ = _refuse(
         "NO_PYTHON_NUMBER",
         "numpy cannot take it, neither as a value nor as an index: declare a te.placeholder for the array, read its "

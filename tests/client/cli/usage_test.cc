@@ -80,7 +80,8 @@ TEST_F(Usage, KnowsTheNamesOfTheKernel) {
   refused({"run", "one.kiln", "--in", "A=a.npy", "--in", "X=a.npy"}, "inc has no input X");
   refused({"run", "one.kiln", "--in", "A=a.npy", "--out", "C=c.npy"},
           "inc has no output C; it has B");
-  refused({"run", "one.kiln", "--in", "A=a.npy", "--size", "k=3"}, "inc has no size k");
+  refused({"run", "one.kiln", "--in", "A=a.npy", "--size", "k=3"},
+          "inc has no size k; its sizes are n");
 }
 
 TEST_F(Usage, WantsPairs) {

@@ -249,8 +249,9 @@ TEST_F(Call, DoesNotRepeatAKernelThatWritesOverItsInput) {
   const Kernel f = connection_.build(increment());
   const RemoteArray a = connection_.upload(Array(std::vector<float>{1}, {1}));
   service_.fail_next("Run", {grpc::Status(StatusCode::UNAVAILABLE, "gone")});
-  expect_client_error([&] { f(a, a); }, ErrorKind::Unavailable, "UNREACHABLE",
-                      "no service answers at " + service_.address() + ": gone");
+  expect_client_error(
+      [&] { f(a, a); }, ErrorKind::Unavailable, "UNREACHABLE",
+      "no service answers at " + service_.address() + ": gone; is kilnd running there?");
   EXPECT_EQ(service_.calls("Run"), 1);
 }
 

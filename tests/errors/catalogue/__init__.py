@@ -2,13 +2,15 @@
 
 from . import (
     arguments, command_line, declarations, expressions, layouts, operators, own_reducers, reads, reducers,
-    reduction_stages, scans, service, steps_hints, steps_loops, steps_stages, targets, text_form, text_schedules,
+    reduction_stages, scans, service, steps_hints, steps_loops, steps_stages, targets, text_form, text_scans,
+    text_schedules,
 )  # fmt: skip
 
 SECTIONS = [
     module.wrong
     for module in (
         expressions, reads, declarations, reducers, own_reducers, scans, operators, steps_loops, steps_stages,
-        layouts, reduction_stages, steps_hints, targets, arguments, text_form, text_schedules, command_line, service,
+        layouts, reduction_stages, steps_hints, targets, arguments, text_form, text_scans, text_schedules,
+        command_line, service,
     )
 ]  # fmt: skip

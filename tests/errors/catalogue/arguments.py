@@ -285,3 +285,14 @@ def copy_of_another_shape():
 )
 def array_of_a_negative_shape():
     kiln.nd.empty((2, -1))  # <-
+
+
+@wrong(
+    "ARGUMENT_NAME",
+    "matmul takes its arguments by position, as in matmul(A, B, C), but got A=",
+    fix="f(a, b, c)",
+    at="run",
+)
+def argument_by_its_name():
+    f = built_matmul()
+    f(A=np.ones((2, 2), "float32"))  # <-

@@ -37,6 +37,20 @@ usage(
     "kiln run inc.kiln",
 )
 usage(
+    "array_in_place_of_a_kernel_file",
+    "kiln run a.npy",
+    "a.npy is an array, but FILE is a kernel file; give arrays with --in NAME=a.npy",
+    "kiln run inc.kiln --in A=a.npy",
+    a_npy="np.ones(3, np.float32)",
+)
+usage(
+    "size_that_the_kernel_lacks",
+    "kiln run inc.kiln --in A=a.npy --size k=3",
+    "inc has no size k; its sizes are n",
+    "--size n=3, or none: A says it",
+    a_npy="np.ones(3, np.float32)", inc=INC,
+)
+usage(
     "unknown_flag",
     "kiln run inc.kiln --speed",
     "kiln run has no flag --speed; kiln run --help shows how",
@@ -206,7 +220,7 @@ refused(
     "service_that_is_not_there",
     "UNREACHABLE",
     "kiln devices --address unix:/nowhere/kilnd.sock",
-    "no service answers at unix:/nowhere/kilnd.sock: No such file or directory",
+    "no service answers at unix:/nowhere/kilnd.sock: No such file or directory; is kilnd running there?",
     "the address of a daemon, or none for a private one",
     exit_code=3,
     kind="Unavailable",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import pathlib
 import re
 import textwrap
 
@@ -11,11 +12,14 @@ PLACES = ("call", "lower", "build", "run")
 
 # Ends the line of a program that the error names.
 MARK = "  # <-"
+CPP_MARK = "  // <-"
+
+CPP = pathlib.Path(__file__).resolve().parents[1] / "cpp"
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One row. `program` is a function for a Python program, else the text of a kernel file or a command.
+    """One row. `program` is a function for a Python program, else the text of one in C++, of a kernel file, or a command.
 
     `says` is the whole sentence. In it {before} is the number of the line before the mistake, {arch} the
     host's CPU, {number} a number that depends on the host, and {list} names that are more with time."""
@@ -41,6 +45,12 @@ class Entry:
         return words[0].upper() + words[1:]
 
     @property
+    def language(self):
+        if callable(self.program):
+            return "python"
+        return "console" if self.exit_code else "cpp" if self.file.endswith(".cc") else "kiln"
+
+    @property
     def text(self):
         """The program as a page shows it."""
         if isinstance(self.program, str):
@@ -56,7 +66,7 @@ class Entry:
     def is_said(self, message, **values):
         """Whether `message` is the sentence."""
         pattern = re.escape(self.sentence(**values))
-        pattern = pattern.replace(re.escape("{number}"), r"\d+").replace(re.escape("{list}"), r"[\w:., ]+")
+        pattern = pattern.replace(re.escape("{number}"), r"\d+").replace(re.escape("{list}"), r"[\w:., /-]+")
         return re.fullmatch(pattern, message) is not None
 
 
@@ -93,6 +103,16 @@ class Section:
         """A row whose program is a command, run in a folder with `files`."""
         self._add(Entry(name, reason, says, fix, kind, at, (), command, "", None, 1, files or {}, exit_code))
 
+    def cpp(self, name, reason, says, fix, kind="InvalidArgument", at="call", notes=()):
+        """A row whose program is WRONG(name) of a file in tests/errors/cpp."""
+        path, first, lines = _cpp_program(name)
+        text = textwrap.dedent("\n".join(lines))
+        line = _marked_line(lines, first, CPP_MARK)
+        if line is None:  # a part that the program shares with others
+            all_lines = path.read_text().splitlines()
+            line = next((i for i, each in enumerate(all_lines, 1) if each.endswith(f"{CPP_MARK} {name}")), None)
+        self._add(Entry(name, reason, says, fix, kind, at, notes, text, str(path), line, first))
+
     def _add(self, entry):
         assert entry.at in PLACES, entry
         assert entry.name not in [other.name for other in self.entries], entry
@@ -104,7 +124,18 @@ def _body(lines):
     return next(i for i, line in enumerate(lines) if line.startswith("def ")) + 1
 
 
-def _marked_line(lines, first):
-    marked = [first + i for i, line in enumerate(lines) if line.rstrip("\n").endswith(MARK)]
+def _cpp_program(name):
+    """(path, number of the first line, lines) of the body of WRONG(name)."""
+    for path in sorted(CPP.glob("*.cc")):
+        text = path.read_text()
+        found = re.search(rf"^WRONG\({name}\) {{(?: ([^\n]*) }}$|\n(.*?)^}})", text, re.MULTILINE | re.DOTALL)
+        if found:
+            body = 1 if found[1] else 2
+            return path, text.count("\n", 0, found.start(body)) + 1, found[body].splitlines()
+    raise LookupError(f"no program WRONG({name}) in {CPP}")
+
+
+def _marked_line(lines, first, mark=MARK):
+    marked = [first + i for i, line in enumerate(lines) if line.rstrip("\n").endswith(mark)]
     assert len(marked) <= 1, lines
     return marked[0] if marked else None

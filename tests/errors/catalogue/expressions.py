@@ -463,3 +463,45 @@ def chain_of_thousand_operations():
     A = te.placeholder((4,), name="A")
     B = te.compute((4,), lambda i: sum((A[i] for _ in range(1000)), A[i]), name="B")  # <-
     kiln.build([A, B])
+
+
+@wrong(
+    "NO_PYTHON_NUMBER",
+    "A[i] is known only when the kernel runs, so functions of Python numbers cannot take it: write te.round, te.floor, "
+    "te.ceil or te.trunc",
+    fix="te.round(A[i])",
+)
+def element_rounded_by_python():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: round(A[i]), name="B")  # <-
+
+
+@wrong(
+    "RECURRENCE",
+    "compute C reads C itself, which is not there yet; what follows from its earlier elements is a scan: "
+    "te.scan(init, update, state)",
+    fix="te.scan, with a placeholder for the state",
+)
+def tensor_that_reads_itself():
+    A = te.placeholder((4,), name="A")
+    C = te.compute((4,), lambda i: C[i - 1] + A[i], name="C")  # <-
+
+
+@wrong(
+    "ASSIGNMENT",
+    "elements of A cannot be assigned; te.compute says what each element is",
+    fix="te.compute((4,), lambda i: te.if_then_else(i == 0, 1.0, A[i]))",
+)
+def element_that_is_assigned():
+    A = te.placeholder((4,), name="A")
+    A[0] = 1.0  # <-
+
+
+@wrong(
+    "MATRIX_PRODUCT",
+    "there is no @ of tensors; write topi.matmul(A, B)",
+    fix="kiln.topi.matmul(A, A)",
+)
+def product_by_an_at_sign():
+    A = te.placeholder((4, 4), name="A")
+    A @ A  # <-

@@ -243,3 +243,15 @@ def condition_that_lets_too_much_through():
     A, k = te.placeholder((4, 6), name="A"), te.reduce_axis((0, 10), name="k")
     B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=k < 8), name="B")  # <-
     kiln.build([A, B])(np.zeros((4, 6), "float32"))
+
+
+@wrong(
+    "REDUCER",
+    "fidentity of te.comm_reducer product uses a value; it knows the types it is given only",
+    fix="lambda t: te.const(1, t)",
+)
+def identity_that_uses_a_value():
+    values = []
+    A, k = te.placeholder((4,), name="A"), te.reduce_axis((0, 4), name="k")
+    product = te.comm_reducer(lambda a, b: values.append(a) or a * b, lambda t: values[0], name="product")
+    te.compute((), lambda: product(A[k], axis=k), name="B")  # <-

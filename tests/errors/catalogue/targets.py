@@ -248,3 +248,24 @@ def tuning_of_what_has_a_schedule():
 def tuning_for_less_than_no_time():
     A, B = add_one((1 << 16,))
     kiln.tune([A, B], seconds=-1, progress=False)  # <-
+
+
+@wrong(
+    "ARCH",
+    "sm_90 is no CPU, but a GPU; compile for the target cuda",
+    fix='target="cuda"',
+    kind="Unsupported", at="build",
+)
+def gpu_of_a_target_that_is_a_cpu():
+    A, B, C = chain()
+    kiln.compile([A, C], target="llvm", arch="sm_90")  # <-
+
+
+@wrong(
+    "ARGUMENTS",
+    "args= is a schedule; the schedule comes first: build(s, [A, B, C])",
+    fix="kiln.build(s, [A, C])",
+)
+def schedule_after_the_arguments():
+    A, B, C = chain()
+    kiln.build([A, C], te.create_schedule(C.op))  # <-

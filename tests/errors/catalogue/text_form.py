@@ -149,7 +149,7 @@ in_kernel(
     "computed_input",
     "SYNTAX",
     "  A[i, j] = 0  # <-\n  C[i] = 1",
-    "A is an input and cannot be computed",
+    "A is an input and cannot be computed; outputs stand behind ->, as in -> (A: ...)",
     "a tensor of its own",
 )
 in_kernel(
@@ -378,99 +378,11 @@ two_vectors(
     "D[i, j]",
 )
 two_vectors(
-    "recurrence_without_a_scan",
-    "SYNTAX",
-    "  C[i] = C[i - 1] + A[i]  # <-",
-    "C reads itself; what follows from its earlier elements is a scan, as in scan i {{ C[0] = ...  C[i] = ... }}",
-    "scan i { C[0] = A[0]  C[i] = C[i - 1] + A[i] }",
-)
-two_vectors(
-    "recurrence_from_the_end_without_a_scan",
-    "SYNTAX",
-    "  D: float32[4, n]\n  D[j, i] = A[i] + D[j, i + 1]  # <-\n  C[i] = D[0, i]",
-    "D reads itself; what follows from its earlier elements is a scan, as in scan i reverse "
-    "{{ D[j, n - 1] = ...  D[j, i] = ... }}",
-    "scan i reverse { D[j, n - 1] = A[n - 1]  D[j, i] = A[i] + D[j, i + 1] }",
-)
-two_vectors(
-    "tensor_changed_in_place",
-    "SYNTAX",
-    "  C[i] = C[i] + A[i]  # <-",
-    "C reads itself, at the element it computes; give the value before another name",
-    "D: float32[n]  D[i] = B[i]  C[i] = D[i] + A[i]",
-)
-two_vectors(
-    "state_without_dimensions",
-    "SYNTAX",
-    "  s: float32[]\n  scan t { s[] = 0  s[] = s[] + 1 }  # <-\n  C[i] = s[]",
-    "the scan has no initial step, as in S[0, i] = ...",
-    "a dimension for time",
-)
-two_vectors(
     "assignment_without_a_left_side",
     "SYNTAX",
     "  scan t { C[0] = 0  3 }  # <-",
     "expected a statement such as C[i] = ..., but found 3",
     "C[t] = C[t - 1] + A[t]",
-)
-two_vectors(
-    "scan_in_a_scan_of_a_file",
-    "SYNTAX",
-    "  scan t {\n    C[0] = 0\n    scan u { C[u] = 0 }  # <-\n  }",
-    "a scan cannot stand inside a scan",
-    "two scans side by side, or a reduction",
-)
-two_vectors(
-    "tuple_as_initial_steps",
-    "SYNTAX",
-    "  D: float32[n]\n  scan t {\n    C[0], D[0] = 0, 0  # <-\n    C[t] = D[t - 1]\n    D[t] = C[t - 1]\n  }",
-    "initial steps are given for one tensor at a time",
-    "C[0] = 0 and D[0] = 0",
-)
-two_vectors(
-    "tuple_as_a_state",
-    "SYNTAX",
-    "  D: float32[n]\n  scan t {\n    C[0] = 0\n    D[0] = 0\n    C[t], D[t] = D[t - 1], C[t - 1]  # <-\n  }",
-    "the state of a scan is computed by itself, not in a tuple",
-    "C[t] = D[t - 1] and D[t] = C[t - 1]",
-)
-two_vectors(
-    "initial_steps_given_twice",
-    "SYNTAX",
-    "  scan t {\n    C[t < 1] = 0\n    C[t < 1] = 1  # <-\n    C[t] = C[t - 1]\n  }",
-    "the initial steps of C are given twice",
-    "one of them",
-)
-two_vectors(
-    "scan_of_unknown_tensors",
-    "SYNTAX",
-    "  C = scan(first, next, s, axis=t)  # <-",
-    "unknown tensor first in the scan",
-    "tensors declared and computed before",
-)
-two_vectors(
-    "scan_of_lists_of_different_lengths",
-    "SYNTAX",
-    "  f: float32[1]\n  s: state float32[n]\n  u: float32[n]\n  f[i] = 0\n  u[t] = s[t - 1]\n"
-            "  C = scan((f, f), u, s, axis=t)  # <-",
-    "the scan has 1 results, 2 init, 1 update and 1 state; their numbers must be the same",
-    "scan(f, u, s, axis=t)",
-)
-two_vectors(
-    "dimension_that_is_no_number",
-    "SYNTAX",
-    "  f: float32[1]\n  s: state float32[n]\n  u: float32[n]\n  f[i] = 0\n  u[t] = s[t - 1]\n"
-            "  C = scan(f, u, s, axis=t, dimension=x)  # <-",
-    "expected which dimension is time, as in dimension=1, but found x",
-    "dimension=0",
-)
-two_vectors(
-    "unknown_option_of_a_scan",
-    "SYNTAX",
-    "  f: float32[1]\n  s: state float32[n]\n  u: float32[n]\n  f[i] = 0\n  u[t] = s[t - 1]\n"
-            "  C = scan(f, u, s, time=t)  # <-",
-    "expected axis=, dimension= or reverse, but found time",
-    "axis=t",
 )
 two_vectors(
     "values_that_are_too_few",
@@ -603,4 +515,25 @@ two_vectors(
     "  C[i] = A[i]\n  schedule cpu { parallel(C) }  # <-",
     "unknown axis C; write C.i",
     "parallel(C.i)",
+)
+two_vectors(
+    "question_mark",
+    "SYNTAX",
+    "  C[i] = A[i] > 0 ? A[i] : B[i]  # <-",
+    "there is no ?:; write if_then_else(condition, a, b)",
+    "if_then_else(A[i] > 0, A[i], B[i])",
+)
+two_vectors(
+    "size_that_nothing_declares",
+    "SYNTAX",
+    "  D: float32[q]  # <-\n  D[i] = A[i]\n  C[i] = D[i]",
+    "unknown size q; one that no argument has is declared before, as size q",
+    "size q, or D: float32[n]",
+)
+two_vectors(
+    "tensor_called_as_a_function",
+    "SYNTAX",
+    "  C[i] = A(i) + 1  # <-",
+    "unknown function A; A is a tensor: write A[...]",
+    "A[i] + 1",
 )

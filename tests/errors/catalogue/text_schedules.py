@@ -212,3 +212,49 @@ wrong.text(
     "bind(B.j, threadIdx.x) and compute_at a loop outside of the threads",
     build_for="cuda -arch=sm_90", kind="Unsupported",
 )  # fmt: skip
+MIDDLE_SCAN = """kernel k(X: float32[m, n]) -> (Y: float32[m, n]) {{
+  S: float32[m, n]
+  scan t {{
+    S[0, i] = X[0, i]
+    D: float32[m, n]
+    D[t, i] = S[t - 1, i] * 2
+    S[t, i] = D[t, i] + X[t, i]
+  }}
+  Y[t, i] = S[t, i] * 2
+  schedule {target} {{
+{steps}
+  }}
+}}
+"""
+steps(
+    "layout_for_what_a_scan_computes_step_by_step", "CACHE_READ", MIDDLE_SCAN,
+    ["cache_read(D, local, S.update, S.update.i)  # <-"],
+    "D is computed step by step in a scan; a copy of it has no layout of its own",
+    "cache_read(D, local, S.update)",
+)  # fmt: skip
+steps(
+    "memory_of_a_scan_aligned", "STORAGE_ALIGN", MIDDLE_SCAN, ["storage_align(S.idx, factor=8, offset=0)  # <-"],
+    "S is a scan; align a stage that it reads, or a cache_read of it",
+    "cache_read(S, local, Y), and storage_align of that",
+)  # fmt: skip
+steps(
+    "memory_of_a_scan_doubled", "DOUBLE_BUFFER", MIDDLE_SCAN, ["double_buffer(S)  # <-"],
+    "S is a scan; double a stage that it reads, or a cache_read of it",
+    "double_buffer of a cache_read of it",
+)  # fmt: skip
+steps(
+    "layout_for_a_stage_that_does_not_read_it", "CACHE_READ", TWO_STAGES, ["cache_read(A, local, C, C.i)  # <-"],
+    "C does not read A in these loops",
+    "cache_read(A, local, B, B.i)",
+)  # fmt: skip
+wrong.text(
+    "sum_in_a_sum_of_a_triangle", "REDUCTION_PLACE",
+    """
+    kernel k(A: float32[n, n]) -> (C: float32[n]) {
+      C[i] = sum[j < i + 1](A[i, j] * sum[k < n](A[j, k]))  # <-
+    }
+    """,
+    "reductions are only allowed at the top level of compute: the one inside C uses j, whose extent depends on i; "
+    "reduce over both axes at once, or make a stage of its own",
+    "R: float32[n]  R[j] = sum[k < n](A[j, k])  C[i] = sum[j < i + 1](A[i, j] * R[j])",
+)  # fmt: skip
