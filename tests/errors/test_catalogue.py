@@ -45,7 +45,7 @@ def place_of(error, file):
     return [frame for frame in frames_of(error) if frame[0] == file][-1]
 
 
-@entries(but=["command_line"])
+@entries(but=["command_line", "cpp_programs"])
 def test_a_wrong_program_gets_its_sentence(daemon, unharmed, entry):
     with pytest.raises(kiln.Error) as caught:
         run(entry)
@@ -59,7 +59,7 @@ def test_a_wrong_program_gets_its_sentence(daemon, unharmed, entry):
     unharmed()
 
 
-@entries(but=["command_line", "service"])
+@entries(but=["command_line", "cpp_programs", "service"])
 def test_the_traceback_is_the_users(daemon, entry):
     with pytest.raises(kiln.Error) as caught:
         run(entry)
