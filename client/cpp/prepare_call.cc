@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 
 #include "client/cpp/fail.h"
 #include "client/cpp/kernel_state.h"
@@ -44,6 +45,22 @@ void check_argument(const Argument& argument, const Parameter& parameter,
     names.push_back(parameter.name);
   fail(ErrorKind::InvalidArgument, "ARGUMENT_COUNT", "{} takes {} argument{} ({}), but got {}",
        kernel, names.size(), names.size() == 1 ? "" : "s", fmt::join(names, ", "), given);
+}
+
+/// On the service each array has memory of its own, so only here it is seen that one array is to
+/// take two outputs.
+void refuse_shared_outputs(const std::vector<Parameter>& parameters,
+                           const std::vector<Argument>& arguments, const std::string& kernel) {
+  std::map<const std::byte*, std::string> written;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const auto* array = std::get_if<Array>(&arguments[p]);
+    if (!parameters[p].output || array == nullptr || array->size() == 0) continue;
+    const auto [first, is_new] = written.emplace(array->bytes().data(), parameters[p].name);
+    if (is_new) continue;
+    fail(ErrorKind::InvalidArgument, "ARGUMENT_OVERLAP",
+         "arguments {} and {} of {} are both written, but share memory", first->second,
+         parameters[p].name, kernel);
+  }
 }
 
 class CallPacker {
@@ -116,6 +133,7 @@ PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& 
   for (const Parameter& parameter : parameters) {
     if (all || !parameter.output) check_argument(arguments[next++], parameter, kernel);
   }
+  if (all) refuse_shared_outputs(parameters, arguments, kernel);
   PreparedCall call;
   call.given.resize(parameters.size());
   CallPacker packer(link, control, outlive, call);

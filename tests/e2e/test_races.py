@@ -211,3 +211,66 @@ def test_a_gpu_gets_the_steps_or_a_refusal(service, program, steps):
             assert "fn main" in kiln.lower(s, arguments, target="cuda")
         except kiln.Error as error:
             assert error.reason in REFUSED, error
+
+
+def reversed_row():
+    A = te.placeholder((N,), name="A")
+    return [A, te.compute((N,), lambda i: A[N - 1 - i], name="B")], lambda a: a[::-1]
+
+
+def neighbours():
+    A = te.placeholder((N,), name="A")
+    inside = lambda i: te.all(i > 0, i < N - 1)
+    B = te.compute((N,), lambda i: te.if_then_else(inside(i), A[i - 1] + A[i + 1], A[i]), name="B")
+    return [A, B], lambda a: np.concatenate([a[:1], a[:-2] + a[2:], a[-1:]])
+
+
+def running_total():
+    A, state = te.placeholder((N,), name="A"), te.placeholder((N,), name="state")
+    init, update = te.compute((1,), lambda _: A[0]), te.compute((N,), lambda t: state[t - 1] + A[N - t])
+    total = lambda a: np.cumsum(np.concatenate([a[:1], a[:0:-1]]), dtype="float32")
+    return [A, te.scan(init, update, state, name="S")], total
+
+
+def own_sum():
+    A, k = te.placeholder((N,), name="A"), te.reduce_axis((0, N), name="k")
+    return [A, te.compute((N,), lambda i: A[i] + te.sum(A[k], axis=k), name="B")], lambda a: a + a.sum()
+
+
+ALIASED = [reversed_row, neighbours, running_total, own_sum]
+
+
+@pytest.mark.parametrize("program", ALIASED, ids=[p.__name__ for p in ALIASED])
+@pytest.mark.parametrize("size", [2, 70, 300_000])
+def test_an_output_may_be_its_own_input(service, program, size):
+    arguments, expected = program()
+    f, values = kiln.build(arguments), RANDOM.integers(0, 8, size).astype("float32") / size
+    device, host = kiln.nd.array(values), values.copy()
+    f(device, device)
+    f(host, host)
+    for result in (device.numpy(), host):
+        np.testing.assert_allclose(result, expected(values), rtol=1e-3)
+
+
+@pytest.mark.parametrize("program", ALIASED, ids=[p.__name__ for p in ALIASED])
+def test_an_output_may_overlap_its_input(service, program):
+    arguments, expected = program()
+    f = kiln.build(arguments)
+    for read, written in ((np.s_[:-1], np.s_[1:]), (np.s_[1:], np.s_[:-1]), (np.s_[::2], np.s_[1::2])):
+        memory = RANDOM.random(80, "float32")
+        before = memory.copy()
+        f(memory[read], memory[written])
+        np.testing.assert_allclose(memory[written], expected(before[read]), rtol=1e-3)
+
+
+def test_outputs_may_lie_between_each_other_but_not_upon(service):
+    A = te.placeholder((N,), name="A")
+    B, C = te.compute((N,), lambda i: A[i] + 1, name="B"), te.compute((N,), lambda i: A[i] + 2, name="C")
+    f, values, memory = kiln.build([A, B, C], name="two"), RANDOM.random(8, "float32"), np.zeros(16, "float32")
+    f(values, memory[::2], memory[1::2])
+    np.testing.assert_allclose(memory, np.stack([values + 1, values + 2], 1).ravel())
+    device = kiln.nd.array(np.zeros(8, "float32"))
+    for one, other in ((memory[:8], memory[7:15]), (memory[::2], memory[:8]), (device, device)):
+        with pytest.raises(kiln.InvalidArgument) as caught:
+            f(values, one, other)
+        assert str(caught.value) == "arguments B and C of two are both written, but share memory"

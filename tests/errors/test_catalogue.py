@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from catalogue import SECTIONS
 
@@ -26,7 +27,9 @@ def run(entry):
     if callable(entry.program):
         return entry.program()
     for kernel in kiln.parse_kernels(entry.program, entry.file).values():
-        kiln.build(kernel, target=entry.target)
+        f = kiln.build(kernel, target=entry.target)
+        if entry.call:
+            f(*(eval(each, {"np": np}) for each in entry.call))
 
 
 def frames_of(error):

@@ -1,6 +1,7 @@
 """One call of a function: its arguments on their way to the daemon and back."""
 
 import concurrent.futures
+import itertools
 import threading
 
 import numpy as np
@@ -61,6 +62,7 @@ class Call:
             piece = self._argument(position, parameter, given)
             (outputs if parameter.output else inputs).add(piece)
             pieces.append(piece)
+        self._refuse_shared_outputs()
         # A call that overwrites its own input is not the same call the second time.
         self.repeatable = not inputs & outputs
         if self.sizes:
@@ -112,6 +114,19 @@ class Call:
         inline = wire.Inline(type=_dtype.NUMBER[dtype], shape=value.shape)
         return _encoded(wire.Argument(inline=inline))
 
+    def _refuse_shared_outputs(self):
+        """On the daemon each numpy output has memory of its own, so only here it is seen that two share theirs."""
+        if len(self._targets) < 2:
+            return
+        names = self.function._names
+        for (i, a), (j, b) in itertools.combinations(self._targets.items(), 2):
+            if _share_memory(a, b):
+                raise InvalidArgument(
+                    f"arguments {names[i]} and {names[j]} of {self.function.entry_name} are both written, but share "
+                    "memory",
+                    "ARGUMENT_OVERLAP",
+                )
+
     def _wrong(self, parameter, text, reason):
         message = f"argument {parameter.name} of {self.function.entry_name} {text}"
         return InvalidArgument(message, reason)
@@ -134,6 +149,13 @@ class Call:
             else:
                 target[...] = np.frombuffer(result.data, _dtype.NUMPY[dtype]).reshape(result.shape)
         return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+
+def _share_memory(a, b):
+    try:
+        return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=10_000)
+    except np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError:
+        return True
 
 
 def _encoded(argument):

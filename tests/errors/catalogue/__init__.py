@@ -2,7 +2,8 @@
 
 from . import (
     arguments, command_line, cpp_programs, declarations, expressions, layouts, operators, own_reducers, reads, reducers,
-    reduction_stages, scans, service, steps_hints, steps_loops, steps_stages, targets, text_form, text_scans,
+    reduction_stages, scans, service, steps_hints, steps_loops, steps_stages, targets, text_bounds, text_form,
+    text_scans,
     text_schedules,
 )  # fmt: skip
 
@@ -10,7 +11,7 @@ SECTIONS = [
     module.wrong
     for module in (
         expressions, reads, declarations, reducers, own_reducers, scans, operators, steps_loops, steps_stages,
-        layouts, reduction_stages, steps_hints, targets, arguments, cpp_programs, text_form, text_scans, text_schedules,
-        command_line, service,
+        layouts, reduction_stages, steps_hints, targets, arguments, cpp_programs, text_form, text_scans, text_bounds,
+        text_schedules, command_line, service,
     )
 ]  # fmt: skip

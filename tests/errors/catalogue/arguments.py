@@ -296,3 +296,16 @@ def array_of_a_negative_shape():
 def argument_by_its_name():
     f = built_matmul()
     f(A=np.ones((2, 2), "float32"))  # <-
+
+
+@wrong(
+    "ARGUMENT_OVERLAP",
+    "arguments B and C of two are both written, but share memory",
+    fix="an array for each, or f(a)",
+    at="run",
+)
+def memory_for_two_outputs():
+    A = te.placeholder((4,), name="A")
+    B, C = te.compute((4,), lambda i: A[i] + 1, name="B"), te.compute((4,), lambda i: A[i] + 2, name="C")
+    f, both = kiln.build([A, B, C], name="two"), np.zeros(5, "float32")
+    f(np.zeros(4, "float32"), both[:-1], both[1:])  # <-

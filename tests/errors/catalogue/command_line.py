@@ -240,3 +240,10 @@ refused(
     "the path of a PEM file",
     kind="NotFound",
 )
+usage(
+    "schedule_for_another_target",
+    "kiln run inc.kiln --in A=a.npy --schedule gpu.kiln",
+    "gpu.kiln has no schedule for cpu; it has one for cuda",
+    "--device cuda:0, or a block schedule cpu { ... }",
+    a_npy="np.ones(3, np.float32)", inc=INC, gpu="schedule cuda {\n  bind(B.i, threadIdx.x)\n}\n",
+)

@@ -341,3 +341,35 @@ cpp(
     "A.local is made by a step, so its shape is known to the service alone",
     "axis(d) of it; the service knows its shape", kind="Unsupported",
 )  # fmt: skip
+cpp(
+    "more_stages_than_a_kernel_may_have", "LIMIT",
+    "B ends a chain of 4097 stages; the limit is 4096: let another kernel begin at one of them",
+    "several kernels; a loop over steps is a scan", kind="ResourceExhausted",
+)  # fmt: skip
+cpp(
+    "array_for_two_outputs", "ARGUMENT_OVERLAP",
+    "arguments B and C of two are both written, but share memory",
+    "an array for each, or f(a)", at="run",
+)  # fmt: skip
+cpp(
+    "read_before_the_first", "READ_BOUNDS",
+    "B reads A[i - 1], whose index 0 reaches -1, but A has 0 to n - 1 there; guard the read with if_then_else or "
+    "change the shape",
+    "kiln::if_then_else(i > 0, A(i) - A(i - 1), A(i))", at="build",
+)  # fmt: skip
+cpp(
+    "window_past_the_end", "READ_BOUNDS",
+    "Y reads X[i + k], whose index 0 reaches 9, but X has 0 to 7 there; guard the read with if_then_else or change the "
+    "shape",
+    "compute({6}, ...)", at="build",
+)  # fmt: skip
+cpp(
+    "shape_that_was_not_transposed", "INDEX_OUT_OF_RANGE",
+    "B of transpose reads index 3 of dimension 1 of A, but its extent there is 3",
+    "A(j, i)", at="run",
+)  # fmt: skip
+cpp(
+    "sum_over_the_rows_of_each_row", "INDEX_OUT_OF_RANGE",
+    "B of row_sums reads index 3 of dimension 1 of A, but its extent there is 3",
+    'reduce_axis(m, "k")', at="run",
+)  # fmt: skip

@@ -38,6 +38,7 @@ class Entry:
     files: dict = dataclasses.field(default_factory=dict)  # that a command works on, by name
     exit_code: int = 0  # of a command
     target: str | None = None  # that a kernel file is built for, where it is not the host's CPU
+    call: tuple = ()  # expressions of the arrays that a kernel file is called with
 
     @property
     def title(self):
@@ -54,7 +55,8 @@ class Entry:
     def text(self):
         """The program as a page shows it."""
         if isinstance(self.program, str):
-            return self.program.rstrip("\n")
+            called = f"\n# called with {', '.join(self.call)}" if self.call else ""
+            return self.program.rstrip("\n") + called
         lines = inspect.getsource(self.program).splitlines()
         return textwrap.dedent("\n".join(lines[_body(lines) :])).strip("\n")
 
@@ -89,13 +91,13 @@ class Section:
         return add
 
     def text(
-        self, name, reason, program, says, fix, kind="InvalidArgument", at="build", notes=(), build_for=None
+        self, name, reason, program, says, fix, kind="InvalidArgument", at="build", notes=(), build_for=None, call=()
     ):  # fmt: skip
         """A row whose program is a kernel file."""
         program = textwrap.dedent(program).strip("\n") + "\n"
         line = _marked_line(program.splitlines(), 1)
         file = f"{name}.kiln"
-        self._add(Entry(name, reason, says, fix, kind, at, notes, program, file, line, target=build_for))
+        self._add(Entry(name, reason, says, fix, kind, at, notes, program, file, line, target=build_for, call=call))
 
     def command(
         self, name, reason, command, says, fix, exit_code, kind="InvalidArgument", at="call", files=None

@@ -209,3 +209,16 @@ wrong.text(
     "the reduction over q inside B uses i; write reduction_stage(B.i, B.q, sum)",
     "one reduction_stage for each reduction",
 )
+
+
+@wrong(
+    "FOREIGN_AXIS",
+    "axis q belongs to stage D, not to C",
+    fix="s.reduction_stage(C, [k])",
+)
+def reduction_of_another_stage():
+    A, k = te.placeholder((4, 4), name="A"), te.reduce_axis((0, 4), name="k")
+    q = te.reduce_axis((0, 4), name="q")
+    C = te.compute((4,), lambda i: A[i, 0] + te.sum(A[i, k], axis=k), name="C")
+    D = te.compute((4,), lambda i: C[i] + te.sum(A[i, q], axis=q), name="D")
+    te.create_schedule(D.op).reduction_stage(C, [q])  # <-

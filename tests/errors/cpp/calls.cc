@@ -124,3 +124,22 @@ WRONG(one_array_of_two_outputs) {
   const kiln::Kernel f = kiln::connect().build({A, B, C}, {.name = "two"});
   const Array both = f(Array({4}));
 }
+
+WRONG(array_for_two_outputs) {
+  const auto A = placeholder({4}, float32, "A");
+  const auto B = compute(
+      {4}, [&](Expr i) { return A(i) + 1; }, "B");
+  const auto C = compute(
+      {4}, [&](Expr i) { return A(i) + 2; }, "C");
+  const kiln::Kernel f = kiln::connect().build({A, B, C}, {.name = "two"});
+  const Array result({4});
+  f(Array({4}), result, result);  // <-
+}
+
+WRONG(more_stages_than_a_kernel_may_have) {
+  kiln::Tensor last = placeholder({4}, float32, "A");
+  for (int stage = 0; stage < 20'000; ++stage) {
+    const auto step = [&](Expr i) { return last(i) + 1; };
+    last = compute({4}, step, "B");  // <-
+  }
+}

@@ -117,3 +117,36 @@ WRONG(tensors_that_do_not_broadcast) {
   const auto B = placeholder({3}, float32, "B");
   A + B;  // <-
 }
+
+WRONG(read_before_the_first) {
+  const auto n = kiln::var("n");
+  const auto A = placeholder({n}, float32, "A");
+  const auto B = compute(  // <-
+      {n}, [&](Expr i) { return A(i) - A(i - 1); }, {"B", {"i"}});
+  kiln::connect().build({A, B}, {.name = "difference"});
+}
+
+WRONG(window_past_the_end) {
+  const auto X = placeholder({8}, float32, "X");
+  const auto k = reduce_axis(3, "k");
+  const auto Y = compute(  // <-
+      {8}, [&](Expr i) { return kiln::sum(X(i + k), k); }, {"Y", {"i"}});
+  kiln::connect().build({X, Y}, {.name = "window"});
+}
+
+WRONG(shape_that_was_not_transposed) {
+  const auto n = kiln::var("n"), m = kiln::var("m");
+  const auto A = placeholder({n, m}, float32, "A");
+  const auto B = compute(  // <-
+      {m, n}, [&](Expr i, Expr j) { return A(i, j); }, "B");
+  kiln::connect().build({A, B}, {.name = "transpose"})(kiln::Array({4, 3}));
+}
+
+WRONG(sum_over_the_rows_of_each_row) {
+  const auto n = kiln::var("n"), m = kiln::var("m");
+  const auto A = placeholder({n, m}, float32, "A");
+  const auto k = reduce_axis(n, "k");
+  const auto B = compute(  // <-
+      {n}, [&](Expr i) { return kiln::sum(A(i, k), k); }, "B");
+  kiln::connect().build({A, B}, {.name = "row_sums"})(kiln::Array({4, 3}));
+}
