@@ -12,9 +12,6 @@ constexpr int64_t kRowsForPanels = 128;
 constexpr int64_t kRowsToTurn = 32;
 // Column factors of no more elements stay in the second cache as they are.
 constexpr int64_t kLargePanels = 256 * 1024;
-// Of more than this, better the rows pass by the columns in the nearest cache than they by the
-// rows.
-constexpr int64_t kColumnsFirst = 64 * 1024;
 // Rows that panels pass by are far apart: more of them would meet in the same places of the nearest
 // cache.
 constexpr int64_t kPanelRows = 8;

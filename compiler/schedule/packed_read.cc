@@ -103,6 +103,7 @@ class Layout {
       refuse_unknown_extent(loops[i], extent);
       copy.data.push_back(add_axis(graph, made.data[i], AxisKind::Data, ir::index(0), extent));
       copy.shapes[0].push_back(extent);
+      dimensions_.emplace_back(graph.axes[copy.data.back()].value, extent);
       axes_.use_variable(loops[i], graph.axes[copy.data.back()].value);
     }
     std::vector<AxisId> all = graph[reader].leaves;
@@ -119,7 +120,8 @@ class Layout {
   }
 
   std::vector<ir::Expr> places_of(const ir::TensorRead& read) {
-    std::vector<ir::Expr> places;
+    shape_ = graph_[read.stage].shapes[read.output];
+    std::vector<ir::Expr>& places = places_;
     for (const ir::Expr& index : read.indices) {
       places.push_back(analysis::simplify(ir::substitute(index, values_), facts_));
       for (const auto& [leaf, var] : left_out_) {
@@ -142,6 +144,7 @@ class Layout {
         return ir::uses_var(condition.holds, entry.second);
       });
     });
+    if (!is_inside(all)) require_iterations(all);
     for (Condition& condition : all)
       condition.is_reduce = false;
     return all;
@@ -169,11 +172,41 @@ class Layout {
     return region;
   }
 
-  void refuse_unknown_extent(AxisId loop, const ir::Expr& extent) const {
-    const bool depends = std::ranges::any_of(graph_.axes, [&](const Axis& axis) {
+  bool depends_on_loops(const ir::Expr& extent) const {
+    return std::ranges::any_of(graph_.axes, [&](const Axis& axis) {
       return axis.value && ir::uses_var(extent, axis.value);
     });
-    if (!depends && !has_read(extent)) return;
+  }
+
+  /// Whether all that the copy reads is seen to lie inside of the tensor.
+  bool is_inside(const std::vector<Condition>& conditions) const {
+    analysis::Facts facts = facts_;
+    for (const auto& [value, extent] : dimensions_)
+      facts.push_range(value, ir::index(0), extent);
+    for (const Condition& condition : conditions)
+      facts.push_condition(condition.holds);
+    for (size_t d = 0; d < places_.size(); ++d) {
+      if (!analysis::can_prove(ir::less_equal(ir::index(0), places_[d]), facts)) return false;
+      if (!analysis::can_prove(ir::less(places_[d], shape_[d]), facts)) return false;
+    }
+    return true;
+  }
+
+  /// A loop left out that has no iterations reads nothing, so neither may the copy.
+  void require_iterations(std::vector<Condition>& all) {
+    for (const auto& [leaf, var] : left_out_) {
+      const ir::Expr extent = analysis::simplify(axes_.extent(leaf), facts_);
+      if (depends_on_loops(extent) || has_read(extent)) {
+        refuse("the layout of {} leaves out {}, whose extent depends on {}", name_,
+               graph_.axes[leaf].name, has_read(extent) ? "data" : "other loops");
+      }
+      const ir::Expr some = ir::less(ir::index(0), extent);
+      if (!analysis::can_prove(some, facts_)) all.push_back({some, false});
+    }
+  }
+
+  void refuse_unknown_extent(AxisId loop, const ir::Expr& extent) const {
+    if (!depends_on_loops(extent) && !has_read(extent)) return;
     refuse("{} cannot be a dimension of {}: its extent depends on {}", graph_.axes[loop].name,
            name_, has_read(extent) ? "data" : "other loops");
   }
@@ -184,6 +217,9 @@ class Layout {
   const std::vector<Region> region_;
   AxisArithmetic axes_;
   std::vector<std::pair<AxisId, ir::VarRef>> left_out_;
+  std::vector<std::pair<ir::VarRef, ir::Expr>> dimensions_;  // of the copy, with their extents
+  std::vector<ir::Expr> places_;                             // what it reads
+  std::vector<ir::Expr> shape_;                              // of the tensor
   ir::Substitution values_;
 };
 

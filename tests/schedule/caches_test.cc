@@ -51,6 +51,35 @@ TEST(CacheRead, CopiesWhatATileNeeds) {
 )");
 }
 
+// Without rows nothing of B is read, so that no index into it is outside.
+TEST(CacheRead, ReadsNothingForAReaderWithoutIterations) {
+  EXPECT_EQ(loops_of("kernel k(A: float32[n, m], B: float32[p, q]) -> (C: float32[n, m]) {\n"
+                     "  C[i, j] = sum[k < m](A[i, k] * B[k, j])\n"
+                     "  schedule cpu { cache_read(B, global, C, C.j, C.k) }\n"
+                     "}\n"),
+            R"(fn k(A: float32[n, m], B: float32[p, q], C: float32[n, m]) {
+  allocate B.global: float32[m, m] scope(global)
+  if likely(0 < n) {
+    for j in 0..m {
+      check j < q #1
+      for k in 0..m {
+        check k < p #0
+        B.global[j, k] = B[k, j]
+      }
+    }
+  }
+  for i in 0..n {
+    for j_1 in 0..m {
+      C[i, j_1] = 0.0
+      for k_1 in 0..m {
+        C[i, j_1] = C[i, j_1] + A[i, k_1]*B.global[j_1, k_1]
+      }
+    }
+  }
+}
+)");
+}
+
 TEST(CacheRead, TakesTheLayoutOfLoopsOfItsReader) {
   EXPECT_EQ(loops_of(product("split(C.j, factor=40) reorder(C.j.outer, C.i, C.k, C.j.inner) "
                              "cache_read(B, global, C, C.j.outer, C.k, C.j.inner) "
