@@ -156,7 +156,8 @@ def plot(data, groups, path):
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}×" if value >= 1 else f"1/{1 / value:g}×")
     axes.set_yticks(list(places.values()), ticks, fontsize=8)
     axes.set_ylim(place - 0.6 + 0.1, -0.6)
-    axes.margins(x=0.12)
+    low, high = axes.get_xlim()
+    axes.set_xlim(low / 1.6, high * 1.6)  # room for the names
     axes.set_axisbelow(True)
     axes.grid(axis="x", alpha=0.3)
     figure.suptitle("Kiln's speed over that of the fastest peer, which is named", fontsize=11)
