@@ -154,7 +154,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
                        is_contiguous_in(graph, *contraction.row_factor, innermost) &&
                        may_reassociate(chooser, id);
   if (as_dots && !(in_order && all.gains_by_order())) {
-    const std::optional<int64_t> steps = vector_factor(graph, id, innermost, kVectorBytes);
+    const std::optional<int64_t> steps = vector_factor(graph, id, innermost, kVectorBytes / 2);
     if (!steps) return {};
     return {dots_sketch(chooser, tiling, *steps, parallel)};
   }

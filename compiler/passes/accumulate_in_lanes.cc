@@ -12,10 +12,14 @@ namespace {
 
 using namespace ir;
 
+/// What the lanes of all iterations of unrolled loops may take: the registers of a CPU, roughly.
+constexpr int64_t kRegisterBytes = 2048;
+
 /// `S[i] = reduce_op(S[i], v, reassociate)`
 struct Accumulation {
   const Store* store = nullptr;
   const VectorReduce* reduce = nullptr;
+  std::vector<const For*> unrolled;  // loops around it that choose the element, outermost first
 };
 
 std::optional<Accumulation> as_accumulation(const Store& store) {
@@ -28,7 +32,7 @@ std::optional<Accumulation> as_accumulation(const Store& store) {
       !equal_trees(start->indices[0], store.indices[0])) {
     return std::nullopt;
   }
-  return Accumulation{&store, reduce};
+  return Accumulation{&store, reduce, {}};
 }
 
 /// What a loop does, as far as its accumulations are concerned.
@@ -49,6 +53,13 @@ class Survey : public Visitor {
  private:
   using Visitor::visit;
   void visit(const For& loop) override {
+    const bool is_unrolled = loop.loop_kind == LoopKind::Unrolled && as_const_int(loop.extent);
+    if (is_unrolled) {
+      unrolled_.push_back(&loop);
+      Visitor::visit(loop);
+      unrolled_.pop_back();
+      return;
+    }
     vars_.push_back(loop.var);
     has_parallel_ = has_parallel_ || loop.loop_kind != LoopKind::Serial;
     Visitor::visit(loop);
@@ -59,8 +70,11 @@ class Survey : public Visitor {
   }
   void visit(const Store& store) override {
     accesses_.push_back(store.buffer);
-    if (const auto found = as_accumulation(store); found && !has_parallel_) {
-      accumulations.push_back(*found);
+    if (auto found = as_accumulation(store); found && !has_parallel_) {
+      for (const For* loop : unrolled_) {
+        if (uses_var(store.indices[0], loop->var)) found->unrolled.push_back(loop);
+      }
+      accumulations.push_back(std::move(*found));
     }
     Visitor::visit(store);
   }
@@ -70,17 +84,37 @@ class Survey : public Visitor {
   }
 
   std::vector<VarRef> vars_;
+  std::vector<const For*> unrolled_;
   std::vector<BufferRef> accesses_;
   std::vector<BufferRef> allocated_;
   bool has_parallel_ = false;
 };
 
-/// One accumulation, with the place where its lanes are summed up.
+/// One accumulation, with the place where its lanes are summed up: of a buffer with the lanes of
+/// all elements that the unrolled loops choose.
 struct Lanes {
   Accumulation accumulation;
   BufferRef buffer;
   Expr place;
 };
+
+std::optional<Lanes> lanes_of(const Accumulation& accumulation) {
+  const Type type = accumulation.reduce->vector->type;
+  int64_t elements = 1;
+  Expr element = index(0);
+  for (const For* loop : accumulation.unrolled) {
+    const int64_t extent = *as_const_int(loop->extent);
+    element = element * extent + loop->var;
+    if (extent < 1 || extent > kRegisterBytes) return std::nullopt;
+    elements *= extent;
+    if (elements * type.lanes * size_of(type.element) > kRegisterBytes) return std::nullopt;
+  }
+  const Expr first = accumulation.unrolled.empty() ? index(0) : element * type.lanes;
+  return Lanes{accumulation,
+               Buffer::make(accumulation.store->buffer->name + ".lanes", type.element,
+                            {index(elements * type.lanes)}, Scope::Local),
+               Ramp::make(first, index(1), type.lanes)};
+}
 
 class UseLanes : public Mutator {
  public:
@@ -110,11 +144,7 @@ class AccumulateInLanes : public Mutator {
     std::vector<Lanes> lanes;
     for (const Accumulation& accumulation : survey.accumulations) {
       if (!survey.is_alone(accumulation)) continue;
-      const Type type = accumulation.reduce->vector->type;
-      lanes.push_back({accumulation,
-                       Buffer::make(accumulation.store->buffer->name + ".lanes", type.element,
-                                    {index(type.lanes)}, Scope::Local),
-                       Ramp::make(index(0), index(1), type.lanes)});
+      if (const auto found = lanes_of(accumulation)) lanes.push_back(*found);
     }
     // Others may stand in loops further in.
     const Stmt body = (*this)(UseLanes(lanes)(loop.body));
@@ -124,6 +154,17 @@ class AccumulateInLanes : public Mutator {
     for (const Lanes& each : lanes)
       result = around(result, each);
     return result;
+  }
+
+  /// The statement in the loops that choose the element, with variables of its own.
+  static Stmt for_each_element(const Lanes& lanes, Stmt body) {
+    const std::vector<const For*>& loops = lanes.accumulation.unrolled;
+    for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+      const VarRef var = Var::make((*loop)->var->name);
+      body = For::make(var, (*loop)->extent, LoopKind::Unrolled,
+                       substitute(body, {{(*loop)->var, var}}));
+    }
+    return body;
   }
 
   /// The lanes start at the neutral element, and are combined behind the loop.
@@ -138,7 +179,8 @@ class AccumulateInLanes : public Mutator {
         store.buffer, store.indices,
         VectorReduce::make(reduce.combiner, reduce.start, Load::make(lanes.buffer, {lanes.place}),
                            /*reassociate=*/true));
-    return Allocate::make(lanes.buffer, Block::make({start, loop, end}));
+    return Allocate::make(lanes.buffer, Block::make({for_each_element(lanes, start), loop,
+                                                     for_each_element(lanes, end)}));
   }
 };
 

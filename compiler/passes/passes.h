@@ -144,6 +144,8 @@ ir::Kernel vectorize_loops(ir::Kernel kernel, const PassContext& context);
 ///   for k in 0..n { S.lanes[ramp(0, 1, 32)] = S.lanes[ramp(0, 1, 32)] + A[ramp(k*32, 1, 32)] }
 ///   S[0] = reduce_sum(S[0], S.lanes[ramp(0, 1, 32)], reassociate)
 ///
+/// Of an element that unrolled loops choose, each has lanes of its own, as far as registers reach.
+///
 /// Stands behind vectorize_loops, which makes the vectors.
 ir::Kernel accumulate_in_lanes(ir::Kernel kernel, const PassContext& context);
 

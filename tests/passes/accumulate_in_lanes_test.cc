@@ -32,6 +32,26 @@ TEST(AccumulateInLanes, StandsAroundAllLoopsThatAddToOneElement) {
                    S[0] = reduce_max(S[0], S.lanes[ramp(0, 1, 8)], reassociate) })");
 }
 
+TEST(AccumulateInLanes, KeepsLanesForEachElementOfUnrolledLoops) {
+  expect_becomes(accumulate_in_lanes,
+                 R"(fn f(A: float32[128], S: float32[4]) { for k in 0..4 { for i in 0..4 unroll {
+                   S[i] = reduce_sum(S[i], A[ramp(i*32 + k*8, 1, 8)], reassociate) } } })",
+                 R"(fn f(A: float32[128], S: float32[4]) {
+                   allocate S.lanes: float32[32] scope(local)
+                   for i in 0..4 unroll { S.lanes[ramp(i*8, 1, 8)] = broadcast(0.0, 8) }
+                   for k in 0..4 { for i in 0..4 unroll {
+                     S.lanes[ramp(i*8, 1, 8)] = S.lanes[ramp(i*8, 1, 8)]
+                                                + A[ramp(i*32 + k*8, 1, 8)] } }
+                   for i in 0..4 unroll {
+                     S[i] = reduce_sum(S[i], S.lanes[ramp(i*8, 1, 8)], reassociate) } })");
+}
+
+TEST(AccumulateInLanes, LeavesMoreLanesThanRegistersHoldAlone) {
+  expect_unchanged(accumulate_in_lanes,
+                   R"(fn f(A: float32[n], S: float32[64]) { for k in 0..n { for i in 0..64 unroll {
+                     S[i] = reduce_sum(S[i], A[ramp(k*16, 1, 16)], reassociate) } } })");
+}
+
 TEST(AccumulateInLanes, LeavesWhatMustBeInOrderAlone) {
   expect_unchanged(accumulate_in_lanes,
                    R"(fn f(A: float32[n], S: float32[1]) { for k in 0..n {

@@ -97,11 +97,11 @@ TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfAFewRowsOfATransposedProduct
           C[i.outer*4 + i.inner, j.outer*4 + j.inner] = 0.0
         }
       }
-      for k.outer in 0..8 {
+      for k.outer in 0..16 {
         for i.inner_1 in 0..4 unroll {
           for j.inner_1 in 0..4 unroll {
-            for k.inner in 0..32 vectorize {
-              C[i.outer*4 + i.inner_1, j.outer*4 + j.inner_1] = C[i.outer*4 + i.inner_1, j.outer*4 + j.inner_1] + A[i.outer*4 + i.inner_1, k.outer*32 + k.inner]*B[j.outer*4 + j.inner_1, k.outer*32 + k.inner]
+            for k.inner in 0..16 vectorize {
+              C[i.outer*4 + i.inner_1, j.outer*4 + j.inner_1] = C[i.outer*4 + i.inner_1, j.outer*4 + j.inner_1] + A[i.outer*4 + i.inner_1, k.outer*16 + k.inner]*B[j.outer*4 + j.inner_1, k.outer*16 + k.inner]
             }
           }
         }
