@@ -15,6 +15,7 @@ constexpr int64_t kRunBytes = 4096;
 // Rows that are read side by side: while one page begins, others go on, and the sums between them
 // stay in registers.
 constexpr int64_t kRowsAtOnce = 4;
+constexpr int64_t kMostRowsAtOnce = 8;
 constexpr int64_t kManyIterations = 64;
 
 /// Whether steps can name an axis of the graph.
@@ -248,6 +249,14 @@ void write_reduction(const StageGraph& graph, StageId id,
       order.push_back(lanes);
       steps.reorder(id, order);
       if (!in_blocks) outer.back() = tiles;
+    } else if (const int64_t rows = values.get("rows at once", 1); rows > 1) {
+      const auto [groups, row] = steps.split(id, outer.back(), rows);
+      outer.back() = groups;
+      std::vector<AxisId> order = outer;
+      order.insert(order.end(), stage.reduce.begin(), stage.reduce.end() - 1);
+      order.insert(order.end(), {tiles, row, lanes});
+      steps.reorder(id, order);
+      steps.unroll(id, row);
     }
     steps.vectorize(id, lanes);
   }
@@ -266,7 +275,19 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
       sketch.parameters.push_back({"columns", {0, columns / 2, columns, columns * 2}, columns});
       const int64_t rows = constant_extent(graph, graph[id].reduce.back()).value_or(0);
       const int64_t preferred = rows >= kRowsAtOnce ? kRowsAtOnce : 1;
-      sketch.parameters.push_back({"rows at once", {1, 2, 4, 8}, preferred});
+      sketch.parameters.push_back(
+          {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, preferred});
+    }
+  }
+  if (vectors && !vectors->along_data && !columns_of(graph[id]).empty()) {
+    // The lanes of a vector that is not full would be added in another order.
+    const int64_t steps = constant_extent(graph, vectors->axis).value_or(1);
+    const int64_t rows = constant_extent(graph, columns_of(graph[id]).back()).value_or(1);
+    const bool is_full = steps % vectors->lanes == 0 && rows % kMostRowsAtOnce == 0;
+    const bool gains = rows >= kManyIterations && is_past_caches(graph, id);
+    if (is_full) {
+      sketch.parameters.push_back(
+          {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, gains ? kRowsAtOnce : 1});
     }
   }
   if (!columns_of(graph[id]).empty()) {

@@ -39,6 +39,30 @@ TEST(ChooseSchedule, SumsColumnsSideBySide) {
 )");
 }
 
+TEST(ChooseSchedule, ReadsSeveralLargeRowsAtOnce) {
+  Te te;
+  const TeExpr n = te.integer(1024);
+  const TeTensor A = te.placeholder("A", {n, te.integer(4096)});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), te.integer(4096));
+  const TeTensor B = te.compute("B", "i", {n}, [&](auto v) { return te.sum(A(v[0], k), {k}); });
+  te.arguments({A, B});
+  EXPECT_EQ(te.automatic(), R"(fn k(A: float32[1024, 4096], B: float32[1024]) {
+  for i.outer in 0..256 parallel {
+    for i.inner in 0..4 unroll {
+      B[i.outer*4 + i.inner] = 0.0
+    }
+    for k.outer in 0..128 {
+      for i.inner_1 in 0..4 unroll {
+        for k.inner in 0..32 vectorize {
+          B[i.outer*4 + i.inner_1] = B[i.outer*4 + i.inner_1] + A[i.outer*4 + i.inner_1, k.outer*32 + k.inner]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
 TEST(ChooseSchedule, GivesEachCoreColumnsOfAScan) {
   Cumsum k;
   EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[m, n], scan: float32[m, n]) {
