@@ -97,6 +97,7 @@ class ExprEmitter {
   bool reads_memory(const ir::Expr& expr);
 
   /// Lane by lane, without branches: a lane that does not run uses a place of its own on the stack.
+  llvm::Value* load_every_second(const BufferPlace& place, llvm::Value* base, const ir::Load& node);
   llvm::Value* load_lanes(const BufferPlace& place, const ir::Load& node, llvm::Value* mask);
   void store_lanes(const BufferPlace& place, const ir::Store& node, llvm::Value* value,
                    llvm::Value* mask);

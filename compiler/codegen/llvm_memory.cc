@@ -98,6 +98,9 @@ Value* ExprEmitter::load(const ir::Load& node) {
   if (is_row && (mask == nullptr || row->stride == 0 || has_masks(type))) {
     return load_row(place, *row, node, mask);
   }
+  if (row && row->stride == 2 && mask == nullptr && size_of(type) >= 4) {
+    return load_every_second(place, row->base, node);
+  }
   if (!lane_access_.gathers) return load_lanes(place, node, mask);
 
   llvm::Type* const lanes =
@@ -147,6 +150,25 @@ Value* ExprEmitter::load_row(const BufferPlace& place, const Progression& row, c
                     place);
   }
   return from_memory(backwards ? reversed(b_, loaded, lanes) : loaded, type);
+}
+
+/// Two rows that end with the last element, and overlap: a gather takes as long as a load for each
+/// lane.
+Value* ExprEmitter::load_every_second(const BufferPlace& place, Value* base, const ir::Load& node) {
+  const DType type = node.buffer->type;
+  const int lanes = node.type.lanes;
+  llvm::Type* const vector =
+      like(value_type(b_.getContext(), node.type), memory_type(b_.getContext(), type));
+  const auto from = [&](Value* first) {
+    return tagged(
+        b_.CreateAlignedLoad(vector, element_address(place, type, first), alignment_of(type)),
+        place);
+  };
+  std::vector<int> order;
+  for (int lane = 0; lane < lanes; ++lane)
+    order.push_back(2 * lane < lanes ? 2 * lane : 2 * lane + 1);
+  Value* const second = b_.CreateNSWAdd(base, b_.getInt64(static_cast<uint64_t>(lanes - 1)));
+  return from_memory(b_.CreateShuffleVector(from(base), from(second), order), type);
 }
 
 bool ExprEmitter::has_masks(DType type) const {

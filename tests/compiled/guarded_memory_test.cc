@@ -45,5 +45,24 @@ TEST(GuardedMemory, LeavesWhatIsInsideAlone) {
   }
 }
 
+/// The last of them is the last element there is.
+TEST(GuardedMemory, HoldsVectorsOfEverySecondElement) {
+  const ir::Kernel kernel =
+      parse_kernel("A: float32[63], B: float32[32] output",
+                   "B[ramp(0, 1, 32)] = A[ramp(0, 2, 32)] + broadcast(1.0, 32)");
+  const auto artifact = compile_lowered(kernel);
+  std::vector<float> values(63);
+  std::vector<float> wanted(32);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    wanted[i] = static_cast<float>(2 * i + 1);
+  for (int call = 0; call < 4; ++call) {
+    std::vector<HostTensor> tensors = {tensor_of<float>({63}, values), {}};
+    run_artifact(artifact, tensors);
+    EXPECT_EQ(tensors[1].bytes, tensor_of<float>({32}, wanted).bytes);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::testing
