@@ -6,20 +6,21 @@ namespace kiln::autoschedule {
 namespace {
 
 constexpr int64_t kAnySteps = 512;
-constexpr int64_t kRegisterBytes = 64;
 // Fewer rows are not what cores share.
 constexpr int64_t kRowsToShare = 64;
 
 }  // namespace
 
-Numbers numbers_of(const StageGraph& graph, const Tiling& tiling, bool parallel) {
+Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) {
+  const StageGraph& graph = chooser.graph;
   int64_t widest = 1;
   for (const DType type : graph[tiling.stage].types)
     widest = std::max<int64_t>(widest, size_of(type));
   Numbers numbers{.size = {.rows = constant_extent(graph, tiling.contraction.row).value_or(0),
                            .columns = constant_extent(graph, tiling.contraction.column).value_or(0),
                            .steps = 1,
-                           .register_lanes = kRegisterBytes / widest}};
+                           .register_lanes = std::max<int64_t>(chooser.vectors.bytes / widest, 1),
+                           .registers = chooser.vectors.registers}};
   for (const AxisId axis : tiling.reduce) {
     const int64_t extent = constant_extent(graph, axis).value_or(kAnySteps);
     numbers.size.steps *= std::clamp<int64_t>(extent, 1, int64_t{1} << 20);

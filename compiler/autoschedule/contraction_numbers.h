@@ -11,7 +11,7 @@ struct Numbers {
   int64_t panels = 0;  // elements of the column factor, of one of a batch
 };
 
-Numbers numbers_of(const StageGraph& graph, const Tiling& tiling, bool parallel);
+Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel);
 
 /// "rows" of a tile.
 Parameter rows_parameter(const StageGraph& graph, AxisId row, int64_t preferred);

@@ -12,9 +12,8 @@ constexpr int64_t kRowsForPanels = 128;
 constexpr int64_t kRowsToTurn = 32;
 // Column factors of no more elements stay in the second cache as they are.
 constexpr int64_t kLargePanels = 256 * 1024;
-// Rows that panels pass by are far apart: more of them would meet in the same places of the nearest
-// cache.
-constexpr int64_t kPanelRows = 8;
+// Rows that panels pass by are far apart, and many of them would meet in the same places of the
+// nearest cache: few rows of wide panels.
 constexpr int64_t kPanelVectors = 3;
 // What is taken where sizes are not known.
 constexpr TileShape kAnyTile = {8, 32};
@@ -40,10 +39,10 @@ bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
 /// The sketches of one contraction.
 class Sketches {
  public:
-  Sketches(const StageGraph& graph, Tiling tiling, int64_t any_lanes, bool parallel)
-      : graph_(graph),
+  Sketches(const Chooser& chooser, Tiling tiling, int64_t any_lanes, bool parallel)
+      : graph_(chooser.graph),
         tiling_(std::move(tiling)),
-        numbers_(numbers_of(graph, tiling_, parallel)),
+        numbers_(numbers_of(chooser, tiling_, parallel)),
         parallel_(parallel_parameter(parallel)) {
     const ContractionSize& size = numbers_.size;
     const bool is_known = size.rows > 0 && size.columns > 0;
@@ -69,7 +68,7 @@ class Sketches {
     TileShape tile = tile_;
     int64_t block = 0;
     if (size.rows >= kRowsForPanels && size.columns > 0) {
-      tile = {kPanelRows, std::min(size.columns, kPanelVectors * size.register_lanes)};
+      tile = {size.registers / 4, std::min(size.columns, kPanelVectors * size.register_lanes)};
       block = best_block(size, tile.rows);
     }
     std::vector<Parameter> parameters = {
@@ -145,7 +144,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   const std::optional<int64_t> lanes = vector_factor(graph, id, contraction.column, kVectorBytes);
   const bool parallel = may_be_parallel && is_large(graph, id);
   const Tiling tiling = tiling_of(graph, id, contraction);
-  const Sketches all(graph, tiling, lanes.value_or(1), parallel);
+  const Sketches all(chooser, tiling, lanes.value_or(1), parallel);
 
   const bool may_copy = may_be_parallel && may_be_copied(graph, tiling);
   const bool in_order = may_copy && may_be_in_order(graph, tiling);
@@ -154,7 +153,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
                        is_contiguous_in(graph, *contraction.row_factor, innermost) &&
                        may_reassociate(chooser, id);
   if (as_dots && !(in_order && all.gains_by_order())) {
-    const std::optional<int64_t> steps = vector_factor(graph, id, innermost, kVectorBytes / 2);
+    const std::optional<int64_t> steps = vector_factor(graph, id, innermost, chooser.vectors.bytes);
     if (!steps) return {};
     return {dots_sketch(chooser, tiling, *steps, parallel)};
   }

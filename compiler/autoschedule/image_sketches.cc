@@ -29,7 +29,8 @@ struct Convolution {
   bool is_apart = false;  // columns of the result are no neighbours in the image
 };
 
-std::optional<Convolution> find_convolution(const StageGraph& graph, StageId id) {
+std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
   if (!is_free(graph, id)) return std::nullopt;
   const std::optional<Contraction> contraction = find_contraction(graph, id);
   if (!contraction || constant_extent(graph, contraction->row).value_or(1) == 1) {
@@ -38,7 +39,7 @@ std::optional<Convolution> find_convolution(const StageGraph& graph, StageId id)
   const std::optional<Image> image = find_image(graph, id, *contraction);
   if (!image) return std::nullopt;
   Tiling tiling = tiling_of(graph, id, *contraction);
-  const Numbers numbers = numbers_of(graph, tiling, /*parallel=*/false);
+  const Numbers numbers = numbers_of(chooser, tiling, /*parallel=*/false);
   if (numbers.size.rows == 0 || numbers.size.columns == 0 || numbers.panels == 0) {
     return std::nullopt;
   }
@@ -244,8 +245,8 @@ Sketch after(const Sketch& first, Sketch sketch) {
 
 }  // namespace
 
-std::optional<StageId> taken_source(const StageGraph& graph, StageId id) {
-  const std::optional<Convolution> convolution = find_convolution(graph, id);
+std::optional<StageId> taken_source(const Chooser& chooser, StageId id) {
+  const std::optional<Convolution> convolution = find_convolution(chooser, id);
   if (!convolution || !convolution->image.is_computed_for) return std::nullopt;
   return convolution->image.source.stage;
 }
@@ -253,7 +254,7 @@ std::optional<StageId> taken_source(const StageGraph& graph, StageId id) {
 std::vector<Sketch> with_image_sketches(const Chooser& chooser, StageId id,
                                         std::vector<Sketch> sketches) {
   const StageGraph& graph = chooser.graph;
-  const std::optional<Convolution> convolution = find_convolution(graph, id);
+  const std::optional<Convolution> convolution = find_convolution(chooser, id);
   if (!convolution) return sketches;
   const bool parallel = is_large(graph, id);
   std::vector<Sketch> whole = std::move(sketches);

@@ -6,7 +6,7 @@
 namespace kiln::autoschedule {
 
 /// The stage that the sketches of `stage` schedule too, since it is computed for that alone.
-std::optional<StageId> taken_source(const StageGraph& graph, StageId stage);
+std::optional<StageId> taken_source(const Chooser& chooser, StageId stage);
 
 /// Adds those of a contraction that is a convolution of an image to its other `sketches`: blocks of
 /// lines, whose part of the image is copied or padded first, and patches of an image laid out side

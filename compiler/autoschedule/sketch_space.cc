@@ -109,11 +109,12 @@ std::vector<Sketch> core_sketches(const Chooser& chooser, StageId root) {
 }
 
 /// Stages that the sketches of another one schedule.
-std::vector<StageId> taken_sources(const StageGraph& graph, const std::vector<bool>& touched) {
+std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<bool>& touched) {
+  const StageGraph& graph = chooser.graph;
   std::vector<StageId> taken;
   for (const StageId id : graph.stage_of_id) {
     if (touched[id] || graph[id].kind != Stage::Kind::Compute) continue;
-    if (const auto source = autoschedule::taken_source(graph, id)) taken.push_back(*source);
+    if (const auto source = autoschedule::taken_source(chooser, id)) taken.push_back(*source);
   }
   return taken;
 }
@@ -136,9 +137,9 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
   graph_ = std::make_unique<StageGraph>(schedule::build_stage_graph(kernel));
   schedule::apply_steps(*graph_, given_);
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
-  const Chooser chooser{*graph_, options};
+  const Chooser chooser{*graph_, options, autoschedule::vector_unit_of(target.arch)};
   const std::vector<StageId> taken =
-      target.kind == TargetKind::Llvm ? taken_sources(*graph_, touched) : std::vector<StageId>{};
+      target.kind == TargetKind::Llvm ? taken_sources(chooser, touched) : std::vector<StageId>{};
   for (const StageId id : graph_->stage_of_id) {
     const Stage& stage = (*graph_)[id];
     if (!stage.is_live || stage.is_init || stage.attach.kind != Attach::Kind::Root) continue;

@@ -4,6 +4,7 @@
 
 #include "compiler/autoschedule/sketch.h"
 #include "compiler/autoschedule/structure.h"
+#include "compiler/autoschedule/vector_unit.h"
 #include "compiler/target.h"
 
 namespace kiln::autoschedule {
@@ -12,6 +13,7 @@ namespace kiln::autoschedule {
 struct Chooser {
   const StageGraph& graph;
   const CompileOptions& options;
+  VectorUnit vectors = {};
 };
 
 // For the CPU: each gives at least one sketch, the one to take unmeasured first.

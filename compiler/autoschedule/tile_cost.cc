@@ -5,14 +5,10 @@
 namespace kiln::autoschedule {
 namespace {
 
-// A core with AVX-512: 32 registers, two multiply-adds and two loads a cycle, a sum ready for the
-// next one after four. Measured on Sapphire Rapids, where shapes differ by up to 20 %; on Zen 5
-// they hardly do.
+// A core does two multiply-adds and two loads a cycle; a sum is ready for the next one after four.
+// Measured on Sapphire Rapids, where shapes differ by up to 20 %; on Zen 5 they hardly do.
 constexpr double kPerCycle = 2;
 constexpr double kLatency = 4;
-constexpr int64_t kRegisters = 32;
-// Sums beyond these leave no room for what is loaded ahead.
-constexpr int64_t kMostSums = 24;
 // Of one step of the reduction: the loop itself, and a vector of columns from the second cache.
 constexpr double kLoopCycles = 1.5;
 constexpr double kFetchCycles = 0.6;
@@ -71,7 +67,9 @@ TileShape best_tile(const ContractionSize& size) {
   double least = tile_cycles(size, best);
   for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
     for (int64_t rows = 1; rows <= std::min(size.rows, kMostRows); ++rows) {
-      if (rows * vectors > kMostSums || rows * vectors + vectors + 1 > kRegisters) break;
+      const int64_t sums = rows * vectors;
+      // More leave no room for what is loaded ahead.
+      if (sums > size.registers * 3 / 4 || sums + vectors + 1 > size.registers) break;
       const TileShape tile{rows, std::min(size.columns, vectors * size.register_lanes)};
       const double cycles = tile_cycles(size, tile);
       if (cycles >= least) continue;

@@ -8,8 +8,9 @@ namespace kiln::autoschedule {
 struct ContractionSize {
   int64_t rows = 0;
   int64_t columns = 0;
-  int64_t steps = 0;       // of the reduction
-  int64_t register_lanes;  // elements of a register of 64 bytes
+  int64_t steps = 0;            // of the reduction
+  int64_t register_lanes = 16;  // elements of a register
+  int64_t registers = 32;
   bool few_tasks = false;  // nothing but tiles is shared among the cores
 };
 

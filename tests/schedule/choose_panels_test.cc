@@ -119,6 +119,22 @@ TEST(ChoosePanels, SumsDownColumnsForOneRow) {
   EXPECT_FALSE(has(chosen, "cache_read")) << chosen;
 }
 
+/// With AVX2 there are half as many, of half the width.
+TEST(ChoosePanels, TakesTilesThatTheRegistersOfTheCpuHold) {
+  const language::TextKernel kernel = kernel_of(
+      "kernel k(A: float32[252, 256], B: float32[256, 256]) -> (C: float32[252, 256]) {\n"
+      "  C[i, j] = sum[k < 256](A[i, k] * B[k, j])\n"
+      "}\n");
+  const auto chosen_on = [&](const char* arch) {
+    const language::Schedule chosen =
+        choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm, .arch = arch}, {});
+    return language::print_schedule(kernel.kernel, "cpu", chosen);
+  };
+  EXPECT_TRUE(has(chosen_on("x86-64-v3"), "split(C.i, factor=6)")) << chosen_on("x86-64-v3");
+  EXPECT_TRUE(has(chosen_on("znver3+avx512vnni"), "split(C.j, factor=16)"));
+  EXPECT_TRUE(has(chosen_on("znver5"), "split(C.i, factor=12)")) << chosen_on("znver5");
+}
+
 /// A copy has one place for each iteration, but the two factors read it at different ones.
 TEST(ChoosePanels, LeavesAMatrixTimesItselfAlone) {
   const language::TextKernel kernel = kernel_of(
