@@ -35,6 +35,31 @@ struct DepthBelow {
   }
 };
 
+/// The longest chain of stages behind what a value reads.
+struct StagesBelow {
+  static int of(const std::vector<Expr>& exprs) {
+    int most = 0;
+    for (const Expr& expr : exprs)
+      most = std::max(most, expr.node()->stages);
+    return most;
+  }
+  int operator()(const OperationValue& value) const { return of(value.operands); }
+  int operator()(const CastValue& value) const { return value.operand.node()->stages; }
+  int operator()(const ReadValue& value) const {
+    return std::max(value.tensor.stage()->stages, of(value.indices));
+  }
+  int operator()(const ReductionValue& value) const {
+    int most = of(value.parts());
+    for (const ReduceAxis& axis : value.axes)
+      most = std::max(most, of({*axis.node()->minimum, *axis.node()->extent}));
+    return most;
+  }
+  template <typename Leaf>
+  int operator()(const Leaf&) const {
+    return 0;
+  }
+};
+
 /// Collects reduction axes; shared subexpressions are visited once.
 class ReducedAxes {
  public:
@@ -77,7 +102,8 @@ Expr make_expr(DType type, decltype(ExprNode::value) value) {
          "own",
          depth, kMaximumDepth);
   }
-  return Expr(std::make_shared<const ExprNode>(ExprNode{type, depth, std::move(value)}));
+  const int stages = std::visit(StagesBelow(), value);
+  return Expr(std::make_shared<const ExprNode>(ExprNode{type, depth, std::move(value), stages}));
 }
 
 std::optional<std::int64_t> as_integer(const Expr& expr) {

@@ -72,6 +72,7 @@ struct ExprNode {
   std::variant<IntegerValue, FloatingValue, VariableValue, AxisValue, OperationValue, CastValue,
                ReadValue, ReductionValue, ParameterValue>
       value;
+  int stages = 0;  // the longest chain of stages behind what it reads
 };
 
 /// The numbers are those of the wire; a derived axis is what a schedule step makes.
@@ -116,11 +117,13 @@ struct StageNode {
   std::uint32_t line;
   std::variant<PlaceholderStage, ComputeStage, ScanStage, ScatterStage> value;
   std::vector<std::string> tensor_names = {};  // of several outputs, where they have their own
+  int stages = 1;                              // the longest chain of stages that ends with it
 };
 
-/// Expressions nested deeper than the service takes are refused while they are built, so that no
-/// recursion over them is deep.
+/// Expressions nested deeper and chains of more stages than the service takes are refused while
+/// they are built, so that no recursion over them is deep.
 constexpr int kMaximumDepth = 2000;
+constexpr int kMaximumStages = 4096;
 
 /// The node with its depth taken from what it refers to. Throws ResourceExhausted DEPTH.
 Expr make_expr(DType type, decltype(ExprNode::value) value);

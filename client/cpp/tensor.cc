@@ -11,10 +11,41 @@ inline namespace client {
 namespace detail {
 namespace {
 
+/// The longest chain of stages that a stage reads.
+struct StagesBehind {
+  static int of(const std::vector<Expr>& exprs) {
+    int most = 0;
+    for (const Expr& expr : exprs)
+      most = std::max(most, expr.node()->stages);
+    return most;
+  }
+  int operator()(const PlaceholderStage&) const { return 0; }
+  int operator()(const ComputeStage& stage) const { return of(stage.bodies); }
+  int operator()(const ScatterStage& stage) const {
+    return std::max({stage.base.stage()->stages, of(stage.indices), of({stage.update})});
+  }
+  int operator()(const ScanStage& stage) const {
+    int most = 0;
+    for (const std::vector<Tensor>* tensors : {&stage.init, &stage.update, &stage.inputs}) {
+      for (const Tensor& tensor : *tensors)
+        most = std::max(most, tensor.stage()->stages);
+    }
+    return most;
+  }
+};
+
 std::shared_ptr<const StageNode> make_stage(std::string name, const SourceLocation& where,
                                             decltype(StageNode::value) value) {
+  const int stages = std::visit(StagesBehind(), value) + 1;
+  if (stages > kMaximumStages) {
+    at_line(where, [&] {
+      fail(ErrorKind::ResourceExhausted, "LIMIT",
+           "{} ends a chain of {} stages; the limit is {}: let another kernel begin at one of them",
+           name, stages, kMaximumStages);
+    });
+  }
   return std::make_shared<const StageNode>(
-      StageNode{std::move(name), where.file_name(), where.line(), std::move(value)});
+      StageNode{std::move(name), where.file_name(), where.line(), std::move(value), {}, stages});
 }
 
 /// Dimensions as int64 expressions.

@@ -72,6 +72,15 @@ TEST_F(Definitions, TakeBodiesOfAnyNumberOfAxes) {
   EXPECT_EQ(dimensions([] { return 1.5; }, 0), 0U);
 }
 
+TEST_F(Definitions, MayBeAsLongAChainAsAKernel) {
+  Tensor last = A_;
+  for (int stage = 1; stage < 4096; ++stage) {
+    last = compute(
+        {n_}, [&](Expr i) { return last(i) + 1; }, "B");
+  }
+  EXPECT_EQ(Definition({A_, last}).parameters().size(), 2U);
+}
+
 TEST_F(Definitions, MakeSeveralTensorsFromOneBody) {
   const auto both = compute({n_},
                             [&](Expr i) {
