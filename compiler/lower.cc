@@ -106,8 +106,9 @@ void check_size(const ir::Kernel& kernel, const CompileLimits& limits) {
   walk(kernel.body);
   if (walk.count > limits.statements) {
     fail(ErrorKind::ResourceExhausted, "STATEMENT_LIMIT",
-         "{} has {} statements when lowered; the limit is {}", kernel.name, walk.count,
-         limits.statements);
+         "{} has {} statements when lowered; the limit is {}; unroll less, or make several kernels "
+         "of it",
+         kernel.name, walk.count, limits.statements);
   }
 }
 

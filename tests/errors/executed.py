@@ -19,7 +19,6 @@ import sys
 import unreached
 
 ROOT = unreached.ROOT
-ACCEPTED = pathlib.Path(__file__).with_name("accepted.txt")
 
 
 def regions_of(build):
@@ -71,14 +70,6 @@ def python_places(seen):
             yield pathlib.Path(name), int(line), sentence
 
 
-def accepted():
-    """(file, words of the sentence, reason) of each place that may stay without a test."""
-    for line in ACCEPTED.read_text().splitlines():
-        if line and not line.startswith("#"):
-            file, words, reason = line.split(" | ")
-            yield file, words, reason
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/coverage")
@@ -87,7 +78,7 @@ def main():
     places = list(cpp_places(options.build))
     if options.python:
         places += python_places(options.python)
-    allowed = list(accepted())
+    allowed = list(unreached.accepted())
     open_places, used = [], set()
     for file, line, sentence in places:
         found = [entry for entry in allowed if entry[0] == str(file) and entry[1] in sentence]
@@ -96,7 +87,8 @@ def main():
             open_places.append(f"{file}:{line}: {sentence.replace(unreached.HOLE, '{}')}")
     print("\n".join(open_places))
     for file, words, _ in sorted(set(allowed) - used):
-        print(f"{ACCEPTED.name}: {file} | {words}: a test executes it, or it is gone; take the line out")
+        words = words.replace(unreached.HOLE, "{}")
+        print(f"accepted.txt: {file} | {words}: a test executes it, or it is gone; take the line out")
     print(f"{len(open_places)} places are executed by no test; {len(used)} may stay so")
     sys.exit(1 if open_places or set(allowed) != used else 0)
 

@@ -135,6 +135,20 @@ TEST(Npy, RefusesWhatIsNoNpyFile) {
                       "a.npy: the file ends in its header");
 }
 
+TEST(Npy, RefusesWhatNoNumpyWrites) {
+  const std::string start = "\x93NUMPY";
+  expect_client_error([&] { read(start + "\x09" + std::string(8, '\0')); },
+                      ErrorKind::InvalidArgument, "NPY",
+                      "a.npy: format 9 of .npy files is not known");
+  expect_client_error([&] { read(start + "\x02" + std::string("\0\xff\xff\xff\x7f", 5)); },
+                      ErrorKind::InvalidArgument, "NPY",
+                      "a.npy: its header has 2147483647 bytes, which is too many");
+  const std::string shape = "(9999999999999999999,)";
+  expect_client_error(
+      [&] { read(npy("{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }", "")); },
+      ErrorKind::InvalidArgument, "NPY", "a.npy: dimension 9999999999999999999 is too large");
+}
+
 TEST(Npy, RefusesAFileThatIsTooShort) {
   expect_client_error(
       [] { read(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", "1234567")); },

@@ -309,3 +309,16 @@ def memory_for_two_outputs():
     B, C = te.compute((4,), lambda i: A[i] + 1, name="B"), te.compute((4,), lambda i: A[i] + 2, name="C")
     f, both = kiln.build([A, B, C], name="two"), np.zeros(5, "float32")
     f(np.zeros(4, "float32"), both[:-1], both[1:])  # <-
+
+
+@wrong(
+    "SIZE",
+    "dimension 0 of A would be -2 with these sizes",
+    fix='sizes={"n": 8}',
+    at="run",
+)
+def sizes_of_a_search_that_are_too_small():
+    n = te.var("n")
+    A, B = te.placeholder((n - 5,), name="A"), te.placeholder((n,), name="B")
+    C = te.compute((n,), lambda i: B[i] * 2, name="C")
+    kiln.tune([A, B, C], sizes={"n": 3})  # <-

@@ -505,3 +505,23 @@ def element_that_is_assigned():
 def product_by_an_at_sign():
     A = te.placeholder((4, 4), name="A")
     A @ A  # <-
+
+
+@wrong(
+    "EXPRESSION_SIZE",
+    "the expression of B has more than 100000 nodes when its shared parts are written out; make stages of the shared "
+    "parts",
+    fix="te.power(A[i], 2.0 ** 17), or a stage of its own for each few squares",
+    kind="ResourceExhausted", at="build",
+)
+def square_of_squares():
+    A = te.placeholder((4,), name="A")
+
+    def power(i):
+        value = A[i]
+        for _ in range(17):
+            value = value * value
+        return value
+
+    B = te.compute((4,), power, name="B")  # <-
+    kiln.build([A, B])

@@ -222,3 +222,14 @@ def reduction_of_another_stage():
     C = te.compute((4,), lambda i: A[i, 0] + te.sum(A[i, k], axis=k), name="C")
     D = te.compute((4,), lambda i: C[i] + te.sum(A[i, q], axis=q), name="D")
     te.create_schedule(D.op).reduction_stage(C, [q])  # <-
+
+
+@wrong(
+    "STEP_FIELDS",
+    "reduction_stage takes axes, then a word, as in reduction_stage(C.i, C.k, sum)",
+    fix="reduction_stage(C.k, sum)",
+)
+def reduction_stage_of_a_saved_schedule_without_its_word():
+    A, k = te.placeholder((4, 4), name="A"), te.reduce_axis((0, 4), name="k")
+    C = te.compute((4,), lambda i: A[i, 0] + te.sum(A[i, k], axis=k), name="C")
+    kiln.parse_schedule("schedule cpu {\n  reduction_stage(C.k)\n}\n", [C])

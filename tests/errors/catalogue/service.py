@@ -114,6 +114,23 @@ def definition_without_parameters():
 
 
 @wrong(
+    "REDUCTION_AXES",
+    "sum: i0 is a data axis of B; make one with reduce_axis",
+    fix="an axis of kind reduce",
+    at="build",
+)
+def reduction_over_a_data_axis():
+    message = request()
+    expressions, compute = message.definition.expressions, message.definition.stages[1].compute
+    reduction = expressions.add().reduction
+    reduction.combiner = "sum"
+    reduction.sources.append(compute.bodies[0])
+    reduction.axes.append(compute.axes[0])
+    compute.bodies[0] = len(expressions) - 1
+    compiled(message)  # <-
+
+
+@wrong(
     "NO_OUTPUT",
     "main has no output; list a computed tensor among the arguments",
     fix="send stages and parameters",

@@ -563,3 +563,21 @@ def axes_fused_and_split_without_end():
     for _ in range(30):
         outer, inner = s[B].split(s[B].fuse(*axes), 4)  # <-
         axes = [outer, inner]
+
+
+@wrong(
+    "STATEMENT_LIMIT",
+    "main has {number} statements when lowered; the limit is 200000; unroll less, or make several kernels of it",
+    fix="split(i, factor=16), and unroll the inner axis",
+    kind="ResourceExhausted", at="lower", notes=("in pass unroll_loops",),
+)
+def sixty_loops_unrolled():
+    A = last = te.placeholder((4096,), name="A")
+    stages = []
+    for _ in range(60):
+        last = te.compute((4096,), lambda i, before=last: before[i] + 1)
+        stages.append(last)
+    s = te.create_schedule(last.op)
+    for stage in stages:
+        s[stage].unroll(stage.op.axis[0])
+    kiln.lower(s, [A, last], after="unroll_loops")  # <-
