@@ -131,7 +131,9 @@ void write_patches(const StageGraph& graph, const Convolution& convolution, Step
   steps.fuse(id, {convolution.image.line, tiling.contraction.column});
   std::vector<AxisId> loops = columns_of(graph[id]);
   std::erase(loops, convolution.image.line);
-  const auto [sums, axes] = steps.cache_write(id, "global", loops.size() + tiling.reduce.size());
+  const auto made = steps.cache_write(id, "global", loops.size() + tiling.reduce.size());
+  const StageId sums = made.first;
+  const std::vector<AxisId>& axes = made.second;
   const auto place_of = [&](AxisId axis) {
     return axes[static_cast<size_t>(std::ranges::find(loops, axis) - loops.begin())];
   };

@@ -25,18 +25,6 @@ std::vector<llvm::StringRef> features_of(std::string_view arch) {
 
 }  // namespace
 
-CpuName cpu_name_of(std::string_view arch) {
-  CpuName name;
-  size_t end = arch.find('+');
-  name.cpu = arch.substr(0, end);
-  while (end != std::string_view::npos) {
-    const size_t begin = end + 1;
-    end = arch.find('+', begin);
-    name.features.push_back(arch.substr(begin, end == std::string_view::npos ? end : end - begin));
-  }
-  return name;
-}
-
 bool is_known_cpu(std::string_view arch) {
   llvm::SmallVector<llvm::StringRef, 128> names;
   llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);

@@ -13,7 +13,18 @@ struct CpuName {
   std::vector<std::string_view> features;
 };
 
-CpuName cpu_name_of(std::string_view arch);
+/// Here, for those who need names alone: the rest asks LLVM.
+inline CpuName cpu_name_of(std::string_view arch) {
+  CpuName name;
+  size_t end = arch.find('+');
+  name.cpu = arch.substr(0, end);
+  while (end != std::string_view::npos) {
+    const size_t begin = end + 1;
+    end = arch.find('+', begin);
+    name.features.push_back(arch.substr(begin, end == std::string_view::npos ? end : end - begin));
+  }
+  return name;
+}
 
 /// Whether LLVM knows the CPU, and the features beyond are of those that a host's name may have.
 bool is_known_cpu(std::string_view arch);
