@@ -20,6 +20,7 @@ struct Accumulation {
   const Store* store = nullptr;
   const VectorReduce* reduce = nullptr;
   std::vector<const For*> unrolled;  // loops around it that choose the element, outermost first
+  std::vector<Expr> conditions;      // under which there is such an element
 };
 
 std::optional<Accumulation> as_accumulation(const Store& store) {
@@ -32,7 +33,7 @@ std::optional<Accumulation> as_accumulation(const Store& store) {
       !equal_trees(start->indices[0], store.indices[0])) {
     return std::nullopt;
   }
-  return Accumulation{&store, reduce, {}};
+  return Accumulation{&store, reduce, {}, {}};
 }
 
 /// What a loop does, as far as its accumulations are concerned.
@@ -68,15 +69,43 @@ class Survey : public Visitor {
     allocated_.push_back(allocate.buffer);
     Visitor::visit(allocate);
   }
+  void visit(const If& branch) override {
+    (*this)(branch.condition);
+    conditions_.push_back(branch.condition);
+    (*this)(branch.then_body);
+    conditions_.back() = logical_not(branch.condition);
+    if (branch.else_body) (*this)(branch.else_body);
+    conditions_.pop_back();
+  }
   void visit(const Store& store) override {
     accesses_.push_back(store.buffer);
     if (auto found = as_accumulation(store); found && !has_parallel_) {
       for (const For* loop : unrolled_) {
         if (uses_var(store.indices[0], loop->var)) found->unrolled.push_back(loop);
       }
-      accumulations.push_back(std::move(*found));
+      if (find_conditions(*found)) accumulations.push_back(std::move(*found));
     }
     Visitor::visit(store);
+  }
+
+  /// What is known of the element in all iterations. False: whether there is one depends on which.
+  bool find_conditions(Accumulation& accumulation) const {
+    const auto is_chosen = [&](const For* loop) {
+      return std::ranges::find(accumulation.unrolled, loop) != accumulation.unrolled.end();
+    };
+    for (const Expr& condition : conditions_) {
+      const auto uses = [&](const For* loop) { return uses_var(condition, loop->var); };
+      const bool is_of_element = std::ranges::any_of(accumulation.unrolled, uses);
+      const bool is_of_iteration =
+          reads_memory(condition) ||
+          std::ranges::any_of(vars_, [&](const VarRef& var) { return uses_var(condition, var); }) ||
+          std::ranges::any_of(unrolled_, [&](const For* loop) {
+            return !is_chosen(loop) && uses_var(condition, loop->var);
+          });
+      if (is_of_element && is_of_iteration) return false;
+      if (!is_of_iteration) accumulation.conditions.push_back(condition);
+    }
+    return true;
   }
   void visit(const Load& load) override {
     accesses_.push_back(load.buffer);
@@ -85,6 +114,7 @@ class Survey : public Visitor {
 
   std::vector<VarRef> vars_;
   std::vector<const For*> unrolled_;
+  std::vector<Expr> conditions_;
   std::vector<BufferRef> accesses_;
   std::vector<BufferRef> allocated_;
   bool has_parallel_ = false;
@@ -175,10 +205,13 @@ class AccumulateInLanes : public Mutator {
     const Expr identity = identity_of(reduce.combiner, type.element);
     const Stmt start =
         Store::make(lanes.buffer, {lanes.place}, Broadcast::make(identity, type.lanes));
-    const Stmt end = Store::make(
+    Stmt end = Store::make(
         store.buffer, store.indices,
         VectorReduce::make(reduce.combiner, reduce.start, Load::make(lanes.buffer, {lanes.place}),
                            /*reassociate=*/true));
+    const std::vector<Expr>& conditions = lanes.accumulation.conditions;
+    for (auto condition = conditions.rbegin(); condition != conditions.rend(); ++condition)
+      end = If::make(*condition, end, nullptr, /*likely=*/true);
     return Allocate::make(lanes.buffer, Block::make({for_each_element(lanes, start), loop,
                                                      for_each_element(lanes, end)}));
   }

@@ -145,6 +145,7 @@ ir::Kernel vectorize_loops(ir::Kernel kernel, const PassContext& context);
 ///   S[0] = reduce_sum(S[0], S.lanes[ramp(0, 1, 32)], reassociate)
 ///
 /// Of an element that unrolled loops choose, each has lanes of its own, as far as registers reach.
+/// An element that is there under a condition alone has its lanes added under that condition.
 ///
 /// Stands behind vectorize_loops, which makes the vectors.
 ir::Kernel accumulate_in_lanes(ir::Kernel kernel, const PassContext& context);

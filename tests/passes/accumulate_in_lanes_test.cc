@@ -46,6 +46,29 @@ TEST(AccumulateInLanes, KeepsLanesForEachElementOfUnrolledLoops) {
                      S[i] = reduce_sum(S[i], S.lanes[ramp(i*8, 1, 8)], reassociate) } })");
 }
 
+// Where there is no such element, neither may the lanes be added to it.
+TEST(AccumulateInLanes, CombinesUnderTheConditionsOfAnElement) {
+  expect_becomes(accumulate_in_lanes,
+                 R"(fn f(A: float32[128], S: float32[n]) { for k in 0..4 { for i in 0..4 unroll {
+                   if i < n { if k < n {
+                     S[i] = reduce_sum(S[i], A[ramp(i*32 + k*8, 1, 8)], reassociate) } } } } })",
+                 R"(fn f(A: float32[128], S: float32[n]) {
+                   allocate S.lanes: float32[32] scope(local)
+                   for i in 0..4 unroll { S.lanes[ramp(i*8, 1, 8)] = broadcast(0.0, 8) }
+                   for k in 0..4 { for i in 0..4 unroll { if i < n { if k < n {
+                     S.lanes[ramp(i*8, 1, 8)] = S.lanes[ramp(i*8, 1, 8)]
+                                                + A[ramp(i*32 + k*8, 1, 8)] } } } }
+                   for i in 0..4 unroll { if likely(i < n) {
+                     S[i] = reduce_sum(S[i], S.lanes[ramp(i*8, 1, 8)], reassociate) } } })");
+}
+
+TEST(AccumulateInLanes, LeavesElementsOfSomeIterationsAlone) {
+  expect_unchanged(accumulate_in_lanes,
+                   R"(fn f(A: float32[128], S: float32[n]) { for k in 0..4 { for i in 0..4 unroll {
+                     if i + k < n {
+                       S[i] = reduce_sum(S[i], A[ramp(i*32 + k*8, 1, 8)], reassociate) } } } })");
+}
+
 TEST(AccumulateInLanes, LeavesMoreLanesThanRegistersHoldAlone) {
   expect_unchanged(accumulate_in_lanes,
                    R"(fn f(A: float32[n], S: float32[64]) { for k in 0..n { for i in 0..64 unroll {
