@@ -31,6 +31,13 @@ if(KILN_SANITIZE)
   add_link_options(-fsanitize=${KILN_SANITIZE})
 endif()
 
+if(KILN_COVERAGE)
+  # Programs of one executable share a few files, since there are thousands of runs.
+  add_compile_options(-fcoverage-mapping
+    -fprofile-instr-generate=${CMAKE_BINARY_DIR}/coverage/%4m.profraw)
+  add_link_options(-fprofile-instr-generate)
+endif()
+
 # Warnings for our own sources only: targets take them by kiln_target().
 set(KILN_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -32,7 +32,8 @@ def regions_of(build):
     objects = [word for binary in binaries[1:] for word in ("-object", str(binary))]
     command = ["llvm-cov-14", "export", "-skip-expansions", "-skip-functions", f"-instr-profile={merged}"]
     exported = subprocess.run([*command, str(binaries[0]), *objects], check=True, stdout=subprocess.PIPE).stdout
-    return {each["filename"]: each["segments"] for each in json.loads(exported)["data"][0]["files"]}
+    files = json.loads(exported)["data"][0]["files"]  # named as the compiler was: from the build folder
+    return {str((build / each["filename"]).resolve()): each["segments"] for each in files}
 
 
 def _is_counted(path):
