@@ -55,10 +55,41 @@ pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
 find_package(GTest QUIET)
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 
-# kiln_target(NAME): our warnings and include roots.
+# Half of the time of most files goes into the headers of the standard library, fmt and GoogleTest.
+option(KILN_PCH "Precompile the headers that most files include" OFF)
+set(KILN_COMMON_HEADERS <algorithm> <array> <atomic> <chrono> <condition_variable> <filesystem> <fstream>
+  <functional> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string>
+  <string_view> <thread> <tuple> <unordered_map> <unordered_set> <variant> <vector>
+  <fmt/format.h> <fmt/ranges.h>)
+
+# kiln_headers(NAME LIBRARY HEADER...): precompiled headers for targets that link LIBRARY.
+function(kiln_headers name library)
+  file(WRITE ${CMAKE_BINARY_DIR}/${name}.cc "")
+  add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cc)
+  target_compile_options(${name} PRIVATE ${KILN_WARNINGS})
+  target_link_libraries(${name} PRIVATE ${library} fmt::fmt)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+endfunction()
+if(KILN_PCH)
+  kiln_headers(kiln_headers Threads::Threads ${KILN_COMMON_HEADERS})
+  if(GTest_FOUND)
+    kiln_headers(kiln_test_headers GTest::gtest ${KILN_COMMON_HEADERS} <gtest/gtest.h>)
+    # As executables are compiled; a library is not.
+    set_target_properties(kiln_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(kiln_test_headers PRIVATE -fPIE)
+  endif()
+endif()
+
+# kiln_target(NAME): our warnings, include roots and precompiled headers.
 function(kiln_target name)
   target_compile_options(${name} PRIVATE ${KILN_WARNINGS})
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+  get_target_property(type ${name} TYPE)
+  if(KILN_PCH AND name MATCHES "_tests$")
+    target_precompile_headers(${name} REUSE_FROM kiln_test_headers)
+  elseif(KILN_PCH AND type STREQUAL "STATIC_LIBRARY")
+    target_precompile_headers(${name} REUSE_FROM kiln_headers)
+  endif()
 endfunction()
 
 function(kiln_print_summary)
