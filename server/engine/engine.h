@@ -6,6 +6,7 @@
 
 #include "server/cache/disk_cache.h"
 #include "server/engine/compile_service.h"
+#include "server/engine/request_memo.h"
 #include "server/engine/run_service.h"
 #include "server/jobs/job_table.h"
 #include "server/tuning/tune_service.h"
@@ -82,6 +83,8 @@ class Engine {
   void run_job(const std::string& job, const v1::RunRequest& request, std::shared_ptr<Call> call);
   void ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
                 std::shared_ptr<Call> call, Then<std::string> done);
+  /// The kernel that a request of the same bytes got, while it is still known.
+  std::optional<CompileResult> find_again(const std::string& request);
   /// Compiles under the schedule of a tuning record where there is one.
   void compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, CompileDone done);
   /// What a record for the request would be about; nothing when it can have none here.
@@ -100,6 +103,7 @@ class Engine {
   Sessions sessions_;
   JobTable jobs_;
   KernelTable kernels_;
+  RequestMemo requests_;  // that got a kernel while there were no tuning records
   ArtifactCache memory_;
   DiskCache disk_;
   CompilerPool compilers_;

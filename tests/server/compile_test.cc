@@ -54,6 +54,18 @@ TEST_F(Compile, FindsTheSecondInMemoryAndAfterARestartOnDisk) {
   EXPECT_EQ(service_->counter("disk_hits"), 1);
 }
 
+TEST_F(Compile, CompilesAgainWhatFellOutOfTheTableOfKernels) {
+  EngineOptions options = quick_options(folder_.path().string());
+  options.kernels = 1;
+  service_.reset();
+  service_ = std::make_unique<Service>(options);
+  const std::string id = compiled(add_one("inc")).kernel_id();
+  EXPECT_EQ(compiled(add_one("inc")).kernel_id(), id);
+  compiled(add_one_of("other", 2));
+  EXPECT_EQ(compiled(add_one("inc")).kernel_id(), id);
+  EXPECT_TRUE(service_->run(id, {1}).ok());
+}
+
 TEST_F(Compile, SharesAnArtifactButNeverNames) {
   v1::CompileRequest other = add_one("other");
   other.mutable_source_map()->set_stages(0, "In");
