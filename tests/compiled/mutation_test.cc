@@ -283,6 +283,14 @@ class MutatedCase {
     return tensors;
   }
 
+  /// rfactor takes a reducer of the user's for associative; one that compares is not, of a NaN.
+  bool depends_on_order() const {
+    return !kernel_.definition.reducers.empty() && has_nan(inputs_) &&
+           std::ranges::any_of(schedule_.steps, [](const language::Step& step) {
+             return step.kind == language::StepKind::Rfactor;
+           });
+  }
+
   /// Whether it came to an end, and there was memory for it.
   template <typename Run>
   bool compare(const Oracle& oracle, const Run& run) {
@@ -292,7 +300,7 @@ class MutatedCase {
       if (oracle.stops()) {
         EXPECT_TRUE(oracle.rounding_decides_stop())
             << "an index outside of a tensor is not noticed";
-      } else {
+      } else if (!depends_on_order()) {
         EXPECT_EQ(oracle.difference(*outputs), "");
       }
     } catch (const Error& error) {
