@@ -41,7 +41,7 @@ run() {
 
 build() {
   # The demo may have configured the same folder without tests.
-  cmake --preset "$1" -DKILN_TESTS=ON -DKILN_PCH=ON >"build/configure-$1.txt" 2>&1 || { cat "build/configure-$1.txt"; return 1; }
+  cmake --preset "$1" -DKILN_TESTS=ON >"build/configure-$1.txt" 2>&1 || { cat "build/configure-$1.txt"; return 1; }
   grep -- '-- Kiln' "build/configure-$1.txt" || true
   cmake --build --preset "$1" ${2:+--target "${@:2}"}
 }

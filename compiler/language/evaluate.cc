@@ -47,6 +47,9 @@ class Evaluator {
     const int64_t count = elements(memo.tensor.shape);
     for (int64_t position = 0; position < count; ++position)
       element(tensor, position);
+    // An update of a tensor without elements is outside of it.
+    const auto* scatter = std::get_if<Scatter>(&definition_.stages[tensor.stage]);
+    if (scatter != nullptr && count == 0) run_scatter(tensor, *scatter);
     return memo.tensor;
   }
 

@@ -101,6 +101,11 @@ TEST(Scatter, RefusesAnIndexOutsideOfItsBase) {
         ErrorKind::InvalidArgument,
         fmt::format("S[{}, 0] is outside of S, which has shape (2, 1)", index));
   }
+  expect_error(
+      [&] {
+        run(kScatter, {0, 1, 1}, {tensor_of<float>({0, 1}, {}), tensor_of<int32_t>({1}, {0}), x});
+      },
+      ErrorKind::InvalidArgument, "S[0, 0] is outside of S, which has shape (0, 1)");
 }
 
 TEST(Scatter, RefusesWhatItCannotMean) {
