@@ -173,9 +173,11 @@ class Layout {
   }
 
   bool depends_on_loops(const ir::Expr& extent) const {
-    return std::ranges::any_of(graph_.axes, [&](const Axis& axis) {
-      return axis.value && ir::uses_var(extent, axis.value);
-    });
+    const auto uses = [&](const auto& loop) { return ir::uses_var(extent, loop.second); };
+    return std::ranges::any_of(left_out_, uses) ||
+           std::ranges::any_of(graph_.axes, [&](const Axis& axis) {
+             return axis.value && ir::uses_var(extent, axis.value);
+           });
   }
 
   /// Whether all that the copy reads is seen to lie inside of the tensor.

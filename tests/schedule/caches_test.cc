@@ -80,6 +80,19 @@ TEST(CacheRead, ReadsNothingForAReaderWithoutIterations) {
 )");
 }
 
+TEST(CacheRead, CannotKnowWhetherALoopThatDependsOnOthersHasIterations) {
+  expect_error(
+      [&] {
+        loops_of(
+            "kernel k(A: float32[n, n], B: float32[p]) -> (C: float32[n, n]) {\n"
+            "  C[i, j] = sum[k < i + 1](A[i, k] * B[j])\n"
+            "  schedule cpu { cache_read(B, global, C, C.j) }\n"
+            "}\n");
+      },
+      ErrorKind::Unsupported,
+      "the layout of B.global leaves out k, whose extent depends on other loops");
+}
+
 TEST(CacheRead, TakesTheLayoutOfLoopsOfItsReader) {
   EXPECT_EQ(loops_of(product("split(C.j, factor=40) reorder(C.j.outer, C.i, C.k, C.j.inner) "
                              "cache_read(B, global, C, C.j.outer, C.k, C.j.inner) "
