@@ -159,6 +159,7 @@ class Layout {
     }
     const std::unordered_map<AxisId, ir::Expr> offsets = axes_.loops_of(roots);
     std::vector<ir::Expr> indices;
+    indices.reserve(loops.size());
     for (const AxisId loop : loops)
       indices.push_back(analysis::simplify(offsets.at(loop), facts_));
     return indices;

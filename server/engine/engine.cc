@@ -220,7 +220,9 @@ void Engine::ask_text(internal::ToWorker message, const std::string& kernel, con
   task.message = std::move(message);
   task.kernel = kernel;
   task.key = key;
-  task.wanted = [call] { return !call->cancelled() && call->deadline() > Clock::now(); };
+  task.wanted = [call = std::move(call)] {
+    return !call->cancelled() && call->deadline() > Clock::now();
+  };
   task.done = [done = std::move(done)](Outcome<internal::FromWorker> outcome) {
     if (const Error* error = std::get_if<Error>(&outcome)) {
       done(*error);
