@@ -45,7 +45,7 @@ std::string read_exactly(std::istream& in, std::size_t count, const std::string&
 std::string read_header_text(std::istream& in, const std::string& name) {
   const std::string start = read_exactly(in, kMagic.size() + 2, name);
   if (!start.starts_with(kMagic)) refuse(name, "this is no .npy file");
-  const int version = start[kMagic.size()];
+  const int version = static_cast<unsigned char>(start[kMagic.size()]);
   if (version < 1 || version > 3) refuse(name, "format {} of .npy files is not known", version);
   const std::string length = read_exactly(in, version == 1 ? 2 : 4, name);
   std::size_t bytes = 0;

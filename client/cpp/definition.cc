@@ -32,11 +32,12 @@ std::shared_ptr<const DefinitionState> make_state(const std::vector<Tensor>& arg
 Definition::Definition(std::initializer_list<Tensor> arguments, SourceLocation where)
     : Definition(std::vector<Tensor>(arguments), "main", where) {}
 
-Definition::Definition(const std::vector<Tensor>& arguments, std::string name, SourceLocation where)
+Definition::Definition(const std::vector<Tensor>& arguments, const std::string& name,
+                       SourceLocation where)
     : state_(detail::make_state(arguments, name, nullptr, where)) {}
 
 Definition::Definition(const Schedule& schedule, const std::vector<Tensor>& arguments,
-                       std::string name, SourceLocation where)
+                       const std::string& name, SourceLocation where)
     : state_(detail::make_state(arguments, name, schedule.state().get(), where)) {}
 
 const std::string& Definition::name() const { return state_->kernel.names.kernel(); }

@@ -174,6 +174,7 @@ Expr apply(std::string_view spelling, std::initializer_list<Expr> operands) {
   const border::OperatorUse use = border::find_operator(spelling);
   std::vector<Expr> promoted = promote(use.operands, {operands.begin(), operands.end()});
   std::vector<int> types;
+  types.reserve(promoted.size());
   for (const Expr& operand : promoted)
     types.push_back(static_cast<int>(operand.dtype()));
   if (spelling == "divide" && border::is_int(types[0])) {

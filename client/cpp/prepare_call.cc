@@ -41,6 +41,7 @@ void check_argument(const Argument& argument, const Parameter& parameter,
 [[noreturn]] void fail_count(const std::vector<Parameter>& parameters, std::size_t given,
                              const std::string& kernel) {
   std::vector<std::string> names;
+  names.reserve(parameters.size());
   for (const Parameter& parameter : parameters)
     names.push_back(parameter.name);
   fail(ErrorKind::InvalidArgument, "ARGUMENT_COUNT", "{} takes {} argument{} ({}), but got {}",

@@ -172,6 +172,7 @@ Tensor scatter(std::string combiner, const Tensor& base, Shape shape, const Bodi
   }
   const std::vector<Axis> axes = data_axes(shape, names, where);
   std::vector<Expr> indices;
+  indices.reserve(axes.size());
   for (const Axis& axis : axes) {
     indices.push_back(make_expr(int64, AxisValue{axis.node()}));
   }

@@ -70,10 +70,10 @@ class Definition {
   /// outputs.
   Definition(std::initializer_list<Tensor> arguments,
              SourceLocation where = SourceLocation::current());
-  Definition(const std::vector<Tensor>& arguments, std::string name = "main",
+  Definition(const std::vector<Tensor>& arguments, const std::string& name = "main",
              SourceLocation where = SourceLocation::current());
   Definition(const Schedule& schedule, const std::vector<Tensor>& arguments,
-             std::string name = "main", SourceLocation where = SourceLocation::current());
+             const std::string& name = "main", SourceLocation where = SourceLocation::current());
 
   const std::string& name() const;
   std::vector<Parameter> parameters() const;
