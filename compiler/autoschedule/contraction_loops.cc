@@ -1,6 +1,7 @@
 #include "compiler/autoschedule/contraction_loops.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace kiln::autoschedule {
 namespace {
@@ -8,6 +9,25 @@ namespace {
 constexpr int64_t kLine = 16;  // elements of a line of the cache
 // How many tiles of rows a copy of a turned row factor takes from each line of it.
 constexpr int64_t kTurnedTiles = 8;
+
+/// The loops over tiles, and those in a tile.
+struct TileLoops {
+  AxisId rows;
+  AxisId row;
+  AxisId columns;
+  AxisId column;
+};
+
+/// `columns` is the value that says how many of them a tile has.
+TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                      const Values& values, std::string_view columns) {
+  const Contraction& contraction = tiling.contraction;
+  const auto [row_tiles, row] =
+      split_tile(graph, steps, tiling.stage, contraction.row, values.get("rows", 1));
+  const auto [column_tiles, column] =
+      split_tile(graph, steps, tiling.stage, contraction.column, values.get(columns, 1));
+  return {row_tiles, row, column_tiles, column};
+}
 
 /// A panel is copied in vectors of its columns, or from what lies along the reduction: then both
 /// sides go by whole lines of the cache.
@@ -81,10 +101,7 @@ std::pair<AxisId, AxisId> split_tile(const StageGraph& graph, StepWriter& steps,
 void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                           const Values& values) {
   const StageId id = tiling.stage;
-  const auto [rows, row] =
-      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
-  const auto [columns, column] =
-      split_tile(graph, steps, id, tiling.contraction.column, values.get("lanes", 1));
+  const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
   std::vector<AxisId> reduce = tiling.reduce;
   std::vector<AxisId> depth;
   if (const int64_t steps_at_once = values.get("depth", 0); steps_at_once > 0) {
@@ -108,10 +125,7 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
 void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                          const Values& values) {
   const StageId id = tiling.stage;
-  const auto [rows, row] =
-      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
-  const auto [columns, column] =
-      split_tile(graph, steps, id, tiling.contraction.column, values.get("lanes", 1));
+  const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
   steps.reorder(id, joined({tiling.batch, {columns, rows}, tiling.reduce, {row, column}}));
   const std::vector<AxisId> layout =
       joined({tiling.panel_batch, {columns}, tiling.reduce, {column}});
@@ -128,10 +142,7 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
                            const Values& values) {
   const StageId id = tiling.stage;
   const bool parallel = values.get("parallel", 0) != 0;
-  const auto [rows, row] =
-      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
-  const auto [columns, column] =
-      split_tile(graph, steps, id, tiling.contraction.column, values.get("lanes", 1));
+  const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
   std::vector<AxisId> outer = tiling.batch;
   std::vector<AxisId> row_tiles = {rows};
   std::vector<AxisId> tiles = {columns};
@@ -161,10 +172,7 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
 void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, StepWriter& steps,
                 const Values& values) {
   const StageId id = tiling.stage;
-  const auto [rows, row] =
-      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
-  const auto [columns, column] =
-      split_tile(graph, steps, id, tiling.contraction.column, values.get("columns", 1));
+  const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "columns");
   std::vector<AxisId> reduce = tiling.reduce;
   const auto [chunks, chunk] = steps.split(id, reduce.back(), lanes);
   reduce.back() = chunks;
