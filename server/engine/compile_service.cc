@@ -140,9 +140,10 @@ void CompileService::land(const Flight& flight, std::shared_ptr<const CachedArti
   for (const Waiter& waiter : waiters) {
     CompileResult result = result_for(waiter.request, entry, level);
     result.seconds = seconds;
-    waiter.done(std::move(result));
-    // For those who asked later it is as good as in memory.
+    // For those who asked later it is as good as in memory. Counted before the caller knows, who
+    // may look at the counter next.
     if (level == v1::CACHE_LEVEL_MEMORY) counters_.memory_hits.fetch_add(1);
+    waiter.done(std::move(result));
     level = v1::CACHE_LEVEL_MEMORY;
   }
 }
