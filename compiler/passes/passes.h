@@ -94,6 +94,10 @@ ir::Kernel tensorize(ir::Kernel kernel, const PassContext& context);
 /// The last vector of a row is filled up where several short ones would take longer: of 31 elements
 /// there are 32 in the registers, of which the last is no element and is not stored.
 ///
+/// A tile in serial loops goes into memory of its own while a long sum passes, if it is small
+/// beside the first cache; rows of C may lie so far apart that they push each other out. A short
+/// loop over k is written out.
+///
 /// Stands before flatten_storage, where elements of different indices are easily told apart; LLVM
 /// could not, once a stride is a variable.
 ir::Kernel accumulate_in_registers(ir::Kernel kernel, const PassContext& context);

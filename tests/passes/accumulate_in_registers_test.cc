@@ -32,6 +32,58 @@ TEST(AccumulateInRegisters, KeepsATileOutOfMemory) {
     })");
 }
 
+/// As in the tutorial's schedule: what is read for the steps of k stays in registers while rows
+/// pass.
+TEST(AccumulateInRegisters, WritesOutAShortLoopUnderVectors) {
+  expect_becomes(accumulate_in_registers,
+                 R"(fn f(A: float32[n, 4], B: float32[4, 32], C: float32[n, 32]) {
+      for i in 0..n {
+        for j in 0..32 vectorize { for k in 0..4 { C[i, j] = C[i, j] + A[i, k]*B[k, j] } }
+      }
+    })",
+                 R"(fn f(A: float32[n, 4], B: float32[4, 32], C: float32[n, 32]) {
+      for i in 0..n {
+        allocate C.acc: float32[32] scope(local)
+        for j in 0..32 vectorize { C.acc[j] = C[i, j] }
+        for k in 0..4 unroll { for j in 0..32 vectorize { C.acc[j] = C.acc[j] + A[i, k]*B[k, j] } }
+        for j in 0..32 vectorize { C[i, j] = C.acc[j] }
+      }
+    })");
+}
+
+/// Rows that lie a power of two apart would fall on the same sets of the first cache.
+TEST(AccumulateInRegisters, CollectsASmallTileWhileALongSumPasses) {
+  expect_becomes(accumulate_in_registers,
+                 R"(fn f(A: float32[32, l], B: float32[l, n], C: float32[32, n]) {
+      for k in 0..l {
+        for i in 0..32 { for j in 0..16 vectorize { C[i, j] = C[i, j] + A[i, k]*B[k, j] } }
+      }
+    })",
+                 R"(fn f(A: float32[32, l], B: float32[l, n], C: float32[32, n]) {
+      allocate C.acc: float32[32, 16] scope(local)
+      for i in 0..32 { for j in 0..16 vectorize { C.acc[i, j] = C[i, j] } }
+      for k in 0..l {
+        for i in 0..32 { for j in 0..16 vectorize { C.acc[i, j] = C.acc[i, j] + A[i, k]*B[k, j] } }
+      }
+      for i in 0..32 { for j in 0..16 vectorize { C[i, j] = C.acc[i, j] } }
+    })");
+}
+
+TEST(AccumulateInRegisters, LeavesLargeTilesAndShortSumsInTheirPlace) {
+  for (const std::string_view text : {R"(fn f(A: float32[l, 129], C: float32[129, 16]) {
+      for k in 0..l { for i in 0..129 { for j in 0..16 vectorize { C[i, j] = C[i, j] + A[k, i] } } }
+    })",
+                                      R"(fn f(A: float32[7, 32], C: float32[32, 16]) {
+      for k in 0..7 { for i in 0..32 { for j in 0..16 vectorize { C[i, j] = C[i, j] + A[k, i] } } }
+    })",
+                                      R"(fn f(A: float32[l, 32], C: float32[32]) {
+      for k in 0..l { for i in 0..32 parallel { C[i] = C[i] + A[k, i] } }
+    })"}) {
+    const std::string result = ir::print(run_pass(accumulate_in_registers, text));
+    EXPECT_EQ(result.find("C.acc"), std::string::npos) << result;
+  }
+}
+
 /// Vectors of 8, 4, 2 and 1 would take four times as long as one of 16.
 TEST(AccumulateInRegisters, FillsUpTheLastVectorOfATile) {
   expect_becomes(accumulate_in_registers,
