@@ -105,7 +105,7 @@ void write_lines(const StageGraph& graph, const Convolution& convolution, StepWr
   if (image.is_computed_for) {
     steps.compute_at(image.source.stage, id, blocks);
     const AxisId last = graph[image.source.stage].data.back();
-    const auto lanes = vector_factor(graph, image.source.stage, last, kVectorBytes);
+    const auto lanes = line_factor(graph, image.source.stage, last);
     if (lanes)
       steps.vectorize(image.source.stage, steps.split(image.source.stage, last, *lanes).second);
   } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/analysis/prove.h"
+#include "compiler/autoschedule/window_sketches.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/scatters.h"
 
@@ -139,7 +140,7 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
   const std::vector<AxisId> columns = columns_of(stage);
   if (columns.empty()) return {};
   const AxisId last = columns.back();
-  const std::optional<int64_t> factor = vector_factor(graph, id, last, kVectorBytes);
+  const std::optional<int64_t> factor = line_factor(graph, id, last);
   // A reduction for each element stands in the innermost loop, and has the vectors.
   const bool has_vectors = factor && !has_indirect_reads(stage) && !has_time_last(stage) &&
                            !is_used_inside(graph, id, last);
@@ -329,6 +330,15 @@ std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, Axi
   return factor;
 }
 
+std::optional<int64_t> line_factor(const StageGraph& graph, StageId id, AxisId line) {
+  constexpr int64_t kFewVectors = 4;
+  const std::optional<int64_t> two = vector_factor(graph, id, line, kVectorBytes);
+  const std::optional<int64_t> one = vector_factor(graph, id, line, kVectorBytes / 2);
+  const std::optional<int64_t> extent = constant_extent(graph, line);
+  const bool is_short = extent && two && *extent < kFewVectors * *two;
+  return is_short && *extent % *two > *one ? one : two;
+}
+
 std::optional<int64_t> columns_of_block(const StageGraph& graph, StageId id, AxisId axis) {
   constexpr int64_t kBlocks = 4;
   const std::optional<int64_t> most = vector_factor(graph, id, axis, kRunBytes);
@@ -384,7 +394,11 @@ std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool ma
     std::vector<Sketch> sketches = contraction_sketches(chooser, id, *found, may_be_parallel);
     if (!sketches.empty()) return sketches;
   }
-  return reduction_sketches(chooser, id, may_be_parallel);
+  std::vector<Sketch> sketches = reduction_sketches(chooser, id, may_be_parallel);
+  if (std::optional<Sketch> window = window_sketch(chooser, id, may_be_parallel)) {
+    sketches.insert(sketches.begin(), *std::move(window));
+  }
+  return sketches;
 }
 
 std::vector<Sketch> scatter_sketches(const Chooser& chooser, StageId id) {

@@ -56,6 +56,10 @@ bool may_reassociate(const Chooser& chooser, StageId stage);
 std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, AxisId axis,
                                      int64_t bytes);
 
+/// Lanes of two registers, or of one for a short line of which two would leave more than one: what
+/// is left goes in several pieces, and masks are made for each.
+std::optional<int64_t> line_factor(const StageGraph& graph, StageId stage, AxisId line);
+
 /// How many columns are a block that runs through all rows: kRunBytes, but blocks enough for some
 /// cores. Nothing when there are too few columns for vectors.
 std::optional<int64_t> columns_of_block(const StageGraph& graph, StageId stage, AxisId axis);

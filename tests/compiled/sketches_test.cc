@@ -66,6 +66,14 @@ const Case kCases[] = {
      "kernel k(X: float64[9, 4, 7, 7], F: float64[40, 4, 3, 3]) -> (Y: float64[9, 40, 5, 5]) {"
      " Y[n, o, i, j] = sum[c < 4, y < 3, x < 3](X[n, c, i + y, j + x] * F[o, c, y, x]) }",
      {}},
+    {"depthwise_conv",
+     "kernel k(X: float32[5, 19, 37], F: float32[5, 3, 3]) -> (Y: float32[5, 17, 35]) {"
+     " Y[c, i, j] = sum[y < 3, x < 3](X[c, i + y, j + x] * F[c, y, x]) }",
+     {}},
+    {"pooling",
+     "kernel k(X: float32[5, n, m]) -> (Y: float32[5, n - 2, m - 2]) {"
+     " Y[c, i, j] = max[y < 3, x < 3](X[c, i + y, j + x]) }",
+     {23, 41}},
     {"elements",
      "kernel k(A: float32[n, m], B: float32[m]) -> (C: float32[n, m]) {"
      " C[i, j] = exp(A[i, j]) * B[j] + 1 }",

@@ -49,7 +49,7 @@ TEST(ChooseImages, PadsTheLinesOfABlockWhereTheyAreRead) {
   split(Y.y, factor=7)
   reorder(Y.n, Y.y.outer, Y.y.inner, Y.x.outer, Y.f.outer, Y.q, Y.r, Y.s, Y.f.inner, Y.x.inner)
   compute_at(P, Y.y.outer)
-  split(P.x, factor=32)
+  split(P.x, factor=16)
   vectorize(P.x.inner)
   vectorize(Y.x.inner)
   unroll(Y.f.inner)
@@ -57,6 +57,36 @@ TEST(ChooseImages, PadsTheLinesOfABlockWhereTheyAreRead) {
   parallel(Y.y.outer)
 }
 )");
+}
+
+/// Lines that are neighbours share most of what they read.
+TEST(ChooseImages, WritesOutASmallWindowForSomeLinesAtOnce) {
+  const language::TextKernel kernel = kernel_of(
+      "kernel k(X: float32[64, 58, 58], F: float32[64, 3, 3]) -> (Y: float32[64, 56, 56]) {\n"
+      "  Y[c, y, x] = sum[r < 3, s < 3](X[c, y + r, x + s] * F[c, r, s])\n"
+      "}\n");
+  EXPECT_EQ(chosen(kernel), R"(schedule cpu {
+  split(Y.x, factor=16)
+  split(Y.y, factor=4)
+  reorder(Y.c, Y.y.outer, Y.x.outer, Y.r, Y.s, Y.y.inner, Y.x.inner)
+  unroll(Y.r)
+  unroll(Y.s)
+  unroll(Y.y.inner)
+  vectorize(Y.x.inner)
+  parallel(Y.c)
+}
+)");
+  // Those of a large one would be much code; columns alone share nothing.
+  const std::string large = chosen(kernel_of(
+      "kernel k(X: float32[64, 64, 64], F: float32[64, 9, 9]) -> (Y: float32[64, 56, 56]) {\n"
+      "  Y[c, y, x] = sum[r < 9, s < 9](X[c, y + r, x + s] * F[c, r, s])\n"
+      "}\n"));
+  EXPECT_FALSE(has(large, "unroll(Y.r)")) << large;
+  const std::string along = chosen(kernel_of(
+      "kernel k(X: float32[64, 56, 58], F: float32[64, 3]) -> (Y: float32[64, 56, 56]) {\n"
+      "  Y[c, y, x] = sum[s < 3](X[c, y, x + s] * F[c, s])\n"
+      "}\n"));
+  EXPECT_FALSE(has(along, "unroll")) << along;
 }
 
 TEST(ChooseImages, LaysThePatchesOfSmallImagesSideBySide) {
