@@ -39,7 +39,7 @@ bool measure_window(const StageGraph& graph, const Stage& stage, const ir::Expr&
     last[reduced.value] = reduced.minimum + (reduced.extent - 1);
   }
   const auto reach = constant(ir::substitute(index, last) - ir::substitute(index, first));
-  if (!stride || !reach || *stride < 1 || *reach < 1) return false;
+  if (!stride || !reach || *stride < 1 || *reach < 0) return false;
   image.stride = *stride;
   image.reach = *reach;
   return true;

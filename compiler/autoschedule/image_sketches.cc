@@ -20,6 +20,15 @@ constexpr double kNearPatches = 512 * 1024;
 // And for one that is not next to the others of its vector.
 constexpr double kApartCycles = 0.2;
 constexpr int64_t kTasks = 8;
+// Cycles of a step for a vector of columns, of which the steps of a window read much the same, and
+// for an element of a row, of which there are as many streams.
+constexpr double kVectorCycles = 0.2;
+constexpr double kRowCycles = 0.1;
+// A window of one element gains by a copy if so many tiles of rows read it and it is large.
+constexpr int64_t kReaders = 4;
+constexpr int64_t kFarElements = 16 * 1024;
+// Multiply-adds that may stand in a loop, once its inner loops over the window are written out.
+constexpr int64_t kWrittenOut = 216;
 
 struct Convolution {
   Tiling tiling;
@@ -39,8 +48,15 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) 
   const std::optional<Image> image = find_image(graph, id, *contraction);
   if (!image) return std::nullopt;
   Tiling tiling = tiling_of(graph, id, *contraction);
-  const Numbers numbers = numbers_of(chooser, tiling, /*parallel=*/false);
+  Numbers numbers = numbers_of(chooser, tiling, /*parallel=*/false);
   if (numbers.size.rows == 0 || numbers.size.columns == 0 || numbers.panels == 0) {
+    return std::nullopt;
+  }
+  const bool is_apart = !is_contiguous_in(graph, *contraction->column_factor, contraction->column);
+  if (!is_apart) numbers.size.row_cycles = kRowCycles;
+  if (!is_apart && image->reach > 0) numbers.size.vector_cycles = kVectorCycles;
+  const bool is_read_often = numbers.size.rows >= kReaders * best_tile(numbers.size).rows;
+  if (image->reach == 0 && (!is_read_often || image->line_elements * image->lines < kFarElements)) {
     return std::nullopt;
   }
   const std::vector<ir::Expr>& shape = graph[image->source.stage].shapes[image->source.output];
@@ -48,7 +64,6 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) 
   int64_t lanes = 2 * numbers.size.register_lanes;
   while (lanes > last)
     lanes /= 2;
-  const bool is_apart = !is_contiguous_in(graph, *contraction->column_factor, contraction->column);
   return Convolution{std::move(tiling), *image, numbers, lanes, is_apart};
 }
 
@@ -86,6 +101,20 @@ int64_t lines_of_block(const Convolution& convolution, const TileShape& tile) {
   return best;
 }
 
+/// Steps of a window are few: as loops they would end as soon as they have begun. `reduce`: the
+/// loops of the stage for the axes of the reduction.
+void write_out_window(const StageGraph& graph, const Convolution& convolution, StageId stage,
+                      const std::vector<AxisId>& reduce, StepWriter& steps, const Values& values) {
+  const int64_t lanes = convolution.numbers.size.register_lanes;
+  int64_t sums = values.get("rows", 1) * ((values.get("lanes", 1) + lanes - 1) / lanes);
+  for (size_t i = reduce.size(); i-- > 1;) {
+    const std::optional<int64_t> extent = constant_extent(graph, convolution.tiling.reduce[i]);
+    if (!extent || *extent > kWrittenOut || sums * *extent > kWrittenOut) return;
+    sums *= *extent;
+    if (*extent > 1) steps.unroll(stage, reduce[i]);
+  }
+}
+
 /// Tiles as of outer products, of one block of lines after the other, for which the lines of the
 /// image are copied or padded first: they lie close together then, and only this core reads them.
 void write_lines(const StageGraph& graph, const Convolution& convolution, StepWriter& steps,
@@ -116,6 +145,7 @@ void write_lines(const StageGraph& graph, const Convolution& convolution, StepWr
     steps.vectorize(copy, lane);
   }
   steps.vectorize(id, column);
+  write_out_window(graph, convolution, id, tiling.reduce, steps, values);
   steps.unroll(id, row);
   if (values.get("parallel", 0) == 0) return;
   for (const AxisId loop : outer)
@@ -156,6 +186,7 @@ void write_patches(const StageGraph& graph, const Convolution& convolution, Step
   const auto [copy, places] =
       steps.cache_read(tiling.panel, sums, joined({panel_batch, {columns}, reduce, {column}}));
   steps.vectorize(sums, column);
+  write_out_window(graph, convolution, sums, reduce, steps, values);
   steps.unroll(sums, row);
   const AxisId panels = places[panel_batch.size()];
   const AxisId channels = places[panel_batch.size() + 1];

@@ -9,9 +9,8 @@ namespace {
 // Measured on Sapphire Rapids, where shapes differ by up to 20 %; on Zen 5 they hardly do.
 constexpr double kPerCycle = 2;
 constexpr double kLatency = 4;
-// Of one step of the reduction: the loop itself, and a vector of columns from the second cache.
+// Of one step of the reduction: the loop itself.
 constexpr double kLoopCycles = 1.5;
-constexpr double kFetchCycles = 0.6;
 // Of a tile: the end of its loop is not foreseen, its elements come and go.
 constexpr double kTileCycles = 30;
 constexpr double kElementCycles = 2;
@@ -34,7 +33,8 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   const double sums = static_cast<double>(rows) * vectors;
   const double busy =
       std::max({sums / kPerCycle, kLatency, (static_cast<double>(rows) + vectors) / kPerCycle});
-  const double step = busy + kLoopCycles + kFetchCycles * vectors;
+  const double fetch = size.vector_cycles * vectors + size.row_cycles * static_cast<double>(rows);
+  const double step = busy + kLoopCycles + fetch;
   return static_cast<double>(size.steps) * step + kTileCycles + kElementCycles * sums;
 }
 

@@ -12,6 +12,9 @@ struct ContractionSize {
   int64_t register_lanes = 16;  // elements of a register
   int64_t registers = 32;
   bool few_tasks = false;  // nothing but tiles is shared among the cores
+  // Cycles of a step for a vector of columns, from the second cache, and for an element of a row.
+  double vector_cycles = 0.6;
+  double row_cycles = 0;
 };
 
 struct TileShape {

@@ -44,14 +44,16 @@ bool has(const std::string& text, std::string_view part) {
 
 TEST(ChooseImages, PadsTheLinesOfABlockWhereTheyAreRead) {
   EXPECT_EQ(chosen(padded(1, 64, 64, 56, 56)), R"(schedule cpu {
-  split(Y.f, factor=12)
-  split(Y.x, factor=32)
+  split(Y.f, factor=6)
+  split(Y.x, factor=56)
   split(Y.y, factor=7)
   reorder(Y.n, Y.y.outer, Y.y.inner, Y.x.outer, Y.f.outer, Y.q, Y.r, Y.s, Y.f.inner, Y.x.inner)
   compute_at(P, Y.y.outer)
   split(P.x, factor=16)
   vectorize(P.x.inner)
   vectorize(Y.x.inner)
+  unroll(Y.s)
+  unroll(Y.r)
   unroll(Y.f.inner)
   parallel(Y.n)
   parallel(Y.y.outer)
@@ -96,11 +98,13 @@ TEST(ChooseImages, LaysThePatchesOfSmallImagesSideBySide) {
   parallel(P.c)
   fuse(Y.y, Y.x)
   cache_write(Y, global)
-  split(Y.global.f.c, factor=12)
-  split(Y.global.y.x.fused.c, factor=32)
+  split(Y.global.f.c, factor=6)
+  split(Y.global.y.x.fused.c, factor=49)
   reorder(Y.global.n.c, Y.global.f.c.outer, Y.global.y.x.fused.c.outer, Y.global.q, Y.global.r, Y.global.s, Y.global.f.c.inner, Y.global.y.x.fused.c.inner)
   cache_read(P, global, Y.global, Y.global.n.c, Y.global.y.x.fused.c.outer, Y.global.q, Y.global.r, Y.global.s, Y.global.y.x.fused.c.inner)
   vectorize(Y.global.y.x.fused.c.inner)
+  unroll(Y.global.s)
+  unroll(Y.global.r)
   unroll(Y.global.f.c.inner)
   reorder(P.global.q, P.global.y.x.fused.c.outer)
   vectorize(P.global.y.x.fused.c.inner)
@@ -131,12 +135,27 @@ TEST(ChooseImages, ReadsColumnsThatAreApartFromTheirLines) {
   EXPECT_TRUE(has(steps, "compute_at(X.global, Y.y.outer)")) << steps;
 }
 
-TEST(ChooseImages, LeavesAWindowOfOneElementWhereItIs) {
-  const language::TextKernel kernel = kernel_of(
-      "kernel k(X: float32[256, 56, 56], F: float32[64, 256]) -> (Y: float32[64, 56, 56]) {\n"
-      "  Y[f, y, x] = sum[q < 256](X[q, y, x] * F[f, q])\n"
-      "}\n");
-  EXPECT_FALSE(has(chosen(kernel), "cache_read")) << chosen(kernel);
+/// Lines of many channels lie far apart: tile after tile would wait for each of them.
+TEST(ChooseImages, CopiesLinesThatManyTilesReadWithoutAWindow) {
+  const auto pointwise = [](int filters) {
+    return chosen(kernel_of(fmt::format(
+        "kernel k(X: float32[256, 56, 56], F: float32[{0}, 256]) -> (Y: float32[{0}, 56, 56]) {{\n"
+        "  Y[f, y, x] = sum[q < 256](X[q, y, x] * F[f, q])\n"
+        "}}\n",
+        filters)));
+  };
+  EXPECT_TRUE(has(pointwise(64), "cache_read(X, global, Y)")) << pointwise(64);
+  EXPECT_FALSE(has(pointwise(16), "cache_read")) << pointwise(16);
+}
+
+/// Seven steps of 24 multiply-adds are written out, seven times seven are not.
+TEST(ChooseImages, WritesOutAsMuchOfAWindowAsALoopTakes) {
+  const std::string steps = chosen(kernel_of(
+      "kernel k(X: float32[32, 62, 62], F: float32[60, 32, 7, 7]) -> (Y: float32[60, 56, 56]) {\n"
+      "  Y[f, y, x] = sum[q < 32, r < 7, s < 7](X[q, y + r, x + s] * F[f, q, r, s])\n"
+      "}\n"));
+  EXPECT_TRUE(has(steps, "unroll(Y.s)")) << steps;
+  EXPECT_FALSE(has(steps, "unroll(Y.r)")) << steps;
 }
 
 TEST(ChooseImages, TriesTheOtherWaysWhenTuned) {
