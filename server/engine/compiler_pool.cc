@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/workers/resident_memory.h"
+#include "server/workers/process_state.h"
 
 namespace kiln::server {
 
@@ -24,6 +24,10 @@ Outcome<internal::FromWorker> outcome_of(internal::FromWorker& reply) {
   if (reply.has_compiled()) return outcome_of(reply, reply.compiled());
   if (reply.has_sketches()) return outcome_of(reply, reply.sketches());
   return outcome_of(reply, reply.text());
+}
+
+int64_t seconds_of(Clock::duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
 }
 
 /// Whether `reply` answers the task with this number and kind.
@@ -112,33 +116,55 @@ void CompilerPool::Compiler::on_reply(internal::FromWorker& reply) {
   finish(endings);
 }
 
-void CompilerPool::Compiler::on_lost(const std::string& why) {
+void CompilerPool::Compiler::on_lost(WorkerEnd end) {
   Endings endings;
   {
     const std::lock_guard lock(pool_.mutex_);
     if (running_) {
       Entry entry = std::move(*running_);
       running_.reset();
-      pool_.quarantine_.blame(entry.task.key);
-      const Error error = error_of_end(entry.task.kernel);
+      if (end != WorkerEnd::Starved) pool_.quarantine_.blame(entry.task.key);
+      const Error error = error_of_end(end, entry.task.kernel);
       endings.emplace_back(std::move(entry), error);
     }
   }
   finish(endings);
 }
 
-Error CompilerPool::Compiler::error_of_end(const std::string& kernel) const {
+Error CompilerPool::Compiler::error_of_end(WorkerEnd end, const std::string& kernel) const {
   const Options& options = pool_.options_;
-  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options.times.compile_limit);
   switch (excess_) {
     case Excess::Time:
       return {ErrorKind::ResourceExhausted, "COMPILE_TIME",
-              fmt::format("{} took longer than {} s to compile", kernel, limit.count())};
+              fmt::format("{} took longer than {} s to compile", kernel,
+                          seconds_of(options.times.compile_limit))};
     case Excess::Memory:
       return {ErrorKind::ResourceExhausted, "COMPILE_MEMORY",
               fmt::format("{} took more than {} bytes of memory to compile", kernel,
                           options.memory_bytes)};
     case Excess::None: break;
+  }
+  switch (end) {
+    case WorkerEnd::Starved:
+      return {
+          ErrorKind::Unavailable, "COMPILER_STARVED",
+          fmt::format("the compiler got no processor for {} s while it compiled {}: the machine "
+                      "has too much to do; try again later",
+                      seconds_of(options.times.starved), kernel)};
+    case WorkerEnd::Silent:
+      return {
+          ErrorKind::Unavailable, "COMPILER_STOPPED",
+          fmt::format("the compiler stood still for {} s while it compiled {}, as one does that "
+                      "is stopped from outside; it is started again",
+                      seconds_of(options.times.hang), kernel)};
+    case WorkerEnd::Killed:
+      return {
+          ErrorKind::Unavailable, "COMPILER_KILLED",
+          fmt::format("the compiler was killed from outside while it compiled {}, as the system "
+                      "does when memory runs out; it is started again",
+                      kernel)};
+    case WorkerEnd::Draining: return {ErrorKind::Unavailable, "DRAINING", "the daemon is ending"};
+    case WorkerEnd::Fault: break;
   }
   return {ErrorKind::Internal, "COMPILER_DIED",
           fmt::format("the compiler died while it compiled {}; this is a bug in kiln", kernel)};

@@ -68,13 +68,13 @@ class CompilerPool {
         : pool_(pool), slot_(spec, launcher, supervisor, times, *this) {}
     void on_ready(const internal::Hello& hello) override;
     void on_reply(internal::FromWorker& reply) override;
-    void on_lost(const std::string& why) override;
+    void on_lost(WorkerEnd end) override;
 
     /// Why it is ended before its task is done.
     enum class Excess { None, Time, Memory };
 
     Excess excess_of_task(Clock::time_point now) const;
-    Error error_of_end(const std::string& kernel) const;
+    Error error_of_end(WorkerEnd end, const std::string& kernel) const;
 
     CompilerPool& pool_;
     std::optional<Entry> running_;  // under the pool's lock

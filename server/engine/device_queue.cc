@@ -198,7 +198,7 @@ Outcome<DeviceResult> DeviceQueue::ending_of(const Entry& entry, const internal:
   return result;
 }
 
-void DeviceQueue::on_lost(const std::string& why) {
+void DeviceQueue::on_lost(WorkerEnd end) {
   Endings endings;
   {
     const std::lock_guard lock(mutex_);
@@ -210,7 +210,7 @@ void DeviceQueue::on_lost(const std::string& why) {
         const Error error = ended_early(entry.past_deadline, entry.work.kernel->names.kernel);
         endings.emplace_back(std::move(entry), error);
       } else {
-        const bool refused = quarantine_.blame(entry.work.kernel->key);
+        const bool refused = end != WorkerEnd::Starved && quarantine_.blame(entry.work.kernel->key);
         if (entry.work.repeatable && !entry.retried && !refused) {
           entry.retried = true;
           counters_.retried_runs.fetch_add(1);
@@ -264,7 +264,8 @@ void DeviceQueue::tick(Clock::time_point now) {
     const std::lock_guard lock(mutex_);
     if (running_) {
       const Clock::time_point limit =
-          std::min(running_->work.call->deadline(), running_->started + options_.times.run_limit);
+          std::min(running_->work.call->deadline(),
+                   running_->started + std::min(running_->work.limit, options_.times.run_limit));
       if (now >= limit) tell_to_end(now, true);
       stuck = running_->told_to_end != Clock::time_point{} &&
               now - running_->told_to_end > options_.times.margin;

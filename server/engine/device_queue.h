@@ -32,6 +32,8 @@ struct DeviceCall {
   std::vector<std::shared_ptr<Slice>> tensors;  // one a parameter
   uint32_t repeat = 1;
   uint32_t measurements = 1;
+  /// From when it begins; the deadline of the call counts the wait before, too.
+  Clock::duration limit = Clock::duration::max();
   /// Running it twice has the effect of running it once: no output lies on an input.
   bool repeatable = true;
   std::shared_ptr<Call> call;
@@ -83,7 +85,7 @@ class DeviceQueue : private WorkerOwner {
 
   void on_ready(const internal::Hello& hello) override;
   void on_reply(internal::FromWorker& reply) override;
-  void on_lost(const std::string& why) override;
+  void on_lost(WorkerEnd end) override;
 
   // With the lock held.
   void send_next(Endings& endings);

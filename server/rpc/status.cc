@@ -37,9 +37,10 @@ std::optional<int> retry_after(const Error& error) {
   if (reason == "QUEUE_FULL") return 100;
   if (reason == "TENSOR_MEMORY" || reason == "DRAINING") return 1000;
   if (reason == "WORKER_RESTARTED" || reason == "COMPILER_STARTING" ||
-      reason == "DEVICE_STARTING") {
+      reason == "COMPILER_STOPPED" || reason == "COMPILER_KILLED" || reason == "DEVICE_STARTING") {
     return 500;
   }
+  if (reason == "COMPILER_STARVED") return 5000;
   return std::nullopt;
 }
 

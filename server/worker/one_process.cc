@@ -38,6 +38,7 @@ class WorkerThread : public Child {
   }
   int pid() const override { return ::getpid(); }
   void kill() override {}
+  bool was_killed() const override { return false; }
 
  private:
   struct Ending {

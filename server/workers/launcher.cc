@@ -29,6 +29,15 @@ class Process : public Child {
   }
   int pid() const override { return pid_; }
   void kill() override { ::kill(pid_, SIGKILL); }
+  bool was_killed() const override {
+    siginfo_t end{};
+    while (::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOWAIT) < 0) {
+      if (errno != EINTR) return false;
+    }
+    const bool by_signal = end.si_code == CLD_KILLED || end.si_code == CLD_DUMPED;
+    return by_signal && (end.si_status == SIGKILL || end.si_status == SIGTERM ||
+                         end.si_status == SIGINT || end.si_status == SIGHUP);
+  }
 
  private:
   const pid_t pid_;  // not reaped before the destructor, so it cannot be another's

@@ -26,6 +26,9 @@ class Child {
   virtual int pid() const = 0;
   /// Ends it at once, whatever it does. It is given no chance to clean up.
   virtual void kill() = 0;
+  /// After kill(), of one that ended before: whether a signal ended it that others send, not its
+  /// own fault. Waits for the end.
+  virtual bool was_killed() const = 0;
 };
 
 /// Starts workers: as processes, or as threads of this one (--isolation=none).

@@ -1,15 +1,21 @@
 #include "server/workers/worker_slot.h"
 
 #include <array>
+#include <optional>
 
 #include <spdlog/spdlog.h>
 
 #include "server/errors.h"
+#include "server/workers/process_state.h"
 #include "server/workers/worker_fds.h"
 
 namespace kiln::server {
 
 using std::chrono::milliseconds;
+
+namespace {
+constexpr const char* kDied = "it died";
+}
 
 WorkerSlot::WorkerSlot(WorkerSpec spec, Launcher& launcher, Supervisor& supervisor,
                        WorkerTimes times, WorkerOwner& owner)
@@ -17,7 +23,8 @@ WorkerSlot::WorkerSlot(WorkerSpec spec, Launcher& launcher, Supervisor& supervis
       launcher_(launcher),
       supervisor_(supervisor),
       times_(times),
-      owner_(owner) {}
+      owner_(owner),
+      beats_({.hang = times.hang, .starved = times.starved}) {}
 
 bool WorkerSlot::send(const internal::ToWorker& message, std::span<const int> fds) {
   std::shared_ptr<Connection> connection;
@@ -40,10 +47,13 @@ void WorkerSlot::set_cancelled(bool cancelled) {
   if (connection_) connection_->status->cancelled.store(cancelled ? 1 : 0);
 }
 
-void WorkerSlot::kill(const std::string& why) {
+void WorkerSlot::kill(const std::string& why, WorkerEnd end) {
   const std::lock_guard lock(mutex_);
   if (!child_ || ended_) return;
-  if (kill_reason_.empty()) kill_reason_ = why;
+  if (kill_reason_.empty()) {
+    kill_reason_ = why;
+    kill_end_ = end;
+  }
   child_->kill();
   connection_->channel.shut_down();
 }
@@ -66,12 +76,12 @@ int64_t WorkerSlot::restarts() const {
 void WorkerSlot::tick(Clock::time_point now) {
   bool ended = false;
   bool idle = false;
-  uint64_t beats = 0;
+  std::shared_ptr<Connection> connection;
   {
     const std::lock_guard lock(mutex_);
     ended = ended_;
     idle = state_ == State::Absent || stopped_;
-    if (connection_) beats = connection_->status->beats.load();
+    connection = connection_;
   }
   if (ended) clear_away(now);
   if (idle) return;
@@ -79,17 +89,25 @@ void WorkerSlot::tick(Clock::time_point now) {
     if (now >= start_at_) start(now);
     return;
   }
-  if (beats != last_beats_) {
-    last_beats_ = beats;
-    last_beat_at_ = now;
-  } else if (now - last_beat_at_ > times_.hang) {
-    kill("it does not answer");
+  if (!ended && connection) watch(connection, now);
+}
+
+void WorkerSlot::watch(const std::shared_ptr<Connection>& connection, Clock::time_point now) {
+  const StatusPage& page = *connection->status;
+  const auto waits = [&] {
+    const int process = pid();
+    const int thread = page.beat_thread.load();
+    return waits_to_run(process, thread != 0 ? thread : process);
+  };
+  switch (beats_.look(now, waits, [&] { return page.beats.load(); })) {
+    case Pulse::Beats: break;
+    case Pulse::Silent: kill("it does not answer", WorkerEnd::Silent); break;
+    case Pulse::Starved: kill("it gets no processor", WorkerEnd::Starved); break;
   }
 }
 
 void WorkerSlot::start(Clock::time_point now) {
-  last_beats_ = 0;
-  last_beat_at_ = now;
+  beats_.restart(now);
   std::shared_ptr<Connection> connection;
   try {
     auto [ours, theirs] = make_socket_pair();
@@ -101,6 +119,7 @@ void WorkerSlot::start(Clock::time_point now) {
     child_ = std::move(child);
     connection_ = connection;
     kill_reason_.clear();
+    kill_end_ = WorkerEnd::Fault;
     state_ = State::Starting;
   } catch (const Error& error) {
     spdlog::error("{}: {}", spec_.name(), error.message());
@@ -137,16 +156,22 @@ Clock::duration WorkerSlot::back_off() const {
 void WorkerSlot::read_replies(const std::shared_ptr<Connection>& connection) {
   std::string why = read_until_end(*connection);
   bool expected = false;
+  std::optional<WorkerEnd> end;
   {
     const std::lock_guard lock(mutex_);
-    if (!kill_reason_.empty()) why = kill_reason_;
+    if (!kill_reason_.empty()) {
+      why = kill_reason_;
+      end = kill_end_;
+    }
+    if (stopped_) end = WorkerEnd::Draining;
     expected = stopped_ || state_ == State::Absent;
     if (state_ != State::Absent) state_ = State::Down;
     // The process may still run when it sent garbage: nothing it does counts any more.
     child_->kill();
   }
+  if (!end) end = why == kDied && child_->was_killed() ? WorkerEnd::Killed : WorkerEnd::Fault;
   if (!expected) spdlog::warn("the worker {} ended: {}", spec_.name(), why);
-  owner_.on_lost(why);
+  owner_.on_lost(*end);
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -168,7 +193,7 @@ std::string WorkerSlot::read_until_end(Connection& connection) {
       if (message.hello().protocol() != kWorkerProtocol) return "it is of another version";
       greet(message.hello());
     }
-    return "it died";
+    return kDied;
   } catch (...) {
     return current_error().message();
   }

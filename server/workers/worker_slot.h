@@ -11,10 +11,20 @@
 #include "server/clock.h"
 #include "server/ipc/channel.h"
 #include "server/ipc/status_page.h"
+#include "server/workers/beat_watch.h"
 #include "server/workers/launcher.h"
 #include "server/workers/supervisor.h"
 
 namespace kiln::server {
+
+/// How a worker ended.
+enum class WorkerEnd {
+  Fault,    // by itself, or because of what it did
+  Killed,   // by a signal that somebody else sent
+  Silent,   // it did not beat
+  Starved,  // it did not beat because it got no processor
+  Draining  // with the daemon
+};
 
 /// What a WorkerSlot tells its owner, from the slot's reader thread and without a lock held.
 class WorkerOwner {
@@ -24,12 +34,13 @@ class WorkerOwner {
   virtual void on_reply(internal::FromWorker& reply) = 0;
   /// The worker ended, and everything sent to it is lost. Once for each on_ready(), and for a
   /// worker that ended before it was ready.
-  virtual void on_lost(const std::string& why) = 0;
+  virtual void on_lost(WorkerEnd end) = 0;
 };
 
 struct WorkerTimes {
-  Clock::duration hang = std::chrono::seconds(5);    // without a beat
-  Clock::duration margin = std::chrono::seconds(1);  // for a kernel to end once it is told to
+  Clock::duration hang = std::chrono::seconds(5);      // without a beat
+  Clock::duration starved = std::chrono::seconds(60);  // the same, without a processor
+  Clock::duration margin = std::chrono::seconds(1);    // for a kernel to end once it is told to
   Clock::duration restart_grace = std::chrono::milliseconds(1500);  // for waiting calls
   Clock::duration run_limit = std::chrono::hours(1);
   Clock::duration compile_limit = std::chrono::seconds(120);
@@ -52,7 +63,7 @@ class WorkerSlot {
   /// Tells the running call to end, or takes that back.
   void set_cancelled(bool cancelled);
   /// Ends the worker; on_lost() follows.
-  void kill(const std::string& why);
+  void kill(const std::string& why, WorkerEnd end = WorkerEnd::Fault);
 
   State state() const;
   int pid() const;  // 0 while there is none
@@ -74,6 +85,7 @@ class WorkerSlot {
   };
 
   void start(Clock::time_point now);
+  void watch(const std::shared_ptr<Connection>& connection, Clock::time_point now);
   void clear_away(Clock::time_point now);
   void read_replies(const std::shared_ptr<Connection>& connection);
   /// Waits for messages; returns why there are no more.
@@ -92,6 +104,7 @@ class WorkerSlot {
   bool ended_ = false;  // the reader thread is done, the child may be cleared away
   bool stopped_ = false;
   std::string kill_reason_;
+  WorkerEnd kill_end_ = WorkerEnd::Fault;
   std::shared_ptr<Connection> connection_;
   std::unique_ptr<Child> child_;
   int64_t starts_ = 0;
@@ -100,8 +113,7 @@ class WorkerSlot {
   std::thread reader_;
   std::deque<Clock::time_point> deaths_;  // in the last minute
   Clock::time_point start_at_{};
-  uint64_t last_beats_ = 0;
-  Clock::time_point last_beat_at_{};
+  BeatWatch beats_;
 };
 
 }  // namespace kiln::server

@@ -132,6 +132,7 @@ class SilentGpu : public Launcher {
     class Silent : public Child {
       int pid() const override { return 0; }
       void kill() override {}
+      bool was_killed() const override { return false; }
     };
     return std::make_unique<Silent>();
   }
@@ -184,10 +185,9 @@ class BrokenWorker : public ServiceTest {
 };
 
 TEST_F(BrokenWorker, NoMoreKernelsWaitForACompiler) {
-  service_.reset();
-  EngineOptions options = quick_options(folder_.path().string());
+  EngineOptions options = usual_options();
   options.queue = 0;
-  service_ = std::make_unique<Service>(options);
+  restart(options);
   expect_status(status_of_compile(add_one("inc")), grpc::StatusCode::RESOURCE_EXHAUSTED,
                 "QUEUE_FULL", "0 kernels wait for a compiler already; try again soon");
 }

@@ -55,10 +55,9 @@ TEST_F(Compile, FindsTheSecondInMemoryAndAfterARestartOnDisk) {
 }
 
 TEST_F(Compile, CompilesAgainWhatFellOutOfTheTableOfKernels) {
-  EngineOptions options = quick_options(folder_.path().string());
+  EngineOptions options = usual_options();
   options.kernels = 1;
-  service_.reset();
-  service_ = std::make_unique<Service>(options);
+  restart(options);
   const std::string id = compiled(add_one("inc")).kernel_id();
   EXPECT_EQ(compiled(add_one("inc")).kernel_id(), id);
   compiled(add_one_of("other", 2));
@@ -144,21 +143,53 @@ TEST_F(Compile, OutlivesTheDeathOfTheCompiler) {
                 "compile_dies ended its worker 3 times; it is refused for 600 s");
 }
 
+TEST_F(Compile, TellsWhoEndedTheCompiler) {
+  EngineOptions options = usual_options();
+  options.times.hang = milliseconds(1000);
+  options.times.starved = milliseconds(3000);
+  restart(options);
+  const grpc::Status killed = status_of_compile(add_one("compile_killed"));
+  expect_status(killed, grpc::StatusCode::UNAVAILABLE, "COMPILER_KILLED",
+                "the compiler was killed from outside while it compiled compile_killed, as the "
+                "system does when memory runs out; it is started again");
+  EXPECT_DOUBLE_EQ(retry_seconds_of(killed), 0.5);
+  const grpc::Status stopped = status_of_compile(add_one_of("compile_stops", 1));
+  expect_status(
+      stopped, grpc::StatusCode::UNAVAILABLE, "COMPILER_STOPPED",
+      "the compiler stood still for 1 s while it compiled compile_stops, as one does that "
+      "is stopped from outside; it is started again");
+  EXPECT_DOUBLE_EQ(retry_seconds_of(stopped), 0.5);
+  const grpc::Status starved = status_of_compile(add_one_of("compile_starves", 2));
+  expect_status(starved, grpc::StatusCode::UNAVAILABLE, "COMPILER_STARVED",
+                "the compiler got no processor for 3 s while it compiled compile_starves: the "
+                "machine has too much to do; try again later");
+  EXPECT_DOUBLE_EQ(retry_seconds_of(starved), 5);
+  EXPECT_EQ(compiled(add_one_of("inc", 3)).cache(), v1::CACHE_LEVEL_COMPILED);
+}
+
+TEST_F(Compile, IsNotCalledAFaultWhenTheDaemonEnds) {
+  std::thread caller([&] {
+    expect_status(status_of_compile(add_one("compile_hangs")), grpc::StatusCode::UNAVAILABLE,
+                  "DRAINING", "the daemon is ending");
+  });
+  EXPECT_TRUE(has_begun("compile_hangs"));
+  service_->engine().stop();
+  caller.join();
+}
+
 TEST_F(Compile, EndsACompilationThatTakesTooLong) {
-  service_.reset();
-  EngineOptions options = quick_options(folder_.path().string());
+  EngineOptions options = usual_options();
   options.times.compile_limit = std::chrono::seconds(1);
-  service_ = std::make_unique<Service>(options);
+  restart(options);
   expect_status(status_of_compile(add_one("compile_hangs")), grpc::StatusCode::RESOURCE_EXHAUSTED,
                 "COMPILE_TIME", "compile_hangs took longer than 1 s to compile");
   EXPECT_EQ(compiled(add_one_of("inc", 3)).cache(), v1::CACHE_LEVEL_COMPILED);
 }
 
 TEST_F(Compile, EndsACompilationThatTakesMuchMemory) {
-  service_.reset();
-  EngineOptions options = quick_options(folder_.path().string());
+  EngineOptions options = usual_options();
   options.compile_memory_bytes = int64_t{256} << 20;
-  service_ = std::make_unique<Service>(options);
+  restart(options);
   expect_status(status_of_compile(add_one("compile_grows")), grpc::StatusCode::RESOURCE_EXHAUSTED,
                 "COMPILE_MEMORY",
                 "compile_grows took more than 268435456 bytes of memory to compile");
@@ -196,10 +227,9 @@ TEST_F(Compile, CompilesAgainWhatTheDiskCacheLost) {
 }
 
 TEST_F(Compile, ForgetsOldKernelsAndSaysSo) {
-  service_.reset();
-  EngineOptions options = quick_options(folder_.path().string());
+  EngineOptions options = usual_options();
   options.kernels = 2;
-  service_ = std::make_unique<Service>(options);
+  restart(options);
   const std::string first = service_->kernel(add_one_of("one", 1));
   service_->kernel(add_one_of("two", 2));
   service_->kernel(add_one_of("three", 3));

@@ -17,6 +17,7 @@
 #include "kiln/internal/worker.pb.h"
 #include "runtime/core/error.h"
 #include "server/ipc/channel.h"
+#include "server/ipc/status_page.h"
 #include "server/worker/compiler_loop.h"
 #include "server/worker/device_loop.h"
 #include "server/worker/process.h"
@@ -29,13 +30,29 @@ void sleep_for(int milliseconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
 }
 
+/// A file of one test, which all its processes see.
+std::filesystem::path marker(const std::string& name) {
+  const char* folder = std::getenv("KILN_FAKE_FOLDER");
+  return std::filesystem::path(folder != nullptr ? folder : "/tmp") / name;
+}
+
 /// True the first time only, over all processes of one test.
 bool first_time() {
-  const char* folder = std::getenv("KILN_FAKE_FOLDER");
-  const auto marker = std::filesystem::path(folder != nullptr ? folder : "/tmp") / "died";
-  if (std::filesystem::exists(marker)) return false;
-  std::ofstream(marker) << "died";
+  if (std::filesystem::exists(marker("died"))) return false;
+  std::ofstream(marker("died")) << "died";
   return true;
+}
+
+/// Tells the test that `what` runs now.
+void note_begun(const std::string& what) {
+  if (std::getenv("KILN_FAKE_FOLDER") != nullptr) std::ofstream(marker(what + ".begun")) << what;
+}
+
+/// Waits until the test says so.
+void wait_for_go(const std::string& what) {
+  note_begun(what);
+  while (!std::filesystem::exists(marker("go")))
+    sleep_for(1);
 }
 
 [[noreturn]] void hang() {
@@ -53,6 +70,18 @@ void grow() {
     taken.emplace_back(size_t{16} << 20, 'x');
     sleep_for(5);
   }
+}
+
+/// Keeps the thread that beats from beating, as a machine does that gives it no processor: it wants
+/// to run all the time.
+[[noreturn]] void starve() {
+  const SharedStatus status(Fd(::dup(kWorkerPageFd)));
+  ::signal(SIGUSR1, [](int) {
+    while (true) {
+    }
+  });
+  ::tgkill(::getpid(), status->beat_thread.load(), SIGUSR1);
+  hang();
 }
 
 /// An answer to a question that nobody asked.
@@ -115,7 +144,9 @@ class FakeDevice : public Device {
     if (what == "dies") ::raise(SIGKILL);
     if (what == "dies_once" && first_time()) ::raise(SIGKILL);
     if (what == "stops") ::raise(SIGSTOP);
+    if (what == "hangs" || what == "polls") note_begun(what);
     if (what == "hangs") hang();
+    if (what == "waits") wait_for_go(what);
     if (what == "slow") sleep_for(100);
     if (what == "garbage" && ::write(kWorkerSocketFd, "nonsense", 8) != 8) ::abort();
     if (what == "answers_another") {
@@ -147,10 +178,17 @@ SizeExpr extent_of(const language::Definition& definition, language::ExprId id) 
 }
 
 void behave_while_compiling(const std::string& what) {
-  if (what == "compile_dies") ::raise(SIGKILL);
-  if (what == "compile_hangs") hang();
+  if (what == "compile_dies") ::raise(SIGSEGV);
+  if (what == "compile_killed") ::raise(SIGKILL);
+  if (what == "compile_stops") ::raise(SIGSTOP);
+  if (what == "compile_starves") starve();
+  if (what == "compile_hangs") {
+    note_begun(what);
+    hang();
+  }
   if (what == "compile_grows") grow();
   if (what == "compile_slow") sleep_for(300);
+  if (what == "compile_waits") wait_for_go(what);
   if (what == "compile_answers_another") {
     internal::FromWorker answer;
     answer.mutable_compiled()->set_task(99);
@@ -187,7 +225,7 @@ std::vector<internal::StageSketches> fake_sketches(const v1::CompileRequest& req
   sketch.set_name("fake");
   internal::SketchParameter& way = *sketch.add_parameters();
   way.set_name("way");
-  if (kernel == "tuned_slowly") {
+  if (kernel == "tuned_slowly" || kernel == "tuned_waits") {
     way.add_values(kDefault);
     for (int64_t other = kLast; other < 100; ++other)
       way.add_values(other);
@@ -205,6 +243,8 @@ Artifact fake_compile(const internal::Compile& task, v1::Schedule& schedule) {
   if (kernel.names.kernel == "variant_fails" && !task.sizes().empty()) {
     fail(ErrorKind::Unsupported, "FAKE", "there are no variants of it");
   }
+  if (kernel.names.kernel == "variant_waits" && !task.sizes().empty()) wait_for_go("variant_waits");
+  if (kernel.names.kernel == "tuned_waits" && task.has_candidate()) wait_for_go("tuned_waits");
   Artifact artifact;
   artifact.target = request.target().name() == "cuda" ? TargetKind::Cuda : TargetKind::Llvm;
   artifact.arch = request.target().arch();

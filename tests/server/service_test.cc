@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <google/rpc/error_details.pb.h>
@@ -70,6 +72,8 @@ EngineOptions quick_options(const std::string& cache_folder) {
   options.tick = milliseconds(20);
   options.times.hang = milliseconds(1500);
   options.times.margin = milliseconds(200);
+  // A worker takes a while to start on a busy machine.
+  options.times.restart_grace = kLong / 2;
   options.session_grace = milliseconds(100);
   return options;
 }
@@ -286,9 +290,24 @@ ServiceTest::ServiceTest() {
   restart();
 }
 
-void ServiceTest::restart() {
+void ServiceTest::restart() { restart(usual_options()); }
+
+void ServiceTest::restart(const EngineOptions& options) {
   service_.reset();
-  service_ = std::make_unique<Service>(quick_options(folder_.path().string()));
+  service_ = std::make_unique<Service>(options);
+}
+
+void ServiceTest::let_go() const { std::ofstream(folder_.path() / "go") << "go"; }
+
+void ServiceTest::hold_again() const {
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
+    const std::string name = file.path().filename().string();
+    if (name == "go" || name.ends_with(".begun")) std::filesystem::remove(file.path());
+  }
+}
+
+bool ServiceTest::has_begun(const std::string& kernel) const {
+  return eventually([&] { return std::filesystem::exists(folder_.path() / (kernel + ".begun")); });
 }
 
 }  // namespace kiln::server

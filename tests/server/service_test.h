@@ -85,6 +85,14 @@ class ServiceTest : public ::testing::Test {
   ServiceTest();
   /// Makes another service over the same cache.
   void restart();
+  void restart(const EngineOptions& options);
+  /// The options of restart(), for a test that changes one of them.
+  EngineOptions usual_options() const { return quick_options(folder_.path().string()); }
+  /// Waits until a worker is at this kernel: one that hangs, polls or waits.
+  bool has_begun(const std::string& kernel) const;
+  /// Lets the kernels go on that wait; and lets them wait again.
+  void let_go() const;
+  void hold_again() const;
 
   testing::TemporaryFolder folder_;
   std::unique_ptr<Service> service_;
