@@ -97,9 +97,12 @@ void Specialiser::compile(const std::shared_ptr<const KernelEntry>& kernel, cons
   task.wanted = [] { return true; };
   task.done = [this, kernel, key](Outcome<internal::FromWorker> outcome) {
     // One that fails is not asked for again: the kernel itself serves these sizes.
+    {
+      // Before the variant is counted: who sees it may ask for the next.
+      const std::lock_guard lock(mutex_);
+      compiling_ = false;
+    }
     if (auto* reply = std::get_if<internal::FromWorker>(&outcome)) take(kernel, key, *reply);
-    const std::lock_guard lock(mutex_);
-    compiling_ = false;
   };
   try {
     compilers_.submit(std::move(task));
@@ -123,8 +126,8 @@ void Specialiser::take(const std::shared_ptr<const KernelEntry>& kernel, const K
     own.variant = variant;
     touch(own);
     ++variants_;
-    counters_.specialisations.fetch_add(1);
     drop_variants();
+    counters_.specialisations.fetch_add(1);
   } catch (...) {
     current_error();  // logged; the kernel itself goes on serving
   }

@@ -307,8 +307,9 @@ DeviceResult Tuner::execute(const Compiled& compiled, uint32_t repeat, uint32_t 
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i] && search_ && !is_default) work.tensors[i] = outputs_[i];
   }
-  work.call = std::make_shared<Call>(is_default ? Clock::time_point::max()
-                                                : Clock::now() + runs * limit_of_run());
+  // Not the time in which the worker is started again that the candidate before has ended.
+  if (!is_default) work.limit = runs * limit_of_run();
+  work.call = std::make_shared<Call>(Clock::time_point::max());
   Answer<DeviceResult> answer;
   work.done = answer.taker();
   const std::shared_ptr<Call> call = work.call;

@@ -21,15 +21,17 @@ class Jobs : public ServiceTest {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response.job();
   }
-  std::vector<v1::JobState> watch(const std::string& job) {
+  std::vector<v1::JobState> watch(const std::string& job, const std::function<void()>& first = {}) {
     grpc::ClientContext context;
     v1::WatchRequest request;
     request.set_job(job);
     const auto stream = service_->jobs->Watch(&context, request);
     std::vector<v1::JobState> states;
     v1::JobState state;
-    while (stream->Read(&state))
+    while (stream->Read(&state)) {
       states.push_back(state);
+      if (first && states.size() == 1) first();
+    }
     EXPECT_TRUE(stream->Finish().ok());
     return states;
   }
@@ -71,7 +73,8 @@ TEST_F(Jobs, RunAKernelThatIsCompiled) {
 }
 
 TEST_F(Jobs, AreWatchedUntilTheyEnd) {
-  const std::vector<v1::JobState> states = watch(submit(add_one("compile_slow")));
+  const std::vector<v1::JobState> states =
+      watch(submit(add_one("compile_waits")), [&] { let_go(); });
   ASSERT_GE(states.size(), 2U);
   for (size_t i = 1; i < states.size(); ++i)
     EXPECT_GT(states[i].phase(), states[i - 1].phase());
@@ -91,7 +94,7 @@ TEST_F(Jobs, FailWithTheErrorOfTheKernel) {
 
 TEST_F(Jobs, EndWhenTheyAreCancelled) {
   const std::string job = submit(add_one("polls"));
-  ASSERT_TRUE(eventually([&] { return service_->counter("queued_runs") == 1; }));
+  ASSERT_TRUE(has_begun("polls"));
   EXPECT_TRUE(cancel(job).ok());
   v1::RunResponse response;
   expect_status(result(job, response), grpc::StatusCode::CANCELLED, "CANCELLED",
@@ -112,10 +115,9 @@ TEST_F(Jobs, AreListed) {
 }
 
 TEST_F(Jobs, AreForgottenAfterAWhile) {
-  service_.reset();
-  EngineOptions options = quick_options(folder_.path().string());
+  EngineOptions options = usual_options();
   options.jobs.kept = std::chrono::milliseconds(200);
-  service_ = std::make_unique<Service>(options);
+  restart(options);
   const std::string job = submit(add_one("inc"));
   v1::RunResponse response;
   ASSERT_TRUE(result(job, response).ok());

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <thread>
 
 #include "tests/server/service_test.h"
@@ -151,6 +152,9 @@ TEST_F(Run, TellsWhatWentWrongInTheKernel) {
 }
 
 TEST_F(Run, EndsAKernelWhoseCallerGoesAway) {
+  EngineOptions options = usual_options();
+  options.times.margin = kLong;  // a busy machine may take long to tell the kernel
+  restart(options);
   const std::string polls = service_->kernel(add_one("polls"));
   grpc::ClientContext context;
   v1::RunRequest run;
@@ -162,7 +166,7 @@ TEST_F(Run, EndsAKernelWhoseCallerGoesAway) {
     EXPECT_EQ(service_->kernels->Run(&context, run, &response).error_code(),
               grpc::StatusCode::CANCELLED);
   });
-  ASSERT_TRUE(eventually([&] { return service_->counter("queued_runs") == 1; }));
+  ASSERT_TRUE(has_begun("polls"));
   context.TryCancel();
   caller.join();
   // The device is free again, and its worker the same.
@@ -171,6 +175,9 @@ TEST_F(Run, EndsAKernelWhoseCallerGoesAway) {
 }
 
 TEST_F(Run, EndsAtTheDeadline) {
+  EngineOptions options = usual_options();
+  options.times.margin = kLong;
+  restart(options);
   const std::string polls = service_->kernel(add_one("polls"));
   EXPECT_EQ(service_->run(polls, {1}, nullptr, milliseconds(100)).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
@@ -182,27 +189,27 @@ TEST_F(Run, EndsAKernelThatDoesNotListenByEndingItsWorker) {
   const std::string hangs = service_->kernel(add_one("hangs"));
   const std::string inc = service_->kernel(add_one_of("inc", 1));
   const int before = service_->engine().cpu_pid();
-  // Long enough that the kernel has begun on a busy machine: one that has not is only taken off the
-  // queue.
-  EXPECT_EQ(service_->run(hangs, {1}, nullptr, milliseconds(1500)).error_code(),
-            grpc::StatusCode::DEADLINE_EXCEEDED);
+  // Until one has begun in time, on a busy machine: others are only taken off the queue.
+  do {
+    EXPECT_EQ(service_->run(hangs, {1}, nullptr, milliseconds(500)).error_code(),
+              grpc::StatusCode::DEADLINE_EXCEEDED);
+  } while (!std::filesystem::exists(folder_.path() / "hangs.begun"));
   EXPECT_TRUE(service_->run(inc, {1}).ok());
   EXPECT_NE(service_->engine().cpu_pid(), before);
-  EXPECT_EQ(service_->counter("worker_restarts"), 1);
+  EXPECT_GE(service_->counter("worker_restarts"), 1);
 }
 
 TEST_F(Run, RefusesCallsPastTheQueue) {
-  service_.reset();
-  EngineOptions options = quick_options(folder_.path().string());
+  EngineOptions options = usual_options();
   options.queue = 2;
-  service_ = std::make_unique<Service>(options);
-  const std::string slow = service_->kernel(add_one("slow"));
+  restart(options);
+  const std::string waits = service_->kernel(add_one("waits"));
   std::atomic<int> done{0};
   std::atomic<int> refused{0};
   std::vector<std::thread> callers;
   for (int i = 0; i < 8; ++i) {
     callers.emplace_back([&] {
-      const grpc::Status status = service_->run(slow, {1});
+      const grpc::Status status = service_->run(waits, {1});
       if (status.ok()) {
         ++done;
         return;
@@ -213,11 +220,13 @@ TEST_F(Run, RefusesCallsPastTheQueue) {
       EXPECT_DOUBLE_EQ(retry_seconds_of(status), 0.1);
     });
   }
+  // One runs, two wait.
+  EXPECT_TRUE(eventually([&] { return refused == 5; }));
+  let_go();
   for (std::thread& caller : callers)
     caller.join();
-  EXPECT_GE(done.load(), 3);
-  EXPECT_GE(refused.load(), 1);
-  EXPECT_EQ(service_->counter("rejected"), refused.load());
+  EXPECT_EQ(done.load(), 3);
+  EXPECT_EQ(service_->counter("rejected"), 5);
 }
 
 TEST_F(Run, ServesManyAtATime) {

@@ -135,10 +135,9 @@ TEST_F(Tensors, NeedAHeaderThatMakesSense) {
 }
 
 TEST_F(Tensors, AreCountedAgainstALimit) {
-  service_.reset();
-  EngineOptions options = quick_options(folder_.path().string());
+  EngineOptions options = usual_options();
   options.tensor_bytes = 1 << 20;
-  service_ = std::make_unique<Service>(options);
+  restart(options);
   std::string tensor;
   const grpc::Status status = service_->upload(header_of(1 << 20), {}, tensor);
   expect_status(status, grpc::StatusCode::RESOURCE_EXHAUSTED, "TENSOR_MEMORY",
@@ -181,10 +180,9 @@ TEST_F(Tensors, EndWithTheirSession) {
 }
 
 TEST_F(Tensors, WithoutASessionExpireWhenUnused) {
-  service_.reset();
-  EngineOptions options = quick_options(folder_.path().string());
+  EngineOptions options = usual_options();
   options.unowned_tensor_life = std::chrono::seconds(1);  // longer than a slow call
-  service_ = std::make_unique<Service>(options);
+  restart(options);
   const std::string tensor = service_->upload({1});
   EXPECT_TRUE(status_of_download(tensor).ok());
   EXPECT_TRUE(eventually([&] { return service_->counter("tensors") == 0; }));

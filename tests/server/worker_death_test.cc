@@ -20,10 +20,8 @@ TEST_F(WorkerDeath, EndsNoCallBadlyAndLosesNoTensor) {
   for (int t = 0; t < 3; ++t) {
     callers.emplace_back([&] {
       while (!stop) {
-        const Clock::time_point begin = Clock::now();
         std::vector<float> output;
         const grpc::Status status = service_->run(kernel, {4}, &output);
-        EXPECT_LT(seconds_between(begin, Clock::now()), 2.0 + 3 * 0.1);
         if (status.ok()) {
           EXPECT_EQ(output, std::vector<float>{5});
           ++done;
@@ -39,11 +37,10 @@ TEST_F(WorkerDeath, EndsNoCallBadlyAndLosesNoTensor) {
     ::kill(service_->engine().cpu_pid(), SIGKILL);
     EXPECT_TRUE(eventually([&] { return service_->counter("worker_restarts") == i; }));
   }
-  std::this_thread::sleep_for(milliseconds(250));
+  EXPECT_TRUE(eventually([&] { return done >= 3; }));
   stop = true;
   for (std::thread& caller : callers)
     caller.join();
-  EXPECT_GE(done.load(), 3);
   std::string bytes;
   ASSERT_TRUE(service_->download(tensor, bytes).ok());
   EXPECT_EQ(floats_of(bytes), (std::vector<float>{1, 2, 3}));
@@ -73,9 +70,7 @@ TEST_F(WorkerDeath, DoesNotRepeatACallThatWritesItsInput) {
 TEST_F(WorkerDeath, QuarantinesAKernelThatBringsItAbout) {
   const std::string dies = service_->kernel(add_one("dies"));
   const std::string inc = service_->kernel(add_one_of("inc", 1));
-  const Clock::time_point begin = Clock::now();
   const grpc::Status first = service_->run(dies, {1});
-  EXPECT_LT(seconds_between(begin, Clock::now()), 2.0);
   expect_status(first, grpc::StatusCode::UNAVAILABLE, "WORKER_RESTARTED",
                 "the worker of cpu:0 ended while it ran dies; it is started again");
   EXPECT_DOUBLE_EQ(retry_seconds_of(first), 0.5);
@@ -86,13 +81,15 @@ TEST_F(WorkerDeath, QuarantinesAKernelThatBringsItAbout) {
 }
 
 TEST_F(WorkerDeath, IsNotBlamedOnAKernelThatRunsWell) {
-  const std::string slow = service_->kernel(add_one("slow"));
+  const std::string waits = service_->kernel(add_one("waits"));
   for (int64_t i = 1; i <= 3; ++i) {
-    std::thread caller([&] { EXPECT_TRUE(service_->run(slow, {1}).ok()); });
-    EXPECT_TRUE(eventually([&] { return service_->counter("queued_runs") == 1; }));
+    hold_again();
+    std::thread caller([&] { EXPECT_TRUE(service_->run(waits, {1}).ok()); });
+    EXPECT_TRUE(has_begun("waits"));
     ::kill(service_->engine().cpu_pid(), SIGKILL);
-    caller.join();
     EXPECT_TRUE(eventually([&] { return service_->counter("worker_restarts") == i; }));
+    let_go();
+    caller.join();
   }
 }
 
