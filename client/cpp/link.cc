@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
@@ -24,6 +25,7 @@ using std::chrono::system_clock;
 
 constexpr int kTries = 6;
 constexpr milliseconds kFirstPause{50};
+constexpr milliseconds kConnectTime{10'000};  // to a daemon that listens
 
 std::shared_ptr<grpc::ChannelCredentials> credentials_of(const ConnectOptions& options) {
   if (options.ca.empty()) return grpc::InsecureChannelCredentials();
@@ -158,8 +160,16 @@ void Link::retry(const CallControl& control,
     if (!again || !pause(control, failed.retry_after.value_or(backoff(tried)))) {
       throw_error(std::move(failed.error));
     }
-    if (private_ && !failed.from_service) ensure_private_daemon();
+    if (private_ && !failed.from_service) reach_private_daemon(control);
   }
+}
+
+void Link::reach_private_daemon(const CallControl& control) const {
+  ensure_private_daemon();
+  // It may have taken a while to start, and gRPC waits ever longer before it tries again.
+  grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
+  const system_clock::time_point limit = system_clock::now() + kConnectTime;
+  channel_->WaitForConnected(control.deadline ? std::min(*control.deadline, limit) : limit);
 }
 
 void Link::require_open() const {

@@ -85,6 +85,8 @@ class Link {
   void prepare(grpc::ClientContext& context, const CallControl& control) const;
   /// Waits between two tries; false when there is no time for another.
   bool pause(const CallControl& control, std::chrono::milliseconds time) const;
+  /// Starts the private daemon where it does not run, and connects to it.
+  void reach_private_daemon(const CallControl& control) const;
   void require_open() const;
   void free_now(const std::vector<std::string>& tensors);
   std::shared_ptr<SessionStream> session_stream();
