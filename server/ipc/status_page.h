@@ -12,8 +12,6 @@ namespace kiln::server {
 struct StatusPage {
   /// Counted up by a thread of the worker as long as the process is scheduled at all.
   std::atomic<uint64_t> beats;
-  /// That thread, as the system numbers it; 0 before it runs.
-  std::atomic<int32_t> beat_thread;
   /// Set to non-zero by the front end to end the running call. Cleared by the front end before
   /// each.
   std::atomic<int32_t> cancelled;

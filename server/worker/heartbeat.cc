@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include <poll.h>
-#include <unistd.h>
 
 namespace kiln::server {
 
@@ -23,7 +22,6 @@ Heartbeat::~Heartbeat() {
 }
 
 void Heartbeat::loop() {
-  status_->beat_thread.store(::gettid());
   while (!stopped_.load()) {
     status_->beats.fetch_add(1);
     pollfd socket{.fd = socket_, .events = 0, .revents = 0};  // hanging up is always reported

@@ -15,12 +15,12 @@ void BeatWatch::restart(Clock::time_point now) {
   silence_ = {};
 }
 
-Pulse BeatWatch::look(Clock::time_point now, const std::function<bool()>& waits,
+Pulse BeatWatch::look(Clock::time_point now, const std::function<bool()>& has_work,
                       const std::function<uint64_t()>& beats) {
   silence_ += std::clamp(now - last_look_, Clock::duration(0), limits_.hang / kLooks);
   last_look_ = now;
   const bool long_silent = silence_ > limits_.hang;
-  const bool starves = long_silent && waits();
+  const bool starves = long_silent && has_work();
   const uint64_t counted = beats();
   if (counted != last_beats_) {
     last_beats_ = counted;

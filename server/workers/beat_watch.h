@@ -13,8 +13,8 @@ enum class Pulse { Beats, Silent, Starved };
 ///
 /// A worker that is given no processor beats as little as one that hangs, and so does one that
 /// nobody looked at: on a busy machine neither is a reason to end it. So silence is what passes
-/// from look to look, where a late look counts as little as the ones before it; and a thread that
-/// waits for a processor is silent only after a much longer time.
+/// from look to look, where a late look counts as little as the ones before it; and a worker that
+/// has work, and so waits for a processor, is silent only after a much longer time.
 class BeatWatch {
  public:
   struct Limits {
@@ -26,9 +26,9 @@ class BeatWatch {
 
   /// A worker was started.
   void restart(Clock::time_point now);
-  /// `waits` says whether the thread that beats waits for a processor or the disk; it is asked
-  /// before `beats`, so that a beat between the two counts, and only where it matters.
-  Pulse look(Clock::time_point now, const std::function<bool()>& waits,
+  /// `has_work` is asked before `beats`, so that a beat between the two counts, and only where it
+  /// matters.
+  Pulse look(Clock::time_point now, const std::function<bool()>& has_work,
              const std::function<uint64_t()>& beats);
 
  private:

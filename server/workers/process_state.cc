@@ -1,5 +1,6 @@
 #include "server/workers/process_state.h"
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -17,15 +18,19 @@ int64_t resident_bytes(int pid) {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-bool waits_to_run(int pid, int thread) {
-  std::ifstream in(fmt::format("/proc/{}/task/{}/stat", pid, thread));
-  std::string line;
-  std::getline(in, line);
-  const size_t name_end =
-      line.rfind(')');  // "PID (NAME) S ...", and the name may have any character
-  if (name_end == std::string::npos || name_end + 2 >= line.size()) return false;
-  const char state = line[name_end + 2];
-  return state == 'R' || state == 'D';
+bool has_work(int pid) {
+  std::error_code error;
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), error)) {
+    std::ifstream in(task.path() / "stat");
+    std::string line;
+    std::getline(in, line);
+    const size_t name_end = line.rfind(')');  // "PID (NAME) S ...", and a name may have any sign
+    if (name_end == std::string::npos || name_end + 2 >= line.size()) continue;
+    const char state = line[name_end + 2];
+    if (state == 'R' || state == 'D') return true;
+  }
+  return false;
 }
 
 }  // namespace kiln::server

@@ -93,13 +93,8 @@ void WorkerSlot::tick(Clock::time_point now) {
 }
 
 void WorkerSlot::watch(const std::shared_ptr<Connection>& connection, Clock::time_point now) {
-  const StatusPage& page = *connection->status;
-  const auto waits = [&] {
-    const int process = pid();
-    const int thread = page.beat_thread.load();
-    return waits_to_run(process, thread != 0 ? thread : process);
-  };
-  switch (beats_.look(now, waits, [&] { return page.beats.load(); })) {
+  const auto busy = [&] { return has_work(pid()); };
+  switch (beats_.look(now, busy, [&] { return connection->status->beats.load(); })) {
     case Pulse::Beats: break;
     case Pulse::Silent: kill("it does not answer", WorkerEnd::Silent); break;
     case Pulse::Starved: kill("it gets no processor", WorkerEnd::Starved); break;

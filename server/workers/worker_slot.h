@@ -39,7 +39,7 @@ class WorkerOwner {
 
 struct WorkerTimes {
   Clock::duration hang = std::chrono::seconds(5);      // without a beat
-  Clock::duration starved = std::chrono::seconds(60);  // the same, without a processor
+  Clock::duration starved = std::chrono::seconds(60);  // the same, though it has work
   Clock::duration margin = std::chrono::seconds(1);    // for a kernel to end once it is told to
   Clock::duration restart_grace = std::chrono::milliseconds(1500);  // for waiting calls
   Clock::duration run_limit = std::chrono::hours(1);

@@ -1,13 +1,16 @@
 #include "server/workers/beat_watch.h"
 
-#include <atomic>
-#include <thread>
+#include <array>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
 
 #include "server/workers/process_state.h"
 #include "tests/server/service_test.h"
+
+extern char** environ;
 
 namespace kiln::server {
 namespace {
@@ -23,7 +26,7 @@ class BeatWatchTest : public ::testing::Test {
   Pulse look(Clock::duration after = milliseconds(100)) {
     now_ += after;
     return watch_.look(
-        now_, [&] { return waits_; }, [&] { return beats_; });
+        now_, [&] { return has_work_; }, [&] { return beats_; });
   }
   /// The seconds until the watch says this; 100 when it does not say it before.
   double seconds_until(Pulse pulse) {
@@ -36,7 +39,7 @@ class BeatWatchTest : public ::testing::Test {
 
   Clock::time_point now_ = Clock::now();
   uint64_t beats_ = 0;
-  bool waits_ = false;
+  bool has_work_ = false;
   BeatWatch watch_{{.hang = seconds(5), .starved = seconds(60)}};
 };
 
@@ -55,16 +58,16 @@ TEST_F(BeatWatchTest, CountsFromTheLastBeat) {
   EXPECT_NEAR(seconds_until(Pulse::Silent), 5, 0.25);
 }
 
-TEST_F(BeatWatchTest, GivesAWorkerWithoutAProcessorMuchLonger) {
-  waits_ = true;
+TEST_F(BeatWatchTest, GivesAWorkerThatHasWorkMuchLonger) {
+  has_work_ = true;
   EXPECT_NEAR(seconds_until(Pulse::Starved), 60, 0.25);
 }
 
-TEST_F(BeatWatchTest, IsPatientOnlyAsLongAsTheWorkerWaits) {
-  waits_ = true;
+TEST_F(BeatWatchTest, IsPatientOnlyAsLongAsThereIsWork) {
+  has_work_ = true;
   for (int i = 0; i < 300; ++i)
     EXPECT_EQ(look(), Pulse::Beats);
-  waits_ = false;
+  has_work_ = false;
   EXPECT_EQ(look(), Pulse::Silent);
 }
 
@@ -81,38 +84,33 @@ TEST_F(BeatWatchTest, BeginsAnewWithAnotherWorker) {
   EXPECT_NEAR(seconds_until(Pulse::Silent), 5, 0.25);
 }
 
-/// The system's number of a thread that runs `body`, which ends once it is told to.
-template <typename Body>
-void with_thread(Body&& body, const std::function<void(int)>& check) {
-  std::atomic<int> number{0};
-  std::atomic<bool> stop{false};
-  std::thread thread([&] {
-    number = ::gettid();
-    body(stop);
-  });
-  while (number == 0)
-    std::this_thread::yield();
-  check(number);
-  stop = true;
-  thread.join();
-}
+/// A process that does this, until the test ends.
+class Child {
+ public:
+  explicit Child(const char* script) {
+    const std::array<const char*, 4> words = {"sh", "-c", script, nullptr};
+    EXPECT_EQ(::posix_spawnp(&pid_, "sh", nullptr, nullptr, const_cast<char* const*>(words.data()),
+                             environ),
+              0);
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
 
-TEST(WaitsToRun, ToldFromSleep) {
-  with_thread(
-      [](const std::atomic<bool>& stop) {
-        while (!stop) {
-        }
-      },
-      [](int thread) { EXPECT_TRUE(waits_to_run(::getpid(), thread)); });
-  with_thread(
-      [](const std::atomic<bool>& stop) {
-        while (!stop)
-          std::this_thread::sleep_for(milliseconds(100));
-      },
-      [](int thread) {
-        EXPECT_TRUE(eventually([&] { return !waits_to_run(::getpid(), thread); }));
-      });
-  EXPECT_FALSE(waits_to_run(::getpid(), 0));
+ private:
+  pid_t pid_ = 0;
+};
+
+TEST(HasWork, IsToldFromSleep) {
+  const Child works("while :; do :; done");
+  EXPECT_TRUE(has_work(works.pid()));
+  ::kill(works.pid(), SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return !has_work(works.pid()); }));
+  const Child sleeps("exec sleep 1000");
+  EXPECT_TRUE(eventually([&] { return !has_work(sleeps.pid()); }));
+  EXPECT_FALSE(has_work(0));
 }
 
 }  // namespace

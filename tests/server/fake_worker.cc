@@ -17,7 +17,6 @@
 #include "kiln/internal/worker.pb.h"
 #include "runtime/core/error.h"
 #include "server/ipc/channel.h"
-#include "server/ipc/status_page.h"
 #include "server/worker/compiler_loop.h"
 #include "server/worker/device_loop.h"
 #include "server/worker/process.h"
@@ -75,12 +74,14 @@ void grow() {
 /// Keeps the thread that beats from beating, as a machine does that gives it no processor: it wants
 /// to run all the time.
 [[noreturn]] void starve() {
-  const SharedStatus status(Fd(::dup(kWorkerPageFd)));
   ::signal(SIGUSR1, [](int) {
     while (true) {
     }
   });
-  ::tgkill(::getpid(), status->beat_thread.load(), SIGUSR1);
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const int thread = std::stoi(task.path().filename().string());
+    if (thread != ::gettid()) ::tgkill(::getpid(), thread, SIGUSR1);
+  }
   hang();
 }
 
