@@ -9,6 +9,7 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
+#include "compiler/language/suggest.h"
 #include "compiler/passes/passes.h"
 #include "compiler/schedule/build_loops.h"
 #include "runtime/core/error.h"
@@ -209,8 +210,14 @@ std::string resolve(std::string_view asked, TargetKind target) {
   });
   if (found != passes.rend()) return found->name;
 
-  fail(ErrorKind::InvalidArgument, "PASS", "there is no pass {}; the passes for {} are {}", asked,
-       name_of(target), fmt::join(pass_names(Target{target, ""}), ", "));
+  const std::vector<std::string> names = pass_names(Target{target, ""});
+  std::vector<std::string_view> known(names.begin(), names.end());
+  for (const NamedPass& row : passes)
+    known.push_back(row.pass->name);
+  const std::string_view near = language::nearest(asked, known);
+  fail(ErrorKind::InvalidArgument, "PASS", "there is no pass {} for {}; {}", asked, name_of(target),
+       near.empty() ? fmt::format("its passes are {}", fmt::join(names, ", "))
+                    : fmt::format("did you mean {}", near));
 }
 
 }  // namespace

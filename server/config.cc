@@ -10,6 +10,7 @@
 #include <toml++/toml.h>
 #include <unistd.h>
 
+#include "compiler/language/suggest.h"
 #include "server/version.h"
 
 namespace kiln::server {
@@ -144,11 +145,11 @@ void read_toml(const std::string& path, Config& config) {
   const auto set = [&](const std::string& key, const toml::node& node) {
     const auto at = known.find(key);
     if (at == known.end()) {
-      std::vector<std::string> keys;
+      std::vector<std::string_view> keys;
       for (const auto& [name, setter] : known)
         keys.push_back(name);
-      fail(ErrorKind::InvalidArgument, "CONFIG", "{}: there is no setting {}; known are {}", path,
-           key, fmt::join(keys, ", "));
+      fail(ErrorKind::InvalidArgument, "CONFIG", "{}: there is no setting {}{}", path, key,
+           language::suggestion(key, keys));
     }
     at->second(path + ": " + key, node);
   };

@@ -43,6 +43,11 @@ BuildOptions for_present_device(BuildOptions options, const SourceLocation& wher
   return options;
 }
 
+/// Of a definition that is made of these arguments, before errors name it.
+std::string name_of(const BuildOptions& options) {
+  return options.name.empty() ? "main" : options.name;
+}
+
 }  // namespace
 
 std::string version() { return KILN_VERSION; }
@@ -63,7 +68,7 @@ Kernel Connection::compile(const Definition& definition, const BuildOptions& opt
 
 Kernel Connection::compile(const Schedule& schedule, const std::vector<Tensor>& arguments,
                            const BuildOptions& options, SourceLocation where) const {
-  return compile(Definition(schedule, arguments, "main", where), options, where);
+  return compile(Definition(schedule, arguments, name_of(options), where), options, where);
 }
 
 Kernel Connection::build(const Definition& definition, const BuildOptions& options,
@@ -73,7 +78,7 @@ Kernel Connection::build(const Definition& definition, const BuildOptions& optio
 
 Kernel Connection::build(const Schedule& schedule, const std::vector<Tensor>& arguments,
                          const BuildOptions& options, SourceLocation where) const {
-  return build(Definition(schedule, arguments, "main", where), options, where);
+  return build(Definition(schedule, arguments, name_of(options), where), options, where);
 }
 
 std::string Connection::lower(const Definition& definition, const LowerOptions& lower,
@@ -91,7 +96,8 @@ std::string Connection::lower(const Definition& definition, const LowerOptions& 
 std::string Connection::lower(const Schedule& schedule, const std::vector<Tensor>& arguments,
                               const LowerOptions& lower, const BuildOptions& options,
                               SourceLocation where) const {
-  return this->lower(Definition(schedule, arguments, "main", where), lower, options, where);
+  return this->lower(Definition(schedule, arguments, name_of(options), where), lower, options,
+                     where);
 }
 
 RemoteArray Connection::upload(const Array& array, const std::string& device,

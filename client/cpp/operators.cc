@@ -1,11 +1,12 @@
 #include <map>
 #include <string>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <kiln/definition.h>
 
 #include "client/cpp/fail.h"
 #include "client/cpp/operator_texts.h"
+#include "compiler/language/suggest.h"
 
 namespace kiln {
 inline namespace client {
@@ -28,11 +29,11 @@ Definition load_operator(std::string_view name) {
   static const Operators operators = parsed_operators();
   const auto found = operators.find(name);
   if (found != operators.end()) return found->second;
-  std::vector<std::string> known;
+  std::vector<std::string_view> known;
   for (const auto& [other, definition] : operators)
     known.push_back(other);
-  detail::fail(ErrorKind::InvalidArgument, "OPERATOR", "unknown operator {}; known: {}", name,
-               fmt::join(known, ", "));
+  detail::fail(ErrorKind::InvalidArgument, "OPERATOR", "unknown operator {}{}", name,
+               language::suggestion(name, known));
 }
 
 }  // namespace client

@@ -113,6 +113,20 @@ std::string fate_of(const StepRecord& step) {
   return fmt::format("{} into {} at line {}", past, fmt::join(made, ", "), step.line);
 }
 
+/// "axis x belongs to stage D, not to C".
+std::string foreign(const ScheduleState& schedule, const Axis& axis, const StageNode& stage) {
+  const AxisNode* node = axis.node().get();
+  const auto made = schedule.owners.find(node);
+  const auto found = made != schedule.owners.end()
+                         ? schedule.stages.find(made->second)
+                         : std::ranges::find_if(schedule.stages, [&](const auto* each) {
+                             return owns(*each, node);
+                           });
+  const std::string owner = found != schedule.stages.end() ? fmt::format("stage {}", (*found)->name)
+                                                           : "no stage of this schedule";
+  return fmt::format("axis {} belongs to {}, not to {}", axis.name(), owner, stage.name);
+}
+
 /// The checks that need neither sizes nor a proof.
 void check_axes(const ScheduleState& schedule, const StepRecord& step, const StageNode& stage,
                 const std::vector<Axis>& axes, const SourceLocation& where) {
@@ -123,8 +137,7 @@ void check_axes(const ScheduleState& schedule, const StepRecord& step, const Sta
     const auto owner = schedule.owners.find(axis);
     const bool own = owner != schedule.owners.end() ? owner->second == &stage : owns(stage, axis);
     if (!own) {
-      fail_at(where, "FOREIGN_AXIS", "{}: axis {} is not an axis of {}", text_of(step),
-              axes[i].name(), stage.name);
+      fail_at(where, "FOREIGN_AXIS", "{}: {}", text_of(step), foreign(schedule, axes[i], stage));
     }
     const auto used = schedule.consumed.find({&stage, axis});
     if (used != schedule.consumed.end() && !takes_consumed) {

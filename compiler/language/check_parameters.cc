@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "compiler/language/check.h"
 
 namespace kiln::language {
@@ -32,10 +34,17 @@ void check_parameters(Checked& checked) {
     has_output = true;
     reached[parameter.stage] = true;
   }
-  if (!has_output) {
+  if (definition.parameters.empty()) {
     fail(ErrorKind::InvalidArgument, "NO_OUTPUT",
-         "{} has no output; list a computed tensor among the arguments",
-         checked.kernel.names.kernel);
+         "there are no arguments; list the inputs, and a computed tensor");
+  }
+  if (!has_output) {
+    std::vector<std::string> names;
+    for (const TensorId parameter : definition.parameters)
+      names.push_back(checked.tensor(parameter));
+    fail(ErrorKind::InvalidArgument, "NO_OUTPUT",
+         "there is no output among the arguments ({}); list a computed tensor, too",
+         fmt::join(names, ", "));
   }
   const auto is_argument = [&](TensorId tensor) {
     return std::binary_search(sorted.begin(), sorted.end(), tensor);

@@ -63,10 +63,7 @@ StageId owner_of(const StageGraph& graph, const Step& step, const std::vector<Ax
          graph.axes[graph.axes[axis].kind == AxisKind::Reduce ? axis : axes[0]].name,
          graph[whole].name, graph[whole].name);
   }
-  if (!is_part_of(graph, owner, whole)) {
-    fail(ErrorKind::InvalidArgument, "FOREIGN_AXIS", "{} is not an axis of {}",
-         graph.axes[axes[0]].name, graph[whole].name);
-  }
+  KILN_CHECK(is_part_of(graph, owner, whole));  // decode_schedule() refuses others
   return owner;
 }
 

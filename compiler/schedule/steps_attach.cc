@@ -196,10 +196,7 @@ void apply_compute_at(const StepContext& context) {
   KILN_CHECK(consumer != context.stage);
   // The loops of a reduction that stands inside the consumer are a nest of its own.
   const StageId owner = graph.axes[axis].stage;
-  if (!is_part_of(graph, owner, consumer)) {
-    fail(ErrorKind::InvalidArgument, "FOREIGN_AXIS", "{} is not an axis of {}",
-         graph.axes[axis].name, graph[consumer].name);
-  }
+  KILN_CHECK(is_part_of(graph, owner, consumer));  // decode_schedule() refuses others
   context.record().attach = {Attach::Kind::At, owner, axis, context.position};
 }
 

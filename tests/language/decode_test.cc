@@ -207,7 +207,7 @@ TEST(Decode, ChecksTuples) {
 TEST(Decode, ChecksTheArguments) {
   const Case table[] = {
       {kChain, [](Wire& w) { w.definition.mutable_parameters()->RemoveLast(); },
-       "chain has no output; list a computed tensor among the arguments"},
+       "there is no output among the arguments (A); list a computed tensor, too"},
       {kChain, [](Wire& w) { *w.definition.add_parameters() = w.definition.parameters(0); },
        "A is listed twice among the arguments"},
       {kChain, [](Wire& w) { w.definition.mutable_parameters()->DeleteSubrange(0, 1); },

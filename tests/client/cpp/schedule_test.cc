@@ -84,14 +84,14 @@ TEST_F(Steps, RefuseAnAxisOfAnotherStage) {
   const Tensor D = compute({n_}, [&](Expr i) { return C_(i, 0); }, {"D", {"x"}});
   const Schedule s = create_schedule(D);
   refused([&] { s[C_].unroll(D.axis(0)); }, "FOREIGN_AXIS",
-          "unroll(x): axis x is not an axis of C");
+          "unroll(x): axis x belongs to stage D, not to C");
 }
 
 TEST_F(Steps, RefuseAnAxisOfAnotherSchedule) {
   const Schedule other = create_schedule(C_);
   const auto [outer, inner] = other[C_].split(C_.axis(0), 4);
   refused([&, &inner = inner] { s_[C_].vectorize(inner); }, "FOREIGN_AXIS",
-          "vectorize(i.inner): axis i.inner is not an axis of C");
+          "vectorize(i.inner): axis i.inner belongs to no stage of this schedule, not to C");
 }
 
 TEST_F(Steps, RefuseAnAxisNamedTwice) {

@@ -152,7 +152,7 @@ SCHEDULE_MISTAKES = [
      "B reads A[i, i + 2], whose index 1 reaches 5, but A has 0 to 4 there; guard the read with "
      "if_then_else or change the shape"),
     (lambda: kiln.build([chain()[0]]), kiln.InvalidArgument,
-     "main has no output; list a computed tensor among the arguments"),
+     "there is no output among the arguments (A); list a computed tensor, too"),
     (lambda: kiln.compile(list(chain()), arch="pentium99"), kiln.Unsupported,
      "there is no CPU pentium99; names are those of -march, as x86-64-v4 (this host), znver4, "
      "skylake-avx512 or x86-64-v3"),

@@ -204,8 +204,8 @@ refused(
     "unknown_pass_of_a_command",
     "PASS",
     "kiln lower inc.kiln --after vectorise_loops",
-    "there is no pass vectorise_loops; the passes for llvm are build_loops, {list}",
-    "one of those listed",
+    "there is no pass vectorise_loops for llvm; did you mean vectorize_loops",
+    "--after vectorize_loops",
     inc=INC,
 )
 refused(

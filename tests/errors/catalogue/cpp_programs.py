@@ -102,7 +102,7 @@ cpp(
 )  # fmt: skip
 cpp(
     "operator_that_is_not_there", "OPERATOR",
-    "unknown operator softmaxx; known: {list}",
+    "unknown operator softmaxx; did you mean softmax",
     "kiln::load_operator(\"softmax\")",
 )  # fmt: skip
 cpp(
@@ -224,7 +224,7 @@ cpp(
 )  # fmt: skip
 cpp(
     "axis_of_another_stage", "FOREIGN_AXIS",
-    "parallel(i): axis i is not an axis of C",
+    "parallel(i): axis i belongs to stage B, not to C",
     "k.C.axis(0)",
 )  # fmt: skip
 cpp(
@@ -302,7 +302,7 @@ cpp(
 )  # fmt: skip
 cpp(
     "no_output_among_the_arguments", "NO_OUTPUT",
-    "main has no output; list a computed tensor among the arguments",
+    "there is no output among the arguments (A); list a computed tensor, too",
     "{k.A, k.C}", at="build",
 )  # fmt: skip
 cpp(
@@ -328,7 +328,7 @@ cpp(
 )  # fmt: skip
 cpp(
     "unknown_pass", "PASS",
-    "there is no pass vectorise_loops; the passes for llvm are {list}",
+    "there is no pass vectorise_loops for llvm; did you mean vectorize_loops",
     "\"vectorize_loops\"", at="lower",
 )  # fmt: skip
 cpp(

@@ -131,7 +131,7 @@ def empty_list_of_arguments():
 
 @wrong(
     "NO_OUTPUT",
-    "main has no output; list a computed tensor among the arguments",
+    "there is no output among the arguments (A); list a computed tensor, too",
     fix="kiln.build([A, C])",
     at="build",
 )
@@ -142,7 +142,7 @@ def forgotten_output():
 
 @wrong(
     "NO_OUTPUT",
-    "main has no output; list a computed tensor among the arguments",
+    "there is no output among the arguments (A, B); list a computed tensor, too",
     fix="kiln.build(s, [A, B, C])",
     at="build",
 )

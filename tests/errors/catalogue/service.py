@@ -103,7 +103,7 @@ def operands_of_two_types():
 
 @wrong(
     "NO_OUTPUT",
-    "add_one has no output; list a computed tensor among the arguments",
+    "there are no arguments; list the inputs, and a computed tensor",
     fix="the output among the parameters",
     at="build",
 )
@@ -132,7 +132,7 @@ def reduction_over_a_data_axis():
 
 @wrong(
     "NO_OUTPUT",
-    "main has no output; list a computed tensor among the arguments",
+    "there are no arguments; list the inputs, and a computed tensor",
     fix="send stages and parameters",
     at="build",
 )

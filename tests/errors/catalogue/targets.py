@@ -136,13 +136,24 @@ def source_of_another_target():
 
 @wrong(
     "PASS",
-    "there is no pass simplfy; the passes for llvm are build_loops, {list}",
-    fix="one of those listed",
+    "there is no pass simplfy for llvm; did you mean simplify",
+    fix="simplify",
     at="lower",
 )
 def unknown_pass():
     A, B, C = chain()
     kiln.lower([A, C], after="simplfy")  # <-
+
+
+@wrong(
+    "PASS",
+    "there is no pass inlining for llvm; its passes are build_loops, {list}",
+    fix="one of those listed",
+    at="lower",
+)
+def pass_unlike_any():
+    A, B, C = chain()
+    kiln.lower([A, C], after="inlining")  # <-
 
 
 @wrong(
