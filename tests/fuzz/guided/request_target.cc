@@ -21,7 +21,7 @@ constexpr double kMaxElements = 4096;
 /// Ends loops that would run for seconds.
 class Budget : public ir::InterpretWatch {
  public:
-  bool is_cancelled() const override { return ++iterations_ > 20'000; }
+  bool is_cancelled() const override { return ++iterations_ > 5'000; }
 
  private:
   mutable int64_t iterations_ = 0;
@@ -89,7 +89,7 @@ void fuzz_request(std::string_view input) {
   options.automatic = wire.kernel().options().auto_() != v1::AUTO_MODE_NEVER;
   options.strict = wire.kernel().options().strict();
   // Large kernels are refused sooner, so that there are many cases in a second.
-  options.limits.statements = 5'000;
+  options.limits.statements = 1'000;
   options.limits.unrolled_iterations = 64;
   for (const TargetKind kind : {TargetKind::Llvm, TargetKind::Cuda}) {
     const Target target{kind, kind == TargetKind::Cuda ? "sm_90" : ""};
