@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/language/text.h"
+#include "tests/language/wire.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 
@@ -183,6 +184,26 @@ TEST(Scan, ChecksTheTimeAxis) {
                }),
                ErrorKind::InvalidArgument,
                "scan S has 2 init, 1 update and 1 state; their numbers must be the same");
+  expect_error(spoilt([](v1::Definition& wire, v1::Axis&) {
+                 for (v1::Stage& stage : *wire.mutable_stages()) {
+                   if (!stage.has_scan()) continue;
+                   stage.mutable_scan()->clear_init();
+                   stage.mutable_scan()->clear_update();
+                   stage.mutable_scan()->clear_state();
+                 }
+               }),
+               ErrorKind::InvalidArgument, "scan S has no state");
+}
+
+/// A scan whose state and update have no dimensions: the text form has none.
+TEST(Scan, NeedsADimensionForTime) {
+  Wire wire(cell("S[0, i] = X[0, i]", "S[t, i] = X[t, i]"));
+  v1::Scan& scan = wire.scan("S");
+  const auto state = static_cast<int>(scan.state(0).stage());
+  wire.definition.mutable_stages(state)->mutable_placeholder()->clear_shape();
+  *scan.mutable_update(0) = scan.state(0);
+  expect_error([&] { wire.decode(); }, ErrorKind::InvalidArgument,
+               "state of scan S has no dimensions, but must have one for time");
 }
 
 TEST(Scan, RefusesAScanInsideAScan) {

@@ -321,6 +321,8 @@ TEST(Text, SaysWhatIsWrongInASchedule) {
       {"splt(C.i, factor=2)", "unknown step splt; did you mean split"},
       {"split(C.j, factor=2)", "unknown axis C.j; did you mean C.i"},
       {"split(C.i, fctor=2)", "split has no fctor; known: factor, parts"},
+      {"split(C.i factor=2)", "expected , or ) after an argument, but found factor"},
+      {"split(C.i, factor=)", "expected an axis or a number, but found )"},
       {"split(C.i, parts=0)", "the parts must be at least 1"},
       {"split(C.i, factor=0)", "split(i, factor=0): the factor must be at least 1"},
       {"compute_inline(D)", "unknown stage D"},
@@ -337,6 +339,11 @@ TEST(Text, SaysWhatIsWrongInASchedule) {
         },
         ErrorKind::InvalidArgument, message);
   }
+}
+
+TEST(Text, CastsOneOperand) {
+  expect_error([] { parse_text(around("C[i] = float32(A[i, 0], 2)"), "k.kiln"); },
+               ErrorKind::InvalidArgument, "float32 takes 1 operand, but got 2");
 }
 
 TEST(Text, SaysWhatIsWrongWithAFile) {

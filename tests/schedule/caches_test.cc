@@ -80,6 +80,20 @@ TEST(CacheRead, ReadsNothingForAReaderWithoutIterations) {
 )");
 }
 
+TEST(CacheRead, HasTheLayoutOfOneReader) {
+  expect_error(
+      [&] {
+        loops_of(
+            "kernel k(A: float32[n, n]) -> (B: float32[n, n], C: float32[n, n]) {\n"
+            "  B[i, j] = A[i, j] + 1\n"
+            "  C[i, j] = A[i, j] * 2\n"
+            "  schedule cpu { cache_read(A, global, B, C, B.j) }\n"
+            "}\n");
+      },
+      ErrorKind::InvalidArgument,
+      "the layout of a copy of A is the order of one reader's loops, but it has 2 readers");
+}
+
 TEST(CacheRead, CannotKnowWhetherALoopThatDependsOnOthersHasIterations) {
   expect_error(
       [&] {
