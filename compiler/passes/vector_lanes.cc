@@ -284,8 +284,6 @@ class Vectorizer : public Mutator {
     return substitute(Stmt(&prefetch), {{var_, base_}});
   }
 
-  Stmt visit(const Barrier& barrier) override { return refuse(barrier, "it has a barrier in it"); }
-
   /// A buffer of one iteration becomes one with a copy a lane; those of one element lie side by
   /// side.
   Stmt visit(const Allocate& allocate) override {

@@ -70,7 +70,7 @@ class LowerReads : public ir::Mutator {
     if (source.attach.kind == Attach::Kind::Inline) return lower_inline(read, indices);
 
     const auto storage = plan_.storage.find({read.stage, read.output});
-    if (storage == plan_.storage.end()) refuse_unknown(read);
+    KILN_CHECK(storage != plan_.storage.end());  // check_parameters() refuses what is not given
     for (size_t d = 0; d < indices.size(); ++d) {
       indices[d] = storage->second.place(d, indices[d], facts_);
     }
@@ -88,12 +88,6 @@ class LowerReads : public ir::Mutator {
     for (ir::Stmt& stmt : inner.checks)
       add_check(std::move(stmt));
     return value;
-  }
-
-  [[noreturn]] void refuse_unknown(const ir::TensorRead& read) const {
-    fail(ErrorKind::InvalidArgument, "NOT_AN_ARGUMENT",
-         "{} reads {}, which is no argument of the kernel", graph_[stage_].name,
-         graph_.tensor_name({read.stage, read.output}));
   }
 
   void check(const ir::TensorRead& read, const std::vector<ir::Expr>& indices) {

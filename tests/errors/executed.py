@@ -87,10 +87,13 @@ def main():
         if not found:
             open_places.append(f"{file}:{line}: {sentence.replace(unreached.HOLE, '{}')}")
     print("\n".join(open_places))
+    print(f"{len(open_places)} places are executed by no test; {len(used)} may stay so")
+    # One that is executed may still have a sentence that no test can see.
+    for place, sentence in unreached.untested():
+        used.update(entry for entry in allowed if unreached.is_accepted(place, sentence, [entry]))
     for file, words, _ in sorted(set(allowed) - used):
         words = words.replace(unreached.HOLE, "{}")
-        print(f"accepted.txt: {file} | {words}: a test executes it, or it is gone; take the line out")
-    print(f"{len(open_places)} places are executed by no test; {len(used)} may stay so")
+        print(f"accepted.txt: {file} | {words}: tests execute and have it, or it is gone; take the line out")
     sys.exit(1 if open_places or set(allowed) != used else 0)
 
 

@@ -89,5 +89,15 @@ TEST(PlanStorage, NeedsAConstantShapeInsideGpuThreads) {
       "s is computed inside GPU threads, so its shape must be constant; [n, 2] is not");
 }
 
+TEST(PlanStorage, NeedsAShapeWithABound) {
+  expect_error(
+      [] {
+        run_pass(plan_storage, R"(fn f(A: float32[n]) { for i in 0..n {
+          allocate s: float32[floordiv(n, i)] scope(global)  s[0] = 1.0  A[i] = s[0] } })");
+      },
+      ErrorKind::Unsupported,
+      "the size of s depends on a loop in a way that has no known bound: [floordiv(n, i)]");
+}
+
 }  // namespace
 }  // namespace kiln::testing

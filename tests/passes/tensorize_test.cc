@@ -155,6 +155,19 @@ TEST(Tensorize, SaysThatItIsNoSumOfProducts) {
       "a product of two elements");
 }
 
+TEST(Tensorize, SaysThatTheSumIsAFactorOfItself) {
+  expect_error(
+      [] {
+        run_pass(tensorize, R"(fn f(B: float32[l, 16], C: float32[16] output) {
+          for k in 0..l {
+            tensorize x86.fma.f32 { for j in 0..16 { C[j] = C[j] + C[0]*B[k, j] } }
+          }
+        })");
+      },
+      ErrorKind::Unsupported,
+      "cannot tensorize j with x86.fma.f32: the product reads C, which the sum is stored to");
+}
+
 TEST(Tensorize, SaysThatThereIsMoreInTheLoops) {
   expect_error(
       [] {

@@ -166,6 +166,29 @@ TEST(VectorizeLoops, RunsProductsOfElementsThatLieApartSerially) {
                                      "of elements side by side"});
 }
 
+/// Loops that no schedule makes: the steps and validate_vectors keep them from this pass.
+TEST(VectorizeLoops, RunsSeriallyWhatHasNoVector) {
+  const std::pair<const char*, const char*> table[] = {
+      {R"(fn f(A: uint8[64], B: int8[4], C: int32[16] output) { for i in 0..16 vectorize {
+            C[i] = dot(C[i], A[ramp(i*4, 1, 4)], B[ramp(0, 1, 4)]) } })",
+       "a sum of products in it is not of all lanes"},
+      {"fn f(A: float32[8], B: float32[1]) { for i in 0..8 vectorize { B[0 where i < 7] = A[i] } }",
+       "a store in it to one place has a predicate"},
+      {"fn f(A: float32[8], B: float32[1]) { for i in 0..8 vectorize { B[0] = A[i] - B[0] } }",
+       "each iteration needs what the one before stored in B"},
+      {R"(fn f(A: float32[8]) { for i in 0..8 vectorize {
+            allocate t: float32[i + 1] scope(global)  t[0] = 1.0  A[i] = t[0] } })",
+       "the shape of t differs between its iterations"},
+  };
+  for (const auto& [text, why] : table) {
+    SCOPED_TRACE(why);
+    const ir::Kernel kernel = run_pass(vectorize_loops, text);
+    EXPECT_EQ(ir::as<ir::For>(kernel.body)->loop_kind, ir::LoopKind::Serial);
+    EXPECT_EQ(kernel.notes,
+              std::vector<std::string>{std::string("i runs serially, not as vectors: ") + why});
+  }
+}
+
 TEST(VectorizeLoops, FetchesForAllLanesOnce) {
   expect_becomes(
       vectorize_loops,
