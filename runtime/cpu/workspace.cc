@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <sys/mman.h>
+
 #include "runtime/core/error.h"
 
 namespace kiln {
 namespace {
 
 constexpr size_t kAlignment = 64;
+// Rows of a tensor lie in other pages each, of which a processor knows some thousand small ones.
+constexpr size_t kHugePage = size_t{2} << 20;
 constexpr int64_t kAddressSpace = int64_t{1} << 47;  // asking for more is not worth a call
 constexpr int64_t kKeptBytes = int64_t{256} << 20;
 
@@ -18,12 +22,15 @@ void FreeMemory::operator()(void* memory) const noexcept { std::free(memory); }
 
 AlignedMemory allocate_aligned(int64_t bytes) {
   KILN_CHECK(bytes >= 0);
-  const size_t rounded =
-      (std::max<size_t>(static_cast<size_t>(bytes), 1) + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t size = std::max<size_t>(static_cast<size_t>(bytes), 1);
+  const size_t unit = size < kHugePage ? kAlignment : kHugePage;
+  const size_t rounded = (size + unit - 1) / unit * unit;
   AlignedMemory memory;
   if (bytes <= kAddressSpace) {
-    memory.reset(static_cast<uint8_t*>(std::aligned_alloc(kAlignment, rounded)));
+    memory.reset(static_cast<uint8_t*>(std::aligned_alloc(unit, rounded)));
   }
+  // A wish: a system without such pages gives small ones.
+  if (memory && unit == kHugePage) static_cast<void>(madvise(memory.get(), rounded, MADV_HUGEPAGE));
   if (!memory) {
     fail(ErrorKind::ResourceExhausted, "DEVICE_MEMORY", "cpu:0 has no {} bytes of memory left",
          bytes);

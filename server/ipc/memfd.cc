@@ -18,6 +18,24 @@ namespace {
        bytes, std::strerror(error));
 }
 
+#ifndef MADV_COLLAPSE
+constexpr int MADV_COLLAPSE = 25;  // headers before Linux 6.1 lack it
+#endif
+
+/// A place for so many bytes that begins at a multiple of kHugePage.
+void* aligned_place(int64_t bytes) {
+  const auto size = static_cast<size_t>(bytes);
+  void* const reserved = ::mmap(nullptr, size + kHugePage, PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) out_of_memory(bytes, errno);
+  auto* const begin = static_cast<uint8_t*>(reserved);
+  const size_t before = -reinterpret_cast<uintptr_t>(begin) % kHugePage;
+  if (before > 0) ::munmap(begin, before);
+  const size_t mapped = (size + 4095) / 4096 * 4096;
+  if (before < kHugePage) ::munmap(begin + before + mapped, kHugePage - before);
+  return begin + before;
+}
+
 }  // namespace
 
 Fd make_memfd(const char* name, int64_t bytes) {
@@ -68,9 +86,14 @@ Mapping::Mapping(const Fd& fd, int64_t bytes) {
       (seals & F_SEAL_SHRINK) == 0) {
     fail(ErrorKind::Internal, "PEER_GARBAGE", "the other side sent memory that cannot be mapped");
   }
-  void* const address =
-      ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (address == MAP_FAILED) out_of_memory(bytes, errno);
+  void* const place = bytes >= kHugePage ? aligned_place(bytes) : nullptr;
+  void* const address = ::mmap(place, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                               MAP_SHARED | (place != nullptr ? MAP_FIXED : 0), fd.get(), 0);
+  if (address == MAP_FAILED) {
+    const int error = errno;
+    if (place != nullptr) ::munmap(place, static_cast<size_t>(bytes));
+    out_of_memory(bytes, error);
+  }
   data_ = static_cast<uint8_t*>(address);
   bytes_ = bytes;
 }
@@ -82,6 +105,15 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   return *this;
+}
+
+void Mapping::use_huge_pages(int64_t first, int64_t count) const {
+  KILN_CHECK(first >= 0 && count >= 0 && (first + count) * kHugePage <= bytes_);
+  uint8_t* const begin = data_ + first * kHugePage;
+  // Only what has some memory already is taken together.
+  for (int64_t page = 0; page < count; ++page)
+    static_cast<void>(*static_cast<volatile uint8_t*>(begin + page * kHugePage));
+  static_cast<void>(::madvise(begin, static_cast<size_t>(count * kHugePage), MADV_COLLAPSE));
 }
 
 Mapping::~Mapping() {

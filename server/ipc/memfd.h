@@ -19,7 +19,10 @@ Fd make_sealed_memfd(const char* name, std::string_view contents);
 /// Throws Internal PEER_GARBAGE when it holds more than `limit` bytes or cannot be read.
 std::string read_memfd(const Fd& fd, int64_t limit);
 
-/// A shared, writable mapping of a memfd.
+/// What the processor translates at once, where memory is taken in such pieces.
+constexpr int64_t kHugePage = int64_t{2} << 20;
+
+/// A shared, writable mapping of a memfd. From kHugePage on it begins at a multiple of that.
 class Mapping {
  public:
   Mapping() = default;
@@ -31,6 +34,10 @@ class Mapping {
 
   uint8_t* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
+
+  /// Gives whole pages of kHugePage, counted from the first byte, memory in one piece; what they
+  /// hold stays. The system may refuse, and then pages stay small.
+  void use_huge_pages(int64_t first, int64_t count) const;
 
  private:
   uint8_t* data_ = nullptr;

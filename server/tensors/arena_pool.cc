@@ -25,6 +25,29 @@ Slice::~Slice() { pool_->give_back(*arena_, offset_, bytes_); }
 
 std::shared_ptr<Slice> ArenaPool::allocate(int64_t bytes) {
   KILN_CHECK(bytes >= 0);
+  std::shared_ptr<Slice> slice = take(bytes);
+  if (slice->bytes() < kHugePage) return slice;
+  const Mapping& mapping = slice->arena()->mapping;
+  const int64_t first = slice->offset() / kHugePage;
+  const int64_t end = std::min((slice->offset() + slice->bytes() + kHugePage - 1) / kHugePage,
+                               mapping.bytes() / kHugePage);
+  if (is_first_use(slice->arena()->number, first, end)) mapping.use_huge_pages(first, end - first);
+  return slice;
+}
+
+bool ArenaPool::is_first_use(uint64_t arena, int64_t first, int64_t end) {
+  const std::lock_guard lock(mutex_);
+  std::vector<bool>& huge = holdings_.at(arena).huge;
+  huge.resize(std::max(huge.size(), static_cast<size_t>(end)));
+  bool is_first = false;
+  for (auto page = static_cast<size_t>(first); page < static_cast<size_t>(end); ++page) {
+    is_first = is_first || !huge[page];
+    huge[page] = true;
+  }
+  return is_first;
+}
+
+std::shared_ptr<Slice> ArenaPool::take(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes > options_.limit_bytes - used_) {
     fail(ErrorKind::ResourceExhausted, "TENSOR_MEMORY",
@@ -48,7 +71,8 @@ std::shared_ptr<Slice> ArenaPool::allocate(int64_t bytes) {
     break;
   }
   if (chosen == nullptr) {
-    const int64_t arena_bytes = rounded_up(std::max(size, options_.arena_bytes), int64_t{4096});
+    const int64_t page = size < kHugePage ? int64_t{4096} : kHugePage;
+    const int64_t arena_bytes = rounded_up(std::max(size, options_.arena_bytes), page);
     auto arena = std::make_shared<const Arena>(next_arena_, arena_bytes);
     chosen = &holdings_[next_arena_++];
     chosen->arena = std::move(arena);

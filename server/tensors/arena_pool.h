@@ -45,7 +45,8 @@ class Slice {
 };
 
 /// Hands out slices of arenas. Memory given back stays warm for the next call: touching fresh pages
-/// costs ten times what copying into used ones does.
+/// costs ten times what copying into used ones does. Slices of kHugePage or more lie in huge pages,
+/// as far as the system has them: memory is read up to a third faster there.
 class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
  public:
   struct Options {
@@ -69,7 +70,12 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
     std::shared_ptr<const Arena> arena;
     std::map<int64_t, int64_t> free;  // offset -> bytes, never adjacent
     int64_t used = 0;
+    std::vector<bool> huge;  // by kHugePage: those that were asked for in one piece
   };
+
+  std::shared_ptr<Slice> take(int64_t bytes);
+  /// Whether some of these pages were not asked for in one piece before; now they are.
+  bool is_first_use(uint64_t arena, int64_t first, int64_t end);
 
   void give_back(const Arena& arena, int64_t offset, int64_t bytes);
   void drop_cold_arenas();

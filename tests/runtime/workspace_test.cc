@@ -14,6 +14,14 @@ TEST(WorkspacePool, GivesAlignedMemory) {
   }
 }
 
+TEST(WorkspacePool, PutsLargeBlocksWhereHugePagesBegin) {
+  WorkspacePool pool;
+  constexpr int64_t kHugePage = int64_t{2} << 20;
+  const WorkspacePool::Lease large = pool.acquire(kHugePage + 1);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(large.data()) % kHugePage, 0u);
+  large.data()[kHugePage] = 1;
+}
+
 TEST(WorkspacePool, ReusesWhatWasGivenBack) {
   WorkspacePool pool;
   const uint8_t* first = pool.acquire(10'000).data();

@@ -54,6 +54,32 @@ TEST(ArenaPool, GivesALargeTensorAnArenaOfItsOwnAndLetsItGo) {
   EXPECT_EQ(pool->arenas().size(), 1U);
 }
 
+TEST(ArenaPool, KeepsWhatOthersHoldWhenALargeSliceTakesHugePages) {
+  const auto pool = std::make_shared<ArenaPool>(ArenaPool::Options{});
+  const auto before = pool->allocate(1000);
+  std::memset(before->data(), 7, 1000);
+  const auto large = pool->allocate(2 * kHugePage + 100);
+  const auto behind = pool->allocate(1000);
+  EXPECT_EQ(large->arena(), before->arena());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(large->arena()->mapping.data()) % kHugePage, 0U);
+  std::memset(large->data(), 8, static_cast<size_t>(large->bytes()));
+  std::memset(behind->data(), 9, 1000);
+  EXPECT_EQ(before->data()[999], 7);
+  EXPECT_EQ(large->data()[large->bytes() - 1], 8);
+}
+
+TEST(ArenaPool, TakesHugePagesAgainWhereSmallSlicesWere) {
+  const auto pool = std::make_shared<ArenaPool>(ArenaPool::Options{});
+  for (int round = 0; round < 2; ++round) {
+    for (const int64_t bytes : {int64_t{5000}, kHugePage, 3 * kHugePage + 1}) {
+      const auto slice = pool->allocate(bytes);
+      std::memset(slice->data(), round, static_cast<size_t>(bytes));
+      EXPECT_EQ(slice->data()[bytes - 1], round);
+    }
+  }
+  EXPECT_EQ(pool->arenas().size(), 1U);
+}
+
 TEST(ArenaPool, RefusesWhatIsPastTheLimit) {
   const auto pool = small_pool();
   auto most = pool->allocate(1'000'000);
