@@ -183,6 +183,7 @@ void ThreadPool::publish(Loop& loop) {
     const std::lock_guard lock(mutex_);
     loops_.push_back(&loop);
     open_loops_ = static_cast<int>(loops_.size());
+    ++published_;
     const int64_t parts_left = (loop.count - loop.next + loop.part_size - 1) / loop.part_size;
     const int at_once = std::max(cpus_.load() - 1, 1);
     wake = static_cast<int>(std::min<int64_t>({sleeping_, parts_left - 1, at_once}));
@@ -253,13 +254,16 @@ bool ThreadPool::help_one_loop(int thread) {
 
 void ThreadPool::work(int thread) {
   while (!stopping_) {
+    const int64_t seen = published_.load();
     if (open_loops_.load() > 0 && help_one_loop(thread)) continue;
-    const auto has_work = [&] { return open_loops_.load() > 0 || stopping_.load(); };
-    if (may_spin() && open_loops_.load() == 0 && spin_until(has_work)) continue;
+    // A loop whose last parts others still run has nothing for this one, but the next may be near.
+    const auto has_work = [&] { return published_.load() != seen || stopping_.load(); };
+    if (may_spin() && spin_until(has_work)) continue;
     look_at_cpus();
     std::unique_lock lock(mutex_);
     ++sleeping_;
-    work_.wait(lock, [&] { return stopping_.load() || loop_to_join() != nullptr; });
+    // One that is woken too late for a loop spins for the next.
+    work_.wait(lock, [&] { return has_work() || loop_to_join() != nullptr; });
     --sleeping_;
   }
 }

@@ -68,6 +68,7 @@ class ThreadPool {
   std::vector<Loop*> loops_;      // under mutex_
   int sleeping_ = 0;              // under mutex_
   std::atomic<int> open_loops_{0};
+  std::atomic<int64_t> published_{0};  // loops so far; changed under mutex_
   std::atomic<bool> stopping_{false};
 };
 

@@ -141,6 +141,30 @@ bool eventually(Condition&& condition) {
   return true;
 }
 
+TEST(ThreadPool, KeepsAWorkerThatCameTooLateAwakeForTheNextLoop) {
+  ThreadPool pool(2, 2);
+  // The worker has nothing to do in a loop whose last part the caller runs; it is there at once for
+  // each of the loops that follow, so hardly any of them is run by the caller alone.
+  constexpr auto kLong = std::chrono::microseconds(30);
+  std::atomic<int> shared{0};
+  const auto all_of_many = [&] {
+    shared = 0;
+    for (int loop = 0; loop < 1000; ++loop) {
+      std::atomic<bool> helped{false};
+      pool.run(2, [&](int64_t, int64_t, int thread) {
+        const auto end = std::chrono::steady_clock::now() + kLong * (thread == 0 ? 2 : 1);
+        while (std::chrono::steady_clock::now() < end) {
+        }
+        if (thread != 0) helped = true;
+        return 0;
+      });
+      shared += helped ? 1 : 0;
+    }
+    return shared > 100;
+  };
+  EXPECT_TRUE(available_cpus() < 2 || eventually(all_of_many));
+}
+
 TEST(ThreadPool, WakesNoMoreThreadsThanThereAreCpus) {
   ThreadPool pool(64);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // all sleep
@@ -159,21 +183,25 @@ TEST(ThreadPool, SendsAWorkerOfALongLoopToALoopThatHasNone) {
   std::atomic<bool> helped{false};
   std::set<int> in_long_loop;
   std::mutex mutex;
+  const auto all_are_in_long_loop = [&] {
+    return eventually([&] {
+      const std::lock_guard lock(mutex);
+      return in_long_loop.size() == 4;
+    });
+  };
   std::thread other([&] {
-    // Ends only when the short loop has ended.
-    pool.run(1 << 20, [&](int64_t, int64_t, int thread) {
+    pool.run(1 << 20, [&](int64_t begin, int64_t, int thread) {
       {
         const std::lock_guard lock(mutex);
         in_long_loop.insert(thread);
       }
+      // The first part is run by the caller alone.
+      EXPECT_TRUE(begin == 0 || all_are_in_long_loop());
       std::this_thread::sleep_for(std::chrono::microseconds(50));
       return helped ? 1 : 0;
     });
   });
-  EXPECT_TRUE(eventually([&] {
-    const std::lock_guard lock(mutex);
-    return in_long_loop.size() == 4;
-  }));
+  EXPECT_TRUE(all_are_in_long_loop());
   pool.run(2, [&](int64_t, int64_t, int thread) {
     if (thread != 0) helped = true;
     EXPECT_TRUE(eventually([&] { return helped.load(); }));
