@@ -155,26 +155,33 @@ int32_t ThreadPool::run(int64_t count, const Part& part) {
     loop.help(0);
     return loop.result();
   }
-  if (count >= parts) {
+  const Clock::time_point start = Clock::now();
+  const bool is_next_of_shared = may_spin() && start - last_shared_.load() < kSpin;
+  if (count >= parts && !is_next_of_shared) {
     // One part first, to see whether the rest is worth another thread.
-    const Clock::time_point start = Clock::now();
     loop.next = loop.part_size;
     loop.run_part(0, loop.part_size, 0);
     const auto rest = (Clock::now() - start) * (count / loop.part_size - 1);
-    bool awake = false;
-    if (rest >= kWorthSharing && rest < kWorthWaking) {
-      const std::lock_guard lock(mutex_);
-      awake = sleeping_ < static_cast<int>(workers_.size());
-    }
-    if (rest < kWorthSharing || (rest < kWorthWaking && !awake)) {
+    if (rest < kWorthSharing || (rest < kWorthWaking && !has_worker_awake(start))) {
       loop.help(0);
+      last_end_ = Clock::now();
       return loop.result();
     }
   }
   publish(loop);
   loop.help(0);
   withdraw(loop);
+  last_end_ = Clock::now();
+  last_shared_ = last_end_.load();
   return loop.result();
+}
+
+bool ThreadPool::has_worker_awake(Clock::time_point start) {
+  // Right after another loop: a worker that is woken comes too late for this one, but stays awake
+  // for those that follow.
+  if (may_spin() && start - last_end_.load(std::memory_order_relaxed) < kSpin) return true;
+  const std::lock_guard lock(mutex_);
+  return sleeping_ < static_cast<int>(workers_.size());
 }
 
 void ThreadPool::publish(Loop& loop) {

@@ -46,12 +46,15 @@ class ThreadPool {
 
  private:
   struct Loop;
+  using Clock = std::chrono::steady_clock;
 
   void stop();
   void work(int thread);
   bool help_one_loop(int thread);
   Loop* loop_to_join();
   bool is_needed_elsewhere(const Loop& loop);
+  /// Whether one is, or would be for the loops after the one that began at `start`.
+  bool has_worker_awake(Clock::time_point start);
   void look_at_cpus();
   bool may_spin() const { return threads() <= cpus_.load(std::memory_order_relaxed); }
   void publish(Loop& loop);
@@ -61,13 +64,15 @@ class ThreadPool {
   std::vector<std::thread> workers_;
   const bool looks_at_cpus_;
   std::atomic<int> cpus_;
-  std::chrono::steady_clock::time_point cpus_looked_at_;  // under mutex_
+  Clock::time_point cpus_looked_at_;  // under mutex_
   std::mutex mutex_;
   std::condition_variable work_;  // for sleeping workers
   std::condition_variable done_;  // for callers whose loop still has workers
   std::vector<Loop*> loops_;      // under mutex_
   int sleeping_ = 0;              // under mutex_
   std::atomic<int> open_loops_{0};
+  std::atomic<Clock::time_point> last_end_{Clock::time_point()};     // of a loop
+  std::atomic<Clock::time_point> last_shared_{Clock::time_point()};  // of one for several threads
   std::atomic<int64_t> published_{0};  // loops so far; changed under mutex_
   std::atomic<bool> stopping_{false};
 };

@@ -165,6 +165,27 @@ TEST(ThreadPool, KeepsAWorkerThatCameTooLateAwakeForTheNextLoop) {
   EXPECT_TRUE(available_cpus() < 2 || eventually(all_of_many));
 }
 
+TEST(ThreadPool, WakesAWorkerForAStreamOfShortLoops) {
+  ThreadPool pool(2, 2);
+  const auto some_of_many = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the worker sleeps
+    int shared = 0;
+    for (int loop = 0; loop < 20000; ++loop) {
+      std::atomic<bool> helped{false};
+      pool.run(32, [&](int64_t, int64_t, int thread) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(300);
+        while (std::chrono::steady_clock::now() < end) {
+        }
+        if (thread != 0) helped = true;
+        return 0;
+      });
+      shared += helped ? 1 : 0;
+    }
+    return shared > 500;  // where others use the CPUs it comes late
+  };
+  EXPECT_TRUE(available_cpus() < 2 || eventually(some_of_many));
+}
+
 TEST(ThreadPool, WakesNoMoreThreadsThanThereAreCpus) {
   ThreadPool pool(64);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // all sleep
