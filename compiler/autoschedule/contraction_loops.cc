@@ -125,17 +125,24 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
 void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                          const Values& values) {
   const StageId id = tiling.stage;
+  const bool parallel = values.get("parallel", 0) != 0;
   const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
-  steps.reorder(id, joined({tiling.batch, {columns, rows}, tiling.reduce, {row, column}}));
-  const std::vector<AxisId> layout =
-      joined({tiling.panel_batch, {columns}, tiling.reduce, {column}});
+  std::vector<AxisId> panels = {columns};
+  if (const int64_t at_once = values.get("panels at once", 1); at_once > 1) {
+    const auto [blocks, panel] = steps.split(id, columns, at_once);
+    panels = {blocks, panel};
+  }
+  const AxisId block = panels[0];
+  const std::vector<AxisId> inside(panels.begin() + 1, panels.end());
+  steps.reorder(id, joined({tiling.batch, {block, rows}, inside, tiling.reduce, {row, column}}));
+  const std::vector<AxisId> layout = joined({tiling.panel_batch, panels, tiling.reduce, {column}});
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
+  if (values.get("rows in order", 0) != 0) copy_rows_in_order(tiling, steps, {rows}, row, parallel);
   steps.vectorize(id, column);
   steps.unroll(id, row);
-  if (values.get("parallel", 0) != 0)
-    parallel_outer(graph, steps, id, joined({tiling.batch, {columns}}));
+  if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
   write_panel_copy(graph, tiling, steps, copy, axes);
-  steps.compute_at(copy, id, columns);
+  steps.compute_at(copy, id, block);
 }
 
 void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,

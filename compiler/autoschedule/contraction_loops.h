@@ -33,7 +33,9 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
                           const Values& values);
 
 /// The same with the columns outermost, whose part of the column factor is copied next to each
-/// other first: it is read once for each tile of rows.
+/// other first: it is read once for each tile of rows. "panels at once": tiles of columns that are
+/// copied together, and that a tile of rows passes by; "rows in order": the row factor is copied
+/// too, before all.
 void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                          const Values& values);
 

@@ -6,6 +6,7 @@ namespace kiln::autoschedule {
 namespace {
 
 constexpr int64_t kAnySteps = 512;
+constexpr int64_t kMostBatch = int64_t{1} << 20;
 // Fewer rows are not what cores share.
 constexpr int64_t kRowsToShare = 64;
 
@@ -20,7 +21,8 @@ Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) 
                            .columns = constant_extent(graph, tiling.contraction.column).value_or(0),
                            .steps = 1,
                            .register_lanes = std::max<int64_t>(chooser.vectors.bytes / widest, 1),
-                           .registers = chooser.vectors.registers}};
+                           .registers = chooser.vectors.registers,
+                           .most_sums = chooser.vectors.registers * 3 / 4}};
   for (const AxisId axis : tiling.reduce) {
     const int64_t extent = constant_extent(graph, axis).value_or(kAnySteps);
     numbers.size.steps *= std::clamp<int64_t>(extent, 1, int64_t{1} << 20);
@@ -32,7 +34,9 @@ Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) 
     numbers.panels = numbers.size.steps * std::min(numbers.size.columns, int64_t{1} << 30);
   numbers.size.few_tasks = parallel && numbers.size.rows >= kRowsToShare;
   for (const AxisId axis : tiling.batch) {
-    numbers.size.few_tasks = numbers.size.few_tasks && constant_extent(graph, axis) == 1;
+    const std::optional<int64_t> extent = constant_extent(graph, axis);
+    numbers.size.few_tasks = numbers.size.few_tasks && extent == 1;
+    numbers.batch = std::min(numbers.batch * std::max<int64_t>(extent.value_or(1), 1), kMostBatch);
   }
   return numbers;
 }

@@ -9,6 +9,7 @@ namespace kiln::autoschedule {
 struct Numbers {
   ContractionSize size;
   int64_t panels = 0;  // elements of the column factor, of one of a batch
+  int64_t batch = 1;   // products; at least so many where not all extents are known
 };
 
 Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel);

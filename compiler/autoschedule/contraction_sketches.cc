@@ -15,6 +15,14 @@ constexpr int64_t kLargePanels = 256 * 1024;
 // Rows that panels pass by are far apart, and many of them would meet in the same places of the
 // nearest cache: few rows of wide panels.
 constexpr int64_t kPanelVectors = 3;
+// The factors of so many products come from far.
+constexpr int64_t kFarBatch = 8;
+// Of a tile that passes by copied panels: for a vector of each, and an element of a row.
+constexpr int64_t kOtherRegisters = 4;
+// Rows of so many begin in two places of the nearest cache by turns.
+constexpr int64_t kMeetingColumns = 512;
+// Rows a column up to which a block of columns reads all rows.
+constexpr int64_t kRowsOfColumns = 4;
 // What is taken where sizes are not known.
 constexpr TileShape kAnyTile = {8, 32};
 
@@ -36,13 +44,21 @@ bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
   return is_other && !is_cell && !graph[tiling.stage].part_of;
 }
 
+/// Vectors of a tile whose factors come from far: what lies next to each other is read ahead.
+int64_t wide_tile(const ContractionSize& size) { return size.registers / 8; }
+
+Numbers with_far_batch(Numbers numbers) {
+  if (numbers.batch >= kFarBatch) numbers.size.least_vectors = wide_tile(numbers.size);
+  return numbers;
+}
+
 /// The sketches of one contraction.
 class Sketches {
  public:
   Sketches(const Chooser& chooser, Tiling tiling, int64_t any_lanes, bool parallel)
       : graph_(chooser.graph),
         tiling_(std::move(tiling)),
-        numbers_(numbers_of(chooser, tiling_, parallel)),
+        numbers_(with_far_batch(numbers_of(chooser, tiling_, parallel))),
         parallel_(parallel_parameter(parallel)) {
     const ContractionSize& size = numbers_.size;
     const bool is_known = size.rows > 0 && size.columns > 0;
@@ -59,8 +75,24 @@ class Sketches {
   }
 
   Sketch packed_panels() const {
-    return sketch("outer products of packed panels", {rows(tile_.rows), columns(tile_.lanes)},
-                  write_packed_panels);
+    ContractionSize size = numbers_.size;
+    TileShape tile = tile_;
+    int64_t panels = 1;
+    if (may_be_blocks()) {
+      size.few_tasks = false;
+      if (rows_lie_along_sum()) {
+        size.most_sums = size.registers - kOtherRegisters;
+      } else {
+        size.least_vectors = wide_tile(size);
+      }
+      tile = best_tile(size);
+      if (size.rows >= kRowsForPanels) panels = best_panels(size, tile.lanes, numbers_.batch);
+    }
+    std::vector<Parameter> parameters = {
+        rows(tile.rows), columns(tile.lanes), {"panels at once", {1, 2, 4, 8}, panels}};
+    if (may_be_blocks() && !rows_lie_along_sum())
+      parameters.push_back({"rows in order", {0, 1}, has_many_rows() ? 1 : 0});
+    return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);
   }
 
   Sketch panels_in_order() const {
@@ -73,11 +105,8 @@ class Sketches {
     }
     std::vector<Parameter> parameters = {
         rows(tile.rows), columns(tile.lanes), {"rows of a panel", {0, 4, 8, 16, 32}, block}};
-    const AxisId innermost = tiling_.reduce.back();
-    if (!is_contiguous_in(graph_, *tiling_.contraction.row_factor, innermost)) {
-      const bool is_large = size.rows * size.steps > kLargePanels;
-      parameters.push_back({"rows in order", {0, 1}, is_large ? 1 : 0});
-    }
+    if (!rows_lie_along_sum())
+      parameters.push_back({"rows in order", {0, 1}, has_many_rows() ? 1 : 0});
     return sketch("outer products of panels in order", std::move(parameters),
                   write_panels_in_order);
   }
@@ -89,7 +118,13 @@ class Sketches {
     if (!is_contiguous_in(graph_, *tiling_.contraction.column_factor, tiling_.contraction.column)) {
       return rows == 0 || rows >= kRowsToTurn;
     }
-    return numbers_.panels > kLargePanels && (rows == 0 || rows >= kRowsForPanels);
+    return are_far_apart() && (rows == 0 || rows >= kRowsForPanels);
+  }
+
+  /// Whether a core copies the panels of its own columns instead, for all rows: these are not so
+  /// many more that it takes longer to read them again for each block of columns.
+  bool gains_by_blocks() const {
+    return may_be_blocks() && numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
   }
 
   /// Whether each is copied before it is used: there are too few rows to copy all first, but what
@@ -97,6 +132,20 @@ class Sketches {
   bool gains_by_packing() const { return numbers_.panels > kLargePanels && numbers_.size.rows > 1; }
 
  private:
+  bool may_be_blocks() const { return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTurn; }
+
+  /// Whether the column factor is large, or each of its rows meets the others in the same places of
+  /// the nearest cache.
+  bool are_far_apart() const {
+    const ContractionSize& size = numbers_.size;
+    const bool meet = size.columns > 0 && size.columns % kMeetingColumns == 0;
+    return numbers_.panels > kLargePanels || (numbers_.panels > 0 && meet);
+  }
+  bool rows_lie_along_sum() const {
+    return is_contiguous_in(graph_, *tiling_.contraction.row_factor, tiling_.reduce.back());
+  }
+  bool has_many_rows() const { return numbers_.size.rows * numbers_.size.steps > kLargePanels; }
+
   template <typename Write>
   Sketch sketch(std::string name, std::vector<Parameter> parameters, Write write) const {
     parameters.push_back(parallel_);
@@ -164,7 +213,8 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
     sketches.insert(place, all.panels_in_order());
   }
   if (may_copy) {
-    const bool is_first = in_order && !all.gains_by_order() && all.gains_by_packing();
+    const bool is_first =
+        in_order && (all.gains_by_order() ? all.gains_by_blocks() : all.gains_by_packing());
     sketches.insert(is_first ? sketches.begin() : sketches.end(), all.packed_panels());
   }
   return sketches;

@@ -1,6 +1,7 @@
 #include "compiler/autoschedule/tile_cost.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace kiln::autoschedule {
 namespace {
@@ -22,6 +23,8 @@ constexpr int64_t kManyTasks = 32;
 constexpr int64_t kBlockTasks = 8;
 // A block of rows of the row factor stays in the second cache while all panels pass.
 constexpr int64_t kBlockElements = 256 * 1024;
+// Panels that are copied at once leave room for rows in the second cache.
+constexpr int64_t kPanelElements = 160 * 1024;
 // Rows that take as long to compute as a panel takes to come from the third cache.
 constexpr double kFetchedRows = 16;
 
@@ -64,12 +67,13 @@ double tile_cycles(const ContractionSize& size, const TileShape& tile) {
 
 TileShape best_tile(const ContractionSize& size) {
   TileShape best{1, std::min(size.columns, size.register_lanes)};
-  double least = tile_cycles(size, best);
-  for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
+  double least = std::numeric_limits<double>::infinity();
+  const int64_t most_vectors = std::min(kMostVectors, ceil_div(size.columns, size.register_lanes));
+  for (int64_t vectors = std::min(size.least_vectors, most_vectors); vectors <= most_vectors;
+       ++vectors) {
     for (int64_t rows = 1; rows <= std::min(size.rows, kMostRows); ++rows) {
       const int64_t sums = rows * vectors;
-      // More leave no room for what is loaded ahead.
-      if (sums > size.registers * 3 / 4 || sums + vectors + 1 > size.registers) break;
+      if (sums > size.most_sums || sums + vectors + 1 > size.registers) break;
       const TileShape tile{rows, std::min(size.columns, vectors * size.register_lanes)};
       const double cycles = tile_cycles(size, tile);
       if (cycles >= least) continue;
@@ -78,6 +82,17 @@ TileShape best_tile(const ContractionSize& size) {
     }
   }
   return best;
+}
+
+int64_t best_panels(const ContractionSize& size, int64_t lanes, int64_t products) {
+  int64_t panels = 8;
+  const auto is_too_much = [&] {
+    const int64_t tasks = products * ceil_div(size.columns, lanes * panels);
+    return tasks < kBlockTasks || panels * lanes * size.steps > kPanelElements;
+  };
+  while (panels > 1 && is_too_much())
+    panels /= 2;
+  return panels;
 }
 
 int64_t best_block(const ContractionSize& size, int64_t tile_rows) {

@@ -11,7 +11,9 @@ struct ContractionSize {
   int64_t steps = 0;            // of the reduction
   int64_t register_lanes = 16;  // elements of a register
   int64_t registers = 32;
-  bool few_tasks = false;  // nothing but tiles is shared among the cores
+  bool few_tasks = false;     // nothing but tiles of rows is shared among the cores
+  int64_t least_vectors = 1;  // of a tile, where there are so many columns
+  int64_t most_sums = 24;     // registers of a tile; the others hold what is loaded ahead
   // Cycles of a step for a vector of columns, from the second cache, and for an element of a row.
   double vector_cycles = 0.6;
   double row_cycles = 0;
@@ -31,6 +33,10 @@ double tile_cycles(const ContractionSize& size, const TileShape& tile);
 
 /// The shape that takes the fewest.
 TileShape best_tile(const ContractionSize& size);
+
+/// How many tiles of columns a core copies at once for all rows, where it has so many products of
+/// this size to share with others.
+int64_t best_panels(const ContractionSize& size, int64_t lanes, int64_t products);
 
 /// How many tiles of rows read a panel of the column factor before the next one is read.
 int64_t best_block(const ContractionSize& size, int64_t tile_rows);

@@ -37,12 +37,44 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(ChoosePanels, CopiesALargeFactorIntoPanelsThatBlocksOfRowsRead) {
+/// Each core copies the panels of its own columns, which stay in its second cache.
+TEST(ChoosePanels, CopiesALargeFactorInBlocksOfColumns) {
   EXPECT_EQ(rows_by_columns(1024, 1024, 1024),
+            "schedule cpu {\n"
+            "  split(C.i, factor=14)\n"
+            "  split(C.j, factor=32)\n"
+            "  split(C.j.outer, factor=4)\n"
+            "  reorder(C.j.outer.outer, C.i.outer, C.j.outer.inner, C.k, C.i.inner, C.j.inner)\n"
+            "  cache_read(B, global, C, C.j.outer.outer, C.j.outer.inner, C.k, C.j.inner)\n"
+            "  vectorize(C.j.inner)\n"
+            "  unroll(C.i.inner)\n"
+            "  parallel(C.j.outer.outer)\n"
+            "  vectorize(B.global.j.inner)\n"
+            "  compute_at(B.global, C.j.outer.outer)\n"
+            "}\n");
+  EXPECT_TRUE(has(rows_by_columns(2048, 2048, 2048), "split(C.j.outer, factor=2)"));
+  EXPECT_TRUE(has(rows_by_columns(512, 512, 512), "split(C.j.outer, factor=2)"));
+}
+
+TEST(ChoosePanels, CopiesBothFactorsWhereBothLieAcross) {
+  const std::string chosen =
+      chosen_for(1024, 1024, 1024, "A[k, i]", "B[j, k]", "{l}, {m}", "{n}, {l}");
+  EXPECT_TRUE(has(chosen, "cache_read(A, global, C, C.i.outer, C.k, C.i.inner)")) << chosen;
+  EXPECT_TRUE(has(chosen,
+                  "reorder(A.global.i.outer.outer, A.global.k, A.global.i.outer.inner, "
+                  "A.global.i.inner)"))
+      << chosen;
+  const std::string small = chosen_for(256, 256, 256, "A[k, i]", "B[k, j]", "{l}, {m}", "{l}, {n}");
+  EXPECT_FALSE(has(small, "cache_read")) << small;
+}
+
+/// Blocks of columns would read all rows again and again.
+TEST(ChoosePanels, CopiesAllPanelsFirstForManyRows) {
+  EXPECT_EQ(rows_by_columns(16384, 1024, 1024),
             "schedule cpu {\n"
             "  split(C.i, factor=8)\n"
             "  split(C.j, factor=48)\n"
-            "  split(C.i.outer, factor=16)\n"
+            "  split(C.i.outer, factor=32)\n"
             "  reorder(C.i.outer.outer, C.j.outer, C.i.outer.inner, C.k, C.i.inner, C.j.inner)\n"
             "  cache_read(B, global, C, C.j.outer, C.k, C.j.inner)\n"
             "  vectorize(C.j.inner)\n"
@@ -53,26 +85,6 @@ TEST(ChoosePanels, CopiesALargeFactorIntoPanelsThatBlocksOfRowsRead) {
             "}\n");
 }
 
-TEST(ChoosePanels, CopiesBothFactorsWhereBothLieAcross) {
-  const std::string chosen =
-      chosen_for(1024, 1024, 1024, "A[k, i]", "B[j, k]", "{l}, {m}", "{n}, {l}");
-  EXPECT_TRUE(has(chosen,
-                  "cache_read(A, global, C, C.i.outer.outer, C.i.outer.inner, C.k, "
-                  "C.i.inner)"))
-      << chosen;
-  EXPECT_TRUE(has(chosen,
-                  "reorder(A.global.i.outer.outer, A.global.k, A.global.i.outer.inner, "
-                  "A.global.i.inner)"))
-      << chosen;
-  const std::string small = chosen_for(256, 256, 256, "A[k, i]", "B[k, j]", "{l}, {m}", "{l}, {n}");
-  EXPECT_FALSE(has(small, "cache_read")) << small;
-}
-
-TEST(ChoosePanels, LeavesEachCoreItsBlocksOfRows) {
-  EXPECT_TRUE(has(rows_by_columns(2048, 2048, 2048), "split(C.i.outer, factor=16)"));
-  EXPECT_TRUE(has(rows_by_columns(520, 1024, 1024), "split(C.i.outer, factor=8)"));
-}
-
 TEST(ChoosePanels, TurnsAFactorWhoseColumnsAreApart) {
   const std::string chosen = rows_by_rows(64, 64, 64);
   EXPECT_TRUE(has(chosen, "cache_read(B, global, C, C.j.outer, C.k, C.j.inner)")) << chosen;
@@ -80,7 +92,7 @@ TEST(ChoosePanels, TurnsAFactorWhoseColumnsAreApart) {
 }
 
 TEST(ChoosePanels, LeavesASmallFactorWhereItIs) {
-  EXPECT_FALSE(has(rows_by_columns(512, 512, 512), "cache_read"));
+  EXPECT_FALSE(has(rows_by_columns(500, 500, 500), "cache_read"));
 }
 
 TEST(ChoosePanels, CopiesEachPanelBeforeFewRowsReadIt) {
@@ -117,6 +129,18 @@ TEST(ChoosePanels, SumsDownColumnsForOneRow) {
   EXPECT_TRUE(has(chosen, "reorder(C.k.outer, C.j.inner.outer, C.k.inner, C.j.inner.inner)"))
       << chosen;
   EXPECT_FALSE(has(chosen, "cache_read")) << chosen;
+}
+
+/// Of a batch, rows of four vectors are read ahead.
+TEST(ChoosePanels, TakesWideTilesForABatch) {
+  const language::TextKernel kernel = kernel_of(
+      "kernel k(A: float32[64, 128, 64], B: float32[64, 64, 128]) -> (C: float32[64, 128, 128]) {\n"
+      "  C[b, i, j] = sum[k < 64](A[b, i, k] * B[b, k, j])\n"
+      "}\n");
+  const std::string chosen = language::print_schedule(
+      kernel.kernel, "cpu", choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {}));
+  EXPECT_TRUE(has(chosen, "split(C.i, factor=6)")) << chosen;
+  EXPECT_TRUE(has(chosen, "split(C.j, factor=64)")) << chosen;
 }
 
 /// With AVX2 there are half as many, of half the width.
