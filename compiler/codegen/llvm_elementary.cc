@@ -106,7 +106,7 @@ Value* ElementaryFunctions::exponential(Value* x) {
   Value* const t = b_.CreateSelect(b_.CreateFCmpOGT(low, constant(x, 89)), constant(x, 89), low);
   const Whole n = round(t, std::numbers::log2e);
   Value* const r = fma(n.value, constant(x, -kLn2Low), fma(n.value, constant(x, -kLn2High), t));
-  return scaled_exponential(r, n.integer);
+  return scaled_exponential(r, n);
 }
 
 Value* ElementaryFunctions::exponential2(Value* x) {
@@ -114,7 +114,7 @@ Value* ElementaryFunctions::exponential2(Value* x) {
   Value* const t = b_.CreateSelect(b_.CreateFCmpOGT(low, constant(x, 129)), constant(x, 129), low);
   const Whole n = round(t, 1);
   Value* const r = b_.CreateFMul(b_.CreateFSub(t, n.value), constant(x, std::numbers::ln2));
-  return scaled_exponential(r, n.integer);
+  return scaled_exponential(r, n);
 }
 
 Value* ElementaryFunctions::exponential_near_0(Value* r) {
@@ -128,10 +128,12 @@ Value* ElementaryFunctions::power_of_two(Value* exponent, Value* like) {
   return from_bits(b_.CreateShl(biased, integer(whole, 23)), like);
 }
 
-/// The scale is applied in two steps, so that results below the normal range round once more but
-/// are never lost.
-Value* ElementaryFunctions::scaled_exponential(Value* r, Value* n) {
+/// Without an instruction for it, the scale is applied in two steps, so that results below the
+/// normal range round once more but are never lost.
+Value* ElementaryFunctions::scaled_exponential(Value* r, const Whole& whole) {
   Value* const p = exponential_near_0(r);
+  if (arithmetic_.scales && fills_registers(r)) return scaled(b_, p, whole.value);
+  Value* const n = whole.integer;
   Value* const first = b_.CreateAShr(n, integer(n->getType(), 1));
   Value* const second = b_.CreateSub(n, first);
   return b_.CreateFMul(b_.CreateFMul(p, power_of_two(first, r)), power_of_two(second, r));

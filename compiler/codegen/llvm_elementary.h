@@ -5,6 +5,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include "compiler/codegen/llvm_arithmetic.h"
 #include "compiler/language/operator.h"
 
 namespace kiln::codegen {
@@ -19,7 +20,8 @@ namespace kiln::codegen {
 /// relative error of the function over the reduced range; their own error is below 2^-28.
 class ElementaryFunctions {
  public:
-  explicit ElementaryFunctions(llvm::IRBuilderBase& builder) : b_(builder) {}
+  ElementaryFunctions(llvm::IRBuilderBase& builder, Arithmetic arithmetic)
+      : b_(builder), arithmetic_(arithmetic) {}
 
   /// Whether the operator on float32 is written out here.
   static bool has(language::Operator op);
@@ -51,7 +53,7 @@ class ElementaryFunctions {
   /// 2^n for -126 <= n <= 127
   Value* power_of_two(Value* exponent, Value* like);
   /// e^r 2^n
-  Value* scaled_exponential(Value* r, Value* n);
+  Value* scaled_exponential(Value* r, const Whole& n);
   Value* logarithm(Value* x);
   /// The logarithm to a base: `per_e` is its logarithm of e, `high + low` that of 2.
   Value* logarithm_to(Value* x, double per_e, double high, double low);
@@ -77,6 +79,7 @@ class ElementaryFunctions {
   Value* from_bits(Value* x, Value* like);
 
   llvm::IRBuilderBase& b_;
+  const Arithmetic arithmetic_;
 };
 
 }  // namespace kiln::codegen

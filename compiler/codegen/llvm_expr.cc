@@ -94,6 +94,11 @@ Value* ExprEmitter::compute(const Expr& expr, Use use) {
 
 Value* ExprEmitter::binary(const ir::Binary& node, const Expr& expr, Use use) {
   const DType type = node.a->type.element;
+  const auto* const same = as<ir::Broadcast>(node.b);
+  if (node.op == Operator::Div && type == DType::Float32 && same != nullptr) {
+    Value* const dividend = emit(node.a, use);
+    return math_.division_by_one(dividend, emit(same->value, use));
+  }
   Value* const x = emit(node.a, use);
   Value* const y = emit(node.b, use);
   if (use == Use::Index && type == DType::Int64) {

@@ -19,14 +19,15 @@ struct BufferPlace {
   llvm::Value* is_large = nullptr;  // i1: vectors are stored past the caches; null for never
 };
 
-/// Which accesses of single lanes, and which sums of products, the CPU has instructions for. LLVM
-/// makes a branch a lane of the other accesses.
+/// Which accesses of single lanes, sums of products and arithmetic the CPU has instructions for.
+/// LLVM makes a branch a lane of the other accesses.
 struct LaneAccess {
   bool gathers = false;      // and scatters
   bool masks_words = false;  // masked loads and stores of elements of 4 and 8 bytes
   bool masks_bytes = false;  // of smaller ones
   bool dots_bytes = false;   // four products of uint8 and int8 into an int32
   bool dots_halves = false;  // two products of bfloat16 into a float32
+  Arithmetic arithmetic = {};
 };
 
 /// Emits expressions at the builder's place.
@@ -36,7 +37,7 @@ struct LaneAccess {
 class ExprEmitter {
  public:
   ExprEmitter(llvm::IRBuilderBase& builder, LaneAccess lane_access)
-      : b_(builder), math_(builder), lane_access_(lane_access) {}
+      : b_(builder), math_(builder, lane_access.arithmetic), lane_access_(lane_access) {}
 
   void bind(const ir::VarRef& var, llvm::Value* value, bool is_natural);
   void bind(const ir::BufferRef& buffer, BufferPlace place);

@@ -81,6 +81,16 @@ Value* MathEmitter::call(Operator op, const std::vector<Value*>& args, DType typ
   return integer_call(op, args, type);
 }
 
+Value* MathEmitter::division_by_one(Value* x, Value* y) {
+  // Of a few lanes the division itself is as fast.
+  constexpr unsigned kManyLanes = 16;
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+  const auto* const constant = llvm::dyn_cast<llvm::ConstantFP>(y);
+  const bool is_exact = constant != nullptr && constant->getValueAPF().getExactInverse(nullptr);
+  if (arithmetic_.fuses && lanes >= kManyLanes && !is_exact) return divided_by_one(b_, x, y);
+  return b_.CreateFDiv(x, b_.CreateVectorSplat(lanes, y));
+}
+
 Value* MathEmitter::integer_binary(Operator op, Value* x, Value* y, DType type) {
   const bool is_signed = is_signed_int(type);
   switch (op) {
@@ -160,9 +170,12 @@ Value* MathEmitter::float_binary(Operator op, Value* x, Value* y) {
     case Operator::Min:
     case Operator::Max: {
       // One minps or maxps, which gives x when either is nan; then y when y is nan. Where y is a
-      // constant the second part folds away.
+      // constant the second part folds away. The freeze keeps LLVM from joining the two conditions,
+      // which it has no such instruction for.
       Value* const takes_y = op == Operator::Min ? b_.CreateFCmpOLT(y, x) : b_.CreateFCmpOGT(y, x);
-      return b_.CreateSelect(b_.CreateFCmpUNO(y, y), y, b_.CreateSelect(takes_y, y, x));
+      Value* chosen = b_.CreateSelect(takes_y, y, x);
+      if (!llvm::isa<llvm::Constant>(y)) chosen = b_.CreateFreeze(chosen);
+      return b_.CreateSelect(b_.CreateFCmpUNO(y, y), y, chosen);
     }
     default: KILN_CHECK(!"a binary operator of floats");
   }
@@ -247,7 +260,7 @@ Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
   Value* const x = args[0];
   llvm::Type* const type = x->getType();
   if (type->getScalarType()->isFloatTy() && ElementaryFunctions::has(op)) {
-    return ElementaryFunctions(b_).call(op, args);
+    return ElementaryFunctions(b_, arithmetic_).call(op, args);
   }
   const auto intrinsic = [&](llvm::Intrinsic::ID id) { return b_.CreateUnaryIntrinsic(id, x); };
   const auto magnitude = [&] { return intrinsic(llvm::Intrinsic::fabs); };

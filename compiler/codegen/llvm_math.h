@@ -2,6 +2,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include "compiler/codegen/llvm_arithmetic.h"
 #include "compiler/language/operator.h"
 #include "runtime/core/dtype.h"
 
@@ -16,13 +17,16 @@ class MathEmitter {
  public:
   /// `type` is that of the operands.
   llvm::Value* binary(language::Operator op, llvm::Value* a, llvm::Value* b, DType type);
+  /// x / y in lanes of float32, where `y` is one value for all of them.
+  llvm::Value* division_by_one(llvm::Value* x, llvm::Value* y);
   /// Calls other than Select and IfThenElse, which choose between expressions.
   llvm::Value* call(language::Operator op, const std::vector<llvm::Value*>& args, DType type);
 
   /// floordiv and floormod where the dividend is not negative and the divisor is positive.
   llvm::Value* natural_division(language::Operator op, llvm::Value* a, llvm::Value* b);
 
-  explicit MathEmitter(llvm::IRBuilderBase& builder) : b_(builder) {}
+  MathEmitter(llvm::IRBuilderBase& builder, Arithmetic arithmetic)
+      : b_(builder), arithmetic_(arithmetic) {}
 
  private:
   using Value = llvm::Value;
@@ -44,6 +48,7 @@ class MathEmitter {
   Value* bits_of_number(Value* x);
 
   llvm::IRBuilderBase& b_;
+  const Arithmetic arithmetic_;
 };
 
 }  // namespace kiln::codegen

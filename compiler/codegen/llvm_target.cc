@@ -96,11 +96,13 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const CpuOptions& optio
 
 LaneAccess lane_access_of(const llvm::TargetMachine& machine) {
   const llvm::MCSubtargetInfo& cpu = *machine.getMCSubtargetInfo();
-  return {.gathers = cpu.checkFeatures("+avx512f"),
-          .masks_words = cpu.checkFeatures("+avx"),
-          .masks_bytes = cpu.checkFeatures("+avx512bw"),
-          .dots_bytes = cpu.checkFeatures("+avx512vnni"),
-          .dots_halves = cpu.checkFeatures("+avx512bf16")};
+  return {
+      .gathers = cpu.checkFeatures("+avx512f"),
+      .masks_words = cpu.checkFeatures("+avx"),
+      .masks_bytes = cpu.checkFeatures("+avx512bw"),
+      .dots_bytes = cpu.checkFeatures("+avx512vnni"),
+      .dots_halves = cpu.checkFeatures("+avx512bf16"),
+      .arithmetic = {.fuses = cpu.checkFeatures("+fma"), .scales = cpu.checkFeatures("+avx512vl")}};
 }
 
 }  // namespace kiln::codegen

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+namespace kiln::codegen {
+
+/// Instructions for arithmetic on floats that a CPU may have.
+struct Arithmetic {
+  bool fuses = false;   // a multiply-add rounds once
+  bool scales = false;  // x 2^n in one instruction, for vectors of 16 to 64 bytes
+};
+
+/// Whether a value is a vector of float32 that registers hold without a rest.
+bool fills_registers(llvm::Value* x);
+
+/// x 2^n rounded once, for whole n; also where it overflows, and below the normal range. Where n is
+/// infinite, infinity and 0, even of a nan. To be called where Arithmetic::scales, of vectors that
+/// fill registers.
+llvm::Value* scaled(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* n);
+
+/// x / y for a y that is the same in all lanes, rounded as the division is, but by its reciprocal
+/// where no part of that can overflow or get lost. To be called where Arithmetic::fuses.
+llvm::Value* divided_by_one(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y);
+
+}  // namespace kiln::codegen
