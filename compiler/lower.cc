@@ -56,6 +56,8 @@ constexpr Pass kPasses[] = {
     // Folds the indices the passes since the first simplify leave behind.
     {"simplify", passes::simplify, Serves::All},
     {"hoist_invariants", passes::hoist_invariants, Serves::All},
+    // After hoist_invariants, which knows loops by what their bodies begin with.
+    {"fetch_ahead", passes::fetch_ahead, Serves::Llvm},
     {"bypass_caches", passes::bypass_caches, Serves::Llvm},
     {"split_host_device", passes::split_host_device, Serves::Cuda},
     {"check_launch", passes::check_launch, Serves::Cuda},

@@ -174,6 +174,18 @@ ir::Kernel unroll_loops(ir::Kernel kernel, const PassContext& context);
 /// decides, and of each vector whether its place is aligned; others are stored as usual.
 ir::Kernel bypass_caches(ir::Kernel kernel, const PassContext& context);
 
+/// Fetches what innermost loops read side by side a page before they do, from inputs that are
+/// larger than the near caches: a CPU fetches ahead by itself, but stops at the end of a page.
+///
+///   for i in 0..131072 { C[..] = A[ramp(i*16, 1, 16)] }
+///     ->
+///   for i in 0..131072 { prefetch A[min(i*16 + 1024, 2097136)]  C[..] = A[ramp(i*16, 1, 16)] }
+///
+/// Where the loop ends sooner and the one around it goes on elsewhere, it fetches what that one
+/// reads next. Of several loops in one, the first fetches for all. Stands where loops are in
+/// vectors, unrolled, and parameters have one index.
+ir::Kernel fetch_ahead(ir::Kernel kernel, const PassContext& context);
+
 /// Moves a guard out of the loops it does not depend on.
 ///
 ///   for t in 0..m { if i < n { S } }    ->    if i < n { for t in 0..m { S } }

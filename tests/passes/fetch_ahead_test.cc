@@ -1,0 +1,74 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::fetch_ahead;
+
+TEST(FetchAhead, FetchesAPageAheadOfALargeInput) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float32[4194304], C: float32[4194304]) { for i in 0..131072 {
+                   C[ramp(i*32, 1, 32)] = A[ramp(i*32, 1, 32)] } })",
+                 R"(fn f(A: float32[4194304], C: float32[4194304]) { for i in 0..131072 {
+                   prefetch A[min(i*32 + 1024, 4194272)]
+                   prefetch A[min(i*32 + 1024, 4194272) + 16]
+                   C[ramp(i*32, 1, 32)] = A[ramp(i*32, 1, 32)] } })");
+}
+
+TEST(FetchAhead, GoesOnInTheNextRowWhereRowsLieSideBySide) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float32[1024000], C: float32[1024000]) { for i in 0..1024 {
+                   for j in 0..62 { C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
+                   for j in 0..62 { C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
+                 } })",
+                 R"(fn f(A: float32[1024000], C: float32[1024000]) { for i in 0..1024 {
+                   for j in 0..62 {
+                     prefetch A[min(i*1000 + j*16 + 1024, 1023984)]
+                     C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
+                   for j in 0..62 { C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
+                 } })");
+}
+
+TEST(FetchAhead, FetchesWhatTheLoopAroundReadsNext) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float32[1048576], C: float32[256]) { for i in 0..1024 {
+                   for j in 0..16 {
+                     C[ramp(j*16, 1, 16)] = C[ramp(j*16, 1, 16)] + A[ramp(i*1024 + j*16, 1, 16)]
+                   } } })",
+                 R"(fn f(A: float32[1048576], C: float32[256]) { for i in 0..1024 {
+                   for j in 0..16 {
+                     prefetch A[min((i + 4)*1024 + j*16, 1048560)]
+                     C[ramp(j*16, 1, 16)] = C[ramp(j*16, 1, 16)] + A[ramp(i*1024 + j*16, 1, 16)]
+                   } } })");
+}
+
+TEST(FetchAhead, LeavesManyStreamsAlone) {
+  expect_unchanged(fetch_ahead, R"(fn f(A: float32[4194304], B: float32[4194304],
+                     D: float32[4194304], C: float32[4194304]) { for i in 0..262144 {
+                     C[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)] + B[ramp(i*16, 1, 16)] +
+                                            D[ramp(i*16, 1, 16)] } })");
+}
+
+TEST(FetchAhead, LeavesSmallInputsAlone) {
+  expect_unchanged(fetch_ahead, R"(fn f(A: float32[65536], C: float32[65536]) { for i in 0..4096 {
+                     C[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)] } })");
+}
+
+TEST(FetchAhead, LeavesInputsOfASizeThatIsNotKnown) {
+  expect_unchanged(fetch_ahead, R"(fn f(A: float32[n], C: float32[n]) {
+                     for i in 0..floordiv(n, 16) {
+                       C[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)] } })");
+}
+
+TEST(FetchAhead, LeavesWhatIsReadAgain) {
+  expect_unchanged(fetch_ahead, R"(fn f(A: float32[1048576], C: float32[64]) { for i in 0..64 {
+                     for j in 0..16 { C[i] = reduce_sum(C[i], A[ramp(j*16, 1, 16)]) } } })");
+}
+
+TEST(FetchAhead, LeavesColumnsAlone) {
+  expect_unchanged(fetch_ahead, R"(fn f(A: float32[1048576], C: float32[16]) { for i in 0..1024 {
+                     C[ramp(0, 1, 16)] = C[ramp(0, 1, 16)] + A[ramp(i*1024, 1, 16)] } })");
+}
+
+}  // namespace
+}  // namespace kiln::testing
