@@ -51,10 +51,10 @@ TEST(ChooseSchedule, ReadsSeveralLargeRowsAtOnce) {
     for i.inner in 0..4 unroll {
       B[i.outer*4 + i.inner] = 0.0
     }
-    for k.outer in 0..128 {
+    for k.outer in 0..64 {
       for i.inner_1 in 0..4 unroll {
-        for k.inner in 0..32 vectorize {
-          B[i.outer*4 + i.inner_1] = B[i.outer*4 + i.inner_1] + A[i.outer*4 + i.inner_1, k.outer*32 + k.inner]
+        for k.inner in 0..64 vectorize {
+          B[i.outer*4 + i.inner_1] = B[i.outer*4 + i.inner_1] + A[i.outer*4 + i.inner_1, k.outer*64 + k.inner]
         }
       }
     }

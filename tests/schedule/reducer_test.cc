@@ -269,7 +269,7 @@ TEST(Reducer, KeepsItsOrderInAutomaticSchedules) {
   EXPECT_EQ(chosen_for(row_reduction("logsum")), "schedule cpu {\n  parallel(C.i)\n}\n");
   EXPECT_EQ(
       chosen_for(row_reduction("sum")),
-      "schedule cpu {\n  split(C.k, factor=32)\n  vectorize(C.k.inner)\n  parallel(C.i)\n}\n");
+      "schedule cpu {\n  split(C.k, factor=64)\n  vectorize(C.k.inner)\n  parallel(C.i)\n}\n");
   // Along the columns, each lane keeps an order of its own.
   EXPECT_EQ(chosen_for("kernel k(A: float32[512, 512]) -> (C: float32[512]) {\n"
                        "  reducer logsum(a: float32, b) = log(exp(a) + exp(b)) identity -inf\n"
