@@ -1,6 +1,7 @@
 #include "runtime/cpu/thread_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <exception>
@@ -20,7 +21,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kSpin = std::chrono::microseconds(80);
 /// Below this much remaining work a sleeping worker would come too late to help.
 constexpr auto kWorthWaking = std::chrono::microseconds(20);
-constexpr auto kWorthSharing = std::chrono::microseconds(1);
+/// Below this much even one that is awake: what it computes has to come back from its cache.
+constexpr auto kWorthSharing = std::chrono::microseconds(10);
 constexpr int kPartsPerThread = 8;
 constexpr auto kCpusStay = std::chrono::seconds(1);
 
@@ -66,20 +68,43 @@ int available_cpus() {
 }
 
 /// One parallel loop in progress; lives on its caller's stack.
-struct ThreadPool::Loop {
+///
+/// Each thread begins with a span of its own, so that it finds what it left in its cache when the
+/// loop, or another one over the same data, runs again; what others have not begun it takes then.
+class ThreadPool::Loop {
+ public:
+  Loop(const Part& body, int64_t iterations, int threads)
+      : part(body),
+        count(iterations),
+        part_size(std::max<int64_t>(1, iterations / parts_of(threads))),
+        spans_(std::clamp<int>(threads, 1, kMostSpans)) {
+    // Spans are whole parts.
+    const int64_t parts = (count + part_size - 1) / part_size;
+    for (int i = 0; i < spans_; ++i) {
+      begin_[i] = parts * i / spans_ * part_size;
+      next_[i].value = begin_[i];
+    }
+    begin_[spans_] = count;
+  }
+
+  static int64_t parts_of(int threads) { return int64_t{kPartsPerThread} * threads; }
+
   const Part& part;
   const int64_t count;
   const int64_t part_size;
-  std::atomic<int64_t> next{0};
-  std::atomic<bool> failed{false};
   std::atomic<int> helpers{0};  // changed under the pool's mutex
 
-  std::mutex failure_mutex;
-  int64_t failure_begin = std::numeric_limits<int64_t>::max();
-  int32_t failure_result = 0;
-  std::exception_ptr failure_exception;
+  bool has_parts() const { return parts_left() > 0; }
 
-  bool has_parts() const { return !failed.load() && next.load() < count; }
+  int64_t parts_left() const {
+    const int64_t stop = stop_at_.load();
+    int64_t left = 0;
+    for (int i = 0; i < spans_; ++i) {
+      const int64_t rest = std::min(begin_[i + 1], stop) - next_[i].value.load();
+      left += std::max<int64_t>(0, (rest + part_size - 1) / part_size);
+    }
+    return left;
+  }
 
   void run_part(int64_t begin, int64_t end, int thread) {
     int32_t result = 0;
@@ -90,23 +115,33 @@ struct ThreadPool::Loop {
       exception = std::current_exception();
     }
     if (result == 0 && !exception) return;
-    failed = true;
-    const std::lock_guard lock(failure_mutex);
-    if (begin < failure_begin) {
-      failure_begin = begin;
-      failure_result = result;
-      failure_exception = exception;
+    const std::lock_guard lock(failure_mutex_);
+    if (begin < stop_at_) {
+      stop_at_ = begin;
+      failure_result_ = result;
+      failure_exception_ = exception;
     }
+  }
+
+  /// The caller's first part, to see how long one takes.
+  void run_first() {
+    run_part(0, std::min(next_[0].value.fetch_add(part_size) + part_size, count), 0);
   }
 
   /// Takes parts until none is left, or until `leave()` after one.
   template <typename Leave>
   void help(int thread, Leave&& leave) {
-    while (!failed.load(std::memory_order_relaxed)) {
-      const int64_t begin = next.fetch_add(part_size);
-      if (begin >= count) return;
-      run_part(begin, std::min(begin + part_size, count), thread);
-      if (leave()) return;
+    for (int i = 0; i < spans_; ++i) {
+      const int span = (thread + i) % spans_;
+      while (true) {
+        // Of parts behind one that failed nobody will see anything.
+        const int64_t end = std::min(begin_[span + 1], stop_at_.load(std::memory_order_relaxed));
+        if (next_[span].value.load(std::memory_order_relaxed) >= end) break;
+        const int64_t begin = next_[span].value.fetch_add(part_size);
+        if (begin >= end) break;
+        run_part(begin, std::min(begin + part_size, begin_[span + 1]), thread);
+        if (leave()) return;
+      }
     }
   }
   void help(int thread) {
@@ -114,9 +149,25 @@ struct ThreadPool::Loop {
   }
 
   int32_t result() const {
-    if (failure_exception) std::rethrow_exception(failure_exception);
-    return failure_result;
+    if (failure_exception_) std::rethrow_exception(failure_exception_);
+    return failure_result_;
   }
+
+ private:
+  static constexpr int kMostSpans = 16;
+  struct alignas(64) Counter {
+    std::atomic<int64_t> value{0};
+  };
+
+  const int spans_;
+  std::array<Counter, kMostSpans> next_;
+  std::array<int64_t, kMostSpans + 1> begin_{};
+  std::atomic<int64_t> stop_at_{
+      std::numeric_limits<int64_t>::max()};  // where the first part failed
+
+  std::mutex failure_mutex_;
+  int32_t failure_result_ = 0;
+  std::exception_ptr failure_exception_;
 };
 
 ThreadPool::ThreadPool(int threads, int cpus)
@@ -149,22 +200,20 @@ void ThreadPool::stop() {
 }
 
 int32_t ThreadPool::run(int64_t count, const Part& part) {
-  const int64_t parts = int64_t{kPartsPerThread} * threads();
-  Loop loop{part, count, std::max<int64_t>(1, count / parts)};
+  Loop loop(part, count, threads());
   if (workers_.empty() || count <= 1) {
     loop.help(0);
     return loop.result();
   }
   const Clock::time_point start = Clock::now();
   const bool is_next_of_shared = may_spin() && start - last_shared_.load() < kSpin;
-  if (count >= parts && !is_next_of_shared) {
+  if (count >= Loop::parts_of(threads()) && !is_next_of_shared) {
     // One part first, to see whether the rest is worth another thread.
-    loop.next = loop.part_size;
-    loop.run_part(0, loop.part_size, 0);
+    loop.run_first();
     const auto rest = (Clock::now() - start) * (count / loop.part_size - 1);
     if (rest < kWorthSharing || (rest < kWorthWaking && !has_worker_awake(start))) {
       loop.help(0);
-      last_end_ = Clock::now();
+      if (rest >= kWorthSharing) last_end_ = Clock::now();
       return loop.result();
     }
   }
@@ -191,9 +240,8 @@ void ThreadPool::publish(Loop& loop) {
     loops_.push_back(&loop);
     open_loops_ = static_cast<int>(loops_.size());
     ++published_;
-    const int64_t parts_left = (loop.count - loop.next + loop.part_size - 1) / loop.part_size;
     const int at_once = std::max(cpus_.load() - 1, 1);
-    wake = static_cast<int>(std::min<int64_t>({sleeping_, parts_left - 1, at_once}));
+    wake = static_cast<int>(std::min<int64_t>({sleeping_, loop.parts_left() - 1, at_once}));
   }
   for (int i = 0; i < wake; ++i) {
     work_.notify_one();
@@ -261,16 +309,15 @@ bool ThreadPool::help_one_loop(int thread) {
 
 void ThreadPool::work(int thread) {
   while (!stopping_) {
-    const int64_t seen = published_.load();
+    const uint64_t seen = published_.load();
     if (open_loops_.load() > 0 && help_one_loop(thread)) continue;
-    // A loop whose last parts others still run has nothing for this one, but the next may be near.
+    // A loop that is still open may have no parts left.
     const auto has_work = [&] { return published_.load() != seen || stopping_.load(); };
     if (may_spin() && spin_until(has_work)) continue;
     look_at_cpus();
     std::unique_lock lock(mutex_);
     ++sleeping_;
-    // One that is woken too late for a loop spins for the next.
-    work_.wait(lock, [&] { return has_work() || loop_to_join() != nullptr; });
+    work_.wait(lock, [&] { return stopping_.load() || loop_to_join() != nullptr; });
     --sleeping_;
   }
 }

@@ -16,10 +16,11 @@ int available_cpus();
 
 /// Threads that share the parallel loops of all calls of a device.
 ///
-/// Parts of a loop are handed out by a counter and the caller takes parts as well, so a loop ends
-/// even when every worker is busy or descheduled. A worker that becomes free joins the loop with
-/// the fewest workers, and leaves one for another that has fewer by two. Between loops workers spin
-/// for a bounded time, where each thread has a CPU, then sleep.
+/// Parts of a loop are handed out by counters and the caller takes parts as well, so a loop ends
+/// even when every worker is busy or descheduled. Each thread has a span that it begins with. A
+/// worker that becomes free joins the loop with the fewest workers, and leaves one for another that
+/// has fewer by two. Between loops workers spin for a bounded time, where each thread has a CPU,
+/// then sleep.
 ///
 /// The CPUs at hand are looked at again every second: more threads than these are never woken, so
 /// that a pool of 64 threads on two CPUs costs hardly more than one of two.
@@ -45,7 +46,7 @@ class ThreadPool {
   int32_t run(int64_t count, const Part& part);
 
  private:
-  struct Loop;
+  class Loop;
   using Clock = std::chrono::steady_clock;
 
   void stop();
@@ -73,7 +74,7 @@ class ThreadPool {
   std::atomic<int> open_loops_{0};
   std::atomic<Clock::time_point> last_end_{Clock::time_point()};     // of a loop
   std::atomic<Clock::time_point> last_shared_{Clock::time_point()};  // of one for several threads
-  std::atomic<int64_t> published_{0};  // loops so far; changed under mutex_
+  std::atomic<uint64_t> published_{0};  // loops so far; changed under mutex_
   std::atomic<bool> stopping_{false};
 };
 
