@@ -243,16 +243,15 @@ void ExprEmitter::prefetch(const ir::Prefetch& node) {
       {address, b_.getInt32(kToRead), b_.getInt32(kIntoAllCaches), b_.getInt32(kData)});
 }
 
-/// Elements side by side. Past the caches where that is asked for and the place is aligned; a
-/// vector of less than a line would be written in pieces then.
+/// Elements side by side. Past the caches where that is asked for and the place is aligned; the end
+/// of a row too, since a line of which a part is in a cache must leave it first.
 void ExprEmitter::store_row(const BufferPlace& place, DType type, Value* value, Value* address) {
   constexpr uint64_t kAlignment = 32;
-  constexpr uint64_t kLineBits = 512;
   const auto plain = [&] {
     tagged(b_.CreateAlignedStore(value, address, alignment_of(type)), place);
   };
   const uint64_t bits = value->getType()->getPrimitiveSizeInBits().getFixedValue();
-  if (place.is_large == nullptr || bits % kLineBits != 0) return plain();
+  if (place.is_large == nullptr || bits % (8 * kAlignment) != 0) return plain();
   bypasses_caches_ = true;
   llvm::Function* const function = b_.GetInsertBlock()->getParent();
   auto* const past = llvm::BasicBlock::Create(b_.getContext(), "past_caches", function);
