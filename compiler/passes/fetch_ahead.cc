@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -35,23 +36,39 @@ std::optional<int64_t> constant_elements(const Buffer& buffer) {
   return elements;
 }
 
-/// The vectors that are loaded from neighbouring elements, without those of a loop further in.
-class Rows : public Visitor {
+/// What a loop loads from neighbouring elements and computes.
+class Body : public Visitor {
  public:
-  std::vector<const Load*> loads;
-  bool has_loops = false;
+  explicit Body(const For& loop) { (*this)(loop.body); }
+
+  std::vector<const Load*> rows;
+  std::vector<const For*> loops;  // right inside of it
+  int64_t work = 0;               // of one iteration, in registers
 
  private:
   using Visitor::visit;
   void visit(const For& loop) override {
-    has_loops = true;
+    if (depth_ == 0) loops.push_back(&loop);
+    ++depth_;
     Visitor::visit(loop);
+    --depth_;
   }
   void visit(const Load& load) override {
     const auto* ramp = as<Ramp>(load.indices[0]);
-    if (ramp != nullptr && as_const_int(ramp->stride) == 1) loads.push_back(&load);
+    if (ramp != nullptr && as_const_int(ramp->stride) == 1) rows.push_back(&load);
     Visitor::visit(load);
   }
+  void visit(const Binary& node) override {
+    work += node.type.lanes;
+    Visitor::visit(node);
+  }
+  void visit(const Call& node) override {
+    constexpr int64_t kFunction = 16;
+    const bool chooses = node.op == Operator::Select || node.op == Operator::IfThenElse;
+    work += node.type.lanes * (chooses ? 1 : kFunction);
+    Visitor::visit(node);
+  }
+  int depth_ = 0;
 };
 
 class FetchAhead : public Mutator {
@@ -78,28 +95,58 @@ class FetchAhead : public Mutator {
   };
 
   Stmt visit(const For& loop) override {
-    const auto around = fetched_;
-    fetched_.clear();
+    const Body inside(loop);
+    const auto around = fetchers_;
+    if (!inside.loops.empty()) choose_fetchers(inside.loops);
     loops_.push_back(&loop);
-    Rows rows;
-    rows(loop.body);
-    Stmt body = rows.has_loops ? (*this)(loop.body) : loop.body;
-    fetched_ = around;
-    if (!rows.has_loops) body = with_fetches(body, rows.loads);
+    Stmt body = inside.loops.empty() ? with_fetches(loop.body, inside.rows) : (*this)(loop.body);
     loops_.pop_back();
+    fetchers_ = around;
     if (body == loop.body) return &loop;
     return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, std::move(body));
+  }
+
+  /// Of loops over the same input, one after the other, the first has to wait for it; but where
+  /// what is fetched is the next row, the one that computes most has the time to wait.
+  void choose_fetchers(const std::vector<const For*>& loops) {
+    fetchers_.clear();
+    std::unordered_map<BufferRef, int64_t> most;
+    for (const For* loop : loops) {
+      const Body inside(*loop);
+      if (!inside.loops.empty()) continue;
+      const int64_t work = inside.work * as_const_int(loop->extent).value_or(1);
+      for (const Load* load : inside.rows) {
+        int64_t& known = most.try_emplace(load->buffer, -1).first->second;
+        if (known >= work) continue;
+        known = is_long(*loop, *load) ? INT64_MAX : work;
+        fetchers_[load->buffer] = loop;
+      }
+    }
+  }
+
+  /// Whether a page ahead is still in the row that the loop goes through.
+  static bool is_long(const For& loop, const Load& load) {
+    const int64_t step = stride_of(as<Ramp>(load.indices[0])->base, loop.var).value_or(0);
+    const int64_t extent =
+        std::min<int64_t>(as_const_int(loop.extent).value_or(INT32_MAX), INT32_MAX);
+    return std::abs(step) <= kStepBytes &&
+           extent * step * size_of(load.buffer->type) >= 2 * kAheadBytes;
+  }
+
+  bool fetches(const BufferRef& buffer) const {
+    const auto chosen = fetchers_.find(buffer);
+    return large_.contains(buffer) &&
+           (chosen == fetchers_.end() || chosen->second == loops_.back());
   }
 
   Stmt with_fetches(const Stmt& body, const std::vector<const Load*>& loads) {
     std::vector<Stream> streams;
     for (const Load* load : loads) {
-      if (!large_.contains(load->buffer) || fetched_.contains(load->buffer)) continue;
+      if (!fetches(load->buffer)) continue;
       const Expr first = as<Ramp>(load->indices[0])->base;
       if (!is_beside(streams, *load, first)) streams.push_back({load, first});
     }
     std::vector<Stmt> all;
-    std::vector<BufferRef> buffers;
     for (const Stream& stream : streams) {
       const std::optional<Place> place = place_ahead(stream);
       if (!place || streams.size() > (place->goes_on ? kMostStreams : kMostRows)) continue;
@@ -109,11 +156,8 @@ class FetchAhead : public Mutator {
       const Expr from = Binary::make(Operator::Min, place->index, last);
       for (int64_t lane = 0; lane < lanes; lane += kLineBytes / size_of(buffer.type))
         all.push_back(Prefetch::make(stream.load->buffer, {from + lane}));
-      buffers.push_back(stream.load->buffer);
     }
     if (all.empty()) return body;
-    // What comes later in the same iteration of the loops around reads it from the cache.
-    fetched_.insert(buffers.begin(), buffers.end());
     all.push_back(body);
     return Block::make(std::move(all));
   }
@@ -151,8 +195,9 @@ class FetchAhead : public Mutator {
   }
 
   std::unordered_set<BufferRef> large_;
-  std::vector<const For*> loops_;          // around, outermost first
-  std::unordered_set<BufferRef> fetched_;  // by another loop in the one around
+  std::vector<const For*> loops_;  // around, outermost first
+  /// Which of the loops right inside of the one around fetches an input.
+  std::unordered_map<BufferRef, const For*> fetchers_;
 };
 
 }  // namespace

@@ -19,13 +19,42 @@ TEST(FetchAhead, GoesOnInTheNextRowWhereRowsLieSideBySide) {
   expect_becomes(fetch_ahead,
                  R"(fn f(A: float32[1024000], C: float32[1024000]) { for i in 0..1024 {
                    for j in 0..62 { C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
-                   for j in 0..62 { C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
                  } })",
                  R"(fn f(A: float32[1024000], C: float32[1024000]) { for i in 0..1024 {
                    for j in 0..62 {
                      prefetch A[min(i*1000 + j*16 + 1024, 1023984)]
-                     C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
+                     C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] } } })");
+}
+
+TEST(FetchAhead, FetchesInTheLoopThatComputesMost) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float32[1024000], C: float32[1024000]) { for i in 0..1024 {
                    for j in 0..62 { C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
+                   for j in 0..62 {
+                     C[ramp(i*1000 + j*16, 1, 16)] = exp(A[ramp(i*1000 + j*16, 1, 16)]) }
+                 } })",
+                 R"(fn f(A: float32[1024000], C: float32[1024000]) { for i in 0..1024 {
+                   for j in 0..62 { C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
+                   for j in 0..62 {
+                     prefetch A[min(i*1000 + j*16 + 1024, 1023984)]
+                     C[ramp(i*1000 + j*16, 1, 16)] = exp(A[ramp(i*1000 + j*16, 1, 16)]) }
+                 } })");
+}
+
+TEST(FetchAhead, FetchesInTheFirstLoopWhereRowsAreLong) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float32[2048000], C: float32[2048000]) { for i in 0..64 {
+                   for j in 0..2000 {
+                     C[ramp(i*32000 + j*16, 1, 16)] = A[ramp(i*32000 + j*16, 1, 16)] }
+                   for j in 0..2000 {
+                     C[ramp(i*32000 + j*16, 1, 16)] = exp(A[ramp(i*32000 + j*16, 1, 16)]) }
+                 } })",
+                 R"(fn f(A: float32[2048000], C: float32[2048000]) { for i in 0..64 {
+                   for j in 0..2000 {
+                     prefetch A[min(i*32000 + j*16 + 1024, 2047984)]
+                     C[ramp(i*32000 + j*16, 1, 16)] = A[ramp(i*32000 + j*16, 1, 16)] }
+                   for j in 0..2000 {
+                     C[ramp(i*32000 + j*16, 1, 16)] = exp(A[ramp(i*32000 + j*16, 1, 16)]) }
                  } })");
 }
 
