@@ -1,0 +1,71 @@
+#include "compiler/autoschedule/convolution.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+// Cycles of a step for a vector of columns, of which the steps of a window read much the same, and
+// for an element of a row, of which there are as many streams.
+constexpr double kVectorCycles = 0.2;
+constexpr double kRowCycles = 0.1;
+// A window of one element gains by a copy if so many tiles of rows read it and it is large.
+constexpr int64_t kReaders = 4;
+constexpr int64_t kFarElements = 16 * 1024;
+// Multiply-adds that may stand in a loop, once its inner loops over the window are written out.
+constexpr int64_t kWrittenOut = 216;
+
+}  // namespace
+
+std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  if (!is_free(graph, id)) return std::nullopt;
+  const std::optional<Contraction> contraction = find_contraction(graph, id);
+  if (!contraction || constant_extent(graph, contraction->row).value_or(1) == 1) {
+    return std::nullopt;
+  }
+  const std::optional<Image> image = find_image(graph, id, *contraction);
+  if (!image) return std::nullopt;
+  Tiling tiling = tiling_of(graph, id, *contraction);
+  Numbers numbers = numbers_of(chooser, tiling, /*parallel=*/false);
+  if (numbers.size.rows == 0 || numbers.size.columns == 0 || numbers.panels == 0) {
+    return std::nullopt;
+  }
+  const bool is_apart = !is_contiguous_in(graph, *contraction->column_factor, contraction->column);
+  if (!is_apart) numbers.size.row_cycles = kRowCycles;
+  if (!is_apart && image->reach > 0) numbers.size.vector_cycles = kVectorCycles;
+  const bool is_read_often = numbers.size.rows >= kReaders * best_tile(numbers.size).rows;
+  if (image->reach == 0 && (!is_read_often || image->line_elements * image->lines < kFarElements)) {
+    return std::nullopt;
+  }
+  const std::vector<ir::Expr>& shape = graph[image->source.stage].shapes[image->source.output];
+  const int64_t last = ir::as_const_int(analysis::simplify(shape.back())).value_or(1);
+  int64_t lanes = 2 * numbers.size.register_lanes;
+  while (lanes > last)
+    lanes /= 2;
+  return Convolution{std::move(tiling), *image, numbers, lanes, is_apart};
+}
+
+void write_out_window(const StageGraph& graph, const Convolution& convolution, StageId stage,
+                      const std::vector<AxisId>& reduce, StepWriter& steps, const Values& values) {
+  const int64_t lanes = convolution.numbers.size.register_lanes;
+  int64_t sums = values.get("rows", 1) * ((values.get("lanes", 1) + lanes - 1) / lanes);
+  for (size_t i = reduce.size(); i-- > 1;) {
+    const std::optional<int64_t> extent = constant_extent(graph, convolution.tiling.reduce[i]);
+    if (!extent || *extent > kWrittenOut || sums * *extent > kWrittenOut) return;
+    sums *= *extent;
+    if (*extent > 1) steps.unroll(stage, reduce[i]);
+  }
+}
+
+Parameter sorted_parameter(std::string name, std::vector<int64_t> values, int64_t most,
+                           int64_t preferred) {
+  std::erase_if(values, [&](int64_t value) { return value > most || value == preferred; });
+  values.insert(std::ranges::lower_bound(values, preferred), preferred);
+  return {std::move(name), std::move(values), preferred};
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/autoschedule/contraction_numbers.h"
+#include "compiler/autoschedule/image.h"
+
+namespace kiln::autoschedule {
+
+/// A contraction whose columns are those of an image that a window slides over.
+struct Convolution {
+  Tiling tiling;
+  Image image;
+  Numbers numbers;
+  int64_t copied_lanes = 1;
+  bool is_apart = false;  // columns of the result are no neighbours in the image
+};
+
+std::optional<Convolution> find_convolution(const Chooser& chooser, StageId stage);
+
+/// Steps of a window are few: as loops they would end as soon as they have begun. `reduce`: the
+/// loops of the stage for the axes of the reduction.
+void write_out_window(const StageGraph& graph, const Convolution& convolution, StageId stage,
+                      const std::vector<AxisId>& reduce, StepWriter& steps, const Values& values);
+
+/// `values` up to `most`, with `preferred` in its place.
+Parameter sorted_parameter(std::string name, std::vector<int64_t> values, int64_t most,
+                           int64_t preferred);
+
+// The sketches of a convolution, and about how many cycles each takes for one image.
+
+/// Tiles as of outer products, of one block of lines after the other, for which the lines of the
+/// image are copied or padded first: they lie close together then, and only this core reads them.
+Sketch lines_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
+double lines_cycles(const Convolution& convolution);
+
+/// An image in one row: all its elements are columns, and their patches are laid out in the order
+/// in which tiles read them. The result is turned into lines at the end.
+Sketch patches_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
+double patches_cycles(const Convolution& convolution);
+bool may_have_patches(const StageGraph& graph, const Convolution& convolution);
+
+}  // namespace kiln::autoschedule
