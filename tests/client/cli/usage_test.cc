@@ -239,5 +239,22 @@ TEST_F(Usage, ServeRunsTheDaemonWithItsFlags) {
   EXPECT_EQ(finished.exit_code, 7);
 }
 
+TEST_F(Usage, ServeSaysWhyThereIsNoDaemon) {
+  place_.environment["KILN_DAEMON"] = "/nowhere/kilnd";
+  const Finished missing = place_.kiln({"serve"});
+  EXPECT_EQ(missing.err,
+            "error: no daemon to start: looked at $KILN_DAEMON (/nowhere/kilnd); install Kiln, or "
+            "name the daemon in KILN_DAEMON\n");
+  EXPECT_EQ(missing.exit_code, 3);
+  const std::string daemon = place_.folder() / "kilnd";
+  place_.write("kilnd", "#!/nowhere/sh\n");
+  std::filesystem::permissions(daemon, std::filesystem::perms::owner_all);
+  place_.environment["KILN_DAEMON"] = daemon;
+  const Finished broken = place_.kiln({"serve"});
+  EXPECT_EQ(broken.err,
+            "error: the daemon " + daemon + " cannot be started: No such file or directory\n");
+  EXPECT_EQ(broken.exit_code, 3);
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -168,6 +168,21 @@ TEST_F(PrivateDaemon, SaysWhyItEndedAtOnce) {
                           (folder_ / "run/kiln" / (version() + ".log")).string() + ")");
 }
 
+TEST_F(PrivateDaemon, SaysWhyItCannotBeStarted) {
+  write(folder_ / "kilnd", "#!/nowhere/sh\n");
+  set("KILN_DAEMON", folder_ / "kilnd");
+  expect_client_error([] { ensure_private_daemon(); }, ErrorKind::Unavailable, "DAEMON_START",
+                      "the daemon " + (folder_ / "kilnd").string() +
+                          " cannot be started: No such file or directory");
+}
+
+TEST_F(PrivateDaemon, NeedsAFolderToRunIn) {
+  write(folder_ / "run/kiln", "no folder");
+  expect_client_error([] { ensure_private_daemon(); }, ErrorKind::Unavailable, "RUNTIME_FOLDER",
+                      "the folder " + (folder_ / "run/kiln").string() +
+                          " for the private daemon cannot be made: File exists");
+}
+
 TEST_F(PrivateDaemon, SaysWhereItWasLookedFor) {
   set("KILN_DAEMON", "/nowhere/kilnd");
   expect_client_error([] { connect(); }, ErrorKind::Unavailable, "NO_DAEMON",

@@ -213,6 +213,18 @@ def kernel_called_without_a_size():
 
 
 @wrong(
+    "ARGUMENT_TYPE",
+    "argument I of pick is int32, but must be int64",
+    fix='i.astype("int64")',
+)
+def kernel_called_with_indices_of_another_type():
+    pick = kiln.parse_kernels("kernel pick(X: float32[n], I: int64[m]) -> (Y: float32[m]) { Y[j] = X[I[j]] }")["pick"]
+    x = te.placeholder((9,), name="x")
+    i = te.placeholder((4,), dtype="int32", name="i")
+    pick(x, i)  # <-
+
+
+@wrong(
     "UNKNOWN_SIZE",
     "window has no size width; its sizes are n, w",
     fix="window(x, w=3)",

@@ -44,6 +44,17 @@ def reduction_stage_of_a_data_axis():
 
 
 @wrong(
+    "REDUCTION_STAGE",
+    "reduction_stage names no axis that a reduction inside the expression of C runs over; such axes come last",
+    fix="s.reduction_stage(C, k)",
+)
+def reduction_stage_over_no_axis():
+    A, W, C, k = dense()
+    s = te.create_schedule(C.op)
+    s.reduction_stage(C, [])  # <-
+
+
+@wrong(
     "CONSUMED_AXIS",
     "the reduction over k inside C is the stage C.sum now; name the axes of C.sum",
     fix="s[CS].op.reduce_axis[0], with CS what reduction_stage returned",
