@@ -243,12 +243,13 @@ void Tuner::try_candidate(const Candidate& candidate, const Bar& bar) {
     trial.failure = error.reason();
     failure = error.message();
     ++failures_;
-    parts_.counters.tuning_failures.fetch_add(1);
   }
-  parts_.counters.tuning_trials.fetch_add(1);
   const bool failed = !trial.failure.empty();
   search_->tried(candidate, failed ? std::nullopt : std::optional(trial.seconds));
   parts_.records.add_trial(key_, trial);
+  // What is counted is kept, whatever becomes of the daemon.
+  if (failed) parts_.counters.tuning_failures.fetch_add(1);
+  parts_.counters.tuning_trials.fetch_add(1);
   tell(trial, failure, false);
 }
 
