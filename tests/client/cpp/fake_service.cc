@@ -217,8 +217,8 @@ grpc::Status FakeService::Run(grpc::ServerContext* context, const v1::RunRequest
                               v1::RunResponse* response) {
   const grpc::Status status = enter("Run", context);
   if (!status.ok()) return status;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(run_ms.load());
-  while (std::chrono::steady_clock::now() < end) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() < begin + std::chrono::milliseconds(run_ms.load())) {
     if (context->IsCancelled()) {
       run_was_cancelled = true;
       return grpc::Status(grpc::StatusCode::CANCELLED, "");

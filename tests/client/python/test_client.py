@@ -28,7 +28,7 @@ def add_one(outputs=1):
 
 
 def eventually(condition):
-    limit = time.monotonic() + 5
+    limit = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < limit
         time.sleep(0.01)
