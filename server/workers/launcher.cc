@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "runtime/core/error.h"
+#include "server/clock.h"
 #include "server/workers/worker_fds.h"
 
 extern char** environ;
@@ -18,6 +20,8 @@ extern char** environ;
 namespace kiln::server {
 
 namespace {
+
+constexpr auto kEnding = std::chrono::milliseconds(500);  // of a process whose socket is closed
 
 class Process : public Child {
  public:
@@ -30,13 +34,17 @@ class Process : public Child {
   int pid() const override { return pid_; }
   void kill() override { ::kill(pid_, SIGKILL); }
   bool was_killed() const override {
-    siginfo_t end{};
-    while (::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOWAIT) < 0) {
-      if (errno != EINTR) return false;
+    for (const auto until = Clock::now() + kEnding; Clock::now() < until;) {
+      siginfo_t end{};
+      const int flags = WEXITED | WNOHANG | WNOWAIT;
+      if (::waitid(P_PID, static_cast<id_t>(pid_), &end, flags) == 0 && end.si_pid != 0) {
+        const bool by_signal = end.si_code == CLD_KILLED || end.si_code == CLD_DUMPED;
+        return by_signal && (end.si_status == SIGKILL || end.si_status == SIGTERM ||
+                             end.si_status == SIGINT || end.si_status == SIGHUP);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    const bool by_signal = end.si_code == CLD_KILLED || end.si_code == CLD_DUMPED;
-    return by_signal && (end.si_status == SIGKILL || end.si_status == SIGTERM ||
-                         end.si_status == SIGINT || end.si_status == SIGHUP);
+    return false;
   }
 
  private:

@@ -26,8 +26,8 @@ class Child {
   virtual int pid() const = 0;
   /// Ends it at once, whatever it does. It is given no chance to clean up.
   virtual void kill() = 0;
-  /// After kill(), of one that ended before: whether a signal ended it that others send, not its
-  /// own fault. Waits for the end.
+  /// Before kill(), of one that hung up: whether a signal ended it that others send, and not its
+  /// own fault. Waits a little for its end.
   virtual bool was_killed() const = 0;
 };
 

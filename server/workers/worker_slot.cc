@@ -1,7 +1,6 @@
 #include "server/workers/worker_slot.h"
 
 #include <array>
-#include <optional>
 
 #include <spdlog/spdlog.h>
 
@@ -150,8 +149,9 @@ Clock::duration WorkerSlot::back_off() const {
 
 void WorkerSlot::read_replies(const std::shared_ptr<Connection>& connection) {
   std::string why = read_until_end(*connection);
+  const bool killed = why == kDied && child_->was_killed();
   bool expected = false;
-  std::optional<WorkerEnd> end;
+  WorkerEnd end = killed ? WorkerEnd::Killed : WorkerEnd::Fault;
   {
     const std::lock_guard lock(mutex_);
     if (!kill_reason_.empty()) {
@@ -164,9 +164,8 @@ void WorkerSlot::read_replies(const std::shared_ptr<Connection>& connection) {
     // The process may still run when it sent garbage: nothing it does counts any more.
     child_->kill();
   }
-  if (!end) end = why == kDied && child_->was_killed() ? WorkerEnd::Killed : WorkerEnd::Fault;
   if (!expected) spdlog::warn("the worker {} ended: {}", spec_.name(), why);
-  owner_.on_lost(*end);
+  owner_.on_lost(end);
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;

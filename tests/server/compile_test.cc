@@ -153,6 +153,9 @@ TEST_F(Compile, TellsWhoEndedTheCompiler) {
                 "the compiler was killed from outside while it compiled compile_killed, as the "
                 "system does when memory runs out; it is started again");
   EXPECT_DOUBLE_EQ(retry_seconds_of(killed), 0.5);
+  expect_status(status_of_compile(add_one_of("compile_leaves", 4)), grpc::StatusCode::INTERNAL,
+                "COMPILER_DIED",
+                "the compiler died while it compiled compile_leaves; this is a bug in kiln");
   const grpc::Status stopped = status_of_compile(add_one_of("compile_stops", 1));
   expect_status(
       stopped, grpc::StatusCode::UNAVAILABLE, "COMPILER_STOPPED",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "compiler/language/decode.h"
@@ -181,6 +182,10 @@ SizeExpr extent_of(const language::Definition& definition, language::ExprId id) 
 void behave_while_compiling(const std::string& what) {
   if (what == "compile_dies") ::raise(SIGSEGV);
   if (what == "compile_killed") ::raise(SIGKILL);
+  if (what == "compile_leaves") {
+    ::shutdown(kWorkerSocketFd, SHUT_RDWR);
+    hang();
+  }
   if (what == "compile_stops") ::raise(SIGSTOP);
   if (what == "compile_starves") starve();
   if (what == "compile_hangs") {
