@@ -89,6 +89,22 @@ TEST(DecodeFuzz, RefusesOrUnderstandsMutatedDefinitions) {
   std::printf("%d of %d accepted\n", accepted, rounds);
 }
 
+/// Repeated numbers, texts, types and messages.
+TEST(DecodeFuzz, ChangesFieldsOfEveryKind) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    v1::Definition definition;
+    definition.add_reducers()->add_types(v1::DATA_TYPE_FLOAT32);
+    definition.mutable_reducers(0)->add_results(0);
+    v1::SourceMap names;
+    names.add_stages("A");
+    for (int changes = 0; changes < 20; ++changes) {
+      mutate(definition, random);
+      mutate(names, random);
+    }
+  }
+}
+
 TEST(DecodeFuzz, RefusesOrUnderstandsMutatedSchedules) {
   const std::vector<Seed> all = seeds();
   const uint64_t first = testing::fuzz_seed();

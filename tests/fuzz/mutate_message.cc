@@ -54,12 +54,9 @@ class Setter {
     switch (field_->cpp_type()) {
       case FieldDescriptor::CPPTYPE_UINT32: return set_uint32();
       case FieldDescriptor::CPPTYPE_INT64: return set_int64();
-      case FieldDescriptor::CPPTYPE_DOUBLE:
-        return reflection_.SetDouble(&message_, field_, odd_double(random_));
-      case FieldDescriptor::CPPTYPE_BOOL:
-        return reflection_.SetBool(&message_, field_, random_.chance(0.5));
-      case FieldDescriptor::CPPTYPE_ENUM:
-        return reflection_.SetEnumValue(&message_, field_, random_.between(-1, 17));
+      case FieldDescriptor::CPPTYPE_DOUBLE: return set_double();
+      case FieldDescriptor::CPPTYPE_BOOL: return set_bool();
+      case FieldDescriptor::CPPTYPE_ENUM: return set_enum();
       case FieldDescriptor::CPPTYPE_STRING: return set_string();
       default: return;
     }
@@ -87,6 +84,33 @@ class Setter {
       reflection_.SetInt64(&message_, field_, value);
     } else {
       reflection_.SetRepeatedInt64(&message_, field_, index_, value);
+    }
+  }
+
+  void set_double() {
+    const double value = odd_double(random_);
+    if (index_ < 0) {
+      reflection_.SetDouble(&message_, field_, value);
+    } else {
+      reflection_.SetRepeatedDouble(&message_, field_, index_, value);
+    }
+  }
+
+  void set_bool() {
+    const bool value = random_.chance(0.5);
+    if (index_ < 0) {
+      reflection_.SetBool(&message_, field_, value);
+    } else {
+      reflection_.SetRepeatedBool(&message_, field_, index_, value);
+    }
+  }
+
+  void set_enum() {
+    const int value = random_.between(-1, 17);
+    if (index_ < 0) {
+      reflection_.SetEnumValue(&message_, field_, value);
+    } else {
+      reflection_.SetRepeatedEnumValue(&message_, field_, index_, value);
     }
   }
 
@@ -119,6 +143,12 @@ void add_element(Message& message, const FieldDescriptor* field, int like, Rando
     reflection.AddInt64(&message, field, random.below(20));
   } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
     reflection.AddString(&message, field, odd_text("", random));
+  } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    reflection.AddEnumValue(&message, field, random.between(-1, 17));
+  } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+    reflection.AddDouble(&message, field, odd_double(random));
+  } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+    reflection.AddBool(&message, field, random.chance(0.5));
   }
 }
 
