@@ -17,9 +17,10 @@ constexpr int64_t kRunBytes = 4096;
 // stay in registers.
 constexpr int64_t kRowsAtOnce = 4;
 constexpr int64_t kMostRowsAtOnce = 8;
-// A row of so many elements is reduced in twice as many lanes, which hides how long an addition
-// takes; putting the lanes together at its end takes longer then.
+// A row of so many elements, and so many columns, are reduced in twice as many lanes, which hides
+// how long an addition takes; putting the lanes of a row together at its end takes longer then.
 constexpr int64_t kLongRow = 512;
+constexpr int64_t kManyColumns = 256;
 constexpr int64_t kManyIterations = 64;
 
 /// Whether steps can name an axis of the graph.
@@ -217,7 +218,10 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   const AxisId axis = along_data ? last : innermost;
   const bool allowed =
       along_data || (may_reassociate(chooser, id) && is_contiguous(graph, stage, innermost));
-  const bool is_long = !along_data && constant_extent(graph, axis).value_or(0) >= kLongRow;
+  const bool is_long = along_data
+                           ? constant_extent(graph, axis).value_or(0) >= kManyColumns &&
+                                 constant_extent(graph, innermost).value_or(0) >= kManyIterations
+                           : constant_extent(graph, axis).value_or(0) >= kLongRow;
   const std::optional<int64_t> factor =
       vector_factor(graph, id, axis, is_long ? 2 * kVectorBytes : kVectorBytes);
   if (!allowed || !factor) return std::nullopt;
