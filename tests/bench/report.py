@@ -2,7 +2,7 @@
 
 import math
 
-from workloads import BARS
+from workloads import BARS, PAST_CACHES, TRIAD_BARS
 
 
 def number(value):
@@ -75,7 +75,7 @@ def _workloads(results, limits, groups):
             share = kiln["rate"] / _peak(workload, limits) if "rate" in kiln else None
             cells = [
                 workload.name, workload.unit, _cell(kiln),
-                "" if share is None else f"{share:.0%}",
+                "" if share is None else _share(share, group, workload),
                 "" if compared is None else _judged(compared, least(group, row, limits)),
                 *(_cell(row.get(name, {})) for name in others),
             ]  # fmt: skip
@@ -98,6 +98,12 @@ def _groups(results, limits, groups):
             f"| {group} | {len(ratios)} | {_judged(_mean(ratios), mean)} | {mean} | {_judged(min(ratios), bar)} | "
             f"{bar} | {short} |"
         )
+
+
+def _share(share, group, workload):
+    """Of the machine's peak; bold where memory alone should set the pace and does not."""
+    is_memory = workload.unit == "GB/s" and workload.work >= PAST_CACHES and group in TRIAD_BARS
+    return f"**{share:.0%}**" if is_memory and share < TRIAD_BARS[group] else f"{share:.0%}"
 
 
 def _judged(value, bar):

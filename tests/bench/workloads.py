@@ -115,4 +115,8 @@ BARS = {
     "reductions": (1, 1), "scans": (1, 1), "by hand": (1, 1), "random": (0.5, 0.9),
 }  # fmt: skip
 
+# The share of streaming triad to reach where the data are larger than any cache.
+TRIAD_BARS = {"elements": 0.9, "reductions": 0.9, "scans": 0.85}
+PAST_CACHES = 64 << 20  # bytes
+
 WORKLOADS = {workload.name: workload for group in GROUPS.values() for workload in group}
