@@ -60,6 +60,10 @@ Value* ElementaryFunctions::call(Operator op, const std::vector<Value*>& args) {
   }
 }
 
+bool ElementaryFunctions::scales(Value* x) const {
+  return arithmetic_.scales && fills_registers(x);
+}
+
 Value* ElementaryFunctions::constant(Value* like, double value) {
   return number(like->getType(), value);
 }
@@ -103,7 +107,10 @@ ElementaryFunctions::Whole ElementaryFunctions::round(Value* x, double factor) {
 Value* ElementaryFunctions::exponential(Value* x) {
   // Past these the result is infinity and 0; they keep n in range, and let nan through.
   Value* const low = b_.CreateSelect(b_.CreateFCmpOLT(x, constant(x, -104)), constant(x, -104), x);
-  Value* const t = b_.CreateSelect(b_.CreateFCmpOGT(low, constant(x, 89)), constant(x, 89), low);
+  // An instruction that scales needs no upper end: however wrong r may be, the result is infinite.
+  Value* const t =
+      scales(x) ? low
+                : b_.CreateSelect(b_.CreateFCmpOGT(low, constant(x, 89)), constant(x, 89), low);
   const Whole n = round(t, std::numbers::log2e);
   Value* const r = fma(n.value, constant(x, -kLn2Low), fma(n.value, constant(x, -kLn2High), t));
   return scaled_exponential(r, n);
@@ -132,7 +139,7 @@ Value* ElementaryFunctions::power_of_two(Value* exponent, Value* like) {
 /// normal range round once more but are never lost.
 Value* ElementaryFunctions::scaled_exponential(Value* r, const Whole& whole) {
   Value* const p = exponential_near_0(r);
-  if (arithmetic_.scales && fills_registers(r)) return scaled(b_, p, whole.value);
+  if (scales(r)) return scaled(b_, p, whole.value);
   Value* const n = whole.integer;
   Value* const first = b_.CreateAShr(n, integer(n->getType(), 1));
   Value* const second = b_.CreateSub(n, first);

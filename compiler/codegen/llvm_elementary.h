@@ -52,6 +52,8 @@ class ElementaryFunctions {
   Value* exponential_near_0(Value* r);
   /// 2^n for -126 <= n <= 127
   Value* power_of_two(Value* exponent, Value* like);
+  /// Whether x 2^n is one instruction.
+  bool scales(Value* x) const;
   /// e^r 2^n
   Value* scaled_exponential(Value* r, const Whole& n);
   Value* logarithm(Value* x);
