@@ -47,7 +47,9 @@ std::vector<InnerVectors> vectors_inside(const Chooser& chooser, StageId whole) 
         has_indirect_reads(graph[reduction]) || !may_reassociate(chooser, reduction)) {
       continue;
     }
-    const std::optional<int64_t> factor = vector_factor(graph, reduction, innermost, kVectorBytes);
+    const bool is_long = constant_extent(graph, innermost).value_or(0) >= kLongRow;
+    const std::optional<int64_t> factor =
+        vector_factor(graph, reduction, innermost, is_long ? 2 * kVectorBytes : kVectorBytes);
     if (factor) found.push_back({innermost, *factor});
   }
   return found;

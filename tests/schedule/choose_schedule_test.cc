@@ -183,9 +183,9 @@ TEST(ChooseSchedule, SumsInsideOfAnExpressionInVectors) {
   for i in 0..64 parallel {
     allocate B.sum: float32[1] scope(global)
     B.sum[0] = 0.0
-    for k.outer in 0..32 {
-      for k.inner in 0..32 vectorize {
-        B.sum[0] = B.sum[0] + A[i, k.outer*32 + k.inner]
+    for k.outer in 0..16 {
+      for k.inner in 0..64 vectorize {
+        B.sum[0] = B.sum[0] + A[i, k.outer*64 + k.inner]
       }
     }
     for j.outer in 0..32 {
