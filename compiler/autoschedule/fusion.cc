@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/analysis/prove.h"
+#include "compiler/autoschedule/batch_sketches.h"
 #include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/apply_steps.h"
@@ -83,7 +84,7 @@ class Rows {
   bool belongs(StageId id) const {
     const Stage& stage = graph_[id];
     if (id == last_ || !is_free(graph_, id) || is_argument(graph_, id) ||
-        stage.data.size() < dimensions_ || find_contraction(graph_, id) ||
+        stage.data.size() < dimensions_ || is_product(graph_, id) ||
         has_dependent_extents(graph_, id) || has_indirect_reads(stage)) {
       return false;
     }
@@ -147,7 +148,7 @@ class Fusion {
     const Chooser chooser{graph, options_};
     std::vector<bool> done(graph.stages.size(), false);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
-      if (!is_free(graph, *id) || done[*id] || find_contraction(graph, *id) ||
+      if (!is_free(graph, *id) || done[*id] || is_product(graph, *id) ||
           has_dependent_extents(graph, *id) || has_indirect_reads(graph[*id])) {
         continue;
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/autoschedule/batch_sketches.h"
 #include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/schedule/apply_steps.h"
 
@@ -28,7 +29,7 @@ bool gains_vectors(const StageGraph& graph, StageId id) {
     return false;
   const std::vector<AxisId> columns = columns_of(stage);
   if (columns.empty() || !vector_factor(graph, id, columns.back(), kVectorBytes)) return false;
-  return find_contraction(graph, id) || has_vectors_along_data(graph, id);
+  return is_product(graph, id) || has_vectors_along_data(graph, id);
 }
 
 /// The reducer, where it has a name of the table.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/analysis/prove.h"
+#include "compiler/autoschedule/batch_sketches.h"
 #include "compiler/autoschedule/window_sketches.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/scatters.h"
@@ -405,7 +406,9 @@ std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool ma
     std::vector<Sketch> sketches = contraction_sketches(chooser, id, *found, may_be_parallel);
     if (!sketches.empty()) return sketches;
   }
-  std::vector<Sketch> sketches = reduction_sketches(chooser, id, may_be_parallel);
+  std::vector<Sketch> sketches = batch_sketches(chooser, id, may_be_parallel);
+  if (!sketches.empty()) return sketches;
+  sketches = reduction_sketches(chooser, id, may_be_parallel);
   if (std::optional<Sketch> window = window_sketch(chooser, id, may_be_parallel)) {
     sketches.insert(sketches.begin(), *std::move(window));
   }

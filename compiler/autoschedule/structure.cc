@@ -192,21 +192,25 @@ bool has_vectors_along_data(const StageGraph& graph, StageId id) {
          (!is_contiguous(graph, stage, stage.reduce.back()) || !is_strided(graph, stage, last));
 }
 
-std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id) {
+std::optional<Factors> find_factors(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
-  const std::vector<AxisId> columns = columns_of(stage);
-  if (stage.bodies.size() != 1 || columns.size() < 2 || has_dependent_extents(graph, id)) {
-    return std::nullopt;
-  }
+  if (stage.bodies.size() != 1 || has_dependent_extents(graph, id)) return std::nullopt;
   const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[0]);
   const bool is_sum = reduce != nullptr && reduce->how.combiner == language::Combiner::Sum;
   if (!is_sum || reduce->condition) return std::nullopt;
   const ir::Expr source = without_casts(reduce->sources[0]);
   const ir::Binary* product = ir::as<ir::Binary>(source);
   if (product == nullptr || product->op != Operator::Mul) return std::nullopt;
-  const ir::TensorRead* a = factor_of(product->a);
-  const ir::TensorRead* b = factor_of(product->b);
-  if (a == nullptr || b == nullptr || has_indirect_reads(stage)) return std::nullopt;
+  const Factors found{factor_of(product->a), factor_of(product->b)};
+  if (found.a == nullptr || found.b == nullptr || has_indirect_reads(stage)) return std::nullopt;
+  return found;
+}
+
+std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id) {
+  const std::vector<AxisId> columns = columns_of(graph[id]);
+  const std::optional<Factors> factors = find_factors(graph, id);
+  if (!factors || columns.size() < 2) return std::nullopt;
+  const auto [a, b] = *factors;
 
   Contraction found{.column = columns.back()};
   const bool in_a = is_used_in(graph, *a, found.column);

@@ -68,6 +68,13 @@ bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis);
 /// the longer ones, and keep the order of the reduction.
 bool has_vectors_along_data(const StageGraph& graph, StageId stage);
 
+/// The two elements whose products a stage sums, where that is all it does.
+struct Factors {
+  const ir::TensorRead* a = nullptr;
+  const ir::TensorRead* b = nullptr;
+};
+std::optional<Factors> find_factors(const StageGraph& graph, StageId stage);
+
 /// sum(a[..] * b[..]) where `column`, the last data axis (but time), is in one factor and `row`
 /// only in the other.
 struct Contraction {

@@ -47,6 +47,14 @@ const Case kCases[] = {
      "kernel k(A: float64[b, n, 20], B: float64[b, 20, m]) -> (C: float64[b, n, m]) {"
      " C[h, i, j] = sum[k < 20](A[h, i, k] * B[h, k, j]) }",
      {3, 30, 50}},
+    {"side_by_side",
+     "kernel k(A: float32[13, 7, 9], B: float32[11, 7, 9]) -> (C: float32[13, 11, 7]) {"
+     " C[i, j, h] = sum[k < 9](A[i, h, k] * B[j, h, k]) }",
+     {}},
+    {"side_by_side_of_any_size",
+     "kernel k(A: float64[l, n, b], B: float64[l, b, m]) -> (C: float64[m, n, b]) {"
+     " C[j, i, h] = sum[k < l](A[k, i, h] * B[k, h, j]) }",
+     {19, 13, 21, 9}},
     {"conv",
      "kernel k(X: float32[3, 20, 40], F: float32[8, 3, 3, 3]) -> (Y: float32[8, 18, 38]) {"
      " Y[o, i, j] = sum[c < 3, y < 3, x < 3](X[c, i + y, j + x] * F[o, c, y, x]) }",
