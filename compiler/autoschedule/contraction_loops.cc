@@ -29,16 +29,13 @@ TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter&
   return {row_tiles, row, column_tiles, column};
 }
 
-/// A panel is copied in vectors of its columns, or from what lies along the reduction: then both
-/// sides go by whole lines of the cache.
+/// A panel is copied in vectors of its columns. From what lies along the reduction these are
+/// gathered, so many steps as a line of the cache has before the next.
 void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                       StageId copy, const std::vector<AxisId>& axes) {
-  if (is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column)) {
-    steps.vectorize(copy, axes.back());
-    return;
-  }
-  const auto [chunks, chunk] = steps.split(copy, axes[axes.size() - 2], kLine);
-  steps.reorder(copy, {chunks, axes.back(), chunk});
+  if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column))
+    steps.split(copy, axes[axes.size() - 2], kLine);
+  steps.vectorize(copy, axes.back());
 }
 
 /// The row factor lies along its rows: a tile takes a piece of each line, and all lines are of

@@ -80,16 +80,12 @@ class Sketches {
     int64_t panels = 1;
     if (may_be_blocks()) {
       size.few_tasks = false;
-      if (rows_lie_along_sum()) {
-        size.most_sums = size.registers - kOtherRegisters;
-      } else {
-        size.least_vectors = wide_tile(size);
-      }
+      size.most_sums = size.registers - kOtherRegisters;
       tile = best_tile(size);
       if (size.rows >= kRowsForPanels) panels = best_panels(size, tile.lanes, numbers_.batch);
     }
     std::vector<Parameter> parameters = {
-        rows(tile.rows), columns(tile.lanes), {"panels at once", {1, 2, 4, 8}, panels}};
+        rows(tile.rows), columns(tile.lanes), {"panels at once", {1, 2, 3, 4, 6, 8}, panels}};
     if (may_be_blocks() && !rows_lie_along_sum())
       parameters.push_back({"rows in order", {0, 1}, has_many_rows() ? 1 : 0});
     return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);

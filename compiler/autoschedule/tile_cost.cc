@@ -85,14 +85,15 @@ TileShape best_tile(const ContractionSize& size) {
 }
 
 int64_t best_panels(const ContractionSize& size, int64_t lanes, int64_t products) {
-  int64_t panels = 8;
-  const auto is_too_much = [&] {
-    const int64_t tasks = products * ceil_div(size.columns, lanes * panels);
-    return tasks < kBlockTasks || panels * lanes * size.steps > kPanelElements;
-  };
-  while (panels > 1 && is_too_much())
-    panels /= 2;
-  return panels;
+  const int64_t all = ceil_div(size.columns, lanes);
+  for (const int64_t panels : {8, 6, 4, 3, 2}) {
+    const bool is_too_much = products * ceil_div(all, panels) < kBlockTasks ||
+                             panels * lanes * size.steps > kPanelElements;
+    // Blocks that are cut off, of panels that are cut off, take a fifth longer.
+    const bool is_ragged = size.columns % lanes != 0 && all % panels != 0;
+    if (!is_too_much && !is_ragged) return panels;
+  }
+  return 1;
 }
 
 int64_t best_block(const ContractionSize& size, int64_t tile_rows) {

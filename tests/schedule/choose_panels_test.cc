@@ -54,6 +54,7 @@ TEST(ChoosePanels, CopiesALargeFactorInBlocksOfColumns) {
             "}\n");
   EXPECT_TRUE(has(rows_by_columns(2048, 2048, 2048), "split(C.j.outer, factor=2)"));
   EXPECT_TRUE(has(rows_by_columns(512, 512, 512), "split(C.j.outer, factor=2)"));
+  EXPECT_TRUE(has(rows_by_columns(1023, 1027, 1025), "split(C.j.outer, factor=3)"));
 }
 
 TEST(ChoosePanels, CopiesBothFactorsWhereBothLieAcross) {
