@@ -12,23 +12,24 @@ constexpr int kLooks = 4;
 void BeatWatch::restart(Clock::time_point now) {
   last_beats_ = 0;
   last_look_ = now;
-  silence_ = {};
+  silence_ = idle_ = {};
 }
 
 Pulse BeatWatch::look(Clock::time_point now, const std::function<bool()>& has_work,
                       const std::function<uint64_t()>& beats) {
-  silence_ += std::clamp(now - last_look_, Clock::duration(0), limits_.hang / kLooks);
+  const Clock::duration most = limits_.hang / kLooks;
+  const Clock::duration passed = std::clamp(now - last_look_, Clock::duration(0), most);
+  silence_ += passed;
   last_look_ = now;
-  const bool long_silent = silence_ > limits_.hang;
-  const bool starves = long_silent && has_work();
+  // A single look may find a thread between two states.
+  if (silence_ > limits_.hang / 2) idle_ = has_work() ? Clock::duration(0) : idle_ + passed;
   const uint64_t counted = beats();
   if (counted != last_beats_) {
     last_beats_ = counted;
-    silence_ = {};
+    silence_ = idle_ = {};
     return Pulse::Beats;
   }
-  if (!long_silent) return Pulse::Beats;
-  if (!starves) return Pulse::Silent;
+  if (silence_ > limits_.hang && idle_ > most) return Pulse::Silent;
   return silence_ > limits_.starved ? Pulse::Starved : Pulse::Beats;
 }
 

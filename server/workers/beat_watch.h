@@ -35,7 +35,8 @@ class BeatWatch {
   const Limits limits_;
   uint64_t last_beats_ = 0;
   Clock::time_point last_look_{};
-  Clock::duration silence_{};
+  Clock::duration silence_{};  // since the last beat
+  Clock::duration idle_{};     // of it, since the worker was last seen to have work
 };
 
 }  // namespace kiln::server

@@ -68,7 +68,11 @@ TEST_F(BeatWatchTest, IsPatientOnlyAsLongAsThereIsWork) {
   for (int i = 0; i < 300; ++i)
     EXPECT_EQ(look(), Pulse::Beats);
   has_work_ = false;
-  EXPECT_EQ(look(), Pulse::Silent);
+  EXPECT_EQ(look(), Pulse::Beats);
+  has_work_ = true;
+  EXPECT_EQ(look(), Pulse::Beats);
+  has_work_ = false;
+  EXPECT_NEAR(seconds_until(Pulse::Silent), 1.25, 0.25);
 }
 
 TEST_F(BeatWatchTest, SaysNothingOfTimeInWhichItDidNotLook) {

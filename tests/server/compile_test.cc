@@ -145,8 +145,8 @@ TEST_F(Compile, OutlivesTheDeathOfTheCompiler) {
 
 TEST_F(Compile, TellsWhoEndedTheCompiler) {
   EngineOptions options = usual_options();
-  options.times.hang = milliseconds(1000);
-  options.times.starved = milliseconds(3000);
+  options.times.hang = milliseconds(3000);
+  options.times.starved = milliseconds(6000);
   restart(options);
   const grpc::Status killed = status_of_compile(add_one("compile_killed"));
   expect_status(killed, grpc::StatusCode::UNAVAILABLE, "COMPILER_KILLED",
@@ -159,12 +159,12 @@ TEST_F(Compile, TellsWhoEndedTheCompiler) {
   const grpc::Status stopped = status_of_compile(add_one_of("compile_stops", 1));
   expect_status(
       stopped, grpc::StatusCode::UNAVAILABLE, "COMPILER_STOPPED",
-      "the compiler stood still for 1 s while it compiled compile_stops, as one does that "
+      "the compiler stood still for 3 s while it compiled compile_stops, as one does that "
       "is stopped from outside; it is started again");
   EXPECT_DOUBLE_EQ(retry_seconds_of(stopped), 0.5);
   const grpc::Status starved = status_of_compile(add_one_of("compile_starves", 2));
   expect_status(starved, grpc::StatusCode::UNAVAILABLE, "COMPILER_STARVED",
-                "the compiler got no processor for 3 s while it compiled compile_starves: the "
+                "the compiler got no processor for 6 s while it compiled compile_starves: the "
                 "machine has too much to do; try again later");
   EXPECT_DOUBLE_EQ(retry_seconds_of(starved), 5);
   EXPECT_EQ(compiled(add_one_of("inc", 3)).cache(), v1::CACHE_LEVEL_COMPILED);

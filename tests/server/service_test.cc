@@ -70,7 +70,6 @@ EngineOptions quick_options(const std::string& cache_folder) {
   EngineOptions options;
   options.cache_folder = cache_folder;
   options.tick = milliseconds(20);
-  options.times.hang = milliseconds(1500);
   options.times.margin = milliseconds(200);
   // A worker takes a while to start on a busy machine.
   options.times.restart_grace = kLong / 2;

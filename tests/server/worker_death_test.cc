@@ -102,6 +102,9 @@ TEST_F(WorkerDeath, IsTheAnswerToGarbage) {
 }
 
 TEST_F(WorkerDeath, IsTheEndOfAWorkerThatStopsToBeat) {
+  EngineOptions options = usual_options();
+  options.times.hang = milliseconds(1500);
+  restart(options);
   const std::string stops = service_->kernel(add_one("stops"));
   const std::string inc = service_->kernel(add_one_of("inc", 1));
   const grpc::Status status = service_->run(stops, {1});
