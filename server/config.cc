@@ -146,6 +146,7 @@ void read_toml(const std::string& path, Config& config) {
     const auto at = known.find(key);
     if (at == known.end()) {
       std::vector<std::string_view> keys;
+      keys.reserve(known.size());
       for (const auto& [name, setter] : known)
         keys.push_back(name);
       fail(ErrorKind::InvalidArgument, "CONFIG", "{}: there is no setting {}{}", path, key,

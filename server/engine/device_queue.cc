@@ -20,7 +20,7 @@ Error ended_early(bool past_deadline, const std::string& kernel) {
 
 DeviceQueue::DeviceQueue(Options options, Launcher& launcher, Supervisor& supervisor,
                          ArenaPool& arenas, Quarantine& quarantine, Counters& counters)
-    : options_(std::move(options)),
+    : options_(options),
       arenas_(arenas),
       quarantine_(quarantine),
       counters_(counters),

@@ -39,7 +39,8 @@ double median(std::vector<double> values) {
 std::string class_of(std::span<const int64_t> sizes) {
   std::vector<int> logarithms;
   for (const int64_t size : sizes)
-    logarithms.push_back(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(size, 1))) - 1);
+    logarithms.push_back(
+        static_cast<int>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(size, 1)))) - 1);
   return fmt::format("{}", fmt::join(logarithms, ","));
 }
 

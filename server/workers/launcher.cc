@@ -119,6 +119,7 @@ std::unique_ptr<Child> ProcessLauncher::start(const WorkerSpec& spec, Fd socket,
                                     "--threads",
                                     std::to_string(spec.threads)};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -18,7 +18,7 @@ constexpr const char* kDied = "it died";
 
 WorkerSlot::WorkerSlot(WorkerSpec spec, Launcher& launcher, Supervisor& supervisor,
                        WorkerTimes times, WorkerOwner& owner)
-    : spec_(std::move(spec)),
+    : spec_(spec),
       launcher_(launcher),
       supervisor_(supervisor),
       times_(times),
