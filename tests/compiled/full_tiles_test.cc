@@ -61,7 +61,7 @@ const Example kExamples[] = {
           } })",
      {}},
     {"Convolution",
-     R"(kernel k(X: float32[3, 104, 104], W: float32[16, 3, 3, 3]) -> (Y: float32[16, 102, 102]) {
+     R"(kernel k(X: float32[3, 104, 324], W: float32[16, 3, 3, 3]) -> (Y: float32[16, 102, 322]) {
           Y[o, y, x] = sum[c < 3, r < 3, s < 3](X[c, y + r, x + s] * W[o, c, r, s])
           schedule cpu {
             split(Y.x, factor=16)
