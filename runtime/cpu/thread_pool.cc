@@ -220,8 +220,10 @@ int32_t ThreadPool::run(int64_t count, const Part& part) {
   publish(loop);
   loop.help(0);
   withdraw(loop);
-  last_end_ = Clock::now();
-  last_shared_ = last_end_.load();
+  const Clock::time_point end = Clock::now();
+  last_end_ = end;
+  // Of a loop that was over so soon, the next one asks again whether it is worth sharing.
+  if (end - start >= kWorthSharing) last_shared_ = end;
   return loop.result();
 }
 
