@@ -20,9 +20,10 @@ int64_t resident_bytes(int pid) {
 
 bool has_work(int pid) {
   std::error_code error;
-  for (const auto& task :
-       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), error)) {
-    std::ifstream in(task.path() / "stat");
+  // Threads come and go meanwhile.
+  std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", pid), error);
+  for (; !error && task != std::filesystem::directory_iterator(); task.increment(error)) {
+    std::ifstream in(task->path() / "stat");
     std::string line;
     std::getline(in, line);
     const size_t name_end = line.rfind(')');  // "PID (NAME) S ...", and a name may have any sign
