@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -114,11 +115,14 @@ class FetchAhead : public Mutator {
     for (const For* loop : loops) {
       const Body inside(*loop);
       if (!inside.loops.empty()) continue;
-      const int64_t work = inside.work * as_const_int(loop->extent).value_or(1);
+      int64_t work = 0;
+      if (__builtin_mul_overflow(inside.work, as_const_int(loop->extent).value_or(1), &work)) {
+        work = std::numeric_limits<int64_t>::max();
+      }
       for (const Load* load : inside.rows) {
         int64_t& known = most.try_emplace(load->buffer, -1).first->second;
         if (known >= work) continue;
-        known = is_long(*loop, *load) ? INT64_MAX : work;
+        known = is_long(*loop, *load) ? std::numeric_limits<int64_t>::max() : work;
         fetchers_[load->buffer] = loop;
       }
     }
@@ -181,7 +185,7 @@ class FetchAhead : public Mutator {
       const std::optional<int64_t> step = stride_of(stream.index, loop.var);
       const std::optional<int64_t> extent = as_const_int(loop.extent);
       const bool is_innermost = at == loops_.rbegin();
-      if (is_innermost && (!step || *step <= 0 || *step * size > kStepBytes)) return std::nullopt;
+      if (is_innermost && (!step || *step <= 0 || *step > kStepBytes / size)) return std::nullopt;
       if (!step) break;
       if (*step == 0) return std::nullopt;  // the same elements again
       const bool goes_on = is_innermost || (*step >= run && *step <= run + kLineBytes);

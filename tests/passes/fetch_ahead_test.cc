@@ -41,6 +41,17 @@ TEST(FetchAhead, FetchesInTheLoopThatComputesMost) {
                  } })");
 }
 
+/// Products of its extent and what it computes would overflow.
+TEST(FetchAhead, ComparesLoopsThatWouldNeverEnd) {
+  const ir::Kernel kernel =
+      run_pass(fetch_ahead, R"(fn f(A: float32[1024000], C: float32[1024000]) { for i in 0..1024 {
+        for j in 0..4611686018427387904 {
+          C[ramp(i*1000, 1, 16)] = exp(A[ramp(i*1000, 1, 16)]) }
+        for j in 0..62 { C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
+      } })");
+  EXPECT_EQ(ir::print(kernel).find("prefetch"), std::string::npos) << ir::print(kernel);
+}
+
 TEST(FetchAhead, FetchesInTheFirstLoopWhereRowsAreLong) {
   expect_becomes(fetch_ahead,
                  R"(fn f(A: float32[2048000], C: float32[2048000]) { for i in 0..64 {
