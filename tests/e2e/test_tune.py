@@ -186,15 +186,15 @@ def test_an_interrupt_ends_the_command_and_the_search_soon(daemon, tmp_path):
     while counters()["tuning_trials"] < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)  # a search takes minutes
+    interrupted = time.monotonic()
+    out, err = process.communicate(timeout=30)
     assert process.returncode == 4, err
     assert "you stopped it; what it found stays" in out
-    deadline = time.monotonic() + 60
-    before = -1
-    while (now := counters()["tuning_trials"]) != before:
-        assert time.monotonic() < deadline, "the search goes on"
-        before = now
-        time.sleep(1)
+    # A candidate that is being compiled or run is ended; 5 s are for a machine with other work.
+    assert time.monotonic() - interrupted < 5
+    before = counters()["tuning_trials"]
+    time.sleep(1)
+    assert counters()["tuning_trials"] <= before + 1
     again = daemon.connection.tune(
         kiln.parse_kernels(KERNEL)["matmul"], sizes={"n": 300, "l": 300, "m": 300}, trials=1, progress=False
     )

@@ -176,8 +176,11 @@ TEST_F(Tune, EndsSoonAfterItsCallerIsGone) {
   });
   EXPECT_TRUE(eventually([&] { return service_->counter("tuning_trials") >= 2; }));
   context.TryCancel();
+  const Clock::time_point cancelled = Clock::now();
   caller.join();
   EXPECT_TRUE(eventually([&] { return service_->engine().tunes().searches() == 0; }));
+  // A kernel that does not end when it is told to has its worker ended after 0.2 s here.
+  EXPECT_LT(Clock::now() - cancelled, milliseconds(1500));
   EXPECT_LT(service_->counter("tuning_trials"), 90);  // of 96 candidates
 }
 
@@ -233,8 +236,11 @@ TEST_F(Tune, ServesOthersWhileItSearches) {
   std::thread caller([&] { tune(request_for("tuned_slowly"), &context); });
   EXPECT_TRUE(eventually([&] { return service_->counter("tuning_trials") >= 1; }));
   const std::string kernel = service_->kernel(add_one("inc"));
-  for (int i = 0; i < 5; ++i)
+  for (int i = 0; i < 5; ++i) {
+    const Clock::time_point begun = Clock::now();
     EXPECT_TRUE(service_->run(kernel, {1, 2, 3}).ok());
+    EXPECT_LT(Clock::now() - begun, milliseconds(2000));
+  }
   EXPECT_EQ(service_->engine().tunes().searches(), 1);  // which nobody had to wait for
   context.TryCancel();
   caller.join();
