@@ -1,7 +1,6 @@
 #include "compiler/autoschedule/contraction_loops.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace kiln::autoschedule {
 namespace {
@@ -9,25 +8,6 @@ namespace {
 constexpr int64_t kLine = 16;  // elements of a line of the cache
 // How many tiles of rows a copy of a turned row factor takes from each line of it.
 constexpr int64_t kTurnedTiles = 8;
-
-/// The loops over tiles, and those in a tile.
-struct TileLoops {
-  AxisId rows;
-  AxisId row;
-  AxisId columns;
-  AxisId column;
-};
-
-/// `columns` is the value that says how many of them a tile has.
-TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
-                      const Values& values, std::string_view columns) {
-  const Contraction& contraction = tiling.contraction;
-  const auto [row_tiles, row] =
-      split_tile(graph, steps, tiling.stage, contraction.row, values.get("rows", 1));
-  const auto [column_tiles, column] =
-      split_tile(graph, steps, tiling.stage, contraction.column, values.get(columns, 1));
-  return {row_tiles, row, column_tiles, column};
-}
 
 /// A panel is copied in vectors of its columns. From what lies along the reduction these are
 /// gathered, so many steps as a line of the cache has before the next.
@@ -93,6 +73,16 @@ std::pair<AxisId, AxisId> split_tile(const StageGraph& graph, StepWriter& steps,
                                      AxisId axis, int64_t factor) {
   const int64_t extent = constant_extent(graph, axis).value_or(factor);
   return steps.split(stage, axis, std::clamp<int64_t>(extent, 1, factor));
+}
+
+TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                      const Values& values, std::string_view columns) {
+  const Contraction& contraction = tiling.contraction;
+  const auto [row_tiles, row] =
+      split_tile(graph, steps, tiling.stage, contraction.row, values.get("rows", 1));
+  const auto [column_tiles, column] =
+      split_tile(graph, steps, tiling.stage, contraction.column, values.get(columns, 1));
+  return {row_tiles, row, column_tiles, column};
 }
 
 void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "compiler/autoschedule/stage_schedules.h"
 
 namespace kiln::autoschedule {
@@ -23,6 +25,18 @@ std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts);
 /// A split by `factor`, or by the extent where that is known to be less.
 std::pair<AxisId, AxisId> split_tile(const StageGraph& graph, StepWriter& steps, StageId stage,
                                      AxisId axis, int64_t factor);
+
+/// The loops over tiles, and those in a tile.
+struct TileLoops {
+  AxisId rows;
+  AxisId row;
+  AxisId columns;
+  AxisId column;
+};
+
+/// Tiles of so many rows and columns as the values "rows" and `columns` say.
+TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                      const Values& values, std::string_view columns);
 
 // What sketches write. Of the values, "rows" and "lanes" are the tile; "parallel" is for all.
 

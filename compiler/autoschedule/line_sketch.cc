@@ -52,10 +52,7 @@ void write_lines(const StageGraph& graph, const Convolution& convolution, StepWr
   const Tiling& tiling = convolution.tiling;
   const Image& image = convolution.image;
   const StageId id = tiling.stage;
-  const auto [rows, row] =
-      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
-  const auto [columns, column] =
-      split_tile(graph, steps, id, tiling.contraction.column, values.get("lanes", 1));
+  const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
   const auto [blocks, line] = split_tile(graph, steps, id, image.line, values.get("lines", 1));
   std::vector<AxisId> outer = tiling.batch;
   std::erase(outer, image.line);
