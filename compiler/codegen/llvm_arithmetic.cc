@@ -12,29 +12,22 @@ using llvm::Value;
 
 namespace {
 
-constexpr unsigned kRegisterLanes = 16;
+constexpr int kRegisterLanes = 16;
 constexpr unsigned kFewestLanes = 4;
 
-unsigned lanes_of(Value* x) {
-  return llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
-}
-
-Value* slice(llvm::IRBuilderBase& b, Value* vector, unsigned first, unsigned count) {
-  std::vector<int> places;
-  for (unsigned i = 0; i < count; ++i)
-    places.push_back(static_cast<int>(first + i));
-  return b.CreateShuffleVector(vector, places);
+int lanes_of(Value* x) {
+  return static_cast<int>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
 }
 
 Value* joined(llvm::IRBuilderBase& b, Value* low, Value* high) {
   std::vector<int> places;
-  for (unsigned i = 0; i < 2 * lanes_of(low); ++i)
-    places.push_back(static_cast<int>(i));
+  for (int i = 0; i < 2 * lanes_of(low); ++i)
+    places.push_back(i);
   return b.CreateShuffleVector(low, high, places);
 }
 
 Value* scaled_register(llvm::IRBuilderBase& b, Value* x, Value* n) {
-  const unsigned lanes = lanes_of(x);
+  const int lanes = lanes_of(x);
   Value* const zero = llvm::Constant::getNullValue(x->getType());
   if (lanes == kRegisterLanes) {
     constexpr uint32_t kCurrentRounding = 4;
@@ -68,9 +61,9 @@ bool fills_registers(Value* x) {
 }
 
 Value* scaled(llvm::IRBuilderBase& b, Value* x, Value* n) {
-  const unsigned lanes = lanes_of(x);
+  const int lanes = lanes_of(x);
   if (lanes <= kRegisterLanes) return scaled_register(b, x, n);
-  const auto half = [&](unsigned first) {
+  const auto half = [&](int first) {
     return scaled(b, slice(b, x, first, lanes / 2), slice(b, n, first, lanes / 2));
   };
   Value* const low = half(0);
@@ -81,7 +74,7 @@ Value* scaled(llvm::IRBuilderBase& b, Value* x, Value* n) {
 /// where x - q y is exact. It is, as long as it stays in the range of normal numbers.
 Value* divided_by_one(llvm::IRBuilderBase& b, Value* x, Value* y) {
   llvm::Type* const type = x->getType();
-  const unsigned lanes = lanes_of(x);
+  const auto lanes = static_cast<unsigned>(lanes_of(x));
   llvm::Function* const function = b.GetInsertBlock()->getParent();
   auto* const fast = llvm::BasicBlock::Create(b.getContext(), "by_reciprocal", function);
   auto* const slow = llvm::BasicBlock::Create(b.getContext(), "by_division", function);

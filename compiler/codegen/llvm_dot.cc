@@ -22,14 +22,6 @@ Value* factor_of_lanes(llvm::IRBuilderBase& b, Value* groups, int first, int gro
   return b.CreateShuffleVector(groups, places);
 }
 
-/// Elements first .. first + count - 1.
-Value* slice(llvm::IRBuilderBase& b, Value* vector, int first, int count) {
-  std::vector<int> places;
-  for (int i = 0; i < count; ++i)
-    places.push_back(first + i);
-  return b.CreateShuffleVector(vector, places);
-}
-
 bool is_bytes(const ir::Dot& node) {
   const DType a = node.a->type.element;
   const DType b = node.b->type.element;

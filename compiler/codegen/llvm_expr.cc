@@ -208,14 +208,7 @@ Value* ExprEmitter::vector_reduce(const ir::VectorReduce& node) {
       if (lanes == 2 && op == Operator::Add && size_of(type) == 4 && !is_float(type)) {
         vector = hidden_from_llvm(b_, vector);
       }
-      std::vector<int> low;
-      std::vector<int> high;
-      for (int lane = 0; lane < lanes; ++lane) {
-        low.push_back(lane);
-        high.push_back(lane + lanes);
-      }
-      vector = math_.binary(op, b_.CreateShuffleVector(vector, low),
-                            b_.CreateShuffleVector(vector, high), type);
+      vector = math_.binary(op, slice(b_, vector, 0, lanes), slice(b_, vector, lanes, lanes), type);
     }
     return math_.binary(op, result, b_.CreateExtractElement(vector, uint64_t{0}), type);
   }

@@ -157,6 +157,14 @@ llvm::Type* like(llvm::Type* shape, llvm::Type* element) {
   return element;
 }
 
+Value* slice(IRBuilderBase& b, Value* vector, int first, int count) {
+  std::vector<int> places;
+  places.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i)
+    places.push_back(first + i);
+  return b.CreateShuffleVector(vector, places);
+}
+
 Value* widen_small_float(IRBuilderBase& b, Value* value, DType from) {
   if (from == DType::Float16) return b.CreateFPExt(value, like(value->getType(), b.getFloatTy()));
   llvm::Type* const wide = like(value->getType(), b.getInt32Ty());

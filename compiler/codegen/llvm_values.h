@@ -27,6 +27,9 @@ llvm::Constant* integer(llvm::Type* type, int64_t value);
 /// The same shape (scalar or vector) with another element.
 llvm::Type* like(llvm::Type* shape, llvm::Type* element);
 
+/// Elements first .. first + count - 1 of a vector.
+llvm::Value* slice(llvm::IRBuilderBase& builder, llvm::Value* vector, int first, int count);
+
 /// Exact.
 llvm::Value* widen_small_float(llvm::IRBuilderBase& builder, llvm::Value* value, DType from);
 /// Rounds a float to the nearest, halves to even. float8_e4m3fn has no infinity: what is past its
