@@ -3,6 +3,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/constant_bytes.h"
 #include "compiler/passes/passes.h"
 
 namespace kiln::passes {
@@ -27,17 +28,6 @@ class Uses : public Visitor {
     Visitor::visit(store);
   }
 };
-
-/// Nothing when an extent is no constant.
-std::optional<int64_t> constant_bytes(const Buffer& buffer) {
-  int64_t bytes = size_of(buffer.type);
-  for (const Expr& extent : buffer.shape) {
-    const std::optional<int64_t> value = as_const_int(extent);
-    if (!value) return std::nullopt;
-    if (__builtin_mul_overflow(bytes, *value, &bytes)) return INT64_MAX;
-  }
-  return bytes;
-}
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/constant_bytes.h"
 #include "compiler/passes/linear.h"
 #include "compiler/passes/passes.h"
 
@@ -27,15 +28,6 @@ constexpr int64_t kStepBytes = 1024;
 constexpr size_t kMostStreams = 2;
 // Of more rows, one line each would fill the ways of the nearest cache.
 constexpr size_t kMostRows = 8;
-
-std::optional<int64_t> constant_elements(const Buffer& buffer) {
-  int64_t elements = 1;
-  for (const Expr& extent : buffer.shape) {
-    const std::optional<int64_t> value = as_const_int(extent);
-    if (!value || __builtin_mul_overflow(elements, *value, &elements)) return std::nullopt;
-  }
-  return elements;
-}
 
 /// What a loop loads from neighbouring elements and computes.
 class Body : public Visitor {
@@ -77,11 +69,12 @@ class FetchAhead : public Mutator {
   explicit FetchAhead(const Kernel& kernel) {
     for (size_t i = 0; i < kernel.parameters.size(); ++i) {
       const BufferRef& buffer = kernel.parameters[i];
-      const int64_t elements = constant_elements(*buffer).value_or(0);
-      const bool is_large = elements >= kLargeBytes / size_of(buffer->type);
+      const bool is_large = constant_bytes(*buffer).value_or(0) >= kLargeBytes;
       if (!kernel.is_output[i] && is_large) large_.insert(buffer);
     }
   }
+
+  bool has_large_inputs() const { return !large_.empty(); }
 
  private:
   using Mutator::visit;
@@ -156,7 +149,8 @@ class FetchAhead : public Mutator {
       if (!place || streams.size() > (place->goes_on ? kMostStreams : kMostRows)) continue;
       const Buffer& buffer = *stream.load->buffer;
       const int64_t lanes = stream.load->type.lanes;
-      const Expr last = index(std::max<int64_t>(*constant_elements(buffer) - lanes, 0));
+      const int64_t elements = *constant_bytes(buffer) / size_of(buffer.type);
+      const Expr last = index(std::max<int64_t>(elements - lanes, 0));
       const Expr from = Binary::make(Operator::Min, place->index, last);
       for (int64_t lane = 0; lane < lanes; lane += kLineBytes / size_of(buffer.type))
         all.push_back(Prefetch::make(stream.load->buffer, {from + lane}));
@@ -207,7 +201,8 @@ class FetchAhead : public Mutator {
 }  // namespace
 
 Kernel fetch_ahead(Kernel kernel, const PassContext&) {
-  kernel.body = FetchAhead(kernel)(kernel.body);
+  FetchAhead fetch(kernel);
+  if (fetch.has_large_inputs()) kernel.body = fetch(kernel.body);
   return kernel;
 }
 

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "compiler/ir/expr.h"
+
+namespace kiln::passes {
+
+/// Of all elements of a buffer: the largest number where no other can say them, nothing when an
+/// extent is no constant.
+std::optional<int64_t> constant_bytes(const ir::Buffer& buffer);
+
+}  // namespace kiln::passes
