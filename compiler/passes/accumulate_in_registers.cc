@@ -106,7 +106,7 @@ class AccumulateInRegisters : public Mutator {
     return Allocate::make(
         accumulator,
         Block::make(
-            {in, For::make(loop.var, loop.extent, kind_of(loop, *accumulator), loop.thread, update),
+            {in, For::make(loop.var, loop.extent, kind_of(loop, tile, filled), loop.thread, update),
              out}));
   }
 
@@ -122,10 +122,15 @@ class AccumulateInRegisters : public Mutator {
                      For::make(loop.var, loop.extent, loop.loop_kind, inner->body));
   }
 
-  static LoopKind kind_of(const For& reduction, const Buffer& accumulator) {
-    int64_t bytes = size_of(accumulator.type);
-    for (const Expr& extent : accumulator.shape)
-      bytes *= *as_const_int(extent);
+  static LoopKind kind_of(const For& reduction, const AccumulatorTile& tile,
+                          const std::optional<FilledLoop>& filled) {
+    int64_t bytes = size_of(tile.store->buffer->type);
+    for (const Layer& layer : tile.layers) {
+      if (layer.loop == nullptr) continue;
+      const std::optional<int64_t> extent = as_const_int(extent_of(*layer.loop, filled));
+      if (!extent || *extent > kWrittenOutBytes) return reduction.loop_kind;
+      bytes = std::min(bytes * std::max<int64_t>(*extent, 1), 2 * kWrittenOutBytes);
+    }
     const std::optional<int64_t> steps = as_const_int(reduction.extent);
     const bool is_short = steps && *steps <= kWrittenOutBytes / bytes;
     return is_short ? LoopKind::Unrolled : reduction.loop_kind;

@@ -51,6 +51,28 @@ TEST(AccumulateInRegisters, WritesOutAShortLoopUnderVectors) {
     })");
 }
 
+/// Its vectors are collected in lanes, which wants the loop; and written out it would be long.
+TEST(AccumulateInRegisters, LeavesAShortLoopOverLongVectorsOfTheSum) {
+  expect_becomes(accumulate_in_registers,
+                 R"(fn f(A: float32[4, 1024], B: float32[4]) {
+      for k.outer in 0..16 {
+        for i in 0..4 unroll {
+          for k.inner in 0..64 vectorize { B[i] = B[i] + A[i, k.outer*64 + k.inner] }
+        }
+      }
+    })",
+                 R"(fn f(A: float32[4, 1024], B: float32[4]) {
+      allocate B.acc: float32[4] scope(local)
+      for i in 0..4 unroll { B.acc[i] = B[i] }
+      for k.outer in 0..16 {
+        for i in 0..4 unroll {
+          for k.inner in 0..64 vectorize { B.acc[i] = B.acc[i] + A[i, k.outer*64 + k.inner] }
+        }
+      }
+      for i in 0..4 unroll { B[i] = B.acc[i] }
+    })");
+}
+
 /// Rows that lie a power of two apart would fall on the same sets of the first cache.
 TEST(AccumulateInRegisters, CollectsASmallTileWhileALongSumPasses) {
   expect_becomes(accumulate_in_registers,
