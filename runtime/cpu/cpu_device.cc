@@ -10,6 +10,7 @@
 #include "runtime/core/error.h"
 #include "runtime/core/fired_check.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/cpu/cpus.h"
 #include "runtime/cpu/object_loader.h"
 #include "runtime/cpu/overlap.h"
 #include "runtime/cpu/thread_pool.h"

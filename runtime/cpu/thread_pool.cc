@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <exception>
-#include <fstream>
 #include <limits>
 #include <system_error>
 
 #include <immintrin.h>
-#include <sched.h>
 
 #include "runtime/core/error.h"
+#include "runtime/cpu/cpus.h"
 
 namespace kiln {
 namespace {
@@ -22,7 +20,7 @@ constexpr auto kSpin = std::chrono::microseconds(80);
 /// Below this much remaining work a sleeping worker would come too late to help.
 constexpr auto kWorthWaking = std::chrono::microseconds(20);
 /// Below this much even one that is awake: what it computes has to come back from its cache.
-constexpr auto kWorthSharing = std::chrono::microseconds(10);
+constexpr auto kWorthSharing = std::chrono::microseconds(5);
 constexpr int kPartsPerThread = 8;
 constexpr auto kCpusStay = std::chrono::seconds(1);
 
@@ -39,33 +37,18 @@ bool spin_until(Ready&& ready) {
   return ready();
 }
 
-/// The CPU quota of the process's cgroup (v2, then v1) in CPUs; infinity when there is none.
-double cgroup_cpus() {
-  std::string quota;
-  double period = 0;
-  if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file >> quota >> period) {
-    if (quota != "max" && period > 0) return std::atof(quota.c_str()) / period;
+/// A mutex that is held for less time than it takes to sleep and be woken.
+std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (int i = 0; i < 64 && !lock.owns_lock(); ++i) {
+    _mm_pause();
+    (void)lock.try_lock();
   }
-  std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double microseconds = 0;
-  if (quota_file >> microseconds && period_file >> period && microseconds > 0 && period > 0) {
-    return microseconds / period;
-  }
-  return std::numeric_limits<double>::infinity();
+  if (!lock.owns_lock()) lock.lock();
+  return lock;
 }
 
 }  // namespace
-
-int available_cpus() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  int cpus = static_cast<int>(std::thread::hardware_concurrency());
-  if (sched_getaffinity(0, sizeof mask, &mask) == 0) cpus = CPU_COUNT(&mask);
-  const double quota = std::ceil(cgroup_cpus());
-  if (quota < cpus) cpus = static_cast<int>(quota);
-  return std::max(cpus, 1);
-}
 
 /// One parallel loop in progress; lives on its caller's stack.
 ///
@@ -92,7 +75,7 @@ class ThreadPool::Loop {
   const Part& part;
   const int64_t count;
   const int64_t part_size;
-  std::atomic<int> helpers{0};  // changed under the pool's mutex
+  std::atomic<int> helpers{0};  // more of them only under the pool's mutex
 
   bool has_parts() const { return parts_left() > 0; }
 
@@ -231,40 +214,41 @@ bool ThreadPool::has_worker_awake(Clock::time_point start) {
   // Right after another loop: a worker that is woken comes too late for this one, but stays awake
   // for those that follow.
   if (may_spin() && start - last_end_.load(std::memory_order_relaxed) < kSpin) return true;
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = lock_soon(mutex_);
   return sleeping_ < static_cast<int>(workers_.size());
 }
 
 void ThreadPool::publish(Loop& loop) {
   int wake = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = lock_soon(mutex_);
     loops_.push_back(&loop);
     open_loops_ = static_cast<int>(loops_.size());
     ++published_;
+    published_on_ = current_cpu();
     const int at_once = std::max(cpus_.load() - 1, 1);
     wake = static_cast<int>(std::min<int64_t>({sleeping_, loop.parts_left() - 1, at_once}));
   }
   for (int i = 0; i < wake; ++i) {
     work_.notify_one();
   }
+  // Systems with few CPUs may have one wait on this CPU; it moves to another one by itself.
+  if (wake > 0 && may_spin()) std::this_thread::yield();
 }
 
 void ThreadPool::withdraw(Loop& loop) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = lock_soon(mutex_);
     std::erase(loops_, &loop);
     open_loops_ = static_cast<int>(loops_.size());
   }
+  // Nobody joins it any more, and a helper does not touch it after it has left.
   const auto left = [&] { return loop.helpers.load() == 0; };
-  if (may_spin() && spin_until(left)) {
-    // The last helper still holds the mutex when it leaves; wait until it has let go of it, since
-    // the loop is on this stack.
-    const std::lock_guard lock(mutex_);
-    return;
-  }
+  if (may_spin() && spin_until(left)) return;
   std::unique_lock lock(mutex_);
+  ++waiting_;
   done_.wait(lock, left);
+  --waiting_;
 }
 
 ThreadPool::Loop* ThreadPool::loop_to_join() {
@@ -278,7 +262,7 @@ ThreadPool::Loop* ThreadPool::loop_to_join() {
 
 bool ThreadPool::is_needed_elsewhere(const Loop& loop) {
   if (open_loops_.load(std::memory_order_relaxed) < 2) return false;
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = lock_soon(mutex_);
   return std::any_of(loops_.begin(), loops_.end(), [&](const Loop* other) {
     return other->has_parts() && other->helpers.load() + 1 < loop.helpers.load();
   });
@@ -287,7 +271,7 @@ bool ThreadPool::is_needed_elsewhere(const Loop& loop) {
 void ThreadPool::look_at_cpus() {
   if (!looks_at_cpus_) return;
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = lock_soon(mutex_);
     const Clock::time_point now = Clock::now();
     if (now - cpus_looked_at_ < kCpusStay) return;
     cpus_looked_at_ = now;
@@ -298,14 +282,17 @@ void ThreadPool::look_at_cpus() {
 bool ThreadPool::help_one_loop(int thread) {
   Loop* loop = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = lock_soon(mutex_);
     loop = loop_to_join();
     if (loop == nullptr) return false;
     ++loop->helpers;
   }
   loop->help(thread, [&] { return is_needed_elsewhere(*loop); });
-  const std::lock_guard lock(mutex_);
-  if (--loop->helpers == 0) done_.notify_all();
+  // The caller goes on as soon as it sees this, unless it has gone to sleep before.
+  if (loop->helpers.fetch_sub(1) == 1 && waiting_.load() > 0) {
+    const std::unique_lock lock = lock_soon(mutex_);
+    done_.notify_all();
+  }
   return true;
 }
 
@@ -319,8 +306,12 @@ void ThreadPool::work(int thread) {
     look_at_cpus();
     std::unique_lock lock(mutex_);
     ++sleeping_;
-    work_.wait(lock, [&] { return stopping_.load() || loop_to_join() != nullptr; });
+    // One that comes too late for the loop it was woken for stays awake for those that follow.
+    work_.wait(lock, [&] { return has_work() || loop_to_join() != nullptr; });
     --sleeping_;
+    const int cpu = published_on_;
+    lock.unlock();
+    if (may_spin()) leave_cpu(cpu);
   }
 }
 

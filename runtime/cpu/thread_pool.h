@@ -11,9 +11,6 @@
 
 namespace kiln {
 
-/// CPUs this process may use: its affinity mask, and the CPU quota of its cgroup rounded up.
-int available_cpus();
-
 /// Threads that share the parallel loops of all calls of a device.
 ///
 /// Parts of a loop are handed out by counters and the caller takes parts as well, so a loop ends
@@ -71,6 +68,8 @@ class ThreadPool {
   std::condition_variable done_;  // for callers whose loop still has workers
   std::vector<Loop*> loops_;      // under mutex_
   int sleeping_ = 0;              // under mutex_
+  int published_on_ = -1;         // the CPU of the last caller; under mutex_
+  std::atomic<int> waiting_{0};   // callers that sleep; changed under mutex_
   std::atomic<int> open_loops_{0};
   std::atomic<Clock::time_point> last_end_{Clock::time_point()};     // of a loop
   std::atomic<Clock::time_point> last_shared_{Clock::time_point()};  // of one for several threads

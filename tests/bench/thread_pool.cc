@@ -80,6 +80,22 @@ void even_back_to_back(benchmark::State& state) {
 }
 BENCHMARK(even_back_to_back)->ArgName("threads")->Arg(1)->Arg(2)->Arg(16)->Arg(64)->UseRealTime();
 
+/// Loop after loop of so many microseconds.
+void short_back_to_back(benchmark::State& state) {
+  ThreadPool pool(static_cast<int>(state.range(0)));
+  const int64_t nanoseconds = state.range(1) * 1000 / 128;
+  for (auto _ : state) {
+    pool.run(128, [&](int64_t begin, int64_t end, int) {
+      work(std::chrono::nanoseconds(nanoseconds * (end - begin)));
+      return 0;
+    });
+  }
+}
+BENCHMARK(short_back_to_back)
+    ->ArgNames({"threads", "us"})
+    ->ArgsProduct({{1, 2}, {4, 8, 16, 32}})
+    ->UseRealTime();
+
 /// Iteration i takes i times as long as the first: a triangular matrix. 400 us in all.
 void triangular(benchmark::State& state) {
   ThreadPool pool(static_cast<int>(state.range(0)));
