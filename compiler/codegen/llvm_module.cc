@@ -8,9 +8,9 @@
 
 #include "compiler/codegen/cpu_code.h"
 #include "compiler/codegen/llvm_function.h"
+#include "compiler/codegen/llvm_generator.h"
 #include "compiler/codegen/llvm_pipeline.h"
 #include "compiler/codegen/llvm_sanitize.h"
-#include "compiler/codegen/llvm_target.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -45,15 +45,16 @@ class KeepFirstError : public llvm::DiagnosticHandler {
 
 std::string emit_cpu_code(std::span<const EntryKernel> kernels, const CpuOptions& options,
                           CpuOutput output) {
-  const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine(options);
+  std::unique_ptr<ObjectGenerator> generator = take_generator(options);
+  llvm::TargetMachine& machine = generator->machine();
   llvm::LLVMContext context;
   std::string error;
   context.setDiagnosticHandler(std::make_unique<KeepFirstError>(error));
   llvm::Module module("kiln", context);
-  module.setTargetTriple(machine->getTargetTriple().str());
-  module.setDataLayout(machine->createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple().str());
+  module.setDataLayout(machine.createDataLayout());
   for (const EntryKernel& kernel : kernels) {
-    LaneAccess access = lane_access_of(*machine);
+    LaneAccess access = generator->lane_access();
     // The instruction treats the smallest numbers as 0 and rounds in its own way.
     access.dots_halves = access.dots_halves && !options.strict;
     KernelModule shared{module, *kernel.kernel, access, kernel.entry};
@@ -67,14 +68,13 @@ std::string emit_cpu_code(std::span<const EntryKernel> kernels, const CpuOptions
     module.print(stream, nullptr);
     return result;
   }
-  optimize(module, *machine);
-  sanitize(module, *machine, options.sanitizer);
-  result = generate(module, *machine,
-                    output == CpuOutput::Object ? llvm::CodeGenFileType::ObjectFile
-                                                : llvm::CodeGenFileType::AssemblyFile);
+  optimize(module, machine);
+  sanitize(module, machine, options.sanitizer);
+  result = output == CpuOutput::Object ? generator->generate(module) : assembly_of(module, machine);
   if (!error.empty()) {
     fail(ErrorKind::Internal, "LLVM", "internal error: LLVM refuses the kernel: {}", error);
   }
+  give_back(options, std::move(generator));
   return result;
 }
 

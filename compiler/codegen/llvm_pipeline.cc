@@ -50,13 +50,12 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   run_passes(module, machine, std::move(pipeline));
 }
 
-std::string generate(llvm::Module& module, llvm::TargetMachine& machine,
-                     llvm::CodeGenFileType type) {
+std::string assembly_of(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  const bool refused = machine.addPassesToEmitFile(passes, stream, nullptr, type,
-                                                   /*DisableVerify=*/true);
+  const bool refused = machine.addPassesToEmitFile(
+      passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true);
   KILN_CHECK(!refused);
   passes.run(module);
   return {bytes.begin(), bytes.end()};

@@ -16,8 +16,6 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine,
 /// LLVM are for.
 void optimize(llvm::Module& module, llvm::TargetMachine& machine);
 
-/// The module as an ELF object or as assembly.
-std::string generate(llvm::Module& module, llvm::TargetMachine& machine,
-                     llvm::CodeGenFileType type);
+std::string assembly_of(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace kiln::codegen
