@@ -84,7 +84,7 @@ Value* ExprEmitter::compute(const Expr& expr, Use use) {
     case ir::NodeKind::Ramp: return ramp(*as<ir::Ramp>(expr));
     case ir::NodeKind::Broadcast: {
       const auto* node = as<ir::Broadcast>(expr);
-      return b_.CreateVectorSplat(static_cast<unsigned>(node->lanes), emit(node->value, use));
+      return splat(emit(node->value, use), node->lanes);
     }
     case ir::NodeKind::VectorReduce: return vector_reduce(*as<ir::VectorReduce>(expr));
     case ir::NodeKind::Dot: return dot(*as<ir::Dot>(expr));
@@ -99,16 +99,11 @@ Value* ExprEmitter::binary(const ir::Binary& node, const Expr& expr, Use use) {
     Value* const dividend = emit(node.a, use);
     return math_.division_by_one(dividend, emit(same->value, use));
   }
+  if (Value* const sum = add_product(node, use)) return sum;
   Value* const x = emit(node.a, use);
   Value* const y = emit(node.b, use);
-  if (use == Use::Index && type == DType::Int64) {
-    if (is_linear(node.op) && is_plain_index(expr)) {
-      switch (node.op) {
-        case Operator::Add: return b_.CreateNSWAdd(x, y);
-        case Operator::Sub: return b_.CreateNSWSub(x, y);
-        default: return b_.CreateNSWMul(x, y);
-      }
-    }
+  if (use == Use::Index && type == DType::Int64 && is_linear(node.op) && is_plain_index(expr)) {
+    return linear(node.op, x, y);
   }
   const bool is_division = node.op == Operator::FloorDiv || node.op == Operator::FloorMod ||
                            node.op == Operator::TruncDiv || node.op == Operator::TruncMod;
@@ -122,6 +117,43 @@ Value* ExprEmitter::binary(const ir::Binary& node, const Expr& expr, Use use) {
     }
   }
   return math_.binary(node.op, x, y, type);
+}
+
+/// x * y + z in one instruction, where just one of the terms is a product; null elsewhere. Which
+/// sums are rounded once then follows from the expression alone.
+Value* ExprEmitter::add_product(const ir::Binary& node, Use use) {
+  const DType type = node.type.element;
+  const bool is_wide = type == DType::Float32 || type == DType::Float64;
+  if (!lane_access_.adds_products || node.op != Operator::Add || !is_wide) return nullptr;
+  const auto product = [](const Expr& expr) {
+    const auto* const binary = as<ir::Binary>(expr);
+    return binary != nullptr && binary->op == Operator::Mul ? binary : nullptr;
+  };
+  const ir::Binary* const a = product(node.a);
+  const ir::Binary* const b = product(node.b);
+  if ((a == nullptr) == (b == nullptr)) return nullptr;
+  const ir::Binary& factors = a != nullptr ? *a : *b;
+  Value* const x = emit(factors.a, use);
+  Value* const y = emit(factors.b, use);
+  Value* const z = emit(a != nullptr ? node.b : node.a, use);
+  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+}
+
+/// Of indices, which do not overflow.
+Value* ExprEmitter::linear(Operator op, Value* x, Value* y) {
+  switch (op) {
+    case Operator::Add:
+      return known_.once(KnownValues::Kind::Add, x, y, 0, [&] { return b_.CreateNSWAdd(x, y); });
+    case Operator::Sub:
+      return known_.once(KnownValues::Kind::Sub, x, y, 0, [&] { return b_.CreateNSWSub(x, y); });
+    default:
+      return known_.once(KnownValues::Kind::Mul, x, y, 0, [&] { return b_.CreateNSWMul(x, y); });
+  }
+}
+
+Value* ExprEmitter::splat(Value* value, int lanes) {
+  return known_.once(KnownValues::Kind::Splat, value, nullptr, lanes,
+                     [&] { return b_.CreateVectorSplat(static_cast<unsigned>(lanes), value); });
 }
 
 Value* ExprEmitter::call(const ir::Call& node, Use use) {
@@ -151,6 +183,7 @@ Value* ExprEmitter::choose(const ir::Call& node, Use use) {
   b_.CreateCondBr(test, yes, no);
   const auto branch = [&](llvm::BasicBlock* block, const Expr& expr) {
     b_.SetInsertPoint(block);
+    const KnownValues::Region region(known_);
     memo_.emplace_back();
     Value* const value = emit(expr, use);
     memo_.pop_back();
@@ -223,10 +256,10 @@ std::optional<ExprEmitter::Progression> ExprEmitter::progression(const Expr& ind
   if (const auto* node = as<ir::Ramp>(index)) {
     const std::optional<int64_t> stride = constant_of(node->stride);
     if (!stride) return std::nullopt;
-    return Progression{emit(node->base, Use::Index), *stride};
+    return Progression{place_in(node->base), *stride};
   }
   if (const auto* node = as<ir::Broadcast>(index)) {
-    return Progression{emit(node->value, Use::Index), 0};
+    return Progression{place_in(node->value), 0};
   }
   const auto* node = as<ir::Binary>(index);
   if (node == nullptr || !is_linear(node->op) || !is_plain_index(index)) return std::nullopt;
@@ -236,16 +269,17 @@ std::optional<ExprEmitter::Progression> ExprEmitter::progression(const Expr& ind
         factor != nullptr ? constant_of(factor->value) : std::nullopt;
     const auto a = times ? progression(node->a) : std::nullopt;
     if (!a) return std::nullopt;
-    return Progression{b_.CreateNSWMul(a->base, b_.getInt64(static_cast<uint64_t>(*times))),
-                       a->stride * *times};
+    Value* const base =
+        linear(Operator::Mul, a->first.base, b_.getInt64(static_cast<uint64_t>(*times)));
+    return Progression{{base, a->first.constant * *times}, a->stride * *times};
   }
   const auto a = progression(node->a);
   const auto b = a ? progression(node->b) : std::nullopt;
   if (!b) return std::nullopt;
-  if (node->op == Operator::Add) {
-    return Progression{b_.CreateNSWAdd(a->base, b->base), a->stride + b->stride};
-  }
-  return Progression{b_.CreateNSWSub(a->base, b->base), a->stride - b->stride};
+  const int64_t sign = node->op == Operator::Add ? 1 : -1;
+  return Progression{{linear(node->op, a->first.base, b->first.base),
+                      a->first.constant + sign * b->first.constant},
+                     a->stride + sign * b->stride};
 }
 
 bool ExprEmitter::is_plain_index(const Expr& expr) {

@@ -7,6 +7,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include "compiler/codegen/llvm_known.h"
 #include "compiler/codegen/llvm_math.h"
 #include "compiler/ir/stmt.h"
 
@@ -22,11 +23,12 @@ struct BufferPlace {
 /// Which accesses of single lanes, sums of products and arithmetic the CPU has instructions for.
 /// LLVM makes a branch a lane of the other accesses.
 struct LaneAccess {
-  bool gathers = false;      // and scatters
-  bool masks_words = false;  // masked loads and stores of elements of 4 and 8 bytes
-  bool masks_bytes = false;  // of smaller ones
-  bool dots_bytes = false;   // four products of uint8 and int8 into an int32
-  bool dots_halves = false;  // two products of bfloat16 into a float32
+  bool gathers = false;        // and scatters
+  bool masks_words = false;    // masked loads and stores of elements of 4 and 8 bytes
+  bool masks_bytes = false;    // of smaller ones
+  bool dots_bytes = false;     // four products of uint8 and int8 into an int32
+  bool dots_halves = false;    // two products of bfloat16 into a float32
+  bool adds_products = false;  // a product and a sum, rounded once
   Arithmetic arithmetic = {};
 };
 
@@ -55,11 +57,18 @@ class ExprEmitter {
   void fence();
 
   llvm::IRBuilderBase& builder() { return b_; }
+  /// For a KnownValues::Region around each body of a loop or branch.
+  KnownValues& known() { return known_; }
 
  private:
   enum class Use : uint8_t { Data, Index };
+  /// base + constant: places a constant apart share their base.
+  struct Place {
+    llvm::Value* base;
+    int64_t constant;
+  };
   struct Progression {
-    llvm::Value* base;  // of the first lane
+    Place first;  // lane
     int64_t stride;
   };
   struct MemoKey {
@@ -77,6 +86,9 @@ class ExprEmitter {
   llvm::Value* emit(const ir::Expr& expr, Use use);
   llvm::Value* compute(const ir::Expr& expr, Use use);
   llvm::Value* binary(const ir::Binary& node, const ir::Expr& expr, Use use);
+  llvm::Value* add_product(const ir::Binary& node, Use use);
+  llvm::Value* linear(language::Operator op, llvm::Value* x, llvm::Value* y);
+  llvm::Value* splat(llvm::Value* value, int lanes);
   llvm::Value* call(const ir::Call& node, Use use);
   llvm::Value* choose(const ir::Call& node, Use use);
   llvm::Value* choose_lanes(const ir::Call& node, Use use);
@@ -84,6 +96,8 @@ class ExprEmitter {
   llvm::Value* load_scalar(llvm::Value* address, const ir::Load& node, llvm::Value* mask);
   llvm::Value* load_row(const BufferPlace& place, const Progression& row, const ir::Load& node,
                         llvm::Value* mask);
+  llvm::Value* load_at(const ir::BufferRef& buffer, llvm::Type* type, llvm::Value* address);
+  static Place lowest(const Progression& row, int lanes);
   llvm::Value* ramp(const ir::Ramp& node);
   llvm::Value* vector_reduce(const ir::VectorReduce& node);
   llvm::Value* dot(const ir::Dot& node);
@@ -98,7 +112,8 @@ class ExprEmitter {
   bool reads_memory(const ir::Expr& expr);
 
   /// Lane by lane, without branches: a lane that does not run uses a place of its own on the stack.
-  llvm::Value* load_every_second(const BufferPlace& place, llvm::Value* base, const ir::Load& node);
+  llvm::Value* load_every_second(const BufferPlace& place, const Place& first,
+                                 const ir::Load& node);
   llvm::Value* load_lanes(const BufferPlace& place, const ir::Load& node, llvm::Value* mask);
   void store_lanes(const BufferPlace& place, const ir::Store& node, llvm::Value* value,
                    llvm::Value* mask);
@@ -109,7 +124,9 @@ class ExprEmitter {
   bool has_masks(DType type) const;
   llvm::Value* spare_place(bool is_zero);
 
-  llvm::Value* element_address(const BufferPlace& place, DType type, llvm::Value* index);
+  Place place_in(const ir::Expr& index);
+  llvm::Value* element_address(const BufferPlace& place, DType type, const Place& element);
+  llvm::Value* lanes_addresses(const BufferPlace& place, DType type, llvm::Value* indices);
   llvm::Value* from_memory(llvm::Value* value, DType type);
   llvm::Value* to_memory(llvm::Value* value, DType type);
   llvm::Value* active_mask(const ir::Expr& predicate, int lanes);
@@ -127,6 +144,7 @@ class ExprEmitter {
   std::unordered_map<ir::VarRef, llvm::Value*> vars_;
   std::unordered_set<ir::VarRef> naturals_;  // never negative
   std::unordered_map<ir::BufferRef, BufferPlace> places_;
+  KnownValues known_;
   std::vector<Memo> memo_{1};  // one more for each conditional part entered
   std::unordered_map<ir::Expr, bool> plain_;
   std::unordered_map<ir::Expr, bool> reads_;

@@ -267,7 +267,10 @@ void FunctionEmitter::emit_serial(const ir::For& loop, Value* begin, Value* end,
   if (loop_depth_ <= kCancellationDepth && has_loop(loop.body)) stop_if_cancelled();
   expr_.bind(loop.var, i, true);
   scope_.push_back(loop.var);
-  emit(loop.body);
+  {
+    const KnownValues::Region region(expr_.known());
+    emit(loop.body);
+  }
   scope_.pop_back();
   --loop_depth_;
 
@@ -374,14 +377,14 @@ void FunctionEmitter::emit(const ir::If& node) {
   llvm::BasicBlock* const no = node.else_body ? new_block("else") : end;
   llvm::MDBuilder metadata(b_.getContext());
   b_.CreateCondBr(condition, yes, no, node.likely ? metadata.createLikelyBranchWeights() : nullptr);
-  b_.SetInsertPoint(yes);
-  emit(node.then_body);
-  b_.CreateBr(end);
-  if (node.else_body) {
-    b_.SetInsertPoint(no);
-    emit(node.else_body);
+  const auto branch = [&](llvm::BasicBlock* block, const ir::Stmt& body) {
+    const KnownValues::Region region(expr_.known());
+    b_.SetInsertPoint(block);
+    emit(body);
     b_.CreateBr(end);
-  }
+  };
+  branch(yes, node.then_body);
+  if (node.else_body) branch(no, node.else_body);
   b_.SetInsertPoint(end);
 }
 

@@ -31,8 +31,43 @@ T* ExprEmitter::tagged(T* instruction, const BufferPlace& place) {
   return instruction;
 }
 
-Value* ExprEmitter::element_address(const BufferPlace& place, DType type, Value* index) {
-  return b_.CreateInBoundsGEP(memory_type(b_.getContext(), type), place.pointer, index);
+ExprEmitter::Place ExprEmitter::place_in(const Expr& index) {
+  const ir::ExprNode* rest = index.get();
+  int64_t constant = 0;
+  while (is_plain_index(Expr(rest))) {
+    const auto* const node = ir::as<ir::Binary>(rest);
+    if (node == nullptr) break;
+    const bool adds = node->op == language::Operator::Add;
+    if (!adds && node->op != language::Operator::Sub) break;
+    const auto* const number = ir::as<ir::IntImm>(node->b);
+    if (number == nullptr) break;
+    constant += adds ? number->value : -number->value;
+    rest = node->a.get();
+  }
+  if (const auto* const number = ir::as<ir::IntImm>(rest)) {
+    return {b_.getInt64(0), constant + number->value};
+  }
+  return {emit(Expr(rest), Use::Index), constant};
+}
+
+/// Without its constant, the address may be outside of the buffer.
+Value* ExprEmitter::element_address(const BufferPlace& place, DType type, const Place& element) {
+  Value* address = place.pointer;
+  const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(element.base);
+  if (known == nullptr || !known->isZero()) {
+    address = known_.once(KnownValues::Kind::Element, address, element.base, size_of(type), [&] {
+      return b_.CreateGEP(memory_type(b_.getContext(), type), place.pointer, element.base);
+    });
+  }
+  if (element.constant == 0) return address;
+  const int64_t bytes = element.constant * size_of(type);
+  return known_.once(KnownValues::Kind::Bytes, address, nullptr, bytes, [&] {
+    return b_.CreateGEP(b_.getInt8Ty(), address, b_.getInt64(static_cast<uint64_t>(bytes)));
+  });
+}
+
+Value* ExprEmitter::lanes_addresses(const BufferPlace& place, DType type, Value* indices) {
+  return b_.CreateInBoundsGEP(memory_type(b_.getContext(), type), place.pointer, indices);
 }
 
 Value* ExprEmitter::from_memory(Value* value, DType type) {
@@ -91,7 +126,7 @@ Value* ExprEmitter::load(const ir::Load& node) {
   const DType type = node.buffer->type;
   Value* const mask = active_mask(node.predicate, node.type.lanes);
   if (node.type.lanes == 1) {
-    return load_scalar(element_address(place, type, emit(index, Use::Index)), node, mask);
+    return load_scalar(element_address(place, type, place_in(index)), node, mask);
   }
   const std::optional<Progression> row = progression(index);
   const bool is_row = row && row->stride >= -1 && row->stride <= 1;
@@ -99,13 +134,13 @@ Value* ExprEmitter::load(const ir::Load& node) {
     return load_row(place, *row, node, mask);
   }
   if (row && row->stride == 2 && mask == nullptr && size_of(type) >= 4) {
-    return load_every_second(place, row->base, node);
+    return load_every_second(place, row->first, node);
   }
   if (!lane_access_.gathers) return load_lanes(place, node, mask);
 
   llvm::Type* const lanes =
       like(value_type(b_.getContext(), node.type), memory_type(b_.getContext(), type));
-  Value* const addresses = element_address(place, type, emit(index, Use::Index));
+  Value* const addresses = lanes_addresses(place, type, emit(index, Use::Index));
   Value* const all = llvm::Constant::getAllOnesValue(like(lanes, b_.getInt1Ty()));
   Value* const gathered = tagged(
       b_.CreateMaskedGather(lanes, addresses, alignment_of(type), mask != nullptr ? mask : all,
@@ -114,9 +149,22 @@ Value* ExprEmitter::load(const ir::Load& node) {
   return from_memory(gathered, type);
 }
 
+/// The place of the lane that comes first in memory.
+ExprEmitter::Place ExprEmitter::lowest(const Progression& row, int lanes) {
+  return {row.first.base, row.first.constant - (row.stride < 0 ? lanes - 1 : 0)};
+}
+
+Value* ExprEmitter::load_at(const ir::BufferRef& buffer, llvm::Type* type, Value* address) {
+  return known_.loaded(buffer, address, type, [&] {
+    return tagged(b_.CreateAlignedLoad(type, address, alignment_of(buffer->type)),
+                  place_of(buffer));
+  });
+}
+
 Value* ExprEmitter::load_scalar(Value* address, const ir::Load& node, Value* mask) {
   const DType type = node.buffer->type;
   llvm::Type* const element = memory_type(b_.getContext(), type);
+  if (mask == nullptr) return from_memory(load_at(node.buffer, element, address), type);
   Value* const loaded = when(mask, element, [&] {
     return tagged(b_.CreateAlignedLoad(element, address, alignment_of(type)),
                   place_of(node.buffer));
@@ -130,19 +178,15 @@ Value* ExprEmitter::load_row(const BufferPlace& place, const Progression& row, c
   const int lanes = node.type.lanes;
   if (row.stride == 0) {
     Value* const any = mask != nullptr ? any_lane(mask) : nullptr;
-    Value* const one = load_scalar(element_address(place, type, row.base), node, any);
-    return b_.CreateVectorSplat(static_cast<unsigned>(lanes), one);
+    return splat(load_scalar(element_address(place, type, row.first), node, any), lanes);
   }
   const bool backwards = row.stride < 0;
-  Value* const first =
-      backwards ? b_.CreateNSWSub(row.base, b_.getInt64(static_cast<uint64_t>(lanes - 1)))
-                : row.base;
-  Value* const address = element_address(place, type, first);
+  Value* const address = element_address(place, type, lowest(row, lanes));
   llvm::Type* const vector =
       like(value_type(b_.getContext(), node.type), memory_type(b_.getContext(), type));
   Value* loaded = nullptr;
   if (mask == nullptr) {
-    loaded = tagged(b_.CreateAlignedLoad(vector, address, alignment_of(type)), place);
+    loaded = load_at(node.buffer, vector, address);
   } else {
     Value* const in_order = backwards ? reversed(b_, mask, lanes) : mask;
     loaded = tagged(b_.CreateMaskedLoad(vector, address, alignment_of(type), in_order,
@@ -154,21 +198,20 @@ Value* ExprEmitter::load_row(const BufferPlace& place, const Progression& row, c
 
 /// Two rows that end with the last element, and overlap: a gather takes as long as a load for each
 /// lane.
-Value* ExprEmitter::load_every_second(const BufferPlace& place, Value* base, const ir::Load& node) {
+Value* ExprEmitter::load_every_second(const BufferPlace& place, const Place& first,
+                                      const ir::Load& node) {
   const DType type = node.buffer->type;
   const int lanes = node.type.lanes;
   llvm::Type* const vector =
       like(value_type(b_.getContext(), node.type), memory_type(b_.getContext(), type));
-  const auto from = [&](Value* first) {
-    return tagged(
-        b_.CreateAlignedLoad(vector, element_address(place, type, first), alignment_of(type)),
-        place);
+  const auto from = [&](int64_t element) {
+    const Place at{first.base, first.constant + element};
+    return load_at(node.buffer, vector, element_address(place, type, at));
   };
   std::vector<int> order;
   for (int lane = 0; lane < lanes; ++lane)
     order.push_back(2 * lane < lanes ? 2 * lane : 2 * lane + 1);
-  Value* const second = b_.CreateNSWAdd(base, b_.getInt64(static_cast<uint64_t>(lanes - 1)));
-  return from_memory(b_.CreateShuffleVector(from(base), from(second), order), type);
+  return from_memory(b_.CreateShuffleVector(from(0), from(lanes - 1), order), type);
 }
 
 bool ExprEmitter::has_masks(DType type) const {
@@ -197,7 +240,7 @@ std::vector<Value*> ExprEmitter::lane_addresses(const BufferPlace& place, DType 
     Value* const element = ramp != nullptr
                                ? b_.CreateAdd(base, b_.CreateMul(stride, b_.getInt64(number)))
                                : b_.CreateExtractElement(base, number);
-    Value* address = element_address(place, type, element);
+    Value* address = lanes_addresses(place, type, element);
     if (mask != nullptr) {
       address = b_.CreateSelect(b_.CreateExtractElement(mask, number), address, spare);
     }
@@ -234,7 +277,7 @@ void ExprEmitter::store_lanes(const BufferPlace& place, const ir::Store& node, V
 void ExprEmitter::prefetch(const ir::Prefetch& node) {
   KILN_CHECK(node.indices.size() == 1);
   Value* const address =
-      element_address(place_of(node.buffer), node.buffer->type, emit(node.indices[0], Use::Index));
+      element_address(place_of(node.buffer), node.buffer->type, place_in(node.indices[0]));
   constexpr uint32_t kToRead = 0;
   constexpr uint32_t kIntoAllCaches = 3;
   constexpr uint32_t kData = 1;
@@ -284,8 +327,9 @@ void ExprEmitter::store(const ir::Store& node) {
   const int lanes = node.value->type.lanes;
   Value* const value = to_memory(emit(node.value, Use::Data), type);
   Value* const mask = active_mask(node.predicate, lanes);
+  known_.forget_loads(node.buffer);
   if (lanes == 1) {
-    Value* const address = element_address(place, type, emit(index, Use::Index));
+    Value* const address = element_address(place, type, place_in(index));
     when(mask, nullptr, [&]() -> Value* {
       return tagged(b_.CreateAlignedStore(value, address, alignment_of(type)), place);
     });
@@ -295,10 +339,7 @@ void ExprEmitter::store(const ir::Store& node) {
   const bool is_row = row && (row->stride == 1 || row->stride == -1);
   if (is_row && (mask == nullptr || has_masks(type))) {
     const bool backwards = row->stride < 0;
-    Value* const first =
-        backwards ? b_.CreateNSWSub(row->base, b_.getInt64(static_cast<uint64_t>(lanes - 1)))
-                  : row->base;
-    Value* const address = element_address(place, type, first);
+    Value* const address = element_address(place, type, lowest(*row, lanes));
     Value* const in_order = backwards ? reversed(b_, value, lanes) : value;
     if (mask == nullptr) {
       store_row(place, type, in_order, address);
@@ -309,7 +350,7 @@ void ExprEmitter::store(const ir::Store& node) {
     }
     return;
   }
-  Value* const addresses = element_address(place, type, emit(index, Use::Index));
+  Value* const addresses = lanes_addresses(place, type, emit(index, Use::Index));
   Value* const all = llvm::Constant::getAllOnesValue(like(value->getType(), b_.getInt1Ty()));
   tagged(b_.CreateMaskedScatter(value, addresses, alignment_of(type), mask != nullptr ? mask : all),
          place);
