@@ -3,8 +3,8 @@
     python tests/bench/compile_time.py [--count 30] [--json FILE]
 
 Starts a kilnd (KILN_DAEMON, or that of PATH) of its own with an empty cache. Each kernel has many definitions, no two
-alike, so that no cache serves. "compiled" and "from disk" are the daemon's own reports; from memory it reports nothing, so
-that is what a client waits longer than for a call that does nothing.
+alike, so that no cache serves. "compiled", "from memory" and "from disk" are the daemon's own reports; from memory also how
+much longer a client waits than for a call that does nothing.
 """
 
 import argparse
@@ -141,13 +141,14 @@ def waits_of(action, count):
 
 
 def from_memory(kernel, connection, calls=2000):
-    """Seconds that a client waits for a kernel in memory, longer than for a call that does nothing."""
+    """Seconds for a kernel in memory: the daemon's report, and how much longer than for nothing a client waits."""
     request = build(kernel, 1)[0]._request
     compiled = lambda: connection.call("KernelService/Compile", request, wire.CompileResponse)
     nothing = lambda: connection.call("TensorService/Free", wire.FreeRequest(), wire.FreeResponse)
     waits_of(compiled, 200), waits_of(nothing, 200)
     turns = [(waits_of(compiled, calls // 5), waits_of(nothing, calls // 5)) for _ in range(5)]
-    return statistics.median(float(np.median(a) - np.median(b)) for a, b in turns)
+    longer = statistics.median(float(np.median(a) - np.median(b)) for a, b in turns)
+    return statistics.median(compiled().timings.compile for _ in range(calls // 5)), longer
 
 
 def take_turns(folder, count):
@@ -158,9 +159,10 @@ def take_turns(folder, count):
         for kernel in KERNELS:
             build(kernel, 0)  # the compiler process has then seen its code once
             seconds, waits = reported(kernel, range(1, count + 1), "compiled")
+            memory, longer = from_memory(kernel, daemon.connection)
             table[kernel[0]] = {
                 "compiled": statistics.median(seconds), "slowest": max(seconds),
-                "wait": statistics.median(waits), "memory": from_memory(kernel, daemon.connection),
+                "wait": statistics.median(waits), "memory": memory, "memory_wait": longer,
             }  # fmt: skip
         time.sleep(1)  # the last kernels are being written to disk
         daemon.close()
@@ -175,18 +177,18 @@ def take_turns(folder, count):
 
 def markdown(table):
     rows = [
-        "| | compiled, ms | to reach | slowest | client waits | from memory, us | from disk, us | client waits |",
-        "|---" * 8 + "|",
+        "| | compiled, ms | to reach | slowest | client waits | from memory, us | client waits longer | from disk, us | client waits |",
+        "|---" * 9 + "|",
     ]
     for name, _, _, bar in KERNELS:
         row = table[name]
         compiled = f"{row['compiled'] * 1e3:.1f}"
         if bar and row["compiled"] * 1e3 > bar:
             compiled = f"**{compiled}**"
-        memory, disk = (f"{row[level] * 1e6:.0f}" for level in ("memory", "disk"))
+        memory, longer, disk = (f"{row[level] * 1e6:.0f}" for level in ("memory", "memory_wait", "disk"))
         rows.append(
             f"| {name} | {compiled} | {bar or ''} | {row['slowest'] * 1e3:.1f} | {row['wait'] * 1e3:.1f} | "
-            f"{memory} | {disk} | {row['disk_wait'] * 1e6:.0f} |"
+            f"{memory} | {longer} | {disk} | {row['disk_wait'] * 1e6:.0f} |"
         )
     return "\n".join([*rows, "", "To reach from memory: 20 us, from disk: 300 us."])
 

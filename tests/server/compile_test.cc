@@ -54,6 +54,13 @@ TEST_F(Compile, FindsTheSecondInMemoryAndAfterARestartOnDisk) {
   EXPECT_EQ(service_->counter("disk_hits"), 1);
 }
 
+TEST_F(Compile, SaysHowLongAnAnswerFromMemoryTakes) {
+  compiled(add_one("inc"));
+  const v1::Timings timings = compiled(add_one("inc")).timings();
+  EXPECT_EQ(timings.cache(), v1::CACHE_LEVEL_MEMORY);
+  EXPECT_GT(timings.compile(), 0);
+}
+
 TEST_F(Compile, CompilesAgainWhatFellOutOfTheTableOfKernels) {
   EngineOptions options = usual_options();
   options.kernels = 1;
