@@ -22,7 +22,7 @@ class KnownValues {
   using Place = std::pair<llvm::Value*, llvm::Type*>;
 
  public:
-  enum class Kind : unsigned { Add, Sub, Mul, Element, Bytes, Splat };
+  enum class Kind : unsigned { Add, Sub, Mul, Element, Splat };
 
   /// A part of the code that may be passed by: what it computes is not known after it.
   class Region {

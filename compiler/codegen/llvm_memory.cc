@@ -50,19 +50,18 @@ ExprEmitter::Place ExprEmitter::place_in(const Expr& index) {
   return {emit(Expr(rest), Use::Index), constant};
 }
 
-/// Without its constant, the address may be outside of the buffer.
+/// The constant is part of the index, and none of an address: LLVM takes an index that only one
+/// address uses apart, and computes its parts inside of loops.
 Value* ExprEmitter::element_address(const BufferPlace& place, DType type, const Place& element) {
-  Value* address = place.pointer;
-  const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(element.base);
-  if (known == nullptr || !known->isZero()) {
-    address = known_.once(KnownValues::Kind::Element, address, element.base, size_of(type), [&] {
-      return b_.CreateGEP(memory_type(b_.getContext(), type), place.pointer, element.base);
-    });
+  Value* const constant = b_.getInt64(static_cast<uint64_t>(element.constant));
+  Value* index = element.base;
+  if (llvm::isa<llvm::ConstantInt>(index)) {
+    index = b_.CreateNSWAdd(index, constant);
+  } else if (element.constant != 0) {
+    index = linear(language::Operator::Add, index, constant);
   }
-  if (element.constant == 0) return address;
-  const int64_t bytes = element.constant * size_of(type);
-  return known_.once(KnownValues::Kind::Bytes, address, nullptr, bytes, [&] {
-    return b_.CreateGEP(b_.getInt8Ty(), address, b_.getInt64(static_cast<uint64_t>(bytes)));
+  return known_.once(KnownValues::Kind::Element, place.pointer, index, size_of(type), [&] {
+    return b_.CreateInBoundsGEP(memory_type(b_.getContext(), type), place.pointer, index);
   });
 }
 
