@@ -334,6 +334,7 @@ void FunctionEmitter::emit_parallel(const ir::For& loop) {
       b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
   Value* const run = frame_field(offsetof(KilnFrame, parallel_for), b_.getPtrTy(), "parallel_for");
   Value* const result = b_.CreateCall(run_type, run, {frame_, function, memory, count_of_loop});
+  expr_.known().forget_loads();
   llvm::BasicBlock* const failed = new_block("failed");
   llvm::BasicBlock* const go_on = new_block("joined");
   llvm::MDBuilder metadata(b_.getContext());

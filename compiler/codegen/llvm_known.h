@@ -65,6 +65,7 @@ class KnownValues {
     return made;
   }
   void forget_loads(const ir::BufferRef& buffer) { loaded_.erase(buffer); }
+  void forget_loads() { loaded_.clear(); }
 
  private:
   Table computed_;
