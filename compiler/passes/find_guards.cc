@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "compiler/ir/build.h"
@@ -99,6 +100,52 @@ class FindGuards : public Visitor {
   bool is_whole_ = true;
 };
 
+class EndOfWork {
+ public:
+  EndOfWork(const For& loop, const Facts& facts) : var_(loop.var), facts_(facts) {}
+
+  /// Of one statement; kNever where it runs in all iterations.
+  int64_t of(const Stmt& stmt) {
+    if (const auto* block = as<Block>(stmt)) {
+      int64_t last = 0;
+      for (const Stmt& part : block->body)
+        last = std::max(last, of(part));
+      return last;
+    }
+    if (const auto* loop = as<For>(stmt)) {
+      inner_.push_back({loop->var, index(0), loop->extent});
+      const int64_t end = of(loop->body);
+      inner_.pop_back();
+      return end;
+    }
+    if (const auto* node = as<Allocate>(stmt)) return of(node->body);
+    if (const auto* node = as<If>(stmt)) {
+      const int64_t guarded = std::min(of(node->then_body), end_of(node->condition));
+      return node->else_body ? std::max(guarded, of(node->else_body)) : guarded;
+    }
+    return kNever;
+  }
+
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+ private:
+  int64_t end_of(const Expr& condition) {
+    int64_t end = kNever;
+    for_each_conjunct(condition, [&](const Expr& conjunct) {
+      if (!uses_var(conjunct, var_)) return;
+      const Expr fails = analysis::simplify(logical_not(conjunct));
+      const auto span = analysis::holds_where(fails, var_, inner_, facts_);
+      if (!span || !span->begin) return;
+      end = std::min(end, as_const_int(span->begin).value_or(kNever));
+    });
+    return end;
+  }
+
+  const VarRef& var_;
+  const Facts& facts_;
+  std::vector<Facts::Range> inner_;
+};
+
 class DropConjuncts : public Mutator {
  public:
   explicit DropConjuncts(const std::unordered_set<Expr>& dropped) : dropped_(dropped) {}
@@ -143,6 +190,11 @@ std::vector<Guard> find_guards(const For& loop, const std::vector<VarRef>& aroun
   FindGuards find(loop, around, facts);
   find(loop.body);
   return find.take();
+}
+
+std::optional<int64_t> end_of_work(const For& loop, const Facts& facts) {
+  const int64_t end = EndOfWork(loop, facts).of(loop.body);
+  return end == EndOfWork::kNever ? std::nullopt : std::optional(std::max<int64_t>(end, 0));
 }
 
 Stmt drop_conjuncts(const Stmt& stmt, const std::unordered_set<Expr>& conjuncts) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -22,6 +24,10 @@ struct Guard {
 /// loops around do: `around` are their variables.
 std::vector<Guard> find_guards(const ir::For& loop, const std::vector<ir::VarRef>& around,
                                const analysis::Facts& facts);
+
+/// The iterations from which on nothing runs, since each statement of the body stands behind guards
+/// that do not hold any more; nothing where that is no constant.
+std::optional<int64_t> end_of_work(const ir::For& loop, const analysis::Facts& facts);
 
 /// The statement without these parts of guards.
 ir::Stmt drop_conjuncts(const ir::Stmt& stmt, const std::unordered_set<ir::Expr>& conjuncts);

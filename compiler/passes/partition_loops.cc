@@ -59,7 +59,7 @@ class PartitionLoops : public Mutator {
     const bool is_thread = loop.loop_kind == LoopKind::ThreadIndex;
     if (!is_thread) {
       const std::vector<Guard> guards = find_guards(loop, around_, facts_);
-      if (!guards.empty()) return partition(loop, guards);
+      if (!guards.empty()) return partition_work(loop, guards);
     }
     if (is_thread) threads_.push_back(loop.var);
     const Stmt result =
@@ -131,6 +131,16 @@ class PartitionLoops : public Mutator {
     return (full.whole || 2 * copies_ <= kMaxCopies) && !proves(less_equal(full.end, least));
   }
 
+  /// Without the iterations at the end in which nothing runs: of the tiles in the last block, some
+  /// may lie outside.
+  Stmt partition_work(const For& loop, std::vector<Guard> guards) {
+    const std::optional<int64_t> end = end_of_work(loop, facts_);
+    const bool is_vector = loop.loop_kind == LoopKind::Vectorized;
+    const int64_t extent = as_const_int(loop.extent).value_or(0);
+    if (is_vector || !end || *end >= extent) return partition(loop, std::move(guards));
+    return (*this)(For::make(loop.var, index(*end), loop.loop_kind, loop.thread, loop.body));
+  }
+
   Stmt partition(const For& loop, std::vector<Guard> guards) {
     if (in_rest_) {
       std::erase_if(guards, [](const Guard& guard) { return guard.span.begin || guard.is_choice; });
@@ -163,7 +173,10 @@ class PartitionLoops : public Mutator {
     copies_ /= 2;
     // One parallel region stays one: starting another costs more than the branch.
     if (loop.loop_kind == LoopKind::Parallel) {
-      return with_body(loop, loop.extent, If::make(less(loop.var, full.end), clean, rest));
+      const std::optional<int64_t> only = as_const_int(full.end);
+      const bool is_one = only && as_const_int(loop.extent) == *only + 1;
+      const Stmt last = is_one ? substitute(rest, {{loop.var, full.end}}) : rest;
+      return with_body(loop, loop.extent, If::make(less(loop.var, full.end), clean, last));
     }
     return Block::make({with_body(loop, full.end, clean), part(loop, full.end, loop.extent, rest)});
   }

@@ -127,6 +127,50 @@ TEST(PartitionLoops, AParallelLoopStaysOneRegion) {
     })");
 }
 
+TEST(PartitionLoops, OneIterationThatIsLeftOfAParallelLoopIsKnown) {
+  expect_partitioned(R"(
+    for io in 0..3 parallel { for ii in 0..32 vectorize {
+      if likely(io*32 + ii < 70) { B[0, io*32 + ii] = 1.0 }
+    } })",
+                     R"(
+    for io in 0..3 parallel {
+      if io < 2 {
+        for ii in 0..32 vectorize { B[0, io*32 + ii] = 1.0 }
+      } else {
+        for ii in 0..6 vectorize { B[0, ii + 64] = 1.0 }
+      }
+    })");
+}
+
+TEST(PartitionLoops, TilesOfTheLastBlockThatLieOutsideAreLeftOut) {
+  expect_partitioned(R"(
+    for jb in 0..2 { for jo in 0..4 {
+      for ji in 0..8 vectorize {
+        if likely(jb*32 + jo*8 + ji < 45) { B[0, jb*32 + jo*8 + ji] = 0.0 }
+      }
+      for k in 0..n { for ji in 0..8 vectorize {
+        if likely(jb*32 + jo*8 + ji < 45) { B[1, jb*32 + jo*8 + ji] = A[k, jo] }
+      } }
+    } })",
+                     R"(
+    for jo in 0..4 {
+      for ji in 0..8 vectorize { B[0, jo*8 + ji] = 0.0 }
+      for k in 0..n { for ji in 0..8 vectorize { B[1, jo*8 + ji] = A[k, jo] } }
+    }
+    for ji in 0..8 vectorize { B[0, ji + 32] = 0.0 }
+    for k in 0..n { for ji in 0..8 vectorize { B[1, ji + 32] = A[k, 0] } }
+    for ji in 0..5 vectorize { B[0, ji + 40] = 0.0 }
+    for k in 0..n { for ji in 0..5 vectorize { B[1, ji + 40] = A[k, 1] } })");
+}
+
+TEST(PartitionLoops, AnIterationWithWorkOutsideOfTheGuardsStays) {
+  expect_partitioned(R"(
+    for i in 0..8 { if likely(i < 5) { B[0, i] = 1.0 } B[1, i] = 2.0 })",
+                     R"(
+    for i in 0..5 { B[0, i] = 1.0  B[1, i] = 2.0 }
+    for i in 0..3 { B[1, i + 5] = 2.0 })");
+}
+
 TEST(PartitionLoops, LeavesThreadsAlone) {
   const char* const text =
       "for blockIdx.x in 0..floordiv(n + 255, 256) bind { for threadIdx.x in 0..256 bind { "
