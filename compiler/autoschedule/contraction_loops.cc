@@ -7,14 +7,20 @@ namespace {
 
 constexpr int64_t kLine = 16;  // elements of a line of the cache
 // How many tiles of rows a copy of a turned row factor takes from each line of it.
-constexpr int64_t kTurnedTiles = 8;
+constexpr int64_t kTurnedTiles = 16;
 
 /// A panel is copied in vectors of its columns. From what lies along the reduction these are
-/// gathered, so many steps as a line of the cache has before the next.
+/// gathered, so many steps as a line of the cache has before the next; else panels that are copied
+/// together are, row by row.
 void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                       StageId copy, const std::vector<AxisId>& axes) {
-  if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column))
+  const size_t rows = axes.size() - 1 - tiling.reduce.size();
+  if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column)) {
     steps.split(copy, axes[axes.size() - 2], kLine);
+  } else if (rows == tiling.panel_batch.size() + 2) {
+    const auto row = axes.begin() + static_cast<std::ptrdiff_t>(rows);
+    steps.reorder(copy, joined({{row, axes.end() - 1}, {axes[rows - 1]}}));
+  }
   steps.vectorize(copy, axes.back());
 }
 

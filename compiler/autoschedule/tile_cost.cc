@@ -89,9 +89,7 @@ int64_t best_panels(const ContractionSize& size, int64_t lanes, int64_t products
   for (const int64_t panels : {8, 6, 4, 3, 2}) {
     const bool is_too_much = products * ceil_div(all, panels) < kBlockTasks ||
                              panels * lanes * size.steps > kPanelElements;
-    // Blocks that are cut off, of panels that are cut off, take a fifth longer.
-    const bool is_ragged = size.columns % lanes != 0 && all % panels != 0;
-    if (!is_too_much && !is_ragged) return panels;
+    if (!is_too_much) return panels;
   }
   return 1;
 }
