@@ -76,16 +76,16 @@ class Sketches {
 
   Sketch packed_panels() const {
     ContractionSize size = numbers_.size;
-    TileShape tile = tile_;
-    int64_t panels = 1;
+    BlockShape block{tile_, 1};
     if (may_be_blocks()) {
       size.few_tasks = false;
       size.most_sums = size.registers - kOtherRegisters;
-      tile = best_tile(size);
-      if (size.rows >= kRowsForPanels) panels = best_panels(size, tile.lanes, numbers_.batch);
+      block = size.rows >= kRowsForPanels ? best_blocks(size, numbers_.batch)
+                                          : BlockShape{best_tile(size), 1};
     }
-    std::vector<Parameter> parameters = {
-        rows(tile.rows), columns(tile.lanes), {"panels at once", {1, 2, 3, 4, 6, 8}, panels}};
+    std::vector<Parameter> parameters = {rows(block.tile.rows),
+                                         columns(block.tile.lanes),
+                                         {"panels at once", {1, 2, 3, 4, 6, 8}, block.panels}};
     if (may_be_blocks() && !rows_lie_along_sum())
       parameters.push_back({"rows in order", {0, 1}, has_many_rows() ? 1 : 0});
     return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);

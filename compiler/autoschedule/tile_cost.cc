@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace kiln::autoschedule {
 namespace {
@@ -24,7 +25,12 @@ constexpr int64_t kBlockTasks = 8;
 // A block of rows of the row factor stays in the second cache while all panels pass.
 constexpr int64_t kBlockElements = 256 * 1024;
 // Panels that are copied at once leave room for rows in the second cache.
-constexpr int64_t kPanelElements = 160 * 1024;
+constexpr int64_t kPanelElements = 200 * 1024;
+// All rows come from the third cache again for each block: what that adds to the time of a panel,
+// and in a tile to that of a step, for an element. Several panels come from the second cache in turn.
+constexpr double kRowsAgain = 0.08;
+constexpr double kFarRowCycles = 0.35;
+constexpr double kPanelVectorCycles = 0.7;
 // Rows that take as long to compute as a panel takes to come from the third cache.
 constexpr double kFetchedRows = 16;
 
@@ -39,6 +45,35 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   const double fetch = size.vector_cycles * vectors + size.row_cycles * static_cast<double>(rows);
   const double step = busy + kLoopCycles + fetch;
   return static_cast<double>(size.steps) * step + kTileCycles + kElementCycles * sums;
+}
+
+/// What uneven blocks of so many columns cost. One core does not mind, and of two the one that works
+/// on is faster while the other waits, so that little counts for nothing.
+double blocks_share(const ContractionSize& size, int64_t columns, int64_t products) {
+  const int64_t blocks = ceil_div(size.columns, columns);
+  if (products * blocks >= kManyTasks) return 1;
+  int64_t sooner = 0;
+  int64_t later = 0;
+  for (int64_t i = 0; i < products * blocks; ++i) {
+    sooner += std::min(columns, size.columns - i % blocks * columns);
+    if (sooner > later) std::swap(sooner, later);
+  }
+  const double longer = static_cast<double>(later - sooner) / static_cast<double>(sooner + later);
+  return 1 + 2 * longer * longer;
+}
+
+/// The shapes whose sums fit into the registers.
+template <typename Visit>
+void for_each_shape(const ContractionSize& size, Visit&& visit) {
+  const int64_t most_vectors = std::min(kMostVectors, ceil_div(size.columns, size.register_lanes));
+  for (int64_t vectors = std::min(size.least_vectors, most_vectors); vectors <= most_vectors;
+       ++vectors) {
+    for (int64_t rows = 1; rows <= std::min(size.rows, kMostRows); ++rows) {
+      const int64_t sums = rows * vectors;
+      if (sums > size.most_sums || sums + vectors + 1 > size.registers) break;
+      visit(TileShape{rows, std::min(size.columns, vectors * size.register_lanes)});
+    }
+  }
 }
 
 }  // namespace
@@ -68,30 +103,35 @@ double tile_cycles(const ContractionSize& size, const TileShape& tile) {
 TileShape best_tile(const ContractionSize& size) {
   TileShape best{1, std::min(size.columns, size.register_lanes)};
   double least = std::numeric_limits<double>::infinity();
-  const int64_t most_vectors = std::min(kMostVectors, ceil_div(size.columns, size.register_lanes));
-  for (int64_t vectors = std::min(size.least_vectors, most_vectors); vectors <= most_vectors;
-       ++vectors) {
-    for (int64_t rows = 1; rows <= std::min(size.rows, kMostRows); ++rows) {
-      const int64_t sums = rows * vectors;
-      if (sums > size.most_sums || sums + vectors + 1 > size.registers) break;
-      const TileShape tile{rows, std::min(size.columns, vectors * size.register_lanes)};
-      const double cycles = tile_cycles(size, tile);
-      if (cycles >= least) continue;
-      least = cycles;
-      best = tile;
-    }
-  }
+  for_each_shape(size, [&](const TileShape& tile) {
+    const double cycles = tile_cycles(size, tile);
+    if (cycles >= least) return;
+    least = cycles;
+    best = tile;
+  });
   return best;
 }
 
-int64_t best_panels(const ContractionSize& size, int64_t lanes, int64_t products) {
-  const int64_t all = ceil_div(size.columns, lanes);
-  for (const int64_t panels : {8, 6, 4, 3, 2}) {
-    const bool is_too_much = products * ceil_div(all, panels) < kBlockTasks ||
-                             panels * lanes * size.steps > kPanelElements;
-    if (!is_too_much) return panels;
-  }
-  return 1;
+BlockShape best_blocks(ContractionSize size, int64_t products) {
+  size.row_cycles = kFarRowCycles;
+  size.vector_cycles = kPanelVectorCycles;
+  BlockShape best{best_tile(size), 1};
+  double least = std::numeric_limits<double>::infinity();
+  for_each_shape(size, [&](const TileShape& tile) {
+    const double cycles = tile_cycles(size, tile);
+    for (const int64_t panels : {1, 2, 3, 4, 6, 8}) {
+      const int64_t blocks = ceil_div(size.columns, panels * tile.lanes);
+      const bool is_too_much =
+          products * blocks < kBlockTasks || panels * tile.lanes * size.steps > kPanelElements;
+      if (is_too_much && panels > 1) return;
+      const double all = cycles * blocks_share(size, panels * tile.lanes, products) *
+                         (1 + kRowsAgain / static_cast<double>(panels));
+      if (all >= least) continue;
+      least = all;
+      best = {tile, panels};
+    }
+  });
+  return best;
 }
 
 int64_t best_block(const ContractionSize& size, int64_t tile_rows) {

@@ -34,9 +34,14 @@ double tile_cycles(const ContractionSize& size, const TileShape& tile);
 /// The shape that takes the fewest.
 TileShape best_tile(const ContractionSize& size);
 
-/// How many tiles of columns a core copies at once for all rows, where it has so many products of
-/// this size to share with others.
-int64_t best_panels(const ContractionSize& size, int64_t lanes, int64_t products);
+/// Tiles, and how many of their columns a core copies at once for all rows.
+struct BlockShape {
+  TileShape tile;
+  int64_t panels = 1;
+};
+
+/// The blocks that take the fewest cycles where cores share those of so many products of this size.
+BlockShape best_blocks(ContractionSize size, int64_t products);
 
 /// How many tiles of rows read a panel of the column factor before the next one is read.
 int64_t best_block(const ContractionSize& size, int64_t tile_rows);
