@@ -10,16 +10,15 @@ constexpr int64_t kLine = 16;  // elements of a line of the cache
 constexpr int64_t kTurnedTiles = 16;
 
 /// A panel is copied in vectors of its columns. From what lies along the reduction these are
-/// gathered, so many steps as a line of the cache has before the next; else panels that are copied
-/// together are, row by row.
+/// gathered, so many steps as a line of the cache has before the next; else `panels` that are
+/// copied together are, row by row.
 void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
-                      StageId copy, const std::vector<AxisId>& axes) {
-  const size_t rows = axes.size() - 1 - tiling.reduce.size();
+                      StageId copy, const std::vector<AxisId>& axes, size_t panels) {
   if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column)) {
     steps.split(copy, axes[axes.size() - 2], kLine);
-  } else if (rows == tiling.panel_batch.size() + 2) {
-    const auto row = axes.begin() + static_cast<std::ptrdiff_t>(rows);
-    steps.reorder(copy, joined({{row, axes.end() - 1}, {axes[rows - 1]}}));
+  } else if (panels > 0) {
+    const auto row = axes.end() - 1 - static_cast<std::ptrdiff_t>(tiling.reduce.size());
+    steps.reorder(copy, joined({{row, axes.end() - 1}, {*(row - 1)}}));
   }
   steps.vectorize(copy, axes.back());
 }
@@ -126,16 +125,25 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
     panels = {blocks, panel};
   }
   const AxisId block = panels[0];
+  std::vector<AxisId> outer = {block};
   const std::vector<AxisId> inside(panels.begin() + 1, panels.end());
-  steps.reorder(id, joined({tiling.batch, {block, rows}, inside, tiling.reduce, {row, column}}));
-  const std::vector<AxisId> layout = joined({tiling.panel_batch, panels, tiling.reduce, {column}});
+  std::vector<AxisId> reduce = tiling.reduce;
+  const bool copies_rows = values.get("rows in order", 0) != 0;
+  const int64_t depth = copies_rows ? 0 : values.get("depth", 0);
+  if (depth > 0) {
+    const auto [chunks, chunk] = split_tile(graph, steps, id, reduce[0], depth);
+    outer.push_back(chunks);
+    reduce[0] = chunk;
+  }
+  steps.reorder(id, joined({tiling.batch, outer, {rows}, inside, reduce, {row, column}}));
+  const std::vector<AxisId> layout = joined({tiling.panel_batch, outer, inside, reduce, {column}});
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
-  if (values.get("rows in order", 0) != 0) copy_rows_in_order(tiling, steps, {rows}, row, parallel);
+  if (copies_rows) copy_rows_in_order(tiling, steps, {rows}, row, parallel);
   steps.vectorize(id, column);
   steps.unroll(id, row);
   if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
-  write_panel_copy(graph, tiling, steps, copy, axes);
-  steps.compute_at(copy, id, block);
+  write_panel_copy(graph, tiling, steps, copy, axes, inside.size());
+  steps.compute_at(copy, id, outer.back());
 }
 
 void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
@@ -161,7 +169,7 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
   steps.vectorize(id, column);
   steps.unroll(id, row);
   if (parallel) parallel_outer(graph, steps, id, outer);
-  write_panel_copy(graph, tiling, steps, copy, axes);
+  write_panel_copy(graph, tiling, steps, copy, axes, 0);
   if (parallel) {
     const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.panel_batch.size()) + 1;
     for (auto axis = axes.begin(); axis != end; ++axis)

@@ -48,8 +48,9 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
 
 /// The same with the columns outermost, whose part of the column factor is copied next to each
 /// other first: it is read once for each tile of rows. "panels at once": tiles of columns that are
-/// copied together, and that a tile of rows passes by; "rows in order": the row factor is copied
-/// too, before all.
+/// copied together, and that a tile of rows passes by; "depth": steps of the outermost reduction
+/// axis that are copied and passed by before the next, or 0: all; "rows in order": the row factor
+/// is copied too, before all, and "depth" is 0.
 void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                          const Values& values);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "compiler/autoschedule/contraction_numbers.h"
 
@@ -77,15 +78,21 @@ class Sketches {
   Sketch packed_panels() const {
     ContractionSize size = numbers_.size;
     BlockShape block{tile_, 1};
+    int64_t depth = 0;
     if (may_be_blocks()) {
       size.few_tasks = false;
       size.most_sums = size.registers - kOtherRegisters;
       block = size.rows >= kRowsForPanels ? best_blocks(size, numbers_.batch)
-                                          : BlockShape{best_tile(size), 1};
+                                          : BlockShape{best_panel_tile(size), 1};
+      // What is turned comes in pieces of a line.
+      const bool is_plain = tiling_.reduce.size() == 1 && columns_lie_together();
+      if (size.rows < kRowsForPanels && is_plain) depth = best_depth(size, block.tile.lanes);
     }
+    std::set<int64_t> depths = {0, 64, 128, depth};
     std::vector<Parameter> parameters = {rows(block.tile.rows),
                                          columns(block.tile.lanes),
-                                         {"panels at once", {1, 2, 3, 4, 6, 8}, block.panels}};
+                                         {"panels at once", {1, 2, 3, 4, 6, 8}, block.panels},
+                                         {"depth", {depths.begin(), depths.end()}, depth}};
     if (may_be_blocks() && !rows_lie_along_sum())
       parameters.push_back({"rows in order", {0, 1}, has_many_rows() ? 1 : 0});
     return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);
@@ -111,9 +118,7 @@ class Sketches {
   /// their columns are far apart where they are.
   bool gains_by_order() const {
     const int64_t rows = numbers_.size.rows;
-    if (!is_contiguous_in(graph_, *tiling_.contraction.column_factor, tiling_.contraction.column)) {
-      return rows == 0 || rows >= kRowsToTurn;
-    }
+    if (!columns_lie_together()) return rows == 0 || rows >= kRowsToTurn;
     return are_far_apart() && (rows == 0 || rows >= kRowsForPanels);
   }
 
@@ -139,6 +144,9 @@ class Sketches {
   }
   bool rows_lie_along_sum() const {
     return is_contiguous_in(graph_, *tiling_.contraction.row_factor, tiling_.reduce.back());
+  }
+  bool columns_lie_together() const {
+    return is_contiguous_in(graph_, *tiling_.contraction.column_factor, tiling_.contraction.column);
   }
   bool has_many_rows() const { return numbers_.size.rows * numbers_.size.steps > kLargePanels; }
 

@@ -27,10 +27,14 @@ constexpr int64_t kBlockElements = 256 * 1024;
 // Panels that are copied at once leave room for rows in the second cache.
 constexpr int64_t kPanelElements = 200 * 1024;
 // All rows come from the third cache again for each block: what that adds to the time of a panel,
-// and in a tile to that of a step, for an element. Several panels come from the second cache in turn.
+// and in a tile to that of a step, for an element. Several panels come from the second cache in
+// turn.
 constexpr double kRowsAgain = 0.08;
 constexpr double kFarRowCycles = 0.35;
 constexpr double kPanelVectorCycles = 0.7;
+// Half of the nearest cache, and steps that are worth to load and store the sums.
+constexpr int64_t kNearElements = 6 * 1024;
+constexpr int64_t kLeastDepth = 48;
 // Rows that take as long to compute as a panel takes to come from the third cache.
 constexpr double kFetchedRows = 16;
 
@@ -47,8 +51,8 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   return static_cast<double>(size.steps) * step + kTileCycles + kElementCycles * sums;
 }
 
-/// What uneven blocks of so many columns cost. One core does not mind, and of two the one that works
-/// on is faster while the other waits, so that little counts for nothing.
+/// What uneven blocks of so many columns cost. One core does not mind, and of two the one that
+/// works on is faster while the other waits, so that little counts for nothing.
 double blocks_share(const ContractionSize& size, int64_t columns, int64_t products) {
   const int64_t blocks = ceil_div(size.columns, columns);
   if (products * blocks >= kManyTasks) return 1;
@@ -60,6 +64,12 @@ double blocks_share(const ContractionSize& size, int64_t columns, int64_t produc
   }
   const double longer = static_cast<double>(later - sooner) / static_cast<double>(sooner + later);
   return 1 + 2 * longer * longer;
+}
+
+ContractionSize of_panels(ContractionSize size) {
+  size.row_cycles = kFarRowCycles;
+  size.vector_cycles = kPanelVectorCycles;
+  return size;
 }
 
 /// The shapes whose sums fit into the registers.
@@ -112,9 +122,18 @@ TileShape best_tile(const ContractionSize& size) {
   return best;
 }
 
+TileShape best_panel_tile(ContractionSize size) { return best_tile(of_panels(size)); }
+
+int64_t best_depth(const ContractionSize& size, int64_t lanes) {
+  const int64_t most = std::min(kNearElements / lanes, size.steps / 2);
+  for (int64_t depth = most; depth >= kLeastDepth; --depth) {
+    if (size.steps % depth == 0) return depth;
+  }
+  return 0;
+}
+
 BlockShape best_blocks(ContractionSize size, int64_t products) {
-  size.row_cycles = kFarRowCycles;
-  size.vector_cycles = kPanelVectorCycles;
+  size = of_panels(size);
   BlockShape best{best_tile(size), 1};
   double least = std::numeric_limits<double>::infinity();
   for_each_shape(size, [&](const TileShape& tile) {

@@ -34,6 +34,13 @@ double tile_cycles(const ContractionSize& size, const TileShape& tile);
 /// The shape that takes the fewest.
 TileShape best_tile(const ContractionSize& size);
 
+/// The shape that takes the fewest where the columns are copied next to each other.
+TileShape best_panel_tile(ContractionSize size);
+
+/// How many steps of the reduction few rows take along copied columns that then are still in the
+/// nearest cache, without a rest; 0 where there is no such number.
+int64_t best_depth(const ContractionSize& size, int64_t lanes);
+
 /// Tiles, and how many of their columns a core copies at once for all rows.
 struct BlockShape {
   TileShape tile;

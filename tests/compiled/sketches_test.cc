@@ -39,6 +39,14 @@ const Case kCases[] = {
      "kernel k(A: float32[37, 29], B: float32[29, 31]) -> (C: float32[37, 31]) {"
      " C[i, j] = sum[k < 29](A[i, k] * B[k, j]) }",
      {}},
+    {"matmul_of_few_rows",
+     "kernel k(A: float32[35, 144], B: float32[144, 100]) -> (C: float32[35, 100]) {"
+     " C[i, j] = sum[k < 144](A[i, k] * B[k, j]) }",
+     {}},
+    {"matmul_in_blocks",
+     "kernel k(A: float32[40, 131], B: float32[40, 213]) -> (C: float32[131, 213]) {"
+     " C[i, j] = sum[k < 40](A[k, i] * B[k, j]) }",
+     {}},
     {"transposed_matmul",
      "kernel k(A: float32[n, l], B: float32[m, l]) -> (C: float32[n, m]) {"
      " C[i, j] = sum[k < l](A[i, k] * B[j, k]) }",

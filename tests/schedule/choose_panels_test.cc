@@ -100,16 +100,18 @@ TEST(ChoosePanels, LeavesASmallFactorWhereItIs) {
 TEST(ChoosePanels, CopiesEachPanelBeforeFewRowsReadIt) {
   EXPECT_EQ(rows_by_columns(33, 777, 1000),
             "schedule cpu {\n"
-            "  split(C.i, factor=11)\n"
-            "  split(C.j, factor=32)\n"
-            "  reorder(C.j.outer, C.i.outer, C.k, C.i.inner, C.j.inner)\n"
-            "  cache_read(B, global, C, C.j.outer, C.k, C.j.inner)\n"
+            "  split(C.i, factor=9)\n"
+            "  split(C.j, factor=48)\n"
+            "  split(C.k, factor=125)\n"
+            "  reorder(C.j.outer, C.k.outer, C.i.outer, C.k.inner, C.i.inner, C.j.inner)\n"
+            "  cache_read(B, global, C, C.j.outer, C.k.outer, C.k.inner, C.j.inner)\n"
             "  vectorize(C.j.inner)\n"
             "  unroll(C.i.inner)\n"
             "  parallel(C.j.outer)\n"
             "  vectorize(B.global.j.inner)\n"
-            "  compute_at(B.global, C.j.outer)\n"
+            "  compute_at(B.global, C.k.outer)\n"
             "}\n");
+  EXPECT_FALSE(has(rows_by_columns(33, 777, 1009), "split(C.k"));
 }
 
 TEST(ChoosePanels, TurnsNothingForFewRows) {
