@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/passes.h"
@@ -19,6 +20,11 @@ std::vector<Expr> row_major(const std::vector<Expr>& shape) {
     stride = stride * shape[d];
   }
   return strides;
+}
+
+bool is_remainder(const Expr& expr) {
+  const auto* node = as<Binary>(expr);
+  return node != nullptr && node->op == Operator::FloorMod && node->type.lanes == 1;
 }
 
 class FlattenStorage : public Mutator {
@@ -43,13 +49,16 @@ class FlattenStorage : public Mutator {
     KILN_CHECK(indices.size() == buffer->shape.size());
     const std::vector<Expr>& strides = strides_of(buffer);
     Expr sum = index(0);
+    bool has_remainder = false;
     for (size_t d = 0; d < indices.size(); ++d) {
       const Expr place = (*this)(indices[d]);
+      has_remainder = has_remainder || is_remainder(place);
       sum = place->type.lanes == 1 ? sum + place * strides[d]
                                    : vector_binary(Operator::Add, sum,
                                                    vector_binary(Operator::Mul, place, strides[d]));
     }
-    return sum;
+    // Dimensions that a fused loop goes through are one again, and its elements side by side.
+    return has_remainder ? analysis::simplify(sum) : sum;
   }
 
   const std::vector<Expr>& strides_of(const BufferRef& buffer) {

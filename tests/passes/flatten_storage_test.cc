@@ -50,6 +50,20 @@ TEST(FlattenStorage, KeepsElementsSideBySideThatAreReadAtOnce) {
                  "C[i] = dot(0, A[ramp(i*8 + 4, 1, 4)], B[ramp(i*8, 1, 4)]) } }");
 }
 
+TEST(FlattenStorage, MakesOneOfDimensionsThatAFusedLoopGoesThrough) {
+  expect_becomes(flatten_storage,
+                 "fn f(A: int32[5, 4, 7], B: int32[5, 28]) { for i in 0..5 { for p in 0..28 { "
+                 "B[i, p] = A[i, floordiv(p, 7), floormod(p, 7)] } } }",
+                 "fn f(A: int32[5, 4, 7], B: int32[5, 28]) { for i in 0..5 { for p in 0..28 { "
+                 "B[i*28 + p] = A[i*28 + p] } } }");
+  // Rows that are not as long as the loop says stay apart.
+  expect_becomes(flatten_storage,
+                 "fn f(A: int32[4, 8], B: int32[28]) { for p in 0..28 { "
+                 "B[p] = A[floordiv(p, 7), floormod(p, 7)] } }",
+                 "fn f(A: int32[4, 8], B: int32[28]) { for p in 0..28 { "
+                 "B[p] = A[floordiv(p, 7)*8 + floormod(p, 7)] } }");
+}
+
 TEST(FlattenStorage, GivesATensorWithoutDimensionsTheIndexZero) {
   expect_becomes(flatten_storage, "fn f(A: float32[]) { A[] = 1.0 }",
                  "fn f(A: float32[]) { A[0] = 1.0 }");
