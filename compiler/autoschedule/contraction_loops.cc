@@ -67,6 +67,15 @@ Tiling tiling_of(const StageGraph& graph, StageId id, const Contraction& contrac
   return tiling;
 }
 
+bool only_reorders(const StageGraph& graph, const ir::TensorRead& read,
+                   const std::vector<AxisId>& axes) {
+  if (read.indices.size() != axes.size()) return false;
+  return std::ranges::all_of(read.indices, [&](const ir::Expr& index) {
+    return std::ranges::any_of(
+        axes, [&](AxisId axis) { return index == ir::Expr(graph.axes[axis].value); });
+  });
+}
+
 std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts) {
   std::vector<AxisId> all;
   for (const std::vector<AxisId>& part : parts)

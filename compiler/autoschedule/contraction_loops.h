@@ -20,6 +20,11 @@ struct Tiling {
 
 Tiling tiling_of(const StageGraph& graph, StageId id, const Contraction& contraction);
 
+/// Whether a copy with these axes has the elements that `read` reads in another order, and no more
+/// of them.
+bool only_reorders(const StageGraph& graph, const ir::TensorRead& read,
+                   const std::vector<AxisId>& axes);
+
 std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts);
 
 /// A split by `factor`, or by the extent where that is known to be less.

@@ -27,17 +27,6 @@ constexpr int64_t kRowsOfColumns = 4;
 // What is taken where sizes are not known.
 constexpr TileShape kAnyTile = {8, 32};
 
-/// Whether a copy has the elements of the column factor in another order, and no more of them.
-bool may_be_in_order(const StageGraph& graph, const Tiling& tiling) {
-  const Contraction& contraction = tiling.contraction;
-  std::vector<AxisId> used = joined({tiling.panel_batch, tiling.reduce, {contraction.column}});
-  if (contraction.column_factor->indices.size() != used.size()) return false;
-  return std::ranges::all_of(contraction.column_factor->indices, [&](const ir::Expr& index) {
-    return std::ranges::any_of(
-        used, [&](AxisId axis) { return index == ir::Expr(graph.axes[axis].value); });
-  });
-}
-
 /// Whether the column factor can be copied for the tiles alone.
 bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
   const bool is_other = tiling.rows.stage != tiling.panel.stage;
@@ -200,7 +189,9 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   const Sketches all(chooser, tiling, lanes.value_or(1), parallel);
 
   const bool may_copy = may_be_parallel && may_be_copied(graph, tiling);
-  const bool in_order = may_copy && may_be_in_order(graph, tiling);
+  const bool in_order =
+      may_copy && only_reorders(graph, *contraction.column_factor,
+                                joined({tiling.panel_batch, tiling.reduce, {contraction.column}}));
   const bool as_dots = !is_contiguous_in(graph, *contraction.column_factor, contraction.column) &&
                        is_contiguous_in(graph, *contraction.column_factor, innermost) &&
                        is_contiguous_in(graph, *contraction.row_factor, innermost) &&

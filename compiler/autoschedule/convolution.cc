@@ -17,6 +17,12 @@ constexpr int64_t kReaders = 4;
 constexpr int64_t kFarElements = 16 * 1024;
 // Multiply-adds that may stand in a loop, once its inner loops over the window are written out.
 constexpr int64_t kWrittenOut = 216;
+// A block of lines of the image stays in the second cache while all rows pass.
+constexpr int64_t kBlockElements = 128 * 1024;
+// Cycles for an element that is copied with its line.
+constexpr double kCopyCycles = 0.5;
+// Each takes well below a tenth of a millisecond then: nobody waits long for the last one.
+constexpr int64_t kTasks = 12;
 
 }  // namespace
 
@@ -50,15 +56,65 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) 
 }
 
 void write_out_window(const StageGraph& graph, const Convolution& convolution, StageId stage,
-                      const std::vector<AxisId>& reduce, StepWriter& steps, const Values& values) {
-  const int64_t lanes = convolution.numbers.size.register_lanes;
-  int64_t sums = values.get("rows", 1) * ((values.get("lanes", 1) + lanes - 1) / lanes);
+                      const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums) {
   for (size_t i = reduce.size(); i-- > 1;) {
     const std::optional<int64_t> extent = constant_extent(graph, convolution.tiling.reduce[i]);
     if (!extent || *extent > kWrittenOut || sums * *extent > kWrittenOut) return;
     sums *= *extent;
     if (*extent > 1) steps.unroll(stage, reduce[i]);
   }
+}
+
+int64_t registers_of_tile(const Convolution& convolution, const Values& values) {
+  const int64_t lanes = convolution.numbers.size.register_lanes;
+  return values.get("rows", 1) * ((values.get("lanes", 1) + lanes - 1) / lanes);
+}
+
+double copy_cycles(const Convolution& convolution, int64_t lines) {
+  const Image& image = convolution.image;
+  const int64_t copied = (lines - 1) * image.stride + image.reach + 1;
+  return static_cast<double>(copied * image.line_elements) * kCopyCycles;
+}
+
+int64_t lines_of_block(const Convolution& convolution, double line_cycles) {
+  const Image& image = convolution.image;
+  int64_t best = 1;
+  double least = 0;
+  for (int64_t lines = 1; lines <= image.lines; ++lines) {
+    const int64_t copied = (lines - 1) * image.stride + image.reach + 1;
+    const int64_t blocks = (image.lines + lines - 1) / lines;
+    const int64_t tasks = blocks * std::min(image.images, kTasks);
+    if (lines > 1 && (copied * image.line_elements > kBlockElements || tasks < kTasks)) break;
+    const double block = static_cast<double>(lines) * line_cycles + copy_cycles(convolution, lines);
+    const double time = static_cast<double>(blocks) * block * imbalance(tasks);
+    if (lines > 1 && time >= least) continue;
+    least = time;
+    best = lines;
+  }
+  return best;
+}
+
+Parameter lines_parameter(const Convolution& convolution, int64_t preferred) {
+  return sorted_parameter("lines", {1, 2, 4, 7, 8, 14, 16, 28, 32}, convolution.image.lines,
+                          preferred);
+}
+
+void place_lines(const StageGraph& graph, const Convolution& convolution, StageId reader,
+                 StageId id, AxisId blocks, StepWriter& steps) {
+  const Image& image = convolution.image;
+  if (image.is_computed_for) {
+    steps.compute_at(image.source.stage, id, blocks);
+    const AxisId last = graph[image.source.stage].data.back();
+    const auto lanes = line_factor(graph, image.source.stage, last);
+    if (lanes)
+      steps.vectorize(image.source.stage, steps.split(image.source.stage, last, *lanes).second);
+    return;
+  }
+  const size_t dimensions = convolution.tiling.contraction.column_factor->indices.size();
+  const auto [copy, axes] = steps.cache_read(image.source, dimensions, reader);
+  steps.compute_at(copy, id, blocks);
+  const auto [tiles, lane] = steps.split(copy, axes.back(), convolution.copied_lanes);
+  steps.vectorize(copy, lane);
 }
 
 Parameter sorted_parameter(std::string name, std::vector<int64_t> values, int64_t most,

@@ -21,9 +21,24 @@ struct Convolution {
 std::optional<Convolution> find_convolution(const Chooser& chooser, StageId stage);
 
 /// Steps of a window are few: as loops they would end as soon as they have begun. `reduce`: the
-/// loops of the stage for the axes of the reduction.
+/// loops of the stage for the axes of the reduction; `sums`: registers of its tile.
 void write_out_window(const StageGraph& graph, const Convolution& convolution, StageId stage,
-                      const std::vector<AxisId>& reduce, StepWriter& steps, const Values& values);
+                      const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums);
+
+/// Of a tile with the values "rows" and "lanes".
+int64_t registers_of_tile(const Convolution& convolution, const Values& values);
+
+/// Cycles of the copy of the lines that so many lines of the result read.
+double copy_cycles(const Convolution& convolution, int64_t lines);
+
+/// How many lines of the result are a block, of which each takes so many cycles: few copied twice,
+/// and as much for each core to do.
+int64_t lines_of_block(const Convolution& convolution, double line_cycles);
+Parameter lines_parameter(const Convolution& convolution, int64_t preferred);
+
+/// Copies or pads the lines that a block of `id` reads where it begins, for `reader` to read.
+void place_lines(const StageGraph& graph, const Convolution& convolution, StageId reader,
+                 StageId id, AxisId blocks, StepWriter& steps);
 
 /// `values` up to `most`, with `preferred` in its place.
 Parameter sorted_parameter(std::string name, std::vector<int64_t> values, int64_t most,
@@ -35,6 +50,19 @@ Parameter sorted_parameter(std::string name, std::vector<int64_t> values, int64_
 /// image are copied or padded first: they lie close together then, and only this core reads them.
 Sketch lines_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
 double lines_cycles(const Convolution& convolution);
+
+/// Vectors of channels of the result, for some columns of a line: the filters are copied so that
+/// channels are neighbours, an element of the image serves all of them, and of each line the result
+/// is turned into columns. However wide the image, its vectors are full.
+Sketch channels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
+double channels_cycles(const Convolution& convolution);
+bool may_have_channels(const StageGraph& graph, const Convolution& convolution);
+
+/// Without a window all pixels of an image are one line of columns: tile after tile of them is
+/// copied, and multiplied with all rows, whatever lines it touches.
+Sketch pixels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
+double pixels_cycles(const Convolution& convolution);
+bool may_have_pixels(const StageGraph& graph, const Convolution& convolution);
 
 /// An image in one row: all its elements are columns, and their patches are laid out in the order
 /// in which tiles read them. The result is turned into lines at the end.

@@ -1,9 +1,17 @@
 #include "compiler/autoschedule/image_sketches.h"
 
+#include <algorithm>
+
 #include "compiler/autoschedule/convolution.h"
 
 namespace kiln::autoschedule {
 namespace {
+
+struct Costed {
+  double cycles = 0;
+  bool needs_source = false;  // computed whole, before
+  Sketch sketch;
+};
 
 /// The same with the steps of another stage in front, which is computed first and whole.
 Sketch after(const Sketch& first, Sketch sketch) {
@@ -29,24 +37,38 @@ std::vector<Sketch> with_image_sketches(const Chooser& chooser, StageId id,
   const std::optional<Convolution> convolution = find_convolution(chooser, id);
   if (!convolution) return sketches;
   const bool parallel = is_large(graph, id);
-  std::vector<Sketch> whole = std::move(sketches);
-  bool patches_first = false;
+  // Those that place what the window slides over themselves, and those that need it whole.
+  std::vector<Costed> costed = {
+      {lines_cycles(*convolution), false, lines_sketch(graph, *convolution, parallel)}};
+  if (may_have_channels(graph, *convolution)) {
+    costed.push_back(
+        {channels_cycles(*convolution), false, channels_sketch(graph, *convolution, parallel)});
+  }
+  if (may_have_pixels(graph, *convolution)) {
+    costed.push_back(
+        {pixels_cycles(*convolution), true, pixels_sketch(graph, *convolution, parallel)});
+  }
   if (may_have_patches(graph, *convolution)) {
-    patches_first = patches_cycles(*convolution) < lines_cycles(*convolution);
-    whole.insert(patches_first ? whole.begin() : whole.end(),
-                 patches_sketch(graph, *convolution, parallel));
+    costed.push_back(
+        {patches_cycles(*convolution), true, patches_sketch(graph, *convolution, parallel)});
   }
+  std::ranges::stable_sort(costed, {}, &Costed::cycles);
+  for (Sketch& sketch : sketches)
+    costed.push_back({0, true, std::move(sketch)});
+
+  std::optional<Sketch> source;
   if (convolution->image.is_computed_for) {
-    const std::vector<Sketch> source =
+    std::vector<Sketch> first =
         compute_sketches(chooser, convolution->image.source.stage, /*may_be_parallel=*/true);
-    if (!source.empty()) {
-      for (Sketch& sketch : whole)
-        sketch = after(source[0], std::move(sketch));
-    }
+    if (!first.empty()) source = std::move(first[0]);
   }
-  whole.insert(patches_first ? whole.begin() + 1 : whole.begin(),
-               lines_sketch(graph, *convolution, parallel));
-  return whole;
+  std::vector<Sketch> all;
+  for (Costed& each : costed) {
+    const bool has_source_first = each.needs_source && source;
+    all.push_back(has_source_first ? after(*source, std::move(each.sketch))
+                                   : std::move(each.sketch));
+  }
+  return all;
 }
 
 }  // namespace kiln::autoschedule

@@ -43,7 +43,7 @@ void write_patches(const StageGraph& graph, const Convolution& convolution, Step
   const auto [copy, places] =
       steps.cache_read(tiling.panel, sums, joined({panel_batch, {columns}, reduce, {column}}));
   steps.vectorize(sums, column);
-  write_out_window(graph, convolution, sums, reduce, steps, values);
+  write_out_window(graph, convolution, sums, reduce, steps, registers_of_tile(convolution, values));
   steps.unroll(sums, row);
   const AxisId panels = places[panel_batch.size()];
   const AxisId channels = places[panel_batch.size() + 1];

@@ -78,6 +78,14 @@ const Case kCases[] = {
      " Y[n, o, i, j] = sum[c < 3, y < 5, x < 3]("
      "X[n, c, i * 2 + y, j * 2 + x * 2] * F[o, c, y, x]) }",
      {}},
+    {"conv_of_groups",
+     "kernel k(X: float32[2, 3, 9, 12], F: float32[2, 35, 3, 3, 2]) -> (Y: float32[2, 35, 7, 11]) {"
+     " Y[g, o, i, j] = sum[c < 3, y < 3, x < 2](X[g, c, i + y, j + x] * F[g, o, c, y, x]) }",
+     {}},
+    {"pointwise_conv",
+     "kernel k(X: float32[2, 6, 9, 11], F: float32[70, 6]) -> (Y: float32[2, 70, 9, 11]) {"
+     " Y[n, o, i, j] = sum[c < 6](X[n, c, i, j] * F[o, c]) }",
+     {}},
     {"small_images",
      "kernel k(X: float64[9, 4, 7, 7], F: float64[40, 4, 3, 3]) -> (Y: float64[9, 40, 5, 5]) {"
      " Y[n, o, i, j] = sum[c < 4, y < 3, x < 3](X[n, c, i + y, j + x] * F[o, c, y, x]) }",

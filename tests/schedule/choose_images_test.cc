@@ -1,5 +1,7 @@
 /// Automatic schedules of convolutions.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,6 +27,15 @@ language::TextKernel padded(int images, int channels, int filters, int lines, in
       fmt::arg("w", columns)));
 }
 
+/// No window over 56 by 56 pixels, of lines that are `width` apart.
+language::TextKernel pointwise(int filters, int width) {
+  return kernel_of(fmt::format(
+      "kernel k(X: float32[256, 56, {1}], F: float32[{0}, 256]) -> (Y: float32[{0}, 56, 56]) {{\n"
+      "  Y[f, y, x] = sum[q < 256](X[q, y, x] * F[f, q])\n"
+      "}}\n",
+      filters, width));
+}
+
 std::string chosen(const language::TextKernel& kernel) {
   const SketchSpace space(kernel.kernel, {}, kCpu, {});
   return language::print_schedule(kernel.kernel, "cpu", space.schedule(space.preferred()));
@@ -42,11 +53,12 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
+/// Fewer filters than a vector has lanes: the vectors are along the lines.
 TEST(ChooseImages, PadsTheLinesOfABlockWhereTheyAreRead) {
-  EXPECT_EQ(chosen(padded(1, 64, 64, 56, 56)), R"(schedule cpu {
+  EXPECT_EQ(chosen(padded(1, 64, 12, 56, 56)), R"(schedule cpu {
   split(Y.f, factor=6)
   split(Y.x, factor=56)
-  split(Y.y, factor=7)
+  split(Y.y, factor=4)
   reorder(Y.n, Y.y.outer, Y.y.inner, Y.x.outer, Y.f.outer, Y.q, Y.r, Y.s, Y.f.inner, Y.x.inner)
   compute_at(P, Y.y.outer)
   split(P.x, factor=16)
@@ -59,6 +71,60 @@ TEST(ChooseImages, PadsTheLinesOfABlockWhereTheyAreRead) {
   parallel(Y.y.outer)
 }
 )");
+}
+
+TEST(ChooseImages, HasVectorsOfChannelsAndTurnsTheResultLineByLine) {
+  EXPECT_EQ(chosen(padded(1, 64, 64, 56, 56)), R"(schedule cpu {
+  split(Y.f, factor=32)
+  reorder(Y.n, Y.f.outer, Y.y, Y.x, Y.f.inner)
+  cache_write(Y, global)
+  split(Y.global.x.c, factor=8)
+  reorder(Y.global.n.c, Y.global.f.outer.c, Y.global.y.c, Y.global.x.c.outer, Y.global.q, Y.global.r, Y.global.s, Y.global.x.c.inner, Y.global.f.inner.c)
+  cache_read(F, global, Y.global, Y.global.f.outer.c, Y.global.q, Y.global.r, Y.global.s, Y.global.f.inner.c)
+  vectorize(F.global.f.inner.c)
+  parallel(F.global.f.outer.c)
+  parallel(F.global.q)
+  vectorize(Y.global.f.inner.c)
+  unroll(Y.global.s)
+  unroll(Y.global.r)
+  unroll(Y.global.x.c.inner)
+  split(Y.f, factor=32)
+  split(Y.y, factor=4)
+  reorder(Y.n, Y.y.outer, Y.f.outer, Y.y.inner, Y.f.inner, Y.x)
+  vectorize(Y.x)
+  parallel(Y.n)
+  parallel(Y.y.outer)
+  compute_at(P, Y.y.outer)
+  split(P.x, factor=16)
+  vectorize(P.x.inner)
+  compute_at(Y.global, Y.y.inner)
+}
+)");
+}
+
+/// Columns that share what they read are as many as fit into registers beside their sums; those
+/// that end with the line are preferred.
+TEST(ChooseImages, FillsLinesWithTilesOfColumns) {
+  const auto columns = [](int width, int stride) {
+    return chosen(kernel_of(fmt::format(
+        "kernel k(X: float32[32, {0}, {0}], F: float32[64, 32, 3, 3]) -> (Y: float32[64, {1}, {1}])"
+        " {{ Y[f, y, x] = sum[q < 32, r < 3, s < 3](X[q, y*{2} + r, x*{2} + s] * F[f, q, r, s])"
+        " }}\n",
+        width * stride + 2, width, stride)));
+  };
+  EXPECT_TRUE(has(columns(56, 1), "split(Y.global.x.c, factor=8)")) << columns(56, 1);
+  EXPECT_TRUE(has(columns(26, 1), "split(Y.global.x.c, factor=9)")) << columns(26, 1);
+  EXPECT_TRUE(has(columns(56, 2), "split(Y.global.x.c, factor=7)")) << columns(56, 2);
+}
+
+/// Filters whose elements stand elsewhere than in their axes' places have no copy in that order.
+TEST(ChooseImages, HasNoVectorsOfChannelsOfFiltersThatOverlap) {
+  const std::vector<std::string> names = names_of(kernel_of(
+      "kernel k(X: float32[32, 30, 30], F: float32[64, 34, 3]) -> (Y: float32[64, 28, 28]) {\n"
+      "  Y[f, y, x] = sum[q < 32, r < 3, s < 3](X[q, y + r, x + s] * F[f, q + r, s])\n"
+      "}\n"));
+  EXPECT_EQ(std::ranges::count(names, "vectors of channels"), 0);
+  EXPECT_EQ(std::ranges::count(names, "blocks of lines"), 1);
 }
 
 /// Lines that are neighbours share most of what they read.
@@ -123,7 +189,7 @@ TEST(ChooseImages, CopiesTheLinesOfAnArgument) {
       " -> (Y: float32[8, 64, 26, 26]) {\n"
       "  Y[n, f, y, x] = sum[q < 32, r < 3, s < 3](X[n, q, y + r, x + s] * F[f, q, r, s])\n"
       "}\n"));
-  EXPECT_TRUE(has(steps, "cache_read(X, global, Y)")) << steps;
+  EXPECT_TRUE(has(steps, "cache_read(X, global, Y.global)")) << steps;
   EXPECT_TRUE(has(steps, "compute_at(X.global, Y.y.outer)")) << steps;
 }
 
@@ -135,33 +201,54 @@ TEST(ChooseImages, ReadsColumnsThatAreApartFromTheirLines) {
   EXPECT_TRUE(has(steps, "compute_at(X.global, Y.y.outer)")) << steps;
 }
 
-/// Lines of many channels lie far apart: tile after tile would wait for each of them.
-TEST(ChooseImages, CopiesLinesThatManyTilesReadWithoutAWindow) {
-  const auto pointwise = [](int filters) {
-    return chosen(kernel_of(fmt::format(
-        "kernel k(X: float32[256, 56, 56], F: float32[{0}, 256]) -> (Y: float32[{0}, 56, 56]) {{\n"
-        "  Y[f, y, x] = sum[q < 256](X[q, y, x] * F[f, q])\n"
-        "}}\n",
-        filters)));
-  };
-  EXPECT_TRUE(has(pointwise(64), "cache_read(X, global, Y)")) << pointwise(64);
-  EXPECT_FALSE(has(pointwise(16), "cache_read")) << pointwise(16);
+/// All pixels of an image that is read whole are one line.
+TEST(ChooseImages, CopiesTilesOfPixelsWithoutAWindow) {
+  EXPECT_EQ(chosen(pointwise(64, 56)), R"(schedule cpu {
+  fuse(Y.y, Y.x)
+  split(Y.y.x.fused, factor=48)
+  reorder(Y.y.x.fused.outer, Y.f, Y.y.x.fused.inner)
+  cache_write(Y, global)
+  split(Y.global.f.c, factor=8)
+  reorder(Y.global.y.x.fused.outer.c, Y.global.f.c.outer, Y.global.q, Y.global.f.c.inner, Y.global.y.x.fused.inner.c)
+  cache_read(X, global, Y.global, Y.global.y.x.fused.outer.c, Y.global.q, Y.global.y.x.fused.inner.c)
+  vectorize(Y.global.y.x.fused.inner.c)
+  unroll(Y.global.f.c.inner)
+  vectorize(X.global.y.x.fused.inner.c)
+  fuse(Y.y, Y.x)
+  split(Y.y.x.fused, factor=48)
+  reorder(Y.y.x.fused.outer, Y.f, Y.y.x.fused.inner)
+  vectorize(Y.y.x.fused.inner)
+  compute_at(Y.global, Y.y.x.fused.outer)
+  compute_at(X.global, Y.y.x.fused.outer)
+  parallel(Y.y.x.fused.outer)
+}
+)");
 }
 
-/// Seven steps of 24 multiply-adds are written out, seven times seven are not.
+/// Lines of many channels lie far apart: tile after tile would wait for each of them.
+TEST(ChooseImages, CopiesLinesThatManyTilesReadWithoutAWindow) {
+  const std::string part = chosen(pointwise(64, 57));
+  EXPECT_TRUE(has(part, "compute_at(X.global, Y.y.outer)")) << part;
+  const std::string few = chosen(pointwise(16, 56));
+  EXPECT_FALSE(has(few, "cache_read")) << few;
+}
+
+/// Seven steps of 16 multiply-adds are written out, seven times seven are not.
 TEST(ChooseImages, WritesOutAsMuchOfAWindowAsALoopTakes) {
   const std::string steps = chosen(kernel_of(
       "kernel k(X: float32[32, 62, 62], F: float32[60, 32, 7, 7]) -> (Y: float32[60, 56, 56]) {\n"
       "  Y[f, y, x] = sum[q < 32, r < 7, s < 7](X[q, y + r, x + s] * F[f, q, r, s])\n"
       "}\n"));
-  EXPECT_TRUE(has(steps, "unroll(Y.s)")) << steps;
-  EXPECT_FALSE(has(steps, "unroll(Y.r)")) << steps;
+  EXPECT_TRUE(has(steps, "unroll(Y.global.s)")) << steps;
+  EXPECT_FALSE(has(steps, "unroll(Y.global.r)")) << steps;
 }
 
 TEST(ChooseImages, TriesTheOtherWaysWhenTuned) {
-  const std::vector<std::string> lines = {"blocks of lines", "outer products",
-                                          "outer products of packed panels", "patches in order"};
-  EXPECT_EQ(names_of(padded(1, 64, 64, 56, 56)), lines);
+  const std::vector<std::string> channels = {"vectors of channels", "blocks of lines",
+                                             "patches in order", "outer products",
+                                             "outer products of packed panels"};
+  EXPECT_EQ(names_of(padded(1, 64, 64, 56, 56)), channels);
+  EXPECT_EQ(names_of(pointwise(64, 56))[0], "tiles of pixels");
   EXPECT_EQ(names_of(padded(1, 512, 512, 7, 7))[0], "patches in order");
 }
 
