@@ -99,19 +99,20 @@ Parameter lines_parameter(const Convolution& convolution, int64_t preferred) {
                           preferred);
 }
 
+void pad_at(const StageGraph& graph, const Convolution& convolution, StageId reader, AxisId loop,
+            StepWriter& steps) {
+  const StageId source = convolution.image.source.stage;
+  steps.compute_at(source, reader, loop);
+  const AxisId last = graph[source].data.back();
+  const auto lanes = line_factor(graph, source, last);
+  if (lanes) steps.vectorize(source, steps.split(source, last, *lanes).second);
+}
+
 void place_lines(const StageGraph& graph, const Convolution& convolution, StageId reader,
                  StageId id, AxisId blocks, StepWriter& steps) {
-  const Image& image = convolution.image;
-  if (image.is_computed_for) {
-    steps.compute_at(image.source.stage, id, blocks);
-    const AxisId last = graph[image.source.stage].data.back();
-    const auto lanes = line_factor(graph, image.source.stage, last);
-    if (lanes)
-      steps.vectorize(image.source.stage, steps.split(image.source.stage, last, *lanes).second);
-    return;
-  }
+  if (convolution.image.is_computed_for) return pad_at(graph, convolution, id, blocks, steps);
   const size_t dimensions = convolution.tiling.contraction.column_factor->indices.size();
-  const auto [copy, axes] = steps.cache_read(image.source, dimensions, reader);
+  const auto [copy, axes] = steps.cache_read(convolution.image.source, dimensions, reader);
   steps.compute_at(copy, id, blocks);
   const auto [tiles, lane] = steps.split(copy, axes.back(), convolution.copied_lanes);
   steps.vectorize(copy, lane);

@@ -36,6 +36,10 @@ double copy_cycles(const Convolution& convolution, int64_t lines);
 int64_t lines_of_block(const Convolution& convolution, double line_cycles);
 Parameter lines_parameter(const Convolution& convolution, int64_t preferred);
 
+/// Computes what is computed for the convolution alone in a loop of `reader`.
+void pad_at(const StageGraph& graph, const Convolution& convolution, StageId reader, AxisId loop,
+            StepWriter& steps);
+
 /// Copies or pads the lines that a block of `id` reads where it begins, for `reader` to read.
 void place_lines(const StageGraph& graph, const Convolution& convolution, StageId reader,
                  StageId id, AxisId blocks, StepWriter& steps);
@@ -65,9 +69,10 @@ double pixels_cycles(const Convolution& convolution);
 bool may_have_pixels(const StageGraph& graph, const Convolution& convolution);
 
 /// An image in one row: all its elements are columns, and their patches are laid out in the order
-/// in which tiles read them. The result is turned into lines at the end.
+/// in which tiles read them. A block of rows is turned into lines when it is computed.
 Sketch patches_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
 double patches_cycles(const Convolution& convolution);
+bool needs_padding_first(const StageGraph& graph, const Convolution& convolution);
 bool may_have_patches(const StageGraph& graph, const Convolution& convolution);
 
 }  // namespace kiln::autoschedule

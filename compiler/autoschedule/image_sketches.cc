@@ -49,8 +49,8 @@ std::vector<Sketch> with_image_sketches(const Chooser& chooser, StageId id,
         {pixels_cycles(*convolution), true, pixels_sketch(graph, *convolution, parallel)});
   }
   if (may_have_patches(graph, *convolution)) {
-    costed.push_back(
-        {patches_cycles(*convolution), true, patches_sketch(graph, *convolution, parallel)});
+    costed.push_back({patches_cycles(*convolution), needs_padding_first(graph, *convolution),
+                      patches_sketch(graph, *convolution, parallel)});
   }
   std::ranges::stable_sort(costed, {}, &Costed::cycles);
   for (Sketch& sketch : sketches)

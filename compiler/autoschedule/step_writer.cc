@@ -64,6 +64,9 @@ void StepWriter::unroll(StageId stage, AxisId axis) { add(StepKind::Unroll, stag
 void StepWriter::bind(StageId stage, AxisId axis, std::string_view thread) {
   add(StepKind::Bind, stage, {axis}).tag = thread;
 }
+void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor) {
+  add(StepKind::StorageAlign, stage, {axis}).factors = {factor};
+}
 
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
                                                                size_t dimensions, StageId reader) {

@@ -27,6 +27,8 @@ class StepWriter {
   void vectorize(StageId stage, AxisId axis);
   void unroll(StageId stage, AxisId axis);
   void bind(StageId stage, AxisId axis, std::string_view thread);
+  /// Neighbours along the axis begin at multiples of so many elements.
+  void storage_align(StageId stage, AxisId axis, int64_t factor);
   /// A copy of a tensor that `reader` reads instead of it, and the copy's axes.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, size_t dimensions,
                                                      StageId reader);

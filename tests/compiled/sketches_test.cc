@@ -90,6 +90,12 @@ const Case kCases[] = {
      "kernel k(X: float64[9, 4, 7, 7], F: float64[40, 4, 3, 3]) -> (Y: float64[9, 40, 5, 5]) {"
      " Y[n, o, i, j] = sum[c < 4, y < 3, x < 3](X[n, c, i + y, j + x] * F[o, c, y, x]) }",
      {}},
+    {"padded_conv_that_begins_with_the_window",
+     "kernel k(X: float32[2, 4, 5, 6], F: float32[20, 3, 3, 4]) -> (Y: float32[2, 20, 5, 6]) {"
+     " P: float32[2, 4, 7, 8]"
+     " P[n, c, i, j] = if_then_else(i >= 1 && i < 6 && j >= 1 && j < 7, X[n, c, i - 1, j - 1], 0)"
+     " Y[n, o, i, j] = sum[y < 3, x < 3, c < 4](P[n, c, i + y, j + x] * F[o, y, x, c]) }",
+     {}},
     {"depthwise_conv",
      "kernel k(X: float32[5, 19, 37], F: float32[5, 3, 3]) -> (Y: float32[5, 17, 35]) {"
      " Y[c, i, j] = sum[y < 3, x < 3](X[c, i + y, j + x] * F[c, y, x]) }",

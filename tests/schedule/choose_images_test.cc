@@ -159,28 +159,46 @@ TEST(ChooseImages, WritesOutASmallWindowForSomeLinesAtOnce) {
 
 TEST(ChooseImages, LaysThePatchesOfSmallImagesSideBySide) {
   EXPECT_EQ(chosen(padded(1, 512, 512, 7, 7)), R"(schedule cpu {
-  split(P.x, factor=8)
-  vectorize(P.x.inner)
-  parallel(P.c)
   fuse(Y.y, Y.x)
   cache_write(Y, global)
   split(Y.global.f.c, factor=6)
   split(Y.global.y.x.fused.c, factor=49)
   reorder(Y.global.n.c, Y.global.f.c.outer, Y.global.y.x.fused.c.outer, Y.global.q, Y.global.r, Y.global.s, Y.global.f.c.inner, Y.global.y.x.fused.c.inner)
   cache_read(P, global, Y.global, Y.global.n.c, Y.global.y.x.fused.c.outer, Y.global.q, Y.global.r, Y.global.s, Y.global.y.x.fused.c.inner)
+  storage_align(P.global.s, factor=16)
+  reorder(P.global.q, P.global.y.x.fused.c.outer)
+  vectorize(P.global.y.x.fused.c.inner)
+  compute_at(P, P.global.q)
+  split(P.x, factor=8)
+  vectorize(P.x.inner)
+  parallel(P.global.n.c)
+  parallel(P.global.q)
   vectorize(Y.global.y.x.fused.c.inner)
   unroll(Y.global.s)
   unroll(Y.global.r)
   unroll(Y.global.f.c.inner)
-  reorder(P.global.q, P.global.y.x.fused.c.outer)
-  vectorize(P.global.y.x.fused.c.inner)
-  parallel(Y.global.n.c)
-  parallel(Y.global.f.c.outer)
-  parallel(P.global.n.c)
-  parallel(P.global.q)
-  parallel(Y.f)
+  split(Y.f, factor=6)
+  fuse(Y.y, Y.x)
+  reorder(Y.n, Y.f.outer, Y.f.inner, Y.y.x.fused)
+  vectorize(Y.y.x.fused)
+  compute_at(Y.global, Y.f.outer)
+  parallel(Y.n)
+  parallel(Y.f.outer)
 }
 )");
+}
+
+/// In a loop over the window, lines would be padded again for each of its steps.
+TEST(ChooseImages, PadsWholeImagesFirstWhereTheSumBeginsWithTheWindow) {
+  const std::string steps = chosen(kernel_of(
+      "kernel k(X: float32[512, 7, 7], F: float32[512, 512, 3, 3]) -> (Y: float32[512, 7, 7]) {\n"
+      "  P: float32[512, 9, 9]\n"
+      "  P[c, y, x] = if_then_else(y >= 1 && y <= 7 && x >= 1 && x <= 7, X[c, y - 1, x - 1], 0)\n"
+      "  Y[f, y, x] = sum[r < 3, s < 3, q < 512](P[q, y + r, x + s] * F[f, q, r, s])\n"
+      "}\n"));
+  EXPECT_TRUE(has(steps, "cache_read(P, global, Y.global, ")) << steps;
+  EXPECT_TRUE(has(steps, "parallel(P.c)")) << steps;
+  EXPECT_FALSE(has(steps, "compute_at(P,")) << steps;
 }
 
 TEST(ChooseImages, CopiesTheLinesOfAnArgument) {
