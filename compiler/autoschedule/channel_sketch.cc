@@ -17,8 +17,10 @@ constexpr double kPackCycles = 1.2;
 constexpr double kFarCycles = 5;
 constexpr double kNearFilters = 256 * 1024;
 constexpr double kTileCycles = 30;
+// A sum is ready for the next step after so many cycles.
 constexpr double kLatency = 4;
 constexpr int64_t kVectors = 2;
+// What tiles must gain to be worth other code for the end of a line.
 constexpr double kRagged = 1.03;
 
 int64_t vectors_of(const ContractionSize& size) {
@@ -50,8 +52,7 @@ double line_cycles(const Convolution& convolution, int64_t columns) {
                    one_tile(convolution, size.columns % columns, vectors));
 }
 
-/// With more columns, what the steps of a window share no longer stays in registers beside the
-/// sums.
+/// With more columns, what the steps of a window share no longer stays in registers beside sums.
 int64_t most_columns(const Convolution& convolution) {
   const ContractionSize& size = convolution.numbers.size;
   const int64_t vectors = vectors_of(size);
