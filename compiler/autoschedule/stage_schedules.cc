@@ -176,13 +176,15 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
     sketches.insert(sketches.begin(), std::move(turned));
   }
   if (has_vectors && across && inside.empty()) {
-    sketches.push_back(
-        {.name = "blocks",
-         .parameters = {tile_parameter(graph, "rows", *across, {4, 8, 16, 32, 64}, 16),
-                        lanes_parameter(graph, last, *factor), parallel},
-         .write = [&graph, id, across](StepWriter& steps, const Values& values) {
-           write_blocks(graph, id, *across, steps, values);
-         }});
+    Sketch blocks{.name = "blocks",
+                  .parameters = {tile_parameter(graph, "rows", *across, {4, 8, 16, 32, 64}, 16),
+                                 lanes_parameter(graph, last, *factor), parallel},
+                  .write = [&graph, id, across](StepWriter& steps, const Values& values) {
+                    write_blocks(graph, id, *across, steps, values);
+                  }};
+    // A line of what lies across is read by the next rows too, which must come before it is gone.
+    const bool comes_first = may_be_parallel && is_large_tile && !is_copy(stage);
+    sketches.insert(comes_first ? sketches.begin() : sketches.end(), std::move(blocks));
   }
   return sketches;
 }

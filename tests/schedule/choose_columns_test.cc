@@ -121,6 +121,34 @@ TEST(ChooseSchedule, GivesEachCoreItsPartOfACell) {
 )");
 }
 
+TEST(ChooseSchedule, TakesBlocksOfWhatIsReadInAnotherOrderOfAxes) {
+  Te te;
+  const TeTensor A = te.placeholder("A", {te.integer(176), te.integer(145), te.integer(32)});
+  const TeTensor B = te.placeholder("B", {te.integer(32), te.integer(176), te.integer(145)});
+  const TeTensor C =
+      te.compute("C", "i j k", {te.integer(32), te.integer(176), te.integer(145)}, [&](auto v) {
+        return te.op(Operator::Mul, {A(v[1], v[2], v[0]), B(v[0], v[1], v[2])});
+      });
+  te.arguments({A, B, C});
+  EXPECT_EQ(te.automatic(),
+            R"(fn k(A: float32[176, 145, 32], B: float32[32, 176, 145], C: float32[32, 176, 145]) {
+  for j in 0..176 parallel {
+    for i.outer in 0..2 {
+      for k.outer in 0..5 {
+        for i.inner in 0..16 {
+          for k.inner in 0..32 vectorize {
+            if likely(k.outer*32 + k.inner < 145) {
+              C[i.outer*16 + i.inner, j, k.outer*32 + k.inner] = A[j, k.outer*32 + k.inner, i.outer*16 + i.inner]*B[i.outer*16 + i.inner, j, k.outer*32 + k.inner]
+            }
+          }
+        }
+      }
+    }
+  }
+}
+)");
+}
+
 TEST(ChooseSchedule, TurnsTilesOfATranspose) {
   Te te;
   const TeTensor A = te.placeholder("A", {te.integer(320), te.integer(160)});
