@@ -11,6 +11,7 @@ constexpr int64_t kDotRows = 4;
 constexpr int64_t kRowsForPanels = 128;
 // With fewer rows, vectors along the reduction do better than columns turned into panels.
 constexpr int64_t kRowsToTurn = 32;
+constexpr int64_t kManyProducts = 1024;
 // Column factors of no more elements stay in the second cache as they are.
 constexpr int64_t kLargePanels = 256 * 1024;
 // Rows that panels pass by are far apart, and many of them would meet in the same places of the
@@ -107,14 +108,18 @@ class Sketches {
   /// their columns are far apart where they are.
   bool gains_by_order() const {
     const int64_t rows = numbers_.size.rows;
-    if (!columns_lie_together()) return rows == 0 || rows >= kRowsToTurn;
+    if (!columns_lie_together()) {
+      return rows == 0 || rows * products_of_a_panel() >= kRowsToTurn;
+    }
     return are_far_apart() && (rows == 0 || rows >= kRowsForPanels);
   }
 
   /// Whether a core copies the panels of its own columns instead, for all rows: these are not so
-  /// many more that it takes longer to read them again for each block of columns.
+  /// many more that it takes longer to read them again for each block of columns. Columns that are
+  /// apart are not turned again for each product of a batch.
   bool gains_by_blocks() const {
-    return may_be_blocks() && numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
+    return may_be_blocks() && (columns_lie_together() || products_of_a_panel() == 1) &&
+           numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
   }
 
   /// Whether each is copied before it is used: there are too few rows to copy all first, but what
@@ -130,6 +135,16 @@ class Sketches {
     const ContractionSize& size = numbers_.size;
     const bool meet = size.columns > 0 && size.columns % kMeetingColumns == 0;
     return numbers_.panels > kLargePanels || (numbers_.panels > 0 && meet);
+  }
+  /// How many products of the batch read the same panel.
+  int64_t products_of_a_panel() const {
+    int64_t products = 1;
+    for (const AxisId axis : tiling_.batch) {
+      if (std::ranges::find(tiling_.panel_batch, axis) != tiling_.panel_batch.end()) continue;
+      const int64_t extent = constant_extent(graph_, axis).value_or(1);
+      products = std::min(products * std::clamp<int64_t>(extent, 1, kManyProducts), kManyProducts);
+    }
+    return products;
   }
   bool rows_lie_along_sum() const {
     return is_contiguous_in(graph_, *tiling_.contraction.row_factor, tiling_.reduce.back());

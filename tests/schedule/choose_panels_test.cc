@@ -118,6 +118,26 @@ TEST(ChoosePanels, TurnsNothingForFewRows) {
   EXPECT_FALSE(has(rows_by_rows(8, 512, 512), "cache_read"));
 }
 
+/// A convolution of one element with the channels last: each line is a product with the same
+/// filters.
+TEST(ChoosePanels, TurnsAFactorOnceForAllProductsOfABatch) {
+  const auto chosen = [](int columns) {
+    const language::TextKernel kernel =
+        kernel_of(fmt::format("kernel k(X: float32[5, 24, {0}, 72], W: float32[85, 72])"
+                              " -> (Y: float32[5, 24, {0}, 85]) {{\n"
+                              "  Y[n, y, x, f] = sum[c < 72](X[n, y, x, c] * W[f, c])\n"
+                              "}}\n",
+                              columns));
+    return language::print_schedule(
+        kernel.kernel, "cpu", choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {}));
+  };
+  for (const int columns : {20, 40}) {
+    const std::string steps = chosen(columns);
+    EXPECT_TRUE(has(steps, "cache_read(W, global, Y, Y.f.outer, Y.c, Y.f.inner)")) << steps;
+    EXPECT_FALSE(has(steps, "compute_at(W.global")) << steps;
+  }
+}
+
 /// Of 12 rows the last tile would have 4, and one core more to do than the other.
 TEST(ChoosePanels, TakesTilesThatFillTheProduct) {
   EXPECT_TRUE(has(rows_by_columns(100, 100, 100), "split(C.i, factor=10)"));
