@@ -25,7 +25,7 @@ std::vector<Expr> values_of(const StepRecord& step) {
     return {find_reduction(*step.stage, step.axes.back().node().get()).value().value};
   }
   if (const auto* compute = std::get_if<ComputeStage>(&step.stage->value);
-      compute != nullptr && step.name != "cache_read") {
+      compute != nullptr && step.name != "cache_read" && step.name != "cache_padded") {
     return compute->bodies;
   }
   const Tensor tensor(step.stage, step.output);
@@ -104,6 +104,16 @@ Tensor Schedule::cache_read(const Tensor& tensor, const std::string& scope,
   step.output = tensor.output();
   for (const Tensor& reader : readers)
     step.readers.push_back(reader.stage());
+  step.file = where.file_name();
+  step.line = where.line();
+  return Tensor(detail::record_new_stage(*state_, std::move(step)), 0);
+}
+
+Tensor Schedule::cache_padded(const Tensor& tensor, const Tensor& reader,
+                              SourceLocation where) const {
+  detail::StepRecord step{.name = "cache_padded", .stage = tensor.stage()};
+  step.output = tensor.output();
+  step.readers.push_back(reader.stage());
   step.file = where.file_name();
   step.line = where.line();
   return Tensor(detail::record_new_stage(*state_, std::move(step)), 0);

@@ -5,6 +5,7 @@
 #include "compiler/autoschedule/fusion.h"
 #include "compiler/autoschedule/image_sketches.h"
 #include "compiler/autoschedule/inner_reductions.h"
+#include "compiler/autoschedule/padded_factors.h"
 #include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/schedule/apply_steps.h"
 
@@ -124,8 +125,10 @@ language::Schedule start_of(const language::Kernel& kernel, const language::Sche
                             const Target& target, const CompileOptions& options) {
   const bool has_sketches = options.automatic && target.kind == TargetKind::Llvm;
   if (!has_sketches) return given;
-  return autoschedule::fuse_stages(kernel, autoschedule::with_reduction_stages(kernel, given),
-                                   options);
+  // A padded factor hides the product, of which a reduction stage would be made.
+  language::Schedule schedule = autoschedule::with_padded_stages(kernel, given, options);
+  schedule = autoschedule::with_reduction_stages(kernel, std::move(schedule));
+  return autoschedule::fuse_stages(kernel, std::move(schedule), options);
 }
 
 }  // namespace

@@ -70,8 +70,21 @@ void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor) {
 
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
                                                                size_t dimensions, StageId reader) {
-  Step& step = add(StepKind::CacheRead, tensor.stage, {});
-  step.tag = "global";
+  const auto copy = copy_for(StepKind::CacheRead, tensor, dimensions, reader);
+  schedule_.steps.back().tag = "global";
+  return copy;
+}
+
+std::pair<StageId, std::vector<AxisId>> StepWriter::cache_padded(language::TensorId tensor,
+                                                                 size_t dimensions,
+                                                                 StageId reader) {
+  return copy_for(StepKind::CachePadded, tensor, dimensions, reader);
+}
+
+std::pair<StageId, std::vector<AxisId>> StepWriter::copy_for(StepKind kind,
+                                                             language::TensorId tensor,
+                                                             size_t dimensions, StageId reader) {
+  Step& step = add(kind, tensor.stage, {});
   step.output = tensor.output;
   step.readers = {id_of_stage(reader)};
   std::vector<AxisId> axes;

@@ -35,6 +35,9 @@ class StepWriter {
   /// The same with loops of the reader as the copy's axes, in this order.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, StageId reader,
                                                      const std::vector<AxisId>& layout);
+  /// A copy with what the reader puts around the tensor, and the copy's axes.
+  std::pair<StageId, std::vector<AxisId>> cache_padded(language::TensorId tensor, size_t dimensions,
+                                                       StageId reader);
   /// A stage in a memory scope that computes the elements, of which `stage` becomes a copy, and the
   /// new stage's axes: one for each loop of the stage over data, then one for each reduction axis.
   std::pair<StageId, std::vector<AxisId>> cache_write(StageId stage, std::string_view scope,
@@ -45,6 +48,9 @@ class StepWriter {
   language::Schedule schedule() && { return std::move(schedule_); }
 
  private:
+  std::pair<StageId, std::vector<AxisId>> copy_for(language::StepKind kind,
+                                                   language::TensorId tensor, size_t dimensions,
+                                                   StageId reader);
   language::Step& add(language::StepKind kind, StageId stage, const std::vector<AxisId>& axes);
   language::StageId id_of_stage(StageId stage) const;
   language::AxisId id_of_axis(AxisId axis) const;

@@ -58,7 +58,7 @@ bool is_free(const StageGraph& graph, StageId id) {
   return stage.is_live && stage.kind == Stage::Kind::Compute && !stage.is_touched &&
          stage.attach.kind == schedule::Attach::Kind::Root && !stage.part_of && stage.cell_of < 0 &&
          !stage.is_init && stage.base_of < 0 && stage.conditions.empty() &&
-         id < graph.kernel->definition.stages.size();
+         (stage.is_padding || id < graph.kernel->definition.stages.size());
 }
 
 std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {

@@ -37,10 +37,16 @@ void check_scope(const Step& step) {
 }
 
 void check_cache_read(const Step& step, const AxisTable& table) {
-  check_scope(step);
+  const bool is_padded = step.kind == StepKind::CachePadded;
+  const std::string_view spelling = row_of(step.kind).spelling;
+  if (!is_padded) check_scope(step);
   const std::string& tensor = table.stages[step.stage].tensors[step.output];
   if (step.readers.empty()) {
-    refuse("cache_read of {} names no stage that reads the copy", tensor);
+    refuse("{} of {} names no stage that reads the copy", spelling, tensor);
+  }
+  if (is_padded && step.readers.size() > 1) {
+    refuse("what {} is padded with is one reader's to say, but {} names {} readers", tensor,
+           spelling, step.readers.size());
   }
   for (size_t i = 0; i < step.readers.size(); ++i) {
     const StageId reader = step.readers[i];
@@ -51,7 +57,7 @@ void check_cache_read(const Step& step, const AxisTable& table) {
     }
     const auto end = step.readers.begin() + static_cast<ptrdiff_t>(i);
     if (std::find(step.readers.begin(), end, reader) != end) {
-      refuse("cache_read of {} names the reader {} twice", tensor, table.name_of(reader));
+      refuse("{} of {} names the reader {} twice", spelling, tensor, table.name_of(reader));
     }
   }
   if (!step.axes.empty()) check_layout(step, table, tensor);

@@ -5,7 +5,7 @@
 namespace kiln::language {
 
 /// What a cache_read says: a memory scope, readers, and with axes the layout of what one of them
-/// reads. Throws InvalidArgument.
+/// reads; or a cache_padded: one reader. Throws InvalidArgument.
 void check_cache_read(const Step& step, const AxisTable& table);
 
 /// The scope that a step names in its tag is one of memory_scopes(). Throws InvalidArgument.

@@ -196,7 +196,8 @@ class ScheduleDecoder {
   }
 
   void check(const Step& step) {
-    const bool reads = step.kind == StepKind::CacheRead || step.kind == StepKind::Prefetch;
+    const bool reads = step.kind == StepKind::CacheRead || step.kind == StepKind::CachePadded ||
+                       step.kind == StepKind::Prefetch;
     if (is_placeholder(step.stage) && !reads) {
       refuse("STEP_STAGE", "{} is a placeholder; steps apply to what is computed",
              stage(step.stage));
@@ -211,7 +212,8 @@ class ScheduleDecoder {
       }
     }
     if (step.kind == StepKind::Bind) check_tag(step);
-    if (step.kind == StepKind::CacheRead) check_cache_read(step, table_);
+    if (step.kind == StepKind::CacheRead || step.kind == StepKind::CachePadded)
+      check_cache_read(step, table_);
     if (step.kind == StepKind::CacheWrite) check_cache_write(step);
     if (step.kind == StepKind::Rfactor) check_rfactor(step);
     if (step.kind == StepKind::ReductionStage) {

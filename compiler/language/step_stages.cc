@@ -14,6 +14,9 @@ std::vector<std::string> names_of(const AxisTable& table, const std::vector<Axis
   return names;
 }
 
+/// Whether the new stage has elements of a tensor that another stage read.
+bool is_read(StepKind kind) { return kind == StepKind::CacheRead || kind == StepKind::CachePadded; }
+
 bool contains(const std::vector<AxisId>& axes, AxisId axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
@@ -55,7 +58,7 @@ StepOperands operands_of(const AxisTable& table, const Step& step) {
 int time_dimension_of(const AxisTable& table, const Step& step) {
   const AxisTable::Stage& source = table.stages[step.stage];
   const int time = source.time_dimension;
-  if (time < 0 || step.kind == StepKind::CacheRead) return step.axes.empty() ? time : -1;
+  if (time < 0 || is_read(step.kind)) return step.axes.empty() ? time : -1;
   if (step.kind == StepKind::Rfactor) return step.value <= time ? time + 1 : time;
   const std::vector<AxisId> dimensions = step.kind == StepKind::ReductionStage
                                              ? axes_of_kind(table, step, AxisKind::Data)
@@ -134,7 +137,7 @@ void define_stage(AxisTable& table, const Step& step, int position) {
   const StepOperands operands = operands_of(table, step);
   const AxisTable::Stage source = table.stages[step.stage];
   const bool is_factored = step.kind == StepKind::Rfactor;
-  const bool is_read = step.kind == StepKind::CacheRead;
+  const bool reads = is_read(step.kind);
   const bool is_inner = step.kind == StepKind::ReductionStage;
   const bool leaves_time = is_inner && !is_at_time(table, step);
 
@@ -146,15 +149,15 @@ void define_stage(AxisTable& table, const Step& step, int position) {
       .defined_by = position,
       .cell_of = leaves_time ? -1 : source.cell_of,
       .time_dimension = leaves_time ? -1 : time_dimension_of(table, step),
-      .is_reduction = !is_read && (source.is_reduction || is_inner) && !operands.reduce.empty()};
+      .is_reduction = !reads && (source.is_reduction || is_inner) && !operands.reduce.empty()};
   std::vector<std::string> names = defined_axis_names(step.kind, operands);
-  const size_t data = is_read ? names.size() : operands.data.size() + (is_factored ? 1 : 0);
+  const size_t data = reads ? names.size() : operands.data.size() + (is_factored ? 1 : 0);
   if (is_factored) {
     const auto place = std::clamp<int64_t>(step.value, 0, static_cast<int64_t>(data) - 1);
     const auto factor = names.begin() + static_cast<std::ptrdiff_t>(data) - 1;
     std::rotate(names.begin() + place, factor, factor + 1);
   }
-  const size_t outputs = is_read || is_inner ? 1 : source.tensors.size();
+  const size_t outputs = reads || is_inner ? 1 : source.tensors.size();
   for (size_t output = 0; output < outputs; ++output) {
     made.tensors.push_back(outputs == 1 ? made.name : fmt::format("{}.v{}", made.name, output));
     table.taken.emplace(made.tensors.back(), 0);

@@ -34,6 +34,7 @@ void apply(const StepContext& context, const NewStage& made) {
     case StepKind::ComputeInline: return apply_compute_inline(context);
     case StepKind::ComputeRoot: return apply_compute_root(context);
     case StepKind::CacheRead: return apply_cache_read(context, made);
+    case StepKind::CachePadded: return apply_cache_padded(context, made);
     case StepKind::CacheWrite: return apply_cache_write(context, made);
     case StepKind::Rfactor: return apply_rfactor(context, made);
     case StepKind::ReductionStage: return apply_reduction_stage(context, made);
@@ -237,8 +238,9 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
     std::vector<AxisId> defined;
     const auto stages = static_cast<StageId>(graph.stages.size());
     at_step(graph, step, position, describe(graph, step, step.axes), [&] {
-      // Its axes are those that an expression uses, not loops of one nest.
-      const bool names_expression = step.kind == StepKind::ReductionStage;
+      // It is about an expression: its axes, if any, are not loops of one nest.
+      const bool names_expression =
+          step.kind == StepKind::ReductionStage || step.kind == StepKind::CachePadded;
       const StageId stage = names_expression ? step.stage : owner_of(graph, step, step.axes);
       // A dimension stays one, whatever became of its loop.
       if (step.kind != StepKind::StorageAlign && !names_expression)

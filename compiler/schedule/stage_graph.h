@@ -130,6 +130,7 @@ struct Stage {
   int doubled_by = -1;                      // the step that gives it its memory twice
   std::vector<ir::ThreadAxis> env_threads;  // of a scan: those that stand around all of it
   bool is_touched = false;                  // some step names it
+  bool is_padding = false;                  // what cache_padded has made
 
   bool is_reduction() const { return !reduce.empty(); }
   bool is_time(size_t dimension) const { return static_cast<int>(dimension) == time_dimension; }

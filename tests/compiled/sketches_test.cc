@@ -112,6 +112,16 @@ const Case kCases[] = {
     {"transpose",
      "kernel k(A: float32[n, m]) -> (C: float32[m, n]) { C[i, j] = A[j, i] }",
      {75, 41}},
+    {"axes_in_another_order",
+     "kernel k(A: float32[19, 41, 33], B: float32[33, 19, 41]) -> (C: float32[33, 19, 41]) {"
+     " C[i, j, l] = max(A[j, l, i] * B[i, j, l], 0) }",
+     {}},
+    {"conv_padded_inside_of_the_product",
+     "kernel k(X: float32[5, 14, 15], F: float32[20, 5, 3, 3]) -> (Y: float32[20, 14, 15]) {"
+     " Y[o, i, j] = sum[c < 5, y < 3, x < 3](if_then_else("
+     "i + y >= 1 && i + y < 15 && j + x >= 1 && j + x < 16, X[c, i + y - 1, j + x - 1], 0)"
+     " * F[o, c, y, x]) }",
+     {}},
     {"rows",
      "kernel k(A: float32[n, m]) -> (C: float32[n]) { C[i] = sum[k < m](A[i, k]) }",
      {60, 333}},

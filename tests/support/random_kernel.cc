@@ -26,6 +26,7 @@ constexpr StageKind kStageKinds[] = {
     {"padding", 5, add_padding},
     {"reduction", 6, add_row_reduction},
     {"product", 6, add_product},
+    {"padded product", 5, add_padded_product},
     {"two results", 2, add_two_results},
     {"ragged reduction", 4, add_ragged_reduction},
     {"inner reduction", 7, add_inner_reduction},

@@ -27,6 +27,7 @@ constexpr StepDraw kSteps[] = {
     {StepKind::ComputeInline, 2, draw_compute_inline},
     {StepKind::ComputeRoot, 1, draw_compute_root},
     {StepKind::CacheRead, 1, draw_cache_read},
+    {StepKind::CachePadded, 3, draw_cache_padded},
     {StepKind::CacheWrite, 1, draw_cache_write},
     {StepKind::Rfactor, 2, draw_rfactor},
     {StepKind::ReductionStage, 3, draw_reduction_stage},

@@ -111,6 +111,9 @@ void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_set_scope(ScheduleDrawer& drawer, DrawnStage& stage);
 
+// random_padding.cc
+void draw_cache_padded(ScheduleDrawer& drawer, DrawnStage& stage);
+
 // random_reduction_stage.cc
 void draw_reduction_stage(ScheduleDrawer& drawer, DrawnStage& stage);
 

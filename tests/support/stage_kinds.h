@@ -44,6 +44,11 @@ bool add_two_results(KernelWriter& writer, const DrawnTensor& source);
 /// As far as another axis or a tensor says.
 bool add_ragged_reduction(KernelWriter& writer, const DrawnTensor& source);
 
+// random_padding.cc
+
+/// A window that slides over one dimension and beyond its ends, times weights, for some filters.
+bool add_padded_product(KernelWriter& writer, const DrawnTensor& source);
+
 // random_inner_reductions.cc
 
 /// One reduction or two inside a larger expression, maybe in a branch.

@@ -1,6 +1,6 @@
-"""The steps of a schedule that define stages: cache_read, cache_write, rfactor and reduction_stage."""
+"""The steps of a schedule that define stages: cache_read, cache_padded, cache_write, rfactor and reduction_stage."""
 
-from . import _expr, _extents, _inner_reductions
+from . import _expr, _extents, _inner_reductions, _padding
 from ._error import invalid, limited, public, unsupported
 from ._tables import MEMORY_SCOPES, STEPS
 from ._tensor import ComputeOp, Operation, Tensor
@@ -152,6 +152,26 @@ class NewStages:
                     f"{axis.name} cannot be a dimension of {tensor.name}.{scope}: its extent depends on other loops",
                 )
         return loops
+
+    @public
+    def cache_padded(self, tensor, reader):
+        """A copy of the tensor with what the reader puts around it: where the reader has
+        `te.if_then_else(inside, A[i + d - 1], 0.0)`, the elements of A where `inside` holds, and 0.0 elsewhere."""
+        stage = self._stage_of(tensor, "cache_padded")
+        reader = self[reader]
+        if reader.origin_op.kind != "compute" or not any(_same(tensor, each) for each in reader.reads):
+            raise invalid("CACHE_READ", f"{reader.op.name} does not read {tensor.name}")
+        value, read = _padding.find(reader, copied_from(tensor))
+        names = axis_names("cache_padded", [], dimensions=len(tensor.shape))
+        step = self._new_step("cache_padded", stage, names, output=tensor.value_index)
+        step.readers = [reader]
+        shape = _padding.extents(read)
+        for axis, extent in zip(step.defined, shape):
+            axis.size = extent
+        made = self._enter(step, tensor.name, step.defined, [], [tensor], shape, [value.dtype])
+        copy = made.op.output(0)
+        reader.reads = [*reader.reads, copy]
+        return copy
 
     @public
     def cache_write(self, tensor, scope):

@@ -11,7 +11,7 @@ from ._tables import STEPS
 from ._tensor import Tensor
 
 _ROWS = {row[0]: row for row in STEPS}
-_NEW_STAGES = ("cache_read", "cache_write", "rfactor", "reduction_stage")
+_NEW_STAGES = ("cache_read", "cache_padded", "cache_write", "rfactor", "reduction_stage")
 _TARGETS = ("cpu", "cuda")
 _RESERVED = ("true", "false", "nan", "inf")
 _TOKEN = re.compile(
@@ -320,6 +320,9 @@ class _Replay:
             self.schedule.rfactor(op.output(0), axis, numbers.get("factor_axis", 0))
         elif name == "reduction_stage":
             self._take_reduction_stage(names[:-2])
+        elif name == "cache_padded":
+            tensor = self._find(self.naming.tensors, names[0], "stage")
+            self.schedule.cache_padded(tensor, self._find(self.naming.stages, names[1], "stage"))
         elif name == "cache_write":
             op = self._find(self.naming.stages, names[0], "stage")
             self.schedule.cache_write(op.outputs, names[1])

@@ -218,6 +218,29 @@ TEST(NewStages, AreTensorsOfTheSchedule) {
   EXPECT_EQ(parse_schedule(text, {C}).text(), text);
 }
 
+TEST(NewStages, OfATensorWithAConstantAroundIt) {
+  const Tensor A = placeholder({32}, float32, "A");
+  const ReduceAxis k = reduce_axis(3, "k");
+  const Tensor C = compute({32},
+                           [&](Expr i) {
+                             const Expr at = i + k - 1;
+                             return sum(if_then_else(at >= 0 && at < 32, A(at), 0.0f), k);
+                           },
+                           {"C", {"i"}});
+  const Schedule s = create_schedule(C);
+  const Tensor padded = s.cache_padded(A, C);
+  EXPECT_EQ(padded.name(), "A.padded");
+  s[padded].vectorize(s[padded].split(padded.axis(0), 8).second);
+  const std::string text = s.text();
+  EXPECT_EQ(text,
+            "schedule cpu {\n"
+            "  cache_padded(A, C)\n"
+            "  split(A.padded.ax0, factor=8)\n"
+            "  vectorize(A.padded.ax0.inner)\n"
+            "}\n");
+  EXPECT_EQ(parse_schedule(text, {C}).text(), text);
+}
+
 TEST(NewStages, OfAReductionInsideAnExpression) {
   const Tensor A = placeholder({32, 64}, float32, "A");
   const Tensor B = placeholder({64, 16}, float32, "B");

@@ -52,6 +52,57 @@ def test_cache_read_with_a_layout_has_the_loops_of_its_reader_as_dimensions():
     check(s, A, B, C)
 
 
+def padded_products(n=19, channels=5, filters=8, stride=1):
+    X = te.placeholder((channels, n), name="X")
+    W = te.placeholder((filters, channels, 3), name="W")
+    c, r = te.reduce_axis((0, channels), name="c"), te.reduce_axis((0, 3), name="r")
+
+    def product(f, x):
+        at = x * stride + r - 1
+        value = te.if_then_else(te.all(at >= 0, at < n), X[c, at], 0.0)
+        return te.sum(value * W[f, c, r], axis=[c, r])
+
+    return X, W, te.compute((filters, (n - 1) // stride + 1), product, name="Y")
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_cache_padded_has_what_stands_around_a_tensor(stride):
+    X, W, Y = padded_products(stride=stride)
+    s = te.create_schedule(Y.op)
+    XP = s.cache_padded(X, Y)
+    assert XP.name == "X.padded"
+    assert [axis.name for axis in s[XP].op.axis] == ["ax0", "ax1"]
+    assert [int(d) for d in XP.shape] == [5, 21]
+    fo, fi = s[Y].split(Y.op.axis[0], factor=4)
+    s[XP].compute_at(s[Y], fo)
+    text = s.text("cpu")
+    assert "  cache_padded(X, Y)\n" in text
+    assert tvm.parse_schedule(text, [X, W, Y]).text("cpu") == text
+    f = tvm.build(s, [X, W, Y])
+    random = np.random.default_rng(1)
+    x, w = random.standard_normal((5, 19)).astype("float32"), random.standard_normal((8, 5, 3)).astype("float32")
+    padded = np.pad(x, ((0, 0), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 3, axis=1)[:, ::stride]
+    np.testing.assert_allclose(f(x, w).numpy(), np.einsum("cxr,fcr->fx", windows, w), rtol=1e-4, atol=1e-4)
+
+
+def test_cache_padded_knows_the_extents_of_strides_and_sizes():
+    n = te.size_var("n")
+    X = te.placeholder((n, 40), name="X")
+    r = te.reduce_axis((0, 5), name="r")
+
+    def window(i, j):
+        at, row = j * 2 + r * 3 - 4, te.floordiv(i, 2)
+        value = te.if_then_else(te.all(at >= 0, at < 40), X[row, at], 0.0)
+        return te.sum(value, axis=r)
+
+    Y = te.compute((n, 18), window, name="Y")
+    s = te.create_schedule(Y.op)
+    XP = s.cache_padded(X, Y)
+    assert int(XP.shape[1]) == 17 * 2 + 4 * 3 + 1
+    assert "allocate X.padded: float32[floordiv(n + 1, 2), 47]" in str(tvm.lower(s, [X, Y]))
+
+
 def test_cache_write_as_in_the_tutorials():
     A, B, C, k = product()
     s = te.create_schedule(C.op)

@@ -116,6 +116,10 @@ class Schedule {
   Tensor cache_read(const Tensor& tensor, const std::string& scope,
                     const std::vector<Tensor>& readers, const std::vector<Axis>& layout,
                     SourceLocation where = SourceLocation::current()) const;
+  /// A copy of the tensor with the constant that the reader puts around it, where the reader
+  /// chooses between an element and a constant by a condition on the indices of the element.
+  Tensor cache_padded(const Tensor& tensor, const Tensor& reader,
+                      SourceLocation where = SourceLocation::current()) const;
   /// Computes the tensor's values, laid out as its loops so far; its own stage becomes a copy.
   Tensor cache_write(const Tensor& tensor, const std::string& scope,
                      SourceLocation where = SourceLocation::current()) const;
