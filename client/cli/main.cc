@@ -53,6 +53,7 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   const auto word = std::find_if(arguments.begin(), arguments.end(),
                                  [](const std::string& each) { return !each.starts_with('-'); });
   if (word == arguments.end()) return "";
+  if (*word == "help") return "help is a flag: kiln --help, or kiln run --help";
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr))
     names.push_back(command->get_name());
@@ -65,6 +66,7 @@ int run(int argc, char** argv) {
   CLI::App app("Compiles and runs tensor kernels on a Kiln service", "kiln");
   app.require_subcommand(1);
   Program program;
+  app.add_flag("--json", program.common.json, "print JSON");
   add_run(app, program);
   add_compile(app, program);
   add_lower(app, program);
@@ -84,11 +86,14 @@ int run(int argc, char** argv) {
       throw UsageError(message);
     }
     app.parse(argc, argv);
+    if (const std::string message = missing_value(app); !message.empty()) {
+      throw UsageError(message);
+    }
     return program.run();
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    print_usage_error(usage_text(app, error), json);
+    print_usage_error(first_mistake(app, arguments, error), json);
     return kUsage;
   } catch (const UsageError& error) {
     print_usage_error(error.what(), json);

@@ -33,14 +33,28 @@ std::string own_style(std::string text) {
   return text;
 }
 
-/// The first flag among what nothing takes, else the first word.
-std::string unexpected(const CLI::App& command, const std::string& name) {
-  const std::vector<std::string> extras = command.remaining(/*recurse=*/true);
-  const auto flag =
-      std::ranges::find_if(extras, [](const std::string& each) { return each.starts_with('-'); });
-  if (flag == extras.end()) {
-    return fmt::format("{} takes no {} here", name, extras.empty() ? "more" : extras.front());
+/// ", did you mean kiln wait", where a command is meant by `word`, a word in the wrong place.
+std::string meant_command(const CLI::App& app, const std::string& word) {
+  const size_t dashes = word.find_first_not_of('-');
+  const std::string bare = dashes == std::string::npos ? "" : word.substr(dashes);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == bare)
+      return fmt::format("; did you mean {} {}", app.get_name(), bare);
   }
+  return "";
+}
+
+bool is_flag(const std::string& word) { return word.starts_with('-'); }
+
+/// The first flag among what nothing takes, else the first word.
+std::string unexpected(const CLI::App& app, const CLI::App& command, const std::string& name) {
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  const auto flag = std::ranges::find_if(extras, is_flag);
+  const std::string& word = flag != extras.end() ? *flag : extras.front();
+  if (const std::string meant = meant_command(app, word); !meant.empty()) {
+    return fmt::format("{} takes no {} here{}", name, word, meant);
+  }
+  if (flag == extras.end()) return fmt::format("{} takes no {} here", name, word);
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& each : option->get_lnames())
@@ -83,14 +97,56 @@ std::string refused_value(const CLI::App& command, const CLI::ParseError& error)
   return own_style(sentence);
 }
 
+std::string needs_value(const CLI::Option& option) {
+  return fmt::format("{} needs a value: {}", option.get_name(), option.get_description());
+}
+
+/// An option with too few values or too many: CLI11's sentence begins with its name.
+std::string miscounted(const CLI::App& command, const CLI::ParseError& error) {
+  const std::string sentence = error.what();
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (!sentence.starts_with(name + ":")) continue;
+    const size_t given = option->results().size();
+    if (given > 1) return fmt::format("{} is given {} times; give it once", name, given);
+    return needs_value(*option);
+  }
+  return own_style(sentence);
+}
+
 }  // namespace
+
+std::string first_mistake(CLI::App& app, const std::vector<std::string>& arguments,
+                          const CLI::ParseError& error) {
+  std::string text = usage_text(app, error);
+  for (size_t count = 1; count < arguments.size(); ++count) {
+    // CLI11 reads from the back.
+    std::vector<std::string> beginning(arguments.rend() - static_cast<ptrdiff_t>(count),
+                                       arguments.rend());
+    try {
+      app.parse(std::move(beginning));
+    } catch (const CLI::Success&) {
+      break;
+    } catch (const CLI::RequiredError& missing) {  // what may follow yet
+      if (std::ranges::any_of(app.remaining(true), is_flag)) return usage_text(app, missing);
+    } catch (const CLI::ArgumentMismatch& mismatch) {  // so may the value of the last flag
+      if (!is_flag(arguments[count - 1])) return usage_text(app, mismatch);
+    } catch (const CLI::ParseError& first) {
+      return usage_text(app, first);
+    }
+  }
+  return text;
+}
 
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   std::string name;
   const CLI::App& command = innermost(app, name);
   std::string text;
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    text = unexpected(command, name);
+  const bool has_extras = std::ranges::any_of(app.remaining(true), is_flag);
+  if (has_extras || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    text = unexpected(app, command, name);
+  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    text = miscounted(command, error);
   } else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr ||
              dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
     text = refused_value(command, error);
@@ -98,6 +154,18 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
     text = own_style(error.what());
   }
   return fmt::format("{}; {} --help shows how", text, name);
+}
+
+std::string missing_value(const CLI::App& app) {
+  std::string name;
+  for (const CLI::Option* option : innermost(app, name).get_options()) {
+    if (option->get_items_expected_max() == 0) continue;
+    for (const std::string& value : option->results()) {
+      if (!value.starts_with("--")) continue;
+      return fmt::format("{}; {} --help shows how", needs_value(*option), name);
+    }
+  }
+  return "";
 }
 
 }  // namespace kiln::cli

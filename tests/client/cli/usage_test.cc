@@ -63,6 +63,41 @@ TEST_F(Usage, KnowsItsFlags) {
           "--seconds must be a number of 0 or more, but got soon; kiln tune --help shows how");
 }
 
+TEST_F(Usage, NamesTheFirstOfSeveralMistakes) {
+  refused({"run", "--speed", "--timeout", "soon"},
+          "kiln run has no flag --speed; kiln run --help shows how");
+  refused({"run", "one.kiln", "--speed", "3", "--timeout", "soon"},
+          "kiln run has no flag --speed; kiln run --help shows how");
+  refused({"run", "one.kiln", "--timeout", "soon", "--speed"},
+          "--timeout must be a number, but got soon; kiln run --help shows how");
+  refused({"tune", "one.kiln", "--seconds", "soon", "--trials", "many"},
+          "--seconds must be a number of 0 or more, but got soon; kiln tune --help shows how");
+  refused({"tune", "one.kiln", "--trials", "many", "--seconds", "soon"},
+          "--trials must be a whole number of 0 or more, but got many; kiln tune --help shows how");
+  refused({"run", "one.kiln", "two.kiln", "--speed"},
+          "kiln run takes no two.kiln here; kiln run --help shows how");
+  refused({"--speed", "run"}, "kiln has no flag --speed; kiln --help shows how");
+}
+
+TEST_F(Usage, WantsOneValueAFlag) {
+  refused({"run", "one.kiln", "--kernel"},
+          "--kernel needs a value: which kernel, where the file has several; kiln run --help shows "
+          "how");
+  refused({"compile", "one.kiln", "--target", "--report"},
+          "--target needs a value: llvm (or cpu), or cuda; kiln compile --help shows how");
+  refused({"run", "one.kiln", "--timeout", "1", "--timeout", "2"},
+          "--timeout is given 2 times; give it once; kiln run --help shows how");
+}
+
+TEST_F(Usage, KnowsACommandInAnotherPlace) {
+  refused({"help"}, "help is a flag: kiln --help, or kiln run --help");
+  refused({"help", "run"}, "help is a flag: kiln --help, or kiln run --help");
+  refused({"--version"},
+          "kiln takes no --version here; did you mean kiln version; kiln --help shows how");
+  refused({"jobs", "wait", "job-1"},
+          "kiln jobs takes no wait here; did you mean kiln wait; kiln jobs --help shows how");
+}
+
 TEST_F(Usage, ListsInputsThatAreNotGiven) {
   refused({"run", "two.kiln", "--kernel", "add"},
           "add needs A: float32[n], C: float32[n, m]: give them with --in NAME=FILE.npy");
