@@ -14,6 +14,7 @@
 #include "compiler/passes/notes.h"
 #include "compiler/report.h"
 #include "compiler/requirements.h"
+#include "runtime/core/called.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 
@@ -161,10 +162,12 @@ std::string linker_build_id() {
 
 Artifact compile(const language::Kernel& kernel, const language::Schedule& schedule,
                  const Target& target, const CompileOptions& options) {
-  return annotate("in kernel " + kernel.names.kernel, [&] {
+  const auto compile_it = [&] {
     if (options.sizes.empty()) return compile_kernel(kernel, schedule, target, options);
     return compile_kernel(with_sizes(kernel, options.sizes), schedule, target, options);
-  });
+  };
+  if (kernel.names.kernel == kUnnamedKernel) return compile_it();
+  return annotate("in kernel " + kernel.names.kernel, compile_it);
 }
 
 std::string source_of(const language::Kernel& kernel, const language::Schedule& schedule,

@@ -12,6 +12,7 @@
 #include "compiler/language/suggest.h"
 #include "compiler/passes/passes.h"
 #include "compiler/schedule/build_loops.h"
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln {
@@ -111,7 +112,7 @@ void check_size(const ir::Kernel& kernel, const CompileLimits& limits) {
     fail(ErrorKind::ResourceExhausted, "STATEMENT_LIMIT",
          "{} has {} statements when lowered; the limit is {}; unroll less, or make several kernels "
          "of it",
-         kernel.name, walk.count, limits.statements);
+         called(kernel.name), walk.count, limits.statements);
   }
 }
 
@@ -168,8 +169,8 @@ void check_code(const ir::Kernel& kernel, const PassContext& context) {
   walk(kernel.body);
   if (walk.instructions > context.options.limits.code) {
     fail(ErrorKind::ResourceExhausted, "CODE_LIMIT",
-         "{} becomes about {} instructions; the limit is {}; unroll or vectorize less", kernel.name,
-         walk.instructions, context.options.limits.code);
+         "{} becomes about {} instructions; the limit is {}; unroll or vectorize less",
+         called(kernel.name), walk.instructions, context.options.limits.code);
   }
 }
 

@@ -53,7 +53,7 @@ class Binder {
     fail_at(binding_.where, reason, format, std::forward<Args>(args)...);
   }
 
-  const std::string& kernel_name() const { return kernel_.names.kernel(); }
+  std::string kernel_name() const { return called(kernel_.names.kernel()); }
   std::string name(const v1::TensorId& tensor) const { return name_of(kernel_, tensor); }
   std::string what(const v1::TensorId& tensor) const {
     return fmt::format("argument {} of {}", name(tensor), kernel_name());

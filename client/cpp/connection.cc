@@ -45,7 +45,7 @@ BuildOptions for_present_device(BuildOptions options, const SourceLocation& wher
 
 /// Of a definition that is made of these arguments, before errors name it.
 std::string name_of(const BuildOptions& options) {
-  return options.name.empty() ? "main" : options.name;
+  return options.name.empty() ? detail::kUnnamedKernel : options.name;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::shared_ptr<const DefinitionState> make_state(const std::vector<Tensor>& arg
 }  // namespace detail
 
 Definition::Definition(std::initializer_list<Tensor> arguments, SourceLocation where)
-    : Definition(std::vector<Tensor>(arguments), "main", where) {}
+    : Definition(std::vector<Tensor>(arguments), detail::kUnnamedKernel, where) {}
 
 Definition::Definition(const std::vector<Tensor>& arguments, const std::string& name,
                        SourceLocation where)

@@ -288,7 +288,7 @@ class Encoder {
     throw_error({.kind = ErrorKind::InvalidArgument,
                  .reason = "FOREIGN_STAGE",
                  .message = fmt::format("{} schedules {}, which no argument of {} is computed from",
-                                        step.name, stage, kernel_.names.kernel()),
+                                        step.name, stage, called(kernel_.names.kernel())),
                  .file = step.file,
                  .line = static_cast<int>(step.line)});
   }
@@ -310,9 +310,9 @@ border::WireKernel encode(const std::vector<Tensor>& arguments, const std::strin
                           const ScheduleState* schedule) {
   if (arguments.empty()) {
     fail(ErrorKind::InvalidArgument, "NO_ARGUMENTS",
-         "{} has no arguments: name the tensors it takes "
-         "and makes",
-         name);
+         "{} has no arguments: list its placeholders and what it computes from them, as in "
+         "{{A, B, C}}",
+         called(name));
   }
   border::WireKernel kernel;
   kernel.names.set_kernel(name);
@@ -326,7 +326,7 @@ border::WireKernel encode(const std::vector<Tensor>& arguments, const std::strin
 border::WireKernel encode_behind(const std::vector<Tensor>& outputs, const ScheduleState* schedule,
                                  EncodedNodes& nodes) {
   border::WireKernel kernel;
-  kernel.names.set_kernel("main");
+  kernel.names.set_kernel(kUnnamedKernel);
   Encoder encoder(kernel);
   for (const Tensor& output : outputs)
     encoder.parameter(output);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +11,9 @@
 namespace kiln {
 inline namespace client {
 namespace detail {
+
+/// What a kernel is sent as that the user did not name.
+inline constexpr const char* kUnnamedKernel = "main";
 
 /// Throws an error of the client. `reason` is an upper-case word such as "SPLIT_FACTOR".
 template <typename... Args>
@@ -29,6 +33,11 @@ template <typename... Args>
                .message = fmt::format(format, std::forward<Args>(args)...),
                .file = where.file_name(),
                .line = static_cast<int>(where.line())});
+}
+
+/// A kernel in a sentence: its name, or "the kernel" when it has the one that no user gave.
+inline std::string called(const std::string& kernel) {
+  return kernel == kUnnamedKernel ? "the kernel" : kernel;
 }
 
 /// Runs `body`; an error of the client that leaves it has the user's line, unless it has one.

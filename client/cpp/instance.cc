@@ -129,7 +129,7 @@ void Instance::make_scatter(std::uint32_t id, const v1::Scatter& scatter) {
   const std::vector<std::size_t> places = order(id, rank);
   if (!std::is_sorted(places.begin(), places.end())) {
     fail_at(binding_.where, "AXIS", "{} has a scatter, so its dimension must be the last one",
-            binding_.kernel.names.kernel());
+            called(binding_.kernel.names.kernel()));
   }
   Shape shape = stage.batch;
   for (const std::uint32_t axis : scatter.axes())

@@ -52,7 +52,7 @@ Expr Instance::build(const v1::Expression& row, Stage& stage) {
     case v1::Expression::kReduction: return reduction(row.reduction(), stage);
     default:
       fail_at(binding_.where, "COMPOSITION", "{} has an expression that cannot be composed yet",
-              binding_.kernel.names.kernel());
+              called(binding_.kernel.names.kernel()));
   }
 }
 

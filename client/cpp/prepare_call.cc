@@ -127,14 +127,14 @@ PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& 
   const auto inputs = static_cast<std::size_t>(
       std::count_if(parameters.begin(), parameters.end(), [](const auto& p) { return !p.output; }));
   const bool all = arguments.size() == parameters.size();
-  if (!all && arguments.size() != inputs) fail_count(parameters, arguments.size(), kernel);
+  if (!all && arguments.size() != inputs) fail_count(parameters, arguments.size(), called(kernel));
 
   // All checks first, so that a wrong call streams nothing.
   std::size_t next = 0;
   for (const Parameter& parameter : parameters) {
-    if (all || !parameter.output) check_argument(arguments[next++], parameter, kernel);
+    if (all || !parameter.output) check_argument(arguments[next++], parameter, called(kernel));
   }
-  if (all) refuse_shared_outputs(parameters, arguments, kernel);
+  if (all) refuse_shared_outputs(parameters, arguments, called(kernel));
   PreparedCall call;
   call.given.resize(parameters.size());
   CallPacker packer(link, control, outlive, call);

@@ -239,7 +239,7 @@ ExprId ExpressionBuilder::call(const Node& node, Expected expected) {
   work_.source.refuse(node.place, "unknown function {}{}", node.text.substr(0, 64),
                       work_.tensors.contains(node.text)
                           ? fmt::format("; {} is a tensor: write {}[...]", node.text, node.text)
-                      : near.empty() ? ""
+                      : near.empty() ? "; docs/language.md lists the functions"
                                      : fmt::format("; did you mean {}", near));
 }
 

@@ -54,8 +54,9 @@ class AxisChecker {
       }
       check_shape(id, extent);
       if (const auto value = constant_value(definition_, extent); value && *value < 0) {
-        fail(ErrorKind::InvalidArgument, "NEGATIVE_EXTENT", "placeholder {}: dimension {} is {}",
-             checked_.stage(id), i, *value);
+        fail(ErrorKind::InvalidArgument, "NEGATIVE_EXTENT",
+             "placeholder {}: dimension {} is {}, but must not be negative", checked_.stage(id), i,
+             *value);
       }
     }
   }
@@ -74,8 +75,8 @@ class AxisChecker {
       check_shape(id, definition_.axes[axis].extent);
       const auto extent = constant_value(definition_, definition_.axes[axis].extent);
       if (extent && *extent < 0) {
-        fail(ErrorKind::InvalidArgument, "NEGATIVE_EXTENT", "{}: dimension {} is {}",
-             checked_.stage(id), i, *extent);
+        fail(ErrorKind::InvalidArgument, "NEGATIVE_EXTENT",
+             "{}: dimension {} is {}, but must not be negative", checked_.stage(id), i, *extent);
       }
     }
     std::vector<AxisId> outside = compute.axes;

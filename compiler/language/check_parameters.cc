@@ -60,8 +60,8 @@ void check_parameters(Checked& checked) {
                            checked.facts.state_of[tensor.stage] != kNoOwner || is_argument(tensor);
         if (given) continue;
         fail(ErrorKind::InvalidArgument, "PLACEHOLDER_NOT_GIVEN",
-             "{} reads placeholder {}, which is not an argument", checked.stage(id),
-             checked.tensor(tensor));
+             "{} reads placeholder {}, which is not an argument; list {} among the arguments",
+             checked.stage(id), checked.tensor(tensor), checked.tensor(tensor));
       }
     });
   }

@@ -3,6 +3,7 @@
 
 #include "compiler/language/check.h"
 #include "compiler/language/utf8.h"
+#include "runtime/core/called.h"
 
 namespace kiln::language {
 namespace {
@@ -34,7 +35,7 @@ class NameDecoder {
   SourceMap decode() {
     SourceMap names;
     names.kernel = name(wire_.kernel(), limits_.name_bytes);
-    if (names.kernel.empty()) names.kernel = "main";
+    if (names.kernel.empty()) names.kernel = kUnnamedKernel;
     names.variables = list(wire_.variables(), definition_.variables_size(), "n");
     names.stages = list(wire_.stages(), definition_.stages_size(), "tensor");
     names.axes = list(wire_.axes(), definition_.axes_size(), "i");

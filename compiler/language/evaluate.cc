@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln::language {
@@ -168,7 +169,7 @@ class Evaluator {
   Scalar value_of(ExprId id) {
     if (--steps_left_ < 0) {
       fail(ErrorKind::ResourceExhausted, "EVALUATION_LIMIT",
-           "evaluating {} element by element takes too many steps", names_.kernel);
+           "evaluating {} element by element takes too many steps", called(names_.kernel));
     }
     const Expression& expression = definition_.expressions[id];
     return std::visit([&](const auto& node) { return value(node, expression.type); },

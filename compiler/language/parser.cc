@@ -46,7 +46,10 @@ class Parser {
       } else if (is_word("program")) {
         refuse_here("programs are not part of this version; a file holds kernels");
       } else {
-        refuse_here("expected a {}, but found {}", tree_.schedules.empty() ? "kernel" : "schedule",
+        refuse_here("expected a {}, but found {}",
+                    tree_.schedules.empty()
+                        ? "kernel, as in kernel f(A: float32[n]) -> (B: float32[n]) { ... }"
+                        : "schedule",
                     shown(peek()));
       }
     }
@@ -121,7 +124,7 @@ class Parser {
     }
     expect_sign("{", "before the body of the kernel");
     while (!is_sign("}")) {
-      if (is_word("schedule") && is_name(1) && is_sign("{", 2)) {
+      if (is_word("schedule") && is_name(1) && (is_sign("{", 2) || is_name(2))) {
         kernel.schedules.push_back(schedule());
       } else {
         kernel.statements.push_back(statement());
@@ -165,6 +168,8 @@ class Parser {
 
   Statement statement() {
     const Place place = start_here();
+    if (at_end())
+      refuse_here("expected }} at the end of the kernel, but found the end of the file");
     if (!is_name()) {
       refuse_here("expected a statement such as C[i] = ..., but found {}", shown(peek()));
     }
@@ -330,12 +335,26 @@ class Parser {
     return names;
   }
 
+  /// Words of other languages where a tensor would be assigned to.
+  void refuse_word(const Token& word) const {
+    if (word.text == "for") {
+      source_.refuse(word.place,
+                     "there is no for; an assignment to C[i] is made for every i, and sum[k < n] "
+                     "runs over k");
+    }
+    if (word.text == "and" || word.text == "or") {
+      source_.refuse(word.place, "there is no {}; write {}", word.text,
+                     word.text == "and" ? "&&" : "||");
+    }
+  }
+
   Statement assignment() {
     Statement statement = {.kind = Statement::Kind::Assign, .place = peek().place};
     Assignment& assignment = statement.assignment;
     assignment.place = statement.place;
     do {
       const Token name = expect_name("the name of a tensor");
+      if (!is_sign("[")) refuse_word(name);
       assignment.names.push_back(name.text);
       expect_sign("[", fmt::format("after {} (an assignment is {}[i] = ...)",
                                    name.text.substr(0, 64), name.text.substr(0, 64)));
@@ -376,6 +395,10 @@ class Parser {
     block.place = start_here();
     ++at_;
     block.target = expect_name("a target after schedule: cpu or cuda").text;
+    if (is_name()) {
+      refuse_here("a schedule names its target alone, as in schedule cpu {{ ... }}, but found {}",
+                  shown(peek()));
+    }
     expect_sign("{", "before the steps");
     while (!take_sign("}")) {
       StepCall step;

@@ -5,6 +5,7 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/launch.h"
 #include "compiler/passes/passes.h"
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln::passes {
@@ -38,7 +39,7 @@ void check(const std::string& kernel, const LaunchNest& nest) {
     if (*extent > limit_of(loop->thread)) {
       fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
            "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
-           name_of(loop->thread), kernel, *extent, limit_of(loop->thread));
+           name_of(loop->thread), called(kernel), *extent, limit_of(loop->thread));
     }
   }
 
@@ -46,7 +47,7 @@ void check(const std::string& kernel, const LaunchNest& nest) {
   walk(nest.body);
   if (walk.total > kSharedBytes) {
     fail(ErrorKind::Unsupported, "SHARED_BYTES",
-         "{} needs {} bytes of shared memory a block; this version uses at most {}", kernel,
+         "{} needs {} bytes of shared memory a block; this version uses at most {}", called(kernel),
          walk.total, kSharedBytes);
   }
 }

@@ -7,6 +7,7 @@
 #include "compiler/passes/at_line.h"
 #include "compiler/passes/launch.h"
 #include "compiler/passes/passes.h"
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln::passes {
@@ -37,7 +38,7 @@ void check_extents(const Kernel& kernel, const std::map<ThreadAxis, const For*>&
       at_line(kernel.loop_lines, loop->var, [&, axis = axis] {
         fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
              "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
-             name_of(axis), kernel.name, extent, limit_of(axis));
+             name_of(axis), called(kernel.name), extent, limit_of(axis));
       });
     }
     threads *= std::max<int64_t>(extent, 1);
@@ -47,7 +48,7 @@ void check_extents(const Kernel& kernel, const std::map<ThreadAxis, const For*>&
   at_line(kernel.loop_lines, longest->var, [&] {
     fail(ErrorKind::InvalidArgument, "BLOCK_THREADS",
          "{} has {} threads a block ({}), but CUDA allows at most {}; split an axis before bind()",
-         kernel.name, threads, text, kThreadsOfBlock);
+         called(kernel.name), threads, text, kThreadsOfBlock);
   });
 }
 
@@ -84,7 +85,7 @@ void check_nesting(const Kernel& kernel, const For& loop) {
       fail(ErrorKind::Unsupported, "NESTED_BIND",
            "{} binds {} in a loop that stands inside another loop bound to {}; bind one of the two "
            "to another axis",
-           kernel.name, name_of(loop.thread), name_of(loop.thread));
+           called(kernel.name), name_of(loop.thread), name_of(loop.thread));
     });
   }
 }

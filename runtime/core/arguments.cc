@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln {
@@ -97,14 +98,15 @@ class Binder {
   };
 
   std::string argument_name(size_t i) const {
-    return fmt::format("argument {} of {}", names_.parameters[i], names_.kernel);
+    return fmt::format("argument {} of {}", names_.parameters[i], called(names_.kernel));
   }
 
   void check_count() const {
     const size_t wanted = artifact_.parameters.size();
     if (arguments_.size() == wanted) return;
     fail(ErrorKind::InvalidArgument, "ARGUMENT_COUNT", "{} takes {} ({}), but got {}",
-         names_.kernel, counted(wanted, "argument"), joined(names_.parameters), arguments_.size());
+         called(names_.kernel), counted(wanted, "argument"), joined(names_.parameters),
+         arguments_.size());
   }
 
   void check_argument(size_t i) const {
@@ -141,14 +143,14 @@ class Binder {
     if (found == names_.sizes.end()) {
       if (names_.sizes.empty()) {
         fail(ErrorKind::InvalidArgument, "SIZE_UNKNOWN", "{} has no size {}; it has no sizes",
-             names_.kernel, name);
+             called(names_.kernel), name);
       }
       fail(ErrorKind::InvalidArgument, "SIZE_UNKNOWN", "{} has no size {}; its sizes are {}",
-           names_.kernel, name, joined(names_.sizes));
+           called(names_.kernel), name, joined(names_.sizes));
     }
     if (value < -kMaxBytes || value > kMaxBytes) {
       fail(ErrorKind::ResourceExhausted, "SIZE_OVERFLOW", "size {} of {} is {}; the limit is {}",
-           name, names_.kernel, value, kMaxBytes);
+           name, called(names_.kernel), value, kMaxBytes);
     }
     sizes_[static_cast<size_t>(found - names_.sizes.begin())] = {value, "given as a size"};
   }
@@ -191,7 +193,7 @@ class Binder {
       if (!sizes_[i]) {
         fail(ErrorKind::InvalidArgument, "SIZE_MISSING",
              "size {} of {} is not given by any argument; pass it as a size", names_.sizes[i],
-             names_.kernel);
+             called(names_.kernel));
       }
       values.push_back(sizes_[i]->value);
     }
@@ -250,7 +252,7 @@ class Binder {
                             argument_name(static_cast<size_t>(requirement.parameter)),
                             requirement.dimension)
               : fmt::format("size {} of {}", requirement.value.describe(names_.sizes),
-                            names_.kernel);
+                            called(names_.kernel));
       fail(ErrorKind::InvalidArgument, "SCAN_EXTENT",
            "{} is {}, but must be at least {} (initial steps of {})", what, actual, minimum,
            stage < names_.stages.size() ? names_.stages[stage] : "the scan");
@@ -317,7 +319,7 @@ class Binder {
     }
     fail(ErrorKind::Unsupported, "NO_VARIANT",
          "{} was built for arguments without strides; copy them, or build it for strides",
-         names_.kernel);
+         called(names_.kernel));
   }
 
   const Artifact& artifact_;

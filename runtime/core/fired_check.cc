@@ -1,5 +1,6 @@
 #include "runtime/core/fired_check.h"
 
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln {
@@ -13,7 +14,7 @@ void fail_check(const FiredCheck& fired, const Artifact& artifact, const KernelN
         names != nullptr && stage >= 0 && static_cast<size_t>(stage) < names->stages.size();
     return known ? names->stages[static_cast<size_t>(stage)] : fmt::format("stage {}", stage);
   };
-  const std::string kernel = names != nullptr ? names->kernel : "the kernel";
+  const std::string kernel = called(names);
   const std::string message =
       check.stage == check.tensor
           ? fmt::format(

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "runtime/core/called.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "runtime/core/fired_check.h"
@@ -148,8 +149,7 @@ class CpuDevice : public Device {
     if (result == kCheckFired)
       fail_check({frame.fired_check, frame.fired_index, frame.fired_extent}, artifact, call.names);
     if (result == kCancelled) {
-      fail(ErrorKind::Cancelled, "CANCELLED", "the call of {} was cancelled",
-           call.names != nullptr ? call.names->kernel : "the kernel");
+      fail(ErrorKind::Cancelled, "CANCELLED", "the call of {} was cancelled", called(call.names));
     }
     KILN_CHECK(result == 0);
     copies.commit();
@@ -181,7 +181,7 @@ class CpuDevice : public Device {
          "{} needs {} bytes for its intermediate stages, but cpu:0 has {} bytes of memory in all; "
          "compute them inside the loops that read them (compute_at, compute_inline), or call it "
          "with smaller tensors",
-         call.names != nullptr ? call.names->kernel : "the kernel", bytes, memory_of_host());
+         called(call.names), bytes, memory_of_host());
   }
 
   static int64_t memory_of_host() {
@@ -196,7 +196,7 @@ class CpuDevice : public Device {
            "argument {} of {} is at an address that is no multiple of {} bytes, the size of its "
            "elements",
            call.names != nullptr ? call.names->parameters[i] : std::to_string(i),
-           call.names != nullptr ? call.names->kernel : "the kernel", size);
+           called(call.names), size);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln {
@@ -79,8 +80,7 @@ OverlapCopies::OverlapCopies(const Artifact& artifact, const KernelCall& call)
       if (artifact.parameters[other].is_output) {
         fail(ErrorKind::InvalidArgument, "ARGUMENT_OVERLAP",
              "arguments {} and {} of {} are both written, but share memory",
-             name(std::min(i, other)), name(std::max(i, other)),
-             call.names != nullptr ? call.names->kernel : "the kernel");
+             name(std::min(i, other)), name(std::max(i, other)), called(call.names));
       }
       shares = true;
     }

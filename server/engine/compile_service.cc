@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/core/called.h"
+
 namespace kiln::server {
 
 namespace {
@@ -11,7 +13,7 @@ void require_fitting(const Artifact& artifact, const KernelNames& names) {
   if (artifact.parameters.size() != names.parameters.size() ||
       artifact.size_count != static_cast<int32_t>(names.sizes.size())) {
     fail(ErrorKind::Internal, "ARTIFACT_SHAPE", "the artifact of {} does not fit its definition",
-         names.kernel);
+         called(names.kernel));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/called.h"
 #include "server/workers/process_state.h"
 
 namespace kiln::server {
@@ -76,8 +77,9 @@ void CompilerPool::send_next(Endings& endings) {
       Entry entry = std::move(waiting_.front());
       waiting_.pop_front();
       if (!entry.task.wanted()) {
-        const Error error(ErrorKind::Cancelled, "CANCELLED",
-                          fmt::format("the compilation of {} was cancelled", entry.task.kernel));
+        const Error error(
+            ErrorKind::Cancelled, "CANCELLED",
+            fmt::format("the compilation of {} was cancelled", called(entry.task.kernel)));
         endings.emplace_back(std::move(entry), error);
         continue;
       }
@@ -124,7 +126,7 @@ void CompilerPool::Compiler::on_lost(WorkerEnd end) {
       Entry entry = std::move(*running_);
       running_.reset();
       if (end != WorkerEnd::Starved) pool_.quarantine_.blame(entry.task.key);
-      const Error error = error_of_end(end, entry.task.kernel);
+      const Error error = error_of_end(end, called(entry.task.kernel));
       endings.emplace_back(std::move(entry), error);
     }
   }
@@ -187,8 +189,9 @@ void CompilerPool::tick(Clock::time_point now) {
       // Tasks nobody waits for any more leave the queue here too, when all compilers are down.
       std::erase_if(waiting_, [&](Entry& entry) {
         if (entry.task.wanted()) return false;
-        const Error error(ErrorKind::Cancelled, "CANCELLED",
-                          fmt::format("the compilation of {} was cancelled", entry.task.kernel));
+        const Error error(
+            ErrorKind::Cancelled, "CANCELLED",
+            fmt::format("the compilation of {} was cancelled", called(entry.task.kernel)));
         endings.emplace_back(std::move(entry), error);
         return true;
       });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/core/called.h"
+
 namespace kiln::server {
 
 namespace {
@@ -11,9 +13,9 @@ constexpr size_t kKernelsInWorker = 512;
 Error ended_early(bool past_deadline, const std::string& kernel) {
   if (past_deadline) {
     return Error(ErrorKind::DeadlineExceeded, "DEADLINE",
-                 fmt::format("{} did not end before its deadline", kernel));
+                 fmt::format("{} did not end before its deadline", called(kernel)));
   }
-  return Error(ErrorKind::Cancelled, "CANCELLED", fmt::format("{} was cancelled", kernel));
+  return Error(ErrorKind::Cancelled, "CANCELLED", fmt::format("{} was cancelled", called(kernel)));
 }
 
 }  // namespace
@@ -228,7 +230,7 @@ void DeviceQueue::on_lost(WorkerEnd end) {
 Error DeviceQueue::lost_error(const Entry& entry) const {
   return Error(ErrorKind::Unavailable, "WORKER_RESTARTED",
                fmt::format("the worker of {} ended while it ran {}; it is started again",
-                           slot_.name(), entry.work.kernel->names.kernel));
+                           slot_.name(), called(entry.work.kernel->names.kernel)));
 }
 
 void DeviceQueue::cancel(uint64_t number) {

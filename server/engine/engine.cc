@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "runtime/core/called.h"
 #include "server/version.h"
 
 namespace kiln::server {
@@ -203,7 +204,7 @@ uint64_t Engine::tune(const v1::TuneRequest& request, TuneWatcher watcher) {
         ErrorKind::InvalidArgument, "TUNE_TARGET",
         "{} has no automatic schedule to tune: it is to be interpreted, or automatic schedules are "
         "turned off",
-        checked.names.kernel);
+        called(checked.names.kernel));
   }
   const std::optional<TuningKey> key = tuning_key(checked);
   if (!key) {

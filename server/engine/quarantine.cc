@@ -1,5 +1,6 @@
 #include "server/engine/quarantine.h"
 
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln::server {
@@ -31,7 +32,7 @@ void Quarantine::require_free(const std::string& key, const std::string& kernel)
   const auto at = records_.find(key);
   if (at == records_.end() || at->second.deaths < kDeaths) return;
   fail(ErrorKind::Unsupported, "KERNEL_QUARANTINED",
-       "{} ended its worker {} times; it is refused for {} s", kernel, at->second.deaths,
+       "{} ended its worker {} times; it is refused for {} s", called(kernel), at->second.deaths,
        std::chrono::duration_cast<std::chrono::seconds>(length_).count());
 }
 

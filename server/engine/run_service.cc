@@ -4,6 +4,8 @@
 #include <cstring>
 #include <set>
 
+#include "runtime/core/called.h"
+
 namespace kiln::server {
 
 namespace {
@@ -13,7 +15,7 @@ constexpr int64_t kReplyBytes = int64_t{3} << 20;
 constexpr uint32_t kMaxMeasurements = 100'000;
 
 std::string argument_name(const KernelEntry& kernel, size_t i) {
-  return fmt::format("argument {} of {}", kernel.names.parameters[i], kernel.names.kernel);
+  return fmt::format("argument {} of {}", kernel.names.parameters[i], called(kernel.names.kernel));
 }
 
 ArgumentShape shape_of(const KernelEntry& kernel, size_t i, const v1::Inline& value) {

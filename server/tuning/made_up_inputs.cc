@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln::server {
@@ -46,7 +47,7 @@ std::vector<int64_t> sizes_of(const KernelNames& names,
     if (at == sizes.end()) {
       fail(ErrorKind::InvalidArgument, "SIZE",
            "{} is tuned for certain sizes, but {} is not given; give each size, or the inputs",
-           names.kernel, name);
+           called(names.kernel), name);
     }
     values.push_back(at->second);
   }
@@ -81,7 +82,7 @@ void make_up_arguments(const Artifact& artifact, const KernelNames& names,
       fail(ErrorKind::ResourceExhausted, "TENSOR_MEMORY",
            "the inputs of {} take more than the {} bytes that the daemon has for tensors; tune for "
            "smaller sizes",
-           names.kernel, limit_bytes);
+           called(names.kernel), limit_bytes);
     }
     total += bytes;
     v1::Inline& value = *argument.mutable_inline_();

@@ -11,6 +11,7 @@
 #include "compiler/language/axis_table.h"
 #include "compiler/language/decode.h"
 #include "compiler/language/text_names.h"
+#include "runtime/core/called.h"
 #include "server/tuning/answer.h"
 #include "server/tuning/made_up_inputs.h"
 
@@ -192,7 +193,7 @@ void Tuner::open_space() {
     fail(ErrorKind::Unsupported, "NOTHING_TO_TUNE",
          "{} leaves nothing open: every stage has steps, or one way to run; tune measures "
          "schedules for stages without steps",
-         task_.request.names.kernel);
+         called(task_.request.names.kernel));
   }
   search_.emplace(std::move(space), kSeed);
   v1::TuneEvent event;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kiln/internal/worker.pb.h"
+#include "runtime/core/called.h"
 #include "server/errors.h"
 #include "server/ipc/channel.h"
 #include "server/ipc/memfd.h"
@@ -136,7 +137,7 @@ void DeviceServer::measure(const Kernel& kernel, const KernelCall& call,
     double seconds = 0;
     for (uint32_t run = 0; run < message.repeat(); ++run) {
       if (status_.cancelled.load(std::memory_order_relaxed) != 0) {
-        fail(ErrorKind::Cancelled, "CANCELLED", "{} was cancelled", kernel.names.kernel);
+        fail(ErrorKind::Cancelled, "CANCELLED", "{} was cancelled", called(kernel.names.kernel));
       }
       seconds += device_.run(*kernel.loaded, call);
     }

@@ -8,6 +8,7 @@
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/parse.h"
 #include "compiler/loops_artifact.h"
+#include "runtime/core/called.h"
 #include "runtime/core/fired_check.h"
 
 namespace kiln::server {
@@ -118,8 +119,7 @@ class InterpretingDevice : public Device {
     const auto start = std::chrono::steady_clock::now();
     const std::span<const int64_t> sizes(call.bound->scalars.data(), loops.sizes.size());
     if (!ir::interpret(loops, sizes, copies.tensors(), watch)) {
-      fail(ErrorKind::Cancelled, "CANCELLED", "the call of {} was cancelled",
-           call.names != nullptr ? call.names->kernel : "the kernel");
+      fail(ErrorKind::Cancelled, "CANCELLED", "the call of {} was cancelled", called(call.names));
     }
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -141,12 +141,12 @@ TEST(Decode, KnowsWhereEachAxisBelongs) {
       {kChain, [](Wire& w) { w.definition.mutable_axes(0)->set_minimum(w.integer(1)); },
        "axis i of B starts at 1; the axes of a tensor start at 0"},
       {kChain, [](Wire& w) { w.definition.mutable_axes(0)->set_extent(w.integer(-4)); },
-       "B: dimension 0 is -4"},
+       "B: dimension 0 is -4, but must not be negative"},
       {kChain,
        [](Wire& w) {
          w.definition.mutable_stages(0)->mutable_placeholder()->set_shape(0, w.integer(-3));
        },
-       "placeholder A: dimension 0 is -3"},
+       "placeholder A: dimension 0 is -3, but must not be negative"},
       {kChain,
        [](Wire& w) {
          w.definition.mutable_stages(0)->mutable_placeholder()->set_shape(0, w.axis_use("i"));
@@ -211,7 +211,7 @@ TEST(Decode, ChecksTheArguments) {
       {kChain, [](Wire& w) { *w.definition.add_parameters() = w.definition.parameters(0); },
        "A is listed twice among the arguments"},
       {kChain, [](Wire& w) { w.definition.mutable_parameters()->DeleteSubrange(0, 1); },
-       "B reads placeholder A, which is not an argument"},
+       "B reads placeholder A, which is not an argument; list A among the arguments"},
   };
   for (const Case& test : table) {
     expect_refused(test);

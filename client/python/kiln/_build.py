@@ -1,7 +1,7 @@
 """Lowering, building and compiling."""
 
 from ._encode import encode
-from ._error import invalid, public, unsupported
+from ._error import called, invalid, public, unsupported
 from ._kernel import Kernel
 from ._lowered import Lowered
 from .target import Target, as_target
@@ -45,7 +45,7 @@ def _encoded(inputs, args, name, target):
 def _no_binds(name):
     return unsupported(
         "BINDS",
-        f"binds= of {name} describes the memory of its arguments by hand; Kiln takes arguments of any "
+        f"binds= of {called(name)} describes the memory of its arguments by hand; Kiln takes arguments of any "
         "strides and alignment and checks them at each call, so leave it out",
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _dtype
 from ._array import NDArray, as_numpy
-from ._error import InvalidArgument, NotFound, without_inner_frames
+from ._error import InvalidArgument, NotFound, called, without_inner_frames
 from ._rpc import failure_of
 from ._tensor import Tensor
 from .v1 import service_pb2 as wire
@@ -21,7 +21,7 @@ _INLINE_CALL = 2 << 20
 def count_message(function, names, given):
     """What is said of a call with a wrong number of arguments."""
     plural = "" if len(names) == 1 else "s"
-    return f"{function} takes {len(names)} argument{plural} ({', '.join(names)}), but got {given}"
+    return f"{called(function)} takes {len(names)} argument{plural} ({', '.join(names)}), but got {given}"
 
 
 class Call:
@@ -44,8 +44,8 @@ class Call:
         named = [name for name in self.sizes if name in function._names]
         if named:
             raise InvalidArgument(
-                f"{function.entry_name} takes its arguments by position, as in "
-                f"{function.entry_name}({', '.join(function._names)}), but got {named[0]}=",
+                f"{called(function.entry_name)} takes its arguments by position, as in "
+                f"{called(function.entry_name, 'f')}({', '.join(function._names)}), but got {named[0]}=",
                 "ARGUMENT_NAME",
             )
         if len(self.args) == len(parameters):
@@ -85,7 +85,9 @@ class Call:
         return self._input(parameter, value)
 
     def _input(self, parameter, value):
-        what = f"argument {parameter.name} of {self.function.entry_name}"
+        what = f"argument {parameter.name} of {called(self.function.entry_name)}"
+        if value is None:
+            raise self._wrong(parameter, "is no array, but None", "ARGUMENT_TYPE")
         if not hasattr(value, "__array__") and not hasattr(value, "__dlpack__"):
             try:
                 value = np.asarray(value, _dtype.NUMPY[_dtype.NAME[parameter.type]])
@@ -122,13 +124,13 @@ class Call:
         for (i, a), (j, b) in itertools.combinations(self._targets.items(), 2):
             if _share_memory(a, b):
                 raise InvalidArgument(
-                    f"arguments {names[i]} and {names[j]} of {self.function.entry_name} are both written, but share "
+                    f"arguments {names[i]} and {names[j]} of {called(self.function.entry_name)} are both written, but share "
                     "memory",
                     "ARGUMENT_OVERLAP",
                 )
 
     def _wrong(self, parameter, text, reason):
-        message = f"argument {parameter.name} of {self.function.entry_name} {text}"
+        message = f"argument {parameter.name} of {called(self.function.entry_name)} {text}"
         return InvalidArgument(message, reason)
 
     def finish(self, encoded):

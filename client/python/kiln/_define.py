@@ -2,8 +2,10 @@
 
 import inspect
 
+import numpy as np
+
 from . import _dtype, _expr, _tag, _whole
-from ._error import invalid, public
+from ._error import InvalidArgument, invalid, public
 from ._expr import Axis, Expr, Reduction, Var, as_expr
 from ._reduce import reduced_axes
 from ._tensor import ComputeOp, PlaceholderOp, ScanOp, Tensor
@@ -38,8 +40,12 @@ def _name(name, what):
 
 def as_shape(shape, what):
     """A shape as a tuple of Python ints and size expressions."""
+    if isinstance(shape, np.ndarray):
+        shape = shape.tolist()
     if isinstance(shape, Expr) or hasattr(shape, "__index__"):
         shape = (shape,)
+    if inspect.isfunction(shape):
+        raise invalid("SHAPE", f"{what}: a function is no shape; the shape comes first, then the function")
     if isinstance(shape, Tensor):
         raise invalid("SHAPE", f"{what}: the tensor {shape.name} is no shape; write {shape.name}.shape")
     try:
@@ -63,7 +69,7 @@ def _dimension(what, position, size):
     if _expr.is_integer(size) and not isinstance(size, bool):
         size = int(size)
         if size < 0:
-            raise invalid("NEGATIVE_EXTENT", f"{what}: dimension {position} is {size}")
+            raise invalid("NEGATIVE_EXTENT", f"{what}: dimension {position} is {size}, but must not be negative")
         return ConstantSize(size)
     if isinstance(size, Expr) and _expr.is_size(size) and _dtype.is_int(size.dtype):
         return _expr.cast("int64", size)
@@ -77,7 +83,13 @@ def _dimension(what, position, size):
 def placeholder(shape, dtype=None, name="placeholder"):
     """A tensor that is given at the call."""
     what = f"placeholder {_name(name, 'te.placeholder')}"
-    dtype = _dtype.dtype_name(dtype or "float32", what)
+    try:
+        dtype = _dtype.dtype_name(dtype or "float32", what)
+    except InvalidArgument as error:
+        if not isinstance(dtype, str) or name != "placeholder":
+            raise
+        # The second parameter, taken for the name.
+        raise invalid(error.reason, f'{error.message}; a name is given as name="{dtype}"') from None
     return PlaceholderOp(name, as_shape(shape, what), dtype).output(0)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import _dtype, _expr
-from ._error import InvalidArgument, invalid
+from ._error import InvalidArgument, called, invalid
 from ._schedule import Schedule, operations_below
 from ._tensor import Operation, Tensor
 from .v1 import kernel_pb2, schedule_pb2
@@ -280,7 +280,7 @@ class Encoder:
         if id(op) in self._stages:
             return self._stages[id(op)]
         raise InvalidArgument(
-            f"{step.name} schedules {op.name}, which no argument of {self.source_map.kernel} is "
+            f"{step.name} schedules {op.name}, which no argument of {called(self.source_map.kernel)} is "
             "computed from",
             "FOREIGN_STAGE",
             (),
@@ -326,6 +326,22 @@ def _what(argument):
     return type(argument).__name__
 
 
+def _refuse_lone_states(arguments):
+    """The daemon cannot tell a state whose scan is not sent from a placeholder that was forgotten."""
+    operations = operations_below([each.op for each in arguments if isinstance(each, Tensor)])
+    sent = {id(op) for op in operations}
+    given = {id(each) for each in arguments}
+    for op in operations:
+        scan = op.scan if op.kind == "placeholder" else None
+        if scan is None or id(scan) in sent or id(op.output(0)) in given:
+            continue
+        raise invalid(
+            "SCAN_CELL",
+            f"{op.name} is the state of scan {scan.name}, which no argument is; list {scan.name}, in "
+            "place of its update",
+        )
+
+
 def encode(schedule_or_tensors, args, name):
     """The kernel of a schedule and its arguments, or of the arguments alone."""
     if not isinstance(name, str):
@@ -347,13 +363,16 @@ def encode(schedule_or_tensors, args, name):
         )
     if not arguments:
         raise invalid(
-            "NO_ARGUMENTS", f"{name} has no arguments: name the tensors it takes and makes"
+            "NO_ARGUMENTS",
+            f"{called(name)} has no arguments: list its placeholders and what it computes from them, as in "
+            f"{'build([A, B, C])' if schedule is None else 'build(s, [A, B, C])'}",
         )
     arguments = [_argument(each) for each in arguments]
     for position, argument in enumerate(arguments):
         if not isinstance(argument, (Tensor, _expr.Var)):
             raise invalid(
                 "ARGUMENTS",
-                f"argument {position} of {name} must be a tensor, but is {_what(argument)}",
+                f"argument {position} of {called(name)} must be a tensor, but is {_what(argument)}",
             )
+    _refuse_lone_states(arguments)
     return Encoder(name, arguments, schedule)

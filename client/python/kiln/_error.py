@@ -130,6 +130,11 @@ def unsupported(reason, message, *notes):
     return Unsupported(message, reason, notes, file, line)
 
 
+def called(kernel, otherwise="the kernel"):
+    """A kernel in a sentence: its name, or `otherwise` when it has the one that no user gave."""
+    return otherwise if kernel == "main" else kernel
+
+
 def without_inner_frames(error):
     """The error with a traceback that shows the user's frames only."""
     frames = []

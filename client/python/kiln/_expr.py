@@ -1,5 +1,6 @@
 """Scalar expressions: what the body of a compute is made of."""
 
+import inspect
 import numbers
 
 import numpy as np
@@ -396,6 +397,11 @@ def as_expr(value, dtype=None):
     if value is None:
         raise invalid(
             "NOT_AN_EXPRESSION", "None cannot stand in an expression; does a function lack its return"
+        )
+    if inspect.isgenerator(value):
+        raise invalid(
+            "NOT_AN_EXPRESSION",
+            "a generator cannot stand in an expression; a sum over a range is te.sum over a te.reduce_axis",
         )
     raise invalid(
         "NOT_AN_EXPRESSION",

@@ -8,7 +8,7 @@ from . import _dtype, _saved
 from ._array import NDArray
 from ._call import Call, Future, count_message
 from ._device import Device, cpu
-from ._error import InvalidArgument, NotFound, invalid, public
+from ._error import InvalidArgument, NotFound, called, invalid, public
 from ._expr import as_integer
 from ._grpc import grpc
 from .v1 import service_pb2 as wire
@@ -94,7 +94,7 @@ class Function:
             return as_integer(value)
         except TypeError:
             raise InvalidArgument(
-                f"argument {name} of {self.entry_name} is {value!r}, but must be an integer",
+                f"argument {name} of {called(self.entry_name)} is {value!r}, but must be an integer",
                 "ARGUMENT_TYPE",
             ) from None
 

@@ -87,6 +87,8 @@ class Tensor(WholeTensor, Indexable):
                 f"{name} is a step of a schedule, as in s[{self.name}].{name}(...) with "
                 f"s = te.create_schedule({self.name}.op)"
             )
+        if hasattr(self.op, name):
+            raise unknown_name(f"tensor {self.name} has no {name}; write {self.name}.op.{name}")
         raise unknown_name(
             f"tensor {self.name} has no {name}: it describes values, which kiln.build's function makes; operators "
             "of whole tensors are in kiln.topi"
@@ -231,6 +233,7 @@ class PlaceholderOp(Operation):
         self._outputs = [Tensor(self, 0, shape, dtype)]
         self.shape = shape
         self.dtype = dtype
+        self.scan = None  # that this is a state of
 
 
 class ComputeOp(Operation):
@@ -272,6 +275,8 @@ class ScanOp(Operation):
         self.init = init
         self.update = update
         self.state_placeholder = state
+        for tensor in state:
+            tensor.op.scan = self
         self.inputs = inputs
         self._outputs = [
             Tensor(self, i, u.shape, u.dtype) for i, u in enumerate(update)

@@ -114,14 +114,14 @@ TEST_F(Call, ChecksTheNumberOfArguments) {
   const Kernel f = connection_.build(increment());
   const Array a({1});
   expect_client_error([&] { f(a, a, a); }, ErrorKind::InvalidArgument, "ARGUMENT_COUNT",
-                      "main takes 2 arguments (A, B), but got 3");
+                      "the kernel takes 2 arguments (A, B), but got 3");
   EXPECT_EQ(service_.calls("Run"), 0);
 }
 
 TEST_F(Call, ChecksTheTypeOfArguments) {
   const Kernel f = connection_.build(increment());
   expect_client_error([&] { f(Array({1}, float64)); }, ErrorKind::InvalidArgument, "ARGUMENT_TYPE",
-                      "argument A of main is float64, but must be float32");
+                      "argument A of the kernel is float64, but must be float32");
 }
 
 TEST_F(Call, ChecksTheRankOfArguments) {
@@ -131,7 +131,7 @@ TEST_F(Call, ChecksTheRankOfArguments) {
         f(Array({1, 1}));
       },
       ErrorKind::InvalidArgument, "ARGUMENT_RANK",
-      "argument A of main has 2 dimensions, but must have 1");
+      "argument A of the kernel has 2 dimensions, but must have 1");
 }
 
 TEST_F(Call, StreamsLargeArraysInChunksOfOneMebibyte) {

@@ -438,8 +438,10 @@ TEST_F(WrongDefinitions, ScansOfDifferentTypesOrRanks) {
 }
 
 TEST_F(WrongDefinitions, NoArguments) {
-  refused([] { Definition(std::vector<Tensor>{}); }, "NO_ARGUMENTS",
-          "main has no arguments: name the tensors it takes and makes");
+  refused(
+      [] { Definition(std::vector<Tensor>{}); }, "NO_ARGUMENTS",
+      "the kernel has no arguments: list its placeholders and what it computes from them, as in "
+      "{A, B, C}");
 }
 
 TEST_F(WrongDefinitions, AxesOfTensorsThatAreGiven) {

@@ -165,7 +165,7 @@ TEST_F(Steps, AreRefusedWhenNoArgumentNeedsTheirStage) {
       [&] {
         Definition(s_, {A_, D});
       },
-      "FOREIGN_STAGE", "parallel schedules C, which no argument of main is computed from");
+      "FOREIGN_STAGE", "parallel schedules C, which no argument of the kernel is computed from");
 }
 
 TEST(NewStages, HaveTheLoopsOfTheirReaderAsALayout) {

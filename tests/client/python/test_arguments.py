@@ -105,16 +105,19 @@ def test_a_wrong_step_is_shown_with_its_line(daemon):
     s[b].vectorize(b.op.axis[0])
     line = inspect.currentframe().f_lineno - 1
     error = expect(kiln.Unsupported, "cannot vectorize i: its extent n is not a constant; split it first",
-                   lambda: kiln.build(s, [a, b]))
-    assert (error.notes[0], error.notes[-1]) == ("at step 1: vectorize(i)", "in kernel main")
+                   lambda: kiln.build(s, [a, b], name="add_one"))
+    assert (error.notes[0], error.notes[-1]) == ("at step 1: vectorize(i)", "in kernel add_one")
     assert (error.file, error.line) == (__file__, line)
     assert str(error).splitlines()[-1].endswith(f"test_arguments.py:{line}")
+    # One that the user did not name is not called by a name.
+    unnamed = expect(kiln.Unsupported, error.message, lambda: kiln.build(s, [a, b]))
+    assert unnamed.notes == error.notes[:-1]
 
 
 def test_an_input_that_is_no_argument_is_named(daemon):
     a, b = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
     c = te.compute((4,), lambda i: a[i] + b[i], name="C")
-    expect(kiln.InvalidArgument, "C reads placeholder B, which is not an argument",
+    expect(kiln.InvalidArgument, "C reads placeholder B, which is not an argument; list B among the arguments",
            lambda: kiln.build([a, c]))
 
 

@@ -282,7 +282,7 @@ REFUSED = [
     (lambda: tir.call_extern("float32", "f"), "tir.call_extern calls a function by name; Kiln's are those of"),
     (lambda: tvm.get_global_func("f"), "get_global_func takes part in a registry of functions, which Kiln has"),
     (lambda: tvm.build([A, doubled()], binds={A: None}),
-     "binds= of main describes the memory of its arguments by hand; Kiln takes arguments of any strides and"),
+     "binds= of the kernel describes the memory of its arguments by hand; Kiln takes arguments of any strides and"),
 ]  # fmt: skip
 
 

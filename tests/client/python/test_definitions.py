@@ -151,7 +151,9 @@ MISTAKES = [
     (lambda: te.placeholder((2,), "float33", "A"),
      "placeholder A: unknown dtype float33; known: bool, int8, int16, int32, int64, uint8, uint16, uint32, "
      "uint64, float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2"),
-    (lambda: te.placeholder((2, -3), name="A"), "placeholder A: dimension 1 is -3"),
+    (lambda: te.placeholder((2, -3), name="A"), "placeholder A: dimension 1 is -3, but must not be negative"),
+    (lambda: te.compute((2,), lambda i: te.sum((A[i, k] for k in range(3)), axis=te.reduce_axis((0, 2)))),
+     "a generator cannot stand in an expression; a sum over a range is te.sum over a te.reduce_axis"),
     (lambda: te.placeholder((2.5,), name="A"),
      "placeholder A: dimension 0 is 2.5, but must be an integer or made of te.var sizes"),
     (lambda: te.placeholder((A[0, 0],), name="P"),
@@ -231,3 +233,13 @@ def test_a_size_that_is_no_integer_is_refused_with_the_way_out():
     expect(kiln.InvalidArgument,
            "te.size_var alpha is float32, but sizes are integers; write te.var",
            lambda: te.size_var("alpha", "float32"))
+
+
+def test_a_shape_may_be_a_numpy_array():
+    assert te.placeholder(np.array([4, 5]), name="A").shape == (4, 5)
+
+
+def test_the_axes_of_a_tensor_are_those_of_its_operation():
+    with pytest.raises(AttributeError) as caught:
+        te.compute((4,), lambda i: i, name="B").axis
+    assert str(caught.value).startswith("tensor B has no axis; write B.op.axis")

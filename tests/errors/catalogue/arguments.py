@@ -288,6 +288,17 @@ def array_of_a_negative_shape():
 
 
 @wrong(
+    "ARGUMENT_TYPE",
+    "argument A of matmul is no array, but None",
+    fix="an array",
+    at="run",
+)
+def none_in_place_of_an_array():
+    f = built_matmul()
+    f(None, np.ones((2, 2), "float32"))  # <-
+
+
+@wrong(
     "ARGUMENT_NAME",
     "matmul takes its arguments by position, as in matmul(A, B, C), but got A=",
     fix="f(a, b, c)",

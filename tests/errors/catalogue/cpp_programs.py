@@ -297,7 +297,7 @@ cpp(
 )  # fmt: skip
 cpp(
     "argument_that_is_missing", "PLACEHOLDER_NOT_GIVEN",
-    "B reads placeholder A, which is not an argument",
+    "B reads placeholder A, which is not an argument; list A among the arguments",
     "{k.A, k.C}", at="build",
 )  # fmt: skip
 cpp(

@@ -36,7 +36,7 @@ def type_that_kiln_lacks():
 
 @wrong(
     "NEGATIVE_EXTENT",
-    "placeholder A: dimension 1 is -3",
+    "placeholder A: dimension 1 is -3, but must not be negative",
     fix="a size of 0 or more",
 )
 def negative_dimension():
@@ -83,6 +83,26 @@ def string_as_a_dimension():
 
 @wrong(
     "SHAPE",
+    "compute B: a function is no shape; the shape comes first, then the function",
+    fix="te.compute((4,), lambda i: A[i] + 1)",
+)
+def function_before_the_shape():
+    A = te.placeholder((4,), name="A")
+    te.compute(lambda i: A[i] + 1, (4,), name="B")  # <-
+
+
+@wrong(
+    "DTYPE",
+    "placeholder placeholder: unknown dtype A; known: bool, int8, int16, int32, int64, uint8, uint16, uint32, "
+    "uint64, float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2; a name is given as name=\"A\"",
+    fix='te.placeholder((4,), name="A")',
+)
+def name_in_place_of_the_type():
+    te.placeholder((4,), "A")  # <-
+
+
+@wrong(
+    "SHAPE",
     "placeholder A: None is no shape; write a tuple of sizes",
     fix="(4,)",
 )
@@ -121,7 +141,7 @@ def schedule_without_arguments():
 
 @wrong(
     "NO_ARGUMENTS",
-    "main has no arguments: name the tensors it takes and makes",
+    "the kernel has no arguments: list its placeholders and what it computes from them, as in build([A, B, C])",
     fix="kiln.build([A, B, C])",
     at="build",
 )
@@ -153,7 +173,7 @@ def forgotten_output_of_a_schedule():
 
 @wrong(
     "PLACEHOLDER_NOT_GIVEN",
-    "C reads placeholder B, which is not an argument",
+    "C reads placeholder B, which is not an argument; list B among the arguments",
     fix="kiln.build([A, B, C])",
     at="build",
 )
@@ -176,7 +196,7 @@ def argument_listed_twice():
 
 @wrong(
     "ARGUMENTS",
-    "argument 1 of main must be a tensor, but is a numpy array; name a te.placeholder, and pass the "
+    "argument 1 of the kernel must be a tensor, but is a numpy array; name a te.placeholder, and pass the "
     "array when the kernel is called",
     fix="a placeholder in the list; the array is for the call",
     at="build",
@@ -188,7 +208,7 @@ def array_among_the_arguments():
 
 @wrong(
     "ARGUMENTS",
-    "argument 1 of main must be a tensor, but is the operation C; name its tensor",
+    "argument 1 of the kernel must be a tensor, but is the operation C; name its tensor",
     fix="kiln.build([A, C])",
     at="build",
 )
@@ -230,22 +250,22 @@ def state_of_a_scan_as_argument():
 
 
 @wrong(
-    "PLACEHOLDER_NOT_GIVEN",
-    "update reads placeholder state, which is not an argument",
+    "SCAN_CELL",
+    "state is the state of scan S, which no argument is; list S, in place of its update",
     fix="kiln.build([X, S])",
     at="build",
 )
 def update_of_a_scan_as_argument():
     X, state = te.placeholder((6, 3), name="X"), te.placeholder((6, 3), name="state")
     init = te.compute((1, 3), lambda _, i: X[0, i], name="init")
-    update = te.compute((6, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")  # <-
+    update = te.compute((6, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")
     S = te.scan(init, update, state, name="S")
-    kiln.build([X, update])
+    kiln.build([X, update])  # <-
 
 
 @wrong(
     "FOREIGN_STAGE",
-    "parallel schedules C, which no argument of main is computed from",
+    "parallel schedules C, which no argument of the kernel is computed from",
     fix="list C, which the step is about, among the arguments",
     at="build",
 )
@@ -259,7 +279,7 @@ def schedule_of_another_program():
 
 @wrong(
     "BINDS",
-    "binds= of main describes the memory of its arguments by hand; Kiln takes arguments of any strides "
+    "binds= of the kernel describes the memory of its arguments by hand; Kiln takes arguments of any strides "
     "and alignment and checks them at each call, so leave it out",
     fix="leave binds out",
     kind="Unsupported", at="build",

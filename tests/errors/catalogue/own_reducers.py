@@ -235,7 +235,7 @@ def condition_over_another_axis():
 
 @wrong(
     "INDEX_OUT_OF_RANGE",
-    "B of main reads index 6 of dimension 1 of A, but its extent there is 6",
+    "B of the kernel reads index 6 of dimension 1 of A, but its extent there is 6",
     fix="where=k < 6: it guards what it leaves out",
     at="run",
 )

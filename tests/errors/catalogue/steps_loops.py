@@ -567,7 +567,7 @@ def axes_fused_and_split_without_end():
 
 @wrong(
     "STATEMENT_LIMIT",
-    "main has {number} statements when lowered; the limit is 200000; unroll less, or make several kernels of it",
+    "the kernel has {number} statements when lowered; the limit is 200000; unroll less, or make several kernels of it",
     fix="split(i, factor=16), and unroll the inner axis",
     kind="ResourceExhausted", at="lower", notes=("in pass unroll_loops",),
 )

@@ -228,7 +228,7 @@ def target_that_is_no_json():
 
 @wrong(
     "SIZE",
-    "main is tuned for certain sizes, but n is not given; give each size, or the inputs",
+    "the kernel is tuned for certain sizes, but n is not given; give each size, or the inputs",
     fix='sizes={"n": 512, ...}, or data=[a, b]',
     at="run",
 )
@@ -239,7 +239,7 @@ def tuning_without_sizes():
 
 @wrong(
     "NOTHING_TO_TUNE",
-    "main leaves nothing open: every stage has steps, or one way to run; tune measures schedules for "
+    "the kernel leaves nothing open: every stage has steps, or one way to run; tune measures schedules for "
     "stages without steps",
     fix="leave the steps out",
     kind="Unsupported", at="run",

@@ -62,6 +62,27 @@ in_kernel(
     "exp(A[i, 0])",
 )
 in_kernel(
+    "unknown_function",
+    "SYNTAX",
+    "  C[i] = relu(A[i, 0])  # <-",
+    "unknown function relu; docs/language.md lists the functions",
+    "max(A[i, 0], 0)",
+)
+in_kernel(
+    "loop_over_the_elements",
+    "SYNTAX",
+    "  for i in 0 { C[i] = A[i, 0] }  # <-",
+    "there is no for; an assignment to C[i] is made for every i, and sum[k < n] runs over k",
+    "C[i] = A[i, 0]",
+)
+in_kernel(
+    "word_between_conditions",
+    "SYNTAX",
+    "  C[i] = if_then_else(A[i, 0] > 0, 1, 0) and 1  # <-",
+    "there is no and; write &&",
+    "if_then_else(A[i, 0] > 0 && A[i, 0] < 1, 1, 0)",
+)
+in_kernel(
     "misspelt_reducer",
     "SYNTAX",
     "  C[i] = sun[k < l](A[i, k])  # <-",
@@ -220,6 +241,35 @@ wrong.text(
     """,
     "B is an output, but nothing computes it",
     "B[i] = ...",
+)  # fmt: skip
+wrong.text(
+    "kernel_that_does_not_end",
+    "SYNTAX",
+    """
+    kernel k(A: float32[n]) -> (B: float32[n]) {
+      B[i] = A[i]
+    # <-""",
+    "expected }} at the end of the kernel, but found the end of the file",
+    "} behind the last statement",
+)  # fmt: skip
+wrong.text(
+    "function_of_python_in_a_file",
+    "SYNTAX",
+    "def k(A): return A  # <-",
+    "expected a kernel, as in kernel f(A: float32[n]) -> (B: float32[n]) {{ ... }}, but found def",
+    "kernel k(A: float32[n]) -> (B: float32[n]) { B[i] = A[i] }",
+)
+wrong.text(
+    "schedule_that_names_its_kernel",
+    "SYNTAX",
+    """
+    kernel k(A: float32[n]) -> (B: float32[n]) {
+      B[i] = A[i]
+      schedule k cpu { parallel(B.i) }  # <-
+    }
+    """,
+    "a schedule names its target alone, as in schedule cpu {{ ... }}, but found cpu",
+    "schedule cpu { parallel(B.i) }",
 )  # fmt: skip
 wrong.text(
     "empty_file",

@@ -1,0 +1,13 @@
+#include "runtime/core/called.h"
+
+namespace kiln {
+
+std::string called(const std::string& kernel) {
+  return kernel == kUnnamedKernel ? "the kernel" : kernel;
+}
+
+std::string called(const KernelNames* names) {
+  return names != nullptr ? called(names->kernel) : "the kernel";
+}
+
+}  // namespace kiln
