@@ -56,6 +56,15 @@ std::string one_stage(const std::string& body, const std::string& steps,
       extent, body, steps);
 }
 
+/// `rows` times 64 sums, each with a loop of its own.
+std::string unrolled_sums(int rows) {
+  return fmt::format(
+      "kernel k(X: float32[{0}, 64, 18]) -> (Y: float32[{0}, 64]) {{\n"
+      "  Y[i, j] = sum[k < 18](X[i, j, k])\n"
+      "  schedule cpu {{\n    unroll(Y.i)\n    unroll(Y.j)\n  }}\n}}",
+      rows);
+}
+
 std::string of_dimensions(int count, const std::string& extent) {
   std::string shape = extent;
   std::string axes = "i0";
@@ -162,6 +171,8 @@ const Hostile kHostile[] = {
                         "    split(Y.i, factor=64)\n    split(Y.i.outer, factor=16)\n"
                         "    unroll(Y.i.inner)\n    unroll(Y.i.outer.inner)\n");
      }},
+    {"AnUnrollOfSums", [] { return unrolled_sums(64); }},
+    {"AShorterUnrollOfSums", [] { return unrolled_sums(24); }},
     {"ALongVector", [] { return one_stage("X[i] + 1", "    vectorize(Y.i)\n", "1000000"); }},
     {"NestedPaddings", [] { return nested_paddings(24); }},
     {"AWideStencil", [] { return wide_stencil(64); }},
