@@ -27,6 +27,8 @@ MISTAKES = [
      "fit"),
     ("--config kilnd.toml", {"kilnd.toml": 'threads = "many"\n'}, 2,
      "kilnd.toml: threads in the configuration must be a whole number"),
+    ("--config kilnd.toml", {"kilnd.toml": "threads = 2\nlisten =\n"}, 2,
+     r"kilnd.toml: line 2: Error while parsing key-value pair: expected value, saw '\n'"),
 ]  # fmt: skip
 
 

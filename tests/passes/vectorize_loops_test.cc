@@ -157,13 +157,16 @@ TEST(VectorizeLoops, GivesEachLaneItsGroupOfProducts) {
 }
 
 TEST(VectorizeLoops, RunsProductsOfElementsThatLieApartSerially) {
-  const ir::Kernel kernel = run_pass(vectorize_loops,
-                                     R"(fn f(A: uint8[4], B: int8[128], C: int32[16] output) {
-                   for j in 0..16 vectorize {
-                     C[j] = dot(C[j], A[ramp(0, 1, 4)], B[ramp(j*8, 1, 4)]) } })");
-  EXPECT_EQ(kernel.notes,
-            std::vector<std::string>{"j runs serially, not as vectors: the products in it are not "
-                                     "of elements side by side"});
+  for (const std::string places : {"j*8, 1", "j*4, 2"}) {
+    const ir::Kernel kernel =
+        run_pass(vectorize_loops,
+                 "fn f(A: uint8[4], B: int8[128], C: int32[16] output) { "
+                 "for j in 0..16 vectorize { C[j] = dot(C[j], A[ramp(0, 1, 4)], B[ramp(" +
+                     places + ", 4)]) } }");
+    EXPECT_EQ(kernel.notes, std::vector<std::string>{
+                                "j runs serially, not as vectors: the products in it are not "
+                                "of elements side by side"});
+  }
 }
 
 /// Loops that no schedule makes: the steps and validate_vectors keep them from this pass.
