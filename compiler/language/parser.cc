@@ -335,7 +335,7 @@ class Parser {
     return names;
   }
 
-  /// Words of other languages where a tensor would be assigned to.
+  /// Words of other languages where an assignment begins or an expression ends.
   void refuse_word(const Token& word) const {
     if (word.text == "for") {
       source_.refuse(word.place,
@@ -456,7 +456,11 @@ class Parser {
     return list;
   }
 
-  int expression() { return binary(1); }
+  int expression() {
+    const int whole = binary(1);
+    if (!is_sign("[", 1)) refuse_word(peek());
+    return whole;
+  }
 
   int binary(int binding) {
     // What nests by recursion is counted here, what nests to the left in add().
@@ -526,6 +530,9 @@ class Parser {
     }
     if (token.text == "if" && is_name()) {
       source_.refuse(token.place, "there is no if; write if_then_else(condition, a, b)");
+    }
+    if (token.text == "not" && is_name()) {
+      source_.refuse(token.place, "there is no not; write !");
     }
     if (!take_sign("[")) {
       return add({.kind = Node::Kind::Name, .place = token.place, .text = token.text});

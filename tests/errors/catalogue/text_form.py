@@ -83,6 +83,13 @@ in_kernel(
     "if_then_else(A[i, 0] > 0 && A[i, 0] < 1, 1, 0)",
 )
 in_kernel(
+    "word_before_a_condition",
+    "SYNTAX",
+    "  C[i] = if_then_else(not A[i, 0] > 0, 1, 0)  # <-",
+    "there is no not; write !",
+    "if_then_else(!(A[i, 0] > 0), 1, 0)",
+)
+in_kernel(
     "misspelt_reducer",
     "SYNTAX",
     "  C[i] = sun[k < l](A[i, k])  # <-",
