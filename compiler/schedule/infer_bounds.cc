@@ -111,8 +111,14 @@ class RequiredRegion {
 
   std::vector<Facts::Range> ranges_inside(StageId reader) const {
     std::vector<Facts::Range> ranges;
+    // What data says is not known here: its type alone would make a box of two thousand million.
+    const auto add_range = [&](const ir::VarRef& var, const ir::Expr& minimum,
+                               const ir::Expr& extent) {
+      if (!has_read(minimum) && !has_read(extent))
+        ranges.push_back({var, minimum, minimum + extent});
+    };
     const auto add_loop = [&](const Loop& loop) {
-      if (!fixed_.contains(loop.var)) ranges.push_back({loop.var, ir::index(0), loop.extent});
+      if (!fixed_.contains(loop.var)) add_range(loop.var, ir::index(0), loop.extent);
     };
     for (const Loop* loop : loops_around(graph_, plan_, reader))
       add_loop(*loop);
@@ -123,14 +129,14 @@ class RequiredRegion {
     for (size_t d = 0; d < stage.data.size(); ++d) {
       const ir::VarRef& root = graph_.axes[stage.data[d]].value;
       if (!moves_freely(reader, nest.values.at(root))) continue;
-      ranges.push_back({root, nest.region[d].min, nest.region[d].min + nest.region[d].extent});
+      add_range(root, nest.region[d].min, nest.region[d].extent);
     }
     for (const AxisId axis : stage.reduce) {
       const ir::VarRef& root = graph_.axes[axis].value;
       if (!moves_freely(reader, nest.values.at(root))) continue;
       const ir::Substitution values = values_in(reader);
-      const ir::Expr minimum = ir::substitute(graph_.axes[axis].minimum, values);
-      ranges.push_back({root, minimum, minimum + ir::substitute(graph_.axes[axis].extent, values)});
+      add_range(root, ir::substitute(graph_.axes[axis].minimum, values),
+                ir::substitute(graph_.axes[axis].extent, values));
     }
     return ranges;
   }

@@ -155,6 +155,8 @@ class Comparison {
       distribution_.refuse(error, seed);
       if (rounds_ == 1)
         std::printf("%s\n%s\n", error.message().c_str(), describe(seed, which).c_str());
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what() << "\n" << describe(seed, which);
     }
   }
 

@@ -257,6 +257,29 @@ TEST(CacheRead, IsNotFilledByThreadsInALoopThatDataBounds) {
                "thread how often it runs; compute X.shared outside of r");
 }
 
+/// Not for as many elements as the type of the data could ask for.
+TEST(CacheRead, IsWholeWhereDataSaysHowMuchIsRead) {
+  EXPECT_EQ(loops_of(R"(
+kernel k(X: float32[n, 64], N: int32[64]) -> (T: float32[64]) {
+  T[i] = min[r < int64(N[i])](X[r, i])
+  schedule cpu { cache_read(X, local, T) compute_at(X.local, T.i) }
+})"),
+            R"(fn k(X: float32[n, 64], N: int32[64], T: float32[64]) {
+  for i in 0..64 {
+    allocate X.local: float32[n, 1] scope(local)
+    for ax0 in 0..n {
+      X.local[ax0, 0] = X[ax0, i]
+    }
+    T[i] = inf
+    for r in 0..max(int64(N[i]), 0) {
+      check r < n #0
+      T[i] = min(T[i], X.local[r, 0])
+    }
+  }
+}
+)");
+}
+
 TEST(CacheRead, HasAsManyIterationsAsThereAreThreads) {
   expect_error(
       [] {
