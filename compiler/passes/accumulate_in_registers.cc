@@ -42,8 +42,12 @@ class UseAccumulator : public Mutator {
         filled_ && std::ranges::any_of(load.indices, [&](const Expr& index) {
           return uses_var(index, filled_->loop->var);
         });
-    if (may_be_outside) return Load::make(load.buffer, load.indices, filled_->is_inside);
-    return Mutator::visit(load);
+    if (!may_be_outside) return Mutator::visit(load);
+    // What an index reads may be outside as well.
+    std::vector<Expr> indices;
+    for (const Expr& index : load.indices)
+      indices.push_back((*this)(index));
+    return Load::make(load.buffer, indices, filled_->is_inside);
   }
   Stmt visit(const Store& store) override {
     return Store::make(accumulator_, place_, (*this)(store.value));

@@ -128,6 +128,15 @@ TEST(AccumulateInRegisters, FillsUpTheLastVectorOfATile) {
     })");
 }
 
+TEST(AccumulateInRegisters, ReadsNoIndexOutsideEither) {
+  const ir::Kernel kernel =
+      run_pass(accumulate_in_registers, R"(fn f(A: float32[l, 9], N: int64[31], C: float32[31]) {
+      for k in 0..l { for j in 0..31 vectorize { C[j] = C[j] + A[k, min(max(N[j], 0), 8)] } }
+    })");
+  EXPECT_NE(ir::print(kernel).find("N[j_1 where j_1 < 31]"), std::string::npos)
+      << ir::print(kernel);
+}
+
 TEST(AccumulateInRegisters, FillsUpAShortVectorToAPowerOfTwo) {
   const ir::Kernel kernel =
       run_pass(accumulate_in_registers, R"(fn f(A: float32[l, 7], C: float32[7]) {
