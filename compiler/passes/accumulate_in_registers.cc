@@ -71,14 +71,24 @@ class AccumulateInRegisters : public Mutator {
       if (const Stmt turned = with_vectors_inside(loop)) return (*this)(turned);
     }
     if (loop.loop_kind == LoopKind::Serial || loop.loop_kind == LoopKind::Unrolled) {
-      if (const std::optional<AccumulatorTile> tile = accumulator_tile(loop, around_)) {
-        return rewrite(loop, *tile);
-      }
+      const std::optional<AccumulatorTile> tile = accumulator_tile(loop, around_);
+      if (tile && !is_shared_by_lanes(*tile)) return rewrite(loop, *tile);
     }
+    const bool is_vector = loop.loop_kind == LoopKind::Vectorized;
     around_.push_back(loop.var);
+    if (is_vector) lanes_.push_back(loop.var);
     const Stmt result = Mutator::visit(loop);
+    if (is_vector) lanes_.pop_back();
     around_.pop_back();
     return result;
+  }
+
+  /// Whether lanes of a loop around add to the same elements: each would keep its own.
+  bool is_shared_by_lanes(const AccumulatorTile& tile) const {
+    return std::ranges::any_of(lanes_, [&](const VarRef& lane) {
+      return std::ranges::none_of(tile.store->indices,
+                                  [&](const Expr& index) { return uses_var(index, lane); });
+    });
   }
 
   Stmt rewrite(const For& loop, const AccumulatorTile& tile) {
@@ -162,6 +172,7 @@ class AccumulateInRegisters : public Mutator {
   }
 
   std::vector<VarRef> around_;  // variables of the loops around the current place
+  std::vector<VarRef> lanes_;   // of those that are vectors
 };
 
 }  // namespace

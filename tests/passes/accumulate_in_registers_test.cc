@@ -221,6 +221,17 @@ TEST(AccumulateInRegisters, LeavesGuardsOfTheReductionInside) {
     })");
 }
 
+TEST(AccumulateInRegisters, LeavesElementsThatLanesAroundShareAlone) {
+  const char* const text = R"(fn f(A: float32[n, 2], C: float32[n, 16]) {
+      for r in 0..2 vectorize {
+        for i in 0..n parallel {
+          for q in 0..n { for j in 0..16 { C[i, j] = C[i, j] + A[i, r] } }
+        }
+      }
+    })";
+  expect_becomes(accumulate_in_registers, text, text);
+}
+
 TEST(AccumulateInRegisters, LeavesScansAlone) {
   expect_unchanged(accumulate_in_registers, R"(fn f(X: float32[m, 16], S: float32[m, 16]) {
       for t in 0..m - 1 {
