@@ -99,6 +99,23 @@ Parameter lines_parameter(const Convolution& convolution, int64_t preferred) {
                           preferred);
 }
 
+ContractionSize size_in_one_line(const Convolution& convolution) {
+  ContractionSize size = convolution.numbers.size;
+  size.columns *= convolution.image.lines;
+  return size;
+}
+
+std::vector<Parameter> one_line_parameters(const StageGraph& graph, const Convolution& convolution,
+                                           bool parallel) {
+  const ContractionSize size = size_in_one_line(convolution);
+  const TileShape tile = best_tile(size);
+  const int64_t lanes = size.register_lanes;
+  return {
+      rows_parameter(graph, convolution.tiling.contraction.row, tile.rows),
+      sorted_parameter("lanes", {lanes, 2 * lanes, 3 * lanes, 4 * lanes}, size.columns, tile.lanes),
+      parallel_parameter(parallel)};
+}
+
 void pad_at(const StageGraph& graph, const Convolution& convolution, StageId reader, AxisId loop,
             StepWriter& steps) {
   const StageId source = convolution.image.source.stage;

@@ -36,6 +36,12 @@ double copy_cycles(const Convolution& convolution, int64_t lines);
 int64_t lines_of_block(const Convolution& convolution, double line_cycles);
 Parameter lines_parameter(const Convolution& convolution, int64_t preferred);
 
+/// Of an image whose lines, side by side, are one line of columns; and the open numbers of its
+/// tiles.
+ContractionSize size_in_one_line(const Convolution& convolution);
+std::vector<Parameter> one_line_parameters(const StageGraph& graph, const Convolution& convolution,
+                                           bool parallel);
+
 /// Computes what is computed for the convolution alone in a loop of `reader`.
 void pad_at(const StageGraph& graph, const Convolution& convolution, StageId reader, AxisId loop,
             StepWriter& steps);

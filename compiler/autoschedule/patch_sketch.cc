@@ -90,13 +90,6 @@ void write_patches(const StageGraph& graph, const Convolution& convolution, Step
     steps.parallel(id, loop);
 }
 
-/// The patches of an image side by side are one line.
-ContractionSize patches_size(const Convolution& convolution) {
-  ContractionSize size = convolution.numbers.size;
-  size.columns *= convolution.image.lines;
-  return size;
-}
-
 }  // namespace
 
 bool needs_padding_first(const StageGraph& graph, const Convolution& convolution) {
@@ -109,21 +102,15 @@ bool may_have_patches(const StageGraph& graph, const Convolution& convolution) {
 }
 
 double patches_cycles(const Convolution& convolution) {
-  const ContractionSize size = patches_size(convolution);
+  const ContractionSize size = size_in_one_line(convolution);
   const double gathered = static_cast<double>(size.steps) * static_cast<double>(size.columns);
   const double each = gathered > kNearPatches ? kFarCycles : kGatherCycles;
   return tile_cycles(size, best_tile(size)) + each * gathered;
 }
 
 Sketch patches_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel) {
-  const ContractionSize size = patches_size(convolution);
-  const TileShape tile = best_tile(size);
-  const int64_t lanes = size.register_lanes;
   return {.name = "patches in order",
-          .parameters = {rows_parameter(graph, convolution.tiling.contraction.row, tile.rows),
-                         sorted_parameter("lanes", {lanes, 2 * lanes, 3 * lanes, 4 * lanes},
-                                          size.columns, tile.lanes),
-                         parallel_parameter(parallel)},
+          .parameters = one_line_parameters(graph, convolution, parallel),
           .write = [&graph, convolution](StepWriter& steps, const Values& values) {
             write_patches(graph, convolution, steps, values);
           }};

@@ -11,13 +11,6 @@ namespace {
 // Cycles for an element that is copied to the others of its tile, and of the result.
 constexpr double kCopyCycles = 0.5;
 
-/// The pixels of an image are one line.
-ContractionSize pixels_size(const Convolution& convolution) {
-  ContractionSize size = convolution.numbers.size;
-  size.columns *= convolution.image.lines;
-  return size;
-}
-
 /// Tiles of pixels, for all rows; the stage's loops in that order.
 std::pair<AxisId, AxisId> write_tiles(const Convolution& convolution, StepWriter& steps,
                                       const std::vector<AxisId>& outer, int64_t lanes) {
@@ -93,20 +86,14 @@ bool may_have_pixels(const StageGraph& graph, const Convolution& convolution) {
 }
 
 double pixels_cycles(const Convolution& convolution) {
-  const ContractionSize size = pixels_size(convolution);
+  const ContractionSize size = size_in_one_line(convolution);
   const auto copied = static_cast<double>((size.steps + size.rows) * size.columns);
   return tile_cycles(size, best_tile(size)) + kCopyCycles * copied;
 }
 
 Sketch pixels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel) {
-  const ContractionSize size = pixels_size(convolution);
-  const TileShape tile = best_tile(size);
-  const int64_t lanes = size.register_lanes;
   return {.name = "tiles of pixels",
-          .parameters = {rows_parameter(graph, convolution.tiling.contraction.row, tile.rows),
-                         sorted_parameter("lanes", {lanes, 2 * lanes, 3 * lanes, 4 * lanes},
-                                          size.columns, tile.lanes),
-                         parallel_parameter(parallel)},
+          .parameters = one_line_parameters(graph, convolution, parallel),
           .write = [convolution](StepWriter& steps, const Values& values) {
             write_pixels(convolution, steps, values);
           }};
