@@ -19,21 +19,15 @@ using language::TensorId;
 // Making an element of the copy takes about as long as so many steps of a sum in tiles.
 constexpr int64_t kCopySteps = 16;
 
-ir::Expr without_casts(ir::Expr expr) {
-  while (const ir::Cast* cast = ir::as<ir::Cast>(expr))
-    expr = ir::Expr(cast->value);
-  return expr;
-}
-
 /// The tensor of a factor that is an element of it or something else.
 std::optional<TensorId> padded_tensor(const ir::Expr& factor) {
-  const ir::Expr inner = without_casts(factor);
+  const ir::Expr inner = schedule::without_casts(factor);
   const ir::Call* choice = ir::as<ir::Call>(inner);
   const bool chooses =
       choice != nullptr && (choice->op == Operator::IfThenElse || choice->op == Operator::Select);
   if (!chooses) return std::nullopt;
   for (size_t i = 1; i < 3; ++i) {
-    const ir::Expr branch = without_casts(choice->args[i]);
+    const ir::Expr branch = schedule::without_casts(choice->args[i]);
     if (const ir::TensorRead* read = ir::as<ir::TensorRead>(branch))
       return TensorId{read->stage, read->output};
   }
@@ -42,12 +36,8 @@ std::optional<TensorId> padded_tensor(const ir::Expr& factor) {
 
 /// The tensors that the factors of a sum of products are padded reads of.
 std::vector<TensorId> padded_tensors(const Stage& stage) {
-  const ir::Reduce* reduce =
-      stage.bodies.size() == 1 ? ir::as<ir::Reduce>(stage.bodies[0]) : nullptr;
-  if (reduce == nullptr || reduce->how.combiner != language::Combiner::Sum) return {};
-  const ir::Expr source = without_casts(reduce->sources[0]);
-  const ir::Binary* product = ir::as<ir::Binary>(source);
-  if (product == nullptr || product->op != Operator::Mul) return {};
+  const ir::Binary* product = summed_product(stage);
+  if (product == nullptr) return {};
   std::vector<TensorId> tensors;
   for (const ir::Expr& factor : {product->a, product->b}) {
     if (const auto tensor = padded_tensor(factor)) tensors.push_back(*tensor);

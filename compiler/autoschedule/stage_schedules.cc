@@ -6,6 +6,7 @@
 #include "compiler/autoschedule/batch_sketches.h"
 #include "compiler/autoschedule/window_sketches.h"
 #include "compiler/ir/build.h"
+#include "compiler/schedule/reads.h"
 #include "compiler/schedule/scatters.h"
 
 namespace kiln::autoschedule {
@@ -112,9 +113,7 @@ std::optional<AxisId> axis_across(const StageGraph& graph, StageId id) {
 /// Whether a stage only moves elements.
 bool is_copy(const Stage& stage) {
   if (stage.bodies.size() != 1) return false;
-  ir::Expr body = stage.bodies[0];
-  while (const auto* cast = ir::as<ir::Cast>(body))
-    body = cast->value;
+  const ir::Expr body = schedule::without_casts(stage.bodies[0]);
   return ir::as<ir::TensorRead>(body) != nullptr;
 }
 

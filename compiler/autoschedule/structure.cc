@@ -14,14 +14,8 @@ using language::Operator;
 
 constexpr int64_t kLargeWork = 16 * 1024;
 
-ir::Expr without_casts(ir::Expr expr) {
-  while (const ir::Cast* cast = ir::as<ir::Cast>(expr))
-    expr = ir::Expr(cast->value);
-  return expr;
-}
-
 const ir::TensorRead* factor_of(const ir::Expr& expr) {
-  const ir::Expr inner = without_casts(expr);
+  const ir::Expr inner = schedule::without_casts(expr);
   return ir::as<ir::TensorRead>(inner);
 }
 
@@ -192,15 +186,20 @@ bool has_vectors_along_data(const StageGraph& graph, StageId id) {
          (!is_contiguous(graph, stage, stage.reduce.back()) || !is_strided(graph, stage, last));
 }
 
+const ir::Binary* summed_product(const Stage& stage) {
+  if (stage.bodies.size() != 1) return nullptr;
+  const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[0]);
+  if (reduce == nullptr || reduce->how.combiner != language::Combiner::Sum) return nullptr;
+  const ir::Expr source = schedule::without_casts(reduce->sources[0]);
+  const ir::Binary* product = ir::as<ir::Binary>(source);
+  return product != nullptr && product->op == Operator::Mul ? product : nullptr;
+}
+
 std::optional<Factors> find_factors(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
-  if (stage.bodies.size() != 1 || has_dependent_extents(graph, id)) return std::nullopt;
-  const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[0]);
-  const bool is_sum = reduce != nullptr && reduce->how.combiner == language::Combiner::Sum;
-  if (!is_sum || reduce->condition) return std::nullopt;
-  const ir::Expr source = without_casts(reduce->sources[0]);
-  const ir::Binary* product = ir::as<ir::Binary>(source);
-  if (product == nullptr || product->op != Operator::Mul) return std::nullopt;
+  const ir::Binary* product = summed_product(stage);
+  if (product == nullptr || has_dependent_extents(graph, id)) return std::nullopt;
+  if (ir::as<ir::Reduce>(stage.bodies[0])->condition) return std::nullopt;
   const Factors found{factor_of(product->a), factor_of(product->b)};
   if (found.a == nullptr || found.b == nullptr || has_indirect_reads(stage)) return std::nullopt;
   return found;

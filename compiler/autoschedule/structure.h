@@ -68,6 +68,9 @@ bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis);
 /// the longer ones, and keep the order of the reduction.
 bool has_vectors_along_data(const StageGraph& graph, StageId stage);
 
+/// The product that a stage sums up; null where it does something else.
+const ir::Binary* summed_product(const Stage& stage);
+
 /// The two elements whose products a stage sums, where that is all it does.
 struct Factors {
   const ir::TensorRead* a = nullptr;

@@ -27,9 +27,7 @@ std::vector<StageId> parts_of(const StageGraph& graph, StageId stage) {
 
 /// The read of the tensor that a branch is, but for casts.
 const ir::TensorRead* read_of(const ir::Expr& branch, TensorId tensor) {
-  ir::Expr inner = branch;
-  while (const ir::Cast* cast = ir::as<ir::Cast>(inner))
-    inner = ir::Expr(cast->value);
+  const ir::Expr inner = without_casts(branch);
   const ir::TensorRead* read = ir::as<ir::TensorRead>(inner);
   const bool is_own = read != nullptr && TensorId{read->stage, read->output} == tensor;
   return is_own ? read : nullptr;

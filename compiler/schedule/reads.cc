@@ -115,6 +115,12 @@ bool has_read(const ir::Expr& expr) {
   return found;
 }
 
+ir::Expr without_casts(ir::Expr expr) {
+  while (const ir::Cast* cast = ir::as<ir::Cast>(expr))
+    expr = ir::Expr(cast->value);
+  return expr;
+}
+
 ir::Expr replace_reads(const ir::Expr& expr,
                        const std::function<ir::Expr(const ir::TensorRead&)>& f) {
   return ReplaceReads(f)(expr);

@@ -11,6 +11,9 @@ void for_each_read(const ir::Expr& expr, const std::function<void(const ir::Tens
 
 bool has_read(const ir::Expr& expr);
 
+/// What is cast, however often.
+ir::Expr without_casts(ir::Expr expr);
+
 /// `expr` with each TensorRead replaced; `f` gets reads whose indices are rewritten already.
 ir::Expr replace_reads(const ir::Expr& expr,
                        const std::function<ir::Expr(const ir::TensorRead&)>& f);
