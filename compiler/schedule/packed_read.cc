@@ -246,7 +246,10 @@ void apply_packed_read(const StepContext& context, const NewStage& made) {
   copy.conditions = layout.conditions(graph[reader]);
   const std::vector<ir::Expr> indices = layout.indices_in(graph[reader], context.axes);
   context.defined = copy.data;
-  const StageId id = enter_stage(graph, std::move(copy), tensor.stage, false);
+  // What the reader's indices read comes before the reader, but not always right after the tensor.
+  const bool is_indirect = std::ranges::any_of(element.indices, has_read);
+  const StageId id =
+      enter_stage(graph, std::move(copy), is_indirect ? reader : tensor.stage, is_indirect);
 
   Stage& stage = graph.stages[reader];
   for (ir::Expr& body : stage.bodies) {

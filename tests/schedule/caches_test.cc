@@ -280,6 +280,28 @@ kernel k(X: float32[n, 64], N: int32[64]) -> (T: float32[64]) {
 )");
 }
 
+TEST(CacheRead, OfWhatACopyIsTheIndexOfComesAfterThatCopy) {
+  EXPECT_EQ(loops_of(R"(
+kernel k(X: float32[2], N: int8[5]) -> (T: float32[5]) {
+  T[i] = X[floormod(int64(N[i]), 2)] + 3
+  schedule cpu { cache_read(N, local, T, T.i) cache_read(X, local, T, T.i) }
+})"),
+            R"(fn k(X: float32[2], N: int8[5], T: float32[5]) {
+  allocate N.local: int8[5] scope(local)
+  for i in 0..5 {
+    N.local[i] = N[i]
+  }
+  allocate X.local: float32[5] scope(local)
+  for i_1 in 0..5 {
+    X.local[i_1] = X[floormod(int64(N.local[i_1]), 2)]
+  }
+  for i_2 in 0..5 {
+    T[i_2] = X.local[i_2] + 3.0
+  }
+}
+)");
+}
+
 TEST(CacheRead, HasAsManyIterationsAsThereAreThreads) {
   expect_error(
       [] {
