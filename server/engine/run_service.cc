@@ -117,9 +117,10 @@ void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, 
       return;
     }
     counters_.runs.fetch_add(1);
-    const double seconds = std::get<DeviceResult>(outcome).kernel_seconds;
-    done(collect(*prepared, std::get<DeviceResult>(outcome)));
-    specialiser_.note(prepared->kernel, scalars, runs, seconds);
+    const auto& result = std::get<DeviceResult>(outcome);
+    // Before the caller is told: what it does next finds its call counted.
+    specialiser_.note(prepared->kernel, scalars, runs, result.kernel_seconds);
+    done(collect(*prepared, result));
   };
   device.submit(std::move(work));
 }
