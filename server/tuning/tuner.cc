@@ -24,17 +24,11 @@ constexpr uint32_t kMeasurements = 3;
 constexpr uint32_t kTurns = 7;                 // of a candidate against the best
 constexpr double kMeasurementSeconds = 0.002;  // as many runs as fit
 constexpr double kMaxRepeat = 1000;
-constexpr double kHopeless = 1.5;      // times the best: not measured further
-constexpr double kHopeful = 1.02;      // a single measurement may be a little too long
-constexpr double kSlowest = 20;        // times the default: longer runs are ended
-constexpr double kShortestRun = 1e-9;  // less is what the clock cannot tell
+constexpr double kHopeless = 1.5;  // times the best: not measured further
+constexpr double kHopeful = 1.02;  // a single measurement may be a little too long
+constexpr double kSlowest = 20;    // times the default: longer runs are ended
 constexpr auto kShortestLimit = std::chrono::milliseconds(500);
 constexpr auto kCompileLimit = std::chrono::seconds(20);
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return std::max(values[values.size() / 2], kShortestRun);
-}
 
 /// The binary logarithms of the sizes, rounded down: "9,10".
 std::string class_of(std::span<const int64_t> sizes) {
@@ -74,18 +68,6 @@ std::vector<StageSketches> from_wire(const internal::SketchesDone& done) {
 }
 
 }  // namespace
-
-/// What a candidate must be against the best, measured in turns: the winner of so many, and at most
-/// this part of its time in the middle.
-struct Tuner::Bar {
-  int64_t wins = 0;
-  double part = 0;
-};
-
-/// Chance seldom wins six of seven, and 2 % are no difference.
-const Tuner::Bar Tuner::kBetter{6, 0.98};
-/// A record stays one unless it is seen to be none.
-const Tuner::Bar Tuner::kKept{2, 1.02};
 
 /// A candidate that compiled.
 struct Tuner::Compiled {
@@ -258,23 +240,20 @@ void Tuner::try_candidate(const Candidate& candidate, const Bar& bar) {
 void Tuner::challenge(const Candidate& candidate, const Compiled& compiled, double seconds,
                       const Bar& bar) {
   const Compiled without{default_kernel_, {}};
-  std::vector<double> own;
-  std::vector<double> defaults;
-  std::vector<double> against_best;
+  Turns turns;
   for (uint32_t turn = 0; turn < kTurns; ++turn) {
     const double best = measure(best_->compiled, best_->seconds, 1)[0];
-    own.push_back(std::max(measure(compiled, seconds, 1)[0], kShortestRun));
-    defaults.push_back(best_->candidate ? measure(without, default_seconds_, 1)[0] : best);
-    against_best.push_back(own.back() / std::max(best, kShortestRun));
+    turns.best.push_back(best);
+    turns.own.push_back(std::max(measure(compiled, seconds, 1)[0], kShortestRun));
+    turns.defaults.push_back(best_->candidate ? measure(without, default_seconds_, 1)[0] : best);
   }
-  const auto wins = std::ranges::count_if(against_best, [](double ratio) { return ratio < 1; });
-  if (wins < bar.wins || median(against_best) > bar.part) return;
-  const double speedup = median(defaults) / median(own);
-  best_ = std::make_unique<Best>(Best{compiled, candidate, median(own), speedup, ""});
+  if (!bar.is_passed(turns)) return;
+  const double own = median(turns.own);
+  best_ = std::make_unique<Best>(Best{compiled, candidate, own, turns.speedup(), ""});
   TuningRecord record{.candidate = key_of(candidate),
                       .schedule = compiled.schedule,
-                      .seconds = median(own),
-                      .default_seconds = median(defaults),
+                      .seconds = own,
+                      .default_seconds = median(turns.defaults),
                       .id = {},
                       .written = 0};
   best_->record = parts_.records.put(key_, std::move(record)).id;

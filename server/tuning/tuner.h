@@ -12,6 +12,7 @@
 #include "server/engine/run_service.h"
 #include "server/tuning/record_store.h"
 #include "server/tuning/search.h"
+#include "server/tuning/turns.h"
 
 namespace kiln::server {
 
@@ -58,9 +59,6 @@ class Tuner {
  private:
   struct Compiled;
   struct Best;
-  struct Bar;
-  static const Bar kBetter;
-  static const Bar kKept;
 
   void require_uncancelled() const;
   void place_arguments();
