@@ -1,5 +1,6 @@
 #include "server/config.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <toml++/toml.h>
 #include <unistd.h>
 
+#include "command_line/usage_text.h"
 #include "compiler/language/suggest.h"
 #include "server/version.h"
 
@@ -213,6 +215,8 @@ std::optional<Config> read_config(int argc, const char* const* argv, int& exit_c
   add_flags(app, config, config_file);
   try {
     app.parse(argc, argv);
+    if (const std::string mistake = command_line::missing_value(app); !mistake.empty())
+      fail(ErrorKind::InvalidArgument, "FLAGS", "{}", mistake);
     if (!config_file.empty()) {
       // The file first, then the flags once more over it.
       config = Config{};
@@ -225,8 +229,13 @@ std::optional<Config> read_config(int argc, const char* const* argv, int& exit_c
     config.engine.cache_folder = config.cache_dir;
     config.engine.threads = config.threads;
     return config;
+  } catch (const CLI::Success& help) {
+    exit_code = app.exit(help);
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error) == 0 ? 0 : 2;
+    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    const std::string mistake = command_line::first_mistake(app, arguments, error);
+    std::fprintf(stderr, "kilnd: %s\n", mistake.c_str());
+    exit_code = 2;
   } catch (const Error& error) {
     std::fprintf(stderr, "kilnd: %s\n", error.what());
     exit_code = 2;

@@ -15,8 +15,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAY_INCLUDE = {
     "runtime": ["runtime/"],
     "compiler": ["compiler/", "runtime/core/"],
-    "server": ["server/", "compiler/", "runtime/", "kiln/"],
-    "client": ["client/", "compiler/language/", "runtime/core/", "kiln/"],
+    "command_line": ["command_line/", "compiler/language/"],
+    "server": ["server/", "command_line/", "compiler/", "runtime/", "kiln/"],
+    "client": ["client/", "command_line/", "compiler/language/", "runtime/core/", "kiln/"],
 }
 # Extra permission of single folders: the wire is read in the language alone.
 ALSO = {"compiler/language": ["kiln/v1/"]}

@@ -7,7 +7,7 @@
 
 #include "client/cli/program.h"
 #include "client/cli/report.h"
-#include "client/cli/usage_text.h"
+#include "command_line/usage_text.h"
 #include "compiler/language/suggest.h"
 
 namespace kiln::cli {
@@ -86,14 +86,14 @@ int run(int argc, char** argv) {
       throw UsageError(message);
     }
     app.parse(argc, argv);
-    if (const std::string message = missing_value(app); !message.empty()) {
+    if (const std::string message = command_line::missing_value(app); !message.empty()) {
       throw UsageError(message);
     }
     return program.run();
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    print_usage_error(first_mistake(app, arguments, error), json);
+    print_usage_error(command_line::first_mistake(app, arguments, error), json);
     return kUsage;
   } catch (const UsageError& error) {
     print_usage_error(error.what(), json);

@@ -10,6 +10,16 @@ LONG = "x" * 120
 
 # flags, files in its folder, exit code, what it says
 MISTAKES = [
+    ("--foo", {}, 2, "kilnd has no flag --foo; kilnd --help shows how"),
+    ("--thread 4", {}, 2, "kilnd has no flag --thread; did you mean --threads; kilnd --help shows how"),
+    ("--threads many", {}, 2, "--threads must be from 0 to 4096, but got many; kilnd --help shows how"),
+    ("--threads 5000", {}, 2, "--threads must be from 0 to 4096, but got 5000; kilnd --help shows how"),
+    ("--listen --threads 3", {}, 2,
+     "--listen needs a value: unix:PATH or HOST:PORT; port 0 takes a free one; kilnd --help shows how"),
+    ("--config nosuch.toml", {}, 2, "--config must be a file that exists, but got nosuch.toml; kilnd --help shows how"),
+    ("--log-level loud", {}, 2,
+     "--log-level must be one of debug, info, warn, error, but got loud; kilnd --help shows how"),
+    ("serve", {}, 2, "kilnd takes no serve here; kilnd --help shows how"),
     ("--listen unix:s --tls-cert c.pem", {}, 2, "--tls-cert and --tls-key are given together or not at all"),
     ("--config kilnd.toml", {"kilnd.toml": 'isolation = "thread"\n'}, 2,
      "the isolation is thread, but must be process or none"),

@@ -1,4 +1,4 @@
-#include "client/cli/usage_text.h"
+#include "command_line/usage_text.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,7 +8,7 @@
 
 #include "compiler/language/suggest.h"
 
-namespace kiln::cli {
+namespace kiln::command_line {
 namespace {
 
 /// The command that was being read, as "kiln tune".
@@ -67,7 +67,7 @@ std::string unexpected(const CLI::App& app, const CLI::App& command, const std::
 }
 
 /// What a value of the option must be, from the type that CLI11 keeps: "UINT", "FLOAT:NONNEGATIVE",
-/// "TEXT:{a,b}".
+/// "TEXT:{a,b}", "INT:INT in [0 - 4096]", "TEXT:FILE".
 std::string wanted_of(const std::string& type) {
   const size_t brace = type.find('{');
   if (brace != std::string::npos) {
@@ -75,6 +75,12 @@ std::string wanted_of(const std::string& type) {
     for (size_t at = 0; (at = choices.find(',', at)) != std::string::npos; at += 2)
       choices.replace(at, 1, ", ");
     return "one of " + choices;
+  }
+  if (type.ends_with(":FILE")) return "a file that exists";
+  if (const size_t range = type.find('['); range != std::string::npos) {
+    const size_t dash = type.find(" - ", range);
+    return fmt::format("from {} to {}", type.substr(range + 1, dash - range - 1),
+                       type.substr(dash + 3, type.find(']') - dash - 3));
   }
   const bool is_whole = !type.starts_with("FLOAT");
   const std::string number = is_whole ? "a whole number" : "a number";
@@ -125,6 +131,7 @@ std::string first_mistake(CLI::App& app, const std::vector<std::string>& argumen
                                        arguments.rend());
     try {
       app.parse(std::move(beginning));
+      if (const std::string missing = missing_value(app); !missing.empty()) return missing;
     } catch (const CLI::Success&) {
       break;
     } catch (const CLI::RequiredError& missing) {  // what may follow yet
@@ -168,4 +175,4 @@ std::string missing_value(const CLI::App& app) {
   return "";
 }
 
-}  // namespace kiln::cli
+}  // namespace kiln::command_line

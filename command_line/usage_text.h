@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace kiln::cli {
+namespace kiln::command_line {
 
 /// What is wrong with a command line that CLI11 refuses, in our words, with the way out. `app` is
 /// what parsed it.
@@ -20,4 +20,4 @@ std::string first_mistake(CLI::App& app, const std::vector<std::string>& argumen
 /// empty.
 std::string missing_value(const CLI::App& app);
 
-}  // namespace kiln::cli
+}  // namespace kiln::command_line
