@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include <fmt/ranges.h>
@@ -84,6 +85,12 @@ ExprId ExpressionBuilder::literal(const Node& node, bool negative, Expected expe
   double value = node.text == "nan"   ? std::numeric_limits<double>::quiet_NaN()
                  : node.text == "inf" ? std::numeric_limits<double>::infinity()
                                       : to_double(node.text);
+  if (node.text != "inf" && node.text != "nan" &&
+      (std::isinf(value) || is_past_range(type, value))) {
+    work_.source.refuse(node.place, "{}{} does not fit {}{}", negative ? "-" : "",
+                        node.text.substr(0, 64), type,
+                        type == DType::Float8E4M3FN ? "" : "; infinity is written inf");
+  }
   if (negative && node.text != "nan") value = -value;  // there is one nan
   return work_.add(type, FloatConstant{round_to(type, value)});
 }

@@ -86,6 +86,8 @@ class ExpressionDecoder {
     // There is one nan: the text form shows no sign of it, and ids must not depend on one.
     const double value =
         std::isnan(wire.value()) ? std::numeric_limits<double>::quiet_NaN() : wire.value();
+    if (is_past_range(type, value))
+      fail(ErrorKind::InvalidArgument, "CONSTANT_RANGE", "{} does not fit {}", value, type);
     return {type, FloatConstant{round_to(type, value)}};
   }
 

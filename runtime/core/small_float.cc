@@ -84,4 +84,8 @@ double round_to(DType type, double value) {
   return from_small_float(type, to_small_float(type, value));
 }
 
+bool is_past_range(DType type, double value) {
+  return std::isfinite(value) && !std::isfinite(round_to(type, value));
+}
+
 }  // namespace kiln

@@ -17,4 +17,7 @@ double from_small_float(DType type, uint16_t bits);
 /// `value` rounded to what a floating type of any size can hold.
 double round_to(DType type, double value);
 
+/// Whether `value` is a number that would become an infinity, or nan, in the type.
+bool is_past_range(DType type, double value);
+
 }  // namespace kiln

@@ -276,6 +276,12 @@ TEST(Text, SaysWhereTheSyntaxIsWrong) {
        "line 2, column 23\nC[i] = float32(B[i] + 0.5)\n                      ^"},
       {"C[i] = float32(int8(300))", "300 does not fit int8",
        "line 2, column 21\nC[i] = float32(int8(300))\n                    ^"},
+      {"C[i] = A[i, 0] * -1e39", "-1e39 does not fit float32; infinity is written inf",
+       "line 2, column 19\nC[i] = A[i, 0] * -1e39\n                  ^"},
+      {"C[i] = float32(float64(A[i, 0]) + 1e400)",
+       "1e400 does not fit float64; infinity is written inf",
+       "line 2, column 35\nC[i] = float32(float64(A[i, 0]) + 1e400)\n                              "
+       "    ^"},
       {"D[i] = A[i, 0]", "D has no type; declare it before, as in D: float32[n]",
        "line 2, column 1\nD[i] = A[i, 0]\n^"},
       {"D: flot32[n]", "unknown type flot32; did you mean float32",

@@ -37,6 +37,12 @@ struct Wire {
     expression.mutable_integer()->set_value(value);
     return add(expression);
   }
+  uint32_t floating(double value, v1::DataType type) {
+    v1::Expression expression;
+    expression.mutable_floating()->set_type(type);
+    expression.mutable_floating()->set_value(value);
+    return add(expression);
+  }
   uint32_t axis_use(std::string_view name) {
     v1::Expression expression;
     expression.set_axis(axis(name));

@@ -26,6 +26,16 @@ std::string number(DType type, double value) {
   return value < 0 ? fmt::format("({})", digits) : digits;
 }
 
+/// The largest number of the type, where limits of other types may be past it.
+double largest_of(DType type) {
+  switch (type) {
+    case DType::Float16: return 65504;
+    case DType::Float8E4M3FN: return 448;
+    case DType::Float8E5M2: return 57344;
+    default: return std::numeric_limits<double>::infinity();
+  }
+}
+
 /// Operands of a sum of `count` products.
 std::pair<Term, Term> factors(Term a, Term b, int count) {
   const double room = exact_limit(a.type()) / std::max(count, 1);
@@ -84,7 +94,7 @@ Term literal_of(DType type, int value) {
 
 Term within(const Term& term, double limit) {
   if (term.bound() <= limit || is_bool(term)) return term;
-  const double whole = std::max(1.0, std::floor(limit));
+  const double whole = std::max(1.0, std::floor(std::min(limit, largest_of(term.type()))));
   Term result = term;
   result.values.bound = whole;
   result.text = is_unsigned_int(term.type())

@@ -1,5 +1,7 @@
 """Element types: their names, numbers on the wire, and numpy's view of them."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 
@@ -41,6 +43,18 @@ def limits(dtype):
         return 0, 1
     bits = BITS[dtype]
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if KIND[dtype] == "int" else (0, (1 << bits) - 1)
+
+
+def is_past_range(value, dtype):
+    """Whether the number would become an infinity, or nan, in a floating type."""
+    try:
+        value = float(value)
+    except OverflowError:
+        return True
+    if abs(value) <= 448 or not math.isfinite(value):  # what float8_e4m3fn has
+        return False
+    with np.errstate(over="ignore"):
+        return not np.isfinite(NUMPY[dtype].type(value))
 
 
 def promoted(a, b):

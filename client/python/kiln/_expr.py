@@ -130,6 +130,8 @@ class FloatConstant(Expr):
     __slots__ = ("value",)
 
     def __init__(self, value, dtype):
+        if _dtype.is_past_range(value, dtype):
+            raise invalid("CONSTANT_RANGE", f"the number {value} does not fit into {dtype}")
         self.value = float(value)
         self.dtype = dtype
 
@@ -418,9 +420,12 @@ def cast(dtype, value):
     if operand.dtype == dtype:
         return operand
     if isinstance(operand, FloatConstant) and _dtype.is_float(dtype):
-        return FloatConstant(operand.value, dtype)
+        if not _dtype.is_past_range(operand.value, dtype):
+            return FloatConstant(operand.value, dtype)
     if isinstance(operand, IntegerConstant) and operand.dtype != "bool":
         if _dtype.is_float(dtype):
+            if _dtype.is_past_range(operand.value, dtype):
+                return Cast(dtype, operand)
             return FloatConstant(operand.value, dtype)
         low, high = _dtype.limits(dtype)
         if dtype != "bool" and low <= operand.value <= high:

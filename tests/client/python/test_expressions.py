@@ -131,9 +131,18 @@ def test_integer_division_says_which_ones_there_are():
     assert str(te.div(i, 2)) == "truncdiv(i[], 2)"
 
 
+def test_a_constant_that_does_not_fit_is_cast_when_that_is_asked_for():
+    assert str(te.const(1e6, "float32").astype("float16")) == "float16(1000000.0)"
+    assert str(te.const(65520, "int32").astype("float16")) == "float16(65520)"
+    assert str(te.const(6e4, "float32").astype("float16")) == "60000.0"
+
+
 MISTAKES = [
     (lambda: scalar("int8") + 300, "the number 300 does not fit into int8"),
     (lambda: scalar("uint8") - -1, "the number -1 does not fit into uint8"),
+    (lambda: scalar("float16") * -65520, "the number -65520 does not fit into float16"),
+    (lambda: scalar("float8_e4m3fn") + 480.0, "the number 480.0 does not fit into float8_e4m3fn"),
+    (lambda: scalar("float64") + 10**309, f"the number {10**309} does not fit into float64"),
     (lambda: scalar("int32", "i") // 0, "floordiv(i[], 0) divides by zero"),
     (lambda: scalar("float32", "x") + np.ones((2, 3)),
      "a numpy array of shape (2, 3) stands in an expression; declare a te.placeholder for it, read its "

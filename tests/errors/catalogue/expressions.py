@@ -321,6 +321,16 @@ def constant_too_large_for_its_type():
 
 
 @wrong(
+    "CONSTANT_RANGE",
+    "the number 1e+39 does not fit into float32",
+    fix='float("inf"), or a wider type',
+)
+def constant_past_a_floating_type():
+    A = te.placeholder((4,), name="A")
+    te.compute((4,), lambda i: A[i] * 1e39, name="B")  # <-
+
+
+@wrong(
     "CONSTANT_TYPE",
     "the number 2.5 is no int32",
     fix='te.const(2, "int32"), or a floating type',

@@ -152,6 +152,8 @@ in_kernel(
     "300 does not fit int8",
     "int16(300)",
 )
+in_kernel("number_past_a_floating_type", "SYNTAX", "  C[i] = A[i, 0] * 1e39  # <-",
+          "1e39 does not fit float32; infinity is written inf", "inf")  # fmt: skip
 in_kernel(
     "too_few_indices_in_a_file",
     "SYNTAX",
