@@ -207,15 +207,13 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   const bool in_order =
       may_copy && only_reorders(graph, *contraction.column_factor,
                                 joined({tiling.panel_batch, tiling.reduce, {contraction.column}}));
-  const bool as_dots = !is_contiguous_in(graph, *contraction.column_factor, contraction.column) &&
-                       is_contiguous_in(graph, *contraction.column_factor, innermost) &&
-                       is_contiguous_in(graph, *contraction.row_factor, innermost) &&
-                       may_reassociate(chooser, id);
-  if (as_dots && !(in_order && all.gains_by_order())) {
-    const std::optional<int64_t> steps = vector_factor(graph, id, innermost, chooser.vectors.bytes);
-    if (!steps) return {};
+  const std::optional<int64_t> steps = vector_factor(graph, id, innermost, chooser.vectors.bytes);
+  const bool as_dots =
+      steps && !is_contiguous_in(graph, *contraction.column_factor, contraction.column) &&
+      is_contiguous_in(graph, *contraction.column_factor, innermost) &&
+      is_contiguous_in(graph, *contraction.row_factor, innermost) && may_reassociate(chooser, id);
+  if (as_dots && !(in_order && all.gains_by_order()))
     return {dots_sketch(chooser, tiling, *steps, parallel)};
-  }
   if (!lanes) return {};
   std::vector<Sketch> sketches = {all.outer_products()};
   if (in_order) {

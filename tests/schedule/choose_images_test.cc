@@ -219,6 +219,17 @@ TEST(ChooseImages, ReadsColumnsThatAreApartFromTheirLines) {
   EXPECT_TRUE(has(steps, "compute_at(X.global, Y.y.outer)")) << steps;
 }
 
+/// A window of one element is no sum that vectors could go along.
+TEST(ChooseImages, TilesColumnsThatAreApartWithoutAWindow) {
+  const std::string steps = chosen(kernel_of(
+      "kernel k(X: float32[66, 32, 31], F: float32[20, 66, 1, 1]) -> (Y: float32[20, 16, 16]) {\n"
+      "  Y[f, y, x] = sum[q < 66, r < 1, s < 1](X[q, y * 2 + r, x * 2 + s] * F[f, q, r, s])\n"
+      "}\n"));
+  EXPECT_TRUE(has(steps, "reorder(Y.y, Y.f.outer, Y.x.outer, Y.q, Y.r, Y.s, Y.f.inner, Y.x.inner)"))
+      << steps;
+  EXPECT_TRUE(has(steps, "vectorize(Y.x.inner)")) << steps;
+}
+
 /// All pixels of an image that is read whole are one line.
 TEST(ChooseImages, CopiesTilesOfPixelsWithoutAWindow) {
   EXPECT_EQ(chosen(pointwise(64, 56)), R"(schedule cpu {
