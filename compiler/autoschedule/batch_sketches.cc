@@ -3,36 +3,11 @@
 #include <algorithm>
 
 #include "compiler/autoschedule/contraction_loops.h"
+#include "compiler/autoschedule/side_by_side.h"
 #include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
 namespace {
-
-// Fewer products are no vectors worth the name.
-constexpr int64_t kFewestProducts = 4;
-
-/// One of the factors, and the axis that it alone has.
-struct Factor {
-  const ir::TensorRead* read = nullptr;
-  AxisId own = 0;
-  bool is_copied = false;
-};
-
-struct SideBySide {
-  StageId stage = 0;
-  AxisId batch = 0;
-  Factor rows;
-  Factor columns;
-  std::vector<AxisId> outer;  // the other data axes
-};
-
-/// The axis that an index of a read is, if it is one and nothing else.
-std::optional<AxisId> axis_of(const StageGraph& graph, const std::vector<AxisId>& axes,
-                              const ir::Expr& index) {
-  const auto found = std::ranges::find_if(
-      axes, [&](AxisId axis) { return index == ir::Expr(graph.axes[axis].value); });
-  return found == axes.end() ? std::nullopt : std::optional(*found);
-}
 
 std::vector<AxisId> axes_of(const StageGraph& graph, StageId id) {
   return joined({columns_of(graph[id]), graph[id].reduce});
@@ -47,33 +22,15 @@ bool may_be_copied(const StageGraph& graph, StageId id, const ir::TensorRead& re
   });
 }
 
-std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId id) {
-  const std::optional<Factors> factors = find_factors(graph, id);
-  std::vector<AxisId> axes = columns_of(graph[id]);
-  if (!factors || axes.size() < 3) return std::nullopt;
-  if (constant_extent(graph, axes.back()).value_or(kFewestProducts) < kFewestProducts)
-    return std::nullopt;
-  SideBySide found{.stage = id, .batch = axes.back(), .rows = {}, .columns = {}, .outer = {}};
-  axes.pop_back();
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    const bool in_a = is_used_in(graph, *factors->a, *axis);
-    const bool in_b = is_used_in(graph, *factors->b, *axis);
-    Factor& factor = in_a ? found.rows : found.columns;
-    if (in_a == in_b || factor.read != nullptr) {
-      found.outer.insert(found.outer.begin(), *axis);
-      continue;
-    }
-    factor = {.read = in_a ? factors->a : factors->b, .own = *axis};
-  }
-  if (found.rows.read == nullptr || found.columns.read == nullptr) return std::nullopt;
-  for (Factor* factor : {&found.rows, &found.columns}) {
-    if (!is_used_in(graph, *factor->read, found.batch)) return std::nullopt;
-    factor->is_copied = !is_contiguous_in(graph, *factor->read, found.batch);
-    if (factor->is_copied && !may_be_copied(graph, id, *factor->read)) return std::nullopt;
-  }
-  const bool is_same = found.rows.read->stage == found.columns.read->stage;
-  if (is_same && (found.rows.is_copied || found.columns.is_copied)) return std::nullopt;
-  return found;
+/// Whether factors that are apart can be copied.
+bool may_have_vectors(const StageGraph& graph, const SideBySide& product) {
+  const bool is_same = product.rows.read->stage == product.columns.read->stage;
+  return std::ranges::all_of(
+      std::initializer_list<const SideBySide::Factor*>{&product.rows, &product.columns},
+      [&](const SideBySide::Factor* factor) {
+        return !factor->is_apart ||
+               (!is_same && may_be_copied(graph, product.stage, *factor->read));
+      });
 }
 
 /// An axis as the loop over its tiles and the loop in one.
@@ -84,8 +41,9 @@ struct Tile {
 };
 
 /// A copy in the order of the loops, made in the order in which the factor lies.
-void write_copy(const StageGraph& graph, const SideBySide& product, const Factor& factor,
-                const Tile& own, const Tile& batch, StepWriter& steps, bool parallel) {
+void write_copy(const StageGraph& graph, const SideBySide& product,
+                const SideBySide::Factor& factor, const Tile& own, const Tile& batch,
+                StepWriter& steps, bool parallel) {
   const std::vector<AxisId> all = axes_of(graph, product.stage);
   std::vector<AxisId> layout;
   for (const AxisId axis : product.outer) {
@@ -133,9 +91,8 @@ void write_side_by_side(const StageGraph& graph, const SideBySide& product, Step
                             {rows.tiles, batch.tiles, columns.tiles},
                             graph[id].reduce,
                             {rows.inner, columns.inner, batch.inner}}));
-  if (product.rows.is_copied)
-    write_copy(graph, product, product.rows, rows, batch, steps, parallel);
-  if (product.columns.is_copied)
+  if (product.rows.is_apart) write_copy(graph, product, product.rows, rows, batch, steps, parallel);
+  if (product.columns.is_apart)
     write_copy(graph, product, product.columns, columns, batch, steps, parallel);
   steps.vectorize(id, batch.inner);
   steps.unroll(id, rows.inner);
@@ -147,14 +104,16 @@ void write_side_by_side(const StageGraph& graph, const SideBySide& product, Step
 }  // namespace
 
 bool is_product(const StageGraph& graph, StageId id) {
-  return find_contraction(graph, id) || find_side_by_side(graph, id);
+  if (find_contraction(graph, id)) return true;
+  const std::optional<SideBySide> product = find_side_by_side(graph, id);
+  return product && may_have_vectors(graph, *product);
 }
 
 std::vector<Sketch> batch_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;
   const std::optional<SideBySide> product = find_side_by_side(graph, id);
-  if (!product) return {};
-  if ((product->rows.is_copied || product->columns.is_copied) && !may_be_parallel) return {};
+  if (!product || !may_have_vectors(graph, *product)) return {};
+  if ((product->rows.is_apart || product->columns.is_apart) && !may_be_parallel) return {};
   const int64_t width = std::max<int64_t>(size_of(graph[id].types[0]), 1);
   int64_t lanes = std::max<int64_t>(chooser.vectors.bytes / width, 1);
   lanes = std::min(lanes, constant_extent(graph, product->batch).value_or(lanes));

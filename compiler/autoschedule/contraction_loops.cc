@@ -23,26 +23,52 @@ void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter&
   steps.vectorize(copy, axes.back());
 }
 
+/// The axes of a copy of a whole factor, in the order of its layout.
+struct CopyAxes {
+  std::vector<AxisId> batch;
+  std::vector<AxisId> tiles;
+  std::vector<AxisId> reduce;
+  AxisId element = 0;
+};
+
+CopyAxes copy_axes(const std::vector<AxisId>& axes, size_t batch, size_t tiles) {
+  const auto tiles_begin = axes.begin() + static_cast<std::ptrdiff_t>(batch);
+  const auto reduce_begin = tiles_begin + static_cast<std::ptrdiff_t>(tiles);
+  return {{axes.begin(), tiles_begin},
+          {tiles_begin, reduce_begin},
+          {reduce_begin, axes.end() - 1},
+          axes.back()};
+}
+
+/// Neighbours in memory are of different products: a line has elements for all of them, which are
+/// taken from it at once.
+void write_copy_for_all(StepWriter& steps, StageId copy, const CopyAxes& axes, bool parallel) {
+  steps.reorder(copy, joined({axes.tiles, axes.reduce, axes.batch, {axes.element}}));
+  steps.vectorize(copy, axes.element);
+  if (!parallel) return;
+  for (const AxisId axis : axes.tiles)
+    steps.parallel(copy, axis);
+  steps.parallel(copy, axes.reduce[0]);
+}
+
 /// The row factor lies along its rows: a tile takes a piece of each line, and all lines are of
 /// other pages.
-void copy_rows_in_order(const Tiling& tiling, StepWriter& steps, const std::vector<AxisId>& tiles,
-                        AxisId row, bool parallel) {
+void copy_rows_in_order(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                        const std::vector<AxisId>& tiles, AxisId row, bool parallel) {
   const std::vector<AxisId> layout = joined({tiling.row_batch, tiles, tiling.reduce, {row}});
-  const auto [copy, axes] = steps.cache_read(tiling.rows, tiling.stage, layout);
-  const size_t batch = tiling.row_batch.size();
-  const AxisId inner = axes[batch + tiles.size() - 1];
-  std::vector<AxisId> outer(axes.begin(),
-                            axes.begin() + static_cast<std::ptrdiff_t>(batch + tiles.size() - 1));
-  AxisId taken = inner;
+  const auto [copy, made] = steps.cache_read(tiling.rows, tiling.stage, layout);
+  const CopyAxes axes = copy_axes(made, tiling.row_batch.size(), tiles.size());
+  if (lies_along(graph, *tiling.contraction.row_factor, tiling.row_batch))
+    return write_copy_for_all(steps, copy, axes, parallel);
+  std::vector<AxisId> outer = joined({axes.batch, {axes.tiles.begin(), axes.tiles.end() - 1}});
+  AxisId taken = axes.tiles.back();
   if (tiles.size() == 1) {
-    const auto [groups, group] = steps.split(copy, inner, kTurnedTiles);
+    const auto [groups, group] = steps.split(copy, taken, kTurnedTiles);
     outer.push_back(groups);
     taken = group;
   }
-  const std::vector<AxisId> reduce(axes.begin() + static_cast<std::ptrdiff_t>(batch + tiles.size()),
-                                   axes.end() - 1);
-  steps.reorder(copy, joined({outer, reduce, {taken, axes.back()}}));
-  steps.vectorize(copy, axes.back());
+  steps.reorder(copy, joined({outer, axes.reduce, {taken, axes.element}}));
+  steps.vectorize(copy, axes.element);
   if (!parallel) return;
   for (const AxisId axis : outer)
     steps.parallel(copy, axis);
@@ -76,6 +102,12 @@ bool only_reorders(const StageGraph& graph, const ir::TensorRead& read,
   });
 }
 
+bool lies_along(const StageGraph& graph, const ir::TensorRead& read,
+                const std::vector<AxisId>& axes) {
+  return std::ranges::any_of(axes,
+                             [&](AxisId axis) { return is_contiguous_in(graph, read, axis); });
+}
+
 std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts) {
   std::vector<AxisId> all;
   for (const std::vector<AxisId>& part : parts)
@@ -105,7 +137,8 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
   const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
   std::vector<AxisId> reduce = tiling.reduce;
   std::vector<AxisId> depth;
-  if (const int64_t steps_at_once = values.get("depth", 0); steps_at_once > 0) {
+  const bool copies_rows = values.get("rows in order", 0) != 0;
+  if (const int64_t steps_at_once = copies_rows ? 0 : values.get("depth", 0); steps_at_once > 0) {
     const auto [chunks, chunk] = split_tile(graph, steps, id, reduce[0], steps_at_once);
     depth = {chunks};
     reduce[0] = chunk;
@@ -114,9 +147,11 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
   const std::vector<AxisId> tiles =
       columns_first ? std::vector<AxisId>{columns, rows} : std::vector<AxisId>{rows, columns};
   steps.reorder(id, joined({tiling.batch, depth, tiles, reduce, {row, column}}));
+  const bool parallel = values.get("parallel", 0) != 0;
+  if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
   steps.vectorize(id, column);
   steps.unroll(id, row);
-  if (values.get("parallel", 0) != 0) {
+  if (parallel) {
     std::vector<AxisId> outer = tiling.batch;
     if (depth.empty()) outer.push_back(tiles[0]);
     parallel_outer(graph, steps, id, outer);
@@ -147,7 +182,7 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
   steps.reorder(id, joined({tiling.batch, outer, {rows}, inside, reduce, {row, column}}));
   const std::vector<AxisId> layout = joined({tiling.panel_batch, outer, inside, reduce, {column}});
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
-  if (copies_rows) copy_rows_in_order(tiling, steps, {rows}, row, parallel);
+  if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
   steps.vectorize(id, column);
   steps.unroll(id, row);
   if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
@@ -174,10 +209,14 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
       joined({tiling.panel_batch, {columns}, tiling.reduce, {column}});
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
   if (values.get("rows in order", 0) != 0)
-    copy_rows_in_order(tiling, steps, row_tiles, row, parallel);
+    copy_rows_in_order(graph, tiling, steps, row_tiles, row, parallel);
   steps.vectorize(id, column);
   steps.unroll(id, row);
   if (parallel) parallel_outer(graph, steps, id, outer);
+  if (lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
+    const CopyAxes all = copy_axes(axes, tiling.panel_batch.size(), 1);
+    return write_copy_for_all(steps, copy, all, parallel);
+  }
   write_panel_copy(graph, tiling, steps, copy, axes, 0);
   if (parallel) {
     const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.panel_batch.size()) + 1;

@@ -25,6 +25,10 @@ Tiling tiling_of(const StageGraph& graph, StageId id, const Contraction& contrac
 bool only_reorders(const StageGraph& graph, const ir::TensorRead& read,
                    const std::vector<AxisId>& axes);
 
+/// Whether neighbours in memory are neighbours along one of the axes.
+bool lies_along(const StageGraph& graph, const ir::TensorRead& read,
+                const std::vector<AxisId>& axes);
+
 std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts);
 
 /// A split by `factor`, or by the extent where that is known to be less.
@@ -47,7 +51,8 @@ TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter&
 
 /// Rows of vectors of columns: each step of the reduction reads one vector of columns and adds it,
 /// times one element a row. "depth": steps of the outermost reduction axis before the next tile, or
-/// 0; "columns first": which loop over tiles is outside.
+/// 0; "columns first": which loop over tiles is outside; "rows in order": the row factor is copied
+/// first, and "depth" is 0.
 void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                           const Values& values);
 

@@ -56,13 +56,14 @@ class Sketches {
     tile_ = is_known ? best_tile(size) : TileShape{kAnyTile.rows, any_lanes};
   }
 
-  Sketch outer_products() const {
-    return sketch("outer products",
-                  {rows(tile_.rows),
-                   columns(tile_.lanes),
-                   tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0),
-                   {"columns first", {0, 1}, 0}},
-                  write_outer_products);
+  Sketch outer_products(bool copies_rows) const {
+    std::vector<Parameter> parameters = {
+        rows(tile_.rows),
+        columns(tile_.lanes),
+        tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0),
+        {"columns first", {0, 1}, 0}};
+    if (copies_rows) parameters.push_back({"rows in order", {0, 1}, 1});
+    return sketch("outer products", std::move(parameters), write_outer_products);
   }
 
   Sketch packed_panels() const {
@@ -119,7 +120,13 @@ class Sketches {
   /// apart are not turned again for each product of a batch.
   bool gains_by_blocks() const {
     return may_be_blocks() && (columns_lie_together() || products_of_a_panel() == 1) &&
+           !lies_along(graph_, *tiling_.contraction.column_factor, tiling_.panel_batch) &&
            numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
+  }
+
+  /// Whether rows of different products lie side by side.
+  bool rows_lie_along_batch() const {
+    return lies_along(graph_, *tiling_.contraction.row_factor, tiling_.row_batch);
   }
 
   /// Whether each is copied before it is used: there are too few rows to copy all first, but what
@@ -152,7 +159,10 @@ class Sketches {
   bool columns_lie_together() const {
     return is_contiguous_in(graph_, *tiling_.contraction.column_factor, tiling_.contraction.column);
   }
-  bool has_many_rows() const { return numbers_.size.rows * numbers_.size.steps > kLargePanels; }
+  /// Whether a copy of the rows for the tiles alone is better than where they are.
+  bool has_many_rows() const {
+    return numbers_.size.rows * numbers_.size.steps > kLargePanels || rows_lie_along_batch();
+  }
 
   template <typename Write>
   Sketch sketch(std::string name, std::vector<Parameter> parameters, Write write) const {
@@ -215,7 +225,11 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   if (as_dots && !(in_order && all.gains_by_order()))
     return {dots_sketch(chooser, tiling, *steps, parallel)};
   if (!lanes) return {};
-  std::vector<Sketch> sketches = {all.outer_products()};
+  const bool rows_in_order =
+      may_copy && all.rows_lie_along_batch() &&
+      only_reorders(graph, *contraction.row_factor,
+                    joined({tiling.row_batch, tiling.reduce, {contraction.row}}));
+  std::vector<Sketch> sketches = {all.outer_products(rows_in_order)};
   if (in_order) {
     const auto place = all.gains_by_order() ? sketches.begin() : sketches.end();
     sketches.insert(place, all.panels_in_order());

@@ -140,11 +140,10 @@ class Fusion {
   Fusion(const language::Kernel& kernel, const CompileOptions& options)
       : kernel_(kernel), options_(options) {}
 
-  language::Schedule run(language::Schedule schedule) {
-    schedule = with_inline_stages(std::move(schedule));
-    StageGraph graph = schedule::build_stage_graph(kernel_);
-    schedule::apply_steps(graph, schedule);
-    StepWriter steps(std::move(schedule), graph);
+  OpenSchedule run(OpenSchedule given) {
+    add_inline_stages(given);
+    const StageGraph graph = graph_of(kernel_, given);
+    StepWriter steps(std::move(given.schedule), graph);
     const Chooser chooser{graph, options_};
     std::vector<bool> done(graph.stages.size(), false);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
@@ -163,22 +162,22 @@ class Fusion {
         break;
       }
     }
-    return std::move(steps).schedule();
+    given.schedule = std::move(steps).schedule();
+    return given;
   }
 
  private:
   /// One after the other: what is inline already counts for the next.
-  language::Schedule with_inline_stages(language::Schedule schedule) const {
-    StageGraph graph = schedule::build_stage_graph(kernel_);
-    schedule::apply_steps(graph, schedule);
+  void add_inline_stages(OpenSchedule& given) const {
+    const StageGraph graph = graph_of(kernel_, given);
     std::vector<StageId> found;
     for (const StageId id : graph.order) {
       if (can_be_inline(graph, id)) found.push_back(id);
     }
-    StepWriter steps(std::move(schedule), graph);
+    StepWriter steps(std::move(given.schedule), graph);
     for (const StageId id : found)
       steps.compute_inline(id);
-    return std::move(steps).schedule();
+    given.schedule = std::move(steps).schedule();
   }
 
   static void write(const Chooser& chooser, StepWriter& steps, const std::vector<StageId>& members,
@@ -213,8 +212,8 @@ class Fusion {
 
 }  // namespace
 
-language::Schedule fuse_stages(const language::Kernel& kernel, language::Schedule given,
-                               const CompileOptions& options) {
+OpenSchedule fuse_stages(const language::Kernel& kernel, OpenSchedule given,
+                         const CompileOptions& options) {
   return Fusion(kernel, options).run(std::move(given));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/target.h"
+#include "compiler/autoschedule/turned_products.h"
 
 namespace kiln::autoschedule {
 
@@ -13,7 +13,7 @@ namespace kiln::autoschedule {
 ///   along the row and rows on several cores.
 ///
 /// No element is computed twice.
-language::Schedule fuse_stages(const language::Kernel& kernel, language::Schedule given,
-                               const CompileOptions& options);
+OpenSchedule fuse_stages(const language::Kernel& kernel, OpenSchedule given,
+                         const CompileOptions& options);
 
 }  // namespace kiln::autoschedule

@@ -121,14 +121,16 @@ std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<boo
 }
 
 /// The schedule that sketches are added to.
-language::Schedule start_of(const language::Kernel& kernel, const language::Schedule& given,
-                            const Target& target, const CompileOptions& options) {
+autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const language::Schedule& given,
+                                    const Target& target, const CompileOptions& options) {
   const bool has_sketches = options.automatic && target.kind == TargetKind::Llvm;
-  if (!has_sketches) return given;
+  if (!has_sketches) return {given, {}};
   // A padded factor hides the product, of which a reduction stage would be made.
   language::Schedule schedule = autoschedule::with_padded_stages(kernel, given, options);
   schedule = autoschedule::with_reduction_stages(kernel, std::move(schedule));
-  return autoschedule::fuse_stages(kernel, std::move(schedule), options);
+  return autoschedule::fuse_stages(
+      kernel, autoschedule::with_turned_products(kernel, std::move(schedule), target, options),
+      options);
 }
 
 }  // namespace
@@ -137,8 +139,7 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
                          const Target& target, const CompileOptions& options)
     : given_(start_of(kernel, given, target, options)) {
   if (!options.automatic || target.kind == TargetKind::Interpreter) return;
-  graph_ = std::make_unique<StageGraph>(schedule::build_stage_graph(kernel));
-  schedule::apply_steps(*graph_, given_);
+  graph_ = std::make_unique<StageGraph>(autoschedule::graph_of(kernel, given_));
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
   const Chooser chooser{*graph_, options, autoschedule::vector_unit_of(target.arch)};
   const std::vector<StageId> taken =
@@ -173,8 +174,8 @@ language::Schedule SketchSpace::schedule(const autoschedule::Candidate& candidat
     fail(ErrorKind::InvalidArgument, "SKETCH", "the candidate has {} stages, but must have {}",
          candidate.stages.size(), stages_.size());
   }
-  if (stages_.empty()) return given_;
-  StepWriter steps(given_, *graph_);
+  if (stages_.empty()) return given_.schedule;
+  StepWriter steps(given_.schedule, *graph_);
   for (size_t i = 0; i < stages_.size(); ++i) {
     const autoschedule::Candidate::Choice& choice = candidate.stages[i];
     const std::vector<Sketch>& sketches = stages_[i].sketches;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/autoschedule/sketch.h"
+#include "compiler/autoschedule/turned_products.h"
 #include "compiler/schedule/stage_graph.h"
 #include "compiler/target.h"
 
@@ -30,7 +31,7 @@ class SketchSpace {
   language::Schedule schedule(const autoschedule::Candidate& candidate) const;
 
  private:
-  const language::Schedule given_;
+  const autoschedule::OpenSchedule given_;
   std::unique_ptr<schedule::StageGraph> graph_;
   std::vector<autoschedule::StageSketches> stages_;
 };

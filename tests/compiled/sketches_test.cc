@@ -63,6 +63,24 @@ const Case kCases[] = {
      "kernel k(A: float64[l, n, b], B: float64[l, b, m]) -> (C: float64[m, n, b]) {"
      " C[j, i, h] = sum[k < l](A[k, i, h] * B[k, h, j]) }",
      {19, 13, 21, 9}},
+    {"turned_products",
+     "kernel k(A: float32[37, 29, 5], B: float32[29, 5, 41]) -> (C: float32[37, 41, 5]) {"
+     " P: float32[37, 41, 5]"
+     " P[i, j, h] = sum[k < 29](A[i, k, h] * B[k, h, j])"
+     " C[i, j, h] = max(P[i, j, h], 0.5) }",
+     {}},
+    {"turned_products_of_one_tensor",
+     "kernel k(A: float64[43, 5, 3, 11]) -> (C: float64[43, 43, 5]) {"
+     " C[i, j, h] = sum[k < 3, l < 11](A[i, h, k, l] * A[j, h, k, l]) }",
+     {}},
+    {"products_whose_factors_lie_side_by_side",
+     "kernel k(A: float32[37, 3, 13, 5], B: float32[41, 13, 3, 5]) -> (C: float32[5, 37, 41]) {"
+     " C[h, i, j] = sum[k < 3, l < 13](A[i, k, l, h] * B[j, l, k, h]) }",
+     {}},
+    {"strided_rows",
+     "kernel k(X: float32[66, 12, 19], F: float32[20, 66, 1, 1]) -> (Y: float32[20, 6, 9]) {"
+     " Y[f, y, x] = sum[q < 66, r < 1, s < 1](X[q, y * 2 + r, x * 2 + s] * F[f, q, r, s]) }",
+     {}},
     {"conv",
      "kernel k(X: float32[3, 20, 40], F: float32[8, 3, 3, 3]) -> (Y: float32[8, 18, 38]) {"
      " Y[o, i, j] = sum[c < 3, y < 3, x < 3](X[c, i + y, j + x] * F[o, c, y, x]) }",

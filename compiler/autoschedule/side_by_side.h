@@ -1,0 +1,29 @@
+#pragma once
+
+#include "compiler/autoschedule/structure.h"
+
+namespace kiln::autoschedule {
+
+/// Products that lie side by side: C[.., b] = sum(A[.., b, ..] * B[.., b, ..]), a row of A's and a
+/// column of B's for each element.
+struct SideBySide {
+  /// One of the factors, and the axis that it alone has.
+  struct Factor {
+    const ir::TensorRead* read = nullptr;
+    AxisId own = 0;
+    bool is_apart = false;  // neighbours along the batch are no neighbours in memory
+  };
+  StageId stage = 0;
+  AxisId batch = 0;
+  Factor rows;
+  Factor columns;
+  std::vector<AxisId> outer;  // the other data axes
+};
+
+std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId stage);
+
+/// The axis that an index of a read is, if it is one and nothing else.
+std::optional<AxisId> axis_of(const StageGraph& graph, const std::vector<AxisId>& axes,
+                              const ir::Expr& index);
+
+}  // namespace kiln::autoschedule
