@@ -135,7 +135,7 @@ void write_channels(const StageGraph& graph, const Convolution& convolution, Ste
   }
   steps.vectorize(sums, of(channel));
   const int64_t vectors = (values.get("channels", 1) + lanes - 1) / lanes;
-  write_out_window(graph, convolution, sums, reduce, steps, columns * vectors);
+  write_out_window(graph, convolution.tiling, sums, reduce, steps, columns * vectors);
   steps.unroll(sums, column);
   write_turn(graph, convolution, steps, sums, outer, values);
 }

@@ -8,6 +8,15 @@ namespace {
 constexpr int64_t kLine = 16;  // elements of a line of the cache
 // How many tiles of rows a copy of a turned row factor takes from each line of it.
 constexpr int64_t kTurnedTiles = 16;
+// Multiply-adds that may stand in a loop, once its inner loops over the window are written out.
+constexpr int64_t kWrittenOut = 216;
+
+/// The rows of a panel begin where a vector does, if not all of its vectors are full.
+void align_panel(const Tiling& tiling, StepWriter& steps, StageId copy,
+                 const std::vector<AxisId>& axes, const Values& values) {
+  if (values.get("lanes", 1) % tiling.register_lanes == 0) return;
+  steps.storage_align(copy, axes[axes.size() - 2], tiling.register_lanes);
+}
 
 /// A panel is copied in vectors of its columns. From what lies along the reduction these are
 /// gathered, so many steps as a line of the cache has before the next; else `panels` that are
@@ -76,7 +85,8 @@ void copy_rows_in_order(const StageGraph& graph, const Tiling& tiling, StepWrite
 
 }  // namespace
 
-Tiling tiling_of(const StageGraph& graph, StageId id, const Contraction& contraction) {
+Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contraction) {
+  const StageGraph& graph = chooser.graph;
   Tiling tiling{.stage = id,
                 .contraction = contraction,
                 .batch = {},
@@ -90,6 +100,10 @@ Tiling tiling_of(const StageGraph& graph, StageId id, const Contraction& contrac
   }
   tiling.panel = {contraction.column_factor->stage, contraction.column_factor->output};
   tiling.rows = {contraction.row_factor->stage, contraction.row_factor->output};
+  int64_t widest = 1;
+  for (const DType type : graph[id].types)
+    widest = std::max<int64_t>(widest, size_of(type));
+  tiling.register_lanes = std::max<int64_t>(chooser.vectors.bytes / widest, 1);
   return tiling;
 }
 
@@ -131,6 +145,34 @@ TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter&
   return {row_tiles, row, column_tiles, column};
 }
 
+int64_t registers_of_tile(const Tiling& tiling, const Values& values) {
+  const int64_t lanes = tiling.register_lanes;
+  return values.get("rows", 1) * ((values.get("lanes", 1) + lanes - 1) / lanes);
+}
+
+void write_out_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
+                      const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums) {
+  for (size_t i = reduce.size(); i-- > 1;) {
+    const std::optional<int64_t> extent = constant_extent(graph, tiling.reduce[i]);
+    if (!extent || *extent > kWrittenOut || sums * *extent > kWrittenOut) return;
+    sums *= *extent;
+    if (*extent > 1) steps.unroll(stage, reduce[i]);
+  }
+}
+
+namespace {
+
+/// The innermost loops.
+void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                const Values& values, const std::vector<AxisId>& reduce, AxisId row,
+                AxisId column) {
+  steps.vectorize(tiling.stage, column);
+  write_out_window(graph, tiling, tiling.stage, reduce, steps, registers_of_tile(tiling, values));
+  steps.unroll(tiling.stage, row);
+}
+
+}  // namespace
+
 void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                           const Values& values) {
   const StageId id = tiling.stage;
@@ -149,8 +191,7 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
   steps.reorder(id, joined({tiling.batch, depth, tiles, reduce, {row, column}}));
   const bool parallel = values.get("parallel", 0) != 0;
   if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
-  steps.vectorize(id, column);
-  steps.unroll(id, row);
+  write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) {
     std::vector<AxisId> outer = tiling.batch;
     if (depth.empty()) outer.push_back(tiles[0]);
@@ -182,9 +223,9 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
   steps.reorder(id, joined({tiling.batch, outer, {rows}, inside, reduce, {row, column}}));
   const std::vector<AxisId> layout = joined({tiling.panel_batch, outer, inside, reduce, {column}});
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
+  align_panel(tiling, steps, copy, axes, values);
   if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
-  steps.vectorize(id, column);
-  steps.unroll(id, row);
+  write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
   write_panel_copy(graph, tiling, steps, copy, axes, inside.size());
   steps.compute_at(copy, id, outer.back());
@@ -208,10 +249,10 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
   const std::vector<AxisId> layout =
       joined({tiling.panel_batch, {columns}, tiling.reduce, {column}});
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
+  align_panel(tiling, steps, copy, axes, values);
   if (values.get("rows in order", 0) != 0)
     copy_rows_in_order(graph, tiling, steps, row_tiles, row, parallel);
-  steps.vectorize(id, column);
-  steps.unroll(id, row);
+  write_tile(graph, tiling, steps, values, tiling.reduce, row, column);
   if (parallel) parallel_outer(graph, steps, id, outer);
   if (lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
     const CopyAxes all = copy_axes(axes, tiling.panel_batch.size(), 1);

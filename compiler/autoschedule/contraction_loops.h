@@ -16,9 +16,10 @@ struct Tiling {
   std::vector<AxisId> row_batch;    // and the row factor
   language::TensorId panel;         // the column factor
   language::TensorId rows;          // the row factor
+  int64_t register_lanes = 1;
 };
 
-Tiling tiling_of(const StageGraph& graph, StageId id, const Contraction& contraction);
+Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contraction);
 
 /// Whether a copy with these axes has the elements that `read` reads in another order, and no more
 /// of them.
@@ -46,6 +47,14 @@ struct TileLoops {
 /// Tiles of so many rows and columns as the values "rows" and `columns` say.
 TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                       const Values& values, std::string_view columns);
+
+/// Registers of a tile with the values "rows" and "lanes".
+int64_t registers_of_tile(const Tiling& tiling, const Values& values);
+
+/// Steps of a window are few: as loops they would end as soon as they have begun. `reduce`: the
+/// loops of the stage for the axes of the reduction; `sums`: registers of its tile.
+void write_out_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
+                      const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums);
 
 // What sketches write. Of the values, "rows" and "lanes" are the tile; "parallel" is for all.
 

@@ -14,13 +14,10 @@ constexpr int64_t kRowsToShare = 64;
 
 Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) {
   const StageGraph& graph = chooser.graph;
-  int64_t widest = 1;
-  for (const DType type : graph[tiling.stage].types)
-    widest = std::max<int64_t>(widest, size_of(type));
   Numbers numbers{.size = {.rows = constant_extent(graph, tiling.contraction.row).value_or(0),
                            .columns = constant_extent(graph, tiling.contraction.column).value_or(0),
                            .steps = 1,
-                           .register_lanes = std::max<int64_t>(chooser.vectors.bytes / widest, 1),
+                           .register_lanes = tiling.register_lanes,
                            .registers = chooser.vectors.registers,
                            .most_sums = chooser.vectors.registers * 3 / 4}};
   for (const AxisId axis : tiling.reduce) {

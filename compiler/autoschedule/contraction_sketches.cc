@@ -210,7 +210,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   const AxisId innermost = graph[id].reduce.back();
   const std::optional<int64_t> lanes = vector_factor(graph, id, contraction.column, kVectorBytes);
   const bool parallel = may_be_parallel && is_large(graph, id);
-  const Tiling tiling = tiling_of(graph, id, contraction);
+  const Tiling tiling = tiling_of(chooser, id, contraction);
   const Sketches all(chooser, tiling, lanes.value_or(1), parallel);
 
   const bool may_copy = may_be_parallel && may_be_copied(graph, tiling);

@@ -15,8 +15,6 @@ constexpr double kRowCycles = 0.1;
 // A window of one element gains by a copy if so many tiles of rows read it and it is large.
 constexpr int64_t kReaders = 4;
 constexpr int64_t kFarElements = 16 * 1024;
-// Multiply-adds that may stand in a loop, once its inner loops over the window are written out.
-constexpr int64_t kWrittenOut = 216;
 // A block of lines of the image stays in the second cache while all rows pass.
 constexpr int64_t kBlockElements = 128 * 1024;
 // Cycles for an element that is copied with its line.
@@ -35,7 +33,7 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) 
   }
   const std::optional<Image> image = find_image(graph, id, *contraction);
   if (!image) return std::nullopt;
-  Tiling tiling = tiling_of(graph, id, *contraction);
+  Tiling tiling = tiling_of(chooser, id, *contraction);
   Numbers numbers = numbers_of(chooser, tiling, /*parallel=*/false);
   if (numbers.size.rows == 0 || numbers.size.columns == 0 || numbers.panels == 0) {
     return std::nullopt;
@@ -53,21 +51,6 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) 
   while (lanes > last)
     lanes /= 2;
   return Convolution{std::move(tiling), *image, numbers, lanes, is_apart};
-}
-
-void write_out_window(const StageGraph& graph, const Convolution& convolution, StageId stage,
-                      const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums) {
-  for (size_t i = reduce.size(); i-- > 1;) {
-    const std::optional<int64_t> extent = constant_extent(graph, convolution.tiling.reduce[i]);
-    if (!extent || *extent > kWrittenOut || sums * *extent > kWrittenOut) return;
-    sums *= *extent;
-    if (*extent > 1) steps.unroll(stage, reduce[i]);
-  }
-}
-
-int64_t registers_of_tile(const Convolution& convolution, const Values& values) {
-  const int64_t lanes = convolution.numbers.size.register_lanes;
-  return values.get("rows", 1) * ((values.get("lanes", 1) + lanes - 1) / lanes);
 }
 
 double copy_cycles(const Convolution& convolution, int64_t lines) {

@@ -20,14 +20,6 @@ struct Convolution {
 
 std::optional<Convolution> find_convolution(const Chooser& chooser, StageId stage);
 
-/// Steps of a window are few: as loops they would end as soon as they have begun. `reduce`: the
-/// loops of the stage for the axes of the reduction; `sums`: registers of its tile.
-void write_out_window(const StageGraph& graph, const Convolution& convolution, StageId stage,
-                      const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums);
-
-/// Of a tile with the values "rows" and "lanes".
-int64_t registers_of_tile(const Convolution& convolution, const Values& values);
-
 /// Cycles of the copy of the lines that so many lines of the result read.
 double copy_cycles(const Convolution& convolution, int64_t lines);
 

@@ -76,7 +76,8 @@ void write_patches(const StageGraph& graph, const Convolution& convolution, Step
   write_copy(graph, convolution, steps, sums, joined({panel_batch, {columns}, reduce, {column}}),
              parallel);
   steps.vectorize(sums, column);
-  write_out_window(graph, convolution, sums, reduce, steps, registers_of_tile(convolution, values));
+  write_out_window(graph, convolution.tiling, sums, reduce, steps,
+                   registers_of_tile(tiling, values));
   steps.unroll(sums, row);
 
   const auto [blocks, inner] =

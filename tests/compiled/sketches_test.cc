@@ -77,6 +77,10 @@ const Case kCases[] = {
      "kernel k(A: float32[37, 3, 13, 5], B: float32[41, 13, 3, 5]) -> (C: float32[5, 37, 41]) {"
      " C[h, i, j] = sum[k < 3, l < 13](A[i, k, l, h] * B[j, l, k, h]) }",
      {}},
+    {"conv_of_channels_last",
+     "kernel k(X: float32[2, 8, 15, 13], F: float32[25, 13, 3, 3]) -> (Y: float32[2, 6, 13, 25]) {"
+     " Y[n, y, x, f] = sum[q < 13, r < 3, s < 3](X[n, y + r, x + s, q] * F[f, q, r, s]) }",
+     {}},
     {"strided_rows",
      "kernel k(X: float32[66, 12, 19], F: float32[20, 66, 1, 1]) -> (Y: float32[20, 6, 9]) {"
      " Y[f, y, x] = sum[q < 66, r < 1, s < 1](X[q, y * 2 + r, x * 2 + s] * F[f, q, r, s]) }",

@@ -262,6 +262,19 @@ TEST(ChooseImages, CopiesLinesThatManyTilesReadWithoutAWindow) {
   EXPECT_FALSE(has(few, "cache_read")) << few;
 }
 
+/// Channels last: columns are channels, of which a panel of filters has a row for each step. Rows
+/// of 25 would begin anywhere in a line.
+TEST(ChooseImages, AlignsFiltersOfChannelsLastAndWritesOutTheirWindow) {
+  const std::string steps = chosen(kernel_of(
+      "kernel k(X: float32[8, 34, 46, 53], F: float32[25, 53, 5, 5]) -> (Y: float32[8, 26, 38, 25])"
+      " {\n"
+      "  Y[n, y, x, f] = sum[q < 53, r < 5, s < 5](X[n, y + r * 2, x + s * 2, q] * F[f, q, r, s])\n"
+      "}\n"));
+  EXPECT_TRUE(has(steps, "storage_align(F.global.s, factor=16)")) << steps;
+  EXPECT_TRUE(has(steps, "unroll(Y.s)")) << steps;
+  EXPECT_FALSE(has(steps, "unroll(Y.r)")) << steps;
+}
+
 /// Seven steps of 16 multiply-adds are written out, seven times seven are not.
 TEST(ChooseImages, WritesOutAsMuchOfAWindowAsALoopTakes) {
   const std::string steps = chosen(kernel_of(
