@@ -21,8 +21,16 @@ constexpr int64_t kPanelVectors = 3;
 constexpr int64_t kFarBatch = 8;
 // Of a tile that passes by copied panels: for a vector of each, and an element of a row.
 constexpr int64_t kOtherRegisters = 4;
-// Rows of so many begin in two places of the nearest cache by turns.
-constexpr int64_t kMeetingColumns = 512;
+// Steps so far apart begin in two places of the nearest cache by turns.
+constexpr int64_t kMeetingDistance = 512;
+// Steps that are each in another page, and elements that are worth a copy then.
+constexpr int64_t kFarDistance = 1024;
+constexpr int64_t kFarElements = 16 * 1024;
+// Elements and rows that are worth a copy where vectors begin anywhere in a line, and elements
+// where a tile of rows takes a piece of each line.
+constexpr int64_t kRaggedElements = 64 * 1024;
+constexpr int64_t kRowsForRagged = 192;
+constexpr int64_t kAcrossElements = 96 * 1024;
 // Rows a column up to which a block of columns reads all rows.
 constexpr int64_t kRowsOfColumns = 4;
 // What is taken where sizes are not known.
@@ -73,6 +81,7 @@ class Sketches {
     if (may_be_blocks()) {
       size.few_tasks = false;
       size.most_sums = size.registers - kOtherRegisters;
+      size.rows_in_order = gains_by_rows_in_order();
       block = size.rows >= kRowsForPanels ? best_blocks(size, numbers_.batch)
                                           : BlockShape{best_panel_tile(size), 1};
       // What is turned comes in pieces of a line.
@@ -85,7 +94,7 @@ class Sketches {
                                          {"panels at once", {1, 2, 3, 4, 6, 8}, block.panels},
                                          {"depth", {depths.begin(), depths.end()}, depth}};
     if (may_be_blocks() && !rows_lie_along_sum())
-      parameters.push_back({"rows in order", {0, 1}, has_many_rows() ? 1 : 0});
+      parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
     return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);
   }
 
@@ -100,7 +109,7 @@ class Sketches {
     std::vector<Parameter> parameters = {
         rows(tile.rows), columns(tile.lanes), {"rows of a panel", {0, 4, 8, 16, 32}, block}};
     if (!rows_lie_along_sum())
-      parameters.push_back({"rows in order", {0, 1}, has_many_rows() ? 1 : 0});
+      parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
     return sketch("outer products of panels in order", std::move(parameters),
                   write_panels_in_order);
   }
@@ -124,6 +133,14 @@ class Sketches {
            numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
   }
 
+  /// Whether a copy of the rows for the tiles alone is better than where they are.
+  bool gains_by_rows_in_order() const {
+    const int64_t elements = numbers_.size.rows * numbers_.size.steps;
+    const ir::TensorRead& read = *tiling_.contraction.row_factor;
+    return !rows_lie_along_sum() &&
+           (elements > kAcrossElements || rows_lie_along_batch() ||
+            (elements > kFarElements && step_distance(read) >= kFarDistance));
+  }
   /// Whether rows of different products lie side by side.
   bool rows_lie_along_batch() const {
     return lies_along(graph_, *tiling_.contraction.row_factor, tiling_.row_batch);
@@ -136,12 +153,20 @@ class Sketches {
  private:
   bool may_be_blocks() const { return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTurn; }
 
-  /// Whether the column factor is large, or each of its rows meets the others in the same places of
-  /// the nearest cache.
+  /// Whether the column factor is large, its rows begin anywhere in a line, or each is in another
+  /// page or meets the others in the same places of the nearest cache.
   bool are_far_apart() const {
-    const ContractionSize& size = numbers_.size;
-    const bool meet = size.columns > 0 && size.columns % kMeetingColumns == 0;
-    return numbers_.panels > kLargePanels || (numbers_.panels > 0 && meet);
+    const int64_t distance = step_distance(*tiling_.contraction.column_factor);
+    const bool meet = distance > 0 && distance % kMeetingDistance == 0;
+    const bool is_ragged =
+        distance % numbers_.size.register_lanes != 0 && numbers_.size.rows >= kRowsForRagged;
+    return numbers_.panels > kLargePanels || (numbers_.panels > 0 && meet) ||
+           (numbers_.panels > kFarElements && distance >= kFarDistance) ||
+           (numbers_.panels > kRaggedElements && is_ragged);
+  }
+  /// From one step of the sum to the next; 0 where that is not known.
+  int64_t step_distance(const ir::TensorRead& read) const {
+    return distance_along(graph_, read, tiling_.reduce.back()).value_or(0);
   }
   /// How many products of the batch read the same panel.
   int64_t products_of_a_panel() const {
@@ -159,11 +184,6 @@ class Sketches {
   bool columns_lie_together() const {
     return is_contiguous_in(graph_, *tiling_.contraction.column_factor, tiling_.contraction.column);
   }
-  /// Whether a copy of the rows for the tiles alone is better than where they are.
-  bool has_many_rows() const {
-    return numbers_.size.rows * numbers_.size.steps > kLargePanels || rows_lie_along_batch();
-  }
-
   template <typename Write>
   Sketch sketch(std::string name, std::vector<Parameter> parameters, Write write) const {
     parameters.push_back(parallel_);
@@ -226,7 +246,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
     return {dots_sketch(chooser, tiling, *steps, parallel)};
   if (!lanes) return {};
   const bool rows_in_order =
-      may_copy && all.rows_lie_along_batch() &&
+      may_copy && all.gains_by_rows_in_order() &&
       only_reorders(graph, *contraction.row_factor,
                     joined({tiling.row_batch, tiling.reduce, {contraction.row}}));
   std::vector<Sketch> sketches = {all.outer_products(rows_in_order)};

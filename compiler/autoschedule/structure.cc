@@ -157,6 +157,19 @@ bool is_contiguous_in(const StageGraph& graph, const ir::TensorRead& read, AxisI
   return ir::is_const(analysis::simplify(next - last), 1);
 }
 
+std::optional<int64_t> distance_along(const StageGraph& graph, const ir::TensorRead& read,
+                                      AxisId axis) {
+  const ir::VarRef& value = graph.axes[axis].value;
+  const std::vector<ir::Expr>& shape = graph[read.stage].shapes[read.output];
+  ir::Expr distance = ir::index(0);
+  for (size_t d = 0; d < read.indices.size(); ++d) {
+    const ir::Expr& index = read.indices[d];
+    const ir::Expr next = ir::substitute(index, {{value, ir::Expr(value) + 1}});
+    distance = analysis::simplify(distance * shape[d] + (next - index));
+  }
+  return ir::as_const_int(distance);
+}
+
 bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis) {
   bool found = false;
   for (const ir::Expr& body : stage.bodies) {

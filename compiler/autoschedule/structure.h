@@ -57,6 +57,11 @@ bool has_indirect_reads(const Stage& stage);
 bool is_contiguous_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis);
 bool is_used_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis);
 
+/// Elements from what is read at one value of the axis to what is read at the next; nothing where
+/// that is no constant.
+std::optional<int64_t> distance_along(const StageGraph& graph, const ir::TensorRead& read,
+                                      AxisId axis);
+
 /// Whether some read of a stage is contiguous along the axis.
 bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis);
 

@@ -31,6 +31,7 @@ constexpr int64_t kPanelElements = 200 * 1024;
 // turn.
 constexpr double kRowsAgain = 0.08;
 constexpr double kFarRowCycles = 0.35;
+constexpr double kRowInOrderCycles = 0.1;
 constexpr double kPanelVectorCycles = 0.7;
 // Half of the nearest cache, and steps that are worth to load and store the sums.
 constexpr int64_t kNearElements = 6 * 1024;
@@ -67,7 +68,7 @@ double blocks_share(const ContractionSize& size, int64_t columns, int64_t produc
 }
 
 ContractionSize of_panels(ContractionSize size) {
-  size.row_cycles = kFarRowCycles;
+  size.row_cycles = size.rows_in_order ? kRowInOrderCycles : kFarRowCycles;
   size.vector_cycles = kPanelVectorCycles;
   return size;
 }

@@ -17,6 +17,7 @@ struct ContractionSize {
   // Cycles of a step for a vector of columns, from the second cache, and for an element of a row.
   double vector_cycles = 0.6;
   double row_cycles = 0;
+  bool rows_in_order = false;  // elements of a tile's rows lie side by side
 };
 
 struct TileShape {

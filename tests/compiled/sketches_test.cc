@@ -47,6 +47,14 @@ const Case kCases[] = {
      "kernel k(A: float32[40, 131], B: float32[40, 213]) -> (C: float32[131, 213]) {"
      " C[i, j] = sum[k < 40](A[k, i] * B[k, j]) }",
      {}},
+    {"matmul_of_far_rows",
+     "kernel k(A: float32[160, 2, 521], B: float32[160, 2, 513]) -> (C: float32[2, 110, 45]) {"
+     " C[h, i, j] = sum[k < 160](A[k, h, i + 3] * B[k, h, j]) }",
+     {}},
+    {"matmul_of_far_rows_in_order",
+     "kernel k(A: float32[160, 2, 1030], B: float32[160, 2, 45]) -> (C: float32[2, 1030, 45]) {"
+     " C[h, i, j] = sum[k < 160](A[k, h, i] * B[k, h, j]) }",
+     {}},
     {"transposed_matmul",
      "kernel k(A: float32[n, l], B: float32[m, l]) -> (C: float32[n, m]) {"
      " C[i, j] = sum[k < l](A[i, k] * B[j, k]) }",

@@ -94,7 +94,40 @@ TEST(ChoosePanels, TurnsAFactorWhoseColumnsAreApart) {
 }
 
 TEST(ChoosePanels, LeavesASmallFactorWhereItIs) {
-  EXPECT_FALSE(has(rows_by_columns(500, 500, 500), "cache_read"));
+  EXPECT_FALSE(has(rows_by_columns(496, 496, 496), "cache_read"));
+}
+
+/// Vectors of 500 columns begin anywhere in a line of the cache.
+TEST(ChoosePanels, CopiesAFactorWhoseVectorsLieAcrossLines) {
+  EXPECT_TRUE(has(rows_by_columns(500, 500, 500), "compute_at(B.global, C.j.outer"));
+  EXPECT_FALSE(has(rows_by_columns(150, 333, 777), "cache_read"));
+  EXPECT_FALSE(has(rows_by_columns(200, 200, 200), "cache_read"));
+}
+
+/// Each step of B is in another page.
+TEST(ChoosePanels, CopiesFactorsWhoseStepsAreFarApart) {
+  const language::TextKernel kernel = kernel_of(
+      "kernel k(A: float32[32, 144, 144], B: float32[144, 32, 160]) -> (C: float32[32, 144, 160]) "
+      "{\n"
+      "  C[b, i, j] = sum[k < 144](A[b, k, i] * B[k, b, j])\n"
+      "}\n");
+  const std::string chosen = language::print_schedule(
+      kernel.kernel, "cpu", choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {}));
+  EXPECT_TRUE(has(chosen, "cache_read(B, global")) << chosen;
+  EXPECT_FALSE(has(chosen, "cache_read(A, global")) << chosen;
+}
+
+/// A tile takes a piece of each line of A, and does so again for each panel. A copy has the tile's
+/// elements side by side: more rows at a time are no more streams.
+TEST(ChoosePanels, CopiesRowsThatLieAcrossTheSum) {
+  const std::string chosen =
+      chosen_for(448, 448, 448, "A[k, i]", "B[k, j]", "{l}, {m}", "{l}, {n}");
+  EXPECT_TRUE(has(chosen, "cache_read(A, global, C, C.i.outer, C.k, C.i.inner)")) << chosen;
+  EXPECT_FALSE(has(chosen, "cache_read(B, global")) << chosen;
+  const std::string ragged =
+      chosen_for(544, 391, 525, "A[k, i]", "B[k, j]", "{l}, {m}", "{l}, {n}");
+  EXPECT_TRUE(has(ragged, "split(C.i, factor=14)")) << ragged;
+  EXPECT_TRUE(has(ragged, "cache_read(B, global")) << ragged;
 }
 
 TEST(ChoosePanels, CopiesEachPanelBeforeFewRowsReadIt) {
