@@ -35,6 +35,8 @@ constexpr Pass kPasses[] = {
     {"validate_threads", passes::validate_threads, Serves::Cuda},
     // Before partition_loops, which then frees full blocks of their guards on the CPU too.
     {"bind_to_cores", passes::bind_to_cores, Serves::Llvm},
+    // Before partition_loops, which divides what is one nest here.
+    {"carry_states", passes::carry_states, Serves::Llvm},
     {"partition_loops", passes::partition_loops, Serves::All},
     // After partition_loops: a guard is simple in the loops' own variables, not in the fused one.
     {"collapse_parallel", passes::collapse_parallel, Serves::All},

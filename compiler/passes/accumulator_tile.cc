@@ -65,58 +65,6 @@ const StmtNode* behind_fetches(const StmtNode* stmt) {
   return walk.found ? nullptr : block->body.back().get();
 }
 
-/// Loops and guards down to the one store of a statement; nothing when there is more.
-std::optional<AccumulatorTile> layers_of(const Stmt& body) {
-  AccumulatorTile tile;
-  const StmtNode* at = body.get();
-  while (true) {
-    if (const auto* loop = as<For>(at)) {
-      tile.layers.push_back({.loop = loop});
-      at = loop->body.get();
-    } else if (const auto* guard = as<If>(at); guard != nullptr && !guard->else_body) {
-      tile.layers.push_back({.guard = guard});
-      at = guard->then_body.get();
-    } else if (const StmtNode* rest = behind_fetches(at)) {
-      at = rest;
-    } else {
-      tile.store = as<Store>(at);
-      if (tile.store == nullptr || tile.store->predicate) return std::nullopt;
-      return tile;
-    }
-  }
-}
-
-/// Whether different values of the tile's loops always name different elements.
-bool is_one_to_one(const AccumulatorTile& tile) {
-  std::vector<const For*> told_apart;
-  for (const Expr& index : tile.store->indices) {
-    struct Step {
-      int64_t stride;
-      const For* loop;
-    };
-    std::vector<Step> steps;
-    for (const Layer& layer : tile.layers) {
-      if (!layer.of_tile || layer.loop == nullptr || !uses_var(index, layer.loop->var)) continue;
-      const std::optional<int64_t> stride = stride_of(index, layer.loop->var);
-      if (!stride || *stride < 1) return false;
-      steps.push_back({*stride, layer.loop});
-    }
-    std::ranges::sort(steps, {}, &Step::stride);
-    for (size_t i = 1; i < steps.size(); ++i) {
-      if (steps[i].stride < steps[i - 1].stride * *as_const_int(steps[i - 1].loop->extent)) {
-        return false;
-      }
-    }
-    for (const Step& step : steps) {
-      told_apart.push_back(step.loop);
-    }
-  }
-  return std::ranges::all_of(tile.layers, [&](const Layer& layer) {
-    return !layer.of_tile || layer.loop == nullptr ||
-           std::ranges::find(told_apart, layer.loop) != told_apart.end();
-  });
-}
-
 /// Whether it is the element's own place, by one of these loop variables, that decides if there is
 /// anything to add. The loads and stores around the reduction would not ask, and an element may lie
 /// outside the buffer then.
@@ -180,6 +128,56 @@ bool classify(AccumulatorTile& tile, const For& reduction, std::vector<VarRef> a
 }
 
 }  // namespace
+
+std::optional<AccumulatorTile> layers_of(const Stmt& body) {
+  AccumulatorTile tile;
+  const StmtNode* at = body.get();
+  while (true) {
+    if (const auto* loop = as<For>(at)) {
+      tile.layers.push_back({.loop = loop});
+      at = loop->body.get();
+    } else if (const auto* guard = as<If>(at); guard != nullptr && !guard->else_body) {
+      tile.layers.push_back({.guard = guard});
+      at = guard->then_body.get();
+    } else if (const StmtNode* rest = behind_fetches(at)) {
+      at = rest;
+    } else {
+      tile.store = as<Store>(at);
+      if (tile.store == nullptr || tile.store->predicate) return std::nullopt;
+      return tile;
+    }
+  }
+}
+
+bool is_one_to_one(const AccumulatorTile& tile) {
+  std::vector<const For*> told_apart;
+  for (const Expr& index : tile.store->indices) {
+    struct Step {
+      int64_t stride;
+      const For* loop;
+    };
+    std::vector<Step> steps;
+    for (const Layer& layer : tile.layers) {
+      if (!layer.of_tile || layer.loop == nullptr || !uses_var(index, layer.loop->var)) continue;
+      const std::optional<int64_t> stride = stride_of(index, layer.loop->var);
+      if (!stride || *stride < 1) return false;
+      steps.push_back({*stride, layer.loop});
+    }
+    std::ranges::sort(steps, {}, &Step::stride);
+    for (size_t i = 1; i < steps.size(); ++i) {
+      if (steps[i].stride < steps[i - 1].stride * *as_const_int(steps[i - 1].loop->extent)) {
+        return false;
+      }
+    }
+    for (const Step& step : steps) {
+      told_apart.push_back(step.loop);
+    }
+  }
+  return std::ranges::all_of(tile.layers, [&](const Layer& layer) {
+    return !layer.of_tile || layer.loop == nullptr ||
+           std::ranges::find(told_apart, layer.loop) != told_apart.end();
+  });
+}
 
 std::optional<AccumulatorTile> accumulator_tile(const For& reduction,
                                                 const std::vector<VarRef>& around) {

@@ -21,6 +21,13 @@ struct AccumulatorTile {
   bool in_registers = true;  // else in memory of its own
 };
 
+/// Loops and guards down to the one store of a statement, none marked as of the tile; nothing when
+/// there is more.
+std::optional<AccumulatorTile> layers_of(const ir::Stmt& body);
+
+/// Whether different values of the tile's loops always name different elements.
+bool is_one_to_one(const AccumulatorTile& tile);
+
 /// The tile of a loop whose steps add to the same few elements; nothing where it has none, or where
 /// keeping its elements apart could be told from not doing so. `around`: the variables of the loops
 /// around that one.

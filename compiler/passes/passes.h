@@ -28,6 +28,22 @@ ir::Kernel validate_threads(ir::Kernel kernel, const PassContext& context);
 /// what it stores lies side by side; else it runs one iteration after the other.
 ir::Kernel bind_to_cores(ir::Kernel kernel, const PassContext& context);
 
+/// Keeps the step that a scan has come to in a buffer of its own, where the output is large and
+/// nothing else reads it: what is only stored can go past the caches.
+///
+///   for i in 0..512 vectorize { S[0, i] = X[0, i] }
+///   for t in 0..m - 1 { for i in 0..512 vectorize { S[t + 1, i] = S[t, i] + X[t + 1, i] } }
+///     ->
+///   allocate S.state: float32[512] scope(local)
+///   for i in 0..512 vectorize { S.state[i] = X[0, i]  S[0, i] = S.state[i] }
+///   for t in 0..floordiv(m - 1, 4) { for r in 0..4 unroll { for i in 0..512 vectorize {
+///     S.state[i] = S.state[i] + X[t*4 + r + 1, i]  S[t*4 + r + 1, i] = S.state[i] } } }
+///   for t in 0..floormod(m - 1, 4) { the steps that are left }
+///
+/// Four rows at once, within the loops around the vectors: states stay in registers between them.
+/// Stands before partition_loops, so that the first step and the others are one nest each.
+ir::Kernel carry_states(ir::Kernel kernel, const PassContext& context);
+
 /// Splits loops where a `likely` guard begins or ceases to hold: full tiles run without the guard.
 ///
 ///   for i in 0..ceildiv(n, 4) { for j in 0..4 { if likely(i*4 + j < n) { S } } }

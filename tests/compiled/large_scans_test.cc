@@ -1,0 +1,69 @@
+/// Scans whose outputs are stored past the caches, and whose states are kept apart for it.
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/choose_schedule.h"
+#include "tests/support/kernels.h"
+#include "tests/support/run_on_cpu.h"
+
+namespace kiln::testing {
+namespace {
+
+struct Example {
+  const char* name;
+  const char* text;
+  int64_t rows;
+  int64_t columns;
+  bool is_backwards;
+};
+
+/// Steps in groups of four, of which all, some or none are left; blocks that the columns fill or do
+/// not.
+const Example kExamples[] = {
+    {"Down",
+     R"(kernel k(X: uint32[2049, 1024]) -> (S: uint32[2049, 1024]) {
+          scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i]*3 + X[t, i] } })",
+     2049, 1024, false},
+    {"ThreeLeft",
+     R"(kernel k(X: uint32[2400, 1008]) -> (S: uint32[2400, 1008]) {
+          scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i]*3 + X[t, i] } })",
+     2400, 1008, false},
+    {"FewSteps",
+     R"(kernel k(X: uint32[3, 1048576]) -> (S: uint32[3, 1048576]) {
+          scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i]*3 + X[t, i] } })",
+     3, 1048576, false},
+    {"Up",
+     R"(kernel k(X: uint32[2100, 1040]) -> (S: uint32[2100, 1040]) {
+          scan t reverse { S[2099 + j, i] = X[2099 + j, i]  S[t, i] = S[t + 1, i]*3 + X[t, i] } })",
+     2100, 1040, true},
+};
+
+class LargeScans : public ::testing::TestWithParam<Example> {};
+INSTANTIATE_TEST_SUITE_P(Shapes, LargeScans, ::testing::ValuesIn(kExamples),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(LargeScans, HaveEveryStep) {
+  const auto& [name, text, rows, columns, is_backwards] = GetParam();
+  const language::Kernel kernel = kernel_of(text).kernel;
+  HostTensor input = zeros(DType::UInt32, {rows, columns});
+  const auto count = static_cast<size_t>(rows * columns);
+  std::vector<uint32_t> x(count);
+  for (size_t i = 0; i < count; ++i)
+    x[i] = static_cast<uint32_t>(i * 2654435761u);
+  std::memcpy(input.bytes.data(), x.data(), count * 4);
+  const auto schedule = choose_schedule(kernel, {}, Target{TargetKind::Llvm, ""}, {});
+  const std::vector<HostTensor> outputs = run_on_cpu(kernel, schedule, {}, {input});
+
+  const auto row_of = [&](int64_t t) { return is_backwards ? rows - 1 - t : t; };
+  for (int64_t t = 1; t < rows; ++t) {
+    for (int64_t i = 0; i < columns; ++i)
+      x[static_cast<size_t>(row_of(t) * columns + i)] +=
+          3 * x[static_cast<size_t>(row_of(t - 1) * columns + i)];
+  }
+  EXPECT_EQ(std::memcmp(outputs[0].bytes.data(), x.data(), count * 4), 0);
+}
+
+}  // namespace
+}  // namespace kiln::testing
