@@ -29,12 +29,31 @@ constexpr size_t kMostStreams = 2;
 // Of more rows, one line each would fill the ways of the nearest cache.
 constexpr size_t kMostRows = 8;
 
+/// Elements side by side that a loop goes through.
+struct Row {
+  BufferRef buffer;
+  Expr first;
+  int64_t lanes;
+};
+
+std::optional<Row> row_of(const BufferRef& buffer, const Expr& index) {
+  const auto* ramp = as<Ramp>(index);
+  if (ramp == nullptr || as_const_int(ramp->stride) != 1) return std::nullopt;
+  return Row{buffer, ramp->base, index->type.lanes};
+}
+
 /// What a loop loads from neighbouring elements and computes.
 class Body : public Visitor {
  public:
-  explicit Body(const For& loop) { (*this)(loop.body); }
+  explicit Body(const For& loop) {
+    (*this)(loop.body);
+    std::erase_if(stores, [&](const Row& store) {
+      return std::ranges::none_of(rows, [&](const Row& row) { return row.buffer == store.buffer; });
+    });
+  }
 
-  std::vector<const Load*> rows;
+  std::vector<Row> rows;          // it loads
+  std::vector<Row> stores;        // to buffers that it loads too
   std::vector<const For*> loops;  // right inside of it
   int64_t work = 0;               // of one iteration, in registers
 
@@ -47,9 +66,12 @@ class Body : public Visitor {
     --depth_;
   }
   void visit(const Load& load) override {
-    const auto* ramp = as<Ramp>(load.indices[0]);
-    if (ramp != nullptr && as_const_int(ramp->stride) == 1) rows.push_back(&load);
+    if (const auto row = row_of(load.buffer, load.indices[0])) rows.push_back(*row);
     Visitor::visit(load);
+  }
+  void visit(const Store& store) override {
+    if (const auto row = row_of(store.buffer, store.indices[0])) stores.push_back(*row);
+    Visitor::visit(store);
   }
   void visit(const Binary& node) override {
     work += node.type.lanes;
@@ -70,19 +92,15 @@ class FetchAhead : public Mutator {
     for (size_t i = 0; i < kernel.parameters.size(); ++i) {
       const BufferRef& buffer = kernel.parameters[i];
       const bool is_large = constant_bytes(*buffer).value_or(0) >= kLargeBytes;
-      if (!kernel.is_output[i] && is_large) large_.insert(buffer);
+      if (is_large) (kernel.is_output[i] ? large_outputs_ : large_).insert(buffer);
     }
   }
 
-  bool has_large_inputs() const { return !large_.empty(); }
+  bool has_large_tensors() const { return !large_.empty() || !large_outputs_.empty(); }
 
  private:
   using Mutator::visit;
 
-  struct Stream {
-    const Load* load;
-    Expr index;  // of its first element
-  };
   struct Place {
     Expr index;
     bool goes_on;  // the stream gets there without leaving anything out
@@ -93,7 +111,7 @@ class FetchAhead : public Mutator {
     const auto around = fetchers_;
     if (!inside.loops.empty()) choose_fetchers(inside.loops);
     loops_.push_back(&loop);
-    Stmt body = inside.loops.empty() ? with_fetches(loop.body, inside.rows) : (*this)(loop.body);
+    Stmt body = inside.loops.empty() ? with_fetches(loop.body, inside) : (*this)(loop.body);
     loops_.pop_back();
     fetchers_ = around;
     if (body == loop.body) return &loop;
@@ -112,22 +130,22 @@ class FetchAhead : public Mutator {
       if (__builtin_mul_overflow(inside.work, as_const_int(loop->extent).value_or(1), &work)) {
         work = std::numeric_limits<int64_t>::max();
       }
-      for (const Load* load : inside.rows) {
-        int64_t& known = most.try_emplace(load->buffer, -1).first->second;
+      for (const Row& row : inside.rows) {
+        int64_t& known = most.try_emplace(row.buffer, -1).first->second;
         if (known >= work) continue;
-        known = is_long(*loop, *load) ? std::numeric_limits<int64_t>::max() : work;
-        fetchers_[load->buffer] = loop;
+        known = is_long(*loop, row) ? std::numeric_limits<int64_t>::max() : work;
+        fetchers_[row.buffer] = loop;
       }
     }
   }
 
   /// Whether a page ahead is still in the row that the loop goes through.
-  static bool is_long(const For& loop, const Load& load) {
-    const int64_t step = stride_of(as<Ramp>(load.indices[0])->base, loop.var).value_or(0);
+  static bool is_long(const For& loop, const Row& row) {
+    const int64_t step = stride_of(row.first, loop.var).value_or(0);
     const int64_t extent =
         std::min<int64_t>(as_const_int(loop.extent).value_or(INT32_MAX), INT32_MAX);
     return std::abs(step) <= kStepBytes &&
-           extent * step * size_of(load.buffer->type) >= 2 * kAheadBytes;
+           extent * step * size_of(row.buffer->type) >= 2 * kAheadBytes;
   }
 
   bool fetches(const BufferRef& buffer) const {
@@ -136,47 +154,51 @@ class FetchAhead : public Mutator {
            (chosen == fetchers_.end() || chosen->second == loops_.back());
   }
 
-  Stmt with_fetches(const Stmt& body, const std::vector<const Load*>& loads) {
-    std::vector<Stream> streams;
-    for (const Load* load : loads) {
-      if (!fetches(load->buffer)) continue;
-      const Expr first = as<Ramp>(load->indices[0])->base;
-      if (!is_beside(streams, *load, first)) streams.push_back({load, first});
+  Stmt with_fetches(const Stmt& body, const Body& inside) {
+    std::vector<Row> streams;
+    const auto add = [&](const Row& row) {
+      if (!is_beside(streams, row)) streams.push_back(row);
+    };
+    for (const Row& row : inside.rows) {
+      if (fetches(row.buffer)) add(row);
+    }
+    // A step that is computed from the one before is stored where the CPU does not expect it.
+    for (const Row& row : inside.stores) {
+      if (large_outputs_.contains(row.buffer)) add(row);
     }
     std::vector<Stmt> all;
-    for (const Stream& stream : streams) {
+    for (const Row& stream : streams) {
       const std::optional<Place> place = place_ahead(stream);
       if (!place || streams.size() > (place->goes_on ? kMostStreams : kMostRows)) continue;
-      const Buffer& buffer = *stream.load->buffer;
-      const int64_t lanes = stream.load->type.lanes;
+      const Buffer& buffer = *stream.buffer;
       const int64_t elements = *constant_bytes(buffer) / size_of(buffer.type);
-      const Expr last = index(std::max<int64_t>(elements - lanes, 0));
+      const Expr last = index(std::max<int64_t>(elements - stream.lanes, 0));
       const Expr from = Binary::make(Operator::Min, place->index, last);
-      for (int64_t lane = 0; lane < lanes; lane += kLineBytes / size_of(buffer.type))
-        all.push_back(Prefetch::make(stream.load->buffer, {from + lane}));
+      for (int64_t lane = 0; lane < stream.lanes; lane += kLineBytes / size_of(buffer.type))
+        all.push_back(Prefetch::make(stream.buffer, {from + lane}));
     }
     if (all.empty()) return body;
     all.push_back(body);
     return Block::make(std::move(all));
   }
 
-  /// Whether another load already has the same lines, or nearly.
-  static bool is_beside(const std::vector<Stream>& streams, const Load& load, const Expr& first) {
-    return std::ranges::any_of(streams, [&](const Stream& stream) {
-      if (!(stream.load->buffer == load.buffer)) return false;
-      const auto apart = as_const_int(analysis::simplify(first - stream.index));
-      return apart && std::abs(*apart) < std::min(load.type.lanes, stream.load->type.lanes);
+  /// Whether another one already has the same lines, or nearly.
+  static bool is_beside(const std::vector<Row>& streams, const Row& row) {
+    return std::ranges::any_of(streams, [&](const Row& stream) {
+      if (!(stream.buffer == row.buffer)) return false;
+      const auto apart = as_const_int(analysis::simplify(row.first - stream.first));
+      return apart && std::abs(*apart) < std::min(row.lanes, stream.lanes);
     });
   }
 
   /// What the loops get to so much later; nothing where they do not go along the elements.
-  std::optional<Place> place_ahead(const Stream& stream) const {
-    const int64_t size = size_of(stream.load->buffer->type);
+  std::optional<Place> place_ahead(const Row& stream) const {
+    const int64_t size = size_of(stream.buffer->type);
     const int64_t ahead = kAheadBytes / size;
     int64_t run = 0;  // elements side by side that the loops up to here go through
     for (auto at = loops_.rbegin(); at != loops_.rend() && run < 2 * ahead; ++at) {
       const For& loop = **at;
-      const std::optional<int64_t> step = stride_of(stream.index, loop.var);
+      const std::optional<int64_t> step = stride_of(stream.first, loop.var);
       const std::optional<int64_t> extent = as_const_int(loop.extent);
       const bool is_innermost = at == loops_.rbegin();
       if (is_innermost && (!step || *step <= 0 || *step > kStepBytes / size)) return std::nullopt;
@@ -185,14 +207,15 @@ class FetchAhead : public Mutator {
       const bool goes_on = is_innermost || (*step >= run && *step <= run + kLineBytes);
       if (!goes_on) {
         const int64_t turns = std::max<int64_t>(ahead / std::max<int64_t>(run, 1), 1);
-        return Place{substitute(stream.index, {{loop.var, Expr(loop.var) + turns}}), false};
+        return Place{substitute(stream.first, {{loop.var, Expr(loop.var) + turns}}), false};
       }
       if (!extent || __builtin_mul_overflow(*step, *extent, &run)) break;
     }
-    return Place{stream.index + ahead, true};
+    return Place{stream.first + ahead, true};
   }
 
-  std::unordered_set<BufferRef> large_;
+  std::unordered_set<BufferRef> large_;  // inputs
+  std::unordered_set<BufferRef> large_outputs_;
   std::vector<const For*> loops_;  // around, outermost first
   /// Which of the loops right inside of the one around fetches an input.
   std::unordered_map<BufferRef, const For*> fetchers_;
@@ -202,7 +225,7 @@ class FetchAhead : public Mutator {
 
 Kernel fetch_ahead(Kernel kernel, const PassContext&) {
   FetchAhead fetch(kernel);
-  if (fetch.has_large_inputs()) kernel.body = fetch(kernel.body);
+  if (fetch.has_large_tensors()) kernel.body = fetch(kernel.body);
   return kernel;
 }
 

@@ -198,7 +198,8 @@ ir::Kernel bypass_caches(ir::Kernel kernel, const PassContext& context);
 ///   for i in 0..131072 { prefetch A[min(i*16 + 1024, 2097136)]  C[..] = A[ramp(i*16, 1, 16)] }
 ///
 /// Where the loop ends sooner and the one around it goes on elsewhere, it fetches what that one
-/// reads next. Of several loops in one, that which computes most fetches. Stands where loops are in
+/// reads next. Of several loops in one, that which computes most fetches. Of an output that a loop
+/// reads too, as a scan does, it fetches where it is going to store. Stands where loops are in
 /// vectors, unrolled, and parameters have one index.
 ir::Kernel fetch_ahead(ir::Kernel kernel, const PassContext& context);
 

@@ -110,5 +110,24 @@ TEST(FetchAhead, LeavesColumnsAlone) {
                      C[ramp(0, 1, 16)] = C[ramp(0, 1, 16)] + A[ramp(i*1024, 1, 16)] } })");
 }
 
+TEST(FetchAhead, FetchesTheRowsThatAScanIsGoingToStore) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float32[65536], S: float32[1048576]) { for t in 0..1023 {
+                   for j in 0..16 { S[ramp(t*1024 + j*16 + 1024, 1, 16)] =
+                     S[ramp(t*1024 + j*16, 1, 16)]*A[ramp(t*16, 1, 16)] } } })",
+                 R"(fn f(A: float32[65536], S: float32[1048576]) { for t in 0..1023 {
+                   for j in 0..16 {
+                     prefetch S[min((t + 4)*1024 + j*16 + 1024, 1048560)]
+                     S[ramp(t*1024 + j*16 + 1024, 1, 16)] =
+                       S[ramp(t*1024 + j*16, 1, 16)]*A[ramp(t*16, 1, 16)] } } })");
+}
+
+TEST(FetchAhead, LeavesSumsInAnOutputAlone) {
+  expect_unchanged(fetch_ahead, R"(fn f(A: float32[1024], S: float32[1048576]) {
+                     for i in 0..1024 { for k in 0..64 { for j in 0..64 {
+                       S[ramp(i*1024 + j*16, 1, 16)] =
+                         S[ramp(i*1024 + j*16, 1, 16)] + A[ramp(k*16, 1, 16)] } } } })");
+}
+
 }  // namespace
 }  // namespace kiln::testing
