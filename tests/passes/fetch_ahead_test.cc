@@ -122,6 +122,18 @@ TEST(FetchAhead, FetchesTheRowsThatAScanIsGoingToStore) {
                        S[ramp(t*1024 + j*16, 1, 16)]*A[ramp(t*16, 1, 16)] } } })");
 }
 
+TEST(FetchAhead, StaysInsideOfRowsThatGoBackwards) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float32[1048576], C: float32[256]) { for t in 0..1024 {
+                   for j in 0..16 { C[ramp(j*16, 1, 16)] =
+                     C[ramp(j*16, 1, 16)] + A[ramp((1023 - t)*1024 + j*16, 1, 16)] } } })",
+                 R"(fn f(A: float32[1048576], C: float32[256]) { for t in 0..1024 {
+                   for j in 0..16 {
+                     prefetch A[min(max((1023 - (t + 4))*1024 + j*16, 0), 1048560)]
+                     C[ramp(j*16, 1, 16)] =
+                       C[ramp(j*16, 1, 16)] + A[ramp((1023 - t)*1024 + j*16, 1, 16)] } } })");
+}
+
 TEST(FetchAhead, LeavesSumsInAnOutputAlone) {
   expect_unchanged(fetch_ahead, R"(fn f(A: float32[1024], S: float32[1048576]) {
                      for i in 0..1024 { for k in 0..64 { for j in 0..64 {
