@@ -127,6 +127,8 @@ class ExprEmitter {
   Place place_in(const ir::Expr& index);
   llvm::Value* element_address(const BufferPlace& place, DType type, const Place& element);
   llvm::Value* lanes_addresses(const BufferPlace& place, DType type, llvm::Value* indices);
+  llvm::Value* addresses_at(const BufferPlace& place, DType type, const ir::Expr& index,
+                            const std::optional<Progression>& row);
   llvm::Value* from_memory(llvm::Value* value, DType type);
   llvm::Value* to_memory(llvm::Value* value, DType type);
   llvm::Value* active_mask(const ir::Expr& predicate, int lanes);

@@ -69,6 +69,18 @@ Value* ExprEmitter::lanes_addresses(const BufferPlace& place, DType type, Value*
   return b_.CreateInBoundsGEP(memory_type(b_.getContext(), type), place.pointer, indices);
 }
 
+/// Of lanes equally far apart from the first one's address on, which LLVM has shorter indices for.
+Value* ExprEmitter::addresses_at(const BufferPlace& place, DType type, const Expr& index,
+                                 const std::optional<Progression>& row) {
+  if (!row) return lanes_addresses(place, type, emit(index, Use::Index));
+  std::vector<llvm::Constant*> steps;
+  for (int64_t lane = 0; lane < index->type.lanes; ++lane)
+    steps.push_back(b_.getInt64(static_cast<uint64_t>(lane * row->stride)));
+  return b_.CreateInBoundsGEP(memory_type(b_.getContext(), type),
+                              element_address(place, type, row->first),
+                              llvm::ConstantVector::get(steps));
+}
+
 Value* ExprEmitter::from_memory(Value* value, DType type) {
   if (type == DType::Bool) return b_.CreateICmpNE(value, integer(value->getType(), 0));
   if (type == DType::Float16)
@@ -139,7 +151,7 @@ Value* ExprEmitter::load(const ir::Load& node) {
 
   llvm::Type* const lanes =
       like(value_type(b_.getContext(), node.type), memory_type(b_.getContext(), type));
-  Value* const addresses = lanes_addresses(place, type, emit(index, Use::Index));
+  Value* const addresses = addresses_at(place, type, index, row);
   Value* const all = llvm::Constant::getAllOnesValue(like(lanes, b_.getInt1Ty()));
   Value* const gathered = tagged(
       b_.CreateMaskedGather(lanes, addresses, alignment_of(type), mask != nullptr ? mask : all,
@@ -349,7 +361,7 @@ void ExprEmitter::store(const ir::Store& node) {
     }
     return;
   }
-  Value* const addresses = lanes_addresses(place, type, emit(index, Use::Index));
+  Value* const addresses = addresses_at(place, type, index, row);
   Value* const all = llvm::Constant::getAllOnesValue(like(value->getType(), b_.getInt1Ty()));
   tagged(b_.CreateMaskedScatter(value, addresses, alignment_of(type), mask != nullptr ? mask : all),
          place);
