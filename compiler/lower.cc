@@ -49,6 +49,8 @@ constexpr Pass kPasses[] = {
     // After partition_loops, since full tiles are what it is for; before the accumulators get a
     // place.
     {"accumulate_in_registers", passes::accumulate_in_registers, Serves::Llvm},
+    // While indices are per dimension.
+    {"lay_out_lanes", passes::lay_out_lanes, Serves::Llvm},
     // After all that makes a loop parallel or serial: a buffer in a parallel loop is one a thread.
     {"plan_storage", passes::plan_storage, Serves::All},
     {"flatten_storage", passes::flatten_storage, Serves::All},

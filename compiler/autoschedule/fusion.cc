@@ -4,6 +4,7 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/autoschedule/batch_sketches.h"
+#include "compiler/autoschedule/short_rows.h"
 #include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/apply_steps.h"
@@ -137,14 +138,14 @@ bool has_rows(const StageGraph& graph, StageId id, size_t dimensions) {
 
 class Fusion {
  public:
-  Fusion(const language::Kernel& kernel, const CompileOptions& options)
-      : kernel_(kernel), options_(options) {}
+  Fusion(const language::Kernel& kernel, const CompileOptions& options, VectorUnit vectors)
+      : kernel_(kernel), options_(options), vectors_(vectors) {}
 
   OpenSchedule run(OpenSchedule given) {
     add_inline_stages(given);
     const StageGraph graph = graph_of(kernel_, given);
     StepWriter steps(std::move(given.schedule), graph);
-    const Chooser chooser{graph, options_};
+    const Chooser chooser{graph, options_, vectors_};
     std::vector<bool> done(graph.stages.size(), false);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
       if (!is_free(graph, *id) || done[*id] || is_product(graph, *id) ||
@@ -182,18 +183,23 @@ class Fusion {
 
   static void write(const Chooser& chooser, StepWriter& steps, const std::vector<StageId>& members,
                     StageId last, size_t dimensions) {
-    const std::vector<AxisId>& data = chooser.graph[last].data;
-    for (const StageId member : members)
-      schedule_row(chooser, steps, member, dimensions);
-    schedule_row(chooser, steps, last, dimensions);
-    for (const StageId member : members)
-      steps.compute_at(member, last, data[dimensions - 1]);
+    std::vector<AxisId> loops = chooser.graph[last].data;
+    loops.resize(dimensions);
+    if (const RowStages rows{members, last, dimensions}; are_short(chooser, rows)) {
+      loops.back() = write_short_rows(chooser, steps, rows);
+    } else {
+      for (const StageId member : members)
+        schedule_row(chooser, steps, member, dimensions);
+      schedule_row(chooser, steps, last, dimensions);
+      for (const StageId member : members)
+        steps.compute_at(member, last, loops.back());
+    }
     if (!is_large(chooser.graph, last) &&
         std::ranges::none_of(members, [&](StageId id) { return is_large(chooser.graph, id); })) {
       return;
     }
-    for (size_t d = 0; d < dimensions; ++d)
-      steps.parallel(last, data[d]);
+    for (const AxisId loop : loops)
+      steps.parallel(last, loop);
   }
 
   /// Vectors along a row. A stage with one element a row has none, but its reductions may.
@@ -208,13 +214,14 @@ class Fusion {
 
   const language::Kernel& kernel_;
   const CompileOptions& options_;
+  const VectorUnit vectors_;
 };
 
 }  // namespace
 
 OpenSchedule fuse_stages(const language::Kernel& kernel, OpenSchedule given,
-                         const CompileOptions& options) {
-  return Fusion(kernel, options).run(std::move(given));
+                         const CompileOptions& options, VectorUnit vectors) {
+  return Fusion(kernel, options, vectors).run(std::move(given));
 }
 
 }  // namespace kiln::autoschedule

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/autoschedule/turned_products.h"
+#include "compiler/autoschedule/vector_unit.h"
 
 namespace kiln::autoschedule {
 
@@ -10,10 +11,10 @@ namespace kiln::autoschedule {
 /// - a stage that is read once for each of its elements is computed where it is read;
 /// - stages over rows that only meet in rows, as the maximum, the exponentials and the sum of a
 ///   softmax, are computed row by row in the loop of the stage that reads them last, with vectors
-///   along the row and rows on several cores.
+///   along the row, or across rows that are shorter than a vector, and rows on several cores.
 ///
 /// No element is computed twice.
 OpenSchedule fuse_stages(const language::Kernel& kernel, OpenSchedule given,
-                         const CompileOptions& options);
+                         const CompileOptions& options, VectorUnit vectors);
 
 }  // namespace kiln::autoschedule

@@ -130,7 +130,7 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
   schedule = autoschedule::with_reduction_stages(kernel, std::move(schedule));
   return autoschedule::fuse_stages(
       kernel, autoschedule::with_turned_products(kernel, std::move(schedule), target, options),
-      options);
+      options, autoschedule::vector_unit_of(target.arch));
 }
 
 }  // namespace

@@ -118,6 +118,16 @@ ir::Kernel tensorize(ir::Kernel kernel, const PassContext& context);
 /// could not, once a stride is a variable.
 ir::Kernel accumulate_in_registers(ir::Kernel kernel, const PassContext& context);
 
+/// Puts the dimension of an allocated buffer last along which all vectors on it go, so that their
+/// lanes lie side by side.
+///
+///   allocate E: float32[16, 10] { for j in 0..10 { for i in 0..16 vectorize { E[i, j] = S } } .. }
+///     ->
+///   allocate E: float32[10, 16] { for j in 0..10 { for i in 0..16 vectorize { E[j, i] = S } } .. }
+///
+/// Stands before flatten_storage, where a dimension is an index of its own.
+ir::Kernel lay_out_lanes(ir::Kernel kernel, const PassContext& context);
+
 /// Decides where each allocated buffer lives: small ones of constant size keep their Allocate
 /// (stack, registers, shared memory), all others become a part of the workspace of the call.
 ///

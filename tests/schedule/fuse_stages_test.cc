@@ -8,8 +8,11 @@ namespace {
 /// X[n, m]; top[i] = max(X[i, k]); E = exp(X - top); total[i] = sum(E[i, k]); Y = E / total
 struct Softmax {
   Te te;
-  TeExpr n = te.var("n");
-  TeExpr m = te.var("m");
+  TeExpr n;
+  TeExpr m;
+  Softmax() : n(te.var("n")), m(te.var("m")) {}
+  Softmax(int rows, int columns) : n(te.integer(rows)), m(te.integer(columns)) {}
+
   TeTensor X = te.placeholder("X", {n, m});
   TeExpr k = te.reduce_axis("k", te.integer(0), m);
   TeTensor top = te.compute("top", "i", {n},
@@ -65,6 +68,69 @@ TEST(FuseStages, ComputesASoftmaxRowByRow) {
   }
 }
 )");
+}
+
+TEST(FuseStages, ComputesShortRowsSideBySide) {
+  Softmax k(100, 3);
+  k.te.arguments({k.X, k.Y});
+  EXPECT_EQ(k.te.automatic(), R"(fn k(X: float32[100, 3], Y: float32[100, 3]) {
+  for i.outer in 0..7 {
+    allocate top: float32[16] scope(global)
+    for i in 0..16 vectorize {
+      if likely(i.outer*16 + i < 100) {
+        top[i] = -inf
+      }
+    }
+    for k in 0..3 unroll {
+      for i_1 in 0..16 vectorize {
+        if likely(i.outer*16 + i_1 < 100) {
+          top[i_1] = max(top[i_1], X[i.outer*16 + i_1, k])
+        }
+      }
+    }
+    allocate E: float32[16, 3] scope(global)
+    for j in 0..3 unroll {
+      for i_2 in 0..16 vectorize {
+        if likely(i.outer*16 + i_2 < 100) {
+          E[i_2, j] = exp(X[i.outer*16 + i_2, j] - top[i_2])
+        }
+      }
+    }
+    allocate total: float32[16] scope(global)
+    for i_3 in 0..16 vectorize {
+      if likely(i.outer*16 + i_3 < 100) {
+        total[i_3] = 0.0
+      }
+    }
+    for r in 0..3 unroll {
+      for i_4 in 0..16 vectorize {
+        if likely(i.outer*16 + i_4 < 100) {
+          total[i_4] = total[i_4] + E[i_4, r]
+        }
+      }
+    }
+    for j_1 in 0..3 unroll {
+      for i.inner in 0..16 vectorize {
+        if likely(i.outer*16 + i.inner < 100) {
+          Y[i.outer*16 + i.inner, j_1] = E[i.inner, j_1]/total[i.inner]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(FuseStages, ComputesRowsThatFillAVectorOneByOne) {
+  Softmax k(100, 16);
+  k.te.arguments({k.X, k.Y});
+  EXPECT_NE(k.te.automatic().find("for i in 0..100 {"), std::string::npos);
+}
+
+TEST(FuseStages, ComputesFewShortRowsOneByOne) {
+  Softmax k(63, 3);
+  k.te.arguments({k.X, k.Y});
+  EXPECT_NE(k.te.automatic().find("for i in 0..63 {"), std::string::npos);
 }
 
 TEST(FuseStages, ComputesAnArgumentWhole) {

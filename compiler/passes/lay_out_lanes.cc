@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+/// The one dimension of each buffer along which vectors go; nothing where accesses differ.
+class LaneDimensions : public Visitor {
+ public:
+  std::unordered_map<BufferRef, std::optional<size_t>> found;
+
+ private:
+  using Visitor::visit;
+
+  void visit(const For& loop) override {
+    const bool is_vector = loop.loop_kind == LoopKind::Vectorized;
+    if (is_vector) lanes_.push_back(loop.var);
+    Visitor::visit(loop);
+    if (is_vector) lanes_.pop_back();
+  }
+  void visit(const Load& load) override {
+    note(load.buffer, load.indices);
+    Visitor::visit(load);
+  }
+  void visit(const Store& store) override {
+    note(store.buffer, store.indices);
+    Visitor::visit(store);
+  }
+
+  void note(const BufferRef& buffer, const std::vector<Expr>& indices) {
+    // Lanes that are there already.
+    if (std::ranges::any_of(indices, [](const Expr& index) { return index->type.lanes > 1; })) {
+      found[buffer].reset();
+      return;
+    }
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const bool is_lane =
+          std::ranges::any_of(lanes_, [&](const VarRef& var) { return uses_var(indices[d], var); });
+      if (!is_lane) continue;
+      const auto [known, is_first] = found.try_emplace(buffer, d);
+      if (!is_first && known->second != d) known->second.reset();
+    }
+  }
+
+  std::vector<VarRef> lanes_;
+};
+
+std::vector<Expr> with_last(std::vector<Expr> dimensions, size_t d) {
+  std::rotate(dimensions.begin() + static_cast<ptrdiff_t>(d),
+              dimensions.begin() + static_cast<ptrdiff_t>(d) + 1, dimensions.end());
+  return dimensions;
+}
+
+class LayOutLanes : public Mutator {
+ public:
+  LayOutLanes(Kernel& kernel, const LaneDimensions& lanes) : kernel_(kernel), lanes_(lanes) {}
+
+ private:
+  using Mutator::visit;
+
+  struct Turned {
+    BufferRef buffer;
+    size_t dimension;  // that comes last
+  };
+
+  Stmt visit(const Allocate& allocate) override {
+    const Buffer& buffer = *allocate.buffer;
+    const auto lanes = lanes_.found.find(allocate.buffer);
+    const bool is_turned = lanes != lanes_.found.end() && lanes->second &&
+                           *lanes->second + 1 < buffer.shape.size() && buffer.strides.empty();
+    if (!is_turned) return Mutator::visit(allocate);
+    const size_t d = *lanes->second;
+    const BufferRef turned =
+        Buffer::make(buffer.name, buffer.type, with_last(buffer.shape, d), buffer.scope);
+    turned_.emplace(allocate.buffer, Turned{turned, d});
+    const auto line = kernel_.buffer_lines.find(allocate.buffer);
+    if (line != kernel_.buffer_lines.end()) {
+      const SourceLocation written = line->second;
+      kernel_.buffer_lines.emplace(turned, written);
+    }
+    return Allocate::make(turned, (*this)(allocate.body));
+  }
+
+  Expr visit(const Load& load) override {
+    const auto turned = turned_.find(load.buffer);
+    if (turned == turned_.end()) return Mutator::visit(load);
+    return Load::make(turned->second.buffer, indices(load.indices, turned->second.dimension),
+                      load.predicate ? (*this)(load.predicate) : load.predicate);
+  }
+
+  Stmt visit(const Store& store) override {
+    const auto turned = turned_.find(store.buffer);
+    if (turned == turned_.end()) return Mutator::visit(store);
+    return Store::make(turned->second.buffer, indices(store.indices, turned->second.dimension),
+                       (*this)(store.value),
+                       store.predicate ? (*this)(store.predicate) : store.predicate);
+  }
+
+  Stmt visit(const Prefetch& prefetch) override {
+    const auto turned = turned_.find(prefetch.buffer);
+    if (turned == turned_.end()) return Mutator::visit(prefetch);
+    return Prefetch::make(turned->second.buffer,
+                          indices(prefetch.indices, turned->second.dimension));
+  }
+
+  std::vector<Expr> indices(const std::vector<Expr>& given, size_t last) {
+    std::vector<Expr> result;
+    for (const Expr& index : given)
+      result.push_back((*this)(index));
+    return with_last(std::move(result), last);
+  }
+
+  Kernel& kernel_;
+  const LaneDimensions& lanes_;
+  std::unordered_map<BufferRef, Turned> turned_;
+};
+
+}  // namespace
+
+Kernel lay_out_lanes(Kernel kernel, const PassContext&) {
+  LaneDimensions lanes;
+  lanes(kernel.body);
+  LayOutLanes mutator(kernel, lanes);
+  kernel.body = mutator(kernel.body);
+  return kernel;
+}
+
+}  // namespace kiln::passes

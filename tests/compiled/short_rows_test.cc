@@ -1,0 +1,72 @@
+/// Rows shorter than a vector, which are computed side by side, against the definition's evaluator.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/language/evaluate.h"
+#include "compiler/language/text.h"
+#include "tests/support/random.h"
+#include "tests/support/run_on_cpu.h"
+
+namespace kiln::testing {
+namespace {
+
+const Target kHost = {TargetKind::Llvm, ""};
+
+/// Its sums are of numbers that are rounded already, so that only their order could differ.
+std::string text_of(int rows, int columns) {
+  return fmt::format(R"(kernel k(X: float32[{0}, {1}]) -> (Y: float32[{0}, {1}]) {{
+    largest: float32[{0}]
+    largest[i] = max[k < {1}](X[i, k])
+    E: float32[{0}, {1}]
+    E[i, j] = max(largest[i] - X[i, j], 0.25)
+    total: float32[{0}]
+    total[i] = sum[k < {1}](E[i, k])
+    Y[i, j] = E[i, j] / total[i]
+  }})",
+                     rows, columns);
+}
+
+HostTensor fractions(std::vector<int64_t> shape, Random& random) {
+  std::vector<float> values(static_cast<size_t>(element_count(shape)));
+  for (float& value : values)
+    value = static_cast<float>(random.between(-1000000, 1000000)) / 1000;
+  values[static_cast<size_t>(random.between(0, 100))] = std::numeric_limits<float>::quiet_NaN();
+  values[static_cast<size_t>(random.between(0, 100))] = std::numeric_limits<float>::infinity();
+  return tensor_of(std::move(shape), values);
+}
+
+TEST(ShortRows, AreWhatTheDefinitionSaysToTheLastBit) {
+  const int rounds = fuzz_rounds(20);
+  for (int round = 0; round < rounds; ++round) {
+    const uint64_t seed = fuzz_seed() + static_cast<uint64_t>(round);
+    Random random(seed);
+    const std::string text = text_of(random.between(64, 150), random.between(2, 15));
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    const language::Kernel kernel = language::parse_text(text, "test")[0].kernel;
+    const language::Definition& definition = kernel.definition;
+    std::vector<int64_t> shape;
+    for (const language::ExprId extent : definition.shape_of(definition.parameters[0]))
+      shape.push_back(language::evaluate_size(definition, extent, {}));
+    const std::vector<HostTensor> inputs = {fractions(std::move(shape), random)};
+    const language::Schedule schedule = choose_schedule(kernel, {}, kHost, {});
+    const std::vector<float> expected =
+        values_of<float>(language::evaluate(definition, kernel.names, {}, inputs)[0]);
+    const std::vector<float> actual = values_of<float>(run_on_cpu(kernel, schedule, {}, inputs)[0]);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      if (std::isnan(expected[i])) {
+        ASSERT_TRUE(std::isnan(actual[i])) << "element " << i;
+      } else {
+        ASSERT_EQ(actual[i], expected[i]) << "element " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing
