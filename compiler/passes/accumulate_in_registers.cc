@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/accumulator_tile.h"
 #include "compiler/passes/filled_vectors.h"
@@ -66,14 +67,24 @@ class UseAccumulator : public Mutator {
 class AccumulateInRegisters : public Mutator {
   using Mutator::visit;
 
+  /// A constant that a sum begins with goes into the registers alone.
+  Stmt visit(const Block& block) override {
+    std::vector<Stmt> body;
+    for (size_t i = 0; i < block.body.size(); ++i) {
+      const auto* loop = i + 1 < block.body.size() ? as<For>(block.body[i + 1]) : nullptr;
+      const std::optional<AccumulatorTile> tile = loop ? tile_of(*loop) : std::nullopt;
+      const Expr start = tile ? start_of(*tile, block.body[i]) : Expr();
+      body.push_back(start ? rewrite(*loop, *tile, start) : (*this)(block.body[i]));
+      if (start) ++i;
+    }
+    return body == block.body ? Stmt(&block) : Block::make(std::move(body));
+  }
+
   Stmt visit(const For& loop) override {
     if (loop.loop_kind == LoopKind::Vectorized) {
       if (const Stmt turned = with_vectors_inside(loop)) return (*this)(turned);
     }
-    if (loop.loop_kind == LoopKind::Serial || loop.loop_kind == LoopKind::Unrolled) {
-      const std::optional<AccumulatorTile> tile = accumulator_tile(loop, around_);
-      if (tile && !is_shared_by_lanes(*tile)) return rewrite(loop, *tile);
-    }
+    if (const std::optional<AccumulatorTile> tile = tile_of(loop)) return rewrite(loop, *tile, {});
     const bool is_vector = loop.loop_kind == LoopKind::Vectorized;
     around_.push_back(loop.var);
     if (is_vector) lanes_.push_back(loop.var);
@@ -81,6 +92,29 @@ class AccumulateInRegisters : public Mutator {
     if (is_vector) lanes_.pop_back();
     around_.pop_back();
     return result;
+  }
+
+  std::optional<AccumulatorTile> tile_of(const For& loop) const {
+    if (loop.loop_kind != LoopKind::Serial && loop.loop_kind != LoopKind::Unrolled) {
+      return std::nullopt;
+    }
+    std::optional<AccumulatorTile> tile = accumulator_tile(loop, around_);
+    return tile && !is_shared_by_lanes(*tile) ? tile : std::nullopt;
+  }
+
+  /// The constant that `before` stores to the elements of the tile and to no others; null where it
+  /// does anything else.
+  static Expr start_of(const AccumulatorTile& tile, const Stmt& before) {
+    const StmtNode* at = before.get();
+    while (const auto* loop = as<For>(at))
+      at = loop->body.get();
+    const auto* store = as<Store>(at);
+    const bool is_constant = store != nullptr && (as<FloatImm>(store->value) != nullptr ||
+                                                  as<IntImm>(store->value) != nullptr);
+    if (!is_constant) return nullptr;
+    const Stmt same = over_tile(tile, std::nullopt,
+                                Store::make(tile.store->buffer, tile.store->indices, store->value));
+    return equal_trees(before, same) ? store->value : nullptr;
   }
 
   /// Whether lanes of a loop around add to the same elements: each would keep its own.
@@ -91,7 +125,8 @@ class AccumulateInRegisters : public Mutator {
     });
   }
 
-  Stmt rewrite(const For& loop, const AccumulatorTile& tile) {
+  /// `start`: what the elements are before the loop; null where they are loaded.
+  Stmt rewrite(const For& loop, const AccumulatorTile& tile, const Expr& start) {
     const std::optional<FilledLoop> filled = filled_loop_of(tile);
     const Expr is_inside = filled ? filled->is_inside : Expr();
     std::vector<Expr> shape;
@@ -111,9 +146,8 @@ class AccumulateInRegisters : public Mutator {
       update = (*this)(update);
       around_.pop_back();
     }
-    const Stmt in = over_tile(
-        tile, filled,
-        Store::make(accumulator, place, Load::make(store.buffer, store.indices, is_inside)));
+    const Expr first = start ? start : Load::make(store.buffer, store.indices, is_inside);
+    const Stmt in = over_tile(tile, filled, Store::make(accumulator, place, first));
     const Stmt out = over_tile(
         tile, filled,
         Store::make(store.buffer, store.indices, Load::make(accumulator, place), is_inside));

@@ -110,6 +110,9 @@ ir::Kernel tensorize(ir::Kernel kernel, const PassContext& context);
 /// The last vector of a row is filled up where several short ones would take longer: of 31 elements
 /// there are 32 in the registers, of which the last is no element and is not stored.
 ///
+/// Where a loop before stores a constant to just these elements, they begin with it instead, and
+/// that loop is gone.
+///
 /// A tile in serial loops goes into memory of its own while a long sum passes, if it is small
 /// beside the first cache; rows of C may lie so far apart that they push each other out. A short
 /// loop over k is written out.

@@ -106,6 +106,48 @@ TEST(AccumulateInRegisters, LeavesLargeTilesAndShortSumsInTheirPlace) {
   }
 }
 
+/// What a sum begins with is not stored only to be loaded again.
+TEST(AccumulateInRegisters, BeginsWithTheConstantStoredBefore) {
+  expect_becomes(accumulate_in_registers,
+                 R"(fn f(A: float32[8, l], B: float32[l, 31], C: float32[8, 31]) {
+      for i in 0..8 unroll { for j in 0..31 vectorize { C[i, j] = 0.0 } }
+      for k in 0..l {
+        for i in 0..8 unroll {
+          for j in 0..31 vectorize { C[i, j] = C[i, j] + A[i, k]*B[k, j] }
+        }
+      }
+    })",
+                 R"(fn f(A: float32[8, l], B: float32[l, 31], C: float32[8, 31]) {
+      allocate C.acc: float32[8, 32] scope(local)
+      for i in 0..8 unroll { for j in 0..32 vectorize { C.acc[i, j] = 0.0 } }
+      for k in 0..l {
+        for i in 0..8 unroll {
+          for j in 0..32 vectorize { C.acc[i, j] = C.acc[i, j] + A[i, k]*B[k, j where j < 31] }
+        }
+      }
+      for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j where j < 31] = C.acc[i, j] } }
+    })");
+}
+
+TEST(AccumulateInRegisters, KeepsStoresBeforeThatAreOtherElementsOrNoConstant) {
+  for (const std::string_view before :
+       {"for i in 0..9 unroll { for j in 0..32 vectorize { C[i, j] = 0.0 } }",
+        "for i in 0..8 unroll { for j in 0..32 vectorize { C[i + 1, j] = 0.0 } }",
+        "for i in 0..8 unroll { for j in 0..32 vectorize { D[i, j] = 0.0 } }",
+        "for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j] = D[i, j] } }"}) {
+    const std::string result = ir::print(
+        run_pass(accumulate_in_registers,
+                 fmt::format(R"(fn f(A: float32[8, l], C: float32[9, 32], D: float32[9, 32]) {{
+      {}
+      for k in 0..l {{
+        for i in 0..8 unroll {{ for j in 0..32 vectorize {{ C[i, j] = C[i, j] + A[i, k] }} }}
+      }}
+    }})",
+                             before)));
+    EXPECT_NE(result.find("C.acc[i_1, j_1] = C[i_1, j_1]"), std::string::npos) << result;
+  }
+}
+
 /// Vectors of 8, 4, 2 and 1 would take four times as long as one of 16.
 TEST(AccumulateInRegisters, FillsUpTheLastVectorOfATile) {
   expect_becomes(accumulate_in_registers,
