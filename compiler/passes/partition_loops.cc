@@ -163,21 +163,21 @@ class PartitionLoops : public Mutator {
     for (const Guard& guard : guards)
       conjuncts.insert(guard.conjunct);
     const Stmt body = drop_conjuncts(loop.body, conjuncts);
-    if (full.begin) return peel_both(loop, full, body);
+    const bool is_parallel = loop.loop_kind == LoopKind::Parallel && !full.whole;
+    if (full.begin && !is_parallel) return peel_both(loop, full, body);
 
-    const bool all_full = full.whole || proves(less_equal(loop.extent, full.end));
-    if (!all_full) copies_ *= 2;
+    const bool all_full = !full.begin && (full.whole || proves(less_equal(loop.extent, full.end)));
+    if (all_full) {
+      return with_body(loop, full.end, body_of(loop.var, index(0), full.end, body));
+    }
+    // One parallel region stays one: starting another costs more than the branch.
+    if (is_parallel) {
+      return with_body(loop, loop.extent, divided(loop, full, conjuncts, loop.body));
+    }
+    copies_ *= 2;
     const Stmt clean = body_of(loop.var, index(0), full.end, body);
-    if (all_full) return with_body(loop, full.end, clean);
     const Stmt rest = fresh_copy(body_of(loop.var, full.end, loop.extent, loop.body));
     copies_ /= 2;
-    // One parallel region stays one: starting another costs more than the branch.
-    if (loop.loop_kind == LoopKind::Parallel) {
-      const std::optional<int64_t> only = as_const_int(full.end);
-      const bool is_one = only && as_const_int(loop.extent) == *only + 1;
-      const Stmt last = is_one ? substitute(rest, {{loop.var, full.end}}) : rest;
-      return with_body(loop, loop.extent, If::make(less(loop.var, full.end), clean, last));
-    }
     return Block::make({with_body(loop, full.end, clean), part(loop, full.end, loop.extent, rest)});
   }
 
@@ -195,24 +195,53 @@ class PartitionLoops : public Mutator {
   Stmt peel_both(const For& loop, const FullTiles& full, const Stmt& body) {
     const Stmt clean = body_of(loop.var, full.begin, full.end, body);
     if (full.whole) return part(loop, full.begin, full.end, clean);
-    if (loop.loop_kind == LoopKind::Parallel) {
-      const Expr is_full = logical_and(less_equal(full.begin, loop.var), less(loop.var, full.end));
-      return with_body(loop, loop.extent,
-                       If::make(is_full, clean, rest_of(loop, index(0), loop.extent)));
-    }
-    std::vector<Stmt> parts = {
-        part(loop, index(0), full.begin, rest_of(loop, index(0), full.begin)),
-        part(loop, full.begin, full.end, clean)};
-    if (!proves(less_equal(loop.extent, full.end))) {
-      parts.push_back(part(loop, full.end, loop.extent, rest_of(loop, full.end, loop.extent)));
-    }
+    const auto rest = [&](const Expr& begin, const Expr& end) {
+      return part(loop, begin, end, rest_of(loop.var, begin, end, loop.body));
+    };
+    std::vector<Stmt> parts = {rest(index(0), full.begin), part(loop, full.begin, full.end, clean)};
+    if (!proves(less_equal(loop.extent, full.end))) parts.push_back(rest(full.end, loop.extent));
     return Block::make(std::move(parts));
   }
 
-  Stmt rest_of(const For& loop, const Expr& begin, const Expr& end) {
+  /// A part of a parallel loop's body, asking in each iteration whether it is a full tile. What
+  /// stands beside the guards is there once.
+  Stmt divided(const For& loop, const FullTiles& full, const std::unordered_set<Expr>& conjuncts,
+               const Stmt& stmt) {
+    const auto has_guard = [&](const Stmt& part) {
+      return drop_conjuncts(part, conjuncts) != part;
+    };
+    if (const auto* allocate = as<Allocate>(stmt)) {
+      return Allocate::make(allocate->buffer, divided(loop, full, conjuncts, allocate->body));
+    }
+    const auto* block = as<Block>(stmt);
+    if (block != nullptr && !std::ranges::all_of(block->body, has_guard)) {
+      std::vector<Stmt> parts;
+      for (const Stmt& part : block->body) {
+        parts.push_back(has_guard(part) ? divided(loop, full, conjuncts, part)
+                                        : body_of(loop.var, index(0), loop.extent, part));
+      }
+      return Block::make(std::move(parts));
+    }
+    const Stmt body = drop_conjuncts(stmt, conjuncts);
+    if (full.begin) {
+      const Stmt clean = body_of(loop.var, full.begin, full.end, body);
+      const Expr is_full = logical_and(less_equal(full.begin, loop.var), less(loop.var, full.end));
+      return If::make(is_full, clean, rest_of(loop.var, index(0), loop.extent, stmt));
+    }
+    copies_ *= 2;
+    const Stmt clean = body_of(loop.var, index(0), full.end, body);
+    const Stmt rest = fresh_copy(body_of(loop.var, full.end, loop.extent, stmt));
+    copies_ /= 2;
+    const std::optional<int64_t> only = as_const_int(full.end);
+    const bool is_one = only && as_const_int(loop.extent) == *only + 1;
+    const Stmt last = is_one ? substitute(rest, {{loop.var, full.end}}) : rest;
+    return If::make(less(loop.var, full.end), clean, last);
+  }
+
+  Stmt rest_of(const VarRef& var, const Expr& begin, const Expr& end, const Stmt& body) {
     const bool before = std::exchange(in_rest_, true);
     copies_ *= 2;
-    const Stmt rest = fresh_copy(body_of(loop.var, begin, end, loop.body));
+    const Stmt rest = fresh_copy(body_of(var, begin, end, body));
     copies_ /= 2;
     in_rest_ = before;
     return rest;

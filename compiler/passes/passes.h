@@ -53,9 +53,10 @@ ir::Kernel carry_states(ir::Kernel kernel, const PassContext& context);
 ///
 /// Conditions of if_then_else count as guards, and one may begin to hold, as padding does: the
 /// iterations before come first then, in a loop of their own. A parallel loop stays one, with both
-/// in an if. Last iterations that do nothing are left out. Nested tiles are split from the outside
-/// in, up to 8 copies of a statement; loops over GPU indices are left alone, as are those whose
-/// full tiles end at more minima than the guards are worth. Leaves the kernel simplified.
+/// in an if, around what has guards alone. Last iterations that do nothing are left out. Nested
+/// tiles are split from the outside in, up to 8 copies of a statement; loops over GPU indices are
+/// left alone, as are those whose full tiles end at more minima than the guards are worth. Leaves
+/// the kernel simplified.
 ir::Kernel partition_loops(ir::Kernel kernel, const PassContext& context);
 
 /// Nested parallel loops become one.

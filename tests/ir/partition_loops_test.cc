@@ -102,6 +102,34 @@ TEST(PartitionLoops, TheLastTileOfAPlainLoopIsShorterInstead) {
     })");
 }
 
+/// What stands beside the guarded loop is as much code again, and the same in all iterations.
+TEST(PartitionLoops, AParallelLoopAsksWhereTheGuardsAreAlone) {
+  const std::string_view body = R"(
+    for i in 0..4 parallel {
+      allocate T: float32[8] scope(local)
+      for j in 0..8 { T[j] = 0.0 }
+      for j in 0..8 { if likely(i*8 + j < n) { T[j] = A[0, i*8 + j] } }
+      for j in 0..8 { if likely(i*8 + j < n) { B[0, i*8 + j] = T[j] } }
+    })";
+  CountGuards walk;
+  walk(partitioned(body).body);
+  EXPECT_EQ(walk.stores, 5);  // one of the zeros, two of each of the others
+  expect_same_numbers(body, {{1, 32}, {1, 30}, {1, 9}, {1, 8}, {1, 1}});
+}
+
+TEST(PartitionLoops, AParallelLoopAsksForPaddingAtBothEndsWhereItIsAlone) {
+  const std::string_view body = R"(
+    for i in 0..m parallel {
+      allocate T: float32[4] scope(local)
+      for j in 0..4 { T[j] = if_then_else(1 <= i && i < m - 1, A[i, j] + A[i - 1, j], 2.0) }
+      for j in 0..4 { B[i, j] = T[j] }
+    })";
+  CountGuards walk;
+  walk(partitioned(body).body);
+  EXPECT_EQ(walk.stores, 3);
+  expect_same_numbers(body, {{1, 4}, {2, 4}, {3, 4}, {7, 4}});
+}
+
 TEST(PartitionLoops, ConstantExtents) {
   expect_partitioned(R"(
     for io in 0..16 { for ii in 0..32 vectorize {
