@@ -285,6 +285,14 @@ TEST_F(CpuDeviceTest, RefusesAnArtifactForAnotherCpu) {
                "the kernel was compiled for cuda, but cpu:0 runs kernels compiled for llvm");
 }
 
+TEST_F(CpuDeviceTest, RefusesCodeWithoutItsEntry) {
+  Artifact artifact = *compile_te(AddOne().te);
+  artifact.variants[0].launches[0].entry = "elsewhere";
+  expect_error([&] { cpu_device().load(std::make_shared<Artifact>(artifact)); },
+               ErrorKind::InvalidArgument,
+               "the kernel's code cannot be loaded: Symbols not found: [ elsewhere ]");
+}
+
 TEST_F(CpuDeviceTest, RefusesCodeThatIsNone) {
   Artifact artifact = *compile_te(AddOne().te);
   artifact.code = "this is no object";

@@ -1,6 +1,7 @@
 """Kernels run as they are written, every index checked: target interpreter, and check_nan."""
 
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -98,6 +99,22 @@ def test_an_index_from_data_is_explained_as_by_compiled_code(service):
         messages.append(caught.value.message)
     assert messages[0] == messages[1]
     assert messages[1] == "Y of gather reads index 9 of dimension 0 of X, but its extent there is 5"
+
+
+def test_a_cancelled_call_ends_between_steps_and_its_worker_lives(service):
+    n = te.var("n")
+    A = te.placeholder((n, n), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    B = te.compute((n, n), lambda i, j: te.sum(A[i, k] * A[k, j], axis=k), name="B")
+    f = service.build([A, B], target="interpreter", name="square")
+    kept = service.array(np.arange(3, dtype="float32"))
+    call = f.submit(np.ones((400, 400), "float32"))  # a minute of interpreting
+    time.sleep(0.3)
+    assert call.cancel()
+    start = time.monotonic()
+    np.testing.assert_array_equal(f(np.ones((2, 2), "float32")).numpy(), np.full((2, 2), 2))
+    assert time.monotonic() - start < 2, "the next call waits for what was cancelled"
+    np.testing.assert_array_equal(kept.numpy(), np.arange(3))
 
 
 def test_the_command_line_interprets(service, tmp_path):

@@ -130,6 +130,29 @@ def test_a_killed_worker_fails_no_call_for_long_and_loses_no_tensor(daemon):
     assert daemon.process.poll() is None
 
 
+def test_a_measurement_that_is_interrupted_ends_between_two_runs(daemon):
+    f = daemon.connection.build(kernels.add_one(8))
+    x = random(8)
+    expected = f(x).numpy()
+    workers = daemon.children("kiln-worker")
+
+    def interrupt(signal_number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            f.time_evaluator(number=10**8)(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    begin = time.monotonic()
+    assert f(x).numpy().tobytes() == expected.tobytes()
+    assert time.monotonic() - begin < 2.0
+    assert daemon.children("kiln-worker") == workers
+
+
 def test_a_killed_compiler_is_replaced(daemon):
     daemon.connection.build(kernels.add_one(8))
     for pid in daemon.children("kiln-compiler"):

@@ -260,6 +260,9 @@ TEST(ScheduleText, RefusesWhatDoesNotFit) {
                ErrorKind::InvalidArgument, "the kernel has two schedules for cpu");
   expect_error(apply("gemm", "schedule cpu { }"), ErrorKind::NotFound,
                "axpy.kiln has no kernel gemm; it has axpy");
+  expect_error(
+      [] { apply_schedules("schedule cpu { }", "axpy.kiln", "", "schedule cpu { }", "s"); },
+      ErrorKind::InvalidArgument, "expected a kernel, but found schedule");
   expect_error(apply("axpy", kAxpy), ErrorKind::InvalidArgument,
                "expected a schedule, but found kernel");
   expect_error([] { parse_text("schedule cpu { }", "s.kiln"); }, ErrorKind::InvalidArgument,

@@ -251,6 +251,15 @@ TEST(Reducer, IsCheckedOnTheWire) {
          w.definition.mutable_stages(1)->mutable_compute()->set_bodies(1, w.reducer().results(1));
        },
        "I, V uses a parameter of a reducer"},
+      {kArgmax,
+       [](Wire& w) {
+         const auto parameter = std::ranges::find_if(w.definition.expressions(), [](const auto& e) {
+           return e.has_parameter() && e.parameter().type() == v1::DATA_TYPE_INT64;
+         });
+         const auto id = parameter - w.definition.expressions().begin();
+         w.definition.mutable_axes(0)->set_extent(static_cast<uint32_t>(id));
+       },
+       "the bounds of axis r uses a parameter of a reducer"},
   };
   for (const Case& test : table)
     expect_refused(test);

@@ -340,6 +340,9 @@ TEST(Schedule, PrefetchesForAStageThatReads) {
   expect_refused(prefetch("A", "B", axis("i"), -1),
                  "prefetch(A, B.i, offset=-1): the offset must be from 0 to 1048576 iterations",
                  "at step 1: prefetch(A, B.i, offset=-1)");
+  Steps of_output = prefetch("A", "B", axis("i"), 1);
+  of_output.last().set_output(1);
+  expect_refused(of_output, "prefetch refers to output 1 of A, which has 1", "at step 1: prefetch");
   expect_refused(prefetch("A", "B", axis("x"), 1), "axis x belongs to stage C, not to B",
                  "at step 1: prefetch(A, B.x, offset=1)");
 }

@@ -301,6 +301,11 @@ TEST(Text, SaysWhereTheSyntaxIsWrong) {
        "line 2, column 12\nC[i] = sum[k](A[i, k])\n           ^"},
       {"C[i] = sun[k < l](A[i, k])", "unknown reducer sun; did you mean sum",
        "line 2, column 8\nC[i] = sun[k < l](A[i, k])\n       ^"},
+      {"C[i] = max(A[i, 0])", "max takes 2 operands, but got 1",
+       "line 2, column 8\nC[i] = max(A[i, 0])\n       ^"},
+      {"scan t { C[0] = 0 C[t] = C[t - 1] C[t] = 1 }", "C is computed twice",
+       "line 2, column 35\nscan t { C[0] = 0 C[t] = C[t - 1] C[t] = 1 }\n                          "
+       "        ^"},
       {"scan t { C[t] = 0 }", "the scan has no initial step, as in S[0, i] = ...",
        "line 2, column 1\nscan t { C[t] = 0 }\n^"},
       {"scan t { C[0] = 0 }", "C has an initial step but no C[t, ...] = ...",

@@ -68,5 +68,16 @@ TEST(CheckLaunch, RefusesMoreSharedMemoryThanABlockHas) {
       "f needs 64000 bytes of shared memory a block; this version uses at most 49152");
 }
 
+TEST(CheckLaunch, RefusesMoreBlocksThanAGridHas) {
+  expect_error(
+      [] {
+        run_pass(passes::check_launch,
+                 "fn f(A: float32[70000]) { for b in 0..70000 bind(blockIdx.y) { A[b] = 0.0 } }",
+                 kCuda);
+      },
+      ErrorKind::InvalidArgument,
+      "blockIdx.y of f is 70000, but CUDA allows at most 65535; split the axis before bind()");
+}
+
 }  // namespace
 }  // namespace kiln::testing

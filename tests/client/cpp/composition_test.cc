@@ -208,6 +208,10 @@ TEST_F(Composition, RefusesTensorsThatDoNotFit) {
           [&] {
             matmul_(A, tensor({5, 4}, "B", float64));
           });
+  const Definition pick =
+      parsed("kernel pick(X: float32[n], I: int64[m]) -> (Y: float32[m]) { Y[i] = X[I[i]] }");
+  refused("ARGUMENT_TYPE", "argument I of pick is int32, but must be int64",
+          [&] { pick(tensor({9}, "X"), tensor({4}, "I", int32)); });
   refused("BATCH",
           "matmul: the leading dimensions of A are (2,) and those of B (3,), which do not stretch "
           "to one shape",

@@ -155,6 +155,8 @@ TEST_F(Steps, AreSavedAndTakenAgain) {
   }
   refused([&] { parse_schedule("schedule cpu { unroll(total.x) }", {C_}); }, "SYNTAX",
           "unknown axis total.x");
+  expect_client_error([&] { parse_schedule("schedule cuda { }", {C_}, "cpu", "gpu.sched"); },
+                      ErrorKind::NotFound, "SCHEDULE", "gpu.sched has no schedule for cpu");
 }
 
 TEST_F(Steps, AreRefusedWhenNoArgumentNeedsTheirStage) {

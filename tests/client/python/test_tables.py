@@ -26,6 +26,12 @@ def printed(*files):
     return json.loads(run.stdout)
 
 
+def test_a_kernel_file_that_is_not_there_is_named():
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        printed("nosuch.kiln")
+    assert caught.value.stderr == b"error: nosuch.kiln cannot be read\n"
+
+
 def test_the_tables_are_those_that_kiln_tables_prints():
     committed = (ROOT / "client/python/kiln/_tables.py").read_text()
     assert generator().module_text(printed()) == committed
