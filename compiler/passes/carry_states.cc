@@ -184,7 +184,9 @@ class CarryStates : public Mutator {
     std::optional<AccumulatorTile> step = layers_of(time.body);
     if (!first || !step || !(first->store->buffer == step->store->buffer)) return std::nullopt;
     const Store& store = *step->store;
-    if (!gains(*store.buffer) || !has_few_columns(*step)) return std::nullopt;
+    const bool moves = std::ranges::any_of(
+        store.indices, [&](const Expr& index) { return uses_var(index, time.var); });
+    if (!moves || !gains(*store.buffer) || !has_few_columns(*step)) return std::nullopt;
     const std::optional<Substitution> vars = matched(*first, *step);
     if (!vars) return std::nullopt;
 

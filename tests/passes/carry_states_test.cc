@@ -78,6 +78,7 @@ TEST(CarryStates, LeavesOtherStepsAlone) {
   expect_left_alone("S[t + 1, i] = S[t, i + 1] + X[t, i]");  // of another column
   expect_left_alone("S[t + 1, i] = S[t, i] + S[t + 1, i]");  // of another step
   expect_left_alone("S[t + 1, i] = X[t + 1, i]");            // none
+  expect_left_alone("S[0, i] = S[0, i] + X[t, i]");          // a sum, which stays in one place
   expect_left_alone("S[t + 2, i] = S[t + 1, i] + X[t, i]");  // which the first is not
   expect_left_alone("S[t + 1, floordiv(i, 2)] = S[t, floordiv(i, 2)] + X[t, i]",
                     "S[0, floordiv(i, 2)] = X[0, i]");
