@@ -10,6 +10,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/language/scalar.h"
 #include "runtime/core/error.h"
+#include "runtime/core/size_expr.h"
 
 namespace kiln::ir {
 namespace {
@@ -26,6 +27,19 @@ int64_t product_of(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (const int64_t extent : shape)
     count *= extent;
+  return count;
+}
+
+/// The same of an allocation, which nobody has yet held in memory.
+int64_t elements_of(const Buffer& buffer, const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) {
+    if (!__builtin_mul_overflow(count, extent, &count) && count <= kLargestSize) continue;
+    fail(ErrorKind::ResourceExhausted, "DEVICE_MEMORY",
+         "{} would have more than {} elements; compute it inside the loops that read it "
+         "(compute_at, compute_inline), or call the kernel with smaller tensors",
+         buffer.name, kLargestSize);
+  }
   return count;
 }
 
@@ -284,7 +298,7 @@ class Interpreter {
       // A stage over n - 2 rows has none where n is 1, as the loops over them do nothing.
       storage->elements->shape.push_back(std::max<int64_t>(evaluate_.index(extent), 0));
     }
-    storage->span = product_of(storage->elements->shape);
+    storage->span = elements_of(*buffer, storage->elements->shape);
     if (!buffer->strides.empty()) {
       storage->span = storage->elements->shape[0] * evaluate_.index(buffer->strides[0]);
     }

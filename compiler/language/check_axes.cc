@@ -4,6 +4,7 @@
 #include "compiler/language/check.h"
 #include "compiler/language/describe.h"
 #include "compiler/language/linear.h"
+#include "runtime/core/size_expr.h"
 
 namespace kiln::language {
 namespace {
@@ -231,6 +232,18 @@ class AxisChecker {
     fail(ErrorKind::InvalidArgument, "MALFORMED", "{} uses a parameter of a reducer", what);
   }
 
+  /// The arithmetic of loops must not reach the end of int64.
+  void check_range(AxisId id) {
+    const Axis& axis = definition_.axes[id];
+    const int64_t extent = constant_value(definition_, axis.extent).value_or(0);
+    const int64_t minimum = constant_value(definition_, axis.minimum).value_or(0);
+    const std::string what = fmt::format("axis {}", checked_.axis(id));
+    check_limit(what, "iterations", extent, kLargestSize);
+    if (minimum >= -kLargestSize && minimum <= kLargestSize) return;
+    fail(ErrorKind::ResourceExhausted, "LIMIT", "{} begins at {}; the limit is {}", what, minimum,
+         minimum < 0 ? -kLargestSize : kLargestSize);
+  }
+
   void own(StageId stage, AxisId axis, AxisKind kind) {
     const AxisKind actual = definition_.axes[axis].kind;
     if (actual != kind) {
@@ -238,6 +251,7 @@ class AxisChecker {
            "axis {} of {} is a {} axis, but must be a {} axis", checked_.axis(axis),
            checked_.stage(stage), name_of(actual), name_of(kind));
     }
+    check_range(axis);
     int& owner = facts_.axis_owner[axis];
     if (owner == static_cast<int>(stage) && kind == AxisKind::Reduce) return;  // tuples share axes
     if (owner != kNoOwner) {

@@ -3,14 +3,9 @@
 #include <algorithm>
 
 #include "compiler/schedule/reads.h"
+#include "runtime/core/size_expr.h"
 
 namespace kiln::schedule {
-namespace {
-
-/// Of a fused loop, times a size or two, still within int64.
-constexpr int64_t kMostIterations = int64_t{1} << 47;
-
-}  // namespace
 
 AxisArithmetic::AxisArithmetic(const StageGraph& graph, const Stage& stage,
                                const std::vector<Region>& region)
@@ -115,7 +110,7 @@ ir::Expr AxisArithmetic::find_extent(AxisId axis) {
     product = product * extent(part);
     const int64_t factor = std::max<int64_t>(ir::as_const_int(extent(part)).value_or(1), 1);
     const bool is_past = __builtin_mul_overflow(constant, factor, &constant);
-    if (is_past || constant > kMostIterations) refuse_extent(axis);
+    if (is_past || constant > kLargestSize) refuse_extent(axis);
   }
   return product;
 }
@@ -124,7 +119,7 @@ ir::Expr AxisArithmetic::find_extent(AxisId axis) {
 void AxisArithmetic::refuse_extent(AxisId fused) const {
   fail(ErrorKind::ResourceExhausted, "LOOP_EXTENT",
        "{} of {} would have more than {} iterations; fuse loops of smaller factors",
-       graph_.axes[fused].name, stage_.name, kMostIterations);
+       graph_.axes[fused].name, stage_.name, kLargestSize);
 }
 
 ir::Expr AxisArithmetic::offset_in_fused(const Fuse& fuse, AxisId axis) {

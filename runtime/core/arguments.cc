@@ -148,9 +148,9 @@ class Binder {
       fail(ErrorKind::InvalidArgument, "SIZE_UNKNOWN", "{} has no size {}; its sizes are {}",
            called(names_.kernel), name, joined(names_.sizes));
     }
-    if (value < -kMaxBytes || value > kMaxBytes) {
+    if (value < -kLargestSize || value > kLargestSize) {
       fail(ErrorKind::ResourceExhausted, "SIZE_OVERFLOW", "size {} of {} is {}; the limit is {}",
-           name, called(names_.kernel), value, kMaxBytes);
+           name, called(names_.kernel), value, kLargestSize);
     }
     sizes_[static_cast<size_t>(found - names_.sizes.begin())] = {value, "given as a size"};
   }

@@ -7,6 +7,10 @@
 
 namespace kiln {
 
+/// The largest size, and the most iterations of a loop: what splits and vectors make of it stays
+/// far below the end of int64, and no loop of so many ends in a day.
+inline constexpr int64_t kLargestSize = int64_t{1} << 47;
+
 /// An int64 expression over the scalars of a call (sizes, then strides), in postfix order.
 ///
 /// What the runtime needs to know of the compiler's expressions: grid extents, workspace bytes,

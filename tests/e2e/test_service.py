@@ -134,7 +134,7 @@ def test_a_measurement_that_is_interrupted_ends_between_two_runs(daemon):
     f = daemon.connection.build(kernels.add_one(8))
     x = random(8)
     expected = f(x).numpy()
-    workers = daemon.children("kiln-worker")
+    workers = set(daemon.children("kiln-worker"))
 
     def interrupt(signal_number, frame):
         raise KeyboardInterrupt
@@ -150,7 +150,8 @@ def test_a_measurement_that_is_interrupted_ends_between_two_runs(daemon):
     begin = time.monotonic()
     assert f(x).numpy().tobytes() == expected.tobytes()
     assert time.monotonic() - begin < 2.0
-    assert daemon.children("kiln-worker") == workers
+    # A compiler that begins has that name for an instant too.
+    assert workers & set(daemon.children("kiln-worker")), "the worker was replaced"
 
 
 def test_a_killed_compiler_is_replaced(daemon):

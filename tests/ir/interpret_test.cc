@@ -56,6 +56,14 @@ TEST(Interpret, SumsOfProducts) {
             (std::vector<float>{5, 25, -1, -1}));
 }
 
+TEST(Interpret, RefusesMemoryPastTheEndOfInt64) {
+  expect_error(
+      [] { run("allocate s: float32[n, 4611686018427387904, 16] scope(global) B[0] = 1.0", 1); },
+      ErrorKind::ResourceExhausted,
+      "s would have more than 140737488355328 elements; compute it inside the loops that read it "
+      "(compute_at, compute_inline), or call the kernel with smaller tensors");
+}
+
 TEST(Interpret, MemoryWithANegativeExtentIsEmpty) {
   EXPECT_EQ(run("allocate s: float32[n - 2, 3] scope(global) "
                 "for i in 0..n - 2 { s[i, 0] = A[i] } B[0] = A[0]",

@@ -352,6 +352,17 @@ TEST(Text, SaysWhatIsWrongInASchedule) {
   }
 }
 
+/// Whose parts, rounded up to whole tiles, would be past the end of int64.
+TEST(Text, RefusesAxesNearTheEndOfInt64) {
+  expect_error([] { parse_text(around("C[i] = sum[k < 9223372036854775807](A[i, k])"), "k.kiln"); },
+               ErrorKind::ResourceExhausted,
+               "axis k has 9223372036854775807 iterations; the limit is 140737488355328");
+  expect_error(
+      [] { parse_text(around("C[i] = sum[-9223372036854775807 <= k < 4](A[i, k])"), "k.kiln"); },
+      ErrorKind::ResourceExhausted,
+      "axis k begins at -9223372036854775807; the limit is -140737488355328");
+}
+
 TEST(Text, CastsOneOperand) {
   expect_error([] { parse_text(around("C[i] = float32(A[i, 0], 2)"), "k.kiln"); },
                ErrorKind::InvalidArgument, "float32 takes 1 operand, but got 2");
