@@ -45,8 +45,10 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LargeScans, ::testing::ValuesIn(kExamples),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(LargeScans, HaveEveryStep) {
-  const auto& [name, text, rows, columns, is_backwards] = GetParam();
-  const language::Kernel kernel = kernel_of(text).kernel;
+  const Example& example = GetParam();
+  const int64_t rows = example.rows;
+  const int64_t columns = example.columns;
+  const language::Kernel kernel = kernel_of(example.text).kernel;
   HostTensor input = zeros(DType::UInt32, {rows, columns});
   const auto count = static_cast<size_t>(rows * columns);
   std::vector<uint32_t> x(count);
@@ -56,7 +58,7 @@ TEST_P(LargeScans, HaveEveryStep) {
   const auto schedule = choose_schedule(kernel, {}, Target{TargetKind::Llvm, ""}, {});
   const std::vector<HostTensor> outputs = run_on_cpu(kernel, schedule, {}, {input});
 
-  const auto row_of = [&](int64_t t) { return is_backwards ? rows - 1 - t : t; };
+  const auto row_of = [&](int64_t t) { return example.is_backwards ? rows - 1 - t : t; };
   for (int64_t t = 1; t < rows; ++t) {
     for (int64_t i = 0; i < columns; ++i)
       x[static_cast<size_t>(row_of(t) * columns + i)] +=
