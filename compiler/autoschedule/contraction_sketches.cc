@@ -185,9 +185,9 @@ class Sketches {
     return is_contiguous_in(graph_, *tiling_.contraction.column_factor, tiling_.contraction.column);
   }
   template <typename Write>
-  Sketch sketch(std::string name, std::vector<Parameter> parameters, Write write) const {
+  Sketch sketch(const char* name, std::vector<Parameter> parameters, Write write) const {
     parameters.push_back(parallel_);
-    return {.name = std::move(name),
+    return {.name = name,
             .parameters = std::move(parameters),
             .write = [&graph = graph_, tiling = tiling_, write](StepWriter& steps,
                                                                 const Values& values) {

@@ -13,8 +13,6 @@
 namespace kiln::autoschedule {
 namespace {
 
-using schedule::Attach;
-
 // With fewer rows the cores had nothing to share.
 constexpr int64_t kFewRows = 8;
 

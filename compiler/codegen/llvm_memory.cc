@@ -220,6 +220,7 @@ Value* ExprEmitter::load_every_second(const BufferPlace& place, const Place& fir
     return load_at(node.buffer, vector, element_address(place, type, at));
   };
   std::vector<int> order;
+  order.reserve(static_cast<size_t>(lanes));
   for (int lane = 0; lane < lanes; ++lane)
     order.push_back(2 * lane < lanes ? 2 * lane : 2 * lane + 1);
   return from_memory(b_.CreateShuffleVector(from(0), from(lanes - 1), order), type);

@@ -181,6 +181,7 @@ class Evaluate {
   [[noreturn]] void fail_outside(const BufferRef& buffer, const std::vector<Expr>& indices,
                                  int lane) {
     std::vector<int64_t> values;
+    values.reserve(indices.size());
     for (const Expr& expr : indices)
       values.push_back(index(expr, expr->type.lanes > 1 ? lane : 0));
     breach("{}[{}] is outside its shape ({})", buffer->name, fmt::join(values, ", "),

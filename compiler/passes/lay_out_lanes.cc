@@ -113,6 +113,7 @@ class LayOutLanes : public Mutator {
 
   std::vector<Expr> indices(const std::vector<Expr>& given, size_t last) {
     std::vector<Expr> result;
+    result.reserve(given.size());
     for (const Expr& index : given)
       result.push_back((*this)(index));
     return with_last(std::move(result), last);
