@@ -9,6 +9,14 @@
 namespace kiln::autoschedule {
 namespace {
 
+/// The axis that an index of a read is, if it is one and nothing else.
+std::optional<AxisId> axis_of(const StageGraph& graph, const std::vector<AxisId>& axes,
+                              const ir::Expr& index) {
+  const auto found = std::ranges::find_if(
+      axes, [&](AxisId axis) { return index == ir::Expr(graph.axes[axis].value); });
+  return found == axes.end() ? std::nullopt : std::optional(*found);
+}
+
 std::vector<AxisId> axes_of(const StageGraph& graph, StageId id) {
   return joined({columns_of(graph[id]), graph[id].reduce});
 }
@@ -114,8 +122,7 @@ std::vector<Sketch> batch_sketches(const Chooser& chooser, StageId id, bool may_
   const std::optional<SideBySide> product = find_side_by_side(graph, id);
   if (!product || !may_have_vectors(graph, *product)) return {};
   if ((product->rows.is_apart || product->columns.is_apart) && !may_be_parallel) return {};
-  const int64_t width = std::max<int64_t>(size_of(graph[id].types[0]), 1);
-  int64_t lanes = std::max<int64_t>(chooser.vectors.bytes / width, 1);
+  int64_t lanes = register_lanes(chooser, id);
   lanes = std::min(lanes, constant_extent(graph, product->batch).value_or(lanes));
   const bool is_wide = chooser.vectors.registers >= 32;
   return {{.name = "products side by side",

@@ -83,6 +83,15 @@ void copy_rows_in_order(const StageGraph& graph, const Tiling& tiling, StepWrite
     steps.parallel(copy, axis);
 }
 
+/// The innermost loops.
+void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                const Values& values, const std::vector<AxisId>& reduce, AxisId row,
+                AxisId column) {
+  steps.vectorize(tiling.stage, column);
+  write_out_window(graph, tiling, tiling.stage, reduce, steps, registers_of_tile(tiling, values));
+  steps.unroll(tiling.stage, row);
+}
+
 }  // namespace
 
 Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contraction) {
@@ -100,10 +109,7 @@ Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contract
   }
   tiling.panel = {contraction.column_factor->stage, contraction.column_factor->output};
   tiling.rows = {contraction.row_factor->stage, contraction.row_factor->output};
-  int64_t widest = 1;
-  for (const DType type : graph[id].types)
-    widest = std::max<int64_t>(widest, size_of(type));
-  tiling.register_lanes = std::max<int64_t>(chooser.vectors.bytes / widest, 1);
+  tiling.register_lanes = register_lanes(chooser, id);
   return tiling;
 }
 
@@ -159,19 +165,6 @@ void write_out_window(const StageGraph& graph, const Tiling& tiling, StageId sta
     if (*extent > 1) steps.unroll(stage, reduce[i]);
   }
 }
-
-namespace {
-
-/// The innermost loops.
-void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
-                const Values& values, const std::vector<AxisId>& reduce, AxisId row,
-                AxisId column) {
-  steps.vectorize(tiling.stage, column);
-  write_out_window(graph, tiling, tiling.stage, reduce, steps, registers_of_tile(tiling, values));
-  steps.unroll(tiling.stage, row);
-}
-
-}  // namespace
 
 void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                           const Values& values) {

@@ -14,12 +14,10 @@ constexpr int64_t kRowsToShare = 64;
 
 Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) {
   const StageGraph& graph = chooser.graph;
-  Numbers numbers{.size = {.rows = constant_extent(graph, tiling.contraction.row).value_or(0),
-                           .columns = constant_extent(graph, tiling.contraction.column).value_or(0),
-                           .steps = 1,
-                           .register_lanes = tiling.register_lanes,
-                           .registers = chooser.vectors.registers,
-                           .most_sums = chooser.vectors.registers * 3 / 4}};
+  Numbers numbers{.size = size_on(chooser.vectors, tiling.register_lanes)};
+  numbers.size.rows = constant_extent(graph, tiling.contraction.row).value_or(0);
+  numbers.size.columns = constant_extent(graph, tiling.contraction.column).value_or(0);
+  numbers.size.steps = 1;
   for (const AxisId axis : tiling.reduce) {
     const int64_t extent = constant_extent(graph, axis).value_or(kAnySteps);
     numbers.size.steps *= std::clamp<int64_t>(extent, 1, int64_t{1} << 20);

@@ -7,7 +7,6 @@
 #include "compiler/autoschedule/short_rows.h"
 #include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/ir/build.h"
-#include "compiler/schedule/apply_steps.h"
 #include "compiler/schedule/reads.h"
 
 namespace kiln::autoschedule {

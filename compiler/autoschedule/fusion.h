@@ -1,7 +1,8 @@
 #pragma once
 
-#include "compiler/autoschedule/turned_products.h"
+#include "compiler/autoschedule/open_schedule.h"
 #include "compiler/autoschedule/vector_unit.h"
+#include "compiler/target.h"
 
 namespace kiln::autoschedule {
 

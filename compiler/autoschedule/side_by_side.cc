@@ -12,13 +12,6 @@ constexpr int64_t kFewestProducts = 4;
 
 }  // namespace
 
-std::optional<AxisId> axis_of(const StageGraph& graph, const std::vector<AxisId>& axes,
-                              const ir::Expr& index) {
-  const auto found = std::ranges::find_if(
-      axes, [&](AxisId axis) { return index == ir::Expr(graph.axes[axis].value); });
-  return found == axes.end() ? std::nullopt : std::optional(*found);
-}
-
 std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId id) {
   const std::optional<Factors> factors = find_factors(graph, id);
   std::vector<AxisId> axes = columns_of(graph[id]);

@@ -22,8 +22,4 @@ struct SideBySide {
 
 std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId stage);
 
-/// The axis that an index of a read is, if it is one and nothing else.
-std::optional<AxisId> axis_of(const StageGraph& graph, const std::vector<AxisId>& axes,
-                              const ir::Expr& index);
-
 }  // namespace kiln::autoschedule

@@ -7,7 +7,7 @@
 #include "compiler/autoschedule/inner_reductions.h"
 #include "compiler/autoschedule/padded_factors.h"
 #include "compiler/autoschedule/stage_schedules.h"
-#include "compiler/schedule/apply_steps.h"
+#include "compiler/autoschedule/turned_products.h"
 
 namespace kiln {
 namespace {

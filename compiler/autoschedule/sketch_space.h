@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "compiler/autoschedule/open_schedule.h"
 #include "compiler/autoschedule/sketch.h"
-#include "compiler/autoschedule/turned_products.h"
 #include "compiler/schedule/stage_graph.h"
 #include "compiler/target.h"
 

@@ -319,6 +319,13 @@ std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis) {
   return ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
 }
 
+int64_t register_lanes(const Chooser& chooser, StageId id) {
+  int64_t widest = 1;
+  for (const DType type : chooser.graph[id].types)
+    widest = std::max<int64_t>(widest, size_of(type));
+  return std::max<int64_t>(chooser.vectors.bytes / widest, 1);
+}
+
 bool may_reassociate(const Chooser& chooser, StageId stage) {
   for (const ir::Expr& body : chooser.graph[stage].bodies) {
     const ir::Reduce* reduce = ir::as<ir::Reduce>(body);

@@ -16,6 +16,9 @@ struct Chooser {
   VectorUnit vectors = {};
 };
 
+/// Elements of a register, of the widest type of the stage.
+int64_t register_lanes(const Chooser& chooser, StageId stage);
+
 // For the CPU: each gives at least one sketch, the one to take unmeasured first.
 
 /// A tile of the output in registers: rows unrolled, columns in vectors, and the reduction around

@@ -89,6 +89,12 @@ void for_each_shape(const ContractionSize& size, Visit&& visit) {
 
 }  // namespace
 
+ContractionSize size_on(const VectorUnit& vectors, int64_t register_lanes) {
+  return {.register_lanes = register_lanes,
+          .registers = vectors.registers,
+          .most_sums = vectors.registers * 3 / 4};
+}
+
 double imbalance(int64_t tasks) {
   if (tasks >= kManyTasks) return 1;
   return 2.0 * static_cast<double>(ceil_div(tasks, 2)) / static_cast<double>(tasks);

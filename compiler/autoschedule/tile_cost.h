@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "compiler/autoschedule/vector_unit.h"
+
 namespace kiln::autoschedule {
 
 /// What a contraction does, in numbers that its tiles depend on.
@@ -19,6 +21,9 @@ struct ContractionSize {
   double row_cycles = 0;
   bool rows_in_order = false;  // elements of a tile's rows lie side by side
 };
+
+/// Of tiles in these registers, each with so many elements; the extents are left open.
+ContractionSize size_on(const VectorUnit& vectors, int64_t register_lanes);
 
 struct TileShape {
   int64_t rows = 0;

@@ -7,7 +7,6 @@
 #include "compiler/autoschedule/side_by_side.h"
 #include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/autoschedule/tile_cost.h"
-#include "compiler/schedule/apply_steps.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -29,10 +28,7 @@ struct Extents {
 std::optional<Extents> extents_of(const Chooser& chooser, const SideBySide& product) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[product.stage];
-  const auto width = std::max<int64_t>(size_of(stage.types[0]), 1);
-  Extents found{.size = {.register_lanes = std::max<int64_t>(chooser.vectors.bytes / width, 1),
-                         .registers = chooser.vectors.registers,
-                         .most_sums = chooser.vectors.registers * 3 / 4}};
+  Extents found{.size = size_on(chooser.vectors, register_lanes(chooser, product.stage))};
   found.size.rows = found.size.columns = found.size.steps = 1;
   const auto multiply = [&](int64_t& count, AxisId axis) {
     const int64_t extent = constant_extent(graph, axis).value_or(0);
@@ -61,17 +57,19 @@ double cycles_side_by_side(const SideBySide& product, const Extents& extents) {
          static_cast<double>(extents.batch) * copied * kCopyCycles;
 }
 
+/// Whether neighbours along the factor's own axis are neighbours in memory.
+bool lies_together(const StageGraph& graph, const SideBySide::Factor& factor) {
+  return is_contiguous_in(graph, *factor.read, factor.own);
+}
+
 /// Cycles of all products, one after the other, and of what turns the result.
 double cycles_turned(const StageGraph& graph, const SideBySide& product, const Extents& extents) {
   const ContractionSize& size = extents.size;
   const auto steps = static_cast<double>(size.steps);
   const auto rows = static_cast<double>(size.rows);
   const auto columns = static_cast<double>(size.columns);
-  const auto is_copied = [&](const SideBySide::Factor& factor) {
-    return !is_contiguous_in(graph, *factor.read, factor.own);
-  };
   const double copied = (product.rows.is_apart ? 0 : rows * steps) +
-                        (is_copied(product.columns) ? columns * steps : 0);
+                        (lies_together(graph, product.columns) ? 0 : columns * steps);
   return static_cast<double>(extents.batch) *
          (tile_cycles(size, best_tile(size)) + copied * kCopyCycles + rows * columns * kTurnCycles);
 }
@@ -87,22 +85,11 @@ void choose_columns(const StageGraph& graph, SideBySide& product) {
   const std::vector<AxisId> data = columns_of(graph[product.stage]);
   if (std::ranges::find(data, product.rows.own) > std::ranges::find(data, product.columns.own))
     std::swap(product.rows, product.columns);
-  const auto lie_together = [&](const SideBySide::Factor& factor) {
-    return is_contiguous_in(graph, *factor.read, factor.own);
-  };
-  if (lie_together(product.rows) && !lie_together(product.columns))
+  if (lies_together(graph, product.rows) && !lies_together(graph, product.columns))
     std::swap(product.rows, product.columns);
 }
 
 }  // namespace
-
-schedule::StageGraph graph_of(const language::Kernel& kernel, const OpenSchedule& given) {
-  StageGraph graph = schedule::build_stage_graph(kernel);
-  schedule::apply_steps(graph, given.schedule);
-  for (const StageId id : given.open)
-    graph.stages[id].is_touched = false;
-  return graph;
-}
 
 OpenSchedule with_turned_products(const language::Kernel& kernel, language::Schedule given,
                                   const Target& target, const CompileOptions& options) {
@@ -113,10 +100,7 @@ OpenSchedule with_turned_products(const language::Kernel& kernel, language::Sche
   StepWriter steps(result.schedule, graph);
   for (const StageId id : graph.stage_of_id) {
     const Stage& stage = graph[id];
-    const bool is_alone = stage.is_live && stage.kind == Stage::Kind::Compute && !stage.part_of &&
-                          stage.cell_of < 0 && !stage.is_init &&
-                          stage.attach.kind == schedule::Attach::Kind::Root;
-    if (!is_alone || touched[id]) continue;
+    if (!is_free(graph, id) || touched[id]) continue;
     std::optional<SideBySide> product = find_side_by_side(graph, id);
     if (!product) continue;
     choose_columns(graph, *product);

@@ -1,21 +1,9 @@
 #pragma once
 
-#include <vector>
-
-#include "compiler/schedule/stage_graph.h"
+#include "compiler/autoschedule/open_schedule.h"
 #include "compiler/target.h"
 
 namespace kiln::autoschedule {
-
-/// A schedule, and stages that it names without saying how they run: they are scheduled all the
-/// same.
-struct OpenSchedule {
-  language::Schedule schedule;
-  std::vector<schedule::StageId> open;
-};
-
-/// The stages of a kernel after the steps so far, the open ones as if no step named them.
-schedule::StageGraph graph_of(const language::Kernel& kernel, const OpenSchedule& given);
 
 /// Has large products that lie side by side computed one after the other, as products are:
 ///
