@@ -72,10 +72,11 @@ class AccumulateInRegisters : public Mutator {
     std::vector<Stmt> body;
     for (size_t i = 0; i < block.body.size(); ++i) {
       const auto* loop = i + 1 < block.body.size() ? as<For>(block.body[i + 1]) : nullptr;
-      const std::optional<AccumulatorTile> tile = loop ? tile_of(*loop) : std::nullopt;
-      const Expr start = tile ? start_of(*tile, block.body[i]) : Expr();
-      body.push_back(start ? rewrite(*loop, *tile, start) : (*this)(block.body[i]));
-      if (start) ++i;
+      const Expr start = loop ? constant_of(block.body[i]) : Expr();
+      const std::optional<AccumulatorTile> tile = start ? tile_of(*loop) : std::nullopt;
+      const bool begins = tile && stores_to(*tile, block.body[i], start);
+      body.push_back(begins ? rewrite(*loop, *tile, start) : (*this)(block.body[i]));
+      if (begins) ++i;
     }
     return body == block.body ? Stmt(&block) : Block::make(std::move(body));
   }
@@ -102,19 +103,22 @@ class AccumulateInRegisters : public Mutator {
     return tile && !is_shared_by_lanes(*tile) ? tile : std::nullopt;
   }
 
-  /// The constant that `before` stores to the elements of the tile and to no others; null where it
-  /// does anything else.
-  static Expr start_of(const AccumulatorTile& tile, const Stmt& before) {
-    const StmtNode* at = before.get();
+  /// The constant that loops store; null where they do anything else.
+  static Expr constant_of(const Stmt& loops) {
+    const StmtNode* at = loops.get();
     while (const auto* loop = as<For>(at))
       at = loop->body.get();
     const auto* store = as<Store>(at);
     const bool is_constant = store != nullptr && (as<FloatImm>(store->value) != nullptr ||
                                                   as<IntImm>(store->value) != nullptr);
-    if (!is_constant) return nullptr;
-    const Stmt same = over_tile(tile, std::nullopt,
-                                Store::make(tile.store->buffer, tile.store->indices, store->value));
-    return equal_trees(before, same) ? store->value : nullptr;
+    return is_constant ? store->value : nullptr;
+  }
+
+  /// Whether `before` stores that value to the elements of the tile, and does nothing else.
+  static bool stores_to(const AccumulatorTile& tile, const Stmt& before, const Expr& value) {
+    const Store& store = *tile.store;
+    return equal_trees(
+        before, over_tile(tile, std::nullopt, Store::make(store.buffer, store.indices, value)));
   }
 
   /// Whether lanes of a loop around add to the same elements: each would keep its own.

@@ -207,8 +207,8 @@ class FetchAhead : public Mutator {
       const bool goes_on = is_innermost || (*step >= run && *step <= run + kLineBytes);
       if (!goes_on) {
         const int64_t turns = std::max<int64_t>(ahead / std::max<int64_t>(run, 1), 1);
-        const Expr at = substitute(stream.first, {{loop.var, Expr(loop.var) + turns}});
-        return Place{*step < 0 ? ir::max(at, index(0)) : at, false};
+        const Expr later = substitute(stream.first, {{loop.var, Expr(loop.var) + turns}});
+        return Place{*step < 0 ? ir::max(later, index(0)) : later, false};
       }
       if (!extent || __builtin_mul_overflow(*step, *extent, &run)) break;
     }

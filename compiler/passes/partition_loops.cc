@@ -174,10 +174,7 @@ class PartitionLoops : public Mutator {
     if (is_parallel) {
       return with_body(loop, loop.extent, divided(loop, full, conjuncts, loop.body));
     }
-    copies_ *= 2;
-    const Stmt clean = body_of(loop.var, index(0), full.end, body);
-    const Stmt rest = fresh_copy(body_of(loop.var, full.end, loop.extent, loop.body));
-    copies_ /= 2;
+    const auto [clean, rest] = halves(loop, full, body, loop.body);
     return Block::make({with_body(loop, full.end, clean), part(loop, full.end, loop.extent, rest)});
   }
 
@@ -228,14 +225,21 @@ class PartitionLoops : public Mutator {
       const Expr is_full = logical_and(less_equal(full.begin, loop.var), less(loop.var, full.end));
       return If::make(is_full, clean, rest_of(loop.var, index(0), loop.extent, stmt));
     }
-    copies_ *= 2;
-    const Stmt clean = body_of(loop.var, index(0), full.end, body);
-    const Stmt rest = fresh_copy(body_of(loop.var, full.end, loop.extent, stmt));
-    copies_ /= 2;
+    const auto [clean, rest] = halves(loop, full, body, stmt);
     const std::optional<int64_t> only = as_const_int(full.end);
     const bool is_one = only && as_const_int(loop.extent) == *only + 1;
     const Stmt last = is_one ? substitute(rest, {{loop.var, full.end}}) : rest;
     return If::make(less(loop.var, full.end), clean, last);
+  }
+
+  /// A body for the full tiles from the start on, and that of the iterations after them.
+  std::pair<Stmt, Stmt> halves(const For& loop, const FullTiles& full, const Stmt& body,
+                               const Stmt& guarded) {
+    copies_ *= 2;
+    const Stmt clean = body_of(loop.var, index(0), full.end, body);
+    const Stmt rest = fresh_copy(body_of(loop.var, full.end, loop.extent, guarded));
+    copies_ /= 2;
+    return {clean, rest};
   }
 
   Stmt rest_of(const VarRef& var, const Expr& begin, const Expr& end, const Stmt& body) {
