@@ -299,10 +299,9 @@ class Interpreter {
       // A stage over n - 2 rows has none where n is 1, as the loops over them do nothing.
       storage->elements->shape.push_back(std::max<int64_t>(evaluate_.index(extent), 0));
     }
-    storage->span = elements_of(*buffer, storage->elements->shape);
-    if (!buffer->strides.empty()) {
-      storage->span = storage->elements->shape[0] * evaluate_.index(buffer->strides[0]);
-    }
+    std::vector<int64_t> held = storage->elements->shape;
+    if (!buffer->strides.empty()) held = {held[0], evaluate_.index(buffer->strides[0])};
+    storage->span = elements_of(*buffer, held);
     storage->elements->bytes.resize(static_cast<size_t>(storage->span * size_of(buffer->type)));
     storage->written.assign(static_cast<size_t>(storage->span), false);
     scope_.buffers[buffer.get()] = std::move(storage);

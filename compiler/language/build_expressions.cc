@@ -85,8 +85,7 @@ ExprId ExpressionBuilder::literal(const Node& node, bool negative, Expected expe
   double value = node.text == "nan"   ? std::numeric_limits<double>::quiet_NaN()
                  : node.text == "inf" ? std::numeric_limits<double>::infinity()
                                       : to_double(node.text);
-  if (node.text != "inf" && node.text != "nan" &&
-      (std::isinf(value) || is_past_range(type, value))) {
+  if (!is_number_name(node.text) && (std::isinf(value) || is_past_range(type, value))) {
     work_.source.refuse(node.place, "{}{} does not fit {}{}", negative ? "-" : "",
                         node.text.substr(0, 64), type,
                         type == DType::Float8E4M3FN ? "" : "; infinity is written inf");

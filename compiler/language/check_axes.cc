@@ -237,9 +237,10 @@ class AxisChecker {
     const Axis& axis = definition_.axes[id];
     const int64_t extent = constant_value(definition_, axis.extent).value_or(0);
     const int64_t minimum = constant_value(definition_, axis.minimum).value_or(0);
+    const bool is_near = minimum >= -kLargestSize && minimum <= kLargestSize;
+    if (extent <= kLargestSize && is_near) return;
     const std::string what = fmt::format("axis {}", checked_.axis(id));
     check_limit(what, "iterations", extent, kLargestSize);
-    if (minimum >= -kLargestSize && minimum <= kLargestSize) return;
     fail(ErrorKind::ResourceExhausted, "LIMIT", "{} begins at {}; the limit is {}", what, minimum,
          minimum < 0 ? -kLargestSize : kLargestSize);
   }
