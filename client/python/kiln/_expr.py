@@ -419,17 +419,13 @@ def cast(dtype, value):
     operand = as_expr(value)
     if operand.dtype == dtype:
         return operand
-    if isinstance(operand, FloatConstant) and _dtype.is_float(dtype):
-        if not _dtype.is_past_range(operand.value, dtype):
+    if isinstance(operand, (IntegerConstant, FloatConstant)) and operand.dtype != "bool":
+        if _dtype.is_float(dtype) and not _dtype.is_past_range(operand.value, dtype):
             return FloatConstant(operand.value, dtype)
-    if isinstance(operand, IntegerConstant) and operand.dtype != "bool":
-        if _dtype.is_float(dtype):
-            if _dtype.is_past_range(operand.value, dtype):
-                return Cast(dtype, operand)
-            return FloatConstant(operand.value, dtype)
-        low, high = _dtype.limits(dtype)
-        if dtype != "bool" and low <= operand.value <= high:
-            return IntegerConstant(operand.value, dtype)
+        if _dtype.is_int(dtype) and isinstance(operand, IntegerConstant):
+            low, high = _dtype.limits(dtype)
+            if low <= operand.value <= high:
+                return IntegerConstant(operand.value, dtype)
     return Cast(dtype, operand)
 
 
