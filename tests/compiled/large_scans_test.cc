@@ -1,7 +1,9 @@
 /// Scans whose outputs are stored past the caches, and whose states are kept apart for it.
 
 #include <cstring>
+#include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/autoschedule/choose_schedule.h"
@@ -13,31 +15,28 @@ namespace {
 
 struct Example {
   const char* name;
-  const char* text;
   int64_t rows;
   int64_t columns;
   bool is_backwards;
+
+  std::string text() const {
+    const std::string shape = fmt::format("uint32[{}, {}]", rows, columns);
+    const std::string scan =
+        is_backwards ? fmt::format("scan t reverse {{ S[{0} + j, i] = X[{0} + j, i]", rows - 1)
+                     : "scan t { S[0, i] = X[0, i]";
+    return fmt::format(
+        "kernel k(X: {0}) -> (S: {0}) {{ {1}  S[t, i] = S[t {2} 1, i]*3 + X[t, i] }} }}", shape,
+        scan, is_backwards ? '+' : '-');
+  }
 };
 
 /// Steps in groups of four, of which all, some or none are left; blocks that the columns fill or do
 /// not.
-const Example kExamples[] = {
-    {"Down",
-     R"(kernel k(X: uint32[2049, 1024]) -> (S: uint32[2049, 1024]) {
-          scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i]*3 + X[t, i] } })",
-     2049, 1024, false},
-    {"ThreeLeft",
-     R"(kernel k(X: uint32[2400, 1008]) -> (S: uint32[2400, 1008]) {
-          scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i]*3 + X[t, i] } })",
-     2400, 1008, false},
-    {"FewSteps",
-     R"(kernel k(X: uint32[3, 1048576]) -> (S: uint32[3, 1048576]) {
-          scan t { S[0, i] = X[0, i]  S[t, i] = S[t - 1, i]*3 + X[t, i] } })",
-     3, 1048576, false},
-    {"Up",
-     R"(kernel k(X: uint32[2100, 1040]) -> (S: uint32[2100, 1040]) {
-          scan t reverse { S[2099 + j, i] = X[2099 + j, i]  S[t, i] = S[t + 1, i]*3 + X[t, i] } })",
-     2100, 1040, true},
+constexpr Example kExamples[] = {
+    {"Down", 2049, 1024, false},
+    {"ThreeLeft", 2400, 1008, false},
+    {"FewSteps", 3, 1048576, false},
+    {"Up", 2100, 1040, true},
 };
 
 class LargeScans : public ::testing::TestWithParam<Example> {};
@@ -48,7 +47,7 @@ TEST_P(LargeScans, HaveEveryStep) {
   const Example& example = GetParam();
   const int64_t rows = example.rows;
   const int64_t columns = example.columns;
-  const language::Kernel kernel = kernel_of(example.text).kernel;
+  const language::Kernel kernel = kernel_of(example.text()).kernel;
   HostTensor input = zeros(DType::UInt32, {rows, columns});
   const auto count = static_cast<size_t>(rows * columns);
   std::vector<uint32_t> x(count);

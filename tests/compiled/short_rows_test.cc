@@ -46,17 +46,15 @@ TEST(ShortRows, AreWhatTheDefinitionSaysToTheLastBit) {
   for (int round = 0; round < rounds; ++round) {
     const uint64_t seed = fuzz_seed() + static_cast<uint64_t>(round);
     Random random(seed);
-    const std::string text = text_of(random.between(64, 150), random.between(2, 15));
+    const int rows = random.between(64, 150);
+    const int columns = random.between(2, 15);
+    const std::string text = text_of(rows, columns);
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     const language::Kernel kernel = language::parse_text(text, "test")[0].kernel;
-    const language::Definition& definition = kernel.definition;
-    std::vector<int64_t> shape;
-    for (const language::ExprId extent : definition.shape_of(definition.parameters[0]))
-      shape.push_back(language::evaluate_size(definition, extent, {}));
-    const std::vector<HostTensor> inputs = {fractions(std::move(shape), random)};
+    const std::vector<HostTensor> inputs = {fractions({rows, columns}, random)};
     const language::Schedule schedule = choose_schedule(kernel, {}, kHost, {});
     const std::vector<float> expected =
-        values_of<float>(language::evaluate(definition, kernel.names, {}, inputs)[0]);
+        values_of<float>(language::evaluate(kernel.definition, kernel.names, {}, inputs)[0]);
     const std::vector<float> actual = values_of<float>(run_on_cpu(kernel, schedule, {}, inputs)[0]);
     for (size_t i = 0; i < expected.size(); ++i) {
       if (std::isnan(expected[i])) {
