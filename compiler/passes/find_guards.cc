@@ -153,14 +153,18 @@ class DropConjuncts : public Mutator {
  private:
   using Mutator::visit;
 
-  /// The condition, or null when nothing is left of it.
+  /// The condition, itself where all of it stays, or null when nothing is left of it.
   Expr left_of(const Expr& condition) {
     Expr left;
+    bool is_whole = true;
     for_each_conjunct(condition, [&](const Expr& conjunct) {
-      if (dropped_.count(conjunct) > 0) return;
-      left = left ? logical_and(left, conjunct) : conjunct;
+      if (dropped_.count(conjunct) > 0) {
+        is_whole = false;
+      } else {
+        left = left ? logical_and(left, conjunct) : conjunct;
+      }
     });
-    return left;
+    return is_whole ? condition : left;
   }
 
   Stmt visit(const If& node) override {
@@ -169,12 +173,15 @@ class DropConjuncts : public Mutator {
     const Stmt then_body = (*this)(node.then_body);
     if (!left) return then_body;
     const Stmt else_body = node.else_body ? (*this)(node.else_body) : Stmt();
-    return If::make(left, then_body, else_body, node.likely);
+    const bool is_same =
+        left == node.condition && then_body == node.then_body && else_body == node.else_body;
+    return is_same ? Stmt(&node) : If::make(left, then_body, else_body, node.likely);
   }
 
   Expr visit(const Call& node) override {
     if (node.op != Operator::IfThenElse) return Mutator::visit(node);
     const Expr left = left_of(node.args[0]);
+    if (left == node.args[0]) return Mutator::visit(node);
     const Expr chosen = (*this)(node.args[1]);
     if (!left) return chosen;
     return Call::make(node.op, {left, chosen, (*this)(node.args[2])});

@@ -117,6 +117,21 @@ TEST(PartitionLoops, AParallelLoopAsksWhereTheGuardsAreAlone) {
   expect_same_numbers(body, {{1, 32}, {1, 30}, {1, 9}, {1, 8}, {1, 1}});
 }
 
+/// Guards of loops inside, here of a vector whose rows begin at 1, are no reason for a copy.
+TEST(PartitionLoops, AParallelLoopLeavesThePartsWithGuardsOfTheirOwnAlone) {
+  const std::string_view body = R"(
+    for i in 0..4 parallel {
+      allocate T: float32[8] scope(local)
+      for j in 0..8 { if likely(i*8 + j < n) { T[j] = A[0, i*8 + j] } }
+      for j in 0..8 vectorize { if likely(1 <= j && j < m) { B[j, i] = 3.0 } }
+      for j in 0..8 { if likely(i*8 + j < n) { B[0, i*8 + j] = T[j] } }
+    })";
+  CountGuards walk;
+  walk(partitioned(body).body);
+  EXPECT_EQ(walk.stores, 5);
+  expect_same_numbers(body, {{8, 32}, {9, 30}, {8, 9}, {10, 8}});
+}
+
 TEST(PartitionLoops, AParallelLoopAsksForPaddingAtBothEndsWhereItIsAlone) {
   const std::string_view body = R"(
     for i in 0..m parallel {
