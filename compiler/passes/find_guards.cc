@@ -146,6 +146,58 @@ class EndOfWork {
   std::vector<Facts::Range> inner_;
 };
 
+class CutInside : public Visitor {
+ public:
+  CutInside(const std::unordered_set<Expr>& conjuncts, const Facts& facts)
+      : conjuncts_(conjuncts), facts_(facts) {}
+
+  bool everywhere() const { return is_everywhere_ && has_tile_; }
+
+ private:
+  using Visitor::visit;
+
+  void visit(const For& loop) override {
+    has_tile_ = has_tile_ || (loop.loop_kind == LoopKind::Unrolled && !loops_.empty());
+    loops_.push_back(&loop);
+    Visitor::visit(loop);
+    loops_.pop_back();
+  }
+
+  void visit(const If& node) override {
+    for_each_conjunct(node.condition, [&](const Expr& conjunct) {
+      if (conjuncts_.count(conjunct) > 0 && !is_cut(conjunct)) is_everywhere_ = false;
+    });
+    Visitor::visit(node);
+  }
+
+  void visit(const Call& call) override {
+    if (call.op == Operator::IfThenElse) {
+      for_each_conjunct(call.args[0], [&](const Expr& conjunct) {
+        is_everywhere_ = is_everywhere_ && conjuncts_.count(conjunct) == 0;
+      });
+    }
+    Visitor::visit(call);
+  }
+
+  bool is_cut(const Expr& conjunct) const {
+    std::vector<Facts::Range> inner;
+    for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop) {
+      if ((*loop)->loop_kind == LoopKind::Serial && as_const_int((*loop)->extent)) {
+        const auto span = analysis::holds_where(conjunct, (*loop)->var, inner, facts_);
+        if (span && span->end) return true;
+      }
+      inner.push_back({(*loop)->var, index(0), (*loop)->extent});
+    }
+    return false;
+  }
+
+  const std::unordered_set<Expr>& conjuncts_;
+  const Facts& facts_;
+  std::vector<const For*> loops_;
+  bool is_everywhere_ = true;
+  bool has_tile_ = false;
+};
+
 class DropConjuncts : public Mutator {
  public:
   explicit DropConjuncts(const std::unordered_set<Expr>& dropped) : dropped_(dropped) {}
@@ -202,6 +254,12 @@ std::vector<Guard> find_guards(const For& loop, const std::vector<VarRef>& aroun
 std::optional<int64_t> end_of_work(const For& loop, const Facts& facts) {
   const int64_t end = EndOfWork(loop, facts).of(loop.body);
   return end == EndOfWork::kNever ? std::nullopt : std::optional(std::max<int64_t>(end, 0));
+}
+
+bool is_cut_inside(const For& loop, const std::unordered_set<Expr>& conjuncts, const Facts& facts) {
+  CutInside walk(conjuncts, facts);
+  walk(loop.body);
+  return walk.everywhere();
 }
 
 Stmt drop_conjuncts(const Stmt& stmt, const std::unordered_set<Expr>& conjuncts) {

@@ -29,6 +29,12 @@ std::vector<Guard> find_guards(const ir::For& loop, const std::vector<ir::VarRef
 /// that do not hold any more; nothing where that is no constant.
 std::optional<int64_t> end_of_work(const ir::For& loop, const analysis::Facts& facts);
 
+/// Whether serial loops around unrolled ones, inside of this loop, can be cut where these parts of
+/// guards fail: then code that is long stands there twice instead of once for the loop and twice
+/// for what is left of it.
+bool is_cut_inside(const ir::For& loop, const std::unordered_set<ir::Expr>& conjuncts,
+                   const analysis::Facts& facts);
+
 /// The statement without these parts of guards.
 ir::Stmt drop_conjuncts(const ir::Stmt& stmt, const std::unordered_set<ir::Expr>& conjuncts);
 

@@ -48,6 +48,12 @@ struct FullTiles {
   bool whole;  // nothing runs outside
 };
 
+/// An iteration of a loop.
+struct LastOfLoop {
+  VarRef var;
+  Expr value;
+};
+
 class PartitionLoops : public Mutator {
  public:
   explicit PartitionLoops(const Kernel& kernel) : facts_(facts_of_sizes(kernel)) {}
@@ -87,7 +93,9 @@ class PartitionLoops : public Mutator {
   Stmt body_of(const VarRef& var, const Expr& begin, const Expr& end, const Stmt& body) {
     facts_.push_range(var, begin, end);
     around_.push_back(var);
+    ends_.push_back(end);
     const Stmt result = (*this)(body);
+    ends_.pop_back();
     around_.pop_back();
     facts_.pop();
     return result;
@@ -172,10 +180,43 @@ class PartitionLoops : public Mutator {
     }
     // One parallel region stays one: starting another costs more than the branch.
     if (is_parallel) {
+      if (!full.begin && is_cut_inside(loop, conjuncts, facts_)) {
+        return with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
+      }
       return with_body(loop, loop.extent, divided(loop, full, conjuncts, loop.body));
+    }
+    if (const std::optional<LastOfLoop> last = last_with_rest(loop, full)) {
+      return partition_of_last(loop, full, body, *last);
     }
     const auto [clean, rest] = halves(loop, full, body, loop.body);
     return Block::make({with_body(loop, full.end, clean), part(loop, full.end, loop.extent, rest)});
+  }
+
+  /// The last iteration of a loop around, where no other one leaves a rest of this loop.
+  std::optional<LastOfLoop> last_with_rest(const For& loop, const FullTiles& full) {
+    for (size_t i = 0; i < around_.size(); ++i) {
+      const std::optional<int64_t> end = as_const_int(ends_[i]);
+      if (!end || !uses_var(full.end, around_[i])) continue;
+      facts_.push_range(around_[i], index(0), index(*end - 1));
+      const bool is_full = proves(less_equal(loop.extent, full.end));
+      facts_.pop();
+      if (is_full) return LastOfLoop{around_[i], index(*end - 1)};
+    }
+    return std::nullopt;
+  }
+
+  /// What is left over is known there as well as that iteration is.
+  Stmt partition_of_last(const For& loop, const FullTiles& full, const Stmt& body,
+                         const LastOfLoop& last) {
+    const std::unordered_map<VarRef, Expr> known = {{last.var, last.value}};
+    const Expr end = analysis::simplify(substitute(full.end, known), facts_);
+    copies_ *= 2;
+    const Stmt clean = body_of(loop.var, index(0), full.end, body);
+    const Stmt rest =
+        fresh_copy((*this)(part(loop, end, loop.extent, substitute(loop.body, known))));
+    copies_ /= 2;
+    return Block::make(
+        {with_body(loop, full.end, clean), If::make(less_equal(last.value, last.var), rest)});
   }
 
   /// Whether it is worth asking first if the loop runs at all: a start of one iteration is simpler
@@ -265,6 +306,7 @@ class PartitionLoops : public Mutator {
   Facts facts_;
   std::vector<VarRef> threads_;  // of the loops around the current place
   std::vector<VarRef> around_;   // of all loops around it
+  std::vector<Expr> ends_;       // of these variables
   int copies_ = 1;               // of it, so far
   bool in_rest_ = false;         // it is outside the full tiles between a start and an end
 };

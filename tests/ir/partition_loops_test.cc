@@ -117,6 +117,32 @@ TEST(PartitionLoops, AParallelLoopAsksWhereTheGuardsAreAlone) {
   expect_same_numbers(body, {{1, 32}, {1, 30}, {1, 9}, {1, 8}, {1, 1}});
 }
 
+/// The last block has less inside: the loop over its tiles ends earlier, and what is left of them
+/// stands in that one iteration.
+TEST(PartitionLoops, AParallelLoopOverTilesThatAreWrittenOutIsCutInside) {
+  const std::string_view before = R"(
+    for b in 0..3 parallel { for t in 0..2 { for r in 0..4 unroll {
+      if likely(b*8 + t*4 + r < 22) { B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] } } } })";
+  expect_partitioned(before, R"(
+    for b in 0..3 parallel {
+      for t in 0..min(5 - b*2, 2) { for r in 0..4 unroll {
+        B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] } }
+      if 2 <= b { for r in 0..2 unroll { B[0, r + 20] = A[0, r + 20] } }
+    })");
+  expect_same_numbers(before, {{1, 22}, {2, 24}});
+  // Here it has no full tile, and its second one is outside.
+  const std::string_view short_block = R"(
+    for b in 0..3 parallel { for t in 0..2 { for r in 0..4 unroll {
+      if likely(b*8 + t*4 + r < 18) { B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] } } } })";
+  expect_partitioned(short_block, R"(
+    for b in 0..3 parallel {
+      for t in 0..min(4 - b*2, 2) { for r in 0..4 unroll {
+        B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] } }
+      if 2 <= b { for r in 0..2 unroll { B[0, r + 16] = A[0, r + 16] } }
+    })");
+  expect_same_numbers(short_block, {{1, 18}, {2, 24}});
+}
+
 /// Guards of loops inside, here of a vector whose rows begin at 1, are no reason for a copy.
 TEST(PartitionLoops, AParallelLoopLeavesThePartsWithGuardsOfTheirOwnAlone) {
   const std::string_view body = R"(
