@@ -37,6 +37,8 @@ constexpr Pass kPasses[] = {
     {"bind_to_cores", passes::bind_to_cores, Serves::Llvm},
     // Before partition_loops, which divides what is one nest here.
     {"carry_states", passes::carry_states, Serves::Llvm},
+    // Before partition_loops, which has nothing to cut there then.
+    {"shift_last_tiles", passes::shift_last_tiles, Serves::Llvm},
     {"partition_loops", passes::partition_loops, Serves::All},
     // After partition_loops: a guard is simple in the loops' own variables, not in the fused one.
     {"collapse_parallel", passes::collapse_parallel, Serves::All},

@@ -44,6 +44,18 @@ ir::Kernel bind_to_cores(ir::Kernel kernel, const PassContext& context);
 /// Stands before partition_loops, so that the first step and the others are one nest each.
 ir::Kernel carry_states(ir::Kernel kernel, const PassContext& context);
 
+/// Lets the last tile of a serial loop end where the loop ends, instead of cutting it: some
+/// elements are computed twice, at most one of 64, and there is one tile to compile and not two.
+///
+///   for i in 0..114 { for j in 0..9 unroll { if likely(i*9 + j < 1024) { C[i*9 + j] = A[i*9 + j] }
+///   } }
+///     ->
+///   for i in 0..114 { for j in 0..9 unroll { C[min(i*9, 1015) + j] = A[min(i*9, 1015) + j] } }
+///
+/// Only around loops that are written out, where all sizes are constants, and where the body stores
+/// the same whenever it runs.
+ir::Kernel shift_last_tiles(ir::Kernel kernel, const PassContext& context);
+
 /// Splits loops where a `likely` guard begins or ceases to hold: full tiles run without the guard.
 ///
 ///   for i in 0..ceildiv(n, 4) { for j in 0..4 { if likely(i*4 + j < n) { S } } }
@@ -53,10 +65,11 @@ ir::Kernel carry_states(ir::Kernel kernel, const PassContext& context);
 ///
 /// Conditions of if_then_else count as guards, and one may begin to hold, as padding does: the
 /// iterations before come first then, in a loop of their own. A parallel loop stays one, with both
-/// in an if, around what has guards alone. Last iterations that do nothing are left out. Nested
-/// tiles are split from the outside in, up to 8 copies of a statement; loops over GPU indices are
-/// left alone, as are those whose full tiles end at more minima than the guards are worth. Leaves
-/// the kernel simplified.
+/// in an if, around what has guards alone; where loops over tiles inside of it can be cut, it is
+/// left to them. What only the last iteration of a loop around has left over knows which it is.
+/// Last iterations that do nothing are left out. Nested tiles are split from the outside in, up to
+/// 8 copies of a statement; loops over GPU indices are left alone, as are those whose full tiles end
+/// at more minima than the guards are worth. Leaves the kernel simplified.
 ir::Kernel partition_loops(ir::Kernel kernel, const PassContext& context);
 
 /// Nested parallel loops become one.

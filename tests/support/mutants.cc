@@ -205,6 +205,16 @@ Kernel swap_min_max(Kernel kernel) {
   });
 }
 
+Kernel shift_too_far(Kernel kernel) {
+  return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
+    const auto* binary = as<Binary>(expr);
+    const bool is_first = binary != nullptr && binary->op == Operator::Min &&
+                          binary->type == kIndexType && as_const_int(binary->b) > 0;
+    if (!is_first) return nullptr;
+    return Binary::make(Operator::Min, binary->a, index(*as_const_int(binary->b) - 1));
+  });
+}
+
 Kernel swap_operands(Kernel kernel) {
   return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
     const auto* binary = as<Binary>(expr);
@@ -471,6 +481,7 @@ constexpr Mutant kMutants[] = {
     {"min becomes max", "simplify:1", swap_min_max},
     {"the operands of a difference are swapped", "simplify:1", swap_operands},
     {"if_then_else takes its first branch always", "simplify:1", ignore_condition},
+    {"a shifted tile ends an element too early", "shift_last_tiles", shift_too_far},
     {"a partitioned loop loses its tail", "partition_loops", drop_tail},
     {"the guarded part of a partitioned loop is lost", "partition_loops", drop_else},
     {"rows that are spread out lose their column", "flatten_storage", close_rows},

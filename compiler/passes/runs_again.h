@@ -1,0 +1,11 @@
+#pragma once
+
+#include "compiler/ir/stmt.h"
+
+namespace kiln::passes {
+
+/// Whether a statement that ran can run once more and store the same: what it reads is not what it
+/// stores, but for sums whose elements it stores before. False: not shown.
+bool runs_again(const ir::Stmt& stmt);
+
+}  // namespace kiln::passes

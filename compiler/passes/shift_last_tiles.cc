@@ -1,0 +1,232 @@
+#include "compiler/passes/shift_last_tiles.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/passes/linear.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/runs_again.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+/// A loop over tiles of `size` elements each, of `count` in all.
+struct Tiles {
+  int64_t size;
+  int64_t count;
+};
+
+std::vector<Expr> conjuncts_of(const Expr& condition) {
+  const auto* binary = as<Binary>(condition);
+  if (binary == nullptr || binary->op != Operator::And) return {condition};
+  std::vector<Expr> all = conjuncts_of(binary->a);
+  const std::vector<Expr> more = conjuncts_of(binary->b);
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+/// Looks whether a tile may begin anywhere: all that depends on it stands behind a guard
+/// `tile*size + inner < count`, and depends on that sum alone, the element.
+class LookAtTiles : public Visitor {
+ public:
+  explicit LookAtTiles(const VarRef& tile) : tile_(tile) {}
+
+  std::optional<Tiles> tiles() const { return may_move_ ? tiles_ : std::nullopt; }
+  bool has_unrolled() const { return has_unrolled_; }
+
+ private:
+  using Visitor::visit;
+
+  void visit(const For& loop) override {
+    has_unrolled_ = has_unrolled_ || loop.loop_kind == LoopKind::Unrolled;
+    loops_.push_back(&loop);
+    Visitor::visit(loop);
+    loops_.pop_back();
+  }
+
+  void visit(const If& node) override {
+    const VarRef before = inner_;
+    for (const Expr& conjunct : conjuncts_of(node.condition)) {
+      const bool is_guard = node.likely && !node.else_body && uses_var(conjunct, tile_);
+      if (!is_guard || !is_end_of_tile(conjunct)) (*this)(conjunct);
+    }
+    (*this)(node.then_body);
+    if (node.else_body) (*this)(node.else_body);
+    inner_ = before;
+  }
+
+  /// Inside, the element is what the guard compares.
+  bool is_end_of_tile(const Expr& guard) {
+    const auto* less = as<Binary>(guard);
+    if (less == nullptr || less->op != Operator::Less) return false;
+    const std::optional<int64_t> size = stride_of(less->a, tile_);
+    const std::optional<int64_t> count = as_const_int(less->b);
+    if (!size || !count) return false;
+    const Expr inner = analysis::simplify(less->a - tile_ * index(*size));
+    const auto loop = std::ranges::find_if(
+        loops_, [&](const For* each) { return each->var.get() == inner.get(); });
+    if (loop == loops_.end() || as_const_int((*loop)->extent) != *size) return false;
+    if (tiles_ && (tiles_->size != *size || tiles_->count != *count)) return false;
+    if (inner_ && inner_ != (*loop)->var) return false;
+    tiles_ = Tiles{*size, *count};
+    inner_ = (*loop)->var;
+    return true;
+  }
+
+  void visit(const Allocate& allocate) override {
+    places_.emplace(allocate.buffer, std::nullopt);
+    Visitor::visit(allocate);
+  }
+
+  void visit(const Load& load) override {
+    if (!is_own(load.buffer, load.indices, false)) Visitor::visit(load);
+  }
+
+  void visit(const Store& store) override {
+    if (!is_own(store.buffer, store.indices, true)) return Visitor::visit(store);
+    (*this)(store.value);
+  }
+
+  /// What one tile keeps for itself has the place inside of the tile as an index, the same one
+  /// wherever it is used; or it is the same for all tiles.
+  bool is_own(const BufferRef& buffer, const std::vector<Expr>& indices, bool is_store) {
+    const auto known = places_.find(buffer);
+    if (known == places_.end()) return false;
+    int64_t place = -1;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (inner_ && indices[i].get() == inner_.get() && place < 0) {
+        place = static_cast<int64_t>(i);
+      } else {
+        (*this)(indices[i]);
+      }
+    }
+    const bool is_same = !known->second || *known->second == place;
+    may_move_ = may_move_ && is_same && !(place < 0 && is_store && inner_);
+    known->second = place;
+    return true;
+  }
+
+  void visit(const Var& var) override { check(VarRef(&var)); }
+  void visit(const Binary& node) override {
+    if (node.type == index(0)->type) check(&node);
+    if (node.type != index(0)->type || reads_memory(&node)) Visitor::visit(node);
+  }
+
+  /// The element is all that an index depends on.
+  void check(const Expr& expr) {
+    if (!may_move_) return;
+    const bool uses_inner = inner_ && uses_var(expr, inner_);
+    if (!uses_inner && !uses_var(expr, tile_)) return;
+    if (!inner_) {
+      may_move_ = false;
+      return;
+    }
+    const Expr inside = element_ - tile_ * index(tiles_->size);
+    const Expr of_element = analysis::simplify(substitute(expr, {{inner_, inside}}));
+    may_move_ = may_move_ && !uses_var(of_element, tile_);
+  }
+
+  const VarRef& tile_;
+  const VarRef element_ = Var::make("element");
+  std::optional<Tiles> tiles_;
+  VarRef inner_;  // behind a guard
+  std::vector<const For*> loops_;
+  std::unordered_map<BufferRef, std::optional<int64_t>> places_;
+  bool may_move_ = true;
+  bool has_unrolled_ = false;
+};
+
+/// Has tiles begin at `first` instead of at tile*size, and leaves out their guards.
+class BeginAt : public Mutator {
+ public:
+  BeginAt(const VarRef& tile, int64_t size, const Expr& first)
+      : tile_(tile), size_(size), first_(first) {}
+
+  bool is_complete = true;
+
+ private:
+  using Mutator::visit;
+
+  Stmt visit(const If& node) override {
+    if (!node.likely || !uses_var(node.condition, tile_)) return Mutator::visit(node);
+    Expr left;
+    for (const Expr& conjunct : conjuncts_of(node.condition)) {
+      if (uses_var(conjunct, tile_)) continue;
+      left = left ? logical_and(left, conjunct) : conjunct;
+    }
+    const Stmt then_body = (*this)(node.then_body);
+    return left ? If::make(left, then_body, nullptr, true) : then_body;
+  }
+
+  Expr visit(const Var& var) override {
+    if (&var == tile_.get()) is_complete = false;
+    return &var;
+  }
+
+  Expr visit(const Binary& node) override {
+    const std::optional<int64_t> factor = as_const_int(node.b);
+    const bool is_tile = node.op == Operator::Mul && node.a.get() == tile_.get();
+    if (!is_tile || !factor || *factor % size_ != 0) return Mutator::visit(node);
+    return *factor == size_ ? first_ : first_ * index(*factor / size_);
+  }
+
+  const VarRef& tile_;
+  const int64_t size_;
+  const Expr first_;
+};
+
+class ShiftLastTiles : public Mutator {
+ public:
+  explicit ShiftLastTiles(const ShiftedTiles& which) : which_(which) {}
+
+ private:
+  using Mutator::visit;
+
+  Stmt visit(const For& loop) override {
+    const Stmt body = (*this)(loop.body);
+    // Two threads would store the same elements of a parallel loop.
+    const Stmt shifted = loop.loop_kind == LoopKind::Serial ? shift(loop, body) : Stmt();
+    if (!shifted && body == loop.body) return &loop;
+    return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, shifted ? shifted : body);
+  }
+
+  /// The body, its last tile shifted; null where that is not worth it, or could be told.
+  Stmt shift(const For& loop, const Stmt& body) const {
+    const std::optional<int64_t> extent = as_const_int(loop.extent);
+    if (!extent) return nullptr;
+    LookAtTiles look(loop.var);
+    look(body);
+    const std::optional<Tiles> tiles = look.tiles();
+    if (!tiles || (which_.unrolled_alone && !look.has_unrolled())) return nullptr;
+    const int64_t twice = *extent * tiles->size - tiles->count;
+    const bool is_cut = tiles->count > tiles->size && twice > 0 && twice < tiles->size;
+    if (!is_cut || twice * which_.least_parts > tiles->count || !runs_again(body)) return nullptr;
+    const Expr last = index(tiles->count - tiles->size);
+    BeginAt begin(loop.var, tiles->size, min(loop.var * index(tiles->size), last));
+    const Stmt result = begin(body);
+    return begin.is_complete ? result : nullptr;
+  }
+
+  const ShiftedTiles& which_;
+};
+
+}  // namespace
+
+Kernel shift_last_tiles(Kernel kernel, const ShiftedTiles& which) {
+  kernel.body = ShiftLastTiles(which)(kernel.body);
+  return kernel;
+}
+
+Kernel shift_last_tiles(Kernel kernel, const PassContext&) {
+  return shift_last_tiles(std::move(kernel), ShiftedTiles{});
+}
+
+}  // namespace kiln::passes
