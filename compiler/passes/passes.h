@@ -68,8 +68,8 @@ ir::Kernel shift_last_tiles(ir::Kernel kernel, const PassContext& context);
 /// in an if, around what has guards alone; where loops over tiles inside of it can be cut, it is
 /// left to them. What only the last iteration of a loop around has left over knows which it is.
 /// Last iterations that do nothing are left out. Nested tiles are split from the outside in, up to
-/// 8 copies of a statement; loops over GPU indices are left alone, as are those whose full tiles end
-/// at more minima than the guards are worth. Leaves the kernel simplified.
+/// 8 copies of a statement; loops over GPU indices are left alone, as are those whose full tiles
+/// end at more minima than the guards are worth. Leaves the kernel simplified.
 ir::Kernel partition_loops(ir::Kernel kernel, const PassContext& context);
 
 /// Nested parallel loops become one.

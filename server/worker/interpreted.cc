@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <mutex>
 
 #include <fmt/ranges.h>
 
@@ -18,13 +19,33 @@ namespace {
 class InterpretedKernel : public LoadedKernel {
  public:
   explicit InterpretedKernel(std::shared_ptr<const Artifact> artifact)
-      : artifact_(std::move(artifact)), loops_(ir::parse(artifact_->code)) {}
+      : artifact_(std::move(artifact)) {
+    give_back(take());
+  }
   const Artifact& artifact() const override { return *artifact_; }
-  const ir::Kernel& loops() const { return loops_; }
+
+  /// The loops, for one call: nodes belong to one thread at a time.
+  std::unique_ptr<ir::Kernel> take() const {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        std::unique_ptr<ir::Kernel> loops = std::move(idle_.back());
+        idle_.pop_back();
+        return loops;
+      }
+    }
+    return std::make_unique<ir::Kernel>(ir::parse(artifact_->code));
+  }
+
+  void give_back(std::unique_ptr<ir::Kernel> loops) const {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(loops));
+  }
 
  private:
   std::shared_ptr<const Artifact> artifact_;
-  ir::Kernel loops_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<ir::Kernel>> idle_;
 };
 
 /// What happens while the loops of one call run, in the names of the caller.
@@ -113,16 +134,18 @@ class InterpretingDevice : public Device {
   double run(const LoadedKernel& kernel, const KernelCall& call) override {
     const Artifact& artifact = kernel.artifact();
     if (artifact.target != TargetKind::Interpreter) return cpu_->run(kernel, call);
-    const ir::Kernel& loops = static_cast<const InterpretedKernel&>(kernel).loops();
+    const auto& interpreted = static_cast<const InterpretedKernel&>(kernel);
+    std::unique_ptr<ir::Kernel> loops = interpreted.take();
     Copies copies(artifact, call);
     Watch watch(artifact, call);
     const auto start = std::chrono::steady_clock::now();
-    const std::span<const int64_t> sizes(call.bound->scalars.data(), loops.sizes.size());
-    if (!ir::interpret(loops, sizes, copies.tensors(), watch)) {
+    const std::span<const int64_t> sizes(call.bound->scalars.data(), loops->sizes.size());
+    if (!ir::interpret(*loops, sizes, copies.tensors(), watch)) {
       fail(ErrorKind::Cancelled, "CANCELLED", "the call of {} was cancelled", called(call.names));
     }
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    interpreted.give_back(std::move(loops));
     copies.commit();
     return seconds;
   }
