@@ -178,9 +178,14 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
     depth = {chunks};
     reduce[0] = chunk;
   }
-  const bool columns_first = values.get("columns first", 0) != 0;
-  const std::vector<AxisId> tiles =
-      columns_first ? std::vector<AxisId>{columns, rows} : std::vector<AxisId>{rows, columns};
+  std::vector<AxisId> tiles = {rows, columns};
+  const int64_t block = values.get("rows of a panel", 0);
+  if (values.get("columns first", 0) != 0) {
+    std::swap(tiles[0], tiles[1]);
+  } else if (block > 1 && depth.empty() && !copies_rows) {
+    const auto [blocks, inner] = steps.split(id, rows, block);
+    tiles = {blocks, columns, inner};
+  }
   steps.reorder(id, joined({tiling.batch, depth, tiles, reduce, {row, column}}));
   const bool parallel = values.get("parallel", 0) != 0;
   if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
@@ -213,7 +218,10 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
     outer.push_back(chunks);
     reduce[0] = chunk;
   }
-  steps.reorder(id, joined({tiling.batch, outer, {rows}, inside, reduce, {row, column}}));
+  const bool columns_first = values.get("columns first", 0) != 0;
+  const std::vector<AxisId> tiles =
+      columns_first ? joined({inside, {rows}}) : joined({{rows}, inside});
+  steps.reorder(id, joined({tiling.batch, outer, tiles, reduce, {row, column}}));
   const std::vector<AxisId> layout = joined({tiling.panel_batch, outer, inside, reduce, {column}});
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
   align_panel(tiling, steps, copy, axes, values);

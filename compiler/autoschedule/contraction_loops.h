@@ -60,16 +60,18 @@ void write_out_window(const StageGraph& graph, const Tiling& tiling, StageId sta
 
 /// Rows of vectors of columns: each step of the reduction reads one vector of columns and adds it,
 /// times one element a row. "depth": steps of the outermost reduction axis before the next tile, or
-/// 0; "columns first": which loop over tiles is outside; "rows in order": the row factor is copied
-/// first, and "depth" is 0.
+/// 0; "columns first": which loop over tiles is outside; "rows of a panel": tiles of rows that pass
+/// by a tile's columns before the next ones, or 0: just one; "rows in order": the row factor is
+/// copied first, and "depth" is 0.
 void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                           const Values& values);
 
 /// The same with the columns outermost, whose part of the column factor is copied next to each
 /// other first: it is read once for each tile of rows. "panels at once": tiles of columns that are
-/// copied together, and that a tile of rows passes by; "depth": steps of the outermost reduction
-/// axis that are copied and passed by before the next, or 0: all; "rows in order": the row factor
-/// is copied too, before all, and "depth" is 0.
+/// copied together, and that a tile of rows passes by, or with "columns first" all tiles of rows
+/// one of them; "depth": steps of the outermost reduction axis that are copied and passed by before
+/// the next, or 0: all; "rows in order": the row factor is copied too, before all, and "depth" is
+/// 0.
 void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                          const Values& values);
 

@@ -59,17 +59,20 @@ class Sketches {
         tiling_(std::move(tiling)),
         numbers_(with_far_batch(numbers_of(chooser, tiling_, parallel))),
         parallel_(parallel_parameter(parallel)) {
-    const ContractionSize& size = numbers_.size;
-    const bool is_known = size.rows > 0 && size.columns > 0;
-    tile_ = is_known ? best_tile(size) : TileShape{kAnyTile.rows, any_lanes};
+    tile_ = is_known() ? best_tile(numbers_.size) : TileShape{kAnyTile.rows, any_lanes};
   }
 
   Sketch outer_products(bool copies_rows) const {
+    RowBlocks blocks{tile_, 1};
+    if (is_known() && !copies_rows) blocks = best_row_blocks(numbers_.size);
+    const int64_t block = blocks.tiles > 1 ? blocks.tiles : 0;
+    std::set<int64_t> tiles = {0, 4, 8, block};
     std::vector<Parameter> parameters = {
-        rows(tile_.rows),
-        columns(tile_.lanes),
+        rows(blocks.tile.rows),
+        columns(blocks.tile.lanes),
         tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0),
-        {"columns first", {0, 1}, 0}};
+        {"columns first", {0, 1}, 0},
+        {"rows of a panel", {tiles.begin(), tiles.end()}, block}};
     if (copies_rows) parameters.push_back({"rows in order", {0, 1}, 1});
     return sketch("outer products", std::move(parameters), write_outer_products);
   }
@@ -88,11 +91,13 @@ class Sketches {
       const bool is_plain = tiling_.reduce.size() == 1 && columns_lie_together();
       if (size.rows < kRowsForPanels && is_plain) depth = best_depth(size, block.tile.lanes);
     }
+    const bool columns_first = block.panels > 1 && is_near(size, block.tile.lanes);
     std::set<int64_t> depths = {0, 64, 128, depth};
     std::vector<Parameter> parameters = {rows(block.tile.rows),
                                          columns(block.tile.lanes),
                                          {"panels at once", {1, 2, 3, 4, 6, 8}, block.panels},
-                                         {"depth", {depths.begin(), depths.end()}, depth}};
+                                         {"depth", {depths.begin(), depths.end()}, depth},
+                                         {"columns first", {0, 1}, columns_first ? 1 : 0}};
     if (may_be_blocks() && !rows_lie_along_sum())
       parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
     return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);
@@ -151,6 +156,7 @@ class Sketches {
   bool gains_by_packing() const { return numbers_.panels > kLargePanels && numbers_.size.rows > 1; }
 
  private:
+  bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
   bool may_be_blocks() const { return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTurn; }
 
   /// Whether the column factor is large, its rows begin anywhere in a line, or each is in another

@@ -33,9 +33,19 @@ constexpr double kRowsAgain = 0.08;
 constexpr double kFarRowCycles = 0.35;
 constexpr double kRowInOrderCycles = 0.1;
 constexpr double kPanelVectorCycles = 0.7;
-// Half of the nearest cache, and steps that are worth to load and store the sums.
+// Two thirds of the nearest cache.
+constexpr int64_t kNearPanel = 8 * 1024;
+// Half of it, and steps that are worth to load and store the sums.
 constexpr int64_t kNearElements = 6 * 1024;
 constexpr int64_t kLeastDepth = 48;
+// Multiply-adds of a block that are worth another core.
+constexpr int64_t kBlockWork = 1024 * 1024;
+// More tiles in a block gain nothing.
+constexpr int64_t kMostTiles = 16;
+// What a tile adds to its time whose columns come from the second cache, not from the nearest;
+// where their rows begin anywhere in a line, each vector comes in two pieces.
+constexpr double kColumnsAgain = 0.02;
+constexpr double kRaggedAgain = 0.08;
 // Rows that take as long to compute as a panel takes to come from the third cache.
 constexpr double kFetchedRows = 16;
 
@@ -155,6 +165,38 @@ BlockShape best_blocks(ContractionSize size, int64_t products) {
       if (all >= least) continue;
       least = all;
       best = {tile, panels};
+    }
+  });
+  return best;
+}
+
+bool is_near(const ContractionSize& size, int64_t columns) {
+  return columns * size.steps <= kNearPanel && size.rows * size.steps <= kBlockElements;
+}
+
+RowBlocks best_row_blocks(ContractionSize size) {
+  RowBlocks best{best_tile(size), 1};
+  if (!size.few_tasks) return best;
+  const double again = size.columns % size.register_lanes == 0 ? kColumnsAgain : kRaggedAgain;
+  double least = tile_cycles(size, best.tile) * (1 + again);
+  const int64_t work = size.columns * size.steps;
+  for_each_shape(size, [&](const TileShape& tile) {
+    if (size.columns <= 2 * tile.lanes || !is_near(size, tile.lanes)) return;
+    const int64_t full = size.rows / tile.rows;
+    ContractionSize alone = size;
+    alone.few_tasks = false;
+    const double cycles = tile_cycles(alone, tile);
+    for (int64_t tiles = 2; tiles <= std::min(full / 2, kMostTiles); ++tiles) {
+      const int64_t rows = tiles * tile.rows;
+      const int64_t tasks = ceil_div(size.rows, rows);
+      if (full % tiles != 0 || (tasks < kBlockTasks && rows * work > kBlockWork)) continue;
+      const int64_t later =
+          std::max(ceil_div(tasks - 1, 2) * rows, size.rows - ceil_div(tasks - 1, 2) * rows);
+      const double share = 2 * static_cast<double>(later) / static_cast<double>(size.rows);
+      const double all = cycles * share * (1 + again / static_cast<double>(tiles));
+      if (all >= least) continue;
+      least = all;
+      best = {tile, tiles};
     }
   });
   return best;

@@ -56,6 +56,19 @@ struct BlockShape {
 /// The blocks that take the fewest cycles where cores share those of so many products of this size.
 BlockShape best_blocks(ContractionSize size, int64_t products);
 
+/// Whether tiles of so many columns stay in the nearest cache while tiles of rows pass by, which
+/// come from the second.
+bool is_near(const ContractionSize& size, int64_t columns);
+
+/// Tiles, and how many of their rows pass by one tile's columns before the next ones; 1: none but
+/// its own. Cores share the blocks of a single product; no tile is left out of a block, so that
+/// there is no more code for it.
+struct RowBlocks {
+  TileShape tile;
+  int64_t tiles = 1;
+};
+RowBlocks best_row_blocks(ContractionSize size);
+
 /// How many tiles of rows read a panel of the column factor before the next one is read.
 int64_t best_block(const ContractionSize& size, int64_t tile_rows);
 

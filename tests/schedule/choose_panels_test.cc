@@ -200,6 +200,39 @@ TEST(ChoosePanels, TakesWideTilesForABatch) {
   EXPECT_TRUE(has(chosen, "split(C.j, factor=64)")) << chosen;
 }
 
+/// A tile's columns stay in the nearest cache while the rows of a block pass by; all tiles that are
+/// whole are in whole blocks, and two cores have as much to do.
+TEST(ChoosePanels, PassesBlocksOfRowsByColumnsThatAreNear) {
+  EXPECT_EQ(rows_by_columns(127, 127, 127),
+            "schedule cpu {\n"
+            "  split(C.i, factor=12)\n"
+            "  split(C.j, factor=32)\n"
+            "  split(C.i.outer, factor=5)\n"
+            "  reorder(C.i.outer.outer, C.j.outer, C.i.outer.inner, C.k, C.i.inner, C.j.inner)\n"
+            "  vectorize(C.j.inner)\n"
+            "  unroll(C.i.inner)\n"
+            "  parallel(C.i.outer.outer)\n"
+            "}\n");
+  EXPECT_FALSE(has(rows_by_columns(127, 63, 127), "C.i.outer.outer")) << "two tiles of columns";
+  EXPECT_FALSE(has(rows_by_columns(127, 127, 600), "C.i.outer.outer")) << "columns are not near";
+}
+
+/// Copied panels that stay in the nearest cache are passed by one after the other.
+TEST(ChoosePanels, TakesOneNearPanelAfterTheOther) {
+  const auto chosen_with = [](int steps) {
+    const language::TextKernel kernel =
+        kernel_of(fmt::format("kernel k(A: float32[16, 512, {0}], B: float32[16, {0}, 512])"
+                              " -> (C: float32[16, 512, 512]) {{\n"
+                              "  C[b, i, j] = sum[k < {0}](A[b, i, k] * B[b, k, j])\n"
+                              "}}\n",
+                              steps));
+    return language::print_schedule(
+        kernel.kernel, "cpu", choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {}));
+  };
+  EXPECT_TRUE(has(chosen_with(64), "C.j.outer.inner, C.i.outer, C.k")) << chosen_with(64);
+  EXPECT_TRUE(has(chosen_with(256), "C.i.outer, C.j.outer.inner, C.k")) << chosen_with(256);
+}
+
 /// With AVX2 there are half as many, of half the width.
 TEST(ChoosePanels, TakesTilesThatTheRegistersOfTheCpuHold) {
   const language::TextKernel kernel = kernel_of(
