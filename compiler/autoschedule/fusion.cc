@@ -1,30 +1,16 @@
 #include "compiler/autoschedule/fusion.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 
-#include "compiler/analysis/prove.h"
 #include "compiler/autoschedule/batch_sketches.h"
+#include "compiler/autoschedule/inner_reductions.h"
 #include "compiler/autoschedule/short_rows.h"
-#include "compiler/autoschedule/stage_schedules.h"
-#include "compiler/ir/build.h"
 #include "compiler/schedule/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
-
-// With fewer rows the cores had nothing to share.
-constexpr int64_t kFewRows = 8;
-
-/// The reads of a stage in another one.
-std::vector<const ir::TensorRead*> reads_of(const StageGraph& graph, StageId id, StageId reader) {
-  std::vector<const ir::TensorRead*> found;
-  for (const ir::Expr& part : schedule::reading_parts(graph, graph[reader])) {
-    schedule::for_each_read(part, [&](const ir::TensorRead& read) {
-      if (read.stage == id) found.push_back(&read);
-    });
-  }
-  return found;
-}
 
 /// Whether one stage reads an element once, at most.
 bool is_read_once(const StageGraph& graph, StageId id) {
@@ -59,80 +45,6 @@ bool can_be_inline(const StageGraph& graph, StageId id) {
   return !graph[reader].is_touched && graph[reader].cell_of < 0 && !graph[reader].is_init;
 }
 
-/// The stage that a part was taken out of, else the stage itself.
-StageId whole_of(const StageGraph& graph, StageId id) {
-  return graph[id].part_of ? *graph[id].part_of : id;
-}
-
-/// Stages computed in the loops over rows of the last of them.
-class Rows {
- public:
-  Rows(const StageGraph& graph, StageId last, size_t dimensions)
-      : graph_(graph), last_(last), dimensions_(dimensions) {
-    for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
-      if (belongs(*id)) members_.push_back(*id);
-    }
-    std::ranges::reverse(members_);
-  }
-
-  /// Without the last, in the order of the graph.
-  const std::vector<StageId>& members() const { return members_; }
-
- private:
-  bool belongs(StageId id) const {
-    const Stage& stage = graph_[id];
-    if (id == last_ || !is_free(graph_, id) || is_argument(graph_, id) ||
-        stage.data.size() < dimensions_ || is_product(graph_, id) ||
-        has_dependent_extents(graph_, id) || has_indirect_reads(stage)) {
-      return false;
-    }
-    const std::vector<StageId> readers = schedule::readers_of(graph_, id);
-    return !readers.empty() && std::ranges::all_of(readers, [&](StageId reader) {
-      return is_member(whole_of(graph_, reader)) && reads_own_row(id, reader);
-    });
-  }
-
-  bool is_member(StageId id) const {
-    return id == last_ || std::ranges::find(members_, id) != members_.end();
-  }
-
-  /// Whether each read is of the row that the reader computes.
-  bool reads_own_row(StageId id, StageId reader) const {
-    if (graph_[reader].data.size() < dimensions_) return false;
-    if (graph_[reader].part_of && !reads_own_row(reader, whole_of(graph_, reader))) return false;
-    return std::ranges::all_of(reads_of(graph_, id, reader), [&](const ir::TensorRead* read) {
-      for (size_t d = 0; d < dimensions_; ++d) {
-        const AxisId axis = graph_[reader].data[d];
-        if (!(read->indices[d] == ir::Expr(graph_.axes[axis].value))) return false;
-      }
-      return true;
-    });
-  }
-
-  const StageGraph& graph_;
-  const StageId last_;
-  const size_t dimensions_;
-  std::vector<StageId> members_;
-};
-
-bool has_few_rows(const StageGraph& graph, StageId last, size_t dimensions) {
-  int64_t rows = 1;
-  for (size_t d = 0; d < dimensions; ++d) {
-    const auto extent =
-        ir::as_const_int(analysis::simplify(graph.axes[graph[last].data[d]].extent));
-    if (!extent) return false;
-    rows = std::min(rows, kFewRows) * std::max<int64_t>(*extent, 0);
-  }
-  return rows < kFewRows;
-}
-
-/// Whether rows of a stage are rows: what is left of it has loops of its own.
-bool has_rows(const StageGraph& graph, StageId id, size_t dimensions) {
-  const Stage& stage = graph[id];
-  return dimensions < stage.data.size() || stage.is_reduction() ||
-         !reductions_inside(graph, id).empty();
-}
-
 class Fusion {
  public:
   Fusion(const language::Kernel& kernel, const CompileOptions& options, VectorUnit vectors)
@@ -140,31 +52,97 @@ class Fusion {
 
   OpenSchedule run(OpenSchedule given) {
     add_inline_stages(given);
+    const Parts parts = add_parts_of_short_rows(given);
     const StageGraph graph = graph_of(kernel_, given);
     StepWriter steps(std::move(given.schedule), graph);
     const Chooser chooser{graph, options_, vectors_};
     std::vector<bool> done(graph.stages.size(), false);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
-      if (!is_free(graph, *id) || done[*id] || is_product(graph, *id) ||
-          has_dependent_extents(graph, *id) || has_indirect_reads(graph[*id])) {
-        continue;
-      }
-      // The most rows there are: the least is kept of each.
-      for (size_t dimensions = graph[*id].data.size(); dimensions > 0; --dimensions) {
-        if (!has_rows(graph, *id, dimensions) || has_few_rows(graph, *id, dimensions)) continue;
-        const Rows rows(graph, *id, dimensions);
-        if (rows.members().empty()) continue;
-        write(chooser, steps, rows.members(), *id, dimensions);
-        for (const StageId member : rows.members())
-          done[member] = true;
-        break;
-      }
+      if (done[*id] || !may_be_last(graph, *id)) continue;
+      const std::optional<RowStages> rows = rows_for(graph, *id, parts);
+      if (!rows) continue;
+      write(chooser, steps, *rows);
+      for (const StageId member : rows->members)
+        done[member] = true;
     }
     given.schedule = std::move(steps).schedule();
     return given;
   }
 
  private:
+  /// Reductions taken out of expressions, and the dimensions of the rows of the stages that read
+  /// them last.
+  struct Parts {
+    std::vector<StageId> stages;
+    std::unordered_map<StageId, size_t> dimensions_of;
+  };
+
+  static bool may_be_last(const StageGraph& graph, StageId id) {
+    return is_free(graph, id) && !is_product(graph, id) && !has_dependent_extents(graph, id) &&
+           !has_indirect_reads(graph[id]);
+  }
+
+  /// The most rows there are: the least is kept of each.
+  static std::optional<RowStages> rows_for(const StageGraph& graph, StageId last,
+                                           const Parts& parts) {
+    const auto known = parts.dimensions_of.find(last);
+    if (known != parts.dimensions_of.end())
+      return rows_of(graph, last, known->second, parts.stages);
+    for (size_t dimensions = graph[last].data.size(); dimensions > 0; --dimensions) {
+      if (!has_rows(graph, last, dimensions) || has_few_rows(graph, last, dimensions)) continue;
+      RowStages rows = rows_of(graph, last, dimensions);
+      if (!rows.members.empty()) return rows;
+    }
+    return std::nullopt;
+  }
+
+  /// A reduction inside of an expression has vectors along itself at most. Where that makes short
+  /// rows, it becomes a stage, whose vectors can be across rows.
+  Parts add_parts_of_short_rows(OpenSchedule& given) const {
+    Parts parts;
+    StageGraph graph = graph_of(kernel_, given);
+    const std::vector<StageId> order = graph.order;
+    for (auto id = order.rbegin(); id != order.rend(); ++id) {
+      if (!may_be_last(graph, *id)) continue;
+      for (size_t dimensions = graph[*id].data.size(); dimensions > 0; --dimensions) {
+        const RowStages rows = rows_of(graph, *id, dimensions, parts.stages);
+        OpenSchedule with = given;
+        std::vector<StageId> stages = parts.stages;
+        if (add_parts(graph, rows, with, stages)) {
+          StageGraph changed = graph_of(kernel_, with);
+          const RowStages all = rows_of(changed, *id, dimensions, stages);
+          if (all.members.size() == rows.members.size() + stages.size() - parts.stages.size() &&
+              are_short({changed, options_, vectors_}, all)) {
+            given = std::move(with);
+            graph = std::move(changed);
+            parts.stages = std::move(stages);
+            parts.dimensions_of.emplace(*id, dimensions);
+            break;
+          }
+        }
+        if (has_rows(graph, *id, dimensions) && !rows.members.empty()) break;
+      }
+    }
+    return parts;
+  }
+
+  /// Whether there are reductions inside of the stages, all of which became stages themselves.
+  static bool add_parts(const StageGraph& graph, const RowStages& rows, OpenSchedule& with,
+                        std::vector<StageId>& parts) {
+    std::vector<StageId> stages = rows.members;
+    stages.push_back(rows.last);
+    const size_t before = parts.size();
+    for (const StageId stage : stages) {
+      for (const StageId part : reductions_inside(graph, stage)) {
+        std::optional<language::Step> step = reduction_stage_of(graph, part);
+        if (!step) return false;
+        with.schedule.steps.push_back(*std::move(step));
+        parts.push_back(part);
+      }
+    }
+    return parts.size() > before;
+  }
+
   /// One after the other: what is inline already counts for the next.
   void add_inline_stages(OpenSchedule& given) const {
     const StageGraph graph = graph_of(kernel_, given);
@@ -178,11 +156,11 @@ class Fusion {
     given.schedule = std::move(steps).schedule();
   }
 
-  static void write(const Chooser& chooser, StepWriter& steps, const std::vector<StageId>& members,
-                    StageId last, size_t dimensions) {
+  static void write(const Chooser& chooser, StepWriter& steps, const RowStages& rows) {
+    const auto& [members, last, dimensions] = rows;
     std::vector<AxisId> loops = chooser.graph[last].data;
     loops.resize(dimensions);
-    if (const RowStages rows{members, last, dimensions}; are_short(chooser, rows)) {
+    if (are_short(chooser, rows)) {
       loops.back() = write_short_rows(chooser, steps, rows);
     } else {
       for (const StageId member : members)

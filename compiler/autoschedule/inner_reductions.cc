@@ -9,7 +9,8 @@
 namespace kiln::autoschedule {
 namespace {
 
-/// Whether one step can name the reduction: by axes of the definition that are its own.
+/// Whether one step can name the reduction: of one value, by axes of the definition that are its
+/// own.
 bool can_be_named(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const size_t known = graph.kernel->definition.axes.size();
@@ -18,15 +19,15 @@ bool can_be_named(const StageGraph& graph, StageId id) {
     return axis < known && graph.axes[axis].stage == *stage.part_of &&
            graph.axes[axis].kind == schedule::AxisKind::Data;
   });
-  return has_whole && has_data && std::ranges::all_of(stage.reduce, [&](AxisId axis) {
+  return stage.bodies.size() == 1 && has_whole && has_data &&
+         std::ranges::all_of(stage.reduce, [&](AxisId axis) {
            return axis < known && !graph.axes[axis].is_shared;
          });
 }
 
 bool gains_vectors(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
-  if (stage.bodies.size() != 1 || has_dependent_extents(graph, id) || has_indirect_reads(stage))
-    return false;
+  if (has_dependent_extents(graph, id) || has_indirect_reads(stage)) return false;
   const std::vector<AxisId> columns = columns_of(stage);
   if (columns.empty() || !vector_factor(graph, id, columns.back(), kVectorBytes)) return false;
   return is_product(graph, id) || has_vectors_along_data(graph, id);
@@ -40,6 +41,16 @@ std::string_view word_for(const ir::Expr& body) {
 
 }  // namespace
 
+std::optional<language::Step> reduction_stage_of(const StageGraph& graph, StageId part) {
+  if (!can_be_named(graph, part)) return std::nullopt;
+  const Stage& stage = graph[part];
+  language::Step step{.kind = language::StepKind::ReductionStage, .stage = *stage.part_of};
+  step.axes = stage.stands_for;
+  step.axes.insert(step.axes.end(), stage.reduce.begin(), stage.reduce.end());
+  step.tag = word_for(stage.bodies[0]);
+  return step;
+}
+
 language::Schedule with_reduction_stages(const language::Kernel& kernel, language::Schedule given) {
   StageGraph graph = schedule::build_stage_graph(kernel);
   const auto is_part = [](const Stage& stage) { return stage.part_of && stage.is_live; };
@@ -50,12 +61,8 @@ language::Schedule with_reduction_stages(const language::Kernel& kernel, languag
     const Stage& stage = graph[id];
     if (!is_part(stage) || touched[root_of(graph, *stage.part_of)]) continue;
     const bool is_inline = graph[*stage.part_of].attach.kind == schedule::Attach::Kind::Inline;
-    if (is_inline || !can_be_named(graph, id) || !gains_vectors(graph, id)) continue;
-    language::Step step{.kind = language::StepKind::ReductionStage, .stage = *stage.part_of};
-    step.axes = stage.stands_for;
-    step.axes.insert(step.axes.end(), stage.reduce.begin(), stage.reduce.end());
-    step.tag = word_for(stage.bodies[0]);
-    given.steps.push_back(std::move(step));
+    if (is_inline || !gains_vectors(graph, id) || !can_be_named(graph, id)) continue;
+    given.steps.push_back(*reduction_stage_of(graph, id));
   }
   return given;
 }

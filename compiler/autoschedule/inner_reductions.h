@@ -1,8 +1,13 @@
 #pragma once
 
-#include "compiler/schedule/stage_graph.h"
+#include <optional>
+
+#include "compiler/autoschedule/structure.h"
 
 namespace kiln::autoschedule {
+
+/// The step that makes a stage of a reduction inside an expression; nothing where no step names it.
+std::optional<language::Step> reduction_stage_of(const StageGraph& graph, StageId part);
 
 /// The schedule with a stage for each reduction inside an expression that has vectors along its own
 /// data axes: a contraction, which can have a register tile, or one whose last axis is contiguous.

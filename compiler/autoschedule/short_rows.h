@@ -1,16 +1,9 @@
 #pragma once
 
+#include "compiler/autoschedule/rows.h"
 #include "compiler/autoschedule/stage_schedules.h"
 
 namespace kiln::autoschedule {
-
-/// Stages of which an element of the first `dimensions` dimensions is a row; the last of them has
-/// the loops over rows that the others are computed in.
-struct RowStages {
-  std::vector<StageId> members;  // without the last
-  StageId last;
-  size_t dimensions;
-};
 
 /// Whether rows would leave lanes of a vector unused, and there are many of them.
 bool are_short(const Chooser& chooser, const RowStages& rows);

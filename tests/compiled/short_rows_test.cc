@@ -32,6 +32,16 @@ std::string text_of(int rows, int columns) {
                      rows, columns);
 }
 
+/// The same with all reductions inside of expressions, in a stage that is read and in the last one.
+std::string text_with_parts(int rows, int columns) {
+  return fmt::format(R"(kernel k(X: float32[{0}, {1}]) -> (Y: float32[{0}]) {{
+    largest: float32[{0}]
+    largest[i] = max(max[k < {1}](X[i, k]), 1.5)
+    Y[i] = sum[k < {1}](max(largest[i] - X[i, k], 0.25)) / (min[k < {1}](X[i, k]) - 0.5)
+  }})",
+                     rows, columns);
+}
+
 HostTensor fractions(std::vector<int64_t> shape, Random& random) {
   std::vector<float> values(static_cast<size_t>(element_count(shape)));
   for (float& value : values)
@@ -41,14 +51,15 @@ HostTensor fractions(std::vector<int64_t> shape, Random& random) {
   return tensor_of(std::move(shape), values);
 }
 
-TEST(ShortRows, AreWhatTheDefinitionSaysToTheLastBit) {
+/// Rows across vectors, against the definition's evaluator.
+void expect_same_bits(std::string (*text_of_size)(int rows, int columns)) {
   const int rounds = fuzz_rounds(20);
   for (int round = 0; round < rounds; ++round) {
     const uint64_t seed = fuzz_seed() + static_cast<uint64_t>(round);
     Random random(seed);
     const int rows = random.between(64, 150);
     const int columns = random.between(2, 15);
-    const std::string text = text_of(rows, columns);
+    const std::string text = text_of_size(rows, columns);
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     const language::Kernel kernel = language::parse_text(text, "test")[0].kernel;
     const std::vector<HostTensor> inputs = {fractions({rows, columns}, random)};
@@ -65,6 +76,10 @@ TEST(ShortRows, AreWhatTheDefinitionSaysToTheLastBit) {
     }
   }
 }
+
+TEST(ShortRows, AreWhatTheDefinitionSaysToTheLastBit) { expect_same_bits(text_of); }
+
+TEST(ShortRows, OfReductionsInsideOfExpressionsAreToo) { expect_same_bits(text_with_parts); }
 
 }  // namespace
 }  // namespace kiln::testing

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/schedule/te.h"
@@ -119,6 +120,59 @@ TEST(FuseStages, ComputesShortRowsSideBySide) {
   }
 }
 )");
+}
+
+/// X[rows, columns]; top[i] = max(X[i, k]); Y[i] = 1 - sum(X[i, r] - top[i])
+std::string sums_inside(int rows, int columns) {
+  Te te;
+  const TeTensor X = te.placeholder("X", {te.integer(rows), te.integer(columns)});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), te.integer(columns));
+  const TeTensor top = te.compute("top", "i", {te.integer(rows)}, [&](auto v) {
+    return te.reduce(Combiner::Max, X(v[0], k), {k});
+  });
+  const TeExpr r = te.reduce_axis("r", te.integer(0), te.integer(columns));
+  const TeTensor Y = te.compute("Y", "i", {te.integer(rows)}, [&](auto v) {
+    return te.real(1) - te.sum(X(v[0], r) - top(v[0]), {r});
+  });
+  te.arguments({X, Y});
+  return te.automatic();
+}
+
+TEST(FuseStages, ComputesShortRowsOfSumsInsideOfExpressionsSideBySide) {
+  EXPECT_EQ(sums_inside(96, 3), R"(fn k(X: float32[96, 3], Y: float32[96]) {
+  for i.outer in 0..6 {
+    allocate top: float32[16] scope(global)
+    for i in 0..16 vectorize {
+      top[i] = -inf
+    }
+    for k in 0..3 unroll {
+      for i_1 in 0..16 vectorize {
+        top[i_1] = max(top[i_1], X[i.outer*16 + i_1, k])
+      }
+    }
+    allocate Y.sum: float32[16] scope(global)
+    for i_2 in 0..16 vectorize {
+      Y.sum[i_2] = 0.0
+    }
+    for r in 0..3 unroll {
+      for i_3 in 0..16 vectorize {
+        Y.sum[i_3] = Y.sum[i_3] + (X[i.outer*16 + i_3, r] - top[i_3])
+      }
+    }
+    for i.inner in 0..16 vectorize {
+      Y[i.outer*16 + i.inner] = 1.0 - Y.sum[i.inner]
+    }
+  }
+}
+)");
+}
+
+TEST(FuseStages, LeavesSumsOfLongOrFewRowsInsideOfExpressions) {
+  for (const auto& [rows, columns] : {std::pair(100, 16), {63, 3}}) {
+    const std::string text = sums_inside(rows, columns);
+    EXPECT_NE(text.find(fmt::format("for i in 0..{} {{", rows)), std::string::npos) << text;
+    EXPECT_NE(text.find("allocate Y.sum: float32[1]"), std::string::npos) << text;
+  }
 }
 
 TEST(FuseStages, ComputesRowsThatFillAVectorOneByOne) {
