@@ -13,6 +13,7 @@ namespace kiln::autoschedule {
 /// - stages over rows that only meet in rows, as the maximum, the exponentials and the sum of a
 ///   softmax, are computed row by row in the loop of the stage that reads them last, with vectors
 ///   along the row, or across rows that are shorter than a vector, and rows on several cores.
+///   Reductions inside of expressions of such short rows become stages for that.
 ///
 /// No element is computed twice.
 OpenSchedule fuse_stages(const language::Kernel& kernel, OpenSchedule given,
