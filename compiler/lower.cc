@@ -197,16 +197,15 @@ void check_code(const ir::Kernel& kernel, const PassContext& context) {
   }
 }
 
-/// Checks what a pass left, and shows it.
+/// Bounds what a pass left, and shows it.
 void finish(std::string_view pass, ir::Kernel& kernel, const PassContext& context,
             LoweringObserver& observer) {
-  ir::verify(kernel);
   check_size(kernel, context.options.limits);
   observer.after(pass, kernel);
 }
 
 /// Runs the passes up to the one called `last`; all of them when there is none.
-ir::Kernel run_until(std::string_view last, ir::Kernel kernel, const PassContext& context,
+ir::Kernel run_table(std::string_view last, ir::Kernel kernel, const PassContext& context,
                      LoweringObserver& observer) {
   for (const NamedPass& row : passes_of(context.target.kind)) {
     annotate(fmt::format("in pass {}", row.name), [&] {
@@ -216,6 +215,27 @@ ir::Kernel run_until(std::string_view last, ir::Kernel kernel, const PassContext
     if (row.name == last) break;
   }
   return kernel;
+}
+
+class VerifyEach : public LoweringObserver {
+ public:
+  void after(std::string_view, ir::Kernel& kernel) override { ir::verify(kernel); }
+};
+
+/// Verifies the result alone, which takes as long as a pass. Passes are pure, so that the one that
+/// is to blame is found by running them once more.
+ir::Kernel run_until(std::string_view last, const ir::Kernel& kernel, const PassContext& context,
+                     LoweringObserver& observer) {
+  ir::Kernel result = run_table(last, kernel, context, observer);
+  try {
+    ir::verify(result);
+  } catch (const Error&) {
+    ir::verify(kernel);
+    VerifyEach each;
+    run_table(last, kernel, context, each);
+    throw;
+  }
+  return result;
 }
 
 ir::Kernel build(const language::Kernel& definition, const language::Schedule& schedule,
@@ -267,7 +287,7 @@ ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& sched
 
 ir::Kernel run_passes(ir::Kernel kernel, const Target& target, const CompileOptions& options,
                       Layout layout, LoweringObserver& observer) {
-  return run_until("", std::move(kernel), PassContext{target, options, layout}, observer);
+  return run_until("", kernel, PassContext{target, options, layout}, observer);
 }
 
 std::vector<std::string> pass_names(const Target& target) {

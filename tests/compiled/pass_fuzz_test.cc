@@ -9,6 +9,7 @@
 
 #include "compiler/autoschedule/choose_schedule.h"
 #include "compiler/ir/print.h"
+#include "compiler/ir/verify.h"
 #include "compiler/language/evaluate.h"
 #include "compiler/language/scalar.h"
 #include "compiler/lower.h"
@@ -68,6 +69,7 @@ class CheckEveryPass : public LoweringObserver {
     if (is_same) return;
     changed.emplace_back(pass);
     try {
+      ir::verify(kernel);
       EXPECT_EQ(compare_(kernel), "") << "after " << pass << "\n" << ir::print(kernel);
     } catch (const Error& error) {
       ADD_FAILURE() << "after " << pass << ": " << error.message() << "\n" << ir::print(kernel);
