@@ -28,7 +28,10 @@ class CollectWrites : public Visitor {
   using Visitor::visit;
 
   void visit(const Store& store) override {
-    if (!own_.contains(store.buffer)) writes.push_back({&store, loops_, conditions_});
+    if (own_.contains(store.buffer)) return;
+    // Several may be of one element, which has the value of the last of them.
+    is_plain = is_plain && std::ranges::none_of(store.indices, reads_memory);
+    writes.push_back({&store, loops_, conditions_});
   }
 
   void visit(const For& loop) override {

@@ -91,6 +91,13 @@ TEST(ShiftLastTiles, LeavesStepsThatNeedTheOneBeforeAlone) {
       C[i*9 + r] = C[max(i*9 + r - 1, 0)] + 1.0 } } } })");
 }
 
+/// (998, 1) would be stored after (999, 0), of the next tile, where both may be one element.
+TEST(ShiftLastTiles, LeavesScattersAlone) {
+  expect_left_alone(R"(fn f(I: int64[1000, 2], A: float32[1000, 2], C: float32[64]) {
+    for i in 0..112 { for j in 0..2 { for r in 0..9 unroll { if likely(i*9 + r < 1000) {
+      C[I[i*9 + r, j]] = A[i*9 + r, j] } } } } })");
+}
+
 /// C[e] = A[e/9*9] and the like: the tile that an element belongs to is part of what it is.
 TEST(ShiftLastTiles, LeavesAloneWhatDependsOnWhereTheTileBegins) {
   expect_left_alone(R"(fn f(A: float32[1008], C: float32[1000]) {
