@@ -41,6 +41,7 @@ std::string lowest(DType type) {
     case DType::Int16: return "-32768";
     case DType::Int32: return "-2147483648";
     case DType::Int64: return "-9223372036854775808";
+    case DType::Float8E4M3FN: return "-448";  // it has no infinities
     default: return is_float(type) ? "-inf" : "0";
   }
 }
