@@ -33,6 +33,45 @@ std::vector<Expr> conjuncts_of(const Expr& condition) {
   return all;
 }
 
+/// Has tiles begin at `first` instead of at tile*size, and leaves out their guards.
+class BeginAt : public Mutator {
+ public:
+  BeginAt(const VarRef& tile, int64_t size, const Expr& first)
+      : tile_(tile), size_(size), first_(first) {}
+
+  bool is_complete = true;
+
+ private:
+  using Mutator::visit;
+
+  Stmt visit(const If& node) override {
+    if (!node.likely || !uses_var(node.condition, tile_)) return Mutator::visit(node);
+    Expr left;
+    for (const Expr& conjunct : conjuncts_of(node.condition)) {
+      if (uses_var(conjunct, tile_)) continue;
+      left = left ? logical_and(left, conjunct) : conjunct;
+    }
+    const Stmt then_body = (*this)(node.then_body);
+    return left ? If::make(left, then_body, nullptr, true) : then_body;
+  }
+
+  Expr visit(const Var& var) override {
+    if (&var == tile_.get()) is_complete = false;
+    return &var;
+  }
+
+  Expr visit(const Binary& node) override {
+    const std::optional<int64_t> factor = as_const_int(node.b);
+    const bool is_tile = node.op == Operator::Mul && node.a.get() == tile_.get();
+    if (!is_tile || !factor || *factor % size_ != 0) return Mutator::visit(node);
+    return *factor == size_ ? first_ : first_ * index(*factor / size_);
+  }
+
+  const VarRef& tile_;
+  const int64_t size_;
+  const Expr first_;
+};
+
 /// Looks whether a tile may begin anywhere: all that depends on it stands behind a guard
 /// `tile*size + inner < count`, and depends on that sum alone, the element.
 class LookAtTiles : public Visitor {
@@ -55,8 +94,12 @@ class LookAtTiles : public Visitor {
   void visit(const If& node) override {
     const VarRef before = inner_;
     for (const Expr& conjunct : conjuncts_of(node.condition)) {
-      const bool is_guard = node.likely && !node.else_body && uses_var(conjunct, tile_);
-      if (!is_guard || !is_end_of_tile(conjunct)) (*this)(conjunct);
+      const bool is_guard = node.likely && uses_var(conjunct, tile_);
+      if (!is_guard) {
+        (*this)(conjunct);
+      } else if (node.else_body || !is_end_of_tile(conjunct)) {
+        may_move_ = false;  // BeginAt leaves out what a likely branch asks of the tile
+      }
     }
     (*this)(node.then_body);
     if (node.else_body) (*this)(node.else_body);
@@ -129,12 +172,15 @@ class LookAtTiles : public Visitor {
       may_move_ = false;
       return;
     }
-    const Expr inside = element_ - tile_ * index(tiles_->size);
-    const Expr of_element = analysis::simplify(substitute(expr, {{inner_, inside}}));
-    may_move_ = may_move_ && !uses_var(of_element, tile_);
+    // Not tile*size, which may have been left out: a multiple of the size is 0 modulo the size.
+    BeginAt begin(tile_, tiles_->size, first_);
+    const Expr anywhere = begin(expr);
+    const Expr of_element = analysis::simplify(substitute(anywhere, {{inner_, element_ - first_}}));
+    may_move_ = may_move_ && begin.is_complete && !uses_var(of_element, first_);
   }
 
   const VarRef& tile_;
+  const VarRef first_ = Var::make("first");
   const VarRef element_ = Var::make("element");
   std::optional<Tiles> tiles_;
   VarRef inner_;  // behind a guard
@@ -142,45 +188,6 @@ class LookAtTiles : public Visitor {
   std::unordered_map<BufferRef, std::optional<int64_t>> places_;
   bool may_move_ = true;
   bool has_unrolled_ = false;
-};
-
-/// Has tiles begin at `first` instead of at tile*size, and leaves out their guards.
-class BeginAt : public Mutator {
- public:
-  BeginAt(const VarRef& tile, int64_t size, const Expr& first)
-      : tile_(tile), size_(size), first_(first) {}
-
-  bool is_complete = true;
-
- private:
-  using Mutator::visit;
-
-  Stmt visit(const If& node) override {
-    if (!node.likely || !uses_var(node.condition, tile_)) return Mutator::visit(node);
-    Expr left;
-    for (const Expr& conjunct : conjuncts_of(node.condition)) {
-      if (uses_var(conjunct, tile_)) continue;
-      left = left ? logical_and(left, conjunct) : conjunct;
-    }
-    const Stmt then_body = (*this)(node.then_body);
-    return left ? If::make(left, then_body, nullptr, true) : then_body;
-  }
-
-  Expr visit(const Var& var) override {
-    if (&var == tile_.get()) is_complete = false;
-    return &var;
-  }
-
-  Expr visit(const Binary& node) override {
-    const std::optional<int64_t> factor = as_const_int(node.b);
-    const bool is_tile = node.op == Operator::Mul && node.a.get() == tile_.get();
-    if (!is_tile || !factor || *factor % size_ != 0) return Mutator::visit(node);
-    return *factor == size_ ? first_ : first_ * index(*factor / size_);
-  }
-
-  const VarRef& tile_;
-  const int64_t size_;
-  const Expr first_;
 };
 
 class ShiftLastTiles : public Mutator {

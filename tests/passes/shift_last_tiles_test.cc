@@ -117,6 +117,21 @@ TEST(ShiftLastTiles, LeavesAloneWhatDependsOnWhereTheTileBegins) {
       C[i*9 + r] = A[i, r] } } } })");
 }
 
+/// A tile inside of a tile: both ends are guarded.
+TEST(ShiftLastTiles, LeavesAloneWhatOtherGuardsCutToo) {
+  expect_left_alone(R"(fn f(A: float32[n], C: float32[n]) {
+    for i in 0..112 { for r in 0..9 unroll { for o in 0..floordiv(n + 999, 1000) {
+      if likely(i*9 + r < 1000 && o*1000 + i*9 + r < n) {
+        C[o*1000 + i*9 + r] = A[o*1000 + i*9 + r] } } } } })");
+}
+
+/// What was floormod(i*8 + r + k, 8): tiles began at multiples of 8.
+TEST(ShiftLastTiles, LeavesAloneWhatWasSimplifiedByWhereTilesBegin) {
+  expect_left_alone(R"(fn f(A: float32[8, 4], C: float32[1003, 4]) {
+    for i in 0..126 { for r in 0..8 unroll { if likely(i*8 + r < 1003) {
+      for k in 0..4 { C[i*8 + r, k] = A[floormod(r + k, 8), k] } } } } })");
+}
+
 TEST(ShiftLastTiles, LeavesAloneWhatElementsOfATileShare) {
   expect_left_alone(R"(fn f(A: float32[1000], C: float32[1000]) {
     for i in 0..112 {
