@@ -285,7 +285,7 @@ ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& sched
   return result;
 }
 
-ir::Kernel run_passes(ir::Kernel kernel, const Target& target, const CompileOptions& options,
+ir::Kernel run_passes(const ir::Kernel& kernel, const Target& target, const CompileOptions& options,
                       Layout layout, LoweringObserver& observer) {
   return run_until("", kernel, PassContext{target, options, layout}, observer);
 }

@@ -40,7 +40,7 @@ ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& sched
                  LoweringObserver& observer);
 
 /// The passes alone, on loops as build_loops makes them. For tests that write loops down.
-ir::Kernel run_passes(ir::Kernel kernel, const Target& target, const CompileOptions& options,
+ir::Kernel run_passes(const ir::Kernel& kernel, const Target& target, const CompileOptions& options,
                       Layout layout, LoweringObserver& observer);
 
 /// Names of the passes, in order; "NAME:1", "NAME:2" where one stands twice.

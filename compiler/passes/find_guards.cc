@@ -1,7 +1,6 @@
 #include "compiler/passes/find_guards.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <utility>
 
@@ -13,13 +12,6 @@ namespace {
 
 using namespace ir;
 using analysis::Facts;
-
-void for_each_conjunct(const Expr& condition, const std::function<void(const Expr&)>& visit) {
-  const Binary* binary = as<Binary>(condition);
-  if (binary == nullptr || binary->op != Operator::And) return visit(condition);
-  for_each_conjunct(binary->a, visit);
-  for_each_conjunct(binary->b, visit);
-}
 
 class FindGuards : public Visitor {
  public:
@@ -243,6 +235,13 @@ class DropConjuncts : public Mutator {
 };
 
 }  // namespace
+
+void for_each_conjunct(const Expr& condition, const std::function<void(const Expr&)>& visit) {
+  const Binary* binary = as<Binary>(condition);
+  if (binary == nullptr || binary->op != Operator::And) return visit(condition);
+  for_each_conjunct(binary->a, visit);
+  for_each_conjunct(binary->b, visit);
+}
 
 std::vector<Guard> find_guards(const For& loop, const std::vector<VarRef>& around,
                                const Facts& facts) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <unordered_set>
 #include <vector>
@@ -34,6 +35,10 @@ std::optional<int64_t> end_of_work(const ir::For& loop, const analysis::Facts& f
 /// for what is left of it.
 bool is_cut_inside(const ir::For& loop, const std::unordered_set<ir::Expr>& conjuncts,
                    const analysis::Facts& facts);
+
+/// Each of the conditions that all must hold for this one to.
+void for_each_conjunct(const ir::Expr& condition,
+                       const std::function<void(const ir::Expr&)>& visit);
 
 /// The statement without these parts of guards.
 ir::Stmt drop_conjuncts(const ir::Stmt& stmt, const std::unordered_set<ir::Expr>& conjuncts);

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/find_guards.h"
 #include "compiler/passes/linear.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/runs_again.h"
@@ -24,16 +26,7 @@ struct Tiles {
   int64_t count;
 };
 
-std::vector<Expr> conjuncts_of(const Expr& condition) {
-  const auto* binary = as<Binary>(condition);
-  if (binary == nullptr || binary->op != Operator::And) return {condition};
-  std::vector<Expr> all = conjuncts_of(binary->a);
-  const std::vector<Expr> more = conjuncts_of(binary->b);
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-/// Has tiles begin at `first` instead of at tile*size, and leaves out their guards.
+/// Has tiles begin at `first` instead of at tile*size.
 class BeginAt : public Mutator {
  public:
   BeginAt(const VarRef& tile, int64_t size, const Expr& first)
@@ -43,17 +36,6 @@ class BeginAt : public Mutator {
 
  private:
   using Mutator::visit;
-
-  Stmt visit(const If& node) override {
-    if (!node.likely || !uses_var(node.condition, tile_)) return Mutator::visit(node);
-    Expr left;
-    for (const Expr& conjunct : conjuncts_of(node.condition)) {
-      if (uses_var(conjunct, tile_)) continue;
-      left = left ? logical_and(left, conjunct) : conjunct;
-    }
-    const Stmt then_body = (*this)(node.then_body);
-    return left ? If::make(left, then_body, nullptr, true) : then_body;
-  }
 
   Expr visit(const Var& var) override {
     if (&var == tile_.get()) is_complete = false;
@@ -79,6 +61,8 @@ class LookAtTiles : public Visitor {
   explicit LookAtTiles(const VarRef& tile) : tile_(tile) {}
 
   std::optional<Tiles> tiles() const { return may_move_ ? tiles_ : std::nullopt; }
+  /// What holds for all elements of a tile that no end cuts.
+  const std::unordered_set<Expr>& guards() const { return guards_; }
   bool has_unrolled() const { return has_unrolled_; }
 
  private:
@@ -93,14 +77,16 @@ class LookAtTiles : public Visitor {
 
   void visit(const If& node) override {
     const VarRef before = inner_;
-    for (const Expr& conjunct : conjuncts_of(node.condition)) {
+    for_each_conjunct(node.condition, [&](const Expr& conjunct) {
       const bool is_guard = node.likely && uses_var(conjunct, tile_);
       if (!is_guard) {
         (*this)(conjunct);
-      } else if (node.else_body || !is_end_of_tile(conjunct)) {
-        may_move_ = false;  // BeginAt leaves out what a likely branch asks of the tile
+      } else if (!node.else_body && is_end_of_tile(conjunct)) {
+        guards_.insert(conjunct);
+      } else {
+        may_move_ = false;
       }
-    }
+    });
     (*this)(node.then_body);
     if (node.else_body) (*this)(node.else_body);
     inner_ = before;
@@ -159,8 +145,9 @@ class LookAtTiles : public Visitor {
 
   void visit(const Var& var) override { check(VarRef(&var)); }
   void visit(const Binary& node) override {
-    if (node.type == index(0)->type) check(&node);
-    if (node.type != index(0)->type || reads_memory(&node)) Visitor::visit(node);
+    const bool is_index = node.type == kIndexType;
+    if (is_index) check(&node);
+    if (!is_index || reads_memory(&node)) Visitor::visit(node);
   }
 
   /// The element is all that an index depends on.
@@ -184,6 +171,7 @@ class LookAtTiles : public Visitor {
   const VarRef element_ = Var::make("element");
   std::optional<Tiles> tiles_;
   VarRef inner_;  // behind a guard
+  std::unordered_set<Expr> guards_;
   std::vector<const For*> loops_;
   std::unordered_map<BufferRef, std::optional<int64_t>> places_;
   bool may_move_ = true;
@@ -218,7 +206,7 @@ class ShiftLastTiles : public Mutator {
     if (!is_cut || twice * which_.least_parts > tiles->count || !runs_again(body)) return nullptr;
     const Expr last = index(tiles->count - tiles->size);
     BeginAt begin(loop.var, tiles->size, min(loop.var * index(tiles->size), last));
-    const Stmt result = begin(body);
+    const Stmt result = begin(drop_conjuncts(body, look.guards()));
     return begin.is_complete ? result : nullptr;
   }
 
