@@ -61,8 +61,9 @@ language::Schedule with_reduction_stages(const language::Kernel& kernel, languag
     const Stage& stage = graph[id];
     if (!is_part(stage) || touched[root_of(graph, *stage.part_of)]) continue;
     const bool is_inline = graph[*stage.part_of].attach.kind == schedule::Attach::Kind::Inline;
-    if (is_inline || !gains_vectors(graph, id) || !can_be_named(graph, id)) continue;
-    given.steps.push_back(*reduction_stage_of(graph, id));
+    if (is_inline || !gains_vectors(graph, id)) continue;
+    std::optional<language::Step> step = reduction_stage_of(graph, id);
+    if (step) given.steps.push_back(*std::move(step));
   }
   return given;
 }

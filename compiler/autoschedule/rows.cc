@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "compiler/analysis/prove.h"
 #include "compiler/autoschedule/batch_sketches.h"
-#include "compiler/ir/build.h"
+#include "compiler/autoschedule/stage_schedules.h"
 #include "compiler/schedule/reads.h"
 
 namespace kiln::autoschedule {
@@ -84,8 +83,7 @@ bool has_rows(const StageGraph& graph, StageId id, size_t dimensions) {
 bool has_few_rows(const StageGraph& graph, StageId last, size_t dimensions) {
   int64_t rows = 1;
   for (size_t d = 0; d < dimensions; ++d) {
-    const auto extent =
-        ir::as_const_int(analysis::simplify(graph.axes[graph[last].data[d]].extent));
+    const auto extent = constant_extent(graph, graph[last].data[d]);
     if (!extent) return false;
     rows = std::min(rows, kFewRows) * std::max<int64_t>(*extent, 0);
   }
