@@ -1,6 +1,7 @@
 #include <cstring>
 #include <map>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/ir/interpret.h"
@@ -120,27 +121,22 @@ TEST(PartitionLoops, AParallelLoopAsksWhereTheGuardsAreAlone) {
 /// The last block has less inside: the loop over its tiles ends earlier, and what is left of them
 /// stands in that one iteration.
 TEST(PartitionLoops, AParallelLoopOverTilesThatAreWrittenOutIsCutInside) {
-  const std::string_view before = R"(
-    for b in 0..3 parallel { for t in 0..2 { for r in 0..4 unroll {
-      if likely(b*8 + t*4 + r < 22) { B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] } } } })";
-  expect_partitioned(before, R"(
-    for b in 0..3 parallel {
-      for t in 0..min(5 - b*2, 2) { for r in 0..4 unroll {
-        B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] } }
-      if 2 <= b { for r in 0..2 unroll { B[0, r + 20] = A[0, r + 20] } }
-    })");
-  expect_same_numbers(before, {{1, 22}, {2, 24}});
-  // Here it has no full tile, and its second one is outside.
-  const std::string_view short_block = R"(
-    for b in 0..3 parallel { for t in 0..2 { for r in 0..4 unroll {
-      if likely(b*8 + t*4 + r < 18) { B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] } } } })";
-  expect_partitioned(short_block, R"(
-    for b in 0..3 parallel {
-      for t in 0..min(4 - b*2, 2) { for r in 0..4 unroll {
-        B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] } }
-      if 2 <= b { for r in 0..2 unroll { B[0, r + 16] = A[0, r + 16] } }
-    })");
-  expect_same_numbers(short_block, {{1, 18}, {2, 24}});
+  // Of 18, the last block has no full tile, and its second one is outside.
+  for (const int count : {22, 18}) {
+    const int full = count / 4;
+    const std::string before = fmt::format(R"(
+    for b in 0..3 parallel {{ for t in 0..2 {{ for r in 0..4 unroll {{
+      if likely(b*8 + t*4 + r < {}) {{ B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] }} }} }} }})",
+                                           count);
+    expect_partitioned(before, fmt::format(R"(
+    for b in 0..3 parallel {{
+      for t in 0..min({} - b*2, 2) {{ for r in 0..4 unroll {{
+        B[0, b*8 + t*4 + r] = A[0, b*8 + t*4 + r] }} }}
+      if 2 <= b {{ for r in 0..2 unroll {{ B[0, r + {}] = A[0, r + {}] }} }}
+    }})",
+                                           full, full * 4, full * 4));
+    expect_same_numbers(before, {{1, count}, {2, 24}});
+  }
 }
 
 /// Guards of loops inside, here of a vector whose rows begin at 1, are no reason for a copy.

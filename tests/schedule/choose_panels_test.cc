@@ -9,6 +9,14 @@
 namespace kiln::testing {
 namespace {
 
+/// The steps that are chosen for the only kernel of a text, on this host or another CPU.
+std::string steps_of(std::string_view text, const std::string& arch = "") {
+  const language::TextKernel kernel = kernel_of(text);
+  const Target target{.kind = TargetKind::Llvm, .arch = arch};
+  return language::print_schedule(kernel.kernel, "cpu",
+                                  choose_schedule(kernel.kernel, {}, target, {}));
+}
+
 /// The steps that are chosen for C[i, j] = sum(a * b) of these sizes.
 std::string chosen_for(int m, int n, int l, std::string_view a, std::string_view b,
                        std::string_view a_shape, std::string_view b_shape) {
@@ -19,10 +27,7 @@ std::string chosen_for(int m, int n, int l, std::string_view a, std::string_view
       fmt::format(fmt::runtime(a_shape), fmt::arg("m", m), fmt::arg("l", l)),
       fmt::format(fmt::runtime(b_shape), fmt::arg("n", n), fmt::arg("l", l)), a, b,
       fmt::arg("m", m), fmt::arg("n", n), fmt::arg("l", l));
-  const language::TextKernel kernel = kernel_of(text);
-  const language::Schedule chosen =
-      choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {});
-  return language::print_schedule(kernel.kernel, "cpu", chosen);
+  return steps_of(text);
 }
 
 std::string rows_by_columns(int m, int n, int l) {
@@ -106,13 +111,11 @@ TEST(ChoosePanels, CopiesAFactorWhoseVectorsLieAcrossLines) {
 
 /// Each step of B is in another page.
 TEST(ChoosePanels, CopiesFactorsWhoseStepsAreFarApart) {
-  const language::TextKernel kernel = kernel_of(
+  const std::string chosen = steps_of(
       "kernel k(A: float32[32, 144, 144], B: float32[144, 32, 160]) -> (C: float32[32, 144, 160]) "
       "{\n"
       "  C[b, i, j] = sum[k < 144](A[b, k, i] * B[k, b, j])\n"
       "}\n");
-  const std::string chosen = language::print_schedule(
-      kernel.kernel, "cpu", choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {}));
   EXPECT_TRUE(has(chosen, "cache_read(B, global")) << chosen;
   EXPECT_FALSE(has(chosen, "cache_read(A, global")) << chosen;
 }
@@ -155,14 +158,12 @@ TEST(ChoosePanels, TurnsNothingForFewRows) {
 /// filters.
 TEST(ChoosePanels, TurnsAFactorOnceForAllProductsOfABatch) {
   const auto chosen = [](int columns) {
-    const language::TextKernel kernel =
-        kernel_of(fmt::format("kernel k(X: float32[5, 24, {0}, 72], W: float32[85, 72])"
-                              " -> (Y: float32[5, 24, {0}, 85]) {{\n"
-                              "  Y[n, y, x, f] = sum[c < 72](X[n, y, x, c] * W[f, c])\n"
-                              "}}\n",
-                              columns));
-    return language::print_schedule(
-        kernel.kernel, "cpu", choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {}));
+    return steps_of(
+        fmt::format("kernel k(X: float32[5, 24, {0}, 72], W: float32[85, 72])"
+                    " -> (Y: float32[5, 24, {0}, 85]) {{\n"
+                    "  Y[n, y, x, f] = sum[c < 72](X[n, y, x, c] * W[f, c])\n"
+                    "}}\n",
+                    columns));
   };
   for (const int columns : {20, 40}) {
     const std::string steps = chosen(columns);
@@ -190,12 +191,10 @@ TEST(ChoosePanels, SumsDownColumnsForOneRow) {
 
 /// Of a batch, rows of four vectors are read ahead.
 TEST(ChoosePanels, TakesWideTilesForABatch) {
-  const language::TextKernel kernel = kernel_of(
+  const std::string chosen = steps_of(
       "kernel k(A: float32[64, 128, 64], B: float32[64, 64, 128]) -> (C: float32[64, 128, 128]) {\n"
       "  C[b, i, j] = sum[k < 64](A[b, i, k] * B[b, k, j])\n"
       "}\n");
-  const std::string chosen = language::print_schedule(
-      kernel.kernel, "cpu", choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {}));
   EXPECT_TRUE(has(chosen, "split(C.i, factor=6)")) << chosen;
   EXPECT_TRUE(has(chosen, "split(C.j, factor=64)")) << chosen;
 }
@@ -220,14 +219,12 @@ TEST(ChoosePanels, PassesBlocksOfRowsByColumnsThatAreNear) {
 /// Copied panels that stay in the nearest cache are passed by one after the other.
 TEST(ChoosePanels, TakesOneNearPanelAfterTheOther) {
   const auto chosen_with = [](int steps) {
-    const language::TextKernel kernel =
-        kernel_of(fmt::format("kernel k(A: float32[16, 512, {0}], B: float32[16, {0}, 512])"
-                              " -> (C: float32[16, 512, 512]) {{\n"
-                              "  C[b, i, j] = sum[k < {0}](A[b, i, k] * B[b, k, j])\n"
-                              "}}\n",
-                              steps));
-    return language::print_schedule(
-        kernel.kernel, "cpu", choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {}));
+    return steps_of(
+        fmt::format("kernel k(A: float32[16, 512, {0}], B: float32[16, {0}, 512])"
+                    " -> (C: float32[16, 512, 512]) {{\n"
+                    "  C[b, i, j] = sum[k < {0}](A[b, i, k] * B[b, k, j])\n"
+                    "}}\n",
+                    steps));
   };
   EXPECT_TRUE(has(chosen_with(64), "C.j.outer.inner, C.i.outer, C.k")) << chosen_with(64);
   EXPECT_TRUE(has(chosen_with(256), "C.i.outer, C.j.outer.inner, C.k")) << chosen_with(256);
@@ -235,14 +232,12 @@ TEST(ChoosePanels, TakesOneNearPanelAfterTheOther) {
 
 /// With AVX2 there are half as many, of half the width.
 TEST(ChoosePanels, TakesTilesThatTheRegistersOfTheCpuHold) {
-  const language::TextKernel kernel = kernel_of(
-      "kernel k(A: float32[252, 256], B: float32[256, 256]) -> (C: float32[252, 256]) {\n"
-      "  C[i, j] = sum[k < 256](A[i, k] * B[k, j])\n"
-      "}\n");
-  const auto chosen_on = [&](const char* arch) {
-    const language::Schedule chosen =
-        choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm, .arch = arch}, {});
-    return language::print_schedule(kernel.kernel, "cpu", chosen);
+  const auto chosen_on = [](const char* arch) {
+    return steps_of(
+        "kernel k(A: float32[252, 256], B: float32[256, 256]) -> (C: float32[252, 256]) {\n"
+        "  C[i, j] = sum[k < 256](A[i, k] * B[k, j])\n"
+        "}\n",
+        arch);
   };
   EXPECT_TRUE(has(chosen_on("x86-64-v3"), "split(C.i, factor=6)")) << chosen_on("x86-64-v3");
   EXPECT_TRUE(has(chosen_on("znver3+avx512vnni"), "split(C.j, factor=16)"));
@@ -251,13 +246,11 @@ TEST(ChoosePanels, TakesTilesThatTheRegistersOfTheCpuHold) {
 
 /// A copy has one place for each iteration, but the two factors read it at different ones.
 TEST(ChoosePanels, LeavesAMatrixTimesItselfAlone) {
-  const language::TextKernel kernel = kernel_of(
+  const std::string chosen = steps_of(
       "kernel k(A: float32[64, 64]) -> (C: float32[64, 64]) {\n"
       "  C[i, j] = sum[k < 64](A[i, k] * A[j, k])\n"
       "}\n");
-  const language::Schedule chosen =
-      choose_schedule(kernel.kernel, {}, {.kind = TargetKind::Llvm}, {});
-  EXPECT_FALSE(has(language::print_schedule(kernel.kernel, "cpu", chosen), "cache_read"));
+  EXPECT_FALSE(has(chosen, "cache_read"));
 }
 
 }  // namespace
