@@ -380,14 +380,14 @@ class RandomNest {
         condition += " && " + guards_.back();
         guards_.pop_back();
       }
-      body = "if likely(" + condition + ") { " + body + " }";
+      body = fmt::format("if likely({}) {{ {} }}", condition, body);
     }
     const bool reversed = random_.chance(0.2);
     for (size_t k = loops_.size(); k-- > 0;) {
       const std::string& loop = loops_[reversed ? loops_.size() - 1 - k : k];
       static const std::vector<std::string> kKinds = {"", "", "", " parallel", " vectorize"};
-      body = "for " + loop.substr(0, 2) + " in 0.." + loop.substr(3) + random_.pick(kKinds) +
-             " { " + body + " }";
+      body = fmt::format("for {} in 0..{}{} {{ {} }}", loop.substr(0, 2), loop.substr(3),
+                         random_.pick(kKinds), body);
     }
     return body;
   }
@@ -403,9 +403,9 @@ class RandomNest {
     for (int k = pieces; k > 1; --k) {
       const std::string factor = std::to_string(random_.between(1, 6));
       const std::string var = name + std::to_string(k);
-      loops_.push_back(var + " " + factor);
-      index = var + (scale == 1 ? "" : "*" + std::to_string(scale)) + (index.empty() ? "" : " + ") +
-              index;
+      loops_.push_back(fmt::format("{} {}", var, factor));
+      index = fmt::format("{}{}{}{}", var, scale == 1 ? "" : fmt::format("*{}", scale),
+                          index.empty() ? "" : " + ", index);
       scale *= std::stoi(factor);
     }
     const std::string whole = std::to_string(scale);
