@@ -167,7 +167,7 @@ void KernelWriter::declare(const DrawnTensor& tensor, bool may_be_read) {
 /// The last tensor, those that must be one, and now and then another.
 std::set<std::string> KernelWriter::choose_outputs() {
   std::set<std::string> chosen = forced_outputs_;
-  chosen.insert(computed_.back().name);
+  if (!computed_.empty()) chosen.insert(computed_.back().name);
   if (computed_.size() > 1 && random.chance(0.25)) {
     chosen.insert(computed_[random.below(static_cast<int>(computed_.size()) - 1)].name);
   }

@@ -47,6 +47,7 @@ struct ScanKind {
 
 constexpr ScanKind kScanKinds[] = {
     {"scan", 1, add_plain_scan},
+    {"running scan", 2, add_running_scan},
     {"scan of two stages", 1, add_scan_of_two_stages},
     {"scan of two states", 1, add_scan_of_two_states},
     {"scan reading across", 1, add_scan_reading_across},

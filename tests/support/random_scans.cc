@@ -97,9 +97,8 @@ std::string initial_lines(Random& random, const Scan& scan, const std::string& s
   return lines;
 }
 
-/// `lines` are those of the scan but for the first steps of the state, the last of which is the
-/// update of the state. Now and then only a step near the end is needed.
-void end_scan(KernelWriter& writer, const Scan& scan, std::string_view lines, const Term& update) {
+/// The scan with `lines` besides the first steps of the state and its `update`.
+void add_text(KernelWriter& writer, const Scan& scan, std::string_view lines, const Term& update) {
   const auto at = [&](const std::string& index) { return scan.at(index); };
   const auto value = [&](const std::string& index) {
     return KernelWriter::access(scan.input, scan.at(index));
@@ -108,6 +107,12 @@ void end_scan(KernelWriter& writer, const Scan& scan, std::string_view lines, co
                                scan.reverse ? " reverse" : "",
                                initial_lines(writer.random, scan, scan.state.name, at, value),
                                lines, scan.now(scan.state).text, update.text));
+}
+
+/// `lines` are those of the scan but for the first steps of the state, the last of which is the
+/// update of the state. Now and then only a step near the end is needed.
+void end_scan(KernelWriter& writer, const Scan& scan, std::string_view lines, const Term& update) {
+  add_text(writer, scan, lines, update);
   const bool only_last = writer.random.chance(0.35);
   writer.declare(scan.state, !only_last);
   if (!only_last) return;
@@ -129,6 +134,20 @@ void add_plain_scan(KernelWriter& writer) {
     return add(larger(scan.before(1), far), scan.now(scan.input));
   });
   end_scan(writer, scan, "", update);
+}
+
+void add_running_scan(KernelWriter& writer) {
+  const auto constant = [](int value) { return DrawnExtent{"", value, value}; };
+  Random& random = writer.random;
+  Scan scan;
+  scan.input = writer.add_input({constant(random.between(2, 9)), constant(random.between(2, 24))},
+                                writer.type());
+  scan.state = {writer.new_name(), scan.input.shape, scan.input.values};
+  scan.reverse = random.chance(0.25);
+  const Term update = settle(scan, [&] { return add(scan.before(1), scan.now(scan.input)); });
+  add_text(writer, scan, "", update);
+  writer.declare(scan.state, false);
+  writer.make_output(scan.state);
 }
 
 void add_scan_of_two_stages(KernelWriter& writer) {

@@ -80,6 +80,8 @@ bool add_tensor_product(KernelWriter& writer, const DrawnTensor& source);
 
 /// Earlier states plus an input.
 void add_plain_scan(KernelWriter& writer);
+/// Sums of all rows so far, of constant sizes, that nothing else reads.
+void add_running_scan(KernelWriter& writer);
 /// A cell whose first stage, where time may be another dimension, is read by the second.
 void add_scan_of_two_stages(KernelWriter& writer);
 /// Two states, maybe of different ranks, one of which reads the first element of the other.
