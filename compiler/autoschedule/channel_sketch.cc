@@ -46,10 +46,11 @@ double line_cycles(const Convolution& convolution, int64_t columns) {
   const ContractionSize& size = convolution.numbers.size;
   const int64_t vectors = vectors_of(size);
   const int64_t lanes = vectors * size.register_lanes;
-  const auto panels = static_cast<double>((size.rows + lanes - 1) / lanes);
-  const auto tiles = static_cast<double>(size.columns / columns);
-  return panels * (tiles * one_tile(convolution, columns, vectors) +
-                   one_tile(convolution, size.columns % columns, vectors));
+  const int64_t panels = (size.rows + lanes - 1) / lanes;
+  const int64_t tiles = size.columns / columns;
+  return static_cast<double>(panels) *
+         (static_cast<double>(tiles) * one_tile(convolution, columns, vectors) +
+          one_tile(convolution, size.columns % columns, vectors));
 }
 
 /// With more columns, what the steps of a window share no longer stays in registers beside sums.
@@ -163,7 +164,7 @@ double channels_cycles(const Convolution& convolution) {
   const double line = line_cycles(convolution, columns) +
                       copy_cycles(convolution, lines) / static_cast<double>(lines);
   const auto filters = static_cast<double>(size.rows * size.steps);
-  const double pack = filters * (size.rows * size.steps > kNearFilters ? kFarCycles : kPackCycles);
+  const double pack = filters * (filters > kNearFilters ? kFarCycles : kPackCycles);
   return static_cast<double>(image.lines) * line + pack / static_cast<double>(image.images);
 }
 

@@ -373,7 +373,8 @@ ExprId ExpressionBuilder::reduction(const Node& node, Expected expected, bool is
   const DType type = work_.definition.expressions[reduction.sources[0]].type;
   try {
     const DType types[] = {type, type};
-    return work_.add(result_type(row_of(*reduction.combiner).op, types), std::move(reduction));
+    const DType result = result_type(row_of(*reduction.combiner).op, types);
+    return work_.add(result, std::move(reduction));
   } catch (Error& error) {
     work_.source.locate(error, node.place);
     throw;

@@ -167,7 +167,7 @@ class WatchNan : public ir::InterpretWatch {
   }
 };
 
-WatchNan::Found nan_of(std::string_view body, std::vector<float> a) {
+WatchNan::Found nan_of(std::string_view body, const std::vector<float>& a) {
   const ir::Kernel kernel = parse_kernel("A: float32[n], B: float32[n] output", body);
   const int64_t sizes[] = {static_cast<int64_t>(a.size())};
   std::vector<HostTensor> arguments = {floats(a), floats(std::vector<float>(a.size()))};
