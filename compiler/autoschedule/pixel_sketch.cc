@@ -22,7 +22,8 @@ std::pair<AxisId, AxisId> write_tiles(const Convolution& convolution, StepWriter
   return tile;
 }
 
-void write_pixels(const Convolution& convolution, StepWriter& steps, const Values& values) {
+void write_pixels(const StageGraph& graph, const Convolution& convolution, StepWriter& steps,
+                  const Values& values) {
   const Tiling& tiling = convolution.tiling;
   const StageId id = tiling.stage;
   const int64_t lanes = values.get("lanes", 1);
@@ -51,9 +52,13 @@ void write_pixels(const Convolution& convolution, StepWriter& steps, const Value
   steps.unroll(sums, row);
   steps.vectorize(copy, places.back());
 
+  // Sums are stored block by block, while they are still in the nearest cache.
   const auto [result_tiles, result_pixel] = write_tiles(convolution, steps, outer, lanes);
+  const auto [blocks, result_row] =
+      split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));
+  steps.unroll(id, result_row);
   steps.vectorize(id, result_pixel);
-  steps.compute_at(sums, id, result_tiles);
+  steps.compute_at(sums, id, blocks);
   steps.compute_at(copy, id, result_tiles);
   if (values.get("parallel", 0) == 0) return;
   for (const AxisId axis : joined({outer, {result_tiles}}))
@@ -94,8 +99,8 @@ double pixels_cycles(const Convolution& convolution) {
 Sketch pixels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel) {
   return {.name = "tiles of pixels",
           .parameters = one_line_parameters(graph, convolution, parallel),
-          .write = [convolution](StepWriter& steps, const Values& values) {
-            write_pixels(convolution, steps, values);
+          .write = [&graph, convolution](StepWriter& steps, const Values& values) {
+            write_pixels(graph, convolution, steps, values);
           }};
 }
 

@@ -246,8 +246,10 @@ TEST(ChooseImages, CopiesTilesOfPixelsWithoutAWindow) {
   fuse(Y.y, Y.x)
   split(Y.y.x.fused, factor=48)
   reorder(Y.y.x.fused.outer, Y.f, Y.y.x.fused.inner)
+  split(Y.f, factor=8)
+  unroll(Y.f.inner)
   vectorize(Y.y.x.fused.inner)
-  compute_at(Y.global, Y.y.x.fused.outer)
+  compute_at(Y.global, Y.f.outer)
   compute_at(X.global, Y.y.x.fused.outer)
   parallel(Y.y.x.fused.outer)
 }
