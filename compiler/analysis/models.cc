@@ -7,7 +7,6 @@ namespace {
 
 using ir::Binary;
 using ir::Call;
-using ir::Cast;
 using ir::Expr;
 using ir::Operator;
 

@@ -9,7 +9,6 @@ namespace kiln::analysis {
 namespace {
 
 using ir::Call;
-using ir::Cast;
 using ir::Expr;
 using ir::Operator;
 

@@ -196,9 +196,9 @@ class ExpressionBuilder {
   static bool is_anchored(const Syntax& syntax) {
     const auto of_operator = [&](Operator op) {
       const SharedType shared = shared_type_of(op);
+      const size_t first = std::min<size_t>(shared.first_operand, syntax.operands.size());
       return !shared.is_result ||
-             std::any_of(syntax.operands.begin() +
-                             std::min<size_t>(shared.first_operand, syntax.operands.size()),
+             std::any_of(syntax.operands.begin() + static_cast<std::ptrdiff_t>(first),
                          syntax.operands.end(), is_anchored);
     };
     switch (syntax.kind) {

@@ -149,12 +149,12 @@ Expr Dot::make(Expr start, Expr a, Expr b) {
 
 Stmt Block::make(std::vector<Stmt> body) {
   std::vector<Stmt> flat;
-  for (const Stmt& stmt : body) {
+  for (Stmt& stmt : body) {
     KILN_CHECK(stmt);
     if (const Block* inner = as<Block>(stmt)) {
       flat.insert(flat.end(), inner->body.begin(), inner->body.end());
     } else {
-      flat.push_back(stmt);
+      flat.push_back(std::move(stmt));
     }
   }
   if (flat.size() == 1) return flat[0];

@@ -48,7 +48,7 @@ Syntax read_expression(TokenReader& reader, int least = 0);
 /// The level of + and -: what stands on the sides of a comparison.
 Syntax read_sum(TokenReader& reader);
 /// `[a, b where p]`, after the name.
-Syntax read_access(TokenReader& reader, Token name);
+Syntax read_access(TokenReader& reader, const Token& name);
 
 /// What names mean at a place of the text.
 struct NameScope {

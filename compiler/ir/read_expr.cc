@@ -55,7 +55,7 @@ class ExpressionReader {
     return left;
   }
 
-  Syntax read_access(Token name) {
+  Syntax read_access(const Token& name) {
     Syntax access{Syntax::Kind::Access, name, name.text, {}, {}, {}, {}, false};
     reader_.expect("[");
     while (!reader_.is("]")) {
@@ -193,8 +193,8 @@ Syntax read_expression(TokenReader& reader, int least) {
   return ExpressionReader(reader).read(least);
 }
 Syntax read_sum(TokenReader& reader) { return read_expression(reader, kSum); }
-Syntax read_access(TokenReader& reader, Token name) {
-  return ExpressionReader(reader).read_access(std::move(name));
+Syntax read_access(TokenReader& reader, const Token& name) {
+  return ExpressionReader(reader).read_access(name);
 }
 
 }  // namespace kiln::ir

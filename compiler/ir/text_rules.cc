@@ -91,7 +91,7 @@ std::vector<Expected> expected_operands(Operator op, const std::vector<Expr>& ar
                                         Expected expected) {
   const SharedType shared = shared_type_of(op);
   std::vector<Expected> result(args.size(), DType::Bool);
-  const size_t first = shared.first_operand;
+  const auto first = static_cast<std::ptrdiff_t>(shared.first_operand);
   if (shared.is_result && expected) {
     std::fill(result.begin() + first, result.end(), expected);
     return result;
@@ -99,7 +99,7 @@ std::vector<Expected> expected_operands(Operator op, const std::vector<Expr>& ar
   const auto anchor = std::find_if(args.begin() + first, args.end(), is_anchored);
   const Expected type = anchor == args.end() ? std::nullopt : Expected((*anchor)->type.element);
   std::fill(result.begin() + first, result.end(), type);
-  if (anchor != args.end()) result[anchor - args.begin()] = std::nullopt;
+  if (anchor != args.end()) result[static_cast<size_t>(anchor - args.begin())] = std::nullopt;
   return result;
 }
 

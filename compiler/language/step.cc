@@ -76,7 +76,7 @@ std::vector<std::string> expand(std::string_view pattern, const StepOperands& op
   std::vector<std::string> result;
   for (const std::string& value : values_of(pattern.substr(open + 1, close - open - 1), operands)) {
     for (const std::string& rest : expand(pattern.substr(close + 1), operands)) {
-      result.push_back(std::string(pattern.substr(0, open)) + value + rest);
+      result.push_back(fmt::format("{}{}{}", pattern.substr(0, open), value, rest));
     }
   }
   return result;

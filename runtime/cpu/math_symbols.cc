@@ -5,11 +5,13 @@
 
 // Conversions of half floats where the CPU has no instruction; libgcc has them without a header.
 // Only their addresses are taken, so their types, which not every compiler knows, are left out.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 void __extendhfsf2();
 void __truncsfhf2();
 void __truncdfhf2();
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace kiln {
 namespace {

@@ -20,21 +20,19 @@ void require_fitting(const Artifact& artifact, const KernelNames& names) {
 }  // namespace
 
 void CompileService::compile(CheckedRequest request, std::shared_ptr<Call> call, CompileDone done) {
-  std::shared_ptr<Flight> begun;
-  std::shared_ptr<const CachedArtifact> found;
-  {
-    const std::lock_guard lock(mutex_);
-    found = memory_.find(request.key, request.form);
-    if (!found) {
-      std::shared_ptr<Flight>& flight = flights_[request.form];
-      if (!flight) flight = begun = std::make_shared<Flight>(request);
-      flight->waiters.push_back({std::move(request), std::move(call), std::move(done)});
-    }
-  }
-  if (found) {
+  std::unique_lock lock(mutex_);
+  if (auto found = memory_.find(request.key, request.form)) {
+    lock.unlock();
     counters_.memory_hits.fetch_add(1);
     done(result_for(request, std::move(found), v1::CACHE_LEVEL_MEMORY));
-  } else if (begun) {
+    return;
+  }
+  std::shared_ptr<Flight> begun;
+  std::shared_ptr<Flight>& flight = flights_[request.form];
+  if (!flight) flight = begun = std::make_shared<Flight>(request);
+  flight->waiters.push_back({std::move(request), std::move(call), std::move(done)});
+  lock.unlock();
+  if (begun) {
     disk_work_.post([this, begun] { look_on_disk(begun); });
   }
 }
@@ -58,9 +56,9 @@ CompileResult CompileService::result_for(const CheckedRequest& request,
 }
 
 void CompileService::look_on_disk(const std::shared_ptr<Flight>& flight) {
-  if (std::shared_ptr<const CachedArtifact> entry = find_on_disk(*flight)) {
+  if (const std::shared_ptr<const CachedArtifact> entry = find_on_disk(*flight)) {
     counters_.disk_hits.fetch_add(1);
-    land(*flight, std::move(entry), v1::CACHE_LEVEL_DISK);
+    land(*flight, entry, v1::CACHE_LEVEL_DISK);
   } else {
     ask_compiler(flight);
   }
@@ -127,7 +125,7 @@ void CompileService::take_compiled(const std::shared_ptr<Flight>& flight,
   }
 }
 
-void CompileService::land(const Flight& flight, std::shared_ptr<const CachedArtifact> entry,
+void CompileService::land(const Flight& flight, const std::shared_ptr<const CachedArtifact>& entry,
                           v1::CacheLevel level) {
   std::vector<Waiter> waiters;
   {

@@ -60,7 +60,7 @@ class CompileService {
   void ask_compiler(const std::shared_ptr<Flight>& flight);
   void take_compiled(const std::shared_ptr<Flight>& flight, Outcome<internal::FromWorker> outcome);
   bool wanted(const Flight& flight);
-  void land(const Flight& flight, std::shared_ptr<const CachedArtifact> entry,
+  void land(const Flight& flight, const std::shared_ptr<const CachedArtifact>& entry,
             v1::CacheLevel level);
   void crash(const Flight& flight, const Error& error);
 

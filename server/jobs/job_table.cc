@@ -131,9 +131,12 @@ void JobTable::result(const std::string& id, JobResultDone done) {
     const std::lock_guard lock(mutex_);
     Job& job = find(id)->second;
     outcome = job.outcome;
-    if (outcome == nullptr) job.waiters.push_back(std::move(done));
+    if (outcome == nullptr) {
+      job.waiters.push_back(std::move(done));
+      return;
+    }
   }
-  if (outcome != nullptr) done(*outcome);
+  done(*outcome);
 }
 
 v1::JobState JobTable::cancel(const std::string& id) {

@@ -69,8 +69,8 @@ std::pair<int64_t, std::string> weight_of(const std::string& sizes) {
 
 }  // namespace
 
-RecordStore::RecordStore(fs::path folder, const Limits& limits)
-    : path_(std::move(folder) / "tuning.sqlite"), limits_(limits) {
+RecordStore::RecordStore(const fs::path& folder, const Limits& limits)
+    : path_(folder / "tuning.sqlite"), limits_(limits) {
   open();
 }
 

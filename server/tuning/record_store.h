@@ -54,7 +54,7 @@ class RecordStore {
     int64_t records = 10'000;  // the oldest go first
     int64_t trials = 200'000;
   };
-  RecordStore(std::filesystem::path folder, const Limits& limits);
+  RecordStore(const std::filesystem::path& folder, const Limits& limits);
   ~RecordStore();
   RecordStore(const RecordStore&) = delete;
   RecordStore& operator=(const RecordStore&) = delete;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/ir/parse.h"
@@ -171,8 +172,8 @@ TEST(Simplify, TakesTimeThatGrowsWithTheExpression) {
   std::string condition = "i < m";
   std::string number = "i";
   for (int depth = 0; depth < 60; ++depth) {
-    condition = "((" + condition + ") && D[" + std::to_string(depth) + "] < 3 || i < n)";
-    number = "select(" + number + " < m && i < n, i, " + std::to_string(depth) + ")";
+    condition = fmt::format("(({}) && D[{}] < 3 || i < n)", condition, depth);
+    number = fmt::format("select({} < m && i < n, i, {})", number, depth);
   }
   const Scene conditions("i < l", condition, "bool");
   EXPECT_TRUE(analysis::simplify(conditions.expr, conditions.facts));

@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
     }
     std::sort(microseconds.begin(), microseconds.end());
     const auto percentile = [&](double part) {
-      return microseconds[static_cast<std::size_t>(part * (microseconds.size() - 1))];
+      return microseconds[static_cast<std::size_t>(part *
+                                                   static_cast<double>(microseconds.size() - 1))];
     };
     std::cout << calls << " calls: p50 " << percentile(0.5) << " us, p99 " << percentile(0.99)
               << " us, longest " << microseconds.back() << " us\n";

@@ -186,7 +186,8 @@ TEST(WatchedFuzz, RandomKernelsStayInsideAndApart) {
       const std::string found = which.difference_of([&] {
         run = run_watched(compile_watched(loops, kBoth[seed % 2]),
                           arguments_of(loops, which.inputs), named(which.sizes));
-        return run.mistake.empty() ? std::move(run.outputs) : which.expected;
+        if (!run.mistake.empty()) return which.expected;
+        return std::move(run.outputs);
       });
       EXPECT_EQ(run.mistake, "");
       EXPECT_EQ(found, "");

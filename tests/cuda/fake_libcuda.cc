@@ -41,7 +41,8 @@ void add_one(const float* x, float* y, int64_t n, KilnDeviceFault* fault) {
 template <typename T>
 T argument(void** parameters, int number) {
   T value;
-  std::memcpy(&value, parameters[number], sizeof(T));
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer
+  std::memcpy(&value, parameters[number], sizeof value);
   return value;
 }
 

@@ -9,7 +9,6 @@ namespace kiln::testing {
 namespace {
 
 using ir::Expr;
-using ir::Operator;
 
 /// The text is already what print writes.
 void expect_round_trip(std::string_view text) {

@@ -185,7 +185,7 @@ void two_state_scan(Te& te) {
   const TeTensor b = te.placeholder("b", {m, n});
   const TeTensor start = te.placeholder("start", {te.integer(2), n});
   const TeTensor init =
-      te.compute("init", "z i", {te.integer(2), n}, [&](Exprs) { return te.real(1); });
+      te.compute("init", "z i", {te.integer(2), n}, [&](const Exprs&) { return te.real(1); });
   const TeTensor next = te.compute(
       "next", "t i", {m, n}, [&](Exprs v) { return a(v[0] - 1, n - 1 - v[1]) + X(v[0], v[1]); });
   const TeTensor other = te.compute("other", "t i", {m, n}, [&](Exprs v) {
@@ -201,7 +201,7 @@ void recurrent(Te& te) {
   const TeTensor W = te.placeholder("W", {n, n});
   const TeTensor state = te.placeholder("h", {m, n});
   const TeTensor init =
-      te.compute("init", "z i", {te.integer(1), n}, [&](Exprs) { return te.real(0.5); });
+      te.compute("init", "z i", {te.integer(1), n}, [&](const Exprs&) { return te.real(0.5); });
   const TeExpr k = te.reduce_axis("k", te.integer(0), n);
   const TeTensor sum = te.compute(
       "sum", "t i", {m, n}, [&](Exprs v) { return te.sum(state(v[0] - 1, k) * W(v[1], k), {k}); });

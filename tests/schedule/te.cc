@@ -46,7 +46,7 @@ TeExpr Te::real(double value, DType type) {
   return {this, add({type, language::FloatConstant{value}})};
 }
 
-TeExpr Te::op(Operator op, std::vector<TeExpr> operands) {
+TeExpr Te::op(Operator op, const std::vector<TeExpr>& operands) {
   std::vector<DType> types;
   for (const TeExpr& operand : operands) {
     types.push_back(kernel.definition.expressions[operand.id].type);
@@ -58,11 +58,11 @@ TeExpr Te::cast(DType type, TeExpr value) {
   return {this, add({type, language::CastTo{value.id}})};
 }
 
-TeExpr Te::read(TensorId tensor, std::vector<TeExpr> indices) {
+TeExpr Te::read(TensorId tensor, const std::vector<TeExpr>& indices) {
   return {this, add({kernel.definition.type_of(tensor), language::Read{tensor, ids_of(indices)}})};
 }
 
-TeTensor Te::placeholder(const std::string& name, std::vector<TeExpr> shape, DType type) {
+TeTensor Te::placeholder(const std::string& name, const std::vector<TeExpr>& shape, DType type) {
   const auto id = static_cast<StageId>(kernel.definition.stages.size());
   kernel.definition.stages.push_back(language::Placeholder{type, ids_of(shape)});
   kernel.names.stages.push_back(name);
@@ -70,7 +70,7 @@ TeTensor Te::placeholder(const std::string& name, std::vector<TeExpr> shape, DTy
 }
 
 std::vector<TeTensor> Te::compute_all(
-    const std::string& name, const std::string& axes, std::vector<TeExpr> shape,
+    const std::string& name, const std::string& axes, const std::vector<TeExpr>& shape,
     const std::function<std::vector<TeExpr>(std::vector<TeExpr>)>& bodies) {
   language::Compute compute;
   std::vector<TeExpr> values;
@@ -105,9 +105,10 @@ std::vector<TeTensor> Te::compute_all(
   return tensors;
 }
 
-TeTensor Te::compute(const std::string& name, const std::string& axes, std::vector<TeExpr> shape,
+TeTensor Te::compute(const std::string& name, const std::string& axes,
+                     const std::vector<TeExpr>& shape,
                      const std::function<TeExpr(std::vector<TeExpr>)>& body) {
-  return compute_all(name, axes, std::move(shape), [&](std::vector<TeExpr> values) {
+  return compute_all(name, axes, shape, [&](std::vector<TeExpr> values) {
     return std::vector<TeExpr>{body(std::move(values))};
   })[0];
 }
@@ -120,7 +121,7 @@ TeExpr Te::reduce_axis(const std::string& name, TeExpr minimum, TeExpr extent) {
   return {this, add({DType::Int64, language::AxisUse{id}})};
 }
 
-TeExpr Te::reduce(Combiner combiner, TeExpr source, std::vector<TeExpr> axes) {
+TeExpr Te::reduce(Combiner combiner, TeExpr source, const std::vector<TeExpr>& axes) {
   language::Reduction reduction{.combiner = combiner, .sources = {source.id}};
   for (const TeExpr& axis : axes) {
     reduction.axes.push_back(
@@ -154,7 +155,7 @@ std::vector<TeTensor> Te::scan(const std::string& name, std::vector<TeTensor> in
   return outputs;
 }
 
-void Te::arguments(std::vector<TeTensor> tensors) {
+void Te::arguments(const std::vector<TeTensor>& tensors) {
   for (const TeTensor& tensor : tensors)
     kernel.definition.parameters.push_back(tensor.id);
   kernel.names.files = {"kernel.py"};

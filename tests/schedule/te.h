@@ -41,20 +41,21 @@ class Te {
   TeExpr var(const std::string& name);
   TeExpr integer(int64_t value, DType type = DType::Int64);
   TeExpr real(double value, DType type = DType::Float32);
-  TeExpr op(Operator op, std::vector<TeExpr> operands);
+  TeExpr op(Operator op, const std::vector<TeExpr>& operands);
   TeExpr cast(DType type, TeExpr value);
-  TeExpr read(TensorId tensor, std::vector<TeExpr> indices);
+  TeExpr read(TensorId tensor, const std::vector<TeExpr>& indices);
 
-  TeTensor placeholder(const std::string& name, std::vector<TeExpr> shape,
+  TeTensor placeholder(const std::string& name, const std::vector<TeExpr>& shape,
                        DType type = DType::Float32);
   /// Axes are named by `axes`, a word each.
-  TeTensor compute(const std::string& name, const std::string& axes, std::vector<TeExpr> shape,
+  TeTensor compute(const std::string& name, const std::string& axes,
+                   const std::vector<TeExpr>& shape,
                    const std::function<TeExpr(std::vector<TeExpr>)>& body);
   std::vector<TeTensor> compute_all(
-      const std::string& name, const std::string& axes, std::vector<TeExpr> shape,
+      const std::string& name, const std::string& axes, const std::vector<TeExpr>& shape,
       const std::function<std::vector<TeExpr>(std::vector<TeExpr>)>& bodies);
   TeExpr reduce_axis(const std::string& name, TeExpr minimum, TeExpr extent);
-  TeExpr reduce(Combiner combiner, TeExpr source, std::vector<TeExpr> axes);
+  TeExpr reduce(Combiner combiner, TeExpr source, const std::vector<TeExpr>& axes);
   TeExpr sum(TeExpr source, std::vector<TeExpr> axes) {
     return reduce(Combiner::Sum, source, std::move(axes));
   }
@@ -74,7 +75,7 @@ class Te {
     return scan(name, std::move(init), std::move(update), std::move(state), m,
                 Time{.initial = initial});
   }
-  void arguments(std::vector<TeTensor> tensors);
+  void arguments(const std::vector<TeTensor>& tensors);
 
   // Steps. Axes are named as they are printed: "i.outer".
   AxisId axis(const TeTensor& tensor, const std::string& name) const;

@@ -20,10 +20,10 @@ std::shared_ptr<ArenaPool> small_pool() {
 TEST(ArenaPool, GivesAlignedSlicesThatDoNotOverlap) {
   const auto pool = small_pool();
   std::vector<std::shared_ptr<Slice>> slices;
-  for (int i = 0; i < 50; ++i) {
+  for (int64_t i = 0; i < 50; ++i) {
     slices.push_back(pool->allocate(i * 7));
     EXPECT_EQ(slices.back()->offset() % 64, 0);
-    std::memset(slices.back()->data(), i, static_cast<size_t>(i * 7));
+    std::memset(slices.back()->data(), static_cast<int>(i), static_cast<size_t>(i * 7));
   }
   for (int i = 1; i < 50; ++i) {
     for (int b = 0; b < i * 7; ++b)

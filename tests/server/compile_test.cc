@@ -214,12 +214,13 @@ TEST_F(Compile, EndsForACallerWhoseDeadlinePasses) {
 
 TEST_F(Compile, CompilesAgainWhatTheDiskCacheLost) {
   compiled(add_one("inc"));
-  const auto damages = {+[](std::string bytes) { return bytes.substr(0, bytes.size() / 2); },
-                        +[](std::string bytes) {
-                          bytes[bytes.size() * 3 / 4] ^= 4;
-                          return bytes;
+  const auto damages = {+[](const std::string& bytes) { return bytes.substr(0, bytes.size() / 2); },
+                        +[](const std::string& bytes) {
+                          std::string other = bytes;
+                          other[other.size() * 3 / 4] ^= 4;
+                          return other;
                         },
-                        +[](std::string) { return std::string(); }};
+                        +[](const std::string&) { return std::string(); }};
   for (const auto& damage : damages) {
     service_.reset();
     ASSERT_EQ(entries().size(), 1U);

@@ -57,7 +57,7 @@ TEST_F(DiskCacheTest, DoesNotServeAnotherFormOfTheSameKey) {
 }
 
 TEST_F(DiskCacheTest, RejectsATruncatedEntry) {
-  expect_rejected([](std::string bytes) { return bytes.substr(0, bytes.size() / 2); });
+  expect_rejected([](const std::string& bytes) { return bytes.substr(0, bytes.size() / 2); });
 }
 
 TEST_F(DiskCacheTest, RejectsAnEmptyEntry) {

@@ -73,7 +73,7 @@ size_t take_slot(const std::byte* begin) {
 
 }  // namespace
 
-GuardedMemory::GuardedMemory(std::string name, size_t bytes, Edge edge) : bytes_(bytes) {
+GuardedMemory::GuardedMemory(const std::string& name, size_t bytes, Edge edge) : bytes_(bytes) {
   install_handler();
   const size_t page = page_size();
   const size_t used = (bytes + page - 1) / page * page;

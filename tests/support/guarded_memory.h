@@ -15,7 +15,7 @@ class GuardedMemory {
   /// away from one, so that only accesses far outside are seen there.
   enum class Edge : uint8_t { Begin, End };
 
-  GuardedMemory(std::string name, size_t bytes, Edge edge);
+  GuardedMemory(const std::string& name, size_t bytes, Edge edge);
   ~GuardedMemory();
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,7 +67,7 @@ std::string Workplace::write_array(const std::string& name, const std::vector<fl
 Finished Workplace::kiln(const std::vector<std::string>& arguments) const {
   std::vector<std::string> words{"env"};
   for (const auto& [name, value] : environment) {
-    words.push_back(name + "=" + value);
+    words.push_back(fmt::format("{}={}", name, value));
   }
   words.push_back(KILN_PROGRAM);
   words.insert(words.end(), arguments.begin(), arguments.end());

@@ -24,7 +24,7 @@ TEST(Array, HasOneElementWithoutDimensions) {
 
 TEST(Array, SharesItsNumbersWithCopies) {
   const Array a(std::vector<float>{1, 2}, {2});
-  const Array b = a;
+  const Array b = a;  // NOLINT(performance-unnecessary-copy-initialization): what is tested
   b.values<float>()[0] = 9;
   EXPECT_EQ(a.values<float>()[0], 9);
 }

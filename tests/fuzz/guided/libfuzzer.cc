@@ -1,5 +1,6 @@
 // What libFuzzer calls, for the target that KILN_FUZZ_TARGET names.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -56,7 +57,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsi
     kiln::testing::mutate(*message, random);
   const std::string bytes = message->SerializeAsString();
   if (bytes.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);
-  std::memcpy(data, bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), data);
   return bytes.size();
 }
 

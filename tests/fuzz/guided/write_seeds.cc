@@ -68,10 +68,11 @@ class Writer {
     write("request", name, request.SerializeAsString());
     const std::string file = language::print_text({kernel.kernel, {}});
     for (const auto& [target, schedule] : kernel.schedules) {
+      const std::string of_target = fmt::format("{}.{}", name, target);
       *request.mutable_kernel()->mutable_schedule() = encode(schedule);
       request.mutable_kernel()->mutable_target()->set_name(target == "cuda" ? "cuda" : "llvm");
-      write("request", name + "." + target, request.SerializeAsString());
-      write("schedule", name + "." + target,
+      write("request", of_target, request.SerializeAsString());
+      write("schedule", of_target,
             file + "\n----\n" + language::print_schedule(kernel.kernel, target, schedule));
     }
   }
