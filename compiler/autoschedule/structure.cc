@@ -190,6 +190,21 @@ bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis) {
   return found;
 }
 
+bool is_near(const StageGraph& graph, const Stage& stage, AxisId axis) {
+  constexpr int64_t kMostApart = 4;
+  bool is_found = false;
+  bool is_far = false;
+  for (const ir::Expr& body : stage.bodies) {
+    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
+      if (!is_used_in(graph, read, axis)) return;
+      const int64_t apart = distance_along(graph, read, axis).value_or(0);
+      is_found = true;
+      is_far = is_far || apart < 1 || apart > kMostApart;
+    });
+  }
+  return is_found && !is_far;
+}
+
 bool has_vectors_along_data(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const std::vector<AxisId> columns = columns_of(stage);

@@ -68,6 +68,10 @@ bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis);
 /// Whether some read of a stage moves along the axis by more than one element.
 bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis);
 
+/// Whether all reads of a stage that move along the axis do so by a few elements, forwards: a
+/// vector of them comes from few lines.
+bool is_near(const StageGraph& graph, const Stage& stage, AxisId axis);
+
 /// Whether a reduction has its vectors along its last data axis (but time). Where neighbours along
 /// that and along the reduction are neighbours in memory, as in a window that slides, data axes are
 /// the longer ones, and keep the order of the reduction.

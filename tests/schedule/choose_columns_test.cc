@@ -39,6 +39,22 @@ TEST(ChooseSchedule, SumsColumnsSideBySide) {
 )");
 }
 
+/// Every other element is still gathered faster than sums wait for each other.
+TEST(ChooseSchedule, SumsElementsAFewApartInVectors) {
+  const auto loops_of_sum = [](int64_t apart) {
+    Te te;
+    const TeTensor A = te.placeholder("A", {te.integer(48), te.integer(640)});
+    const TeExpr k = te.reduce_axis("k", te.integer(0), te.integer(128));
+    const TeTensor B = te.compute("B", "i", {te.integer(48)},
+                                  [&](auto v) { return te.sum(A(v[0], k * apart), {k}); });
+    te.arguments({A, B});
+    return te.automatic();
+  };
+  EXPECT_NE(loops_of_sum(2).find("in 0..32 vectorize"), std::string::npos) << loops_of_sum(2);
+  EXPECT_NE(loops_of_sum(4).find("in 0..32 vectorize"), std::string::npos) << loops_of_sum(4);
+  EXPECT_EQ(loops_of_sum(5).find("vectorize"), std::string::npos) << loops_of_sum(5);
+}
+
 TEST(ChooseSchedule, ReadsSeveralLargeRowsAtOnce) {
   Te te;
   const TeExpr n = te.integer(1024);
