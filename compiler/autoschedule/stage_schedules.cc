@@ -220,9 +220,9 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   const AxisId last = outer.empty() ? innermost : outer.back();
   const bool along_data = has_vectors_along_data(graph, id);
   const AxisId axis = along_data ? last : innermost;
-  const bool lies_side_by_side =
+  const bool is_together =
       is_contiguous(graph, stage, innermost) || is_near(graph, stage, innermost);
-  const bool allowed = along_data || (may_reassociate(chooser, id) && lies_side_by_side);
+  const bool allowed = along_data || (may_reassociate(chooser, id) && is_together);
   const bool is_long = along_data
                            ? constant_extent(graph, axis).value_or(0) >= kManyColumns &&
                                  constant_extent(graph, innermost).value_or(0) >= kManyIterations

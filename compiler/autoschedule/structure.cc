@@ -1,6 +1,7 @@
 #include "compiler/autoschedule/structure.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
@@ -21,6 +22,13 @@ const ir::TensorRead* factor_of(const ir::Expr& expr) {
 
 bool uses_axis(const StageGraph& graph, const ir::Expr& expr, AxisId axis) {
   return ir::uses_var(expr, graph.axes[axis].value);
+}
+
+bool any_read(const Stage& stage, const std::function<bool(const ir::TensorRead&)>& holds) {
+  bool found = false;
+  for (const ir::Expr& body : stage.bodies)
+    schedule::for_each_read(body, [&](const auto& read) { found = found || holds(read); });
+  return found;
 }
 
 }  // namespace
@@ -90,14 +98,10 @@ std::vector<StageId> reductions_inside(const StageGraph& graph, StageId id) {
 
 bool is_used_inside(const StageGraph& graph, StageId id, AxisId axis) {
   const std::vector<StageId> inside = reductions_inside(graph, id);
-  bool found = false;
-  for (const ir::Expr& body : graph[id].bodies) {
-    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
-      const bool is_inside = std::find(inside.begin(), inside.end(), read.stage) != inside.end();
-      found = found || (is_inside && is_used_in(graph, read, axis));
-    });
-  }
-  return found;
+  return any_read(graph[id], [&](const ir::TensorRead& read) {
+    const bool is_inside = std::find(inside.begin(), inside.end(), read.stage) != inside.end();
+    return is_inside && is_used_in(graph, read, axis);
+  });
 }
 
 bool is_large_work(int64_t iterations) { return iterations >= kLargeWork; }
@@ -129,15 +133,9 @@ bool has_dependent_extents(const StageGraph& graph, StageId id) {
 }
 
 bool has_indirect_reads(const Stage& stage) {
-  bool found = false;
-  for (const ir::Expr& body : stage.bodies) {
-    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
-      for (const ir::Expr& index : read.indices) {
-        schedule::for_each_read(index, [&](const ir::TensorRead&) { found = true; });
-      }
-    });
-  }
-  return found;
+  return any_read(stage, [](const ir::TensorRead& read) {
+    return std::ranges::any_of(read.indices, schedule::has_read);
+  });
 }
 
 bool is_used_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis) {
@@ -171,38 +169,24 @@ std::optional<int64_t> distance_along(const StageGraph& graph, const ir::TensorR
 }
 
 bool is_contiguous(const StageGraph& graph, const Stage& stage, AxisId axis) {
-  bool found = false;
-  for (const ir::Expr& body : stage.bodies) {
-    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
-      found = found || is_contiguous_in(graph, read, axis);
-    });
-  }
-  return found;
+  return any_read(stage,
+                  [&](const ir::TensorRead& read) { return is_contiguous_in(graph, read, axis); });
 }
 
 bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis) {
-  bool found = false;
-  for (const ir::Expr& body : stage.bodies) {
-    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
-      found = found || (is_used_in(graph, read, axis) && !is_contiguous_in(graph, read, axis));
-    });
-  }
-  return found;
+  return any_read(stage, [&](const ir::TensorRead& read) {
+    return is_used_in(graph, read, axis) && !is_contiguous_in(graph, read, axis);
+  });
 }
 
 bool is_near(const StageGraph& graph, const Stage& stage, AxisId axis) {
   constexpr int64_t kMostApart = 4;
-  bool is_found = false;
-  bool is_far = false;
-  for (const ir::Expr& body : stage.bodies) {
-    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
-      if (!is_used_in(graph, read, axis)) return;
-      const int64_t apart = distance_along(graph, read, axis).value_or(0);
-      is_found = true;
-      is_far = is_far || apart < 1 || apart > kMostApart;
-    });
-  }
-  return is_found && !is_far;
+  const auto moves = [&](const ir::TensorRead& read) { return is_used_in(graph, read, axis); };
+  const auto moves_far = [&](const ir::TensorRead& read) {
+    const int64_t apart = distance_along(graph, read, axis).value_or(0);
+    return moves(read) && (apart < 1 || apart > kMostApart);
+  };
+  return any_read(stage, moves) && !any_read(stage, moves_far);
 }
 
 bool has_vectors_along_data(const StageGraph& graph, StageId id) {
