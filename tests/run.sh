@@ -87,7 +87,9 @@ tidy() {
   [ -n "$base" ] || { echo "no earlier commit to compare with"; return 0; }
   # Those that are built: limits.cc of the benchmarks is compiled for the machine it runs on.
   files=$(git diff --name-only --diff-filter=d "$base" -- '*.cc' |
-    while read -r file; do grep -qF "/$file\"" build/asan/compile_commands.json && echo "$file"; done |
+    while read -r file; do
+      if grep -qF "/$file\"" build/asan/compile_commands.json; then echo "$file"; fi
+    done |
     head -n 20)
   [ -n "$files" ] || { echo "no source files changed"; return 0; }
   mkdir -p build/tidy

@@ -30,9 +30,9 @@ int main(int argc, char** argv) {
       microseconds.push_back(std::chrono::duration<double, std::micro>(end - start).count());
     }
     std::sort(microseconds.begin(), microseconds.end());
+    const auto last = static_cast<double>(microseconds.size() - 1);
     const auto percentile = [&](double part) {
-      return microseconds[static_cast<std::size_t>(part *
-                                                   static_cast<double>(microseconds.size() - 1))];
+      return microseconds[static_cast<std::size_t>(part * last)];
     };
     std::cout << calls << " calls: p50 " << percentile(0.5) << " us, p99 " << percentile(0.99)
               << " us, longest " << microseconds.back() << " us\n";

@@ -249,7 +249,6 @@ TEST_F(CpuDeviceTest, StopsALongCallSoonAfterItIsCancelled) {
 TEST_F(CpuDeviceTest, ServesSeveralCallersAtOnce) {
   const auto artifact = compile_te(Matmul().te);
   std::vector<std::thread> callers;
-  callers.reserve(4);
   std::atomic<int> wrong{0};
   for (int caller = 0; caller < 4; ++caller) {
     callers.emplace_back([&, caller] {
@@ -331,7 +330,6 @@ TEST(Compile, GivesTheSameBytesEachTime) {
   const Target target{TargetKind::Llvm, "x86-64-v3"};
   const std::string first = serialize(compile(kernel.te.kernel, schedule, target, {}));
   std::vector<std::thread> compilers;
-  compilers.reserve(4);
   std::atomic<int> different{0};
   for (int i = 0; i < 4; ++i) {
     compilers.emplace_back(

@@ -56,8 +56,8 @@ class Te {
       const std::function<std::vector<TeExpr>(std::vector<TeExpr>)>& bodies);
   TeExpr reduce_axis(const std::string& name, TeExpr minimum, TeExpr extent);
   TeExpr reduce(Combiner combiner, TeExpr source, const std::vector<TeExpr>& axes);
-  TeExpr sum(TeExpr source, std::vector<TeExpr> axes) {
-    return reduce(Combiner::Sum, source, std::move(axes));
+  TeExpr sum(TeExpr source, const std::vector<TeExpr>& axes) {
+    return reduce(Combiner::Sum, source, axes);
   }
   /// Which initial steps a scan has, and which way it runs.
   struct Time {
