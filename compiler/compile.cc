@@ -9,7 +9,7 @@
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/codegen/cuda_compile.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/language/hints.h"
+#include "compiler/language/tables/hints.h"
 #include "compiler/loops_artifact.h"
 #include "compiler/passes/notes.h"
 #include "compiler/report.h"

@@ -9,9 +9,9 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
-#include "compiler/language/suggest.h"
+#include "compiler/language/text/suggest.h"
 #include "compiler/passes/passes.h"
-#include "compiler/schedule/build_loops.h"
+#include "compiler/schedule/emit/build_loops.h"
 #include "runtime/core/called.h"
 #include "runtime/core/error.h"
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/ir/mutator.h"
-#include "compiler/language/axis_table.h"
-#include "compiler/language/text_names.h"
+#include "compiler/language/state/axis_table.h"
+#include "compiler/language/text/text_names.h"
 
 namespace kiln {
 namespace {

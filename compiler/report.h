@@ -3,7 +3,7 @@
 #include <string>
 
 #include "compiler/ir/kernel.h"
-#include "compiler/language/decode.h"
+#include "compiler/language/wire/decode.h"
 #include "compiler/lower.h"
 #include "runtime/core/artifact.h"
 

@@ -3,7 +3,7 @@
 #include "compiler/analysis/prove.h"
 #include "compiler/codegen/size_expr.h"
 #include "compiler/ir/build.h"
-#include "compiler/schedule/expressions.h"
+#include "compiler/schedule/graph/expressions.h"
 
 namespace kiln {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/language/decode.h"
+#include "compiler/language/wire/decode.h"
 #include "runtime/core/artifact.h"
 
 namespace kiln {

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "client/cpp/error_border.h"
-#include "compiler/language/axis_table.h"
 #include "compiler/language/describe.h"
-#include "compiler/language/operator.h"
-#include "compiler/language/step.h"
-#include "compiler/language/text.h"
+#include "compiler/language/state/axis_table.h"
+#include "compiler/language/tables/operator.h"
+#include "compiler/language/tables/step.h"
+#include "compiler/language/text/text.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/error.h"
 

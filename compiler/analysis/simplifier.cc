@@ -2,7 +2,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/scalar.h"
 
 namespace kiln::analysis {
 namespace {

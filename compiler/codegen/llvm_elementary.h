@@ -6,7 +6,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include "compiler/codegen/llvm_arithmetic.h"
-#include "compiler/language/operator.h"
+#include "compiler/language/tables/operator.h"
 
 namespace kiln::codegen {
 

@@ -3,7 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include "compiler/codegen/llvm_arithmetic.h"
-#include "compiler/language/operator.h"
+#include "compiler/language/tables/operator.h"
 #include "runtime/core/dtype.h"
 
 namespace kiln::codegen {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/node.h"
-#include "compiler/language/operator.h"
+#include "compiler/language/tables/operator.h"
 #include "runtime/core/dtype.h"
 
 namespace kiln::ir {

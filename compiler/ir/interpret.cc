@@ -8,7 +8,7 @@
 
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "runtime/core/error.h"
 #include "runtime/core/size_expr.h"
 

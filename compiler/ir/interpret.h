@@ -4,7 +4,7 @@
 #include <span>
 
 #include "compiler/ir/kernel.h"
-#include "compiler/language/host_tensor.h"
+#include "compiler/language/evaluate/host_tensor.h"
 
 namespace kiln::ir {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
-#include "compiler/language/hints.h"
+#include "compiler/language/tables/hints.h"
 
 namespace kiln::ir {
 

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "compiler/language/operator.h"
+#include "compiler/language/tables/operator.h"
 #include "runtime/core/dtype.h"
 
 namespace kiln::language {

@@ -1,7 +1,7 @@
 #include "server/engine/compile_request.h"
 
-#include "compiler/language/canonical.h"
-#include "compiler/language/decode.h"
+#include "compiler/language/wire/canonical.h"
+#include "compiler/language/wire/decode.h"
 #include "compiler/loops_artifact.h"
 #include "runtime/core/error.h"
 

@@ -1,6 +1,6 @@
 #include "server/rpc/kernel_rpc.h"
 
-#include "compiler/language/text.h"
+#include "compiler/language/text/text.h"
 #include "server/engine/shape_text.h"
 #include "server/rpc/event_stream.h"
 #include "server/rpc/unary_call.h"

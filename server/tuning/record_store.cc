@@ -7,7 +7,7 @@
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
 
-#include "compiler/language/canonical.h"
+#include "compiler/language/wire/canonical.h"
 #include "server/tuning/statement.h"
 
 namespace kiln::server {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/autoschedule/sketch.h"
+#include "compiler/autoschedule/templates/sketch.h"
 
 namespace kiln::server {
 

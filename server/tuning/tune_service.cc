@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/language/canonical.h"
+#include "compiler/language/wire/canonical.h"
 
 namespace kiln::server {
 

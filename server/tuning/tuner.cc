@@ -8,9 +8,9 @@
 
 #include <fmt/ranges.h>
 
-#include "compiler/language/axis_table.h"
-#include "compiler/language/decode.h"
-#include "compiler/language/text_names.h"
+#include "compiler/language/state/axis_table.h"
+#include "compiler/language/text/text_names.h"
+#include "compiler/language/wire/decode.h"
 #include "runtime/core/called.h"
 #include "server/tuning/answer.h"
 #include "server/tuning/made_up_inputs.h"

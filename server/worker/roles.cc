@@ -5,11 +5,11 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
-#include "compiler/autoschedule/sketch_space.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/autoschedule/choose/sketch_space.h"
 #include "compiler/codegen/nvrtc_library.h"
 #include "compiler/compile.h"
-#include "compiler/language/decode.h"
+#include "compiler/language/wire/decode.h"
 #include "compiler/target.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/cuda/driver_api.h"

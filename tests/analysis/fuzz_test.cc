@@ -6,7 +6,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "tests/analysis/scene.h"
 #include "tests/support/random.h"
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/codegen/cpu_code.h"
 #include "compiler/compile.h"
 #include "compiler/lower.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/compile.h"
 #include "runtime/core/cpu_name.h"
 #include "tests/schedule/kernels.h"

@@ -11,7 +11,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
-#include "compiler/language/operator.h"
+#include "compiler/language/tables/operator.h"
 #include "tests/support/run_on_cpu.h"
 
 namespace kiln {

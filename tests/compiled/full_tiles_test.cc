@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/analysis/prove.h"
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/compile.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/compile.h"
 #include "runtime/core/cpu_name.h"
 #include "tests/fuzz/fuzz_case.h"

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
-#include "compiler/language/evaluate.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/language/evaluate/evaluate.h"
 #include "tests/support/kernels.h"
 #include "tests/support/run_on_cpu.h"
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
-#include "compiler/language/evaluate.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/language/evaluate/evaluate.h"
 #include "tests/support/run_on_cpu.h"
 
 namespace kiln::testing {

@@ -8,12 +8,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/codegen/cuda_compile.h"
 #include "compiler/compile.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/parse.h"
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "runtime/core/cpu_name.h"
 #include "tests/fuzz/fuzz_case.h"
 #include "tests/support/call_in_memory.h"

@@ -7,7 +7,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "runtime/core/error.h"
 #include "tests/support/run_on_cpu.h"
 

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
-#include "compiler/language/evaluate.h"
-#include "compiler/language/text.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/text/text.h"
 #include "tests/support/random.h"
 #include "tests/support/run_on_cpu.h"
 

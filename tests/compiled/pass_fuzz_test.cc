@@ -7,11 +7,11 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
-#include "compiler/language/evaluate.h"
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "compiler/lower.h"
 #include "compiler/passes/carry_states.h"
 #include "compiler/passes/shift_last_tiles.h"

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/sketch_space.h"
+#include "compiler/autoschedule/choose/sketch_space.h"
 #include "compiler/compile.h"
-#include "compiler/language/evaluate.h"
-#include "compiler/language/text.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/text/text.h"
 #include "runtime/core/cpu_name.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_on_cpu.h"

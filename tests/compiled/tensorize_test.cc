@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/compile.h"
-#include "compiler/language/evaluate.h"
+#include "compiler/language/evaluate/evaluate.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/kernels.h"
 #include "tests/support/run_on_cpu.h"

@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/compile.h"
-#include "compiler/language/evaluate.h"
+#include "compiler/language/evaluate/evaluate.h"
 #include "runtime/core/cpu_name.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/kernels.h"

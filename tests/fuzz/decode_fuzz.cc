@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "compiler/language/axis_table.h"
-#include "compiler/language/canonical.h"
-#include "compiler/language/decode.h"
-#include "compiler/language/text.h"
+#include "compiler/language/state/axis_table.h"
+#include "compiler/language/text/text.h"
+#include "compiler/language/wire/canonical.h"
+#include "compiler/language/wire/decode.h"
 #include "tests/fuzz/fuzz_case.h"
 #include "tests/fuzz/mutate_message.h"
 #include "tests/support/kernels.h"

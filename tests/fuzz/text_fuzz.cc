@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "compiler/language/canonical.h"
-#include "compiler/language/text.h"
+#include "compiler/language/text/text.h"
+#include "compiler/language/wire/canonical.h"
 #include "tests/fuzz/fuzz_case.h"
 #include "tests/support/kernels.h"
 #include "tests/support/random.h"

@@ -1,4 +1,4 @@
-#include "compiler/language/axis_table.h"
+#include "compiler/language/state/axis_table.h"
 
 #include <gtest/gtest.h>
 

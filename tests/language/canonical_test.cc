@@ -1,4 +1,4 @@
-#include "compiler/language/canonical.h"
+#include "compiler/language/wire/canonical.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "compiler/language/evaluate.h"
+#include "compiler/language/evaluate/evaluate.h"
 
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 #include "tests/support/tensors.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/language/text.h"
+#include "compiler/language/text/text.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 

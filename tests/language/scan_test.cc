@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "compiler/language/text.h"
+#include "compiler/language/text/text.h"
 #include "tests/language/wire.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"

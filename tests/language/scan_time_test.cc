@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "compiler/language/canonical.h"
-#include "compiler/language/evaluate.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/wire/canonical.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 #include "tests/support/tensors.h"

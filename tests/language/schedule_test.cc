@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "compiler/language/decode.h"
+#include "compiler/language/wire/decode.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 

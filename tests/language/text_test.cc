@@ -1,11 +1,11 @@
-#include "compiler/language/text.h"
+#include "compiler/language/text/text.h"
 
 #include <fstream>
 #include <sstream>
 
 #include <gtest/gtest.h>
 
-#include "compiler/language/canonical.h"
+#include "compiler/language/wire/canonical.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 

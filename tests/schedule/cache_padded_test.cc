@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
-#include "compiler/language/text.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/language/text/text.h"
 #include "compiler/lower.h"
 #include "tests/support/expect_error.h"
 

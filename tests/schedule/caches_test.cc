@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/language/text.h"
+#include "compiler/language/text/text.h"
 #include "compiler/lower.h"
 #include "tests/support/expect_error.h"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/sketch_space.h"
+#include "compiler/autoschedule/choose/sketch_space.h"
 #include "tests/support/kernels.h"
 
 namespace kiln::testing {

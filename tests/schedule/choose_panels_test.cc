@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "tests/support/kernels.h"
 
 namespace kiln::testing {

@@ -1,10 +1,10 @@
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/language/axis_table.h"
-#include "compiler/language/text.h"
+#include "compiler/language/state/axis_table.h"
+#include "compiler/language/text/text.h"
 #include "tests/schedule/kernels.h"
 
 namespace kiln::testing {

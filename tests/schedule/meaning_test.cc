@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
-#include "compiler/language/evaluate.h"
+#include "compiler/language/evaluate/evaluate.h"
 #include "compiler/lower.h"
-#include "compiler/schedule/build_loops.h"
+#include "compiler/schedule/emit/build_loops.h"
 #include "runtime/core/error.h"
 #include "tests/schedule/kernels.h"
 #include "tests/support/random_schedule.h"

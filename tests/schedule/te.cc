@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <sstream>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/ir/print.h"
 #include "compiler/lower.h"
 #include "compiler/passes/passes.h"
-#include "compiler/schedule/build_loops.h"
+#include "compiler/schedule/emit/build_loops.h"
 #include "runtime/core/error.h"
 
 namespace kiln::testing {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/language/decode.h"
+#include "compiler/language/wire/decode.h"
 #include "compiler/target.h"
 
 namespace kiln::testing {

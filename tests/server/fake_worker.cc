@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "compiler/language/decode.h"
+#include "compiler/language/wire/decode.h"
 #include "kiln/internal/worker.pb.h"
 #include "runtime/core/error.h"
 #include "server/ipc/channel.h"

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "compiler/ir/interpret.h"
-#include "compiler/language/evaluate.h"
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "runtime/core/error.h"
 #include "tests/support/random_schedule.h"
 

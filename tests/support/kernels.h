@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/language/text.h"
+#include "compiler/language/text/text.h"
 #include "runtime/core/error.h"
 
 namespace kiln::testing {

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "compiler/language/step.h"
-#include "compiler/language/syntax.h"
+#include "compiler/language/tables/step.h"
+#include "compiler/language/text/syntax.h"
 #include "runtime/core/dtype.h"
 
 namespace kiln::testing {

@@ -8,8 +8,8 @@
 
 #include <fmt/ranges.h>
 
-#include "compiler/language/evaluate.h"
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "tests/support/mutate_kernel.h"
 #include "tests/support/random_kernel.h"
 #include "tests/support/random_schedule.h"

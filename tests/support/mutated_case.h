@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/language/text.h"
+#include "compiler/language/text/text.h"
 #include "compiler/target.h"
 #include "runtime/core/arguments.h"
 #include "tests/support/random.h"

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "compiler/language/evaluate.h"
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "runtime/core/error.h"
 #include "tests/support/random.h"
 

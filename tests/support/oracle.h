@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/language/decode.h"
-#include "compiler/language/evaluate.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/wire/decode.h"
 #include "tests/support/tensors.h"
 
 namespace kiln::testing {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/language/scalar.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "tests/support/random_kernel.h"
 
 namespace kiln::testing {

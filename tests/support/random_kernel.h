@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/language/host_tensor.h"
+#include "compiler/language/evaluate/host_tensor.h"
 #include "tests/support/kernel_writer.h"
 #include "tests/support/random.h"
 

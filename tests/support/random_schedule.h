@@ -1,7 +1,7 @@
 #pragma once
 
 #include "compiler/language/definition.h"
-#include "compiler/language/step.h"
+#include "compiler/language/tables/step.h"
 #include "tests/support/random.h"
 
 namespace kiln::testing {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/kernel.h"
-#include "compiler/language/decode.h"
+#include "compiler/language/wire/decode.h"
 #include "compiler/target.h"
 #include "runtime/device.h"
 #include "tests/support/tensors.h"

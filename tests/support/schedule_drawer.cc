@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/language/time_dimensions.h"
+#include "compiler/language/check/time_dimensions.h"
 
 namespace kiln::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/language/axis_table.h"
 #include "compiler/language/definition.h"
-#include "compiler/language/step.h"
+#include "compiler/language/state/axis_table.h"
+#include "compiler/language/tables/step.h"
 #include "tests/support/random.h"
 
 namespace kiln::testing {

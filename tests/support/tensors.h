@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "compiler/language/host_tensor.h"
+#include "compiler/language/evaluate/host_tensor.h"
 
 namespace kiln::testing {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/autoschedule/choose_schedule.h"
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/ir/interpret.h"
-#include "compiler/language/text.h"
+#include "compiler/language/text/text.h"
 #include "compiler/loops_artifact.h"
 #include "compiler/lower.h"
 #include "kiln/v1/service.pb.h"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "compiler/language/evaluate.h"
-#include "compiler/language/text.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/text/text.h"
 #include "kiln/v1/service.pb.h"
 #include "tests/fuzz/guided/targets.h"
 #include "tests/support/tensors.h"

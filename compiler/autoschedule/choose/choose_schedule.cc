@@ -1,0 +1,14 @@
+#include "compiler/autoschedule/choose/choose_schedule.h"
+
+#include "compiler/autoschedule/choose/sketch_space.h"
+
+namespace kiln {
+
+language::Schedule choose_schedule(const language::Kernel& kernel,
+                                   const language::Schedule& schedule, const Target& target,
+                                   const CompileOptions& options) {
+  const SketchSpace space(kernel, schedule, target, options);
+  return space.schedule(space.preferred());
+}
+
+}  // namespace kiln

@@ -1,0 +1,202 @@
+#include "compiler/autoschedule/choose/fusion.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "compiler/autoschedule/recognise/inner_reductions.h"
+#include "compiler/autoschedule/templates/batch_sketches.h"
+#include "compiler/autoschedule/templates/short_rows.h"
+#include "compiler/schedule/graph/reads.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+/// Whether one stage reads an element once, at most.
+bool is_read_once(const StageGraph& graph, StageId id) {
+  const std::vector<StageId> readers = schedule::readers_of(graph, id);
+  if (readers.size() != 1) return false;
+  const Stage& reader = graph[readers[0]];
+  const std::vector<const ir::TensorRead*> reads = reads_of(graph, id, readers[0]);
+  if (reader.kind != Stage::Kind::Compute || reads.size() != 1) return false;
+  // Each loop of the reader moves to another element.
+  std::vector<AxisId> own;
+  for (const ir::Expr& index : reads[0]->indices) {
+    for (const std::vector<AxisId>* axes : {&reader.data, &reader.reduce}) {
+      for (const AxisId axis : *axes) {
+        if (index == ir::Expr(graph.axes[axis].value)) own.push_back(axis);
+      }
+    }
+  }
+  std::sort(own.begin(), own.end());
+  own.erase(std::unique(own.begin(), own.end()), own.end());
+  return own.size() == reader.data.size() + reader.reduce.size();
+}
+
+/// Elements that can be computed where they are read, as long as nothing is computed twice.
+bool can_be_inline(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  if (!is_free(graph, id) || is_argument(graph, id) || stage.is_reduction() ||
+      stage.bodies.size() != 1 || !reductions_inside(graph, id).empty() ||
+      !is_read_once(graph, id)) {
+    return false;
+  }
+  const StageId reader = schedule::readers_of(graph, id)[0];
+  return !graph[reader].is_touched && graph[reader].cell_of < 0 && !graph[reader].is_init;
+}
+
+class Fusion {
+ public:
+  Fusion(const language::Kernel& kernel, const CompileOptions& options, VectorUnit vectors)
+      : kernel_(kernel), options_(options), vectors_(vectors) {}
+
+  OpenSchedule run(OpenSchedule given) {
+    add_inline_stages(given);
+    const Parts parts = add_parts_of_short_rows(given);
+    const StageGraph graph = graph_of(kernel_, given);
+    StepWriter steps(std::move(given.schedule), graph);
+    const Chooser chooser{graph, options_, vectors_};
+    std::vector<bool> done(graph.stages.size(), false);
+    for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
+      if (done[*id] || !may_be_last(graph, *id)) continue;
+      const std::optional<RowStages> rows = rows_for(graph, *id, parts);
+      if (!rows) continue;
+      write(chooser, steps, *rows);
+      for (const StageId member : rows->members)
+        done[member] = true;
+    }
+    given.schedule = std::move(steps).schedule();
+    return given;
+  }
+
+ private:
+  /// Reductions taken out of expressions, and the dimensions of the rows of the stages that read
+  /// them last.
+  struct Parts {
+    std::vector<StageId> stages;
+    std::unordered_map<StageId, size_t> dimensions_of;
+  };
+
+  static bool may_be_last(const StageGraph& graph, StageId id) {
+    return is_free(graph, id) && !is_product(graph, id) && !has_dependent_extents(graph, id) &&
+           !has_indirect_reads(graph[id]);
+  }
+
+  /// The most rows there are: the least is kept of each.
+  static std::optional<RowStages> rows_for(const StageGraph& graph, StageId last,
+                                           const Parts& parts) {
+    const auto known = parts.dimensions_of.find(last);
+    if (known != parts.dimensions_of.end())
+      return rows_of(graph, last, known->second, parts.stages);
+    for (size_t dimensions = graph[last].data.size(); dimensions > 0; --dimensions) {
+      if (!has_rows(graph, last, dimensions) || has_few_rows(graph, last, dimensions)) continue;
+      RowStages rows = rows_of(graph, last, dimensions);
+      if (!rows.members.empty()) return rows;
+    }
+    return std::nullopt;
+  }
+
+  /// A reduction inside of an expression has vectors along itself at most. Where that makes short
+  /// rows, it becomes a stage, whose vectors can be across rows.
+  Parts add_parts_of_short_rows(OpenSchedule& given) const {
+    Parts parts;
+    StageGraph graph = graph_of(kernel_, given);
+    const std::vector<StageId> order = graph.order;
+    for (auto id = order.rbegin(); id != order.rend(); ++id) {
+      if (!may_be_last(graph, *id)) continue;
+      for (size_t dimensions = graph[*id].data.size(); dimensions > 0; --dimensions) {
+        const RowStages rows = rows_of(graph, *id, dimensions, parts.stages);
+        OpenSchedule with = given;
+        std::vector<StageId> stages = parts.stages;
+        if (add_parts(graph, rows, with, stages)) {
+          StageGraph changed = graph_of(kernel_, with);
+          const RowStages all = rows_of(changed, *id, dimensions, stages);
+          if (all.members.size() == rows.members.size() + stages.size() - parts.stages.size() &&
+              are_short({changed, options_, vectors_}, all)) {
+            given = std::move(with);
+            graph = std::move(changed);
+            parts.stages = std::move(stages);
+            parts.dimensions_of.emplace(*id, dimensions);
+            break;
+          }
+        }
+        if (has_rows(graph, *id, dimensions) && !rows.members.empty()) break;
+      }
+    }
+    return parts;
+  }
+
+  /// Whether there are reductions inside of the stages, all of which became stages themselves.
+  static bool add_parts(const StageGraph& graph, const RowStages& rows, OpenSchedule& with,
+                        std::vector<StageId>& parts) {
+    std::vector<StageId> stages = rows.members;
+    stages.push_back(rows.last);
+    const size_t before = parts.size();
+    for (const StageId stage : stages) {
+      for (const StageId part : reductions_inside(graph, stage)) {
+        std::optional<language::Step> step = reduction_stage_of(graph, part);
+        if (!step) return false;
+        with.schedule.steps.push_back(*std::move(step));
+        parts.push_back(part);
+      }
+    }
+    return parts.size() > before;
+  }
+
+  /// One after the other: what is inline already counts for the next.
+  void add_inline_stages(OpenSchedule& given) const {
+    const StageGraph graph = graph_of(kernel_, given);
+    std::vector<StageId> found;
+    for (const StageId id : graph.order) {
+      if (can_be_inline(graph, id)) found.push_back(id);
+    }
+    StepWriter steps(std::move(given.schedule), graph);
+    for (const StageId id : found)
+      steps.compute_inline(id);
+    given.schedule = std::move(steps).schedule();
+  }
+
+  static void write(const Chooser& chooser, StepWriter& steps, const RowStages& rows) {
+    const auto& [members, last, dimensions] = rows;
+    std::vector<AxisId> loops = chooser.graph[last].data;
+    loops.resize(dimensions);
+    if (are_short(chooser, rows)) {
+      loops.back() = write_short_rows(chooser, steps, rows);
+    } else {
+      for (const StageId member : members)
+        schedule_row(chooser, steps, member, dimensions);
+      schedule_row(chooser, steps, last, dimensions);
+      for (const StageId member : members)
+        steps.compute_at(member, last, loops.back());
+    }
+    if (!is_large(chooser.graph, last) &&
+        std::ranges::none_of(members, [&](StageId id) { return is_large(chooser.graph, id); })) {
+      return;
+    }
+    for (const AxisId loop : loops)
+      steps.parallel(last, loop);
+  }
+
+  /// Vectors along a row. A stage with one element a row has none, but its reductions may.
+  static void schedule_row(const Chooser& chooser, StepWriter& steps, StageId id,
+                           size_t dimensions) {
+    if (!has_rows(chooser.graph, id, dimensions)) return;
+    const std::vector<Sketch> sketches = compute_sketches(chooser, id, /*may_be_parallel=*/false);
+    if (sketches.empty()) return;
+    const std::vector<int64_t> values = sketches[0].preferred();
+    sketches[0].write(steps, Values(sketches[0].parameters, values));
+  }
+
+  const language::Kernel& kernel_;
+  const CompileOptions& options_;
+  const VectorUnit vectors_;
+};
+
+}  // namespace
+
+OpenSchedule fuse_stages(const language::Kernel& kernel, OpenSchedule given,
+                         const CompileOptions& options, VectorUnit vectors) {
+  return Fusion(kernel, options, vectors).run(std::move(given));
+}
+
+}  // namespace kiln::autoschedule

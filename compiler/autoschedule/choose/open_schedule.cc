@@ -1,0 +1,15 @@
+#include "compiler/autoschedule/choose/open_schedule.h"
+
+#include "compiler/schedule/steps/apply_steps.h"
+
+namespace kiln::autoschedule {
+
+schedule::StageGraph graph_of(const language::Kernel& kernel, const OpenSchedule& given) {
+  schedule::StageGraph graph = schedule::build_stage_graph(kernel);
+  schedule::apply_steps(graph, given.schedule);
+  for (const schedule::StageId id : given.open)
+    graph.stages[id].is_touched = false;
+  return graph;
+}
+
+}  // namespace kiln::autoschedule

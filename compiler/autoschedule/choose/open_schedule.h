@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "compiler/schedule/graph/stage_graph.h"
+
+namespace kiln::autoschedule {
+
+/// A schedule, and stages that it names without saying how they run: they are scheduled all the
+/// same.
+struct OpenSchedule {
+  language::Schedule schedule;
+  std::vector<schedule::StageId> open;
+};
+
+/// The stages of a kernel after the steps so far, the open ones as if no step named them.
+schedule::StageGraph graph_of(const language::Kernel& kernel, const OpenSchedule& given);
+
+}  // namespace kiln::autoschedule

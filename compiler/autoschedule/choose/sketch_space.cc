@@ -1,0 +1,192 @@
+#include "compiler/autoschedule/choose/sketch_space.h"
+
+#include <algorithm>
+
+#include "compiler/autoschedule/choose/fusion.h"
+#include "compiler/autoschedule/recognise/inner_reductions.h"
+#include "compiler/autoschedule/templates/image_sketches.h"
+#include "compiler/autoschedule/templates/padded_factors.h"
+#include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/templates/turned_products.h"
+
+namespace kiln {
+namespace {
+
+using autoschedule::AxisId;
+using autoschedule::Chooser;
+using autoschedule::Sketch;
+using autoschedule::Stage;
+using autoschedule::StageGraph;
+using autoschedule::StageId;
+using autoschedule::StepWriter;
+using autoschedule::Values;
+using schedule::Attach;
+
+bool has_bound_loop(const StageGraph& graph, StageId root) {
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    if (autoschedule::root_of(graph, id) != root) continue;
+    for (const AxisId leaf : graph[id].leaves) {
+      if (graph.axes[leaf].thread != ir::ThreadAxis::None) return true;
+    }
+  }
+  return false;
+}
+
+bool is_attach_axis(const StageGraph& graph, AxisId axis) {
+  return std::any_of(graph.stages.begin(), graph.stages.end(), [&](const Stage& stage) {
+    return stage.is_live && stage.attach.kind == Attach::Kind::At && stage.attach.axis == axis;
+  });
+}
+
+/// A stage with steps but none that binds: its outermost loop (after that of time, in a scan) goes
+/// to the threads, which changes the order of nothing.
+void bind_outermost(const StageGraph& graph, StepWriter& steps, StageId id, bool has_time) {
+  const Stage& stage = graph[id];
+  std::vector<AxisId> leaves = stage.leaves;
+  if (has_time) std::erase(leaves, stage.time_axis());
+  if (leaves.empty()) return;
+  const AxisId leaf = leaves[0];
+  const schedule::Axis& axis = graph.axes[leaf];
+  const bool is_free = axis.kind == schedule::AxisKind::Data && axis.annotated_by < 0;
+  if (!is_free) return;
+  if (is_attach_axis(graph, leaf)) {
+    steps.bind(id, leaf, "blockIdx.x");
+    return;
+  }
+  const auto [block, thread] = steps.split(id, leaf, 256);
+  steps.bind(id, block, "blockIdx.x");
+  steps.bind(id, thread, "threadIdx.x");
+}
+
+/// The inits of a scan and what stands directly in its time loop.
+std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
+  std::vector<StageId> nests;
+  for (const StageId id : graph.stage_of_id) {
+    const Stage& stage = graph[id];
+    const bool is_init = stage.is_init && stage.init_of == scan;
+    const bool in_time = stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan;
+    if (stage.is_live && (is_init || in_time)) nests.push_back(id);
+  }
+  return nests;
+}
+
+/// One thread an element, or of a scatter one for each of what cannot meet.
+std::vector<Sketch> thread_sketches(const StageGraph& graph, StageId root) {
+  const bool is_scatter = graph[root].kind == Stage::Kind::Scatter;
+  const std::vector<StageId> nests = graph[root].kind == Stage::Kind::Scan
+                                         ? nests_of_scan(graph, root)
+                                         : std::vector<StageId>{root};
+  const auto bind = is_scatter ? autoschedule::bind_scatter : autoschedule::bind_elements;
+  return {{.name = "threads",
+           .parameters = {{"block", {32, 64, 128, 256, 512, 1024}, 256}},
+           .write = [&graph, nests, bind](StepWriter& steps, const Values& values) {
+             for (const StageId nest : nests)
+               bind(graph, steps, nest, values.get("block", 256));
+           }}};
+}
+
+/// What a stage with steps gets on a GPU: nothing is left open.
+std::vector<Sketch> touched_sketches(const StageGraph& graph, StageId root) {
+  if (has_bound_loop(graph, root) || graph[root].kind == Stage::Kind::Scatter) return {};
+  const bool is_scan = graph[root].kind != Stage::Kind::Compute;
+  const std::vector<StageId> nests =
+      is_scan ? nests_of_scan(graph, root) : std::vector<StageId>{root};
+  return {{.name = "as written, its outermost loop bound",
+           .parameters = {},
+           .write = [&graph, nests, is_scan](StepWriter& steps, const Values&) {
+             for (const StageId nest : nests)
+               bind_outermost(graph, steps, nest, is_scan);
+           }}};
+}
+
+std::vector<Sketch> core_sketches(const Chooser& chooser, StageId root) {
+  switch (chooser.graph[root].kind) {
+    case Stage::Kind::Scan: return autoschedule::scan_sketches(chooser, root);
+    case Stage::Kind::Scatter: return autoschedule::scatter_sketches(chooser, root);
+    default:
+      return autoschedule::with_image_sketches(chooser, root,
+                                               autoschedule::compute_sketches(chooser, root, true));
+  }
+}
+
+/// Stages that the sketches of another one schedule.
+std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<bool>& touched) {
+  const StageGraph& graph = chooser.graph;
+  std::vector<StageId> taken;
+  for (const StageId id : graph.stage_of_id) {
+    if (touched[id] || graph[id].kind != Stage::Kind::Compute) continue;
+    if (const auto source = autoschedule::taken_source(chooser, id)) taken.push_back(*source);
+  }
+  return taken;
+}
+
+/// The schedule that sketches are added to.
+autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const language::Schedule& given,
+                                    const Target& target, const CompileOptions& options) {
+  const bool has_sketches = options.automatic && target.kind == TargetKind::Llvm;
+  if (!has_sketches) return {given, {}};
+  // A padded factor hides the product, of which a reduction stage would be made.
+  language::Schedule schedule = autoschedule::with_padded_stages(kernel, given, options);
+  schedule = autoschedule::with_reduction_stages(kernel, std::move(schedule));
+  return autoschedule::fuse_stages(
+      kernel, autoschedule::with_turned_products(kernel, std::move(schedule), target, options),
+      options, autoschedule::vector_unit_of(target.arch));
+}
+
+}  // namespace
+
+SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedule& given,
+                         const Target& target, const CompileOptions& options)
+    : given_(start_of(kernel, given, target, options)) {
+  if (!options.automatic || target.kind == TargetKind::Interpreter) return;
+  graph_ = std::make_unique<StageGraph>(autoschedule::graph_of(kernel, given_));
+  const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
+  const Chooser chooser{*graph_, options, autoschedule::vector_unit_of(target.arch)};
+  const std::vector<StageId> taken =
+      target.kind == TargetKind::Llvm ? taken_sources(chooser, touched) : std::vector<StageId>{};
+  for (const StageId id : graph_->stage_of_id) {
+    const Stage& stage = (*graph_)[id];
+    if (!stage.is_live || stage.is_init || stage.attach.kind != Attach::Kind::Root) continue;
+    const bool is_scan = stage.kind == Stage::Kind::Scan;
+    if (!is_scan && !schedule::runs_over_axes(stage)) continue;
+    if (std::ranges::find(taken, id) != taken.end()) continue;
+    std::vector<Sketch> sketches;
+    if (target.kind == TargetKind::Cuda) {
+      sketches = touched[id] ? touched_sketches(*graph_, id) : thread_sketches(*graph_, id);
+    } else if (!touched[id]) {
+      sketches = core_sketches(chooser, id);
+    }
+    if (!sketches.empty()) stages_.push_back({id, std::move(sketches)});
+  }
+}
+
+SketchSpace::~SketchSpace() = default;
+
+autoschedule::Candidate SketchSpace::preferred() const {
+  autoschedule::Candidate candidate;
+  for (const autoschedule::StageSketches& stage : stages_)
+    candidate.stages.push_back({0, stage.sketches[0].preferred()});
+  return candidate;
+}
+
+language::Schedule SketchSpace::schedule(const autoschedule::Candidate& candidate) const {
+  if (candidate.stages.size() != stages_.size()) {
+    fail(ErrorKind::InvalidArgument, "SKETCH", "the candidate has {} stages, but must have {}",
+         candidate.stages.size(), stages_.size());
+  }
+  if (stages_.empty()) return given_.schedule;
+  StepWriter steps(given_.schedule, *graph_);
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    const autoschedule::Candidate::Choice& choice = candidate.stages[i];
+    const std::vector<Sketch>& sketches = stages_[i].sketches;
+    if (choice.sketch >= sketches.size() || !sketches[choice.sketch].has(choice.values)) {
+      fail(ErrorKind::InvalidArgument, "SKETCH", "the candidate's stage {} is of another kernel",
+           i);
+    }
+    const Sketch& sketch = sketches[choice.sketch];
+    sketch.write(steps, Values(sketch.parameters, choice.values));
+  }
+  return std::move(steps).schedule();
+}
+
+}  // namespace kiln

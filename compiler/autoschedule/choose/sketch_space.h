@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "compiler/autoschedule/choose/open_schedule.h"
+#include "compiler/autoschedule/templates/sketch.h"
+#include "compiler/schedule/graph/stage_graph.h"
+#include "compiler/target.h"
+
+namespace kiln {
+
+/// All automatic schedules of a kernel: sketches for each root stage (and what is attached to it)
+/// that has no step. Stages with steps are left exactly as they are. Empty where `options` turn
+/// automatic schedules off.
+///
+/// `kernel` must outlive it.
+class SketchSpace {
+ public:
+  SketchSpace(const language::Kernel& kernel, const language::Schedule& given, const Target& target,
+              const CompileOptions& options);
+  ~SketchSpace();
+  SketchSpace(const SketchSpace&) = delete;
+  SketchSpace& operator=(const SketchSpace&) = delete;
+
+  const std::vector<autoschedule::StageSketches>& stages() const { return stages_; }
+  /// What is taken unmeasured: the first sketch of each stage with its preferred values.
+  autoschedule::Candidate preferred() const;
+  /// The given steps and those of a candidate. Axis ids of added steps follow those given. Throws
+  /// InvalidArgument SKETCH for a candidate of another space.
+  language::Schedule schedule(const autoschedule::Candidate& candidate) const;
+
+ private:
+  const autoschedule::OpenSchedule given_;
+  std::unique_ptr<schedule::StageGraph> graph_;
+  std::vector<autoschedule::StageSketches> stages_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,221 @@
+#include "compiler/autoschedule/choose/tile_cost.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace kiln::autoschedule {
+namespace {
+
+// A core does two multiply-adds and two loads a cycle; a sum is ready for the next one after four.
+// Measured on Sapphire Rapids, where shapes differ by up to 20 %; on Zen 5 they hardly do.
+constexpr double kPerCycle = 2;
+constexpr double kLatency = 4;
+// Of one step of the reduction: the loop itself.
+constexpr double kLoopCycles = 1.5;
+// Of a tile: the end of its loop is not foreseen, its elements come and go.
+constexpr double kTileCycles = 30;
+constexpr double kElementCycles = 2;
+constexpr int64_t kMostRows = 14;
+constexpr int64_t kMostVectors = 4;
+
+// From so many tasks on, what the last ones leave undone does not count.
+constexpr int64_t kManyTasks = 32;
+constexpr int64_t kBlockTasks = 8;
+// A block of rows of the row factor stays in the second cache while all panels pass.
+constexpr int64_t kBlockElements = 256 * 1024;
+// Panels that are copied at once leave room for rows in the second cache.
+constexpr int64_t kPanelElements = 200 * 1024;
+// All rows come from the third cache again for each block: what that adds to the time of a panel,
+// and in a tile to that of a step, for an element. Several panels come from the second cache in
+// turn.
+constexpr double kRowsAgain = 0.08;
+constexpr double kFarRowCycles = 0.35;
+constexpr double kRowInOrderCycles = 0.1;
+constexpr double kPanelVectorCycles = 0.7;
+// Two thirds of the nearest cache.
+constexpr int64_t kNearPanel = 8 * 1024;
+// Half of it, and steps that are worth to load and store the sums.
+constexpr int64_t kNearElements = 6 * 1024;
+constexpr int64_t kLeastDepth = 48;
+// Multiply-adds of a block that are worth another core.
+constexpr int64_t kBlockWork = 1024 * 1024;
+// More tiles in a block gain nothing.
+constexpr int64_t kMostTiles = 16;
+// What a tile adds to its time whose columns come from the second cache, not from the nearest;
+// where their rows begin anywhere in a line, each vector comes in two pieces.
+constexpr double kColumnsAgain = 0.02;
+constexpr double kRaggedAgain = 0.08;
+// Rows that take as long to compute as a panel takes to come from the third cache.
+constexpr double kFetchedRows = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
+  if (rows == 0 || columns == 0) return 0;
+  const auto vectors = static_cast<double>(ceil_div(columns, size.register_lanes));
+  const double sums = static_cast<double>(rows) * vectors;
+  const double busy =
+      std::max({sums / kPerCycle, kLatency, (static_cast<double>(rows) + vectors) / kPerCycle});
+  const double fetch = size.vector_cycles * vectors + size.row_cycles * static_cast<double>(rows);
+  const double step = busy + kLoopCycles + fetch;
+  return static_cast<double>(size.steps) * step + kTileCycles + kElementCycles * sums;
+}
+
+/// What uneven blocks of so many columns cost. One core does not mind, and of two the one that
+/// works on is faster while the other waits, so that little counts for nothing.
+double blocks_share(const ContractionSize& size, int64_t columns, int64_t products) {
+  const int64_t blocks = ceil_div(size.columns, columns);
+  if (products * blocks >= kManyTasks) return 1;
+  int64_t sooner = 0;
+  int64_t later = 0;
+  for (int64_t i = 0; i < products * blocks; ++i) {
+    sooner += std::min(columns, size.columns - i % blocks * columns);
+    if (sooner > later) std::swap(sooner, later);
+  }
+  const double longer = static_cast<double>(later - sooner) / static_cast<double>(sooner + later);
+  return 1 + 2 * longer * longer;
+}
+
+ContractionSize of_panels(ContractionSize size) {
+  size.row_cycles = size.rows_in_order ? kRowInOrderCycles : kFarRowCycles;
+  size.vector_cycles = kPanelVectorCycles;
+  return size;
+}
+
+/// The shapes whose sums fit into the registers.
+template <typename Visit>
+void for_each_shape(const ContractionSize& size, Visit&& visit) {
+  const int64_t most_vectors = std::min(kMostVectors, ceil_div(size.columns, size.register_lanes));
+  for (int64_t vectors = std::min(size.least_vectors, most_vectors); vectors <= most_vectors;
+       ++vectors) {
+    for (int64_t rows = 1; rows <= std::min(size.rows, kMostRows); ++rows) {
+      const int64_t sums = rows * vectors;
+      if (sums > size.most_sums || sums + vectors + 1 > size.registers) break;
+      visit(TileShape{rows, std::min(size.columns, vectors * size.register_lanes)});
+    }
+  }
+}
+
+}  // namespace
+
+ContractionSize size_on(const VectorUnit& vectors, int64_t register_lanes) {
+  return {.register_lanes = register_lanes,
+          .registers = vectors.registers,
+          .most_sums = vectors.registers * 3 / 4};
+}
+
+double imbalance(int64_t tasks) {
+  if (tasks >= kManyTasks) return 1;
+  return 2.0 * static_cast<double>(ceil_div(tasks, 2)) / static_cast<double>(tasks);
+}
+
+double tile_cycles(const ContractionSize& size, const TileShape& tile) {
+  const int64_t full_rows = size.rows / tile.rows;
+  const int64_t full_columns = size.columns / tile.lanes;
+  const auto across = [&](int64_t rows) {
+    return static_cast<double>(full_columns) * one_tile(size, rows, tile.lanes) +
+           one_tile(size, rows, size.columns % tile.lanes);
+  };
+  const double full = across(tile.rows);
+  const double rest = across(size.rows % tile.rows);
+  const double all = static_cast<double>(full_rows) * full + rest;
+  if (!size.few_tasks || full_rows >= kManyTasks) return all;
+  // The rest is done by the core that has less to do.
+  const double longer = full_rows % 2 == 0 ? static_cast<double>(full_rows) * full + 2 * rest
+                                           : static_cast<double>(full_rows + 1) * full;
+  return std::max(all, longer);
+}
+
+TileShape best_tile(const ContractionSize& size) {
+  TileShape best{1, std::min(size.columns, size.register_lanes)};
+  double least = std::numeric_limits<double>::infinity();
+  for_each_shape(size, [&](const TileShape& tile) {
+    const double cycles = tile_cycles(size, tile);
+    if (cycles >= least) return;
+    least = cycles;
+    best = tile;
+  });
+  return best;
+}
+
+TileShape best_panel_tile(ContractionSize size) { return best_tile(of_panels(size)); }
+
+int64_t best_depth(const ContractionSize& size, int64_t lanes) {
+  const int64_t most = std::min(kNearElements / lanes, size.steps / 2);
+  for (int64_t depth = most; depth >= kLeastDepth; --depth) {
+    if (size.steps % depth == 0) return depth;
+  }
+  return 0;
+}
+
+BlockShape best_blocks(ContractionSize size, int64_t products) {
+  size = of_panels(size);
+  BlockShape best{best_tile(size), 1};
+  double least = std::numeric_limits<double>::infinity();
+  for_each_shape(size, [&](const TileShape& tile) {
+    const double cycles = tile_cycles(size, tile);
+    for (const int64_t panels : {1, 2, 3, 4, 6, 8}) {
+      const int64_t blocks = ceil_div(size.columns, panels * tile.lanes);
+      const bool is_too_much =
+          products * blocks < kBlockTasks || panels * tile.lanes * size.steps > kPanelElements;
+      if (is_too_much && panels > 1) return;
+      const double all = cycles * blocks_share(size, panels * tile.lanes, products) *
+                         (1 + kRowsAgain / static_cast<double>(panels));
+      if (all >= least) continue;
+      least = all;
+      best = {tile, panels};
+    }
+  });
+  return best;
+}
+
+bool is_near(const ContractionSize& size, int64_t columns) {
+  return columns * size.steps <= kNearPanel && size.rows * size.steps <= kBlockElements;
+}
+
+RowBlocks best_row_blocks(ContractionSize size) {
+  RowBlocks best{best_tile(size), 1};
+  if (!size.few_tasks) return best;
+  const double again = size.columns % size.register_lanes == 0 ? kColumnsAgain : kRaggedAgain;
+  double least = tile_cycles(size, best.tile) * (1 + again);
+  const int64_t work = size.columns * size.steps;
+  for_each_shape(size, [&](const TileShape& tile) {
+    if (size.columns <= 2 * tile.lanes || !is_near(size, tile.lanes)) return;
+    const int64_t full = size.rows / tile.rows;
+    ContractionSize alone = size;
+    alone.few_tasks = false;
+    const double cycles = tile_cycles(alone, tile);
+    for (int64_t tiles = 2; tiles <= std::min(full / 2, kMostTiles); ++tiles) {
+      const int64_t rows = tiles * tile.rows;
+      const int64_t tasks = ceil_div(size.rows, rows);
+      if (full % tiles != 0 || (tasks < kBlockTasks && rows * work > kBlockWork)) continue;
+      const int64_t later =
+          std::max(ceil_div(tasks - 1, 2) * rows, size.rows - ceil_div(tasks - 1, 2) * rows);
+      const double share = 2 * static_cast<double>(later) / static_cast<double>(size.rows);
+      const double all = cycles * share * (1 + again / static_cast<double>(tiles));
+      if (all >= least) continue;
+      least = all;
+      best = {tile, tiles};
+    }
+  });
+  return best;
+}
+
+int64_t best_block(const ContractionSize& size, int64_t tile_rows) {
+  int64_t best = 1;
+  double least = 0;
+  for (const int64_t tiles : {4, 8, 16, 32}) {
+    const int64_t rows = tiles * tile_rows;
+    const int64_t tasks = ceil_div(size.rows, rows);
+    if (best > 1 && (tasks < kBlockTasks || rows * size.steps > kBlockElements)) break;
+    const double whole = static_cast<double>(tasks * rows) / static_cast<double>(size.rows);
+    const double time = imbalance(tasks) * whole * (1 + kFetchedRows / static_cast<double>(rows));
+    if (best > 1 && time >= least) continue;
+    least = time;
+    best = tiles;
+  }
+  return best;
+}
+
+}  // namespace kiln::autoschedule

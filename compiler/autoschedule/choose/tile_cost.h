@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+
+#include "compiler/autoschedule/choose/vector_unit.h"
+
+namespace kiln::autoschedule {
+
+/// What a contraction does, in numbers that its tiles depend on.
+struct ContractionSize {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t steps = 0;            // of the reduction
+  int64_t register_lanes = 16;  // elements of a register
+  int64_t registers = 32;
+  bool few_tasks = false;     // nothing but tiles of rows is shared among the cores
+  int64_t least_vectors = 1;  // of a tile, where there are so many columns
+  int64_t most_sums = 24;     // registers of a tile; the others hold what is loaded ahead
+  // Cycles of a step for a vector of columns, from the second cache, and for an element of a row.
+  double vector_cycles = 0.6;
+  double row_cycles = 0;
+  bool rows_in_order = false;  // elements of a tile's rows lie side by side
+};
+
+/// Of tiles in these registers, each with so many elements; the extents are left open.
+ContractionSize size_on(const VectorUnit& vectors, int64_t register_lanes);
+
+struct TileShape {
+  int64_t rows = 0;
+  int64_t lanes = 0;
+};
+
+/// How much longer two cores take for so many equal tasks than half the time of one.
+double imbalance(int64_t tasks);
+
+/// About how many cycles a core takes for all tiles of this shape, those cut off at the ends
+/// included.
+double tile_cycles(const ContractionSize& size, const TileShape& tile);
+
+/// The shape that takes the fewest.
+TileShape best_tile(const ContractionSize& size);
+
+/// The shape that takes the fewest where the columns are copied next to each other.
+TileShape best_panel_tile(ContractionSize size);
+
+/// How many steps of the reduction few rows take along copied columns that then are still in the
+/// nearest cache, without a rest; 0 where there is no such number.
+int64_t best_depth(const ContractionSize& size, int64_t lanes);
+
+/// Tiles, and how many of their columns a core copies at once for all rows.
+struct BlockShape {
+  TileShape tile;
+  int64_t panels = 1;
+};
+
+/// The blocks that take the fewest cycles where cores share those of so many products of this size.
+BlockShape best_blocks(ContractionSize size, int64_t products);
+
+/// Whether tiles of so many columns stay in the nearest cache while tiles of rows pass by, which
+/// come from the second.
+bool is_near(const ContractionSize& size, int64_t columns);
+
+/// Tiles, and how many of their rows pass by one tile's columns before the next ones; 1: none but
+/// its own. Cores share the blocks of a single product; no tile is left out of a block, so that
+/// there is no more code for it.
+struct RowBlocks {
+  TileShape tile;
+  int64_t tiles = 1;
+};
+RowBlocks best_row_blocks(ContractionSize size);
+
+/// How many tiles of rows read a panel of the column factor before the next one is read.
+int64_t best_block(const ContractionSize& size, int64_t tile_rows);
+
+}  // namespace kiln::autoschedule

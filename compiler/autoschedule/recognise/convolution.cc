@@ -1,0 +1,128 @@
+#include "compiler/autoschedule/recognise/convolution.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+// Cycles of a step for a vector of columns, of which the steps of a window read much the same, and
+// for an element of a row, of which there are as many streams.
+constexpr double kVectorCycles = 0.2;
+constexpr double kRowCycles = 0.1;
+// A window of one element gains by a copy if so many tiles of rows read it and it is large.
+constexpr int64_t kReaders = 4;
+constexpr int64_t kFarElements = 16 * 1024;
+// A block of lines of the image stays in the second cache while all rows pass.
+constexpr int64_t kBlockElements = 128 * 1024;
+// Cycles for an element that is copied with its line.
+constexpr double kCopyCycles = 0.5;
+// Each takes well below a tenth of a millisecond then: nobody waits long for the last one.
+constexpr int64_t kTasks = 12;
+
+}  // namespace
+
+std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  if (!is_free(graph, id)) return std::nullopt;
+  const std::optional<Contraction> contraction = find_contraction(graph, id);
+  if (!contraction || constant_extent(graph, contraction->row).value_or(1) == 1) {
+    return std::nullopt;
+  }
+  const std::optional<Image> image = find_image(graph, id, *contraction);
+  if (!image) return std::nullopt;
+  Tiling tiling = tiling_of(chooser, id, *contraction);
+  Numbers numbers = numbers_of(chooser, tiling, /*parallel=*/false);
+  if (numbers.size.rows == 0 || numbers.size.columns == 0 || numbers.panels == 0) {
+    return std::nullopt;
+  }
+  const bool is_apart = !is_contiguous_in(graph, *contraction->column_factor, contraction->column);
+  if (!is_apart) numbers.size.row_cycles = kRowCycles;
+  if (!is_apart && image->reach > 0) numbers.size.vector_cycles = kVectorCycles;
+  const bool is_read_often = numbers.size.rows >= kReaders * best_tile(numbers.size).rows;
+  if (image->reach == 0 && (!is_read_often || image->line_elements * image->lines < kFarElements)) {
+    return std::nullopt;
+  }
+  const std::vector<ir::Expr>& shape = graph[image->source.stage].shapes[image->source.output];
+  const int64_t last = ir::as_const_int(analysis::simplify(shape.back())).value_or(1);
+  int64_t lanes = 2 * numbers.size.register_lanes;
+  while (lanes > last)
+    lanes /= 2;
+  return Convolution{std::move(tiling), *image, numbers, lanes, is_apart};
+}
+
+double copy_cycles(const Convolution& convolution, int64_t lines) {
+  const Image& image = convolution.image;
+  const int64_t copied = (lines - 1) * image.stride + image.reach + 1;
+  return static_cast<double>(copied * image.line_elements) * kCopyCycles;
+}
+
+int64_t lines_of_block(const Convolution& convolution, double line_cycles) {
+  const Image& image = convolution.image;
+  int64_t best = 1;
+  double least = 0;
+  for (int64_t lines = 1; lines <= image.lines; ++lines) {
+    const int64_t copied = (lines - 1) * image.stride + image.reach + 1;
+    const int64_t blocks = (image.lines + lines - 1) / lines;
+    const int64_t tasks = blocks * std::min(image.images, kTasks);
+    if (lines > 1 && (copied * image.line_elements > kBlockElements || tasks < kTasks)) break;
+    const double block = static_cast<double>(lines) * line_cycles + copy_cycles(convolution, lines);
+    const double time = static_cast<double>(blocks) * block * imbalance(tasks);
+    if (lines > 1 && time >= least) continue;
+    least = time;
+    best = lines;
+  }
+  return best;
+}
+
+Parameter lines_parameter(const Convolution& convolution, int64_t preferred) {
+  return sorted_parameter("lines", {1, 2, 4, 7, 8, 14, 16, 28, 32}, convolution.image.lines,
+                          preferred);
+}
+
+ContractionSize size_in_one_line(const Convolution& convolution) {
+  ContractionSize size = convolution.numbers.size;
+  size.columns *= convolution.image.lines;
+  return size;
+}
+
+std::vector<Parameter> one_line_parameters(const StageGraph& graph, const Convolution& convolution,
+                                           bool parallel) {
+  const ContractionSize size = size_in_one_line(convolution);
+  const TileShape tile = best_tile(size);
+  const int64_t lanes = size.register_lanes;
+  return {
+      rows_parameter(graph, convolution.tiling.contraction.row, tile.rows),
+      sorted_parameter("lanes", {lanes, 2 * lanes, 3 * lanes, 4 * lanes}, size.columns, tile.lanes),
+      parallel_parameter(parallel)};
+}
+
+void pad_at(const StageGraph& graph, const Convolution& convolution, StageId reader, AxisId loop,
+            StepWriter& steps) {
+  const StageId source = convolution.image.source.stage;
+  steps.compute_at(source, reader, loop);
+  const AxisId last = graph[source].data.back();
+  const auto lanes = line_factor(graph, source, last);
+  if (lanes) steps.vectorize(source, steps.split(source, last, *lanes).second);
+}
+
+void place_lines(const StageGraph& graph, const Convolution& convolution, StageId reader,
+                 StageId id, AxisId blocks, StepWriter& steps) {
+  if (convolution.image.is_computed_for) return pad_at(graph, convolution, id, blocks, steps);
+  const size_t dimensions = convolution.tiling.contraction.column_factor->indices.size();
+  const auto [copy, axes] = steps.cache_read(convolution.image.source, dimensions, reader);
+  steps.compute_at(copy, id, blocks);
+  const auto [tiles, lane] = steps.split(copy, axes.back(), convolution.copied_lanes);
+  steps.vectorize(copy, lane);
+}
+
+Parameter sorted_parameter(std::string name, std::vector<int64_t> values, int64_t most,
+                           int64_t preferred) {
+  std::erase_if(values, [&](int64_t value) { return value > most || value == preferred; });
+  values.insert(std::ranges::lower_bound(values, preferred), preferred);
+  return {std::move(name), std::move(values), preferred};
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,103 @@
+#include "compiler/autoschedule/recognise/rows.h"
+
+#include <algorithm>
+
+#include "compiler/autoschedule/templates/batch_sketches.h"
+#include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/schedule/graph/reads.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+// With fewer rows the cores had nothing to share.
+constexpr int64_t kFewRows = 8;
+
+/// The stage that a part was taken out of, else the stage itself.
+StageId whole_of(const StageGraph& graph, StageId id) {
+  return graph[id].part_of ? *graph[id].part_of : id;
+}
+
+class Rows {
+ public:
+  Rows(const StageGraph& graph, StageId last, size_t dimensions, const std::vector<StageId>& parts)
+      : graph_(graph), last_(last), dimensions_(dimensions), parts_(parts) {
+    for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
+      if (belongs(*id)) members_.push_back(*id);
+    }
+    std::ranges::reverse(members_);
+  }
+
+  RowStages found() && { return {std::move(members_), last_, dimensions_}; }
+
+ private:
+  bool belongs(StageId id) const {
+    const Stage& stage = graph_[id];
+    const bool may_move = is_free(graph_, id) || std::ranges::find(parts_, id) != parts_.end();
+    if (id == last_ || !may_move || is_argument(graph_, id) || stage.data.size() < dimensions_ ||
+        is_product(graph_, id) || has_dependent_extents(graph_, id) || has_indirect_reads(stage)) {
+      return false;
+    }
+    const std::vector<StageId> readers = schedule::readers_of(graph_, id);
+    return !readers.empty() && std::ranges::all_of(readers, [&](StageId reader) {
+      return is_member(whole_of(graph_, reader)) && reads_own_row(id, reader);
+    });
+  }
+
+  bool is_member(StageId id) const {
+    return id == last_ || std::ranges::find(members_, id) != members_.end();
+  }
+
+  /// Whether each read is of the row that the reader computes.
+  bool reads_own_row(StageId id, StageId reader) const {
+    if (graph_[reader].data.size() < dimensions_) return false;
+    if (graph_[reader].part_of && !reads_own_row(reader, whole_of(graph_, reader))) return false;
+    return std::ranges::all_of(reads_of(graph_, id, reader), [&](const ir::TensorRead* read) {
+      for (size_t d = 0; d < dimensions_; ++d) {
+        const AxisId axis = graph_[reader].data[d];
+        if (!(read->indices[d] == ir::Expr(graph_.axes[axis].value))) return false;
+      }
+      return true;
+    });
+  }
+
+  const StageGraph& graph_;
+  const StageId last_;
+  const size_t dimensions_;
+  const std::vector<StageId>& parts_;
+  std::vector<StageId> members_;
+};
+
+}  // namespace
+
+RowStages rows_of(const StageGraph& graph, StageId last, size_t dimensions,
+                  const std::vector<StageId>& parts) {
+  return Rows(graph, last, dimensions, parts).found();
+}
+
+bool has_rows(const StageGraph& graph, StageId id, size_t dimensions) {
+  const Stage& stage = graph[id];
+  return dimensions < stage.data.size() || stage.is_reduction() ||
+         !reductions_inside(graph, id).empty();
+}
+
+bool has_few_rows(const StageGraph& graph, StageId last, size_t dimensions) {
+  int64_t rows = 1;
+  for (size_t d = 0; d < dimensions; ++d) {
+    const auto extent = constant_extent(graph, graph[last].data[d]);
+    if (!extent) return false;
+    rows = std::min(rows, kFewRows) * std::max<int64_t>(*extent, 0);
+  }
+  return rows < kFewRows;
+}
+
+std::vector<const ir::TensorRead*> reads_of(const StageGraph& graph, StageId id, StageId reader) {
+  std::vector<const ir::TensorRead*> found;
+  for (const ir::Expr& part : schedule::reading_parts(graph, graph[reader])) {
+    schedule::for_each_read(part, [&](const ir::TensorRead& read) {
+      if (read.stage == id) found.push_back(&read);
+    });
+  }
+  return found;
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "compiler/autoschedule/recognise/structure.h"
+
+namespace kiln::autoschedule {
+
+/// Stages of which an element of the first `dimensions` dimensions is a row; the last of them has
+/// the loops over rows that the others are computed in.
+struct RowStages {
+  std::vector<StageId> members;  // without the last, in the order of the graph
+  StageId last;
+  size_t dimensions;
+};
+
+/// The stages that can be computed in the loops over rows of `last`: free ones, and `parts`, which
+/// the schedule has taken out of expressions for that.
+RowStages rows_of(const StageGraph& graph, StageId last, size_t dimensions,
+                  const std::vector<StageId>& parts = {});
+
+/// Whether rows of a stage are rows: what is left of it has loops of its own.
+bool has_rows(const StageGraph& graph, StageId id, size_t dimensions);
+
+/// Whether there are too few rows for several cores, for all one knows.
+bool has_few_rows(const StageGraph& graph, StageId last, size_t dimensions);
+
+/// The reads of a stage in another one.
+std::vector<const ir::TensorRead*> reads_of(const StageGraph& graph, StageId id, StageId reader);
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,41 @@
+#include "compiler/autoschedule/recognise/side_by_side.h"
+
+#include <algorithm>
+
+#include "compiler/autoschedule/templates/stage_schedules.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+// Fewer products are no vectors worth the name.
+constexpr int64_t kFewestProducts = 4;
+
+}  // namespace
+
+std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId id) {
+  const std::optional<Factors> factors = find_factors(graph, id);
+  std::vector<AxisId> axes = columns_of(graph[id]);
+  if (!factors || axes.size() < 3) return std::nullopt;
+  if (constant_extent(graph, axes.back()).value_or(kFewestProducts) < kFewestProducts)
+    return std::nullopt;
+  SideBySide found{.stage = id, .batch = axes.back(), .rows = {}, .columns = {}, .outer = {}};
+  axes.pop_back();
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    const bool in_a = is_used_in(graph, *factors->a, *axis);
+    const bool in_b = is_used_in(graph, *factors->b, *axis);
+    SideBySide::Factor& factor = in_a ? found.rows : found.columns;
+    if (in_a == in_b || factor.read != nullptr) {
+      found.outer.insert(found.outer.begin(), *axis);
+      continue;
+    }
+    factor = {.read = in_a ? factors->a : factors->b, .own = *axis};
+  }
+  if (found.rows.read == nullptr || found.columns.read == nullptr) return std::nullopt;
+  for (SideBySide::Factor* factor : {&found.rows, &found.columns}) {
+    if (!is_used_in(graph, *factor->read, found.batch)) return std::nullopt;
+    factor->is_apart = !is_contiguous_in(graph, *factor->read, found.batch);
+  }
+  return found;
+}
+
+}  // namespace kiln::autoschedule

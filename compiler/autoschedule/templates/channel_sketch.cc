@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <limits>
+
+#include "compiler/autoschedule/recognise/convolution.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+// Cycles for what a step of a tile does beside its sums, and for an element of the image that it
+// spreads over a vector. Measured on Sapphire Rapids, tiles of 8 columns with and without a window.
+constexpr double kStepCycles = 0.3;
+constexpr double kSpreadCycles = 0.35;
+// For an element of the result that is turned, and one of a filter that is copied next to other
+// channels, near and far.
+constexpr double kTurnCycles = 1;
+constexpr double kPackCycles = 1.2;
+constexpr double kFarCycles = 5;
+constexpr double kNearFilters = 256 * 1024;
+constexpr double kTileCycles = 30;
+// A sum is ready for the next step after so many cycles.
+constexpr double kLatency = 4;
+constexpr int64_t kVectors = 2;
+// What tiles must gain to be worth other code for the end of a line.
+constexpr double kRagged = 1.03;
+
+int64_t vectors_of(const ContractionSize& size) {
+  return size.rows > size.register_lanes ? kVectors : 1;
+}
+
+double one_tile(const Convolution& convolution, int64_t columns, int64_t vectors) {
+  if (columns == 0) return 0;
+  const Image& image = convolution.image;
+  const ContractionSize& size = convolution.numbers.size;
+  // A window is about as wide as it is high; what its steps read is the same but for the ends.
+  const auto window = static_cast<double>(image.reach + 1);
+  const double span = static_cast<double>((columns - 1) * image.stride) + window;
+  const double spread = std::min(span / window, static_cast<double>(columns));
+  const auto sums = static_cast<double>(columns * vectors);
+  const double step = std::max(sums / 2, kLatency) + kStepCycles + spread * kSpreadCycles;
+  const double turned = sums * static_cast<double>(size.register_lanes) * kTurnCycles;
+  return static_cast<double>(size.steps) * step + kTileCycles + turned;
+}
+
+/// About how many cycles a line takes in tiles of so many columns.
+double line_cycles(const Convolution& convolution, int64_t columns) {
+  const ContractionSize& size = convolution.numbers.size;
+  const int64_t vectors = vectors_of(size);
+  const int64_t lanes = vectors * size.register_lanes;
+  const int64_t panels = (size.rows + lanes - 1) / lanes;
+  const int64_t tiles = size.columns / columns;
+  return static_cast<double>(panels) *
+         (static_cast<double>(tiles) * one_tile(convolution, columns, vectors) +
+          one_tile(convolution, size.columns % columns, vectors));
+}
+
+/// With more columns, what the steps of a window share no longer stays in registers beside sums.
+int64_t most_columns(const Convolution& convolution) {
+  const ContractionSize& size = convolution.numbers.size;
+  const int64_t vectors = vectors_of(size);
+  const int64_t each = vectors + convolution.image.stride;
+  return std::clamp<int64_t>((size.registers - vectors) / each, 1, size.columns);
+}
+
+/// Those that take the fewest cycles; of about as good ones those that fill each line, since what
+/// is left of a line is as much code as a tile.
+int64_t best_columns(const Convolution& convolution) {
+  const int64_t all = convolution.numbers.size.columns;
+  int64_t best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t columns = 1; columns <= most_columns(convolution); ++columns) {
+    const double cycles = line_cycles(convolution, columns) * (all % columns == 0 ? 1 : kRagged);
+    if (cycles >= least) continue;
+    least = cycles;
+    best = columns;
+  }
+  return best;
+}
+
+/// The result in its own order: a block of lines after the other, for all channels.
+void write_turn(const StageGraph& graph, const Convolution& convolution, StepWriter& steps,
+                StageId sums, const std::vector<AxisId>& outer, const Values& values) {
+  const Tiling& tiling = convolution.tiling;
+  const StageId id = tiling.stage;
+  const auto [panels, channel] =
+      split_tile(graph, steps, id, tiling.contraction.row, values.get("channels", 1));
+  const auto [blocks, line] =
+      split_tile(graph, steps, id, convolution.image.line, values.get("lines", 1));
+  const AxisId column = tiling.contraction.column;
+  steps.reorder(id, joined({outer, {blocks, panels, line, channel, column}}));
+  steps.vectorize(id, column);
+  if (values.get("parallel", 0) != 0) {
+    for (const AxisId axis : joined({outer, {blocks}}))
+      steps.parallel(id, axis);
+  }
+  place_lines(graph, convolution, sums, id, blocks, steps);
+  steps.compute_at(sums, id, line);
+}
+
+void write_channels(const StageGraph& graph, const Convolution& convolution, StepWriter& steps,
+                    const Values& values) {
+  const Tiling& tiling = convolution.tiling;
+  const StageId id = tiling.stage;
+  const int64_t lanes = convolution.numbers.size.register_lanes;
+  const auto [panels, channel] =
+      split_tile(graph, steps, id, tiling.contraction.row, values.get("channels", 1));
+  std::vector<AxisId> outer = tiling.batch;
+  std::erase(outer, convolution.image.line);
+  const std::vector<AxisId> loops =
+      joined({outer, {panels, convolution.image.line, tiling.contraction.column, channel}});
+  steps.reorder(id, loops);
+  const auto made = steps.cache_write(id, "global", loops.size() + tiling.reduce.size());
+  const StageId sums = made.first;
+  const std::vector<AxisId>& axes = made.second;
+  const auto of = [&](AxisId axis) {
+    return axes[static_cast<size_t>(std::ranges::find(loops, axis) - loops.begin())];
+  };
+  const auto all_of = [&](std::vector<AxisId> list) {
+    std::ranges::transform(list, list.begin(), of);
+    return list;
+  };
+  const std::vector<AxisId> reduce(axes.begin() + static_cast<std::ptrdiff_t>(loops.size()),
+                                   axes.end());
+  const int64_t columns = values.get("columns", 1);
+  const auto [tiles, column] = steps.split(sums, of(tiling.contraction.column), columns);
+  steps.reorder(sums, joined({all_of(outer),
+                              {of(panels), of(convolution.image.line), tiles},
+                              reduce,
+                              {column, of(channel)}}));
+  const std::vector<AxisId> row_batch = all_of(tiling.row_batch);
+  const auto [filters, places] =
+      steps.cache_read(tiling.rows, sums, joined({row_batch, {of(panels)}, reduce, {of(channel)}}));
+  steps.vectorize(filters, places.back());
+  if (values.get("parallel", 0) != 0) {
+    for (size_t i = 0; i < row_batch.size() + 2; ++i)
+      steps.parallel(filters, places[i]);
+  }
+  steps.vectorize(sums, of(channel));
+  const int64_t vectors = (values.get("channels", 1) + lanes - 1) / lanes;
+  write_out_window(graph, convolution.tiling, sums, reduce, steps, columns * vectors);
+  steps.unroll(sums, column);
+  write_turn(graph, convolution, steps, sums, outer, values);
+}
+
+int64_t block_of(const Convolution& convolution, int64_t columns) {
+  return lines_of_block(convolution, line_cycles(convolution, columns));
+}
+
+}  // namespace
+
+bool may_have_channels(const StageGraph& graph, const Convolution& convolution) {
+  const Tiling& tiling = convolution.tiling;
+  const Contraction& contraction = tiling.contraction;
+  const ContractionSize& size = convolution.numbers.size;
+  return size.rows >= size.register_lanes &&
+         only_reorders(graph, *contraction.row_factor,
+                       joined({tiling.row_batch, tiling.reduce, {contraction.row}}));
+}
+
+double channels_cycles(const Convolution& convolution) {
+  const ContractionSize& size = convolution.numbers.size;
+  const Image& image = convolution.image;
+  const int64_t columns = best_columns(convolution);
+  const int64_t lines = block_of(convolution, columns);
+  const double line = line_cycles(convolution, columns) +
+                      copy_cycles(convolution, lines) / static_cast<double>(lines);
+  const auto filters = static_cast<double>(size.rows * size.steps);
+  const double pack = filters * (filters > kNearFilters ? kFarCycles : kPackCycles);
+  return static_cast<double>(image.lines) * line + pack / static_cast<double>(image.images);
+}
+
+Sketch channels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel) {
+  const ContractionSize& size = convolution.numbers.size;
+  const Contraction& contraction = convolution.tiling.contraction;
+  const int64_t lanes = size.register_lanes;
+  const int64_t columns = best_columns(convolution);
+  return {.name = "vectors of channels",
+          .parameters = {tile_parameter(graph, "channels", contraction.row,
+                                        {lanes, 2 * lanes, 4 * lanes}, vectors_of(size) * lanes),
+                         sorted_parameter("columns", {4, 6, 7, 8, 10, 12}, size.columns, columns),
+                         lines_parameter(convolution, block_of(convolution, columns)),
+                         parallel_parameter(parallel)},
+          .write = [&graph, convolution](StepWriter& steps, const Values& values) {
+            write_channels(graph, convolution, steps, values);
+          }};
+}
+
+}  // namespace kiln::autoschedule

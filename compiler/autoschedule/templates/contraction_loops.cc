@@ -1,0 +1,285 @@
+#include "compiler/autoschedule/templates/contraction_loops.h"
+
+#include <algorithm>
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kLine = 16;  // elements of a line of the cache
+// How many tiles of rows a copy of a turned row factor takes from each line of it.
+constexpr int64_t kTurnedTiles = 16;
+// Multiply-adds that may stand in a loop, once its inner loops over the window are written out.
+constexpr int64_t kWrittenOut = 216;
+
+/// The rows of a panel begin where a vector does, if not all of its vectors are full.
+void align_panel(const Tiling& tiling, StepWriter& steps, StageId copy,
+                 const std::vector<AxisId>& axes, const Values& values) {
+  if (values.get("lanes", 1) % tiling.register_lanes == 0) return;
+  steps.storage_align(copy, axes[axes.size() - 2], tiling.register_lanes);
+}
+
+/// A panel is copied in vectors of its columns. From what lies along the reduction these are
+/// gathered, so many steps as a line of the cache has before the next; else `panels` that are
+/// copied together are, row by row.
+void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                      StageId copy, const std::vector<AxisId>& axes, size_t panels) {
+  if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column)) {
+    steps.split(copy, axes[axes.size() - 2], kLine);
+  } else if (panels > 0) {
+    const auto row = axes.end() - 1 - static_cast<std::ptrdiff_t>(tiling.reduce.size());
+    steps.reorder(copy, joined({{row, axes.end() - 1}, {*(row - 1)}}));
+  }
+  steps.vectorize(copy, axes.back());
+}
+
+/// The axes of a copy of a whole factor, in the order of its layout.
+struct CopyAxes {
+  std::vector<AxisId> batch;
+  std::vector<AxisId> tiles;
+  std::vector<AxisId> reduce;
+  AxisId element = 0;
+};
+
+CopyAxes copy_axes(const std::vector<AxisId>& axes, size_t batch, size_t tiles) {
+  const auto tiles_begin = axes.begin() + static_cast<std::ptrdiff_t>(batch);
+  const auto reduce_begin = tiles_begin + static_cast<std::ptrdiff_t>(tiles);
+  return {{axes.begin(), tiles_begin},
+          {tiles_begin, reduce_begin},
+          {reduce_begin, axes.end() - 1},
+          axes.back()};
+}
+
+/// Neighbours in memory are of different products: a line has elements for all of them, which are
+/// taken from it at once.
+void write_copy_for_all(StepWriter& steps, StageId copy, const CopyAxes& axes, bool parallel) {
+  steps.reorder(copy, joined({axes.tiles, axes.reduce, axes.batch, {axes.element}}));
+  steps.vectorize(copy, axes.element);
+  if (!parallel) return;
+  for (const AxisId axis : axes.tiles)
+    steps.parallel(copy, axis);
+  steps.parallel(copy, axes.reduce[0]);
+}
+
+/// The row factor lies along its rows: a tile takes a piece of each line, and all lines are of
+/// other pages.
+void copy_rows_in_order(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                        const std::vector<AxisId>& tiles, AxisId row, bool parallel) {
+  const std::vector<AxisId> layout = joined({tiling.row_batch, tiles, tiling.reduce, {row}});
+  const auto [copy, made] = steps.cache_read(tiling.rows, tiling.stage, layout);
+  const CopyAxes axes = copy_axes(made, tiling.row_batch.size(), tiles.size());
+  if (lies_along(graph, *tiling.contraction.row_factor, tiling.row_batch))
+    return write_copy_for_all(steps, copy, axes, parallel);
+  std::vector<AxisId> outer = joined({axes.batch, {axes.tiles.begin(), axes.tiles.end() - 1}});
+  AxisId taken = axes.tiles.back();
+  if (tiles.size() == 1) {
+    const auto [groups, group] = steps.split(copy, taken, kTurnedTiles);
+    outer.push_back(groups);
+    taken = group;
+  }
+  steps.reorder(copy, joined({outer, axes.reduce, {taken, axes.element}}));
+  steps.vectorize(copy, axes.element);
+  if (!parallel) return;
+  for (const AxisId axis : outer)
+    steps.parallel(copy, axis);
+}
+
+/// The innermost loops.
+void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                const Values& values, const std::vector<AxisId>& reduce, AxisId row,
+                AxisId column) {
+  steps.vectorize(tiling.stage, column);
+  write_out_window(graph, tiling, tiling.stage, reduce, steps, registers_of_tile(tiling, values));
+  steps.unroll(tiling.stage, row);
+}
+
+}  // namespace
+
+Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contraction) {
+  const StageGraph& graph = chooser.graph;
+  Tiling tiling{.stage = id,
+                .contraction = contraction,
+                .batch = {},
+                .reduce = graph[id].reduce,
+                .panel_batch = {}};
+  for (const AxisId axis : columns_of(graph[id])) {
+    if (axis == contraction.row || axis == contraction.column) continue;
+    tiling.batch.push_back(axis);
+    if (is_used_in(graph, *contraction.column_factor, axis)) tiling.panel_batch.push_back(axis);
+    if (is_used_in(graph, *contraction.row_factor, axis)) tiling.row_batch.push_back(axis);
+  }
+  tiling.panel = {contraction.column_factor->stage, contraction.column_factor->output};
+  tiling.rows = {contraction.row_factor->stage, contraction.row_factor->output};
+  tiling.register_lanes = register_lanes(chooser, id);
+  return tiling;
+}
+
+bool only_reorders(const StageGraph& graph, const ir::TensorRead& read,
+                   const std::vector<AxisId>& axes) {
+  if (read.indices.size() != axes.size()) return false;
+  return std::ranges::all_of(read.indices, [&](const ir::Expr& index) {
+    return std::ranges::any_of(
+        axes, [&](AxisId axis) { return index == ir::Expr(graph.axes[axis].value); });
+  });
+}
+
+bool lies_along(const StageGraph& graph, const ir::TensorRead& read,
+                const std::vector<AxisId>& axes) {
+  return std::ranges::any_of(axes,
+                             [&](AxisId axis) { return is_contiguous_in(graph, read, axis); });
+}
+
+std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts) {
+  std::vector<AxisId> all;
+  for (const std::vector<AxisId>& part : parts)
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+std::pair<AxisId, AxisId> split_tile(const StageGraph& graph, StepWriter& steps, StageId stage,
+                                     AxisId axis, int64_t factor) {
+  const int64_t extent = constant_extent(graph, axis).value_or(factor);
+  return steps.split(stage, axis, std::clamp<int64_t>(extent, 1, factor));
+}
+
+TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                      const Values& values, std::string_view columns) {
+  const Contraction& contraction = tiling.contraction;
+  const auto [row_tiles, row] =
+      split_tile(graph, steps, tiling.stage, contraction.row, values.get("rows", 1));
+  const auto [column_tiles, column] =
+      split_tile(graph, steps, tiling.stage, contraction.column, values.get(columns, 1));
+  return {row_tiles, row, column_tiles, column};
+}
+
+int64_t registers_of_tile(const Tiling& tiling, const Values& values) {
+  const int64_t lanes = tiling.register_lanes;
+  return values.get("rows", 1) * ((values.get("lanes", 1) + lanes - 1) / lanes);
+}
+
+void write_out_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
+                      const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums) {
+  for (size_t i = reduce.size(); i-- > 1;) {
+    const std::optional<int64_t> extent = constant_extent(graph, tiling.reduce[i]);
+    if (!extent || *extent > kWrittenOut || sums * *extent > kWrittenOut) return;
+    sums *= *extent;
+    if (*extent > 1) steps.unroll(stage, reduce[i]);
+  }
+}
+
+void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                          const Values& values) {
+  const StageId id = tiling.stage;
+  const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
+  std::vector<AxisId> reduce = tiling.reduce;
+  std::vector<AxisId> depth;
+  const bool copies_rows = values.get("rows in order", 0) != 0;
+  if (const int64_t steps_at_once = copies_rows ? 0 : values.get("depth", 0); steps_at_once > 0) {
+    const auto [chunks, chunk] = split_tile(graph, steps, id, reduce[0], steps_at_once);
+    depth = {chunks};
+    reduce[0] = chunk;
+  }
+  std::vector<AxisId> tiles = {rows, columns};
+  const int64_t block = values.get("rows of a panel", 0);
+  if (values.get("columns first", 0) != 0) {
+    std::swap(tiles[0], tiles[1]);
+  } else if (block > 1 && depth.empty() && !copies_rows) {
+    const auto [blocks, inner] = steps.split(id, rows, block);
+    tiles = {blocks, columns, inner};
+  }
+  steps.reorder(id, joined({tiling.batch, depth, tiles, reduce, {row, column}}));
+  const bool parallel = values.get("parallel", 0) != 0;
+  if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
+  write_tile(graph, tiling, steps, values, reduce, row, column);
+  if (parallel) {
+    std::vector<AxisId> outer = tiling.batch;
+    if (depth.empty()) outer.push_back(tiles[0]);
+    parallel_outer(graph, steps, id, outer);
+  }
+}
+
+void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                         const Values& values) {
+  const StageId id = tiling.stage;
+  const bool parallel = values.get("parallel", 0) != 0;
+  const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
+  std::vector<AxisId> panels = {columns};
+  if (const int64_t at_once = values.get("panels at once", 1); at_once > 1) {
+    const auto [blocks, panel] = steps.split(id, columns, at_once);
+    panels = {blocks, panel};
+  }
+  const AxisId block = panels[0];
+  std::vector<AxisId> outer = {block};
+  const std::vector<AxisId> inside(panels.begin() + 1, panels.end());
+  std::vector<AxisId> reduce = tiling.reduce;
+  const bool copies_rows = values.get("rows in order", 0) != 0;
+  const int64_t depth = copies_rows ? 0 : values.get("depth", 0);
+  if (depth > 0) {
+    const auto [chunks, chunk] = split_tile(graph, steps, id, reduce[0], depth);
+    outer.push_back(chunks);
+    reduce[0] = chunk;
+  }
+  const bool columns_first = values.get("columns first", 0) != 0;
+  const std::vector<AxisId> tiles =
+      columns_first ? joined({inside, {rows}}) : joined({{rows}, inside});
+  steps.reorder(id, joined({tiling.batch, outer, tiles, reduce, {row, column}}));
+  const std::vector<AxisId> layout = joined({tiling.panel_batch, outer, inside, reduce, {column}});
+  const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
+  align_panel(tiling, steps, copy, axes, values);
+  if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
+  write_tile(graph, tiling, steps, values, reduce, row, column);
+  if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
+  write_panel_copy(graph, tiling, steps, copy, axes, inside.size());
+  steps.compute_at(copy, id, outer.back());
+}
+
+void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                           const Values& values) {
+  const StageId id = tiling.stage;
+  const bool parallel = values.get("parallel", 0) != 0;
+  const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
+  std::vector<AxisId> outer = tiling.batch;
+  std::vector<AxisId> row_tiles = {rows};
+  std::vector<AxisId> tiles = {columns};
+  if (const int64_t block = values.get("rows of a panel", 0); block > 0) {
+    const auto [blocks, inner] = steps.split(id, rows, block);
+    row_tiles = {blocks, inner};
+    tiles.push_back(inner);
+  }
+  outer.push_back(row_tiles[0]);
+  steps.reorder(id, joined({outer, tiles, tiling.reduce, {row, column}}));
+  const std::vector<AxisId> layout =
+      joined({tiling.panel_batch, {columns}, tiling.reduce, {column}});
+  const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
+  align_panel(tiling, steps, copy, axes, values);
+  if (values.get("rows in order", 0) != 0)
+    copy_rows_in_order(graph, tiling, steps, row_tiles, row, parallel);
+  write_tile(graph, tiling, steps, values, tiling.reduce, row, column);
+  if (parallel) parallel_outer(graph, steps, id, outer);
+  if (lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
+    const CopyAxes all = copy_axes(axes, tiling.panel_batch.size(), 1);
+    return write_copy_for_all(steps, copy, all, parallel);
+  }
+  write_panel_copy(graph, tiling, steps, copy, axes, 0);
+  if (parallel) {
+    const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.panel_batch.size()) + 1;
+    for (auto axis = axes.begin(); axis != end; ++axis)
+      steps.parallel(copy, *axis);
+  }
+}
+
+void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, StepWriter& steps,
+                const Values& values) {
+  const StageId id = tiling.stage;
+  const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "columns");
+  std::vector<AxisId> reduce = tiling.reduce;
+  const auto [chunks, chunk] = steps.split(id, reduce.back(), lanes);
+  reduce.back() = chunks;
+  steps.reorder(id, joined({tiling.batch, {rows, columns}, reduce, {row, column, chunk}}));
+  steps.vectorize(id, chunk);
+  steps.unroll(id, column);
+  steps.unroll(id, row);
+  if (values.get("parallel", 0) != 0)
+    parallel_outer(graph, steps, id, joined({tiling.batch, {rows}}));
+}
+
+}  // namespace kiln::autoschedule

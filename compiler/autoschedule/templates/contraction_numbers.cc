@@ -1,0 +1,56 @@
+#include "compiler/autoschedule/templates/contraction_numbers.h"
+
+#include <algorithm>
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kAnySteps = 512;
+constexpr int64_t kMostBatch = int64_t{1} << 20;
+// Fewer rows are not what cores share.
+constexpr int64_t kRowsToShare = 64;
+
+}  // namespace
+
+Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) {
+  const StageGraph& graph = chooser.graph;
+  Numbers numbers{.size = size_on(chooser.vectors, tiling.register_lanes)};
+  numbers.size.rows = constant_extent(graph, tiling.contraction.row).value_or(0);
+  numbers.size.columns = constant_extent(graph, tiling.contraction.column).value_or(0);
+  numbers.size.steps = 1;
+  for (const AxisId axis : tiling.reduce) {
+    const int64_t extent = constant_extent(graph, axis).value_or(kAnySteps);
+    numbers.size.steps *= std::clamp<int64_t>(extent, 1, int64_t{1} << 20);
+    numbers.size.steps = std::min(numbers.size.steps, int64_t{1} << 30);
+  }
+  const bool is_known = std::ranges::all_of(
+      tiling.reduce, [&](AxisId axis) { return constant_extent(graph, axis).has_value(); });
+  if (is_known)
+    numbers.panels = numbers.size.steps * std::min(numbers.size.columns, int64_t{1} << 30);
+  numbers.size.few_tasks = parallel && numbers.size.rows >= kRowsToShare;
+  for (const AxisId axis : tiling.batch) {
+    const std::optional<int64_t> extent = constant_extent(graph, axis);
+    numbers.size.few_tasks = numbers.size.few_tasks && extent == 1;
+    numbers.batch = std::min(numbers.batch * std::max<int64_t>(extent.value_or(1), 1), kMostBatch);
+  }
+  return numbers;
+}
+
+Parameter rows_parameter(const StageGraph& graph, AxisId row, int64_t preferred) {
+  std::vector<int64_t> values;
+  for (int64_t rows = 1; rows <= 16; ++rows) {
+    if (rows <= 2 || rows % 2 == 0 || rows == preferred) values.push_back(rows);
+  }
+  return tile_parameter(graph, "rows", row, std::move(values), preferred);
+}
+
+Parameter columns_parameter(const StageGraph& graph, AxisId column, int64_t lanes,
+                            int64_t preferred) {
+  std::vector<int64_t> values = {lanes, 2 * lanes, 3 * lanes, 4 * lanes, 8 * lanes};
+  if (!std::ranges::binary_search(values, preferred)) {
+    values.insert(std::ranges::lower_bound(values, preferred), preferred);
+  }
+  return tile_parameter(graph, "lanes", column, std::move(values), preferred);
+}
+
+}  // namespace kiln::autoschedule

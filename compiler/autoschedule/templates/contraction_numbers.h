@@ -1,0 +1,23 @@
+#pragma once
+
+#include "compiler/autoschedule/choose/tile_cost.h"
+#include "compiler/autoschedule/templates/contraction_loops.h"
+
+namespace kiln::autoschedule {
+
+/// A contraction in numbers; those that are not known are 0.
+struct Numbers {
+  ContractionSize size;
+  int64_t panels = 0;  // elements of the column factor, of one of a batch
+  int64_t batch = 1;   // products; at least so many where not all extents are known
+};
+
+Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel);
+
+/// "rows" of a tile.
+Parameter rows_parameter(const StageGraph& graph, AxisId row, int64_t preferred);
+/// "lanes" of a tile: one to four registers, or eight.
+Parameter columns_parameter(const StageGraph& graph, AxisId column, int64_t register_lanes,
+                            int64_t preferred);
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <set>
+
+#include "compiler/autoschedule/templates/contraction_numbers.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kDotRows = 4;
+// With fewer rows a copy of all panels at once takes longer than it saves.
+constexpr int64_t kRowsForPanels = 128;
+// With fewer rows, vectors along the reduction do better than columns turned into panels.
+constexpr int64_t kRowsToTurn = 32;
+constexpr int64_t kManyProducts = 1024;
+// Column factors of no more elements stay in the second cache as they are.
+constexpr int64_t kLargePanels = 256 * 1024;
+// Rows that panels pass by are far apart, and many of them would meet in the same places of the
+// nearest cache: few rows of wide panels.
+constexpr int64_t kPanelVectors = 3;
+// The factors of so many products come from far.
+constexpr int64_t kFarBatch = 8;
+// Of a tile that passes by copied panels: for a vector of each, and an element of a row.
+constexpr int64_t kOtherRegisters = 4;
+// Steps so far apart begin in two places of the nearest cache by turns.
+constexpr int64_t kMeetingDistance = 512;
+// Steps that are each in another page, and elements that are worth a copy then.
+constexpr int64_t kFarDistance = 1024;
+constexpr int64_t kFarElements = 16 * 1024;
+// Elements and rows that are worth a copy where vectors begin anywhere in a line, and elements
+// where a tile of rows takes a piece of each line.
+constexpr int64_t kRaggedElements = 64 * 1024;
+constexpr int64_t kRowsForRagged = 192;
+constexpr int64_t kAcrossElements = 96 * 1024;
+// Rows a column up to which a block of columns reads all rows.
+constexpr int64_t kRowsOfColumns = 4;
+// What is taken where sizes are not known.
+constexpr TileShape kAnyTile = {8, 32};
+
+/// Whether the column factor can be copied for the tiles alone.
+bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
+  const bool is_other = tiling.rows.stage != tiling.panel.stage;
+  const bool is_cell = graph[tiling.stage].cell_of >= 0 || graph[tiling.panel.stage].cell_of >= 0;
+  return is_other && !is_cell && !graph[tiling.stage].part_of;
+}
+
+/// Vectors of a tile whose factors come from far: what lies next to each other is read ahead.
+int64_t wide_tile(const ContractionSize& size) { return size.registers / 8; }
+
+Numbers with_far_batch(Numbers numbers) {
+  if (numbers.batch >= kFarBatch) numbers.size.least_vectors = wide_tile(numbers.size);
+  return numbers;
+}
+
+/// The sketches of one contraction.
+class Sketches {
+ public:
+  Sketches(const Chooser& chooser, Tiling tiling, int64_t any_lanes, bool parallel)
+      : graph_(chooser.graph),
+        tiling_(std::move(tiling)),
+        numbers_(with_far_batch(numbers_of(chooser, tiling_, parallel))),
+        parallel_(parallel_parameter(parallel)) {
+    tile_ = is_known() ? best_tile(numbers_.size) : TileShape{kAnyTile.rows, any_lanes};
+  }
+
+  Sketch outer_products(bool copies_rows) const {
+    RowBlocks blocks{tile_, 1};
+    if (is_known() && !copies_rows) blocks = best_row_blocks(numbers_.size);
+    const int64_t block = blocks.tiles > 1 ? blocks.tiles : 0;
+    std::set<int64_t> tiles = {0, 4, 8, block};
+    std::vector<Parameter> parameters = {
+        rows(blocks.tile.rows),
+        columns(blocks.tile.lanes),
+        tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0),
+        {"columns first", {0, 1}, 0},
+        {"rows of a panel", {tiles.begin(), tiles.end()}, block}};
+    if (copies_rows) parameters.push_back({"rows in order", {0, 1}, 1});
+    return sketch("outer products", std::move(parameters), write_outer_products);
+  }
+
+  Sketch packed_panels() const {
+    ContractionSize size = numbers_.size;
+    BlockShape block{tile_, 1};
+    int64_t depth = 0;
+    if (may_be_blocks()) {
+      size.few_tasks = false;
+      size.most_sums = size.registers - kOtherRegisters;
+      size.rows_in_order = gains_by_rows_in_order();
+      block = size.rows >= kRowsForPanels ? best_blocks(size, numbers_.batch)
+                                          : BlockShape{best_panel_tile(size), 1};
+      // What is turned comes in pieces of a line.
+      const bool is_plain = tiling_.reduce.size() == 1 && columns_lie_together();
+      if (size.rows < kRowsForPanels && is_plain) depth = best_depth(size, block.tile.lanes);
+    }
+    const bool columns_first = block.panels > 1 && is_near(size, block.tile.lanes);
+    std::set<int64_t> depths = {0, 64, 128, depth};
+    std::vector<Parameter> parameters = {rows(block.tile.rows),
+                                         columns(block.tile.lanes),
+                                         {"panels at once", {1, 2, 3, 4, 6, 8}, block.panels},
+                                         {"depth", {depths.begin(), depths.end()}, depth},
+                                         {"columns first", {0, 1}, columns_first ? 1 : 0}};
+    if (may_be_blocks() && !rows_lie_along_sum())
+      parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
+    return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);
+  }
+
+  Sketch panels_in_order() const {
+    const ContractionSize& size = numbers_.size;
+    TileShape tile = tile_;
+    int64_t block = 0;
+    if (size.rows >= kRowsForPanels && size.columns > 0) {
+      tile = {size.registers / 4, std::min(size.columns, kPanelVectors * size.register_lanes)};
+      block = best_block(size, tile.rows);
+    }
+    std::vector<Parameter> parameters = {
+        rows(tile.rows), columns(tile.lanes), {"rows of a panel", {0, 4, 8, 16, 32}, block}};
+    if (!rows_lie_along_sum())
+      parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
+    return sketch("outer products of panels in order", std::move(parameters),
+                  write_panels_in_order);
+  }
+
+  /// Whether all panels are copied first: there are rows enough to read them, and they are many, or
+  /// their columns are far apart where they are.
+  bool gains_by_order() const {
+    const int64_t rows = numbers_.size.rows;
+    if (!columns_lie_together()) {
+      return rows == 0 || rows * products_of_a_panel() >= kRowsToTurn;
+    }
+    return are_far_apart() && (rows == 0 || rows >= kRowsForPanels);
+  }
+
+  /// Whether a core copies the panels of its own columns instead, for all rows: these are not so
+  /// many more that it takes longer to read them again for each block of columns. Columns that are
+  /// apart are not turned again for each product of a batch.
+  bool gains_by_blocks() const {
+    return may_be_blocks() && (columns_lie_together() || products_of_a_panel() == 1) &&
+           !lies_along(graph_, *tiling_.contraction.column_factor, tiling_.panel_batch) &&
+           numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
+  }
+
+  /// Whether a copy of the rows for the tiles alone is better than where they are.
+  bool gains_by_rows_in_order() const {
+    const int64_t elements = numbers_.size.rows * numbers_.size.steps;
+    const ir::TensorRead& read = *tiling_.contraction.row_factor;
+    return !rows_lie_along_sum() &&
+           (elements > kAcrossElements || rows_lie_along_batch() ||
+            (elements > kFarElements && step_distance(read) >= kFarDistance));
+  }
+  /// Whether rows of different products lie side by side.
+  bool rows_lie_along_batch() const {
+    return lies_along(graph_, *tiling_.contraction.row_factor, tiling_.row_batch);
+  }
+
+  /// Whether each is copied before it is used: there are too few rows to copy all first, but what
+  /// is far apart comes sooner when it is read alone.
+  bool gains_by_packing() const { return numbers_.panels > kLargePanels && numbers_.size.rows > 1; }
+
+ private:
+  bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
+  bool may_be_blocks() const { return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTurn; }
+
+  /// Whether the column factor is large, its rows begin anywhere in a line, or each is in another
+  /// page or meets the others in the same places of the nearest cache.
+  bool are_far_apart() const {
+    const int64_t distance = step_distance(*tiling_.contraction.column_factor);
+    const bool meet = distance > 0 && distance % kMeetingDistance == 0;
+    const bool is_ragged =
+        distance % numbers_.size.register_lanes != 0 && numbers_.size.rows >= kRowsForRagged;
+    return numbers_.panels > kLargePanels || (numbers_.panels > 0 && meet) ||
+           (numbers_.panels > kFarElements && distance >= kFarDistance) ||
+           (numbers_.panels > kRaggedElements && is_ragged);
+  }
+  /// From one step of the sum to the next; 0 where that is not known.
+  int64_t step_distance(const ir::TensorRead& read) const {
+    return distance_along(graph_, read, tiling_.reduce.back()).value_or(0);
+  }
+  /// How many products of the batch read the same panel.
+  int64_t products_of_a_panel() const {
+    int64_t products = 1;
+    for (const AxisId axis : tiling_.batch) {
+      if (std::ranges::find(tiling_.panel_batch, axis) != tiling_.panel_batch.end()) continue;
+      const int64_t extent = constant_extent(graph_, axis).value_or(1);
+      products = std::min(products * std::clamp<int64_t>(extent, 1, kManyProducts), kManyProducts);
+    }
+    return products;
+  }
+  bool rows_lie_along_sum() const {
+    return is_contiguous_in(graph_, *tiling_.contraction.row_factor, tiling_.reduce.back());
+  }
+  bool columns_lie_together() const {
+    return is_contiguous_in(graph_, *tiling_.contraction.column_factor, tiling_.contraction.column);
+  }
+  template <typename Write>
+  Sketch sketch(const char* name, std::vector<Parameter> parameters, Write write) const {
+    parameters.push_back(parallel_);
+    return {.name = name,
+            .parameters = std::move(parameters),
+            .write = [&graph = graph_, tiling = tiling_, write](StepWriter& steps,
+                                                                const Values& values) {
+              write(graph, tiling, steps, values);
+            }};
+  }
+  Parameter rows(int64_t preferred) const {
+    return rows_parameter(graph_, tiling_.contraction.row, preferred);
+  }
+  Parameter columns(int64_t preferred) const {
+    return columns_parameter(graph_, tiling_.contraction.column, numbers_.size.register_lanes,
+                             preferred);
+  }
+
+  const StageGraph& graph_;
+  const Tiling tiling_;
+  const Numbers numbers_;
+  const Parameter parallel_;
+  TileShape tile_;
+};
+
+Sketch dots_sketch(const Chooser& chooser, const Tiling& tiling, int64_t lanes, bool parallel) {
+  const StageGraph& graph = chooser.graph;
+  return {.name = "dot products",
+          .parameters = {tile_parameter(graph, "rows", tiling.contraction.row, {1, 2, 4, 6, 8},
+                                        kDotRows),
+                         tile_parameter(graph, "columns", tiling.contraction.column,
+                                        {1, 2, 4, 6, 8}, kDotRows),
+                         parallel_parameter(parallel)},
+          .write = [&graph, tiling, lanes](StepWriter& steps, const Values& values) {
+            write_dots(graph, tiling, lanes, steps, values);
+          }};
+}
+
+}  // namespace
+
+std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
+                                         const Contraction& contraction, bool may_be_parallel) {
+  const StageGraph& graph = chooser.graph;
+  const AxisId innermost = graph[id].reduce.back();
+  const std::optional<int64_t> lanes = vector_factor(graph, id, contraction.column, kVectorBytes);
+  const bool parallel = may_be_parallel && is_large(graph, id);
+  const Tiling tiling = tiling_of(chooser, id, contraction);
+  const Sketches all(chooser, tiling, lanes.value_or(1), parallel);
+
+  const bool may_copy = may_be_parallel && may_be_copied(graph, tiling);
+  const bool in_order =
+      may_copy && only_reorders(graph, *contraction.column_factor,
+                                joined({tiling.panel_batch, tiling.reduce, {contraction.column}}));
+  const std::optional<int64_t> steps = vector_factor(graph, id, innermost, chooser.vectors.bytes);
+  const bool as_dots =
+      steps && !is_contiguous_in(graph, *contraction.column_factor, contraction.column) &&
+      is_contiguous_in(graph, *contraction.column_factor, innermost) &&
+      is_contiguous_in(graph, *contraction.row_factor, innermost) && may_reassociate(chooser, id);
+  if (as_dots && !(in_order && all.gains_by_order()))
+    return {dots_sketch(chooser, tiling, *steps, parallel)};
+  if (!lanes) return {};
+  const bool rows_in_order =
+      may_copy && all.gains_by_rows_in_order() &&
+      only_reorders(graph, *contraction.row_factor,
+                    joined({tiling.row_batch, tiling.reduce, {contraction.row}}));
+  std::vector<Sketch> sketches = {all.outer_products(rows_in_order)};
+  if (in_order) {
+    const auto place = all.gains_by_order() ? sketches.begin() : sketches.end();
+    sketches.insert(place, all.panels_in_order());
+  }
+  if (may_copy) {
+    const bool is_first =
+        in_order && (all.gains_by_order() ? all.gains_by_blocks() : all.gains_by_packing());
+    sketches.insert(is_first ? sketches.begin() : sketches.end(), all.packed_panels());
+  }
+  return sketches;
+}
+
+}  // namespace kiln::autoschedule

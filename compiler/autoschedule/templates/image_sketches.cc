@@ -1,0 +1,74 @@
+#include "compiler/autoschedule/templates/image_sketches.h"
+
+#include <algorithm>
+
+#include "compiler/autoschedule/recognise/convolution.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+struct Costed {
+  double cycles = 0;
+  bool needs_source = false;  // computed whole, before
+  Sketch sketch;
+};
+
+/// The same with the steps of another stage in front, which is computed first and whole.
+Sketch after(const Sketch& first, Sketch sketch) {
+  sketch.write = [first, write = sketch.write](StepWriter& steps, const Values& values) {
+    const std::vector<int64_t> preferred = first.preferred();
+    first.write(steps, Values(first.parameters, preferred));
+    write(steps, values);
+  };
+  return sketch;
+}
+
+}  // namespace
+
+std::optional<StageId> taken_source(const Chooser& chooser, StageId id) {
+  const std::optional<Convolution> convolution = find_convolution(chooser, id);
+  if (!convolution || !convolution->image.is_computed_for) return std::nullopt;
+  return convolution->image.source.stage;
+}
+
+std::vector<Sketch> with_image_sketches(const Chooser& chooser, StageId id,
+                                        std::vector<Sketch> sketches) {
+  const StageGraph& graph = chooser.graph;
+  const std::optional<Convolution> convolution = find_convolution(chooser, id);
+  if (!convolution) return sketches;
+  const bool parallel = is_large(graph, id);
+  // Those that place what the window slides over themselves, and those that need it whole.
+  std::vector<Costed> costed = {
+      {lines_cycles(*convolution), false, lines_sketch(graph, *convolution, parallel)}};
+  if (may_have_channels(graph, *convolution)) {
+    costed.push_back(
+        {channels_cycles(*convolution), false, channels_sketch(graph, *convolution, parallel)});
+  }
+  if (may_have_pixels(graph, *convolution)) {
+    costed.push_back(
+        {pixels_cycles(*convolution), true, pixels_sketch(graph, *convolution, parallel)});
+  }
+  if (may_have_patches(graph, *convolution)) {
+    costed.push_back({patches_cycles(*convolution), needs_padding_first(graph, *convolution),
+                      patches_sketch(graph, *convolution, parallel)});
+  }
+  std::ranges::stable_sort(costed, {}, &Costed::cycles);
+  for (Sketch& sketch : sketches)
+    costed.push_back({0, true, std::move(sketch)});
+
+  std::optional<Sketch> source;
+  if (convolution->image.is_computed_for) {
+    std::vector<Sketch> first =
+        compute_sketches(chooser, convolution->image.source.stage, /*may_be_parallel=*/true);
+    if (!first.empty()) source = std::move(first[0]);
+  }
+  std::vector<Sketch> all;
+  for (Costed& each : costed) {
+    const bool has_source_first = each.needs_source && source;
+    all.push_back(has_source_first ? after(*source, std::move(each.sketch))
+                                   : std::move(each.sketch));
+  }
+  return all;
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "compiler/autoschedule/recognise/image.h"
+#include "compiler/autoschedule/templates/stage_schedules.h"
+
+namespace kiln::autoschedule {
+
+/// The stage that the sketches of `stage` schedule too, since it is computed for that alone.
+std::optional<StageId> taken_source(const Chooser& chooser, StageId stage);
+
+/// Adds those of a contraction that is a convolution of an image to its other `sketches`: blocks of
+/// lines, whose part of the image is copied or padded first, and patches of an image laid out side
+/// by side. All of them schedule the taken source.
+std::vector<Sketch> with_image_sketches(const Chooser& chooser, StageId stage,
+                                        std::vector<Sketch> sketches);
+
+}  // namespace kiln::autoschedule

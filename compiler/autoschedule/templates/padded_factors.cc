@@ -1,0 +1,112 @@
+#include "compiler/autoschedule/templates/padded_factors.h"
+
+#include <algorithm>
+
+#include "compiler/autoschedule/templates/batch_sketches.h"
+#include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/templates/window_sketches.h"
+#include "compiler/ir/build.h"
+#include "compiler/schedule/graph/reads.h"
+#include "compiler/schedule/steps/apply_steps.h"
+#include "compiler/schedule/steps/padded_read.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+using language::Operator;
+using language::TensorId;
+
+// Making an element of the copy takes about as long as so many steps of a sum in tiles.
+constexpr int64_t kCopySteps = 16;
+
+/// The tensor of a factor that is an element of it or something else.
+std::optional<TensorId> padded_tensor(const ir::Expr& factor) {
+  const ir::Expr inner = schedule::without_casts(factor);
+  const ir::Call* choice = ir::as<ir::Call>(inner);
+  const bool chooses =
+      choice != nullptr && (choice->op == Operator::IfThenElse || choice->op == Operator::Select);
+  if (!chooses) return std::nullopt;
+  for (size_t i = 1; i < 3; ++i) {
+    const ir::Expr branch = schedule::without_casts(choice->args[i]);
+    if (const ir::TensorRead* read = ir::as<ir::TensorRead>(branch))
+      return TensorId{read->stage, read->output};
+  }
+  return std::nullopt;
+}
+
+/// The tensors that the factors of a sum of products are padded reads of.
+std::vector<TensorId> padded_tensors(const Stage& stage) {
+  const ir::Binary* product = summed_product(stage);
+  if (product == nullptr) return {};
+  std::vector<TensorId> tensors;
+  for (const ir::Expr& factor : {product->a, product->b}) {
+    if (const auto tensor = padded_tensor(factor)) tensors.push_back(*tensor);
+  }
+  return tensors;
+}
+
+/// Whether the sum reads an element of the copy often enough to pay for it.
+bool is_read_often(const StageGraph& graph, StageId id, const std::vector<ir::Expr>& shape) {
+  const std::optional<int64_t> work = constant_work(graph, id);
+  int64_t elements = 1;
+  for (const ir::Expr& extent : shape) {
+    const std::optional<int64_t> count = ir::as_const_int(extent);
+    if (!work || !count) return true;
+    elements = std::min(elements, int64_t{1} << 40) * std::clamp<int64_t>(*count, 0, 1 << 20);
+  }
+  return elements * kCopySteps <= *work;
+}
+
+bool has_tiles(const Chooser& chooser, StageId id) {
+  return is_product(chooser.graph, id) || window_sketch(chooser, id, false);
+}
+
+class PadFactors {
+ public:
+  PadFactors(const language::Kernel& kernel, const CompileOptions& options)
+      : kernel_(kernel), options_(options) {}
+
+  language::Schedule run(language::Schedule schedule) const {
+    StageGraph graph = schedule::build_stage_graph(kernel_);
+    const auto is_padded = [](const Stage& stage) { return !padded_tensors(stage).empty(); };
+    if (std::ranges::none_of(graph.stages, is_padded)) return schedule;
+    schedule::apply_steps(graph, schedule);
+    const std::vector<bool> touched = touched_roots(graph);
+    for (const StageId id : graph.order) {
+      const StageId whole = graph[id].part_of.value_or(id);
+      if (!is_padded(graph[id]) || !is_free(graph, whole) || touched[whole]) continue;
+      schedule = with_copies(std::move(schedule), id, whole);
+    }
+    return schedule;
+  }
+
+ private:
+  /// With one step for each padded factor of the sum, if tiles come of it.
+  language::Schedule with_copies(language::Schedule given, StageId id, StageId whole) const {
+    language::Schedule schedule = given;
+    while (true) {
+      StageGraph graph = schedule::build_stage_graph(kernel_);
+      schedule::apply_steps(graph, schedule);
+      const std::vector<TensorId> left = padded_tensors(graph[id]);
+      if (left.empty()) return has_tiles(Chooser{graph, options_}, id) ? schedule : given;
+      const auto found = schedule::find_padded_read(graph, whole, left[0]);
+      const auto* padded = std::get_if<schedule::PaddedRead>(&found);
+      if (padded == nullptr || !is_read_often(graph, id, padded->shape)) return given;
+      StepWriter steps(std::move(schedule), graph);
+      steps.cache_padded(left[0], padded->shape.size(), whole);
+      schedule = std::move(steps).schedule();
+    }
+  }
+
+  const language::Kernel& kernel_;
+  const CompileOptions& options_;
+};
+
+}  // namespace
+
+language::Schedule with_padded_stages(const language::Kernel& kernel, language::Schedule given,
+                                      const CompileOptions& options) {
+  return PadFactors(kernel, options).run(std::move(given));
+}
+
+}  // namespace kiln::autoschedule

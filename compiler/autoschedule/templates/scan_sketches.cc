@@ -1,0 +1,126 @@
+#include <algorithm>
+
+#include "compiler/autoschedule/templates/stage_schedules.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kScanColumnBytes = 256;
+// Rows whose running sums are computed side by side, so that one need not wait for the other. A row
+// may be a power of two bytes long: the nearest cache has room for few lines of such rows.
+constexpr int64_t kScanRows = 4;
+constexpr int64_t kStepWork = 256 * 1024;
+
+/// Whether one step of a stage inside a scan is worth several cores: they are woken at each.
+bool is_worth_waking(const StageGraph& graph, StageId stage) {
+  return graph[stage].is_reduction() && constant_work(graph, stage).value_or(0) >= kStepWork;
+}
+
+/// Whether all steps of a scan together are worth several cores.
+bool is_large_scan(const StageGraph& graph, StageId scan) {
+  const std::optional<int64_t> work = constant_work(graph, graph[scan].update[0].stage);
+  const std::optional<int64_t> steps = constant_extent(graph, graph[scan].time);
+  return !work || !steps ||
+         is_large_work(std::min(*work, int64_t{1} << 40) * std::clamp<int64_t>(*steps, 0, 1 << 20));
+}
+
+/// The stages of a scan's cell and inits that have loops of their own.
+struct ScanNests {
+  std::vector<StageId> nests;
+  bool simple = false;  // columns that have nothing to do with each other, without reductions
+};
+
+ScanNests nests_of(const StageGraph& graph, StageId scan) {
+  const auto is_named = [&](StageId id) {
+    return std::ranges::find(graph.stage_of_id, id) != graph.stage_of_id.end();
+  };
+  ScanNests found{.nests = {}, .simple = has_independent_columns(graph, scan)};
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    const Stage& stage = graph[id];
+    const bool is_init = stage.is_init && stage.init_of == scan;
+    if (!stage.is_live || (!is_init && stage.cell_of != static_cast<int>(scan))) continue;
+    if (stage.kind != Stage::Kind::Compute || stage.attach.kind == schedule::Attach::Kind::Inline) {
+      continue;
+    }
+    found.simple = found.simple && is_named(id) && !stage.is_reduction() && stage.data.size() > 1 &&
+                   !has_indirect_reads(stage);
+    if (is_named(id) && stage.data.size() > 1) found.nests.push_back(id);
+  }
+  return found;
+}
+
+void write_columns(const StageGraph& graph, const std::vector<StageId>& nests, StepWriter& steps,
+                   const Values& values) {
+  for (const StageId id : nests) {
+    const Stage& stage = graph[id];
+    std::vector<AxisId> outer = columns_of(stage);
+    const AxisId last = outer.back();
+    if (has_time_last(stage)) {
+      const std::optional<int64_t> extent = constant_extent(graph, last);
+      if (const int64_t rows = values.get("rows", 1); rows > 1 && extent.value_or(rows) >= rows) {
+        const auto [groups, row] = steps.split(id, last, rows);
+        steps.unroll(id, row);
+        outer.back() = groups;
+      }
+    } else {
+      const std::optional<int64_t> factor =
+          vector_factor(graph, id, last, values.get("bytes", kScanColumnBytes));
+      if (factor) {
+        AxisId columns = last;
+        if (const int64_t block = values.get("columns", 0); block > *factor) {
+          const auto [blocks, column] = steps.split(id, last, block);
+          outer.back() = blocks;
+          columns = column;
+        }
+        const auto [tiles, lanes] = steps.split(id, columns, *factor);
+        steps.vectorize(id, lanes);
+        if (columns == last) outer.back() = tiles;
+      }
+      if (!factor || outer.size() > 1) outer.pop_back();
+    }
+    // All nests of a scan must agree, so the work of its update decides for all.
+    if (values.get("parallel", 0) != 0 && !outer.empty()) steps.parallel(id, outer[0]);
+  }
+}
+
+/// The sketch that is taken unmeasured, for each stage inside of a scan.
+Sketch cells_sketch(const Chooser& chooser, const std::vector<StageId>& nests) {
+  std::vector<Sketch> parts;
+  for (const StageId id : nests) {
+    std::vector<Sketch> sketches =
+        compute_sketches(chooser, id, is_worth_waking(chooser.graph, id));
+    if (!sketches.empty()) parts.push_back(std::move(sketches[0]));
+  }
+  return {.name = "cells", .parameters = {}, .write = [parts](StepWriter& steps, const Values&) {
+            for (const Sketch& part : parts)
+              part.write(steps, Values(part.parameters, part.preferred()));
+          }};
+}
+
+}  // namespace
+
+std::vector<Sketch> scan_sketches(const Chooser& chooser, StageId scan) {
+  const StageGraph& graph = chooser.graph;
+  const ScanNests found = nests_of(graph, scan);
+  if (!found.simple) return {cells_sketch(chooser, found.nests)};
+  const Stage& update = graph[graph[scan].update[0].stage];
+  std::vector<Parameter> parameters = {{"bytes", {64, 128, 256, 512}, kScanColumnBytes},
+                                       parallel_parameter(is_large_scan(graph, scan))};
+  if (has_time_last(update)) {
+    parameters.push_back({"rows", {1, 2, 4, 8, 16}, kScanRows});
+  } else {
+    const auto columns =
+        columns_of_block(graph, graph[scan].update[0].stage, columns_of(update).back());
+    const int64_t preferred = columns.value_or(1);
+    if (preferred > kScanColumnBytes / 4) {
+      parameters.push_back({"columns", {preferred / 2, preferred, preferred * 2}, preferred});
+    }
+  }
+  return {{.name = "columns through time",
+           .parameters = std::move(parameters),
+           .write = [&graph, nests = found.nests](StepWriter& steps, const Values& values) {
+             write_columns(graph, nests, steps, values);
+           }}};
+}
+
+}  // namespace kiln::autoschedule

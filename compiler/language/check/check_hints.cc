@@ -1,0 +1,191 @@
+#include "compiler/language/check/check_hints.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "compiler/language/tables/hints.h"
+#include "compiler/language/text/suggest.h"
+#include "runtime/core/error.h"
+
+namespace kiln::language {
+namespace {
+
+using Kind = AxisTable::Stage::Kind;
+
+constexpr int64_t kLargestFactor = int64_t{1} << 20;
+constexpr int64_t kFarthestPrefetch = int64_t{1} << 20;
+constexpr int64_t kMostPipelineStages = 16;
+
+template <typename... Args>
+[[noreturn]] void refuse(std::string_view reason, fmt::format_string<Args...> format,
+                         Args&&... args) {
+  fail(ErrorKind::InvalidArgument, reason, format, std::forward<Args>(args)...);
+}
+
+class CheckHint {
+ public:
+  CheckHint(const Step& step, const AxisTable& table, const Definition& definition,
+            const std::string& text)
+      : step_(step),
+        table_(table),
+        definition_(definition),
+        text_(text),
+        stage_(table.stages[step.stage]) {}
+
+  void operator()() const {
+    switch (step_.kind) {
+      case StepKind::StorageAlign: return check_storage_align();
+      case StepKind::DoubleBuffer: return check_double_buffer();
+      case StepKind::Tensorize: return check_tensorize();
+      case StepKind::Pragma: return check_pragma();
+      case StepKind::Prefetch: return check_prefetch();
+      case StepKind::EnvThreads: return check_env_threads();
+      case StepKind::SoftwarePipeline: return check_software_pipeline();
+      default: return;
+    }
+  }
+
+ private:
+  /// A step about the memory of a stage needs one that is the stage's own.
+  void refuse_foreign_memory(std::string_view reason, std::string_view verb) const {
+    const bool is_output =
+        std::any_of(definition_.parameters.begin(), definition_.parameters.end(),
+                    [&](TensorId parameter) { return parameter.stage == step_.stage; });
+    if (is_output) {
+      refuse(reason, "{} is an output, whose memory is the caller's; {} a cache_write of it",
+             stage_.name, verb);
+    }
+    if (stage_.kind != Kind::Compute) {
+      refuse(reason, "{} is a {}; {} a stage that it reads, or a cache_read of it", stage_.name,
+             stage_.kind == Kind::Scan ? "scan" : "scatter", verb);
+    }
+  }
+
+  void check_storage_align() const {
+    refuse_foreign_memory("STORAGE_ALIGN", "align");
+    const AxisTable::Row& row = table_.rows[step_.axes[0]];
+    if (std::find(stage_.data.begin(), stage_.data.end(), step_.axes[0]) == stage_.data.end()) {
+      refuse("STORAGE_ALIGN", "{} is a loop of {}, but no dimension of it; its dimensions are {}",
+             row.name, stage_.name, names_of(stage_.data));
+    }
+    const int64_t factor = step_.factors[0];
+    if (factor > kLargestFactor) {
+      refuse("STORAGE_ALIGN", "{}: the factor must be at most {}", text_, kLargestFactor);
+    }
+    if (step_.value < 0 || step_.value >= factor) {
+      refuse("STORAGE_ALIGN", "{}: the offset is what is left over of the factor, so it must be {}",
+             text_, factor == 1 ? "0" : fmt::format("from 0 to {}", factor - 1));
+    }
+  }
+
+  void check_double_buffer() const { refuse_foreign_memory("DOUBLE_BUFFER", "double"); }
+
+  void check_tensorize() const {
+    const std::vector<std::string_view> known = spellings_of(intrinsic_table());
+    if (step_.tag.empty()) {
+      refuse("INTRINSIC", "{} names no intrinsic; known: {}", text_, fmt::join(known, ", "));
+    }
+    if (!find_intrinsic(step_.tag)) {
+      const std::string written = step_.tag.substr(0, 64);
+      refuse("INTRINSIC", "unknown intrinsic {}{}", written, suggestion(written, known));
+    }
+    const AxisTable::Row& row = table_.rows[step_.axes[0]];
+    if (row.kind == AxisKind::Reduce) {
+      refuse("TENSORIZE",
+             "axis {} of {} is a reduction axis; tensorize the outermost data axis of the tile, "
+             "inside which the reduction runs",
+             row.name, stage_.name);
+    }
+  }
+
+  void check_pragma() const {
+    const std::vector<std::string_view> known = spellings_of(pragma_table());
+    if (step_.tag.empty()) {
+      refuse("PRAGMA", "{} names no pragma; known: {}", text_, fmt::join(known, ", "));
+    }
+    const std::optional<PragmaKind> kind = find_pragma(step_.tag);
+    if (!kind) {
+      const std::string written = step_.tag.substr(0, 64);
+      const std::string_view near = nearest(written, known);
+      refuse("PRAGMA", "unknown pragma {}{}; known: {}", written,
+             near.empty() ? "" : fmt::format("; did you mean {}", near), fmt::join(known, ", "));
+    }
+    const PragmaRow& pragma = row_of(*kind);
+    if (pragma.use == PragmaUse::Refused) {
+      refuse("PRAGMA", "pragma {} is not taken: {}", pragma.spelling, pragma.doc);
+    }
+    if (pragma.most >= 0 && (step_.value < 0 || step_.value > pragma.most)) {
+      refuse("PRAGMA", "pragma {} takes a value from 0 to {}, but got {}", pragma.spelling,
+             pragma.most, step_.value);
+    }
+  }
+
+  void check_prefetch() const {
+    if (step_.at_stage == step_.stage) {
+      refuse("PREFETCH", "{} cannot prefetch itself", stage_.name);
+    }
+    const AxisTable::Stage& reader = table_.stages[step_.at_stage];
+    if (reader.kind == Kind::Placeholder || reader.kind == Kind::Scan) {
+      refuse("PREFETCH",
+             "{} is a {} and reads nothing itself; prefetch {} for a stage that reads it",
+             reader.name, reader.kind == Kind::Scan ? "scan" : "placeholder",
+             stage_.tensors[step_.output]);
+    }
+    if (step_.value < 0 || step_.value > kFarthestPrefetch) {
+      refuse("PREFETCH", "{}: the offset must be from 0 to {} iterations", text_,
+             kFarthestPrefetch);
+    }
+  }
+
+  void check_env_threads() const {
+    if (stage_.kind != Kind::Scan) {
+      refuse("ENV_THREADS", "{} is no scan; bind its axes to threads instead", stage_.name);
+    }
+    if (step_.tags.empty()) {
+      refuse("ENV_THREADS", "env_threads of {} names no thread axis", stage_.name);
+    }
+    const auto tags = thread_tags();
+    for (size_t i = 0; i < step_.tags.size(); ++i) {
+      const std::string& tag = step_.tags[i];
+      const bool is_known = std::find(tags.begin(), tags.end(), tag) != tags.end();
+      if (!is_known || tag == "vthread") {
+        refuse("THREAD_AXIS", "unknown thread axis {}; known: {}", tag.substr(0, 64),
+               fmt::join(tags.first(tags.size() - 1), ", "));
+      }
+      const auto end = step_.tags.begin() + static_cast<std::ptrdiff_t>(i);
+      if (std::find(step_.tags.begin(), end, tag) != end) {
+        refuse("ENV_THREADS", "env_threads of {} names {} twice", stage_.name, tag);
+      }
+    }
+  }
+
+  void check_software_pipeline() const {
+    if (step_.value < 2 || step_.value > kMostPipelineStages) {
+      refuse("SOFTWARE_PIPELINE", "software_pipeline({}) takes 2 to {} stages, but got {}",
+             table_.rows[step_.axes[0]].name, kMostPipelineStages, step_.value);
+    }
+  }
+
+  std::string names_of(const std::vector<AxisId>& axes) const {
+    std::vector<std::string> names;
+    for (const AxisId axis : axes)
+      names.push_back(table_.rows[axis].name);
+    return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  }
+
+  const Step& step_;
+  const AxisTable& table_;
+  const Definition& definition_;
+  const std::string& text_;
+  const AxisTable::Stage& stage_;
+};
+
+}  // namespace
+
+void check_hint(const Step& step, const AxisTable& table, const Definition& definition,
+                const std::string& text) {
+  CheckHint(step, table, definition, text)();
+}
+
+}  // namespace kiln::language

@@ -1,0 +1,413 @@
+#include "compiler/schedule/emit/emit.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "compiler/ir/build.h"
+#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/emit/combine.h"
+#include "compiler/schedule/emit/hoist_checks.h"
+#include "compiler/schedule/emit/lower_reads.h"
+#include "compiler/schedule/emit/pragmas.h"
+#include "compiler/schedule/emit/prefetch.h"
+#include "compiler/schedule/graph/reads.h"
+
+namespace kiln::schedule {
+namespace {
+
+/// Which statements of a stage a walk through its loops makes. A reduction is one walk down to its
+/// first reduction loop, then two: the start values, over the data loops that are left, and the
+/// update.
+enum class Part : uint8_t { Whole, Init, Update };
+
+class Emitter {
+ public:
+  Emitter(const StageGraph& graph, const NestPlan& plan, TargetKind target,
+          std::vector<RuntimeCheck>& checks)
+      : graph_(graph),
+        plan_(plan),
+        target_(target),
+        checks_(checks),
+        facts_(facts_of_sizes(graph)) {}
+
+  ir::Stmt kernel() {
+    std::vector<std::pair<StageId, ir::Stmt>> roots;
+    for (const StageId id : graph_.order) {
+      const Stage& stage = graph_[id];
+      if (!stage.is_live || stage.kind == Stage::Kind::Placeholder || stage.is_init) continue;
+      if (stage.base_of >= 0) continue;
+      if (stage.attach.kind != Attach::Kind::Root) continue;
+      roots.emplace_back(id, nest_of(id));
+    }
+    ir::Stmt body = ir::Block::make({});
+    for (auto root = roots.rbegin(); root != roots.rend(); ++root) {
+      body = allocate(root->first, ir::Block::make({root->second, body}));
+    }
+    return body;
+  }
+
+ private:
+  /// One walk through the loops of a nest.
+  struct Walk {
+    StageId stage;
+    const Nest& nest;
+    Part part = Part::Whole;
+    ir::Substitution renamed = {};  // loops that a walk of Part::Init makes anew
+  };
+
+  ir::Stmt nest_of(StageId id) {
+    return at_stage(graph_, id, [&] {
+      ir::Stmt nest = guarded(Walk{id, plan_.nests[id]}, 0);
+      if (graph_[id].kind != Stage::Kind::Scatter) return nest;
+      return ir::Block::make({nest_of(graph_[id].base.stage), std::move(nest)});
+    });
+  }
+
+  /// What stands inside the first `level` loops: the guards that are known there, the stages that
+  /// are attached there, and the rest.
+  ir::Stmt guarded(const Walk& walk, size_t level) {
+    // A producer keeps its own guards, and no barrier of its threads may stand under one of ours,
+    // unless that is one of time, which is the same for all threads.
+    if (target_ == TargetKind::Cuda && graph_[walk.stage].kind != Stage::Kind::Scan) {
+      return attached(walk, level, [&] {
+        return under_guards(walk, level, 0, [&] { return inside(walk, level); });
+      });
+    }
+    return under_guards(walk, level, 0,
+                        [&] { return attached(walk, level, [&] { return inside(walk, level); }); });
+  }
+
+  template <typename Body>
+  ir::Stmt under_guards(const Walk& walk, size_t level, size_t first, const Body& body) {
+    for (size_t i = first; i < walk.nest.guards.size(); ++i) {
+      const Guard& guard = walk.nest.guards[i];
+      if (level_of(walk, guard) != level || (guard.is_reduce && walk.part == Part::Init)) continue;
+      std::vector<ir::Stmt> before;
+      const ir::Expr condition =
+          lowered(walk, ir::substitute(guard.condition, walk.renamed), before);
+      if (analysis::can_prove(condition, facts_)) continue;
+      facts_.push_condition(condition);
+      ir::Stmt inner = under_guards(walk, level, i + 1, body);
+      facts_.pop();
+      before.push_back(ir::If::make(condition, std::move(inner), nullptr, true));
+      return ir::Block::make(std::move(before));
+    }
+    return body();
+  }
+
+  /// Inside the stages that all threads fill together, since all of them wait there.
+  size_t level_of(const Walk& walk, const Guard& guard) const {
+    const size_t inside = loops_for_all_threads(walk.stage);
+    if (guard.level >= inside) return guard.level;
+    return walk.part == Part::Init ? std::max(guard.level, walk.nest.first_reduce() + 1) : inside;
+  }
+
+  /// How many loops of a stage stand around what its threads fill together.
+  size_t loops_for_all_threads(StageId id) const {
+    size_t loops = 0;
+    if (target_ != TargetKind::Cuda) return loops;
+    for (const StageId inner : graph_.order) {
+      const Stage& stage = graph_[inner];
+      const bool is_inside =
+          stage.is_live && stage.attach.kind == Attach::Kind::At && stage.attach.stage == id;
+      if (!is_inside) continue;
+      if (!is_filled_by_threads(graph_, plan_, inner, target_) && loops_for_all_threads(inner) == 0)
+        continue;
+      loops = std::max(loops, loop_of_axis(plan_.nests[id], stage.attach.axis) + 1);
+    }
+    return loops;
+  }
+
+  template <typename Body>
+  ir::Stmt attached(const Walk& walk, size_t level, const Body& body) {
+    if (level == 0 || walk.part == Part::Init) return body();
+    const AxisId axis = walk.nest.loops[level - 1].axis;
+    const std::vector<StageId> here = attached_at(walk.stage, axis);
+    std::vector<ir::Stmt> nests;
+    for (const StageId id : here)
+      nests.push_back(nest_of(id));
+    ir::Stmt result = body();
+    for (size_t i = here.size(); i-- > 0;) {
+      if (is_filled_by_threads(graph_, plan_, here[i], target_)) {
+        for_threads_.push_back(here[i]);
+        nests[i] = by_all_threads(here[i], nests[i]);
+      }
+      result = ir::Block::make({nests[i], result});
+      if (allocates_here(here[i])) result = allocate(here[i], result);
+    }
+    return result;
+  }
+
+  std::vector<StageId> attached_at(StageId consumer, AxisId axis) const {
+    std::vector<StageId> here;
+    for (const StageId id : graph_.order) {
+      const Stage& stage = graph_[id];
+      if (stage.is_live && stage.attach.kind == Attach::Kind::At &&
+          stage.attach.stage == consumer && stage.attach.axis == axis) {
+        here.push_back(id);
+      }
+    }
+    return here;
+  }
+
+  bool is_doubled(StageId id) const {
+    const auto storage = plan_.storage.find({id, 0});
+    return storage != plan_.storage.end() && storage->second.copy;
+  }
+
+  /// Whether the memory of an attached stage stands inside the loop where the stage does.
+  bool allocates_here(StageId id) const {
+    return !is_doubled(id) && !is_filled_by_threads(graph_, plan_, id, target_);
+  }
+
+  /// A stage that threads fill together: once for those axes that none of its own loops are bound
+  /// to. Each loop over threads stands inside one over the same threads. Run one after the other,
+  /// every thread fills all of the memory; on a GPU the inner index is the outer one.
+  ir::Stmt by_all_threads(StageId id, ir::Stmt nest) const {
+    const auto& own = plan_.nests[id].loops;
+    for (const Loop* around : loops_around(graph_, plan_, id)) {
+      const ir::ThreadAxis thread = graph_.axes[around->axis].thread;
+      const bool is_bound = std::any_of(own.begin(), own.end(), [&](const Loop& loop) {
+        return graph_.axes[loop.axis].thread == thread;
+      });
+      if (!is_thread_index(thread) || is_bound) continue;
+      const ir::VarRef var = ir::Var::make(std::string(ir::name_of(thread)));
+      nest = ir::For::make(var, ir::index(1), ir::LoopKind::ThreadIndex, thread, std::move(nest));
+    }
+    return nest;
+  }
+
+  ir::Stmt inside(const Walk& walk, size_t level) {
+    const bool starts_reduction = graph_[walk.stage].is_reduction() && walk.part == Part::Whole &&
+                                  level == walk.nest.first_reduce();
+    if (!starts_reduction) return rest(walk, level);
+    Walk init{walk.stage, walk.nest, Part::Init};
+    for (size_t i = level; i < walk.nest.loops.size(); ++i) {
+      const ir::VarRef& var = walk.nest.loops[i].var;
+      init.renamed[var] = ir::Var::make(var->name);
+    }
+    ir::Stmt first = rest(init, level);
+    return ir::Block::make({first, rest(Walk{walk.stage, walk.nest, Part::Update}, level)});
+  }
+
+  /// The loop at `level` and all inside it.
+  ir::Stmt rest(const Walk& walk, size_t level) {
+    if (level == walk.nest.loops.size()) return innermost(walk);
+    const Loop& loop = walk.nest.loops[level];
+    if (loop.is_reduce && walk.part == Part::Init) return guarded(walk, level + 1);
+    if (graph_[walk.stage].kind == Stage::Kind::Scan) {
+      const bool first_of_time = level == 0 || walk.nest.loops[level - 1].is_shared;
+      if (first_of_time && !loop.is_shared) {
+        return ir::Block::make({inits_of(walk.stage), loop_of(walk, loop, level)});
+      }
+      return loop_of(walk, loop, level);
+    }
+    if (loop.is_elided || loop.is_shared) {
+      return with_pragmas(graph_.axes[loop.axis], guarded(walk, level + 1));
+    }
+    return loop_of(walk, loop, level);
+  }
+
+  ir::Stmt loop_of(const Walk& walk, const Loop& loop, size_t level) {
+    if (loop.is_elided) return with_pragmas(graph_.axes[loop.axis], guarded(walk, level + 1));
+    const auto renamed = walk.renamed.find(loop.var);
+    const ir::VarRef var =
+        renamed == walk.renamed.end() ? loop.var : ir::VarRef(ir::as<ir::Var>(renamed->second));
+    std::vector<ir::Stmt> before;
+    const ir::Expr extent = lowered(walk, ir::substitute(loop.extent, walk.renamed), before);
+    const bool is_threads = is_thread_index(graph_.axes[loop.axis].thread);
+    threads_around_ += is_threads ? 1 : 0;
+    facts_.push_range(var, ir::index(0), extent);
+    ir::Stmt body = guarded(walk, level + 1);
+    const bool is_init = walk.part == Part::Init;
+    if (!is_init && target_ == TargetKind::Llvm) {
+      body = ir::Block::make(
+          {prefetches_at(graph_, plan_, walk.stage, loop.axis, facts_), std::move(body)});
+    }
+    facts_.pop();
+    threads_around_ -= is_threads ? 1 : 0;
+    before.push_back(loop_with_checks(walk, loop, var, extent, std::move(body)));
+    ir::Stmt result = ir::Block::make(std::move(before));
+    if (is_threads && threads_around_ == 0) result = with_shared_memory(std::move(result));
+    if (is_init) return result;
+    // Memory that iterations take turns with is there for all of them.
+    for (const StageId id : attached_at(walk.stage, loop.axis)) {
+      if (is_doubled(id) && !is_filled_by_threads(graph_, plan_, id, target_))
+        result = allocate(id, std::move(result));
+    }
+    return result;
+  }
+
+  /// The outermost loop over threads, inside the memory that they fill together.
+  ir::Stmt with_shared_memory(ir::Stmt threads) {
+    for (const StageId id : std::exchange(for_threads_, {}))
+      threads = allocate(id, std::move(threads));
+    return threads;
+  }
+
+  ir::Stmt loop_with_checks(const Walk& walk, const Loop& loop, const ir::VarRef& var,
+                            const ir::Expr& extent, ir::Stmt body) {
+    const Axis& axis = graph_.axes[loop.axis];
+    if (axis.thread != ir::ThreadAxis::None) {
+      return with_pragmas(axis,
+                          ir::For::make(var, extent, axis.loop_kind, axis.thread, std::move(body)));
+    }
+    const HoistedChecks hoisted = hoist_checks(body, var);
+    ir::Stmt nest =
+        with_pragmas(axis, ir::For::make(var, extent, axis.loop_kind, axis.thread, hoisted.rest));
+    if (axis.intrinsic && walk.part != Part::Init && target_ == TargetKind::Llvm) {
+      nest = ir::Tensorize::make(*axis.intrinsic, std::move(nest));
+    }
+    if (hoisted.checks.empty()) return nest;
+    ir::Stmt checks = ir::Block::make(hoisted.checks);
+    const ir::Expr runs = ir::less(ir::index(0), extent);
+    if (!analysis::can_prove(runs, facts_)) checks = ir::If::make(runs, std::move(checks));
+    return ir::Block::make({std::move(checks), std::move(nest)});
+  }
+
+  /// A bound of a reduction in terms of loops, with its reads as loads. Checks go to `before`.
+  ir::Expr lowered(const Walk& walk, const ir::Expr& bound, std::vector<ir::Stmt>& before) {
+    if (!has_read(bound)) return bound;
+    LoweredBody body = lower_reads(graph_, plan_, walk.stage, bound, {}, facts_, checks_);
+    before.insert(before.end(), body.checks.begin(), body.checks.end());
+    return body.value;
+  }
+
+  ir::Stmt inits_of(StageId scan) {
+    std::vector<ir::Stmt> nests;
+    std::unordered_set<StageId> done;
+    for (const TensorId init : graph_[scan].init) {
+      if (done.insert(init.stage).second) nests.push_back(nest_of(init.stage));
+    }
+    return ir::Block::make(std::move(nests));
+  }
+
+  ir::Stmt innermost(const Walk& walk) {
+    const Stage& stage = graph_[walk.stage];
+    std::vector<ir::Stmt> stmts;
+    ir::Substitution values;
+    for (const auto& [root, value] : walk.nest.values) {
+      const bool is_known = walk.part != Part::Init || !has_read(value);
+      if (is_known) values[root] = lowered(walk, ir::substitute(value, walk.renamed), stmts);
+    }
+    if (stage.kind == Stage::Kind::Scatter) return scatter(walk, values);
+    std::vector<ir::Stmt> stores;
+    for (uint32_t output = 0; output < stage.bodies.size();) {
+      const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[output]);
+      if (reduce == nullptr) {
+        stores.push_back(store(walk, output, stage.bodies[output], values, stmts));
+        ++output;
+      } else if (walk.part == Part::Init) {
+        const ir::Expr start = reduce->init.empty()
+                                   ? ir::identity_of(reduce->how, stage.types[output])
+                                   : reduce->init[reduce->how.output];
+        stores.push_back(store(walk, output, start, values, stmts));
+        ++output;
+      } else {
+        stores.push_back(update(walk, output, values, stmts));
+        output += static_cast<uint32_t>(reduce->how.values());
+      }
+    }
+    stmts.insert(stmts.end(), stores.begin(), stores.end());
+    return ir::Block::make(std::move(stmts));
+  }
+
+  ir::Stmt scatter(const Walk& walk, const ir::Substitution& values) {
+    const Stage& stage = graph_[walk.stage];
+    const ir::BufferRef& buffer = plan_.storage.at({walk.stage, 0}).buffer;
+    LoweredScatter lowered = lower_scatter(graph_, plan_, walk.stage, values, facts_, checks_);
+    ir::Expr value = lowered.update;
+    if (stage.combiner) {
+      value = ir::Binary::make(*stage.combiner, ir::Load::make(buffer, lowered.indices), value);
+    }
+    lowered.checks.push_back(ir::Store::make(buffer, lowered.indices, value));
+    return ir::Block::make(std::move(lowered.checks));
+  }
+
+  std::vector<ir::Expr> store_indices(const Walk& walk, const Storage& storage,
+                                      const ir::Substitution& values) const {
+    const Stage& stage = graph_[walk.stage];
+    std::vector<ir::Expr> indices;
+    for (size_t d = 0; d < stage.data.size(); ++d) {
+      const ir::Expr& value = values.at(graph_.axes[stage.data[d]].value);
+      if (storage.origin[d] && storage.origin[d] == walk.nest.region[d].min) {
+        indices.push_back(ir::substitute(walk.nest.offsets[d], walk.renamed));
+      } else {
+        indices.push_back(storage.place(d, value, facts_));
+      }
+    }
+    return storage.indices(std::move(indices));
+  }
+
+  /// Checks go to `before`: all outputs read first.
+  ir::Stmt store(const Walk& walk, uint32_t output, const ir::Expr& body,
+                 const ir::Substitution& values, std::vector<ir::Stmt>& before) {
+    const Storage& storage = plan_.storage.at({walk.stage, output});
+    return ir::Store::make(storage.buffer, store_indices(walk, storage, values),
+                           read(walk, body, values, before));
+  }
+
+  ir::Expr read(const Walk& walk, const ir::Expr& body, const ir::Substitution& values,
+                std::vector<ir::Stmt>& before) {
+    LoweredBody lowered = lower_reads(graph_, plan_, walk.stage, body, values, facts_, checks_);
+    before.insert(before.end(), lowered.checks.begin(), lowered.checks.end());
+    return lowered.value;
+  }
+
+  /// One step of the reduction whose first value is `output`. Where it has a condition, nothing is
+  /// read unless that holds.
+  ir::Stmt update(const Walk& walk, uint32_t output, const ir::Substitution& values,
+                  std::vector<ir::Stmt>& before) {
+    const ir::Reduce& reduce = *ir::as<ir::Reduce>(graph_[walk.stage].bodies[output]);
+    if (!reduce.condition) return combined(walk, output, values, before);
+    const ir::Expr condition = read(walk, reduce.condition, values, before);
+    facts_.push_condition(condition);
+    std::vector<ir::Stmt> inside;
+    inside.push_back(combined(walk, output, values, inside));
+    facts_.pop();
+    return ir::If::make(condition, ir::Block::make(std::move(inside)));
+  }
+
+  ir::Stmt combined(const Walk& walk, uint32_t output, const ir::Substitution& values,
+                    std::vector<ir::Stmt>& before) {
+    const ir::Reduce& reduce = *ir::as<ir::Reduce>(graph_[walk.stage].bodies[output]);
+    std::vector<Accumulator> accumulators;
+    std::vector<ir::Expr> sources;
+    for (const ir::Expr& source : reduce.sources) {
+      const Storage& storage = plan_.storage.at({walk.stage, output++});
+      accumulators.push_back({storage.buffer, store_indices(walk, storage, values)});
+      sources.push_back(read(walk, source, values, before));
+    }
+    return combine_values(reduce.how, accumulators, sources);
+  }
+
+  /// Memory for the outputs of a stage that are no arguments, around the statements that use it.
+  ir::Stmt allocate(StageId id, ir::Stmt body) {
+    const Stage& stage = graph_[id];
+    for (uint32_t output = static_cast<uint32_t>(stage.types.size()); output-- > 0;) {
+      const TensorId tensor{id, output};
+      if (graph_.is_parameter(tensor) || (stage.is_update && graph_.scan_output_of(tensor)))
+        continue;
+      body = ir::Allocate::make(plan_.storage.at(tensor).buffer, std::move(body));
+    }
+    return body;
+  }
+
+  const StageGraph& graph_;
+  const NestPlan& plan_;
+  const TargetKind target_;
+  std::vector<RuntimeCheck>& checks_;
+  analysis::Facts facts_;
+  int threads_around_ = 0;            // loops over threads around what is being emitted
+  std::vector<StageId> for_threads_;  // stages that still need their memory outside of these
+};
+
+}  // namespace
+
+ir::Stmt emit_loops(const StageGraph& graph, const NestPlan& plan, TargetKind target,
+                    std::vector<RuntimeCheck>& checks) {
+  return Emitter(graph, plan, target, checks).kernel();
+}
+
+}  // namespace kiln::schedule

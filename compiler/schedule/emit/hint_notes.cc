@@ -1,0 +1,96 @@
+#include "compiler/schedule/emit/hint_notes.h"
+
+#include <algorithm>
+
+#include "compiler/schedule/bounds/infer_bounds.h"
+
+namespace kiln::schedule {
+namespace {
+
+class HintNotes {
+ public:
+  HintNotes(const StageGraph& graph, const NestPlan& plan, TargetKind target,
+            std::vector<std::string>& notes)
+      : graph_(graph), plan_(plan), is_cuda_(target == TargetKind::Cuda), notes_(notes) {}
+
+  void operator()() const {
+    notes_.insert(notes_.end(), graph_.notes.begin(), graph_.notes.end());
+    for (const StageId id : graph_.order) {
+      if (!graph_[id].is_live) continue;
+      if (graph_[id].doubled_by >= 0) note_single_copy(id);
+      for (const ir::ThreadAxis thread : graph_[id].env_threads)
+        note_env_thread(id, thread);
+      if (is_cuda_) note_intrinsics(id);
+    }
+    for (const Pipeline& pipeline : graph_.pipelines)
+      note_pipeline(pipeline);
+    if (!is_cuda_) return;
+    for (const Prefetch& prefetch : graph_.prefetches) {
+      notes_.push_back(fmt::format(
+          "{} is not prefetched in {} of {}: the threads of a GPU do other "
+          "work while one waits",
+          graph_.tensor_name(prefetch.tensor), axis(prefetch.axis), graph_[prefetch.reader].name));
+    }
+  }
+
+ private:
+  const std::string& axis(AxisId id) const { return graph_.axes[id].name; }
+
+  void note_single_copy(StageId id) const {
+    if (plan_.storage.at({id, 0}).copy) return;
+    const Attach& attach = graph_[id].attach;
+    const Nest& nest = plan_.nests[attach.stage];
+    const bool runs_once = nest.loops[loop_of_axis(nest, attach.axis)].is_elided;
+    notes_.push_back(fmt::format(
+        "{} has its memory once: {}", graph_[id].name,
+        runs_once ? axis(attach.axis) + " runs once"
+                  : fmt::format("the iterations of {} run at once, each with memory of its own",
+                                axis(attach.axis))));
+  }
+
+  void note_env_thread(StageId id, ir::ThreadAxis thread) const {
+    const std::vector<Loop>& loops = plan_.nests[id].loops;
+    const bool is_around = std::ranges::any_of(loops, [&](const Loop& loop) {
+      return loop.is_shared && graph_.axes[loop.axis].thread == thread;
+    });
+    notes_.push_back(
+        is_around
+            ? fmt::format("{} stands around the whole of {}", ir::name_of(thread), graph_[id].name)
+            : fmt::format("{} starts anew at each step of {}: its initial steps and its "
+                          "update are bound differently, or one thread reads what another "
+                          "computed",
+                          ir::name_of(thread), graph_[id].name));
+  }
+
+  void note_intrinsics(StageId id) const {
+    for (const AxisId leaf : graph_[id].leaves) {
+      const auto intrinsic = graph_.axes[leaf].intrinsic;
+      if (!intrinsic) continue;
+      notes_.push_back(fmt::format("{} of {} runs as the loops it is written as: {} is of a CPU",
+                                   axis(leaf), graph_[id].name,
+                                   language::row_of(*intrinsic).spelling));
+    }
+  }
+
+  void note_pipeline(const Pipeline& pipeline) const {
+    if (!graph_[pipeline.stage].is_live) return;
+    notes_.push_back(fmt::format("the {} stages of {} of {} run one after the other{}",
+                                 pipeline.stages, axis(pipeline.axis), graph_[pipeline.stage].name,
+                                 is_cuda_ ? ": this version makes no copies in the background"
+                                          : ": a CPU makes no copies in the background"));
+  }
+
+  const StageGraph& graph_;
+  const NestPlan& plan_;
+  const bool is_cuda_;
+  std::vector<std::string>& notes_;
+};
+
+}  // namespace
+
+void add_hint_notes(const StageGraph& graph, const NestPlan& plan, TargetKind target,
+                    std::vector<std::string>& notes) {
+  HintNotes(graph, plan, target, notes)();
+}
+
+}  // namespace kiln::schedule

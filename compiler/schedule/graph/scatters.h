@@ -1,0 +1,20 @@
+#pragma once
+
+#include "compiler/language/tables/step.h"
+#include "compiler/schedule/graph/stage_graph.h"
+
+namespace kiln::schedule {
+
+/// Gives every scatter a stage that writes its base straight into its output: the base itself when
+/// nothing else uses it, else a copy `S.base`.
+void place_scatter_bases(StageGraph& graph);
+
+/// Whether different values of a data axis of a scatter never update one element, because some
+/// index is the axis times a constant plus what does not change with the scatter's axes.
+bool tells_elements_apart(const StageGraph& graph, StageId scatter, AxisId axis);
+
+/// Refuses loops of scatters that would update one element at once or in another order than the
+/// definition's. Integers may be combined in any order, one after the other.
+void check_scatters(const StageGraph& graph, const language::Schedule& schedule);
+
+}  // namespace kiln::schedule

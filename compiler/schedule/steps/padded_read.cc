@@ -1,0 +1,296 @@
+#include "compiler/schedule/steps/padded_read.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/linear.h"
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
+#include "compiler/ir/print.h"
+#include "compiler/schedule/bounds/nest.h"
+#include "compiler/schedule/graph/reads.h"
+
+namespace kiln::schedule {
+namespace {
+
+using analysis::Linear;
+using analysis::Term;
+using ir::Operator;
+
+std::vector<StageId> parts_of(const StageGraph& graph, StageId stage) {
+  std::vector<StageId> parts = {stage};
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    if (graph[id].part_of == stage) parts.push_back(id);
+  }
+  return parts;
+}
+
+/// The read of the tensor that a branch is, but for casts.
+const ir::TensorRead* read_of(const ir::Expr& branch, TensorId tensor) {
+  const ir::Expr inner = without_casts(branch);
+  const ir::TensorRead* read = ir::as<ir::TensorRead>(inner);
+  const bool is_own = read != nullptr && TensorId{read->stage, read->output} == tensor;
+  return is_own ? read : nullptr;
+}
+
+class CollectChoices : public ir::Visitor {
+ public:
+  explicit CollectChoices(TensorId tensor) : tensor_(tensor) {}
+  std::vector<ir::Expr> found;  // no two of them equal
+
+ private:
+  using Visitor::visit;
+
+  void visit(const ir::Call& call) override {
+    Visitor::visit(call);
+    const bool chooses = call.op == Operator::IfThenElse || call.op == Operator::Select;
+    if (!chooses || (!read_of(call.args[1], tensor_) && !read_of(call.args[2], tensor_))) return;
+    const auto is_same = [&](const ir::Expr& other) { return ir::equal_trees(other, &call); };
+    if (std::ranges::none_of(found, is_same)) found.push_back(&call);
+  }
+
+  const TensorId tensor_;
+};
+
+/// Expressions over the axes of a stage in terms of the indices of one read.
+class InIndices {
+ public:
+  InIndices(std::vector<ir::VarRef> axes, const std::vector<ir::Expr>& indices,
+            const std::vector<ir::Expr>& places)
+      : axes_(std::move(axes)) {
+    for (size_t d = 0; d < indices.size(); ++d) {
+      Linear index = atoms_.read(indices[d]);
+      if (uses_axes(index)) indices_.push_back({index, atoms_.read(places[d])});
+    }
+  }
+
+  bool uses_axes(const ir::Expr& expr) const {
+    return std::ranges::any_of(axes_, [&](const ir::VarRef& a) { return ir::uses_var(expr, a); });
+  }
+
+  /// The condition, or null where it is about something else too.
+  ir::Expr operator()(const ir::Expr& condition) {
+    if (!uses_axes(condition)) return condition;
+    if (const ir::Call* call = ir::as<ir::Call>(condition); call && call->op == Operator::Not) {
+      const ir::Expr inner = (*this)(call->args[0]);
+      return inner ? ir::logical_not(inner) : inner;
+    }
+    const ir::Binary* binary = ir::as<ir::Binary>(condition);
+    if (binary == nullptr) return {};
+    if (binary->op == Operator::And || binary->op == Operator::Or) {
+      const ir::Expr a = (*this)(binary->a);
+      const ir::Expr b = (*this)(binary->b);
+      return a && b ? ir::Binary::make(binary->op, a, b) : ir::Expr();
+    }
+    const bool compares = condition->type == ir::kBoolType && binary->a->type == ir::kIndexType;
+    if (!compares) return {};
+    return comparison(*binary);
+  }
+
+ private:
+  struct Index {
+    Linear value;
+    Linear place;
+  };
+
+  bool uses_axes(const Term& term) {
+    for (int i = 0; i < term.product.degree(); ++i) {
+      if (uses_axes(atoms_.expr(term.product[i]))) return true;
+    }
+    return false;
+  }
+  bool uses_axes(const Linear& sum) {
+    return std::ranges::any_of(sum.terms, [&](const Term& term) { return uses_axes(term); });
+  }
+
+  /// The sum b - a with the indices for what they are made of, and what is negative in it moved to
+  /// the other side.
+  ir::Expr comparison(const ir::Binary& binary) {
+    std::optional<Linear> sum = analysis::add(atoms_.read(binary.b), atoms_.read(binary.a), -1);
+    for (const Index& index : indices_) {
+      if (!sum) return {};
+      const auto own = std::ranges::find_if(index.value.terms,
+                                            [&](const Term& term) { return uses_axes(term); });
+      const Term* term = sum->find(own->product);
+      if (term == nullptr || term->coefficient % own->coefficient != 0) continue;
+      const int64_t times = term->coefficient / own->coefficient;
+      sum = analysis::add(*sum, index.value, -times);
+      if (sum) sum = analysis::add(*sum, index.place, times);
+    }
+    if (!sum || uses_axes(*sum)) return {};
+    Linear left;
+    Linear right;
+    for (const Term& term : sum->terms)
+      (term.coefficient < 0 ? left : right).terms.push_back(term);
+    (sum->constant < 0 ? left : right).constant = sum->constant;
+    const std::optional<Linear> turned = analysis::scaled(left, -1);
+    if (!turned) return {};
+    return ir::Binary::make(binary.op, atoms_.write(*turned), atoms_.write(right));
+  }
+
+  const std::vector<ir::VarRef> axes_;
+  analysis::Atoms atoms_;
+  std::vector<Index> indices_;
+};
+
+class FindPaddedRead {
+ public:
+  FindPaddedRead(const StageGraph& graph, StageId reader, TensorId tensor)
+      : graph_(graph),
+        reader_(reader),
+        tensor_(tensor),
+        facts_(facts_of_sizes(graph)),
+        name_(graph.tensor_name(tensor)) {}
+
+  std::variant<PaddedRead, std::string> operator()() {
+    if (graph_[reader_].cell_of >= 0 || graph_[tensor_.stage].cell_of >= 0) {
+      return fmt::format("{} is computed step by step in a scan",
+                         graph_[reader_].cell_of >= 0 ? graph_[reader_].name : name_);
+    }
+    std::vector<std::pair<StageId, ir::Expr>> found;
+    for (const StageId part : parts_of(graph_, reader_)) {
+      CollectChoices walk(tensor_);
+      for (const ir::Expr& body : graph_[part].bodies)
+        walk(body);
+      for (const ir::Expr& choice : walk.found)
+        found.emplace_back(part, choice);
+    }
+    if (found.empty()) {
+      return fmt::format("{} does not read {} under a condition, with a constant where it fails",
+                         graph_[reader_].name, name_);
+    }
+    if (found.size() > 1) {
+      return fmt::format("{} reads {} under conditions at {} places", graph_[reader_].name, name_,
+                         found.size());
+    }
+    return padded(found[0].first, found[0].second);
+  }
+
+ private:
+  std::variant<PaddedRead, std::string> padded(StageId part, const ir::Expr& value) {
+    const ir::Call& choice = *ir::as<ir::Call>(value);
+    const bool reads_first = read_of(choice.args[1], tensor_) != nullptr;
+    const ir::TensorRead& read = *read_of(choice.args[reads_first ? 1 : 2], tensor_);
+    const ir::Expr& other = choice.args[reads_first ? 2 : 1];
+
+    const std::vector<analysis::Facts::Range> ranges = ranges_of(part);
+    std::vector<ir::VarRef> axes;
+    for (const analysis::Facts::Range& range : ranges) {
+      axes.push_back(range.var);
+      if (has_read(range.lower) || has_read(range.upper))
+        return fmt::format("data says how often {} runs", range.var->name);
+    }
+    PaddedRead result{.value = value, .indices = {}, .shape = {}, .axes = {}, .body = {}};
+    std::vector<ir::Expr> places;
+    for (const ir::Expr& index : read.indices) {
+      if (has_read(index))
+        return fmt::format("which elements of {} it reads depends on data", name_);
+      const analysis::Interval bounds = analysis::bounds_of(index, ranges, facts_);
+      if (!bounds.min || !bounds.max) {
+        return fmt::format("nothing is known of where the index {} of {} begins and ends", index,
+                           name_);
+      }
+      result.axes.push_back(ir::Var::make(fmt::format("ax{}", result.axes.size())));
+      result.indices.push_back(analysis::simplify(index - bounds.min, facts_));
+      result.shape.push_back(count_of(bounds));
+      places.push_back(analysis::simplify(ir::Expr(result.axes.back()) + bounds.min, facts_));
+    }
+    InIndices in_indices(axes, read.indices, places);
+    if (in_indices.uses_axes(other) || has_read(other))
+      return fmt::format("what stands for {} where the condition fails is no constant", name_);
+    const ir::Expr condition = has_read(choice.args[0]) ? ir::Expr() : in_indices(choice.args[0]);
+    if (!condition) return fmt::format("the condition is about more than the indices of {}", name_);
+
+    const ir::Expr element =
+        replace_reads(choice.args[reads_first ? 1 : 2], [&](const ir::TensorRead& other_read) {
+          return ir::TensorRead::make(other_read.type, read.stage, read.output, places);
+        });
+    const ir::Expr reads_at = reads_first ? condition : ir::logical_not(condition);
+    const bool is_asked = choice.op == Operator::IfThenElse;
+    if (!is_inside(result, places, is_asked ? reads_at : ir::boolean(true))) {
+      return fmt::format("it is not certain that the condition keeps all indices inside of {}",
+                         name_);
+    }
+    const ir::Expr holds = analysis::simplify(condition, facts_in(result));
+    result.body = ir::Call::make(Operator::IfThenElse,
+                                 reads_first ? std::vector<ir::Expr>{holds, element, other}
+                                             : std::vector<ir::Expr>{holds, other, element});
+    return result;
+  }
+
+  std::vector<analysis::Facts::Range> ranges_of(StageId part) const {
+    std::vector<analysis::Facts::Range> ranges;
+    for (const std::vector<AxisId>* list : {&graph_[part].data, &graph_[part].reduce}) {
+      for (const AxisId id : *list) {
+        const Axis& axis = graph_.axes[id];
+        ranges.push_back({axis.value, axis.minimum, axis.minimum + axis.extent});
+      }
+    }
+    return ranges;
+  }
+
+  /// How many values there are; none where some loop has no iterations.
+  ir::Expr count_of(const analysis::Interval& bounds) const {
+    const ir::Expr count = analysis::simplify(bounds.max - bounds.min + 1, facts_);
+    const bool is_count = analysis::can_prove(ir::less_equal(ir::index(0), count), facts_);
+    return is_count ? count : ir::max(count, ir::index(0));
+  }
+
+  analysis::Facts facts_in(const PaddedRead& padded) const {
+    analysis::Facts facts = facts_;
+    for (size_t d = 0; d < padded.axes.size(); ++d)
+      facts.push_range(padded.axes[d], ir::index(0), padded.shape[d]);
+    return facts;
+  }
+
+  /// Whether all that the copy reads is seen to lie inside of the tensor.
+  bool is_inside(const PaddedRead& padded, const std::vector<ir::Expr>& places,
+                 const ir::Expr& condition) const {
+    analysis::Facts facts = facts_in(padded);
+    facts.push_condition(condition);
+    const std::vector<ir::Expr>& shape = graph_[tensor_.stage].shapes[tensor_.output];
+    for (size_t d = 0; d < places.size(); ++d) {
+      if (!analysis::can_prove(ir::less_equal(ir::index(0), places[d]), facts)) return false;
+      if (!analysis::can_prove(ir::less(places[d], shape[d]), facts)) return false;
+    }
+    return true;
+  }
+
+  const StageGraph& graph_;
+  const StageId reader_;
+  const TensorId tensor_;
+  const analysis::Facts facts_;
+  const std::string name_;
+};
+
+class ReplaceValue : public ir::Mutator {
+ public:
+  ReplaceValue(const PaddedRead& padded, StageId copy)
+      : padded_(padded), read_(ir::TensorRead::make(padded.value->type, copy, 0, padded.indices)) {}
+
+ private:
+  using Mutator::visit;
+  ir::Expr visit(const ir::Call& call) override {
+    if (ir::equal_trees(&call, padded_.value)) return read_;
+    return Mutator::visit(call);
+  }
+
+  const PaddedRead& padded_;
+  const ir::Expr read_;
+};
+
+}  // namespace
+
+std::variant<PaddedRead, std::string> find_padded_read(const StageGraph& graph, StageId reader,
+                                                       TensorId tensor) {
+  return FindPaddedRead(graph, reader, tensor)();
+}
+
+void read_padded(StageGraph& graph, StageId reader, const PaddedRead& padded, StageId copy) {
+  for (const StageId part : parts_of(graph, reader)) {
+    for (ir::Expr& body : graph.stages[part].bodies)
+      body = ReplaceValue(padded, copy)(body);
+  }
+}
+
+}  // namespace kiln::schedule

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/schedule/graph/stage_graph.h"
+
+namespace kiln::schedule {
+
+/// One step on its way into the records: its stage and axes by their positions in the graph.
+struct StepContext {
+  StageGraph& graph;
+  const language::Step& step;
+  int position;  // in the schedule
+  StageId stage;
+  std::vector<AxisId> axes;
+  std::vector<AxisId>& defined;  // the axes the step makes, in the order of the step table
+
+  Stage& record() const { return graph.stages[stage]; }
+  Axis& axis(size_t operand) const { return graph.axes[axes[operand]]; }
+};
+
+// One function a primitive: a small edit of the record of its stage, with its checks.
+void apply_split(const StepContext& context);
+void apply_tile(const StepContext& context);
+void apply_fuse(const StepContext& context);
+void apply_reorder(const StepContext& context);
+void apply_bind(const StepContext& context);
+void apply_parallel(const StepContext& context);
+void apply_vectorize(const StepContext& context);
+void apply_unroll(const StepContext& context);
+void apply_compute_at(const StepContext& context);
+void apply_compute_inline(const StepContext& context);
+void apply_compute_root(const StepContext& context);
+void apply_set_scope(const StepContext& context);
+void apply_storage_align(const StepContext& context);
+void apply_double_buffer(const StepContext& context);
+void apply_tensorize(const StepContext& context);
+void apply_pragma(const StepContext& context);
+void apply_prefetch(const StepContext& context);
+void apply_env_threads(const StepContext& context);
+void apply_software_pipeline(const StepContext& context);
+
+/// Whether `part` is the stage or a reduction taken out of its expression.
+bool is_part_of(const StageGraph& graph, StageId part, StageId stage);
+
+/// Whether each stage that is attached inside a loop is read inside it only.
+void check_attachments(StageGraph& graph, const language::Schedule& schedule);
+
+/// Whether the steps that change no loops are about loops and memory that are there when all steps
+/// are taken.
+void check_hints(StageGraph& graph, const language::Schedule& schedule);
+
+/// "i.outer, j, i.inner"
+std::string names_of_axes(const StageGraph& graph, const std::vector<AxisId>& axes);
+
+/// "split(k, factor=4)"
+std::string describe(const StageGraph& graph, const language::Step& step,
+                     const std::vector<AxisId>& axes);
+
+/// Runs `body`; an Error that leaves it says at which step, and has the step's line.
+template <typename Body>
+decltype(auto) at_step(const StageGraph& graph, const language::Step& step, int position,
+                       const std::string& text, Body&& body) {
+  try {
+    return annotate(fmt::format("at step {}: {}", position + 1, text), std::forward<Body>(body));
+  } catch (Error& error) {
+    error.set_location(location_of(graph, step));
+    throw;
+  }
+}
+
+}  // namespace kiln::schedule

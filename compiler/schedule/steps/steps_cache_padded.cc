@@ -1,0 +1,34 @@
+#include "compiler/ir/build.h"
+#include "compiler/schedule/steps/new_stage.h"
+#include "compiler/schedule/steps/padded_read.h"
+
+namespace kiln::schedule {
+
+void apply_cache_padded(const StepContext& context, const NewStage& made) {
+  StageGraph& graph = context.graph;
+  const TensorId tensor{context.stage, context.step.output};
+  const StageId reader = made.readers[0];
+  const auto found = find_padded_read(graph, reader, tensor);
+  if (const std::string* why = std::get_if<std::string>(&found)) {
+    fail(ErrorKind::Unsupported, "CACHE_READ", "cannot make a padded copy of {} for {}: {}",
+         graph.tensor_name(tensor), graph[reader].name, *why);
+  }
+  const PaddedRead& padded = std::get<PaddedRead>(found);
+  Stage stage = stage_for(graph, tensor.stage, made);
+  stage.is_touched = false;  // which stages there are says nothing of how they run
+  stage.is_padding = true;
+  stage.is_live = graph[reader].is_live;
+  stage.types = {padded.value->type.element};
+  stage.shapes = {padded.shape};
+  ir::Substitution values;
+  for (size_t d = 0; d < made.data.size(); ++d) {
+    stage.data.push_back(
+        add_axis(graph, made.data[d], AxisKind::Data, ir::index(0), padded.shape[d]));
+    values[padded.axes[d]] = graph.axes[stage.data.back()].value;
+  }
+  stage.bodies = {ir::substitute(padded.body, values)};
+  context.defined = stage.data;
+  read_padded(graph, reader, padded, enter_stage(graph, std::move(stage), tensor.stage, false));
+}
+
+}  // namespace kiln::schedule
