@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/language/text/suggest.h"
+#include "compiler/language/suggest.h"
 
 namespace kiln::command_line {
 namespace {

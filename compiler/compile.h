@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "compiler/language/tables/step.h"
 #include "compiler/lower.h"
 #include "runtime/core/artifact.h"
 

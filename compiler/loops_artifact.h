@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/language/tables/step.h"
 #include "compiler/lower.h"
 #include "runtime/core/arguments.h"
 #include "runtime/core/artifact.h"

@@ -1,30 +1,15 @@
+// A kernel's way from its definition to loops that code is generated from: build_loops, then a
+// table of passes. What each pass promises stands in passes/passes.h, how the table is run in
+// pass_table.h.
 #include "compiler/lower.h"
 
-#include <algorithm>
-#include <functional>
-#include <span>
-
-#include <fmt/ranges.h>
-
-#include "compiler/ir/mutator.h"
+#include "compiler/code_limits.h"
 #include "compiler/ir/print.h"
-#include "compiler/ir/verify.h"
-#include "compiler/language/text/suggest.h"
 #include "compiler/passes/passes.h"
 #include "compiler/schedule/emit/build_loops.h"
-#include "runtime/core/called.h"
-#include "runtime/core/error.h"
 
 namespace kiln {
 namespace {
-
-enum class Serves { All, Llvm, Cuda };
-
-struct Pass {
-  std::string_view name;
-  ir::Kernel (*run)(ir::Kernel, const PassContext&);
-  Serves serves;
-};
 
 /// The compiler's table of contents: what happens to the loops of a kernel, in order. The contract
 /// of each pass stands in passes.h.
@@ -71,199 +56,16 @@ constexpr Pass kPasses[] = {
 };
 
 constexpr std::string_view kFirst = "build_loops";
+constexpr std::string_view kPlain = "simplify:1";
 
-struct NamedPass {
-  std::string name;  // with :1, :2 where it stands twice
-  const Pass* pass;
-};
-
-std::vector<NamedPass> passes_of(TargetKind target) {
-  const Serves only = target == TargetKind::Cuda ? Serves::Cuda : Serves::Llvm;
-  const auto serves = [&](const Pass& pass) {
-    return pass.serves == Serves::All || pass.serves == only;
-  };
-  std::vector<NamedPass> result;
-  for (const Pass& pass : kPasses) {
-    if (!serves(pass)) continue;
-    const auto is_same = [&](const Pass& other) {
-      return serves(other) && other.name == pass.name;
-    };
-    std::string name(pass.name);
-    if (std::ranges::count_if(kPasses, is_same) > 1) {
-      name += fmt::format(":{}", std::ranges::count_if(std::span(kPasses, &pass + 1), is_same));
-    }
-    result.push_back({std::move(name), &pass});
-  }
-  return result;
-}
-
-class CountStatements : public ir::Visitor {
- public:
-  int64_t count = 0;
-
- private:
-  using Visitor::visit;
-#define STMT(T)                            \
-  void visit(const ir::T& node) override { \
-    ++count;                               \
-    Visitor::visit(node);                  \
-  }
-#include "compiler/ir/nodes.def"
-};
-
-void check_size(const ir::Kernel& kernel, const CompileLimits& limits) {
-  CountStatements walk;
-  walk(kernel.body);
-  if (walk.count > limits.statements) {
-    fail(ErrorKind::ResourceExhausted, "STATEMENT_LIMIT",
-         "{} has {} statements when lowered; the limit is {}; unroll less, or make several kernels "
-         "of it",
-         called(kernel.name), walk.count, limits.statements);
-  }
-}
-
-/// About how many instructions the loops become on a CPU with registers of 64 bytes; as many more
-/// as LLVM takes the time of.
-class EstimateCode : public ir::Visitor {
- public:
-  int64_t total() const { return instructions_ + sums_ * loops_ / kLoopsOfASum; }
-
- private:
-  int64_t instructions_ = 0;
-  int64_t loops_ = 0;
-  int64_t sums_ = 0;  // places that a loop leaves alone while it stores to them
-  std::vector<const ir::For*> around_;
-
-  // LLVM keeps such a place in a register, for which it looks at the whole function again.
-  static constexpr int64_t kLoopsOfASum = 60;
-  static constexpr int64_t kFunction =
-      36;  // exp and its like are written out; as long as LLVM takes for them
-  static constexpr int64_t kBranch = 8;
-
-  static int64_t registers(const ir::Type& type) {
-    return std::max<int64_t>(1, int64_t{type.lanes} * size_of(type.element) / 64);
-  }
-
-  using Visitor::visit;
-  void visit(const ir::Binary& node) override {
-    instructions_ += registers(node.type);
-    Visitor::visit(node);
-  }
-  void visit(const ir::Load& node) override {
-    instructions_ += registers(node.type);
-    Visitor::visit(node);
-  }
-  void visit(const ir::Call& node) override {
-    const bool chooses = node.op == ir::Operator::Select || node.op == ir::Operator::IfThenElse;
-    instructions_ += registers(node.type) * (chooses ? 1 : kFunction);
-    Visitor::visit(node);
-  }
-  void visit(const ir::Dot& node) override {
-    instructions_ += node.group() * registers(node.type);
-    Visitor::visit(node);
-  }
-  void visit(const ir::Store& node) override {
-    const auto moves = [&](const ir::For* loop) {
-      return std::ranges::any_of(node.indices,
-                                 [&](const ir::Expr& index) { return uses_var(index, loop->var); });
-    };
-    for (size_t i = around_.size(); i > 0 && !moves(around_[i - 1]); --i)
-      ++sums_;
-    instructions_ += registers(node.value->type);
-    Visitor::visit(node);
-  }
-  void visit(const ir::If& node) override {
-    instructions_ += kBranch;
-    Visitor::visit(node);
-  }
-  void visit(const ir::For& node) override {
-    instructions_ += kBranch;
-    ++loops_;
-    around_.push_back(&node);
-    Visitor::visit(node);
-    around_.pop_back();
-  }
-};
-
-/// LLVM's time grows with the code; nothing else bounds a nest of unrolled loops and long vectors.
-void check_code(const ir::Kernel& kernel, const PassContext& context) {
-  if (context.target.kind != TargetKind::Llvm) return;
-  EstimateCode walk;
-  walk(kernel.body);
-  if (walk.total() > context.options.limits.code) {
-    fail(ErrorKind::ResourceExhausted, "CODE_LIMIT",
-         "{} becomes about {} instructions; the limit is {}; unroll or vectorize less",
-         called(kernel.name), walk.total(), context.options.limits.code);
-  }
-}
-
-/// Bounds what a pass left, and shows it.
-void finish(std::string_view pass, ir::Kernel& kernel, const PassContext& context,
-            LoweringObserver& observer) {
-  check_size(kernel, context.options.limits);
-  observer.after(pass, kernel);
-}
-
-/// Runs the passes up to the one called `last`; all of them when there is none.
-ir::Kernel run_table(std::string_view last, ir::Kernel kernel, const PassContext& context,
-                     LoweringObserver& observer) {
-  for (const NamedPass& row : passes_of(context.target.kind)) {
-    annotate(fmt::format("in pass {}", row.name), [&] {
-      kernel = row.pass->run(std::move(kernel), context);
-      finish(row.name, kernel, context, observer);
-    });
-    if (row.name == last) break;
-  }
-  return kernel;
-}
-
-class VerifyEach : public LoweringObserver {
- public:
-  void after(std::string_view, ir::Kernel& kernel) override { ir::verify(kernel); }
-};
-
-/// Verifies the result alone, which takes as long as a pass. Passes are pure, so that the one that
-/// is to blame is found by running them once more.
-ir::Kernel run_until(std::string_view last, const ir::Kernel& kernel, const PassContext& context,
-                     LoweringObserver& observer) {
-  ir::Kernel result = run_table(last, kernel, context, observer);
-  try {
-    ir::verify(result);
-  } catch (const Error&) {
-    ir::verify(kernel);
-    VerifyEach each;
-    run_table(last, kernel, context, each);
-    throw;
-  }
-  return result;
-}
+PassTable passes_of(TargetKind target) { return PassTable(kFirst, kPasses, target); }
 
 ir::Kernel build(const language::Kernel& definition, const language::Schedule& schedule,
                  const PassContext& context, LoweringObserver& observer) {
   // What it refuses names a stage or a step; that it is a pass says no more to the user.
   ir::Kernel kernel = build_loops(definition, schedule, context.target, context.options);
-  finish(kFirst, kernel, context, observer);
+  finish_pass(kFirst, kernel, context, observer);
   return kernel;
-}
-
-/// The name as passes_of() has it: "" and "simplify" name one of several.
-std::string resolve(std::string_view asked, TargetKind target) {
-  if (asked.empty()) return "simplify:1";
-  if (asked == kFirst) return std::string(asked);
-  const std::vector<NamedPass> passes = passes_of(target);
-  const auto found = std::find_if(passes.rbegin(), passes.rend(), [&](const NamedPass& row) {
-    return row.name == asked || row.pass->name == asked;
-  });
-  if (found != passes.rend()) return found->name;
-
-  const std::vector<std::string> names = pass_names(Target{target, ""});
-  std::vector<std::string_view> known(names.begin(), names.end());
-  for (const NamedPass& row : passes)
-    known.push_back(row.pass->name);
-  const std::string_view near = language::nearest(asked, known);
-  fail(ErrorKind::InvalidArgument, "PASS", "there is no pass {} for {}; {}", asked, name_of(target),
-       near.empty() ? fmt::format("its passes are {}", fmt::join(names, ", "))
-                    : fmt::format("did you mean {}", near));
 }
 
 }  // namespace
@@ -272,39 +74,37 @@ ir::Kernel plain_loops(const language::Kernel& kernel, const language::Schedule&
                        const Target& target, const CompileOptions& options,
                        LoweringObserver& observer) {
   const PassContext context{target, options};
-  return run_until(resolve("", target.kind), build(kernel, schedule, context, observer), context,
-                   observer);
+  const ir::Kernel loops = build(kernel, schedule, context, observer);
+  return passes_of(target.kind).run_until(kPlain, loops, context, observer);
 }
 
 ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& schedule,
                  const Target& target, const CompileOptions& options, Layout layout,
                  LoweringObserver& observer) {
   const PassContext context{target, options, layout};
-  ir::Kernel result = run_until("", build(kernel, schedule, context, observer), context, observer);
+  const ir::Kernel loops = build(kernel, schedule, context, observer);
+  ir::Kernel result = passes_of(target.kind).run_until("", loops, context, observer);
   check_code(result, context);
   return result;
 }
 
 ir::Kernel run_passes(const ir::Kernel& kernel, const Target& target, const CompileOptions& options,
                       Layout layout, LoweringObserver& observer) {
-  return run_until("", kernel, PassContext{target, options, layout}, observer);
+  const PassContext context{target, options, layout};
+  return passes_of(target.kind).run_until("", kernel, context, observer);
 }
 
-std::vector<std::string> pass_names(const Target& target) {
-  std::vector<std::string> names = {std::string(kFirst)};
-  for (const NamedPass& row : passes_of(target.kind))
-    names.push_back(row.name);
-  return names;
-}
+std::vector<std::string> pass_names(const Target& target) { return passes_of(target.kind).names(); }
 
 std::string lowered_text(const language::Kernel& kernel, const language::Schedule& schedule,
                          const Target& target, const CompileOptions& options,
                          std::string_view pass) {
-  const std::string last = resolve(pass, target.kind);
+  const PassTable passes = passes_of(target.kind);
+  const std::string last = pass.empty() ? std::string(kPlain) : passes.resolve(pass);
   const PassContext context{target, options};
   LoweringObserver observer;
-  const ir::Kernel loops = build(kernel, schedule, context, observer);
-  ir::Kernel shown = last == kFirst ? loops : run_until(last, loops, context, observer);
+  ir::Kernel shown = build(kernel, schedule, context, observer);
+  if (last != kFirst) shown = passes.run_until(last, shown, context, observer);
   shown.checks.clear();  // a table in numbers, which a person has no use for
   return ir::print(shown);
 }

@@ -5,27 +5,10 @@
 #include <vector>
 
 #include "compiler/ir/kernel.h"
-#include "compiler/target.h"
+#include "compiler/language/tables/step.h"
+#include "compiler/pass_table.h"
 
 namespace kiln {
-
-/// How the arguments lie in memory: compact and row-major, or with strides given at the call. A
-/// kernel is lowered once for each.
-enum class Layout { Compact, Strided };
-
-struct PassContext {
-  const Target& target;
-  const CompileOptions& options;
-  Layout layout = Layout::Compact;
-};
-
-/// Is told the kernel after each pass; for printing, timing and tests. A test may change it, to see
-/// that a mistake of the pass would be found.
-class LoweringObserver {
- public:
-  virtual ~LoweringObserver() = default;
-  virtual void after(std::string_view pass, ir::Kernel& kernel) {}
-};
 
 /// The loops of a kernel as build_loops and the first simplify make them: as it was written, for
 /// the interpreter. Pure. Throws an Error in the user's names.

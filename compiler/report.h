@@ -3,7 +3,8 @@
 #include <string>
 
 #include "compiler/ir/kernel.h"
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
+#include "compiler/language/tables/step.h"
 #include "compiler/lower.h"
 #include "runtime/core/artifact.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
 #include "runtime/core/artifact.h"
 
 namespace kiln {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "command_line/usage_text.h"
-#include "compiler/language/text/suggest.h"
+#include "compiler/language/suggest.h"
 #include "server/version.h"
 
 namespace kiln::server {

@@ -22,6 +22,18 @@ MAY_INCLUDE = {
 # Extra permission of single folders: the wire is read in the language alone.
 ALSO = {"compiler/language": ["kiln/v1/"]}
 
+# Inside the compiler: what a folder may include beside itself, in the direction in which data flows. Files
+# of compiler/ itself may include all of them.
+COMPILER = {
+    "language": [],
+    "ir": ["language/"],
+    "analysis": ["ir/", "language/"],
+    "schedule": ["analysis/", "ir/", "language/", "target.h"],
+    "autoschedule": ["schedule/", "analysis/", "ir/", "language/", "target.h"],
+    "passes": ["analysis/", "ir/", "language/", "target.h"],
+    "codegen": ["analysis/", "ir/", "language/"],
+}
+
 # Heavy headers and the only files that may include them.
 HEAVY = [
     (r"<llvm/|<llvm-c/", r"^(compiler/codegen/llvm_.*|runtime/cpu/object_loader\.cc|runtime/core/cpu_name\.cc)$"),
@@ -56,6 +68,18 @@ def include_breaches():
                                           if name.startswith(folder + "/") for p in more]
             if not any(path.startswith(prefix) for prefix in allowed):
                 yield f"{name}: {top} may not include {included}"
+
+
+def direction_breaches():
+    for name in tracked("compiler/*.h", "compiler/*.cc"):
+        folder = name.split("/")[1]
+        if folder not in COMPILER:
+            continue
+        for included in INCLUDE.findall((ROOT / name).read_text()):
+            path = included.strip('"')
+            allowed = [folder + "/", *COMPILER[folder]]
+            if path.startswith("compiler/") and not path[len("compiler/"):].startswith(tuple(allowed)):
+                yield f"{name}: {folder} may not include {included}"
 
 
 def size_breaches():
@@ -108,7 +132,7 @@ def machine_paths():
 
 
 def main():
-    checks = [include_breaches, size_breaches, unlisted_sources, format_breaches, machine_paths]
+    checks = [include_breaches, direction_breaches, size_breaches, unlisted_sources, format_breaches, machine_paths]
     breaches = 0
     for check in checks:
         found = list(check())

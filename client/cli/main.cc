@@ -8,7 +8,7 @@
 #include "client/cli/program.h"
 #include "client/cli/report.h"
 #include "command_line/usage_text.h"
-#include "compiler/language/text/suggest.h"
+#include "compiler/language/suggest.h"
 
 namespace kiln::cli {
 

@@ -8,6 +8,7 @@
 #include "compiler/language/tables/operator.h"
 #include "compiler/language/tables/step.h"
 #include "compiler/language/text/text.h"
+#include "compiler/language/wire/decode.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/error.h"
 

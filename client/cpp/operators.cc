@@ -6,7 +6,7 @@
 
 #include "client/cpp/fail.h"
 #include "client/cpp/operator_texts.h"
-#include "compiler/language/text/suggest.h"
+#include "compiler/language/suggest.h"
 
 namespace kiln {
 inline namespace client {

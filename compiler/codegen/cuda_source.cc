@@ -10,15 +10,14 @@
 #include "compiler/codegen/size_expr.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/dispatch.h"
+#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/launch.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
 namespace {
 
 using namespace ir;
-using passes::LaunchNest;
 
 /// What a function reads and writes.
 class UsedBuffers : public Visitor {
@@ -61,7 +60,7 @@ class Function {
   std::string launch_bounds() const {
     int64_t threads = 1;
     for (const For* axis : nest_.axes) {
-      if (passes::is_block_axis(axis->thread)) continue;
+      if (ir::is_block_axis(axis->thread)) continue;
       const std::optional<int64_t> extent = as_const_int(axis->extent);
       if (!extent) return "";
       threads *= std::max<int64_t>(*extent, 1);
@@ -210,7 +209,7 @@ Launch launch_of(const Kernel& kernel, const LaunchNest& nest, std::string entry
   const SizeExpr one = SizeExpr::constant(1);
   Launch launch{std::move(entry), {one, one, one}, {one, one, one}};
   for (const For* axis : nest.axes) {
-    const bool is_block = passes::is_block_axis(axis->thread);
+    const bool is_block = ir::is_block_axis(axis->thread);
     const auto first = is_block ? ThreadAxis::BlockX : ThreadAxis::ThreadX;
     const size_t d = static_cast<size_t>(axis->thread) - static_cast<size_t>(first);
     (is_block ? launch.grid : launch.block)[d] = to_size_expr(axis->extent, scalars);
@@ -225,8 +224,8 @@ CudaSource cuda_source(std::span<const CudaEntry> entries) {
   std::string functions;
   for (const CudaEntry& entry : entries) {
     std::vector<Launch>& launches = result.launches.emplace_back();
-    for (const Stmt& launched : passes::launched_statements(entry.kernel->body)) {
-      const LaunchNest nest = passes::launch_nest(launched);
+    for (const Stmt& launched : ir::launched_statements(entry.kernel->body)) {
+      const LaunchNest nest = ir::launch_nest(launched);
       const std::string name = fmt::format("{}_{}", entry.prefix, launches.size());
       functions += (functions.empty() ? "" : "\n") + Function(*entry.kernel, nest)(name);
       launches.push_back(launch_of(*entry.kernel, nest, name));

@@ -1,8 +1,8 @@
 #include <optional>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/launch.h"
 #include "compiler/passes/linear.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"

@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/launch.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/called.h"
 #include "runtime/core/error.h"
@@ -36,10 +36,10 @@ void check(const std::string& kernel, const LaunchNest& nest) {
   for (const For* loop : nest.axes) {
     const std::optional<int64_t> extent = as_const_int(loop->extent);
     if (!extent) continue;
-    if (*extent > limit_of(loop->thread)) {
+    if (*extent > launch_limit(loop->thread)) {
       fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
            "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
-           name_of(loop->thread), called(kernel), *extent, limit_of(loop->thread));
+           name_of(loop->thread), called(kernel), *extent, launch_limit(loop->thread));
     }
   }
 

@@ -5,10 +5,10 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/apart.h"
 #include "compiler/passes/at_line.h"
-#include "compiler/passes/launch.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/error.h"
 

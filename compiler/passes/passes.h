@@ -1,7 +1,7 @@
 #pragma once
 
 #include "compiler/ir/kernel.h"
-#include "compiler/lower.h"
+#include "compiler/passes/pass_context.h"
 
 /// All passes, one .cc each, in the order of lower.cc. The contract of each stands here.
 ///

@@ -4,10 +4,10 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
 #include "compiler/passes/at_line.h"
-#include "compiler/passes/launch.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/error.h"

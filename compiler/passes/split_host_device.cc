@@ -4,9 +4,9 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
-#include "compiler/passes/launch.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/error.h"
 

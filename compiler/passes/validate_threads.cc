@@ -3,9 +3,9 @@
 #include <unordered_set>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/at_line.h"
-#include "compiler/passes/launch.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/called.h"
 #include "runtime/core/error.h"
@@ -34,11 +34,11 @@ void check_extents(const Kernel& kernel, const std::map<ThreadAxis, const For*>&
   for (const auto& [axis, loop] : loops) {
     const int64_t extent = *as_const_int(loop->extent);
     if (longest == nullptr || *as_const_int(longest->extent) <= extent) longest = loop;
-    if (extent > limit_of(axis)) {
+    if (extent > launch_limit(axis)) {
       at_line(kernel.loop_lines, loop->var, [&, axis = axis] {
         fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
              "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
-             name_of(axis), called(kernel.name), extent, limit_of(axis));
+             name_of(axis), called(kernel.name), extent, launch_limit(axis));
       });
     }
     threads *= std::max<int64_t>(extent, 1);

@@ -1,6 +1,7 @@
 #include "server/rpc/kernel_rpc.h"
 
 #include "compiler/language/text/text.h"
+#include "compiler/language/wire/decode.h"
 #include "server/engine/shape_text.h"
 #include "server/rpc/event_stream.h"
 #include "server/rpc/unary_call.h"

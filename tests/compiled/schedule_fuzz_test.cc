@@ -9,6 +9,7 @@
 
 #include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/compile.h"
+#include "compiler/language/wire/decode.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "tests/support/fuzz_case.h"

@@ -3,6 +3,7 @@
 #include "compiler/language/evaluate/evaluate.h"
 #include "compiler/language/text/text.h"
 #include "compiler/language/wire/canonical.h"
+#include "compiler/language/wire/decode.h"
 #include "tests/fuzz/fuzz_case.h"
 #include "tests/support/kernels.h"
 #include "tests/support/random.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/language/wire/decode.h"
 #include "tests/support/kernels.h"
 
 namespace kiln::language {

@@ -1,3 +1,5 @@
+#include "compiler/language/wire/decode.h"
+
 #include "compiler/language/state/axis_table.h"
 #include "tests/language/wire.h"
 

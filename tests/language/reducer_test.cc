@@ -6,6 +6,7 @@
 #include "compiler/language/state/axis_table.h"
 #include "compiler/language/text/text.h"
 #include "compiler/language/wire/canonical.h"
+#include "compiler/language/wire/decode.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 #include "tests/support/tensors.h"

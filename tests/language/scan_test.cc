@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/language/text/text.h"
+#include "compiler/language/wire/decode.h"
 #include "tests/language/wire.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"

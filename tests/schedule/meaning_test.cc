@@ -8,6 +8,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
 #include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/wire/decode.h"
 #include "compiler/lower.h"
 #include "compiler/schedule/emit/build_loops.h"
 #include "runtime/core/error.h"

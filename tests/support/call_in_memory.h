@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
 #include "runtime/device.h"
 #include "tests/support/guarded_memory.h"
 #include "tests/support/tensors.h"

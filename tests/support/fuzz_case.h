@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/ir/kernel.h"
+#include "compiler/language/tables/step.h"
 #include "compiler/language/text/text.h"
 #include "tests/support/random_kernel.h"
 #include "tests/support/tensors.h"

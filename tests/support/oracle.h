@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/language/evaluate/evaluate.h"
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
 #include "tests/support/tensors.h"
 
 namespace kiln::testing {

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "compiler/ir/kernel.h"
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
+#include "compiler/language/tables/step.h"
 #include "compiler/target.h"
 #include "runtime/device.h"
 #include "tests/support/tensors.h"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/language/tables/step.h"
 #include "compiler/target.h"
 
 namespace kiln {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "compiler/language/tables/step.h"
 #include "compiler/schedule/graph/stage_graph.h"
 
 namespace kiln::autoschedule {

@@ -5,6 +5,7 @@
 
 #include "compiler/autoschedule/choose/open_schedule.h"
 #include "compiler/autoschedule/templates/sketch.h"
+#include "compiler/language/tables/step.h"
 #include "compiler/schedule/graph/stage_graph.h"
 #include "compiler/target.h"
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "compiler/autoschedule/recognise/structure.h"
+#include "compiler/language/tables/step.h"
 
 namespace kiln::autoschedule {
 

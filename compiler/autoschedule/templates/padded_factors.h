@@ -1,6 +1,7 @@
 #pragma once
 
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
+#include "compiler/language/tables/step.h"
 #include "compiler/target.h"
 
 namespace kiln::autoschedule {

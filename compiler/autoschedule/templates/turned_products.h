@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/autoschedule/choose/open_schedule.h"
+#include "compiler/language/tables/step.h"
 #include "compiler/target.h"
 
 namespace kiln::autoschedule {

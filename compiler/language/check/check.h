@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
 #include "runtime/core/error.h"
 
-// What decode() is made of. Not for other folders.
+// What decode() asks of a definition. Not for other parts of the compiler.
 namespace kiln::language {
 
 constexpr int kNoOwner = -1;
@@ -59,14 +59,6 @@ void at_stage(const Checked& checked, StageId stage, Body&& body) {
 
 /// ResourceExhausted LIMIT: "{what} has {value} {unit}; the limit is {limit}".
 void check_limit(std::string_view what, std::string_view unit, int64_t value, int64_t limit);
-
-/// A name for every position of the definition. decode_names.cc
-SourceMap decode_names(const v1::SourceMap& wire, const v1::Definition& definition,
-                       const Limits& limits);
-
-/// The tables: ids, kinds, types, ranks, limits. decode_tables.cc, decode_expressions.cc
-void decode_tables(const v1::Definition& wire, Checked& checked);
-void decode_expressions(const v1::Definition& wire, Checked& checked);
 
 /// What the expressions of reducers use. check_reducers.cc
 void check_reducers(Checked& checked);

@@ -4,8 +4,8 @@
 
 #include <fmt/ranges.h>
 
+#include "compiler/language/suggest.h"
 #include "compiler/language/tables/hints.h"
-#include "compiler/language/text/suggest.h"
 #include "runtime/core/error.h"
 
 namespace kiln::language {

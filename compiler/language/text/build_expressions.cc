@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 
 #include "compiler/language/describe.h"
+#include "compiler/language/suggest.h"
 #include "compiler/language/text/build_text.h"
-#include "compiler/language/text/suggest.h"
 #include "runtime/core/small_float.h"
 
 namespace kiln::language::syntax {

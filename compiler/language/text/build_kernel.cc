@@ -3,8 +3,9 @@
 #include <fmt/ranges.h>
 
 #include "compiler/language/describe.h"
+#include "compiler/language/suggest.h"
 #include "compiler/language/text/build_text.h"
-#include "compiler/language/text/suggest.h"
+#include "compiler/language/wire/decode.h"
 
 namespace kiln::language::syntax {
 

@@ -1,7 +1,7 @@
 #include <charconv>
 
+#include "compiler/language/suggest.h"
 #include "compiler/language/text/build_text.h"
-#include "compiler/language/text/suggest.h"
 
 namespace kiln::language::syntax {
 namespace {

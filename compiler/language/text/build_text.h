@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "compiler/language/kernel.h"
 #include "compiler/language/text/syntax.h"
 #include "compiler/language/text/text.h"
-#include "compiler/language/wire/decode.h"
 
 // From the tree of a kernel file to a definition. Not for other folders.
 namespace kiln::language::syntax {

@@ -3,7 +3,7 @@
 
 #include "compiler/language/check/check.h"
 #include "compiler/language/text/syntax.h"
-#include "compiler/language/text/utf8.h"
+#include "compiler/language/utf8.h"
 
 namespace kiln::language::syntax {
 namespace {

@@ -3,10 +3,11 @@
 
 #include "compiler/language/check/check.h"
 #include "compiler/language/state/axis_table.h"
+#include "compiler/language/suggest.h"
 #include "compiler/language/text/build_text.h"
-#include "compiler/language/text/suggest.h"
 #include "compiler/language/text/text.h"
 #include "compiler/language/text/text_names.h"
+#include "compiler/language/wire/decode.h"
 
 namespace kiln::language {
 namespace syntax {

@@ -4,7 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
+#include "compiler/language/tables/step.h"
 
 namespace kiln::language {
 

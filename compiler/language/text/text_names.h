@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
 
 namespace kiln::language {
 

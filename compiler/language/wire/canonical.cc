@@ -10,6 +10,7 @@
 #include "compiler/language/check/linear.h"
 #include "compiler/language/evaluate/scalar.h"
 #include "compiler/language/state/axis_table.h"
+#include "compiler/language/wire/decode.h"
 #include "runtime/core/error.h"
 
 namespace kiln::language {

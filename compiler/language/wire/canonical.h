@@ -3,7 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/kernel.h"
+#include "compiler/language/tables/step.h"
 
 namespace kiln::language {
 

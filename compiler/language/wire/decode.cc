@@ -1,6 +1,6 @@
 #include "compiler/language/wire/decode.h"
 
-#include "compiler/language/check/check.h"
+#include "compiler/language/wire/decode_parts.h"
 
 namespace kiln::language {
 

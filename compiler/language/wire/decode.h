@@ -1,34 +1,11 @@
 #pragma once
 
-#include <string>
-
-#include "compiler/language/definition.h"
+#include "compiler/language/kernel.h"
 #include "compiler/language/tables/step.h"
 #include "kiln/v1/kernel.pb.h"
 #include "kiln/v1/schedule.pb.h"
 
 namespace kiln::language {
-
-/// What a request may be at most. Passing a limit is ResourceExhausted, with the limit and the
-/// value.
-struct Limits {
-  int expressions = 100'000;
-  int stages = 4'096;
-  int axes = 16'384;
-  int depth = 512;  // nesting of expressions
-  int dimensions = 16;
-  int outputs = 64;           // of one stage
-  int64_t nodes = 1'000'000;  // of all bodies, with shared expressions spelled out
-  int steps = 16'384;
-  int name_bytes = 256;
-  int text_bytes = 4'000'000;  // of a .kiln file
-};
-
-/// A definition that is safe to compile, and what the user calls its parts.
-struct Kernel {
-  Definition definition;
-  SourceMap names;
-};
 
 /// Checks a definition from the wire. Throws InvalidArgument (or ResourceExhausted past a limit) in
 /// the user's names, with the line of the stage at fault. Nothing in the message is trusted.

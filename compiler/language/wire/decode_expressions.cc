@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/language/check/check.h"
-#include "compiler/language/text/suggest.h"
+#include "compiler/language/suggest.h"
+#include "compiler/language/wire/decode_parts.h"
 #include "runtime/core/small_float.h"
 
 namespace kiln::language {

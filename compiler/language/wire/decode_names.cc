@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "compiler/language/check/check.h"
-#include "compiler/language/text/utf8.h"
+#include "compiler/language/utf8.h"
+#include "compiler/language/wire/decode_parts.h"
 #include "runtime/core/called.h"
 
 namespace kiln::language {

@@ -9,7 +9,8 @@
 #include "compiler/language/check/check_hints.h"
 #include "compiler/language/check/check_reduction_stage.h"
 #include "compiler/language/state/axis_table.h"
-#include "compiler/language/text/suggest.h"
+#include "compiler/language/suggest.h"
+#include "compiler/language/wire/decode.h"
 
 namespace kiln::language {
 namespace {

@@ -1,4 +1,4 @@
-#include "compiler/language/check/check.h"
+#include "compiler/language/wire/decode_parts.h"
 
 namespace kiln::language {
 namespace {

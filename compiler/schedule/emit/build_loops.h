@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/ir/kernel.h"
+#include "compiler/language/tables/step.h"
 #include "compiler/target.h"
 
 namespace kiln {

@@ -7,8 +7,9 @@
 
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/language/kernel.h"
 #include "compiler/language/tables/hints.h"
-#include "compiler/language/wire/decode.h"
+#include "compiler/language/tables/step.h"
 #include "runtime/core/error.h"
 
 namespace kiln::schedule {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/launch.h"
 #include "compiler/ir/print.h"
-#include "compiler/passes/launch.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/graph/scatters.h"
@@ -283,7 +283,7 @@ void refuse_many_copies(const Axis& axis, const Loop& loop, const CompileLimits&
 void refuse_long_thread_axis(const Axis& axis, const Loop& loop) {
   const std::optional<int64_t> extent = ir::as_const_int(loop.extent);
   if (axis.thread == ir::ThreadAxis::None || !extent) return;
-  const int64_t limit = passes::limit_of(axis.thread);
+  const int64_t limit = ir::launch_limit(axis.thread);
   if (axis.thread == ir::ThreadAxis::VThread || *extent <= limit) return;
   fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
        "{} is bound to {} with {} iterations, but CUDA allows at most {}; split it before bind()",

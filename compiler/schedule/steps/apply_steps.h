@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/language/tables/step.h"
 #include "compiler/schedule/bounds/nest.h"
 #include "compiler/schedule/graph/stage_graph.h"
 #include "compiler/target.h"

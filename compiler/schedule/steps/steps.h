@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/language/tables/step.h"
 #include "compiler/schedule/graph/stage_graph.h"
 
 namespace kiln::schedule {

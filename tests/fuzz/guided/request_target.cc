@@ -4,6 +4,7 @@
 #include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/language/text/text.h"
+#include "compiler/language/wire/decode.h"
 #include "compiler/loops_artifact.h"
 #include "compiler/lower.h"
 #include "kiln/v1/service.pb.h"

@@ -8,6 +8,7 @@
 
 #include "compiler/language/evaluate/evaluate.h"
 #include "compiler/language/text/text.h"
+#include "compiler/language/wire/decode.h"
 #include "kiln/v1/service.pb.h"
 #include "tests/fuzz/guided/targets.h"
 #include "tests/support/tensors.h"

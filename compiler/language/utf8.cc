@@ -1,4 +1,4 @@
-#include "compiler/language/text/utf8.h"
+#include "compiler/language/utf8.h"
 
 namespace kiln::language {
 

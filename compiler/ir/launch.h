@@ -5,32 +5,31 @@
 
 #include "compiler/ir/kernel.h"
 
-namespace kiln::passes {
+namespace kiln::ir {
 
 constexpr int64_t kThreadsOfBlock = 1024;
 /// The most an axis may have, on every device with a CUDA driver of today.
-int64_t limit_of(ir::ThreadAxis axis);
+int64_t launch_limit(ThreadAxis axis);
 
-bool is_block_axis(ir::ThreadAxis axis);
+bool is_block_axis(ThreadAxis axis);
 /// threadIdx.x, .y or .z; not vthread.
-bool is_thread_axis(ir::ThreadAxis axis);
+bool is_thread_axis(ThreadAxis axis);
 
 /// The statements of a kernel that are launched one after the other: those of its body, looking
 /// into the buffers that launches share.
-std::vector<ir::Stmt> launched_statements(const ir::Stmt& body);
+std::vector<Stmt> launched_statements(const Stmt& body);
 
 /// The body with each launched statement replaced.
-ir::Stmt map_launches(const ir::Stmt& body,
-                      const std::function<ir::Stmt(const ir::Stmt&)>& replace);
+Stmt map_launches(const Stmt& body, const std::function<Stmt(const Stmt&)>& replace);
 
 /// One launch, as split_host_device leaves it: loops over its axes, then what a thread does.
 struct LaunchNest {
-  std::vector<const ir::For*> axes;  // at most one an axis
-  ir::Stmt body;
+  std::vector<const For*> axes;  // at most one an axis
+  Stmt body;
 };
-LaunchNest launch_nest(const ir::Stmt& launched);
+LaunchNest launch_nest(const Stmt& launched);
 
 /// All ThreadIndex loops of the tree, outermost first.
-std::vector<const ir::For*> thread_loops(const ir::Stmt& stmt);
+std::vector<const For*> thread_loops(const Stmt& stmt);
 
-}  // namespace kiln::passes
+}  // namespace kiln::ir

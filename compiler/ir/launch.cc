@@ -1,10 +1,8 @@
-#include "compiler/passes/launch.h"
+#include "compiler/ir/launch.h"
 
 #include "compiler/ir/mutator.h"
 
-namespace kiln::passes {
-
-using namespace ir;
+namespace kiln::ir {
 
 namespace {
 
@@ -22,7 +20,7 @@ class CollectThreadLoops : public Visitor {
 
 }  // namespace
 
-int64_t limit_of(ThreadAxis axis) {
+int64_t launch_limit(ThreadAxis axis) {
   switch (axis) {
     case ThreadAxis::BlockX: return 2147483647;
     case ThreadAxis::BlockY:
@@ -78,4 +76,4 @@ std::vector<const For*> thread_loops(const Stmt& stmt) {
   return std::move(walk.loops);
 }
 
-}  // namespace kiln::passes
+}  // namespace kiln::ir

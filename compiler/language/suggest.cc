@@ -1,4 +1,4 @@
-#include "compiler/language/text/suggest.h"
+#include "compiler/language/suggest.h"
 
 #include <algorithm>
 #include <numeric>
