@@ -1,3 +1,7 @@
+// Finds serial loops that reduce vectors into one element again and again, and moves the horizontal
+// reduction behind the loop: inside, lanes add up independently of each other, which costs one
+// instruction a vector instead of a tree of shuffles. LLVM's LoopVectorize has the same form:
+// vector accumulators in the loop, one horizontal reduction in the block behind it.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -12,10 +16,12 @@ namespace {
 
 using namespace ir;
 
-/// What the lanes of all iterations of unrolled loops may take: the registers of a CPU, roughly.
+/// What the lanes of all iterations of unrolled loops may take: 32 registers of 64 bytes, as
+/// AVX-512 has them. More would be spilled in every iteration.
 constexpr int64_t kRegisterBytes = 2048;
 
-/// `S[i] = reduce_op(S[i], v, reassociate)`
+/// `S[i] = reduce_op(S[i], v, reassociate)`. Lanes of integers may be combined in another order
+/// always: the result is the same.
 struct Accumulation {
   const Store* store = nullptr;
   const VectorReduce* reduce = nullptr;
@@ -36,7 +42,8 @@ std::optional<Accumulation> as_accumulation(const Store& store) {
   return Accumulation{&store, reduce, {}, {}};
 }
 
-/// What a loop does, as far as its accumulations are concerned.
+/// What a loop does, as far as its accumulations are concerned. Unrolled loops are told from
+/// others: a variable of theirs is a constant soon, so that it may choose the element.
 class Survey : public Visitor {
  public:
   std::vector<Accumulation> accumulations;
@@ -176,7 +183,7 @@ class AccumulateInLanes : public Mutator {
       if (!survey.is_alone(accumulation)) continue;
       if (const auto found = lanes_of(accumulation)) lanes.push_back(*found);
     }
-    // Others may stand in loops further in.
+    // Others may stand in loops further in: those whose element changes with this one.
     const Stmt body = (*this)(UseLanes(lanes)(loop.body));
     Stmt result = body == loop.body
                       ? Stmt(&loop)

@@ -1,3 +1,9 @@
+// Rewrites a reduction over an accumulator tile: load the tile, reduce into a buffer of constant
+// indices, store it. LLVM then promotes that buffer to registers (SROA), which gives the
+// micro-kernel of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
+// (2008); in general it is the scalar replacement of Callahan, Carr and Kennedy (1990). Which tiles
+// may be kept apart accumulator_tile.cc decides, whether their vectors are padded
+// filled_vectors.cc.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -15,17 +21,19 @@ namespace {
 using namespace ir;
 
 /// A short loop over k is written out up to so many bytes of updates, so that what it reads for
-/// each of its steps can stay in registers over the loops around it.
+/// each of its steps can stay in registers over the loops around it: sixteen vectors of 64 bytes,
+/// which is half of the registers.
 constexpr int64_t kWrittenOutBytes = 1024;
 
-/// The vectors of a tile, where they are to be filled up.
+/// The vectors of a tile, where they are to be padded: always those of its innermost loop.
 std::optional<FilledLoop> filled_loop_of(const AccumulatorTile& tile) {
   const Layer& last = tile.layers.back();
   if (!last.of_tile || last.loop == nullptr) return std::nullopt;
   return filled_loop(*last.loop, *tile.store);
 }
 
-/// The update with the accumulator in the place of the element.
+/// The update with the accumulator in the place of the element. Padding lanes load nothing, and
+/// what they add up is never stored.
 class UseAccumulator : public Mutator {
  public:
   UseAccumulator(const AccumulatorTile& tile, const std::optional<FilledLoop>& filled,
@@ -162,8 +170,8 @@ class AccumulateInRegisters : public Mutator {
              out}));
   }
 
-  /// A vectorized loop over a serial one the other way round, as vectorize_loops would turn them;
-  /// null where there is none inside.
+  /// A vectorized loop over a serial one, interchanged as vectorize_loops would leave them; null
+  /// where there is none inside.
   static Stmt with_vectors_inside(const For& loop) {
     const auto* inner = as<For>(loop.body.get());
     if (inner == nullptr || inner->loop_kind != LoopKind::Serial ||
@@ -174,6 +182,8 @@ class AccumulateInRegisters : public Mutator {
                      For::make(loop.var, loop.extent, loop.loop_kind, inner->body));
   }
 
+  /// Unrolled for a short reduction. The product is kept below twice the limit, so that it cannot
+  /// overflow.
   static LoopKind kind_of(const For& reduction, const AccumulatorTile& tile,
                           const std::optional<FilledLoop>& filled) {
     int64_t bytes = size_of(tile.store->buffer->type);

@@ -1,3 +1,9 @@
+// Decides which elements a reduction adds to again and again, and whether they may live elsewhere
+// while it runs: every loop between the loop over k and the store belongs either to the tile (the
+// indices of the store use it) or to the reduction, the tile is of constant size, its elements are
+// pairwise different, and nothing else in the loop reads the buffer. A guard may depend on the tile
+// or on the reduction, but not be what keeps an element inside its buffer: load and store around
+// the loop would not ask it.
 #include "compiler/passes/accumulator_tile.h"
 
 #include <algorithm>
@@ -15,14 +21,17 @@ using namespace ir;
 /// What the registers of a CPU hold, roughly: 32 vectors of 64 bytes.
 constexpr int64_t kRegisterBytes = 2048;
 
-/// A tile that does not go into registers, but is small beside the first cache. Rows of it that lie
-/// a power of two apart fall on few sets of that cache; side by side they all stay there.
+/// A tile that does not go into registers, but is small beside the first cache (32 KiB or more).
+/// Rows that lie a power of two apart fall on few sets of that cache, which makes conflict misses;
+/// packed side by side they all stay there.
 constexpr int64_t kNearBytes = 8192;
 
 bool uses_any(const Expr& expr, const std::vector<VarRef>& vars) {
   return std::ranges::any_of(vars, [&](const VarRef& var) { return uses_var(expr, var); });
 }
 
+/// The loads of the stored buffer: how many are of the very element stored, and whether any is of
+/// another one, which would see the tile while it is elsewhere.
 class LoadsOf : public Visitor {
  public:
   explicit LoadsOf(const Store& store) : store_(store) {}
@@ -77,7 +86,7 @@ bool decides_by_element(const Expr& condition, const Store& store,
   });
 }
 
-/// Whether it pays to copy the elements there and back.
+/// Whether it pays to copy a tile of memory there and back, which costs about as much as two steps.
 bool is_long(const For& reduction) {
   const std::optional<int64_t> extent = as_const_int(reduction.extent);
   return !extent || *extent >= 8;
@@ -149,6 +158,8 @@ std::optional<AccumulatorTile> layers_of(const Stmt& body) {
   }
 }
 
+// As the digits of a number: sorted by stride, each loop has to step over all that the ones before
+// it reach. Each loop has to move at least one index.
 bool is_one_to_one(const AccumulatorTile& tile) {
   std::vector<const For*> told_apart;
   for (const Expr& index : tile.store->indices) {

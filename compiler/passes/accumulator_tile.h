@@ -14,7 +14,8 @@ struct Layer {
   bool of_tile = false;  // the elements written depend on it, the order of k does not
 };
 
-/// The elements that each step of a loop over k adds to.
+/// The elements that each step of a loop over k adds to: those that the one store names, over all
+/// layers marked as of the tile. Points into the statement that it was found in.
 struct AccumulatorTile {
   std::vector<Layer> layers;
   const ir::Store* store = nullptr;

@@ -1,3 +1,6 @@
+// Decides what a bound loop becomes on a CPU: blocks are independent of each other and run on the
+// cores; threads of a block are a loop, as vectors where what they store is contiguous, as in MCUDA
+// (Stratton, Stone and Hwu, 2008). vthread and threads that do not suit run one after the other.
 #include <optional>
 
 #include "compiler/ir/build.h"

@@ -1,3 +1,7 @@
+// Names the outputs that are worth non-temporal stores: vectors of them are written, the kernel
+// never reads them back, and they are larger than what a cache keeps for the next kernel. Ordinary
+// stores cost a read of each line as well (read for ownership), so that a copy moves three lines
+// for two.
 #include <optional>
 #include <unordered_set>
 

@@ -1,3 +1,7 @@
+// Gives the state of a scan a buffer of its own, as scalar replacement across iterations does
+// (Callahan, Carr and Kennedy, 1990), so that bypass_caches may store the output with non-temporal
+// stores; then unrolls the loop over time by four rows and jams them inside the loops around the
+// vectors, where LLVM keeps the state in registers from row to row.
 #include "compiler/passes/carry_states.h"
 
 #include <algorithm>
@@ -17,10 +21,11 @@ namespace {
 
 using namespace ir;
 
-/// States of so many bytes stay in the first cache while rows of inputs and outputs pass by.
+/// States of so many bytes stay in the first cache while rows of inputs and outputs pass by: half
+/// of one of 32 KiB.
 constexpr int64_t kMostBytes = 16384;
-/// Rows at once: while one begins in another page, the others go on, and states between them stay
-/// in registers.
+/// Rows at once: while one begins in another page (a TLB miss, and nothing is prefetched there),
+/// the others go on, and states between them stay in registers.
 constexpr int64_t kRows = 4;
 
 /// A loop over time and the nest before it, which stores what the first step reads.
@@ -30,6 +35,8 @@ struct Scan {
   const For* time = nullptr;
 };
 
+/// All loads of a buffer, by node: that they are as many in the step as in the kernel says that
+/// nothing else reads it.
 class LoadsOf : public Visitor {
  public:
   explicit LoadsOf(BufferRef buffer) : buffer_(std::move(buffer)) {}
@@ -178,6 +185,8 @@ class CarryStates : public Mutator {
     return has_changed ? Block::make(std::move(body)) : Stmt(&block);
   }
 
+  /// The scan that this nest and this loop are: the same loops in both, each step reads nothing of
+  /// the output but what the step before it stored, and nobody else reads the output.
   std::optional<Scan> scan_of(const Stmt& before, const For& time) const {
     if (time.loop_kind != LoopKind::Serial) return std::nullopt;
     std::optional<AccumulatorTile> first = layers_of(before);
@@ -204,7 +213,7 @@ class CarryStates : public Mutator {
     return Scan{*std::move(first), *std::move(step), &time};
   }
 
-  /// Whether it is an output that is stored past the caches, but for what the scan reads of it.
+  /// Whether it is an output that non-temporal stores serve, but for what the scan reads of it.
   bool gains(const Buffer& buffer) const {
     const auto at = std::ranges::find_if(
         kernel_.parameters, [&](const BufferRef& other) { return other.get() == &buffer; });

@@ -1,3 +1,6 @@
+// Refuses launches by what CUDA guarantees on every device: the extents of blockIdx and threadIdx,
+// and static shared memory. Threads of a block together are validate_threads' matter, which stands
+// where the user's bind() can still be named.
 #include <algorithm>
 #include <optional>
 
@@ -13,7 +16,8 @@ namespace {
 
 using namespace ir;
 
-constexpr int64_t kSharedBytes = 48 * 1024;  // what every device has without asking for more
+/// Static shared memory of a block on every device; more is dynamic, and has to be asked for.
+constexpr int64_t kSharedBytes = 48 * 1024;
 
 class SharedBytes : public Visitor {
  public:

@@ -1,3 +1,5 @@
+// The size of a buffer as one number, for those who ask whether it is large; a product that
+// overflows is large, so it saturates.
 #include "compiler/passes/constant_bytes.h"
 
 #include <limits>

@@ -1,3 +1,5 @@
+// Collects what the caller of a kernel has promised: `A: float32[n, m - 1]` says `0 <= n` and
+// `0 <= m - 1`. Negative extents are refused at the call, before any loop runs.
 #include "compiler/passes/facts_of.h"
 
 #include <unordered_set>

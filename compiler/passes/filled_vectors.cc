@@ -1,3 +1,7 @@
+// Decides between a padded last vector and an epilogue of shorter ones: 31 elements are vectors of
+// 16, 8, 4, 2 and 1 lanes, or two of 16 of which one lane is padding. Padding wins where the
+// epilogue needs two vectors or more. Its lanes load 0 under a mask, so that only arithmetic which
+// neither traps nor spreads to other lanes is allowed: +, - and *.
 #include "compiler/passes/filled_vectors.h"
 
 #include <bit>
@@ -10,8 +14,8 @@ namespace {
 
 using namespace ir;
 
-constexpr int64_t kVectorBytes = 64;
-constexpr int64_t kNarrowest = 4;
+constexpr int64_t kVectorBytes = 64;  // the widest registers, as accumulator tiles assume them
+constexpr int64_t kNarrowest = 4;     // bytes: AVX and AVX2 have masked moves of 4 and 8 alone
 
 class OnlyAddsAndMultiplies : public Visitor {
  public:
@@ -29,7 +33,7 @@ class OnlyAddsAndMultiplies : public Visitor {
   void visit(const Call&) override { holds = false; }
 };
 
-/// The extent with its last vector filled up: a short one to the next power of two.
+/// The extent with its last vector padded: a short one to the next power of two.
 int64_t filled_up(int64_t extent, int64_t lanes) {
   if (extent < lanes) {
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));

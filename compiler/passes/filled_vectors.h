@@ -6,17 +6,17 @@
 
 namespace kiln::passes {
 
-/// A vectorised loop whose last vector is filled up: it runs for `extent` elements, those of them
-/// for which `is_inside` fails reading nothing and being stored nowhere.
+/// A vectorised loop whose last vector is padded: it runs for `extent` elements, those of them for
+/// which `is_inside` fails reading nothing and being stored nowhere.
 struct FilledLoop {
   const ir::For* loop = nullptr;
   ir::Expr extent;
   ir::Expr is_inside;
 };
 
-/// How a vectorised loop around one update of an accumulator is filled up. Nothing where that takes
-/// as many vectors as powers of two do, where elements are too narrow for the masks of most CPUs,
-/// or where what stands in the lanes beyond the end could do harm: what is not read counts as 0,
+/// How a vectorised loop around one update of an accumulator is padded. Nothing where that takes as
+/// many vectors as an epilogue of powers of two does, where elements are too narrow for the masks
+/// of most CPUs, or where what stands in the padding could do harm: what is not read counts as 0,
 /// and only sums and products are made of it.
 std::optional<FilledLoop> filled_loop(const ir::For& loop, const ir::Store& update);
 

@@ -1,3 +1,7 @@
+// Reads the guards in a loop's body and solves each for the loop's variable: `i*4 + j < n` with j
+// in 0..4 holds for all j while i < floordiv(n, 4). The spans come from analysis/solve.h; decided
+// here is which of them partition_loops may rely on. Halide's partition_loops and TVM's
+// LoopPartition look for `likely` conditions in the same way.
 #include "compiler/passes/find_guards.h"
 
 #include <algorithm>
@@ -13,6 +17,8 @@ namespace {
 using namespace ir;
 using analysis::Facts;
 
+/// Collects guards with the loops and branches passed on the way: `is_whole_` while nothing but
+/// loops and guards without an else stands around.
 class FindGuards : public Visitor {
  public:
   FindGuards(const For& loop, const std::vector<VarRef>& around, const Facts& facts)
@@ -92,11 +98,13 @@ class FindGuards : public Visitor {
   bool is_whole_ = true;
 };
 
+/// The end of work of a statement is the latest one of its parts, and of a guard the earliest
+/// iteration from which on it fails for all values of the loops inside.
 class EndOfWork {
  public:
   EndOfWork(const For& loop, const Facts& facts) : var_(loop.var), facts_(facts) {}
 
-  /// Of one statement; kNever where it runs in all iterations.
+  /// Of one statement; kNever where it may run in all iterations.
   int64_t of(const Stmt& stmt) {
     if (const auto* block = as<Block>(stmt)) {
       int64_t last = 0;
@@ -138,6 +146,8 @@ class EndOfWork {
   std::vector<Facts::Range> inner_;
 };
 
+/// Whether each of the conjuncts, wherever it stands, ends in a serial loop of constant extent
+/// inside, and there is a tile written out in such a loop.
 class CutInside : public Visitor {
  public:
   CutInside(const std::unordered_set<Expr>& conjuncts, const Facts& facts)

@@ -1,3 +1,7 @@
+// Writes each access as one index: the sum of the indices times their strides, row-major ones or
+// those of the call. Without arithmetic that would hide what passes behind look for: vectors stay
+// ramps, and an index split by floordiv and floormod is put together again. TVM's FlattenBuffer and
+// Halide's storage flattening stand at the same place.
 #include <unordered_map>
 
 #include "compiler/analysis/prove.h"
@@ -12,6 +16,7 @@ namespace {
 
 using namespace ir;
 
+/// The strides of a compact buffer, in elements: those of [m, n] are n and 1.
 std::vector<Expr> row_major(const std::vector<Expr>& shape) {
   std::vector<Expr> strides(shape.size());
   Expr stride = index(1);
@@ -71,7 +76,7 @@ class FlattenStorage : public Mutator {
   std::unordered_map<BufferRef, std::vector<Expr>> strides_;
 };
 
-/// Gives each parameter a stride variable a dimension.
+/// Gives each parameter a stride variable a dimension: `A.stride0`, in elements, known at the call.
 void make_strided(Kernel& kernel) {
   std::unordered_map<BufferRef, BufferRef> strided;
   for (BufferRef& parameter : kernel.parameters) {

@@ -1,3 +1,6 @@
+// Trivial loop unswitching, as in LLVM's SimpleLoopUnswitch: only a guard that is all of the body
+// leaves the loop, so that no code is copied. Bottom up, so that a guard passes all loops that it
+// does not depend on.
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/passes.h"
 

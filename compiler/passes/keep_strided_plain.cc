@@ -1,3 +1,6 @@
+// Takes back `vectorize` and `unroll` in the variant for arguments of any stride. A vectorised loop
+// that stores nowhere by its variable is a reduction, and keeps its mark: in which order its values
+// are added must not depend on how the arguments lie in memory.
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/passes.h"
 

@@ -1,3 +1,7 @@
+// Transposes a buffer of the kernel's own when all vectors on it go along one dimension that is not
+// the last: strided lanes are gathers and scatters, contiguous ones a load and a store. It is the
+// array of structures made a structure of arrays, decided over all accesses before any is
+// rewritten.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -53,6 +57,7 @@ class LaneDimensions : public Visitor {
   std::vector<VarRef> lanes_;
 };
 
+/// The dimensions with number `d` moved to the end; the others keep their order.
 std::vector<Expr> with_last(std::vector<Expr> dimensions, size_t d) {
   std::rotate(dimensions.begin() + static_cast<ptrdiff_t>(d),
               dimensions.begin() + static_cast<ptrdiff_t>(d) + 1, dimensions.end());

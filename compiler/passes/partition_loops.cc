@@ -1,3 +1,7 @@
+// Cuts loops where guards begin or cease to hold: index set splitting, as Halide's partition_loops
+// and TVM's LoopPartition do it. From the outside in, with the bounds of each part known as facts
+// inside it, so that the guards of full tiles are proved away. Each cut copies the body, which is
+// why copies are counted and each cut has to be worth one.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -15,7 +19,7 @@ namespace {
 using namespace ir;
 using analysis::Facts;
 
-/// Copies of one statement that partitioning may make: three nested tiled loops.
+/// Copies of one statement that partitioning may make: 2^3, for three nested tiled loops.
 constexpr int kMaxCopies = 8;
 
 /// Minima and maxima in the end of the full tiles: two guards, and no tile at all.
@@ -48,7 +52,7 @@ struct FullTiles {
   bool whole;  // nothing runs outside
 };
 
-/// An iteration of a loop.
+/// An iteration of a loop around: its last one, where that alone has a rest to run.
 struct LastOfLoop {
   VarRef var;
   Expr value;

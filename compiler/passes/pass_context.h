@@ -8,6 +8,7 @@ namespace kiln {
 /// kernel is lowered once for each.
 enum class Layout { Compact, Strided };
 
+/// What a pass may depend on beside the kernel. Lives as long as the table runs.
 struct PassContext {
   const Target& target;
   const CompileOptions& options;

@@ -29,7 +29,7 @@ ir::Kernel validate_threads(ir::Kernel kernel, const PassContext& context);
 ir::Kernel bind_to_cores(ir::Kernel kernel, const PassContext& context);
 
 /// Keeps the step that a scan has come to in a buffer of its own, where the output is large and
-/// nothing else reads it: what is only stored can go past the caches.
+/// nothing else reads it: what is only stored can be stored with non-temporal stores.
 ///
 ///   for i in 0..512 vectorize { S[0, i] = X[0, i] }
 ///   for t in 0..m - 1 { for i in 0..512 vectorize { S[t + 1, i] = S[t, i] + X[t + 1, i] } }
@@ -44,8 +44,9 @@ ir::Kernel bind_to_cores(ir::Kernel kernel, const PassContext& context);
 /// Stands before partition_loops, so that the first step and the others are one nest each.
 ir::Kernel carry_states(ir::Kernel kernel, const PassContext& context);
 
-/// Lets the last tile of a serial loop end where the loop ends, instead of cutting it: some
-/// elements are computed twice, at most one of 64, and there is one tile to compile and not two.
+/// Shifts the last tile of a serial loop inwards, so that it ends where the axis ends, instead of
+/// cutting it: some elements are computed twice, at most one of 64, and there is one tile to
+/// compile and not two.
 ///
 ///   for i in 0..114 { for j in 0..9 unroll { if likely(i*9 + j < 1024) { C[i*9 + j] = A[i*9 + j] }
 ///   } }
@@ -121,15 +122,15 @@ ir::Kernel tensorize(ir::Kernel kernel, const PassContext& context);
 ///     for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j] = C.acc[i, j] } }
 ///   }
 ///
-/// The last vector of a row is filled up where several short ones would take longer: of 31 elements
-/// there are 32 in the registers, of which the last is no element and is not stored.
+/// The last vector of a row is padded where an epilogue of several short ones would take longer: of
+/// 31 elements there are 32 in the registers, of which the last is no element and is not stored.
 ///
 /// Where a loop before stores a constant to just these elements, they begin with it instead, and
 /// that loop is gone.
 ///
-/// A tile in serial loops goes into memory of its own while a long sum passes, if it is small
-/// beside the first cache; rows of C may lie so far apart that they push each other out. A short
-/// loop over k is written out.
+/// A tile in serial loops is packed into memory of its own while a long sum passes, if it is small
+/// beside the first cache: rows of C may lie so far apart that they evict each other (conflict
+/// misses). A short loop over k is written out.
 ///
 /// Stands before flatten_storage, where elements of different indices are easily told apart; LLVM
 /// could not, once a stride is a variable.
@@ -177,9 +178,9 @@ ir::Kernel flatten_storage(ir::Kernel kernel, const PassContext& context);
 ///   for k in 0..n { C[ramp(0, 1, 8)] = C[ramp(0, 1, 8)] + broadcast(A[k], 8)*B[ramp(k*8, 1, 8)] }
 ///
 /// Guards that depend on the variable become predicates; `s = s op f(i)` becomes a VectorReduce; a
-/// long loop becomes a loop over vectors of 64 lanes, and what is left of it vectors of 32, 16, ..
-/// lanes. Where that cannot be done (an inner loop
-/// whose extent depends on the variable, a Check of it) the loop runs serially, with a note.
+/// long loop becomes a loop over vectors of 64 lanes, and what is left of it an epilogue of vectors
+/// of 32, 16, .. lanes. Where that cannot be done (an inner loop whose extent depends on the
+/// variable, a Check of it) the loop runs serially, with a note.
 ir::Kernel vectorize_loops(ir::Kernel kernel, const PassContext& context);
 
 /// Sums up lane by lane what a loop adds to one element in any order, and the lanes once behind it.
@@ -205,9 +206,9 @@ ir::Kernel accumulate_in_lanes(ir::Kernel kernel, const PassContext& context);
 /// indices this leaves behind.
 ir::Kernel unroll_loops(ir::Kernel kernel, const PassContext& context);
 
-/// Names the outputs that are stored past the caches: those that the kernel never reads, and that
-/// are larger than a cache or of a size that is not known yet. A cached store first reads the line
-/// it writes, and drives out what is needed sooner.
+/// Names the outputs that get non-temporal stores: those that the kernel never reads, and that are
+/// larger than a cache or of a size that is not known yet. A cached store first reads the line it
+/// writes, and evicts what is needed sooner.
 ///
 ///   fn k(A: float32[n], C: float32[n]) { C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
 ///     ->

@@ -1,3 +1,6 @@
+// Shows that a statement is idempotent: each element stored depends on nothing that the statement
+// stores, but for sums `C[i] = C[i] + ..` whose element an earlier store of the same statement
+// starts anew. Compared are buffers, indices and the loops around them, all by structure.
 #include "compiler/passes/runs_again.h"
 
 #include <algorithm>
@@ -19,6 +22,7 @@ struct Write {
   std::vector<Expr> conditions;
 };
 
+/// All stores but those to buffers of the statement's own, which begin undefined each time.
 class CollectWrites : public Visitor {
  public:
   std::vector<Write> writes;

@@ -4,8 +4,8 @@
 
 namespace kiln::passes {
 
-/// Whether a statement that ran can run once more and store the same: what it reads is not what it
-/// stores, but for sums whose elements it stores before, and no data say where it stores. False:
+/// Whether a statement is idempotent: run once more, it stores the same. What it reads is not what
+/// it stores, but for sums whose elements it stores before, and no data say where it stores. False:
 /// not shown.
 bool runs_again(const ir::Stmt& stmt);
 

@@ -1,3 +1,8 @@
+// Halide's TailStrategy::ShiftInwards, decided by the compiler: a last tile that the end of an axis
+// cuts begins early enough to be full, and computes some elements again. That is allowed where the
+// body is idempotent and depends on `tile*size + inner` alone, the element, so that it cannot be
+// told where a tile begins; it pays where what is computed twice is little beside a second copy of
+// an unrolled body.
 #include "compiler/passes/shift_last_tiles.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 
 namespace kiln::passes {
 
-/// Which last tiles are worth shifting.
+/// Which last tiles are worth shifting inwards.
 struct ShiftedTiles {
   int64_t least_parts = 64;    // what is computed twice is at most one of so many parts of all
   bool unrolled_alone = true;  // only those with a loop written out: of others two are little code

@@ -1,3 +1,6 @@
+// Walks the statements with what is known at each place: ranges of the loops around and conditions
+// of the branches. Expressions are analysis::simplify's matter; decided here is which statements
+// are left. Conditions that read memory are no facts, since the body may store there.
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
@@ -9,6 +12,7 @@ namespace {
 
 using namespace ir;
 
+/// Whether a buffer is used at all: an Allocate that nothing uses any more goes.
 class FindAccess : public Visitor {
  public:
   explicit FindAccess(const BufferRef& buffer) : buffer_(buffer) {}

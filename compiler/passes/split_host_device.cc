@@ -1,3 +1,7 @@
+// Collects the thread axes of each launch, makes them loops around the whole of it, and replaces
+// the loops inside by the axes' variables: a shorter loop by a guard, what stands outside a loop by
+// a guard for the first thread. The extents are what the host computes for the launch, so they may
+// use sizes and strides alone; of loops over one axis the longest counts. Named after TVM's pass.
 #include <algorithm>
 #include <map>
 #include <unordered_set>
@@ -15,6 +19,7 @@ namespace {
 
 using namespace ir;
 
+/// Whether an expression uses these variables alone and reads no memory: the host can compute it.
 class UsesOnly : public Visitor {
  public:
   explicit UsesOnly(const std::vector<VarRef>& allowed) : allowed_(allowed) {}

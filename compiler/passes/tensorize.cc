@@ -1,3 +1,7 @@
+// Matches the loops of a mark against what an intrinsic computes: the form of the sum, the types,
+// and how far apart neighbours lie along each loop. A loop nest that differs is refused by name, as
+// TVM's tensorize does, since the user has asked for the intrinsic. A dot product becomes a node of
+// its own; x86.fma.f32 needs none, only loops in the form that accumulate_in_registers looks for.
 #include <algorithm>
 #include <optional>
 

@@ -1,3 +1,6 @@
+// Writes the iterations out, innermost loops first. The limit is on copies of one statement by all
+// unrolled loops around it, asked before anything is copied: four loops of 100 around each other
+// would fill the memory first.
 #include <limits>
 #include <optional>
 #include <utility>

@@ -1,3 +1,6 @@
+// Checks what bind() asked for, while the loops are still the user's and have lines: the extent of
+// each axis, the threads of a block together, and one axis bound twice in a nest. Limits of a block
+// are CUDA's of every device (ir/launch.h); extents that are not constants the runtime checks.
 #include <map>
 #include <optional>
 #include <unordered_set>

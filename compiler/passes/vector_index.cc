@@ -1,3 +1,6 @@
+// Keeps index arithmetic over lanes in the form base + stride*lane: `i*4 + k` over eight lanes of i
+// is ramp(b*4 + k, 4, 8), not a vector of eight sums. Codegen tells contiguous loads and stores
+// from gathers by that form. Division stays a ramp where no lane crosses a multiple of the divisor.
 #include "compiler/passes/vector_index.h"
 
 #include <algorithm>
@@ -66,7 +69,8 @@ Expr affine_binary(Operator op, const Expr& x, const Expr& y, int lanes) {
   }
 }
 
-/// The first lane of a condition that no later lane fulfils without it; null for any other.
+/// The first lane of a condition that no later lane fulfils unless the first does, as with
+/// `ramp < bound` and a stride that is not negative; null for any other.
 Expr first_lane(const Expr& mask) {
   if (const Broadcast* same = as<Broadcast>(mask)) return same->value;
   const Binary* node = as<Binary>(mask);

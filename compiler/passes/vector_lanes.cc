@@ -1,3 +1,7 @@
+// Rewrites the body of a loop for all lanes at once: what does not depend on the variable stays
+// scalar, indices stay ramps, branches become masks (if-conversion), sums into one element a
+// VectorReduce, and buffers of the body get a copy a lane. Halide's VectorizeLoops works by the
+// same substitution. What has no form in vectors is named as the obstacle.
 #include "compiler/passes/vector_lanes.h"
 
 #include <algorithm>

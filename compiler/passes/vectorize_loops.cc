@@ -1,3 +1,6 @@
+// Strip-mines each vectorised loop: full vectors of 64 lanes, then an epilogue of one vector for
+// each power of two in what is left. 100 elements are vectors of 64, 32 and 4 lanes.
+// vector_lanes.cc makes the vectors; a loop that it cannot do runs serially, and a note says why.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -15,8 +18,8 @@ namespace {
 
 using namespace ir;
 
-// Of one vector. A few registers of the widest kind: enough to keep the units busy, few enough that
-// a handful of values stays in registers.
+/// Lanes of one vector: of float32, four registers of 64 bytes or eight of 32. Enough independent
+/// instructions to hide their latency, few enough that a handful of values stays in registers.
 constexpr int64_t kLanes = 64;
 
 class HasVectorLoop : public Visitor {
