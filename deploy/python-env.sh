@@ -13,6 +13,8 @@ if [ "$(cat "$folder/.kiln-stamp" 2>/dev/null)" = "$stamp" ]; then
   echo "The Python client in ${folder#"$root"/} is up to date."
   exit 0
 fi
+# What an earlier build left there would be installed along, modules that are gone since included.
+rm -rf "$root/client/python/build"
 echo "Installing the Python client into ${folder#"$root"/}"
 "$folder/bin/pip" install --quiet --disable-pip-version-check "$root/client/python${extras:+[$extras]}"
 echo "$stamp" > "$folder/.kiln-stamp"

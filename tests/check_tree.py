@@ -1,8 +1,9 @@
-"""Checks of the tree itself: who includes whom, sizes of files, sources listed, formatting.
+"""Checks of the tree itself: who includes or imports whom, sizes of files, sources listed, formatting.
 
 Run from anywhere; exits 1 after printing one line for each breach.
 """
 
+import ast
 import pathlib
 import re
 import shutil
@@ -33,6 +34,22 @@ COMPILER = {
     "passes": ["analysis/", "ir/", "language/", "target.h"],
     "codegen": ["analysis/", "ir/", "language/"],
 }
+
+# The Python client, in the direction in which data flows: a module may import those of earlier rows, at its top and
+# inside functions alike, and those of its own row as far as no circle comes of it.
+PYTHON = "client/python/kiln"
+PYTHON_LAYERS = [
+    ["_tables", "_operator_tables", "v1"],  # generated
+    ["_base"],
+    ["_expressions"],
+    ["_definitions"],
+    ["_schedule"],
+    ["_encoding"],
+    ["target"],
+    ["_service"],
+    ["contrib", "driver", "error", "ir", "nd", "runtime", "te", "testing", "tir", "topi", "transform"],
+    ["__init__"],
+]
 
 # Heavy headers and the only files that may include them.
 HEAVY = [
@@ -80,6 +97,68 @@ def direction_breaches():
             allowed = [folder + "/", *COMPILER[folder]]
             if path.startswith("compiler/") and not path[len("compiler/"):].startswith(tuple(allowed)):
                 yield f"{name}: {folder} may not include {included}"
+
+
+def python_imports(name, modules):
+    """The modules of the client that a module of it imports, wherever in it that stands."""
+    package = [] if name == "__init__" else name.split(".")
+    if f"{PYTHON}/{name.replace('.', '/')}.py" in modules.values():
+        package = package[:-1]
+    for node in ast.walk(ast.parse((ROOT / modules[name]).read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name.removeprefix("kiln").strip(".") for alias in node.names
+                     if alias.name.split(".")[0] == "kiln"]
+        elif isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "kiln"):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            base = base + (node.module or "").removeprefix("kiln").strip(".").split(".")
+            base = ".".join(part for part in base if part)
+            names = [f"{base}.{alias.name}".strip(".") for alias in node.names]
+            names = [each if each in modules or each.split(".")[0] == "v1" else base for each in names]
+        else:
+            continue
+        for each in names:
+            yield each or "__init__", node.lineno
+
+
+def python_breaches():
+    """Imports of the Python client against its layers, and circles inside of one."""
+    modules = {}
+    for path in tracked(f"{PYTHON}/*.py"):
+        name = path[len(PYTHON) + 1 : -len(".py")].replace("/", ".")
+        modules[name.removesuffix(".__init__")] = path
+    layer = {name: number for number, row in enumerate(PYTHON_LAYERS) for name in row}
+    imported = {}
+    for name, path in modules.items():
+        top = name.split(".")[0]
+        if top not in layer:
+            yield f"{path}: no layer of tests/check_tree.py names {top}"
+            continue
+        imported[name] = []
+        for other, line in python_imports(name, modules):
+            if layer.get(other.split(".")[0], len(layer)) > layer[top]:
+                yield f"{path}:{line}: {top} may not import {other}"
+            elif other in modules:
+                imported[name].append(other)
+    for circle in circles(imported):
+        yield f"{modules[circle[0]]}: imports in a circle: {' -> '.join(circle)}"
+
+
+def circles(graph):
+    """A way around for each circle that is met first: [a, b, a]."""
+    done, way = set(), []
+
+    def visit(node):
+        if node in way:
+            yield [*way[way.index(node):], node]
+        elif node not in done:
+            way.append(node)
+            for other in graph.get(node, ()):
+                yield from visit(other)
+            way.pop()
+            done.add(node)
+
+    for node in graph:
+        yield from visit(node)
 
 
 def size_breaches():
@@ -132,7 +211,7 @@ def machine_paths():
 
 
 def main():
-    checks = [include_breaches, direction_breaches, size_breaches, unlisted_sources, format_breaches, machine_paths]
+    checks = [include_breaches, direction_breaches, python_breaches, size_breaches, unlisted_sources, format_breaches, machine_paths]
     breaches = 0
     for check in checks:
         found = list(check())

@@ -12,7 +12,7 @@ import kiln
 import numpy as np
 import pytest
 from kiln import te
-from kiln._daemon import find_daemon
+from kiln._service.daemon import find_daemon
 
 KERNEL = """kernel matmul(A: float32[n, l], B: float32[l, m]) -> (C: float32[n, m]) {
   C[i, j] = sum[k < l](A[i, k] * B[k, j])

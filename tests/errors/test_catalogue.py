@@ -9,7 +9,7 @@ from catalogue import SECTIONS
 from commands import error_of, run_command
 
 import kiln
-from kiln import _source
+from kiln._base import source
 
 ENTRIES = [(section.key, entry) for section in SECTIONS for entry in section.entries]
 
@@ -67,7 +67,7 @@ def test_the_traceback_is_the_users(daemon, entry):
     with pytest.raises(kiln.Error) as caught:
         run(entry)
     frames = frames_of(caught.value)
-    assert sum(_source.is_ours(file) for file, _ in frames) <= 2
+    assert sum(source.is_ours(file) for file, _ in frames) <= 2
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 

@@ -12,9 +12,28 @@ from . import te as schedule
 from . import te as tensor
 from . import tir as expr
 from . import tir as make
-from ._absent import get_global_func, graphs, hybrid, ir_builder, ir_pass, register_func, rpc, scripts, tuners
-from ._build import build, compile, lower
-from ._device import (
+from ._base.absent import get_global_func, graphs, hybrid, ir_builder, ir_pass, register_func, rpc, scripts, tuners
+from ._base.error import (
+    Cancelled,
+    DeadlineExceeded,
+    Error,
+    HandleLost,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    ResourceExhausted,
+    Unauthenticated,
+    Unavailable,
+    Unsupported,
+)
+from ._base.suggest import UnknownName
+from ._base.suggest import answers as _answers
+from ._definitions import whole as _whole  # puts the operators on tensors
+from ._definitions.kernel import Kernel
+from ._encoding.encode import kernel
+from ._schedule.replay import load_schedule, parse_schedule
+from ._service.connection import connect, describe
+from ._service.device import (
     Device,
     cl,
     context,
@@ -27,32 +46,15 @@ from ._device import (
     rocm,
     vulkan,
 )
-from ._error import (
-    Cancelled,
-    DeadlineExceeded,
-    Error,
-    HandleLost,
-    Internal,
-    InvalidArgument,
-    NotFound,
-    ResourceExhausted,
-    Unauthenticated,
-    Unavailable,
-    Unsupported,
-    public,
-)
-from ._kernel import Kernel, kernel
-from ._kernel_file import kernel_text, load_kernels, parse_kernels
-from ._schedule_text import load_schedule, parse_schedule
-from ._suggest import UnknownName
-from ._suggest import answers as _answers
+from ._service.kernel_file import kernel_text, load_kernels, parse_kernels
+from ._service.module_functions import build, compile, lower, tune  # and puts them on connections
+from ._service.tune import TuneResult
 from .ir import Range
 from .runtime import load, load_module
 from .te import *  # noqa: F403
 from .te import __all__ as _te
 from .tir import Select, call_intrin, call_pure_intrin
 from .transform import PassContext, build_config
-from ._tune import TuneResult, tune
 
 __version__ = "0.1.0"
 
@@ -60,23 +62,6 @@ TVMError = Error
 TVMContext = Device
 globals().update({**graphs, **scripts, **tuners})
 del graphs, scripts, tuners
-
-
-@public
-def connect(address=None, token=None, ca=None, default=True):
-    """Connects to a daemon: HOST:PORT or unix:PATH; without an address KILN_ADDRESS, else the private
-    daemon of this user. With `default`, the functions of this module use it from now on."""
-    from . import _connection
-
-    return _connection.connect(address, token, ca, default)
-
-
-@public
-def describe():
-    """What the daemon is and has: devices, version, components, and its counters by name."""
-    from . import _connection
-
-    return _connection.describe()
 
 __all__ = sorted(
     {

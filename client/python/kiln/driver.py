@@ -1,5 +1,5 @@
 """What programs take from tvm.driver."""
 
-from ._build import build, lower
+from ._service.build import build, lower
 
 __all__ = ["build", "lower"]

@@ -1,6 +1,6 @@
 """The exceptions, as classic programs import them: `from tvm.error import TVMError`."""
 
-from ._error import (
+from ._base.error import (
     Cancelled,
     DeadlineExceeded,
     Error,

@@ -2,8 +2,8 @@
 
 import json
 
-from . import _source
-from ._error import InvalidArgument, invalid, public
+from ._base import source as _source
+from ._base.error import InvalidArgument, invalid, public
 
 _NAMES = {"llvm": "llvm", "cpu": "llvm", "cuda": "cuda", "interpreter": "interpreter"}
 _ARCH_OPTIONS = ("mcpu", "arch")

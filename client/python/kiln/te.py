@@ -2,36 +2,40 @@
 
 import sys
 
-from . import _absent
-from ._absent import hybrid as hybrid
-from ._comm_reducer import comm_reducer as comm_reducer
-from ._define import *  # noqa: F403
-from ._define import __all__ as _define
-from ._expr import Var as Var
-from ._operators import *  # noqa: F403
-from ._operators import __all__ as _operators
-from ._range import Range as Range
-from ._reduce import *  # noqa: F403
-from ._reduce import __all__ as _reduce
-from ._scatter import *  # noqa: F403
-from ._scatter import __all__ as _scatter
-from ._schedule import Schedule as Schedule
-from ._schedule import Stage as Stage
-from ._schedule import create_schedule as create_schedule
-from ._schedule import thread_axis as thread_axis
-from ._suggest import answers as _answers
-from ._tag import tag_scope as tag_scope
-from ._tensor import ComputeOp as ComputeOp
-from ._tensor import ExternOp as ExternOp
-from ._tensor import HybridOp as HybridOp
-from ._tensor import Operation as Operation
-from ._tensor import PlaceholderOp as PlaceholderOp
-from ._tensor import ScanOp as ScanOp
-from ._tensor import Tensor as Tensor
-from ._tensor import TensorComputeOp as TensorComputeOp
-from ._tensor import TensorSlice as TensorSlice
-from ._auto_inline import *  # noqa: F403
-from ._auto_inline import __all__ as _auto_inline
+from ._base import absent as _absent
+from ._base.absent import hybrid as hybrid
+from ._base.suggest import answers as _answers
+from ._definitions.define import *  # noqa: F403
+from ._definitions.define import __all__ as _define
+from ._definitions.scatter import *  # noqa: F403
+from ._definitions.scatter import __all__ as _scatter
+from ._definitions.tags import tag_scope as tag_scope
+from ._definitions.tensor import (
+    ComputeOp as ComputeOp,
+    ExternOp as ExternOp,
+    HybridOp as HybridOp,
+    Operation as Operation,
+    PlaceholderOp as PlaceholderOp,
+    ScanOp as ScanOp,
+    Tensor as Tensor,
+    TensorComputeOp as TensorComputeOp,
+    TensorSlice as TensorSlice,
+)
+from ._expressions.comm_reducer import comm_reducer as comm_reducer
+from ._expressions.expr import Var as Var
+from ._expressions.operators import *  # noqa: F403
+from ._expressions.operators import __all__ as _operators
+from ._expressions.range import Range as Range
+from ._expressions.reduce import *  # noqa: F403
+from ._expressions.reduce import __all__ as _reduce
+from ._schedule.auto_inline import *  # noqa: F403
+from ._schedule.auto_inline import __all__ as _auto_inline
+from ._schedule.schedule import (
+    Schedule as Schedule,
+    Stage as Stage,
+    create_schedule as create_schedule,
+    thread_axis as thread_axis,
+)
 
 # Modules of classic te, which held parts of this one.
 operation = schedule = tag = tensor = sys.modules[__name__]

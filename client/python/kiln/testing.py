@@ -1,11 +1,13 @@
 """What tests of kernels use."""
 
 import functools
+import sys
+import unittest
 
 import numpy as np
 
 from . import runtime
-from ._device import device as _device
+from ._service.device import device as _device
 from .target import Target as _Target
 
 _TARGETS = ("llvm", "cuda")
@@ -31,8 +33,6 @@ def enabled_targets():
 
 
 def _skip(reason):
-    import unittest
-
     raise unittest.SkipTest(reason)
 
 
@@ -86,14 +86,14 @@ def parametrize_targets(*args):
 
 def parametrize(*args, **kwargs):
     """pytest.mark.parametrize."""
-    import pytest
+    import pytest  # which only tests have
 
     return pytest.mark.parametrize(*args, **kwargs)
 
 
 def parameter(*values, ids=None):
     """A fixture with these values, by the name it is assigned to."""
-    import pytest
+    import pytest  # which only tests have
 
     @pytest.fixture(params=values, ids=ids)
     def value(request):
@@ -104,9 +104,7 @@ def parameter(*values, ids=None):
 
 def main():
     """Runs the tests of the file that calls it."""
-    import sys
-
-    import pytest
+    import pytest  # which only tests have
 
     file = sys._getframe(1).f_globals.get("__file__")
     sys.exit(pytest.main([file, *sys.argv[1:]]))

@@ -1,20 +1,16 @@
 """The expression functions that programs take from tir."""
 
-from . import _absent, _expr
-from ._define import size_var as size_var
-from ._define import var as var
-from ._error import invalid, public
-from ._expr import Expr as Expr
-from ._expr import Expr as PrimExpr
-from ._expr import Axis as IterVar
-from ._expr import Var as Var
-from ._expr import cast as _cast
-from ._operators import *  # noqa: F403
-from ._operators import __all__ as _operators
-from ._operators import const, div, select
-from ._reduce import *  # noqa: F403
-from ._reduce import __all__ as _reduce
-from ._suggest import answers as _answers
+from ._base import absent as _absent
+from ._base.error import invalid, public
+from ._base.suggest import answers as _answers
+from ._definitions.define import size_var as size_var, var as var
+from ._expressions import arithmetic as _arithmetic, expr as _expr
+from ._expressions.arithmetic import cast as _cast
+from ._expressions.expr import Axis as IterVar, Expr as Expr, Expr as PrimExpr, Var as Var
+from ._expressions.operators import *  # noqa: F403
+from ._expressions.operators import __all__ as _operators, const, div, select
+from ._expressions.reduce import *  # noqa: F403
+from ._expressions.reduce import __all__ as _reduce
 
 Select = select
 SizeVar = size_var
@@ -29,13 +25,13 @@ _NODES = {
 
 def _node(name, operator):
     def node(*operands, span=None):
-        if len(operands) != _expr.ARITY[operator]:
+        if len(operands) != _arithmetic.ARITY[operator]:
             raise invalid(
-                "OPERAND_COUNT", f"tir.{name} takes {_expr.ARITY[operator]} operands, but got {len(operands)}"
+                "OPERAND_COUNT", f"tir.{name} takes {_arithmetic.ARITY[operator]} operands, but got {len(operands)}"
             )
         if name == "Div":
             return div(*operands)
-        return _expr.apply(operator, *operands)
+        return _arithmetic.apply(operator, *operands)
 
     node.__name__ = node.__qualname__ = name
     node.__doc__ = f"The operator {operator}, as a node of 2017's tvm.make."
@@ -92,7 +88,7 @@ def Cast(dtype, value, span=None):  # noqa: N802
 @public
 def ceildiv(a, b, span=None):
     """The quotient rounded up."""
-    return _expr.apply("floordiv", _expr.as_expr(a) + (_expr.as_expr(b) - 1), b)
+    return _arithmetic.apply("floordiv", _arithmetic.as_expr(a) + (_arithmetic.as_expr(b) - 1), b)
 
 
 __all__ = sorted(

@@ -4,9 +4,11 @@ They steer passes of another compiler. What they ask for is either what Kiln doe
 of the schedule, so they are taken and change nothing.
 """
 
+import sys
 import warnings
 
-from ._error import public
+from ._base import source as _source
+from ._base.error import public
 
 # By the names of tvm.transform and, without the prefix, of build_config.
 _KNOWN = {
@@ -74,10 +76,6 @@ def _note_unknown(what, options):
 
 def _frames_to_user():
     """How far up warnings.warn finds the user's line."""
-    import sys
-
-    from . import _source
-
     level, frame = 1, sys._getframe(1)
     while frame is not None and _source.is_ours(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back

@@ -14,7 +14,7 @@ import numpy as np
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-from kiln import _dtype
+from kiln._base import dtypes
 from kiln.v1 import error_pb2
 from kiln.v1 import service_pb2 as wire
 
@@ -134,7 +134,7 @@ class FakeDaemon:
             output = stage.WhichOneof("kind") != "placeholder"
             parameters.append(wire.Parameter(
                 name=names.stages[tensor.stage], output=output,
-                type=stage.placeholder.type if not output else _dtype.NUMBER["float32"]))
+                type=stage.placeholder.type if not output else dtypes.NUMBER["float32"]))
         self.kernels[kernel_id] = parameters
         return wire.CompileResponse(kernel_id=kernel_id, parameters=parameters,
                                     cache=wire.CACHE_LEVEL_COMPILED,
@@ -170,7 +170,7 @@ class FakeDaemon:
     def _value(self, argument):
         if argument.tensor:
             return self.tensors[argument.tensor]
-        dtype = _dtype.NUMPY[_dtype.NAME[argument.inline.type]]
+        dtype = dtypes.NUMPY[dtypes.NAME[argument.inline.type]]
         return np.frombuffer(argument.inline.data, dtype).reshape(argument.inline.shape)
 
     def _answer(self, position, argument, values, reply):
@@ -178,7 +178,7 @@ class FakeDaemon:
             self.tensors[argument.tensor] = values
             return
         result = reply.results.add(parameter=position, shape=values.shape,
-                                   type=_dtype.NUMBER[_dtype.dtype_name(values.dtype, "")])
+                                   type=dtypes.NUMBER[dtypes.dtype_name(values.dtype, "")])
         if argument.WhichOneof("value") == "output" and argument.output.keep:
             result.tensor = f"tensor-{next(self._ids)}"
             self.tensors[result.tensor] = values
@@ -187,7 +187,7 @@ class FakeDaemon:
 
     def _upload(self, requests, context):
         header = next(requests).header
-        dtype = _dtype.NUMPY[_dtype.NAME[header.type]]
+        dtype = dtypes.NUMPY[dtypes.NAME[header.type]]
         data = b"".join(request.chunk for request in requests)
         if header.empty:
             data = bytes(int(np.prod(header.shape)) * dtype.itemsize)
@@ -198,7 +198,7 @@ class FakeDaemon:
     def _download(self, request, context):
         values = self.tensors[request.tensor]
         yield wire.DownloadResponse(header=wire.TensorHeader(
-            type=_dtype.NUMBER[_dtype.dtype_name(values.dtype, "")], shape=values.shape))
+            type=dtypes.NUMBER[dtypes.dtype_name(values.dtype, "")], shape=values.shape))
         data = values.tobytes()
         for start in range(0, len(data), 1 << 20):
             yield wire.DownloadResponse(chunk=data[start:start + (1 << 20)])

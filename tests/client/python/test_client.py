@@ -16,6 +16,7 @@ from fake_daemon import FakeDaemon
 
 import kiln
 from kiln import te
+from kiln._base import dtypes
 
 CODE = grpc.StatusCode
 
@@ -160,7 +161,7 @@ def test_an_array_is_numpys_on_the_way_out(fake):
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "bfloat16", "float8_e4m3fn"])
 def test_every_type_makes_the_round_trip(fake, dtype):
-    x = np.arange(5).astype(kiln._dtype.NUMPY[dtype])
+    x = np.arange(5).astype(dtypes.NUMPY[dtype])
     a = kiln.nd.array(x)
     assert a.dtype == dtype and a.numpy().tobytes() == x.tobytes()
 

@@ -1,7 +1,8 @@
 """Reducers of a program's own: what they become."""
 
-from kiln import _dtype, te
-from kiln._encode import encode
+from kiln import te
+from kiln._base import dtypes
+from kiln._encoding.encode import encode
 
 A = te.placeholder((4, 6), name="A")
 I = te.placeholder((4, 6), "int32", name="I")
@@ -25,7 +26,7 @@ def test_a_tuple_makes_as_many_tensors():
     assert str(T[0].op.body[0]) == "argmax.v0[k](I[i, k], A[i, k])"
     kernel = encode([I, A, *T], None, "f")
     (reducer,) = kernel.definition.reducers
-    assert list(reducer.types) == [_dtype.NUMBER["int32"], _dtype.NUMBER["float32"]]
+    assert list(reducer.types) == [dtypes.NUMBER["int32"], dtypes.NUMBER["float32"]]
     assert kernel.source_map.reducers[0].name == "argmax"
     assert list(kernel.source_map.reducers[0].parameters) == ["x0", "x1", "y0", "y1"]
     bodies = [kernel.definition.expressions[b].reduction for b in kernel.definition.stages[2].compute.bodies]

@@ -6,7 +6,7 @@ from expect import expect
 
 import kiln
 from kiln import te
-from kiln._definitions import operator
+from kiln._definitions.built_in import operator
 
 
 def random(*shape, dtype="float32"):

@@ -6,6 +6,7 @@ from expect import expect
 
 import kiln
 from kiln import te, topi
+from kiln._base import source
 
 
 def matrix(name="A", shape=(4, 5), dtype="float32"):
@@ -221,7 +222,7 @@ def test_an_error_in_the_function_shows_its_line_and_few_frames():
     error = expect(kiln.InvalidArgument, "A has 2 dimensions, but is read with 1 index",
                    lambda: te.compute((4,), body))
     assert error.line == body.__code__.co_firstlineno + 1
-    assert str(error).endswith(f"\n  at {kiln._source.display(__file__)}:{error.line}")
+    assert str(error).endswith(f"\n  at {source.display(__file__)}:{error.line}")
     entry, names = error.__traceback__, []
     while entry is not None:
         names.append(entry.tb_frame.f_code.co_name)

@@ -5,6 +5,7 @@ import pytest
 
 import kiln as tvm
 from kiln import te, topi
+from kiln._base import dtypes
 
 
 def build(s, arguments, name="main"):
@@ -217,7 +218,7 @@ def test_one_kernel_for_all_shapes_bit_for_bit(daemon):
 def test_types(daemon, dtype):
     a = te.placeholder((100,), dtype, name="A")
     f = tvm.build([a, te.compute((100,), lambda i: a[i] + a[i], name="B")])
-    x = np.arange(100).astype(tvm._dtype.NUMPY[dtype])
+    x = np.arange(100).astype(dtypes.NUMPY[dtype])
     result = f(x)
     assert result.dtype == dtype
     np.testing.assert_array_equal(result.numpy(), x + x)

@@ -12,7 +12,7 @@ import pytest
 from expect import expect
 
 import kiln
-from kiln import _connection, _daemon
+from kiln._service import connection as connections, daemon as daemons
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -43,10 +43,10 @@ def place(short_folder, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("KILN_DAEMON", raising=False)
     monkeypatch.delenv("KILN_ADDRESS", raising=False)
-    monkeypatch.setattr(_connection, "_default", None)
+    monkeypatch.setattr(connections, "_default", None)
     yield short_folder
-    if _connection._default is not None:
-        _connection._default.close()
+    if connections._default is not None:
+        connections._default.close()
     for line in starts(short_folder):
         try:
             os.kill(int(line.split()[0]), signal.SIGKILL)
@@ -84,7 +84,7 @@ def test_a_daemon_that_died_is_started_again(place, monkeypatch):
     monkeypatch.setenv("KILN_DAEMON", str(place / "bin" / "kilnd"))
     kiln.describe()
     os.kill(int(starts(place)[0].split()[0]), signal.SIGKILL)
-    _daemon._started[-1].wait(5)
+    daemons._started[-1].wait(5)
     assert kiln.describe()["version"] == "0.1.0"
     assert len(starts(place)) == 2
 
@@ -99,7 +99,7 @@ def test_it_is_found(place, monkeypatch, where):
         monkeypatch.setenv("PATH", str(place / "link"))
     else:
         monkeypatch.setenv("PATH", str(place / "bin"))
-    assert pathlib.Path(_daemon.find_daemon()).resolve() == (place / "bin" / "kilnd").resolve()
+    assert pathlib.Path(daemons.find_daemon()).resolve() == (place / "bin" / "kilnd").resolve()
 
 
 def test_it_is_found_in_the_python_package(place, monkeypatch):
@@ -108,7 +108,7 @@ def test_it_is_found_in_the_python_package(place, monkeypatch):
     (package / "__init__.py").write_text("")
     (package / "bin" / "kilnd").symlink_to(place / "bin" / "kilnd")
     monkeypatch.syspath_prepend(str(place / "site"))
-    assert _daemon.find_daemon() == str(package / "bin" / "kilnd")
+    assert daemons.find_daemon() == str(package / "bin" / "kilnd")
 
 
 def test_none_found_says_what_was_looked_at(place):
@@ -148,7 +148,7 @@ def test_a_folder_of_others_is_refused(place):
 
 def test_without_a_runtime_folder_it_lives_under_the_temporary_one(monkeypatch):
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    assert _daemon._runtime_folder().name == f"kiln-{os.geteuid()}"
+    assert daemons._runtime_folder().name == f"kiln-{os.geteuid()}"
 
 
 def test_an_address_in_the_environment_is_used(place, fake, monkeypatch):
@@ -159,7 +159,7 @@ def test_an_address_in_the_environment_is_used(place, fake, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_made(place, monkeypatch):
-    monkeypatch.setattr(_daemon, "_runtime_folder", lambda: place / "missing" / "kiln")
+    monkeypatch.setattr(daemons, "_runtime_folder", lambda: place / "missing" / "kiln")
     error = expect(kiln.Unavailable,
                    f"the folder {place}/missing/kiln for the private daemon cannot be made: No such file or "
                    "directory", kiln.describe)
@@ -188,8 +188,8 @@ def test_one_that_does_not_listen(place, monkeypatch):
     program = place / "bin" / "kilnd"
     program.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
     monkeypatch.setenv("KILN_DAEMON", str(program))
-    monkeypatch.setattr(_daemon, "_START_SECONDS", 0.2)
+    monkeypatch.setattr(daemons, "_START_SECONDS", 0.2)
     expect(kiln.Unavailable,
            f"the daemon {program} does not listen on {place}/kiln/0.1.0.sock after 0.2 s (log: "
            f"{place}/kiln/0.1.0.log)", kiln.describe)
-    _daemon._started[-1].kill()
+    daemons._started[-1].kill()

@@ -5,7 +5,7 @@ from expect import expect
 
 import kiln
 from kiln import te
-from kiln._encode import encode
+from kiln._encoding.encode import encode
 from kiln._tables import STEPS
 
 

@@ -52,3 +52,19 @@ def test_every_operator_and_reducer_of_the_tables_is_in_te_and_at_the_root():
     for name in [row[0] for row in _tables.OPERATORS] + [row[0] for row in _tables.COMBINERS]:
         assert callable(getattr(te, name))
         assert getattr(kiln, name) is getattr(te, name)
+
+
+def test_every_step_of_the_table_is_a_method_with_a_docstring():
+    for name, *_, stage, _, _ in _tables.STEPS:
+        assert getattr(te.Schedule if stage else te.Stage, name).__doc__.endswith("."), name
+
+
+def test_a_step_made_of_its_row_takes_operands_by_position_and_by_name():
+    A = te.placeholder((8, 8), name="A")
+    B = te.compute((8, 8), lambda i, j: A[i, j], name="B")
+    s = te.create_schedule(B.op)
+    s[B].software_pipeline(B.op.axis[0], stages=2)
+    s[B].software_pipeline(var=B.op.axis[1], stages=3)
+    assert s.text() == "schedule cpu {\n  software_pipeline(B.i, stages=2)\n  software_pipeline(B.j, stages=3)\n}\n"
+    with pytest.raises(TypeError, match="missing a required argument: 'stages'"):
+        s[B].software_pipeline(B.op.axis[0])

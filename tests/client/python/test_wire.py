@@ -4,7 +4,7 @@ import pytest
 
 import kiln
 from kiln import te
-from kiln._encode import encode
+from kiln._encoding.encode import encode
 
 
 def earlier_only(definition):

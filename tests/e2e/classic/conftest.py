@@ -2,7 +2,7 @@
 
 import pytest
 
-from kiln import _function
+from kiln._service import function as functions
 from kiln.v1 import service_pb2 as wire
 
 
@@ -25,7 +25,7 @@ def read_back(connection, request):
 @pytest.fixture(autouse=True)
 def kernel_text_keeps_every_program(monkeypatch):
     """The service finds what was read under the id of what was built."""
-    compile_kernel = _function.Function._compile
+    compile_kernel = functions.Function._compile
 
     def compile_twice(function):
         compile_kernel(function)
@@ -34,4 +34,4 @@ def kernel_text_keeps_every_program(monkeypatch):
         reply = connection.call("KernelService/Compile", request, wire.CompileResponse)
         assert reply.cache == wire.CACHE_LEVEL_MEMORY, text
 
-    monkeypatch.setattr(_function.Function, "_compile", compile_twice)
+    monkeypatch.setattr(functions.Function, "_compile", compile_twice)

@@ -1,7 +1,8 @@
 """The programs that mistakes are made in: those of the tutorials."""
 
 import kiln
-from kiln import _connection, te
+from kiln import te
+from kiln._service import connection as _connection
 from kiln.v1 import service_pb2 as wire
 from kiln.v1 import types_pb2
 

@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from .._error import invalid, public
+from .._base.error import invalid, public
 
 
 @public

@@ -4,9 +4,8 @@ Each is a function of tensors that gives tensors; nothing is computed until a ke
 Shapes may be symbolic. Where numpy has the operator, the meaning is numpy's unless the doc says otherwise.
 """
 
-from .._suggest import answers as _answers
-from . import generic, nn, tag, utils
-from . import utils as util
+from .._base.suggest import answers as _answers
+from . import generic, nn, tag, utils, utils as util
 from ._elementwise import *  # noqa: F403
 from ._elementwise import __all__ as _elementwise
 from ._gather import *  # noqa: F403

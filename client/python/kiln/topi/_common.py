@@ -1,30 +1,26 @@
 """What the operators share: checks of tensors and axes, and broadcasting."""
 
-from .. import _define, _expr, _size, _view
-from .._error import invalid
-from .._instantiate import is_one, stretched
-from .._tensor import Tensor
-from .._text import shape_text
+from .._base.error import invalid
+from .._definitions import views
+from .._definitions.broadcast import is_tensor
+from .._definitions.tensor import Tensor
+from .._expressions import arithmetic, expr, size_math
 
 
 def tensor(value, where):
     """`value` if it is a tensor."""
-    if isinstance(value, (Tensor, _view.View)):
+    if isinstance(value, (Tensor, views.View)):
         return value
     raise invalid("NOT_A_TENSOR", f"{where} takes a tensor, but got {type(value).__name__}")
 
 
 def operand(value, where):
     """A tensor; a number or an expression stands for one without dimensions."""
-    if isinstance(value, (Tensor, _view.View)):
+    if isinstance(value, (Tensor, views.View)):
         return value
-    if _expr.is_number(value) or isinstance(value, _expr.Operand):
+    if arithmetic.is_number(value) or isinstance(value, expr.Operand):
         return value
     return tensor(value, where)
-
-
-def is_tensor(value):
-    return isinstance(value, (Tensor, _view.View))
 
 
 def name_of(value):
@@ -35,7 +31,7 @@ def normal_axis(data, axis, where, ndim=None):
     """One axis as a number from 0."""
     ndim = data.ndim if ndim is None else ndim
     try:
-        number = _expr.as_integer(axis)
+        number = arithmetic.as_integer(axis)
     except TypeError:
         raise invalid("AXIS_RANGE", f"{where}: axis {axis} is no integer") from None
     if not -ndim <= number < ndim:
@@ -58,55 +54,20 @@ def normal_axes(data, axis, where):
     return sorted(normal)
 
 
-def broadcast_shape(values, where):
-    """The shape that the tensors among `values` stretch to."""
-    tensors = [value for value in values if is_tensor(value)]
-    shape = stretched([t.shape for t in tensors])
-    if shape is None:
-        shapes = " and ".join(f"{t.name} of shape {shape_text(t.shape)}" for t in tensors)
-        raise invalid("BROADCAST", f"{where}: {shapes} do not broadcast to one shape")
-    return shape
-
-
-def element(value, index, shape):
-    """The element of a tensor at an index of the shape it is stretched to."""
-    if not is_tensor(value):
-        return value
-    inner = index[len(shape) - value.ndim :]
-    sizes = shape[len(shape) - value.ndim :]
-    stretched_index = [
-        0 if is_one(own) and not is_one(size) else i
-        for i, own, size in zip(inner, value.shape, sizes)
-    ]
-    return value(*stretched_index)
-
-
-def mapped(function, values, name, where):
-    """function(*elements) for every position of the shape that the tensors stretch to."""
-    if not any(is_tensor(value) for value in values):
-        return function(*values)
-    shape = broadcast_shape(values, where)
-
-    def body(*index):
-        return function(*(element(value, index, shape) for value in values))
-
-    return _define.compute(shape, body, name=name)
-
-
 def constant_int(value, where):
     """A Python int, where no size of the call will do."""
     try:
-        return _expr.as_integer(value)
+        return arithmetic.as_integer(value)
     except TypeError:
         raise invalid("CONSTANT", f"{where} must be an integer, but is {value}") from None
 
 
 def as_size(value):
     """An int where it is known, else the expression."""
-    if isinstance(value, _expr.IntegerConstant):
+    if isinstance(value, expr.IntegerConstant):
         return value.value
     return value
 
 
 def same_size(a, b):
-    return _size.equal(a, b)
+    return size_math.equal(a, b)

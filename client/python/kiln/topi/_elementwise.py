@@ -2,10 +2,12 @@
 
 import inspect
 
-from .. import _dtype, _expr, _operators
-from .._error import invalid, public
-from .._expr import apply, as_expr, cast as cast_expr
-from ._common import mapped, operand, tensor
+from .._base import dtypes
+from .._base.error import invalid, public
+from .._definitions.broadcast import mapped
+from .._expressions import expr, operators
+from .._expressions.arithmetic import apply, as_expr, cast as cast_expr
+from ._common import operand, tensor
 
 __all__ = []
 
@@ -32,7 +34,7 @@ def _export(name, arity, function, doc):
 def _sign(x):
     x = as_expr(x)
     positive = apply("select", x > 0, cast_expr(x.dtype, 1), x)
-    if _dtype.KIND[x.dtype] == "uint":
+    if dtypes.KIND[x.dtype] == "uint":
         return positive
     result = apply("select", x < 0, cast_expr(x.dtype, -1), positive)
     return apply("select", x == 0, cast_expr(x.dtype, 0), result)
@@ -53,7 +55,7 @@ def _rounding(operator):
 
     def function(x):
         x = as_expr(x)
-        return apply(operator, x) if _dtype.is_float(x.dtype) else x
+        return apply(operator, x) if dtypes.is_float(x.dtype) else x
 
     return function
 
@@ -61,9 +63,9 @@ def _rounding(operator):
 def _float_test(operator, of_integers):
     def function(x):
         x = as_expr(x)
-        if _dtype.is_float(x.dtype):
+        if dtypes.is_float(x.dtype):
             return apply(operator, x)
-        return _expr.IntegerConstant(of_integers, "bool")
+        return expr.IntegerConstant(of_integers, "bool")
 
     return function
 
@@ -128,8 +130,8 @@ _export(
     "logical_xor", 2, lambda a, b: apply("not_equal", _condition(a), _condition(b)),
     "One of the two holds",
 )  # fmt: skip
-_export("divide", 2, _operators.div, "a / b; of integers rounded to zero, as in classic topi")
-_export("power", 2, _operators.power, "a^b; of integers with a constant exponent from 1 to 16")
+_export("divide", 2, operators.div, "a / b; of integers rounded to zero, as in classic topi")
+_export("power", 2, operators.power, "a^b; of integers with a constant exponent from 1 to 16")
 _export("sign", 1, _sign, "-1, 0 or 1; nan stays nan")
 _export("identity", 1, as_expr, "A copy")
 _export("isnan", 1, _float_test("isnan", 0), "Whether it is nan")
@@ -158,7 +160,7 @@ def clip(x, a_min, a_max):
 def cast(x, dtype, span=None):
     """In another type; floats to integers round to zero."""
     x = operand(x, "topi.cast")
-    dtype = _dtype.dtype_name(dtype, "topi.cast")
+    dtype = dtypes.dtype_name(dtype, "topi.cast")
     return mapped(lambda value: cast_expr(dtype, value), [x], "T_cast", "topi.cast")
 
 

@@ -1,9 +1,11 @@
 """Elements chosen by tensors of indices."""
 
-from .. import _define, _dtype, _expr, _size
-from .._error import invalid, public
-from .._expr import apply, as_expr, cast
-from .._text import shape_text
+from .._base import dtypes
+from .._base.error import invalid, public
+from .._definitions import define
+from .._expressions import arithmetic, size_math
+from .._expressions.arithmetic import apply, as_expr, cast
+from .._expressions.text import shape_text
 from ._common import normal_axis, same_size, tensor
 from ._shape import reshape
 
@@ -17,7 +19,7 @@ def _export(function):
 
 def _indices(value, where):
     value = tensor(value, where)
-    if not _dtype.is_int(value.dtype):
+    if not dtypes.is_int(value.dtype):
         raise invalid(
             "INDEX_TYPE", f"{where}: the indices {value.name} are {value.dtype}, but must be integers"
         )
@@ -42,13 +44,13 @@ def take(a, indices, axis=None, batch_dims=0, mode="clip"):
     def body(*index):
         place = cast("int64", indices(*index[axis : axis + indices.ndim]))
         if mode == "clip":
-            place = apply("min", apply("max", place, 0), _size.folded("subtract", size, 1))
+            place = apply("min", apply("max", place, 0), size_math.folded("subtract", size, 1))
         elif mode == "wrap":
             place = apply("floormod", place, size)
         return a(*index[:axis], place, *index[axis + indices.ndim :])
 
     shape = [*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :]]
-    return _define.compute(shape, body, name="T_take")
+    return define.compute(shape, body, name="T_take")
 
 
 def _from_end(index, size):
@@ -77,7 +79,7 @@ def gather(data, axis, indices):
         place[axis] = _from_end(indices(*index), data.shape[axis])
         return data(*place)
 
-    return _define.compute(indices.shape, body, name="T_gather")
+    return define.compute(indices.shape, body, name="T_gather")
 
 
 @_export
@@ -100,14 +102,14 @@ def gather_nd(a, indices):
         ]
         return a(*place, *index[rest:])
 
-    return _define.compute([*indices.shape[1:], *a.shape[depth:]], body, name="T_gather_nd")
+    return define.compute([*indices.shape[1:], *a.shape[depth:]], body, name="T_gather_nd")
 
 
 @_export
 def one_hot(indices, on_value, off_value, depth, axis, dtype):
     """`on_value` where the index stands along a new dimension of `depth`, elsewhere `off_value`."""
     indices = _indices(indices, "topi.one_hot")
-    dtype = _dtype.dtype_name(dtype, "topi.one_hot")
+    dtype = dtypes.dtype_name(dtype, "topi.one_hot")
     axis = normal_axis(indices, axis, "topi.one_hot", indices.ndim + 1)
     on, off = cast(dtype, _scalar(on_value)), cast(dtype, _scalar(off_value))
 
@@ -116,8 +118,8 @@ def one_hot(indices, on_value, off_value, depth, axis, dtype):
         return apply("select", cast("int64", place) == index[axis], on, off)
 
     shape = [*indices.shape[:axis], depth, *indices.shape[axis:]]
-    return _define.compute(shape, body, name="T_one_hot")
+    return define.compute(shape, body, name="T_one_hot")
 
 
 def _scalar(value):
-    return value if _expr.is_number(value) else as_expr(value)
+    return value if arithmetic.is_number(value) else as_expr(value)

@@ -1,8 +1,10 @@
 """Tensors of nothing but numbers."""
 
-from .. import _define, _dtype, _expr
-from .._error import invalid, public
-from .._expr import as_expr, cast
+from .._base import dtypes
+from .._base.error import invalid, public
+from .._definitions import define
+from .._expressions import arithmetic
+from .._expressions.arithmetic import as_expr, cast
 from ._common import tensor
 
 __all__ = []
@@ -16,8 +18,8 @@ def _export(function):
 @_export
 def full(shape, dtype, fill_value):
     """One value everywhere."""
-    dtype = _dtype.dtype_name(dtype, "topi.full")
-    return _define.compute(shape, lambda *_: cast(dtype, fill_value), name="T_full")
+    dtype = dtypes.dtype_name(dtype, "topi.full")
+    return define.compute(shape, lambda *_: cast(dtype, fill_value), name="T_full")
 
 
 @_export
@@ -56,8 +58,8 @@ def arange(start, stop=None, step=1, dtype="float32"):
     """start, start + step, ... below stop; arange(n) begins at 0."""
     if stop is None:
         start, stop = 0, start
-    dtype = _dtype.dtype_name(dtype, "topi.arange")
-    if all(map(_expr.is_number, (start, stop, step))):
+    dtype = dtypes.dtype_name(dtype, "topi.arange")
+    if all(map(arithmetic.is_number, (start, stop, step))):
         if step == 0:
             raise invalid("STEP", "topi.arange: the step must not be 0")
         count = max(0, -int(-(stop - start) // step))
@@ -68,7 +70,7 @@ def arange(start, stop=None, step=1, dtype="float32"):
         first, step_by = cast(dtype, start), cast(dtype, step)
         return first + cast(dtype, i) * step_by
 
-    return _define.compute((_size_of(count),), body, name="T_arange")
+    return define.compute((_size_of(count),), body, name="T_arange")
 
 
 def _size_of(count):

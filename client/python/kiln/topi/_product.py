@@ -1,10 +1,13 @@
 """Products of matrices and their kin."""
 
-from .. import _define, _dtype, _reduce, _view
-from .._definitions import operator
-from .._error import invalid, public
-from .._text import shape_text
+from .._base import dtypes
+from .._base.error import invalid, public
+from .._definitions import define, views
+from .._definitions.built_in import operator
+from .._expressions import reduce
+from .._expressions.text import shape_text
 from ._common import normal_axis, same_size, tensor
+from ._shape import squeeze
 
 __all__ = []
 
@@ -16,8 +19,8 @@ def _export(function):
 
 def as_type(a, b, dtype, where):
     """Both operands in one type: the one asked for, or the one in which they meet."""
-    dtype = _dtype.dtype_name(dtype, where) if dtype else _dtype.promoted(a.dtype, b.dtype)
-    return _view.cast(a, dtype), _view.cast(b, dtype)
+    dtype = dtypes.dtype_name(dtype, where) if dtype else dtypes.promoted(a.dtype, b.dtype)
+    return views.cast(a, dtype), views.cast(b, dtype)
 
 
 def transposed(a, wanted):
@@ -25,7 +28,7 @@ def transposed(a, wanted):
     if not wanted:
         return a
     order = list(range(a.ndim))
-    return _view.permuted(a, [*order[:-2], *order[:-3:-1]])
+    return views.permuted(a, [*order[:-2], *order[:-3:-1]])
 
 
 def agree(where, a, d, b, e, stretches=False):
@@ -53,17 +56,15 @@ def matmul(a, b, transp_a=False, transp_b=False, out_dtype=None):
     if a.ndim == 1 and b.ndim == 1:
         return operator("dot")(a, b, name="T_matmul")
     if a.ndim == 1:
-        row = _view.expanded(a, [1], 2)
+        row = views.expanded(a, [1], 2)
         return _without(operator("matmul")(row, transposed(b, transp_b), name="T_matmul"), -2)
     if b.ndim == 1:
-        column = _view.expanded(b, [0], 2)
+        column = views.expanded(b, [0], 2)
         return _without(operator("matmul")(transposed(a, transp_a), column, name="T_matmul"), -1)
     return operator("matmul")(transposed(a, transp_a), transposed(b, transp_b), name="T_matmul")
 
 
 def _without(product, axis):
-    from ._shape import squeeze
-
     return squeeze(product, axis)
 
 
@@ -141,21 +142,21 @@ def einsum(subscripts, *operands):
                 )
     dtype = operands[0].dtype
     for each in operands[1:]:
-        dtype = _dtype.promoted(dtype, each.dtype)
-    operands = [_view.cast(each, dtype) for each in operands]
+        dtype = dtypes.promoted(dtype, each.dtype)
+    operands = [views.cast(each, dtype) for each in operands]
     summed = [letter for letter in sizes if letter not in result]
 
     def body(*index):
         place = dict(zip(result, index))
-        axes = [_define.reduce_axis((0, sizes[letter][0]), name=letter) for letter in summed]
+        axes = [define.reduce_axis((0, sizes[letter][0]), name=letter) for letter in summed]
         place.update(zip(summed, axes))
         product = None
         for letters, each in zip(inputs, operands):
             factor = each(*(place[letter] for letter in letters))
             product = factor if product is None else product * factor
-        return _reduce.sum(product, axis=axes)
+        return reduce.sum(product, axis=axes)
 
-    return _define.compute(
+    return define.compute(
         [sizes[letter][0] for letter in result], body, name="T_einsum", varargs_names=list(result)
     )
 

@@ -1,9 +1,13 @@
 """Over whole dimensions: `axis` is one of them, several, or None for all."""
 
-from .. import _define, _dtype, _expr, _reduce, _size
-from .._error import invalid, public
-from .._expr import apply, as_expr
+from .._base import dtypes
+from .._base.error import invalid, public
+from .._definitions import define, views
+from .._definitions.built_in import operator
+from .._expressions import arithmetic, reduce, size_math
+from .._expressions.arithmetic import apply, as_expr
 from ._common import normal_axes, normal_axis, tensor
+from ._shape import reshape
 
 __all__ = []
 
@@ -19,11 +23,11 @@ def _reduced(data, axis, keepdims, name, body):
 
     def compute(*index):
         outer = dict(zip(stays, index))
-        axes = {d: _define.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in reduced}
+        axes = {d: define.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in reduced}
         place = [axes.get(d, outer.get(d)) for d in range(data.ndim)]
         return body(data(*place), list(axes.values()), outer)
 
-    return _define.compute(shape, compute, name=f"{data.name}_{'red' if name == 'sum' else name}")
+    return define.compute(shape, compute, name=f"{data.name}_{'red' if name == 'sum' else name}")
 
 
 def _condition(value):
@@ -34,7 +38,7 @@ def _export(name, doc, prepare=as_expr):
     def reduction(data, axis=None, keepdims=False):
         return _reduced(
             data, axis, keepdims, name,
-            lambda read, axes, _: getattr(_reduce, name)(prepare(read), axis=axes),
+            lambda read, axes, _: getattr(reduce, name)(prepare(read), axis=axes),
         )  # fmt: skip
 
     reduction.__name__ = reduction.__qualname__ = name
@@ -57,7 +61,7 @@ def _position(name, extremum):
         data = tensor(data, where)
         axes = normal_axes(data, axis, where)
         best = _reduced(
-            data, axes, True, extremum, lambda read, over, _: getattr(_reduce, extremum)(read, axis=over)
+            data, axes, True, extremum, lambda read, over, _: getattr(reduce, extremum)(read, axis=over)
         )  # fmt: skip
         return _reduced(
             data, axes, keepdims, name,
@@ -77,17 +81,17 @@ def _first(data, best, read, over, axes, outer, last):
     """The first (or last) place where the element is the best one."""
     place = as_expr(0, "int64")
     for axis, d in zip(over, axes):
-        row = _size.folded("multiply", place, data.shape[d])
-        place = _size.folded("add", row, axis)
+        row = size_math.folded("multiply", place, data.shape[d])
+        place = size_math.folded("add", row, axis)
     top = best(*(0 if d in axes else outer[d] for d in range(data.ndim)))
     found = read == top
-    if _dtype.is_float(read.dtype):
+    if dtypes.is_float(read.dtype):
         found = apply("logical_or", found, apply("isnan", read))
-    place = _expr.cast("int32", place)
+    place = arithmetic.cast("int32", place)
     if last:
-        return _reduce.max(apply("select", found, place, -1), axis=over)
-    none = _expr.constant((1 << 31) - 1, "int32")
-    return _reduce.min(apply("select", found, place, none), axis=over)
+        return reduce.max(apply("select", found, place, -1), axis=over)
+    none = arithmetic.constant((1 << 31) - 1, "int32")
+    return reduce.min(apply("select", found, place, none), axis=over)
 
 
 _position("argmax", "max")
@@ -99,7 +103,7 @@ def collapse_sum(data, target_shape):
     """The adjoint of broadcast_to: sums the dimensions that were stretched."""
     where = "topi.collapse_sum"
     data = tensor(data, where)
-    target = _define.as_shape(target_shape, where)
+    target = define.as_shape(target_shape, where)
     extra = data.ndim - len(target)
     if extra < 0:
         raise invalid(
@@ -109,11 +113,11 @@ def collapse_sum(data, target_shape):
     summed += [extra + d for d, size in enumerate(target) if size == 1 and data.shape[extra + d] != 1]
 
     def body(*index):
-        axes = {d: _define.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in summed}
+        axes = {d: define.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in summed}
         place = [axes[d] if d in axes else index[d - extra] for d in range(data.ndim)]
-        return _reduce.sum(data(*place), axis=list(axes.values()))
+        return reduce.sum(data(*place), axis=list(axes.values()))
 
-    return _define.compute(target, body, name=f"{data.name}_red")
+    return define.compute(target, body, name=f"{data.name}_red")
 
 
 @public
@@ -130,10 +134,6 @@ def cumprod(data, axis=None, dtype=None, exclusive=None):
 
 
 def _running(name, data, axis, dtype, exclusive):
-    from .. import _view
-    from .._definitions import operator
-    from ._shape import reshape
-
     where = f"topi.{name}"
     data = tensor(data, where)
     if axis is None:
@@ -141,7 +141,7 @@ def _running(name, data, axis, dtype, exclusive):
         axis = 0
     axis = normal_axis(data, axis, where)
     if dtype is not None:
-        data = _view.cast(data, _dtype.dtype_name(dtype, where))
+        data = views.cast(data, dtypes.dtype_name(dtype, where))
     if not exclusive:
         return operator(name)(data, axis=axis, name=f"T_{name}")
     neutral = 0 if name == "cumsum" else 1
@@ -149,9 +149,9 @@ def _running(name, data, axis, dtype, exclusive):
     def before(*index):
         place = list(index)
         place[axis] = apply("max", place[axis] - 1, 0)
-        return apply("select", index[axis] > 0, data(*place), _expr.constant(neutral, data.dtype))
+        return apply("select", index[axis] > 0, data(*place), arithmetic.constant(neutral, data.dtype))
 
-    shifted = _view.View(data.name, data.shape, data.dtype, before)
+    shifted = views.View(data.name, data.shape, data.dtype, before)
     return operator(name)(shifted, axis=axis, name=f"T_{name}")
 
 

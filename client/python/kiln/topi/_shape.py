@@ -1,10 +1,11 @@
 """Operators that move elements and change none."""
 
-from .. import _define, _expr, _size
-from .._error import invalid, public
-from .._expr import apply, as_expr
-from .._instantiate import is_one
-from .._text import shape_text, text
+from .._base.error import invalid, public
+from .._definitions import define
+from .._definitions.broadcast import is_one
+from .._expressions import arithmetic, size_math
+from .._expressions.arithmetic import apply, as_expr
+from .._expressions.text import shape_text, text
 from ._common import as_size, constant_int, normal_axes, normal_axis, same_size, tensor
 
 __all__ = []
@@ -19,7 +20,7 @@ def _export(function):
 def broadcast_to(data, shape):
     """Dimensions of extent 1 repeated, and new ones in front, as numpy does."""
     data = tensor(data, "topi.broadcast_to")
-    shape = _define.as_shape(shape, "topi.broadcast_to")
+    shape = define.as_shape(shape, "topi.broadcast_to")
     missing = len(shape) - data.ndim
     if missing < 0 or not all(map(_stretches, data.shape, shape[missing:])):
         raise invalid(
@@ -32,7 +33,7 @@ def broadcast_to(data, shape):
         stretched = [0 if is_one(s) else i for i, s in zip(index[missing:], data.shape)]
         return data(*stretched)
 
-    return _define.compute(shape, body, name="T_broadcast_to")
+    return define.compute(shape, body, name="T_broadcast_to")
 
 
 def _stretches(old, new):
@@ -46,7 +47,7 @@ def _along(a, axis, size, place, name):
     def body(*index):
         return a(*(place(i) if d == axis else i for d, i in enumerate(index)))
 
-    return _define.compute(shape, body, name=name)
+    return define.compute(shape, body, name=name)
 
 
 @_export
@@ -72,7 +73,7 @@ def transpose(a, axes=None):
     def body(*index):
         return a(*(index[axes.index(d)] for d in range(a.ndim)))
 
-    return _define.compute([a.shape[d] for d in axes], body, name="T_transpose")
+    return define.compute([a.shape[d] for d in axes], body, name="T_transpose")
 
 
 @_export
@@ -95,7 +96,7 @@ def expand_dims(a, axis, num_newaxis=1):
     def body(*index):
         return a(*index[:axis], *index[axis + num_newaxis :])
 
-    return _define.compute(shape, body, name="T_expand_dims")
+    return define.compute(shape, body, name="T_expand_dims")
 
 
 @_export
@@ -118,7 +119,7 @@ def squeeze(a, axis=None):
         place = dict(zip(kept, index))
         return a(*(place.get(d, 0) for d in range(a.ndim)))
 
-    return _define.compute([a.shape[d] for d in kept], body, name="T_squeeze")
+    return define.compute([a.shape[d] for d in kept], body, name="T_squeeze")
 
 
 @_export
@@ -127,7 +128,7 @@ def reshape(a, newshape):
     a = tensor(a, "topi.reshape")
     newshape = list(newshape) if isinstance(newshape, (list, tuple)) else [newshape]
     newshape = _without_minus_one(a, [as_size(size) for size in newshape])
-    newshape = _define.as_shape(newshape, "topi.reshape")
+    newshape = define.as_shape(newshape, "topi.reshape")
     groups = _groups(a, newshape)
 
     def body(*index):
@@ -136,7 +137,7 @@ def reshape(a, newshape):
             place += _place(a.shape[old], [(index[d], newshape[d]) for d in range(len(newshape))[new]])
         return a(*place)
 
-    return _define.compute(newshape, body, name="T_reshape")
+    return define.compute(newshape, body, name="T_reshape")
 
 
 def _without_minus_one(a, newshape):
@@ -163,13 +164,13 @@ def _divided(sizes, factors):
         if same:
             sizes.pop(same[0])
             factors = [f for f in factors if f is not factor]
-    known, divisor = (_size.product(s for s in row if isinstance(s, int)) for row in (sizes, factors))
+    known, divisor = (size_math.product(s for s in row if isinstance(s, int)) for row in (sizes, factors))
     symbolic = [size for size in sizes if not isinstance(size, int)]
     if any(not isinstance(factor, int) for factor in factors):
-        return _size.divide(_size.product(sizes), _size.product(factors))
+        return size_math.divide(size_math.product(sizes), size_math.product(factors))
     if divisor and known % divisor == 0:
-        return _size.product([*symbolic, known // divisor])
-    return _size.divide(_size.product(sizes), divisor)
+        return size_math.product([*symbolic, known // divisor])
+    return size_math.divide(size_math.product(sizes), divisor)
 
 
 def _groups(a, newshape):
@@ -178,7 +179,7 @@ def _groups(a, newshape):
     while old < a.ndim or new < len(newshape):
         o, n = min(old + 1, a.ndim), min(new + 1, len(newshape))
         while True:
-            left, right = _size.product(a.shape[old:o]), _size.product(newshape[new:n])
+            left, right = size_math.product(a.shape[old:o]), size_math.product(newshape[new:n])
             last = o == a.ndim and n == len(newshape)
             if same_size(left, right):
                 break
@@ -187,7 +188,7 @@ def _groups(a, newshape):
                     "RESHAPE",
                     f"topi.reshape: {a.name} of shape {shape_text(a.shape)} does not fit "
                     f"{shape_text(newshape)}; their numbers of elements "
-                    + ("differ" if _size.difference(left, right) is not None else "may differ"),
+                    + ("differ" if size_math.difference(left, right) is not None else "may differ"),
                 )
             grow_old = n == len(newshape) or (o < a.ndim and _is_smaller(left, right))
             o, n = (o + 1, n) if grow_old else (o, n + 1)
@@ -211,7 +212,7 @@ def _place(sizes, given):
         return place
     linear = as_expr(0, "int64")
     for position, (index, size) in enumerate(given):
-        linear = index if position == 0 else _size.folded("add", linear * as_expr(size, "int64"), index)
+        linear = index if position == 0 else size_math.folded("add", linear * as_expr(size, "int64"), index)
     for d in reversed(wide[1:]):
         place[d] = apply("floormod", linear, as_expr(sizes[d], "int64"))
         linear = apply("floordiv", linear, as_expr(sizes[d], "int64"))
@@ -223,7 +224,7 @@ def _place(sizes, given):
 def flatten(a):
     """The first dimension stays; all others become one."""
     a = tensor(a, "topi.flatten")
-    return reshape(a, [*a.shape[:1], _size.product(a.shape[1:])])
+    return reshape(a, [*a.shape[:1], size_math.product(a.shape[1:])])
 
 
 @_export
@@ -243,13 +244,13 @@ def concatenate(a_tuple, axis=0):
             )
     starts = [as_expr(0, "int64")]
     for part in parts:
-        starts.append(_size.folded("add", starts[-1], part.shape[axis]))
+        starts.append(size_math.folded("add", starts[-1], part.shape[axis]))
 
     def body(*index):
         result = None
         for part, start in reversed(list(zip(parts, starts))):
             place = list(index)
-            place[axis] = _size.folded("subtract", index[axis], start)
+            place[axis] = size_math.folded("subtract", index[axis], start)
             value = part(*place)
             result = value if result is None else (
                 apply("if_then_else", index[axis] < end, value, result))
@@ -258,7 +259,7 @@ def concatenate(a_tuple, axis=0):
 
     shape = list(parts[0].shape)
     shape[axis] = as_size(starts[-1])
-    return _define.compute(shape, body, name="T_concat")
+    return define.compute(shape, body, name="T_concat")
 
 
 def _list(tensors, where):
@@ -290,7 +291,7 @@ def stack(tensors, axis=0):
         return result
 
     shape = [*parts[0].shape[:axis], len(parts), *parts[0].shape[axis:]]
-    return _define.compute(shape, body, name="T_stack")
+    return define.compute(shape, body, name="T_stack")
 
 
 @_export
@@ -304,7 +305,7 @@ def split(ary, indices_or_sections, axis=0):
         ends = [*starts[1:], size]
     else:
         sections = constant_int(indices_or_sections, "the number of sections of topi.split")
-        part = _size.divide(size, sections) if sections > 0 else None
+        part = size_math.divide(size, sections) if sections > 0 else None
         if part is None:
             raise invalid(
                 "SPLIT",
@@ -318,8 +319,8 @@ def split(ary, indices_or_sections, axis=0):
 
 
 def _cut(a, axis, start, end):
-    size = as_size(_size.folded("subtract", end, start))
-    return _along(a, axis, size, lambda i: _size.folded("add", i, start), "T_split")
+    size = as_size(size_math.folded("subtract", end, start))
+    return _along(a, axis, size, lambda i: size_math.folded("add", i, start), "T_split")
 
 
 @_export
@@ -339,11 +340,11 @@ def strided_slice(a, begin, end, strides=None, axes=None, slice_mode="end"):
 
     def body(*index):
         return a(*(
-            _size.folded("add", _size.folded("multiply", i, steps[d]), starts[d]) if d in starts else i
+            size_math.folded("add", size_math.folded("multiply", i, steps[d]), starts[d]) if d in starts else i
             for d, i in enumerate(index)
         ))
 
-    return _define.compute(shape, body, name="T_strided_slice")
+    return define.compute(shape, body, name="T_strided_slice")
 
 
 def _range(a, axis, first, last, step):
@@ -367,7 +368,7 @@ def _range(a, axis, first, last, step):
         count = last - first if step > 0 else first - last
     stride = abs(step)
     count = count if stride == 1 else (count + (stride - 1)) // stride
-    return first, step, as_size(_expr.as_expr(count, "int64"))
+    return first, step, as_size(arithmetic.as_expr(count, "int64"))
 
 
 @_export
@@ -377,7 +378,7 @@ def repeat(a, repeats, axis):
     axis = normal_axis(a, axis, "topi.repeat")
     repeats = constant_int(repeats, "topi.repeat: repeats")
     size = a.shape[axis] * repeats
-    return _along(a, axis, size, lambda i: _size.folded("floordiv", i, repeats), "T_repeat")
+    return _along(a, axis, size, lambda i: size_math.folded("floordiv", i, repeats), "T_repeat")
 
 
 @_export
@@ -393,13 +394,13 @@ def tile(a, reps):
 
     def body(*index):
         place = [
-            i if rep == 1 else _size.folded("floormod", i, size)
+            i if rep == 1 else size_math.folded("floormod", i, size)
             for i, size, rep in zip(index, sizes, reps)
         ]
         return a(*(0 if is_one(size) else i for i, size in zip(place, sizes)) if ndim == a.ndim
                  else place[ndim - a.ndim :])
 
-    return _define.compute(shape, body, name="T_tile")
+    return define.compute(shape, body, name="T_tile")
 
 
 @_export
@@ -408,4 +409,4 @@ def flip(a, axis=0):
     a = tensor(a, "topi.flip")
     axis = normal_axis(a, axis, "topi.flip")
     size = a.shape[axis]
-    return _along(a, axis, size, lambda i: _size.folded("subtract", size, 1) - i, "T_flip")
+    return _along(a, axis, size, lambda i: size_math.folded("subtract", size, 1) - i, "T_flip")

@@ -1,8 +1,8 @@
 """The schedules of topi. Each gives a schedule without steps, which the compiler fills in for the device:
 programs that ask for one by name run as they are."""
 
-from .._error import public
-from .._schedule import Schedule, create_schedule
+from .._base.error import public
+from .._schedule.schedule import Schedule, create_schedule
 
 
 class Schedules:

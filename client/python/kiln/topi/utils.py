@@ -1,7 +1,7 @@
 """Small questions about shapes, as topi.utils has them."""
 
-from .. import _expr
-from .._error import invalid, public
+from .._base.error import invalid, public
+from .._expressions.expr import IntegerConstant
 
 
 @public
@@ -9,7 +9,7 @@ def get_const_int(expr):
     """A constant size as a Python int."""
     if isinstance(expr, int):
         return expr
-    if isinstance(expr, _expr.IntegerConstant):
+    if isinstance(expr, IntegerConstant):
         return expr.value
     raise invalid("CONSTANT", f"{expr} is known at the call only")
 
@@ -18,7 +18,7 @@ def get_const_int(expr):
 def get_const_tuple(in_tuple):
     """A shape with its constant sizes as Python ints."""
     return tuple(
-        each.value if isinstance(each, _expr.IntegerConstant) else each for each in in_tuple
+        each.value if isinstance(each, IntegerConstant) else each for each in in_tuple
     )
 
 

@@ -1,6 +1,6 @@
 """The operators of neural networks. Those with a definition in compiler/operators are built on it."""
 
-from ..._suggest import answers as _answers
+from ..._base.suggest import answers as _answers
 from .._product import batch_matmul, matmul
 from .._shape import flatten as _flatten
 from ._activation import *  # noqa: F403

@@ -1,8 +1,8 @@
 """Activations and softmax."""
 
-from ... import _view
-from ..._definitions import operator
-from ..._error import public
+from ..._base.error import public
+from ..._definitions import views
+from ..._definitions.built_in import operator
 from .._common import normal_axis, tensor
 
 __all__ = []
@@ -37,7 +37,7 @@ def prelu(x, slope, axis=1):
     """leaky_relu with a slope for each channel of `axis`."""
     x, slope = tensor(x, "topi.nn.prelu"), tensor(slope, "topi.nn.prelu")
     axis = normal_axis(x, axis, "topi.nn.prelu")
-    return operator("leaky_relu")(x, _view.expanded(slope, [axis], x.ndim), name="T_prelu")
+    return operator("leaky_relu")(x, views.expanded(slope, [axis], x.ndim), name="T_prelu")
 
 
 @_export

@@ -1,11 +1,12 @@
 """Convolutions: padding is a stage in front, the rest a definition of compiler/operators."""
 
-from ... import _dtype, _view
-from ..._definitions import operator
-from ..._error import invalid, public
-from ..._text import shape_text, text
+from ..._base.error import invalid, public
+from ..._definitions import views
+from ..._definitions.built_in import operator
+from ..._expressions.text import shape_text, text
 from .._common import constant_int, tensor
 from .._product import as_type
+from .._shape import squeeze, strided_slice, transpose
 from ._padding import padded, per_dimension, sides
 
 __all__ = []
@@ -96,11 +97,9 @@ def conv1d_nwc(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=N
     )
     # A line is an image of one row.
     result = operator("conv2d_nhwc")(
-        _view.expanded(data, [0, 2, 3], 4), _view.expanded(kernel, [1, 2, 3], 4), stride_h=1,
+        views.expanded(data, [0, 2, 3], 4), views.expanded(kernel, [1, 2, 3], 4), stride_h=1,
         stride_w=stride, dilation_h=1, dilation_w=dilation, name="conv1d_nwc",
     )  # fmt: skip
-    from .._shape import squeeze
-
     return squeeze(result, 1)
 
 
@@ -157,12 +156,10 @@ def conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
 @_export
 def conv2d_hwcn(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (h, w, c, n) and filters (r, s, c, m); the result is (h, w, m, n)."""
-    from .._shape import transpose
-
     data, kernel, numbers = _images(
         "conv2d_hwcn", Input, Filter, (2, 2), (0, 0), (stride, padding, dilation), out_dtype
     )
-    result = operator("conv2d_nhwc")(_view.permuted(data, [3, 0, 1, 2]), kernel, **numbers)
+    result = operator("conv2d_nhwc")(views.permuted(data, [3, 0, 1, 2]), kernel, **numbers)
     return transpose(result, [1, 2, 3, 0])
 
 
@@ -216,7 +213,5 @@ def conv2d_transpose_nchw(Input, Filter, strides=1, padding=0, out_dtype=None, o
     )
     if all(side == 0 for pair in around for side in pair):
         return whole
-    from .._shape import strided_slice
-
     ends = [whole.shape[2 + d] - high for d, (_, high) in enumerate(around)]
     return strided_slice(whole, [low for low, _ in around], ends, axes=[2, 3])

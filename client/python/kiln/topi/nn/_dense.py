@@ -1,9 +1,11 @@
 """Layers of products, biases and losses."""
 
-from ... import _dtype, _view
-from ..._definitions import operator
-from ..._error import invalid, public
-from ..._text import shape_text
+from ..._base import dtypes
+from ..._base.error import invalid, public
+from ..._definitions import views
+from ..._definitions.built_in import operator
+from ..._expressions.arithmetic import apply, cast
+from ..._expressions.text import shape_text
 from .. import _elementwise, _reduction
 from .._common import normal_axis, tensor
 from .._product import agree, as_type, transposed
@@ -25,7 +27,7 @@ def dense(data, weight, bias=None, out_dtype=None, auto_scheduler_rewritten_layo
     data, weight = as_type(data, weight, out_dtype, "topi.nn.dense")
     if bias is None:
         return operator("matmul")(data, transposed(weight, True), name="T_dense")
-    bias = _view.cast(tensor(bias, "topi.nn.dense"), data.dtype)
+    bias = views.cast(tensor(bias, "topi.nn.dense"), data.dtype)
     return operator("dense")(data, weight, bias, name="T_dense")
 
 
@@ -44,7 +46,7 @@ def of_channel(data, values, axis, where):
             "ARGUMENT_RANK",
             f"{where}: {values.name} has shape {shape_text(values.shape)}, but must have 1 dimension",
         )
-    return _view.expanded(values, [axis], data.ndim)
+    return views.expanded(values, [axis], data.ndim)
 
 
 @_export
@@ -107,12 +109,12 @@ def nll_loss(predictions, targets, weights=None, reduction="mean", ignore_index=
             f"{targets.name} {shape_text(targets.shape)}; the first must have one dimension more, the "
             "classes in dimension 1",
         )
-    if not _dtype.is_int(targets.dtype):
+    if not dtypes.is_int(targets.dtype):
         raise invalid(
             "INDEX_TYPE", f"{where}: {targets.name} is {targets.dtype}, but classes are integers"
         )
-    last = _view.moved(predictions, 1 if predictions.ndim > 1 else 0, -1)
-    losses = operator("nll_loss")(last, _view.cast(targets, "int32"), name="T_nll_loss")
+    last = views.moved(predictions, 1 if predictions.ndim > 1 else 0, -1)
+    losses = operator("nll_loss")(last, views.cast(targets, "int32"), name="T_nll_loss")
     if weights is None and ignore_index is None:
         return _reduced(losses, reduction, where)
     factors = _factors(predictions, targets, weights, ignore_index)
@@ -124,8 +126,6 @@ def nll_loss(predictions, targets, weights=None, reduction="mean", ignore_index=
 
 def _factors(predictions, targets, weights, ignore_index):
     """What each sample counts."""
-    from ..._expr import apply, cast
-
     def read(*index):
         label = targets(*index)
         factor = cast(predictions.dtype, 1 if weights is None else weights(label))
@@ -133,4 +133,4 @@ def _factors(predictions, targets, weights, ignore_index):
             return factor
         return apply("select", label == ignore_index, cast(predictions.dtype, 0), factor)
 
-    return _elementwise.identity(_view.View("weights", targets.shape, predictions.dtype, read))
+    return _elementwise.identity(views.View("weights", targets.shape, predictions.dtype, read))

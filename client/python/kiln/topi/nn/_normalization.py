@@ -1,11 +1,13 @@
 """Normalizations."""
 
-from ... import _define, _reduce, _view
-from ..._definitions import operator
-from ..._error import invalid, public
-from ..._expr import apply, cast
+from ..._base.error import invalid, public
+from ..._definitions import define, views
+from ..._definitions.built_in import operator
+from ..._expressions import reduce
+from ..._expressions.arithmetic import apply, cast
 from .. import _elementwise
 from .._common import normal_axes, normal_axis, tensor
+from .._reduction import sum as sum_of
 from ._dense import of_channel
 
 __all__ = []
@@ -45,7 +47,7 @@ def layer_norm(data, gamma, beta, axis=-1, epsilon=1e-5):
     where = "topi.nn.layer_norm"
     data, gamma = tensor(data, where), tensor(gamma, where)
     axes = normal_axes(data, axis, where)
-    beta = _view.View("0", gamma.shape, gamma.dtype, lambda *_: cast(gamma.dtype, 0)) if beta is None else tensor(beta, where)
+    beta = views.View("0", gamma.shape, gamma.dtype, lambda *_: cast(gamma.dtype, 0)) if beta is None else tensor(beta, where)
     if len(axes) == 1:
         return operator("layer_norm")(
             data, gamma, beta, epsilon, axis=axes[0], name="T_layer_norm"
@@ -63,12 +65,12 @@ def _over_several(data, gamma, beta, axes, epsilon):
     def mean_of(read, name):
         def body(*index):
             outer = dict(zip(kept, index))
-            over = {d: _define.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in axes}
+            over = {d: define.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in axes}
             place = [over.get(d, outer.get(d)) for d in range(data.ndim)]
-            total = _reduce.sum(read(place, outer), axis=list(over.values()))
+            total = reduce.sum(read(place, outer), axis=list(over.values()))
             return total / cast(data.dtype, count)
 
-        return _define.compute([data.shape[d] for d in kept], body, name=name)
+        return define.compute([data.shape[d] for d in kept], body, name=name)
 
     mean = mean_of(lambda place, _: data(*place), "mean")
 
@@ -83,7 +85,7 @@ def _over_several(data, gamma, beta, axes, epsilon):
         scaled = (data(*index) - mean(*outer)) * apply("rsqrt", variance(*outer) + epsilon)
         return scaled * gamma(*inner) + beta(*inner)
 
-    return _define.compute(data.shape, body, name="T_layer_norm")
+    return define.compute(data.shape, body, name="T_layer_norm")
 
 
 @_export
@@ -103,8 +105,6 @@ def l2_normalize(data, eps, axis=None):
     axes = normal_axes(data, axis, where)
     if len(axes) == 1:
         return operator("l2_normalize")(data, eps, axis=axes[0], name="T_l2_normalize")
-    from .._reduction import sum as sum_of
-
     square = sum_of(_elementwise.multiply(data, data), axes, keepdims=True)
     return _elementwise.divide(data, _elementwise.sqrt(_elementwise.maximum(square, eps)))
 

@@ -1,8 +1,9 @@
 """Padding: constants around a tensor, and what the `padding=` of convolutions and pools means."""
 
-from ... import _define, _expr, _reduce, _size
-from ..._error import invalid, public
-from ..._expr import apply, as_expr, cast
+from ..._base.error import invalid, public
+from ..._definitions import define
+from ..._expressions import arithmetic, reduce, size_math
+from ..._expressions.arithmetic import apply, as_expr, cast
 from .._common import as_size, tensor
 
 _SIDES = (
@@ -22,24 +23,24 @@ def pad(data, pad_before, pad_after=None, pad_value=0.0, name="PadInput", attrs=
             f"topi.nn.pad: {data.name} has {data.ndim} dimensions, but pad_before has {len(before)} "
             f"and pad_after {len(after)} sizes",
         )
-    value = cast(data.dtype, pad_value if _expr.is_number(pad_value) else as_expr(pad_value))
+    value = cast(data.dtype, pad_value if arithmetic.is_number(pad_value) else as_expr(pad_value))
     shape = [
-        as_size(_size.folded("add", _size.folded("add", size, low), high))
+        as_size(size_math.folded("add", size_math.folded("add", size, low), high))
         for size, low, high in zip(data.shape, before, after)
     ]
 
     def body(*index):
         inside, place = [], []
         for i, size, low, high in zip(index, data.shape, before, after):
-            place.append(_size.folded("subtract", i, low))
+            place.append(size_math.folded("subtract", i, low))
             if not _is_zero(low):
                 inside.append(i >= low)
             if not _is_zero(high):
-                inside.append(i < _size.folded("add", size, low))
+                inside.append(i < size_math.folded("add", size, low))
         element = data(*place)
-        return apply("if_then_else", _reduce.all(*inside), element, value) if inside else element
+        return apply("if_then_else", reduce.all(*inside), element, value) if inside else element
 
-    return _define.compute(shape, body, name=name)
+    return define.compute(shape, body, name=name)
 
 
 def _is_zero(size):
@@ -67,18 +68,18 @@ def dilate(data, strides, dilation_value=0.0, name="DilatedInput"):
             "strides",
         )
     shape = [
-        as_size(_size.folded("add", _size.folded("multiply", _size.folded("subtract", size, 1), s), 1))
+        as_size(size_math.folded("add", size_math.folded("multiply", size_math.folded("subtract", size, 1), s), 1))
         for size, s in zip(data.shape, strides)
     ]
 
     def body(*index):
-        place = [_size.folded("floordiv", i, s) for i, s in zip(index, strides)]
+        place = [size_math.folded("floordiv", i, s) for i, s in zip(index, strides)]
         holds = [apply("floormod", i, s) == 0 for i, s in zip(index, strides) if s != 1]
         element = data(*place)
         value = cast(data.dtype, dilation_value)
-        return apply("if_then_else", _reduce.all(*holds), element, value) if holds else element
+        return apply("if_then_else", reduce.all(*holds), element, value) if holds else element
 
-    return _define.compute(shape, body, name=name)
+    return define.compute(shape, body, name=name)
 
 
 def per_dimension(value, count, what):

@@ -1,13 +1,16 @@
 """Pooling over windows."""
 
-from ... import _define, _dtype, _size, _view
-from ..._definitions import operator
-from ..._error import invalid, public
-from ..._expr import apply, cast
-from ..._operators import bound
-from ..._text import shape_text
+from ..._base import dtypes
+from ..._base.error import invalid, public
+from ..._definitions import define, views
+from ..._definitions.built_in import operator
+from ..._expressions import size_math
+from ..._expressions.arithmetic import apply, cast
+from ..._expressions.operators import bound
+from ..._expressions.text import shape_text
 from .. import _elementwise, _reduction
 from .._common import tensor
+from .._shape import transpose
 from ._padding import padded, per_dimension, sides
 
 __all__ = []
@@ -77,7 +80,7 @@ def _pool(data, dims, kernel, stride, dilation, padding, pool_type, ceil_mode, c
     ]
     value = 0
     if pool_type == "max":
-        value = float("-inf") if _dtype.is_float(data.dtype) else bound(data.dtype, "min")
+        value = float("-inf") if dtypes.is_float(data.dtype) else bound(data.dtype, "min")
     whole = padded(data, dims, wide, value)
     pooled = _windows(whole, dims, windows, strides, dilations, "max" if pool_type == "max" else "sum")
     if pool_type == "max":
@@ -95,7 +98,7 @@ def _overhang(size, reach, stride):
 def _windows(data, dims, windows, strides, dilations, how):
     """The windows of some dimensions reduced, in the layout of the data."""
     order = [d for d in range(data.ndim) if d not in dims] + list(dims)
-    given = _view.permuted(data, order)
+    given = views.permuted(data, order)
     if len(dims) == 1:
         sizes = {"s": windows[0], "stride": strides[0], "dilation": dilations[0]}
         name = f"{how}_pool1d"
@@ -107,8 +110,6 @@ def _windows(data, dims, windows, strides, dilations, how):
 
 
 def _back(pooled, order):
-    from .._shape import transpose
-
     if order == sorted(order):
         return pooled
     return transpose(pooled, [order.index(d) for d in range(len(order))])
@@ -130,11 +131,11 @@ def _mean(total, dims, sizes, windows, strides, dilations, around, count_pad):
             ):
                 number = _inside(index[d], size, w, s, dilation, low) * number
         element = total(*index)
-        if _dtype.is_float(element.dtype):
+        if dtypes.is_float(element.dtype):
             return element / cast(element.dtype, number)
         return apply("truncdiv", element, cast(element.dtype, number))
 
-    return _define.compute(total.shape, body, name="pool_avg")
+    return define.compute(total.shape, body, name="pool_avg")
 
 
 def _inside(i, size, window, stride, dilation, low):
@@ -158,7 +159,7 @@ def global_pool(data, pool_type, layout="NCHW"):
 
 
 def _over_count(total, sizes):
-    count = _size.product(sizes)
+    count = size_math.product(sizes)
     return _elementwise.divide(total, count if isinstance(count, int) else cast(total.dtype, count))
 
 
@@ -171,5 +172,5 @@ def adaptive_pool(data, output_size, pool_type, layout="NCHW"):
     rows, columns = per_dimension(output_size, 2, f"{where}: output_size")
     order = [d for d in range(data.ndim) if d not in dims] + dims
     name = f"adaptive_{pool_type}_pool2d"
-    pooled = operator(name)(_view.permuted(data, order), u=rows, v=columns, name="adaptive_pool")
+    pooled = operator(name)(views.permuted(data, order), u=rows, v=columns, name="adaptive_pool")
     return _back(pooled, order)

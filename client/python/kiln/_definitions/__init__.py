@@ -1,0 +1,1 @@
+"""Tensors and the operations that make them, and their messages of the wire, both ways."""

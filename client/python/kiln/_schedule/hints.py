@@ -1,0 +1,74 @@
+"""The steps that change no loops, but how they run and where values lie, as far as they need more than their row."""
+
+from .._base.error import invalid, public
+from .._definitions.tensor import Tensor, as_operation
+from .._tables import INTRINSICS, PRAGMAS, THREAD_TAGS
+from .plain_steps import number
+
+_PRAGMAS = {row[0]: row for row in PRAGMAS}
+_INTRINSICS = [row[0] for row in INTRINSICS]
+
+
+class Hints:
+    """The part of Stage that is about memory and how loops run."""
+
+    @public
+    def storage_align(self, axis, factor, offset=0):
+        """In memory, neighbours along the dimension lie a multiple of `factor` and `offset` elements apart."""
+        self._check_axes("storage_align", [axis], consumed=True)
+        text = f"storage_align({axis.name})"
+        factor, offset = number(text, "factor", factor), number(text, "offset", offset)
+        if factor < 1:
+            raise invalid("SPLIT_FACTOR", f"storage_align({axis.name}, factor={factor}): the factor must be at least 1")
+        if not 0 <= offset < factor:
+            raise invalid(
+                "STORAGE_ALIGN",
+                f"storage_align({axis.name}, factor={factor}, offset={offset}): the offset is what is left over of "
+                f"the factor, so it must be {'0' if factor == 1 else f'from 0 to {factor - 1}'}",
+            )
+        self._take("storage_align", [axis], factors=[factor], value=offset)
+
+    @public
+    def tensorize(self, var, tensor_intrin):
+        """The loops from the axis inwards are one tensor intrinsic, by its name."""
+        self._check_axes("tensorize", [var])
+        if not isinstance(tensor_intrin, str):
+            raise invalid(
+                "INTRINSIC",
+                f"tensorize({var.name}) takes the name of an intrinsic, such as {_INTRINSICS[0]!r}, but got "
+                f"{type(tensor_intrin).__name__}",
+            )
+        self._take("tensorize", [var], tag=tensor_intrin)
+
+    @public
+    def pragma(self, var, pragma_type, pragma_value=None):
+        """A wish about the loops from the axis inwards."""
+        self._check_axes("pragma", [var])
+        row = _PRAGMAS.get(pragma_type)
+        says = row is None or row[2] >= 0
+        value = number(f"pragma({var.name}, {pragma_type})", "value", pragma_value or 0) if says else 0
+        self._take("pragma", [var], tag=str(pragma_type), value=value)
+
+    @public
+    def prefetch(self, tensor, var, offset=1):
+        """Each iteration fetches into the cache what the one `offset` iterations later reads of the tensor."""
+        op = as_operation(tensor, "prefetch")
+        self._check_axes("prefetch", [var])
+        offset = number(f"prefetch({op.name}, {var.name})", "offset", offset)
+        output = tensor.value_index if isinstance(tensor, Tensor) else 0
+        self.schedule[op]._take(
+            "prefetch", at=(self.origin_op, self.own(var)), output=output, value=offset
+        )
+
+    @public
+    def env_threads(self, threads):
+        """The threads stand around the whole scan, not in each of its steps."""
+        threads = threads if isinstance(threads, (list, tuple)) else [threads]
+        tags = [thread if isinstance(thread, str) else getattr(thread, "tag", None) for thread in threads]
+        for tag, thread in zip(tags, threads):
+            if tag not in THREAD_TAGS:
+                raise invalid(
+                    "THREAD_AXIS",
+                    f"env_threads of {self.op.name} takes thread axes, but got {thread!r}",
+                )
+        self._take("env_threads", tags=tags)

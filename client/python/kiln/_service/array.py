@@ -1,0 +1,172 @@
+"""Arrays that live on a device of the daemon."""
+
+import numpy as np
+
+from .._base import dtypes
+from .._base.error import invalid, public
+from ..v1 import service_pb2
+from .connection import connection_or_default
+from .device import Device, cpu, device as device_of
+
+
+class NDArray:
+    """A tensor of the daemon; it is freed when the last reference here is gone."""
+
+    __slots__ = ("_connection", "_id", "_wire", "shape", "dtype", "device", "__weakref__")
+    __array_priority__ = 1
+
+    def __init__(self, connection, tensor_id, shape, dtype, device):
+        self._connection = connection
+        self._id = tensor_id
+        # The bytes of this argument in a RunRequest: calls join such pieces.
+        self._wire = service_pb2.RunRequest(
+            arguments=[service_pb2.Argument(tensor=tensor_id)]
+        ).SerializeToString()
+        self.shape = shape
+        self.dtype = dtype
+        self.device = device
+
+    @property
+    def ctx(self):
+        return self.device
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self):
+        return self.size * dtypes.NUMPY[self.dtype].itemsize
+
+    @public
+    def numpy(self):
+        """The contents as a numpy array."""
+        return self._connection.download(self._id)
+
+    asnumpy = numpy
+
+    @public
+    def copyfrom(self, source):
+        """Overwrites the contents; `source` is anything numpy takes, of the same shape."""
+        source = source.numpy() if isinstance(source, NDArray) else np.asarray(source)
+        if source.shape != self.shape:
+            raise invalid("SHAPE", f"cannot copy shape {source.shape} into an array of shape {self.shape}")
+        values = source.astype(dtypes.NUMPY[self.dtype])
+        self._connection.upload(values, self.device.wire_name, into=self._id)
+        return self
+
+    def tolist(self):
+        """The numbers, as nested lists of Python's."""
+        return self.numpy().tolist()
+
+    def item(self):
+        """The only number, as one of Python's."""
+        return self.numpy().item()
+
+    def same_as(self, other):
+        """Whether both are the same array."""
+        return self is other
+
+    @public
+    def copyto(self, target, mem_scope=None):
+        """Copies to another NDArray, to a numpy array, or to a device, where a new array is made."""
+        if isinstance(target, NDArray):
+            return target.copyfrom(self)
+        if isinstance(target, np.ndarray):
+            np.copyto(target, self.numpy())
+            return target
+        if isinstance(target, Device):
+            return array_on(self._connection, self.numpy(), target)
+        raise invalid(
+            "COPY_TARGET",
+            f"copyto takes an NDArray, a numpy array or a device, but got {type(target).__name__}",
+        )
+
+    def __array__(self, dtype=None, copy=None):
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype)
+
+    def __dlpack__(self, **options):
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return (1, 0)  # the exported copy is in host memory
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    def __getitem__(self, index):
+        return self.numpy()[index]
+
+    def __setitem__(self, index, value):
+        values = self.numpy()
+        values[index] = value.numpy() if isinstance(value, NDArray) else value
+        self.copyfrom(values)
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __repr__(self):
+        values = np.array2string(self.numpy(), separator=", ")
+        return f"NDArray({values}, shape={self.shape}, dtype={self.dtype}, device={self.device})"
+
+    def __reduce__(self):
+        raise TypeError("an NDArray lives on the daemon and cannot be pickled; pickle its .numpy()")
+
+    def __del__(self):
+        # No call from here: finalizers run anywhere. The connection frees in batches.
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.forget(self._id)
+
+
+def as_numpy(value, what):
+    """`value` as a compact little-endian numpy array of a type that Kiln has, and the type's name."""
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        value = np.from_dlpack(value)
+    values = np.asarray(value)
+    if values.dtype.byteorder == ">":
+        values = values.astype(values.dtype.newbyteorder("<"))
+    return np.ascontiguousarray(values).reshape(values.shape), dtypes.dtype_name(values.dtype, what)
+
+
+def array_on(connection, value, device):
+    """A new NDArray with the contents of `value`."""
+    if isinstance(value, NDArray):
+        value = value.numpy()
+    values, dtype = as_numpy(value, "nd.array")
+    device = device_of(device)
+    tensor = connection.upload(values, device.wire_name)
+    return NDArray(connection, tensor, values.shape, dtype, device)
+
+
+def empty_on(connection, shape, dtype, device):
+    """A new NDArray of zeros."""
+    shape = tuple(int(size) for size in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    dtype = dtypes.dtype_name(dtype, "nd.empty")
+    if any(size < 0 for size in shape):
+        raise invalid("SHAPE", f"nd.empty: the shape {shape} has a negative dimension")
+    device = device_of(device)
+    tensor = connection.allocate(shape, dtype, device.wire_name)
+    return NDArray(connection, tensor, shape, dtype, device)
+
+
+@public
+def array(arr, device=None, mem_scope=None, *, ctx=None, connection=None):
+    """A new array with the contents of anything numpy takes, on a device (the CPU by default)."""
+    return array_on(connection_or_default(connection), arr, device or ctx or cpu(0))
+
+
+@public
+def empty(shape, dtype="float32", device=None, mem_scope=None, *, ctx=None, connection=None):
+    """A new array of zeros."""
+    return empty_on(connection_or_default(connection), shape, dtype, device or ctx or cpu(0))

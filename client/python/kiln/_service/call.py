@@ -1,0 +1,213 @@
+"""One call of a function: its arguments on their way to the daemon and back."""
+
+import concurrent.futures
+import itertools
+import threading
+
+import numpy as np
+
+from .._base import dtypes
+from .._base.error import InvalidArgument, NotFound, called, without_inner_frames
+from .._definitions.tensor import Tensor
+from ..v1 import service_pb2 as wire
+from .array import NDArray, as_numpy
+from .rpc import failure_of
+
+# What travels inside a call; larger arrays are uploaded first.
+_INLINE_ARRAY = 512 << 10
+_INLINE_CALL = 2 << 20
+
+
+def count_message(function, names, given):
+    """What is said of a call with a wrong number of arguments."""
+    plural = "" if len(names) == 1 else "s"
+    return f"{called(function)} takes {len(names)} argument{plural} ({', '.join(names)}), but got {given}"
+
+
+class Call:
+    """The arguments of one call on their way to the daemon and back."""
+
+    def __init__(self, function, args, sizes):
+        self.function = function
+        self.args = args
+        self.sizes = sizes
+        self.encoded = b""
+        self.repeatable = True
+        self._inline = 0
+        self._kept = []  # arrays that live as long as the call
+        self._targets = {}  # parameter -> the numpy array to write into
+
+    def marshal(self):
+        """Makes the arguments' part of the request."""
+        function = self.function
+        parameters = function._parameters
+        named = [name for name in self.sizes if name in function._names]
+        if named:
+            raise InvalidArgument(
+                f"{called(function.entry_name)} takes its arguments by position, as in "
+                f"{called(function.entry_name, 'f')}({', '.join(function._names)}), but got {named[0]}=",
+                "ARGUMENT_NAME",
+            )
+        if len(self.args) == len(parameters):
+            given = dict(enumerate(self.args))
+        else:
+            inputs = [i for i, p in enumerate(parameters) if not p.output]
+            if len(self.args) != len(inputs):
+                raise InvalidArgument(
+                    count_message(function.entry_name, function._names, len(self.args)), "ARGUMENT_COUNT"
+                )
+            given = dict(zip(inputs, self.args))
+        pieces, inputs, outputs = [], set(), set()
+        for position, parameter in enumerate(parameters):
+            piece = self._argument(position, parameter, given)
+            (outputs if parameter.output else inputs).add(piece)
+            pieces.append(piece)
+        self._refuse_shared_outputs()
+        # A call that overwrites its own input is not the same call the second time.
+        self.repeatable = not inputs & outputs
+        if self.sizes:
+            pieces.append(wire.RunRequest(sizes=self.sizes).SerializeToString())
+        self.encoded = b"".join(pieces)
+
+    def _argument(self, position, parameter, given):
+        if position not in given:
+            keep = wire.OutputRequest(keep=True)
+            return _encoded(wire.Argument(output=keep))
+        value = given[position]
+        if isinstance(value, NDArray):
+            if value._connection is self.function._connection:
+                return value._wire
+            if parameter.output:
+                raise self._wrong(parameter, "lives on another daemon", "OTHER_CONNECTION")
+            value = value.numpy()
+        if parameter.output:
+            return self._output(position, parameter, value)
+        return self._input(parameter, value)
+
+    def _input(self, parameter, value):
+        what = f"argument {parameter.name} of {called(self.function.entry_name)}"
+        if value is None:
+            raise self._wrong(parameter, "is no array, but None", "ARGUMENT_TYPE")
+        if not hasattr(value, "__array__") and not hasattr(value, "__dlpack__"):
+            try:
+                value = np.asarray(value, dtypes.NUMPY[dtypes.NAME[parameter.type]])
+            except (TypeError, ValueError, OverflowError):
+                is_what = type(value).__name__
+                if isinstance(value, Tensor):
+                    is_what = f"the description of tensor {value.name}; pass an array"
+                raise self._wrong(parameter, f"is no array, but {is_what}", "ARGUMENT_TYPE") from None
+        values, dtype = as_numpy(value, what)
+        if values.nbytes > _INLINE_ARRAY or self._inline + values.nbytes > _INLINE_CALL:
+            array = self.function._connection.array(values, self.function.device)
+            self._kept.append(array)
+            return array._wire
+        self._inline += values.nbytes
+        inline = wire.Inline(type=dtypes.NUMBER[dtype], shape=values.shape, data=values.tobytes())
+        return _encoded(wire.Argument(inline=inline))
+
+    def _output(self, position, parameter, value):
+        if not isinstance(value, np.ndarray) or not value.flags.writeable:
+            is_what = f"is {type(value).__name__}, but an output must be an NDArray or a numpy array"
+            if isinstance(value, np.ndarray):
+                is_what = "is a numpy array that may not be written, but an output is written"
+            raise self._wrong(parameter, is_what, "ARGUMENT_TYPE")
+        dtype = dtypes.dtype_name(value.dtype, f"argument {parameter.name}")
+        self._targets[position] = value
+        inline = wire.Inline(type=dtypes.NUMBER[dtype], shape=value.shape)
+        return _encoded(wire.Argument(inline=inline))
+
+    def _refuse_shared_outputs(self):
+        """On the daemon each numpy output has memory of its own, so only here it is seen that two share theirs."""
+        if len(self._targets) < 2:
+            return
+        names = self.function._names
+        for (i, a), (j, b) in itertools.combinations(self._targets.items(), 2):
+            if _share_memory(a, b):
+                raise InvalidArgument(
+                    f"arguments {names[i]} and {names[j]} of {called(self.function.entry_name)} are both written, but share "
+                    "memory",
+                    "ARGUMENT_OVERLAP",
+                )
+
+    def _wrong(self, parameter, text, reason):
+        message = f"argument {parameter.name} of {called(self.function.entry_name)} {text}"
+        return InvalidArgument(message, reason)
+
+    def finish(self, encoded):
+        """Writes into the numpy outputs and returns the new arrays."""
+        function, connection = self.function, self.function._connection
+        function._reply = encoded
+        made = []
+        for result in wire.RunResponse.FromString(encoded).results:
+            dtype = dtypes.NAME[result.type]
+            array = None
+            if result.tensor:
+                array = NDArray(connection, result.tensor, tuple(result.shape), dtype, function.device)
+            target = self._targets.get(result.parameter)
+            if target is None:
+                made.append(array)
+            elif array is not None:
+                connection.download(array._id, out=target)
+            else:
+                target[...] = np.frombuffer(result.data, dtypes.NUMPY[dtype]).reshape(result.shape)
+        return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+
+def _share_memory(a, b):
+    try:
+        return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=10_000)
+    except np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError:
+        return True
+
+
+def _encoded(argument):
+    return wire.RunRequest(arguments=[argument]).SerializeToString()
+
+
+class Future(concurrent.futures.Future):
+    """A call that runs on the daemon."""
+
+    def __init__(self, function, call):
+        super().__init__()
+        self._function = function
+        self._call = call
+        request = function._prefix + call.encoded
+        self._rpc = function._connection.run_future(request)
+        self._rpc.add_done_callback(self._done)
+
+    def cancel(self):
+        """Cancels the call on the daemon, unless it has ended."""
+        return not self.done() and self._rpc.cancel()
+
+    def running(self):
+        return not self.done()
+
+    def _done(self, rpc):
+        if rpc.cancelled():
+            super().cancel()
+            self.set_running_or_notify_cancel()
+            return
+        error = rpc.exception()
+        if error is None:
+            self._settle(rpc.result)
+            return
+        failure = failure_of(error, self._function._connection.address)
+        if isinstance(failure.error, NotFound) or failure.pause is not None or failure.transport:
+            # Repeating takes calls of its own, for which this thread of gRPC is not the place.
+            again = lambda: self._function._reply_to(self._call, error)  # noqa: E731
+            threading.Thread(target=self._settle, args=(again,), daemon=True).start()
+        else:
+            self._fail(failure.error)
+
+    def _settle(self, reply):
+        try:
+            result = self._call.finish(reply())
+        except Exception as error:
+            self._fail(error)
+            return
+        self.set_running_or_notify_cancel()
+        self.set_result(result)
+
+    def _fail(self, error):
+        self.set_running_or_notify_cancel()
+        self.set_exception(without_inner_frames(error))

@@ -1,0 +1,374 @@
+"""A connection to a daemon: one channel, one session."""
+
+import atexit
+import collections
+import functools
+import os
+import threading
+import weakref
+
+import numpy as np
+
+from .._base import dtypes
+from .._base.error import InvalidArgument, NotFound, Unavailable, invalid, public
+from ..v1 import service_pb2 as wire
+from . import daemon
+from .grpc_setup import grpc
+from .rpc import repeated
+
+_CHUNK = 1 << 20
+_CONNECT_SECONDS = 10
+_RECOVER_SECONDS = 1.5
+# Tensors without a reference are freed in batches.
+_GARBAGE_LIMIT = 64
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.enable_http_proxy", 0),
+    # A new connection never inherits a dead socket from an older one to the same address.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    # How long one attempt may take, whatever its name says; a busy host needs more than a moment.
+    ("grpc.min_reconnect_backoff_ms", 2000),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
+]
+
+_FORKED = (
+    "Kiln was used before this process was forked, and gRPC does not survive a fork; start the process "
+    "with multiprocessing's spawn method, or fork before Kiln is first used"
+)
+
+_grpc_in_use = False
+_forked = False
+_connections = weakref.WeakSet()
+_default = None
+_default_lock = threading.Lock()
+
+
+def _grpc_target(address):
+    host, separator, port = address.rpartition(":")
+    if address.startswith("unix:") and len(address) > len("unix:"):
+        return "unix:" + os.path.abspath(address[len("unix:") :])
+    if separator and host and port.isdigit():
+        return address
+    raise invalid("ADDRESS", f"the address {address} is neither HOST:PORT nor unix:PATH")
+
+
+def _credentials(ca):
+    if ca is True:
+        return grpc.ssl_channel_credentials()
+    if isinstance(ca, bytes):
+        return grpc.ssl_channel_credentials(ca)
+    try:
+        with open(ca, "rb") as file:
+            return grpc.ssl_channel_credentials(file.read())
+    except OSError as error:
+        raise invalid("CA", f"cannot read the certificate {ca}: {error.strerror}") from None
+
+
+class Connection:
+    """A daemon. The functions of the module are its methods as well: module_functions.py puts them here."""
+
+    def __init__(self, address=None, token=None, ca=None):
+        global _grpc_in_use
+        if _forked:
+            raise Unavailable(_FORKED, "FORKED")
+        _grpc_in_use = True
+        self._private = address is None
+        self.address = daemon.private_address() if self._private else address
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else None
+        target = _grpc_target(self.address)
+        self._channel = (
+            grpc.secure_channel(target, _credentials(ca), _OPTIONS)
+            if ca
+            else grpc.insecure_channel(target, _OPTIONS)
+        )
+        self._calls = {}
+        self._garbage = collections.deque()
+        self._lock = threading.Lock()
+        self._open = True
+        self._why_closed = "the connection is closed"
+        # The hot path of calls: bytes in, bytes out.
+        run = self._channel.unary_unary("/kiln.v1.KernelService/Run")
+        self.run_bytes = self._with_token(run)
+        self.run_future = self._with_token(run.future)
+        self._describe(timeout=_CONNECT_SECONDS)  # whether a daemon answers at all
+        self._open_session()
+        _connections.add(self)
+
+    @public
+    def describe(self):
+        """What the daemon is and has: devices, version, components, and its counters by name."""
+        reply = self._describe()
+        return {
+            **dict(reply.counters),
+            "version": reply.version,
+            "boot_id": reply.boot_id,
+            "pid": reply.pid,
+            "address": self.address,
+            "devices": [_fields(row) for row in reply.devices],
+            "components": [_fields(row) for row in reply.components],
+            "counters": dict(reply.counters),
+        }
+
+    def close(self):
+        """Ends the session: the daemon frees its tensors."""
+        if self._open:
+            self._shut("the connection is closed")
+            self._session_stream.cancel()
+            self._channel.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __repr__(self):
+        return f"Connection({self.address})"
+
+    # Calls.
+
+    def call(self, method, request, reply_type, repeatable=True, timeout=None):
+        """A unary call, repeated where that may help."""
+        encoded = request.SerializeToString()
+        function = self._calls.get(method)
+        if function is None:
+            function = self._bound(f"/kiln.v1.{method}", self._channel.unary_unary)
+            self._calls[method] = function
+        return reply_type.FromString(self.repeated(lambda: function(encoded, timeout=timeout), repeatable))
+
+    def stream(self, method, request, reply_type):
+        """The messages of a call that answers with several; not repeated."""
+        self.check_open()
+        open_stream = self._bound(
+            f"/kiln.v1.{method}",
+            self._channel.unary_stream,
+            type(request).SerializeToString,
+            reply_type.FromString,
+        )
+        return open_stream(request)
+
+    def repeated(self, call, repeatable=True):
+        """The result of a call, repeated where that may help."""
+        self.check_open()
+        return repeated(call, self.address, self._recover, repeatable)
+
+    def check_open(self):
+        if not self._open:
+            raise Unavailable(self._why_closed, "FORKED" if _forked else "CLOSED")
+
+    def _bound(self, path, kind, *coders):
+        return self._with_token(kind(path, *coders))
+
+    def _with_token(self, call):
+        return functools.partial(call, metadata=self._metadata) if self._metadata else call
+
+    def _describe(self, timeout=None):
+        request = wire.DescribeRequest()
+        return self.call("DaemonService/Describe", request, wire.DescribeResponse, timeout=timeout)
+
+    def _recover(self, failure):
+        """After the daemon was not reached: whether it can be now."""
+        if not hasattr(self, "session"):
+            return False  # a first attempt to connect is not repeated
+        if self._private:
+            daemon.private_address()
+        # A channel that failed waits before it tries again; this waits with it.
+        describe = self._bound("/kiln.v1.DaemonService/Describe", self._channel.unary_unary)
+        try:
+            describe(b"", timeout=_RECOVER_SECONDS, wait_for_ready=True)
+        except grpc.RpcError:
+            return False
+        return True
+
+    # The session.
+
+    def _open_session(self):
+        open_stream = self._bound(
+            "/kiln.v1.DaemonService/Session",
+            self._channel.unary_stream,
+            wire.SessionRequest.SerializeToString,
+            wire.SessionEvent.FromString,
+        )
+
+        def first_event():
+            stream = open_stream(wire.SessionRequest(client=f"python {daemon.VERSION}"))
+            return stream, next(stream)
+
+        self._session_stream, event = self.repeated(first_event)
+        self.session = event.session
+
+    def renew(self, session):
+        """Opens another session in place of `session`, which the daemon does not know (any more)."""
+        with self._lock:
+            if session == self.session:
+                self._open_session()
+
+    def _renewing(self, call):
+        """The result of a call that names the session, which a restarted daemon does not know."""
+        session = self.session
+        try:
+            return self.repeated(call)
+        except NotFound as error:
+            if error.reason != "SESSION":
+                raise
+            self.renew(session)
+            return self.repeated(call)
+
+    # Tensors.
+
+    def upload(self, values, place, into=""):
+        """Sends a compact array to a device, "cpu:0"; returns the tensor's id."""
+        self.collect()
+        data = memoryview(values.reshape(-1).view(np.uint8)) if values.size else b""
+
+        def requests():
+            yield wire.UploadRequest(header=self._header(values.shape, values.dtype, place, into))
+            for start in range(0, len(data), _CHUNK):
+                yield wire.UploadRequest(chunk=bytes(data[start : start + _CHUNK]))
+
+        return self._upload(requests)
+
+    def allocate(self, shape, dtype, place):
+        """A tensor of zeros; returns its id."""
+        self.collect()
+
+        def requests():
+            header = self._header(shape, dtypes.NUMPY[dtype], place, "")
+            header.empty = True
+            yield wire.UploadRequest(header=header)
+
+        return self._upload(requests)
+
+    def _header(self, shape, dtype, place, into):
+        return wire.TensorHeader(
+            type=dtypes.NUMBER[dtypes.dtype_name(dtype, "array")],
+            shape=shape,
+            device=place,
+            session=self.session,
+            into=into,
+        )
+
+    def _upload(self, requests):
+        send = self._bound(
+            "/kiln.v1.TensorService/Upload",
+            self._channel.stream_unary,
+            wire.UploadRequest.SerializeToString,
+            wire.UploadResponse.FromString,
+        )
+        return self._renewing(lambda: send(requests())).tensor
+
+    def download(self, tensor_id, out=None):
+        """The contents of a tensor as a numpy array, `out` when one is given."""
+        receive = self._bound(
+            "/kiln.v1.TensorService/Download",
+            self._channel.unary_stream,
+            wire.DownloadRequest.SerializeToString,
+            wire.DownloadResponse.FromString,
+        )
+        return self.repeated(
+            lambda: _collected(receive(wire.DownloadRequest(tensor=tensor_id)), out)
+        )
+
+    def forget(self, tensor_id):
+        """Notes that a tensor may be freed; called by finalizers, so it calls nobody."""
+        self._garbage.append(tensor_id)
+
+    def collect(self):
+        """Frees what was forgotten, when it is enough to be worth a call."""
+        if len(self._garbage) >= _GARBAGE_LIMIT:
+            self.free()
+
+    def free(self):
+        """Frees what was forgotten."""
+        tensors = []
+        while self._garbage:  # finalizers of other threads may add meanwhile
+            tensors.append(self._garbage.popleft())
+        if tensors and self._open:
+            self.call("TensorService/Free", wire.FreeRequest(tensors=tensors), wire.FreeResponse)
+
+    # The end.
+
+    def _shut(self, why):
+        self._open = False
+        self._why_closed = why
+        self.run_bytes = self._refuse
+
+    def _refuse(self, *args, **kwargs):
+        self.check_open()
+
+
+def _fields(message):
+    return {field.name: getattr(message, field.name) for field in message.DESCRIPTOR.fields}
+
+
+def _collected(replies, out):
+    """The array that a download's messages hold."""
+    header = next(replies).header
+    dtype = dtypes.NUMPY[dtypes.NAME[header.type]]
+    values = out
+    if out is None or not out.flags.c_contiguous or out.dtype != dtype:
+        values = np.empty(tuple(header.shape), dtype)
+    if values.size:
+        data = values.reshape(-1).view(np.uint8)
+        position = 0
+        for reply in replies:
+            piece = np.frombuffer(reply.chunk, np.uint8)
+            data[position : position + piece.size] = piece
+            position += piece.size
+    if out is not None and values is not out:
+        out[...] = values
+    return values if out is None else out
+
+
+@public
+def connect(address=None, token=None, ca=None, default=True):
+    """Connects to a daemon: HOST:PORT or unix:PATH; without an address KILN_ADDRESS, else the private
+    daemon of this user. With `default`, the module's functions use it from now on."""
+    global _default
+    address = address or os.environ.get("KILN_ADDRESS") or None
+    if address is not None and not isinstance(address, str):
+        raise InvalidArgument(f"an address is a string, but got {type(address).__name__}", "ADDRESS")
+    connection = Connection(address, token, ca)
+    if default:
+        _default = connection
+    return connection
+
+
+def default_connection():
+    """The connection of the module's functions, made when it is first needed."""
+    if _default is None or not _default._open:
+        with _default_lock:
+            if _default is None or not _default._open:
+                connect()
+    return _default
+
+
+def connection_or_default(connection):
+    """What a function of the module works on that was given this as `connection=`."""
+    return connection or default_connection()
+
+
+@public
+def describe():
+    """What the daemon is and has: devices, version, components, and its counters by name."""
+    return default_connection().describe()
+
+
+def _close_all():
+    for connection in list(_connections):
+        connection.close()
+
+
+def _after_fork():
+    # gRPC does not survive a fork, neither its channels nor what new ones would need.
+    global _forked
+    _forked = _grpc_in_use
+    for connection in list(_connections):
+        connection._shut(_FORKED)
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork)

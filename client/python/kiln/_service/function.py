@@ -1,0 +1,287 @@
+"""A compiled kernel that can be called."""
+
+import json
+import statistics
+import threading
+
+from .._base import dtypes
+from .._base.error import InvalidArgument, NotFound, called, invalid, public
+from .._expressions.arithmetic import as_integer
+from ..v1 import service_pb2 as wire
+from . import saved
+from .array import NDArray
+from .call import Call, Future, count_message
+from .device import Device, cpu
+from .grpc_setup import grpc
+
+_FORMS = {"ll": "llvm", "s": "asm", "cu": "cuda"}
+_CACHE = {1: "compiled", 2: "memory", 3: "disk", 4: "shared"}
+
+
+class Function:
+    """A compiled kernel. Called with all arguments it writes into the outputs among them; called with
+    the inputs alone it returns an NDArray, or a tuple of them in argument order."""
+
+    def __init__(self, connection, request, argument_sizes=()):
+        self._connection = connection
+        self._request = request
+        self._argument_sizes = list(argument_sizes)  # see Encoder
+        self._lock = threading.Lock()
+        self.entry_name = request.source_map.kernel
+        self._compile()
+        self._names = [p.name for p in self._parameters]
+        self._outputs = [i for i, p in enumerate(self._parameters) if p.output]
+        self._count = len(self._parameters)
+
+    def _compile(self):
+        reply = self._connection.call(
+            "KernelService/Compile", self._request, wire.CompileResponse
+        )
+        self._kernel_id = reply.kernel_id
+        self._compiled = reply
+        self._parameters = list(reply.parameters)
+        self._reply = None
+        # The part of a RunRequest that is the same in every call.
+        self._session = self._connection.session
+        self._prefix = wire.RunRequest(
+            kernel_id=reply.kernel_id, session=self._session
+        ).SerializeToString()
+
+    # Calls.
+
+    def __call__(self, *args, **sizes):
+        connection = self._connection
+        if self._argument_sizes:
+            args, sizes = self._without_sizes(args, sizes)
+        if len(args) == self._count and not sizes:
+            pieces = [self._prefix]
+            for arg in args:
+                if arg.__class__ is not NDArray or arg._connection is not connection:
+                    break
+                pieces.append(arg._wire)
+            else:
+                try:
+                    self._reply = connection.run_bytes(b"".join(pieces))
+                    return None
+                except grpc.RpcError as error:
+                    return self._run(Call(self, args, sizes), error)
+        return self._run(Call(self, args, sizes))
+
+    @public
+    def _run(self, call, error=None):
+        call.marshal()
+        return call.finish(self._reply_to(call, error))
+
+    @public
+    def _without_sizes(self, args, sizes):
+        """The tensors among the arguments, and the sizes by name."""
+        layout = self._argument_sizes
+        if len(args) == len(layout) - len(self._outputs):
+            tensors = iter(self._parameters)
+            layout = [name for name in layout if name or not next(tensors).output]
+        if len(args) != len(layout):
+            names = iter(self._names)
+            names = [name or next(names) for name in self._argument_sizes]
+            raise InvalidArgument(count_message(self.entry_name, names, len(args)), "ARGUMENT_COUNT")
+        used = set(self._request.source_map.variables)
+        given = {}
+        for name, value in zip(layout, args):
+            if name in used:
+                given[name] = self._size(name, value)
+        return [value for name, value in zip(layout, args) if not name], {**given, **sizes}
+
+    def _size(self, name, value):
+        try:
+            return as_integer(value)
+        except TypeError:
+            raise InvalidArgument(
+                f"argument {name} of {called(self.entry_name)} is {value!r}, but must be an integer",
+                "ARGUMENT_TYPE",
+            ) from None
+
+    def _reply_to(self, call, error=None):
+        """The daemon's reply. `error` is what a first attempt ran into."""
+        self._connection.collect()
+        failed = [error] if error is not None else []
+
+        def attempt():
+            if failed:
+                raise failed.pop()
+            return self._connection.run_bytes(self._prefix + call.encoded)
+
+        for _ in range(2):  # a restarted daemon has neither the kernel nor the session
+            try:
+                return self._connection.repeated(attempt, call.repeatable)
+            except NotFound as error:
+                self._recompile(error)
+        return self._connection.repeated(attempt, call.repeatable)
+
+    def _recompile(self, error):
+        """After the daemon has forgotten the kernel or the session, or is another one than before."""
+        if error.reason not in ("KERNEL", "SESSION"):
+            raise error
+        with self._lock:
+            if error.reason == "SESSION":
+                self._connection.renew(self._session)
+            self._compile()
+
+    @public
+    def submit(self, *args, **sizes):
+        """As a call, but returns a Future at once; cancelling it cancels the call on the daemon."""
+        self._connection.check_open()
+        if self._argument_sizes:
+            args, sizes = self._without_sizes(args, sizes)
+        call = Call(self, args, sizes)
+        call.marshal()
+        return Future(self, call)
+
+    @public
+    def time_evaluator(self, func_name=None, dev=None, number=10, repeat=1, **ignored):
+        """A function of the arguments that measures `repeat` times the mean of `number` runs."""
+        if number < 1 or repeat < 1:
+            raise invalid("TIME_EVALUATOR", "time_evaluator: number and repeat must be at least 1")
+
+        @public
+        def evaluate(*args, **sizes):
+            if self._argument_sizes:
+                args, sizes = self._without_sizes(args, sizes)
+            call = Call(self, args, sizes)
+            call.marshal()
+            call.encoded += wire.RunRequest(repeat=number, measurements=repeat).SerializeToString()
+            reply = self._reply_to(call)
+            call.finish(reply)
+            return ProfileResult(list(wire.RunResponse.FromString(reply).measured))
+
+        return evaluate
+
+    # What is known of it.
+
+    @property
+    def timings(self):
+        """Of the last call: a dict of seconds (queue, compile, upload, kernel, download) and `cache`."""
+        reply = self._reply
+        timings = self._compiled.timings
+        if reply is not None:
+            timings = wire.RunResponse.FromString(reply).timings
+        cache = timings.cache or self._compiled.cache
+        seconds = ("queue", "compile", "upload", "kernel", "download")
+        return {**{key: getattr(timings, key) for key in seconds}, "cache": _CACHE.get(cache, "")}
+
+    @public
+    def source(self, kind):
+        """The kernel as "lowered", "llvm", "asm", "cuda" or "ptx"."""
+        return self._inspect(kind).text
+
+    @public
+    def get_source(self, fmt=""):
+        """LLVM IR or CUDA C (of the interpreter, the loops), or another form by its name or the ending of its
+        files: "asm", "ll", "s", "cu"."""
+        target = self._request.target.name
+        default = "lowered" if target == "interpreter" else target
+        return self._inspect(_FORMS.get(fmt, fmt) or default).text
+
+    @public
+    def report(self):
+        """What the compiler did: guards, proved, launches, schedule, notes, kernels."""
+        return json.loads(self._inspect("").report_json)
+
+    def _inspect(self, source):
+        def ask():
+            request = wire.InspectRequest(kernel_id=self._kernel_id, source=source)
+            return self._connection.call("KernelService/Inspect", request, wire.InspectResponse)
+
+        try:
+            return ask()
+        except NotFound as error:
+            self._recompile(error)
+            return ask()
+
+    @property
+    def device(self):
+        return Device("cuda", 0) if self._request.target.name == "cuda" else cpu(0)
+
+    @property
+    def imported_modules(self):
+        """The device code of a CUDA kernel, as a list of one module."""
+        return [DeviceModule(self)] if self._request.target.name == "cuda" else []
+
+    @property
+    def entry_func(self):
+        return self
+
+    @public
+    def export_library(self, path, *args, **kwargs):
+        """Saves the function to a file for kiln.load_module: its definition and schedule, for any daemon."""
+        saved.save(path, [self])
+
+    save = export_library
+
+    def get_function(self, name, query_imports=False):
+        """The function of that name."""
+        return self[name]
+
+    def __getitem__(self, name):
+        if name != self.entry_name:
+            raise NotFound(f"there is no function {name}; this is {self.entry_name}", "FUNCTION")
+        return self
+
+    def __repr__(self):
+        parameters = ", ".join(
+            f"{p.name}: {dtypes.NAME[p.type]}[{', '.join(p.shape)}]" for p in self._parameters
+        )
+        return f"Function {self.entry_name}({parameters}) for {self._request.target.name}"
+
+
+class Library:
+    """Several functions, by name: what build makes of a list, and load_module of what it saved."""
+
+    def __init__(self, functions):
+        self._functions = {function.entry_name: function for function in functions}
+
+    @public
+    def __getitem__(self, name):
+        if name not in self._functions:
+            names = ", ".join(self._functions)
+            raise NotFound(f"there is no function {name}; there are {names}", "FUNCTION")
+        return self._functions[name]
+
+    def get_function(self, name, query_imports=False):
+        """The function of that name."""
+        return self[name]
+
+    @public
+    def export_library(self, path, *args, **kwargs):
+        """Saves the functions to one file for kiln.load_module."""
+        saved.save(path, self._functions.values())
+
+    save = export_library
+
+    def __repr__(self):
+        return f"Library of {', '.join(self._functions)}"
+
+
+class DeviceModule:
+    """The part of a function that runs on the GPU."""
+
+    def __init__(self, function):
+        self._function = function
+
+    def get_source(self, fmt="cuda"):
+        """CUDA C, or "ptx"."""
+        return self._function.source(fmt or "cuda")
+
+
+class ProfileResult:
+    """Seconds a run, one for each measurement."""
+
+    def __init__(self, results):
+        self.results = results
+
+    mean = property(lambda self: statistics.fmean(self.results))
+    median = property(lambda self: statistics.median(self.results))
+    min = property(lambda self: min(self.results))
+    max = property(lambda self: max(self.results))
+    std = property(lambda self: statistics.pstdev(self.results))
+
+    def __repr__(self):
+        return f"ProfileResult(mean={self.mean:.3g} s, min={self.min:.3g} s, runs={len(self.results)})"
