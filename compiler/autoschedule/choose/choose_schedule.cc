@@ -1,3 +1,6 @@
+// The schedule that runs without `tune`: of each stage the first sketch with its preferred numbers.
+// SketchSpace has the same stages and numbers for `tune`, so a tuned kernel differs from this one
+// in choices alone, never in what is computed.
 #include "compiler/autoschedule/choose/choose_schedule.h"
 
 #include "compiler/autoschedule/choose/sketch_space.h"

@@ -1,3 +1,9 @@
+// Producers go into the loops of what reads them, from the last stage backwards.
+//
+//   E = exp(X - M); S = sum(E); Y = E / S     M, E and S at Y's loop over rows: a row stays in L1
+//
+// Loop fusion as Halide's autoscheduler groups stages (Mullapudi et al., SIGGRAPH 2016), without
+// its cost model: nothing is ever recomputed, so whatever may move gains.
 #include "compiler/autoschedule/choose/fusion.h"
 
 #include <algorithm>
@@ -50,6 +56,7 @@ class Fusion {
   Fusion(const language::Kernel& kernel, const CompileOptions& options, VectorUnit vectors)
       : kernel_(kernel), options_(options), vectors_(vectors) {}
 
+  // Backwards: a stage that reads last has the loops over rows, and takes all that only it needs.
   OpenSchedule run(OpenSchedule given) {
     add_inline_stages(given);
     const Parts parts = add_parts_of_short_rows(given);
@@ -169,6 +176,7 @@ class Fusion {
       for (const StageId member : members)
         steps.compute_at(member, last, loops.back());
     }
+    // One stage of the row that is worth several cores makes all of them so: they share the loops.
     if (!is_large(chooser.graph, last) &&
         std::ranges::none_of(members, [&](StageId id) { return is_large(chooser.graph, id); })) {
       return;

@@ -1,3 +1,10 @@
+// How long a contraction takes in tiles of a shape, in cycles of one core; the smallest wins.
+//
+//   1024 x 1024 x 1024, 32 registers of 16 lanes  ->  about 8 x 48, a few panels of B a block
+//
+// A step of a tile costs the largest of its multiply-adds, the latency of one, and its loads.
+// Tiles, panels and blocks are those of Goto and van de Geijn, Anatomy of High-Performance Matrix
+// Multiplication, 2008; docs/performance.md has what other shapes gave.
 #include "compiler/autoschedule/choose/tile_cost.h"
 
 #include <algorithm>
@@ -22,18 +29,17 @@ constexpr int64_t kMostVectors = 4;
 // From so many tasks on, what the last ones leave undone does not count.
 constexpr int64_t kManyTasks = 32;
 constexpr int64_t kBlockTasks = 8;
-// A block of rows of the row factor stays in the second cache while all panels pass.
+// Floats: a block of rows of the row factor stays in L2 while all panels pass.
 constexpr int64_t kBlockElements = 256 * 1024;
-// Panels that are copied at once leave room for rows in the second cache.
+// Floats: panels that are copied at once leave room for rows in L2.
 constexpr int64_t kPanelElements = 200 * 1024;
-// All rows come from the third cache again for each block: what that adds to the time of a panel,
-// and in a tile to that of a step, for an element. Several panels come from the second cache in
-// turn.
+// All rows come from L3 again for each block: what that adds to the time of a panel, and in a tile
+// to that of a step, for an element. Several panels come from L2 one after the other.
 constexpr double kRowsAgain = 0.08;
 constexpr double kFarRowCycles = 0.35;
 constexpr double kRowInOrderCycles = 0.1;
 constexpr double kPanelVectorCycles = 0.7;
-// Two thirds of the nearest cache.
+// Floats: two thirds of L1, which has 48 KiB.
 constexpr int64_t kNearPanel = 8 * 1024;
 // Half of it, and steps that are worth to load and store the sums.
 constexpr int64_t kNearElements = 6 * 1024;
@@ -42,11 +48,11 @@ constexpr int64_t kLeastDepth = 48;
 constexpr int64_t kBlockWork = 1024 * 1024;
 // More tiles in a block gain nothing.
 constexpr int64_t kMostTiles = 16;
-// What a tile adds to its time whose columns come from the second cache, not from the nearest;
-// where their rows begin anywhere in a line, each vector comes in two pieces.
+// What a tile adds to its time whose columns come from L2, not from L1; where their rows begin
+// anywhere in a line, each vector comes in two pieces.
 constexpr double kColumnsAgain = 0.02;
 constexpr double kRaggedAgain = 0.08;
-// Rows that take as long to compute as a panel takes to come from the third cache.
+// Rows that take as long to compute as a panel takes to come from L3.
 constexpr double kFetchedRows = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -55,6 +61,8 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   if (rows == 0 || columns == 0) return 0;
   const auto vectors = static_cast<double>(ceil_div(columns, size.register_lanes));
   const double sums = static_cast<double>(rows) * vectors;
+  // The longest of three bottlenecks: the ports of multiply-adds, the chain of one sum, and the
+  // ports of loads, on which an element of a row is broadcast as it is loaded.
   const double busy =
       std::max({sums / kPerCycle, kLatency, (static_cast<double>(rows) + vectors) / kPerCycle});
   const double fetch = size.vector_cycles * vectors + size.row_cycles * static_cast<double>(rows);
@@ -74,6 +82,7 @@ double blocks_share(const ContractionSize& size, int64_t columns, int64_t produc
     if (sooner > later) std::swap(sooner, later);
   }
   const double longer = static_cast<double>(later - sooner) / static_cast<double>(sooner + later);
+  // Squared: a difference of a tenth costs 2 %, of a half it costs 50 %.
   return 1 + 2 * longer * longer;
 }
 
@@ -91,6 +100,7 @@ void for_each_shape(const ContractionSize& size, Visit&& visit) {
        ++vectors) {
     for (int64_t rows = 1; rows <= std::min(size.rows, kMostRows); ++rows) {
       const int64_t sums = rows * vectors;
+      // Beside the sums: the vectors of a row of B, and the element of A that is broadcast.
       if (sums > size.most_sums || sums + vectors + 1 > size.registers) break;
       visit(TileShape{rows, std::min(size.columns, vectors * size.register_lanes)});
     }
@@ -185,6 +195,7 @@ RowBlocks best_row_blocks(ContractionSize size) {
     const int64_t full = size.rows / tile.rows;
     ContractionSize alone = size;
     alone.few_tasks = false;
+    // few_tasks would count the imbalance of single tiles; below it is counted for blocks.
     const double cycles = tile_cycles(alone, tile);
     for (int64_t tiles = 2; tiles <= std::min(full / 2, kMostTiles); ++tiles) {
       const int64_t rows = tiles * tile.rows;

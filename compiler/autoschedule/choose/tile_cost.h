@@ -16,7 +16,7 @@ struct ContractionSize {
   bool few_tasks = false;     // nothing but tiles of rows is shared among the cores
   int64_t least_vectors = 1;  // of a tile, where there are so many columns
   int64_t most_sums = 24;     // registers of a tile; the others hold what is loaded ahead
-  // Cycles of a step for a vector of columns, from the second cache, and for an element of a row.
+  // Cycles of a step for a vector of columns, from L2, and for an element of a row.
   double vector_cycles = 0.6;
   double row_cycles = 0;
   bool rows_in_order = false;  // elements of a tile's rows lie side by side
@@ -43,8 +43,8 @@ TileShape best_tile(const ContractionSize& size);
 /// The shape that takes the fewest where the columns are copied next to each other.
 TileShape best_panel_tile(ContractionSize size);
 
-/// How many steps of the reduction few rows take along copied columns that then are still in the
-/// nearest cache, without a rest; 0 where there is no such number.
+/// How many steps of the reduction few rows take along copied columns that then are still in L1,
+/// without a remainder; 0 where there is no such number.
 int64_t best_depth(const ContractionSize& size, int64_t lanes);
 
 /// Tiles, and how many of their columns a core copies at once for all rows.
@@ -56,8 +56,7 @@ struct BlockShape {
 /// The blocks that take the fewest cycles where cores share those of so many products of this size.
 BlockShape best_blocks(ContractionSize size, int64_t products);
 
-/// Whether tiles of so many columns stay in the nearest cache while tiles of rows pass by, which
-/// come from the second.
+/// Whether tiles of so many columns stay in L1 while tiles of rows pass by, which come from L2.
 bool is_near(const ContractionSize& size, int64_t columns);
 
 /// Tiles, and how many of their rows pass by one tile's columns before the next ones; 1: none but

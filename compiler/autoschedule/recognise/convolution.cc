@@ -1,3 +1,11 @@
+// Decides whether a contraction is a convolution, which its indices say and not its name: along the
+// columns a window slides over the lines of one factor.
+//
+//   Y[f, y, x] = sum[c, r, s](X[c, y + r, x + s] * W[f, c, r, s])     image X, filters W
+//
+// Also the numbers that the four sketches of one share: lines of a block, what copying them costs.
+// Of direct convolution in blocks see Georganas et al., Anatomy of High-Performance Deep Learning
+// Convolutions, SC 2018.
 #include "compiler/autoschedule/recognise/convolution.h"
 
 #include <algorithm>
@@ -15,7 +23,7 @@ constexpr double kRowCycles = 0.1;
 // A window of one element gains by a copy if so many tiles of rows read it and it is large.
 constexpr int64_t kReaders = 4;
 constexpr int64_t kFarElements = 16 * 1024;
-// A block of lines of the image stays in the second cache while all rows pass.
+// Floats: a block of lines of the image stays in L2 while all rows pass.
 constexpr int64_t kBlockElements = 128 * 1024;
 // Cycles for an element that is copied with its line.
 constexpr double kCopyCycles = 0.5;
@@ -47,6 +55,7 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) 
   }
   const std::vector<ir::Expr>& shape = graph[image->source.stage].shapes[image->source.output];
   const int64_t last = ir::as_const_int(analysis::simplify(shape.back())).value_or(1);
+  // Copies are vectors of two registers, or shorter for lines that are no longer than that.
   int64_t lanes = 2 * numbers.size.register_lanes;
   while (lanes > last)
     lanes /= 2;
@@ -67,6 +76,7 @@ int64_t lines_of_block(const Convolution& convolution, double line_cycles) {
     const int64_t copied = (lines - 1) * image.stride + image.reach + 1;
     const int64_t blocks = (image.lines + lines - 1) / lines;
     const int64_t tasks = blocks * std::min(image.images, kTasks);
+    // More lines only make both worse, so the search ends here.
     if (lines > 1 && (copied * image.line_elements > kBlockElements || tasks < kTasks)) break;
     const double block = static_cast<double>(lines) * line_cycles + copy_cycles(convolution, lines);
     const double time = static_cast<double>(blocks) * block * imbalance(tasks);

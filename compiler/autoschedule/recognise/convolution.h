@@ -55,7 +55,7 @@ double lines_cycles(const Convolution& convolution);
 
 /// Vectors of channels of the result, for some columns of a line: the filters are copied so that
 /// channels are neighbours, an element of the image serves all of them, and of each line the result
-/// is turned into columns. However wide the image, its vectors are full.
+/// is transposed into columns. However wide the image, its vectors are full.
 Sketch channels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
 double channels_cycles(const Convolution& convolution);
 bool may_have_channels(const StageGraph& graph, const Convolution& convolution);
@@ -67,7 +67,7 @@ double pixels_cycles(const Convolution& convolution);
 bool may_have_pixels(const StageGraph& graph, const Convolution& convolution);
 
 /// An image in one row: all its elements are columns, and their patches are laid out in the order
-/// in which tiles read them. A block of rows is turned into lines when it is computed.
+/// in which tiles read them. A block of rows is written back as lines when it is computed.
 Sketch patches_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
 double patches_cycles(const Convolution& convolution);
 bool needs_padding_first(const StageGraph& graph, const Convolution& convolution);

@@ -1,3 +1,7 @@
+// Measures how a window moves over an image: the index of the dimension that the lines of the
+// result step through is a line times a stride, plus axes of the reduction.
+//
+//   X[n, c, 2*y + r, x + s], r < 3     stride 2, reach 2, images n, channels in line_elements
 #include "compiler/autoschedule/recognise/image.h"
 
 #include <algorithm>
@@ -81,6 +85,7 @@ std::optional<Image> find_image(const StageGraph& graph, StageId id,
     const std::optional<int64_t> extent = constant(shape[d]);
     if (!extent || *extent < 1) return std::nullopt;
     const bool is_of_batch = !is_own(contraction.column) && std::ranges::any_of(stage.data, is_own);
+    // 2^30 bounds the product of two: sizes past it are all alike to a cost.
     int64_t& count = is_of_batch ? image.images : image.line_elements;
     count = std::min(count, int64_t{1} << 30) * std::min(*extent, int64_t{1} << 30);
   }

@@ -1,3 +1,9 @@
+// Which reductions inside an expression become stages: those that then have vectors of their own.
+//
+//   Y[i, j] = tanh(sum[k](A[i, k] * B[k, j]))  ->  S[i, j] = sum[k](..); Y[i, j] = tanh(S[i, j])
+//
+// By the step reduction_stage. What reduces a row, as in a softmax, stays where it is, since its
+// vectors are along the reduction anyway.
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 
 #include <algorithm>

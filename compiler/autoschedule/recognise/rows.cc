@@ -1,3 +1,9 @@
+// Groups stages that read each other row by row, so that one loop over rows can hold them all: the
+// largest set, found backwards from the last reader, in which each read is of the reader's own row.
+//
+//   M[i] = max(X[i, ..]); E[i, j] = exp(X[i, j] - M[i]); Y[i, j] = E[i, j] / sum(E[i, ..])
+//
+// All of them with i as the row; a stage that reads E[i - 1, j] ends the group.
 #include "compiler/autoschedule/recognise/rows.h"
 
 #include <algorithm>
@@ -19,6 +25,7 @@ StageId whole_of(const StageGraph& graph, StageId id) {
 
 class Rows {
  public:
+  // A stage belongs when all its readers do, and readers come later in the order of the graph.
   Rows(const StageGraph& graph, StageId last, size_t dimensions, const std::vector<StageId>& parts)
       : graph_(graph), last_(last), dimensions_(dimensions), parts_(parts) {
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {

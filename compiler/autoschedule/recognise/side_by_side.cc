@@ -1,3 +1,7 @@
+// Recognises products of a batch that is innermost in memory: the last data axis is in both
+// factors, and each factor has one data axis of its own.
+//
+//   C[i, j, b] = sum[k](A[i, k, b] * B[k, j, b])     batch b, rows i of A, columns j of B
 #include "compiler/autoschedule/recognise/side_by_side.h"
 
 #include <algorithm>
@@ -28,6 +32,7 @@ std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId id)
       found.outer.insert(found.outer.begin(), *axis);
       continue;
     }
+    // From the innermost outwards, so that the axis nearest to the batch is the tile's.
     factor = {.read = in_a ? factors->a : factors->b, .own = *axis};
   }
   if (found.rows.read == nullptr || found.columns.read == nullptr) return std::nullopt;

@@ -1,3 +1,10 @@
+// Questions about what a stage reads, which all choices are made of: what is contiguous, strided or
+// indirect along an axis, and whether a sum is a contraction.
+//
+//   sum[k](A[i, k] * B[k, j])  ->  row i, column j, row factor A, column factor B
+//
+// An index is asked by substituting axis + 1 and simplifying the difference; what that does not
+// prove counts as no.
 #include "compiler/autoschedule/recognise/structure.h"
 
 #include <algorithm>
@@ -13,6 +20,8 @@ namespace {
 
 using language::Operator;
 
+// Iterations: about 5 us at one a cycle. A loop that takes less is not worth waking a core, see "8
+// us of work on two threads" in docs/performance.md.
 constexpr int64_t kLargeWork = 16 * 1024;
 
 const ir::TensorRead* factor_of(const ir::Expr& expr) {
@@ -71,6 +80,7 @@ std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {
       const std::optional<int64_t> extent =
           ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
       if (!extent) return std::nullopt;
+      // 2^40 * 2^20 still fits 64 bits; nobody asks for more than whether it is much.
       work = std::min(work, int64_t{1} << 40) * std::clamp<int64_t>(*extent, 0, 1 << 20);
     }
   }
@@ -180,6 +190,7 @@ bool is_strided(const StageGraph& graph, const Stage& stage, AxisId axis) {
 }
 
 bool is_near(const StageGraph& graph, const Stage& stage, AxisId axis) {
+  // Elements. A vector of them then touches at most four times as many lines as one without gaps.
   constexpr int64_t kMostApart = 4;
   const auto moves = [&](const ir::TensorRead& read) { return is_used_in(graph, read, axis); };
   const auto moves_far = [&](const ir::TensorRead& read) {
@@ -228,6 +239,7 @@ std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id)
   if (in_a == is_used_in(graph, *b, found.column)) return std::nullopt;
   found.row_factor = in_a ? b : a;
   found.column_factor = in_a ? a : b;
+  // The innermost axis that qualifies: rows of a tile are then close to each other in memory.
   for (auto axis = columns.rbegin() + 1; axis != columns.rend(); ++axis) {
     if (!is_used_in(graph, *found.column_factor, *axis) &&
         is_used_in(graph, *found.row_factor, *axis)) {
@@ -262,6 +274,7 @@ bool has_independent_columns(const StageGraph& graph, StageId scan_id) {
                       language::TensorId{read.stage, read.output}) != scan.state.end();
         if (!own || (!is_cell && !is_state)) return;
         for (size_t d = 0; d < read.indices.size(); ++d) {
+          // A state is read at an earlier time, which its own column has computed.
           if (!is_cell && scan.is_time(d)) continue;
           own = own && read.indices[d] == ir::Expr(graph.axes[stage.data[d]].value);
         }

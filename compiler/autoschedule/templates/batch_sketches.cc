@@ -1,3 +1,9 @@
+// Writes a batch of small products with the batch along the vectors: each lane is a product.
+//
+//   for i_tiles, b_tiles, j_tiles, k:  4 x 6 vectors of C[i, j, b..b+15] += A[..] * B[..]
+//
+// A factor whose batch is not innermost is copied into that layout first (packing, as of compact
+// batched BLAS: Kim et al., Designing vector-friendly compact BLAS and LAPACK kernels, SC 2017).
 #include "compiler/autoschedule/templates/batch_sketches.h"
 
 #include <algorithm>
@@ -124,6 +130,7 @@ std::vector<Sketch> batch_sketches(const Chooser& chooser, StageId id, bool may_
   if ((product->rows.is_apart || product->columns.is_apart) && !may_be_parallel) return {};
   int64_t lanes = register_lanes(chooser, id);
   lanes = std::min(lanes, constant_extent(graph, product->batch).value_or(lanes));
+  // 4 x 6 sums and what they load fill 32 registers; 2 x 4 fit the 16 of AVX2.
   const bool is_wide = chooser.vectors.registers >= 32;
   return {{.name = "products side by side",
            .parameters = {tile_parameter(graph, "rows", product->rows.own, {1, 2, 4, 6},

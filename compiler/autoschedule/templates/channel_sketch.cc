@@ -1,3 +1,8 @@
+// A convolution whose vectors are channels of the result, as in the blocked layouts of oneDNN
+// (nChw16c), without their layout in memory: filters are packed so that channels are neighbours,
+// each element of the image is broadcast, and a tile of the result is transposed on its way out.
+//
+//   tile: 2 vectors of channels x 8 columns; filters [f / 32][c][r][s][32]
 #include <algorithm>
 #include <limits>
 
@@ -10,7 +15,7 @@ namespace {
 // spreads over a vector. Measured on Sapphire Rapids, tiles of 8 columns with and without a window.
 constexpr double kStepCycles = 0.3;
 constexpr double kSpreadCycles = 0.35;
-// For an element of the result that is turned, and one of a filter that is copied next to other
+// For an element of the result that is transposed, and one of a filter that is copied next to other
 // channels, near and far.
 constexpr double kTurnCycles = 1;
 constexpr double kPackCycles = 1.2;
@@ -19,6 +24,7 @@ constexpr double kNearFilters = 256 * 1024;
 constexpr double kTileCycles = 30;
 // A sum is ready for the next step after so many cycles.
 constexpr double kLatency = 4;
+// Vectors of channels: each element that is broadcast serves two multiply-adds, one for each port.
 constexpr int64_t kVectors = 2;
 // What tiles must gain to be worth other code for the end of a line.
 constexpr double kRagged = 1.03;
@@ -36,6 +42,7 @@ double one_tile(const Convolution& convolution, int64_t columns, int64_t vectors
   const double span = static_cast<double>((columns - 1) * image.stride) + window;
   const double spread = std::min(span / window, static_cast<double>(columns));
   const auto sums = static_cast<double>(columns * vectors);
+  // Two multiply-adds a cycle, or the chain of a single sum.
   const double step = std::max(sums / 2, kLatency) + kStepCycles + spread * kSpreadCycles;
   const double turned = sums * static_cast<double>(size.register_lanes) * kTurnCycles;
   return static_cast<double>(size.steps) * step + kTileCycles + turned;
@@ -57,6 +64,7 @@ double line_cycles(const Convolution& convolution, int64_t columns) {
 int64_t most_columns(const Convolution& convolution) {
   const ContractionSize& size = convolution.numbers.size;
   const int64_t vectors = vectors_of(size);
+  // Registers a column: its sums, and the new elements of the window that it brings.
   const int64_t each = vectors + convolution.image.stride;
   return std::clamp<int64_t>((size.registers - vectors) / each, 1, size.columns);
 }

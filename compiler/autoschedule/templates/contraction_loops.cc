@@ -1,3 +1,10 @@
+// Writes the loops of a matrix product: a tile in registers, around it the packed panels, around
+// those the blocks that cores share.
+//
+//   C[i, j] = sum[k](..)  ->  for j_block: pack B; for i_tile, j_tile, k: 8 x 48 of C in registers
+//
+// The loop order and the packing are Goto's (Goto and van de Geijn 2008; BLIS, Van Zee 2015),
+// except that A stays where it is while its rows lie along k: broadcast loads do not care.
 #include "compiler/autoschedule/templates/contraction_loops.h"
 
 #include <algorithm>
@@ -5,8 +12,9 @@
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kLine = 16;  // elements of a line of the cache
-// How many tiles of rows a copy of a turned row factor takes from each line of it.
+constexpr int64_t kLine = 16;  // floats of a line of the cache
+// How many tiles of rows a copy of a transposed row factor takes from each line of it. 16 tiles of
+// 8 rows of floats are 512 bytes: eight whole lines of the cache.
 constexpr int64_t kTurnedTiles = 16;
 // Multiply-adds that may stand in a loop, once its inner loops over the window are written out.
 constexpr int64_t kWrittenOut = 216;
@@ -14,6 +22,7 @@ constexpr int64_t kWrittenOut = 216;
 /// The rows of a panel begin where a vector does, if not all of its vectors are full.
 void align_panel(const Tiling& tiling, StepWriter& steps, StageId copy,
                  const std::vector<AxisId>& axes, const Values& values) {
+  // Rows of full vectors are aligned as they are; others would have vectors across two lines.
   if (values.get("lanes", 1) % tiling.register_lanes == 0) return;
   steps.storage_align(copy, axes[axes.size() - 2], tiling.register_lanes);
 }
@@ -24,6 +33,7 @@ void align_panel(const Tiling& tiling, StepWriter& steps, StageId copy,
 void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                       StageId copy, const std::vector<AxisId>& axes, size_t panels) {
   if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column)) {
+    // So many steps use up a line of each column while it is in L1.
     steps.split(copy, axes[axes.size() - 2], kLine);
   } else if (panels > 0) {
     const auto row = axes.end() - 1 - static_cast<std::ptrdiff_t>(tiling.reduce.size());
@@ -72,6 +82,9 @@ void copy_rows_in_order(const StageGraph& graph, const Tiling& tiling, StepWrite
   std::vector<AxisId> outer = joined({axes.batch, {axes.tiles.begin(), axes.tiles.end() - 1}});
   AxisId taken = axes.tiles.back();
   if (tiles.size() == 1) {
+    // Taking all tiles of a line before the next line would write to as many places as there are
+    // tiles; taking one reads each line again for each: TLB misses either way. A group is in
+    // between.
     const auto [groups, group] = steps.split(copy, taken, kTurnedTiles);
     outer.push_back(groups);
     taken = group;

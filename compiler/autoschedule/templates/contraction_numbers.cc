@@ -1,3 +1,5 @@
+// Extents of a contraction as the cost model wants them: unknown sizes as 0 for rows and columns,
+// and as a middling number for the reduction, whose length shapes hardly depend on.
 #include "compiler/autoschedule/templates/contraction_numbers.h"
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 namespace kiln::autoschedule {
 namespace {
 
+// Stands for an unknown reduction: long enough that starting and ending a tile do not count.
 constexpr int64_t kAnySteps = 512;
 constexpr int64_t kMostBatch = int64_t{1} << 20;
 // Fewer rows are not what cores share.

@@ -1,3 +1,11 @@
+// Which ways to write a matrix product there are, and which is taken unmeasured: by where the
+// factors lie, how far apart their steps are, and whether a copy is read often enough to pay for
+// itself.
+//
+//   A[i, k] * B[k, j], 1024  ->  packed panels      64  ->  outer products, nothing copied
+//   A[i, k] * B[j, k], few rows  ->  dot products    more rows  ->  panels, transposed as packed
+//
+// The thresholds are measured; docs/performance.md says what lies beside them.
 #include <algorithm>
 #include <set>
 
@@ -6,24 +14,26 @@
 namespace kiln::autoschedule {
 namespace {
 
+// Rows and columns of a tile of dot products: 16 sums, and 8 vectors loaded for them.
 constexpr int64_t kDotRows = 4;
 // With fewer rows a copy of all panels at once takes longer than it saves.
 constexpr int64_t kRowsForPanels = 128;
-// With fewer rows, vectors along the reduction do better than columns turned into panels.
+// With fewer rows, vectors along the reduction do better than columns transposed into panels.
 constexpr int64_t kRowsToTurn = 32;
 constexpr int64_t kManyProducts = 1024;
-// Column factors of no more elements stay in the second cache as they are.
+// Column factors of no more elements stay in L2 as they are.
 constexpr int64_t kLargePanels = 256 * 1024;
-// Rows that panels pass by are far apart, and many of them would meet in the same places of the
-// nearest cache: few rows of wide panels.
+// Rows that panels pass by are far apart, and many of them would be conflict misses of L1: few rows
+// of wide panels.
 constexpr int64_t kPanelVectors = 3;
-// The factors of so many products come from far.
+// The factors of so many products come from L3 or memory.
 constexpr int64_t kFarBatch = 8;
 // Of a tile that passes by copied panels: for a vector of each, and an element of a row.
 constexpr int64_t kOtherRegisters = 4;
-// Steps so far apart begin in two places of the nearest cache by turns.
+// Steps so far apart map to two sets of L1: conflict misses.
 constexpr int64_t kMeetingDistance = 512;
-// Steps that are each in another page, and elements that are worth a copy then.
+// Steps that are each in another page (1024 floats: TLB reach), and elements that are worth a copy
+// then.
 constexpr int64_t kFarDistance = 1024;
 constexpr int64_t kFarElements = 16 * 1024;
 // Elements and rows that are worth a copy where vectors begin anywhere in a line, and elements
@@ -43,7 +53,8 @@ bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
   return is_other && !is_cell && !graph[tiling.stage].part_of;
 }
 
-/// Vectors of a tile whose factors come from far: what lies next to each other is read ahead.
+/// Vectors of a tile whose factors come from L3 or memory: what lies next to each other is read
+/// ahead.
 int64_t wide_tile(const ContractionSize& size) { return size.registers / 8; }
 
 Numbers with_far_batch(Numbers numbers) {
@@ -87,7 +98,7 @@ class Sketches {
       size.rows_in_order = gains_by_rows_in_order();
       block = size.rows >= kRowsForPanels ? best_blocks(size, numbers_.batch)
                                           : BlockShape{best_panel_tile(size), 1};
-      // What is turned comes in pieces of a line.
+      // What is transposed comes in pieces of a line.
       const bool is_plain = tiling_.reduce.size() == 1 && columns_lie_together();
       if (size.rows < kRowsForPanels && is_plain) depth = best_depth(size, block.tile.lanes);
     }
@@ -108,6 +119,7 @@ class Sketches {
     TileShape tile = tile_;
     int64_t block = 0;
     if (size.rows >= kRowsForPanels && size.columns > 0) {
+      // 8 x 3 vectors of 32 registers: 24 sums, three vectors of B, one element of A.
       tile = {size.registers / 4, std::min(size.columns, kPanelVectors * size.register_lanes)};
       block = best_block(size, tile.rows);
     }
@@ -131,7 +143,7 @@ class Sketches {
 
   /// Whether a core copies the panels of its own columns instead, for all rows: these are not so
   /// many more that it takes longer to read them again for each block of columns. Columns that are
-  /// apart are not turned again for each product of a batch.
+  /// apart are not transposed again for each product of a batch.
   bool gains_by_blocks() const {
     return may_be_blocks() && (columns_lie_together() || products_of_a_panel() == 1) &&
            !lies_along(graph_, *tiling_.contraction.column_factor, tiling_.panel_batch) &&
@@ -160,7 +172,7 @@ class Sketches {
   bool may_be_blocks() const { return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTurn; }
 
   /// Whether the column factor is large, its rows begin anywhere in a line, or each is in another
-  /// page or meets the others in the same places of the nearest cache.
+  /// page or in the same sets of L1 as the others (conflict misses).
   bool are_far_apart() const {
     const int64_t distance = step_distance(*tiling_.contraction.column_factor);
     const bool meet = distance > 0 && distance % kMeetingDistance == 0;
@@ -248,6 +260,8 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
       steps && !is_contiguous_in(graph, *contraction.column_factor, contraction.column) &&
       is_contiguous_in(graph, *contraction.column_factor, innermost) &&
       is_contiguous_in(graph, *contraction.row_factor, innermost) && may_reassociate(chooser, id);
+  // Dot products add in another order than the rest; sketches of a stage must all compute the same
+  // bits, so they stand alone.
   if (as_dots && !(in_order && all.gains_by_order()))
     return {dots_sketch(chooser, tiling, *steps, parallel)};
   if (!lanes) return {};

@@ -1,3 +1,6 @@
+// Orders the sketches of a convolution by what they cost, cheapest first: which is taken
+// unmeasured. Those of a plain contraction follow them. Padding that only the convolution reads is
+// scheduled here too: in its blocks where a sketch places it, else whole, before.
 #include "compiler/autoschedule/templates/image_sketches.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// A convolution as outer products along the lines of the image, a block of lines after the other.
+// The lines that a block reads are copied or padded where it begins.
+//
+//   for y_block: pad X[.., y_block + window, ..]; for y, x_tile, f_tile, c, r, s: tile += X * W
+//
+// A block of the image stays in L2 while all filters pass; the copy removes the distance of whole
+// images between its channels, and with it conflict misses and TLB misses.
 #include "compiler/autoschedule/recognise/convolution.h"
 
 namespace kiln::autoschedule {

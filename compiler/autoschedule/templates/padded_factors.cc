@@ -1,3 +1,9 @@
+// Takes padding out of a product, so that what is left is a contraction and has tiles.
+//
+//   sum(if_then_else(inside, X[..], 0) * W[..])  ->  P = if_then_else(..); sum(P[..] * W[..])
+//
+// Explicit padding before a convolution, as frameworks write it; here only where the sum reads each
+// copied element often enough, and only if tiles come of it: otherwise the schedule is as given.
 #include "compiler/autoschedule/templates/padded_factors.h"
 
 #include <algorithm>
@@ -87,6 +93,7 @@ class PadFactors {
     while (true) {
       StageGraph graph = schedule::build_stage_graph(kernel_);
       schedule::apply_steps(graph, schedule);
+      // A step changes the graph, and the second factor may be padded too: so one at a time.
       const std::vector<TensorId> left = padded_tensors(graph[id]);
       if (left.empty()) return has_tiles(Chooser{graph, options_}, id) ? schedule : given;
       const auto found = schedule::find_padded_read(graph, whole, left[0]);

@@ -1,3 +1,10 @@
+// A convolution as a matrix product over patches (im2col), whose image is one row of columns: for
+// images of few columns, where lines would leave most lanes of a vector empty.
+//
+//   7 x 7 pixels: one row of 49, in tiles of 49 (16 + 16 + 16 + 1), instead of 7 rows of 7
+//
+// im2col: Chellapilla, Puri and Simard 2006; here its patches are in the order in which tiles read
+// them, so they are the packed panels of the product too.
 #include <algorithm>
 
 #include "compiler/autoschedule/recognise/convolution.h"
@@ -6,8 +13,8 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles for an element that is gathered into a patch, and where all patches are more than the
-// second cache holds.
+// Cycles for an element that is gathered into a patch, and where all patches are more than L2
+// holds.
 constexpr double kGatherCycles = 1.2;
 constexpr double kFarCycles = 5;
 constexpr double kNearPatches = 512 * 1024;

@@ -1,3 +1,7 @@
+// A convolution with a window of one element: a matrix product whose columns are all pixels of an
+// image. A tile of pixels is copied for all channels and multiplied with all filters.
+//
+//   Y[f, y, x] = sum[c](X[c, y, x] * W[f, c])  ->  Y[f, p] = sum[c](X[c, p] * W[f, c])
 #include <algorithm>
 
 #include "compiler/analysis/prove.h"
@@ -9,6 +13,7 @@ namespace kiln::autoschedule {
 namespace {
 
 // Cycles for an element that is copied to the others of its tile, and of the result.
+// Of a copy along a line, as in convolution.cc.
 constexpr double kCopyCycles = 0.5;
 
 /// Tiles of pixels, for all rows; the stage's loops in that order.
@@ -52,7 +57,7 @@ void write_pixels(const StageGraph& graph, const Convolution& convolution, StepW
   steps.unroll(sums, row);
   steps.vectorize(copy, places.back());
 
-  // Sums are stored block by block, while they are still in the nearest cache.
+  // Sums are stored block by block, while they are still in L1.
   const auto [result_tiles, result_pixel] = write_tiles(convolution, steps, outer, lanes);
   const auto [blocks, result_row] =
       split_tile(graph, steps, id, tiling.contraction.row, values.get("rows", 1));

@@ -1,3 +1,11 @@
+// How a recurrence runs: columns that do not depend on each other are vectors and blocks, each of
+// which goes through all of time before the next.
+//
+//   S[t, x] = S[t - 1, x] + X[t, x]  ->  for x_block (parallel): for t: for x in vectors
+//
+// With time innermost in memory some rows run side by side instead, so that the latency of one
+// addition hides behind the others. Scans whose columns mix have each stage of their cell
+// scheduled.
 #include <algorithm>
 
 #include "compiler/autoschedule/templates/stage_schedules.h"
@@ -5,10 +13,12 @@
 namespace kiln::autoschedule {
 namespace {
 
+// Four registers of 64 bytes, whose chains of additions overlap.
 constexpr int64_t kScanColumnBytes = 256;
 // Rows whose running sums are computed side by side, so that one need not wait for the other. A row
-// may be a power of two bytes long: the nearest cache has room for few lines of such rows.
+// may be a power of two bytes long: more of such rows would be conflict misses of L1.
 constexpr int64_t kScanRows = 4;
+// Iterations of one step of time; other cores are woken at each, see kLargeWork of structure.cc.
 constexpr int64_t kStepWork = 256 * 1024;
 
 /// Whether one step of a stage inside a scan is worth several cores: they are woken at each.
@@ -112,6 +122,7 @@ std::vector<Sketch> scan_sketches(const Chooser& chooser, StageId scan) {
     const auto columns =
         columns_of_block(graph, graph[scan].update[0].stage, columns_of(update).back());
     const int64_t preferred = columns.value_or(1);
+    // Columns of four bytes: a block of no more is the one vector.
     if (preferred > kScanColumnBytes / 4) {
       parameters.push_back({"columns", {preferred / 2, preferred, preferred * 2}, preferred});
     }

@@ -1,3 +1,9 @@
+// Rows of fewer elements than a vector has lanes: a lane becomes a row.
+//
+//   softmax of 1000 x 10: 16 rows at once, the 10 elements of each in 10 registers
+//
+// The loop interchange of outer-loop vectorisation (Nuzman and Zaks, PACT 2008). Sums keep their
+// order, and no lane is idle but for the last group.
 #include "compiler/autoschedule/templates/short_rows.h"
 
 #include <algorithm>
@@ -10,6 +16,7 @@ namespace {
 constexpr int64_t kRegisterBytes = 64;
 constexpr int64_t kElementBytes = 4;
 constexpr int64_t kLanes = kRegisterBytes / kElementBytes;
+// Vectors of rows; with fewer the last one, which may be nearly empty, is too much of the work.
 constexpr int64_t kFewestGroups = 4;
 
 /// The loops of a stage inside of a row: those over its elements, then those of a reduction.

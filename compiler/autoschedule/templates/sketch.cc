@@ -1,3 +1,5 @@
+// Looks up the numbers of a sketch by name, and says whether some are of its space: records of
+// `tune` outlive the program that wrote them.
 #include "compiler/autoschedule/templates/sketch.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Writes the sketches of stages that are no matrix product: elements, transposes, reductions,
+// scatters; and asks for those of products first.
+//
+//   Y[i, j] = X[j, i]              tiles of 16 x 32, transposed in L1
+//   S[j] = sum[i](X[i, j])         columns in vectors, four rows at once, blocks that fit L1
+//   S[i] = sum[j](X[i, j])         vectors along j, lanes added at the end of a row
 #include "compiler/autoschedule/templates/stage_schedules.h"
 
 #include <algorithm>
@@ -23,6 +29,7 @@ constexpr int64_t kMostRowsAtOnce = 8;
 // how long an addition takes; putting the lanes of a row together at its end takes longer then.
 constexpr int64_t kLongRow = 512;
 constexpr int64_t kManyColumns = 256;
+// Of a shared loop: enough that eight parts for each of some cores are even.
 constexpr int64_t kManyIterations = 64;
 
 /// Whether steps can name an axis of the graph.
@@ -117,7 +124,7 @@ bool is_copy(const Stage& stage) {
   return ir::as<ir::TensorRead>(body) != nullptr;
 }
 
-/// Tiles that are turned in the nearest cache: read along the rows of the source, an element at a
+/// Tiles that are transposed in L1: read along the rows of the source, an element at a
 /// time, and written in vectors. A vector of elements from as many rows would be a gather.
 void write_turned_tiles(const StageGraph& graph, StageId id, AxisId across, StepWriter& steps,
                         const Values& values) {
@@ -193,11 +200,12 @@ struct ReductionVectors {
   AxisId axis = 0;
   int64_t lanes = 0;
   bool along_data = false;  // which keeps the order of the reduction
-  int64_t columns = 0;      // of a block whose sums stay in the nearest cache; 0: in registers
+  int64_t columns = 0;      // of a block whose sums stay in L1; 0: in registers
 };
 
 /// Whether a reduction goes through more than the caches hold, in long runs.
 bool is_past_caches(const StageGraph& graph, StageId id) {
+  // 4 MiB of floats: more than the L2 of the machines that were measured (1 and 2 MiB).
   constexpr int64_t kElements = int64_t{1} << 20;
   const Stage& stage = graph[id];
   int64_t reduced = 1;
@@ -352,6 +360,7 @@ std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, Axi
 }
 
 std::optional<int64_t> line_factor(const StageGraph& graph, StageId id, AxisId line) {
+  // From four double registers on, one masked vector at the end of a line is little of it.
   constexpr int64_t kFewVectors = 4;
   const std::optional<int64_t> two = vector_factor(graph, id, line, kVectorBytes);
   const std::optional<int64_t> one = vector_factor(graph, id, line, kVectorBytes / 2);
@@ -361,6 +370,8 @@ std::optional<int64_t> line_factor(const StageGraph& graph, StageId id, AxisId l
 }
 
 std::optional<int64_t> columns_of_block(const StageGraph& graph, StageId id, AxisId axis) {
+  // Of columns: what a kernel does cannot depend on the number of threads, so this serves four
+  // cores.
   constexpr int64_t kBlocks = 4;
   const std::optional<int64_t> most = vector_factor(graph, id, axis, kRunBytes);
   const std::optional<int64_t> extent = constant_extent(graph, axis);

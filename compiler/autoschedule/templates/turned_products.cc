@@ -1,3 +1,9 @@
+// Decides whether products whose batch is the last axis are better computed one after the other, in
+// tiles as other products are, and transposed at the end; or with the batch in vectors.
+//
+//   C[i, j, b] = sum[k](A[b, i, k] * B[b, k, j])  ->  T[b, i, j] = sum[k](..); C = T transposed
+//
+// By the cycles of each: large products have their factors in L2 one at a time, but not 16 at once.
 #include "compiler/autoschedule/templates/turned_products.h"
 
 #include <algorithm>
@@ -11,12 +17,12 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles for an element that is turned, of the result, and for one of a factor that is copied.
+// Cycles for an element of the result that is transposed, and for one of a factor that is copied.
 constexpr double kTurnCycles = 1.5;
 constexpr double kCopyCycles = 1.1;
 // Cycles for a vector of multiply-adds of products side by side: as long as the factors of as many
-// as a vector has lanes are in the second cache, and in proportion past that. Measured with 8 to
-// 541 steps on Sapphire Rapids.
+// as a vector has lanes are in L2, and in proportion past that. Measured with 8 to 541 steps on
+// Sapphire Rapids.
 constexpr double kSideBySideCycles = 0.8;
 constexpr double kNearElements = 400 * 1024;
 
@@ -62,7 +68,7 @@ bool lies_together(const StageGraph& graph, const SideBySide::Factor& factor) {
   return is_contiguous_in(graph, *factor.read, factor.own);
 }
 
-/// Cycles of all products, one after the other, and of what turns the result.
+/// Cycles of all products, one after the other, and of transposing the result.
 double cycles_turned(const StageGraph& graph, const SideBySide& product, const Extents& extents) {
   const ContractionSize& size = extents.size;
   const auto steps = static_cast<double>(size.steps);

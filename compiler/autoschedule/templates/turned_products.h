@@ -10,8 +10,8 @@ namespace kiln::autoschedule {
 ///
 ///   C[i, j, b] = sum[k](A[b, i, k] * B[b, k, j])
 ///
-/// is computed for each b in the order [b, i, j], and C is a copy that turns it. Small ones stay as
-/// they are: vectors along b have all of their factors in the nearest caches.
+/// is computed for each b in the order [b, i, j], and C is a transposed copy. Small ones stay as
+/// they are: vectors along b have all of their factors in L1 and L2.
 OpenSchedule with_turned_products(const language::Kernel& kernel, language::Schedule given,
                                   const Target& target, const CompileOptions& options);
 

@@ -1,3 +1,9 @@
+// A reduction over a small window with few multiply-adds for each load, as a depthwise convolution
+// or pooling: the window is unrolled for some lines at once, which share the lines they read.
+//
+//   3 x 3, 4 lines of the result read 6 lines of the image, not 12
+//
+// Register tiling of stencils; nothing is copied.
 #include "compiler/autoschedule/templates/window_sketches.h"
 
 #include <algorithm>
