@@ -1,3 +1,6 @@
+// The parts of an artifact that are the same for a CPU and a GPU. The condition for compact
+// arguments is one expression over the call's scalars, `stride1 == 1 and stride0 == n and ..`, so
+// that the runtime chooses the variant without knowing what strides are.
 #include "compiler/codegen/artifact_parts.h"
 
 #include "compiler/codegen/size_expr.h"

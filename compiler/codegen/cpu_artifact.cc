@@ -1,3 +1,5 @@
+// Puts both variants of a kernel into one object: compact arguments first, under their condition;
+// the strided variant has none and takes whatever is left.
 #include "compiler/codegen/cpu_artifact.h"
 
 #include "compiler/codegen/artifact_parts.h"

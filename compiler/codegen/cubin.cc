@@ -1,3 +1,6 @@
+// Reads a cubin as the ELF file that it is: section headers name the kernels and give the sizes of
+// code and shared memory, .nv.info gives registers and stack. Every offset is checked before it is
+// followed, so that a file of another form yields less, never a crash.
 #include "compiler/codegen/cubin.h"
 
 #include <cstring>
@@ -9,12 +12,15 @@
 namespace kiln::codegen {
 namespace {
 
-// Attributes of .nv.info: a format byte, an attribute byte, and two bytes of value or length.
-constexpr uint8_t kFormatWithPayload = 4;
-constexpr uint8_t kRegisterCount = 0x2f;
-constexpr uint8_t kFrameSize = 0x11;
-constexpr int64_t kInstructionBytes = 16;
+// Attributes of .nv.info: a format byte, an attribute byte, and two bytes of value or length. Their
+// names are those that cuobjdump prints.
+constexpr uint8_t kFormatWithPayload = 4;  // EIFMT_SVAL
+constexpr uint8_t kRegisterCount = 0x2f;   // EIATTR_REGCOUNT: symbol, registers
+constexpr uint8_t kFrameSize = 0x11;       // EIATTR_FRAME_SIZE: symbol, bytes
+constexpr int64_t kInstructionBytes = 16;  // of every GPU since Volta
 
+/// One walk over the file. Sections may come in any order, so attributes are read after all kernels
+/// are known.
 class Reader {
  public:
   explicit Reader(std::string_view file) : file_(file) {}

@@ -1,3 +1,6 @@
+// Joins what a CUDA artifact is made of: the source of both variants is one translation unit, so
+// NVRTC runs once, and the report says of each kernel what the cubin holds, since occupancy follows
+// from registers and shared memory.
 #include "compiler/codegen/cuda_compile.h"
 
 #include <algorithm>
@@ -13,6 +16,7 @@
 namespace kiln::codegen {
 namespace {
 
+/// Hopper: what a kernel is compiled for where no GPU and no arch is named.
 constexpr std::string_view kDefaultArch = "sm_90";
 
 std::vector<CudaEntry> entries_of(const ir::Kernel& compact, const ir::Kernel* strided) {

@@ -1,3 +1,7 @@
+// Finds an identifier for each variable and buffer of a function: the user's name with what C does
+// not allow made underscores, then a number until it is free: `x.outer` -> x_outer, and another
+// x_outer -> x_outer_1. Words of the language, CUDA's own names and the prefix kiln_ are taken from
+// the start.
 #include "compiler/codegen/cuda_names.h"
 
 #include <fmt/format.h>

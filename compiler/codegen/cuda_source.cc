@@ -1,3 +1,6 @@
+// Writes CUDA C from lowered loops, a __global__ function for each launch. The text is meant to be
+// read: the user's names, no more parentheses than C needs, and only those functions of ours in
+// front that it calls. Unrolling, vectors and barriers are decided already; ptxas does the rest.
 #include "compiler/codegen/cuda_source.h"
 
 #include <algorithm>
@@ -57,6 +60,8 @@ class Function {
   }
 
  private:
+  /// With the size of a block known, ptxas gives a thread no more registers than such a block has
+  /// room for; else a launch may fail for want of them.
   std::string launch_bounds() const {
     int64_t threads = 1;
     for (const For* axis : nest_.axes) {
@@ -160,6 +165,7 @@ class Function {
     statement(allocate.body);
   }
 
+  /// One comparison for both ends: a negative index is a huge unsigned one.
   void write(const Check& check) {
     const std::string place = cuda_expr(check.index, names_);
     const std::string extent = cuda_expr(check.extent, names_);
@@ -204,6 +210,7 @@ class Function {
   size_t depth_ = 0;
 };
 
+/// The extents of the launch as the runtime computes them; axes that no loop is bound to have one.
 Launch launch_of(const Kernel& kernel, const LaunchNest& nest, std::string entry) {
   const std::vector<VarRef> scalars = scalars_of(kernel);
   const SizeExpr one = SizeExpr::constant(1);

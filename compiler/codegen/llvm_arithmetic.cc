@@ -1,3 +1,6 @@
+// Arithmetic that is faster than LLVM's own expansion and rounds the same: 2^n scaling by AVX-512's
+// vscalef, and division of many lanes by one number through its reciprocal, after Markstein,
+// "Computation of elementary functions on the IBM RISC System/6000 processor" (1990).
 #include "compiler/codegen/llvm_arithmetic.h"
 
 #include <llvm/IR/Intrinsics.h>
@@ -12,8 +15,8 @@ using llvm::Value;
 
 namespace {
 
-constexpr int kRegisterLanes = 16;
-constexpr unsigned kFewestLanes = 4;
+constexpr int kRegisterLanes = 16;    // float32 in the widest register, of 64 bytes
+constexpr unsigned kFewestLanes = 4;  // and in the narrowest, of 16
 
 int lanes_of(Value* x) {
   return static_cast<int>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
@@ -26,6 +29,8 @@ Value* joined(llvm::IRBuilderBase& b, Value* low, Value* high) {
   return b.CreateShuffleVector(low, high, places);
 }
 
+/// vscalefps of one register. Its last operand of 512 bits is the rounding mode, of which 4 means
+/// the current one; the masks take all lanes.
 Value* scaled_register(llvm::IRBuilderBase& b, Value* x, Value* n) {
   const int lanes = lanes_of(x);
   Value* const zero = llvm::Constant::getNullValue(x->getType());
@@ -71,7 +76,8 @@ Value* scaled(llvm::IRBuilderBase& b, Value* x, Value* n) {
 }
 
 /// Markstein's: with r = 1 / y and q = x r, both rounded, q + (x - q y) r rounds to the quotient,
-/// where x - q y is exact. It is, as long as it stays in the range of normal numbers.
+/// where x - q y is exact. It is, as long as it stays in the range of normal numbers: with x from
+/// 2^-100 its last place is at least 2^-147, and with y from 2^-24 the quotient is at most 2^124.
 Value* divided_by_one(llvm::IRBuilderBase& b, Value* x, Value* y) {
   llvm::Type* const type = x->getType();
   const auto lanes = static_cast<unsigned>(lanes_of(x));

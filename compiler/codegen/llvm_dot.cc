@@ -1,3 +1,7 @@
+// Decides how a Dot is computed: by vpdpbusd or vdpbf16ps where the CPU has them and the lanes fill
+// registers, else by products and sums of the factors, taken out of their groups by shuffles. Both
+// give the same sums, but for bfloat16, where the instruction has its own rounding and strict mode
+// does not use it.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "compiler/codegen/llvm_expr.h"

@@ -1,3 +1,7 @@
+// Emits expressions. Index arithmetic is kept apart from arithmetic on data: it does not overflow,
+// so it carries nsw, divisions of naturals are unsigned, and equal parts of the copies of an
+// unrolled loop are emitted once (llvm_known.h). What lanes make of a choice, and in which order
+// lanes are added up, is decided here too.
 #include "compiler/codegen/llvm_expr.h"
 
 #include <bit>
@@ -166,6 +170,8 @@ Value* ExprEmitter::call(const ir::Call& node, Use use) {
   return math_.call(node.op, args, node.args[0]->type.element);
 }
 
+/// A select where computing the other side is harmless, a branch where it would read memory that
+/// may not be there.
 Value* ExprEmitter::choose(const ir::Call& node, Use use) {
   Expr condition = node.args[0];
   if (!reads_memory(node.args[1]) && !reads_memory(node.args[2])) {
@@ -252,6 +258,8 @@ Value* ExprEmitter::vector_reduce(const ir::VectorReduce& node) {
   return result;
 }
 
+// Seen through sums and multiples: ramp(i*4, 1, 8)*2 + broadcast(k, 8) is a progression of
+// stride 2.
 std::optional<ExprEmitter::Progression> ExprEmitter::progression(const Expr& index) {
   if (const auto* node = as<ir::Ramp>(index)) {
     const std::optional<int64_t> stride = constant_of(node->stride);

@@ -17,7 +17,7 @@ namespace kiln::codegen {
 struct BufferPlace {
   llvm::Value* pointer = nullptr;
   llvm::MDNode* tag = nullptr;  // of its own type for alias analysis: buffers never share memory
-  llvm::Value* is_large = nullptr;  // i1: vectors are stored past the caches; null for never
+  llvm::Value* is_large = nullptr;  // i1: vectors get non-temporal stores; null for never
 };
 
 /// Which accesses of single lanes, sums of products and arithmetic the CPU has instructions for.
@@ -41,6 +41,7 @@ class ExprEmitter {
   ExprEmitter(llvm::IRBuilderBase& builder, LaneAccess lane_access)
       : b_(builder), math_(builder, lane_access.arithmetic), lane_access_(lane_access) {}
 
+  /// What a variable is from here on; natural: never negative.
   void bind(const ir::VarRef& var, llvm::Value* value, bool is_natural);
   void bind(const ir::BufferRef& buffer, BufferPlace place);
   llvm::Value* value_of(const ir::VarRef& var) const;
@@ -49,11 +50,12 @@ class ExprEmitter {
   /// To be called between statements: what was computed may no longer hold, or be reached.
   void forget() { memo_.assign(1, {}); }
 
+  /// The expression as data, whose arithmetic wraps, or as index arithmetic, which never overflows.
   llvm::Value* value(const ir::Expr& expr) { return emit(expr, Use::Data); }
   llvm::Value* index(const ir::Expr& expr) { return emit(expr, Use::Index); }
   void store(const ir::Store& node);
   void prefetch(const ir::Prefetch& node);
-  /// Orders the stores past the caches before all that comes later, where there were any.
+  /// Orders the non-temporal stores before all that comes later, where there were any.
   void fence();
 
   llvm::IRBuilderBase& builder() { return b_; }
@@ -67,6 +69,7 @@ class ExprEmitter {
     llvm::Value* base;
     int64_t constant;
   };
+  /// first, first + stride, ..: what contiguous loads and stores are recognised by.
   struct Progression {
     Place first;  // lane
     int64_t stride;
@@ -108,6 +111,7 @@ class ExprEmitter {
   std::optional<Progression> progression(const ir::Expr& index);
   /// Sizes, loop variables and arithmetic on them: nothing read from memory.
   bool is_plain_index(const ir::Expr& expr);
+  /// Never negative, by the signs of its parts alone.
   bool is_natural(const ir::Expr& expr) const;
   bool reads_memory(const ir::Expr& expr);
 
@@ -150,7 +154,7 @@ class ExprEmitter {
   std::vector<Memo> memo_{1};  // one more for each conditional part entered
   std::unordered_map<ir::Expr, bool> plain_;
   std::unordered_map<ir::Expr, bool> reads_;
-  bool bypasses_caches_ = false;  // there was a store that may go past them
+  bool bypasses_caches_ = false;  // there was a store that may be non-temporal
   llvm::Value* mask_ = nullptr;   // lanes that run, inside an IfThenElse of lanes
 };
 

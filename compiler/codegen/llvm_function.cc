@@ -1,3 +1,7 @@
+// Emits statements as control flow: one function for the kernel, one more for the body of each
+// parallel loop, which the runtime calls with a range of iterations and what the body captures.
+// Loops are rotated as LLVM's passes want them: the test at the end, a guard in front where they
+// may be empty. Buffers get alias tags, since no two of them overlap.
 #include "compiler/codegen/llvm_function.h"
 
 #include <algorithm>
@@ -21,7 +25,7 @@ using llvm::Value;
 namespace {
 
 constexpr uint64_t kLargestScalar = uint64_t{1} << 47;  // bind_arguments() sees to it
-constexpr int64_t kStackAlignment = 64;
+constexpr int64_t kStackAlignment = 64;                 // bytes: a line, and the widest register
 /// Loops this deep look whether the call is cancelled, unless they are innermost: deeper ones would
 /// ask too often.
 constexpr int kCancellationDepth = 2;
@@ -83,6 +87,7 @@ llvm::FunctionType* body_type(llvm::LLVMContext& context) {
                                  false);
 }
 
+/// What holds of the frame at every call, so that LLVM may hoist loads of its fields.
 void describe_frame(llvm::Function* function) {
   llvm::LLVMContext& context = function->getContext();
   function->setDoesNotThrow();
@@ -94,6 +99,8 @@ void describe_frame(llvm::Function* function) {
 
 }  // namespace
 
+// All tags hang from one root: under different roots accesses may alias for LLVM, as siblings they
+// do not.
 llvm::MDNode* KernelModule::tag_of(const ir::BufferRef& buffer) {
   llvm::MDNode*& tag = tags[buffer];
   if (tag == nullptr) {
@@ -163,7 +170,7 @@ void FunctionEmitter::load_frame() {
   bind_workspace();
 }
 
-/// Whether an output is one to be stored past the caches; its size may be known only now.
+/// Whether an output is one for non-temporal stores; its size may be known only now.
 Value* FunctionEmitter::is_large(const ir::Buffer& buffer) {
   Value* bytes = b_.getInt64(static_cast<uint64_t>(size_of(buffer.type)));
   for (const Expr& extent : buffer.shape)
@@ -294,6 +301,8 @@ void FunctionEmitter::stop_if_cancelled() {
   b_.SetInsertPoint(go_on);
 }
 
+// Arguments, sizes and the workspace are in the frame; captured is what the function around has
+// made.
 FunctionEmitter::Captures FunctionEmitter::captures_of(const ir::For& loop) const {
   Uses uses;
   uses(loop.body);

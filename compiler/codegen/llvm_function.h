@@ -30,6 +30,7 @@ class FunctionEmitter {
   static void emit_entry(KernelModule& shared);
 
  private:
+  /// What the body of a parallel loop uses of the function around it.
   struct Captures {
     std::vector<ir::VarRef> vars;
     std::vector<ir::BufferRef> buffers;  // on the caller's stack

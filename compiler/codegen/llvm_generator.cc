@@ -1,3 +1,5 @@
+// Keeps a few generators of LLVM between compiles, by CPU and strictness. They are lent, not
+// shared: LLVM's target machines and pass managers serve one thread at a time.
 #include "compiler/codegen/llvm_generator.h"
 
 #include <algorithm>

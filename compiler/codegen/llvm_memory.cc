@@ -1,3 +1,7 @@
+// Decides how each load and store reaches memory: one instruction for contiguous lanes, reversed
+// ones and every second one by shuffles of rows, the rest by gather and scatter where the CPU has
+// them and lane by lane where not. Masks become masked instructions, or addresses of a spare place
+// on the stack instead of branches.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -12,6 +16,7 @@ using llvm::Value;
 
 namespace {
 
+/// Of an element: arguments are aligned to no more, so vectors are loaded and stored unaligned.
 llvm::Align alignment_of(DType type) { return llvm::Align(static_cast<uint64_t>(size_of(type))); }
 
 /// The lanes last first.
@@ -298,10 +303,10 @@ void ExprEmitter::prefetch(const ir::Prefetch& node) {
       {address, b_.getInt32(kToRead), b_.getInt32(kIntoAllCaches), b_.getInt32(kData)});
 }
 
-/// Elements side by side. Past the caches where that is asked for and the place is aligned; the end
-/// of a row too, since a line of which a part is in a cache must leave it first.
+/// Elements side by side. Non-temporal where that is asked for and the place is aligned; the end of
+/// a row too, since a line of which a part is in a cache must be evicted first.
 void ExprEmitter::store_row(const BufferPlace& place, DType type, Value* value, Value* address) {
-  constexpr uint64_t kAlignment = 32;
+  constexpr uint64_t kAlignment = 32;  // bytes; LLVM splits a vector of 64 that is aligned to 32
   const auto plain = [&] {
     tagged(b_.CreateAlignedStore(value, address, alignment_of(type)), place);
   };
@@ -327,6 +332,8 @@ void ExprEmitter::store_row(const BufferPlace& place, DType type, Value* value, 
   b_.SetInsertPoint(end);
 }
 
+// Non-temporal stores are not ordered with others; whoever is told that the call is done must see
+// them.
 void ExprEmitter::fence() {
   if (bypasses_caches_) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }

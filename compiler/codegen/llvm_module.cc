@@ -1,3 +1,6 @@
+// Takes a kernel from loops to bytes: one module for all variants, verified before LLVM's passes
+// run, and given to a generator that is kept. Errors that LLVM reports by its diagnostics end as
+// ours; a generator that has reported one is not kept.
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LLVMContext.h>

@@ -1,3 +1,6 @@
+// Our list of LLVM's passes. What its default pipelines spend most time on, unrolling and
+// vectorising, is done by lowering; left are registers for accumulators, hoisting, and cleaning up.
+// Short because compile time is what a user waits for.
 #include "compiler/codegen/llvm_pipeline.h"
 
 #include <llvm/IR/LegacyPassManager.h>

@@ -16,6 +16,7 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine,
 /// LLVM are for.
 void optimize(llvm::Module& module, llvm::TargetMachine& machine);
 
+/// The module's code as the assembler reads it.
 std::string assembly_of(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace kiln::codegen

@@ -1,3 +1,5 @@
+// Puts LLVM's sanitizers into generated code in a form that needs no runtime of theirs: every
+// access calls a function, which the tests provide.
 #include "compiler/codegen/llvm_sanitize.h"
 
 #include <llvm/Passes/PassBuilder.h>

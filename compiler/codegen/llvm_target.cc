@@ -1,3 +1,6 @@
+// Sets LLVM up once for the process and makes target machines: which features a CPU's name stands
+// for, how floats may be fused, and which code generator passes are left out. Also translates a
+// CPU's features into what lowering to LLVM asks of it.
 #include "compiler/codegen/llvm_target.h"
 
 #include <cstdio>
@@ -18,6 +21,7 @@
 namespace kiln::codegen {
 namespace {
 
+/// Of every artifact: the runtime loads objects on Linux and x86-64 alone.
 constexpr const char* kTriple = "x86_64-pc-linux-gnu";
 
 /// LLVM has no way back from these; say what happened before the process ends.

@@ -1,3 +1,7 @@
+// Represents Kiln's types in LLVM and converts between them. Floats of 8 bits and bfloat16 are
+// rounded by integer arithmetic on the bits of a float32; from a double or an int they are rounded
+// to odd first, so that rounding twice is as rounding once (Boldo and Melquiond, "Emulation of a
+// FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
 #include "compiler/codegen/llvm_values.h"
 
 #include <llvm/IR/Constants.h>
@@ -21,7 +25,8 @@ llvm::Type* element_type(llvm::LLVMContext& context, DType type) {
   }
 }
 
-/// The layout of a float that float32 contains.
+/// The layout of a float that float32 contains. float8_e4m3fn has no infinity, and one nan: all
+/// bits set.
 struct SmallFormat {
   int mantissa_bits;
   int bias;

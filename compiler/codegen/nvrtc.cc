@@ -1,3 +1,6 @@
+// Compiles CUDA C with NVRTC. Options fix the arithmetic: a multiply-add may be contracted as on
+// the CPU, all else is rounded as IEEE 754 says. An option that NVRTC refuses can only be the
+// architecture, which the user chose; a source that does not compile is our bug.
 #include "compiler/codegen/nvrtc.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Finds and opens NVRTC at run time, so that Kiln is built and runs without a toolkit: first what
+// the system's loader finds, then the toolkit's folders, then the wheels of the Python in use,
+// active environment first.
 #include "compiler/codegen/nvrtc_library.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Translates index expressions into the small postfix language that the runtime evaluates before a
+// call. It has few operators, so that others are made of them: `a <= b` is not(b < a), and a choice
+// is condition*x + not(condition)*y.
 #include "compiler/codegen/size_expr.h"
 
 #include "compiler/ir/print.h"
