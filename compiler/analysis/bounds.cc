@@ -1,3 +1,7 @@
+// Bounds over inner variables, eliminated one after the other, innermost first: i*4 + j with j in
+// 0..4 -> i*4 .. i*4 + 3. In a sum the variable goes to the end that its slope says; divisions,
+// minima and choices are bounded by the bounds of their operands. Symbolic interval arithmetic, as
+// Halide's bounds_of_expr_in_scope has it.
 #include <algorithm>
 
 #include "compiler/analysis/simplifier.h"
@@ -11,7 +15,7 @@ using ir::Call;
 using ir::Expr;
 using ir::Operator;
 
-constexpr int kMaxDoublings = 6;  // of one bounds_of()
+constexpr int kMaxDoublings = 6;  // of one bounds_of(): bounds grow by at most 2^6
 
 /// Least and greatest value; nothing where none is found.
 struct Ends {

@@ -1,3 +1,6 @@
+// Simplifies conditions: comparisons of indices are decided by proof both ways, others by looking
+// for them among the facts; what both sides of a comparison have in common is cancelled; in
+// `a and b` and in choices, each part is simplified under what the parts before it say.
 #include "compiler/analysis/simplifier.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
@@ -49,6 +52,8 @@ std::optional<Sides> cancelled(const Linear& a, const Linear& b) {
 
 }  // namespace
 
+// Each question is a proof that one side is not less than the other; the opposite is asked for only
+// where that fails.
 std::optional<bool> Simplifier::decide(Operator op, const Linear& a, const Linear& b) {
   Refuter refuter(knowledge_);
   const auto below = [&](const Linear& x, const Linear& y) {  // x < y

@@ -1,3 +1,7 @@
+// Divides sums by sums: floordiv(i*32 + j, 32) -> i where 0 <= j < 32. What the divisor divides
+// term by term is taken out, the rest vanishes where its range lies within one multiple, and
+// divisions of divisions become one. Nothing is concluded for a divisor that may be 0, where the
+// quotient is 0.
 #include <numeric>
 
 #include "compiler/analysis/simplifier.h"
@@ -30,6 +34,7 @@ Divided divide(const Linear& a, int64_t divisor) {
   return result;
 }
 
+/// The same by a product of sizes: of i*n + j, n divides i*n.
 Divided divide(const Linear& a, const Term& divisor) {
   Divided result;
   for (const Term& term : a.terms) {
@@ -46,6 +51,7 @@ Divided divide(const Linear& a, const Term& divisor) {
   return result;
 }
 
+/// The greatest divisor that the coefficients and the divisor have in common.
 int64_t common_divisor(const Linear& a, int64_t divisor) {
   for (const Term& term : a.terms)
     divisor = std::gcd(divisor, term.coefficient);
@@ -73,6 +79,7 @@ std::optional<int64_t> positive_constant(const Linear& linear) {
 
 }  // namespace
 
+/// 0 <= a < b, which makes floordiv(a, b) 0 and floormod(a, b) a.
 bool Simplifier::is_below(const Linear& a, const Linear& b) {
   const std::optional<Linear> difference = add(b, a, -1);
   const std::optional<Linear> room =

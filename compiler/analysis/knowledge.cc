@@ -1,3 +1,7 @@
+// Keeps facts in the form in which proofs use them: sums that are at least 0, constant ranges of
+// variables, models, and conditions that are about something else. All of it follows pushes and
+// pops, and so do the answers kept: one that was proved stays true further in, one that was not may
+// be asked again once a fact connected with it is pushed.
 #include "compiler/analysis/knowledge.h"
 
 #include <algorithm>
@@ -13,9 +17,9 @@ using ir::Cast;
 using ir::Expr;
 using ir::Operator;
 
-constexpr int kMaxNesting = 12;
-constexpr size_t kMaxAnswers = 256;
-constexpr size_t kMaxSums = 4096;
+constexpr int kMaxNesting = 12;      // of operators that a range is computed through
+constexpr size_t kMaxAnswers = 256;  // searched one by one
+constexpr size_t kMaxSums = 4096;    // so that a long walk does not keep all it has seen
 
 int64_t clamp(__int128 value) {
   if (value >= Range64::kNone) return Range64::kNone;
@@ -47,6 +51,7 @@ Range64 intersection(const Range64& a, const Range64& b) {
   return {std::max(a.low, b.low), std::min(a.high, b.high)};
 }
 
+/// What a conversion to int64 can give. Of 64 bits nothing is known that an int64 does not say.
 Range64 range_of_type(DType type) {
   if (type == DType::Bool) return {0, 1};
   if (is_float(type) || bits_of(type) > 32) return {};
@@ -256,6 +261,7 @@ uint64_t Knowledge::bits_of(const Linear& sum) {
   return bits;
 }
 
+// The transitive closure over the facts: what a proof could use at all.
 uint64_t Knowledge::connected(const Linear& sum) {
   uint64_t bits = bits_of(sum);
   for (uint64_t before = 0; before != bits;) {

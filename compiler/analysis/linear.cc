@@ -1,3 +1,7 @@
+// Arithmetic on sums of products of atoms, checked for overflow here and, by the trust of their
+// atoms, for overflow at run time. Coefficients are int64 and products unordered, so that equal
+// sums are equal whatever way they were written; terms keep the order in which they were met, so
+// that results read as the user wrote them.
 #include "compiler/analysis/linear.h"
 
 #include <algorithm>
@@ -43,6 +47,7 @@ bool accumulate(std::vector<Term>& terms, int64_t coefficient, const Product& pr
   return true;
 }
 
+/// The variables of an expression, once each, in the order met.
 class CollectVars : public ir::Visitor {
  public:
   explicit CollectVars(Atoms& atoms) : atoms_(atoms) {}

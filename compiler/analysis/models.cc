@@ -1,3 +1,7 @@
+// Evaluates sums and conditions in eight assignments that satisfy the facts, as testing before
+// proving: most claims that are asked about are false, and one number shows it, where a search for
+// a proof would run until its budget is spent. Values are the same in every run, so compiles are
+// too.
 #include "compiler/analysis/models.h"
 
 #include <algorithm>
@@ -10,8 +14,8 @@ using ir::Call;
 using ir::Expr;
 using ir::Operator;
 
-constexpr int kMaxNesting = 12;
-constexpr int64_t kTooLarge = int64_t{1} << 60;
+constexpr int kMaxNesting = 12;                  // of operators that are evaluated
+constexpr int64_t kTooLarge = int64_t{1} << 60;  // nothing is said of values beyond
 
 /// Sizes that are and are not multiples of the usual tiles, and the small ones where things break.
 constexpr std::array<int64_t, 8> kSizes = {37, 64, 100, 5, 1, 129, 0, 1000};

@@ -1,3 +1,5 @@
+// The entrance to the analysis: facts as they are pushed, and the questions that passes ask. What
+// follows from the facts is computed when it is first asked for, and kept while they stand.
 #include "compiler/analysis/prove.h"
 
 #include "compiler/analysis/knowledge.h"

@@ -1,3 +1,7 @@
+// A bounded search in the manner of Fourier and Motzkin: the negated claim is a sum that would be
+// at least 0, and facts are added to it until its highest possible value is below 0. As in Pugh's
+// Omega test (1991) sums are divided by the gcd of their coefficients and rounded down; unlike
+// there, products of sizes count as unknowns, by multiplying facts with what is not negative.
 #include "compiler/analysis/refute.h"
 
 #include <algorithm>
@@ -12,11 +16,12 @@ using ir::Call;
 using ir::Expr;
 using ir::Operator;
 
-constexpr int kSteps = 64;      // of one proof
-constexpr int kSignSteps = 40;  // of the proof that one atom is not negative
-constexpr int kMaxDepth = 12;
-constexpr int kMaxLifts = 2;
-constexpr size_t kMaxTerms = 24;
+// What a search may cost, since each step tries all facts. Proofs of index arithmetic are short.
+constexpr int kSteps = 64;        // of one proof
+constexpr int kSignSteps = 40;    // of the proof that one atom is not negative
+constexpr int kMaxDepth = 12;     // cancellations one after the other
+constexpr int kMaxLifts = 2;      // multiplications by a size: each raises all degrees
+constexpr size_t kMaxTerms = 24;  // sums that grow longer do not come to an end
 
 /// sum / gcd of its coefficients; what is left of the constant is rounded down, which integers
 /// allow.
@@ -70,6 +75,8 @@ bool Refuter::ordered(const Linear& a, const Linear& b) {
   return difference && nonnegative(*difference);
 }
 
+// The innermost product goes first: facts bound inner variables by outer ones, never the other way
+// round, so that cancelling moves outwards until only sizes are left.
 bool Refuter::refute(Linear sum, Place place) {
   tighten(sum);
   if (knowledge_.range(sum).high < 0) return true;

@@ -1,3 +1,6 @@
+// Dispatches on what an expression is: indices become sums and are written back, conditions are
+// decided, lanes are folded as ramps, integer constants as the reference interpreter computes them.
+// Floats are left alone, since any other order rounds differently.
 #include "compiler/analysis/simplifier.h"
 
 #include "compiler/ir/build.h"
@@ -44,6 +47,7 @@ Expr folded(const Binary& node) {
   return &node;
 }
 
+/// The form base + stride*lane of a vector.
 struct Lanes {
   Expr base;
   Expr stride;  // null for a broadcast

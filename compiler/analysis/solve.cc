@@ -1,3 +1,7 @@
+// Solves a comparison for one variable: `i*4 + j < n` with j in 0..4 -> i < floordiv(n, 4). The
+// inner variables are eliminated by bounds_of(), which leaves a sum that is linear in the variable;
+// where it changes sign follows by one division. Halide's solve_for_inner_interval answers the same
+// question.
 #include "compiler/analysis/solve.h"
 
 #include <algorithm>

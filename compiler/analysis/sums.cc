@@ -1,3 +1,6 @@
+// Simplifies index arithmetic by reading it as a sum and writing that back: terms cancel by
+// themselves, floordiv(x, c)*c + floormod(x, c) is x again, minima and maxima lose operands that
+// another one covers. An operation that may wrap stays as it is, as an atom.
 #include <algorithm>
 
 #include "compiler/analysis/simplifier.h"

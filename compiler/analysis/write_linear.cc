@@ -1,3 +1,6 @@
+// Writes a sum as an expression that a person would write: terms in their order, something positive
+// first, the constant last, common factors once: i*n + j*n + 1 -> (i + j)*n + 1. What is printed,
+// and most of what is computed in loops, comes from here.
 #include <algorithm>
 #include <limits>
 
