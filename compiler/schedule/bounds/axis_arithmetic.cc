@@ -1,3 +1,10 @@
+// Extents and values of axes through splits and fuses, as expressions.
+//
+//   split(i, factor=4) of n:   io < ceildiv(n, 4), ii < 4,  i = io*4 + ii
+//   fuse(i, j) of n x m:       ij < n*m,  i = ij / m,  j = ij % m
+//
+// Where 4 does not divide n, the last io runs past it: split_conditions() gives i < n. TVM's
+// PassDownDomain and PassUpIndex do the same over the same relations.
 #include "compiler/schedule/bounds/axis_arithmetic.h"
 
 #include <algorithm>
@@ -109,6 +116,7 @@ ir::Expr AxisArithmetic::find_extent(AxisId axis) {
   for (const AxisId part : std::get<Fuse>(*defined->second).parts) {
     product = product * extent(part);
     const int64_t factor = std::max<int64_t>(ir::as_const_int(extent(part)).value_or(1), 1);
+    // Symbolic parts count as 1: only constant ones can be judged here.
     const bool is_past = __builtin_mul_overflow(constant, factor, &constant);
     if (is_past || constant > kLargestSize) refuse_extent(axis);
   }
@@ -168,6 +176,7 @@ std::vector<Condition> split_conditions(AxisArithmetic& axes, const analysis::Fa
     const ir::Expr count = split->factor ? ir::index(*split->factor) : axes.extent(split->outer);
     if (divides(axes.extent(split->parent), count, facts)) continue;
     const AxisId axis = axes.guarded_axis(split->parent);
+    // One guard on the axis that all the splits are of is enough for each of them.
     if (std::find(guarded.begin(), guarded.end(), axis) != guarded.end()) continue;
     guarded.push_back(axis);
     conditions.push_back({ir::less(axes.offset(axis), axes.extent(axis)), axes.is_reduce(axis)});

@@ -1,3 +1,10 @@
+// Refuses a read that no size makes right: the bounds of an index over all iterations, by interval
+// arithmetic, against the shape.
+//
+//   Y[i] = X[i + 1], i < n, X of n     "index 0 reaches n": refused
+//   Y[i] = X[idx[i]]                   depends on data: checked while the kernel runs
+//
+// Only linear indices, whose bounds are reached by some iteration: a bound of x*y need not be.
 #include "compiler/schedule/bounds/check_reads.h"
 
 #include <algorithm>
@@ -69,6 +76,7 @@ class WrongReads : public ir::Visitor {
            });
   }
 
+  // The condition is always computed; a branch may be meant not to be.
   void visit(const ir::Call& call) override {
     if (call.op != Operator::IfThenElse) return Visitor::visit(call);
     (*this)(call.args[0]);

@@ -1,3 +1,10 @@
+// Bounds inference, consumers first: what a producer computes at a loop of its consumer is the box
+// around all that is read while that loop stands still.
+//
+//   B at C's loop y; C[y, x] reads B[y - 1 .. y + 1, x]  ->  B computes rows y - 1 .. y + 1 there
+//
+// Halide's and TVM's method (Ragan-Kelley et al., PLDI 2013, 4.2). A box that would depend on loops
+// further in, or on data, becomes the whole dimension.
 #include "compiler/schedule/bounds/infer_bounds.h"
 
 #include <algorithm>
@@ -44,6 +51,8 @@ void unite(Interval& whole, const Interval& part, const Facts& facts) {
     whole = {};
     return;
   }
+  // A proof keeps min and max out of the loop bounds, which every later pass would have to see
+  // through.
   const auto pick = [&](const ir::Expr& a, const ir::Expr& b, bool smaller) {
     if (analysis::can_prove(ir::less_equal(a, b), facts)) return smaller ? a : b;
     if (analysis::can_prove(ir::less_equal(b, a), facts)) return smaller ? b : a;
@@ -61,6 +70,7 @@ class RequiredRegion {
     const bool for_threads = is_filled_by_threads(graph, plan, stage, target);
     for (const Loop* loop : loops_around(graph, plan, stage)) {
       facts_.push_range(loop->var, ir::index(0), loop->extent);
+      // Threads that fill a buffer together need the union of what each of them reads.
       if (for_threads && is_thread_index(graph.axes[loop->axis].thread)) continue;
       fixed_.insert(loop->var);
       around_.push_back({loop->var, ir::index(0), loop->extent});
@@ -161,6 +171,7 @@ class RequiredRegion {
     const ir::Expr min = analysis::simplify(bounds->min, facts_);
     if (!uses_only(min, known)) return whole;
 
+    // Memory and loops want an extent of sizes alone: the most that any iteration around needs.
     ir::Expr extent = analysis::simplify(bounds->max - min + 1, facts_);
     if (!uses_only(extent, graph_.sizes)) {
       const Interval widest = analysis::bounds_of(extent, around_, facts_);
@@ -339,6 +350,7 @@ void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id, Targe
     plan.storage[scan.update[output]] = whole;
     Storage& init = plan.storage[scan.init[output]] = whole;
     if (scan.is_reverse) {
+      // Its init is counted from 0, but gives the last steps.
       init.origin[time] = graph.axes[scan.time].minimum - steps_of(graph, id);
     }
   }
@@ -406,6 +418,7 @@ NestPlan infer_bounds(const StageGraph& graph, TargetKind target) {
     if (stage.kind == Stage::Kind::Scatter) {
       plan.nests[id] = make_nest(graph, id, region_of_axes(graph, stage), {}, sizes);
       add_storage(graph, plan, id, {}, target);
+      // A scatter updates its base in place.
       plan.storage[stage.base] = plan.storage.at({id, 0});
       continue;
     }

@@ -1,3 +1,7 @@
+// The loops of one stage over its region: one for each leaf axis, the values of its root axes in
+// terms of them, and the guards for iterations that a split or the region has too many.
+//
+//   C of n, split(i, 4)  ->  for io in 0..ceildiv(n, 4), ii in 0..4, guard io*4 + ii < n
 #include "compiler/schedule/bounds/nest.h"
 
 #include <algorithm>
@@ -9,6 +13,7 @@ namespace kiln::schedule {
 namespace {
 
 size_t level_of(const Nest& nest, const ir::Expr& condition) {
+  // A guard stands as far out as its variables are known, so that loops inside need not ask.
   for (size_t i = nest.loops.size(); i > 0; --i) {
     if (ir::uses_var(condition, nest.loops[i - 1].var)) return i;
   }

@@ -1,3 +1,10 @@
+// Whether the loops over columns can stand around time, or must start anew at each step.
+//
+//   S[t, x] = S[t - 1, x] + X[t, x], x bound to threads  ->  for x (threads): for t: ..
+//   S[t, x] = S[t - 1, x + 1]                            ->  for t: for x (threads): ..
+//
+// Loop interchange by dependence: legal where each column reads only itself, which is decided on
+// trial nests of all parts of the scan, whose outermost loops must cut the columns alike.
 #include "compiler/schedule/bounds/scan_loops.h"
 
 #include <algorithm>
@@ -214,6 +221,7 @@ Nest make_scan_nest(const StageGraph& graph, StageId scan, const analysis::Facts
   for (Loop& loop : loops)
     loop.is_shared = true;
   for (Guard& guard : nest.guards)
+    // Levels count all loops of the nest, and the shared ones now stand in front.
     guard.level += loops.size();
   nest.loops.insert(nest.loops.begin(), loops.begin(), loops.end());
   return nest;

@@ -1,3 +1,9 @@
+// How many steps of a scan need memory at once: where later stages read only the last ones, a ring
+// of as many as the init gives and one more.
+//
+//   S[t] = S[t - 1] + S[t - 2], of which S[n - 1] is read  ->  3 steps, at t % 3
+//
+// Storage folding, as Halide's, over time.
 #include "compiler/schedule/bounds/scan_window.h"
 
 #include "compiler/ir/build.h"

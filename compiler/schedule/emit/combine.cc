@@ -1,3 +1,7 @@
+// Writes one step of a reduction. A reducer with several values reads all of them before it stores
+// one, so a value that a later result still needs is stored last, from a local copy.
+//
+//   v, i = max(v, x), v < x ? j : i  ->  v.next = max(v, x);  i = v < x ? j : i;  v = v.next
 #include "compiler/schedule/emit/combine.h"
 
 #include <algorithm>
@@ -46,6 +50,7 @@ class Combine {
       values[reducer_.left[i]] = value_of(i);
       const bool is_kept =
           !is_plain(sources[i]) && uses_of(reducer_.right[i], reducer_.results) > 1;
+      // A reducer that names its term twice would compute it twice.
       values[reducer_.right[i]] = is_kept ? keep(i, "term", sources[i]) : sources[i];
     }
     std::vector<ir::Stmt> copies;

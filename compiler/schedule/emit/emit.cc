@@ -1,3 +1,11 @@
+// Writes the loops of all stages: each nest where it is attached, its guards as far out as they can
+// stand, its start values before the loops of a reduction, its memory around all that uses it.
+//
+//   C[i] = sum[k](B[i, k]), B at C's loop i
+//     ->  for i { allocate B { for k { B[k] = .. }; C[i] = 0; for k { C[i] = C[i] + B[k] } } }
+//
+// What the loops around say (ranges, guards) are facts, with which guards and checks are proved
+// away.
 #include "compiler/schedule/emit/emit.h"
 
 #include <algorithm>
@@ -32,6 +40,8 @@ class Emitter {
         facts_(facts_of_sizes(graph)) {}
 
   ir::Stmt kernel() {
+    // Put together from the last back: the memory of a stage stands around its nest and all later
+    // ones.
     std::vector<std::pair<StageId, ir::Stmt>> roots;
     for (const StageId id : graph_.order) {
       const Stage& stage = graph_[id];
@@ -86,6 +96,7 @@ class Emitter {
       std::vector<ir::Stmt> before;
       const ir::Expr condition =
           lowered(walk, ir::substitute(guard.condition, walk.renamed), before);
+      // Mostly a split whose factor divides, or a guard that one further out implies.
       if (analysis::can_prove(condition, facts_)) continue;
       facts_.push_condition(condition);
       ir::Stmt inner = under_guards(walk, level, i + 1, body);
@@ -185,6 +196,7 @@ class Emitter {
     Walk init{walk.stage, walk.nest, Part::Init};
     for (size_t i = level; i < walk.nest.loops.size(); ++i) {
       const ir::VarRef& var = walk.nest.loops[i].var;
+      // A variable has one loop: passes tell loops by it.
       init.renamed[var] = ir::Var::make(var->name);
     }
     ir::Stmt first = rest(init, level);
@@ -197,6 +209,7 @@ class Emitter {
     const Loop& loop = walk.nest.loops[level];
     if (loop.is_reduce && walk.part == Part::Init) return guarded(walk, level + 1);
     if (graph_[walk.stage].kind == Stage::Kind::Scan) {
+      // Inits run before the first step, inside the loops that time shares with them.
       const bool first_of_time = level == 0 || walk.nest.loops[level - 1].is_shared;
       if (first_of_time && !loop.is_shared) {
         return ir::Block::make({inits_of(walk.stage), loop_of(walk, loop, level)});
@@ -249,6 +262,8 @@ class Emitter {
   ir::Stmt loop_with_checks(const Walk& walk, const Loop& loop, const ir::VarRef& var,
                             const ir::Expr& extent, ir::Stmt body) {
     const Axis& axis = graph_.axes[loop.axis];
+    // Nothing is hoisted out of a loop over threads: what stands before it would not run in a
+    // thread.
     if (axis.thread != ir::ThreadAxis::None) {
       return with_pragmas(axis,
                           ir::For::make(var, extent, axis.loop_kind, axis.thread, std::move(body)));
@@ -331,6 +346,7 @@ class Emitter {
     std::vector<ir::Expr> indices;
     for (size_t d = 0; d < stage.data.size(); ++d) {
       const ir::Expr& value = values.at(graph_.axes[stage.data[d]].value);
+      // min + offset - min would have to be simplified back to this.
       if (storage.origin[d] && storage.origin[d] == walk.nest.region[d].min) {
         indices.push_back(ir::substitute(walk.nest.offsets[d], walk.renamed));
       } else {

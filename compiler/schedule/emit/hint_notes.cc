@@ -1,3 +1,5 @@
+// Says of each hint that has no effect on this target why: one that is passed over in silence
+// would be taken for one that works.
 #include "compiler/schedule/emit/hint_notes.h"
 
 #include <algorithm>

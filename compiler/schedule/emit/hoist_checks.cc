@@ -1,3 +1,9 @@
+// Moves checks of data out of a loop where they do not depend on it.
+//
+//   for j { check idx[i] < n; Y[i, j] = X[idx[i], j] }  ->  check idx[i] < n; for j { .. }
+//
+// Loop-invariant code motion, for checks alone: the loop that is left is free to be vectors. What
+// it costs otherwise is in docs/performance.md ("What a guard on a gather costs").
 #include "compiler/schedule/emit/hoist_checks.h"
 
 #include <algorithm>

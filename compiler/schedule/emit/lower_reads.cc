@@ -1,3 +1,10 @@
+// Replaces reads of tensors by loads of the buffers they lie in, and proves each index or checks
+// it.
+//
+//   X[i + 1]  ->  X[i + 1]                        where a guard says i + 1 < n
+//   X[idx[i]]  ->  check idx[i] in 0..n; X[idx[i]]
+//
+// Inline stages are substituted here, so their own reads are proved at each place that reads them.
 #include "compiler/schedule/emit/lower_reads.h"
 
 #include <algorithm>
@@ -55,6 +62,7 @@ class LowerReads : public ir::Mutator {
     facts_.pop();
     std::vector<ir::Stmt> inside = std::move(checks);
     checks = std::move(outside);
+    // A check of a branch runs where the branch does, or it would fail for what is never read.
     if (!inside.empty()) {
       checks.push_back(ir::If::make(condition, ir::Block::make(std::move(inside))));
     }
@@ -139,6 +147,7 @@ class LowerReads : public ir::Mutator {
   }
 
   void require_checkable(const ir::TensorRead& read) const {
+    // A reduction out of a branch runs in loops of its own, before and without its condition.
     if (!graph_[stage_].from_branch) return;
     const std::string& owner = graph_.kernel->names.stages[graph_[stage_].origin];
     fail(

@@ -1,3 +1,6 @@
+// Follows the pragmas of a loop. How many statements a loop becomes is counted from the inside out,
+// so inner loops are unrolled first and outer ones as long as the product stays within the limit,
+// as TVM's UnrollLoop counts.
 #include "compiler/schedule/emit/pragmas.h"
 
 #include "compiler/ir/build.h"

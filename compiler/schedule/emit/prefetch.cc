@@ -1,3 +1,7 @@
+// Writes prefetches: of the box that a stage reads in one iteration of an axis, taken some
+// iterations later, one instruction for each line of the cache.
+//
+//   prefetch(A, i, 1), A[i, 0..63]  ->  if i + 1 < n { for p in 0..4 { prefetch A[i + 1, p*16] } }
 #include "compiler/schedule/emit/prefetch.h"
 
 #include <algorithm>

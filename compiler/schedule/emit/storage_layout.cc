@@ -1,3 +1,7 @@
+// Strides and copies of a stage's memory.
+//
+//   storage_align(j, factor=32, offset=8), rows of 60  ->  stride 72: 72 % 32 == 8
+//   double_buffer at loop i                           ->  two copies, i % 2
 #include "compiler/schedule/emit/storage_layout.h"
 
 #include "compiler/ir/build.h"
