@@ -1,3 +1,6 @@
+// Folds while expressions are made, index arithmetic only: (i + 3) - 3 -> i, n*1 -> n. Each fold
+// looks at the operands' own operators and no deeper, so that making a node costs the same whatever
+// it is made of. A fold that would overflow is left out.
 #include "compiler/ir/build.h"
 
 #include <limits>
@@ -9,6 +12,7 @@ namespace {
 
 bool is_index(const Expr& expr) { return expr->type == kIndexType; }
 
+/// The result, unless it overflows.
 std::optional<int64_t> checked(Operator op, int64_t a, int64_t b) {
   int64_t result = 0;
   bool overflow = false;
@@ -64,6 +68,7 @@ Expr shifted(const Expr& a, int64_t delta) {
   return with_offset(offset.base, *total);
 }
 
+/// By identity: comparing trees would make the cost of a node depend on its operands.
 bool same(const Expr& a, const Expr& b) { return a == b; }
 
 std::optional<bool> as_const_bool(const Expr& expr) {
@@ -90,7 +95,7 @@ bool can_divide(int64_t a, int64_t b) {
   return b != 0 && !(b == -1 && a == std::numeric_limits<int64_t>::min());
 }
 
-/// The smallest (or largest) value of a type, as a constant.
+/// The smallest (or largest) value of a type, as a constant: infinity where there is one.
 Expr limit_of(DType type, bool smallest) {
   if (type == DType::Bool) return boolean(!smallest);
   if (type == DType::Float8E4M3FN) return FloatImm::make({type, 1}, smallest ? -448.0 : 448.0);

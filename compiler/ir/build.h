@@ -31,6 +31,7 @@ Expr logical_and(const Expr& a, const Expr& b);
 Expr logical_or(const Expr& a, const Expr& b);
 Expr logical_not(const Expr& a);
 
+/// The value of an integer or bool constant; nothing for any other expression.
 std::optional<int64_t> as_const_int(const Expr& expr);
 bool is_const(const Expr& expr, int64_t value);
 

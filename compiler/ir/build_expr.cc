@@ -1,3 +1,7 @@
+// The second step of parsing an expression: types. A constant without one has the type of its
+// place, of what it stands beside, or the default, in this order, by the rules of text_rules.h that
+// print.cc writes by. Names are looked up and operands checked here, so that all errors name a
+// place.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

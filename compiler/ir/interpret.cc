@@ -1,3 +1,7 @@
+// The reference semantics of lowered loops, one scalar at a time: what passes and code generators
+// are tested against. It looks for mistakes that a fast run would hide: indices outside a shape,
+// elements read before they are written, barriers that not all threads reach, and parallel loops
+// that rely on their order, which is why those run backwards.
 #include "compiler/ir/interpret.h"
 
 #include <array>
@@ -30,7 +34,7 @@ int64_t product_of(const std::vector<int64_t>& shape) {
   return count;
 }
 
-/// The same of an allocation, which nobody has yet held in memory.
+/// The same of an allocation, checked: nobody has yet held it in memory.
 int64_t elements_of(const Buffer& buffer, const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (const int64_t extent : shape) {
@@ -336,7 +340,9 @@ class Interpreter {
     return threads;
   }
 
-  /// Runs the statement for all threads, none of which passes a barrier before all are there.
+  /// Runs the statement for all threads, none of which passes a barrier before all are there. What
+  /// holds no barrier runs thread by thread; loops and branches around one must be the same for
+  /// all.
   void run_in_step(const Stmt& stmt, std::vector<Bindings>& threads) {
     if (!has_barrier(stmt)) {
       for (Bindings& thread : threads)

@@ -1,3 +1,6 @@
+// How nodes are made. make() checks what any reader of a node relies on, that operands are there
+// and that types and lanes fit, so that a wrong tree is found where it is made; what depends on the
+// place in a tree is verify's matter.
 #include <algorithm>
 #include <array>
 
@@ -12,7 +15,7 @@ bool is_comparison(Operator op) {
   return language::row_of(op).type_rule == language::TypeRule::Compare;
 }
 
-/// The lanes of a memory access: those of its widest index.
+/// The lanes of a memory access: those of its indices that have several, or 1.
 int lanes_of(const std::vector<Expr>& indices) {
   int lanes = 1;
   for (const Expr& index : indices) {

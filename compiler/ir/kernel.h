@@ -10,8 +10,9 @@
 
 namespace kiln::ir {
 
-/// From this size on an output is better stored past the caches: a consumer would not find it there
-/// anyhow. Measured on a CPU with caches of 1 and 32 MiB: storing alone gains from 2 MiB on.
+/// From this size on non-temporal stores are better for an output: a consumer would not find it in
+/// the caches anyhow. Measured on a CPU with caches of 1 and 32 MiB: storing alone gains from 2 MiB
+/// on.
 constexpr int64_t kNontemporalBytes = int64_t{8} << 20;
 
 /// A kernel as loops: what the passes rewrite, printed as
@@ -38,7 +39,7 @@ struct Kernel {
   // parameter, in order. Empty for the compact layout.
   std::vector<VarRef> strides;
 
-  // Filled by bypass_caches: outputs whose vectors go to memory past the caches.
+  // Filled by bypass_caches: outputs whose vectors get non-temporal stores.
   std::vector<BufferRef> nontemporal;
 
   // Where the user wrote the step that says how a loop runs, and the stage that a buffer holds.

@@ -1,3 +1,7 @@
+// What the passes and the source generator agree on for CUDA: where a kernel divides into launches,
+// and the limits of compute capability 3.0 and later (CUDA C++ programming guide, technical
+// specifications). Statements that hold thread loops are launched one after the other, each seeing
+// all that those before it stored.
 #include "compiler/ir/launch.h"
 
 #include "compiler/ir/mutator.h"

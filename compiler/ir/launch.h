@@ -7,10 +7,12 @@
 
 namespace kiln::ir {
 
+/// The most threads a block may have, all axes together.
 constexpr int64_t kThreadsOfBlock = 1024;
 /// The most an axis may have, on every device with a CUDA driver of today.
 int64_t launch_limit(ThreadAxis axis);
 
+/// blockIdx.x, .y or .z.
 bool is_block_axis(ThreadAxis axis);
 /// threadIdx.x, .y or .z; not vthread.
 bool is_thread_axis(ThreadAxis axis);

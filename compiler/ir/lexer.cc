@@ -1,3 +1,6 @@
+// Cuts the lowered text into tokens. A dot belongs to a name when a name goes on behind it
+// (i.outer), and to a number when a digit follows; else it is half of a range, so that 0..n is
+// three tokens.
 #include "compiler/ir/lexer.h"
 
 #include <array>

@@ -47,8 +47,10 @@ Stmt replace_buffers(const Stmt& stmt, const std::unordered_map<BufferRef, Buffe
 /// one kernel.
 Stmt fresh_copy(const Stmt& stmt);
 
+/// Whether the variable appears anywhere inside, extents and indices included.
 bool uses_var(const Expr& expr, const VarRef& var);
 bool uses_var(const Stmt& stmt, const VarRef& var);
+/// Whether there is a Load inside: the value may change while loops run.
 bool reads_memory(const Expr& expr);
 
 }  // namespace kiln::ir

@@ -1,3 +1,5 @@
+// Gives every node of one print a name that parses back: i, i_1, i_2 in the order met. A thread
+// axis keeps its plain name in loops side by side, since these are one hardware index.
 #include "compiler/ir/names.h"
 
 #include <algorithm>

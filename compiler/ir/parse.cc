@@ -1,3 +1,6 @@
+// A recursive descent over signature, workspace and statements, the inverse of print.cc. Names are
+// scoped as they are printed, a name not seen before in a parameter's shape is a size; whether a
+// parameter is an output follows from whether it is stored to, unless the text says otherwise.
 #include "compiler/ir/parse.h"
 
 #include <algorithm>
@@ -8,7 +11,7 @@
 namespace kiln::ir {
 namespace {
 
-constexpr int kMaxDepth = 100;
+constexpr int kMaxDepth = 100;  // of statements: each level takes stack here and in every pass
 
 class Parser {
  public:

@@ -1,3 +1,5 @@
+// Writes kernels as text that a person reads and parse.cc reads back: as few parentheses as
+// precedence allows, types of constants only where the place does not give them.
 #include "compiler/ir/print.h"
 
 #include <iterator>
@@ -111,6 +113,7 @@ class ExprPrinter {
     }
     const int own = precedence_of(node.op);
     const bool relation = own == kEquality || own == kRelation;
+    // Operators associate to the left, but comparisons do not chain.
     print(node.a, wanted[0], relation ? own + 1 : own);
     const bool tight = own == kProduct;
     if (!tight) out_ += ' ';

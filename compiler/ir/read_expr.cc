@@ -1,3 +1,5 @@
+// The first step of parsing an expression: its form, by precedence climbing, with precedences as
+// print.cc has them. What names mean, and types, come in the second step (build_expr.cc).
 #include "compiler/ir/names.h"
 #include "compiler/ir/parse_expr.h"
 #include "runtime/core/error.h"
@@ -5,9 +7,9 @@
 namespace kiln::ir {
 namespace {
 
-constexpr int kMaxDepth = 200;
-constexpr int kSum = 9;
-constexpr int kUnary = 11;
+constexpr int kMaxDepth = 200;  // each level takes stack here and in every pass
+constexpr int kSum = 9;         // precedence of + and -
+constexpr int kUnary = 11;      // and of prefixes, which bind tighter than all infixes
 
 struct Infix {
   Operator op;

@@ -1,3 +1,6 @@
+// Rules that printer and parser share, so that text -> tree -> text is the same text: which
+// operands of an operator share a type, what shows its own type, and how constants are spelled,
+// with the fewest digits that give the value back.
 #include "compiler/ir/text_rules.h"
 
 #include <algorithm>
@@ -31,6 +34,7 @@ class FindStore : public Visitor {
   const BufferRef& buffer_;
 };
 
+/// A number that is seen to be floating.
 std::string with_point(std::string digits) {
   if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
   return digits;

@@ -1,3 +1,6 @@
+// Walks a kernel with what is in scope, and stops at the first breach. Types and lanes of single
+// nodes are make()'s matter (ir.cc); checked here is what depends on the place: binding,
+// declaration, ranks, inputs that are stored to, barriers outside of threads.
 #include "compiler/ir/verify.h"
 
 #include <algorithm>
@@ -17,6 +20,8 @@ template <typename... Args>
        fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// Variables and buffers leave the scope where their loop or allocation ends; each is bound once,
+/// so that a copy that shares them with another place is found.
 class Verify : public Visitor {
  public:
   explicit Verify(const Kernel& kernel) : kernel_(kernel) {}
