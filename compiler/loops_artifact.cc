@@ -1,3 +1,6 @@
+// The artifact of the interpreter: loops after the first simplify, as text. Stages are renamed
+// after their numbers before lowering, so that equal definitions give equal bytes; messages are
+// translated back when a call has a caller.
 #include "compiler/loops_artifact.h"
 
 #include <charconv>
@@ -10,7 +13,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view kPrefix = "stage";
+constexpr std::string_view kPrefix = "stage";  // stage3, and stage3.local of its buffers
 
 }  // namespace
 

@@ -1,3 +1,6 @@
+// Builds the two halves of a report. How many accesses were proved is what build_loops made less
+// what still has a check at the end, so it is counted twice: once by an observer behind
+// build_loops, once in the loops that are left.
 #include "compiler/report.h"
 
 #include <algorithm>

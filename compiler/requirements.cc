@@ -1,3 +1,6 @@
+// Collects what a definition asks of the sizes of a call, which shapes do not say: that a scan's
+// time axis has room for its initial steps. A requirement is tied to a dimension of a parameter, an
+// input's first, so that the message can name what the caller passed.
 #include "compiler/requirements.h"
 
 #include "compiler/analysis/prove.h"
