@@ -1,11 +1,11 @@
+// How devices copy whose memory the host can address: a copy is a copy. Of nothing, it may be given
+// no address, which memcpy does not allow. Others override both.
 #include "runtime/device.h"
 
 #include <cstring>
 
 namespace kiln {
 
-// Where the host can address the device's memory, a copy is a copy. Of nothing, it may be given no
-// address, which memcpy does not allow.
 void Device::copy_in(void* device, const void* host, int64_t bytes) {
   if (bytes > 0) std::memcpy(device, host, static_cast<size_t>(bytes));
 }

@@ -15,6 +15,7 @@ namespace kiln {
 class LoadedKernel {
  public:
   virtual ~LoadedKernel() = default;
+  /// What it was loaded from.
   virtual const Artifact& artifact() const = 0;
 };
 

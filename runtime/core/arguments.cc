@@ -1,3 +1,7 @@
+// Matches the arguments of a call with a kernel's parameters: sizes from dimensions that are one
+// alone (n), then from those that are one and a constant (n + 1), then every shape is computed from
+// the sizes and compared. Inputs go before outputs, so that where two disagree the sentence blames
+// the output.
 #include "runtime/core/arguments.h"
 
 #include <algorithm>
@@ -19,7 +23,7 @@ bool is_scalar(const SizeExpr& expr) {
   return expr.nodes.size() == 1 && expr.nodes[0].op == SizeExpr::Op::Scalar;
 }
 
-/// A size plus a constant.
+/// A size plus a constant: m + 1, from which m follows.
 struct Shifted {
   size_t size;
   int64_t by;

@@ -1,3 +1,6 @@
+// The saved form of an artifact: fields in order, little-endian, behind a header with version,
+// length and checksum. Written and read by one list of overloads each. The checksum finds damage;
+// what is read is checked all the same, since anybody may write an artifact with the right one.
 #include "runtime/core/artifact.h"
 
 #include <bit>

@@ -1,3 +1,5 @@
+// Tells a kernel without a name by the name that clients send for it, kUnnamedKernel: a user who
+// never wrote "main" is not told about it.
 #include "runtime/core/called.h"
 
 namespace kiln {

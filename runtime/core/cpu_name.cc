@@ -1,3 +1,6 @@
+// Asks LLVM which features a CPU's name stands for and which this host has. The host is called by
+// its own name only if it has all that the name promises, else by the highest x86-64 level that
+// holds, plus the tensor instructions it has: "x86-64-v4+avx512vnni".
 #include "runtime/core/cpu_name.h"
 
 #include <algorithm>

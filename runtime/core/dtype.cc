@@ -1,3 +1,5 @@
+// The table of element types. The order is that of the enumeration, which is the wire's, so a
+// number is a position.
 #include "runtime/core/dtype.h"
 
 #include <array>

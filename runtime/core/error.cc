@@ -1,3 +1,5 @@
+// Names of the kinds of errors, and what a failed KILN_CHECK becomes: an Internal error that names
+// the file, but no folder of the machine that built it.
 #include "runtime/core/error.h"
 
 #include <cstring>

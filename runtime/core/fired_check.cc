@@ -1,3 +1,5 @@
+// Writes the sentence for an index that generated code found outside its tensor, in the caller's
+// names: what reads or updates, which index, which extent.
 #include "runtime/core/fired_check.h"
 
 #include "runtime/core/called.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 /// The calling convention between generated CPU code and the runtime. Plain C: LLVM emits it by
-/// field offsets (compiler/codegen/llvm_abi.*), so a change here is a change of the artifact
+/// field offsets (compiler/codegen/llvm_function.cc), so a change here is a change of the artifact
 /// version.
 extern "C" {
 

@@ -1,3 +1,5 @@
+// Evaluates and describes size expressions on a stack. Unlike indices in loops, sizes are checked
+// for overflow in each operation: they come from callers, and decide how much memory is asked for.
 #include "runtime/core/size_expr.h"
 
 #include <algorithm>
@@ -70,6 +72,7 @@ int precedence_of(Op op) {
   }
 }
 
+/// A part of the description, and how tightly its operator binds.
 struct Piece {
   std::string text;
   int precedence;

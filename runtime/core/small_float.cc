@@ -1,3 +1,6 @@
+// Conversions of floats of 8 and 16 bits in exact double arithmetic, one format after the other
+// described by its widths. The reference for what code generators emit: round to nearest, ties to
+// even, subnormal numbers included.
 #include "runtime/core/small_float.h"
 
 #include <cmath>
@@ -48,6 +51,7 @@ uint16_t to_small_float(DType type, double value) {
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent with 0.5 <= f < 1
   const int binade = std::max(exponent - 1, 1 - layout.bias());
+  // Scaling by a power of two is exact; nearbyint rounds half to even, the one rounding there is.
   const double units = std::nearbyint(std::ldexp(magnitude, layout.mantissa_bits - binade));
   const auto whole = static_cast<int64_t>(units);
   // A mantissa with its leading one carries over into the exponent by plain addition; a subnormal

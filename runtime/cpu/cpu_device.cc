@@ -1,3 +1,7 @@
+// Runs artifacts for CPUs in this process: loads the object, gives a call its frame, its workspace
+// and the thread pool, and turns what the entry returns into an error. Everything that generated
+// code takes for granted is checked before it runs: target, alignment, memory that overlaps,
+// workspace sizes.
 #include <algorithm>
 #include <chrono>
 #include <mutex>
@@ -21,7 +25,7 @@
 namespace kiln {
 namespace {
 
-constexpr int32_t kCheckFired = 1;
+constexpr int32_t kCheckFired = 1;  // what an entry returns: see KilnEntry
 constexpr int32_t kCancelled = 2;
 
 class CpuKernel : public LoadedKernel {

@@ -1,3 +1,6 @@
+// The functions that objects may be linked against: those of the C library that code generation
+// calls for operators, those that LLVM inserts by itself (memcpy, memset), and conversions of half
+// floats.
 #include "runtime/cpu/math_symbols.h"
 
 #include <cmath>

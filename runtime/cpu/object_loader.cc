@@ -1,3 +1,6 @@
+// Loads objects with LLVM's ORC and JITLink, each into a JITDylib of its own, so that entries may
+// have the same names and code goes with its kernel. The only way out of an object is the list in
+// math_symbols.cc.
 #include "runtime/cpu/object_loader.h"
 
 #include <atomic>

@@ -1,3 +1,6 @@
+// Finds outputs that share memory with other arguments, by the address ranges that shapes and
+// strides span, and gives them memory of their own while the call runs. Ranges may overlap where
+// elements do not, as columns of one array do; that costs a copy, never a wrong result.
 #include "runtime/cpu/overlap.h"
 
 #include <cstring>
@@ -15,6 +18,7 @@ struct Extent {
 };
 
 bool overlap(const Extent& a, const Extent& b) {
+  // Without elements there is nothing to share.
   return a.begin < a.end && b.begin < b.end && a.begin < b.end && b.begin < a.end;
 }
 

@@ -1,3 +1,7 @@
+// Divides loops into parts, eight a thread, taken by fetch-and-add: balanced without queues, and a
+// thread that is descheduled holds up one part. Begun are spans of consecutive parts, stolen from
+// when one's own is done, in the manner of work stealing (Blumofe and Leiserson, 1999). Whether
+// workers spin, sleep or are woken at all is decided by times measured in the loop itself.
 #include "runtime/cpu/thread_pool.h"
 
 #include <algorithm>
@@ -16,12 +20,16 @@ namespace kiln {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+/// How long a worker looks for another loop before it sleeps: longer than the gaps between the
+/// loops of one call.
 constexpr auto kSpin = std::chrono::microseconds(80);
 /// Below this much remaining work a sleeping worker would come too late to help.
 constexpr auto kWorthWaking = std::chrono::microseconds(20);
 /// Below this much even one that is awake: what it computes has to come back from its cache.
 constexpr auto kWorthSharing = std::chrono::microseconds(5);
+/// So that a thread that comes late, or is slower, leaves little undone at the end.
 constexpr int kPartsPerThread = 8;
+/// How long a count of CPUs is good for: quotas of containers change, and reading one opens files.
 constexpr auto kCpusStay = std::chrono::seconds(1);
 
 /// Spins until `ready()` or the bounded time has passed; whether it is ready.
@@ -137,8 +145,8 @@ class ThreadPool::Loop {
   }
 
  private:
-  static constexpr int kMostSpans = 16;
-  struct alignas(64) Counter {
+  static constexpr int kMostSpans = 16;  // each is looked at by whoever runs out of work
+  struct alignas(64) Counter {           // a line of its own: no false sharing
     std::atomic<int64_t> value{0};
   };
 

@@ -1,3 +1,6 @@
+// Memory for tensors and workspaces, in huge pages where it is large enough: kernels step through
+// rows that lie in other pages each, and the TLB reaches some thousand of 4 KiB. Blocks of past
+// calls are kept, since fresh memory costs a page fault wherever it is first touched.
 #include "runtime/cpu/workspace.h"
 
 #include <algorithm>
@@ -10,11 +13,10 @@
 namespace kiln {
 namespace {
 
-constexpr size_t kAlignment = 64;
-// Rows of a tensor lie in other pages each, of which a processor knows some thousand small ones.
-constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kAlignment = 64;                    // bytes: a cache line
+constexpr size_t kHugePage = size_t{2} << 20;        // of x86-64
 constexpr int64_t kAddressSpace = int64_t{1} << 47;  // asking for more is not worth a call
-constexpr int64_t kKeptBytes = int64_t{256} << 20;
+constexpr int64_t kKeptBytes = int64_t{256} << 20;   // by all free blocks together
 
 }  // namespace
 
@@ -41,6 +43,7 @@ AlignedMemory allocate_aligned(int64_t bytes) {
 WorkspacePool::Lease WorkspacePool::acquire(int64_t bytes) {
   {
     const std::lock_guard lock(mutex_);
+    // One far larger than asked for is left to those who need it.
     const auto fitting = std::find_if(free_.begin(), free_.end(), [&](const Block& block) {
       return block.bytes >= bytes && block.bytes / 4 <= bytes + 4096;
     });

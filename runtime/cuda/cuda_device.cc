@@ -1,3 +1,6 @@
+// Runs artifacts on a GPU through the driver's interface: module, functions, buffers, launches in
+// order on the default stream, and the fault that a check leaves in device memory. Limits of a
+// launch are checked here, since grids depend on the sizes of the call.
 #include <mutex>
 #include <vector>
 
@@ -234,6 +237,7 @@ class CudaDevice : public Device {
       return;  // nothing to do, which the driver refuses to launch
     }
     const auto shared = static_cast<unsigned>(launch.shared_bytes.evaluate(scalars));
+    // Of a kernel that does not ask for more, as every device has it.
     constexpr unsigned kSharedWithoutAsking = 48 * 1024;
     if (shared > kSharedWithoutAsking) {
       check(api_,

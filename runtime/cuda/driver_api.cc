@@ -1,3 +1,6 @@
+// Finds the CUDA driver at run time, so that one build serves hosts with and without GPUs, and says
+// what is missing where it cannot be used. Functions are asked for by their versioned names, as
+// cuda.h spells them.
 #include "runtime/cuda/driver_api.h"
 
 #include <cstdlib>
