@@ -1,4 +1,4 @@
-/// Scans whose outputs are stored past the caches, and whose states are kept apart for it.
+/// Scans whose outputs get non-temporal stores, and whose states are kept apart for it.
 
 #include <cstring>
 #include <string>

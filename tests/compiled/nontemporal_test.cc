@@ -1,4 +1,4 @@
-/// Outputs large enough to be stored past the caches, at places that are aligned and that are not.
+/// Outputs large enough for non-temporal stores, at places that are aligned and that are not.
 
 #include <cstring>
 

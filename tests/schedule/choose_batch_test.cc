@@ -55,7 +55,7 @@ TEST(ChooseBatch, CopiesAFactorWhoseProductsAreApart) {
 }
 
 /// Factors of a vector of products would not stay near: each product is computed by itself, and the
-/// result is turned where it is read.
+/// result is transposed where it is read.
 TEST(ChooseBatch, ComputesLargeProductsOneAfterTheOther) {
   EXPECT_EQ(chosen_for("kernel k(A: float32[32, 144, 176], B: float32[32, 144, 135]) -> "
                        "(C: float32[176, 135, 32]) {\n"
