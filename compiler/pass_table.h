@@ -10,6 +10,7 @@
 
 namespace kiln {
 
+/// For which targets a pass runs.
 enum class Serves { All, Llvm, Cuda };
 
 /// A row of the table of passes.

@@ -123,6 +123,7 @@ std::optional<Linear> trusted_sum(const Atoms& atoms, const Linear& a, const Lin
                                   int64_t sign);
 std::optional<Linear> trusted_product(const Atoms& atoms, const Linear& a, const Linear& b);
 
+/// Rounded down, and the rest, which has the sign of b. b is not 0.
 int64_t floor_div(int64_t a, int64_t b);
 int64_t floor_mod(int64_t a, int64_t b);
 

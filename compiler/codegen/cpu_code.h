@@ -23,12 +23,14 @@ enum class Sanitizer : uint8_t {
   Thread,   // __tsan_read4(address), ..; accesses of more than 16 bytes are left out
 };
 
+/// What to generate code for, and how exactly.
 struct CpuOptions {
   std::string arch;     // as LLVM names CPUs
   bool strict = false;  // a * b + c is rounded twice, as it is written
   Sanitizer sanitizer = Sanitizer::None;
 };
 
+/// In which form; Source and Assembly are for people.
 enum class CpuOutput {
   Object,  // ELF
   Source,  // LLVM IR, before optimisation

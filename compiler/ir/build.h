@@ -33,6 +33,7 @@ Expr logical_not(const Expr& a);
 
 /// The value of an integer or bool constant; nothing for any other expression.
 std::optional<int64_t> as_const_int(const Expr& expr);
+/// Whether it is an integer or bool constant of this value.
 bool is_const(const Expr& expr, int64_t value);
 
 /// Extents whose product is how many elements a buffer takes up, those between rows that are spread

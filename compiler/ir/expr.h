@@ -95,6 +95,7 @@ struct Call : ExprNode {
   Call(Operator o, Type t, std::vector<Expr> a) : ExprNode(kKind, t), op(o), args(std::move(a)) {}
 };
 
+/// The value in another type, lane by lane, as language::convert() says.
 struct Cast : ExprNode {
   static constexpr NodeKind kKind = NodeKind::Cast;
   static Expr make(Type type, Expr value);
@@ -207,6 +208,7 @@ struct Ramp : ExprNode {
   Ramp(Expr b, Expr s, int l);
 };
 
+/// A scalar in each of `lanes` lanes.
 struct Broadcast : ExprNode {
   static constexpr NodeKind kKind = NodeKind::Broadcast;
   static Expr make(Expr value, int lanes);

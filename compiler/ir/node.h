@@ -7,6 +7,7 @@
 
 namespace kiln::ir {
 
+/// One a node of nodes.def, in its order.
 enum class NodeKind : uint8_t {
 #define EXPR(T) T,
 #define STMT(T) T,

@@ -28,6 +28,8 @@ struct Block : StmtNode {
   explicit Block(std::vector<Stmt> b) : StmtNode(kKind), body(std::move(b)) {}
 };
 
+/// How the iterations of a loop run. Vectorized and Unrolled are marks that vectorize_loops and
+/// unroll_loops take away; Parallel and ThreadIndex stay until code is generated.
 enum class LoopKind : uint8_t { Serial, Parallel, Vectorized, Unrolled, ThreadIndex };
 
 /// Which hardware index a ThreadIndex loop is. Loops of one thread axis in one launch are the same

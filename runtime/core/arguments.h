@@ -34,6 +34,7 @@ struct ArgumentSlot {
   ArgumentShape layout;
 };
 
+/// What a call's arguments say: all that the runtime needs beside their addresses.
 struct BoundCall {
   std::vector<int64_t> scalars;              // sizes, then strides of all parameters
   std::vector<std::vector<int64_t>> shapes;  // of each parameter

@@ -33,6 +33,7 @@ std::optional<DType> dtype_from_number(int number);
 
 /// Bytes of an element; a bool takes one.
 int size_of(DType type);
+/// Bits that carry the value; a bool has one.
 int bits_of(DType type);
 bool is_float(DType type);
 bool is_signed_int(DType type);
