@@ -1,3 +1,5 @@
+// What follows from the kind of a stage: outputs, axes, bodies, types, shapes. A scan has the shape
+// of its state and a scatter that of its base, so both are asked in turn.
 #include "compiler/language/definition.h"
 
 #include <algorithm>
@@ -81,6 +83,7 @@ const Reduction* Definition::whole_reduction(const Compute& compute) const {
     if (other == nullptr || other->axes != first->axes || values_of(*other) != values) {
       return nullptr;
     }
+    // Reducers of one value may differ from output to output: each reduces by itself.
     if (values == 1) continue;
     Reduction expected = *first;
     expected.output = output;

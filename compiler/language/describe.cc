@@ -1,3 +1,9 @@
+// Prints expressions in the user's names as a kernel file has them, with as few brackets and types
+// as a reader can do without.
+//
+//   add(mul(i, 2), 1)  ->  i * 2 + 1     float16(0.5) beside a float16  ->  0.5
+//
+// natural_type() finds what build_expressions.cc will find, so that typed text reads back the same.
 #include "compiler/language/describe.h"
 
 #include <cmath>

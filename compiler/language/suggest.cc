@@ -1,3 +1,6 @@
+// Suggests the known name nearest to what was written, by Levenshtein's distance.
+//
+//   "splt"  ->  split     "x"  ->  nothing: every letter is as near
 #include "compiler/language/suggest.h"
 
 #include <algorithm>
@@ -9,6 +12,7 @@
 namespace kiln::language {
 namespace {
 
+// Letters. The distance takes the product of two lengths, and names come from anyone.
 constexpr size_t kLongestCompared = 64;
 
 /// How many letters must be put in, taken out or changed.

@@ -1,3 +1,5 @@
+// How many bytes the first character of a text has; 0 where none begins. Overlong forms, surrogates
+// and what is past U+10FFFF are none (RFC 3629).
 #include "compiler/language/utf8.h"
 
 namespace kiln::language {

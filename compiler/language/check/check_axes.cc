@@ -1,3 +1,10 @@
+// Checks axes, shapes and bounds: each axis has one owner and one kind, shapes use sizes alone, and
+// bounds of a reduction use what stands outside of it.
+//
+//   sum[l < k](..) inside sum[k < n](..)     allowed: k is outside
+//   C: float32[i] over axis i                refused: a shape may use sizes only
+//
+// Scatters are checked here whole: rank, types, how they combine.
 #include <algorithm>
 #include <unordered_set>
 

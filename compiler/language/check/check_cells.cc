@@ -1,3 +1,10 @@
+// Decides what a scan computes at each step. Its cell is all that reads the state on the way to the
+// updates, found by one sweep through the stages, since a stage reads earlier ones only.
+//
+//   H = tanh(S.state[t - 1]); S.update[t] = H[t] + X[t]     H is in the cell, X is not
+//
+// The state may be read at steps that exist by then, another stage of the cell at its own step
+// only: nothing else of it is kept.
 #include <algorithm>
 
 #include "compiler/language/check/check.h"
@@ -140,6 +147,8 @@ class CellChecker {
   }
 
   void check_reads(StageId id, const Compute& compute, ExprId expr) {
+    // Shared parts are visited once; the flags are taken back one by one, or a definition of many
+    // small stages would cost the square of its size.
     if (seen_.empty()) seen_.resize(definition_.expressions.size());
     if (seen_[expr]) return;
     seen_[expr] = true;

@@ -1,3 +1,5 @@
+// What the argument list must have: an output, nothing twice, and every placeholder that some
+// output needs. Stages that no output needs are not looked at: clients may leave them in.
 #include <algorithm>
 
 #include <fmt/ranges.h>

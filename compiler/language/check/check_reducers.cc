@@ -1,3 +1,5 @@
+// Checks the expressions of reducers: over their own parameters and sizes alone, so that a
+// reduction may combine in any order and place that it is allowed to.
 #include <unordered_set>
 
 #include "compiler/language/check/check.h"

@@ -1,3 +1,7 @@
+// Checks each scan by itself: as many inits, updates and states, shapes that agree but for time,
+// and an axis of time that covers what init leaves.
+//
+//   init (2, n), update and state (m, n)     axis from 2, of m - 2 steps
 #include <algorithm>
 
 #include "compiler/language/check/check.h"

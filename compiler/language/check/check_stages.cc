@@ -1,3 +1,10 @@
+// Walks the bodies of each stage: which tensors it reads, that axes stand in their scope, and that
+// constant indices are inside.
+//
+//   if_then_else(i > 0, X[0], ..)     a guarded read: it may not happen, so X[0] is not checked
+//
+// Definitions share parts, so each expression is visited once for how certainly it is computed:
+// once guarded, and again if it is also reached for certain.
 #include <algorithm>
 
 #include "compiler/language/check/check.h"

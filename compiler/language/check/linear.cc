@@ -1,3 +1,8 @@
+// Extents compared as sums of terms, so that shapes agree however they are written.
+//
+//   (m + 1)*2 - m  ->  2 + 1*m     floordiv(n, 2)  ->  a term of its own, by its spelling
+//
+// Small and without facts about signs: what needs a proof is left to compiler/analysis.
 #include "compiler/language/check/linear.h"
 
 #include <fmt/format.h>

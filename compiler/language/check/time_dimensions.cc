@@ -1,3 +1,7 @@
+// Finds the dimension of time of each stage in a cell by how it reads a state, in the order of the
+// stages.
+//
+//   H[i, t] = S.state[t - 1, i]     dimension 1 of H is time
 #include "compiler/language/check/time_dimensions.h"
 
 #include <algorithm>

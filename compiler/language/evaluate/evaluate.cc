@@ -1,3 +1,8 @@
+// Computes a definition element by element, each when something reads it, by the rules of the
+// language alone. Scans run step by step and scatters update by update; all else is a memo by
+// element.
+//
+//   Y[i] = X[i - 1] + X[i]     element(Y, 3)  ->  value_of(body) with i = 3  ->  element(X, 2), ..
 #include "compiler/language/evaluate/evaluate.h"
 
 #include <map>

@@ -1,3 +1,8 @@
+// What each operator computes, for one element of any type. Floats are computed in double and
+// rounded once to their type, which for + - * / and sqrt is the correctly rounded result (Figueroa,
+// When is double rounding innocuous?, 1995); integers wrap, and division by zero gives 0.
+//
+//   float16: 1 + 2^-11  ->  1     int8: 127 + 1  ->  -128     int32: -7 // 2  ->  -4
 #include "compiler/language/evaluate/scalar.h"
 
 #include <bit>

@@ -1,3 +1,5 @@
+// The tables pragmas.def and intrinsics.def as rows, in the order of their enumerations, and how a
+// spelling finds its row. They are a handful, so it is looked for in order.
 #include "compiler/language/tables/hints.h"
 
 #include <array>

@@ -1,3 +1,7 @@
+// The tables operators.def and combiners.def as rows, and the type rules: what operands an operator
+// takes and what type comes of them.
+//
+//   add(int32, int64)  ->  refused: numbers of one type     less(a, b)  ->  bool
 #include "compiler/language/tables/operator.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The table steps.def as rows, and the names of what a step makes, which are patterns of the table.
+//
+//   split of C.i  ->  "{0}.outer {0}.inner"  ->  i.outer, i.inner
 #include "compiler/language/tables/step.h"
 
 #include <algorithm>

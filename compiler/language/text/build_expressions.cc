@@ -1,3 +1,10 @@
+// Expressions of a kernel file as expressions of the definition: names become ids, and literals
+// take the type of what stands beside them.
+//
+//   x: float16;  x + 1  ->  add(x, float16(1))     i < 2  ->  less(i, int64(2))
+//
+// Types are found before a node is built (natural), from the leaves, and pushed down to literals
+// (expected): bidirectional, as local type inference is (Pierce and Turner, 2000).
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,3 +1,5 @@
+// Statements of a kernel file as stages. The result goes through encode and decode, so that a file
+// is checked as any request is, and by the same sentences.
 #include <algorithm>
 
 #include <fmt/ranges.h>

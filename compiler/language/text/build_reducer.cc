@@ -1,3 +1,6 @@
+// `reducer` statements as reducers of the definition, and what the name of a result means.
+//
+//   reducer argmax((i: int64, v: float32), (j, w)) = ..     argmax.v1  ->  result 1
 #include <charconv>
 
 #include "compiler/language/suggest.h"

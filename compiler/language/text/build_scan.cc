@@ -1,3 +1,8 @@
+// Scan blocks and scan calls as scans: what is written of initial steps becomes the init, what of
+// the step at hand the update, and reads of the same name the state.
+//
+//   scan t { S[0, i] = X[0, i];  S[t, i] = S[t - 1, i] + X[t, i] }
+//     ->  S.init[_, i], S.state, S.update[t, i] = S.state[t - 1, i] + X[t, i],  S = scan(..)
 #include <algorithm>
 
 #include "compiler/language/check/linear.h"

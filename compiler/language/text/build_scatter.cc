@@ -1,3 +1,7 @@
+// Scatter calls as stages: the axes from the ranges, the operands in order, and how it combines
+// from the name.
+//
+//   S = scatter_add[r < m](B, I[r], U[r])  ->  S is B, and S[I[r]] = S[I[r]] + U[r] for each r
 #include <algorithm>
 
 #include "compiler/language/text/build_text.h"

@@ -1,3 +1,8 @@
+// Lays out a file anew from its tokens and comments: where lines begin is what the parser noted,
+// blanks and breaks follow from neighbouring tokens. The tree is not printed, so nothing that it
+// does not keep can be lost, and the result is compared with the input token by token.
+//
+//   C[i]=A[i]+  B[i] # sum  ->  C[i] = A[i] + B[i]  # sum
 #include <algorithm>
 
 #include "compiler/language/check/check.h"

@@ -1,3 +1,7 @@
+// Cuts a file into tokens by the longest sign that fits, and shows places in it: a line, a column
+// and a caret. Names may have dots, as axes of schedules do.
+//
+//   C.i.outer < 2*n  ->  Name "C.i.outer", Sign "<", Integer "2", Sign "*", Name "n"
 #include <algorithm>
 #include <array>
 
@@ -8,6 +12,7 @@
 namespace kiln::language::syntax {
 namespace {
 
+// Bytes; a file may be one line, and the message goes to a terminal.
 constexpr size_t kLongestLineShown = 160;
 constexpr int64_t kLongestName = 4'096;  // of an axis that many steps have made, with its stage
 

@@ -1,3 +1,7 @@
+// Kernel files as kernels with schedules. Steps are read one at a time with the table of axes so
+// far, since a step names what the ones before it made.
+//
+//   split(C.i, factor=4)  then  vectorize(C.i.inner)
 #include <algorithm>
 #include <unordered_map>
 

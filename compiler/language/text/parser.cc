@@ -1,3 +1,5 @@
+// Recursive descent over tokens, with precedence climbing for infix operators (Pratt 1973). What a
+// name means, and whether a range is one, is found later, when the tree is built into a kernel.
 #include <algorithm>
 #include <charconv>
 
@@ -254,9 +256,7 @@ class Parser {
     }
     expect_sign("{", "before the body of the scan");
     while (!take_sign("}")) {
-      if (begins_scan_block()) {
-        refuse_here("a scan cannot stand inside a scan");
-      }
+      if (begins_scan_block()) refuse_here("a scan cannot stand inside a scan");
       statement.statements.push_back(this->statement());
     }
     return statement;
@@ -492,6 +492,7 @@ class Parser {
     return add({.kind = Node::Kind::Apply, .place = place, .op = *op, .children = {operand}});
   }
 
+  // ** binds tighter than a sign before it and takes one behind it: -a ** -b is -(a ** (-b)).
   int power() {
     const int base = primary();
     if (!is_sign("**")) return base;

@@ -1,3 +1,8 @@
+// Prints a canonical kernel as a file that parses to the same definition. A scan whose parts have
+// the names and shapes that a scan block would give them prints as one, else as a call with its
+// parts.
+//
+//   S.init, S.update, S.state, S = scan(..)  ->  scan t { S[0, i] = ..;  S[t, i] = .. }
 #include <algorithm>
 #include <set>
 

@@ -1,3 +1,6 @@
+// Schedules apart from their kernel: parses and prints blocks, and puts those of a schedule file
+// into a kernel file. Blocks are replaced by places in the text, so that comments and layout of the
+// rest stay.
 #include <algorithm>
 
 #include <fmt/ranges.h>

@@ -1,3 +1,7 @@
+// Names that a file can have: any name of a client as an identifier, no two alike where they would
+// be confused.
+//
+//   "a b"  ->  a_b     second "x"  ->  x_1     "true"  ->  true_
 #include "compiler/language/text/text_names.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The order of the checks of a definition: limits and tables first, so that later ones may index,
+// then reducers, axes, bodies, scans, arguments, each relying on those before it.
 #include "compiler/language/wire/decode.h"
 
 #include "compiler/language/wire/decode_parts.h"

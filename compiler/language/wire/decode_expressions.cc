@@ -1,3 +1,7 @@
+// Decodes expressions in their order, each from earlier ones, so a definition has no cycles and one
+// sweep gives every type. An error says in which stage the expression stands first.
+//
+//   operation add [3, 5]  ->  Operation{Add, {3, 5}} of the type of both
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,6 +31,7 @@ bool fits(DType type, int64_t value) {
   return value >= -values / 2 && value < values / 2;
 }
 
+// Sums of a few of them stay below the end of int64: spelled out, shared parts grow exponentially.
 constexpr int64_t kMostNodes = std::numeric_limits<int64_t>::max() / 64;
 
 class ExpressionDecoder {

@@ -1,3 +1,5 @@
+// Names from the wire, one for every position: missing ones are made up, and what would spoil a
+// message or a terminal is replaced. Names never decide what is computed.
 #include <algorithm>
 #include <unordered_map>
 
@@ -8,6 +10,7 @@
 namespace kiln::language {
 namespace {
 
+// PATH_MAX of Linux, in bytes.
 constexpr int kLongestPath = 4'096;
 
 /// The name with what would spoil a message (control characters, broken UTF-8) as "_".

@@ -1,3 +1,5 @@
+// Decodes axes, stages, reducers and arguments: ids in range, counts within limits, tensors of
+// earlier stages only. What expressions mean is not known yet.
 #include "compiler/language/wire/decode_parts.h"
 
 namespace kiln::language {

@@ -1,3 +1,5 @@
+// The wire form of checked tables, field by field: decode(encode(d)) is d. Kernel files go this way
+// too, so that they are checked as requests are.
 #include "compiler/language/wire/decode.h"
 
 namespace kiln::language {
