@@ -1,3 +1,7 @@
+// Settings from flags, then from a TOML file below them, and what may not be served: a daemon that
+// other machines reach has a token, or says --insecure.
+//
+//   listen = "0.0.0.0:7000" without token-file  ->  INSECURE, with the ways out
 #include "server/config.h"
 
 #include <algorithm>
@@ -253,6 +257,7 @@ void check_config(const Config& config) {
          "the isolation is {}, but must be process or none", config.isolation);
   }
   if (config.listen.rfind("unix:", 0) == 0) {
+    // sockaddr_un has 108 bytes, the last one 0.
     constexpr size_t kLongestPath = 107;
     if (config.listen.size() - 5 > kLongestPath) {
       fail(ErrorKind::InvalidArgument, "LISTEN",

@@ -1,3 +1,6 @@
+// The life of the daemon: check, listen, serve until a signal or until it is idle, drain. Draining
+// goes in steps: health checks first, then no new calls, then what runs until the grace is over,
+// and at last the end of the process, whatever hangs.
 #include "server/daemon.h"
 
 #include <atomic>

@@ -1,3 +1,5 @@
+// Errors to and from the wire, and the one place that catches everything: an unknown exception is
+// logged whole and told in one sentence, since its text was written for nobody.
 #include "server/errors.h"
 
 #include <new>

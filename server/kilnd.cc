@@ -1,3 +1,5 @@
+// The daemon's program. It links neither LLVM nor a device: compilers and devices are programs
+// beside it, unless --isolation=none has it become the one that holds them all.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>

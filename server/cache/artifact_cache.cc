@@ -1,3 +1,5 @@
+// Artifacts in memory, least recently used ones first to go. The key is a hash, so the whole form
+// is compared: a collision is a miss, never another kernel's code.
 #include "server/cache/artifact_cache.h"
 
 namespace kiln::server {
@@ -35,6 +37,7 @@ void ArtifactCache::put(const std::string& key, std::shared_ptr<const CachedArti
   bytes_ += cost_of(*entry);
   uses_.push_front(key);
   slots_[key] = {std::move(entry), uses_.begin()};
+  // One always stays, however large: whoever put it there is about to use it.
   while (bytes_ > limit_bytes_ && uses_.size() > 1) {
     const auto oldest = slots_.find(uses_.back());
     bytes_ -= cost_of(*oldest->second.entry);

@@ -1,3 +1,8 @@
+// Artifacts on disk, safe against power cuts and other daemons: an entry is written under a name of
+// its own and renamed, and every read checks length, checksum and form. Which were used last is the
+// time of the file, so that it outlives the daemon.
+//
+//   FOLDER/artifacts/ab/abcd...kart:  header (48 bytes), canonical form, artifact
 #include "server/cache/disk_cache.h"
 
 #include <algorithm>
@@ -196,6 +201,7 @@ void DiskCache::evict() {
       slots_.erase(slot);
       old.push_back(*at);
     }
+    // The oldest stand at the back, so these are the ones that went.
     uses_.resize(slots_.size());
   }
   std::error_code ignored;

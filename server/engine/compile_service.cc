@@ -1,3 +1,9 @@
+// Finds an artifact in memory, on disk or at a compiler, once for all who ask at a time (single
+// flight, as groupcache's).
+//
+//   three equal requests  ->  one Flight  ->  one compile  ->  three results, each in its own names
+//
+// An error speaks in the names of who asked first, so those with other names ask again.
 #include "server/engine/compile_service.h"
 
 #include <algorithm>
@@ -117,6 +123,7 @@ void CompileService::take_compiled(const std::shared_ptr<Flight>& flight,
                                        std::move(*reply.mutable_compiled()->mutable_artifact()));
     require_fitting(*entry->artifact, flight->leader.names);
     counters_.compiles.fetch_add(1);
+    // Behind the reply: nobody waits for the disk.
     disk_work_.post(
         [this, key = flight->leader.key, entry] { disk_.put(key, entry->form, entry->bytes); });
     land(*flight, entry, v1::CACHE_LEVEL_COMPILED);

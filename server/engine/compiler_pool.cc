@@ -1,3 +1,6 @@
+// Hands tasks to compiler processes, one each at a time. A task that takes too long or too much
+// memory costs its compiler, which is started again; who else waited does not notice. What ended a
+// compiler is told apart, because each sentence has another way out.
 #include "server/engine/compiler_pool.h"
 
 #include <algorithm>
@@ -247,6 +250,7 @@ void CompilerPool::stop() {
   finish(endings);
 }
 
+// Callers are told after the lock is let go: what they do next may come back here.
 void CompilerPool::finish(Endings& endings) {
   for (auto& [entry, outcome] : endings)
     entry.task.done(std::move(outcome));

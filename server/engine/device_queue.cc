@@ -1,3 +1,8 @@
+// One call at a time for a device's worker, with what the worker needs first: arenas, the kernel,
+// then the call. A call whose worker died is run once more when running it twice has the effect of
+// once (it is idempotent), else it fails; three deaths quarantine the kernel.
+//
+//   exec on worker 1, which dies  ->  worker 2: add_arena, load_kernel, exec  ->  done
 #include "server/engine/device_queue.h"
 
 #include <algorithm>
@@ -8,6 +13,7 @@ namespace kiln::server {
 
 namespace {
 
+// Loaded code in the memory of a worker; the least recently used one goes.
 constexpr size_t kKernelsInWorker = 512;
 
 Error ended_early(bool past_deadline, const std::string& kernel) {
@@ -282,6 +288,7 @@ void DeviceQueue::tick(Clock::time_point now) {
     drop_arenas();
   }
   finish(endings);
+  // Kernels look at the flag now and then; one that does not is ended with its process.
   if (stuck) slot_.kill("a kernel did not end when it was told to");
   slot_.tick(now);
 }

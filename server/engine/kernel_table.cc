@@ -1,3 +1,6 @@
+// Kernels by the id that clients have, least recently used ones first to go. Workers know a kernel
+// by its number, which is never used twice, so that one that fell out cannot be taken for its
+// successor.
 #include "server/engine/kernel_table.h"
 
 #include "runtime/core/error.h"

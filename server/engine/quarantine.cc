@@ -1,3 +1,5 @@
+// Counts how often a kernel ended its process; the third time refuses it until it has been left
+// alone for a while. A circuit breaker for each kernel.
 #include "server/engine/quarantine.h"
 
 #include "runtime/core/called.h"
@@ -6,8 +8,9 @@
 namespace kiln::server {
 
 namespace {
+// One may be chance and two the same chance retried.
 constexpr int kDeaths = 3;
-}
+}  // namespace
 
 bool Quarantine::blame(const std::string& key) {
   const std::lock_guard lock(mutex_);

@@ -1,3 +1,5 @@
+// Looks up whole requests by their bytes. Full, it is emptied: no list of uses to keep, and what is
+// asked often is back at once.
 #include "server/engine/request_memo.h"
 
 namespace kiln::server {

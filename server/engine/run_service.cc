@@ -1,3 +1,8 @@
+// From a request to a call in place: arguments bound and checked, inputs copied into arenas that
+// workers map, outputs allocated. Whether the call is idempotent is found here, where the slices
+// are known.
+//
+//   C = f(A, B), A and C one tensor  ->  not repeatable: a second run reads what the first wrote
 #include "server/engine/run_service.h"
 
 #include <algorithm>
@@ -12,6 +17,7 @@ namespace {
 
 // What the outputs of one reply may take of a message of 4 MiB.
 constexpr int64_t kReplyBytes = int64_t{3} << 20;
+// 8 bytes each in the reply, so well below a message of 4 MiB.
 constexpr uint32_t kMaxMeasurements = 100'000;
 
 std::string argument_name(const KernelEntry& kernel, size_t i) {

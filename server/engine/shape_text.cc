@@ -1,3 +1,6 @@
+// Prints postfix size expressions as infix ones, with brackets where precedence wants them.
+//
+//   m, 1, Add, 32, Mul  ->  "(m + 1)*32"
 #include "server/engine/shape_text.h"
 
 #include <vector>

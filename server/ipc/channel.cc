@@ -1,3 +1,5 @@
+// Messages over SEQPACKET sockets, which keep their borders. A large one travels as a sealed memfd
+// beside a packet of one byte, so no send can block in the middle of a message.
 #include "server/ipc/channel.h"
 
 #include <array>
@@ -18,7 +20,9 @@ namespace {
 constexpr char kInPacket = 'p';
 constexpr char kInMemory = 'm';
 constexpr size_t kPacketBytes = 64 * 1024;  // well under the kernel's default socket buffer
+// An arena and a message in memory at most; the rest is room.
 constexpr size_t kMaxFds = 8;
+// A worker is not trusted: without a limit its message could take all memory of the daemon.
 constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
 
 [[noreturn]] void garbage() {

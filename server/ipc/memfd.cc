@@ -1,3 +1,6 @@
+// Anonymous memory that processes share, with its size sealed: who maps it cannot be made to fault
+// by who holds it. Large mappings begin at a multiple of 2 MiB and are collapsed into huge pages,
+// for TLB reach.
 #include "server/ipc/memfd.h"
 
 #include <cerrno>
@@ -113,6 +116,7 @@ void Mapping::use_huge_pages(int64_t first, int64_t count) const {
   // Only what has some memory already is taken together.
   for (int64_t page = 0; page < count; ++page)
     static_cast<void>(*static_cast<volatile uint8_t*>(begin + page * kHugePage));
+  // Since Linux 6.1, and whatever the system's default for huge pages of shared memory is.
   static_cast<void>(::madvise(begin, static_cast<size_t>(count * kHugePage), MADV_COLLAPSE));
 }
 

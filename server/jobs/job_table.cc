@@ -1,3 +1,5 @@
+// States of jobs, and who waits for them: watchers are told of each change, waiters of the end.
+// Phases only go forwards, so news that arrives late changes nothing.
 #include "server/jobs/job_table.h"
 
 #include <algorithm>
@@ -106,6 +108,7 @@ void JobTable::drop_results() {
       bytes += static_cast<int64_t>((*reply)->ByteSizeLong());
     }
   }
+  // The oldest results go first, the latest one never: its caller is still on the way.
   std::sort(ended.begin(), ended.end());
   for (size_t i = 0; i + 1 < ended.size() && bytes > options_.result_bytes; ++i) {
     const auto at = jobs_.find(ended[i].second);

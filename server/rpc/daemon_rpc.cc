@@ -1,3 +1,5 @@
+// Describe, and sessions: a stream that a client holds open as long as it lives, whose end frees
+// its tensors. A heartbeat without messages: the connection itself is the sign of life.
 #include "server/rpc/daemon_rpc.h"
 
 #include "server/rpc/event_stream.h"

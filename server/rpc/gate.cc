@@ -1,3 +1,5 @@
+// Lets calls in: the token first, so that strangers learn nothing, then whether the daemon is
+// ending, then the count that draining waits for.
 #include "server/rpc/gate.h"
 
 #include <string_view>
@@ -43,6 +45,7 @@ Gate::Pass Gate::enter(const grpc::CallbackServerContext& context) {
   }
   sessions_.touch();
   active_.fetch_add(1);
+  // A pass is its destructor: however a call ends, it is counted out once.
   return {nullptr, [this](void*) {
             active_.fetch_sub(1);
             sessions_.touch();
@@ -82,6 +85,7 @@ void Gate::forget(uint64_t listener) {
 
 Clock::time_point deadline_of(const grpc::CallbackServerContext& context) {
   const auto left = context.deadline() - std::chrono::system_clock::now();
+  // gRPC's "no deadline" is a date so far away that the sum would overflow.
   if (left > std::chrono::hours(24 * 365)) return Clock::time_point::max();
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(left);
 }

@@ -1,3 +1,5 @@
+// The services on one address, with keepalive on both sides and health checks. Files of sockets are
+// for this user alone from their first moment.
 #include "server/rpc/grpc_server.h"
 
 #include <grpcpp/grpcpp.h>

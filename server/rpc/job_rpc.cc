@@ -1,3 +1,5 @@
+// Jobs on the wire. Submit returns at once; Watch streams states until the last; Result waits for
+// the end as long as its caller does.
 #include "server/rpc/job_rpc.h"
 
 #include "server/rpc/event_stream.h"

@@ -1,3 +1,5 @@
+// Kernels on the wire: each call hands its request to the engine and writes the answer. Parse and
+// Print are done here at once, since they need no compiler.
 #include "server/rpc/kernel_rpc.h"
 
 #include "compiler/language/text/text.h"

@@ -1,3 +1,7 @@
+// Errors as gRPC statuses, by Google's API design guide (AIP-193): a code for machines, a reason
+// that is stable, when to retry, and the details for people.
+//
+//   QUEUE_FULL  ->  RESOURCE_EXHAUSTED, ErrorInfo "QUEUE_FULL", RetryInfo 100 ms, ErrorDetail
 #include "server/rpc/status.h"
 
 #include <optional>

@@ -1,3 +1,5 @@
+// Tensors on the wire: a header, then chunks, in both directions. One chunk is under way at a time:
+// what a slow client holds up is one chunk, not a queue of them.
 #include "server/rpc/tensor_rpc.h"
 
 #include <algorithm>
@@ -9,6 +11,7 @@ namespace kiln::server {
 
 namespace {
 
+// Well under gRPC's limit of 4 MiB a message.
 constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
 std::string shape_text(const std::vector<int64_t>& shape) {

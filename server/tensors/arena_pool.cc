@@ -1,3 +1,7 @@
+// First fit in arenas, the oldest first, with free parts joined when they meet. Arenas that are
+// empty stay warm up to a limit.
+//
+//   allocate 1 MiB, 2 MiB; free the first; allocate 0.5 MiB  ->  the gap at 0
 #include "server/tensors/arena_pool.h"
 
 #include <algorithm>
@@ -8,6 +12,7 @@ namespace kiln::server {
 
 namespace {
 
+// A line of the cache and a register of AVX-512.
 constexpr int64_t kAlignment = 64;
 
 int64_t rounded_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -39,6 +44,7 @@ bool ArenaPool::is_first_use(uint64_t arena, int64_t first, int64_t end) {
   const std::lock_guard lock(mutex_);
   std::vector<bool>& huge = holdings_.at(arena).huge;
   huge.resize(std::max(huge.size(), static_cast<size_t>(end)));
+  // Collapsing pages takes time for each 2 MiB, so it is asked for once.
   bool is_first = false;
   for (auto page = static_cast<size_t>(first); page < static_cast<size_t>(end); ++page) {
     is_first = is_first || !huge[page];

@@ -1,3 +1,5 @@
+// Opens and ends sessions, and lets their tensors live a grace longer. Ids cannot be guessed, so
+// having one is the right to use it.
 #include "server/tensors/sessions.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Tensors by ids that nobody can guess. An id begins with the daemon's boot id, so that one of an
+// earlier daemon is told apart from one that was freed: the first is worth uploading again.
+//
+//   "BOOT-24 hex digits":  own boot id  ->  NotFound     another  ->  HandleLost
 #include "server/tensors/tensor_store.h"
 
 #include <sys/random.h>

@@ -1,3 +1,7 @@
+// Draws inputs by their bits: one exponent, any mantissa. A sum of such floats is another in almost
+// every other order, so a candidate that reorders one is found out.
+//
+//   float32: 0x3F000000 | 23 random bits  ->  0.5 .. 1
 #include "server/tuning/made_up_inputs.h"
 
 #include <cstring>

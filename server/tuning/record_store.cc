@@ -1,3 +1,6 @@
+// Records in SQLite beside a copy in memory, which answers compiles without touching the disk. WAL,
+// so that daemons of one folder read while another writes; a damaged file is renamed and begun
+// anew, since records can be found again.
 #include "server/tuning/record_store.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Proposes candidates: the defaults of all sketches, some at random, then neighbours of the four
+// best (an evolution strategy, (4 + 1) with restarts). What was tried is not proposed again; a
+// space that is nearly done is walked in order.
+//
+//   0:8,32,1  ->  0:12,32,1 (one value moved on)  or  1:16,1 (another sketch)
 #include "server/tuning/search.h"
 
 #include <algorithm>
@@ -9,7 +14,9 @@ namespace kiln::server {
 
 namespace {
 
+// Enough that one lucky measurement is not the only parent.
 constexpr size_t kParents = 4;
+// Before neighbours: which valley the search descends into depends on these.
 constexpr size_t kRandomFirst = 12;
 constexpr int kDraws = 32;          // before the space is walked in order
 constexpr size_t kRandomEvery = 5;  // one of so many later candidates

@@ -1,3 +1,5 @@
+// Runs searches one at a time in a thread of its own, and joins those who ask for the same. A
+// search lives as long as somebody follows it; its records stay.
 #include "server/tuning/tune_service.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// One search: compile, run once, compare bits, measure, challenge. A candidate is never trusted: it
+// may fail, hang, end its worker or compute something else, and each only costs it the place.
+//
+//   0.9 of the best's time once  ->  seven turns of candidate, best, default  ->  a record, or not
+//
+// A single measurement cannot tell 2 % from noise; turns meet the same noise on both sides.
 #include "server/tuning/tuner.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Judges pairs: how many turns were won, and the median of the ratios. Medians and signs need
+// nothing to be known of how times scatter.
 #include "server/tuning/turns.h"
 
 #include <algorithm>

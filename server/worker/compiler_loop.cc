@@ -1,3 +1,5 @@
+// A compiler process: a task in, an answer out, until the front end hangs up. An exception is an
+// answer; only what no exception carries ends the process.
 #include "server/worker/compiler_loop.h"
 
 #include "server/errors.h"

@@ -1,3 +1,8 @@
+// A device process: keeps arenas and kernels under the numbers of the front end, runs one call at a
+// time and measures it. Places come from the front end alone but are checked all the same: a wrong
+// one would be a write anywhere.
+//
+//   add_arena 7, load_kernel 3, exec {kernel 3, tensors [(7, 0), (7, 4096)]}  ->  done
 #include "server/worker/device_loop.h"
 
 #include <map>
@@ -136,6 +141,7 @@ void DeviceServer::measure(const Kernel& kernel, const KernelCall& call,
   for (uint32_t m = 0; m < message.measurements(); ++m) {
     double seconds = 0;
     for (uint32_t run = 0; run < message.repeat(); ++run) {
+      // Between runs; within one, the kernel looks itself.
       if (status_.cancelled.load(std::memory_order_relaxed) != 0) {
         fail(ErrorKind::Cancelled, "CANCELLED", "{} was cancelled", called(kernel.names.kernel));
       }

@@ -1,3 +1,5 @@
+// Beats from a thread of its own, so a long compile or kernel is no silence; only a process that is
+// not scheduled is. The same thread sees the front end hang up.
 #include "server/worker/heartbeat.h"
 
 #include <chrono>
@@ -7,8 +9,9 @@
 namespace kiln::server {
 
 namespace {
+// Fifty in the five seconds after which silence ends a worker.
 constexpr int kBeatMilliseconds = 100;
-}
+}  // namespace
 
 Heartbeat::Heartbeat(SharedStatus& status, int socket, std::function<void()> abandoned)
     : status_(status),

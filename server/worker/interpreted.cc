@@ -1,3 +1,5 @@
+// Runs lowered loops as they are written, for check_nan and for artifacts of the interpreter.
+// Arguments are copied, so that a call that fails half way leaves outputs as they were.
 #include "server/worker/interpreted.h"
 
 #include <chrono>

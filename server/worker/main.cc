@@ -1,3 +1,5 @@
+// The program of all workers. Its name or --role says which it is; --all runs front end and workers
+// in this one process.
 #include <cstdio>
 #include <filesystem>
 #include <string>

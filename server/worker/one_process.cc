@@ -1,3 +1,5 @@
+// Workers as threads, with the same sockets and messages as processes, so that there is one
+// protocol to test. What isolation gave is missing and is said in the header.
 #include "server/worker/one_process.h"
 
 #include <condition_variable>

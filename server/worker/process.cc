@@ -1,3 +1,5 @@
+// What a worker process sets up before anything else. It dies with kilnd by PR_SET_PDEATHSIG, so
+// that no crash of the daemon leaves a worker behind with its memory.
 #include "server/worker/process.h"
 
 #include <initializer_list>

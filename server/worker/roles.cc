@@ -1,3 +1,5 @@
+// What each role can do, as functions: the border between the service and compiler, runtime and
+// CUDA. Nothing here knows of sockets or queues.
 #include "server/worker/roles.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Tells a worker that hangs from one that gets no processor. Silence is summed from look to look,
+// each capped: when the watcher itself was not scheduled, a late look proves nothing.
+//
+//   4 looks of 1.25 s without a beat or work  ->  Silent     with work  ->  Starved, after 60 s
 #include "server/workers/beat_watch.h"
 
 #include <algorithm>

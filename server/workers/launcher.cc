@@ -1,3 +1,6 @@
+// Starts worker processes with posix_spawn: two descriptors in known places, default signals, a
+// process group of their own. A child is reaped in its destructor alone, so its pid cannot have
+// become another's.
 #include "server/workers/launcher.h"
 
 #include <array>

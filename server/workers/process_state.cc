@@ -1,3 +1,5 @@
+// Reads /proc: resident memory, and whether a thread of a process is runnable (R) or waits for the
+// disk (D).
 #include "server/workers/process_state.h"
 
 #include <filesystem>

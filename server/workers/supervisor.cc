@@ -1,3 +1,5 @@
+// One thread that calls every housekeeping task each period, or sooner when woken. A task that
+// throws is logged and called again: housekeeping has nobody to tell.
 #include "server/workers/supervisor.h"
 
 #include <spdlog/spdlog.h>

@@ -1,3 +1,7 @@
+// The life of one worker after another: start, greet, watch, end, clear away, start again after a
+// delay that grows with deaths in the last minute (exponential back-off).
+//
+//   Down -> Starting -> Ready -> (ended) -> Down;  a device that is not there: Absent, for good
 #include "server/workers/worker_slot.h"
 
 #include <array>
@@ -141,6 +145,7 @@ void WorkerSlot::clear_away(Clock::time_point now) {
 }
 
 Clock::duration WorkerSlot::back_off() const {
+  // The first death is restarted at once: most are single.
   constexpr std::array<milliseconds, 5> kDelays = {milliseconds(0), milliseconds(100),
                                                    milliseconds(500), milliseconds(2000),
                                                    milliseconds(10000)};
