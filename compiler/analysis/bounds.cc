@@ -64,6 +64,7 @@ class Eliminate {
   }
 
  private:
+  /// A sum that grows with the variable is least at its first value, one that falls at its last.
   Ends with_slope(const Linear& slope, const Ends& rest) {
     const auto at = [&](const std::optional<Linear>& value, const std::optional<Linear>& base) {
       const std::optional<Linear> part = value ? multiplied(*value, slope) : std::nullopt;
@@ -156,6 +157,8 @@ class Eliminate {
     return result;
   }
 
+  /// Quotients are monotonic. A remainder is too as long as its dividend stays within one multiple;
+  /// else it may be anything below the divisor.
   Ends ends_of_division(Operator op, AtomId atom) {
     const Atoms::Operands operands = atoms_.operands(atom);
     const Linear& b = operands.b;

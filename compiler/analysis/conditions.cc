@@ -79,6 +79,7 @@ std::optional<bool> Simplifier::decide(Operator op, const Linear& a, const Linea
   }
 }
 
+// Among the facts as they stand, or their opposites: for conditions that are not about sums.
 std::optional<bool> Simplifier::known(const Expr& condition) {
   if (const auto value = as_const_bool(condition)) return value;
   for (const Expr& fact : knowledge_.conditions()) {
@@ -91,6 +92,7 @@ std::optional<bool> Simplifier::known(const Expr& condition) {
   return std::nullopt;
 }
 
+// Cancelling may not change what wraps, so it is done for operands that cannot.
 Expr Simplifier::comparison(const Binary& node) {
   if (node.a->type != ir::kIndexType) {
     const Expr rebuilt = Mutator::visit(node);
@@ -121,6 +123,7 @@ Expr Simplifier::under(const Expr& condition, const Expr& expr, bool guarded) {
   return (*this)(expr);
 }
 
+// b is simplified under a; when b implies a, as i < 8 does i < 32, a goes.
 Expr Simplifier::conjunction(const Binary& node) {
   const Expr a = (*this)(node.a);
   if (ir::is_const(a, 0)) return a;

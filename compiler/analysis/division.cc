@@ -72,6 +72,7 @@ const Term* as_term(const Linear& divisor) {
   return divisor.constant == 0 && divisor.terms.size() == 1 ? &divisor.terms[0] : nullptr;
 }
 
+/// Divisors that need no proof.
 std::optional<int64_t> positive_constant(const Linear& linear) {
   if (!linear.is_constant() || linear.constant <= 0) return std::nullopt;
   return linear.constant;
@@ -109,6 +110,8 @@ std::optional<Linear> Simplifier::nested_quotient(const Linear& a, const Linear&
   return quotient(operands.a, *product);
 }
 
+// By a constant: (i*32 + j)/32 is i + j/32, and j/32 is 0 where j < 32. By a product of sizes the
+// same with what the product divides, where it is known to be positive.
 Linear Simplifier::quotient(const Linear& a, const Linear& b) {
   const auto division = [&](const Linear& x, const Linear& y) {
     return atom(Binary::make(Operator::FloorDiv, atoms_.write(x), atoms_.write(y)));
@@ -158,6 +161,7 @@ Linear Simplifier::quotient(const Linear& a, const Linear& b) {
   return is_below(a, b) ? Linear{} : division(a, b);
 }
 
+// What the divisor divides goes: (i*32 + j)%32 is j%32, and that is j where j < 32.
 Linear Simplifier::remainder(const Linear& a, const Linear& b) {
   const auto modulus = [&](const Linear& x, const Linear& y) {
     return atom(Binary::make(Operator::FloorMod, atoms_.write(x), atoms_.write(y)));

@@ -41,6 +41,7 @@ int64_t plus(int64_t a, int64_t b, int64_t none) {
   return clamp(static_cast<__int128>(a) + b);
 }
 
+/// The ends of a product are among the products of the ends.
 Range64 product_of(const Range64& a, const Range64& b) {
   const std::array<int64_t, 4> ends = {times(a.low, b.low), times(a.low, b.high),
                                        times(a.high, b.low), times(a.high, b.high)};
@@ -112,6 +113,7 @@ void Knowledge::follow(const std::vector<Facts::Entry>& entries) {
   }
 }
 
+// Each push gets a number of its own, which what is kept for later is compared with.
 void Knowledge::mark() {
   marks_.push_back({++last_state_, nonnegative_.size(), conditions_.size(), -1, {}, -1});
   models.mark();
@@ -178,6 +180,7 @@ void Knowledge::add_nonnegative(std::optional<Linear> sum) {
   nonnegative_.push_back(std::move(*sum));
 }
 
+// Comparisons of indices become sums; of other conditions only the condition itself is known.
 void Knowledge::add_condition(const Expr& condition) {
   if (condition->type != ir::kBoolType) return;
   if (const Binary* binary = ir::as<Binary>(condition)) {
@@ -277,6 +280,8 @@ bool Knowledge::is_connected_after(size_t fact, uint64_t bits) const {
                      [&](uint64_t other) { return (other & bits) != 0; });
 }
 
+// A proof holds under more facts as well; a failure as long as no fact that is connected with the
+// sum has come since.
 std::optional<bool> Knowledge::recall(const Linear& sum) {
   for (const Answer& answer : answers_) {
     if (!(answer.sum == sum)) continue;
@@ -302,6 +307,8 @@ void Knowledge::remember(Linear sum, bool proved) {
   answers_.insert(deeper, {std::move(sum), proved, depth});
 }
 
+// Variables have even ranks, in the order of their ranges; what is made of them has one more, so
+// that it is cancelled before them.
 int Knowledge::rank(AtomId atom) {
   if (static_cast<int>(ranks_.size()) < atoms.size()) ranks_.resize(atoms.size(), -1);
   if (ir::as<ir::Var>(atoms.expr(atom))) return 2 * ranks_[atom];
@@ -358,6 +365,8 @@ Range64 Knowledge::computed_range(AtomId atom) {
   return result;
 }
 
+// floormod lies in 0 .. b - 1, and is at most a dividend that is not negative; floordiv by what is
+// at least 1 lies between its dividend and 0, or -1.
 Range64 Knowledge::range_of_operator(Operator op, AtomId atom) {
   if (op != Operator::FloorDiv && op != Operator::FloorMod && op != Operator::Min &&
       op != Operator::Max) {

@@ -78,6 +78,7 @@ std::optional<Product> Product::times(const Product& other) const {
   return result;
 }
 
+// Factors keep their order, so that what is left is written as the user wrote it.
 std::optional<Product> Product::without(const Product& other) const {
   Product result = *this;
   for (int i = 0; i < other.degree_; ++i) {
@@ -213,6 +214,8 @@ Trust Atoms::trust(const Linear& linear) const {
   return result;
 }
 
+// A remainder is as small as its divisor, whatever the dividend; other operators pass on the worse
+// of their operands.
 Trust Atoms::trust_of(const Expr& expr) {
   if (ir::as<Var>(expr) || ir::as<IntImm>(expr)) return Trust::Index;
   if (const Cast* cast = ir::as<Cast>(expr)) {
@@ -268,6 +271,8 @@ const std::vector<AtomId>& Atoms::variables(AtomId atom) {
   return *entries_[atom].variables;
 }
 
+// What may wrap at run time is one atom: computing on with its parts would be computing without
+// wrapping.
 Linear Atoms::read(const Expr& expr) {
   if (const IntImm* imm = ir::as<IntImm>(expr)) return linear_constant(imm->value);
   std::optional<Linear> result;

@@ -159,6 +159,7 @@ std::optional<int64_t> Models::operator_value(int model, Operator op, AtomId ato
   }
 }
 
+// Nothing for what the models give no values to: other types, and functions.
 std::optional<bool> Models::holds(int model, const Expr& condition) {
   if (const auto* imm = ir::as<ir::IntImm>(condition)) return imm->value != 0;
   if (const Binary* binary = ir::as<Binary>(condition)) {

@@ -98,7 +98,8 @@ bool Refuter::refute(Linear sum, Place place) {
   return lift(sum, target, place);
 }
 
-/// Adds the fact as often as it takes to cancel the target, and goes on.
+/// Adds the fact as often as it takes to cancel the target, and goes on: with -i + n - 1 >= 0
+/// known, 4*i - 4*n + j >= 0 becomes j - 4 >= 0 by adding the fact four times.
 bool Refuter::cancel(const Linear& sum, const Term& target, const Linear& fact, Place place) {
   const Term* match = fact.find(target.product);
   if (match == nullptr || (match->coefficient < 0) == (target.coefficient < 0)) return false;
@@ -110,6 +111,7 @@ bool Refuter::cancel(const Linear& sum, const Term& target, const Linear& fact, 
   return next && refute(std::move(*next), place.deeper());
 }
 
+// Last pushed first: what is known of the innermost loop is about the innermost variable.
 bool Refuter::use_facts(const Linear& sum, const Term& target, Place place) {
   // By position: a split may push facts, and pops them before it returns.
   for (size_t i = knowledge_.nonnegative().size(); i-- > 0;) {
@@ -132,6 +134,8 @@ bool Refuter::use_facts(const Linear& sum, const Term& target, Place place) {
   return false;
 }
 
+// What an atom promises by itself: a division its multiples, others a constant range, min, max and
+// select that they are one of their operands.
 bool Refuter::use_atom(const Linear& sum, const Term& target, AtomId atom, Place place) {
   const Expr expr = atoms_.expr(atom);
   if (ir::as<ir::Var>(expr)) return false;
@@ -288,7 +292,8 @@ bool Refuter::split(const Linear& sum, AtomId atom, const Linear& value, const L
   return refuted;
 }
 
-/// Multiplies by sizes when a fact has the target times those sizes.
+/// Multiplies by sizes when a fact has the target times those sizes: i of a sum meets i*n of a fact
+/// once the sum is multiplied by n, which keeps its sign.
 bool Refuter::lift(const Linear& sum, const Term& target, Place place) {
   if (place.lifts >= kMaxLifts) return false;
   for (size_t i = knowledge_.nonnegative().size(); i-- > 0;) {
@@ -323,6 +328,7 @@ bool Refuter::at_least(AtomId atom, int64_t least) {
   return result;
 }
 
+// Sizes and loop variables, mostly: all factors at least 0.
 bool Refuter::nonnegative(const Product& product) {
   for (int i = 0; i < product.degree(); ++i) {
     if (!at_least(product[i], 0)) return false;

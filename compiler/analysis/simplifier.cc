@@ -84,6 +84,7 @@ Expr folded_lanes(const Binary& node) {
 
 }  // namespace
 
+// A variable with one value is that value.
 Expr Simplifier::visit(const ir::Var& node) {
   if (node.type != ir::kIndexType) {
     const auto value = node.type == ir::kBoolType ? known(&node) : std::nullopt;
@@ -146,6 +147,7 @@ Expr Simplifier::visit(const Cast& node) {
   return value == node.value ? Expr(&node) : Cast::make(node.type, value);
 }
 
+// A predicate that is always true goes.
 Expr Simplifier::visit(const Load& node) {
   const Expr rebuilt = Mutator::visit(node);
   const Load* load = ir::as<Load>(rebuilt);

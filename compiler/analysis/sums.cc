@@ -58,6 +58,7 @@ Linear Simplifier::linear(const Expr& expr) {
   return atom(rebuilt);
 }
 
+// Division that truncates rounds down where nothing is negative.
 Linear Simplifier::linear_of(const Binary& node) {
   const Linear a = linear(node.a);
   const Linear b = linear(node.b);

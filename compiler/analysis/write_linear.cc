@@ -60,6 +60,7 @@ class Writer {
     return best;
   }
 
+  /// The terms with a common factor, as one product: i*n + j*n + n -> (i + j + 1)*n.
   Piece group(const Linear& linear, AtomId common) {
     Linear inner;
     bool all_negative = true;

@@ -126,6 +126,7 @@ class ExpressionBuilder {
     return found->second;
   }
 
+  /// Types are casts, a few names make nodes of their own, all others are operators.
   Expr call(const Syntax& syntax, Expected expected) {
     if (const auto type = find_dtype(syntax.text)) {
       const Expr value = build(only_operands(syntax, 1)[0], std::nullopt);
@@ -162,6 +163,7 @@ class ExpressionBuilder {
     return lanes;
   }
 
+  /// `ramp(base, stride, 8)`
   Expr ramp(const Syntax& syntax) {
     const std::vector<Syntax>& operands = only_operands(syntax, 3);
     const Expr base = build_typed(operands[0], names_, kIndexType);
@@ -169,6 +171,7 @@ class ExpressionBuilder {
     return Ramp::make(base, stride, lanes(operands[2]));
   }
 
+  /// `dot(start, a, b)`: the group follows from the lanes.
   Expr dot(const Syntax& syntax, Expected expected) {
     const std::vector<Syntax>& operands = only_operands(syntax, 3);
     const Expr start = build(operands[0], expected);
@@ -184,6 +187,7 @@ class ExpressionBuilder {
     return Dot::make(start, a, b);
   }
 
+  /// `reduce_max(start, vector)`
   Expr vector_reduce(const Syntax& syntax, Expected expected) {
     const auto combiner = language::find_combiner(std::string_view(syntax.text).substr(7));
     if (!combiner) fail_syntax(syntax.at, fmt::format("there is no function '{}'", syntax.text));

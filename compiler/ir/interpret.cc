@@ -328,6 +328,7 @@ class Interpreter {
     }
   }
 
+  /// The threads of a block, one more axis of them. They share the storage that is there already.
   static std::vector<Bindings> threads_of(const std::vector<Bindings>& outer, const For& loop,
                                           int64_t extent) {
     std::vector<Bindings> threads;
@@ -462,6 +463,7 @@ void bind_parameters(const Kernel& kernel, std::span<HostTensor> arguments, Bind
   }
 }
 
+/// Before the loops run, so that the first NaN stored is one that the kernel made.
 void look_for_nan(const Kernel& kernel, std::span<HostTensor> arguments, InterpretWatch& watch) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (kernel.is_output[i] || !is_float(arguments[i].type)) continue;

@@ -11,6 +11,7 @@
 namespace kiln::ir {
 namespace {
 
+/// Beside these, types and operators are words of the text, and all that begins with reduce_.
 constexpr auto kWords = std::to_array<std::string_view>({
     "allocate",  "at",    "barrier",   "bind",        "broadcast",   "bytes",    "check",
     "dot",       "else",  "false",     "fn",          "for",         "if",       "in",

@@ -55,6 +55,7 @@ class Parser {
     kernel_.sizes.push_back(size);
   }
 
+  /// `(A: float32[n, m], C: float32[n] output)`
   void parse_parameters() {
     reader_.expect("(");
     while (!reader_.is(")")) {
@@ -102,6 +103,7 @@ class Parser {
     fail_syntax(at, fmt::format("a scope is global, shared or local, but got '{}'", at.text));
   }
 
+  /// `[n, m + 1]`; names not known are added to the list, where there is one.
   std::vector<Expr> parse_extents(std::vector<VarRef>* new_names) {
     std::vector<Expr> extents;
     reader_.expect("[");
@@ -127,6 +129,8 @@ class Parser {
 
   Expr parse_index() { return build_typed(read_expression(reader_), names_, kIndexType); }
 
+  /// `workspace s1: float32[n] at 0 per_thread`, and the bytes of all:
+  /// `workspace bytes n*4, 0 per_thread`
   void parse_workspace() {
     while (reader_.accept("workspace")) {
       if (reader_.accept("bytes")) {
@@ -145,6 +149,7 @@ class Parser {
     }
   }
 
+  /// `nontemporal C`
   void parse_nontemporal() {
     while (reader_.accept("nontemporal")) {
       const Token at = reader_.peek();
@@ -193,6 +198,7 @@ class Parser {
     return parse_store();
   }
 
+  /// `for i in 0..n parallel { .. }`
   Stmt parse_for() {
     const Token at = reader_.peek();
     const std::string name = reader_.expect_name("the name of a loop variable");
@@ -213,6 +219,7 @@ class Parser {
     return For::make(var, extent, kind, thread, body);
   }
 
+  /// What stands between extent and body. A loop that is called as its axis has a plain `bind`.
   LoopKind parse_kind(const Token& at, const std::string& name, ThreadAxis& thread) {
     if (reader_.accept("parallel")) return LoopKind::Parallel;
     if (reader_.accept("vectorize")) return LoopKind::Vectorized;
@@ -231,6 +238,7 @@ class Parser {
     return LoopKind::ThreadIndex;
   }
 
+  /// `if likely(i < n) { .. } else { .. }`
   Stmt parse_if() {
     const bool likely = reader_.accept("likely");
     if (likely) reader_.expect("(");
@@ -242,6 +250,7 @@ class Parser {
     return If::make(condition, then_body, else_body, likely);
   }
 
+  /// `check A[i] < n #0`
   Stmt parse_check() {
     const Expr index = build_typed(read_sum(reader_), names_, kIndexType);
     reader_.expect("<");
@@ -251,6 +260,7 @@ class Parser {
                        static_cast<int>(reader_.expect_integer("the number of a check")));
   }
 
+  /// `tensorize x86.fma.f32 { .. }`
   Stmt parse_tensorize() {
     const Token at = reader_.take();
     const auto intrinsic = language::find_intrinsic(at.text);
@@ -258,6 +268,7 @@ class Parser {
     return Tensorize::make(*intrinsic, parse_braces());
   }
 
+  /// `prefetch A[i + 64]`
   Stmt parse_prefetch() {
     const Token at = reader_.peek();
     reader_.expect_name("the name of a buffer");
@@ -268,6 +279,7 @@ class Parser {
     return Prefetch::make(access.buffer, access.indices);
   }
 
+  /// `C[ramp(0, 1, 8) where p] = v`
   Stmt parse_store() {
     const Token at = reader_.peek();
     reader_.expect_name("a statement");

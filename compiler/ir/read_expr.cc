@@ -45,6 +45,7 @@ class ExpressionReader {
  public:
   explicit ExpressionReader(TokenReader& reader) : reader_(reader) {}
 
+  /// Operators of one level associate to the left: the right operand has to bind tighter.
   Syntax read(int least) {
     if (++depth_ > kMaxDepth) fail_syntax(reader_.peek(), "the expression is nested too deeply");
     Syntax left = read_unary();
@@ -124,6 +125,7 @@ class ExpressionReader {
     return {Syntax::Kind::Name, at, at.text, {}, {}, {}, {}, false};
   }
 
+  /// `2`, `2:int8`, `inf:float64`
   Syntax read_constant(const Token& at, Syntax::Kind kind) {
     Syntax constant{kind, at, at.text, {}, {}, {}, {}, false};
     if (reader_.accept(":")) {
@@ -134,6 +136,7 @@ class ExpressionReader {
     return constant;
   }
 
+  /// `max(a, b)`, and `reduce_sum(a, v, reassociate)`
   Syntax read_call(const Token& at) {
     Syntax call{Syntax::Kind::Call, at, at.text, {}, {}, {}, {}, false};
     reader_.expect("(");

@@ -50,6 +50,8 @@ std::string small_number_text(DType type, double value) {
   return with_point(fmt::format("{}", value));
 }
 
+/// A float32 is held as a double, and written with the digits of a float: 0.1, not
+/// 0.10000000149011612.
 std::string number_text(DType type, double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";

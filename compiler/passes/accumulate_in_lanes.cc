@@ -153,6 +153,7 @@ std::optional<Lanes> lanes_of(const Accumulation& accumulation) {
                Ramp::make(first, index(1), type.lanes)};
 }
 
+/// Replaces each accumulation by one that adds lane to lane.
 class UseLanes : public Mutator {
  public:
   explicit UseLanes(const std::vector<Lanes>& lanes) : lanes_(lanes) {}

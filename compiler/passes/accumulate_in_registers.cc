@@ -103,6 +103,7 @@ class AccumulateInRegisters : public Mutator {
     return result;
   }
 
+  /// The tile of a loop, where lanes around it would not each keep their own.
   std::optional<AccumulatorTile> tile_of(const For& loop) const {
     if (loop.loop_kind != LoopKind::Serial && loop.loop_kind != LoopKind::Unrolled) {
       return std::nullopt;

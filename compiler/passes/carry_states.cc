@@ -58,6 +58,7 @@ std::vector<const Load*> loads_of(const BufferRef& buffer, const Tree& tree) {
   return std::move(walk.found);
 }
 
+/// Whether two accesses name the same element, with variables of the first replaced.
 bool are_equal(const std::vector<Expr>& a, const std::vector<Expr>& b, const Substitution& in_a) {
   return std::ranges::equal(a, b, [&](const Expr& x, const Expr& y) {
     return equal_trees(analysis::simplify(substitute(x, in_a)), analysis::simplify(y));
@@ -224,6 +225,7 @@ class CarryStates : public Mutator {
            constant_bytes(buffer).value_or(0) >= large_.bytes;
   }
 
+  /// Both nests with the state in a buffer, which lives as long as the two together.
   static Stmt carried(const Scan& scan, const Stmt& before) {
     std::vector<Expr> shape;
     for (const Layer& layer : scan.step.layers) {

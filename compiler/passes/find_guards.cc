@@ -71,6 +71,8 @@ class FindGuards : public Visitor {
     });
   }
 
+  /// Whether the span does not move with the loops around. Padding that begins elsewhere in each
+  /// row would need a loop for each.
   bool is_same_around(const analysis::Span& span) const {
     return std::ranges::none_of(around_, [&](const VarRef& var) {
       return (span.begin && uses_var(span.begin, var)) || (span.end && uses_var(span.end, var));

@@ -27,6 +27,7 @@ std::vector<Expr> row_major(const std::vector<Expr>& shape) {
   return strides;
 }
 
+/// An index `floormod(f, m)`, as split and fused loops have them beside `floordiv(f, m)`.
 bool is_remainder(const Expr& expr) {
   const auto* node = as<Binary>(expr);
   return node != nullptr && node->op == Operator::FloorMod && node->type.lanes == 1;

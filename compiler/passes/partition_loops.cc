@@ -58,6 +58,9 @@ struct LastOfLoop {
   Expr value;
 };
 
+/// Walks from the outside in with the facts that hold at the current place. `body_of` goes on
+/// inside with the range of a part; the statements around are put together again from what it gives
+/// back.
 class PartitionLoops : public Mutator {
  public:
   explicit PartitionLoops(const Kernel& kernel) : facts_(facts_of_sizes(kernel)) {}
@@ -126,6 +129,8 @@ class PartitionLoops : public Mutator {
     return full;
   }
 
+  /// Whether a bound is the same for all threads: else threads would diverge there, and a barrier
+  /// inside would not be reached by all.
   bool is_uniform(const Expr& bound) const {
     return std::none_of(threads_.begin(), threads_.end(),
                         [&](const VarRef& thread) { return uses_var(bound, thread); });

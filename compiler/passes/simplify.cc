@@ -32,6 +32,7 @@ class FindAccess : public Visitor {
   const BufferRef& buffer_;
 };
 
+/// An empty block is what is left of a statement that goes.
 Stmt nothing() { return Block::make({}); }
 
 bool is_nothing(const Stmt& stmt) {
@@ -62,6 +63,7 @@ class Simplify : public Mutator {
     return kept == block.body ? Stmt(&block) : Block::make(std::move(kept));
   }
 
+  /// A loop of one iteration is its body; one over threads stays, since the launch is made of it.
   Stmt visit(const For& loop) override {
     const Expr extent = simplified(loop.extent);
     if (analysis::can_prove(less_equal(extent, index(0)), facts_)) return nothing();
@@ -103,6 +105,7 @@ class Simplify : public Mutator {
     return result;
   }
 
+  /// A predicate that is always true goes, and a store whose predicate is never true.
   Stmt visit(const Store& store) override {
     const Stmt rebuilt = Mutator::visit(store);
     const Store* result = as<Store>(rebuilt);
@@ -119,6 +122,7 @@ class Simplify : public Mutator {
     return body == node.body ? Stmt(&node) : Tensorize::make(node.intrinsic, body);
   }
 
+  /// A check that is proved goes: this is where accesses stop costing anything.
   Stmt visit(const Check& check) override {
     const Expr position = simplified(check.index);
     const Expr extent = simplified(check.extent);

@@ -35,6 +35,7 @@ class UsesOnly : public Visitor {
   const std::vector<VarRef>& allowed_;
 };
 
+/// The variable that stands for a hardware index in the whole launch, and how far it goes.
 struct Axis {
   VarRef var;
   Expr extent;
@@ -112,6 +113,7 @@ class SplitHostDevice {
   }
 
  private:
+  /// One variable for all loops of an axis; its extent is the longest of theirs.
   Axes axes_of(const Stmt& launched) const {
     Axes axes;
     for (const For* loop : thread_loops(launched)) {

@@ -29,6 +29,7 @@ struct Tile {
   bool is_cut = false;  // there is a guard: not all iterations run
 };
 
+/// Guards are looked through: what an end cuts is no mistake of the user, and runs as plain loops.
 std::optional<Tile> tile_of(const Stmt& body) {
   Tile tile;
   const StmtNode* at = body.get();
@@ -54,6 +55,7 @@ struct Product {
   Expr y;
 };
 
+/// Either operand may be the place: `c + a*b` and `a*b + c` are one sum.
 std::optional<Product> product_of(const Store& store) {
   const auto* sum = as<Binary>(store.value);
   if (sum == nullptr || sum->op != Operator::Add) return std::nullopt;
@@ -139,6 +141,7 @@ class MakeIntrinsic {
          fmt::format(format, std::forward<Args>(args)...));
   }
 
+  /// The product of the loops, or a refusal that says what is stored instead.
   Product matched(DType sum) const {
     const std::optional<Product> product = product_of(store_);
     const Load* const x = product ? load_in(product->x) : nullptr;
@@ -177,6 +180,7 @@ class MakeIntrinsic {
     refuse("it multiplies {}, but here it is {} by {} into {}", wanted, a, b, store_.buffer->type);
   }
 
+  /// Refuses unless neighbours along the loop lie one of the wanted distances apart.
   void require(const BufferRef& buffer, const std::vector<Expr>& indices, const VarRef& var,
                std::vector<int64_t> wanted) const {
     const std::optional<int64_t> found = distance(buffer, indices, var);

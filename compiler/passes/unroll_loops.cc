@@ -31,6 +31,7 @@ class UnrollLoops : public Mutator {
       fail(ErrorKind::Unsupported, "UNROLL_EXTENT",
            "cannot unroll {}: its extent {} is not a constant", loop.var->name, loop.extent);
     }
+    // The nest counts: each loop multiplies the copies of what stands inside.
     int64_t copies = 0;
     if (__builtin_mul_overflow(copies_, *extent, &copies)) {
       copies = std::numeric_limits<int64_t>::max();

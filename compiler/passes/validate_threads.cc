@@ -30,6 +30,7 @@ std::map<ThreadAxis, const For*> longest_loops(const Stmt& launched) {
   return result;
 }
 
+/// The sentence names the line of the longest axis: that is the one worth splitting.
 void check_extents(const Kernel& kernel, const std::map<ThreadAxis, const For*>& loops) {
   int64_t threads = 1;
   std::string text;

@@ -112,6 +112,7 @@ class Vectorizer : public Mutator {
 
   Expr visit(const Var& var) override { return &var == var_.get() ? all_ : Expr(&var); }
 
+  /// Stays scalar where no lane differs, so that what is the same for all is computed once.
   Expr visit(const Binary& node) override {
     const Expr a = (*this)(node.a);
     const Expr b = (*this)(node.b);
@@ -154,6 +155,8 @@ class Vectorizer : public Mutator {
     return Call::make(Operator::Select, {wide(condition), wide(a), wide(b)});
   }
 
+  /// A[i] is A[ramp], under the mask; an element that all lanes share is loaded once, inside a
+  /// branch only where a lane takes it.
   Expr visit(const Load& load) override {
     const Expr place = (*this)(load.indices[0]);
     const Expr given = load.predicate ? (*this)(load.predicate) : Expr();
@@ -201,6 +204,8 @@ class Vectorizer : public Mutator {
     return Load::make(load->buffer, {Ramp::make(bases->base, index(1), group * lanes_)});
   }
 
+  /// C[i] = v is C[ramp] = v under the mask. Places that do not depend on the variable are the hard
+  /// ones: see below.
   Stmt visit(const Store& store) override {
     if (store.predicate) return store_with_predicate(store);
     const auto copy = copies_.find(store.buffer);
@@ -259,10 +264,13 @@ class Vectorizer : public Mutator {
     return Block::make(std::move(parts));
   }
 
+  /// What no lane reaches is skipped, loops inside included: guards are false for whole vectors
+  /// mostly.
   Stmt masked(const Expr& condition, const Stmt& body) {
     return under(condition, [&] { return If::make(any_lane(mask_), (*this)(body)); });
   }
 
+  /// The loop goes outside of the lanes: all of them run it in step, which needs one extent.
   Stmt visit(const For& loop) override {
     const Expr extent = (*this)(loop.extent);
     if (is_vector(extent)) {
@@ -305,6 +313,8 @@ class Vectorizer : public Mutator {
     return Allocate::make(copy, (*this)(allocate.body));
   }
 
+  /// Element `place` of lane l lies at place*lanes + l, so that a vector of one element is
+  /// contiguous.
   Expr place_in_copy(const Expr& place) const {
     const Expr lane = Ramp::make(index(0), index(1), lanes_);
     return vector_binary(Operator::Add, vector_binary(Operator::Mul, place, index(lanes_)), lane);

@@ -81,11 +81,13 @@ class VectorizeLoops : public Mutator {
     return Block::make(std::move(parts));
   }
 
+  /// One vector of the loop, from `base` on; of one lane it is the body itself.
   VectorLanes of(const For& loop, const Stmt& body, const Expr& base, int64_t lanes) const {
     if (lanes == 1) return {substitute(body, {{loop.var, base}}), ""};
     return vectorize(body, loop.var, base, static_cast<int>(lanes), reassociate_);
   }
 
+  /// The mark is a wish: a loop that cannot have it runs all the same, and the note says why.
   Stmt serial(const For& loop, const Stmt& body, std::string_view why) {
     add_note(kernel_, fmt::format("{} runs serially, not as vectors: {}", loop.var->name, why));
     return For::make(loop.var, loop.extent, LoopKind::Serial, body);
