@@ -51,6 +51,7 @@ std::optional<size_t> stage_of_buffer(std::string_view buffer) {
   return stage;
 }
 
+// What passes append to a name stays: ".local", "_1".
 std::string user_name(std::string_view buffer, const KernelNames& names) {
   const std::optional<size_t> stage = stage_of_buffer(buffer);
   if (!stage || *stage >= names.stages.size()) return std::string(buffer);

@@ -31,6 +31,7 @@ void name_dimension(SizeRequirement& requirement, const language::Definition& de
 
 }  // namespace
 
+// By the definition alone: no schedule changes what a scan needs.
 std::vector<SizeRequirement> size_requirements(const language::Definition& definition,
                                                const std::vector<ir::VarRef>& sizes) {
   std::vector<ir::VarRef> axes;

@@ -25,6 +25,9 @@ std::vector<Parameter> parameters_of(const ir::Kernel& kernel) {
   return result;
 }
 
+// Row-major without gaps, innermost dimension first: the stride is 1, then each is the one before
+// times its extent. bind_arguments() has put compact strides where a dimension is never stepped
+// along.
 SizeExpr is_compact(const std::vector<Parameter>& parameters, int64_t size_count) {
   SizeExpr condition = SizeExpr::constant(1);
   int64_t next_stride = size_count;

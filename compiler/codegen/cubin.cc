@@ -43,6 +43,7 @@ class Reader {
   }
 
  private:
+  /// Copied out, since nothing in a file is aligned; nothing past its end.
   template <typename T>
   std::optional<T> at(uint64_t offset) const {
     if (offset > file_.size() || sizeof(T) > file_.size() - offset) return std::nullopt;
@@ -92,6 +93,7 @@ class Reader {
     return kernels_.back();
   }
 
+  /// Attributes of unknown kinds are stepped over: only those with a payload have a length.
   void read_attributes(const Elf64_Shdr& section) {
     uint64_t offset = section.sh_offset;
     const uint64_t end = offset + section.sh_size;

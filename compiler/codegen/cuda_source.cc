@@ -95,6 +95,7 @@ class Function {
     return text + "unsigned char* workspace, KilnFault* fault";
   }
 
+  /// Only the buffers that this launch uses: each is a pointer into the one workspace of the call.
   void declare_workspace() {
     UsedBuffers walk;
     walk(nest_.body);

@@ -58,6 +58,8 @@ const BufferPlace& ExprEmitter::place_of(const ir::BufferRef& buffer) const {
   return found->second;
 }
 
+// What was computed in front of a branch is known in it, and what is computed inside is forgotten
+// behind it: hence a memo for each level.
 Value* ExprEmitter::emit(const Expr& expr, Use use) {
   for (const Memo& memo : memo_) {
     const auto known = memo.find({expr, use});
@@ -96,6 +98,9 @@ Value* ExprEmitter::compute(const Expr& expr, Use use) {
   }
 }
 
+// Special forms first: division by one value for all lanes, a product and a sum rounded once, index
+// arithmetic that cannot overflow, unsigned division. All else has the meaning of the operator
+// table.
 Value* ExprEmitter::binary(const ir::Binary& node, const Expr& expr, Use use) {
   const DType type = node.a->type.element;
   const auto* const same = as<ir::Broadcast>(node.b);
@@ -223,6 +228,7 @@ Value* ExprEmitter::choose_lanes(const ir::Call& node, Use use) {
   return b_.CreateSelect(test, a, b);
 }
 
+// As a vector of indices, for gathers; contiguous accesses do not come here.
 Value* ExprEmitter::ramp(const ir::Ramp& node) {
   const auto lanes = static_cast<unsigned>(node.lanes);
   std::vector<llvm::Constant*> steps;
@@ -234,6 +240,7 @@ Value* ExprEmitter::ramp(const ir::Ramp& node) {
   return b_.CreateAdd(base, b_.CreateMul(llvm::ConstantVector::get(steps), stride));
 }
 
+// In the order of the lanes where that matters, as the interpreter adds; else as a tree.
 Value* ExprEmitter::vector_reduce(const ir::VectorReduce& node) {
   const DType type = node.start->type.element;
   const Operator op = language::row_of(node.combiner).op;

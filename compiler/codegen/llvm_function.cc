@@ -178,6 +178,7 @@ Value* FunctionEmitter::is_large(const ir::Buffer& buffer) {
   return b_.CreateICmpSGE(bytes, b_.getInt64(ir::kNontemporalBytes));
 }
 
+// Of a dimension LLVM is told the range, so that it need not extend signs or guard divisions.
 void FunctionEmitter::bind_scalar(const ir::VarRef& var, size_t position, bool is_natural) {
   Value* const scalars = frame_field(offsetof(KilnFrame, scalars), b_.getPtrTy(), "scalars");
   Value* const address = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), scalars, position);
@@ -192,6 +193,7 @@ void FunctionEmitter::bind_scalar(const ir::VarRef& var, size_t position, bool i
   expr_.bind(var, value, is_natural);
 }
 
+// Buffers of each thread lie in its own block: `thread_workspace + thread*bytes + offset`.
 void FunctionEmitter::bind_workspace() {
   const ir::Kernel& kernel = shared_.kernel;
   if (kernel.workspace.empty()) return;
@@ -287,6 +289,7 @@ void FunctionEmitter::emit_serial(const ir::For& loop, Value* begin, Value* end,
   b_.SetInsertPoint(done);
 }
 
+// One load and a branch that is never taken; relaxed, since nothing else depends on it.
 void FunctionEmitter::stop_if_cancelled() {
   Value* const flag = frame_field(offsetof(KilnFrame, cancelled), b_.getPtrTy(), "cancelled");
   llvm::LoadInst* const value = b_.CreateAlignedLoad(b_.getInt32Ty(), flag, llvm::Align(4));
@@ -318,6 +321,8 @@ FunctionEmitter::Captures FunctionEmitter::captures_of(const ir::For& loop) cons
   return captures;
 }
 
+// Captured values travel in an array on this stack, which the body reads as it likes: it is there
+// until parallel_for returns.
 void FunctionEmitter::emit_parallel(const ir::For& loop) {
   const Captures captures = captures_of(loop);
   const size_t count = captures.vars.size() + captures.buffers.size();
@@ -354,6 +359,7 @@ void FunctionEmitter::emit_parallel(const ir::For& loop) {
   b_.SetInsertPoint(go_on);
 }
 
+// The same order of slots as in emit_parallel().
 void FunctionEmitter::emit_parallel_body(const ir::For& loop, const Captures& captures,
                                          llvm::Function* function) {
   in_parallel_ = true;
@@ -380,6 +386,7 @@ void FunctionEmitter::emit_parallel_body(const ir::For& loop, const Captures& ca
   b_.CreateRet(b_.getInt32(0));
 }
 
+// Nothing that a branch computes or loads is known behind it.
 void FunctionEmitter::emit(const ir::If& node) {
   Value* const condition = expr_.index(node.condition);
   llvm::BasicBlock* const yes = new_block("then");

@@ -68,6 +68,7 @@ std::unique_ptr<ObjectGenerator> take_generator(const CpuOptions& options) {
   return std::make_unique<ObjectGenerator>(options);
 }
 
+// What is dropped is destroyed after the lock: that takes as long as making it.
 void give_back(const CpuOptions& options, std::unique_ptr<ObjectGenerator> generator) {
   std::unique_ptr<ObjectGenerator> dropped;
   Kept& all = kept();

@@ -36,6 +36,7 @@ T* ExprEmitter::tagged(T* instruction, const BufferPlace& place) {
   return instruction;
 }
 
+// i*8 + 3 is base i*8 and constant 3, so that the accesses of an unrolled loop share their base.
 ExprEmitter::Place ExprEmitter::place_in(const Expr& index) {
   const ir::ExprNode* rest = index.get();
   int64_t constant = 0;
@@ -86,6 +87,7 @@ Value* ExprEmitter::addresses_at(const BufferPlace& place, DType type, const Exp
                               llvm::ConstantVector::get(steps));
 }
 
+// bool is a byte in memory, of which anything but 0 is true; float16 is loaded as an integer.
 Value* ExprEmitter::from_memory(Value* value, DType type) {
   if (type == DType::Bool) return b_.CreateICmpNE(value, integer(value->getType(), 0));
   if (type == DType::Float16)
@@ -170,6 +172,7 @@ ExprEmitter::Place ExprEmitter::lowest(const Progression& row, int lanes) {
   return {row.first.base, row.first.constant - (row.stride < 0 ? lanes - 1 : 0)};
 }
 
+// One load for all that read an address before the buffer is stored to.
 Value* ExprEmitter::load_at(const ir::BufferRef& buffer, llvm::Type* type, Value* address) {
   return known_.loaded(buffer, address, type, [&] {
     return tagged(b_.CreateAlignedLoad(type, address, alignment_of(buffer->type)),
@@ -231,10 +234,13 @@ Value* ExprEmitter::load_every_second(const BufferPlace& place, const Place& fir
   return from_memory(b_.CreateShuffleVector(from(0), from(lanes - 1), order), type);
 }
 
+// LLVM makes a branch a lane of a masked access that the CPU has no instruction for.
 bool ExprEmitter::has_masks(DType type) const {
   return size_of(type) >= 4 ? lane_access_.masks_words : lane_access_.masks_bytes;
 }
 
+// Allocated in the first block, as on_stack() does. Loads need one that holds 0, stores one that
+// nobody reads.
 Value* ExprEmitter::spare_place(bool is_zero) {
   Value*& place = is_zero ? zero_place_ : spare_place_;
   if (place == nullptr) {
@@ -338,6 +344,7 @@ void ExprEmitter::fence() {
   if (bypasses_caches_) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
+// The value first: it may load what the store overwrites.
 void ExprEmitter::store(const ir::Store& node) {
   KILN_CHECK(node.indices.size() == 1);
   const Expr& index = node.indices[0];

@@ -119,6 +119,7 @@ Value* convert_from_float(IRBuilderBase& b, Value* value, DType from, DType to) 
   return b.CreateFPCast(value, type);
 }
 
+/// To a small float by way of a double, which most integers fit exactly, rounded to odd.
 Value* convert_from_int(IRBuilderBase& b, Value* value, DType from, DType to) {
   llvm::Type* const type = like(value->getType(), element_type(b.getContext(), to));
   const bool is_signed = is_signed_int(from);

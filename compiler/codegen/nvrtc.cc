@@ -57,6 +57,7 @@ std::string first_error(const std::string& log) {
   return log.substr(begin, log.find('\n', begin) - begin);
 }
 
+/// "sm_90", "sm_90a", "sm_120": asked before it becomes part of an option.
 bool is_arch(std::string_view arch) {
   return arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 7 &&
          std::isdigit(static_cast<unsigned char>(arch[3])) != 0 &&

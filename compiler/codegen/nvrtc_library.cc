@@ -80,11 +80,13 @@ bool find(void* library, const char* symbol, Function& function) {
   return function != nullptr;
 }
 
+/// Where the loader found it, which a bare file name does not say.
 std::string path_of(void* symbol, const std::string& otherwise) {
   Dl_info info{};
   return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : otherwise;
 }
 
+/// Nothing where it is not there, or lacks a function. Stays open for the rest of the process.
 std::optional<NvrtcLibrary> open(const std::string& file) {
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return std::nullopt;

@@ -159,6 +159,7 @@ class Binder {
     sizes_[static_cast<size_t>(found - names_.sizes.begin())] = {value, "given as a size"};
   }
 
+  /// Takes the sizes that are dimensions of this argument; one that is known already must agree.
   void solve_from(size_t i) {
     if (!arguments_[i].given) return;
     const std::vector<SizeExpr>& shape = artifact_.parameters[i].shape;
@@ -263,6 +264,7 @@ class Binder {
     }
   }
 
+  /// After the sizes come the strides of all parameters, those of missing outputs compact.
   void append_strides(BoundCall& call) const {
     for (size_t i = 0; i < arguments_.size(); ++i) {
       std::vector<int64_t> strides = compact_strides(call.shapes[i]);
@@ -279,6 +281,8 @@ class Binder {
     }
   }
 
+  /// A call may step backwards and far, but within an address space, and an output needs a place of
+  /// its own for each element.
   void check_strides(size_t i, std::span<const int64_t> shape) const {
     const std::vector<int64_t>& strides = arguments_[i].layout.strides;
     __int128 reach = 0;
@@ -317,6 +321,7 @@ class Binder {
     return false;
   }
 
+  /// The first whose condition holds: compact ones come first.
   int chosen_variant(std::span<const int64_t> scalars) const {
     for (size_t v = 0; v < artifact_.variants.size(); ++v) {
       if (artifact_.variants[v].condition.evaluate(scalars) != 0) return static_cast<int>(v);

@@ -19,6 +19,7 @@ static_assert(std::endian::native == std::endian::little, "artifacts are written
 constexpr std::string_view kMagic{"KILNART\0", 8};
 constexpr size_t kHeaderBytes = 8 + 4 + 8 + 16;  // magic, version, length, checksum
 
+/// In the canonical byte order of xxHash, so that it is the same on every host.
 std::string checksum_of(std::string_view contents) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(contents.data(), contents.size()));
@@ -29,6 +30,7 @@ std::string checksum_of(std::string_view contents) {
   fail(ErrorKind::InvalidArgument, "ARTIFACT_CORRUPT", "the saved artifact is damaged: {}", what);
 }
 
+/// Appends fields; what Reader reads, in the same order. Lists and texts begin with their length.
 class Writer {
  public:
   template <typename T>

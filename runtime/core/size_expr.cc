@@ -127,6 +127,7 @@ SizeExpr SizeExpr::negation(const SizeExpr& a) {
   return result;
 }
 
+// Postfix: operands before their operator, so that one pass over the nodes is enough.
 int64_t SizeExpr::evaluate(std::span<const int64_t> scalars) const {
   std::vector<int64_t> stack;
   for (const Node& node : nodes) {

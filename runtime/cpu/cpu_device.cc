@@ -117,6 +117,7 @@ class CpuDevice : public Device {
     return std::make_unique<CpuBuffer>(bytes);
   }
 
+  /// The workspace of a call is one block: that of the call, then one part for each thread.
   double run(const LoadedKernel& kernel, const KernelCall& call) override {
     KILN_CHECK(call.bound != nullptr);
     const auto& cpu_kernel = static_cast<const CpuKernel&>(kernel);
@@ -192,6 +193,7 @@ class CpuDevice : public Device {
     return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   }
 
+  /// Generated code loads elements by their natural alignment.
   static void check_alignment(const Artifact& artifact, const KernelCall& call) {
     for (size_t i = 0; i < call.tensors.size(); ++i) {
       const auto size = static_cast<uintptr_t>(size_of(artifact.parameters[i].type));

@@ -97,6 +97,7 @@ class ThreadPool::Loop {
     return left;
   }
 
+  /// Of failures the first in the order of iterations is kept, whichever comes first in time.
   void run_part(int64_t begin, int64_t end, int thread) {
     int32_t result = 0;
     std::exception_ptr exception;
@@ -226,6 +227,7 @@ bool ThreadPool::has_worker_awake(Clock::time_point start) {
   return sleeping_ < static_cast<int>(workers_.size());
 }
 
+// Wakes no more threads than there are parts for, and CPUs beside that of the caller.
 void ThreadPool::publish(Loop& loop) {
   int wake = 0;
   {
@@ -259,6 +261,7 @@ void ThreadPool::withdraw(Loop& loop) {
   --waiting_;
 }
 
+// The one with the fewest workers, so that calls at the same time share them evenly.
 ThreadPool::Loop* ThreadPool::loop_to_join() {
   Loop* best = nullptr;
   for (Loop* loop : loops_) {
@@ -268,6 +271,7 @@ ThreadPool::Loop* ThreadPool::loop_to_join() {
   return best;
 }
 
+// By two, so that a worker does not go back and forth between two loops.
 bool ThreadPool::is_needed_elsewhere(const Loop& loop) {
   if (open_loops_.load(std::memory_order_relaxed) < 2) return false;
   const std::unique_lock lock = lock_soon(mutex_);

@@ -251,6 +251,7 @@ class CudaDevice : public Device {
           "start the kernel");
   }
 
+  /// The check that fired first on the device, if any; the kernel ran to its end all the same.
   void report_fault(const CudaBuffer& buffer, const Artifact& artifact, const KernelCall& call) {
     if (buffer.bytes() == 0) return;
     KilnDeviceFault fault{};

@@ -14,6 +14,7 @@
 namespace kiln::cuda {
 namespace {
 
+/// A driver that lacks one is refused as a whole: CUDA 12 has all of them.
 template <typename Function>
 void find(void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, symbol));
