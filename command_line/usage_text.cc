@@ -1,3 +1,9 @@
+// CLI11's refusals in our words: what is wrong, of which command, and the way out. Its sentences
+// are recognised by the option's name at their beginning, since its exceptions carry no more.
+//
+//   kiln tune --trails 5  ->  kiln tune has no flag --trails; did you mean --trials; ...
+//
+// Of several mistakes the first is told: longer and longer beginnings of the line are parsed again.
 #include "command_line/usage_text.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// `kiln compile` and `kiln lower`: what a kernel becomes, without running it. Also for targets that
+// the service has no device for.
 #include <iostream>
 #include <memory>
 

@@ -1,3 +1,5 @@
+// `kiln devices`: what the service describes of its devices, as a table for people, or as JSON with
+// the bytes unrounded for programs.
 #include <iostream>
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// `kiln doctor`: client, address, daemon and what the service says of its parts, a line each. It is
+// well when a CPU can be used: no GPU is no fault.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>

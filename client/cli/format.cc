@@ -1,3 +1,5 @@
+// `kiln fmt`: all files are read and laid out before one is written, so a mistake in the last
+// leaves the others as they were.
 #include <iostream>
 #include <memory>
 

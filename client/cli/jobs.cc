@@ -1,3 +1,5 @@
+// `kiln submit`, `wait`, `result`, `jobs` and `cancel`. Only an id is kept between them, so any may
+// be called from another shell.
 #include <iostream>
 #include <memory>
 

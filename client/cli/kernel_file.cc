@@ -1,3 +1,7 @@
+// The flags that choose a kernel and give its arguments, with every mistake found before the
+// service is asked.
+//
+//   --in A=a.npy --size n=8  ->  arguments in the order of the parameters
 #include "client/cli/kernel_file.h"
 
 #include <algorithm>

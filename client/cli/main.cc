@@ -1,3 +1,5 @@
+// The program kiln: commands, common flags, and what every mistake ends as. A word in the place of
+// a command is looked at before CLI11 does, since CLI11 would name the flags behind it.
 #include <algorithm>
 #include <exception>
 #include <iostream>

@@ -1,3 +1,7 @@
+// Reads and writes numpy's .npy files (NEP 1): a dictionary as text, then the numbers. Files in
+// another byte order or in column-major order are converted, since Kiln has one layout.
+//
+//   {'descr': '>f4', 'fortran_order': True, 'shape': (2, 3), }  ->  float32[2, 3], row-major
 #include "client/cli/npy.h"
 
 #include <algorithm>
@@ -18,6 +22,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they stand");
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+// A file that is no .npy but begins like one must not ask for gigabytes.
 constexpr std::size_t kLongestHeader = 1 << 20;
 
 template <typename... Args>
@@ -177,6 +182,7 @@ void write_npy(std::ostream& out, const Array& array) {
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
                                    descr_of(array.dtype()), shape);
   const std::size_t before = kMagic.size() + 4;
+  // The numbers begin at a multiple of 64, as the format asks.
   header.append(63 - (before + header.size()) % 64, ' ');
   header += '\n';
   out << kMagic << '\x01' << '\x00' << static_cast<char>(header.size() & 0xff)

@@ -1,3 +1,5 @@
+// Where outputs and timings go: files, a terminal, or JSON, whose elements are left out of large
+// arrays.
 #include "client/cli/outputs.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Progress of jobs and searches: one line drawn over on a terminal, else a line for each change, so
+// that a log stays readable.
 #include "client/cli/progress.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Errors as people and scripts read them, and exit codes that say who must act: 1 the request, 2
+// the command line, 3 the service, 4 nobody (time or a cancel).
 #include "client/cli/report.h"
 
 #include <algorithm>

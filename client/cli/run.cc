@@ -1,3 +1,5 @@
+// `kiln run`: compile, call, deliver. Names of outputs are checked first, so that a mistake there
+// costs no compile.
 #include <memory>
 
 #include "client/cli/kernel_file.h"

@@ -1,3 +1,5 @@
+// `kiln schedule show` and `apply`: the steps of a file, those that the service adds, and a kernel
+// file with others put in.
 #include <iostream>
 #include <memory>
 

@@ -1,3 +1,5 @@
+// `kiln serve`: becomes kilnd (exec) with the flags that follow, so that signals, output and exit
+// codes are the daemon's own.
 #include <cstring>
 #include <memory>
 

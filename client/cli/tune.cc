@@ -1,3 +1,5 @@
+// `kiln tune`: a search with its progress. Ctrl-C stops it as its budget would, with what it has
+// found printed.
 #include <csignal>
 #include <iostream>
 #include <memory>

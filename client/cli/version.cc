@@ -1,3 +1,5 @@
+// `kiln version`: of the client, and of the daemon where one runs already. A question of versions
+// starts nothing.
 #include <cstdlib>
 #include <iostream>
 

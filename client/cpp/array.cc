@@ -1,3 +1,5 @@
+// Arrays in the client's memory: row-major, compact, shared by their copies. Sizes are checked
+// before memory is asked for, and types before bits are taken for another's.
 #include <cstring>
 #include <limits>
 #include <numeric>

@@ -1,3 +1,6 @@
+// Prints arrays as numpy does: columns aligned, and of large arrays the middle left out.
+//
+//   100 x 100  ->  [[ 0.  1.  2. ... 97. 98. 99.] and so on, three rows at each end
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -1,3 +1,9 @@
+// Finds what sizes, types and leading dimensions of a definition stand for in one call, from the
+// arguments in their order, and says which argument each came from when another disagrees.
+//
+//   softmax(X: float32[n]) on float64 (batch, 10)  ->  n = 10, float32 = float64, (batch,) in front
+//
+// Leading dimensions stretch to one shape as numpy's broadcast.
 #include "client/cpp/binding.h"
 
 #include <algorithm>

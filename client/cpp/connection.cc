@@ -1,3 +1,5 @@
+// What a connection does that is one request and one answer. Requests are made from definitions
+// alone, so a kernel that the service forgot can be compiled again from its request.
 #include <cstdlib>
 #include <utility>
 

@@ -1,3 +1,5 @@
+// Definitions as values: the wire form, made when the definition is, so that errors name the line
+// that made it, and cheap to copy afterwards.
 #include <utility>
 
 #include <kiln/definition.h>

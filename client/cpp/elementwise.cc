@@ -1,3 +1,7 @@
+// Operators on whole tensors: broadcast to one shape as numpy's, then a stage with one element's
+// expression.
+//
+//   A(m, n) + B(n)  ->  T_add[i, j] = A[i, j] + B[j]
 #include <kiln/elementwise.h>
 
 #include "client/cpp/fail.h"

@@ -1,3 +1,8 @@
+// The expressions of a program as the five tables of the wire, in one walk from the arguments down.
+//
+//   C = compute({n}, A(i) + 1)  ->  axes [i], expressions [n, i, A[i], 1, add], stages [A, C]
+//
+// An expression that two stages use is encoded for each: its axes are theirs.
 #include "client/cpp/encode.h"
 
 #include <map>

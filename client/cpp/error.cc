@@ -1,3 +1,6 @@
+// The typed exceptions of the client and their texts: the message, its notes, then the line where
+// the user wrote what is wrong. One switch maps kinds to types, for errors of the library and of
+// the service.
 #include <utility>
 
 #include <kiln/error.h>

@@ -1,3 +1,7 @@
+// Builds expressions: operands promoted, constant sizes folded, depth and chains of stages limited
+// where they grow, so that the error is at the line that is one too many.
+//
+//   n = 32;  n - 1  ->  the constant 31, not subtract(32, 1)
 #include <algorithm>
 #include <limits>
 #include <span>

@@ -1,3 +1,5 @@
+// Where kilnd may be: named, beside this program or library, in a Python package, on PATH. Every
+// place that was looked at is kept, for the error that says there is none.
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>

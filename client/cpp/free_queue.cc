@@ -1,3 +1,5 @@
+// Frees tensors behind the program's back, as many at once as were let go meanwhile. What is left
+// when it stops goes with the session.
 #include "client/cpp/free_queue.h"
 
 #include <utility>

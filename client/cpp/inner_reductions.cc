@@ -1,3 +1,7 @@
+// Finds the reduction inside a stage's expression that runs over an axis, and which of the stage's
+// own axes it uses: what the step reduction_stage names.
+//
+//   Y[i, j] = tanh(sum[k](A[i, k]))  with k  ->  the sum, used [i], reduced [k]
 #include "client/cpp/inner_reductions.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Makes a definition's stages anew for one call: its axes and bodies under the caller's sizes,
+// types and leading dimensions (inlining a template, without a string in between).
+//
+//   softmax of n, on (batch, 10)  ->  stages over (batch, 10) that read their own row
 #include "client/cpp/instance.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Expressions of a definition as expressions of the program, with the leading indices put in front
+// of those of each read. What sizes fold to is folded, so that shapes compare as numbers.
+//
+//   X[k] under leading (b,)  ->  X[b, k]; X without a batch stays X[k]
 #include <cmath>
 
 #include <kiln/reducer.h>

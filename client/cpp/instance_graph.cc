@@ -1,3 +1,5 @@
+// The graph of a definition: what a stage needs before it, and which leading dimensions its inputs
+// give it. States of scans come from nowhere, so what the rest of the scan reads decides for them.
 #include <set>
 
 #include "client/cpp/instance.h"

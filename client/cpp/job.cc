@@ -1,3 +1,5 @@
+// Jobs by their ids, which any connection may use. Watching goes on over broken streams, since each
+// begins with the state as it is then.
 #include <kiln/connection.h>
 #include <kiln/job.h>
 

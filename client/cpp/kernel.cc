@@ -1,3 +1,6 @@
+// Calls of a kernel: pack, run, take results. A kernel that the service lost with a restart is
+// compiled again, so that a program does not see the restart; a call that writes what it reads is
+// not tried a second time.
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -1,3 +1,9 @@
+// One channel to one service: every call is tried again where that may help and does no harm, with
+// pauses that double and vary (exponential back-off with jitter), within the caller's deadline.
+//
+//   UNAVAILABLE from the transport  ->  again after 25 to 50 ms, then 50 to 100, ...
+//
+// The private daemon, which ends when it is idle, is started again between two tries.
 #include "client/cpp/link.h"
 
 #include <algorithm>
@@ -23,6 +29,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
+// With the pauses below about 1.5 s: a daemon that is replaced is back by then.
 constexpr int kTries = 6;
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kConnectTime{10'000};  // to a daemon that listens

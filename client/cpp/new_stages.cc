@@ -1,3 +1,8 @@
+// Steps that make stages (cache_read, rfactor and the like): the service's own rules, in the
+// library, say which axes and names come of one, so that they can be used in the next line of the
+// program.
+//
+//   CL = s.cache_write(C)  ->  a tensor whose axes are C's, by other names
 #include <algorithm>
 
 #include <kiln/schedule.h>

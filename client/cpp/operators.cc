@@ -1,3 +1,5 @@
+// Operators of the library by name: kernel texts that the build puts into the binary, parsed at the
+// first use of any.
 #include <map>
 #include <string>
 

@@ -1,3 +1,5 @@
+// Packs arguments: small arrays into the request, large ones as streams before it, and outputs as
+// what the caller gave or asks for. All checks come first, so that a wrong call sends nothing.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

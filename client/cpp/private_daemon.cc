@@ -1,3 +1,6 @@
+// Starts a daemon of the user's own and finds the one that runs. A lock lets one of several
+// processes start it; the folder must belong to the user alone, or another could listen in their
+// place.
 #include "client/cpp/private_daemon.h"
 
 #include <chrono>
@@ -29,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kStartTime = std::chrono::seconds(20);
+// After the last program has gone; starting again takes a fraction of a second.
 constexpr const char* kIdleSeconds = "600";
 
 class Descriptor {

@@ -1,3 +1,7 @@
+// Type promotion, close to torch's: numbers of the program adapt, an integer takes the floating
+// type beside it, and the wider of two types of one kind wins.
+//
+//   float16 + 1.0  ->  float16     int32 + float16  ->  float16     bfloat16 + float16  ->  float32
 #include "client/cpp/promote.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Reductions and reducers of the program's own: a function is called once, on parameters, and what
+// it returns is the combination.
+//
+//   make_reducer({int64, float32}, f, ..)  ->  f((a0, a1), (b0, b1)) as two expressions
 #include <algorithm>
 
 #include <kiln/reducer.h>

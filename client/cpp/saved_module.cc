@@ -1,3 +1,5 @@
+// Modules in files: the compile requests of kernels, each with its SHA-256. Code is not saved: the
+// service has it cached, or compiles it for the device that it has.
 #include "client/cpp/saved_module.h"
 
 #include <cerrno>
@@ -39,6 +41,7 @@ std::string serialized(const google::protobuf::Message& message) {
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
     google::protobuf::io::CodedOutputStream out(&stream);
+    // protobuf may write a map in any order, and the digest is of the bytes.
     out.SetSerializationDeterministic(true);
     message.SerializeToCodedStream(&out);
   }

@@ -1,3 +1,5 @@
+// Schedules as text, by way of the wire: printed in the names of the definition, and read as steps
+// that are taken again one by one, so that the program gets its own axes for what they make.
 #include <algorithm>
 
 #include <kiln/schedule.h>

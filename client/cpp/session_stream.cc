@@ -1,3 +1,5 @@
+// Holds the session's stream open and knows its id. The first event has the id; the end of the
+// stream, whoever ends it, is the end of the session.
 #include "client/cpp/session_stream.h"
 
 #include <kiln/connection.h>

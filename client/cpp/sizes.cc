@@ -1,3 +1,5 @@
+// Compares sizes as sums of terms over the program's size variables, so that n + 1 - 1 is n. What
+// cannot be compared counts as different.
 #include "client/cpp/sizes.h"
 
 #include <algorithm>

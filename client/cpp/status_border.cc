@@ -1,3 +1,5 @@
+// gRPC statuses as errors: Kiln's own details where a status has them, else what its code says,
+// since a proxy or gRPC itself may have answered.
 #include "client/cpp/status_border.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Makes stages: shapes and names checked, the body called once with its axes. A stage refers to
+// what it reads, so the program's values are the graph.
 #include <algorithm>
 #include <optional>
 

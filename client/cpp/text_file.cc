@@ -1,3 +1,5 @@
+// Files as texts and back, with the two sentences that every reader of files in the client uses.
+// Bytes are taken as they are: line ends and encodings are the parser's to judge.
 #include "client/cpp/text_file.h"
 
 #include <fstream>

@@ -1,3 +1,5 @@
+// Tensors to the service and back in chunks. A transfer that broke off begins anew, whole: what
+// arrived of an upload is no tensor yet, and a download overwrites what it wrote.
 #include "client/cpp/transfer.h"
 
 #include <algorithm>
@@ -10,6 +12,7 @@ inline namespace client {
 namespace detail {
 namespace {
 
+// Well under gRPC's limit of 4 MiB a message.
 constexpr std::size_t kChunk = 1 << 20;
 
 grpc::Status write_all(grpc::ClientWriter<v1::UploadRequest>& writer,

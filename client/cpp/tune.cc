@@ -1,3 +1,5 @@
+// A search on the service as a call that reports its trials. What is known so far is kept, so that
+// a search that the caller stops has a result as well.
 #include <kiln/connection.h>
 #include <kiln/tune.h>
 

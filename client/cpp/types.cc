@@ -1,3 +1,5 @@
+// Types by name and size, from the language's table: the client's enumeration has the same numbers,
+// so there is no second table.
 #include <kiln/types.h>
 
 #include "client/cpp/language_border.h"
