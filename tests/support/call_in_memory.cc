@@ -1,3 +1,6 @@
+// Lays arguments out in guarded memory by their strides, with a pattern between elements: a kernel
+// that writes where no element lies is found out. Every fourth call has its arguments at the other
+// guard.
 #include "tests/support/call_in_memory.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A crash or a hang in the middle of thousands of cases says which case it was: the signal handler
+// and a watching thread print what each thread has entered here.
 #include "tests/support/case_under_way.h"
 
 #include <array>
@@ -24,6 +26,7 @@ struct Slot {
   std::atomic<const std::string*> what = nullptr;
   std::atomic<Clock::rep> until = 0;
 };
+// No memory is taken and no lock held where the signal handler looks.
 std::array<Slot, 64> slots;
 
 void write(std::string_view text) {

@@ -1,3 +1,5 @@
+// Starts the real kilnd as a user would, waits for its line `listening on ADDRESS`, and finds its
+// workers by /proc.
 #include "tests/support/daemon.h"
 
 #include <array>

@@ -1,3 +1,10 @@
+// Keeps drawn expressions exact: each term carries a bound of its magnitude, and operands that
+// could leave what the type holds exactly are clamped first. So any order of computing gives the
+// same bits.
+//
+//   float16: a, b up to 1024;  add(a, b)  ->  a + b     a, b up to 2048  ->  clamped to 1024 first
+//
+// Where values are not whole, an error bound goes along (forward error analysis).
 #include "tests/support/drawn_values.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// One seed as a whole case: kernel, schedule, inputs and what the definition evaluator says. What a
+// failed comparison prints repeats it.
 #include "tests/support/fuzz_case.h"
 
 #include <algorithm>
@@ -117,6 +119,7 @@ Tensors interpret_loops(const ir::Kernel& loops, const std::vector<int64_t>& siz
   for (const bool is_output : loops.is_output) {
     if (is_output) {
       HostTensor tensor = expected.at(next_output++);
+      // A schedule that leaves an element out must not find a 0 there.
       std::fill(tensor.bytes.begin(), tensor.bytes.end(), std::byte{0x5a});
       arguments.push_back(std::move(tensor));
     } else {

@@ -1,3 +1,5 @@
+// Electric Fence for arguments: pages without rights before and behind each, and a handler of
+// SIGSEGV that says which argument was left and how far.
 #include "tests/support/guarded_memory.h"
 
 #include <array>

@@ -1,3 +1,5 @@
+// Collects the text of a random kernel, and draws what its stages are made of: types, extents,
+// sources, literals, inputs and which tensors are outputs.
 #include "tests/support/kernel_writer.h"
 
 #include <algorithm>
@@ -21,6 +23,7 @@ constexpr DrawnType kTypes[] = {
 };
 
 const std::vector<std::string> kAxes = {"i", "j", "l"};
+// Around the numbers of lanes of vectors: below, equal, and one more.
 const std::vector<int> kExtents = {1, 2, 3, 5, 7, 8, 12, 16, 17, 31, 33};
 
 std::string declaration(const DrawnTensor& tensor) {

@@ -1,3 +1,8 @@
+// Mistakes that passes could make, as rewrites of what they leave: a guard dropped, a loop one
+// short, a start value wrong. A test of schedules that finds none of them tests nothing (mutation
+// testing; DeMillo, Lipton and Sayward 1978).
+//
+//   drop_guard: if likely(i < n) { S }  ->  S
 #include "tests/support/mutants.h"
 
 #include <functional>

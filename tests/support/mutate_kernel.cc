@@ -1,3 +1,9 @@
+// Changes one place of a kernel's text: tokens are sorted by what they mean (an index, an extent, a
+// factor of a step), one is drawn, and another of its kind put there.
+//
+//   C[i, j] = A[i, k] ..  ->  C[i, j] = A[j, k] ..     split(C.i, factor=4)  ->  factor=3
+//
+// Such texts are nearly right, which is where the checks must hold.
 #include "tests/support/mutate_kernel.h"
 
 #include <algorithm>

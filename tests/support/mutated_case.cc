@@ -1,3 +1,5 @@
+// Kernels of the tree and random ones with one thing changed, in the text or in the arguments of
+// the call: types, ranks, strides, counts, values.
 #include "tests/support/mutated_case.h"
 
 #include <algorithm>

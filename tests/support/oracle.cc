@@ -1,3 +1,6 @@
+// Judges results of kernels of which nothing is known: equal bits need nothing more; else the
+// definition is evaluated with random roundings, and results may differ by what those do (Vignes'
+// stochastic arithmetic).
 #include "tests/support/oracle.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Draws steps that make stages: copies read and written, rfactor, scopes. What the new stage's
+// loops are comes from the language's own table of axes.
 #include <algorithm>
 
 #include "tests/support/schedule_drawer.h"

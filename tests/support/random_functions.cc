@@ -1,3 +1,5 @@
+// Draws mathematical functions, with how much each lets an error grow, so that results have bounds.
+// Operands are kept where the function is tame, as exp below 2.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Draws steps that change no loops but how they run: alignment, double buffers, pragmas,
+// prefetches, threads of scans, pipelines.
 #include <algorithm>
 
 #include "tests/support/schedule_drawer.h"

@@ -1,3 +1,5 @@
+// Draws gathers and scatters. Their places are inside by what the data is, by arithmetic that a
+// compiler can see, or now and then not at all: then the call must stop.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// Draws reductions inside expressions: beside other terms, in branches, two in one expression, and
+// one in the source of another.
+//
+//   T[i] = max(sum[r < n](A[i, r] * B[i, r]), C[i])
 #include <fmt/format.h>
 
 #include "tests/support/random_row.h"

@@ -1,3 +1,5 @@
+// Fills drawn inputs: whole numbers, any numbers, sorted ones, and the ends of a type with nan and
+// infinities among them.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,3 +1,5 @@
+// Draws divisions and operators on bits, whose corner cases (zero, negative, the smallest number)
+// the operator table defines.
 #include <fmt/format.h>
 
 #include "tests/support/stage_kinds.h"

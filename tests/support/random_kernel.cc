@@ -1,3 +1,5 @@
+// Draws kernels: one to five stages of the kinds of the tables below, by weight, most of them
+// reading the one before.
 #include "tests/support/random_kernel.h"
 
 #include <span>

@@ -1,3 +1,5 @@
+// Draws steps on loops: split, fuse, tile, reorder, bind, parallel, vectorize, unroll. Leaves are
+// kept as the steps leave them, so that later steps name axes that exist.
 #include "tests/support/schedule_drawer.h"
 
 namespace kiln::testing {
@@ -7,6 +9,7 @@ using language::Step;
 using language::StepKind;
 
 /// Vectors and unrolled loops longer than this are no use, and slow to compile.
+// Iterations.
 constexpr int64_t kMaxCopies = 64;
 
 int64_t random_factor(Random& random) {

@@ -1,3 +1,5 @@
+// Draws products that are padded inside, in the ways in which people write the condition, and the
+// step cache_padded for them.
 #include <algorithm>
 #include <functional>
 

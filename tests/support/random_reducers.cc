@@ -1,3 +1,5 @@
+// Draws reducers of the user's own (places of extremes, pairs of sums) and conditions of
+// reductions.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Draws the step reduction_stage: for a reduction inside a stage's expression, the axes of the
+// stage that it uses, then its own.
 #include <algorithm>
 
 #include "tests/support/schedule_drawer.h"

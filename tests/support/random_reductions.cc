@@ -1,3 +1,5 @@
+// Draws reductions of rows, also such whose bounds are data or depend on other axes, and which may
+// be empty.
 #include <algorithm>
 
 #include <fmt/format.h>

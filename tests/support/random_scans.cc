@@ -1,3 +1,5 @@
+// Draws scans: forwards and in reverse, time in any dimension, one to three initial steps, one
+// state or two, stages in the cell, reads across columns.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Draws schedules from a table with a row for each step, by weight. A draw that finds no place adds
+// nothing, so more are made than steps are wanted.
 #include "tests/support/random_schedule.h"
 
 #include "tests/support/schedule_drawer.h"

@@ -1,3 +1,5 @@
+// Draws stages whose elements are computed one by one: of elements, casts, comparisons, neighbours,
+// each with terms that stay exact.
 #include <fmt/format.h>
 
 #include "tests/support/stage_kinds.h"

@@ -1,3 +1,7 @@
+// Draws products of the types and shapes that tensor intrinsics take: bytes and bfloat16 in groups,
+// or float32 with 16 or 32 columns.
+//
+//   C[i, j] = sum[q < n, r < 4](int32(A[i, q, r]) * int32(B[q, j, r]))
 #include <fmt/format.h>
 
 #include "tests/support/stage_kinds.h"

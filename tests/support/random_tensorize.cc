@@ -1,3 +1,5 @@
+// Draws tensorize for stages that are products of the right types, first bringing their loops into
+// the order that the intrinsic wants, by splits and reorders.
 #include "tests/support/schedule_drawer.h"
 
 namespace kiln::testing {

@@ -1,3 +1,5 @@
+// Compiles and runs kernels in this process, each argument between guard pages, compact or spread
+// over twice its memory.
 #include "tests/support/run_on_cpu.h"
 
 #include <algorithm>

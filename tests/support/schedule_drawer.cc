@@ -1,3 +1,5 @@
+// The state of a schedule that is being drawn: the leaves of each stage, who reads whom, and what
+// is taken, so that most steps that are drawn are ones that the compiler accepts.
 #include "tests/support/schedule_drawer.h"
 
 #include <algorithm>

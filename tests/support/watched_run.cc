@@ -1,3 +1,9 @@
+// Runs code that a sanitizer's pass went over (compiler/codegen), with the accesses judged here: in
+// which region, by which iteration. Iterations run one after the other, and two that touch one byte
+// of which one writes it are a race, whichever threads would have run them (happens-before without
+// locks).
+//
+//   parallel i: A[i] = ..; .. = A[i + 1]  ->  iteration 1 writes what 0 has read
 #include "tests/support/watched_run.h"
 
 #include <algorithm>
