@@ -77,6 +77,7 @@ const Reduction* Definition::whole_reduction(const Compute& compute) const {
   const auto* first = std::get_if<Reduction>(&expressions[compute.bodies[0]].node);
   if (first == nullptr) return nullptr;
   const size_t values = values_of(*first);
+  // A reducer of several values is whole where each output takes its own result.
   if (values > 1 && values != compute.bodies.size()) return nullptr;
   for (uint32_t output = 0; output < compute.bodies.size(); ++output) {
     const auto* other = std::get_if<Reduction>(&expressions[compute.bodies[output]].node);

@@ -20,6 +20,7 @@ bool is_constant(const Expression& expr) {
          std::holds_alternative<FloatConstant>(expr.node);
 }
 
+/// The shortest text that reads back as the same number of the type.
 std::string literal_text(const Expression& expr) {
   if (const auto* integer = std::get_if<IntegerConstant>(&expr.node)) {
     if (expr.type == DType::Bool) return integer->value != 0 ? "true" : "false";
@@ -63,6 +64,8 @@ class ExpressionText {
   using Expected = std::optional<DType>;
 
   void print(ExprId expr, Expected expected, int binding) {
+    // Spelled out, shared parts may be exponentially long: printing stops once nobody would see
+    // more.
     if (out_.size() > options_.max_bytes) return;
     const Expression& expression = definition_.expressions[expr];
     if (is_constant(expression)) return print_constant(expression, expected, binding);
@@ -72,6 +75,7 @@ class ExpressionText {
 
   void print_constant(const Expression& constant, Expected expected, int binding) {
     const std::string text = literal_text(constant);
+    // true and false need no type, and nothing else is a bool.
     if (options_.typed && constant.type != DType::Bool && expected != constant.type) {
       out_ += fmt::format("{}({})", constant.type, text);
     } else if (text.starts_with('-') && binding > kUnaryPrecedence) {

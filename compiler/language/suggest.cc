@@ -17,6 +17,7 @@ constexpr size_t kLongestCompared = 64;
 
 /// How many letters must be put in, taken out or changed.
 size_t edit_distance(std::string_view a, std::string_view b) {
+  // The table of Wagner and Fischer (1974), of which one row is kept.
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {

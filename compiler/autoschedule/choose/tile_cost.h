@@ -25,6 +25,7 @@ struct ContractionSize {
 /// Of tiles in these registers, each with so many elements; the extents are left open.
 ContractionSize size_on(const VectorUnit& vectors, int64_t register_lanes);
 
+/// Rows of the row factor and columns (lanes) whose sums are in registers while the reduction runs.
 struct TileShape {
   int64_t rows = 0;
   int64_t lanes = 0;

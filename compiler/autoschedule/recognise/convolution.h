@@ -18,6 +18,8 @@ struct Convolution {
   bool is_apart = false;  // columns of the result are no neighbours in the image
 };
 
+/// Nothing unless the stage is free, all sizes are known, and the window or what is read again and
+/// again makes a copy of the image worth its time.
 std::optional<Convolution> find_convolution(const Chooser& chooser, StageId stage);
 
 /// Cycles of the copy of the lines that so many lines of the result read.

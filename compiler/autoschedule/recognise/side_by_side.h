@@ -20,6 +20,8 @@ struct SideBySide {
   std::vector<AxisId> outer;  // the other data axes
 };
 
+/// Nothing unless the stage sums such products alone. Whether a copy of its factors pays is not
+/// asked.
 std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId stage);
 
 }  // namespace kiln::autoschedule

@@ -12,6 +12,7 @@ struct Numbers {
   int64_t batch = 1;   // products; at least so many where not all extents are known
 };
 
+/// `parallel`: the tiles of rows are what cores share.
 Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel);
 
 /// "rows" of a tile.

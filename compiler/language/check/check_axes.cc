@@ -52,6 +52,7 @@ class AxisChecker {
     }
   }
 
+  /// Extents of inputs are bound at each call: sizes or constants that are not negative.
   void check_stage(StageId id, const Placeholder& placeholder) {
     for (size_t i = 0; i < placeholder.shape.size(); ++i) {
       const ExprId extent = placeholder.shape[i];
@@ -88,6 +89,7 @@ class AxisChecker {
       }
     }
     std::vector<AxisId> outside = compute.axes;
+    // Shared among the bodies: a reduction that two of them hold has its axes owned once.
     std::unordered_set<ExprId> seen;
     for (const ExprId body : compute.bodies) {
       check_reductions(id, body, outside, seen);
@@ -108,6 +110,7 @@ class AxisChecker {
       for (const ExprId source : reduction->sources)
         check_reductions(id, source, outside, seen);
       if (reduction->condition) check_reductions(id, *reduction->condition, outside, seen);
+      // An init is computed before the loops of its reduction, so it does not see their axes.
       outside.resize(depth);
       for (const ExprId init : reduction->init)
         check_reductions(id, init, outside, seen);

@@ -23,6 +23,7 @@ class CellChecker {
       : checked_(checked), definition_(checked.definition()), facts_(checked.facts) {}
 
   void check() {
+    // A cell begins with the states; stages that read it join in check_compute().
     facts_.cell_of = facts_.state_of;
     time_ = time_dimensions(definition_);
     claim_updates();
@@ -95,6 +96,7 @@ class CellChecker {
     }
     const int cell = facts_.cell_of[id];
     if (cell == kNoOwner) return;
+    // Stages are in order, so one behind the scan is no part of its steps any more.
     if (cell < static_cast<int>(id)) fail_after(id, cell);
     refuse_init(id, static_cast<StageId>(cell));
     if (compute.axes.empty()) {
@@ -122,6 +124,7 @@ class CellChecker {
     throw;
   }
 
+  /// Of a reader that sees a part of the scan which exists for one step only.
   [[noreturn]] void fail_outside(const std::string& user, TensorId tensor, int cell) {
     const bool state = facts_.state_of[tensor.stage] != kNoOwner;
     fail(ErrorKind::InvalidArgument, "SCAN_CELL", "{} {}, {} of scan {}; read {} instead", user,
@@ -191,6 +194,7 @@ class CellChecker {
            checked_.stage(cell), reader(id, scan), checked_.tensor(read.tensor),
            text_of(definition_, checked_.kernel.names, index), checked_.axis(time));
     }
+    // In the order in which steps run: in reverse t + 1 comes before t.
     const int64_t ahead = scan.reverse ? -form.constant : form.constant;
     if (of_own_step && ahead <= -1 && ahead >= -initial_steps(scan)) return;
     fail_time(id, compute, read, of_own_step ? std::optional(ahead) : std::nullopt);

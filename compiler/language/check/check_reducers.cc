@@ -30,6 +30,7 @@ class ReducerChecker {
   }
 
  private:
+  /// Type and scope of a result or an identity: what a reducer cannot know is refused.
   void check_own(const std::string& what, ExprId expr, size_t value) {
     const Facts::Expr& facts = checked_.facts.expressions[expr];
     if (facts.last_axis >= 0) {
@@ -48,6 +49,7 @@ class ReducerChecker {
          what, type, reducer_.types[value]);
   }
 
+  /// Positions and types of parameters: left ones first, then right ones of the same types.
   void check_parameters(ExprId expr) {
     if (!checked_.facts.expressions[expr].has_parameter || !seen_.insert(expr).second) return;
     const Expression& expression = definition_.expressions[expr];

@@ -55,6 +55,7 @@ class StageChecker {
     return std::get_if<Reduction>(&definition_.expressions[expr].node);
   }
 
+  /// A tuple is computed by one nest of loops, so its outputs reduce alike or not at all.
   void check_reductions_agree() {
     const Reduction* first = reduction_at(bodies_[0]);
     for (size_t i = 1; i < bodies_.size(); ++i) {
@@ -73,6 +74,8 @@ class StageChecker {
     }
     const auto* compute = std::get_if<Compute>(&definition_.stages[stage_]);
     const bool is_tuple = first != nullptr && compute != nullptr && bodies_.size() > 1;
+    // Several reductions of one value each are a tuple too; of one reducer all results must be
+    // there.
     if (!is_tuple || definition_.whole_reduction(*compute) != nullptr) return;
     fail(ErrorKind::InvalidArgument, "TUPLE_REDUCTION",
          "the outputs of {} are not all the results of one {}, in order; a tuple compute is one "
@@ -179,6 +182,8 @@ class StageChecker {
     }
   }
 
+  /// Constant indices are refused here, with the definition; moving ones in
+  /// compiler/schedule/bounds.
   void check_constant_index(const Read& read, size_t dimension, ExprId extent) {
     if (checked_.facts.expressions[read.indices[dimension]].last_axis >= 0) return;
     const auto index = constant_value(definition_, read.indices[dimension]);

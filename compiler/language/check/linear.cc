@@ -54,6 +54,8 @@ class Linearizer {
     return result ? std::move(*result) : spelled_out(operation, operands, expr);
   }
 
+  /// An operation that is not linear as one term: its operands' forms make the spelling, so that
+  /// floordiv(n + 1, 2) and floordiv(1 + n, 2) are equal.
   LinearForm spelled_out(const Operation& operation, const std::vector<LinearForm>& operands,
                          ExprId expr) {
     std::string text = fmt::format("{}(", row_of(operation.op).spelling);
@@ -63,6 +65,7 @@ class Linearizer {
       }
       text += fmt::format("{},", operand.constant);
     }
+    // Long spellings count as nodes: they are copied at each level.
     budget_ -= static_cast<int>(text.size() / 64);
     return budget_ < 0 ? opaque(fmt::format("e{}", expr)) : opaque(text + ")");
   }

@@ -67,6 +67,8 @@ class Evaluator {
     return count;
   }
 
+  /// The tensor's memory, made at its first use: shapes may be large, and not all stages are
+  /// needed.
   Memo& memo_of(TensorId tensor) {
     const auto found = memos_.find(tensor);
     if (found != memos_.end()) return found->second;
@@ -145,6 +147,7 @@ class Evaluator {
   void run_scatter(TensorId tensor, const Scatter& scatter) {
     const HostTensor base = whole(scatter.base);
     Memo& memo = memo_of(tensor);
+    // A scatter is whole as soon as it is begun: an update may go to any element.
     memo.tensor.bytes = base.bytes;
     apply_updates(tensor, scatter, 0);
     memo.known.assign(memo.known.size(), true);
@@ -172,6 +175,7 @@ class Evaluator {
   }
 
   Scalar value_of(ExprId id) {
+    // Each expression counts, since a definition of a few lines may take years.
     if (--steps_left_ < 0) {
       fail(ErrorKind::ResourceExhausted, "EVALUATION_LIMIT",
            "evaluating {} element by element takes too many steps", called(names_.kernel));
@@ -196,6 +200,7 @@ class Evaluator {
   }
 
   Scalar value(const Operation& node, DType type) {
+    // The branch that is not taken is not computed: it may read outside of its tensor.
     if (node.op == Operator::IfThenElse) {
       return value_of(node.operands[value_of(node.operands[0]).integer != 0 ? 1 : 2]);
     }
@@ -209,6 +214,7 @@ class Evaluator {
   Scalar value(const Read& node, DType type) {
     TensorId tensor = node.tensor;
     const auto state = scan_of_state_.find(tensor);
+    // A state is the scan at its earlier steps, which run_scan() has filled in.
     if (state != scan_of_state_.end()) tensor = state->second;
     std::vector<int64_t> indices;
     for (const ExprId index : node.indices)
@@ -249,6 +255,7 @@ class Evaluator {
 
   void combine(const Reduction& node, std::vector<Scalar>& totals) {
     if (node.condition && value_of(*node.condition).integer == 0) return;
+    // All values are read before one is replaced, as the language says of reducers.
     std::vector<Scalar> both = totals;
     for (const ExprId source : node.sources)
       both.push_back(value_of(source));

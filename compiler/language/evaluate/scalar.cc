@@ -34,6 +34,7 @@ uint64_t bits(int64_t value) { return static_cast<uint64_t>(value); }
 
 int64_t smallest(DType type) {
   if (!is_signed_int(type)) return 0;
+  // In two steps: 1 << 63 is no int64.
   return -(int64_t{1} << (bits_of(type) - 2)) * 2;
 }
 
@@ -50,6 +51,7 @@ int64_t divide(DType type, int64_t a, int64_t b, bool floor, bool want_remainder
   if (is_unsigned_int(type)) {
     return static_cast<int64_t>(want_remainder ? bits(a) % bits(b) : bits(a) / bits(b));
   }
+  // The smallest number divided by -1 traps on x86.
   if (b == -1) return want_remainder ? 0 : static_cast<int64_t>(0 - bits(a));
   const int64_t quotient = a / b;
   const int64_t remainder = a % b;
@@ -284,6 +286,7 @@ Scalar apply_float(Operator op, std::span<const Scalar> args) {
   KILN_CHECK(op == Operator::Fma);
   const double b = args[1].floating;
   const double c = args[2].floating;
+  // A product and a sum in double are rounded twice; fmaf once, as the hardware.
   if (type == DType::Float32) {
     return Scalar::of_float(
         type, std::fmaf(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));

@@ -72,6 +72,7 @@ bool accepts(const OperatorRow& row, std::span<const DType> operands) {
     case TypeRule::FloatTest: return is_float(first);
     case TypeRule::IntToInt: return is_int(first);
     case TypeRule::Bits: return is_float(first);
+    // The operator's name has the type: float16_of_bits takes 16 bits.
     case TypeRule::FromBits: return first == bits_type(*type_of_bits(row.op));
   }
   return false;

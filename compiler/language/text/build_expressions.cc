@@ -222,6 +222,7 @@ void ExpressionBuilder::fail_recurrence(const Node& node, std::span<const int> i
                       fmt::join(initial, ", "), node.text, fmt::join(left_.names, ", "));
 }
 
+/// A tensor at indices; their types are checked as indices' are.
 ExprId ExpressionBuilder::read(const Node& node, std::span<const int> indices) {
   const TensorId id = tensor(node, indices);
   const size_t rank = work_.tensors.find(node.text)->second.shape.size();
@@ -256,6 +257,7 @@ ExprId ExpressionBuilder::call(const Node& node, Expected expected) {
                                      : fmt::format("; did you mean {}", near));
 }
 
+/// float16(0.5) is a literal of that type, rounded once; of anything else it is a cast.
 ExprId ExpressionBuilder::cast(const Node& node, DType type) {
   if (node.children.size() != 1) {
     work_.source.refuse(node.place, "{} takes 1 operand, but got {}", type, node.children.size());
@@ -282,6 +284,7 @@ ExprId ExpressionBuilder::apply(const Node& node, Operator op, Expected expected
     operation.operands.push_back(build(node.children[i], condition ? DType::Bool : shared));
     types.push_back(work_.definition.expressions[operation.operands[i]].type);
   }
+  // The table's own sentence would name types; the way out is another operator.
   if (op == Operator::Div && std::all_of(types.begin(), types.end(), is_int)) {
     work_.source.refuse(node.place,
                         "/ divides floating numbers; write // to round down or truncdiv to round "
@@ -431,6 +434,7 @@ void ExpressionBuilder::add_values(const Node& node, Expected expected, bool is_
   for (size_t i = 0; i < node.sources; ++i)
     reduction.sources.push_back(build(children[next++], wanted(i)));
   if (node.has_condition) reduction.condition = build(children[next++], DType::Bool);
+  // Axes are known in sources and condition, not in init.
   reduced_.resize(reduced_.size() - reduction.axes.size());
   if (types.empty()) types = {work_.definition.expressions[reduction.sources[0]].type};
   for (size_t i = 0; next < children.size(); ++i)

@@ -305,6 +305,7 @@ Kernel build_kernel(const Source& source, const Tree& tree, const KernelText& te
   try {
     return decode(encode(kernel.definition), encode(kernel.names), limits);
   } catch (Error& error) {
+    // Errors of a stage know their line; the others are the kernel's.
     if (error.location().line == 0) source.locate(error, text.place);
     throw;
   }

@@ -73,6 +73,7 @@ class ScanBlockBuilder {
       const StageId state =
           work_.add_stage(Placeholder{tensor.type, tensor.shape}, name + ".state", block_.place);
       scan.state.push_back({state, 0});
+      // From here on the name means the state: reads of earlier steps.
       work_.states.emplace(name, TensorId{state, 0});
     }
     work_.time_dimension = scan.dimension;
@@ -184,6 +185,7 @@ class ScanBlockBuilder {
         place = node.children[0];
       }
     }
+    // The same place may be written in many ways, so it is compared as a size.
     const ExprId first = ExpressionBuilder(work_, {}).index(place);
     const auto from_end =
         constant_difference(work_.definition, tensor->second.shape[d], first).value_or(-1);

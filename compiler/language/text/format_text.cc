@@ -73,6 +73,7 @@ class LineBuilder {
   }
 
   void begin_line(Place place, bool continues) {
+    // Blank lines of the author stay, one at most, but for those at the edges of a block.
     const bool after_brace = lines_.empty() || (!lines_.back().pieces.empty() &&
                                                 lines_.back().pieces.back().text == "{");
     lines_.push_back({.depth = depth_, .continues = continues});
@@ -173,6 +174,7 @@ size_t end_of_row(const std::vector<Piece>& pieces, const std::vector<size_t>& w
                   size_t indent, size_t first) {
   const size_t from = widths[first] + (pieces[first].blank_before ? 1 : 0);
   const auto fits = [&](size_t end) { return indent + widths[end] - from <= kWidth; };
+  // What fits is not broken, however it was before.
   if (fits(pieces.size())) return pieces.size();
   size_t best = pieces.size();
   for (size_t i = first + 1; i < pieces.size(); ++i) {

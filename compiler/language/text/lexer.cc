@@ -81,6 +81,8 @@ class Lexer {
     const Place start = at_;
     if (is_digit(peek()) || (peek() == '.' && is_digit(peek(1)))) return number(start);
     if (begins_name(peek())) {
+      // A dot belongs to a name where a letter follows: "C.i", but not "C." at the end of a
+      // sentence.
       while (in_name(peek()) || (peek() == '.' && in_name(peek(1)))) {
         ++at_;
       }
@@ -139,6 +141,7 @@ class Lexer {
         digits();
       }
     }
+    // 1x is neither 1 nor x: a missing operator would otherwise be read as two statements.
     if (in_name(peek())) {
       source_.refuse(start, "{} is neither a number nor a name",
                      text_.substr(start, std::min<size_t>(at_ + 1 - start, 64)));

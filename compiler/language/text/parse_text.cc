@@ -70,6 +70,7 @@ class ScheduleBuilder {
     } else if (row.uses(step_fields::Tags) && position > place_of_axes(row)) {
       step.add_tags(std::string(argument.text));
     } else if (row.uses(step_fields::Readers) && position > place_of_axes(row)) {
+      // Readers come first, and an axis has its stage in front, so a name is told by the tables.
       const bool is_axis = row.uses(step_fields::Layout) && !step.readers().empty() &&
                            axes_.contains(std::string(argument.text));
       if (is_axis) {
@@ -208,6 +209,8 @@ Schedule build_schedule(const Source& source, const ScheduleBlock& block, const 
   v1::Schedule schedule;
   ScheduleBuilder builder(source, kernel);
   for (const StepCall& step : block.steps) {
+    // Steps behind a wrong one name what it would have made; their errors would only hide the
+    // first.
     if (!builder.add(step, schedule)) break;
   }
   try {

@@ -261,6 +261,7 @@ class KernelPrinter {
         const std::string output = name({id, static_cast<uint32_t>(i)});
         in_block_[scan->init[i].stage] = true;
         for (const TensorId part : {scan->init[i], scan->update[i], scan->state[i]}) {
+          // Inside the block all parts bear the name of the result, told apart by their indices.
           inside_.stages[part.stage] = output;
         }
       }
@@ -270,6 +271,7 @@ class KernelPrinter {
     }
   }
 
+  /// Whether the parts have the names a block gives them, and nothing else would be lost.
   bool fits_block(StageId id, const Scan& scan) const {
     if (names_.axes[scan.axis] != default_axis_name(id)) return false;
     for (uint32_t i = 0; i < scan.state.size(); ++i) {

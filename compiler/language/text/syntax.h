@@ -86,6 +86,7 @@ struct Node {
   bool has_condition = false;
 };
 
+/// name: [state] TYPE[shape], of a parameter or a declaration
 struct TypedName {
   std::string_view name;
   Place place = 0;
@@ -141,6 +142,7 @@ struct ScatterCall {
   std::vector<int> arguments;  // nodes
 };
 
+/// One statement of a kernel: the members that its kind names are set.
 struct Statement {
   enum class Kind : uint8_t {
     Declare,
@@ -177,6 +179,7 @@ struct StepCall {
   std::vector<Argument> arguments;
 };
 
+/// schedule TARGET { steps }
 struct ScheduleBlock {
   std::string_view target;
   Place place = 0;
@@ -184,6 +187,7 @@ struct ScheduleBlock {
   std::vector<StepCall> steps;
 };
 
+/// kernel NAME(parameters) { statements, schedule blocks }
 struct KernelText {
   std::string_view name;
   Place place = 0;

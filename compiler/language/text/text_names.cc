@@ -37,6 +37,7 @@ std::string identifier(std::string_view name) {
 
 using Taken = std::set<std::string, std::less<>>;
 
+/// The name, with _1, _2 .. where it is taken; it is taken afterwards.
 std::string unique(std::string name, Taken& taken) {
   const std::string first = name;
   for (int i = 1; taken.contains(name); ++i) {

@@ -88,6 +88,7 @@ class Canonicalizer {
     for (const Step& step : schedule.steps) {
       const bool has_place = row_of(step.kind).uses(step_fields::At);
       const auto is_kept = [&](StageId stage) { return stages[stage] != kNone; };
+      // A step of what no argument needs would name a stage that is gone.
       const bool reached = is_kept(step.stage) && (!has_place || is_kept(step.at_stage)) &&
                            (step.readers.empty() || std::ranges::any_of(step.readers, is_kept));
       apply(table, step, 0);
@@ -128,6 +129,7 @@ class Canonicalizer {
     }
   }
 
+  /// What the stage reads that has no number yet, in the order of its expressions.
   std::vector<StageId> missing_dependencies(StageId id) {
     std::vector<StageId> found;
     if (stages_[id] != kNone) return found;
@@ -339,6 +341,8 @@ class Canonicalizer {
     return reducers_[id] = entry->second;
   }
 
+  /// The number of an equal expression, or a new one. Equal bytes on the wire are equal
+  /// expressions.
   ExprId interned(Expression expression) {
     Definition single;
     single.expressions.push_back(expression);

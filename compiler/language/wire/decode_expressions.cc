@@ -312,6 +312,7 @@ class ExpressionDecoder {
       malformed("expression {} refers to expression {}, but only earlier ones exist", id_, operand);
     }
     const Facts::Expr& part = checked_.facts.expressions[operand];
+    // Found while decoding, so that no later walk has to, and every recursion is bounded.
     facts_.depth = std::max(facts_.depth, part.depth + 1);
     facts_.nodes = std::min(facts_.nodes + part.nodes, kMostNodes);
     facts_.last_axis = std::max(facts_.last_axis, part.last_axis);
@@ -330,6 +331,7 @@ class ExpressionDecoder {
 
   /// Finds the first stage whose body has the expression at fault in it.
   void say_where(Error& error) {
+    // The checked tables end at the error, so what stands behind it is looked at on the wire.
     std::vector<bool> above(static_cast<size_t>(wire_.expressions_size()));
     above[id_] = true;
     for (int i = static_cast<int>(id_) + 1; i < wire_.expressions_size(); ++i) {

@@ -54,6 +54,7 @@ class NameDecoder {
     }
     for (const v1::TensorName& tensor : wire_.tensors()) {
       const TensorId id = {tensor.tensor().stage(), tensor.tensor().output()};
+      // Names of nothing do no harm.
       if (id.stage >= names.stages.size() || tensor.name().empty()) continue;
       names.tensors.insert_or_assign(id, name(tensor.name(), limits_.name_bytes));
     }

@@ -115,6 +115,7 @@ class TableDecoder {
     return compute;
   }
 
+  /// Lists of one length and states that are placeholders; shapes and times are checked later.
   Scan decode_scan(StageId id, const v1::Scan& wire) {
     const std::string& name = checked_.stage(id);
     if (wire.init_size() != wire.state_size() || wire.update_size() != wire.state_size()) {
