@@ -107,6 +107,8 @@ void prepare_socket(const std::string& listen) {
   std::error_code ignored;
   if (!folder.empty() && fs::create_directories(folder, ignored)) ::chmod(folder.c_str(), 0700);
 
+  // A socket that nobody listens on is a leftover, which gRPC removes; one that answers is a
+  // daemon's.
   const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -147,6 +149,7 @@ class LastResort {
 void serve(const Config& config, Engine& engine, GrpcServer& server) {
   const sigset_t signals = ending_signals();
   const auto idle_limit = std::chrono::duration<double>(config.idle_exit);
+  // How late a signal or a change of health may be seen.
   constexpr timespec kPeriod{.tv_sec = 0, .tv_nsec = 200'000'000};
   while (true) {
     server.set_serving(engine.cpu_ready());
@@ -176,6 +179,7 @@ void drain(const Config& config, Engine& engine, GrpcServer& server) {
   while (Clock::now() < until && (server.active() > 0 || engine.jobs().unfinished() > 0)) {
     std::this_thread::sleep_for(milliseconds(5));
   }
+  // Only answers that are under way on the wire are waited for then.
   const bool finished = server.active() == 0;
   server.shut_down(finished ? milliseconds(200) : milliseconds(0));
   engine.stop();

@@ -34,6 +34,7 @@ float from_bfloat16(std::uint16_t bits) {
   return value;
 }
 
+/// E5M2 has infinities and nans as IEEE 754; E4M3FN has one nan and no infinity.
 float from_float8(std::uint8_t bits, int exponent_bits) {
   const int fraction_bits = 7 - exponent_bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;

@@ -28,6 +28,7 @@ class Encoder {
   std::uint32_t stage(const std::shared_ptr<const StageNode>& node) {
     if (const auto known = stages_.find(node.get()); known != stages_.end()) return known->second;
     v1::Stage stage;
+    // What is reached from here on belongs to this stage, until a stage it reads is entered.
     const StageNode* const reader = std::exchange(current_, node.get());
     std::visit([&](const auto& value) { fill(stage, value); }, node->value);
     current_ = reader;
@@ -68,6 +69,7 @@ class Encoder {
     auto next_axis = static_cast<std::uint32_t>(axes_.size());
     for (const StepRecord& step : state.steps) {
       *schedule.add_steps() = encode(step);
+      // Ids of made axes go on where the definition's end, as on the service.
       for (const Axis& axis : step.defined)
         axes_[{nullptr, axis.node().get()}] = next_axis++;
       if (step.made) remember(stages_, step.made.get());

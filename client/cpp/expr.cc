@@ -158,6 +158,7 @@ std::optional<Expr> fold(std::string_view spelling, std::span<const Expr> operan
   const std::optional<std::int64_t> a = as_integer(operands[0]);
   const std::optional<std::int64_t> b = as_integer(operands[1]);
   std::int64_t result = 0;
+  // Sizes are int64; narrower types wrap, which is the service's to compute.
   if (!a || !b || operands[0].dtype() != int64) return std::nullopt;
   const bool divides = spelling == "floordiv" || spelling == "floormod";
   if (divides && *b > 0) {
@@ -187,6 +188,7 @@ Expr apply(std::string_view spelling, std::initializer_list<Expr> operands) {
          "round to zero");
   }
   const auto type = static_cast<DType>(border::result_type(spelling, types));
+  // After the types are found, so that what does not fit is refused all the same.
   if (const std::optional<Expr> folded = fold(spelling, promoted)) return *folded;
   return make_expr(type, OperationValue{use.spelling, std::move(promoted)});
 }

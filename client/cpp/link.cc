@@ -55,6 +55,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Each connection has its own: one that breaks or backs off says nothing about another.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(address, credentials_of(options), arguments);
 }
@@ -164,6 +165,7 @@ void Link::retry(const CallControl& control,
     }
     const bool again = control.idempotent && !asked_for && tried + 1 < kTries &&
                        is_transient(failed, status.error_code());
+    // The service's own time wins: it knows when a worker is back.
     if (!again || !pause(control, failed.retry_after.value_or(backoff(tried)))) {
       throw_error(std::move(failed.error));
     }

@@ -125,6 +125,7 @@ pid_t spawn(const std::string& program, const std::string& socket, const fs::pat
   posix_spawn_file_actions_addchdir_np(&files, "/");
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
+  // Ctrl-C in this terminal is not for the daemon.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
   pid_t pid = -1;
   const int failed = posix_spawn(&pid, program.c_str(), &files, &attributes,
@@ -193,6 +194,7 @@ std::string ensure_private_daemon() {
   }
   if (answers(socket)) return "unix:" + socket;  // another process was first
   const std::string program = find_daemon_or_fail();
+  // Of a daemon that was killed: nobody answered, and the lock is ours.
   ::unlink(socket.c_str());
   const fs::path log = folder / (version() + ".log");
   wait_until_it_answers(spawn(program, socket, log), program, socket, log);

@@ -68,6 +68,7 @@ void save_module(const std::string& path, const std::vector<const KernelState*>&
     for (const std::string& size : kernel->argument_sizes())
       saved.add_arguments(size);
   }
+  // Renamed when it is whole, so that a module is there or not.
   const std::string part = path + ".part";
   errno = 0;
   std::ofstream out(part, std::ios::binary | std::ios::trunc);

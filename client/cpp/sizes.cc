@@ -25,6 +25,7 @@ std::string key_of(const Expr& size) {
       key += key_of(operand) + ",";
     return key + ")";
   }
+  // A size variable is known by its node: two of one name are two.
   return fmt::format("{}", static_cast<const void*>(size.node().get()));
 }
 

@@ -149,6 +149,7 @@ std::vector<Tensor> compute(Shape shape, const Bodies& bodies, int takes, Names 
     indices.push_back(make_expr(int64, AxisValue{axis.node()}));
   }
   for (const Expr& body : at_line(where, [&] { return bodies(indices); }))
+    // A number of the program takes the type that it has by itself.
     stage.bodies.push_back(cast(body, body.dtype()));
   if (stage.bodies.empty()) {
     fail_at(where, "BODY_ARITY", "the body of {} gives no value for {} indices", names.tensor,

@@ -27,6 +27,7 @@ constexpr std::array<char, 8> kMagic = {'K', 'I', 'L', 'N', 'K', 'A', 'R', 'T'};
 constexpr uint32_t kVersion = 1;
 constexpr auto kAbandoned = std::chrono::hours(1);  // a temporary file of a daemon that died
 
+/// Before the contents of each file; numbers as this machine has them, since caches do not travel.
 struct Header {
   std::array<char, 8> magic = kMagic;
   uint32_t version = kVersion;
@@ -104,6 +105,7 @@ void DiskCache::scan() {
       fs::remove(at->path(), ignored);
     }
   }
+  // Oldest first, so that note_use() leaves the newest in front.
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.used < b.used; });
   for (const Found& entry : found)
@@ -130,6 +132,7 @@ std::optional<std::string> DiskCache::find(const std::string& key, const std::st
   std::error_code ignored;
   fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
   note_use(key, static_cast<int64_t>(contents->size()));
+  // In place: an artifact may be many megabytes.
   contents->erase(0, sizeof header + header.form_bytes);
   return contents;
 }

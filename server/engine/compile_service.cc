@@ -27,6 +27,7 @@ void require_fitting(const Artifact& artifact, const KernelNames& names) {
 
 void CompileService::compile(CheckedRequest request, std::shared_ptr<Call> call, CompileDone done) {
   std::unique_lock lock(mutex_);
+  // Under the lock that land() takes: between memory and flights nothing can slip through.
   if (auto found = memory_.find(request.key, request.form)) {
     lock.unlock();
     counters_.memory_hits.fetch_add(1);
@@ -170,6 +171,7 @@ void CompileService::crash(const Flight& flight, const Error& error) {
         told.push_back(std::move(waiter));
         continue;
       }
+      // One of the others leads, and its error will speak in its names.
       if (!next) next = flights_[flight.leader.form] = std::make_shared<Flight>(waiter.request);
       next->waiters.push_back(std::move(waiter));
     }

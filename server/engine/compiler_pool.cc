@@ -110,6 +110,7 @@ void CompilerPool::Compiler::on_reply(internal::FromWorker& reply) {
   Endings endings;
   {
     const std::lock_guard lock(pool_.mutex_);
+    // A worker is not trusted: an answer to something else would be stored under a wrong key.
     if (!running_ || !answers(reply, running_->number, running_->task.message)) {
       fail(ErrorKind::Internal, "PEER_GARBAGE", "it answered what was not asked");
     }
@@ -128,6 +129,7 @@ void CompilerPool::Compiler::on_lost(WorkerEnd end) {
     if (running_) {
       Entry entry = std::move(*running_);
       running_.reset();
+      // A machine that has too much to do is not the kernel's fault.
       if (end != WorkerEnd::Starved) pool_.quarantine_.blame(entry.task.key);
       const Error error = error_of_end(end, called(entry.task.kernel));
       endings.emplace_back(std::move(entry), error);
@@ -188,6 +190,7 @@ void CompilerPool::tick(Clock::time_point now) {
     {
       const std::lock_guard lock(mutex_);
       excess = compiler->excess_of_task(now);
+      // Noted before the kill, so that on_lost() tells the reason and not the signal.
       if (excess != Compiler::Excess::None) compiler->excess_ = excess;
       // Tasks nobody waits for any more leave the queue here too, when all compilers are down.
       std::erase_if(waiting_, [&](Entry& entry) {

@@ -56,6 +56,7 @@ void DeviceQueue::submit(DeviceCall work) {
     if (!running_) send_next(endings);
   }
   finish(endings);
+  // By number, since the call may be over when its caller goes away.
   call->on_cancel([this, number] { cancel(number); });
 }
 
@@ -158,6 +159,7 @@ void DeviceQueue::on_ready(const internal::Hello& hello) {
     const std::lock_guard lock(mutex_);
     hello_ = hello;
     greeted_ = true;
+    // A new process knows nothing of what the one before was sent.
     known_arenas_.clear();
     known_kernels_.clear();
     kernel_uses_.clear();
@@ -222,6 +224,7 @@ void DeviceQueue::on_lost(WorkerEnd end) {
         if (entry.work.repeatable && !entry.retried && !refused) {
           entry.retried = true;
           counters_.retried_runs.fetch_add(1);
+          // In front: it was the first.
           waiting_.push_front(std::move(entry));
         } else {
           const Error error = lost_error(entry);

@@ -28,6 +28,7 @@ std::shared_ptr<const KernelEntry> KernelTable::put(KernelEntry entry) {
   const std::lock_guard lock(mutex_);
   const auto at = slots_.find(entry.id);
   if (at != slots_.end()) {
+    // Others may have made the same entry meanwhile; its number is the one that workers know.
     if (at->second.entry->compiled->form == entry.compiled->form) return at->second.entry;
     uses_.erase(at->second.use);
     slots_.erase(at);

@@ -168,6 +168,7 @@ void RunService::place(Prepared& prepared, const v1::RunRequest& request) {
     if (argument.has_tensor()) {
       prepared.work.tensors.push_back(prepared.given[at]->slice);
       const Slice* slice = prepared.work.tensors.back().get();
+      // Of two outputs in one place the second to be written stays: which one that is may differ.
       if (is_output && !outputs.insert(slice).second) overlap = true;
       if (!is_output) inputs.insert(slice);
     } else if (is_output) {
@@ -210,6 +211,7 @@ RunResult RunService::collect(Prepared& prepared, const DeviceResult& device) {
   int64_t inline_bytes = 0;
   for (RunOutput& output : prepared.outputs) {
     const bool keep =
+        // What does not fit the reply stays here, and the client fetches it as a stream.
         prepared.keep.count(output.parameter) != 0 || inline_bytes + output.bytes > kReplyBytes;
     if (keep) {
       Tensor tensor;

@@ -85,6 +85,8 @@ void Specialiser::note(const std::shared_ptr<const KernelEntry>& kernel,
     own.seconds += seconds;
     const bool is_worth_it =
         own.calls >= options_.calls || (own.calls >= 2 && own.seconds >= options_.seconds);
+    // One at a time and only while a compiler is idle: nobody waits longer for a variant of
+    // another's.
     if (own.asked_for || !is_worth_it || compiling_ || !compilers_.idle()) return;
     own.asked_for = true;
     compiling_ = true;

@@ -84,6 +84,7 @@ void Channel::send(const google::protobuf::MessageLite& message, std::span<const
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> control{};
   if (!all.empty()) add_fds(header, all, control);
 
+  // A peer that is gone is an error of this call, not a SIGPIPE of the process.
   const int flags = MSG_NOSIGNAL | (when_full_ == WhenFull::Fail ? MSG_DONTWAIT : 0);
   ssize_t sent = 0;
   do {

@@ -28,6 +28,7 @@ constexpr int MADV_COLLAPSE = 25;  // headers before Linux 6.1 lack it
 /// A place for so many bytes that begins at a multiple of kHugePage.
 void* aligned_place(int64_t bytes) {
   const auto size = static_cast<size_t>(bytes);
+  // One huge page too many, of which the ends are given back.
   void* const reserved = ::mmap(nullptr, size + kHugePage, PROT_NONE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) out_of_memory(bytes, errno);
@@ -86,6 +87,7 @@ Mapping::Mapping(const Fd& fd, int64_t bytes) {
   struct stat status {};
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (::fstat(fd.get(), &status) != 0 || bytes <= 0 || status.st_size < bytes || seals < 0 ||
+      // A file that could shrink behind the mapping would end this process with SIGBUS.
       (seals & F_SEAL_SHRINK) == 0) {
     fail(ErrorKind::Internal, "PEER_GARBAGE", "the other side sent memory that cannot be mapped");
   }

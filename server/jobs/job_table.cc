@@ -69,6 +69,7 @@ void JobTable::tell_watchers(const std::string& id, Job& job) {
 void JobTable::advance(const std::string& id, v1::JobPhase phase) {
   const std::lock_guard lock(mutex_);
   const auto at = jobs_.find(id);
+  // Reports of a compile and of a run come from different threads, and may overtake each other.
   if (at == jobs_.end() || at->second.phase >= phase) return;
   at->second.phase = phase;
   tell_watchers(id, at->second);

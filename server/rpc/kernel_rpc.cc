@@ -123,6 +123,7 @@ grpc::ServerUnaryReactor* KernelRpc::Run(grpc::CallbackServerContext* context,
 grpc::ServerWriteReactor<v1::TuneEvent>* KernelRpc::Tune(grpc::CallbackServerContext* context,
                                                          const v1::TuneRequest* request) {
   const auto stream = EventStream<v1::TuneEvent>::make();
+  // Filled in once the search is begun; a stream that ends before leaves nothing (0 is no ticket).
   const auto ticket = std::make_shared<uint64_t>(0);
   try {
     stream->keep(gate_.enter(*context), [this, ticket] { engine_.tunes().leave(*ticket); });

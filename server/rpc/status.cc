@@ -38,6 +38,7 @@ grpc::StatusCode code_of(ErrorKind kind) {
 /// Milliseconds after which the same request may well succeed.
 std::optional<int> retry_after(const Error& error) {
   const std::string& reason = error.reason();
+  // A place is free as soon as one call ends; workers take a few hundred milliseconds to start.
   if (reason == "QUEUE_FULL") return 100;
   if (reason == "TENSOR_MEMORY" || reason == "DRAINING") return 1000;
   if (reason == "WORKER_RESTARTED" || reason == "COMPILER_STARTING" ||

@@ -99,6 +99,7 @@ class UploadCall final : public grpc::ServerReadReactor<v1::UploadRequest> {
     }
     if (ended_.exchange(true)) return;
     engine_.counters().uploads.fetch_add(1);
+    // An upload that overwrites a tensor keeps its id.
     if (tensor_.id.empty()) tensor_.id = engine_.tensors().add(std::move(tensor_))->id;
     response_->set_tensor(tensor_.id);
     Finish(grpc::Status::OK);

@@ -87,6 +87,7 @@ std::shared_ptr<Slice> ArenaPool::take(int64_t bytes) {
 
   const auto [offset, available] = *gap;
   auto slice = std::make_shared<Slice>(shared_from_this(), chosen->arena, offset, size);
+  // The slice is made first: what throws leaves the gap as it is.
   chosen->free.erase(gap);
   if (available > size) chosen->free.emplace(offset + size, available - size);
   chosen->used += size;

@@ -37,6 +37,7 @@ std::shared_ptr<const Tensor> TensorStore::find(const std::string& id) {
     }
   }
   const bool ours = id.rfind(boot_id_ + "-", 0) == 0;
+  // A text that only looks like an id of ours says nothing about a daemon before.
   if (!ours && id.size() == boot_id_.size() + 25 && id[boot_id_.size()] == '-') {
     fail(ErrorKind::HandleLost, "HANDLE_LOST",
          "tensor {} was lost when the daemon was started again; upload it once more", id);

@@ -82,6 +82,7 @@ RecordStore::~RecordStore() { sqlite3_close(database_); }
 void RecordStore::open() {
   std::error_code ignored;
   fs::create_directories(path_.parent_path(), ignored);
+  // A damaged file is set aside once; a second failure is the folder's.
   for (const bool may_set_aside : {true, false}) {
     std::string why;
     int result = sqlite3_open(path_.c_str(), &database_);

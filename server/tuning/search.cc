@@ -178,6 +178,7 @@ Candidate Search::neighbour(Candidate candidate) {
   const size_t moved = below(choice.values.size() + 1);
   if (moved == choice.values.size()) {
     choice.sketch = static_cast<uint32_t>(below(sketches.size()));
+    // Values of one sketch mean nothing to another.
     choice.values = sketches[choice.sketch].preferred();
     return candidate;
   }

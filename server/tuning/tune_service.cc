@@ -125,6 +125,7 @@ void TuneService::loop() {
       return;
     }
     const std::shared_ptr<Flight> flight = flights_.front();
+    // That it waits is of no interest to who joins now.
     flight->told.clear();
     flight->tuner = std::make_shared<Tuner>(parts_, flight->task, [&](const v1::TuneEvent& event) {
       const std::lock_guard told(mutex_);

@@ -102,6 +102,7 @@ void Tuner::run() {
   place_arguments();
   open_space();
   const Compiled compiled{default_kernel_, {}};
+  // The default runs first: its outputs are the reference, and its time the measure of too slow.
   default_seconds_ = first_run(compiled);
   default_seconds_ = median(measure(compiled, default_seconds_, kMeasurements));
   best_ = std::make_unique<Best>(Best{compiled, std::nullopt, default_seconds_, 1, ""});
@@ -330,6 +331,7 @@ double Tuner::first_run(const Compiled& compiled) {
 std::vector<double> Tuner::measure(const Compiled& compiled, double seconds_a_run,
                                    uint32_t measurements) {
   const double fit =
+      // A short kernel is run many times, or the clock would be what is measured.
       std::clamp(kMeasurementSeconds / std::max(seconds_a_run, 1e-9), 1.0, kMaxRepeat);
   return execute(compiled, static_cast<uint32_t>(fit), measurements).measured;
 }

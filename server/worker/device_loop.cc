@@ -70,6 +70,7 @@ void DeviceServer::load(const internal::LoadKernel& message) {
     kernel.loaded =
         device_.load(std::make_shared<const Artifact>(deserialize_artifact(message.artifact())));
   } catch (...) {
+    // Kept for the call: a load has no answer of its own.
     kernel.failed = current_error();
   }
 }
@@ -78,6 +79,7 @@ uint8_t* DeviceServer::host_pointer(const internal::Place& place, int64_t bytes)
   const auto at = arenas_.find(place.arena());
   KILN_CHECK(at != arenas_.end());
   const auto offset = static_cast<int64_t>(place.offset());
+  // Without a sum that could overflow.
   KILN_CHECK(offset >= 0 && bytes <= at->second.bytes() && offset <= at->second.bytes() - bytes);
   return at->second.data() + offset;
 }

@@ -26,6 +26,7 @@ Heartbeat::~Heartbeat() {
 
 void Heartbeat::loop() {
   while (!stopped_.load()) {
+    // In memory that both processes map: no message can be late or lost.
     status_->beats.fetch_add(1);
     pollfd socket{.fd = socket_, .events = 0, .revents = 0};  // hanging up is always reported
     if (::poll(&socket, 1, kBeatMilliseconds) > 0) {

@@ -22,6 +22,7 @@ class InterpretedKernel : public LoadedKernel {
  public:
   explicit InterpretedKernel(std::shared_ptr<const Artifact> artifact)
       : artifact_(std::move(artifact)) {
+    // Parsed at once, so that wrong text is an error of the load.
     give_back(take());
   }
   const Artifact& artifact() const override { return *artifact_; }

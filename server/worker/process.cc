@@ -24,6 +24,7 @@ bool become_worker() {
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::signal(SIGPIPE, SIG_IGN);
+  // A kernel that crashes is expected, and a core of all tensors would fill the disk.
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   for (const int fd : {kWorkerSocketFd, kWorkerPageFd})

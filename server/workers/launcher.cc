@@ -39,6 +39,7 @@ class Process : public Child {
   bool was_killed() const override {
     for (const auto until = Clock::now() + kEnding; Clock::now() < until;) {
       siginfo_t end{};
+      // WNOWAIT leaves the child for the destructor to reap.
       const int flags = WEXITED | WNOHANG | WNOWAIT;
       if (::waitid(P_PID, static_cast<id_t>(pid_), &end, flags) == 0 && end.si_pid != 0) {
         const bool by_signal = end.si_code == CLD_KILLED || end.si_code == CLD_DUMPED;

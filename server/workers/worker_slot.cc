@@ -53,11 +53,13 @@ void WorkerSlot::set_cancelled(bool cancelled) {
 void WorkerSlot::kill(const std::string& why, WorkerEnd end) {
   const std::lock_guard lock(mutex_);
   if (!child_ || ended_) return;
+  // The first reason is the cause; the others follow from it.
   if (kill_reason_.empty()) {
     kill_reason_ = why;
     kill_end_ = end;
   }
   child_->kill();
+  // A thread launcher cannot kill: the worker ends because its socket does.
   connection_->channel.shut_down();
 }
 

@@ -71,6 +71,7 @@ const Kind& pick(std::span<const Kind> kinds, Random& random) {
 }
 
 void add_stage(KernelWriter& writer, RandomKernel& result) {
+  // Chains are what fusion and attachment are tested by.
   const bool chain = !writer.computed().empty() && writer.random.chance(0.7);
   const DrawnTensor source =
       chain ? writer.computed().back() : writer.random.pick(writer.tensors());

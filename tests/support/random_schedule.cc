@@ -59,6 +59,7 @@ const StepDraw& pick(Random& random) {
 
 language::Schedule random_schedule(const language::Definition& definition, Random& random) {
   ScheduleDrawer drawer(definition, random);
+  // Few: with many, most schedules are refused or look alike.
   const size_t steps = static_cast<size_t>(random.between(1, 8));
   // Other steps soon leave no loops that suit an intrinsic.
   for (size_t i = 0; i < drawer.stages.size(); ++i) {
