@@ -42,7 +42,7 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Each core copies the panels of its own columns, which stay in its second cache.
+/// Each core copies the panels of its own columns, which stay in its L2.
 TEST(ChoosePanels, CopiesALargeFactorInBlocksOfColumns) {
   EXPECT_EQ(rows_by_columns(1024, 1024, 1024),
             "schedule cpu {\n"
@@ -199,8 +199,8 @@ TEST(ChoosePanels, TakesWideTilesForABatch) {
   EXPECT_TRUE(has(chosen, "split(C.j, factor=64)")) << chosen;
 }
 
-/// A tile's columns stay in the nearest cache while the rows of a block pass by; all tiles that are
-/// whole are in whole blocks, and two cores have as much to do.
+/// A tile's columns stay in L1 while the rows of a block pass by; all tiles that are whole are in
+/// whole blocks, and two cores have as much to do.
 TEST(ChoosePanels, PassesBlocksOfRowsByColumnsThatAreNear) {
   EXPECT_EQ(rows_by_columns(127, 127, 127),
             "schedule cpu {\n"
@@ -216,7 +216,7 @@ TEST(ChoosePanels, PassesBlocksOfRowsByColumnsThatAreNear) {
   EXPECT_FALSE(has(rows_by_columns(127, 127, 600), "C.i.outer.outer")) << "columns are not near";
 }
 
-/// Copied panels that stay in the nearest cache are passed by one after the other.
+/// Copied panels that stay in L1 are passed by one after the other.
 TEST(ChoosePanels, TakesOneNearPanelAfterTheOther) {
   const auto chosen_with = [](int steps) {
     return steps_of(

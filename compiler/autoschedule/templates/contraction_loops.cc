@@ -16,7 +16,7 @@ constexpr int64_t kLine = 16;  // floats of a line of the cache
 // How many tiles of rows a copy of a transposed row factor takes from each line of it. 16 tiles of
 // 8 rows of floats are 512 bytes: eight whole lines of the cache.
 constexpr int64_t kTurnedTiles = 16;
-// Multiply-adds that may stand in a loop, once its inner loops over the window are written out.
+// Multiply-adds that may stand in a loop, once its inner loops over the window are unrolled.
 constexpr int64_t kWrittenOut = 216;
 
 /// The rows of a panel begin where a vector does, if not all of its vectors are full.

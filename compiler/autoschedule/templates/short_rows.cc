@@ -41,7 +41,7 @@ bool is_short(const StageGraph& graph, StageId id, size_t dimensions) {
   return iterations < kLanes;
 }
 
-/// Vectors along `row`, and all inside of it written out, so that it stays in registers.
+/// Vectors along `row`, and all inside of it unrolled, so that it stays in registers.
 void write_stage(const StageGraph& graph, StepWriter& steps, StageId id, AxisId row,
                  size_t dimensions) {
   std::vector<AxisId> order = loops_in_row(graph[id], dimensions);

@@ -14,8 +14,8 @@
 namespace kiln::autoschedule {
 namespace {
 
-// So many steps are written out, for so many lines at once. Measured with windows of 9 and 25
-// steps: of 2, 4 and 8 lines.
+// So many steps are unrolled, for so many lines at once. Measured with windows of 9 and 25 steps:
+// of 2, 4 and 8 lines.
 constexpr int64_t kMostSteps = 32;
 constexpr int64_t kLines = 4;
 constexpr int64_t kRegisterBytes = 64;
