@@ -7,7 +7,7 @@
 #include "compiler/autoschedule/templates/image_sketches.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
-#include "compiler/autoschedule/templates/turned_products.h"
+#include "compiler/autoschedule/templates/transposed_products.h"
 
 namespace kiln {
 namespace {
@@ -129,7 +129,7 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
   language::Schedule schedule = autoschedule::with_padded_stages(kernel, given, options);
   schedule = autoschedule::with_reduction_stages(kernel, std::move(schedule));
   return autoschedule::fuse_stages(
-      kernel, autoschedule::with_turned_products(kernel, std::move(schedule), target, options),
+      kernel, autoschedule::with_transposed_products(kernel, std::move(schedule), target, options),
       options, autoschedule::vector_unit_of(target.arch));
 }
 

@@ -17,7 +17,7 @@ constexpr double kStepCycles = 0.3;
 constexpr double kSpreadCycles = 0.35;
 // For an element of the result that is transposed, and one of a filter that is copied next to other
 // channels, near and far.
-constexpr double kTurnCycles = 1;
+constexpr double kTransposeCycles = 1;
 constexpr double kPackCycles = 1.2;
 constexpr double kFarCycles = 5;
 constexpr double kNearFilters = 256 * 1024;
@@ -44,8 +44,8 @@ double one_tile(const Convolution& convolution, int64_t columns, int64_t vectors
   const auto sums = static_cast<double>(columns * vectors);
   // Two multiply-adds a cycle, or the chain of a single sum.
   const double step = std::max(sums / 2, kLatency) + kStepCycles + spread * kSpreadCycles;
-  const double turned = sums * static_cast<double>(size.register_lanes) * kTurnCycles;
-  return static_cast<double>(size.steps) * step + kTileCycles + turned;
+  const double transposed = sums * static_cast<double>(size.register_lanes) * kTransposeCycles;
+  return static_cast<double>(size.steps) * step + kTileCycles + transposed;
 }
 
 /// About how many cycles a line takes in tiles of so many columns.
@@ -85,8 +85,8 @@ int64_t best_columns(const Convolution& convolution) {
 }
 
 /// The result in its own order: a block of lines after the other, for all channels.
-void write_turn(const StageGraph& graph, const Convolution& convolution, StepWriter& steps,
-                StageId sums, const std::vector<AxisId>& outer, const Values& values) {
+void write_transposed(const StageGraph& graph, const Convolution& convolution, StepWriter& steps,
+                      StageId sums, const std::vector<AxisId>& outer, const Values& values) {
   const Tiling& tiling = convolution.tiling;
   const StageId id = tiling.stage;
   const auto [panels, channel] =
@@ -144,9 +144,9 @@ void write_channels(const StageGraph& graph, const Convolution& convolution, Ste
   }
   steps.vectorize(sums, of(channel));
   const int64_t vectors = (values.get("channels", 1) + lanes - 1) / lanes;
-  write_out_window(graph, convolution.tiling, sums, reduce, steps, columns * vectors);
+  unroll_window(graph, convolution.tiling, sums, reduce, steps, columns * vectors);
   steps.unroll(sums, column);
-  write_turn(graph, convolution, steps, sums, outer, values);
+  write_transposed(graph, convolution, steps, sums, outer, values);
 }
 
 int64_t block_of(const Convolution& convolution, int64_t columns) {

@@ -15,9 +15,9 @@ namespace {
 constexpr int64_t kLine = 16;  // floats of a line of the cache
 // How many tiles of rows a copy of a transposed row factor takes from each line of it. 16 tiles of
 // 8 rows of floats are 512 bytes: eight whole lines of the cache.
-constexpr int64_t kTurnedTiles = 16;
+constexpr int64_t kTransposedTiles = 16;
 // Multiply-adds that may stand in a loop, once its inner loops over the window are unrolled.
-constexpr int64_t kWrittenOut = 216;
+constexpr int64_t kMostUnrolled = 216;
 
 /// The rows of a panel begin where a vector does, if not all of its vectors are full.
 void align_panel(const Tiling& tiling, StepWriter& steps, StageId copy,
@@ -85,7 +85,7 @@ void copy_rows_in_order(const StageGraph& graph, const Tiling& tiling, StepWrite
     // Taking all tiles of a line before the next line would write to as many places as there are
     // tiles; taking one reads each line again for each: TLB misses either way. A group is in
     // between.
-    const auto [groups, group] = steps.split(copy, taken, kTurnedTiles);
+    const auto [groups, group] = steps.split(copy, taken, kTransposedTiles);
     outer.push_back(groups);
     taken = group;
   }
@@ -101,7 +101,7 @@ void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
                 const Values& values, const std::vector<AxisId>& reduce, AxisId row,
                 AxisId column) {
   steps.vectorize(tiling.stage, column);
-  write_out_window(graph, tiling, tiling.stage, reduce, steps, registers_of_tile(tiling, values));
+  unroll_window(graph, tiling, tiling.stage, reduce, steps, registers_of_tile(tiling, values));
   steps.unroll(tiling.stage, row);
 }
 
@@ -169,11 +169,11 @@ int64_t registers_of_tile(const Tiling& tiling, const Values& values) {
   return values.get("rows", 1) * ((values.get("lanes", 1) + lanes - 1) / lanes);
 }
 
-void write_out_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
-                      const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums) {
+void unroll_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
+                   const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums) {
   for (size_t i = reduce.size(); i-- > 1;) {
     const std::optional<int64_t> extent = constant_extent(graph, tiling.reduce[i]);
-    if (!extent || *extent > kWrittenOut || sums * *extent > kWrittenOut) return;
+    if (!extent || *extent > kMostUnrolled || sums * *extent > kMostUnrolled) return;
     sums *= *extent;
     if (*extent > 1) steps.unroll(stage, reduce[i]);
   }

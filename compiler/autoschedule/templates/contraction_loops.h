@@ -53,8 +53,8 @@ int64_t registers_of_tile(const Tiling& tiling, const Values& values);
 
 /// Steps of a window are few: as loops they would end as soon as they have begun. `reduce`: the
 /// loops of the stage for the axes of the reduction; `sums`: registers of its tile.
-void write_out_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
-                      const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums);
+void unroll_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
+                   const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums);
 
 // What sketches write. Of the values, "rows" and "lanes" are the tile; "parallel" is for all.
 

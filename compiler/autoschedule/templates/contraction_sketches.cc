@@ -19,7 +19,7 @@ constexpr int64_t kDotRows = 4;
 // With fewer rows a copy of all panels at once takes longer than it saves.
 constexpr int64_t kRowsForPanels = 128;
 // With fewer rows, vectors along the reduction do better than columns transposed into panels.
-constexpr int64_t kRowsToTurn = 32;
+constexpr int64_t kRowsToTranspose = 32;
 constexpr int64_t kManyProducts = 1024;
 // Column factors of no more elements stay in L2 as they are.
 constexpr int64_t kLargePanels = 256 * 1024;
@@ -31,7 +31,7 @@ constexpr int64_t kFarBatch = 8;
 // Of a tile that passes by copied panels: for a vector of each, and an element of a row.
 constexpr int64_t kOtherRegisters = 4;
 // Steps so far apart map to two sets of L1: conflict misses.
-constexpr int64_t kMeetingDistance = 512;
+constexpr int64_t kConflictDistance = 512;
 // Steps that are each in another page (1024 floats: TLB reach), and elements that are worth a copy
 // then.
 constexpr int64_t kFarDistance = 1024;
@@ -136,7 +136,7 @@ class Sketches {
   bool gains_by_order() const {
     const int64_t rows = numbers_.size.rows;
     if (!columns_lie_together()) {
-      return rows == 0 || rows * products_of_a_panel() >= kRowsToTurn;
+      return rows == 0 || rows * products_of_a_panel() >= kRowsToTranspose;
     }
     return are_far_apart() && (rows == 0 || rows >= kRowsForPanels);
   }
@@ -169,16 +169,18 @@ class Sketches {
 
  private:
   bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
-  bool may_be_blocks() const { return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTurn; }
+  bool may_be_blocks() const {
+    return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTranspose;
+  }
 
   /// Whether the column factor is large, its rows begin anywhere in a line, or each is in another
   /// page or in the same sets of L1 as the others (conflict misses).
   bool are_far_apart() const {
     const int64_t distance = step_distance(*tiling_.contraction.column_factor);
-    const bool meet = distance > 0 && distance % kMeetingDistance == 0;
+    const bool conflict = distance > 0 && distance % kConflictDistance == 0;
     const bool is_ragged =
         distance % numbers_.size.register_lanes != 0 && numbers_.size.rows >= kRowsForRagged;
-    return numbers_.panels > kLargePanels || (numbers_.panels > 0 && meet) ||
+    return numbers_.panels > kLargePanels || (numbers_.panels > 0 && conflict) ||
            (numbers_.panels > kFarElements && distance >= kFarDistance) ||
            (numbers_.panels > kRaggedElements && is_ragged);
   }

@@ -37,7 +37,7 @@ void write_lines(const StageGraph& graph, const Convolution& convolution, StepWr
   steps.reorder(id, joined({outer, {line, columns, rows}, tiling.reduce, {row, column}}));
   place_lines(graph, convolution, id, id, blocks, steps);
   steps.vectorize(id, column);
-  write_out_window(graph, tiling, id, tiling.reduce, steps, registers_of_tile(tiling, values));
+  unroll_window(graph, tiling, id, tiling.reduce, steps, registers_of_tile(tiling, values));
   steps.unroll(id, row);
   if (values.get("parallel", 0) == 0) return;
   for (const AxisId loop : outer)

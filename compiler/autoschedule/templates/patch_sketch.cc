@@ -83,8 +83,7 @@ void write_patches(const StageGraph& graph, const Convolution& convolution, Step
   write_copy(graph, convolution, steps, sums, joined({panel_batch, {columns}, reduce, {column}}),
              parallel);
   steps.vectorize(sums, column);
-  write_out_window(graph, convolution.tiling, sums, reduce, steps,
-                   registers_of_tile(tiling, values));
+  unroll_window(graph, convolution.tiling, sums, reduce, steps, registers_of_tile(tiling, values));
   steps.unroll(sums, row);
 
   const auto [blocks, inner] =

@@ -126,8 +126,8 @@ bool is_copy(const Stage& stage) {
 
 /// Tiles that are transposed in L1: read along the rows of the source, an element at a
 /// time, and written in vectors. A vector of elements from as many rows would be a gather.
-void write_turned_tiles(const StageGraph& graph, StageId id, AxisId across, StepWriter& steps,
-                        const Values& values) {
+void write_transposed_tiles(const StageGraph& graph, StageId id, AxisId across, StepWriter& steps,
+                            const Values& values) {
   const std::vector<AxisId> data = columns_of(graph[id]);
   const auto [tile, axes] = steps.cache_write(id, "local", data.size());
   std::vector<AxisId> order = data;
@@ -173,13 +173,14 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
                              constant_extent(graph, last).value_or(32) >= 32;
   if (may_be_parallel && has_vectors && is_large_tile && is_copy(stage) &&
       id < graph.kernel->definition.stages.size()) {
-    Sketch turned{.name = "turned tiles",
-                  .parameters = {tile_parameter(graph, "rows", *across, {8, 16, 32}, 16),
-                                 tile_parameter(graph, "lanes", last, {16, 32, 64}, 32), parallel},
-                  .write = [&graph, id, across](StepWriter& steps, const Values& values) {
-                    write_turned_tiles(graph, id, *across, steps, values);
-                  }};
-    sketches.insert(sketches.begin(), std::move(turned));
+    Sketch transposed{
+        .name = "transposed tiles",
+        .parameters = {tile_parameter(graph, "rows", *across, {8, 16, 32}, 16),
+                       tile_parameter(graph, "lanes", last, {16, 32, 64}, 32), parallel},
+        .write = [&graph, id, across](StepWriter& steps, const Values& values) {
+          write_transposed_tiles(graph, id, *across, steps, values);
+        }};
+    sketches.insert(sketches.begin(), std::move(transposed));
   }
   if (has_vectors && across && inside.empty()) {
     Sketch blocks{.name = "blocks",
@@ -204,7 +205,7 @@ struct ReductionVectors {
 };
 
 /// Whether a reduction goes through more than the caches hold, in long runs.
-bool is_past_caches(const StageGraph& graph, StageId id) {
+bool exceeds_caches(const StageGraph& graph, StageId id) {
   // 4 MiB of floats: more than the L2 of the machines that were measured (1 and 2 MiB).
   constexpr int64_t kElements = int64_t{1} << 20;
   const Stage& stage = graph[id];
@@ -239,7 +240,7 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
       vector_factor(graph, id, axis, is_long ? 2 * kVectorBytes : kVectorBytes);
   if (!allowed || !factor) return std::nullopt;
   ReductionVectors vectors{axis, *factor, along_data};
-  if (along_data && is_past_caches(graph, id)) {
+  if (along_data && exceeds_caches(graph, id)) {
     vectors.columns = columns_of_block(graph, id, axis).value_or(0);
   }
   return vectors;
@@ -307,7 +308,7 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     const int64_t steps = constant_extent(graph, vectors->axis).value_or(1);
     const int64_t rows = constant_extent(graph, columns_of(graph[id]).back()).value_or(1);
     const bool is_full = steps % vectors->lanes == 0 && rows % kMostRowsAtOnce == 0;
-    const bool gains = rows >= kManyIterations && is_past_caches(graph, id);
+    const bool gains = rows >= kManyIterations && exceeds_caches(graph, id);
     if (is_full) {
       sketch.parameters.push_back(
           {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, gains ? kRowsAtOnce : 1});

@@ -83,7 +83,7 @@ std::optional<Sketch> window_sketch(const Chooser& chooser, StageId id, bool may
   if (!lanes || (lines && *lines < kLines) || !slides_along(graph, stage, line)) {
     return std::nullopt;
   }
-  return Sketch{.name = "windows written out",
+  return Sketch{.name = "unrolled windows",
                 .parameters = {tile_parameter(graph, "lines", line, {1, 2, kLines, 8}, kLines),
                                lanes_parameter(graph, columns.back(), *lanes),
                                parallel_parameter(may_be_parallel && is_large(graph, id))},

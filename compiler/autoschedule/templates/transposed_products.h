@@ -12,7 +12,7 @@ namespace kiln::autoschedule {
 ///
 /// is computed for each b in the order [b, i, j], and C is a transposed copy. Small ones stay as
 /// they are: vectors along b have all of their factors in L1 and L2.
-OpenSchedule with_turned_products(const language::Kernel& kernel, language::Schedule given,
-                                  const Target& target, const CompileOptions& options);
+OpenSchedule with_transposed_products(const language::Kernel& kernel, language::Schedule given,
+                                      const Target& target, const CompileOptions& options);
 
 }  // namespace kiln::autoschedule

@@ -4,7 +4,7 @@
 //   C[i, j, b] = sum[k](A[b, i, k] * B[b, k, j])  ->  T[b, i, j] = sum[k](..); C = T transposed
 //
 // By the cycles of each: large products have their factors in L2 one at a time, but not 16 at once.
-#include "compiler/autoschedule/templates/turned_products.h"
+#include "compiler/autoschedule/templates/transposed_products.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace kiln::autoschedule {
 namespace {
 
 // Cycles for an element of the result that is transposed, and for one of a factor that is copied.
-constexpr double kTurnCycles = 1.5;
+constexpr double kTransposeCycles = 1.5;
 constexpr double kCopyCycles = 1.1;
 // Cycles for a vector of multiply-adds of products side by side: as long as the factors of as many
 // as a vector has lanes are in L2, and in proportion past that. Measured with 8 to 541 steps on
@@ -69,7 +69,8 @@ bool lies_together(const StageGraph& graph, const SideBySide::Factor& factor) {
 }
 
 /// Cycles of all products, one after the other, and of transposing the result.
-double cycles_turned(const StageGraph& graph, const SideBySide& product, const Extents& extents) {
+double cycles_transposed(const StageGraph& graph, const SideBySide& product,
+                         const Extents& extents) {
   const ContractionSize& size = extents.size;
   const auto steps = static_cast<double>(size.steps);
   const auto rows = static_cast<double>(size.rows);
@@ -77,13 +78,14 @@ double cycles_turned(const StageGraph& graph, const SideBySide& product, const E
   const double copied = (product.rows.is_apart ? 0 : rows * steps) +
                         (lies_together(graph, product.columns) ? 0 : columns * steps);
   return static_cast<double>(extents.batch) *
-         (tile_cycles(size, best_tile(size)) + copied * kCopyCycles + rows * columns * kTurnCycles);
+         (tile_cycles(size, best_tile(size)) + copied * kCopyCycles +
+          rows * columns * kTransposeCycles);
 }
 
-bool gains_by_turning(const Chooser& chooser, const SideBySide& product) {
+bool gains_by_transposing(const Chooser& chooser, const SideBySide& product) {
   const std::optional<Extents> extents = extents_of(chooser, product);
-  return extents &&
-         cycles_turned(chooser.graph, product, *extents) < cycles_side_by_side(product, *extents);
+  return extents && cycles_transposed(chooser.graph, product, *extents) <
+                        cycles_side_by_side(product, *extents);
 }
 
 /// Its rows and columns the other way round, where only so the columns lie together.
@@ -97,8 +99,8 @@ void choose_columns(const StageGraph& graph, SideBySide& product) {
 
 }  // namespace
 
-OpenSchedule with_turned_products(const language::Kernel& kernel, language::Schedule given,
-                                  const Target& target, const CompileOptions& options) {
+OpenSchedule with_transposed_products(const language::Kernel& kernel, language::Schedule given,
+                                      const Target& target, const CompileOptions& options) {
   OpenSchedule result{std::move(given), {}};
   const StageGraph graph = graph_of(kernel, result);
   const std::vector<bool> touched = touched_roots(graph);
@@ -110,7 +112,7 @@ OpenSchedule with_turned_products(const language::Kernel& kernel, language::Sche
     std::optional<SideBySide> product = find_side_by_side(graph, id);
     if (!product) continue;
     choose_columns(graph, *product);
-    if (!gains_by_turning(chooser, *product)) continue;
+    if (!gains_by_transposing(chooser, *product)) continue;
     steps.reorder(
         id, joined({product->outer, {product->batch, product->rows.own, product->columns.own}}));
     const size_t axes = stage.data.size() + stage.reduce.size();
