@@ -27,7 +27,7 @@ std::string_view name_of_level(v1::CacheLevel level) {
 }
 
 /// A call that reads and writes one tensor of the service gives another result the second time.
-bool is_repeatable(const v1::RunRequest& request, const std::vector<Parameter>& parameters) {
+bool is_idempotent(const v1::RunRequest& request, const std::vector<Parameter>& parameters) {
   std::set<std::string> read;
   std::set<std::string> written;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -44,7 +44,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 v1::RunResponse run(KernelState& kernel, PreparedCall& call, CallControl control) {
-  control.idempotent = is_repeatable(call.request, kernel.parameters());
+  control.idempotent = is_idempotent(call.request, kernel.parameters());
   Link& link = *kernel.link();
   v1::RunResponse response;
   kernel.with_id(control, [&](const std::string& id) {

@@ -221,7 +221,7 @@ void DeviceQueue::on_lost(WorkerEnd end) {
         endings.emplace_back(std::move(entry), error);
       } else {
         const bool refused = end != WorkerEnd::Starved && quarantine_.blame(entry.work.kernel->key);
-        if (entry.work.repeatable && !entry.retried && !refused) {
+        if (entry.work.may_retry && !entry.retried && !refused) {
           entry.retried = true;
           counters_.retried_runs.fetch_add(1);
           // In front: it was the first.

@@ -34,8 +34,9 @@ struct DeviceCall {
   uint32_t measurements = 1;
   /// From when it begins; the deadline of the call counts the wait before, too.
   Clock::duration limit = Clock::duration::max();
-  /// Running it twice has the effect of running it once: no output lies on an input.
-  bool repeatable = true;
+  /// Whether it may run once more when its worker is lost: it is idempotent, as no output lies on
+  /// an input.
+  bool may_retry = true;
   std::shared_ptr<Call> call;
   /// Told once, from a thread that must not be kept.
   std::function<void(Outcome<DeviceResult>)> done;

@@ -2,7 +2,7 @@
 // workers map, outputs allocated. Whether the call is idempotent is found here, where the slices
 // are known.
 //
-//   C = f(A, B), A and C one tensor  ->  not repeatable: a second run reads what the first wrote
+//   C = f(A, B), A and C one tensor  ->  not idempotent: a second run reads what the first wrote
 #include "server/engine/run_service.h"
 
 #include <algorithm>
@@ -185,7 +185,7 @@ void RunService::place(Prepared& prepared, const v1::RunRequest& request) {
   }
   for (const Slice* slice : outputs)
     overlap = overlap || inputs.count(slice) != 0;
-  prepared.work.repeatable = !overlap;
+  prepared.work.may_retry = !overlap;
 }
 
 void RunService::place_output(Prepared& prepared, uint32_t parameter,

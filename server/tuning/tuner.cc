@@ -292,7 +292,7 @@ DeviceResult Tuner::execute(const Compiled& compiled, uint32_t repeat, uint32_t 
   work.kernel = compiled.kernel;
   work.repeat = repeat;
   work.measurements = measurements;
-  work.repeatable = is_default;  // a candidate that ends its worker is not tried a second time
+  work.may_retry = is_default;  // a candidate that ends its worker is not tried a second time
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i] && search_ && !is_default) work.tensors[i] = outputs_[i];
   }
