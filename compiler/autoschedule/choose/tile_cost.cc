@@ -48,8 +48,8 @@ constexpr int64_t kLeastDepth = 48;
 constexpr int64_t kBlockWork = 1024 * 1024;
 // More tiles in a block gain nothing.
 constexpr int64_t kMostTiles = 16;
-// What a tile adds to its time whose columns come from L2, not from L1; where their rows begin
-// anywhere in a line, each vector comes in two pieces.
+// What a tile adds to its time whose columns come from L2, not from L1; where their rows are not
+// aligned, each vector is split over two lines.
 constexpr double kColumnsAgain = 0.02;
 constexpr double kRaggedAgain = 0.08;
 // Rows that take as long to compute as a panel takes to come from L3.

@@ -34,8 +34,7 @@ struct TileShape {
 /// How much longer two cores take for so many equal tasks than half the time of one.
 double imbalance(int64_t tasks);
 
-/// About how many cycles a core takes for all tiles of this shape, those cut off at the ends
-/// included.
+/// About how many cycles a core takes for all tiles of this shape, tails included.
 double tile_cycles(const ContractionSize& size, const TileShape& tile);
 
 /// The shape that takes the fewest.

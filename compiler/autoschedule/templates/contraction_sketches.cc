@@ -36,8 +36,8 @@ constexpr int64_t kConflictDistance = 512;
 // then.
 constexpr int64_t kFarDistance = 1024;
 constexpr int64_t kFarElements = 16 * 1024;
-// Elements and rows that are worth a copy where vectors begin anywhere in a line, and elements
-// where a tile of rows takes a piece of each line.
+// Elements and rows that are worth a copy where vectors are not aligned, and elements where a tile
+// of rows takes a piece of each line.
 constexpr int64_t kRaggedElements = 64 * 1024;
 constexpr int64_t kRowsForRagged = 192;
 constexpr int64_t kAcrossElements = 96 * 1024;
@@ -173,8 +173,8 @@ class Sketches {
     return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTranspose;
   }
 
-  /// Whether the column factor is large, its rows begin anywhere in a line, or each is in another
-  /// page or in the same sets of L1 as the others (conflict misses).
+  /// Whether the column factor is large, its rows are not aligned, or each is in another page or in
+  /// the same sets of L1 as the others (conflict misses).
   bool are_far_apart() const {
     const int64_t distance = step_distance(*tiling_.contraction.column_factor);
     const bool conflict = distance > 0 && distance % kConflictDistance == 0;

@@ -26,7 +26,7 @@ constexpr int64_t kRunBytes = 4096;
 constexpr int64_t kRowsAtOnce = 4;
 constexpr int64_t kMostRowsAtOnce = 8;
 // A row of so many elements, and so many columns, are reduced in twice as many lanes, which hides
-// how long an addition takes; putting the lanes of a row together at its end takes longer then.
+// how long an addition takes; the horizontal reduction at the end of a row takes longer then.
 constexpr int64_t kLongRow = 512;
 constexpr int64_t kManyColumns = 256;
 // Of a shared loop: enough that eight parts for each of some cores are even.
