@@ -51,15 +51,17 @@ tests_of() {
     ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}"
 }
 
-long_python_tests() {
+long_# Each process has daemons of its own; tests that share what is compiled are kept in one (tests/conftest.py).
+python_tests() {
   KILN_LONG=1 KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
     build/venv/bin/python -m pytest -q tests/e2e -k real_digits
 }
 
+# Each process has daemons of its own; tests that share what is compiled are kept in one (tests/conftest.py).
 python_tests() {
   deploy/python-env.sh build/venv test
   KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
-    build/venv/bin/python -m pytest -q tests/client/python tests/errors tests/e2e
+    build/venv/bin/python -m pytest -q -n auto --maxprocesses 4 tests/client/python tests/errors tests/e2e
 }
 
 # Ten minutes in all, half of them for whole requests, which are the slowest to try. What is found

@@ -137,9 +137,11 @@ def test_the_plot_shows_the_search(daemon, tmp_path):
     figure = result.plot()
     axes = figure.axes[0]
     assert axes.get_xlabel() == "candidate"
-    assert axes.get_ylabel() == "microseconds a run"
     assert "main: " in axes.get_title()
     assert {text.get_text() for text in figure.legends[0].get_texts()} >= {"measured", "without tuning"}
+    for seconds, unit in ((5e-5, "microseconds"), (5e-3, "milliseconds"), (5.0, "seconds")):
+        result.default_seconds = seconds
+        assert result.plot().axes[0].get_ylabel() == f"{unit} a run"
 
 
 def test_progress_is_written_to_stderr(daemon, capsys):

@@ -14,8 +14,8 @@ from kiln import te
 
 
 @pytest.fixture(scope="session")
-def daemon():
-    """The default connection, to a daemon of the catalogue's own."""
+def service():
+    """A connection to a daemon of the catalogue's own."""
     program = os.environ.get("KILN_DAEMON") or shutil.which("kilnd")
     if not program:
         pytest.fail("KILN_DAEMON does not name a kilnd, and none is on PATH")
@@ -26,7 +26,7 @@ def daemon():
             stdout=subprocess.PIPE, stderr=log, text=True)
     line = process.stdout.readline()
     assert line.startswith("listening on "), line + pathlib.Path(folder, "kilnd.log").read_text()
-    with kiln.connect(line.removeprefix("listening on ").strip()) as connection:
+    with kiln.connect(line.removeprefix("listening on ").strip(), default=False) as connection:
         yield connection
     process.terminate()
     assert process.wait(timeout=20) == 0
@@ -34,16 +34,23 @@ def daemon():
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture
+def daemon(service):
+    """The default connection, to the daemon of the catalogue: tests of other folders may have run since the last."""
+    with kiln.connect(service.address) as connection:
+        yield connection
+
+
 @pytest.fixture(scope="session")
-def unharmed(daemon):
+def unharmed(service):
     """A function that fails when the daemon or one of its processes was harmed since the beginning."""
     n = te.var("n")
     A = te.placeholder((n,), name="A")
-    f = kiln.build([A, te.compute((n,), lambda i: A[i] * 2, name="B")], name="twice")
-    before = kiln.describe()
+    f = service.build([A, te.compute((n,), lambda i: A[i] * 2, name="B")], name="twice")
+    before = service.describe()
 
     def check():
-        now = kiln.describe()
+        now = service.describe()
         assert now["pid"] == before["pid"] and now["boot_id"] == before["boot_id"]
         assert [d["state"] for d in now["devices"]] == [d["state"] for d in before["devices"]]
         np.testing.assert_array_equal(f(np.float32([1, 2])).numpy(), [2, 4])

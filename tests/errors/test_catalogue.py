@@ -22,6 +22,24 @@ def entries(*keys, but=()):
     )
 
 
+def expect_sentence(entry):
+    """Runs the wrong program, once; returns the error, which says what the catalogue does."""
+    with pytest.raises(kiln.Error) as caught:
+        run(entry)
+    error = caught.value
+    assert entry.is_said(error.message, arch=daemon_arch()), error.message
+    assert (error.kind, error.reason) == (entry.kind, entry.reason)
+    assert isinstance(error, getattr(kiln, entry.kind))
+    assert tuple(error.notes[: len(entry.notes)]) == entry.notes
+    if entry.line is not None:
+        assert place_of(error, entry.file) == (entry.file, entry.line)
+    return error
+
+
+def daemon_arch():
+    return kiln.describe()["devices"][0]["arch"]
+
+
 def run(entry):
     """Runs the wrong program."""
     if callable(entry.program):
@@ -48,28 +66,19 @@ def place_of(error, file):
     return [frame for frame in frames_of(error) if frame[0] == file][-1]
 
 
-@entries(but=["command_line", "cpp_programs"])
-def test_a_wrong_program_gets_its_sentence(daemon, unharmed, entry):
-    with pytest.raises(kiln.Error) as caught:
-        run(entry)
-    error = caught.value
-    assert entry.is_said(error.message, arch=kiln.describe()["devices"][0]["arch"]), error.message
-    assert (error.kind, error.reason) == (entry.kind, entry.reason)
-    assert isinstance(error, getattr(kiln, entry.kind))
-    assert tuple(error.notes[: len(entry.notes)]) == entry.notes
-    if entry.line is not None:
-        assert place_of(error, entry.file) == (entry.file, entry.line)
+@entries(but=["command_line", "cpp_programs", "service"])
+def test_a_wrong_program_gets_its_sentence_and_the_users_traceback(daemon, unharmed, entry):
+    error = expect_sentence(entry)
+    assert sum(source.is_ours(file) for file, _ in frames_of(error)) <= 2
+    assert error.__cause__ is None
+    assert error.__context__ is None or error.__suppress_context__
     unharmed()
 
 
-@entries(but=["command_line", "cpp_programs", "service"])
-def test_the_traceback_is_the_users(daemon, entry):
-    with pytest.raises(kiln.Error) as caught:
-        run(entry)
-    frames = frames_of(caught.value)
-    assert sum(source.is_ours(file) for file, _ in frames) <= 2
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None or caught.value.__suppress_context__
+@entries("service")
+def test_a_wrong_request_gets_its_sentence(daemon, unharmed, entry):
+    expect_sentence(entry)
+    unharmed()
 
 
 @entries("command_line")

@@ -9,16 +9,14 @@ import subprocess
 import pytest
 from catalogue import cpp_programs
 
-import kiln
-
 ENTRIES = cpp_programs.wrong.entries
 
 
 @pytest.fixture(scope="module")
-def said(daemon):
+def said(service):
     """What the client says of each program, by name."""
     beside = pathlib.Path(os.environ.get("KILN_DAEMON") or shutil.which("kilnd")).with_name("kiln_wrong_programs")
-    environment = {**os.environ, "KILN_ADDRESS": daemon.address}
+    environment = {**os.environ, "KILN_ADDRESS": service.address}
     done = subprocess.run([beside], env=environment, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     lines = map(json.loads, done.stdout.splitlines())
@@ -26,9 +24,9 @@ def said(daemon):
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=[entry.name for entry in ENTRIES])
-def test_a_wrong_program_gets_its_sentence(said, unharmed, entry):
+def test_a_wrong_program_gets_its_sentence(said, service, unharmed, entry):
     error = said[entry.name]
-    assert entry.is_said(error["message"], arch=kiln.describe()["devices"][0]["arch"]), error["message"]
+    assert entry.is_said(error["message"], arch=service.describe()["devices"][0]["arch"]), error["message"]
     assert (error["kind"], error["reason"]) == (entry.kind, entry.reason)
     assert tuple(error["notes"][: len(entry.notes)]) == entry.notes
     unharmed()

@@ -22,7 +22,7 @@ class Operand:
 
 
 class Expr(UnknownValue, Operand):
-    """A scalar value of a kernel, known only when it runs. `written` is its text, for the writer of text.py."""
+    """A scalar value of a kernel, known only when it runs. `_written` is its text, for the writer of text.py."""
 
     __slots__ = ("dtype",)
 
@@ -64,7 +64,7 @@ class IntegerConstant(Expr):
     def __bool__(self):
         return self.value != 0
 
-    def written(self, writer, strength, depth):
+    def _written(self, writer, strength, depth):
         return ("false", "true")[self.value] if self.dtype == "bool" else str(self.value)
 
 
@@ -83,7 +83,7 @@ class FloatConstant(Expr):
     def __int__(self):
         return int(self.value)
 
-    def written(self, writer, strength, depth):
+    def _written(self, writer, strength, depth):
         return repr(self.value)
 
 
@@ -97,7 +97,7 @@ class Var(Expr):
         self.nonnegative = nonnegative
         self.dtype = "int64"
 
-    def written(self, writer, strength, depth):
+    def _written(self, writer, strength, depth):
         return self.name
 
 
@@ -135,7 +135,7 @@ class Axis(Expr):
         """The number classic te has for its kind."""
         return {"data": 0, "reduce": 2, "time": 3}[self.kind]
 
-    def written(self, writer, strength, depth):
+    def _written(self, writer, strength, depth):
         return self.name
 
 
@@ -158,7 +158,7 @@ class Apply(Expr):
             return same(*self.operands) == (self.operator == "equal")
         return super().__bool__()
 
-    def written(self, writer, strength, depth):
+    def _written(self, writer, strength, depth):
         return writer.operation(self.operator, self.operands, strength, depth)
 
 
@@ -174,7 +174,7 @@ class Cast(Expr):
         self.dtype = dtype
         self.operand = operand
 
-    def written(self, writer, strength, depth):
+    def _written(self, writer, strength, depth):
         return f"{self.dtype}({writer.text(self.operand, 0, depth + 1)})"
 
 
@@ -188,7 +188,7 @@ class Read(Expr):
         self.indices = indices
         self.dtype = tensor.dtype
 
-    def written(self, writer, strength, depth):
+    def _written(self, writer, strength, depth):
         return f"{self.tensor.name}[{writer.texts(self.indices, depth)}]"
 
 
@@ -202,7 +202,7 @@ class Parameter(Expr):
         self.position = position
         self.dtype = dtype
 
-    def written(self, writer, strength, depth):
+    def _written(self, writer, strength, depth):
         return self.name
 
 
@@ -253,7 +253,7 @@ class Reduction(Expr):
         """What is computed for each value of the axes."""
         return self.sources if self.condition is None else (*self.sources, self.condition)
 
-    def written(self, writer, strength, depth):
+    def _written(self, writer, strength, depth):
         parts = [writer.texts(self.sources, depth)]
         if self.condition is not None:
             parts.append(f"where={writer.text(self.condition, 0, depth + 1)}")

@@ -30,7 +30,7 @@ class _Writer:
         self._room -= 1
         if depth > _DEEPEST or self._room < 0:
             return "..."
-        return node.written(self, strength, depth)
+        return node._written(self, strength, depth)
 
     def texts(self, nodes, depth):
         """Parts of what stands at that depth, between commas."""

@@ -61,7 +61,7 @@ def _method(row):
 
 def _parameters(row):
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    yield inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    yield inspect.Parameter("self", kind)
     if row.axes == ANY_NUMBER:
         yield inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)
     elif row.axes:
