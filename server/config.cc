@@ -54,6 +54,7 @@ double seconds_of(const std::string& key, const toml::node& node) {
   return *seconds;
 }
 
+/// A number of things or bytes; limits of 0 mean what their fields say.
 int64_t count_of(const std::string& key, const toml::node& node) {
   const auto count = value_of<int64_t>(key, node, "a whole number");
   if (count < 0) wrong_value(key, "0 or more");
@@ -171,6 +172,8 @@ void read_toml(const std::string& path, Config& config) {
   }
 }
 
+/// The settings that have flags: those an operator changes by hand. The others are in the file
+/// alone.
 void add_flags(CLI::App& app, Config& config, std::string& config_file) {
   app.add_option("--listen", config.listen, "unix:PATH or HOST:PORT; port 0 takes a free one");
   app.add_option("--cache-dir", config.cache_dir, "where compiled kernels are kept");
@@ -198,6 +201,7 @@ void add_flags(CLI::App& app, Config& config, std::string& config_file) {
   app.set_version_flag("--version", std::string("kilnd ") + kVersion);
 }
 
+/// Names that lead nowhere else; another name may, and is treated as if it did.
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "[::1]" || host == "::1" || host.rfind("127.", 0) == 0;
 }

@@ -44,6 +44,7 @@ std::string choose_kernel(const std::vector<std::string>& kernels, const std::st
   return kernels[0];
 }
 
+/// NAME=VALUE flags by name, each name once.
 std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts,
                                             const std::string& flag) {
   std::map<std::string, std::string> pairs;

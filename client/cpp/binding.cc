@@ -68,6 +68,7 @@ class Binder {
     return {kernel_.names.variables().begin(), kernel_.names.variables().end()};
   }
 
+  /// By position, so a wrong number is told before anything of any argument.
   void check_count(std::size_t given) const {
     if (given == inputs_.size()) return;
     std::vector<std::string> names;
@@ -77,6 +78,7 @@ class Binder {
            inputs_.size() == 1 ? "" : "s", fmt::join(names, ", "), given);
   }
 
+  /// Sizes that the caller names win over those of shapes, which must agree with them.
   void bind_given(const std::map<std::string, Expr>& given) {
     const std::vector<std::string> known = sizes();
     for (const auto& [name, value] : given) {
@@ -149,6 +151,8 @@ class Binder {
     return row.variable();
   }
 
+  /// The first argument that has a size gives it; leading dimensions are what the input has in
+  /// front.
   void bind_sizes(const v1::TensorId& input, const Given& argument) {
     const v1::Placeholder& declared = placeholder_of(definition_, input.stage());
     const Shape shape = placed_shape(input, argument);
@@ -177,6 +181,7 @@ class Binder {
     }
   }
 
+  /// Every dimension against what the sizes make of it, also those that are computed from several.
   void check_shape(const v1::TensorId& input) const {
     const v1::Placeholder& declared = placeholder_of(definition_, input.stage());
     const Shape shape = placed_shape(input, binding_.arguments.at(input.stage()));

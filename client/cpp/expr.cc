@@ -99,6 +99,7 @@ class ReducedAxes {
 }  // namespace
 
 Expr make_expr(DType type, decltype(ExprNode::value) value) {
+  // Kept in the node, so that asking costs nothing however large the expression is.
   const int depth = std::visit(DepthBelow(), value) + 1;
   if (depth > kMaximumDepth) {
     fail(ErrorKind::ResourceExhausted, "DEPTH",

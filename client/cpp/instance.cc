@@ -99,6 +99,8 @@ Shape Instance::shape_of(std::uint32_t stage,
   return shape;
 }
 
+/// A compute over the leading dimensions and its own, with bodies that read below the same leading
+/// ones.
 void Instance::make_compute(std::uint32_t id, const v1::Compute& compute) {
   Stage stage{.batch = batches_[id]};
   const std::size_t leading = stage.batch.size();
@@ -126,6 +128,7 @@ void Instance::make_compute(std::uint32_t id, const v1::Compute& compute) {
                              binding_.where));
 }
 
+/// One scatter for all leading dimensions: their indices become indices of the result.
 void Instance::make_scatter(std::uint32_t id, const v1::Scatter& scatter) {
   Stage stage{.batch = batches_[id]};
   const std::size_t leading = stage.batch.size();
@@ -190,6 +193,7 @@ void Instance::finish(std::uint32_t id, std::vector<Tensor> tensors) {
   made_[id] = {tensors.begin(), tensors.end()};
 }
 
+/// Time moves behind the leading dimensions; the scan is made from its parts as a program would.
 void Instance::make_scan(std::uint32_t id, const v1::Scan& scan) {
   const auto tensors = [this](const auto& ids) {
     std::vector<Tensor> list;

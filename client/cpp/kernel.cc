@@ -43,6 +43,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// One call on the wire, in the session if there is one: it need not be opened for a call.
 v1::RunResponse run(KernelState& kernel, PreparedCall& call, CallControl control) {
   control.idempotent = is_idempotent(call.request, kernel.parameters());
   Link& link = *kernel.link();
@@ -55,6 +56,7 @@ v1::RunResponse run(KernelState& kernel, PreparedCall& call, CallControl control
   return response;
 }
 
+/// Pack, run, take results, and put together where the time went.
 Outputs call_kernel(KernelState& kernel, const std::vector<Argument>& arguments,
                     const CallOptions& options, const CallControl& control) {
   PreparedCall call =

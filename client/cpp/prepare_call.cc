@@ -26,6 +26,7 @@ DType dtype_of(const Argument& argument) {
   return std::visit([](const auto& array) { return array.dtype(); }, argument);
 }
 
+/// Type and rank: extents are the service's to check, which knows the sizes.
 void check_argument(const Argument& argument, const Parameter& parameter,
                     const std::string& kernel) {
   if (dtype_of(argument) != parameter.type) {
@@ -104,6 +105,8 @@ class CallPacker {
       out.add_shape(size);
   }
 
+  /// Uploads a large array as a tensor of the session, or of nobody where it must outlive the
+  /// session (a job's). It is freed with the call.
   std::string stream(const Array& array) {
     const auto start = std::chrono::steady_clock::now();
     const std::string owner = outlive_ ? "" : link_->session();

@@ -36,6 +36,7 @@ struct StagesBehind {
   }
 };
 
+/// The stage, with the length of the chain behind it checked at the line that makes it.
 std::shared_ptr<const StageNode> make_stage(std::string name, const SourceLocation& where,
                                             decltype(StageNode::value) value) {
   const int stages = std::visit(StagesBehind(), value) + 1;
@@ -63,6 +64,7 @@ Shape checked_shape(Shape shape, const std::string& tensor, const SourceLocation
   return shape;
 }
 
+/// One axis a dimension, from 0: named by the caller, else i0, i1, ...
 std::vector<Axis> data_axes(const Shape& shape, const Names& names, const SourceLocation& where) {
   if (!names.axes.empty() && names.axes.size() != shape.size()) {
     fail_at(where, "AXIS_NAMES", "{} has {} dimension{}, but {} name{} for its axes", names.tensor,
@@ -105,6 +107,7 @@ void check_state(const std::string& scan, const Tensor& init, const Tensor& upda
   }
 }
 
+/// From the first step that init does not give to the last of the update.
 Axis time_axis(const Tensor& init, const Tensor& update, const std::string& scan,
                unsigned dimension) {
   const Expr minimum = init.shape()[dimension];
@@ -124,6 +127,7 @@ std::vector<Tensor> outputs_of(const std::shared_ptr<const StageNode>& stage, st
   return tensors;
 }
 
+/// Refuses tensors of other stages, naming what was asked for.
 const ComputeStage& compute_of(const Tensor& tensor, const char* what,
                                const SourceLocation& where) {
   const auto* stage = std::get_if<ComputeStage>(&tensor.stage()->value);

@@ -24,6 +24,7 @@ Outcome<internal::FromWorker> outcome_of(internal::FromWorker& reply, const Answ
   return std::move(reply);
 }
 
+/// An error in the answer is the outcome.
 Outcome<internal::FromWorker> outcome_of(internal::FromWorker& reply) {
   if (reply.has_compiled()) return outcome_of(reply, reply.compiled());
   if (reply.has_sketches()) return outcome_of(reply, reply.sketches());
@@ -73,6 +74,8 @@ void CompilerPool::submit(CompilerTask task) {
   finish(endings);
 }
 
+/// Gives waiting tasks to free compilers. With the lock held, so what is to be told goes to
+/// `endings`.
 void CompilerPool::send_next(Endings& endings) {
   for (const std::unique_ptr<Compiler>& compiler : compilers_) {
     while (!waiting_.empty() && !compiler->running_ &&
@@ -138,6 +141,7 @@ void CompilerPool::Compiler::on_lost(WorkerEnd end) {
   finish(endings);
 }
 
+/// What the caller is told: what the task took too much of, else how the process ended.
 Error CompilerPool::Compiler::error_of_end(WorkerEnd end, const std::string& kernel) const {
   const Options& options = pool_.options_;
   switch (excess_) {

@@ -16,6 +16,7 @@ namespace {
 // Loaded code in the memory of a worker; the least recently used one goes.
 constexpr size_t kKernelsInWorker = 512;
 
+/// Late and cancelled calls end alike on the worker; who waits is told which it was.
 Error ended_early(bool past_deadline, const std::string& kernel) {
   if (past_deadline) {
     return Error(ErrorKind::DeadlineExceeded, "DEADLINE",
@@ -106,6 +107,8 @@ bool DeviceQueue::send_call(const Entry& entry) {
   return slot_.send(message);
 }
 
+/// The memory of the call's tensors, as far as this worker has not mapped it; the descriptor
+/// travels with the message.
 bool DeviceQueue::send_arenas(const Entry& entry) {
   for (const std::shared_ptr<Slice>& slice : entry.work.tensors) {
     const Arena& arena = *slice->arena();
@@ -119,6 +122,7 @@ bool DeviceQueue::send_arenas(const Entry& entry) {
   return true;
 }
 
+/// The artifact and the caller's names, unless this worker has them.
 bool DeviceQueue::send_kernel(const KernelEntry& kernel) {
   const auto at = kernel_uses_.find(kernel.number);
   if (at != kernel_uses_.end()) {
@@ -261,6 +265,8 @@ void DeviceQueue::cancel(uint64_t number) {
   finish(endings);
 }
 
+/// By the flag in shared memory, which a kernel sees while it runs; tick() ends a worker that does
+/// not.
 void DeviceQueue::tell_to_end(Clock::time_point now, bool past_deadline) {
   if (running_->told_to_end != Clock::time_point{}) return;
   running_->told_to_end = now;
@@ -296,6 +302,7 @@ void DeviceQueue::tick(Clock::time_point now) {
   slot_.tick(now);
 }
 
+/// Arenas that the pool has given back: while a worker maps one, its memory is not free.
 void DeviceQueue::drop_arenas() {
   const std::vector<uint64_t> present = arenas_.arenas();
   for (auto at = known_arenas_.begin(); at != known_arenas_.end();) {

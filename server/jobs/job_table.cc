@@ -12,6 +12,7 @@ namespace {
 
 bool has_ended(v1::JobPhase phase) { return phase >= v1::JOB_PHASE_DONE; }
 
+/// How a job that ended so is listed: a cancel is no failure.
 v1::JobPhase last_phase(const Outcome<std::shared_ptr<const v1::RunResponse>>& outcome) {
   const Error* error = std::get_if<Error>(&outcome);
   if (error == nullptr) return v1::JOB_PHASE_DONE;
@@ -149,6 +150,7 @@ v1::JobState JobTable::cancel(const std::string& id) {
     const std::lock_guard lock(mutex_);
     call = find(id)->second.call;
   }
+  // Without the lock: the work that it ends reports here.
   if (call) call->cancel();
   const std::lock_guard lock(mutex_);
   return state_of(id, find(id)->second);

@@ -79,6 +79,7 @@ RecordStore::RecordStore(const fs::path& folder, const Limits& limits)
 
 RecordStore::~RecordStore() { sqlite3_close(database_); }
 
+/// Opens the file and reads its records; what cannot be read is set aside, and a new file begun.
 void RecordStore::open() {
   std::error_code ignored;
   fs::create_directories(path_.parent_path(), ignored);
@@ -141,6 +142,7 @@ int RecordStore::read_records(std::string& why) {
                         .default_seconds = rows.number(7),
                         .id = {},
                         .written = rows.integer(8)};
+    // One damaged row is no reason to lose the others.
     if (!record.schedule.ParseFromString(rows.text(5))) continue;
     record.id = id_of(key, record);
     found[key] = std::move(record);

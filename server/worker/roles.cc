@@ -90,6 +90,7 @@ std::vector<internal::StageSketches> sketches_of(const v1::CompileRequest& reque
   return stages;
 }
 
+/// Lowered loops or a source, of the schedule that would run or of the given steps alone.
 std::string text_of(const internal::Text& task) {
   CompilerInput input(task.request());
   if (!task.loops()) {

@@ -97,6 +97,7 @@ void WorkerSlot::tick(Clock::time_point now) {
   if (!ended && connection) watch(connection, now);
 }
 
+/// Ends a worker that hangs or starves.
 void WorkerSlot::watch(const std::shared_ptr<Connection>& connection, Clock::time_point now) {
   const auto busy = [&] { return has_work(pid()); };
   switch (beats_.look(now, busy, [&] { return connection->status->beats.load(); })) {
@@ -130,6 +131,7 @@ void WorkerSlot::start(Clock::time_point now) {
   reader_ = std::thread([this, connection] { read_replies(connection); });
 }
 
+/// Joins the reader, reaps the process, and sets when the next is started.
 void WorkerSlot::clear_away(Clock::time_point now) {
   reader_.join();
   std::unique_ptr<Child> child;
@@ -154,6 +156,7 @@ Clock::duration WorkerSlot::back_off() const {
   return kDelays[std::min(deaths_.size(), kDelays.size() - 1)];
 }
 
+/// The reader thread of one worker: its end is the worker's, told to the owner and the supervisor.
 void WorkerSlot::read_replies(const std::shared_ptr<Connection>& connection) {
   std::string why = read_until_end(*connection);
   const bool killed = why == kDied && child_->was_killed();

@@ -26,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+// Far more than a start takes: sanitizers, and machines with too much to do.
 constexpr auto kStartLimit = std::chrono::seconds(60);
 
 std::string read_all(const fs::path& path) {
@@ -33,6 +34,7 @@ std::string read_all(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+/// As exec wants them; they point into `words`.
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> result;
   for (std::string& word : words)

@@ -68,6 +68,7 @@ Term sum_or_difference(const Term& a, const Term& b, char sign) {
                     x.values.whole && y.values.whole, x.values.error + y.values.error)};
 }
 
+/// Minimum or maximum: exact whatever the operands are.
 Term one_of(const Term& a, const Term& b, std::string_view name, std::string_view of_bools) {
   Values values = a.values;
   values.bound = std::max(a.bound(), b.bound());

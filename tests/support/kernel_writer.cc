@@ -45,8 +45,11 @@ DrawnExtent DrawnExtent::less(int by) const {
 }
 
 KernelWriter::KernelWriter(Random& source) : random(source), type_(random_type()) {
+  // Rough values have bounds of error instead of equal bits; narrow types would have bounds too
+  // wide.
   is_rough_ = (type_ == DType::Float32 || type_ == DType::Float64) && random.chance(0.3);
   for (const char* name : {"n", "m", "k"}) {
+    // Empty tensors now and then, but seldom: they hide everything else.
     const int value = random.chance(0.02) ? 0 : random.pick(kExtents);
     if (random.chance(0.5)) {
       extents_.push_back({name, 0, value});

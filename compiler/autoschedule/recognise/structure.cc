@@ -24,6 +24,7 @@ using language::Operator;
 // us of work on two threads" in docs/performance.md.
 constexpr int64_t kLargeWork = 16 * 1024;
 
+/// The element that a factor is, looking through casts: products of narrow numbers in a wider type.
 const ir::TensorRead* factor_of(const ir::Expr& expr) {
   const ir::Expr inner = schedule::without_casts(expr);
   return ir::as<ir::TensorRead>(inner);
@@ -33,6 +34,7 @@ bool uses_axis(const StageGraph& graph, const ir::Expr& expr, AxisId axis) {
   return ir::uses_var(expr, graph.axes[axis].value);
 }
 
+/// Of what the bodies read, indices included; bounds of reductions are not looked at.
 bool any_read(const Stage& stage, const std::function<bool(const ir::TensorRead&)>& holds) {
   bool found = false;
   for (const ir::Expr& body : stage.bodies)
@@ -173,6 +175,7 @@ std::optional<int64_t> distance_along(const StageGraph& graph, const ir::TensorR
   for (size_t d = 0; d < read.indices.size(); ++d) {
     const ir::Expr& index = read.indices[d];
     const ir::Expr next = ir::substitute(index, {{value, ir::Expr(value) + 1}});
+    // Row-major: Horner's scheme over the differences of the indices.
     distance = analysis::simplify(distance * shape[d] + (next - index));
   }
   return ir::as_const_int(distance);
@@ -236,6 +239,8 @@ std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id)
 
   Contraction found{.column = columns.back()};
   const bool in_a = is_used_in(graph, *a, found.column);
+  // In both it would be a batch along the vectors, which batch_sketches are for; in neither a
+  // broadcast.
   if (in_a == is_used_in(graph, *b, found.column)) return std::nullopt;
   found.row_factor = in_a ? b : a;
   found.column_factor = in_a ? a : b;

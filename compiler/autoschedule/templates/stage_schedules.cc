@@ -147,6 +147,7 @@ void write_transposed_tiles(const StageGraph& graph, StageId id, AxisId across, 
   steps.unroll(tile, axes[at]);
 }
 
+/// Of a stage without reductions at its top: its elements, or tiles of it where it is read across.
 std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
@@ -246,6 +247,8 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   return vectors;
 }
 
+/// Vectors along data keep sums of several columns in registers; vectors along the reduction keep
+/// partial sums of one, which are combined at the end of a row.
 void write_reduction(const StageGraph& graph, StageId id,
                      const std::optional<ReductionVectors>& vectors, StepWriter& steps,
                      const Values& values) {
@@ -287,6 +290,8 @@ void write_reduction(const StageGraph& graph, StageId id,
   if (values.get("parallel", 0) != 0) parallel_outer(graph, steps, id, outer);
 }
 
+/// One sketch: which axis has the vectors is decided, since the other would be other bits or
+/// slower.
 std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;
   const std::optional<ReductionVectors> vectors = vectors_of_reduction(chooser, id);

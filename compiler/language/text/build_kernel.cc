@@ -58,6 +58,7 @@ class KernelBuilder : public StageBuilder {
   Kernel build() {
     work_.names.kernel = std::string(text_.name);
     work_.names.files.push_back(work_.source.file());
+    // Sizes of all parameters first: a shape may use one that a later parameter declares.
     for (const TypedName& parameter : text_.parameters) {
       for (const int extent : parameter.shape) {
         declare_sizes(extent);
@@ -100,6 +101,7 @@ class KernelBuilder : public StageBuilder {
     work_.names.variables.emplace_back(name);
   }
 
+  /// Enters the tensor with its type and shape; what computes it comes later.
   void declare(const TypedName& typed) {
     const auto type = find_dtype(typed.type);
     if (!type) {
@@ -137,6 +139,7 @@ class KernelBuilder : public StageBuilder {
     switch (statement.kind) {
       case Statement::Kind::Declare:
         declare(statement.declared);
+        // The state of a scan call, which has no block of its own.
         if (statement.declared.is_state) make_placeholder(statement.declared, false);
         return;
       case Statement::Kind::DeclareSize: return declare_size(statement);
@@ -148,6 +151,7 @@ class KernelBuilder : public StageBuilder {
     }
   }
 
+  /// `size n` may not be negative, `var n` may; said of a size that is known, it only says which.
   void declare_size(const Statement& statement) {
     const std::string_view name = statement.declared.name;
     const bool nonnegative = !statement.declared.is_state;
@@ -250,6 +254,7 @@ class KernelBuilder : public StageBuilder {
     return builder.tuple(assignment.values[0]);
   }
 
+  /// The declaration says the type of a tensor; an expression of another is not cast in silence.
   void check_type(std::string_view name, int value, ExprId body) {
     const DType type = work_.tensors.find(name)->second.type;
     const DType actual = work_.definition.expressions[body].type;
@@ -286,6 +291,7 @@ class KernelBuilder : public StageBuilder {
     }
   }
 
+  /// The result has the shape of its base, so its own declaration is compared with that.
   void scatter_call(const ScatterCall& call) {
     target(call.name, call.place);
     const StageId stage = build_scatter(work_, call);

@@ -34,6 +34,7 @@ class TableDecoder {
   }
 
  private:
+  /// Kind and ids; what the bounds are is looked at when expressions are known.
   void decode_axis(AxisId id, const v1::Axis& axis) {
     if (axis.kind() < v1::AXIS_KIND_DATA || axis.kind() > v1::AXIS_KIND_TIME) {
       malformed("axis {} has the unknown kind {}", checked_.axis(id),
@@ -57,6 +58,7 @@ class TableDecoder {
               checked_.stage(id));
   }
 
+  /// As many identities and results as values; types of both are checked with the expressions.
   Reducer decode_reducer(const std::string& name, const v1::Reducer& wire) {
     check_limit(name, "values", wire.types_size(), checked_.limits.outputs);
     if (wire.types().empty()) {
@@ -100,6 +102,7 @@ class TableDecoder {
     return placeholder;
   }
 
+  /// Axes and bodies in range, one body at least.
   Compute decode_compute(StageId id, const v1::Compute& wire) {
     check_limit(checked_.stage(id), "dimensions", wire.axes_size(), checked_.limits.dimensions);
     check_limit(checked_.stage(id), "outputs", wire.bodies_size(), checked_.limits.outputs);
@@ -146,6 +149,7 @@ class TableDecoder {
     return scan;
   }
 
+  /// It combines by one of three operators, or replaces: then the last update stays.
   Scatter decode_scatter(StageId id, const v1::Scatter& wire) {
     const std::string& name = checked_.stage(id);
     check_limit(name, "axes", wire.axes_size(), checked_.limits.dimensions);

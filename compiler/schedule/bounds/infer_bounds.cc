@@ -215,6 +215,7 @@ std::vector<Region> update_region(const StageGraph& graph, const NestPlan& plan,
   return region;
 }
 
+/// What a stage computes each time its loops run.
 std::vector<Region> required_region(const StageGraph& graph, const NestPlan& plan, StageId id,
                                     const Facts& sizes, TargetKind target) {
   const Stage& stage = graph[id];
@@ -338,6 +339,7 @@ void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id, Targe
   const auto time = static_cast<size_t>(scan.time_dimension);
   for (uint32_t output = 0; output < scan.types.size(); ++output) {
     Storage& storage = plan.storage.at({id, output});
+    // Only the last steps are kept: an index of time is taken modulo their number.
     if (const std::optional<int64_t> window = window_of(graph, id, output, sizes)) {
       std::vector<ir::Expr> shape = scan.shapes[output];
       shape[time] = ir::index(*window);

@@ -88,6 +88,7 @@ class SharedLoops {
       : graph_(graph), scan_(scan), sizes_(sizes), nests_(nests_of(graph, scan)) {}
 
   std::vector<Loop> find() {
+    // Cheap questions first: a trial nest costs as much as the real one.
     if (nests_.empty() || !all_start_with_time() || !all_agree_on_time()) return {};
     const size_t count = common_loops(graph_, nests_);
     if (count == 0) return {};
