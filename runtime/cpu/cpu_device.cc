@@ -8,8 +8,6 @@
 #include <new>
 #include <vector>
 
-#include <unistd.h>
-
 #include "runtime/core/called.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
@@ -90,7 +88,7 @@ class CpuDevice : public Device {
   std::string arch() const override { return arch_; }
 
   std::shared_ptr<LoadedKernel> load(std::shared_ptr<const Artifact> artifact) override {
-    if (artifact->target != TargetKind::Llvm) {
+    if (artifact->target != target()) {
       fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
            "the kernel was compiled for cuda, but cpu:0 runs kernels compiled for llvm");
     }
@@ -163,8 +161,8 @@ class CpuDevice : public Device {
 
  private:
   /// Before the memory is asked for: pages that are promised but not there end the process.
-  static int64_t rounded(int64_t bytes, const KernelCall& call) {
-    if (bytes < 0 || bytes > memory_of_host()) refuse_workspace(bytes, call);
+  int64_t rounded(int64_t bytes, const KernelCall& call) const {
+    if (bytes < 0 || bytes > memory_bytes_) refuse_workspace(bytes, call);
     return (bytes + 63) / 64 * 64;
   }
 
@@ -181,16 +179,12 @@ class CpuDevice : public Device {
     }
   }
 
-  [[noreturn]] static void refuse_workspace(int64_t bytes, const KernelCall& call) {
+  [[noreturn]] void refuse_workspace(int64_t bytes, const KernelCall& call) const {
     fail(ErrorKind::ResourceExhausted, "DEVICE_MEMORY",
          "{} needs {} bytes for its intermediate stages, but cpu:0 has {} bytes of memory in all; "
          "compute them inside the loops that read them (compute_at, compute_inline), or call it "
          "with smaller tensors",
-         called(call.names), bytes, memory_of_host());
-  }
-
-  static int64_t memory_of_host() {
-    return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+         called(call.names), bytes, memory_bytes_);
   }
 
   /// Generated code loads elements by their natural alignment.
@@ -207,6 +201,7 @@ class CpuDevice : public Device {
   }
 
   const std::string arch_;
+  const int64_t memory_bytes_ = available_memory();
   ThreadPool pool_;
   std::unique_ptr<ObjectLoader> loader_;
   WorkspacePool workspaces_;

@@ -2,43 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <limits>
-#include <string>
 #include <thread>
 
 #include <sched.h>
+#include <unistd.h>
+
+#include "runtime/cpu/cgroup.h"
 
 namespace kiln {
-namespace {
-
-/// The CPU quota of the process's cgroup (v2, then v1) in CPUs; infinity when there is none.
-double cgroup_cpus() {
-  std::string quota;
-  double period = 0;
-  if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file >> quota >> period) {
-    if (quota != "max" && period > 0) return std::atof(quota.c_str()) / period;
-  }
-  std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double microseconds = 0;
-  if (quota_file >> microseconds && period_file >> period && microseconds > 0 && period > 0) {
-    return microseconds / period;
-  }
-  return std::numeric_limits<double>::infinity();
-}
-
-}  // namespace
-
 int available_cpus() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   int cpus = static_cast<int>(std::thread::hardware_concurrency());
   if (sched_getaffinity(0, sizeof mask, &mask) == 0) cpus = CPU_COUNT(&mask);
-  const double quota = std::ceil(cgroup_cpus());
+  const double quota = std::ceil(read_cgroup_limits().cpus);
   if (quota < cpus) cpus = static_cast<int>(quota);
   return std::max(cpus, 1);
+}
+
+int64_t available_memory() {
+  const int64_t host = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return std::min(host, read_cgroup_limits().memory_bytes);
 }
 
 int current_cpu() { return sched_getcpu(); }

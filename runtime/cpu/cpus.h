@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstdint>
+
 namespace kiln {
 
 /// CPUs this process may use: its affinity mask, and the CPU quota of its cgroup rounded up.
 int available_cpus();
+
+/// Bytes of memory this process may use: the host's, as far as the limit of its cgroup goes.
+int64_t available_memory();
 
 /// The CPU that the calling thread runs on.
 int current_cpu();

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 
-#include <sched.h>
-#include <unistd.h>
-
 #include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/autoschedule/choose/sketch_space.h"
 #include "compiler/codegen/nvrtc_library.h"
@@ -14,6 +11,7 @@
 #include "compiler/language/wire/decode.h"
 #include "compiler/target.h"
 #include "runtime/core/cpu_name.h"
+#include "runtime/cpu/cpus.h"
 #include "runtime/cuda/driver_api.h"
 #include "server/errors.h"
 #include "server/worker/interpreted.h"
@@ -117,15 +115,6 @@ v1::Component component(const char* name, Look&& look) {
   return part;
 }
 
-int usable_cores() {
-  cpu_set_t cores;
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
-int64_t host_memory() {
-  return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-}
-
 }  // namespace
 
 CompilerWorker kiln_compiler() {
@@ -150,9 +139,9 @@ CompilerWorker kiln_compiler() {
 DeviceWorker cpu_worker(int threads) {
   DeviceWorker worker;
   worker.open = [threads] { return with_interpreter(open_cpu_device({.threads = threads})); };
-  const int used = threads > 0 ? threads : usable_cores();
+  const int used = threads > 0 ? threads : available_cpus();
   worker.describe = [used](v1::Device& device) {
-    device.set_memory_bytes(host_memory());
+    device.set_memory_bytes(available_memory());
     device.set_description(fmt::format("{} threads", used));
   };
   worker.components = [used] {

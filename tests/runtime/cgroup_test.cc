@@ -1,0 +1,85 @@
+#include "runtime/cpu/cgroup.h"
+
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "runtime/cpu/cpus.h"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that looks like the mount point of control groups.
+class Groups : public ::testing::Test {
+ protected:
+  Groups()
+      : root_(fs::temp_directory_path() /
+              ("kiln-cgroup-" + std::to_string(::getpid()) + "-" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::create_directories(root_);
+  }
+  ~Groups() override { fs::remove_all(root_); }
+
+  void write(const std::string& file, const std::string& text) const {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text << "\n";
+  }
+  CgroupLimits limits(const std::string& self) const {
+    write("self", self);
+    return read_cgroup_limits(root_, root_ / "self");
+  }
+
+  fs::path root_;
+};
+
+TEST_F(Groups, TheLeastOfTheOwnGroupAndThoseAboveHolds) {
+  write("system.slice/kilnd.service/cpu.max", "400000 100000");
+  write("system.slice/kilnd.service/memory.max", "8589934592");
+  write("system.slice/cpu.max", "150000 100000");
+  write("system.slice/memory.max", "max");
+  write("memory.max", "17179869184");
+  const CgroupLimits found = limits("0::/system.slice/kilnd.service");
+  EXPECT_EQ(found.cpus, 1.5);
+  EXPECT_EQ(found.memory_bytes, 8589934592);
+}
+
+TEST_F(Groups, AGroupThatIsNotThereCountsAsTheRoot) {
+  write("cpu.max", "50000 100000");
+  write("memory.max", "1048576");
+  const CgroupLimits found = limits("0::/docker/0123abcd");
+  EXPECT_EQ(found.cpus, 0.5);
+  EXPECT_EQ(found.memory_bytes, 1048576);
+}
+
+TEST_F(Groups, Version1HasAFolderEachController) {
+  write("cpu/kiln/cpu.cfs_quota_us", "300000");
+  write("cpu/kiln/cpu.cfs_period_us", "100000");
+  write("cpu/cpu.cfs_quota_us", "-1");
+  write("cpu/cpu.cfs_period_us", "100000");
+  write("memory/kiln/memory.limit_in_bytes", "2097152");
+  write("memory/memory.limit_in_bytes", "9223372036854771712");
+  const CgroupLimits found = limits("4:memory:/kiln\n3:cpuset:/\n1:cpu,cpuacct:/kiln\n0::/");
+  EXPECT_EQ(found.cpus, 3);
+  EXPECT_EQ(found.memory_bytes, 2097152);
+}
+
+TEST_F(Groups, WhatCannotBeReadLimitsNothing) {
+  write("cpu.max", "soon");
+  write("memory/memory.limit_in_bytes", "x1");
+  const CgroupLimits found = limits("no line of a cgroup\n0:\n7:memory:/");
+  EXPECT_TRUE(std::isinf(found.cpus));
+  EXPECT_EQ(found.memory_bytes, std::numeric_limits<int64_t>::max());
+}
+
+TEST(AvailableMemory, IsAtMostWhatTheCgroupAllows) {
+  EXPECT_GT(available_memory(), 0);
+  EXPECT_LE(available_memory(), read_cgroup_limits().memory_bytes);
+}
+
+}  // namespace
+}  // namespace kiln
