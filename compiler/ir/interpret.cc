@@ -27,10 +27,19 @@ template <typename... Args>
        fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// a op b as machines have it: past the ends of int64 it comes out at the other one.
+int64_t wrapping(int64_t a, int64_t b, char op) {
+  const auto x = static_cast<uint64_t>(a);
+  const auto y = static_cast<uint64_t>(b);
+  return static_cast<int64_t>(op == '+' ? x + y : x * y);
+}
+
+/// How many elements; of an argument without any, whose other extents may be as large as they like,
+/// a stride that is never used.
 int64_t product_of(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (const int64_t extent : shape)
-    count *= extent;
+    count = wrapping(count, extent, '*');
   return count;
 }
 
@@ -144,7 +153,8 @@ class Evaluate {
       case NodeKind::Load: return load(*as<Load>(expr), lane);
       case NodeKind::Ramp: {
         const Ramp& ramp = *as<Ramp>(expr);
-        return Scalar::of_int(DType::Int64, index(ramp.base) + lane * index(ramp.stride));
+        const int64_t offset = wrapping(lane, index(ramp.stride), '*');
+        return Scalar::of_int(DType::Int64, wrapping(index(ramp.base), offset, '+'));
       }
       case NodeKind::Broadcast: return (*this)(as<Broadcast>(expr)->value);
       case NodeKind::VectorReduce: return reduce(*as<VectorReduce>(expr));
@@ -176,12 +186,6 @@ class Evaluate {
   }
 
  private:
-  static int64_t wrapping(int64_t a, int64_t b, char op) {
-    const auto x = static_cast<uint64_t>(a);
-    const auto y = static_cast<uint64_t>(b);
-    return static_cast<int64_t>(op == '+' ? x + y : x * y);
-  }
-
   [[noreturn]] void fail_outside(const BufferRef& buffer, const std::vector<Expr>& indices,
                                  int lane) {
     std::vector<int64_t> values;

@@ -214,6 +214,25 @@ TEST(Interpret, EndsSoonAfterItIsCancelled) {
   EXPECT_FALSE(ir::interpret(kernel, sizes, arguments, watch));
 }
 
+TEST(Interpret, ARampPastTheEndOfInt64IsOutside) {
+  expect_breach("B[0] = dot(0.0, A[ramp(9223372036854775807, 1, 2)], A[ramp(0, 1, 2)])", 4,
+                "A[9223372036854775807] is outside its shape (4)");
+  expect_breach("B[ramp(1, 9223372036854775807, 3)] = broadcast(1.0, 3)", 4,
+                "B[-9223372036854775808] is outside its shape (4)");
+}
+
+TEST(Interpret, AnArgumentWithoutElementsMayHaveAnyOtherExtents) {
+  const ir::Kernel kernel = ir::parse(
+      "fn f(A: float32[m, n, n] strides[s0, s1, s2], B: float32[1] strides[s3]) { "
+      "for i in 0..m { B[0] = A[i*s0] } }");
+  const int64_t large = int64_t{1} << 40;
+  HostTensor a{DType::Float32, {0, large, large}, {}};
+  std::vector<HostTensor> arguments = {a, floats({7})};
+  const int64_t sizes[] = {0, large};
+  ir::interpret(kernel, sizes, arguments);
+  EXPECT_EQ(values_of(arguments[1]), std::vector<float>{7});
+}
+
 TEST(Interpret, FlattenedIndicesWithStrides) {
   const ir::Kernel kernel = ir::parse(
       "fn f(A: float32[m, n] strides[s0, s1], B: float32[n] strides[s2]) { "
