@@ -89,6 +89,16 @@ ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context);
 /// apart. What it leaves marked, vectorize_loops may run in any order of statements and lanes.
 ir::Kernel validate_vectors(ir::Kernel kernel, const PassContext& context);
 
+/// Puts a Barrier between a store and an access of the same element by another thread of the block.
+///
+///   for threadIdx.x ... { s[threadIdx.x] = ... }  for threadIdx.x ... { C[...] = s[31 - t] }
+///     ->    the same with a Barrier between the two loops
+///
+/// In front of loops that need none inside. A loop over the threads of one around is divided.
+/// Refuses what no barrier can order: a dependence across blocks, or a barrier that not all threads
+/// of the block reach. Stands before flatten_storage, which loses the dimensions.
+ir::Kernel insert_barriers(ir::Kernel kernel, const PassContext& context);
+
 /// For arguments of any stride, loops marked `vectorize` or `unroll` run one iteration after the
 /// other, but for those over a reduction, where the mark says in which order to add. For compact
 /// arguments nothing changes.
@@ -155,16 +165,6 @@ ir::Kernel lay_out_lanes(ir::Kernel kernel, const PassContext& context);
 /// the sizes; their overflow is found when the runtime evaluates them.
 ir::Kernel plan_storage(ir::Kernel kernel, const PassContext& context);
 
-/// Puts a Barrier between a store and an access of the same element by another thread of the block.
-///
-///   for threadIdx.x ... { s[threadIdx.x] = ... }  for threadIdx.x ... { C[...] = s[31 - t] }
-///     ->    the same with a Barrier between the two loops
-///
-/// In front of loops that need none inside. A loop over the threads of one around is divided.
-/// Refuses what no barrier can order: a dependence across blocks, or a barrier that not all threads
-/// of the block reach. Stands before flatten_storage, which loses the dimensions.
-ir::Kernel insert_barriers(ir::Kernel kernel, const PassContext& context);
-
 /// One index an access, in elements.
 ///
 ///   C[i, j] = ...    ->    C[i*n + j] = ...                     (Layout::Compact)
@@ -206,17 +206,12 @@ ir::Kernel accumulate_in_lanes(ir::Kernel kernel, const PassContext& context);
 /// indices this leaves behind.
 ir::Kernel unroll_loops(ir::Kernel kernel, const PassContext& context);
 
-/// Names the outputs that get non-temporal stores: those that the kernel never reads, and that are
-/// larger than a cache or of a size that is not known yet. A cached store first reads the line it
-/// writes, and evicts what is needed sooner.
+/// Moves a guard out of the loops it does not depend on.
 ///
-///   fn k(A: float32[n], C: float32[n]) { C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
-///     ->
-///   fn k(A: float32[n], C: float32[n]) { nontemporal C  C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
+///   for t in 0..m { if i < n { S } }    ->    if i < n { for t in 0..m { S } }
 ///
-/// Stands last, where parameters have their strides. At the call, the size that was not known
-/// decides, and of each vector whether its place is aligned; others are stored as usual.
-ir::Kernel bypass_caches(ir::Kernel kernel, const PassContext& context);
+/// Other invariant code is left to LLVM and ptxas, which move it well.
+ir::Kernel hoist_invariants(ir::Kernel kernel, const PassContext& context);
 
 /// Fetches what innermost loops read side by side a page before they do, from inputs that are
 /// larger than the near caches: a CPU fetches ahead by itself, but stops at the end of a page.
@@ -231,12 +226,17 @@ ir::Kernel bypass_caches(ir::Kernel kernel, const PassContext& context);
 /// vectors, unrolled, and parameters have one index.
 ir::Kernel fetch_ahead(ir::Kernel kernel, const PassContext& context);
 
-/// Moves a guard out of the loops it does not depend on.
+/// Names the outputs that get non-temporal stores: those that the kernel never reads, and that are
+/// larger than a cache or of a size that is not known yet. A cached store first reads the line it
+/// writes, and evicts what is needed sooner.
 ///
-///   for t in 0..m { if i < n { S } }    ->    if i < n { for t in 0..m { S } }
+///   fn k(A: float32[n], C: float32[n]) { C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
+///     ->
+///   fn k(A: float32[n], C: float32[n]) { nontemporal C  C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
 ///
-/// Other invariant code is left to LLVM and ptxas, which move it well.
-ir::Kernel hoist_invariants(ir::Kernel kernel, const PassContext& context);
+/// Stands last, where parameters have their strides. At the call, the size that was not known
+/// decides, and of each vector whether its place is aligned; others are stored as usual.
+ir::Kernel bypass_caches(ir::Kernel kernel, const PassContext& context);
 
 /// Makes each statement of the body one launch: its ThreadIndex loops stand outermost, each axis
 /// once.

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-/// The calling convention between generated CPU code and the runtime. Plain C: LLVM emits it by
-/// field offsets (compiler/codegen/llvm_function.cc), so a change here is a change of the artifact
-/// version.
+/// The calling convention between generated code and the runtime. Plain C: generated CPU code reads
+/// and writes the fields by their offsets (compiler/codegen/llvm_function.cc), so a change here is
+/// a change of the artifact version.
 extern "C" {
 
 struct KilnFrame;
@@ -16,12 +16,11 @@ typedef int32_t (*KilnParallelBody)(KilnFrame* frame, void* captures, int64_t be
 
 /// What one call of a kernel works on.
 struct KilnFrame {
-  void* const* tensors;    // data of each parameter, in order
-  const int64_t* scalars;  // sizes, then strides
-  uint8_t* workspace;      // Variant::workspace_bytes, 64-byte aligned
-  uint8_t*
-      thread_workspace;  // Variant::workspace_bytes_per_thread for each thread, one after another
-  int64_t thread_workspace_bytes;  // of one thread, a multiple of 64
+  void* const* tensors;            // data of each parameter, in order
+  const int64_t* scalars;          // sizes, then strides
+  uint8_t* workspace;              // Variant::workspace_bytes, 64-byte aligned
+  uint8_t* thread_workspace;       // thread_workspace_bytes for each thread, one after another
+  int64_t thread_workspace_bytes;  // Variant::workspace_bytes_per_thread, a multiple of 64
   /// Runs body over 0 .. count - 1 in parts; returns when all have ended. Non-zero when one failed.
   int32_t (*parallel_for)(KilnFrame* frame, KilnParallelBody body, void* captures, int64_t count);
   void* pool;  // the runtime's own
