@@ -103,7 +103,7 @@ void check_size(const ir::Kernel& kernel, const CompileLimits& limits) {
 }
 
 void check_code(const ir::Kernel& kernel, const PassContext& context) {
-  if (context.target.kind != TargetKind::Llvm) return;
+  if (!context.target.traits().is_code_bounded) return;
   EstimateCode walk;
   walk(kernel.body);
   if (walk.total() > context.options.limits.code) {

@@ -17,42 +17,42 @@ constexpr Pass kPasses[] = {
     // The arithmetic of bounds inference is noisy; from here on loops read as the user wrote them.
     {"simplify", passes::simplify, Serves::All},
     // The last point where a loop is still what bind() made it.
-    {"validate_threads", passes::validate_threads, Serves::Cuda},
+    {"validate_threads", passes::validate_threads, Serves::Threads},
     // Before partition_loops, which then frees full blocks of their guards on the CPU too.
-    {"bind_to_cores", passes::bind_to_cores, Serves::Llvm},
+    {"bind_to_cores", passes::bind_to_cores, Serves::Cores},
     // Before partition_loops, which divides what is one nest here.
-    {"carry_states", passes::carry_states, Serves::Llvm},
+    {"carry_states", passes::carry_states, Serves::Cores},
     // Before partition_loops, which has nothing to cut there then.
-    {"shift_last_tiles", passes::shift_last_tiles, Serves::Llvm},
+    {"shift_last_tiles", passes::shift_last_tiles, Serves::Cores},
     {"partition_loops", passes::partition_loops, Serves::All},
     // After partition_loops: a guard is simple in the loops' own variables, not in the fused one.
     {"collapse_parallel", passes::collapse_parallel, Serves::All},
     // These two while indices are per dimension, where accesses are easily told apart.
-    {"validate_vectors", passes::validate_vectors, Serves::Llvm},
-    {"insert_barriers", passes::insert_barriers, Serves::Cuda},
-    {"keep_strided_plain", passes::keep_strided_plain, Serves::Llvm},
+    {"validate_vectors", passes::validate_vectors, Serves::Cores},
+    {"insert_barriers", passes::insert_barriers, Serves::Threads},
+    {"keep_strided_plain", passes::keep_strided_plain, Serves::Cores},
     // Of full tiles, so after partition_loops.
-    {"tensorize", passes::tensorize, Serves::Llvm},
+    {"tensorize", passes::tensorize, Serves::Cores},
     // After partition_loops, since full tiles are what it is for; before the accumulators get a
     // place.
-    {"accumulate_in_registers", passes::accumulate_in_registers, Serves::Llvm},
+    {"accumulate_in_registers", passes::accumulate_in_registers, Serves::Cores},
     // While indices are per dimension.
-    {"lay_out_lanes", passes::lay_out_lanes, Serves::Llvm},
+    {"lay_out_lanes", passes::lay_out_lanes, Serves::Cores},
     // After all that makes a loop parallel or serial: a buffer in a parallel loop is one a thread.
     {"plan_storage", passes::plan_storage, Serves::All},
     {"flatten_storage", passes::flatten_storage, Serves::All},
     // Wants whole loops (before unroll_loops) and indices in elements (after flatten_storage).
     {"vectorize_loops", passes::vectorize_loops, Serves::All},
-    {"accumulate_in_lanes", passes::accumulate_in_lanes, Serves::Llvm},
+    {"accumulate_in_lanes", passes::accumulate_in_lanes, Serves::Cores},
     {"unroll_loops", passes::unroll_loops, Serves::All},
     // Folds the indices the passes since the first simplify leave behind.
     {"simplify", passes::simplify, Serves::All},
     {"hoist_invariants", passes::hoist_invariants, Serves::All},
     // After hoist_invariants, which knows loops by what their bodies begin with.
-    {"fetch_ahead", passes::fetch_ahead, Serves::Llvm},
-    {"bypass_caches", passes::bypass_caches, Serves::Llvm},
-    {"split_host_device", passes::split_host_device, Serves::Cuda},
-    {"check_launch", passes::check_launch, Serves::Cuda},
+    {"fetch_ahead", passes::fetch_ahead, Serves::Cores},
+    {"bypass_caches", passes::bypass_caches, Serves::Cores},
+    {"split_host_device", passes::split_host_device, Serves::Threads},
+    {"check_launch", passes::check_launch, Serves::Threads},
 };
 
 constexpr std::string_view kFirst = "build_loops";

@@ -30,7 +30,7 @@ void finish_pass(std::string_view pass, ir::Kernel& kernel, const PassContext& c
 
 PassTable::PassTable(std::string_view first, std::span<const Pass> table, TargetKind target)
     : first_(first), target_(target) {
-  const Serves only = target == TargetKind::Cuda ? Serves::Cuda : Serves::Llvm;
+  const Serves only = traits_of(target).has_threads ? Serves::Threads : Serves::Cores;
   const auto serves = [&](const Pass& pass) {
     return pass.serves == Serves::All || pass.serves == only;
   };

@@ -10,8 +10,8 @@
 
 namespace kiln {
 
-/// For which targets a pass runs.
-enum class Serves { All, Llvm, Cuda };
+/// Targets where loops run on cores, or as threads that are launched.
+enum class Serves { All, Cores, Threads };
 
 /// A row of the table of passes.
 struct Pass {

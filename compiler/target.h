@@ -12,6 +12,9 @@ namespace kiln {
 struct Target {
   TargetKind kind = TargetKind::Llvm;
   std::string arch;  // a CPU name ("znver5"), "sm_90"; of the interpreter none
+
+  /// What such a target can do.
+  const TargetTraits& traits() const { return traits_of(kind); }
 };
 
 /// What a compile may cost at most. Passing one is ResourceExhausted with both numbers.

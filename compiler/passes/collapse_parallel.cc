@@ -18,14 +18,14 @@ const For* as_parallel(const Stmt& stmt) {
 
 class CollapseParallel : public Mutator {
  public:
-  CollapseParallel(Kernel& kernel, TargetKind target) : kernel_(kernel), target_(target) {}
+  CollapseParallel(Kernel& kernel, const TargetTraits& target) : kernel_(kernel), target_(target) {}
 
  private:
   using Mutator::visit;
 
   Stmt visit(const For& loop) override {
     if (loop.loop_kind != LoopKind::Parallel) return Mutator::visit(loop);
-    if (target_ == TargetKind::Cuda) {
+    if (target_.has_threads) {
       return serial(loop, fmt::format("{} is parallel and runs serially on cuda, where bind() says "
                                       "what runs at once",
                                       loop.var->name));
@@ -87,14 +87,14 @@ class CollapseParallel : public Mutator {
   }
 
   Kernel& kernel_;
-  const TargetKind target_;
+  const TargetTraits& target_;
   const Var* around_ = nullptr;  // the parallel loop being visited
 };
 
 }  // namespace
 
 ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context) {
-  CollapseParallel mutator(kernel, context.target.kind);
+  CollapseParallel mutator(kernel, context.target.traits());
   kernel.body = mutator(kernel.body);
   return kernel;
 }

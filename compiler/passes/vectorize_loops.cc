@@ -38,7 +38,7 @@ class VectorizeLoops : public Mutator {
  public:
   VectorizeLoops(Kernel& kernel, const PassContext& context)
       : kernel_(kernel),
-        is_cuda_(context.target.kind == TargetKind::Cuda),
+        has_threads_(context.target.traits().has_threads),
         reassociate_(!context.options.strict) {}
 
  private:
@@ -53,7 +53,7 @@ class VectorizeLoops : public Mutator {
            "cannot vectorize {}: its extent {} is not a constant", loop.var->name, loop.extent);
     }
     const Stmt body = (*this)(loop.body);
-    if (is_cuda_) return serial(loop, body, "on cuda the threads are the lanes");
+    if (has_threads_) return serial(loop, body, "on cuda the threads are the lanes");
     // Lanes of lanes have no form here; the obstacles that the walk below finds come too late for
     // that.
     HasVectorLoop inner;
@@ -94,7 +94,7 @@ class VectorizeLoops : public Mutator {
   }
 
   Kernel& kernel_;
-  const bool is_cuda_;
+  const bool has_threads_;
   const bool reassociate_;
 };
 

@@ -143,7 +143,7 @@ class CudaDevice : public Device {
   std::string arch() const override { return arch_; }
 
   std::shared_ptr<LoadedKernel> load(std::shared_ptr<const Artifact> artifact) override {
-    if (artifact->target != TargetKind::Cuda) {
+    if (artifact->target != target()) {
       fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
            "the kernel was compiled for llvm, but {} runs kernels compiled for cuda", name());
     }

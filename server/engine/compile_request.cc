@@ -22,7 +22,7 @@ void append(std::string& form, std::string_view part) {
 TargetKind target_of(const v1::CompileRequest& request) {
   const std::string& name = request.target().name();
   const TargetKind kind = name.empty() ? TargetKind::Llvm : target_from_name(name);
-  if (request.options().check_nan() && kind != TargetKind::Interpreter) {
+  if (request.options().check_nan() && traits_of(kind).is_compiled) {
     fail(ErrorKind::InvalidArgument, "CHECK_NAN",
          "only the interpreter looks for NaN; name the target interpreter, not {}", name_of(kind));
   }
@@ -32,7 +32,7 @@ TargetKind target_of(const v1::CompileRequest& request) {
 std::string arch_of(const v1::CompileRequest& request, TargetKind kind,
                     const CompileSetting& setting) {
   const v1::Target& target = request.target();
-  if (kind == TargetKind::Interpreter) {
+  if (!traits_of(kind).is_compiled) {
     if (target.arch().empty()) {
       return std::string(request.options().check_nan() ? kLoopsWithoutNan : kCheckedLoops);
     }
@@ -45,7 +45,7 @@ std::string arch_of(const v1::CompileRequest& request, TargetKind kind,
                          "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+") == std::string::npos;
   if (!plain || target.arch().size() > kMaxArch) {
     fail(ErrorKind::InvalidArgument, "ARCH", "the arch of target {} must be a name such as {}",
-         target.name(), kind == TargetKind::Cuda ? "sm_90" : "x86-64-v3");
+         target.name(), traits_of(kind).arch_example);
   }
   return target.arch();
 }
@@ -127,7 +127,7 @@ CheckedRequest check_request(const v1::CompileRequest& request, const CompileSet
 }
 
 std::string tuning_of(const CheckedRequest& checked) {
-  const bool is_open = checked.target != TargetKind::Interpreter &&
+  const bool is_open = traits_of(checked.target).is_compiled &&
                        checked.wire.options().auto_() != v1::AUTO_MODE_NEVER;
   return is_open ? language::id_of("tuning" + form_of(checked.wire, "", "")) : "";
 }

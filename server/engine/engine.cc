@@ -66,16 +66,13 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
             counters_),
       compile_service_(kernels_, memory_, disk_, compilers_, counters_),
       specialiser_(options.specialisation, compilers_, kernels_, counters_),
-      run_service_(
-          kernels_, tensors_, sessions_, arenas_,
-          {{TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}, {TargetKind::Interpreter, &cpu_}},
-          specialiser_, counters_),
+      run_service_(kernels_, tensors_, sessions_, arenas_, devices_, specialiser_, counters_),
       records_(options.cache_folder, {}),
       tune_service_({.compiles = compile_service_,
                      .compilers = compilers_,
                      .kernels = kernels_,
                      .runs = run_service_,
-                     .devices = {{TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}},
+                     .devices = devices_,
                      .arenas = arenas_,
                      .tensor_bytes = options.tensor_bytes,
                      .records = records_,
@@ -108,11 +105,13 @@ CompileSetting Engine::setting() const {
   CompileSetting setting;
   setting.build_id = hello.build_id();
   setting.arch = [this, host = hello.host_arch()](TargetKind target) {
-    if (target == TargetKind::Llvm) return host;
-    cuda_.require_present();
-    const std::string arch = cuda_.describe().arch();
+    if (traits_of(target).is_host) return host;
+    const DeviceQueue& device = *devices_.at(target);
+    device.require_present();
+    const std::string arch = device.describe().arch();
     if (arch.empty()) {
-      fail(ErrorKind::Unavailable, "DEVICE_STARTING", "cuda:0 has not started yet; try again soon");
+      fail(ErrorKind::Unavailable, "DEVICE_STARTING", "{}:0 has not started yet; try again soon",
+           traits_of(target).device);
     }
     return arch;
   };
@@ -145,7 +144,8 @@ std::optional<CompileResult> Engine::find_again(const std::string& request) {
   if (!result.kernel) return std::nullopt;
   const Artifact& artifact = result.kernel->artifact();
   // Without the device it was for, the request may mean something else now.
-  if (artifact.target == TargetKind::Cuda && cuda_.describe().arch() != artifact.arch) {
+  if (!traits_of(artifact.target).is_host &&
+      devices_.at(artifact.target)->describe().arch() != artifact.arch) {
     return std::nullopt;
   }
   result.level = v1::CACHE_LEVEL_MEMORY;
@@ -156,7 +156,7 @@ std::optional<CompileResult> Engine::find_again(const std::string& request) {
 std::optional<TuningKey> Engine::tuning_key(const CheckedRequest& checked) const {
   std::string definition = tuning_of(checked);
   if (definition.empty()) return std::nullopt;
-  const v1::Device device = (checked.target == TargetKind::Cuda ? cuda_ : cpu_).describe();
+  const v1::Device device = devices_.at(checked.target)->describe();
   if (device.arch() != checked.wire.target().arch()) return std::nullopt;
   return TuningKey{.definition = std::move(definition),
                    .sizes = "",
@@ -245,7 +245,7 @@ void Engine::lower(const v1::LowerRequest& request, std::shared_ptr<Call> call,
   CompileSetting lenient = setting();
   // Loops depend on the target, hardly on its arch, and can be looked at without the device.
   lenient.arch = [host = compilers_.hello().host_arch()](TargetKind target) {
-    return target == TargetKind::Llvm ? host : std::string("sm_90");
+    return traits_of(target).is_host ? host : std::string(traits_of(target).arch);
   };
   CheckedRequest checked = check_request(compiled, lenient);
   if (request.auto_()) {

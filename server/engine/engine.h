@@ -109,6 +109,9 @@ class Engine {
   CompilerPool compilers_;
   DeviceQueue cpu_;
   DeviceQueue cuda_;
+  /// What runs the artifacts of each target.
+  const std::map<TargetKind, DeviceQueue*> devices_ = {
+      {TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}, {TargetKind::Interpreter, &cpu_}};
   CompileService compile_service_;
   Specialiser specialiser_;
   RunService run_service_;

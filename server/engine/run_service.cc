@@ -216,7 +216,7 @@ RunResult RunService::collect(Prepared& prepared, const DeviceResult& device) {
     if (keep) {
       Tensor tensor;
       tensor.session = sessions_.owner(prepared.session);
-      tensor.device = prepared.kernel->artifact().target == TargetKind::Cuda ? "cuda:0" : "cpu:0";
+      tensor.device = fmt::format("{}:0", traits_of(prepared.kernel->artifact().target).device);
       tensor.type = output.type;
       tensor.shape = output.shape;
       tensor.bytes = output.bytes;

@@ -14,7 +14,7 @@ namespace kiln::server {
 std::optional<Specialiser::Key> Specialiser::key_of(const KernelEntry& kernel,
                                                     const std::vector<int64_t>& scalars) {
   const auto sizes = static_cast<size_t>(kernel.artifact().size_count);
-  if (sizes == 0 || kernel.artifact().target != TargetKind::Llvm) return std::nullopt;
+  if (sizes == 0 || !traits_of(kernel.artifact().target).is_specialised) return std::nullopt;
   return Key{kernel.number, {scalars.begin(), scalars.begin() + static_cast<int64_t>(sizes)}};
 }
 

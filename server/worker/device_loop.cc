@@ -107,7 +107,7 @@ void DeviceServer::run(const Kernel& kernel, const internal::Exec& message, inte
   bound.variant = static_cast<int>(message.variant());
 
   // A device of its own memory works on copies.
-  const bool staged = device_.target() != TargetKind::Llvm;
+  const bool staged = !traits_of(device_.target()).is_host;
   std::vector<void*> pointers;
   std::vector<int64_t> bytes;
   std::vector<std::unique_ptr<DeviceBuffer>> buffers;

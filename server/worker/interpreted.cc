@@ -123,7 +123,7 @@ class InterpretingDevice : public Device {
   std::string arch() const override { return cpu_->arch(); }
 
   std::shared_ptr<LoadedKernel> load(std::shared_ptr<const Artifact> artifact) override {
-    if (artifact->target != TargetKind::Interpreter) return cpu_->load(std::move(artifact));
+    if (traits_of(artifact->target).is_compiled) return cpu_->load(std::move(artifact));
     return std::make_shared<InterpretedKernel>(std::move(artifact));
   }
   std::unique_ptr<DeviceBuffer> allocate(int64_t bytes) override { return cpu_->allocate(bytes); }
@@ -136,7 +136,7 @@ class InterpretingDevice : public Device {
 
   double run(const LoadedKernel& kernel, const KernelCall& call) override {
     const Artifact& artifact = kernel.artifact();
-    if (artifact.target != TargetKind::Interpreter) return cpu_->run(kernel, call);
+    if (traits_of(artifact.target).is_compiled) return cpu_->run(kernel, call);
     const auto& interpreted = static_cast<const InterpretedKernel&>(kernel);
     std::unique_ptr<ir::Kernel> loops = interpreted.take();
     Copies copies(artifact, call);

@@ -273,7 +273,7 @@ ir::Scope named_scope(const std::string& scope) {
 /// and one inside a block is shared by its threads. On a CPU a scope that is named says nothing.
 ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, TargetKind target) {
   const Stage& stage = graph[id];
-  if (target != TargetKind::Cuda) {
+  if (!traits_of(target).has_threads) {
     return stage.scope.empty() ? ir::Scope::Global : named_scope(stage.scope);
   }
   ir::Scope scope = ir::Scope::Global;
@@ -367,7 +367,7 @@ bool is_thread_index(ir::ThreadAxis axis) {
 
 bool is_filled_by_threads(const StageGraph& graph, const NestPlan& plan, StageId stage,
                           TargetKind target) {
-  if (target != TargetKind::Cuda || !graph[stage].scope.starts_with("shared")) return false;
+  if (!traits_of(target).has_threads || !graph[stage].scope.starts_with("shared")) return false;
   const std::vector<const Loop*> around = loops_around(graph, plan, stage);
   return std::any_of(around.begin(), around.end(), [&](const Loop* loop) {
     return is_thread_index(graph.axes[loop->axis].thread);

@@ -79,7 +79,7 @@ class Emitter {
   ir::Stmt guarded(const Walk& walk, size_t level) {
     // A producer keeps its own guards, and no barrier of its threads may stand under one of ours,
     // unless that is one of time, which is the same for all threads.
-    if (target_ == TargetKind::Cuda && graph_[walk.stage].kind != Stage::Kind::Scan) {
+    if (traits_of(target_).has_threads && graph_[walk.stage].kind != Stage::Kind::Scan) {
       return attached(walk, level, [&] {
         return under_guards(walk, level, 0, [&] { return inside(walk, level); });
       });
@@ -117,7 +117,7 @@ class Emitter {
   /// How many loops of a stage stand around what its threads fill together.
   size_t loops_for_all_threads(StageId id) const {
     size_t loops = 0;
-    if (target_ != TargetKind::Cuda) return loops;
+    if (!traits_of(target_).has_threads) return loops;
     for (const StageId inner : graph_.order) {
       const Stage& stage = graph_[inner];
       const bool is_inside =
@@ -234,7 +234,7 @@ class Emitter {
     facts_.push_range(var, ir::index(0), extent);
     ir::Stmt body = guarded(walk, level + 1);
     const bool is_init = walk.part == Part::Init;
-    if (!is_init && target_ == TargetKind::Llvm) {
+    if (!is_init && traits_of(target_).has_vectors) {
       body = ir::Block::make(
           {prefetches_at(graph_, plan_, walk.stage, loop.axis, facts_), std::move(body)});
     }
@@ -271,7 +271,7 @@ class Emitter {
     const HoistedChecks hoisted = hoist_checks(body, var);
     ir::Stmt nest =
         with_pragmas(axis, ir::For::make(var, extent, axis.loop_kind, axis.thread, hoisted.rest));
-    if (axis.intrinsic && walk.part != Part::Init && target_ == TargetKind::Llvm) {
+    if (axis.intrinsic && walk.part != Part::Init && traits_of(target_).has_vectors) {
       nest = ir::Tensorize::make(*axis.intrinsic, std::move(nest));
     }
     if (hoisted.checks.empty()) return nest;

@@ -13,7 +13,7 @@ class HintNotes {
  public:
   HintNotes(const StageGraph& graph, const NestPlan& plan, TargetKind target,
             std::vector<std::string>& notes)
-      : graph_(graph), plan_(plan), is_cuda_(target == TargetKind::Cuda), notes_(notes) {}
+      : graph_(graph), plan_(plan), has_threads_(traits_of(target).has_threads), notes_(notes) {}
 
   void operator()() const {
     notes_.insert(notes_.end(), graph_.notes.begin(), graph_.notes.end());
@@ -22,11 +22,11 @@ class HintNotes {
       if (graph_[id].doubled_by >= 0) note_single_copy(id);
       for (const ir::ThreadAxis thread : graph_[id].env_threads)
         note_env_thread(id, thread);
-      if (is_cuda_) note_intrinsics(id);
+      if (has_threads_) note_intrinsics(id);
     }
     for (const Pipeline& pipeline : graph_.pipelines)
       note_pipeline(pipeline);
-    if (!is_cuda_) return;
+    if (!has_threads_) return;
     for (const Prefetch& prefetch : graph_.prefetches) {
       notes_.push_back(fmt::format(
           "{} is not prefetched in {} of {}: the threads of a GPU do other "
@@ -78,13 +78,13 @@ class HintNotes {
     if (!graph_[pipeline.stage].is_live) return;
     notes_.push_back(fmt::format("the {} stages of {} of {} run one after the other{}",
                                  pipeline.stages, axis(pipeline.axis), graph_[pipeline.stage].name,
-                                 is_cuda_ ? ": this version makes no copies in the background"
-                                          : ": a CPU makes no copies in the background"));
+                                 has_threads_ ? ": this version makes no copies in the background"
+                                              : ": a CPU makes no copies in the background"));
   }
 
   const StageGraph& graph_;
   const NestPlan& plan_;
-  const bool is_cuda_;
+  const bool has_threads_;
   std::vector<std::string>& notes_;
 };
 

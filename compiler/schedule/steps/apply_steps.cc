@@ -193,7 +193,7 @@ NewStage new_stage(const StageGraph& graph, language::AxisTable& table, const St
 void check_bound_twice(const StageGraph& graph, const NestPlan& plan, StageId id, const Loop& loop,
                        const Loop& around, TargetKind target) {
   const Axis& axis = graph.axes[loop.axis];
-  if (target != TargetKind::Cuda && is_thread_index(axis.thread)) return;
+  if (!traits_of(target).has_threads && is_thread_index(axis.thread)) return;
   if (!is_filled_by_threads(graph, plan, id, target) || !is_thread_index(axis.thread)) {
     fail(ErrorKind::Unsupported, "THREAD_AXIS",
          "cannot bind {} of {} to {}: it runs inside {}, which is bound to it already{}", axis.name,
@@ -214,7 +214,7 @@ void check_bound_twice(const StageGraph& graph, const NestPlan& plan, StageId id
 void check_thread(const StageGraph& graph, const NestPlan& plan, StageId id, const Loop& loop,
                   TargetKind target) {
   const Axis& axis = graph.axes[loop.axis];
-  if (axis.kind == AxisKind::Reduce && target == TargetKind::Cuda) {
+  if (axis.kind == AxisKind::Reduce && traits_of(target).has_threads) {
     fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
          "cannot bind {} on a GPU: it is a reduction axis, and all its iterations change one "
          "element of {}; leave it unbound, rfactor {} over it first unless that is done, and bind "
@@ -328,7 +328,7 @@ void check_loops(const StageGraph& graph, const NestPlan& plan, const language::
         }
         if (axis.loop_kind == ir::LoopKind::Unrolled)
           refuse_many_copies(axis, loop, limits, copies);
-        if (target == TargetKind::Cuda) refuse_long_thread_axis(axis, loop);
+        if (traits_of(target).has_threads) refuse_long_thread_axis(axis, loop);
         if (axis.thread != ir::ThreadAxis::None && !loop.is_shared)
           check_thread(graph, plan, id, loop, target);
       });

@@ -1,0 +1,97 @@
+// The table of code generators: LLVM for CPUs, CUDA C through NVRTC for NVIDIA GPUs.
+#include "compiler/backends.h"
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/codegen/cpu_artifact.h"
+#include "compiler/codegen/cuda_compile.h"
+#include "compiler/language/tables/hints.h"
+#include "compiler/passes/notes.h"
+#include "runtime/core/cpu_name.h"
+#include "runtime/core/error.h"
+
+namespace kiln {
+namespace {
+
+std::string cpu_of(const Target& target) { return target.arch.empty() ? host_cpu() : target.arch; }
+
+codegen::CpuOptions cpu_options(const Target& target, const CompileOptions& options) {
+  return {cpu_of(target), options.strict};
+}
+
+void check_cpu(const Target& target) { codegen::check_cpu_arch(cpu_of(target)); }
+
+Artifact make_cpu_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
+                           const Target& target, const CompileOptions& options) {
+  return codegen::make_cpu_artifact(compact, strided, cpu_options(target, options));
+}
+
+std::string cpu_source(const ir::Kernel& kernel, const Target& target,
+                       const CompileOptions& options, std::string_view what) {
+  const codegen::EntryKernel entry{"kiln_compact", &kernel};
+  return codegen::emit_cpu_code(
+      {&entry, 1}, cpu_options(target, options),
+      what == "llvm" ? codegen::CpuOutput::Source : codegen::CpuOutput::Assembly);
+}
+
+/// Sums of products that the CPU has no instruction for are computed by others.
+void note_missing_instructions(const language::Schedule& schedule, const Target& target,
+                               const CompileOptions& options, ir::Kernel& lowered) {
+  const std::string cpu = cpu_of(target);
+  for (const language::Step& step : schedule.steps) {
+    if (step.kind != language::StepKind::Tensorize) continue;
+    const auto intrinsic = language::find_intrinsic(step.tag);
+    KILN_CHECK(intrinsic.has_value());
+    const language::IntrinsicRow& row = language::row_of(*intrinsic);
+    const bool is_inexact = options.strict && row.kind == language::TensorIntrinsic::DotBf16;
+    if (!is_inexact && cpu_has(cpu, row.feature)) continue;
+    passes::add_note(
+        lowered, fmt::format("{} runs as several instructions: {}", row.spelling,
+                             is_inexact ? "its own rounds in a way that strict forbids"
+                                        : fmt::format("the CPU {} has no {}", cpu, row.feature)));
+  }
+}
+
+// NVRTC knows which it can compile for, and says so.
+void check_gpu(const Target&) {}
+
+Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
+                            const Target& target, const CompileOptions&) {
+  return codegen::make_cuda_artifact(compact, strided, target.arch);
+}
+
+std::string cuda_source(const ir::Kernel& kernel, const Target& target, const CompileOptions&,
+                        std::string_view what) {
+  if (what == "cuda") return codegen::cuda_text(kernel, nullptr);
+  return codegen::make_cuda_artifact(kernel, nullptr, target.arch).ptx;
+}
+
+void add_no_notes(const language::Schedule&, const Target&, const CompileOptions&, ir::Kernel&) {}
+
+constexpr std::array<std::string_view, 2> kCpuSources = {"llvm", "asm"};
+constexpr std::array<std::string_view, 2> kCudaSources = {"cuda", "ptx"};
+
+constexpr std::array kBackends = {
+    Backend{.kind = TargetKind::Llvm,
+            .sources = kCpuSources,
+            .check_arch = check_cpu,
+            .make_artifact = make_cpu_artifact,
+            .source = cpu_source,
+            .add_notes = note_missing_instructions},
+    Backend{.kind = TargetKind::Cuda,
+            .sources = kCudaSources,
+            .check_arch = check_gpu,
+            .make_artifact = make_cuda_artifact,
+            .source = cuda_source,
+            .add_notes = add_no_notes},
+};
+
+}  // namespace
+
+const Backend* find_backend(const Target& target) {
+  const auto row = std::ranges::find(kBackends, target.kind, &Backend::kind);
+  return row == kBackends.end() ? nullptr : &*row;
+}
+
+}  // namespace kiln
