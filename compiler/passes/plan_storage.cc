@@ -18,6 +18,9 @@ namespace {
 using namespace ir;
 
 constexpr int64_t kStackBytes = 4096;  // of one buffer, all lanes of it
+// Of all buffers, all copies of them: an eighth of what threads have by default. LLVM gives each
+// copy a place of its own, whether or not they are used at the same time.
+constexpr int64_t kStackOfKernel = int64_t{1} << 20;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kLanes = 64;  // as many as vectorize_loops makes of one loop
 
@@ -39,7 +42,7 @@ class FindsLoops : public Visitor {
 class PlanStorage : public Mutator {
  public:
   PlanStorage(Kernel& kernel, const PassContext& context)
-      : kernel_(kernel), is_cuda_(context.target.kind == TargetKind::Cuda) {
+      : kernel_(kernel), has_threads_(context.target.traits().has_threads) {
     for (const VarRef& size : kernel.sizes)
       facts_.push_range(size, index(0), nullptr);
   }
@@ -72,7 +75,11 @@ class PlanStorage : public Mutator {
   }
 
   Stmt visit(const Allocate& allocate) override {
-    if (keeps_allocate(allocate)) return is_cuda_ ? on_chip(allocate) : Mutator::visit(allocate);
+    if (keeps_allocate(allocate)) {
+      if (has_threads_) return on_chip(allocate);
+      stack_bytes_ += bytes_on_stack(allocate);
+      return Mutator::visit(allocate);
+    }
 
     const Buffer& buffer = *allocate.buffer;
     const bool per_thread = is_in(LoopKind::Parallel);
@@ -88,7 +95,7 @@ class PlanStorage : public Mutator {
     const std::optional<int64_t> bytes = constant_bytes(*allocate.buffer);
     FindsLoops inside;
     inside(allocate.body);
-    if (is_cuda_) {
+    if (has_threads_) {
       const bool on_chip = is_in(LoopKind::ThreadIndex);
       if (on_chip && !bytes) {
         at_line(kernel_.buffer_lines, allocate.buffer, [&] {
@@ -100,7 +107,14 @@ class PlanStorage : public Mutator {
       return on_chip || (bytes && *bytes <= kStackBytes && !inside.threads);
     }
     // A parallel body reaches the workspace from anywhere, but not its caller's stack.
-    return bytes && *bytes <= kStackBytes / lanes_around() && !inside.parallel;
+    return bytes && *bytes <= kStackBytes / copies_around(LoopKind::Vectorized) &&
+           stack_bytes_ + bytes_on_stack(allocate) <= kStackOfKernel && !inside.parallel;
+  }
+
+  /// Of a buffer that is at most kStackBytes in all lanes.
+  int64_t bytes_on_stack(const Allocate& allocate) const {
+    const int64_t bytes = *constant_bytes(*allocate.buffer);
+    return bytes * copies_around(LoopKind::Vectorized) * copies_around(LoopKind::Unrolled);
   }
 
   /// What a block computes outside its threads is for all of them.
@@ -117,14 +131,17 @@ class PlanStorage : public Mutator {
     return Allocate::make(placed, replace_buffers(body, {{allocate.buffer, placed}}));
   }
 
-  int64_t lanes_around() const {
-    int64_t lanes = 1;
+  /// How often the loops of this kind make a copy of what stands inside of them: a lane each, or an
+  /// iteration written out.
+  int64_t copies_around(LoopKind kind) const {
+    const int64_t most = kind == LoopKind::Vectorized ? kLanes : kStackOfKernel;
+    int64_t copies = 1;
     for (const For* loop : loops_) {
-      if (loop->loop_kind != LoopKind::Vectorized) continue;
-      lanes *= std::clamp<int64_t>(as_const_int(loop->extent).value_or(kLanes), 1, kLanes);
-      if (lanes > kStackBytes) return kStackBytes;
+      if (loop->loop_kind != kind) continue;
+      copies *= std::clamp<int64_t>(as_const_int(loop->extent).value_or(most), 1, most);
+      if (copies > kStackOfKernel) return kStackOfKernel;
     }
-    return lanes;
+    return copies;
   }
 
   bool is_in(LoopKind kind) const {
@@ -178,10 +195,11 @@ class PlanStorage : public Mutator {
   }
 
   Kernel& kernel_;
-  const bool is_cuda_;
+  const bool has_threads_;
   analysis::Facts facts_;
   std::vector<const For*> loops_;
-  bool demoted_ = false;  // something in the loop being visited went to the workspace
+  int64_t stack_bytes_ = 0;  // of what stays on the stack
+  bool demoted_ = false;     // something in the loop being visited went to the workspace
 };
 
 }  // namespace

@@ -66,6 +66,31 @@ TEST(PlanStorage, RunsAVectorLoopSeriallyWhoseBuffersAreTooLargeForACopyALane) {
                                      "too large for one copy a lane"});
 }
 
+// LLVM gives each copy of an unrolled loop a place of its own on the stack.
+TEST(PlanStorage, CountsTheCopiesOfUnrolledLoops) {
+  const auto with_copies = [](int copies) {
+    return run_pass(plan_storage, fmt::format(R"(fn f(A: float32[4096]) {{
+        for i in 0..{} unroll {{ for j in 0..2 unroll {{
+          allocate s: float32[1024] scope(global)  s[0] = 1.0  A[i] = s[0] }} }} }})",
+                                              copies));
+  };
+  EXPECT_TRUE(with_copies(128).workspace.empty());
+  ASSERT_EQ(with_copies(129).workspace.size(), 1u);
+  EXPECT_EQ(with_copies(4096).workspace.size(), 1u);
+}
+
+TEST(PlanStorage, KeepsNoMoreThanAStackHasRoomFor) {
+  std::string body;
+  for (int i = 0; i < 300; ++i) {
+    body += fmt::format(
+        "for i{0} in 0..4 {{ allocate s{0}: float32[1024] scope(global)  s{0}[0] = 1.0  "
+        "A[i{0}] = s{0}[0] }} ",
+        i);
+  }
+  const ir::Kernel kernel = run_pass(plan_storage, "fn f(A: float32[4]) { " + body + "}");
+  EXPECT_EQ(kernel.workspace.size(), 300u - 256u);
+}
+
 TEST(PlanStorage, SharesWhatAGpuBlockComputesOutsideItsThreads) {
   expect_becomes(plan_storage,
                  R"(fn f(A: float32[n, 8]) { for b in 0..n bind(blockIdx.x) {
