@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "compiler/autoschedule/recognise/inner_reductions.h"
-#include "compiler/autoschedule/templates/batch_sketches.h"
+#include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/templates/short_rows.h"
 #include "compiler/schedule/graph/reads.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "compiler/autoschedule/choose/open_schedule.h"
-#include "compiler/autoschedule/choose/vector_unit.h"
+#include "compiler/autoschedule/recognise/vector_unit.h"
+#include "compiler/autoschedule/templates/open_schedule.h"
 #include "compiler/target.h"
 
 namespace kiln::autoschedule {

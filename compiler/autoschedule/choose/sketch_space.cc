@@ -123,7 +123,7 @@ std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<boo
 /// The schedule that sketches are added to.
 autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const language::Schedule& given,
                                     const Target& target, const CompileOptions& options) {
-  const bool has_sketches = options.automatic && target.kind == TargetKind::Llvm;
+  const bool has_sketches = options.automatic && target.traits().has_vectors;
   if (!has_sketches) return {given, {}};
   // A padded factor hides the product, of which a reduction stage would be made.
   language::Schedule schedule = autoschedule::with_padded_stages(kernel, given, options);
@@ -138,12 +138,12 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
 SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedule& given,
                          const Target& target, const CompileOptions& options)
     : given_(start_of(kernel, given, target, options)) {
-  if (!options.automatic || target.kind == TargetKind::Interpreter) return;
+  if (!options.automatic || !target.traits().is_compiled) return;
   graph_ = std::make_unique<StageGraph>(autoschedule::graph_of(kernel, given_));
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
   const Chooser chooser{*graph_, options, autoschedule::vector_unit_of(target.arch)};
   const std::vector<StageId> taken =
-      target.kind == TargetKind::Llvm ? taken_sources(chooser, touched) : std::vector<StageId>{};
+      target.traits().has_vectors ? taken_sources(chooser, touched) : std::vector<StageId>{};
   for (const StageId id : graph_->stage_of_id) {
     const Stage& stage = (*graph_)[id];
     if (!stage.is_live || stage.is_init || stage.attach.kind != Attach::Kind::Root) continue;
@@ -151,7 +151,7 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
     if (!is_scan && !schedule::runs_over_axes(stage)) continue;
     if (std::ranges::find(taken, id) != taken.end()) continue;
     std::vector<Sketch> sketches;
-    if (target.kind == TargetKind::Cuda) {
+    if (target.traits().has_threads) {
       sketches = touched[id] ? touched_sketches(*graph_, id) : thread_sketches(*graph_, id);
     } else if (!touched[id]) {
       sketches = core_sketches(chooser, id);

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "compiler/autoschedule/choose/open_schedule.h"
+#include "compiler/autoschedule/templates/open_schedule.h"
 #include "compiler/autoschedule/templates/sketch.h"
 #include "compiler/language/tables/step.h"
 #include "compiler/schedule/graph/stage_graph.h"

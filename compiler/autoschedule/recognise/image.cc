@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "compiler/analysis/prove.h"
-#include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/graph/reads.h"
 

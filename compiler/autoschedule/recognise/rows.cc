@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "compiler/autoschedule/templates/batch_sketches.h"
-#include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/recognise/chooser.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -14,7 +14,29 @@ namespace {
 // Fewer products are no vectors worth the name.
 constexpr int64_t kFewestProducts = 4;
 
+/// Whether a copy has each element once.
+bool may_be_copied(const StageGraph& graph, StageId id, const ir::TensorRead& read) {
+  const std::vector<AxisId> axes = axes_of(graph, id);
+  const bool is_own = graph[id].part_of || graph[id].cell_of >= 0 || graph[read.stage].cell_of >= 0;
+  return !is_own && std::ranges::all_of(read.indices, [&](const ir::Expr& index) {
+    return axis_of(graph, axes, index).has_value();
+  });
+}
+
 }  // namespace
+
+std::optional<AxisId> axis_of(const StageGraph& graph, const std::vector<AxisId>& axes,
+                              const ir::Expr& index) {
+  const auto found = std::ranges::find_if(
+      axes, [&](AxisId axis) { return index == ir::Expr(graph.axes[axis].value); });
+  return found == axes.end() ? std::nullopt : std::optional(*found);
+}
+
+std::vector<AxisId> axes_of(const StageGraph& graph, StageId id) {
+  std::vector<AxisId> axes = columns_of(graph[id]);
+  axes.insert(axes.end(), graph[id].reduce.begin(), graph[id].reduce.end());
+  return axes;
+}
 
 std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId id) {
   const std::optional<Factors> factors = find_factors(graph, id);
@@ -41,6 +63,22 @@ std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId id)
     factor->is_apart = !is_contiguous_in(graph, *factor->read, found.batch);
   }
   return found;
+}
+
+bool may_have_vectors(const StageGraph& graph, const SideBySide& product) {
+  const bool is_same = product.rows.read->stage == product.columns.read->stage;
+  return std::ranges::all_of(
+      std::initializer_list<const SideBySide::Factor*>{&product.rows, &product.columns},
+      [&](const SideBySide::Factor* factor) {
+        return !factor->is_apart ||
+               (!is_same && may_be_copied(graph, product.stage, *factor->read));
+      });
+}
+
+bool is_product(const StageGraph& graph, StageId id) {
+  if (find_contraction(graph, id)) return true;
+  const std::optional<SideBySide> product = find_side_by_side(graph, id);
+  return product && may_have_vectors(graph, *product);
 }
 
 }  // namespace kiln::autoschedule

@@ -24,4 +24,17 @@ struct SideBySide {
 /// asked.
 std::optional<SideBySide> find_side_by_side(const StageGraph& graph, StageId stage);
 
+/// The axis that an index of a read is, if it is one of these and nothing else.
+std::optional<AxisId> axis_of(const StageGraph& graph, const std::vector<AxisId>& axes,
+                              const ir::Expr& index);
+
+/// The data axes of a stage but time, then those that it reduces over.
+std::vector<AxisId> axes_of(const StageGraph& graph, StageId stage);
+
+/// Whether factors that are apart can be copied.
+bool may_have_vectors(const StageGraph& graph, const SideBySide& product);
+
+/// Whether a stage is a product: a contraction, or products that lie side by side.
+bool is_product(const StageGraph& graph, StageId stage);
+
 }  // namespace kiln::autoschedule

@@ -15,38 +15,6 @@
 namespace kiln::autoschedule {
 namespace {
 
-/// The axis that an index of a read is, if it is one and nothing else.
-std::optional<AxisId> axis_of(const StageGraph& graph, const std::vector<AxisId>& axes,
-                              const ir::Expr& index) {
-  const auto found = std::ranges::find_if(
-      axes, [&](AxisId axis) { return index == ir::Expr(graph.axes[axis].value); });
-  return found == axes.end() ? std::nullopt : std::optional(*found);
-}
-
-std::vector<AxisId> axes_of(const StageGraph& graph, StageId id) {
-  return joined({columns_of(graph[id]), graph[id].reduce});
-}
-
-/// Whether a copy has each element once.
-bool may_be_copied(const StageGraph& graph, StageId id, const ir::TensorRead& read) {
-  const std::vector<AxisId> axes = axes_of(graph, id);
-  const bool is_own = graph[id].part_of || graph[id].cell_of >= 0 || graph[read.stage].cell_of >= 0;
-  return !is_own && std::ranges::all_of(read.indices, [&](const ir::Expr& index) {
-    return axis_of(graph, axes, index).has_value();
-  });
-}
-
-/// Whether factors that are apart can be copied.
-bool may_have_vectors(const StageGraph& graph, const SideBySide& product) {
-  const bool is_same = product.rows.read->stage == product.columns.read->stage;
-  return std::ranges::all_of(
-      std::initializer_list<const SideBySide::Factor*>{&product.rows, &product.columns},
-      [&](const SideBySide::Factor* factor) {
-        return !factor->is_apart ||
-               (!is_same && may_be_copied(graph, product.stage, *factor->read));
-      });
-}
-
 /// An axis as the loop over its tiles and the loop in one.
 struct Tile {
   AxisId axis;
@@ -116,12 +84,6 @@ void write_side_by_side(const StageGraph& graph, const SideBySide& product, Step
 }
 
 }  // namespace
-
-bool is_product(const StageGraph& graph, StageId id) {
-  if (find_contraction(graph, id)) return true;
-  const std::optional<SideBySide> product = find_side_by_side(graph, id);
-  return product && may_have_vectors(graph, *product);
-}
 
 std::vector<Sketch> batch_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;

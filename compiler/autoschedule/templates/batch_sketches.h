@@ -4,9 +4,6 @@
 
 namespace kiln::autoschedule {
 
-/// Whether a stage is what contraction_sketches or batch_sketches are for.
-bool is_product(const StageGraph& graph, StageId stage);
-
 /// Products that lie side by side: C[.., b] = sum(A[.., b, ..] * B[.., b, ..]), a row of A's and a
 /// column of B's for each element. Vectors go along b, a tile of rows and columns is in registers,
 /// and a factor whose elements of one b after the other are apart is copied first. Nothing for

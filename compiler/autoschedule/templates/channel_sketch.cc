@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "compiler/autoschedule/recognise/convolution.h"
+#include "compiler/autoschedule/templates/convolution.h"
 
 namespace kiln::autoschedule {
 namespace {

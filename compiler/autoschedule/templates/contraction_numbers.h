@@ -1,7 +1,7 @@
 #pragma once
 
-#include "compiler/autoschedule/choose/tile_cost.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/tile_cost.h"
 
 namespace kiln::autoschedule {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "compiler/autoschedule/recognise/convolution.h"
+#include "compiler/autoschedule/templates/convolution.h"
 
 namespace kiln::autoschedule {
 namespace {

@@ -5,7 +5,7 @@
 //
 // A block of the image stays in L2 while all filters pass; the copy removes the distance of whole
 // images between its channels, and with it conflict misses and TLB misses.
-#include "compiler/autoschedule/recognise/convolution.h"
+#include "compiler/autoschedule/templates/convolution.h"
 
 namespace kiln::autoschedule {
 namespace {

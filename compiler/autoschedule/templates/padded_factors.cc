@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "compiler/autoschedule/templates/batch_sketches.h"
+#include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/window_sketches.h"
 #include "compiler/ir/build.h"

@@ -7,7 +7,7 @@
 // them, so they are the packed panels of the product too.
 #include <algorithm>
 
-#include "compiler/autoschedule/recognise/convolution.h"
+#include "compiler/autoschedule/templates/convolution.h"
 #include "compiler/ir/mutator.h"
 
 namespace kiln::autoschedule {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/analysis/prove.h"
-#include "compiler/autoschedule/recognise/convolution.h"
+#include "compiler/autoschedule/templates/convolution.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 

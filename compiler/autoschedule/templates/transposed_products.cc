@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/autoschedule/choose/tile_cost.h"
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/templates/tile_cost.h"
 
 namespace kiln::autoschedule {
 namespace {

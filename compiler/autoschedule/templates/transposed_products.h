@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/autoschedule/choose/open_schedule.h"
+#include "compiler/autoschedule/templates/open_schedule.h"
 #include "compiler/language/tables/step.h"
 #include "compiler/target.h"
 

@@ -9,9 +9,12 @@ namespace kiln::autoschedule {
 struct VectorUnit {
   int64_t bytes = 64;
   int64_t registers = 32;
+
+  bool operator==(const VectorUnit&) const = default;
 };
 
-/// Of the CPU of this name, where it is known to have AVX2 and no more; else those of AVX-512.
+/// Of the CPU of this name. One that is not known has those of every x86-64, SSE2's; without a
+/// name, for loops that are only looked at, those of AVX-512.
 VectorUnit vector_unit_of(std::string_view arch);
 
 }  // namespace kiln::autoschedule

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "compiler/autoschedule/choose/vector_unit.h"
+#include "compiler/autoschedule/recognise/vector_unit.h"
 
 namespace kiln::autoschedule {
 

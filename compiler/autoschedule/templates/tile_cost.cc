@@ -5,7 +5,7 @@
 // A step of a tile costs the largest of its multiply-adds, the latency of one, and its loads.
 // Tiles, panels and blocks are those of Goto and van de Geijn, Anatomy of High-Performance Matrix
 // Multiplication, 2008; docs/performance.md has what other shapes gave.
-#include "compiler/autoschedule/choose/tile_cost.h"
+#include "compiler/autoschedule/templates/tile_cost.h"
 
 #include <algorithm>
 #include <limits>

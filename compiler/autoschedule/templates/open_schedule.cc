@@ -1,6 +1,6 @@
 // A rewrite that only divides the work, as of products that are computed one after the other, names
 // stages that are still to be scheduled: its steps are applied, and they count as untouched.
-#include "compiler/autoschedule/choose/open_schedule.h"
+#include "compiler/autoschedule/templates/open_schedule.h"
 
 #include "compiler/schedule/steps/apply_steps.h"
 

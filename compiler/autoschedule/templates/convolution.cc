@@ -6,7 +6,7 @@
 // Also the numbers that the four sketches of one share: lines of a block, what copying them costs.
 // Of direct convolution in blocks see Georganas et al., Anatomy of High-Performance Deep Learning
 // Convolutions, SC 2018.
-#include "compiler/autoschedule/recognise/convolution.h"
+#include "compiler/autoschedule/templates/convolution.h"
 
 #include <algorithm>
 

@@ -1,0 +1,57 @@
+// What every template asks of a stage: extents that are known, lanes that a register and a line
+// have, whether a reduction may be combined in another order.
+#include "compiler/autoschedule/recognise/chooser.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+
+namespace kiln::autoschedule {
+
+std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis) {
+  return ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
+}
+
+int64_t register_lanes(const Chooser& chooser, StageId id) {
+  int64_t widest = 1;
+  for (const DType type : chooser.graph[id].types)
+    widest = std::max<int64_t>(widest, size_of(type));
+  return std::max<int64_t>(chooser.vectors.bytes / widest, 1);
+}
+
+bool may_reassociate(const Chooser& chooser, StageId stage) {
+  for (const ir::Expr& body : chooser.graph[stage].bodies) {
+    const ir::Reduce* reduce = ir::as<ir::Reduce>(body);
+    if (reduce != nullptr && reduce->how.reducer) return false;
+  }
+  if (!chooser.options.strict) return true;
+  const std::vector<DType>& types = chooser.graph[stage].types;
+  return std::none_of(types.begin(), types.end(), [](DType type) { return is_float(type); });
+}
+
+std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, AxisId axis,
+                                     int64_t bytes) {
+  int64_t widest = 1;
+  for (const DType type : graph[stage].types) {
+    widest = std::max<int64_t>(widest, size_of(type));
+  }
+  int64_t factor = bytes / widest;
+  const std::optional<int64_t> extent = constant_extent(graph, axis);
+  while (factor >= 4 && extent && factor > *extent)
+    factor /= 2;
+  if (factor < 4) return std::nullopt;
+  return factor;
+}
+
+std::optional<int64_t> line_factor(const StageGraph& graph, StageId id, AxisId line) {
+  // From four double registers on, one masked vector at the end of a line is little of it.
+  constexpr int64_t kFewVectors = 4;
+  const std::optional<int64_t> two = vector_factor(graph, id, line, kVectorBytes);
+  const std::optional<int64_t> one = vector_factor(graph, id, line, kVectorBytes / 2);
+  const std::optional<int64_t> extent = constant_extent(graph, line);
+  const bool is_short = extent && two && *extent < kFewVectors * *two;
+  return is_short && *extent % *two > *one ? one : two;
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+
+#include "compiler/autoschedule/recognise/structure.h"
+#include "compiler/autoschedule/recognise/vector_unit.h"
+#include "compiler/target.h"
+
+namespace kiln::autoschedule {
+
+/// What sketches need to know. The graph outlives them.
+struct Chooser {
+  const StageGraph& graph;
+  const CompileOptions& options;
+  VectorUnit vectors = {};
+};
+
+/// Elements of a register, of the widest type of the stage.
+int64_t register_lanes(const Chooser& chooser, StageId stage);
+
+std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis);
+
+/// Whether the order in which a reduction combines may be changed. That a reducer of the user's own
+/// allows it is a promise, which only explicit steps rely on.
+bool may_reassociate(const Chooser& chooser, StageId stage);
+
+/// Elements of a vector loop: `bytes` of the widest output, or the largest power of two that fits
+/// an extent known to be smaller. Nothing when that is not worth a vector.
+std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, AxisId axis,
+                                     int64_t bytes);
+
+/// Lanes of two registers, or of one for a short line of which two would leave more than one: what
+/// is left goes in several pieces, and masks are made for each.
+std::optional<int64_t> line_factor(const StageGraph& graph, StageId stage, AxisId line);
+
+constexpr int64_t kVectorBytes = 128;  // two or four registers, so that latencies overlap
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,50 @@
+// The values that a parameter of a sketch may have: those around the preferred one that the extent
+// of the axis, where it is known, has room for.
+#include "compiler/autoschedule/templates/parameters.h"
+
+#include <algorithm>
+
+namespace kiln::autoschedule {
+namespace {
+
+// Of a shared loop: enough that eight parts for each of some cores are even.
+constexpr int64_t kManyIterations = 64;
+
+}  // namespace
+
+Parameter lanes_parameter(const StageGraph& graph, AxisId axis, int64_t preferred) {
+  constexpr int64_t kFewest = 4;
+  const int64_t extent = constant_extent(graph, axis).value_or(preferred * 4);
+  Parameter lanes{.name = "lanes", .values = {}, .preferred = preferred};
+  for (int64_t value = preferred / 2; value <= preferred * 4; value *= 2) {
+    if (value >= kFewest && (value <= extent || value == preferred)) lanes.values.push_back(value);
+  }
+  return lanes;
+}
+
+Parameter tile_parameter(const StageGraph& graph, std::string name, AxisId axis,
+                         std::vector<int64_t> values, int64_t preferred) {
+  const std::optional<int64_t> extent = constant_extent(graph, axis);
+  std::erase_if(values, [&](int64_t value) {
+    return extent && value != preferred && value > std::max<int64_t>(*extent, 1);
+  });
+  return {std::move(name), std::move(values), preferred};
+}
+
+Parameter parallel_parameter(bool preferred) { return {"parallel", {0, 1}, preferred ? 1 : 0}; }
+
+void parallel_outer(const StageGraph& graph, StepWriter& steps, StageId stage,
+                    const std::vector<AxisId>& loops) {
+  int64_t iterations = 1;
+  const size_t known = graph.axes.size();
+  for (const AxisId loop : loops) {
+    if (iterations >= kManyIterations) return;
+    const std::optional<int64_t> extent =
+        loop < known ? constant_extent(graph, loop) : std::nullopt;
+    if (extent == 1) continue;
+    steps.parallel(stage, loop);
+    iterations = std::min(kManyIterations, extent.value_or(kManyIterations)) * iterations;
+  }
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,170 @@
+// Sketches of reductions that are no matrix product:
+//
+//   S[j] = sum[i](X[i, j])         columns in vectors, four rows at once, blocks that fit L1
+//   S[i] = sum[j](X[i, j])         vectors along j, lanes added at the end of a row
+#include <algorithm>
+
+#include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/ir/build.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+// Neighbouring rows of memory, each in another page, are read best in pieces of this size: shorter
+// ones come before the prefetchers see that they go on.
+constexpr int64_t kRunBytes = 4096;
+// Rows that are read side by side: while one page begins, others go on, and the sums between them
+// stay in registers.
+constexpr int64_t kRowsAtOnce = 4;
+constexpr int64_t kMostRowsAtOnce = 8;
+// A row of so many elements, and so many columns, are reduced in twice as many lanes, which hides
+// how long an addition takes; the horizontal reduction at the end of a row takes longer then.
+constexpr int64_t kLongRow = 512;
+constexpr int64_t kManyColumns = 256;
+// Steps of a reduction, or rows, from which on what stands around the loop over them is little.
+constexpr int64_t kManyIterations = 64;
+
+/// Along which axis of a reduction the vectors lie; nothing when there are none.
+struct ReductionVectors {
+  AxisId axis = 0;
+  int64_t lanes = 0;
+  bool along_data = false;  // which keeps the order of the reduction
+  int64_t columns = 0;      // of a block whose sums stay in L1; 0: in registers
+};
+
+/// Whether a reduction goes through more than the caches hold, in long runs.
+bool exceeds_caches(const StageGraph& graph, StageId id) {
+  // 4 MiB of floats: more than the L2 of the machines that were measured (1 and 2 MiB).
+  constexpr int64_t kElements = int64_t{1} << 20;
+  const Stage& stage = graph[id];
+  int64_t reduced = 1;
+  for (const AxisId axis : stage.reduce) {
+    const std::optional<int64_t> extent = constant_extent(graph, axis);
+    reduced *= std::clamp<int64_t>(extent.value_or(kElements), 1, kElements);
+    if (reduced >= kElements) break;
+  }
+  const int64_t last = constant_extent(graph, columns_of(stage).back()).value_or(kElements);
+  constexpr int64_t kManyRows = 64;
+  return reduced >= kManyRows && reduced * std::clamp<int64_t>(last, 1, kElements) >= kElements;
+}
+
+std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  const Stage& stage = graph[id];
+  if (has_dependent_extents(graph, id) || has_indirect_reads(stage)) return std::nullopt;
+  const std::vector<AxisId> outer = columns_of(stage);
+  const AxisId innermost = stage.reduce.back();
+  const AxisId last = outer.empty() ? innermost : outer.back();
+  const bool along_data = has_vectors_along_data(graph, id);
+  const AxisId axis = along_data ? last : innermost;
+  const bool is_together =
+      is_contiguous(graph, stage, innermost) || is_near(graph, stage, innermost);
+  const bool allowed = along_data || (may_reassociate(chooser, id) && is_together);
+  const bool is_long = along_data
+                           ? constant_extent(graph, axis).value_or(0) >= kManyColumns &&
+                                 constant_extent(graph, innermost).value_or(0) >= kManyIterations
+                           : constant_extent(graph, axis).value_or(0) >= kLongRow;
+  const std::optional<int64_t> factor =
+      vector_factor(graph, id, axis, is_long ? 2 * kVectorBytes : kVectorBytes);
+  if (!allowed || !factor) return std::nullopt;
+  ReductionVectors vectors{axis, *factor, along_data};
+  if (along_data && exceeds_caches(graph, id)) {
+    vectors.columns = columns_of_block(graph, id, axis).value_or(0);
+  }
+  return vectors;
+}
+
+void write_reduction(const StageGraph& graph, StageId id,
+                     const std::optional<ReductionVectors>& vectors, StepWriter& steps,
+                     const Values& values) {
+  const Stage& stage = graph[id];
+  std::vector<AxisId> outer = columns_of(stage);
+  if (vectors) {
+    const int64_t factor = values.get("lanes", vectors->lanes);
+    AxisId columns = vectors->axis;
+    const bool in_blocks = values.get("columns", 0) > factor;
+    if (in_blocks) {
+      const auto [blocks, column] = steps.split(id, columns, values.get("columns", 0));
+      outer.back() = blocks;
+      columns = column;
+    }
+    const auto [tiles, lanes] = steps.split(id, columns, factor);
+    if (vectors->along_data) {
+      std::vector<AxisId> order = stage.reduce;
+      if (in_blocks) order.push_back(tiles);
+      if (const int64_t rows = values.get("rows at once", 1); in_blocks && rows > 1) {
+        const auto [groups, row] = steps.split(id, order[stage.reduce.size() - 1], rows);
+        order[stage.reduce.size() - 1] = groups;
+        order.push_back(row);
+        steps.unroll(id, row);
+      }
+      order.push_back(lanes);
+      steps.reorder(id, order);
+      if (!in_blocks) outer.back() = tiles;
+    } else if (const int64_t rows = values.get("rows at once", 1); rows > 1) {
+      const auto [groups, row] = steps.split(id, outer.back(), rows);
+      outer.back() = groups;
+      std::vector<AxisId> order = outer;
+      order.insert(order.end(), stage.reduce.begin(), stage.reduce.end() - 1);
+      order.insert(order.end(), {tiles, row, lanes});
+      steps.reorder(id, order);
+      steps.unroll(id, row);
+    }
+    steps.vectorize(id, lanes);
+  }
+  if (values.get("parallel", 0) != 0) parallel_outer(graph, steps, id, outer);
+}
+
+}  // namespace
+
+std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
+  const StageGraph& graph = chooser.graph;
+  const std::optional<ReductionVectors> vectors = vectors_of_reduction(chooser, id);
+  Sketch sketch{.name = "reduction", .parameters = {}, .write = {}};
+  if (vectors) sketch.name = vectors->along_data ? "vectors along data" : "vectors reduced";
+  // As many partial results as lanes: more or fewer would change the order.
+  if (vectors && vectors->along_data) {
+    sketch.parameters.push_back(lanes_parameter(graph, vectors->axis, vectors->lanes));
+    if (const int64_t columns = vectors->columns; columns > 0) {
+      sketch.parameters.push_back({"columns", {0, columns / 2, columns, columns * 2}, columns});
+      const int64_t rows = constant_extent(graph, graph[id].reduce.back()).value_or(0);
+      const int64_t preferred = rows >= kRowsAtOnce ? kRowsAtOnce : 1;
+      sketch.parameters.push_back(
+          {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, preferred});
+    }
+  }
+  if (vectors && !vectors->along_data && !columns_of(graph[id]).empty()) {
+    // The lanes of a vector that is not full would be added in another order.
+    const int64_t steps = constant_extent(graph, vectors->axis).value_or(1);
+    const int64_t rows = constant_extent(graph, columns_of(graph[id]).back()).value_or(1);
+    const bool is_full = steps % vectors->lanes == 0 && rows % kMostRowsAtOnce == 0;
+    const bool gains = rows >= kManyIterations && exceeds_caches(graph, id);
+    if (is_full) {
+      sketch.parameters.push_back(
+          {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, gains ? kRowsAtOnce : 1});
+    }
+  }
+  if (!columns_of(graph[id]).empty()) {
+    sketch.parameters.push_back(parallel_parameter(may_be_parallel && is_large(graph, id)));
+  }
+  sketch.write = [&graph, id, vectors](StepWriter& steps, const Values& values) {
+    write_reduction(graph, id, vectors, steps, values);
+  };
+  return {std::move(sketch)};
+}
+
+std::optional<int64_t> columns_of_block(const StageGraph& graph, StageId id, AxisId axis) {
+  // Of columns: what a kernel does cannot depend on the number of threads, so this serves four
+  // cores.
+  constexpr int64_t kBlocks = 4;
+  const std::optional<int64_t> most = vector_factor(graph, id, axis, kRunBytes);
+  const std::optional<int64_t> extent = constant_extent(graph, axis);
+  if (!most) return most;
+  if (!extent) return *most / 2;
+  int64_t columns = *most;
+  while (columns > 4 && columns * kBlocks > *extent)
+    columns /= 2;
+  return columns;
+}
+
+}  // namespace kiln::autoschedule

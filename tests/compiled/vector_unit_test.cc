@@ -1,0 +1,42 @@
+#include "compiler/autoschedule/recognise/vector_unit.h"
+
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <llvm/TargetParser/X86TargetParser.h>
+
+namespace kiln::testing {
+namespace {
+
+using autoschedule::vector_unit_of;
+using autoschedule::VectorUnit;
+
+/// By the features that LLVM lists for a CPU, of which those that others imply may be missing.
+VectorUnit unit_by_features(llvm::StringRef cpu) {
+  llvm::SmallVector<llvm::StringRef, 64> features;
+  llvm::X86::getFeaturesForCPU(cpu, features);
+  const auto has = [&](llvm::StringRef beginning) {
+    return std::ranges::any_of(features,
+                               [&](llvm::StringRef f) { return f.starts_with(beginning); });
+  };
+  if (has("avx512")) return {.bytes = 64, .registers = 32};
+  if (has("avx") || has("fma") || has("vaes")) return {.bytes = 32, .registers = 16};
+  return {.bytes = 16, .registers = 16};
+}
+
+TEST(VectorUnit, IsThatOfEveryCpuThatLlvmKnows) {
+  llvm::SmallVector<llvm::StringRef, 128> names;
+  llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);
+  EXPECT_GT(names.size(), 60u);
+  for (const llvm::StringRef name : names)
+    EXPECT_EQ(vector_unit_of(name.str()), unit_by_features(name)) << name.str();
+}
+
+TEST(VectorUnit, OfAnUnknownCpuIsWhatEveryCpuHas) {
+  EXPECT_EQ(vector_unit_of("znver9"), (VectorUnit{.bytes = 16, .registers = 16}));
+  EXPECT_EQ(vector_unit_of("znver5+avx512bf16"), (VectorUnit{.bytes = 64, .registers = 32}));
+}
+
+}  // namespace
+}  // namespace kiln::testing
