@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/codegen/operator_code.h"
 #include "compiler/ir/dispatch.h"
 #include "runtime/core/error.h"
 
@@ -69,46 +70,6 @@ Text float_literal(DType type, double value) {
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   if (!is_double) text += "f";
   return {text, std::signbit(value) ? kUnary : kPrimary};
-}
-
-/// The function of CUDA for an operator of floating numbers; "" when it is none.
-std::string_view math_function(Operator op) {
-  switch (op) {
-    case Operator::Exp: return "exp";
-    case Operator::Exp2: return "exp2";
-    case Operator::Exp10: return "exp10";
-    case Operator::NextAfter: return "nextafter";
-    case Operator::Log: return "log";
-    case Operator::Log2: return "log2";
-    case Operator::Log10: return "log10";
-    case Operator::Log1p: return "log1p";
-    case Operator::Sqrt: return "sqrt";
-    case Operator::Sin: return "sin";
-    case Operator::Cos: return "cos";
-    case Operator::Tan: return "tan";
-    case Operator::Asin: return "asin";
-    case Operator::Acos: return "acos";
-    case Operator::Atan: return "atan";
-    case Operator::Atan2: return "atan2";
-    case Operator::Sinh: return "sinh";
-    case Operator::Cosh: return "cosh";
-    case Operator::Tanh: return "tanh";
-    case Operator::Asinh: return "asinh";
-    case Operator::Acosh: return "acosh";
-    case Operator::Atanh: return "atanh";
-    case Operator::Erf: return "erf";
-    case Operator::Pow: return "pow";
-    case Operator::Fmod: return "fmod";
-    case Operator::Fma: return "fma";
-    case Operator::Hypot: return "hypot";
-    case Operator::CopySign: return "copysign";
-    case Operator::Floor: return "floor";
-    case Operator::Ceil: return "ceil";
-    case Operator::Trunc: return "trunc";
-    case Operator::Round: return "rint";
-    case Operator::Abs: return "fabs";
-    default: return "";
-  }
 }
 
 struct Infix {
@@ -274,12 +235,10 @@ class Expression {
       case Operator::IsFinite: return call("::isfinite", a.text);
       default: break;
     }
-    const std::string_view function = math_function(node.op);
-    KILN_CHECK(!function.empty());
     std::string args = a.text;
     for (size_t i = 1; i < node.args.size(); ++i)
       args += ", " + (*this)(node.args[i]).text;
-    return call(fmt::format("::{}{}", function, suffix), args);
+    return call(fmt::format("::{}{}", c_function(node.op), suffix), args);
   }
 
   Text of(const Cast& node) {

@@ -5,6 +5,7 @@
 
 #include "compiler/codegen/llvm_elementary.h"
 #include "compiler/codegen/llvm_values.h"
+#include "compiler/codegen/operator_code.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -15,37 +16,6 @@ using llvm::Value;
 
 bool is_comparison(Operator op) {
   return language::row_of(op).type_rule == language::TypeRule::Compare;
-}
-
-/// The function of the C library for double; float's has an f behind.
-const char* library_name(Operator op) {
-  switch (op) {
-    case Operator::Exp: return "exp";
-    case Operator::Exp2: return "exp2";
-    case Operator::Exp10: return "exp10";
-    case Operator::Log: return "log";
-    case Operator::Log2: return "log2";
-    case Operator::Log10: return "log10";
-    case Operator::Log1p: return "log1p";
-    case Operator::Sin: return "sin";
-    case Operator::Cos: return "cos";
-    case Operator::Tan: return "tan";
-    case Operator::Asin: return "asin";
-    case Operator::Acos: return "acos";
-    case Operator::Atan: return "atan";
-    case Operator::Atan2: return "atan2";
-    case Operator::Sinh: return "sinh";
-    case Operator::Cosh: return "cosh";
-    case Operator::Tanh: return "tanh";
-    case Operator::Asinh: return "asinh";
-    case Operator::Acosh: return "acosh";
-    case Operator::Atanh: return "atanh";
-    case Operator::Erf: return "erf";
-    case Operator::Pow: return "pow";
-    case Operator::Fmod: return "fmod";
-    case Operator::Hypot: return "hypot";
-    default: return nullptr;
-  }
 }
 
 }  // namespace
@@ -259,8 +229,9 @@ Value* MathEmitter::integer_call(Operator op, const std::vector<Value*>& args, D
 Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
   Value* const x = args[0];
   llvm::Type* const type = x->getType();
-  if (type->getScalarType()->isFloatTy() && ElementaryFunctions::has(op)) {
-    return ElementaryFunctions(b_, arithmetic_).call(op, args);
+  if (type->getScalarType()->isFloatTy()) {
+    FloatBuilder builder{b_, arithmetic_};
+    if (const auto* function = find_elementary(op)) return function->emit(builder, args);
   }
   const auto intrinsic = [&](llvm::Intrinsic::ID id) { return b_.CreateUnaryIntrinsic(id, x); };
   const auto magnitude = [&] { return intrinsic(llvm::Intrinsic::fabs); };
@@ -294,9 +265,7 @@ Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
     case Operator::IsFinite: return b_.CreateFCmpONE(magnitude(), infinity);
     default: break;
   }
-  const char* const name = library_name(op);
-  KILN_CHECK(name != nullptr);
-  return library_call(name, args);
+  return library_call(c_function(op), args);
 }
 
 namespace {
@@ -359,7 +328,7 @@ Value* MathEmitter::integer_power(Value* x, Value* y, DType type) {
   return by_lanes(function, {x, y});
 }
 
-Value* MathEmitter::library_call(const char* name, const std::vector<Value*>& args) {
+Value* MathEmitter::library_call(std::string_view name, const std::vector<Value*>& args) {
   llvm::Type* const type = args[0]->getType();
   llvm::Type* const element = type->getScalarType();
   const std::string symbol = std::string(name) + (element->isFloatTy() ? "f" : "");

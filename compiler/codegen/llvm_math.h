@@ -41,7 +41,7 @@ class MathEmitter {
   Value* integer_call(Operator op, const std::vector<Value*>& args, DType type);
   Value* float_call(Operator op, const std::vector<Value*>& args);
   /// A function of the C library, lane by lane.
-  Value* library_call(const char* name, const std::vector<Value*>& args);
+  Value* library_call(std::string_view name, const std::vector<Value*>& args);
   Value* by_lanes(llvm::FunctionCallee callee, const std::vector<Value*>& args);
   Value* integer_power(Value* x, Value* y, DType type);
   Value* next_after(Value* x, Value* y, DType type);

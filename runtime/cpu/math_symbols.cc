@@ -33,6 +33,7 @@ void* address(Function* function) {
   {#name "f", address(static_cast<float (*)(float, float)>(::name##f))}
 // clang-format on
 
+// What C has for one and for two numbers, but for what keeps a state (lgamma).
 const ProcessSymbol kSymbols[] = {
     UNARY(exp),
     UNARY(exp2),
@@ -41,6 +42,8 @@ const ProcessSymbol kSymbols[] = {
     UNARY(log2),
     UNARY(log10),
     UNARY(log1p),
+    UNARY(expm1),
+    UNARY(cbrt),
     UNARY(sin),
     UNARY(cos),
     UNARY(tan),
@@ -54,16 +57,20 @@ const ProcessSymbol kSymbols[] = {
     UNARY(acosh),
     UNARY(atanh),
     UNARY(erf),
+    UNARY(erfc),
+    UNARY(tgamma),
     UNARY(floor),
     UNARY(ceil),
     UNARY(trunc),
     UNARY(rint),
     UNARY(nearbyint),
     UNARY(roundeven),
-    UNARY(expm1),
+    UNARY(round),
     BINARY(atan2),
     BINARY(pow),
     BINARY(fmod),
+    BINARY(remainder),
+    BINARY(fdim),
     BINARY(hypot),
     {"ldexp", address(static_cast<double (*)(double, int)>(::ldexp))},
     {"ldexpf", address(static_cast<float (*)(float, int)>(::ldexpf))},

@@ -178,26 +178,28 @@ REFERENCE = {
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
     "bitwise_not": np.bitwise_not, "shift_left": np.left_shift, "shift_right": np.right_shift,
     "select": np.where, "if_then_else": np.where,
-    "exp": in_longdouble(np.exp), "exp2": in_longdouble(np.exp2),
     "exp10": in_longdouble(lambda x: np.power(np.longdouble(10), x)),
-    "log": in_longdouble(np.log), "log2": in_longdouble(np.log2),
-    "log10": in_longdouble(np.log10), "log1p": in_longdouble(np.log1p),
-    "sqrt": np.sqrt, "rsqrt": in_longdouble(lambda x: 1 / np.sqrt(x)),
-    "sin": in_longdouble(np.sin), "cos": in_longdouble(np.cos), "tan": in_longdouble(np.tan),
+    "rsqrt": in_longdouble(lambda x: 1 / np.sqrt(x)),
     "asin": in_longdouble(np.arcsin), "acos": in_longdouble(np.arccos),
     "atan": in_longdouble(np.arctan), "atan2": in_longdouble(np.arctan2),
-    "sinh": in_longdouble(np.sinh), "cosh": in_longdouble(np.cosh),
-    "tanh": in_longdouble(np.tanh), "asinh": in_longdouble(np.arcsinh),
-    "acosh": in_longdouble(np.arccosh), "atanh": in_longdouble(np.arctanh),
+    "asinh": in_longdouble(np.arcsinh), "acosh": in_longdouble(np.arccosh),
+    "atanh": in_longdouble(np.arctanh),
     "erf": elementwise(math.erf), "sigmoid": in_longdouble(sigmoid), "pow": power,
-    "fmod": np.fmod, "fma": fma, "hypot": in_longdouble(np.hypot), "copysign": np.copysign,
-    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint,
-    "ldexp": ldexp, "nextafter": np.nextafter,
-    "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+    "fma": fma, "round": np.rint, "ldexp": ldexp,
     "bits_of": bits_of, "popcount": popcount, "clz": clz,
     **{f"{name}_of_bits": functools.partial(lambda name, x: x.view(numpy_dtype(name)), name)
        for name in FLOATS},
 }
+
+
+
+def reference(operator):
+    """What the operator gives: numpy's function of the same name, unless it is written above."""
+    if operator in REFERENCE:
+        return REFERENCE[operator]
+    function = getattr(np, operator)
+    return in_longdouble(function) if accuracy_of(operator) else function
+
 
 # What is not bit for bit: numpy works in float32 and rounds, as we do, but fma rounds once there.
 STEPS = {(operator, name): 1 for operator in ("fma",) for name in FLOATS if BITS[name] < 32}
@@ -243,10 +245,6 @@ def compute_all(name):
     return {out.op.name: result.numpy() for out, result in zip(outputs, f(*operands(name)))}
 
 
-def test_every_operator_has_a_reference():
-    assert sorted(REFERENCE) == sorted(row[0] for row in OPERATORS)
-
-
 def distance(actual, expected, name):
     """How many steps of the type lie between two arrays; nan is 0 steps from nan."""
     info = ml_dtypes.finfo(numpy_dtype(name))
@@ -274,7 +272,7 @@ def test_operator(computed, operator, name):
     given = sources(operator, rule, arity, operands(name))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        expected = np.asarray(REFERENCE[operator](*given))
+        expected = np.asarray(reference(operator)(*given))
         actual = computed(operator, name)
         result = name if rule not in ("from_bits",) else operator.removesuffix("_of_bits")
         if actual.dtype not in map(numpy_dtype, FLOATS):
@@ -296,6 +294,7 @@ def test_operator(computed, operator, name):
         pytest.fail(f"{name}: {int(wrong.sum())} of {len(wrong)}\n" + "\n".join(rows))
 
 
+@functools.cache
 def accuracy_of(operator):
     """Steps from the exact result, as docs/language.md has them."""
     from tree import ROOT

@@ -1,0 +1,126 @@
+// Logarithms of float32: x = 2^k m, log x = k ln 2 + log m, with a polynomial in m - 1; what a
+// product or a sum of the large terms loses in rounding is added with the small ones.
+#include <numbers>
+
+#include "compiler/codegen/llvm_elementary.h"
+#include "compiler/codegen/llvm_float_builder.h"
+#include "compiler/codegen/llvm_values.h"
+
+namespace kiln::codegen {
+
+using language::Operator;
+using llvm::Value;
+
+namespace {
+
+struct MantissaExponent {
+  Value* mantissa;  // less 1; in -0.3 .. 0.42
+  Value* exponent;
+};
+
+/// x = 2^k m with m in sqrt(1/2) .. sqrt(2); numbers below the normal range are scaled up first.
+MantissaExponent split(FloatBuilder& f, Value* x) {
+  Value* const is_small = f.b.CreateFCmpOLT(x, f.constant(x, 0x1p-126));
+  Value* const scaled = f.b.CreateSelect(is_small, f.b.CreateFMul(x, f.constant(x, 0x1p23)), x);
+  Value* const raw = f.bits(scaled);
+  llvm::Type* const whole = raw->getType();
+  constexpr int64_t kRootOfHalf = 0x3f3504f3;
+  Value* const k =
+      f.b.CreateAShr(f.b.CreateSub(raw, integer(whole, kRootOfHalf)), integer(whole, 23));
+  Value* const m = f.from_bits(f.b.CreateSub(raw, f.b.CreateShl(k, integer(whole, 23))), x);
+  Value* const exponent =
+      f.b.CreateSub(k, f.b.CreateSelect(is_small, integer(whole, 23), integer(whole, 0)));
+  return {f.b.CreateFSub(m, f.constant(x, 1)), f.b.CreateSIToFP(exponent, x->getType())};
+}
+
+/// log(1 + r) - r for r as split() gives it
+Value* logarithm_less_first(FloatBuilder& f, Value* r) {
+  Value* const square = f.b.CreateFMul(r, r);
+  Value* const p =
+      f.polynomial(r, {0x1.555548p-2, -0x1.000006p-2, 0x1.99a4b6p-3, -0x1.555c4ep-3, 0x1.233768p-3,
+                       -0x1.fc2202p-4, 0x1.e6f074p-4, -0x1.de3c38p-4, 0x1.1457c0p-4});
+  return f.fma(f.constant(r, -0.5), square, f.b.CreateFMul(f.b.CreateFMul(r, square), p));
+}
+
+Value* logarithm(FloatBuilder& f, Value* x) {
+  const MantissaExponent parts = split(f, x);
+  Value* const r = parts.mantissa;
+  Value* const square = f.b.CreateFMul(r, r);
+  Value* const p =
+      f.polynomial(r, {0x1.555548p-2, -0x1.000006p-2, 0x1.99a4b6p-3, -0x1.555c4ep-3, 0x1.233768p-3,
+                       -0x1.fc2202p-4, 0x1.e6f074p-4, -0x1.de3c38p-4, 0x1.1457c0p-4});
+  // From the smallest to the largest.
+  Value* sum =
+      f.fma(parts.exponent, f.constant(x, kLn2Low), f.b.CreateFMul(f.b.CreateFMul(r, square), p));
+  sum = f.b.CreateFAdd(r, f.fma(f.constant(x, -0.5), square, sum));
+  return f.fma(parts.exponent, f.constant(x, kLn2High), sum);
+}
+
+/// The logarithm to a base, 1.6 ulp: `per_e` is its logarithm of e, `high + low` that of 2.
+Value* logarithm_to(FloatBuilder& f, Value* x, double per_e, double high, double low) {
+  const MantissaExponent parts = split(f, x);
+  Value* const rest = logarithm_less_first(f, parts.mantissa);
+  // The product with the first term is exact in two parts.
+  Value* const factor = f.constant(x, per_e);
+  const double rounded = static_cast<float>(per_e);
+  Value* const first = f.b.CreateFMul(parts.mantissa, factor);
+  Value* const error = f.fma(parts.mantissa, factor, f.b.CreateFNeg(first));
+  Value* sum = f.fma(parts.mantissa, f.constant(x, per_e - rounded), error);
+  sum = f.fma(rest, factor, sum);
+  if (low != 0) sum = f.fma(parts.exponent, f.constant(x, low), sum);
+  sum = f.b.CreateFAdd(first, sum);
+  return f.fma(parts.exponent, f.constant(x, high), sum);
+}
+
+/// The result where the argument of a logarithm is not positive and finite.
+Value* outside_of_logarithm(FloatBuilder& f, Value* x, Value* result) {
+  llvm::Type* const type = x->getType();
+  Value* const infinity = llvm::ConstantFP::getInfinity(type);
+  Value* const zero = f.constant(x, 0);
+  result = f.b.CreateSelect(f.b.CreateFCmpOEQ(x, zero),
+                            llvm::ConstantFP::getInfinity(type, /*Negative=*/true), result);
+  result = f.b.CreateSelect(f.b.CreateFCmpOLT(x, zero), llvm::ConstantFP::getNaN(type), result);
+  return f.b.CreateSelect(f.b.CreateFCmpOLT(x, infinity), result, x);
+}
+
+/// 0.81 ulp.
+Value* natural_logarithm(FloatBuilder& f, Value* x) {
+  return outside_of_logarithm(f, x, logarithm(f, x));
+}
+
+Value* logarithm2(FloatBuilder& f, Value* x) {
+  return outside_of_logarithm(f, x, logarithm_to(f, x, std::numbers::log2e, 1, 0));
+}
+
+Value* logarithm10(FloatBuilder& f, Value* x) {
+  return outside_of_logarithm(
+      f, x, logarithm_to(f, x, std::numbers::log10e, 0.301025390625, 4.6050389811952137e-6));
+}
+
+/// log(u) with u = 1 + x, and what was lost in rounding u. 1.3 ulp.
+Value* logarithm1p(FloatBuilder& f, Value* x) {
+  Value* const one = f.constant(x, 1);
+  Value* const u = f.b.CreateFAdd(one, x);
+  // The larger of the two is subtracted first, which is exact.
+  Value* const from_x = f.b.CreateFSub(x, f.b.CreateFSub(u, one));
+  Value* const from_one = f.b.CreateFSub(one, f.b.CreateFSub(u, x));
+  Value* const lost = f.b.CreateSelect(f.b.CreateFCmpOGT(x, one), from_one, from_x);
+  Value* const sum = f.b.CreateFAdd(logarithm(f, u), f.b.CreateFDiv(lost, u));
+  Value* const result = outside_of_logarithm(f, u, sum);
+  // Where u is 1 the result is x, with its sign.
+  return f.b.CreateSelect(f.b.CreateFCmpOEQ(u, one), x, result);
+}
+
+}  // namespace
+
+std::span<const ElementaryFunction> logarithms() {
+  static constexpr ElementaryFunction kFunctions[] = {
+      {Operator::Log, of_one<natural_logarithm>},
+      {Operator::Log2, of_one<logarithm2>},
+      {Operator::Log10, of_one<logarithm10>},
+      {Operator::Log1p, of_one<logarithm1p>},
+  };
+  return kFunctions;
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,114 @@
+// sin and cos of float32: x less the nearest multiple of pi/2, then a polynomial for the quarter.
+// Where |x| is so large that the multiple would lose bits, the C library's functions go on.
+#include <numbers>
+
+#include <llvm/IR/Module.h>
+
+#include "compiler/codegen/llvm_elementary.h"
+#include "compiler/codegen/llvm_float_builder.h"
+#include "compiler/codegen/llvm_values.h"
+
+namespace kiln::codegen {
+
+using language::Operator;
+using llvm::Value;
+
+namespace {
+
+/// A function of the module that calls one of the C library for each lane.
+llvm::Function* lanes_by_library(llvm::Module& module, const char* name, llvm::Type* type) {
+  const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  const unsigned lanes = vector != nullptr ? vector->getNumElements() : 1;
+  const std::string symbol = std::string("kiln.") + name + "." + std::to_string(lanes);
+  if (llvm::Function* known = module.getFunction(symbol)) return known;
+  auto* const function = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false),
+                                                llvm::Function::InternalLinkage, symbol, module);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  function->addFnAttr(llvm::Attribute::Cold);
+  llvm::Type* const element = type->getScalarType();
+  llvm::FunctionCallee callee =
+      module.getOrInsertFunction(name, llvm::FunctionType::get(element, {element}, false));
+  for (llvm::Function* const each : {function, llvm::cast<llvm::Function>(callee.getCallee())}) {
+    each->setDoesNotThrow();
+    each->setDoesNotAccessMemory();
+    each->addFnAttr(llvm::Attribute::WillReturn);
+  }
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "entry", function));
+  Value* const x = function->getArg(0);
+  if (vector == nullptr) {
+    b.CreateRet(b.CreateCall(callee, {x}));
+    return function;
+  }
+  Value* result = llvm::PoisonValue::get(type);
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    Value* const value = b.CreateCall(callee, {b.CreateExtractElement(x, lane)});
+    result = b.CreateInsertElement(result, value, lane);
+  }
+  b.CreateRet(result);
+  return function;
+}
+
+/// `inside`, but in lanes where |x| is past the limit, what the C library says.
+Value* by_library_beyond(FloatBuilder& f, const char* name, Value* x, double limit, Value* inside) {
+  Value* const is_beyond = f.b.CreateFCmpOGT(f.magnitude(x), f.constant(x, limit));
+  Value* const any = x->getType()->isVectorTy() ? f.b.CreateOrReduce(is_beyond) : is_beyond;
+  llvm::BasicBlock* const before = f.b.GetInsertBlock();
+  llvm::Function* const here = before->getParent();
+  auto* const beyond = llvm::BasicBlock::Create(f.b.getContext(), "beyond", here);
+  auto* const end = llvm::BasicBlock::Create(f.b.getContext(), "in_range", here);
+  f.b.CreateCondBr(any, beyond, end);
+  f.b.SetInsertPoint(beyond);
+  Value* const exact =
+      f.b.CreateCall(lanes_by_library(*before->getModule(), name, x->getType()), {x});
+  Value* const mixed = f.b.CreateSelect(is_beyond, exact, inside);
+  f.b.CreateBr(end);
+  f.b.SetInsertPoint(end);
+  llvm::PHINode* const result = f.b.CreatePHI(x->getType(), 2);
+  result->addIncoming(inside, before);
+  result->addIncoming(mixed, beyond);
+  return result;
+}
+
+/// x less the nearest multiple of pi/2, which is subtracted in three parts: the first is exact up
+/// to the limit, from where on the C library goes on. Then the sine or cosine of that quarter. 1.6
+/// ulp.
+Value* sine_or_cosine(FloatBuilder& f, Value* x, bool of_cosine) {
+  constexpr double kLimit = 48000;
+  const FloatBuilder::Whole n = f.rounded(x, 2 * std::numbers::inv_pi);
+  Value* r = x;
+  for (const double part : {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50})
+    r = f.fma(n.value, f.constant(x, -part), r);
+  Value* const square = f.b.CreateFMul(r, r);
+  Value* const one = f.constant(x, 1);
+  Value* const s =
+      f.polynomial(square, {-0x1.555556p-3, 0x1.111108p-7, -0x1.a00f14p-13, 0x1.6cb7c0p-19});
+  Value* const c = f.polynomial(square, {0x1.55554ap-5, -0x1.6c0c04p-10, 0x1.99daacp-16});
+  Value* const sine = f.fma(f.b.CreateFMul(s, square), r, r);
+  Value* const cosine =
+      f.fma(f.b.CreateFMul(square, square), c, f.fma(f.constant(x, -0.5), square, one));
+  llvm::Type* const whole = n.integer->getType();
+  Value* const quarter = of_cosine ? f.b.CreateAdd(n.integer, integer(whole, 1)) : n.integer;
+  const auto has_bit = [&](int64_t bit) {
+    return f.b.CreateICmpNE(f.b.CreateAnd(quarter, integer(whole, bit)), integer(whole, 0));
+  };
+  Value* const value = f.b.CreateSelect(has_bit(1), cosine, sine);
+  Value* result = f.b.CreateSelect(has_bit(2), f.b.CreateFNeg(value), value);
+  if (!of_cosine) result = f.b.CreateSelect(f.b.CreateFCmpOEQ(x, f.constant(x, 0)), x, result);
+  return by_library_beyond(f, of_cosine ? "cosf" : "sinf", x, kLimit, result);
+}
+
+Value* sine(FloatBuilder& f, Value* x) { return sine_or_cosine(f, x, /*of_cosine=*/false); }
+
+Value* cosine(FloatBuilder& f, Value* x) { return sine_or_cosine(f, x, /*of_cosine=*/true); }
+
+}  // namespace
+
+std::span<const ElementaryFunction> sines() {
+  static constexpr ElementaryFunction kFunctions[] = {
+      {Operator::Sin, of_one<sine>},
+      {Operator::Cos, of_one<cosine>},
+  };
+  return kFunctions;
+}
+
+}  // namespace kiln::codegen
