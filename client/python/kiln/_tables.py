@@ -34,6 +34,7 @@ OPERATORS = [
     ('exp', 1, 'same_float', '', 'e^a'),
     ('exp2', 1, 'same_float', '', '2^a'),
     ('exp10', 1, 'same_float', '', '10^a'),
+    ('expm1', 1, 'same_float', '', 'e^a - 1, of small a too'),
     ('log', 1, 'same_float', '', 'the natural logarithm'),
     ('log2', 1, 'same_float', '', 'the logarithm to base 2'),
     ('log10', 1, 'same_float', '', 'the logarithm to base 10'),

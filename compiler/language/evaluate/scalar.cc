@@ -222,6 +222,7 @@ double function_of(Operator op, double a) {
     case Operator::Exp: return std::exp(a);
     case Operator::Exp2: return std::exp2(a);
     case Operator::Exp10: return ::exp10(a);
+    case Operator::Expm1: return std::expm1(a);
     case Operator::Log: return std::log(a);
     case Operator::Log2: return std::log2(a);
     case Operator::Log10: return std::log10(a);
