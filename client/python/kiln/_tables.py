@@ -41,6 +41,7 @@ OPERATORS = [
     ('log1p', 1, 'same_float', '', 'log(1 + a)'),
     ('sqrt', 1, 'same_float', '', 'the square root'),
     ('rsqrt', 1, 'same_float', '', '1 / sqrt(a)'),
+    ('cbrt', 1, 'same_float', '', 'the cube root; of a negative number too'),
     ('sin', 1, 'same_float', '', 'the sine of a in radians'),
     ('cos', 1, 'same_float', '', 'the cosine of a in radians'),
     ('tan', 1, 'same_float', '', 'the tangent of a in radians'),

@@ -229,6 +229,7 @@ double function_of(Operator op, double a) {
     case Operator::Log1p: return std::log1p(a);
     case Operator::Sqrt: return std::sqrt(a);
     case Operator::Rsqrt: return 1 / std::sqrt(a);
+    case Operator::Cbrt: return std::cbrt(a);
     case Operator::Sin: return std::sin(a);
     case Operator::Cos: return std::cos(a);
     case Operator::Tan: return std::tan(a);
