@@ -28,14 +28,9 @@ class UsedBuffers : public Visitor {
   std::unordered_set<const Buffer*> used;
 
  private:
-  using Visitor::visit;
-  void visit(const Load& load) override {
-    used.insert(load.buffer.get());
-    Visitor::visit(load);
-  }
-  void visit(const Store& store) override {
-    used.insert(store.buffer.get());
-    Visitor::visit(store);
+  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
+    used.insert(buffer.get());
+    Visitor::element(buffer, indices);
   }
 };
 
@@ -180,9 +175,11 @@ class Function {
 
   void write(const Barrier&) { line("__syncthreads();"); }
 
-  // build_loops makes none of these for a GPU.
-  void write(const Tensorize&) { KILN_CHECK(!"a tensor intrinsic of a CPU"); }
-  void write(const Prefetch&) { KILN_CHECK(!"a prefetch of a CPU"); }
+  // build_loops makes no others for a GPU.
+  template <typename T>
+  void write(const T&) {
+    check_failed("a statement of a GPU", __FILE__, __LINE__);
+  }
 
   void nested(const Stmt& body) {
     ++depth_;

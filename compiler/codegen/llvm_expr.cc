@@ -4,12 +4,14 @@
 // lanes are added up, is decided here too.
 #include "compiler/codegen/llvm_expr.h"
 
+#include <algorithm>
 #include <bit>
 
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include "compiler/codegen/llvm_values.h"
+#include "compiler/ir/mutator.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -301,14 +303,16 @@ bool ExprEmitter::is_plain_index(const Expr& expr) {
   const auto known = plain_.find(expr);
   if (known != plain_.end()) return known->second;
   bool plain = false;
-  if (const auto* node = as<ir::Binary>(expr)) {
-    plain = is_plain_index(node->a) && is_plain_index(node->b);
-  } else if (const auto* ramp = as<ir::Ramp>(expr)) {
-    plain = is_plain_index(ramp->base) && is_plain_index(ramp->stride);
-  } else if (const auto* broadcast = as<ir::Broadcast>(expr)) {
-    plain = is_plain_index(broadcast->value);
-  } else {
-    plain = as<ir::IntImm>(expr) != nullptr || as<ir::Var>(expr) != nullptr;
+  switch (expr->kind) {
+    case ir::NodeKind::IntImm:
+    case ir::NodeKind::Var: plain = true; break;
+    case ir::NodeKind::Binary:
+    case ir::NodeKind::Ramp:
+    case ir::NodeKind::Broadcast:
+      plain = std::ranges::all_of(ir::operands_of(expr),
+                                  [this](const Expr& each) { return is_plain_index(each); });
+      break;
+    default: break;
   }
   plain_[expr] = plain;
   return plain;
@@ -337,24 +341,9 @@ bool ExprEmitter::is_natural(const Expr& expr) const {
 bool ExprEmitter::reads_memory(const Expr& expr) {
   const auto known = reads_.find(expr);
   if (known != reads_.end()) return known->second;
-  bool reads = false;
-  if (const auto* binary = as<ir::Binary>(expr)) {
-    reads = reads_memory(binary->a) || reads_memory(binary->b);
-  } else if (const auto* call = as<ir::Call>(expr)) {
-    for (const Expr& arg : call->args) {
-      reads = reads || reads_memory(arg);
-    }
-  } else if (const auto* cast = as<ir::Cast>(expr)) {
-    reads = reads_memory(cast->value);
-  } else if (const auto* broadcast = as<ir::Broadcast>(expr)) {
-    reads = reads_memory(broadcast->value);
-  } else if (const auto* ramp = as<ir::Ramp>(expr)) {
-    reads = reads_memory(ramp->base) || reads_memory(ramp->stride);
-  } else if (const auto* reduce = as<ir::VectorReduce>(expr)) {
-    reads = reads_memory(reduce->start) || reads_memory(reduce->vector);
-  } else {
-    reads = as<ir::Load>(expr) != nullptr || as<ir::Dot>(expr) != nullptr;
-  }
+  const bool reads = as<ir::Load>(expr) != nullptr ||
+                     std::ranges::any_of(ir::operands_of(expr),
+                                         [this](const Expr& each) { return reads_memory(each); });
   reads_[expr] = reads;
   return reads;
 }

@@ -58,17 +58,9 @@ class Uses : public ir::Visitor {
     if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
   }
   void visit(const ir::Var& node) override { add(vars, ir::VarRef(&node)); }
-  void visit(const ir::Load& node) override {
-    add(buffers, node.buffer);
-    Visitor::visit(node);
-  }
-  void visit(const ir::Store& node) override {
-    add(buffers, node.buffer);
-    Visitor::visit(node);
-  }
-  void visit(const ir::Prefetch& node) override {
-    add(buffers, node.buffer);
-    Visitor::visit(node);
+  void element(const ir::BufferRef& buffer, const std::vector<Expr>& indices) override {
+    add(buffers, buffer);
+    Visitor::element(buffer, indices);
   }
 };
 

@@ -132,14 +132,14 @@ class ExpressionBuilder {
       const Expr value = build(only_operands(syntax, 1)[0], std::nullopt);
       return Cast::make({*type, value->type.lanes}, value);
     }
-    if (syntax.text == "ramp") return ramp(syntax);
-    if (syntax.text == "broadcast") {
+    if (syntax.text == Ramp::kWord) return ramp(syntax);
+    if (syntax.text == Broadcast::kWord) {
       const Expr value = build(only_operands(syntax, 2)[0], expected);
       if (value->type.lanes != 1) fail_syntax(syntax.at, "a broadcast is of one lane");
       return Broadcast::make(value, lanes(syntax.operands[1]));
     }
     if (syntax.text.starts_with("reduce_")) return vector_reduce(syntax, expected);
-    if (syntax.text == "dot") return dot(syntax, expected);
+    if (syntax.text == Dot::kWord) return dot(syntax, expected);
     const auto op = language::find_operator(syntax.text);
     if (!op) fail_syntax(syntax.at, fmt::format("there is no function '{}'", syntax.text));
     return operation(syntax, *op, expected);
@@ -216,7 +216,7 @@ class ExpressionBuilder {
       case Syntax::Kind::Call: break;
       default: return true;
     }
-    if (syntax.text == "broadcast") {
+    if (syntax.text == Broadcast::kWord) {
       return !syntax.operands.empty() && is_anchored(syntax.operands[0]);
     }
     if (syntax.text.starts_with("reduce_")) {

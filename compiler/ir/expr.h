@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -198,6 +199,7 @@ struct Reduce : ExprNode {
 /// The vector base, base + stride, ... of `lanes` int64 values.
 struct Ramp : ExprNode {
   static constexpr NodeKind kKind = NodeKind::Ramp;
+  static constexpr std::string_view kWord = "ramp";
   static Expr make(Expr base, Expr stride, int lanes);
   auto fields() const { return std::tie(base, stride, lanes); }
   const Expr base;
@@ -211,6 +213,7 @@ struct Ramp : ExprNode {
 /// A scalar in each of `lanes` lanes.
 struct Broadcast : ExprNode {
   static constexpr NodeKind kKind = NodeKind::Broadcast;
+  static constexpr std::string_view kWord = "broadcast";
   static Expr make(Expr value, int lanes);
   auto fields() const { return std::tie(value, lanes); }
   const Expr value;
@@ -239,6 +242,7 @@ struct VectorReduce : ExprNode {
 /// each has a group of `b` of its own, and of `a` too unless that is one group for all.
 struct Dot : ExprNode {
   static constexpr NodeKind kKind = NodeKind::Dot;
+  static constexpr std::string_view kWord = "dot";
   static Expr make(Expr start, Expr a, Expr b);
   auto fields() const { return std::tie(start, a, b); }
   const Expr start;

@@ -6,6 +6,12 @@
 
 namespace kiln::ir {
 
+/// An element of a buffer that a node reads, writes or names otherwise.
+struct Element {
+  BufferRef buffer;
+  std::vector<Expr> indices;
+};
+
 /// Rewrites a tree bottom-up. Override visit() for the nodes that change; the default rewrites the
 /// children, and gives the same node back when none of them changed.
 class Mutator {
@@ -18,6 +24,15 @@ class Mutator {
 #define EXPR(T) virtual Expr visit(const T& node);
 #define STMT(T) virtual Stmt visit(const T& node);
 #include "compiler/ir/nodes.def"
+
+  /// What becomes of an element, of whichever node; the default rewrites buffer and indices.
+  virtual Element element(const BufferRef& buffer, const std::vector<Expr>& indices);
+  /// What becomes of a buffer, where it is allocated and where an element of it is named.
+  virtual BufferRef buffer(const BufferRef& given) { return given; }
+  /// What becomes of a variable that a node binds.
+  virtual VarRef bound(const VarRef& given) { return given; }
+
+ private:
   friend struct FieldRewriter;
 };
 
@@ -32,6 +47,11 @@ class Visitor {
 #define EXPR(T) virtual void visit(const T& node);
 #define STMT(T) virtual void visit(const T& node);
 #include "compiler/ir/nodes.def"
+
+  /// An element that a node names, before the other children; the default visits the indices.
+  virtual void element(const BufferRef& buffer, const std::vector<Expr>& indices);
+
+ private:
   friend struct FieldWalker;
 };
 
@@ -46,6 +66,9 @@ Stmt replace_buffers(const Stmt& stmt, const std::unordered_map<BufferRef, Buffe
 /// The statement with loop variables and allocated buffers of its own, so that both may stand in
 /// one kernel.
 Stmt fresh_copy(const Stmt& stmt);
+
+/// The expressions right inside of one, in the order of its fields.
+std::vector<Expr> operands_of(const Expr& expr);
 
 /// Whether the variable appears anywhere inside, extents and indices included.
 bool uses_var(const Expr& expr, const VarRef& var);

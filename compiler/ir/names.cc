@@ -5,20 +5,40 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <span>
 
+#include "compiler/ir/stmt.h"
 #include "runtime/core/dtype.h"
 
 namespace kiln::ir {
 namespace {
 
+/// What the text of a node begins with; empty where that is no word of its own.
+template <typename T>
+constexpr std::string_view word_of() {
+  if constexpr (requires { T::kWord; }) {
+    return T::kWord;
+  } else {
+    return {};
+  }
+}
+
+constexpr auto kWordsOfNodes = std::to_array<std::string_view>({
+#define EXPR(T) word_of<T>(),
+#define STMT(T) word_of<T>(),
+#include "compiler/ir/nodes.def"
+});
+
 /// Beside these, types and operators are words of the text, and all that begins with reduce_.
 constexpr auto kWords = std::to_array<std::string_view>({
-    "allocate",  "at",    "barrier",   "bind",        "broadcast",   "bytes",    "check",
-    "dot",       "else",  "false",     "fn",          "for",         "if",       "in",
-    "inf",       "input", "likely",    "nan",         "output",      "parallel", "per_thread",
-    "prefetch",  "ramp",  "scope",     "strides",     "tensorize",   "true",     "unroll",
-    "vectorize", "where", "workspace", "reassociate", "nontemporal",
+    "at",    "bind",   "bytes",     "else",   "false",     "fn",          "in",          "inf",
+    "input", "likely", "nan",       "output", "parallel",  "per_thread",  "scope",       "strides",
+    "true",  "unroll", "vectorize", "where",  "workspace", "reassociate", "nontemporal",
 });
+
+bool is_one_of(std::span<const std::string_view> words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
 
 }  // namespace
 
@@ -28,7 +48,7 @@ bool is_name_char(char c) {
 }
 
 bool is_reserved(std::string_view word) {
-  return std::find(kWords.begin(), kWords.end(), word) != kWords.end() || find_dtype(word) ||
+  return is_one_of(kWords, word) || is_one_of(kWordsOfNodes, word) || find_dtype(word) ||
          language::find_operator(word) || word.starts_with("reduce_");
 }
 

@@ -168,7 +168,7 @@ class Parser {
     const NameScope outside = names_;
     std::vector<Stmt> statements;
     while (!reader_.is("}")) {
-      if (reader_.accept("allocate")) {
+      if (reader_.accept(Allocate::kWord)) {
         const BufferRef buffer = parse_declaration(false);
         statements.push_back(Allocate::make(buffer, parse_statements()));
         break;
@@ -189,12 +189,12 @@ class Parser {
 
   Stmt parse_statement() {
     if (reader_.is("{")) return parse_braces();
-    if (reader_.accept("for")) return parse_for();
-    if (reader_.accept("if")) return parse_if();
-    if (reader_.accept("check")) return parse_check();
-    if (reader_.accept("barrier")) return Barrier::make();
-    if (reader_.accept("tensorize")) return parse_tensorize();
-    if (reader_.accept("prefetch")) return parse_prefetch();
+    if (reader_.accept(For::kWord)) return parse_for();
+    if (reader_.accept(If::kWord)) return parse_if();
+    if (reader_.accept(Check::kWord)) return parse_check();
+    if (reader_.accept(Barrier::kWord)) return Barrier::make();
+    if (reader_.accept(Tensorize::kWord)) return parse_tensorize();
+    if (reader_.accept(Prefetch::kWord)) return parse_prefetch();
     return parse_store();
   }
 

@@ -175,7 +175,8 @@ class ExprPrinter {
   }
 
   void write(const Ramp& node, Expected) {
-    out_ += "ramp(";
+    out_ += Ramp::kWord;
+    out_ += '(';
     print(node.base, DType::Int64);
     out_ += ", ";
     print(node.stride, DType::Int64);
@@ -183,7 +184,8 @@ class ExprPrinter {
   }
 
   void write(const Broadcast& node, Expected expected) {
-    out_ += "broadcast(";
+    out_ += Broadcast::kWord;
+    out_ += '(';
     print(node.value, expected);
     fmt::format_to(std::back_inserter(out_), ", {})", node.lanes);
   }
@@ -200,7 +202,7 @@ class ExprPrinter {
   }
 
   void write(const Dot& node, Expected expected) {
-    write_call("dot", {node.start, node.a, node.b}, {expected, std::nullopt, std::nullopt});
+    write_call(Dot::kWord, {node.start, node.a, node.b}, {expected, std::nullopt, std::nullopt});
   }
 
   void write_call(std::string_view name, const std::vector<Expr>& args,
@@ -302,10 +304,10 @@ class StmtPrinter {
          text(check.extent, DType::Int64, kSum), check.check);
   }
 
-  void write_node(const Barrier&) { line("barrier"); }
+  void write_node(const Barrier&) { line("{}", Barrier::kWord); }
 
   void write_node(const Tensorize& node) {
-    open("tensorize {} {{", language::row_of(node.intrinsic).spelling);
+    open("{} {} {{", Tensorize::kWord, language::row_of(node.intrinsic).spelling);
     write_sequence(node.body);
     close();
   }
@@ -313,7 +315,7 @@ class StmtPrinter {
   void write_node(const Prefetch& node) {
     std::string access;
     ExprPrinter(names_, access).print_access(node.buffer, node.indices, nullptr);
-    line("prefetch {}", access);
+    line("{} {}", Prefetch::kWord, access);
   }
 
   static std::string kind_suffix(const For& loop, std::string_view name) {

@@ -54,6 +54,7 @@ std::optional<ThreadAxis> find_thread_axis(std::string_view name);
 /// The kind says how the iterations run; the meaning of `body` does not depend on it.
 struct For : StmtNode {
   static constexpr NodeKind kKind = NodeKind::For;
+  static constexpr std::string_view kWord = "for";
   static Stmt make(VarRef var, Expr extent, LoopKind loop_kind, ThreadAxis thread, Stmt body);
   static Stmt make(VarRef var, Expr extent, LoopKind loop_kind, Stmt body) {
     return make(std::move(var), std::move(extent), loop_kind, ThreadAxis::None, std::move(body));
@@ -78,6 +79,7 @@ struct For : StmtNode {
 /// `likely`: a guard of a split, true in all full tiles; partition_loops may peel it off.
 struct If : StmtNode {
   static constexpr NodeKind kKind = NodeKind::If;
+  static constexpr std::string_view kWord = "if";
   static Stmt make(Expr condition, Stmt then_body, Stmt else_body = nullptr, bool likely = false);
   auto fields() const { return std::tie(condition, then_body, else_body, likely); }
   const Expr condition;
@@ -117,6 +119,7 @@ struct Store : StmtNode {
 /// Memory for `buffer` while `body` runs; its contents are undefined before the first store.
 struct Allocate : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Allocate;
+  static constexpr std::string_view kWord = "allocate";
   static Stmt make(BufferRef buffer, Stmt body);
   auto fields() const { return std::tie(buffer, body); }
   const BufferRef buffer;
@@ -129,6 +132,7 @@ struct Allocate : StmtNode {
 /// Stops the call unless 0 <= index < extent. `check` is a position in Kernel::checks.
 struct Check : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Check;
+  static constexpr std::string_view kWord = "check";
   static Stmt make(Expr index, Expr extent, int check);
   auto fields() const { return std::tie(index, extent, check); }
   const Expr index;
@@ -143,6 +147,7 @@ struct Check : StmtNode {
 /// All threads of a block wait for each other; only inside ThreadIndex loops.
 struct Barrier : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Barrier;
+  static constexpr std::string_view kWord = "barrier";
   static Stmt make();
   auto fields() const { return std::tuple<>(); }
 
@@ -154,6 +159,7 @@ struct Barrier : StmtNode {
 /// these.
 struct Tensorize : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Tensorize;
+  static constexpr std::string_view kWord = "tensorize";
   static Stmt make(language::TensorIntrinsic intrinsic, Stmt body);
   auto fields() const { return std::tie(intrinsic, body); }
   const language::TensorIntrinsic intrinsic;
@@ -167,6 +173,7 @@ struct Tensorize : StmtNode {
 /// Fetches the element into the cache. It must be one of the buffer; its value does not matter.
 struct Prefetch : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Prefetch;
+  static constexpr std::string_view kWord = "prefetch";
   static Stmt make(BufferRef buffer, std::vector<Expr> indices);
   auto fields() const { return std::tie(buffer, indices); }
   const BufferRef buffer;

@@ -125,13 +125,7 @@ class Verify : public Visitor {
     breach("{} is a reduction of the definition", Expr(&reduce));
   }
 
-  void visit(const Load& load) override {
-    check_access(load.buffer, load.indices.size());
-    Visitor::visit(load);
-  }
-
   void visit(const Store& store) override {
-    check_access(store.buffer, store.indices.size());
     if (inputs_.count(store.buffer) > 0) breach("input {} is stored to", store.buffer->name);
     if (store.value->type.element != store.buffer->type) {
       breach("a {} is stored to {}, which holds {}", store.value->type.element, store.buffer->name,
@@ -141,14 +135,15 @@ class Verify : public Visitor {
   }
 
   /// After flatten_storage there is one index, whatever the shape.
-  void check_access(const BufferRef& buffer, size_t indices) {
+  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
     if (buffers_.count(buffer) == 0) {
       breach("buffer {} is used where it is not declared", buffer->name);
     }
-    if (indices != buffer->shape.size() && indices != 1) {
+    if (indices.size() != buffer->shape.size() && indices.size() != 1) {
       breach("buffer {} has {} dimensions but is accessed with {} indices", buffer->name,
-             buffer->shape.size(), indices);
+             buffer->shape.size(), indices.size());
     }
+    Visitor::element(buffer, indices);
   }
 
   void visit(const For& loop) override {
@@ -174,11 +169,6 @@ class Verify : public Visitor {
       breach("check #{} is not one of the {} of the kernel", check.check, kernel_.checks.size());
     }
     Visitor::visit(check);
-  }
-
-  void visit(const Prefetch& prefetch) override {
-    check_access(prefetch.buffer, prefetch.indices.size());
-    Visitor::visit(prefetch);
   }
 
   void visit(const Dot& dot) override {

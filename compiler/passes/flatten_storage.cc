@@ -34,22 +34,9 @@ bool is_remainder(const Expr& expr) {
 }
 
 class FlattenStorage : public Mutator {
-  using Mutator::visit;
-
-  Expr visit(const Load& load) override {
-    return Load::make(load.buffer, {flat(load.buffer, load.indices)}, rewritten(load.predicate));
+  Element element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
+    return {buffer, {flat(buffer, indices)}};
   }
-
-  Stmt visit(const Store& store) override {
-    return Store::make(store.buffer, {flat(store.buffer, store.indices)}, (*this)(store.value),
-                       rewritten(store.predicate));
-  }
-
-  Stmt visit(const Prefetch& prefetch) override {
-    return Prefetch::make(prefetch.buffer, {flat(prefetch.buffer, prefetch.indices)});
-  }
-
-  Expr rewritten(const Expr& predicate) { return predicate ? (*this)(predicate) : predicate; }
 
   Expr flat(const BufferRef& buffer, const std::vector<Expr>& indices) {
     KILN_CHECK(indices.size() == buffer->shape.size());

@@ -91,37 +91,21 @@ class LayOutLanes : public Mutator {
       const SourceLocation written = line->second;
       kernel_.buffer_lines.emplace(turned, written);
     }
-    return Allocate::make(turned, (*this)(allocate.body));
+    return Mutator::visit(allocate);
   }
 
-  Expr visit(const Load& load) override {
-    const auto turned = turned_.find(load.buffer);
-    if (turned == turned_.end()) return Mutator::visit(load);
-    return Load::make(turned->second.buffer, indices(load.indices, turned->second.dimension),
-                      load.predicate ? (*this)(load.predicate) : load.predicate);
+  BufferRef buffer(const BufferRef& given) override {
+    const auto turned = turned_.find(given);
+    return turned == turned_.end() ? given : turned->second.buffer;
   }
 
-  Stmt visit(const Store& store) override {
-    const auto turned = turned_.find(store.buffer);
-    if (turned == turned_.end()) return Mutator::visit(store);
-    return Store::make(turned->second.buffer, indices(store.indices, turned->second.dimension),
-                       (*this)(store.value),
-                       store.predicate ? (*this)(store.predicate) : store.predicate);
-  }
-
-  Stmt visit(const Prefetch& prefetch) override {
-    const auto turned = turned_.find(prefetch.buffer);
-    if (turned == turned_.end()) return Mutator::visit(prefetch);
-    return Prefetch::make(turned->second.buffer,
-                          indices(prefetch.indices, turned->second.dimension));
-  }
-
-  std::vector<Expr> indices(const std::vector<Expr>& given, size_t last) {
-    std::vector<Expr> result;
-    result.reserve(given.size());
-    for (const Expr& index : given)
-      result.push_back((*this)(index));
-    return with_last(std::move(result), last);
+  Element element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
+    Element result = Mutator::element(buffer, indices);
+    const auto turned = turned_.find(buffer);
+    if (turned != turned_.end()) {
+      result.indices = with_last(std::move(result.indices), turned->second.dimension);
+    }
+    return result;
   }
 
   Kernel& kernel_;

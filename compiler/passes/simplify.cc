@@ -19,16 +19,10 @@ class FindAccess : public Visitor {
   bool found = false;
 
  private:
-  using Visitor::visit;
-  void visit(const Load& load) override {
-    found = found || load.buffer == buffer_;
-    Visitor::visit(load);
+  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
+    found = found || buffer == buffer_;
+    Visitor::element(buffer, indices);
   }
-  void visit(const Store& store) override {
-    found = found || store.buffer == buffer_;
-    Visitor::visit(store);
-  }
-  void visit(const Prefetch& prefetch) override { found = found || prefetch.buffer == buffer_; }
   const BufferRef& buffer_;
 };
 
