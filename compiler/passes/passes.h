@@ -206,6 +206,19 @@ ir::Kernel accumulate_in_lanes(ir::Kernel kernel, const PassContext& context);
 /// indices this leaves behind.
 ir::Kernel unroll_loops(ir::Kernel kernel, const PassContext& context);
 
+/// Divides only the first lane of a vector of indices, where all of them lie between the same two
+/// multiples of the divisor: a CPU divides integers one by one, and what is side by side is a load
+/// and not a gather.
+///
+///   C[ramp(i, 1, 16)] = A[floormod(ramp(i + s, 1, 16), broadcast(n, 16))]
+///     ->
+///   if floormod(i + s, n) + 15 < n {
+///     C[ramp(i, 1, 16)] = A[ramp(floormod(i + s, n), 1, 16)]
+///   } else { the same as before }
+///
+/// Stands before simplify, which puts the sums of such ramps together.
+ir::Kernel divide_once(ir::Kernel kernel, const PassContext& context);
+
 /// Moves a guard out of the loops it does not depend on.
 ///
 ///   for t in 0..m { if i < n { S } }    ->    if i < n { for t in 0..m { S } }

@@ -275,6 +275,16 @@ Kernel accumulate_twice(Kernel kernel) {
   });
 }
 
+/// A vector of indices is divided as its first lane, also where it goes past a multiple.
+Kernel always_divide_once(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* branch = as<If>(stmt);
+    const bool is_of_stores = branch != nullptr && as<Store>(branch->then_body) != nullptr &&
+                              as<Store>(branch->else_body) != nullptr;
+    return is_of_stores ? branch->then_body : Stmt();
+  });
+}
+
 Kernel drop_barrier(Kernel kernel) {
   return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
     return stmt->kind == NodeKind::Barrier ? Block::make({}) : nullptr;
@@ -496,6 +506,7 @@ constexpr Mutant kMutants[] = {
     {"the mask of a store is lost", "vectorize_loops", drop_mask},
     {"a reduction over lanes forgets where it starts", "vectorize_loops", forget_start},
     {"the last unrolled copy is lost", "unroll_loops", drop_last_copy},
+    {"lanes past a multiple are divided as the first", "divide_once", always_divide_once},
     {"a core's last block is forgotten", "bind_to_cores", shorten_parallel_loop},
     {"the axes of collapsed loops are taken apart wrongly", "collapse_parallel", wrong_modulus},
     {"accumulators are not stored", "accumulate_in_registers", keep_accumulators},
