@@ -46,7 +46,7 @@ constexpr Pass kPasses[] = {
     {"accumulate_in_lanes", passes::accumulate_in_lanes, Serves::Cores},
     {"unroll_loops", passes::unroll_loops, Serves::All},
     // After accumulate_in_lanes, which knows sums by the loop right around them.
-    {"divide_once", passes::divide_once, Serves::Llvm},
+    {"divide_once", passes::divide_once, Serves::Cores},
     // Folds the indices the passes since the first simplify leave behind.
     {"simplify", passes::simplify, Serves::All},
     {"hoist_invariants", passes::hoist_invariants, Serves::All},
