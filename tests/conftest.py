@@ -1,8 +1,12 @@
 """How the Python tests are divided among the processes of pytest-xdist: `pytest -n auto`."""
 
+import os
 import re
 
 import pytest
+
+# A daemon that ends says goodbye to the connections of its tests, which gRPC would write behind pytest's last line.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 # Tests that use what an earlier one has compiled, by their names: they stay in one process, which has daemons of
 # its own. Any other test runs wherever there is time. (Marks of xdist_group would say it at the tests, but have no
