@@ -51,8 +51,7 @@ tests_of() {
     ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}"
 }
 
-long_# Each process has daemons of its own; tests that share what is compiled are kept in one (tests/conftest.py).
-python_tests() {
+long_python_tests() {
   KILN_LONG=1 KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
     build/venv/bin/python -m pytest -q tests/e2e -k real_digits
 }
