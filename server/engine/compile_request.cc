@@ -1,3 +1,8 @@
+// What makes two compile requests the same. A request is decoded, checked and written again in its
+// canonical form, without names and lines; the key is the hash of that form, the options, the arch
+// and the build of the compiler, and the kernel's id is the key with a hash of the names. So two
+// users who call their axes differently share one artifact, and each reads errors in their own
+// words.
 #include "server/engine/compile_request.h"
 
 #include "compiler/language/wire/canonical.h"

@@ -1,3 +1,8 @@
+// Puts the parts of the service together and leads each call through them. A compile asks, in this
+// order: has a request of the same bytes been answered (only where there are no tuning records),
+// is there a record whose schedule to take, do the caches hold the key; only then a compiler
+// process. A kernel that fails under a record's schedule is compiled without it. A submitted job
+// is a compile and then a run, each step started by the end of the one before: no thread waits.
 #include "server/engine/engine.h"
 
 #include <cstring>
