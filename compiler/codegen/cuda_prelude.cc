@@ -1,3 +1,7 @@
+// Functions that generated CUDA C calls for operators which C has in another sense: rounding
+// division, minima that pass nan on, shifts by any count. As templates, so that a function serves
+// all types, and only those that a kernel mentions are put in front of it. NVRTC needs no header
+// for any of them.
 #include "compiler/codegen/cuda_prelude.h"
 
 #include <array>

@@ -154,8 +154,8 @@ class ExprEmitter {
   std::vector<Memo> memo_{1};  // one more for each conditional part entered
   std::unordered_map<ir::Expr, bool> plain_;
   std::unordered_map<ir::Expr, bool> reads_;
-  bool bypasses_caches_ = false;  // there was a store that may be non-temporal
-  llvm::Value* mask_ = nullptr;   // lanes that run, inside an IfThenElse of lanes
+  bool has_nontemporal_stores_ = false;  // there was a store that may be non-temporal
+  llvm::Value* mask_ = nullptr;          // lanes that run, inside an IfThenElse of lanes
 };
 
 }  // namespace kiln::codegen

@@ -318,15 +318,15 @@ void ExprEmitter::store_row(const BufferPlace& place, DType type, Value* value, 
   };
   const uint64_t bits = value->getType()->getPrimitiveSizeInBits().getFixedValue();
   if (place.is_large == nullptr || bits % (8 * kAlignment) != 0) return plain();
-  bypasses_caches_ = true;
+  has_nontemporal_stores_ = true;
   llvm::Function* const function = b_.GetInsertBlock()->getParent();
-  auto* const past = llvm::BasicBlock::Create(b_.getContext(), "past_caches", function);
+  auto* const nontemporal = llvm::BasicBlock::Create(b_.getContext(), "nontemporal", function);
   auto* const cached = llvm::BasicBlock::Create(b_.getContext(), "cached", function);
   auto* const end = llvm::BasicBlock::Create(b_.getContext(), "stored", function);
   Value* const rest = b_.CreateAnd(b_.CreatePtrToInt(address, b_.getInt64Ty()), kAlignment - 1);
   Value* const is_aligned = b_.CreateICmpEQ(rest, b_.getInt64(0));
-  b_.CreateCondBr(b_.CreateAnd(is_aligned, place.is_large), past, cached);
-  b_.SetInsertPoint(past);
+  b_.CreateCondBr(b_.CreateAnd(is_aligned, place.is_large), nontemporal, cached);
+  b_.SetInsertPoint(nontemporal);
   llvm::StoreInst* const store =
       tagged(b_.CreateAlignedStore(value, address, llvm::Align(kAlignment)), place);
   llvm::Metadata* const one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
@@ -341,7 +341,7 @@ void ExprEmitter::store_row(const BufferPlace& place, DType type, Value* value, 
 // Non-temporal stores are not ordered with others; whoever is told that the call is done must see
 // them.
 void ExprEmitter::fence() {
-  if (bypasses_caches_) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+  if (has_nontemporal_stores_) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
 // The value first: it may load what the store overwrites.

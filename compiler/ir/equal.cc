@@ -1,3 +1,6 @@
+// Compares and hashes trees by the fields() that each node states once; only nodes that bind
+// something are written out. Comparing two loops maps one's variable to the other's, so that i and
+// j stand for each other inside (equality up to renaming, or alpha-equivalence).
 #include "compiler/ir/equal.h"
 
 #include <bit>
@@ -24,6 +27,7 @@ class Equality {
     return found == buffers_.end() ? a == b : found->second == b.get();
   }
 
+  /// Bit by bit: nan equals itself, and 0.0 and -0.0 differ, as results do.
   bool same(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
 
   template <typename T>
@@ -65,6 +69,8 @@ class Equality {
   template <typename Ref>
   bool same_nodes(const Ref& a, const Ref& b) {
     if (!a || !b) return !a && !b;
+    // One node is equal to itself only as long as nothing is mapped: inside a loop its variables
+    // may stand for others.
     if (a == b && vars_.empty() && buffers_.empty()) return true;
     if (a->kind != b->kind) return false;
     return dispatch(

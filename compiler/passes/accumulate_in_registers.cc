@@ -3,7 +3,7 @@
 // micro-kernel of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
 // (2008); in general it is the scalar replacement of Callahan, Carr and Kennedy (1990). Which tiles
 // may be kept apart accumulator_tile.cc decides, whether their vectors are padded
-// filled_vectors.cc.
+// padded_vectors.cc.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -12,7 +12,7 @@
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/accumulator_tile.h"
-#include "compiler/passes/filled_vectors.h"
+#include "compiler/passes/padded_vectors.h"
 #include "compiler/passes/passes.h"
 
 namespace kiln::passes {
@@ -26,20 +26,20 @@ using namespace ir;
 constexpr int64_t kWrittenOutBytes = 1024;
 
 /// The vectors of a tile, where they are to be padded: always those of its innermost loop.
-std::optional<FilledLoop> filled_loop_of(const AccumulatorTile& tile) {
+std::optional<PaddedLoop> padded_loop_of(const AccumulatorTile& tile) {
   const Layer& last = tile.layers.back();
   if (!last.of_tile || last.loop == nullptr) return std::nullopt;
-  return filled_loop(*last.loop, *tile.store);
+  return padded_loop(*last.loop, *tile.store);
 }
 
 /// The update with the accumulator in the place of the element. Padding lanes load nothing, and
 /// what they add up is never stored.
 class UseAccumulator : public Mutator {
  public:
-  UseAccumulator(const AccumulatorTile& tile, const std::optional<FilledLoop>& filled,
+  UseAccumulator(const AccumulatorTile& tile, const std::optional<PaddedLoop>& padded,
                  BufferRef accumulator, std::vector<Expr> place)
       : tile_(tile),
-        filled_(filled),
+        padded_(padded),
         accumulator_(std::move(accumulator)),
         place_(std::move(place)) {}
 
@@ -48,26 +48,26 @@ class UseAccumulator : public Mutator {
   Expr visit(const Load& load) override {
     if (load.buffer == tile_.store->buffer) return Load::make(accumulator_, place_);
     const bool may_be_outside =
-        filled_ && std::ranges::any_of(load.indices, [&](const Expr& index) {
-          return uses_var(index, filled_->loop->var);
+        padded_ && std::ranges::any_of(load.indices, [&](const Expr& index) {
+          return uses_var(index, padded_->loop->var);
         });
     if (!may_be_outside) return Mutator::visit(load);
     // What an index reads may be outside as well.
     std::vector<Expr> indices;
     for (const Expr& index : load.indices)
       indices.push_back((*this)(index));
-    return Load::make(load.buffer, indices, filled_->is_inside);
+    return Load::make(load.buffer, indices, padded_->is_inside);
   }
   Stmt visit(const Store& store) override {
     return Store::make(accumulator_, place_, (*this)(store.value));
   }
   Stmt visit(const For& loop) override {
-    if (!filled_ || &loop != filled_->loop) return Mutator::visit(loop);
-    return For::make(loop.var, filled_->extent, loop.loop_kind, (*this)(loop.body));
+    if (!padded_ || &loop != padded_->loop) return Mutator::visit(loop);
+    return For::make(loop.var, padded_->extent, loop.loop_kind, (*this)(loop.body));
   }
 
   const AccumulatorTile& tile_;
-  const std::optional<FilledLoop>& filled_;
+  const std::optional<PaddedLoop>& padded_;
   const BufferRef accumulator_;
   const std::vector<Expr> place_;
 };
@@ -91,7 +91,7 @@ class AccumulateInRegisters : public Mutator {
 
   Stmt visit(const For& loop) override {
     if (loop.loop_kind == LoopKind::Vectorized) {
-      if (const Stmt turned = with_vectors_inside(loop)) return (*this)(turned);
+      if (const Stmt interchanged = with_vectors_inside(loop)) return (*this)(interchanged);
     }
     if (const std::optional<AccumulatorTile> tile = tile_of(loop)) return rewrite(loop, *tile, {});
     const bool is_vector = loop.loop_kind == LoopKind::Vectorized;
@@ -140,19 +140,19 @@ class AccumulateInRegisters : public Mutator {
 
   /// `start`: what the elements are before the loop; null where they are loaded.
   Stmt rewrite(const For& loop, const AccumulatorTile& tile, const Expr& start) {
-    const std::optional<FilledLoop> filled = filled_loop_of(tile);
-    const Expr is_inside = filled ? filled->is_inside : Expr();
+    const std::optional<PaddedLoop> padded = padded_loop_of(tile);
+    const Expr is_inside = padded ? padded->is_inside : Expr();
     std::vector<Expr> shape;
     std::vector<Expr> place;
     for (const Layer& layer : tile.layers) {
       if (!layer.of_tile || layer.loop == nullptr) continue;
-      shape.push_back(extent_of(*layer.loop, filled));
+      shape.push_back(extent_of(*layer.loop, padded));
       place.push_back(layer.loop->var);
     }
     const Store& store = *tile.store;
     const BufferRef accumulator =
         Buffer::make(store.buffer->name + ".acc", store.buffer->type, shape, Scope::Local);
-    Stmt update = UseAccumulator(tile, filled, accumulator, place)(loop.body);
+    Stmt update = UseAccumulator(tile, padded, accumulator, place)(loop.body);
     // Of a tile in memory, a part may go into registers.
     if (!tile.in_registers) {
       around_.push_back(loop.var);
@@ -160,14 +160,14 @@ class AccumulateInRegisters : public Mutator {
       around_.pop_back();
     }
     const Expr first = start ? start : Load::make(store.buffer, store.indices, is_inside);
-    const Stmt in = over_tile(tile, filled, Store::make(accumulator, place, first));
+    const Stmt in = over_tile(tile, padded, Store::make(accumulator, place, first));
     const Stmt out = over_tile(
-        tile, filled,
+        tile, padded,
         Store::make(store.buffer, store.indices, Load::make(accumulator, place), is_inside));
     return Allocate::make(
         accumulator,
         Block::make(
-            {in, For::make(loop.var, loop.extent, kind_of(loop, tile, filled), loop.thread, update),
+            {in, For::make(loop.var, loop.extent, kind_of(loop, tile, padded), loop.thread, update),
              out}));
   }
 
@@ -186,11 +186,11 @@ class AccumulateInRegisters : public Mutator {
   /// Unrolled for a short reduction. The product is kept below twice the limit, so that it cannot
   /// overflow.
   static LoopKind kind_of(const For& reduction, const AccumulatorTile& tile,
-                          const std::optional<FilledLoop>& filled) {
+                          const std::optional<PaddedLoop>& padded) {
     int64_t bytes = size_of(tile.store->buffer->type);
     for (const Layer& layer : tile.layers) {
       if (layer.loop == nullptr) continue;
-      const std::optional<int64_t> extent = as_const_int(extent_of(*layer.loop, filled));
+      const std::optional<int64_t> extent = as_const_int(extent_of(*layer.loop, padded));
       if (!extent || *extent > kWrittenOutBytes) return reduction.loop_kind;
       bytes = std::min(bytes * std::max<int64_t>(*extent, 1), 2 * kWrittenOutBytes);
     }
@@ -199,12 +199,12 @@ class AccumulateInRegisters : public Mutator {
     return is_short ? LoopKind::Unrolled : reduction.loop_kind;
   }
 
-  static Expr extent_of(const For& loop, const std::optional<FilledLoop>& filled) {
-    return filled && filled->loop == &loop ? filled->extent : loop.extent;
+  static Expr extent_of(const For& loop, const std::optional<PaddedLoop>& padded) {
+    return padded && padded->loop == &loop ? padded->extent : loop.extent;
   }
 
   /// The statement in the loops and guards of the tile, with variables of its own.
-  static Stmt over_tile(const AccumulatorTile& tile, const std::optional<FilledLoop>& filled,
+  static Stmt over_tile(const AccumulatorTile& tile, const std::optional<PaddedLoop>& padded,
                         Stmt body) {
     for (auto layer = tile.layers.rbegin(); layer != tile.layers.rend(); ++layer) {
       if (!layer->of_tile) continue;
@@ -214,7 +214,7 @@ class AccumulateInRegisters : public Mutator {
       }
       const For& loop = *layer->loop;
       const VarRef var = Var::make(loop.var->name);
-      body = For::make(var, extent_of(loop, filled), loop.loop_kind,
+      body = For::make(var, extent_of(loop, padded), loop.loop_kind,
                        substitute(body, {{loop.var, var}}));
     }
     return body;

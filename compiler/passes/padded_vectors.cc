@@ -2,7 +2,7 @@
 // 16, 8, 4, 2 and 1 lanes, or two of 16 of which one lane is padding. Padding wins where the
 // epilogue needs two vectors or more. Its lanes load 0 under a mask, so that only arithmetic which
 // neither traps nor spreads to other lanes is allowed: +, - and *.
-#include "compiler/passes/filled_vectors.h"
+#include "compiler/passes/padded_vectors.h"
 
 #include <bit>
 
@@ -34,7 +34,7 @@ class OnlyAddsAndMultiplies : public Visitor {
 };
 
 /// The extent with its last vector padded: a short one to the next power of two.
-int64_t filled_up(int64_t extent, int64_t lanes) {
+int64_t padded_extent(int64_t extent, int64_t lanes) {
   if (extent < lanes) {
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
   }
@@ -43,7 +43,7 @@ int64_t filled_up(int64_t extent, int64_t lanes) {
 
 }  // namespace
 
-std::optional<FilledLoop> filled_loop(const For& loop, const Store& update) {
+std::optional<PaddedLoop> padded_loop(const For& loop, const Store& update) {
   const std::optional<int64_t> extent = as_const_int(loop.extent);
   const int64_t bytes = size_of(update.buffer->type);
   if (loop.loop_kind != LoopKind::Vectorized || !extent || bytes < kNarrowest) return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<FilledLoop> filled_loop(const For& loop, const Store& update) {
   OnlyAddsAndMultiplies walk;
   walk(update.value);
   if (!walk.holds) return std::nullopt;
-  return FilledLoop{&loop, index(filled_up(*extent, lanes)), less(loop.var, loop.extent)};
+  return PaddedLoop{&loop, index(padded_extent(*extent, lanes)), less(loop.var, loop.extent)};
 }
 
 }  // namespace kiln::passes
