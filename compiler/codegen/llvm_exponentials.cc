@@ -57,7 +57,7 @@ Value* exponential2(FloatBuilder& f, Value* x) {
   return scaled_exponential(f, r, n);
 }
 
-/// 2^n (p + 1) - 1 with p = e^r - 1, which is the result itself where n is 0. 1.3 ulp.
+/// 2^n (p + 1) - 1 with p = e^r - 1, which is the result itself where n is 0. 1.44 ulp.
 Value* exponential_less_1(FloatBuilder& f, Value* x) {
   // From -17.4 down the result is -1, from 88.8 up infinity; nan goes through.
   Value* const low =

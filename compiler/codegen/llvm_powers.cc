@@ -12,7 +12,7 @@ namespace {
 
 /// x^(-1/3), first by its bits, within 4 %, then by two steps of the series of (1 - c)^(-1/3) with
 /// c = 1 - x y^3; and x times its square, to which what that lacks is added, as exact as products
-/// in two parts. 0.5001 ulp.
+/// in two parts. 0.501 ulp.
 Value* cube_root(FloatBuilder& f, Value* x) {
   Value* const a = f.magnitude(x);
   // In the lowest part of the range what a product leaves would be lost.
