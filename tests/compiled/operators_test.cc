@@ -267,7 +267,9 @@ TEST_P(OperatorsOf, GiveWhatTheTableSays) {
   }
 }
 
-/// Results that need no library to know, which the oracle, elements and vectors all give.
+/// Results that need no library to know, which the oracle, elements and vectors all give: in
+/// float32 to the bit, in float64, where functions are those of the C library, as accurate as they
+/// are.
 struct KnownResult {
   Operator op;
   double operand;
@@ -316,7 +318,8 @@ TEST(Operators, HaveTheResultsThatAreKnown) {
       for (const Scalar& actual :
            {language::apply_operator(op, {&given, 1}), language::read_element(tensors[1], 0),
             language::read_element(tensors[2], 0)}) {
-        EXPECT_EQ(distance(actual, expected), 0)
+        const bool is_own = type == DType::Float32 || result == 0 || std::isinf(result);
+        EXPECT_LE(distance(actual, expected), is_own ? 0 : allowed(op, type))
             << language::row_of(op).spelling << " of " << text_of(given) << " is "
             << text_of(actual) << " in " << name_of(type);
       }
