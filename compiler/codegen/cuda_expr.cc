@@ -1,3 +1,7 @@
+// Writes expressions in CUDA C with the meaning of the operator table, which C does not always
+// share: arithmetic of signed integers goes through unsigned ones where it may overflow, division,
+// shifts and min call functions of cuda_prelude.cc, and narrow integers are cast back after C has
+// promoted them. Parentheses follow from how tightly C's operators bind.
 #include "compiler/codegen/cuda_expr.h"
 
 #include <cmath>
@@ -26,6 +30,7 @@ constexpr int kAnd = 5;
 constexpr int kOr = 4;
 constexpr int kChoice = 3;
 
+/// A piece of C, and how tightly its outermost operator binds.
 struct Text {
   std::string text;
   int binds = kPrimary;

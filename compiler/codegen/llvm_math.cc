@@ -1,3 +1,7 @@
+// The operator table in LLVM's instructions. Where LLVM leaves a result undefined or the CPU traps,
+// operands are replaced before and the result is put right behind, without branches, so that
+// vectors are computed in the same way; for constant operands LLVM folds all of that away.
+// Functions of float32 are written out elsewhere, others are calls of the C library lane by lane.
 #include "compiler/codegen/llvm_math.h"
 
 #include <llvm/IR/Intrinsics.h>
@@ -118,6 +122,8 @@ Value* MathEmitter::natural_division(Operator op, Value* x, Value* y) {
   return op == Operator::FloorDiv ? b_.CreateUDiv(x, y) : b_.CreateURem(x, y);
 }
 
+// By a count past the width LLVM gives poison: the count is replaced by 0, and the result by 0 or
+// the sign.
 Value* MathEmitter::shift(Operator op, Value* x, Value* y, DType type) {
   const int64_t width = bits_of(type);
   Value* const in_range = b_.CreateICmpULT(y, integer(y->getType(), width));
@@ -177,6 +183,7 @@ Value* MathEmitter::floor_division(Operator op, Value* x, Value* y) {
   return b_.CreateSelect(b_.CreateFCmpOEQ(y, zero), plain, quotient);
 }
 
+// nan compares false, but for != .
 Value* MathEmitter::compare(Operator op, Value* x, Value* y, DType type) {
   using Predicate = llvm::CmpInst::Predicate;
   const bool of_floats = is_float(type);
@@ -328,6 +335,7 @@ Value* MathEmitter::integer_power(Value* x, Value* y, DType type) {
   return by_lanes(function, {x, y});
 }
 
+// Said to touch no memory, since nobody reads errno: LLVM may then move and merge calls.
 Value* MathEmitter::library_call(std::string_view name, const std::vector<Value*>& args) {
   llvm::Type* const type = args[0]->getType();
   llvm::Type* const element = type->getScalarType();
@@ -344,6 +352,7 @@ Value* MathEmitter::library_call(std::string_view name, const std::vector<Value*
   return by_lanes(callee, args);
 }
 
+// A call has no vector form here; LLVM would not know of one either without a library of vectors.
 Value* MathEmitter::by_lanes(llvm::FunctionCallee callee, const std::vector<Value*>& args) {
   llvm::Type* const type = args[0]->getType();
   const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(type);

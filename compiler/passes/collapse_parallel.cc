@@ -1,3 +1,8 @@
+// Fuses parallel loops that stand directly in each other, so that the runtime divides all
+// iterations at once and starts one region instead of one for each iteration outside. Blocks of
+// parallel loops and guards around them, as partition_loops leaves them, are rearranged first until
+// loops do stand in each other. Nested parallelism that is left runs serially: the cores have work
+// already.
 #include <algorithm>
 
 #include "compiler/ir/build.h"
@@ -81,6 +86,7 @@ class CollapseParallel : public Mutator {
                      If::make(node->condition, inner->body, other, node->likely));
   }
 
+  /// The mark is a wish, so a loop that cannot have it runs serially and says so.
   Stmt serial(const For& loop, std::string note) {
     add_note(kernel_, std::move(note));
     return For::make(loop.var, loop.extent, LoopKind::Serial, (*this)(loop.body));

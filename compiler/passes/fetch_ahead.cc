@@ -1,3 +1,8 @@
+// Software prefetching for streams that the hardware loses: it follows a row of memory line by
+// line, but stops at the end of a page, since the next page may lie anywhere (and costs a TLB
+// miss). So innermost loops fetch one page ahead, of inputs past the reach of the near caches,
+// where few streams run at once. After Mowry, Lam and Gupta, "Design and Evaluation of a Compiler
+// Algorithm for Prefetching" (1992), with the distance a page instead of a latency.
 #include <algorithm>
 #include <limits>
 #include <optional>

@@ -71,7 +71,7 @@ class LayOutLanes : public Mutator {
  private:
   using Mutator::visit;
 
-  struct Turned {
+  struct Transposed {
     BufferRef buffer;
     size_t dimension;  // that comes last
   };
@@ -79,38 +79,38 @@ class LayOutLanes : public Mutator {
   Stmt visit(const Allocate& allocate) override {
     const Buffer& buffer = *allocate.buffer;
     const auto lanes = lanes_.found.find(allocate.buffer);
-    const bool is_turned = lanes != lanes_.found.end() && lanes->second &&
-                           *lanes->second + 1 < buffer.shape.size() && buffer.strides.empty();
-    if (!is_turned) return Mutator::visit(allocate);
+    const bool is_transposed = lanes != lanes_.found.end() && lanes->second &&
+                               *lanes->second + 1 < buffer.shape.size() && buffer.strides.empty();
+    if (!is_transposed) return Mutator::visit(allocate);
     const size_t d = *lanes->second;
-    const BufferRef turned =
+    const BufferRef transposed =
         Buffer::make(buffer.name, buffer.type, with_last(buffer.shape, d), buffer.scope);
-    turned_.emplace(allocate.buffer, Turned{turned, d});
+    transposed_.emplace(allocate.buffer, Transposed{transposed, d});
     const auto line = kernel_.buffer_lines.find(allocate.buffer);
     if (line != kernel_.buffer_lines.end()) {
       const SourceLocation written = line->second;
-      kernel_.buffer_lines.emplace(turned, written);
+      kernel_.buffer_lines.emplace(transposed, written);
     }
     return Mutator::visit(allocate);
   }
 
   BufferRef buffer(const BufferRef& given) override {
-    const auto turned = turned_.find(given);
-    return turned == turned_.end() ? given : turned->second.buffer;
+    const auto transposed = transposed_.find(given);
+    return transposed == transposed_.end() ? given : transposed->second.buffer;
   }
 
   Element element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
     Element result = Mutator::element(buffer, indices);
-    const auto turned = turned_.find(buffer);
-    if (turned != turned_.end()) {
-      result.indices = with_last(std::move(result.indices), turned->second.dimension);
+    const auto transposed = transposed_.find(buffer);
+    if (transposed != transposed_.end()) {
+      result.indices = with_last(std::move(result.indices), transposed->second.dimension);
     }
     return result;
   }
 
   Kernel& kernel_;
   const LaneDimensions& lanes_;
-  std::unordered_map<BufferRef, Turned> turned_;
+  std::unordered_map<BufferRef, Transposed> transposed_;
 };
 
 }  // namespace
