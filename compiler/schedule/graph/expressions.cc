@@ -1,3 +1,6 @@
+// One walk over the expressions in the order of their ids, in which operands come first, so that no
+// recursion follows a definition's depth. Reducers are made where a reduction first uses them, and
+// shared, so that two outputs of one reduction are known as such by the pointer.
 #include "compiler/schedule/graph/expressions.h"
 
 #include <map>

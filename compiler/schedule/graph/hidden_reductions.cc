@@ -1,3 +1,7 @@
+// Takes reductions out innermost first, so that one inside another is a stage that the other reads.
+// Two equal reductions of one reducer (an argmax and its value) are one stage with two outputs. A
+// reduction keeps its axes, so that steps that name them find it; only where two reductions run
+// over one axis has the second a copy of it.
 #include "compiler/schedule/graph/hidden_reductions.h"
 
 #include <algorithm>

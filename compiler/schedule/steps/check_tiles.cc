@@ -1,3 +1,6 @@
+// The shapes that tensor intrinsics have, checked on the loops of the nest, where extents are
+// known. 16 is the 32-bit lanes of an AVX-512 register; 28 of its 32 registers may hold sums, the
+// others hold what is multiplied.
 #include "compiler/schedule/steps/check_tiles.h"
 
 #include "compiler/ir/build.h"

@@ -1,3 +1,5 @@
+// A copy with the padding around it, so that the loops that read it ask no condition:
+//   if_then_else(1 <= y + r && y + r <= h, X[y + r - 1], 0)  ->  X.padded[y + r]
 #include "compiler/ir/build.h"
 #include "compiler/schedule/steps/new_stage.h"
 #include "compiler/schedule/steps/padded_read.h"
