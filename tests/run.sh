@@ -24,6 +24,12 @@ mkdir -p build
 
 say() { printf '\n== %s (%d s)\n' "$*" $((SECONDS - start)); }
 
+# What the test executables of a log say together: each of their shards has a summary of its own.
+sum_of_shards() {
+  awk '/^[0-9]+: \[  (PASSED|SKIPPED|FAILED) +\] [0-9]+ test/ { split($0, half, "] "); n[$3] += half[2]; shards += $3 == "PASSED" }
+    END { if (shards) printf "GoogleTest: %d passed, %d skipped, %d failed, in %d processes\n", n["PASSED"], n["SKIPPED"], n["FAILED"], shards }' "$1"
+}
+
 # run NAME COMMAND...: runs it, keeps the lines that sum it up, goes on after a failure.
 run() {
   local name=$1
@@ -35,7 +41,8 @@ run() {
   "$@" 2>&1 | tee "$log" || { result=FAILED; failures+=("$name"); }
   {
     echo "-- $name: $result in $((SECONDS - begin)) s"
-    grep -E '^([0-9]+ (passed|failed).* in |=+ .*(passed|failed|error).* =+$|[0-9]+% tests passed|Total Test time|The following tests FAILED|[[:space:]]+[0-9]+ - .*\((Failed|Timeout|SEGFAULT|Not Run|Subprocess aborted)\))' "$log" || true
+    grep -E '^([0-9]+: \[  FAILED  \] [A-Za-z]+[A-Za-z/]*\.|[0-9]+ (passed|failed).* in |=+ .*(passed|failed|error).* =+$|[0-9]+% tests passed|Total Test time|The following tests FAILED|[[:space:]]+[0-9]+ - .*\((Failed|Timeout|SEGFAULT|Not Run|Subprocess aborted)\))' "$log" || true
+    sum_of_shards "$log"
   } >> "$summaries"
 }
 
@@ -46,10 +53,23 @@ build() {
   cmake --build --preset "$1" ${2:+--target "${@:2}"}
 }
 
+# tests_of PRESET [LABEL...]: all of its tests, or those with one of these labels, each of which must exist.
 tests_of() {
+  local preset=$1 label labels
+  shift
+  labels=$(ctest --test-dir "build/$preset" --print-labels)
+  for label in "$@"; do
+    grep -qx "  $label" <<< "$labels" || { echo "no test of $preset has the label $label"; return 1; }
+  done
   LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0" \
-    ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}"
+    ctest --test-dir "build/$preset" --verbose --no-tests=error -j "$(nproc)" \
+    ${1:+-L "^($(IFS='|'; echo "$*"))\$"}
 }
+
+# What is random gets a fifth of the rounds, and other ones: the rounds of the release build are all run there.
+sanitized_tests_of() { KILN_FUZZ_PERCENT=20 KILN_FUZZ_SEED=5000000 tests_of "$@"; }
+
+long_suites() { KILN_LONG=1 KILN_FUZZ_ROUNDS=20000 tests_of release fuzz; }
 
 long_python_tests() {
   KILN_LONG=1 KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
@@ -78,7 +98,8 @@ guided_fuzzing() {
   return $failed
 }
 
-# Without the precompiled headers, which would hide that a file misses one of its includes.
+# Each file for itself and without precompiled headers, which would hide that it misses one of its includes. The
+# folder is configured only; what is generated is that of the build.
 tidy() {
   local base files
   base=$(git merge-base HEAD origin/main 2>/dev/null || true)
@@ -86,35 +107,39 @@ tidy() {
     base=$(git rev-parse --verify -q HEAD~1 || true)
   fi
   [ -n "$base" ] || { echo "no earlier commit to compare with"; return 0; }
+  cmake --preset asan -B build/tidy -DKILN_PCH=OFF -DKILN_UNITY=OFF >build/configure-tidy.txt 2>&1 ||
+    { cat build/configure-tidy.txt; return 1; }
+  sed -i "s#$PWD/build/tidy/#$PWD/build/asan/#g" build/tidy/compile_commands.json
   # Those that are built: limits.cc of the benchmarks is compiled for the machine it runs on.
   files=$(git diff --name-only --diff-filter=d "$base" -- '*.cc' |
     while read -r file; do
-      if grep -qF "/$file\"" build/asan/compile_commands.json; then echo "$file"; fi
+      if grep -qF "/$file\"" build/tidy/compile_commands.json; then echo "$file"; fi
     done |
     head -n 20)
   [ -n "$files" ] || { echo "no source files changed"; return 0; }
-  mkdir -p build/tidy
-  sed -E 's/-Xclang -include-pch -Xclang [^ ]+//; s/-Xclang -include -Xclang [^ ]+//; s/-Winvalid-pch//' \
-    build/asan/compile_commands.json > build/tidy/compile_commands.json
   echo "$files" | xargs -P "$(nproc)" -n 1 clang-tidy-14 -p build/tidy --quiet --warnings-as-errors='*'
 }
 
 say "Debian packages"
 ./deploy/install-deps.sh
+# Most of it waits for the network, while the build computes.
+deploy/python-env.sh build/venv test >build/log-python-environment.txt 2>&1 &
+python_environment=$!
 
 run "tree checks" python3 tests/check_tree.py
 run "release build" build release
 run "release tests" tests_of release
+wait "$python_environment" || true  # Installed again, to say what is wrong.
 run "python tests" python_tests
 if [ $quick -eq 0 ]; then
   run "sanitizer build (address, undefined)" build asan
-  run "sanitizer tests (address, undefined)" tests_of asan -LE 'e2e'
+  run "sanitizer tests (address, undefined)" sanitized_tests_of asan
   run "clang-tidy on changed files" tidy
   run "thread sanitizer build" build tsan kiln_runtime_tests kiln_server_tests
-  run "thread sanitizer tests" tests_of tsan -L 'runtime|server'
+  run "thread sanitizer tests" sanitized_tests_of tsan runtime server
 fi
 if [ $long -eq 1 ]; then
-  run "long suites" env KILN_LONG=1 KILN_FUZZ_ROUNDS=20000 ctest --test-dir build/release --output-on-failure -L fuzz
+  run "long suites" long_suites
   run "fuzzing build" build fuzz
   run "coverage-guided fuzzing" guided_fuzzing
   run "long python tests" long_python_tests

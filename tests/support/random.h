@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <random>
@@ -34,14 +35,17 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-/// KILN_FUZZ_SEED and KILN_FUZZ_ROUNDS, or what is given.
+/// KILN_FUZZ_SEED, or what is given.
 inline uint64_t fuzz_seed(uint64_t otherwise = 1) {
   const char* text = std::getenv("KILN_FUZZ_SEED");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
+/// KILN_FUZZ_ROUNDS, or KILN_FUZZ_PERCENT of what is given, one at least, or what is given.
 inline int fuzz_rounds(int otherwise) {
   const char* text = std::getenv("KILN_FUZZ_ROUNDS");
-  return text != nullptr ? std::atoi(text) : otherwise;
+  if (text != nullptr) return std::atoi(text);
+  const char* percent = std::getenv("KILN_FUZZ_PERCENT");
+  return percent != nullptr ? std::max(1, otherwise * std::atoi(percent) / 100) : otherwise;
 }
 
 }  // namespace kiln::testing
