@@ -51,44 +51,94 @@ find_package(Protobuf REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
+# Not by pkg-config, which takes half a minute over gRPC's static libraries.
+find_package(gRPC REQUIRED CONFIG)
+# Flags that it was compiled with, among them -pthread, which is not how the precompiled headers are.
+set_target_properties(re2::re2 PROPERTIES INTERFACE_COMPILE_OPTIONS "")
 find_package(GTest QUIET)
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 
+# What is tested is compiled as it is shipped; the tests themselves need not be.
+set(KILN_TEST_OPTIONS)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(KILN_TEST_OPTIONS -O1)
+endif()
+
 # Half of the time of most files goes into the headers of the standard library, fmt and GoogleTest.
-option(KILN_PCH "Precompile the headers that most files include" OFF)
+set(KILN_PCH OFF CACHE STRING "Precompile the headers that most files include: OFF, TESTS or ON")
 set(KILN_COMMON_HEADERS <algorithm> <array> <atomic> <chrono> <condition_variable> <filesystem> <fstream>
   <functional> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string>
   <string_view> <thread> <tuple> <unordered_map> <unordered_set> <variant> <vector>
   <fmt/format.h> <fmt/ranges.h>)
+if(KILN_PCH AND KILN_CCACHE)
+  # Without this ccache serves no build with precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${KILN_CCACHE})
+endif()
+set(KILN_PCH_OPTIONS)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(KILN_PCH_OPTIONS -fpch-preprocess)
+else()
+  # So that ccache compares what the headers say, not when they were written.
+  set(KILN_PCH_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
+endif()
 
 # kiln_headers(NAME LIBRARY HEADER...): precompiled headers for targets that link LIBRARY.
 function(kiln_headers name library)
   file(WRITE ${CMAKE_BINARY_DIR}/${name}.cc "")
   add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cc)
-  target_compile_options(${name} PRIVATE ${KILN_WARNINGS})
+  target_compile_options(${name} PRIVATE ${KILN_WARNINGS} ${KILN_PCH_OPTIONS})
   target_link_libraries(${name} PRIVATE ${library} fmt::fmt)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
-if(KILN_PCH)
+if(KILN_PCH STREQUAL "ON")
   kiln_headers(kiln_headers Threads::Threads ${KILN_COMMON_HEADERS})
-  if(GTest_FOUND)
-    kiln_headers(kiln_test_headers GTest::gtest ${KILN_COMMON_HEADERS} <gtest/gtest.h>)
-    # As executables are compiled; a library is not.
-    set_target_properties(kiln_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(kiln_test_headers PRIVATE -fPIE)
-  endif()
+endif()
+if(KILN_PCH AND GTest_FOUND)
+  kiln_headers(kiln_test_headers GTest::gtest ${KILN_COMMON_HEADERS} <gtest/gtest.h>)
+  # As executables are compiled; a library is not.
+  set_target_properties(kiln_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(kiln_test_headers PRIVATE -fPIE ${KILN_TEST_OPTIONS})
 endif()
 
-# kiln_target(NAME): our warnings, include roots and precompiled headers.
+# Most of what is left is read and instantiated again in each file: together it is done once. Not for work on a few
+# files, of which each change would compile all that go with it.
+set(KILN_UNITY OFF CACHE STRING "Compile files of a target together, a few thousand lines at a time: OFF, TESTS or ON")
+set(KILN_UNITY_LINES 2000 CACHE STRING "Lines that are compiled together, at most")
+
+# kiln_unity(NAME): groups the sources of a target; unity_groups.py says which go together.
+function(kiln_unity name)
+  get_target_property(sources ${name} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "^${CMAKE_BINARY_DIR}/")
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/unity_groups.py ${KILN_UNITY_LINES} ${sources}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[^\n]+" lines "${lines}")
+  foreach(line ${lines})
+    string(REGEX MATCH "^([0-9]+)\t(.*)$" line ${line})
+    set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP ${name}_${CMAKE_MATCH_1})
+  endforeach()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# kiln_target(NAME): our warnings, include roots, precompiled headers and what is compiled together.
 function(kiln_target name)
   target_compile_options(${name} PRIVATE ${KILN_WARNINGS})
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
   get_target_property(type ${name} TYPE)
-  if(KILN_PCH AND name MATCHES "_tests$")
+  string(REGEX MATCH "_tests$|^kiln_test_|^kiln_language_fuzz$|^kiln_wrong_programs$" is_test ${name})
+  if(is_test)
+    target_compile_options(${name} PRIVATE ${KILN_TEST_OPTIONS})
+  endif()
+  if(KILN_PCH AND is_test)
+    target_compile_options(${name} PRIVATE ${KILN_PCH_OPTIONS})
     target_precompile_headers(${name} REUSE_FROM kiln_test_headers)
-  elseif(KILN_PCH AND type STREQUAL "STATIC_LIBRARY")
+  elseif(KILN_PCH STREQUAL "ON" AND type STREQUAL "STATIC_LIBRARY")
+    target_compile_options(${name} PRIVATE ${KILN_PCH_OPTIONS})
     target_precompile_headers(${name} REUSE_FROM kiln_headers)
+  endif()
+  if(KILN_UNITY STREQUAL "ON" OR (KILN_UNITY STREQUAL "TESTS" AND is_test))
+    kiln_unity(${name})
   endif()
 endfunction()
 

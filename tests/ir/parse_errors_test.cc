@@ -67,7 +67,7 @@ TEST(ParseErrors, OfExpressions) {
 }
 
 TEST(ParseErrors, DeepNestingIsRefused) {
-  expect_value_error(std::string(300, '(') + "1.0",
+  expect_value_error(std::string(300, '(').append("1.0"),
                      "line 1, column 243: the expression is nested too deeply");
   std::string braces = "fn f() ";
   for (int i = 0; i < 200; ++i)

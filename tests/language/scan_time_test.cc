@@ -2,6 +2,7 @@
 
 #include "compiler/language/evaluate/evaluate.h"
 #include "compiler/language/wire/canonical.h"
+#include "compiler/language/wire/decode.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 #include "tests/support/tensors.h"

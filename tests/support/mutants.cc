@@ -186,7 +186,8 @@ Kernel forget_start(Kernel kernel) {
   return rewrite_expressions(std::move(kernel), [](const Expr& expr) -> Expr {
     const auto* reduce = as<VectorReduce>(expr);
     if (reduce == nullptr) return nullptr;
-    return VectorReduce::make(reduce->combiner, identity_of(reduce->combiner, reduce->type.element),
+    return VectorReduce::make(reduce->combiner,
+                              ir::identity_of(reduce->combiner, reduce->type.element),
                               reduce->vector, reduce->reassociate);
   });
 }

@@ -12,7 +12,7 @@ namespace {
 using grpc::StatusCode;
 
 /// The commands against a service in this process.
-class Commands : public testing::Test {
+class Commands : public ::testing::Test {
  protected:
   Commands() {
     place_.environment["KILN_ADDRESS"] = service_.address();

@@ -14,7 +14,7 @@ constexpr const char* kTwoKernels =
     "}\n";
 
 /// What is wrong before any service is asked.
-class Usage : public testing::Test {
+class Usage : public ::testing::Test {
  protected:
   Usage() {
     place_.write("two.kiln", kTwoKernels);

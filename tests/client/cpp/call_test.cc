@@ -15,7 +15,7 @@ namespace {
 using grpc::StatusCode;
 
 /// A connection to a fake service, and a kernel B = A + 1 on it.
-class Call : public testing::Test {
+class Call : public ::testing::Test {
  protected:
   Definition increment() {
     const Expr n = var("n");

@@ -7,7 +7,7 @@ namespace kiln::test {
 namespace {
 
 /// What programs write goes to the wire, is decoded and checked by the language, and printed.
-class Definitions : public testing::Test {
+class Definitions : public ::testing::Test {
  protected:
   Expr n_ = size_var("n");
   Expr m_ = size_var("m");

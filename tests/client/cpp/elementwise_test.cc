@@ -7,7 +7,7 @@ namespace kiln::test {
 namespace {
 
 /// Arithmetic of whole tensors, as the kernel file that it makes.
-class Elementwise : public testing::Test {
+class Elementwise : public ::testing::Test {
  protected:
   const Tensor A_ = placeholder({3, 4}, float32, "A");
   const Tensor B_ = placeholder({4}, float32, "B");

@@ -16,7 +16,7 @@ namespace kiln::test {
 namespace {
 
 /// Kernels that are saved to files and loaded again.
-class Modules : public testing::Test {
+class Modules : public ::testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove_all(folder_); }
 

@@ -24,7 +24,7 @@ using client::detail::ensure_private_daemon;
 using client::detail::find_daemon;
 
 /// Each test has folders of its own for all that the search looks at.
-class PrivateDaemon : public testing::Test {
+class PrivateDaemon : public ::testing::Test {
  protected:
   PrivateDaemon() {
     std::string name = (fs::temp_directory_path() / "kiln-private-XXXXXX").string();

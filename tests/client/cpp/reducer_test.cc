@@ -8,7 +8,7 @@
 namespace kiln::test {
 namespace {
 
-class Reducers : public testing::Test {
+class Reducers : public ::testing::Test {
  protected:
   Expr m_ = size_var("m");
   Expr n_ = size_var("n");

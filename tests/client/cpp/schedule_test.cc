@@ -7,7 +7,7 @@ namespace kiln::test {
 namespace {
 
 /// C = A + 1 over (n, 64), and a schedule of it.
-class Steps : public testing::Test {
+class Steps : public ::testing::Test {
  protected:
   Expr n_ = var("n");
   Tensor A_ = placeholder({n_, 64}, float32, "A");
