@@ -14,44 +14,6 @@ using ir::Binary;
 using ir::Expr;
 using ir::Operator;
 
-/// a = whole * divisor + rest, term by term.
-struct Divided {
-  Linear whole;
-  Linear rest;
-};
-
-Divided divide(const Linear& a, int64_t divisor) {
-  Divided result;
-  for (const Term& term : a.terms) {
-    if (term.coefficient % divisor == 0) {
-      result.whole.terms.push_back({term.coefficient / divisor, term.product});
-    } else {
-      result.rest.terms.push_back(term);
-    }
-  }
-  result.whole.constant = floor_div(a.constant, divisor);
-  result.rest.constant = floor_mod(a.constant, divisor);
-  return result;
-}
-
-/// The same by a product of sizes: of i*n + j, n divides i*n.
-Divided divide(const Linear& a, const Term& divisor) {
-  Divided result;
-  for (const Term& term : a.terms) {
-    const std::optional<Product> rest = term.product.without(divisor.product);
-    if (!rest || term.coefficient % divisor.coefficient != 0) {
-      result.rest.terms.push_back(term);
-    } else if (rest->degree() == 0) {
-      result.whole.constant = term.coefficient / divisor.coefficient;
-    } else {
-      result.whole.terms.push_back({term.coefficient / divisor.coefficient, *rest});
-    }
-  }
-  result.rest.constant = a.constant;
-  return result;
-}
-
-/// The greatest divisor that the coefficients and the divisor have in common.
 int64_t common_divisor(const Linear& a, int64_t divisor) {
   for (const Term& term : a.terms)
     divisor = std::gcd(divisor, term.coefficient);
@@ -148,7 +110,7 @@ Linear Simplifier::quotient(const Linear& a, const Linear& b) {
   }
   if (const Term* divisor = as_term(b)) {
     if (const auto nested = nested_quotient(a, b)) return *nested;
-    const Divided parts = divide(a, *divisor);
+    const Divided parts = divide(a, divisor->coefficient, divisor->product);
     if (is_below(parts.rest, b)) return parts.whole;
     if (const auto wrapped = add(parts.rest, b); wrapped && is_below(*wrapped, b)) {
       if (const auto result = add(parts.whole, linear_constant(-1))) return *result;
@@ -197,7 +159,7 @@ Linear Simplifier::remainder(const Linear& a, const Linear& b) {
     return add(linear_constant(left), inner, common).value_or(modulus(a, b));
   }
   if (const Term* divisor = as_term(b)) {
-    const Linear rest = divide(a, *divisor).rest;
+    const Linear rest = divide(a, divisor->coefficient, divisor->product).rest;
     if (rest.is_constant() && rest.constant == 0) return rest;
     if (is_below(rest, b)) return rest;
     if (const auto wrapped = add(rest, b); wrapped && is_below(*wrapped, b)) return *wrapped;

@@ -170,6 +170,27 @@ std::optional<Linear> multiplied(const Linear& a, const Linear& b) {
   return add(*result, b, a.constant);
 }
 
+Divided divide(const Linear& a, int64_t coefficient, const Product& product) {
+  Divided result;
+  for (const Term& term : a.terms) {
+    const std::optional<Product> left = term.product.without(product);
+    if (!left || term.coefficient % coefficient != 0) {
+      result.rest.terms.push_back(term);
+    } else if (left->degree() == 0) {
+      result.whole.constant = term.coefficient / coefficient;
+    } else {
+      result.whole.terms.push_back({term.coefficient / coefficient, *left});
+    }
+  }
+  if (product.degree() == 0) {
+    result.whole.constant = floor_div(a.constant, coefficient);
+    result.rest.constant = floor_mod(a.constant, coefficient);
+  } else {
+    result.rest.constant = a.constant;
+  }
+  return result;
+}
+
 std::optional<Operator> operator_of(const Expr& atom) {
   const Binary* binary = ir::as<Binary>(atom);
   if (binary == nullptr) return std::nullopt;

@@ -70,6 +70,14 @@ std::optional<Linear> scaled(const Linear& a, int64_t factor);
 std::optional<Linear> multiplied(const Linear& a, const Product& product);
 std::optional<Linear> multiplied(const Linear& a, const Linear& b);
 
+/// a = whole * divisor + rest, term by term; the divisor is coefficient * product, and with an
+/// empty product the constant of `rest` is at least 0.
+struct Divided {
+  Linear whole;
+  Linear rest;
+};
+Divided divide(const Linear& a, int64_t coefficient, const Product& product = {});
+
 /// How much a value may be computed with as if integers had no end.
 enum class Trust : uint8_t {
   Index,  // made of variables: does not overflow (sizes are bounded at each call)
