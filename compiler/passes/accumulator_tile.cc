@@ -8,10 +8,10 @@
 
 #include <algorithm>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/linear.h"
 
 namespace kiln::passes {
 namespace {
@@ -161,33 +161,12 @@ std::optional<AccumulatorTile> layers_of(const Stmt& body) {
 // As the digits of a number: sorted by stride, each loop has to step over all that the ones before
 // it reach. Each loop has to move at least one index.
 bool is_one_to_one(const AccumulatorTile& tile) {
-  std::vector<const For*> told_apart;
-  for (const Expr& index : tile.store->indices) {
-    struct Step {
-      int64_t stride;
-      const For* loop;
-    };
-    std::vector<Step> steps;
-    for (const Layer& layer : tile.layers) {
-      if (!layer.of_tile || layer.loop == nullptr || !uses_var(index, layer.loop->var)) continue;
-      const std::optional<int64_t> stride = stride_of(index, layer.loop->var);
-      if (!stride || *stride < 1) return false;
-      steps.push_back({*stride, layer.loop});
-    }
-    std::ranges::sort(steps, {}, &Step::stride);
-    for (size_t i = 1; i < steps.size(); ++i) {
-      if (steps[i].stride < steps[i - 1].stride * *as_const_int(steps[i - 1].loop->extent)) {
-        return false;
-      }
-    }
-    for (const Step& step : steps) {
-      told_apart.push_back(step.loop);
-    }
+  std::vector<analysis::LoopRange> loops;
+  for (const Layer& layer : tile.layers) {
+    if (layer.of_tile && layer.loop != nullptr)
+      loops.push_back({layer.loop->var, layer.loop->extent});
   }
-  return std::ranges::all_of(tile.layers, [&](const Layer& layer) {
-    return !layer.of_tile || layer.loop == nullptr ||
-           std::ranges::find(told_apart, layer.loop) != told_apart.end();
-  });
+  return analysis::are_distinct(tile.store->indices, loops);
 }
 
 std::optional<AccumulatorTile> accumulator_tile(const For& reduction,

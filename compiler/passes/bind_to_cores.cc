@@ -3,10 +3,10 @@
 // (Stratton, Stone and Hwu, 2008). vthread and threads that do not suit run one after the other.
 #include <optional>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/linear.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
 
@@ -43,7 +43,7 @@ class SuitsVectors : public Visitor {
     }
     for (size_t d = 0; d < store.indices.size(); ++d) {
       const int64_t wanted = d + 1 == store.indices.size() ? 1 : 0;
-      if (stride_of(store.indices[d], var_) != wanted) result = false;
+      if (analysis::stride_of(store.indices[d], var_) != wanted) result = false;
     }
     Visitor::visit(store);
   }

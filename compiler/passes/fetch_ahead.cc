@@ -10,11 +10,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/constant_bytes.h"
-#include "compiler/passes/linear.h"
 #include "compiler/passes/passes.h"
 
 namespace kiln::passes {
@@ -146,7 +146,7 @@ class FetchAhead : public Mutator {
 
   /// Whether a page ahead is still in the row that the loop goes through.
   static bool is_long(const For& loop, const Row& row) {
-    const int64_t step = stride_of(row.first, loop.var).value_or(0);
+    const int64_t step = analysis::stride_of(row.first, loop.var).value_or(0);
     const int64_t extent =
         std::min<int64_t>(as_const_int(loop.extent).value_or(INT32_MAX), INT32_MAX);
     return std::abs(step) <= kStepBytes &&
@@ -203,7 +203,7 @@ class FetchAhead : public Mutator {
     int64_t run = 0;  // elements side by side that the loops up to here go through
     for (auto at = loops_.rbegin(); at != loops_.rend() && run < 2 * ahead; ++at) {
       const For& loop = **at;
-      const std::optional<int64_t> step = stride_of(stream.first, loop.var);
+      const std::optional<int64_t> step = analysis::stride_of(stream.first, loop.var);
       const std::optional<int64_t> extent = as_const_int(loop.extent);
       const bool is_innermost = at == loops_.rbegin();
       if (is_innermost && (!step || *step <= 0 || *step > kStepBytes / size)) return std::nullopt;

@@ -1,14 +1,22 @@
+// Where threads of a block have to wait for each other: in front of a statement that needs what
+// another thread has stored since the last barrier, or overwrites what it may still read.
+//
+//   s[t] = A[t]    C[t] = s[31 - t]    ->    s[t] = A[t]    barrier    C[t] = s[31 - t]
+//
+// Which buffers threads need each other's elements of is asked of analysis/affine; a buffer that
+// blocks share so is refused, since nothing orders blocks.
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <unordered_set>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/apart.h"
 #include "compiler/passes/at_line.h"
+#include "compiler/passes/facts_of.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/error.h"
 
@@ -16,6 +24,11 @@ namespace kiln::passes {
 namespace {
 
 using namespace ir;
+using analysis::Access;
+using analysis::LoopRange;
+using analysis::Overlap;
+using analysis::Place;
+using analysis::Touch;
 
 /// One variable for each axis of a launch, whichever loop it stands in, with its largest extent.
 class LaunchAxes {
@@ -32,11 +45,23 @@ class LaunchAxes {
   }
 
   const LoopRange& operator[](ThreadAxis axis) const { return ranges_.at(axis); }
-  std::vector<Expr> common(const std::vector<Expr>& indices) const {
+  Expr common(const Expr& expr) const { return substitute(expr, same_); }
+  std::vector<Expr> common(const std::vector<Expr>& exprs) const {
     std::vector<Expr> result;
-    for (const Expr& expr : indices)
-      result.push_back(substitute(expr, same_));
+    for (const Expr& expr : exprs)
+      result.push_back(common(expr));
     return result;
+  }
+  /// The sizes and the blocks of the launch.
+  analysis::Facts facts(const Kernel& kernel) const {
+    analysis::Facts facts = facts_of_sizes(kernel);
+    for (const auto& [thread, range] : ranges_) {
+      const bool is_fixed = !reads_memory(range.extent);
+      if (is_block_axis(thread)) {
+        facts.push_range(range.var, index(0), is_fixed ? range.extent : Expr());
+      }
+    }
+    return facts;
   }
 
   /// Whether all threads of a block agree on the value.
@@ -72,8 +97,14 @@ bool is_launch_axis(const For& loop) {
 class SharedBuffers : public Visitor {
  public:
   SharedBuffers(const Kernel& kernel, const Stmt& launched, const LaunchAxes& axes)
-      : kernel_(kernel), axes_(axes) {
-    judge_all(accesses_of(launched), nullptr);
+      : kernel_(kernel),
+        axes_(axes),
+        facts_(axes.facts(kernel)),
+        accesses_(analysis::accesses_of(launched)) {
+    std::unordered_set<BufferRef> seen;
+    for (const Access& access : accesses_) {
+      if (!access.is_own() && seen.insert(access.buffer).second) judge(access.buffer);
+    }
     (*this)(launched);
   }
 
@@ -107,66 +138,101 @@ class SharedBuffers : public Visitor {
                allocate.buffer->name);
         });
       }
-      judge_all(accesses_of(allocate.body), allocate.buffer);
+      judge(allocate.buffer);
     }
     (*this)(allocate.body);
   }
 
-  void judge_all(const std::vector<Access>& accesses, const BufferRef& only) {
-    std::unordered_set<BufferRef> seen;
-    for (const Access& access : accesses) {
-      if (!access.is_store || !seen.insert(access.buffer).second) continue;
-      if (only && access.buffer != only) continue;
-      std::vector<Access> same;
-      std::ranges::copy_if(accesses, std::back_inserter(same),
-                           [&](const Access& other) { return other.buffer == access.buffer; });
-      if (same.size() > 1) judge(same);
+  /// The buffer is one for all iterations of the loops inside of `around_`, and of the serial ones
+  /// of `around_`: a thread may be in another iteration of those than its neighbour.
+  void judge(const BufferRef& buffer) {
+    std::vector<const Access*> accesses;
+    for (const Access& access : accesses_) {
+      if (access.buffer == buffer) accesses.push_back(&access);
     }
+    const bool is_stored = std::ranges::any_of(accesses, &Access::is_store);
+    if (!is_stored || accesses.size() < 2) return;
+    require_no_dependence_across_blocks(buffer, accesses);
+    const std::vector<Place> places = places_of(accesses, is_thread_axis);
+    if (touch_of(places, accesses, is_thread_axis).touch == Touch::Never) return;
+    contested.insert(buffer);
+    std::erase_if(accesses, [](const Access* access) { return !access->is_store; });
+    const std::vector<Place> stores = places_of(accesses, is_thread_axis);
+    if (touch_of(stores, accesses, is_thread_axis).touch != Touch::Never) rewritten.insert(buffer);
   }
 
-  void judge(const std::vector<Access>& accesses) {
-    const BufferRef& buffer = accesses[0].buffer;
-    if (!apart(accesses, is_block_axis)) {
+  void require_no_dependence_across_blocks(const BufferRef& buffer,
+                                           const std::vector<const Access*>& accesses) {
+    const std::vector<Place> places = places_of(accesses, is_block_axis);
+    const Overlap overlap = touch_of(places, accesses, is_block_axis);
+    if (overlap.touch == Touch::Never) return;
+    const std::string both =
+        analysis::in_words(buffer->name, places[overlap.first], places[overlap.second]);
+    annotate(fmt::format("{} may be one element in different blocks", both), [&] {
       at_line(kernel_.buffer_lines, buffer, [&] {
         fail(ErrorKind::Unsupported, "GRID_DEPENDENCE",
              "GPU blocks of {} depend on each other through {}, and nothing orders blocks of one "
              "launch; bind axes that the dependence does not cross",
              kernel_.name, buffer->name);
       });
-    }
-    if (apart(accesses, is_thread_axis)) return;
-    contested.insert(buffer);
-    std::vector<Access> stores;
-    std::ranges::copy_if(accesses, std::back_inserter(stores), &Access::is_store);
-    if (!apart(stores, is_thread_axis)) rewritten.insert(buffer);
+    });
   }
 
-  /// Whether no two values of these axes touch the same element.
-  bool apart(const std::vector<Access>& accesses, bool (*is_asked)(ThreadAxis)) const {
-    std::map<ThreadAxis, LoopRange> asked;
-    std::vector<LoopRange> moving;
-    std::vector<std::vector<Expr>> places;
-    for (const Access& access : accesses) {
-      places.push_back(axes_.common(access.indices));
-      for (const For* loop : access.loops) {
-        if (!is_launch_axis(*loop)) {
-          moving.push_back({loop->var, loop->extent});
-        } else if (is_asked(loop->thread)) {
-          asked.emplace(loop->thread, axes_[loop->thread]);
-        } else if (is_thread_axis(loop->thread)) {
-          // Another block has all its threads; in one block the block's own index stands still.
-          moving.push_back(axes_[loop->thread]);
+  using IsAsked = bool (*)(ThreadAxis);
+
+  /// The loops of the launch that are asked for: those that the buffer is one for.
+  std::vector<const For*> asked_loops(const Access& access, IsAsked is_asked) const {
+    std::vector<const For*> asked;
+    for (size_t i = around_.size(); i < access.loops.size(); ++i) {
+      const For* loop = access.loops[i];
+      if (is_launch_axis(*loop) && is_asked(loop->thread)) asked.push_back(loop);
+    }
+    return asked;
+  }
+
+  std::vector<Place> places_of(const std::vector<const Access*>& accesses, IsAsked is_asked) const {
+    std::vector<Place> places;
+    for (const Access* access : accesses) {
+      const std::vector<const For*> asked = asked_loops(*access, is_asked);
+      std::vector<LoopRange> loops;
+      std::vector<Expr> conditions = axes_.common(access->conditions);
+      for (const For* loop : access->loops) {
+        // In one block the block's own index stands still; another block has all its threads.
+        const bool is_axis = is_launch_axis(*loop);
+        const bool moves = !is_axis || is_thread_axis(loop->thread) ||
+                           std::ranges::find(asked, loop) != asked.end();
+        if (moves)
+          loops.push_back(is_axis ? axes_[loop->thread]
+                                  : LoopRange{loop->var, axes_.common(loop->extent)});
+        if (is_axis && !axes_.is_whole(*loop)) {
+          conditions.push_back(less(axes_[loop->thread].var, axes_.common(loop->extent)));
         }
       }
+      Place place = analysis::place_of(*access, std::move(loops));
+      place.indices = axes_.common(access->indices);
+      place.conditions = std::move(conditions);
+      places.push_back(std::move(place));
     }
-    std::vector<LoopRange> vars;
-    for (const auto& [axis, range] : asked)
-      vars.push_back(range);
-    return vars.empty() || are_apart(places, vars, moving);
+    return places;
+  }
+
+  /// Whether two values of these axes touch the same element.
+  Overlap touch_of(const std::vector<Place>& places, const std::vector<const Access*>& accesses,
+                   IsAsked is_asked) {
+    std::vector<VarRef> vars;
+    for (const Access* access : accesses) {
+      for (const For* loop : asked_loops(*access, is_asked)) {
+        const VarRef& var = axes_[loop->thread].var;
+        if (std::ranges::find(vars, var) == vars.end()) vars.push_back(var);
+      }
+    }
+    return analysis::overlap_of(places, vars, facts_);
   }
 
   const Kernel& kernel_;
   const LaunchAxes& axes_;
+  analysis::Facts facts_;
+  const std::vector<Access> accesses_;
   std::vector<const For*> around_;
 };
 

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/find_guards.h"
-#include "compiler/passes/linear.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/runs_again.h"
 
@@ -101,7 +101,7 @@ class LookAtTiles : public Visitor {
   bool is_end_of_tile(const Expr& guard) {
     const auto* less = as<Binary>(guard);
     if (less == nullptr || less->op != Operator::Less) return false;
-    const std::optional<int64_t> size = stride_of(less->a, tile_);
+    const std::optional<int64_t> size = analysis::stride_of(less->a, tile_);
     const std::optional<int64_t> count = as_const_int(less->b);
     if (!size || !count) return false;
     const Expr inner = analysis::simplify(less->a - tile_ * index(*size));

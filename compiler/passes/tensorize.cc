@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/linear.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/error.h"
@@ -87,7 +87,7 @@ std::optional<int64_t> distance(const BufferRef& buffer, const std::vector<Expr>
   std::optional<int64_t> stride = 1;  // of the dimension
   for (size_t d = indices.size(); d-- > 0;) {
     if (!buffer->strides.empty()) stride = as_const_int(buffer->strides[d]);
-    const std::optional<int64_t> step = stride_of(indices[d], var);
+    const std::optional<int64_t> step = analysis::stride_of(indices[d], var);
     if (!step || (*step != 0 && !stride)) return std::nullopt;
     int64_t part = 0;
     if (__builtin_mul_overflow(*step, stride.value_or(0), &part) ||

@@ -1,10 +1,15 @@
+// Keeps a loop serial that was to run as vectors, where one iteration may need what another one
+// stores: A[i + 1] = A[i] + 1. Whether iterations touch the same elements is asked of
+// analysis/affine; a sum into one place is left to vectorize_loops.
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/apart.h"
+#include "compiler/passes/facts_of.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
 
@@ -12,6 +17,8 @@ namespace kiln::passes {
 namespace {
 
 using namespace ir;
+using analysis::Access;
+using analysis::Place;
 
 bool equal_places(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return equal_trees(x, y); });
@@ -31,48 +38,59 @@ bool is_reduction(const std::vector<Access>& accesses, const VarRef& var) {
   return as<Binary>(store->value) != nullptr;
 }
 
-/// The name of a buffer through which one iteration may need another one; nothing when none does.
-std::optional<std::string> find_dependence(const For& loop) {
-  const std::vector<Access> all = accesses_of(loop.body);
-  std::vector<LoopRange> moving;
-  for (const Access& access : all) {
-    for (const For* inner : access.loops)
-      moving.push_back({inner->var, inner->extent});
-  }
+/// The access, by an iteration of the loop.
+Place place_in(const For& loop, const Access& access) {
+  std::vector<analysis::LoopRange> loops = {{loop.var, loop.extent}};
+  for (const For* inner : access.loops)
+    loops.push_back({inner->var, inner->extent});
+  return analysis::place_of(access, std::move(loops));
+}
 
+/// The name of a buffer through which one iteration may need another one; nothing when none does.
+std::optional<std::string> find_dependence(const For& loop, analysis::Facts& facts) {
+  const std::vector<Access> all = analysis::accesses_of(loop.body);
+  std::unordered_set<BufferRef> seen;
   for (const Access& stored : all) {
-    if (!stored.is_store) continue;
+    if (!stored.is_store || stored.is_own() || !seen.insert(stored.buffer).second) continue;
     std::vector<Access> same;
-    std::vector<std::vector<Expr>> places;
+    std::vector<Place> places;
     for (const Access& access : all) {
       if (access.buffer != stored.buffer) continue;
       same.push_back(access);
-      places.push_back(access.indices);
+      places.push_back(place_in(loop, access));
     }
     if (same.size() == 1 || is_reduction(same, loop.var)) continue;
-    if (!are_apart(places, {{loop.var, loop.extent}}, moving)) return stored.buffer->name;
+    const analysis::Overlap overlap = analysis::overlap_of(places, {loop.var}, facts);
+    if (overlap.touch != analysis::Touch::Never) return stored.buffer->name;
   }
   return std::nullopt;
 }
 
 class ValidateVectors : public Mutator {
  public:
-  explicit ValidateVectors(Kernel& kernel) : kernel_(kernel) {}
+  explicit ValidateVectors(Kernel& kernel) : kernel_(kernel), facts_(facts_of_sizes(kernel)) {}
 
  private:
   using Mutator::visit;
 
   Stmt visit(const For& loop) override {
-    if (loop.loop_kind != LoopKind::Vectorized) return Mutator::visit(loop);
-    const std::optional<std::string> buffer = find_dependence(loop);
-    if (!buffer) return Mutator::visit(loop);
-    add_note(kernel_, fmt::format("{} runs serially, not as vectors: one iteration may need what "
-                                  "another one stores in {}",
-                                  loop.var->name, *buffer));
-    return For::make(loop.var, loop.extent, LoopKind::Serial, (*this)(loop.body));
+    const std::optional<std::string> buffer = loop.loop_kind == LoopKind::Vectorized
+                                                  ? find_dependence(loop, facts_)
+                                                  : std::optional<std::string>();
+    if (buffer) {
+      add_note(kernel_, fmt::format("{} runs serially, not as vectors: one iteration may need what "
+                                    "another one stores in {}",
+                                    loop.var->name, *buffer));
+    }
+    facts_.push_range(loop.var, index(0), reads_memory(loop.extent) ? Expr() : loop.extent);
+    const Stmt result = Mutator::visit(loop);
+    facts_.pop();
+    if (!buffer) return result;
+    return For::make(loop.var, loop.extent, LoopKind::Serial, as<For>(result)->body);
   }
 
   Kernel& kernel_;
+  analysis::Facts facts_;  // of the loops around
 };
 
 }  // namespace

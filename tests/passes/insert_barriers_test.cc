@@ -203,5 +203,45 @@ TEST(InsertBarriers, RefusesABarrierThatOnlySomeThreadsReach) {
       "that the dependence does not cross");
 }
 
+TEST(InsertBarriers, PutsNoneIntoAFusedNestThatIsTakenApart) {
+  expect_unchanged(insert_barriers,
+                   R"(fn f(A: float32[m, n], C: float32[m, n]) {
+                     for b in 0..floordiv(m*n + 255, 256) bind(blockIdx.x) {
+                       for t in 0..256 bind(threadIdx.x) { if b*256 + t < m*n {
+                         C[floordiv(b*256 + t, n), floormod(b*256 + t, n)] = 0.0
+                         for k in 0..9 {
+                           C[floordiv(b*256 + t, n), floormod(b*256 + t, n)] =
+                             C[floordiv(b*256 + t, n), floormod(b*256 + t, n)] + A[k, 0] } } } } })",
+                   kCuda);
+}
+
+TEST(InsertBarriers, NamesTheElementsThatBlocksShare) {
+  const Error error = expect_error(
+      [] {
+        run_pass(insert_barriers,
+                 R"(fn blur(A: float32[n]) { for b in 0..n - 1 bind(blockIdx.x) {
+                   A[b] = A[b + 1] } })",
+                 kCuda);
+      },
+      ErrorKind::Unsupported,
+      "GPU blocks of blur depend on each other through A, and nothing orders blocks of one launch; "
+      "bind axes that the dependence does not cross");
+  EXPECT_EQ(error.notes(),
+            std::vector<std::string>{"A[b + 1] and A[b] may be one element in different blocks"});
+}
+
+/// The memory of one iteration is that of the next one, which another thread may have begun.
+TEST(InsertBarriers, OrdersAThreadThatIsAnIterationAhead) {
+  expect_becomes(insert_barriers,
+                 R"(fn f(A: float32[32], C: float32[32]) { for b in 0..1 bind(blockIdx.x) {
+                   for k in 0..9 { allocate s: float32[64] scope(shared)
+                     for t in 0..32 bind(threadIdx.x) { s[t + k] = A[t]  C[t] = s[t + k] } } } })",
+                 R"(fn f(A: float32[32], C: float32[32]) { for b in 0..1 bind(blockIdx.x) {
+                   for k in 0..9 { allocate s: float32[64] scope(shared)
+                     for t in 0..32 bind(threadIdx.x) {
+                       barrier  s[t + k] = A[t]  barrier  C[t] = s[t + k] } } } })",
+                 kCuda);
+}
+
 }  // namespace
 }  // namespace kiln::testing

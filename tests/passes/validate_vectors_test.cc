@@ -50,5 +50,12 @@ TEST(ValidateVectors, RunsSeriallyWhereDigitsOverlap) {
       for j in 0..5 { A[i*4 + j] = 0.0 }  for k in 0..4 { A[i*4 + k] = A[i*4 + k] + 1.0 } } })");
 }
 
+TEST(ValidateVectors, LeavesAFusedIndexTakenApartAlone) {
+  expect_unchanged(validate_vectors, R"(fn f(A: float32[n, m]) { for f in 0..16 vectorize {
+      if f < n*m { A[floordiv(f, m), floormod(f, m)] = 0.0
+        for k in 0..9 {
+          A[floordiv(f, m), floormod(f, m)] = A[floordiv(f, m), floormod(f, m)] + 1.0 } } } })");
+}
+
 }  // namespace
 }  // namespace kiln::testing

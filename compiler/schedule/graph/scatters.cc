@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/analysis/prove.h"
+#include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/graph/scan_cells.h"
@@ -135,16 +135,24 @@ void place_scatter_bases(StageGraph& graph) {
 
 bool tells_elements_apart(const StageGraph& graph, StageId id, AxisId axis) {
   const Stage& stage = graph[id];
-  const ir::VarRef& value = graph.axes[axis].value;
-  return std::any_of(stage.indices.begin(), stage.indices.end(), [&](const ir::Expr& index) {
-    const bool has_other = std::any_of(stage.data.begin(), stage.data.end(), [&](AxisId other) {
-      return other != axis && ir::uses_var(index, graph.axes[other].value);
-    });
-    if (has_other || has_read(index) || !ir::uses_var(index, value)) return false;
-    const ir::Expr next = ir::substitute(index, {{value, ir::Expr(value) + 1}});
-    const std::optional<int64_t> step = ir::as_const_int(analysis::simplify(next - index));
-    return step && *step != 0;
-  });
+  ir::Substitution from_zero;
+  analysis::LoopRange asked;
+  std::vector<analysis::LoopRange> others;
+  for (const AxisId each : stage.data) {
+    const Axis& given = graph.axes[each];
+    const analysis::LoopRange range = {given.value, given.extent};
+    from_zero.emplace(given.value, given.minimum + given.value);
+    if (each == axis) {
+      asked = range;
+    } else {
+      others.push_back(range);
+    }
+  }
+  std::vector<ir::Expr> indices;
+  for (const ir::Expr& index : stage.indices) {
+    if (!has_read(index)) indices.push_back(ir::substitute(index, from_zero));  // data: any number
+  }
+  return asked.var && !indices.empty() && analysis::are_distinct(indices, {asked}, others);
 }
 
 void check_scatters(const StageGraph& graph, const language::Schedule& schedule) {

@@ -9,8 +9,8 @@ namespace kiln::schedule {
 /// nothing else uses it, else a copy `S.base`.
 void place_scatter_bases(StageGraph& graph);
 
-/// Whether different values of a data axis of a scatter never update one element, because some
-/// index is the axis times a constant plus what does not change with the scatter's axes.
+/// Whether different values of a data axis of a scatter never update one element, because the
+/// indices that do not depend on data tell the axis.
 bool tells_elements_apart(const StageGraph& graph, StageId scatter, AxisId axis);
 
 /// Refuses loops of scatters that would update one element at once or in another order than the
