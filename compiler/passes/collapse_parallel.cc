@@ -57,7 +57,10 @@ class CollapseParallel : public Mutator {
     }
     const Stmt body = with_guard_inside(loop.body);
     const For* inner = as_parallel(body);
-    if (inner != nullptr && !uses_var(inner->extent, loop.var)) {
+    // Each iteration of the fused loop computes the extent, maybe after others have stored.
+    const bool is_fixed = inner != nullptr && !uses_var(inner->extent, loop.var) &&
+                          !reads_memory(inner->extent) && !reads_memory(loop.extent);
+    if (is_fixed) {
       const VarRef fused = Var::make(fmt::format("{}.{}.fused", loop.var->name, inner->var->name));
       const Stmt fused_body =
           substitute(inner->body, {{loop.var, floordiv(fused, inner->extent)},
@@ -75,7 +78,9 @@ class CollapseParallel : public Mutator {
   static Stmt with_guard_inside(const Stmt& stmt) {
     const If* node = as<If>(stmt);
     const For* inner = node != nullptr ? as_parallel(node->then_body) : nullptr;
-    if (inner == nullptr) return stmt;
+    // What the condition reads may have been stored to by then: it is asked once, not in each
+    // iteration.
+    if (inner == nullptr || reads_memory(node->condition)) return stmt;
     Stmt other;
     if (node->else_body) {
       const For* alike = as_parallel(node->else_body);

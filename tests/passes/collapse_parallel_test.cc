@@ -60,5 +60,22 @@ TEST(CollapseParallel, RunsAllLoopsSeriallyOnCuda) {
                                                    "bind() says what runs at once"});
 }
 
+/// The condition is asked once, before the iterations that change what it reads.
+TEST(CollapseParallel, KeepsAConditionOnMemoryOutside) {
+  expect_becomes(collapse_parallel,
+                 R"(fn f(B: int64[n, m]) { for i in 0..n parallel {
+                   if B[i, 0] < 7 { for j in 0..m parallel { B[i, j] = 9 } } } })",
+                 R"(fn f(B: int64[n, m]) { for i in 0..n parallel {
+                   if B[i, 0] < 7 { for j in 0..m { B[i, j] = 9 } } } })");
+}
+
+TEST(CollapseParallel, KeepsAnExtentInMemoryOutside) {
+  expect_becomes(collapse_parallel,
+                 R"(fn f(B: int64[n]) { for i in 0..n parallel {
+                   for j in 0..B[0] parallel { B[j] = 3 } } })",
+                 R"(fn f(B: int64[n]) { for i in 0..n parallel {
+                   for j in 0..B[0] { B[j] = 3 } } })");
+}
+
 }  // namespace
 }  // namespace kiln::testing
