@@ -146,11 +146,11 @@ class FetchAhead : public Mutator {
 
   /// Whether a page ahead is still in the row that the loop goes through.
   static bool is_long(const For& loop, const Row& row) {
+    const int64_t size = size_of(row.buffer->type);
     const int64_t step = analysis::stride_of(row.first, loop.var).value_or(0);
     const int64_t extent =
         std::min<int64_t>(as_const_int(loop.extent).value_or(INT32_MAX), INT32_MAX);
-    return std::abs(step) <= kStepBytes &&
-           extent * step * size_of(row.buffer->type) >= 2 * kAheadBytes;
+    return std::abs(step) <= kStepBytes / size && extent * step * size >= 2 * kAheadBytes;
   }
 
   bool fetches(const BufferRef& buffer) const {
@@ -209,7 +209,7 @@ class FetchAhead : public Mutator {
       if (is_innermost && (!step || *step <= 0 || *step > kStepBytes / size)) return std::nullopt;
       if (!step) break;
       if (*step == 0) return std::nullopt;  // the same elements again
-      const bool goes_on = is_innermost || (*step >= run && *step <= run + kLineBytes);
+      const bool goes_on = is_innermost || (*step >= run && *step <= run + kLineBytes / size);
       if (!goes_on) {
         const int64_t turns = std::max<int64_t>(ahead / std::max<int64_t>(run, 1), 1);
         const Expr later = substitute(stream.first, {{loop.var, Expr(loop.var) + turns}});

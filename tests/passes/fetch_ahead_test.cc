@@ -141,5 +141,32 @@ TEST(FetchAhead, LeavesSumsInAnOutputAlone) {
                          S[ramp(i*1024 + j*16, 1, 16)] + A[ramp(k*16, 1, 16)] } } } })");
 }
 
+/// A step of 256 elements is 2048 bytes here: no stream, so the loop that has one fetches.
+TEST(FetchAhead, TakesStepsInBytes) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float64[1024000], C: float64[1024000]) { for i in 0..1000 {
+                   for j in 0..4 { C[ramp(i*1024 + j*256, 1, 8)] = A[ramp(i*1024 + j*256, 1, 8)] }
+                   for j in 0..128 { C[ramp(i*1024 + j*8, 1, 8)] = exp(A[ramp(i*1024 + j*8, 1, 8)]) }
+                 } })",
+                 R"(fn f(A: float64[1024000], C: float64[1024000]) { for i in 0..1000 {
+                   for j in 0..4 { C[ramp(i*1024 + j*256, 1, 8)] = A[ramp(i*1024 + j*256, 1, 8)] }
+                   for j in 0..128 {
+                     prefetch A[min(i*1024 + j*8 + 512, 1023992)]
+                     C[ramp(i*1024 + j*8, 1, 8)] = exp(A[ramp(i*1024 + j*8, 1, 8)]) }
+                 } })");
+}
+
+/// Rows 40 elements apart leave 160 bytes out: more than a line.
+TEST(FetchAhead, TakesGapsBetweenRowsInBytes) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float32[1048576], C: float32[1048576]) { for i in 0..1000 {
+                   for j in 0..62 { C[ramp(i*992 + j*16, 1, 16)] = A[ramp(i*1032 + j*16, 1, 16)] }
+                 } })",
+                 R"(fn f(A: float32[1048576], C: float32[1048576]) { for i in 0..1000 {
+                   for j in 0..62 {
+                     prefetch A[min((i + 1)*1032 + j*16, 1048560)]
+                     C[ramp(i*992 + j*16, 1, 16)] = A[ramp(i*1032 + j*16, 1, 16)] } } })");
+}
+
 }  // namespace
 }  // namespace kiln::testing
