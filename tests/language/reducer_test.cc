@@ -317,7 +317,7 @@ TEST(Reducer, IsExplainedWhereItsTextIsWrong) {
           "expected identity and what one starts from, but found }");
   refused("reducer one(a: float32, b) = a < b identity 0", "",
           "a is float32, but this is bool; cast it, as in float32(...)");
-  refused(std::string(kOne) + "\n  " + std::string(kOne), "", "reducer one is defined twice");
+  refused(fmt::format("{0}\n  {0}", kOne), "", "reducer one is defined twice");
   refused(kTwo, "C[] = two[k < n](A[k], A[k])",
           "two gives 2 values; name as many tensors on the left, or take one of them, as in "
           "two.v0[...]");
