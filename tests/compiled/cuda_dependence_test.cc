@@ -49,7 +49,8 @@ TEST(DependentKernels, AreRefusedWithTheTwoElements) {
       "one launch; bind axes that the dependence does not cross");
   ASSERT_FALSE(error.notes().empty());
   EXPECT_EQ(error.notes()[0],
-            "S[0, blockIdx.x*256 + threadIdx.x] and S[S.idx, n - blockIdx.x*256 - threadIdx.x - 1] "
+            "S[S.idx, n - blockIdx.x*256 - threadIdx.x - 1] and S[S.idx + 1, blockIdx.x*256 + "
+            "threadIdx.x] "
             "may be one element in different blocks");
 }
 
