@@ -57,7 +57,7 @@ def test_a_sparse_matrix_that_reads_outside(daemon):
         f(ends, columns, values, np.zeros(40, "float32"))
     count = len(values)
     assert caught.value.message == (
-        f"y of spmv reads index {count} of dimension 0 of col, but its extent there is {count}")
+        f"y of spmv reads index {count} of dimension 0 of val, but its extent there is {count}")
     assert (caught.value.reason, caught.value.file, caught.value.line) == (
         "INDEX_OUT_OF_RANGE", HERE, line)
 
