@@ -195,7 +195,7 @@ void count_out(const Case& drawn, const Place& place, const std::vector<int64_t>
                std::vector<Touched>& all) {
   size_t points = 1;
   Columns columns;
-  for (size_t i = 0; i < sizes.size(); ++i)
+  for (size_t i = 0; i < drawn.sizes.size(); ++i)
     columns[drawn.sizes[i].get()] = {sizes[i]};
   for (const LoopRange& loop : place.loops) {
     const int64_t extent = column_of(loop.extent, columns, 1)[0];
