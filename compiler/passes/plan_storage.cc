@@ -1,3 +1,9 @@
+// Where intermediate stages lie: small ones of constant size on the stack, all others in the
+// workspace of the call, or in that of each thread inside of a parallel loop.
+//
+//   for i in 0..n parallel { allocate s: float32[m] .. }
+//     ->
+//   workspace s: float32[m] at 0, floordiv(m + 15, 16)*64 bytes per_thread
 #include <algorithm>
 #include <optional>
 #include <vector>

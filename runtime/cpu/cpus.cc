@@ -1,3 +1,6 @@
+// What of the host a process may use: the affinity mask and the quota of its control group bound
+// its CPUs, the group's limit its memory. Containers set these and show the host's own figures
+// beside.
 #include "runtime/cpu/cpus.h"
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 #include "runtime/cpu/cgroup.h"
 
 namespace kiln {
+
 int available_cpus() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
