@@ -14,6 +14,7 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
 #include "compiler/passes/at_line.h"
+#include "compiler/passes/constant_bytes.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/error.h"
@@ -152,17 +153,6 @@ class PlanStorage : public Mutator {
 
   bool is_in(LoopKind kind) const {
     return std::ranges::any_of(loops_, [&](const For* loop) { return loop->loop_kind == kind; });
-  }
-
-  static std::optional<int64_t> constant_bytes(const Buffer& buffer) {
-    int64_t bytes = size_of(buffer.type);
-    for (const Expr& extent : extents_in_memory(buffer)) {
-      const std::optional<int64_t> value = as_const_int(extent);
-      if (!value || __builtin_mul_overflow(bytes, std::max<int64_t>(*value, 0), &bytes)) {
-        return std::nullopt;
-      }
-    }
-    return bytes;
   }
 
   Expr bytes_of(const Buffer& buffer) const {

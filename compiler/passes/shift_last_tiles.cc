@@ -17,8 +17,8 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/find_guards.h"
+#include "compiler/passes/is_idempotent.h"
 #include "compiler/passes/passes.h"
-#include "compiler/passes/runs_again.h"
 
 namespace kiln::passes {
 namespace {
@@ -208,7 +208,8 @@ class ShiftLastTiles : public Mutator {
     if (!tiles || (which_.unrolled_alone && !look.has_unrolled())) return nullptr;
     const int64_t twice = *extent * tiles->size - tiles->count;
     const bool is_cut = tiles->count > tiles->size && twice > 0 && twice < tiles->size;
-    if (!is_cut || twice * which_.least_parts > tiles->count || !runs_again(body)) return nullptr;
+    if (!is_cut || twice * which_.least_parts > tiles->count || !is_idempotent(body))
+      return nullptr;
     const Expr last = index(tiles->count - tiles->size);
     BeginAt begin(loop.var, tiles->size, min(loop.var * index(tiles->size), last));
     const Stmt result = begin(drop_conjuncts(body, look.guards()));

@@ -1,7 +1,7 @@
 // Shows that a statement is idempotent: each element stored depends on nothing that the statement
 // stores, but for sums `C[i] = C[i] + ..` whose element an earlier store of the same statement
 // starts anew. Compared are buffers, indices and the loops around them, all by structure.
-#include "compiler/passes/runs_again.h"
+#include "compiler/passes/is_idempotent.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -127,7 +127,7 @@ bool begins(const Write& start, const Write& sum) {
 
 }  // namespace
 
-bool runs_again(const Stmt& stmt) {
+bool is_idempotent(const Stmt& stmt) {
   CollectWrites collect;
   collect(stmt);
   std::unordered_set<BufferRef> stored;
