@@ -6,7 +6,7 @@
 #include "compiler/code_limits.h"
 #include "compiler/ir/print.h"
 #include "compiler/passes/passes.h"
-#include "compiler/schedule/emit/build_loops.h"
+#include "compiler/schedule/build_loops.h"
 
 namespace kiln {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/ir/mutator.h"
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/text/text_names.h"
 
 namespace kiln {

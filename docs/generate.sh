@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Rewrites what is generated from the tables of the language, the kernels of compiler/operators and
 # the catalogue of errors; tests say when it is behind. Takes the folder of a build that has
-# kiln-tables, and the Python with the client's packages.
+# kiln-tables, and the virtual environment of the client, which gets the new tables.
 #
-#     docs/generate.sh [build/release [build/venv/bin/python]]
+#     docs/generate.sh [build/release [build/venv]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
-python=${2:-build/venv/bin/python}
+venv=${2:-build/venv}
+python=$venv/bin/python
 
 tables() { "$build/bin/kiln-tables" "$@"; }
 tables_of_the_client() { tables | "$python" client/python/generate_tables.py; }
 definitions_of_the_client() { tables compiler/operators/*.kiln | "$python" client/python/generate_tables.py; }
-page_of_operators() { PYTHONPATH=client/python "$python" docs/generate_operators.py; }
+page_of_operators() { "$python" docs/generate_operators.py; }
 
 # rewrite FILE COMMAND: a command that fails leaves the file as it is.
 rewrite() {
@@ -23,5 +24,6 @@ rewrite() {
 rewrite client/python/kiln/_tables.py tables_of_the_client
 rewrite client/python/kiln/_operator_tables.py definitions_of_the_client
 tables | "$python" docs/generate_tables.py docs/language.md
+deploy/python-env.sh "$venv" test
 rewrite docs/operators.md page_of_operators
 "$python" docs/generate_errors.py

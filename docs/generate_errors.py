@@ -1,7 +1,7 @@
 """Writes docs/errors.md from the catalogue of wrong programs in tests/errors/catalogue.
 
-    python3 docs/generate_errors.py
-    python3 docs/generate_errors.py --check
+    build/venv/bin/python docs/generate_errors.py
+    build/venv/bin/python docs/generate_errors.py --check
 
 With --check it changes nothing and exits 1 when the page is out of date.
 """
@@ -11,7 +11,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "client/python"), str(ROOT / "tests/errors")]
+sys.path.insert(0, str(ROOT / "tests/errors"))
 
 from catalogue import SECTIONS, programs  # noqa: E402
 

@@ -48,6 +48,7 @@ FLOORS = [
     ("loops", [
         ("compiler/codegen", "codegen", "LLVM and CUDA C"),
         ("compiler/passes", "passes", "loops to loops"),
+        ("compiler/schedule", "schedule", "steps to loops"),
         ("compiler/schedule/emit", "schedule/emit", "nests as loops"),
         ("compiler/schedule/steps", "schedule/steps", "steps edit stages"),
         ("compiler/schedule/bounds", "schedule/bounds", "what each computes"),
@@ -92,7 +93,7 @@ WAY = [
     ("server/worker/compiler_loop.cc", "is that process; what the wire says is checked"),
     ("compiler/language/wire/decode.cc", "checks the definition in the user's names"),
     ("compiler/autoschedule/choose/choose_schedule.cc", "writes steps for stages without any"),
-    ("compiler/schedule/emit/build_loops.cc", "turns definition and steps into loops"),
+    ("compiler/schedule/build_loops.cc", "turns definition and steps into loops"),
     ("compiler/lower.cc", "sends the loops through the table of passes"),
     ("compiler/compile.cc", "has code generated and puts the artifact together"),
     ("server/engine/run_service.cc", "binds the arguments and queues the run"),

@@ -1,6 +1,6 @@
 """Writes docs/operators.md from the docstrings of kiln.topi and the comments of compiler/operators.
 
-    PYTHONPATH=client/python python3 docs/generate_operators.py > docs/operators.md
+    build/venv/bin/python docs/generate_operators.py > docs/operators.md
 """
 
 import importlib

@@ -51,8 +51,13 @@ PYTHON_LAYERS = [
     ["__init__"],
 ]
 
-# The rooms of a part of the compiler, each with those of the same part that it may include.
+# The rooms of a part of the compiler, each with those of the same part that it may include. What lies beside the
+# rooms is the part's own: its headers are for all, its sources may ask all.
 ROOMS = {
+    "compiler/language": {"tables": [], "check": ["tables"], "evaluate": ["tables"], "state": ["check", "tables"],
+                          "wire": ["state", "evaluate", "check", "tables"],
+                          "text": ["wire", "state", "check", "tables"]},
+    "compiler/schedule": {"graph": [], "bounds": ["graph"], "steps": ["bounds", "graph"], "emit": ["bounds", "graph"]},
     "compiler/autoschedule": {"recognise": [], "templates": ["recognise"], "choose": ["templates", "recognise"]},
 }
 
@@ -170,12 +175,14 @@ def room_breaches():
     for part, rooms in ROOMS.items():
         for name in tracked(f"{part}/*.h", f"{part}/*.cc"):
             room = name[len(part) + 1:].split("/")[0]
+            if room not in rooms:
+                continue
             for included in INCLUDE.findall((ROOT / name).read_text()):
                 path = included.strip('"')
                 if not path.startswith(part + "/"):
                     continue
                 other = path[len(part) + 1:].split("/")[0]
-                if other != room and other not in rooms.get(room, []):
+                if other in rooms and other != room and other not in rooms[room]:
                     yield f"{name}: {room} may not include {included}"
 
 

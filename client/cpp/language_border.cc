@@ -1,10 +1,12 @@
+// Kernels cross as wire messages: they are decoded and thereby checked, the language works on them,
+// and the answer is text or messages again. An error is thrown anew as the client's class.
 #include "client/cpp/language_border.h"
 
 #include <utility>
 
 #include "client/cpp/error_border.h"
 #include "compiler/language/describe.h"
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/tables/operator.h"
 #include "compiler/language/tables/step.h"
 #include "compiler/language/text/text.h"
@@ -130,21 +132,30 @@ bool defines_stage(std::string_view step) {
   return kind && language::defines_stage(*kind);
 }
 
+bool is_of_dimensions(std::string_view step) {
+  const std::optional<language::StepKind> kind = language::find_step(step);
+  return kind && language::row_of(*kind).has(language::step_effects::OfDimension);
+}
+
+std::string_view done_by(std::string_view step) {
+  const std::optional<language::StepKind> kind = language::find_step(step);
+  return kind ? language::row_of(*kind).done : "";
+}
+
 WireStage new_stage(const WireKernel& kernel) {
   return translate([&] {
     const language::Kernel checked = decoded(kernel);
     const language::Schedule schedule =
         language::decode_schedule(kernel.schedules.at(0).second, checked);
-    const language::AxisTable table =
-        language::axis_table(checked.definition, checked.names, schedule);
-    const auto id = static_cast<language::StageId>(table.stages.size() - 1);
-    const language::AxisTable::Stage& stage = table.stages.back();
+    const language::ScheduleState state(checked.definition, checked.names, schedule);
+    const auto id = static_cast<language::StageId>(state.stages().size() - 1);
+    const language::StageRow& stage = state.stages().back();
     WireStage made{.name = stage.name, .axes = {}, .data = stage.data.size(), .reduced = {}};
     for (const auto* axes : {&stage.data, &stage.reduce}) {
       for (const language::AxisId axis : *axes)
-        made.axes.push_back(table.rows[axis].name);
+        made.axes.push_back(state.axis(axis).name);
     }
-    if (table.rows.back().stage != id) made.reduced = table.rows.back().name;
+    if (state.axes().back().stage != id) made.reduced = state.axes().back().name;
     return made;
   });
 }

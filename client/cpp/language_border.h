@@ -58,6 +58,10 @@ std::vector<WireParameter> parameters_of(const WireKernel& kernel);
 
 /// Whether a step makes a stage.
 bool defines_stage(std::string_view step);
+/// Whether its axes are dimensions of the stage, whatever became of their loops.
+bool is_of_dimensions(std::string_view step);
+/// "fused": what the step has done to the axes that it uses up.
+std::string_view done_by(std::string_view step);
 
 /// What the last step of the kernel's first schedule makes: a stage with these axes.
 struct WireStage {

@@ -1,3 +1,7 @@
+// Records steps and refuses at the caller's line what needs neither sizes nor a proof: a foreign
+// axis, one that a step has used up, a factor below 1. All else is the service's to refuse.
+//   s[C].split(i, 4); s[C].vectorize(i)  ->  vectorize(i): axis i was split into i.outer, i.inner
+//   at line 12
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -107,10 +111,8 @@ std::string fate_of(const StepRecord& step) {
   std::vector<std::string> made;
   for (const Axis& axis : step.defined)
     made.push_back(axis.name());
-  const std::string_view past = step.name == "fuse"   ? "fused"
-                                : step.name == "tile" ? "tiled"
-                                                      : "split";
-  return fmt::format("{} into {} at line {}", past, fmt::join(made, ", "), step.line);
+  return fmt::format("{} into {} at line {}", border::done_by(step.name), fmt::join(made, ", "),
+                     step.line);
 }
 
 /// "axis x belongs to stage D, not to C".
@@ -131,7 +133,7 @@ std::string foreign(const ScheduleState& schedule, const Axis& axis, const Stage
 void check_axes(const ScheduleState& schedule, const StepRecord& step, const StageNode& stage,
                 const std::vector<Axis>& axes, const SourceLocation& where) {
   // A dimension stays one, whatever became of its loop.
-  const bool takes_consumed = step.name == "storage_align";
+  const bool takes_consumed = border::is_of_dimensions(step.name);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const AxisNode* axis = axes[i].node().get();
     const auto owner = schedule.owners.find(axis);

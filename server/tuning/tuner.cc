@@ -14,7 +14,7 @@
 
 #include <fmt/ranges.h>
 
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/text/text_names.h"
 #include "compiler/language/wire/decode.h"
 #include "runtime/core/called.h"

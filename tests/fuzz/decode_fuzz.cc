@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/text/text.h"
 #include "compiler/language/wire/canonical.h"
 #include "compiler/language/wire/decode.h"
@@ -120,8 +120,8 @@ TEST(DecodeFuzz, RefusesOrUnderstandsMutatedSchedules) {
     SCOPED_TRACE(repeat(seed));
     accepted += testing::runs_or_is_refused([&] {
       const Schedule schedule = decode_schedule(wire.schedule, kernel);
-      const AxisTable table = axis_table(kernel.definition, kernel.names, schedule);
-      EXPECT_GE(table.rows.size(), kernel.definition.axes.size());
+      const ScheduleState state(kernel.definition, kernel.names, schedule);
+      EXPECT_GE(state.axes().size(), kernel.definition.axes.size());
       const std::string form = canonical_form(kernel.definition, schedule);
       const CanonicalKernel canonical = canonicalize(kernel, schedule);
       EXPECT_EQ(canonical_form(canonical.kernel.definition, canonical.schedule), form);

@@ -1,6 +1,6 @@
 #include "compiler/language/wire/decode.h"
 
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "tests/language/wire.h"
 
 namespace kiln::language {

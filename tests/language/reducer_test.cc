@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/language/evaluate/evaluate.h"
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/text/text.h"
 #include "compiler/language/wire/canonical.h"
 #include "compiler/language/wire/decode.h"
@@ -195,12 +195,12 @@ TEST(Reducer, ThatIsOfTheTableIsThat) {
             id(kernel_of(with("", "max"))));
 }
 
-TEST(Reducer, BelongsToTheAxisTableAsAnyReduction) {
+TEST(Reducer, BelongsToTheScheduleStateAsAnyReduction) {
   const TextKernel kernel = kernel_of(kArgmax);
-  const AxisTable table = axis_table(kernel.kernel.definition, kernel.kernel.names);
-  EXPECT_TRUE(table.stages[1].is_reduction);
-  EXPECT_TRUE(table.stages[1].inner.empty());
-  EXPECT_EQ(table.stages[1].leaves.size(), 2U);
+  const ScheduleState state(kernel.kernel.definition, kernel.kernel.names);
+  EXPECT_TRUE(state.stage(1).is_reduction);
+  EXPECT_TRUE(state.stage(1).inner.empty());
+  EXPECT_EQ(state.stage(1).loops.leaves.size(), 2U);
 }
 
 TEST(Reducer, IsCheckedOnTheWire) {

@@ -107,7 +107,7 @@ TEST(Bind, RejectsAThreadAxisTwice) {
   k.te.bind(k.B, "i", "threadIdx.x");
   k.te.bind(k.B, "j", "threadIdx.x");
   expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
-               "cannot bind j to threadIdx.x: i is bound to it already");
+               "axis i of B is bound to threadIdx.x already; bind j to another thread axis");
 }
 
 TEST(Bind, RejectsAThreadAxisInsideItself) {
@@ -146,7 +146,7 @@ TEST(Annotations, RejectASecondOne) {
   k.te.parallel(k.B, "i");
   k.te.unroll(k.B, "i");
   expect_error([&] { k.te.build(); }, ErrorKind::InvalidArgument,
-               "i is parallel already, by step 1");
+               "axis i was made parallel at line 10 already");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/text/text.h"
 #include "tests/schedule/kernels.h"
 

@@ -10,7 +10,7 @@
 #include "compiler/language/evaluate/evaluate.h"
 #include "compiler/language/wire/decode.h"
 #include "compiler/lower.h"
-#include "compiler/schedule/emit/build_loops.h"
+#include "compiler/schedule/build_loops.h"
 #include "runtime/core/error.h"
 #include "tests/schedule/kernels.h"
 #include "tests/support/random_schedule.h"

@@ -3,7 +3,7 @@
 #include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/ir/print.h"
 #include "compiler/lower.h"
-#include "compiler/schedule/emit/build_loops.h"
+#include "compiler/schedule/build_loops.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 

@@ -7,7 +7,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/lower.h"
 #include "compiler/passes/passes.h"
-#include "compiler/schedule/emit/build_loops.h"
+#include "compiler/schedule/build_loops.h"
 #include "runtime/core/error.h"
 
 namespace kiln::testing {

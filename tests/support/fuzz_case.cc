@@ -10,6 +10,7 @@
 #include "compiler/ir/interpret.h"
 #include "compiler/language/evaluate/evaluate.h"
 #include "compiler/language/evaluate/scalar.h"
+#include "compiler/language/state/schedule_state.h"
 #include "runtime/core/error.h"
 #include "tests/support/random_schedule.h"
 
@@ -102,13 +103,32 @@ std::string FuzzCase::difference_of(const ir::Kernel& loops) const {
   return difference_of([&] { return interpret_loops(loops, sizes, inputs, expected); });
 }
 
+namespace {
+
+/// The kernel with its schedule, whose last step may be one that the language refuses.
+std::string text_of_case(const FuzzCase& which) {
+  language::TextKernel text{which.kernel, {{"cpu", {}}}};
+  language::ScheduleState state(which.kernel.definition, which.kernel.names);
+  for (const language::Step& step : which.schedule.steps) {
+    try {
+      state.apply(step);
+    } catch (const Error& error) {
+      return fmt::format("{}then {}: {}\n", language::print_text(text), state.text_of(step),
+                         error.message());
+    }
+    text.schedules[0].second.steps.push_back(step);
+  }
+  return language::print_text(text);
+}
+
+}  // namespace
+
 std::string describe(uint64_t seed, const FuzzCase& which) {
-  const language::TextKernel text{which.kernel, {{"cpu", which.schedule}}};
   std::string sizes;
   for (const auto& [name, value] : which.drawn.sizes)
     sizes += fmt::format(" {}={}", name, value);
   return fmt::format("to repeat: KILN_FUZZ_SEED={} KILN_FUZZ_ROUNDS=1\nsizes:{}\n{}", seed, sizes,
-                     language::print_text(text));
+                     text_of_case(which));
 }
 
 Tensors interpret_loops(const ir::Kernel& loops, const std::vector<int64_t>& sizes,

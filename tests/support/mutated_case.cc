@@ -58,7 +58,8 @@ void choose_schedule_block(TextKernel& text, std::string_view target, Random& ra
     if (name == target) schedule = own;
   }
   const bool draw = schedule.steps.empty() ? random.chance(0.6) : random.chance(0.2);
-  if (draw) schedule = random_schedule(text.kernel.definition, random);
+  // A text has steps that the language takes; a mutation may change that.
+  if (draw) schedule = accepted_steps(text.kernel, random_schedule(text.kernel.definition, random));
   text.schedules = {{std::string(target), schedule}};
 }
 

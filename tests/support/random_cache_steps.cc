@@ -8,7 +8,7 @@ namespace kiln::testing {
 namespace {
 
 using language::AxisId;
-using language::AxisTable;
+using language::ScheduleState;
 using language::StageId;
 using language::Step;
 using language::StepKind;
@@ -17,16 +17,17 @@ std::string random_scope(Random& random) {
   return random.pick(std::vector<std::string>{"global", "shared", "local"});
 }
 
-/// The loops of a stage that steps may name, as the table has them. Extents stay known.
-std::vector<Leaf> leaves_of(const AxisTable& table, StageId stage, const std::vector<Leaf>& known) {
-  const AxisTable::Stage& row = table.stages[stage];
+/// The loops of a stage that steps may name, as the state has them. Extents stay known.
+std::vector<Leaf> leaves_of(const ScheduleState& state, StageId stage,
+                            const std::vector<Leaf>& known) {
+  const language::StageRow& row = state.stage(stage);
   std::vector<Leaf> leaves;
-  for (size_t i = 0; i < row.leaves.size(); ++i) {
-    const AxisId axis = row.leaves[i];
+  for (size_t i = 0; i < row.loops.leaves.size(); ++i) {
+    const AxisId axis = row.loops.leaves[i];
     const bool is_time = row.cell_of >= 0 && row.time_dimension >= 0 &&
                          row.data[static_cast<size_t>(row.time_dimension)] == axis;
     if (is_time) continue;
-    Leaf leaf{axis, table.rows[axis].kind == language::AxisKind::Reduce, std::nullopt};
+    Leaf leaf{axis, state.axis(axis).kind == language::AxisKind::Reduce, std::nullopt};
     for (const Leaf& other : known) {
       if (other.axis == axis) leaf = other;
     }
@@ -40,12 +41,12 @@ bool is_free(const Leaf& leaf) { return !leaf.taken; }
 }  // namespace
 
 StageId add_stage(ScheduleDrawer& drawer, const Step& step) {
-  const size_t before = table_of(drawer).rows.size();
+  const size_t before = drawer.state.axes().size();
   drawer.add(step);
-  const AxisTable table = table_of(drawer);
-  drawer.new_axes(static_cast<int>(table.rows.size() - before));
-  const auto id = static_cast<StageId>(table.stages.size() - 1);
-  drawer.stages.push_back({id, leaves_of(table, id, {})});
+  const ScheduleState& state = drawer.state;
+  drawer.new_axes(static_cast<int>(state.axes().size() - before));
+  const auto id = static_cast<StageId>(state.stages().size() - 1);
+  drawer.stages.push_back({id, leaves_of(state, id, {})});
   return id;
 }
 
@@ -75,7 +76,7 @@ void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage) {
   }
   Step step{.kind = StepKind::CacheRead, .stage = tensor, .tag = random_scope(drawer.random)};
   step.readers = readers;
-  const bool in_scan = table_of(drawer).stages[tensor].cell_of >= 0;
+  const bool in_scan = drawer.state.stage(tensor).cell_of >= 0;
   if (readers.size() == 1 && !in_scan && drawer.random.chance(0.5))
     step.axes = random_layout(drawer, stage);
   // `stage` does not outlive the next line, which adds a stage.
@@ -91,7 +92,7 @@ void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::vector<Leaf> before = stage.leaves;
   const StageId made = add_stage(drawer, step);
   drawer.hand_over(source, made);
-  drawer.find(source)->leaves = leaves_of(table_of(drawer), source, before);
+  drawer.find(source)->leaves = leaves_of(drawer.state, source, before);
 }
 
 void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage) {
@@ -103,12 +104,12 @@ void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (choices.empty()) return;
   const StageId source = stage.stage;
   Step step{.kind = StepKind::Rfactor, .stage = source, .axes = {drawer.random.pick(choices)}};
-  const size_t dimensions = table_of(drawer).stages[source].data.size();
+  const size_t dimensions = drawer.state.stage(source).data.size();
   step.value = drawer.random.between(0, static_cast<int>(dimensions));
   const std::vector<Leaf> before = stage.leaves;
   const StageId made = add_stage(drawer, step);
   drawer.hand_over(source, made);
-  drawer.find(source)->leaves = leaves_of(table_of(drawer), source, before);
+  drawer.find(source)->leaves = leaves_of(drawer.state, source, before);
 }
 
 void draw_set_scope(ScheduleDrawer& drawer, DrawnStage& stage) {

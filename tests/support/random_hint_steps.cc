@@ -7,7 +7,6 @@
 namespace kiln::testing {
 namespace {
 
-using language::AxisTable;
 using language::StageId;
 using language::Step;
 using language::StepKind;
@@ -38,9 +37,9 @@ std::optional<Step> attachment_of(ScheduleDrawer& drawer, DrawnStage& stage) {
 
 void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (!has_own_memory(drawer, stage.stage) || stage.leaves.empty()) return;
-  const AxisTable table = table_of(drawer);
-  const AxisTable::Stage& row = table.stages[stage.stage];
-  if (row.kind != AxisTable::Stage::Kind::Compute || row.data.size() < 2) return;
+  const language::ScheduleState& state = drawer.state;
+  const language::StageRow& row = state.stage(stage.stage);
+  if (row.kind != language::StageRow::Kind::Compute || row.data.size() < 2) return;
   const int dimension = drawer.random.below(static_cast<int>(row.data.size()) - 1);
   if (dimension == row.time_dimension) return;
   const int factor = drawer.random.pick(std::vector<int>{1, 2, 3, 8, 16, 32});
@@ -74,9 +73,10 @@ void draw_prefetch(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::vector<StageId> inputs = drawer.inputs_of(stage.stage);
   const std::optional<size_t> place = stage.random_free_leaf(drawer.random);
   if (inputs.empty() || !place) return;
+  const StageId tensor = drawer.random.pick(inputs);
   stage.leaves[*place].taken = true;
   Step step{.kind = StepKind::Prefetch,
-            .stage = drawer.random.pick(inputs),
+            .stage = tensor,
             .at_stage = stage.stage,
             .at_axis = stage.leaves[*place].axis};
   step.value = drawer.random.below(4);

@@ -2,6 +2,8 @@
 // nothing, so more are made than steps are wanted.
 #include "tests/support/random_schedule.h"
 
+#include "compiler/language/state/schedule_state.h"
+#include "runtime/core/error.h"
 #include "tests/support/schedule_drawer.h"
 
 namespace kiln::testing {
@@ -67,11 +69,26 @@ language::Schedule random_schedule(const language::Definition& definition, Rando
   }
   // Many a draw finds no place.
   for (size_t i = 0; i < steps * 3 && drawer.schedule.steps.size() < steps; ++i) {
-    if (drawer.stages.empty()) break;
+    if (drawer.stages.empty() || drawer.is_refused) break;
     DrawnStage& stage = drawer.stages[random.below(static_cast<int>(drawer.stages.size()))];
     pick(random).draw(drawer, stage);
   }
   return std::move(drawer.schedule);
+}
+
+language::Schedule accepted_steps(const language::Kernel& kernel,
+                                  const language::Schedule& schedule) {
+  language::Schedule accepted;
+  language::ScheduleState state(kernel.definition, kernel.names);
+  try {
+    for (const language::Step& step : schedule.steps) {
+      state.apply(step);
+      accepted.steps.push_back(step);
+    }
+  } catch (const Error& error) {
+    KILN_CHECK(error.kind() != ErrorKind::Internal);
+  }
+  return accepted;
 }
 
 }  // namespace kiln::testing

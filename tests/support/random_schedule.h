@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/language/definition.h"
+#include "compiler/language/kernel.h"
 #include "compiler/language/tables/step.h"
 #include "tests/support/random.h"
 
@@ -9,5 +9,9 @@ namespace kiln::testing {
 /// One to eight steps that the step table allows. The compiler may still refuse one, with a
 /// sentence.
 language::Schedule random_schedule(const language::Definition& definition, Random& random);
+
+/// Its steps before the first that the language refuses.
+language::Schedule accepted_steps(const language::Kernel& kernel,
+                                  const language::Schedule& schedule);
 
 }  // namespace kiln::testing

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/language/check/time_dimensions.h"
+#include "runtime/core/error.h"
 
 namespace kiln::testing {
 namespace {
@@ -43,6 +44,14 @@ void collect(const Definition& definition, language::ExprId id, Contents& conten
   }
 }
 
+/// Names do not matter to what is drawn.
+language::SourceMap nameless(const Definition& definition) {
+  language::SourceMap names;
+  names.axes.resize(definition.axes.size());
+  names.stages.resize(definition.stages.size());
+  return names;
+}
+
 }  // namespace
 
 std::optional<size_t> DrawnStage::random_free_leaf(Random& random) const {
@@ -57,6 +66,7 @@ std::optional<size_t> DrawnStage::random_free_leaf(Random& random) const {
 ScheduleDrawer::ScheduleDrawer(const Definition& definition, Random& source)
     : definition(definition),
       random(source),
+      state(definition, nameless(definition)),
       next_axis_(static_cast<AxisId>(definition.axes.size())) {
   const std::vector<int> time = language::time_dimensions(definition);
   for (StageId id = 0; id < definition.stages.size(); ++id) {
@@ -176,11 +186,13 @@ bool ScheduleDrawer::is_touched(StageId stage) const {
   });
 }
 
-language::AxisTable table_of(const ScheduleDrawer& drawer) {
-  language::SourceMap names;
-  names.axes.resize(drawer.definition.axes.size());
-  names.stages.resize(drawer.definition.stages.size());
-  return axis_table(drawer.definition, names, drawer.schedule);
+void ScheduleDrawer::add(const Step& step) {
+  schedule.steps.push_back(step);
+  try {
+    if (!is_refused) state.apply(step);
+  } catch (const Error&) {
+    is_refused = true;
+  }
 }
 
 }  // namespace kiln::testing

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/language/definition.h"
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/tables/step.h"
 #include "tests/support/random.h"
 
@@ -47,7 +47,11 @@ class ScheduleDrawer {
   /// Which threads a stage is bound to.
   std::set<std::pair<language::StageId, std::string>> bound;
 
-  void add(language::Step step) { schedule.steps.push_back(std::move(step)); }
+  /// What the steps so far mean. The drawing ends with a step that the language refuses.
+  language::ScheduleState state;
+  bool is_refused = false;
+
+  void add(const language::Step& step);
   /// The first of `count` axes that the step being drawn defines.
   language::AxisId new_axes(int count);
   /// Of an axis of the definition.
@@ -79,9 +83,6 @@ class ScheduleDrawer {
   language::AxisId next_axis_;
   std::map<language::StageId, std::set<language::StageId>> reads_;
 };
-
-/// The stages and axes after the steps so far. Names do not matter here.
-language::AxisTable table_of(const ScheduleDrawer& drawer);
 
 /// Adds the step and the stage it defines, which has the axes that the table gives it.
 language::StageId add_stage(ScheduleDrawer& drawer, const language::Step& step);

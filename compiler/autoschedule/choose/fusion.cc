@@ -48,7 +48,7 @@ bool can_be_inline(const StageGraph& graph, StageId id) {
     return false;
   }
   const StageId reader = schedule::readers_of(graph, id)[0];
-  return !graph[reader].is_touched && graph[reader].cell_of < 0 && !graph[reader].is_init;
+  return !graph[reader].is_touched && graph[reader].role.cell_of < 0 && !graph[reader].role.is_init;
 }
 
 class Fusion {

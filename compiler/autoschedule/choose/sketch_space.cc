@@ -1,3 +1,8 @@
+// For vector targets first the steps that change which stages there are (padded copies, reduction
+// stages, transposed products, fusion); then a list of sketches for each root stage that no step
+// has touched, as the templates have them for its kind. On a GPU an untouched stage gets one thread
+// an element, and one with steps that bind nothing gets its outermost loop bound, since a kernel
+// without threads could not run there.
 #include "compiler/autoschedule/choose/sketch_space.h"
 
 #include <algorithm>
@@ -25,7 +30,7 @@ using schedule::Attach;
 bool has_bound_loop(const StageGraph& graph, StageId root) {
   for (StageId id = 0; id < graph.stages.size(); ++id) {
     if (autoschedule::root_of(graph, id) != root) continue;
-    for (const AxisId leaf : graph[id].leaves) {
+    for (const AxisId leaf : graph[id].loops.leaves) {
       if (graph.axes[leaf].thread != ir::ThreadAxis::None) return true;
     }
   }
@@ -42,7 +47,7 @@ bool is_attach_axis(const StageGraph& graph, AxisId axis) {
 /// to the threads, which changes the order of nothing.
 void bind_outermost(const StageGraph& graph, StepWriter& steps, StageId id, bool has_time) {
   const Stage& stage = graph[id];
-  std::vector<AxisId> leaves = stage.leaves;
+  std::vector<AxisId> leaves = stage.loops.leaves;
   if (has_time) std::erase(leaves, stage.time_axis());
   if (leaves.empty()) return;
   const AxisId leaf = leaves[0];
@@ -63,7 +68,7 @@ std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
   std::vector<StageId> nests;
   for (const StageId id : graph.stage_of_id) {
     const Stage& stage = graph[id];
-    const bool is_init = stage.is_init && stage.init_of == scan;
+    const bool is_init = stage.role.is_init && stage.role.init_of == scan;
     const bool in_time = stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan;
     if (stage.is_live && (is_init || in_time)) nests.push_back(id);
   }
@@ -146,7 +151,7 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
       target.traits().has_vectors ? taken_sources(chooser, touched) : std::vector<StageId>{};
   for (const StageId id : graph_->stage_of_id) {
     const Stage& stage = (*graph_)[id];
-    if (!stage.is_live || stage.is_init || stage.attach.kind != Attach::Kind::Root) continue;
+    if (!stage.is_live || stage.role.is_init || stage.attach.kind != Attach::Kind::Root) continue;
     const bool is_scan = stage.kind == Stage::Kind::Scan;
     if (!is_scan && !schedule::runs_over_axes(stage)) continue;
     if (std::ranges::find(taken, id) != taken.end()) continue;

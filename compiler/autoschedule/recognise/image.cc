@@ -68,7 +68,8 @@ std::optional<Image> find_image(const StageGraph& graph, StageId id,
   const ir::TensorRead& read = *contraction.column_factor;
   const std::optional<AxisId> line = line_of(graph, id, contraction);
   const bool is_other = contraction.row_factor->stage != read.stage;
-  if (!line || !is_other || stage.cell_of >= 0 || stage.part_of || graph[read.stage].cell_of >= 0) {
+  if (!line || !is_other || stage.role.cell_of >= 0 || stage.part_of ||
+      graph[read.stage].role.cell_of >= 0) {
     return std::nullopt;
   }
   Image image{.line = *line, .source = {read.stage, read.output}, .line_elements = 1};

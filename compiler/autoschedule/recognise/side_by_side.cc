@@ -17,7 +17,8 @@ constexpr int64_t kFewestProducts = 4;
 /// Whether a copy has each element once.
 bool may_be_copied(const StageGraph& graph, StageId id, const ir::TensorRead& read) {
   const std::vector<AxisId> axes = axes_of(graph, id);
-  const bool is_own = graph[id].part_of || graph[id].cell_of >= 0 || graph[read.stage].cell_of >= 0;
+  const bool is_own =
+      graph[id].part_of || graph[id].role.cell_of >= 0 || graph[read.stage].role.cell_of >= 0;
   return !is_own && std::ranges::all_of(read.indices, [&](const ir::Expr& index) {
     return axis_of(graph, axes, index).has_value();
   });

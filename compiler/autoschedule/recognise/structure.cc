@@ -46,7 +46,7 @@ bool any_read(const Stage& stage, const std::function<bool(const ir::TensorRead&
 
 StageId root_of(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
-  if (stage.is_init) return stage.init_of;
+  if (stage.role.is_init) return stage.role.init_of;
   return stage.attach.kind == schedule::Attach::Kind::At ? root_of(graph, stage.attach.stage) : id;
 }
 
@@ -69,8 +69,9 @@ bool is_argument(const StageGraph& graph, StageId id) {
 bool is_free(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   return stage.is_live && stage.kind == Stage::Kind::Compute && !stage.is_touched &&
-         stage.attach.kind == schedule::Attach::Kind::Root && !stage.part_of && stage.cell_of < 0 &&
-         !stage.is_init && stage.base_of < 0 && stage.conditions.empty() &&
+         stage.attach.kind == schedule::Attach::Kind::Root && !stage.part_of &&
+         stage.role.cell_of < 0 && !stage.role.is_init && stage.role.base_of < 0 &&
+         stage.conditions.empty() &&
          (stage.is_padding || id < graph.kernel->definition.stages.size());
 }
 
@@ -269,14 +270,14 @@ bool has_independent_columns(const StageGraph& graph, StageId scan_id) {
     if (!has_columns_of_scan(other)) return false;
   }
   for (const Stage& stage : graph.stages) {
-    if (!stage.is_live || stage.cell_of != static_cast<int>(scan_id)) continue;
+    if (!stage.is_live || stage.role.cell_of != static_cast<int>(scan_id)) continue;
     bool own = !stage.is_reduction() && has_columns_of_scan(stage.shapes[0]);
     for (const ir::Expr& body : stage.bodies) {
       schedule::for_each_read(body, [&](const ir::TensorRead& read) {
-        const bool is_cell = graph[read.stage].cell_of == static_cast<int>(scan_id);
+        const bool is_cell = graph[read.stage].role.cell_of == static_cast<int>(scan_id);
         const bool is_state =
-            std::find(scan.state.begin(), scan.state.end(),
-                      language::TensorId{read.stage, read.output}) != scan.state.end();
+            std::find(scan.as_scan.state.begin(), scan.as_scan.state.end(),
+                      language::TensorId{read.stage, read.output}) != scan.as_scan.state.end();
         if (!own || (!is_cell && !is_state)) return;
         for (size_t d = 0; d < read.indices.size(); ++d) {
           // A state is read at an earlier time, which its own column has computed.

@@ -116,7 +116,7 @@ void write_channels(const StageGraph& graph, const Convolution& convolution, Ste
   const std::vector<AxisId> loops =
       joined({outer, {panels, convolution.image.line, tiling.contraction.column, channel}});
   steps.reorder(id, loops);
-  const auto made = steps.cache_write(id, "global", loops.size() + tiling.reduce.size());
+  const auto made = steps.cache_write(id, "global");
   const StageId sums = made.first;
   const std::vector<AxisId>& axes = made.second;
   const auto of = [&](AxisId axis) {

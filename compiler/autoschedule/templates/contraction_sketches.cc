@@ -49,7 +49,8 @@ constexpr TileShape kAnyTile = {8, 32};
 /// Whether the column factor can be copied for the tiles alone.
 bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
   const bool is_other = tiling.rows.stage != tiling.panel.stage;
-  const bool is_cell = graph[tiling.stage].cell_of >= 0 || graph[tiling.panel.stage].cell_of >= 0;
+  const bool is_cell =
+      graph[tiling.stage].role.cell_of >= 0 || graph[tiling.panel.stage].role.cell_of >= 0;
   return is_other && !is_cell && !graph[tiling.stage].part_of;
 }
 

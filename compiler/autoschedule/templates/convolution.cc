@@ -121,8 +121,7 @@ void pad_at(const StageGraph& graph, const Convolution& convolution, StageId rea
 void place_lines(const StageGraph& graph, const Convolution& convolution, StageId reader,
                  StageId id, AxisId blocks, StepWriter& steps) {
   if (convolution.image.is_computed_for) return pad_at(graph, convolution, id, blocks, steps);
-  const size_t dimensions = convolution.tiling.contraction.column_factor->indices.size();
-  const auto [copy, axes] = steps.cache_read(convolution.image.source, dimensions, reader);
+  const auto [copy, axes] = steps.cache_read(convolution.image.source, reader, {});
   steps.compute_at(copy, id, blocks);
   const auto [tiles, lane] = steps.split(copy, axes.back(), convolution.copied_lanes);
   steps.vectorize(copy, lane);

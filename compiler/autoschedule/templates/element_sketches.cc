@@ -113,7 +113,7 @@ bool is_copy(const Stage& stage) {
 void write_transposed_tiles(const StageGraph& graph, StageId id, AxisId across, StepWriter& steps,
                             const Values& values) {
   const std::vector<AxisId> data = columns_of(graph[id]);
-  const auto [tile, axes] = steps.cache_write(id, "local", data.size());
+  const auto [tile, axes] = steps.cache_write(id, "local");
   std::vector<AxisId> order = data;
   order.pop_back();
   std::erase(order, across);

@@ -100,7 +100,7 @@ class PadFactors {
       const auto* padded = std::get_if<schedule::PaddedRead>(&found);
       if (padded == nullptr || !is_read_often(graph, id, padded->shape)) return given;
       StepWriter steps(std::move(schedule), graph);
-      steps.cache_padded(left[0], padded->shape.size(), whole);
+      steps.cache_padded(left[0], whole);
       schedule = std::move(steps).schedule();
     }
   }

@@ -57,7 +57,7 @@ void write_patches(const StageGraph& graph, const Convolution& convolution, Step
   steps.fuse(id, {line, tiling.contraction.column});
   std::vector<AxisId> loops = columns_of(graph[id]);
   std::erase(loops, line);
-  const auto made = steps.cache_write(id, "global", loops.size() + tiling.reduce.size());
+  const auto made = steps.cache_write(id, "global");
   const StageId sums = made.first;
   const std::vector<AxisId>& axes = made.second;
   const auto place_of = [&](AxisId axis) {

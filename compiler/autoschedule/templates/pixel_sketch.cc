@@ -36,7 +36,7 @@ void write_pixels(const StageGraph& graph, const Convolution& convolution, StepW
   std::erase(outer, convolution.image.line);
   write_tiles(convolution, steps, outer, lanes);
   const size_t loops = outer.size() + 3;
-  const auto made = steps.cache_write(id, "global", loops + tiling.reduce.size());
+  const auto made = steps.cache_write(id, "global");
   const StageId sums = made.first;
   const std::vector<AxisId>& axes = made.second;
   const auto at = [&](size_t i) { return axes.begin() + static_cast<std::ptrdiff_t>(i); };

@@ -28,8 +28,8 @@ bool is_worth_waking(const StageGraph& graph, StageId stage) {
 
 /// Whether all steps of a scan together are worth several cores.
 bool is_large_scan(const StageGraph& graph, StageId scan) {
-  const std::optional<int64_t> work = constant_work(graph, graph[scan].update[0].stage);
-  const std::optional<int64_t> steps = constant_extent(graph, graph[scan].time);
+  const std::optional<int64_t> work = constant_work(graph, graph[scan].as_scan.update[0].stage);
+  const std::optional<int64_t> steps = constant_extent(graph, graph[scan].as_scan.time);
   return !work || !steps ||
          is_large_work(std::min(*work, int64_t{1} << 40) * std::clamp<int64_t>(*steps, 0, 1 << 20));
 }
@@ -47,8 +47,8 @@ ScanNests nests_of(const StageGraph& graph, StageId scan) {
   ScanNests found{.nests = {}, .simple = has_independent_columns(graph, scan)};
   for (StageId id = 0; id < graph.stages.size(); ++id) {
     const Stage& stage = graph[id];
-    const bool is_init = stage.is_init && stage.init_of == scan;
-    if (!stage.is_live || (!is_init && stage.cell_of != static_cast<int>(scan))) continue;
+    const bool is_init = stage.role.is_init && stage.role.init_of == scan;
+    if (!stage.is_live || (!is_init && stage.role.cell_of != static_cast<int>(scan))) continue;
     if (stage.kind != Stage::Kind::Compute || stage.attach.kind == schedule::Attach::Kind::Inline) {
       continue;
     }
@@ -113,14 +113,14 @@ std::vector<Sketch> scan_sketches(const Chooser& chooser, StageId scan) {
   const StageGraph& graph = chooser.graph;
   const ScanNests found = nests_of(graph, scan);
   if (!found.simple) return {cells_sketch(chooser, found.nests)};
-  const Stage& update = graph[graph[scan].update[0].stage];
+  const Stage& update = graph[graph[scan].as_scan.update[0].stage];
   std::vector<Parameter> parameters = {{"bytes", {64, 128, 256, 512}, kScanColumnBytes},
                                        parallel_parameter(is_large_scan(graph, scan))};
   if (has_time_last(update)) {
     parameters.push_back({"rows", {1, 2, 4, 8, 16}, kScanRows});
   } else {
     const auto columns =
-        columns_of_block(graph, graph[scan].update[0].stage, columns_of(update).back());
+        columns_of_block(graph, graph[scan].as_scan.update[0].stage, columns_of(update).back());
     const int64_t preferred = columns.value_or(1);
     // Columns of four bytes: a block of no more is the one vector.
     if (preferred > kScanColumnBytes / 4) {

@@ -1,3 +1,5 @@
+// Applies each step to a schedule state of its own, which says what ids the step makes. Sketches
+// speak in positions of the graph, which stays as it is, so ids are translated both ways.
 #include "compiler/autoschedule/templates/step_writer.h"
 
 #include <algorithm>
@@ -23,10 +25,7 @@ uint32_t id_of(const std::vector<uint32_t>& ids, size_t positions, uint32_t posi
 }  // namespace
 
 StepWriter::StepWriter(language::Schedule schedule, const schedule::StageGraph& graph)
-    : schedule_(std::move(schedule)),
-      graph_(graph),
-      next_stage_(static_cast<StageId>(graph.stages.size())),
-      next_axis_(static_cast<AxisId>(graph.axes.size())) {}
+    : schedule_(std::move(schedule)), graph_(graph), state_(graph.state) {}
 
 language::StageId StepWriter::id_of_stage(StageId stage) const {
   return id_of(graph_.stage_of_id, graph_.stages.size(), stage);
@@ -35,88 +34,92 @@ language::AxisId StepWriter::id_of_axis(AxisId axis) const {
   return id_of(graph_.axis_of_id, graph_.axes.size(), axis);
 }
 
-Step& StepWriter::add(StepKind kind, StageId stage, const std::vector<AxisId>& axes) {
+Step StepWriter::step(StepKind kind, StageId stage, const std::vector<AxisId>& axes) const {
   Step step{.kind = kind, .stage = id_of_stage(stage)};
   for (const AxisId axis : axes)
     step.axes.push_back(id_of_axis(axis));
+  return step;
+}
+
+std::vector<AxisId> StepWriter::add(Step step) {
+  const size_t before = state_.axes().size();
+  state_.apply(step);
   schedule_.steps.push_back(std::move(step));
-  return schedule_.steps.back();
+  std::vector<AxisId> made;
+  for (size_t id = before; id < state_.axes().size(); ++id)
+    made.push_back(static_cast<AxisId>(id - graph_.axis_of_id.size() + graph_.axes.size()));
+  return made;
+}
+
+std::pair<StageId, std::vector<AxisId>> StepWriter::add_stage(Step step) {
+  const size_t stage = state_.stages().size() - graph_.stage_of_id.size() + graph_.stages.size();
+  return {static_cast<StageId>(stage), add(std::move(step))};
 }
 
 std::pair<AxisId, AxisId> StepWriter::split(StageId stage, AxisId axis, int64_t factor) {
-  add(StepKind::Split, stage, {axis}).factors = {factor};
-  next_axis_ += 2;
-  return {next_axis_ - 2, next_axis_ - 1};
+  Step split = step(StepKind::Split, stage, {axis});
+  split.factors = {factor};
+  const std::vector<AxisId> made = add(std::move(split));
+  return {made[0], made[1]};
 }
 
 AxisId StepWriter::fuse(StageId stage, const std::vector<AxisId>& axes) {
   if (axes.size() == 1) return axes[0];
-  add(StepKind::Fuse, stage, axes);
-  return next_axis_++;
+  return add(step(StepKind::Fuse, stage, axes))[0];
 }
 
 void StepWriter::reorder(StageId stage, const std::vector<AxisId>& axes) {
-  add(StepKind::Reorder, stage, axes);
+  add(step(StepKind::Reorder, stage, axes));
 }
-void StepWriter::parallel(StageId stage, AxisId axis) { add(StepKind::Parallel, stage, {axis}); }
-void StepWriter::vectorize(StageId stage, AxisId axis) { add(StepKind::Vectorize, stage, {axis}); }
-void StepWriter::unroll(StageId stage, AxisId axis) { add(StepKind::Unroll, stage, {axis}); }
+void StepWriter::parallel(StageId stage, AxisId axis) {
+  add(step(StepKind::Parallel, stage, {axis}));
+}
+void StepWriter::vectorize(StageId stage, AxisId axis) {
+  add(step(StepKind::Vectorize, stage, {axis}));
+}
+void StepWriter::unroll(StageId stage, AxisId axis) { add(step(StepKind::Unroll, stage, {axis})); }
 void StepWriter::bind(StageId stage, AxisId axis, std::string_view thread) {
-  add(StepKind::Bind, stage, {axis}).tag = thread;
+  Step bind = step(StepKind::Bind, stage, {axis});
+  bind.tag = thread;
+  add(std::move(bind));
 }
 void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor) {
-  add(StepKind::StorageAlign, stage, {axis}).factors = {factor};
-}
-
-std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
-                                                               size_t dimensions, StageId reader) {
-  const auto copy = copy_for(StepKind::CacheRead, tensor, dimensions, reader);
-  schedule_.steps.back().tag = "global";
-  return copy;
-}
-
-std::pair<StageId, std::vector<AxisId>> StepWriter::cache_padded(language::TensorId tensor,
-                                                                 size_t dimensions,
-                                                                 StageId reader) {
-  return copy_for(StepKind::CachePadded, tensor, dimensions, reader);
-}
-
-std::pair<StageId, std::vector<AxisId>> StepWriter::copy_for(StepKind kind,
-                                                             language::TensorId tensor,
-                                                             size_t dimensions, StageId reader) {
-  Step& step = add(kind, tensor.stage, {});
-  step.output = tensor.output;
-  step.readers = {id_of_stage(reader)};
-  std::vector<AxisId> axes;
-  for (size_t d = 0; d < dimensions; ++d)
-    axes.push_back(next_axis_++);
-  return {next_stage_++, axes};
+  Step align = step(StepKind::StorageAlign, stage, {axis});
+  align.factors = {factor};
+  add(std::move(align));
 }
 
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
                                                                StageId reader,
                                                                const std::vector<AxisId>& layout) {
-  const auto copy = cache_read(tensor, layout.size(), reader);
-  for (const AxisId loop : layout)
-    schedule_.steps.back().axes.push_back(id_of_axis(loop));
-  return copy;
+  Step copy = step(StepKind::CacheRead, tensor.stage, layout);
+  copy.output = tensor.output;
+  copy.readers = {id_of_stage(reader)};
+  copy.tag = "global";
+  return add_stage(std::move(copy));
+}
+
+std::pair<StageId, std::vector<AxisId>> StepWriter::cache_padded(language::TensorId tensor,
+                                                                 StageId reader) {
+  Step copy = step(StepKind::CachePadded, tensor.stage, {});
+  copy.output = tensor.output;
+  copy.readers = {id_of_stage(reader)};
+  return add_stage(std::move(copy));
 }
 
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_write(StageId stage,
-                                                                std::string_view scope,
-                                                                size_t axes) {
-  add(StepKind::CacheWrite, stage, {}).tag = scope;
-  std::vector<AxisId> made;
-  for (size_t i = 0; i < axes; ++i)
-    made.push_back(next_axis_++);
-  return {next_stage_++, made};
+                                                                std::string_view scope) {
+  Step copy = step(StepKind::CacheWrite, stage, {});
+  copy.tag = scope;
+  return add_stage(std::move(copy));
 }
 
 void StepWriter::compute_at(StageId stage, StageId consumer, AxisId axis) {
-  Step& step = add(StepKind::ComputeAt, stage, {});
-  step.at_stage = id_of_stage(consumer);
-  step.at_axis = id_of_axis(axis);
+  Step attach = step(StepKind::ComputeAt, stage, {});
+  attach.at_stage = id_of_stage(consumer);
+  attach.at_axis = id_of_axis(axis);
+  add(std::move(attach));
 }
-void StepWriter::compute_inline(StageId stage) { add(StepKind::ComputeInline, stage, {}); }
+void StepWriter::compute_inline(StageId stage) { add(step(StepKind::ComputeInline, stage, {})); }
 
 }  // namespace kiln::autoschedule

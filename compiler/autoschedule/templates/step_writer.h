@@ -16,7 +16,7 @@ using schedule::StageId;
 /// that a step here makes follow after all of its positions.
 class StepWriter {
  public:
-  /// `graph`: what the steps so far have made.
+  /// `graph`: what the steps so far have made. A step that the language refuses throws.
   StepWriter(language::Schedule schedule, const schedule::StageGraph& graph);
 
   std::pair<AxisId, AxisId> split(StageId stage, AxisId axis, int64_t factor);
@@ -29,36 +29,34 @@ class StepWriter {
   void bind(StageId stage, AxisId axis, std::string_view thread);
   /// Neighbours along the axis begin at multiples of so many elements.
   void storage_align(StageId stage, AxisId axis, int64_t factor);
-  /// A copy of a tensor that `reader` reads instead of it, and the copy's axes.
-  std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, size_t dimensions,
-                                                     StageId reader);
-  /// The same with loops of the reader as the copy's axes, in this order.
+  /// A copy of a tensor that `reader` reads instead of it, and the copy's axes: with a layout,
+  /// these loops of the reader in this order.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, StageId reader,
                                                      const std::vector<AxisId>& layout);
   /// A copy with what the reader puts around the tensor, and the copy's axes.
-  std::pair<StageId, std::vector<AxisId>> cache_padded(language::TensorId tensor, size_t dimensions,
-                                                       StageId reader);
+  std::pair<StageId, std::vector<AxisId>> cache_padded(language::TensorId tensor, StageId reader);
   /// A stage in a memory scope that computes the elements, of which `stage` becomes a copy, and the
   /// new stage's axes: one for each loop of the stage over data, then one for each reduction axis.
-  std::pair<StageId, std::vector<AxisId>> cache_write(StageId stage, std::string_view scope,
-                                                      size_t axes);
+  std::pair<StageId, std::vector<AxisId>> cache_write(StageId stage, std::string_view scope);
   void compute_at(StageId stage, StageId consumer, AxisId axis);
   void compute_inline(StageId stage);
 
   language::Schedule schedule() && { return std::move(schedule_); }
 
  private:
-  std::pair<StageId, std::vector<AxisId>> copy_for(language::StepKind kind,
-                                                   language::TensorId tensor, size_t dimensions,
-                                                   StageId reader);
-  language::Step& add(language::StepKind kind, StageId stage, const std::vector<AxisId>& axes);
+  /// A step about the stage and these axes of it, or of another one.
+  language::Step step(language::StepKind kind, StageId stage,
+                      const std::vector<AxisId>& axes) const;
+  /// Takes the step; the axes that it makes.
+  std::vector<AxisId> add(language::Step step);
+  /// The same of one that makes a stage.
+  std::pair<StageId, std::vector<AxisId>> add_stage(language::Step step);
   language::StageId id_of_stage(StageId stage) const;
   language::AxisId id_of_axis(AxisId axis) const;
 
   language::Schedule schedule_;
   const schedule::StageGraph& graph_;
-  StageId next_stage_;
-  AxisId next_axis_;
+  language::ScheduleState state_;
 };
 
 }  // namespace kiln::autoschedule

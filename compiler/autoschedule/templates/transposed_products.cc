@@ -107,7 +107,6 @@ OpenSchedule with_transposed_products(const language::Kernel& kernel, language::
   const Chooser chooser{graph, options, vector_unit_of(target.arch)};
   StepWriter steps(result.schedule, graph);
   for (const StageId id : graph.stage_of_id) {
-    const Stage& stage = graph[id];
     if (!is_free(graph, id) || touched[id]) continue;
     std::optional<SideBySide> product = find_side_by_side(graph, id);
     if (!product) continue;
@@ -115,8 +114,7 @@ OpenSchedule with_transposed_products(const language::Kernel& kernel, language::
     if (!gains_by_transposing(chooser, *product)) continue;
     steps.reorder(
         id, joined({product->outer, {product->batch, product->rows.own, product->columns.own}}));
-    const size_t axes = stage.data.size() + stage.reduce.size();
-    result.open.insert(result.open.end(), {id, steps.cache_write(id, "global", axes).first});
+    result.open.insert(result.open.end(), {id, steps.cache_write(id, "global").first});
   }
   result.schedule = std::move(steps).schedule();
   return result;

@@ -11,11 +11,12 @@
 namespace kiln::language {
 namespace {
 
-using namespace step_fields;  // NOLINT: the words of the table
+using namespace step_effects;  // NOLINT: the words of the table
+using namespace step_fields;   // NOLINT: likewise
 
 constexpr auto kSteps = std::to_array<StepRow>({
-#define STEP(Name, spelling, axes, factors, uses, value, stage, defines, doc) \
-  {StepKind::Name, spelling, axes, factors, uses, value, stage, defines, doc},
+#define STEP(Name, spelling, axes, factors, uses, value, stage, defines, effects, done, doc) \
+  {StepKind::Name, spelling, axes, factors, uses, value, stage, defines, effects, done, doc},
 #include "compiler/language/tables/steps.def"
 #undef STEP
 });

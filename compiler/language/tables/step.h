@@ -29,6 +29,16 @@ constexpr uint8_t Tags = 32;
 constexpr uint8_t Layout = 64;
 }  // namespace step_fields
 
+/// What a step means for the axes that it names: bits of StepRow::effects. The table says more.
+namespace step_effects {
+constexpr uint8_t Plain = 0;
+constexpr uint8_t Annotates = 1;
+constexpr uint8_t Hints = 2;
+constexpr uint8_t NoTime = 4;
+constexpr uint8_t OfDimension = 8;
+constexpr uint8_t OfExpression = 16;
+}  // namespace step_effects
+
 /// A row of the step table.
 struct StepRow {
   StepKind kind;
@@ -39,9 +49,12 @@ struct StepRow {
   std::string_view value;  // the word for Step::value, empty when it is not used
   std::string_view stage;  // the name of the stage it defines, empty when there is none
   std::string_view defines;
+  uint8_t effects;        // of step_effects
+  std::string_view done;  // what it did to its axes, empty when messages never say so
   std::string_view doc;
 
   bool uses(uint8_t field) const { return (fields & field) != 0; }
+  bool has(uint8_t effect) const { return (effects & effect) != 0; }
 };
 
 std::span<const StepRow> step_table();

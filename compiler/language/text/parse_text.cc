@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "compiler/language/check/check.h"
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/suggest.h"
 #include "compiler/language/text/build_text.h"
 #include "compiler/language/text/text.h"
@@ -23,7 +23,7 @@ constexpr size_t kMostAxesShown = 4;
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const Source& source, const Kernel& kernel)
-      : source_(source), table_(axis_table(kernel.definition, printable_names(kernel))) {
+      : source_(source), state_(kernel.definition, printable_names(kernel)) {
     enter_names();
     for (StageId id = 0; id < kernel.names.stages.size(); ++id) {
       tensors_.emplace(kernel.names.stages[id], TensorId{id, 0});
@@ -46,11 +46,10 @@ class ScheduleBuilder {
     }
     const bool names_stage = row.axes == 0;
     if (names_stage ? call.arguments.empty() : step.axes().empty()) return false;
-    if (!names_stage) step.set_stage(table_.rows[step.axes(0)].stage);
+    if (!names_stage) step.set_stage(state_.axis(step.axes(0)).stage);
     const bool any_number = row.axes == kAnyNumber || row.uses(step_fields::Layout);
     if (!any_number && step.axes_size() != row.axes) return false;
-    enter(*kind, step);
-    return true;
+    return enter(*kind, step);
   }
 
  private:
@@ -64,7 +63,7 @@ class ScheduleBuilder {
     } else if (row.uses(step_fields::At) && position == 1) {
       const AxisId axis = this->axis(argument);
       step.set_at_axis(axis);
-      step.set_at_stage(table_.rows[axis].stage);
+      step.set_at_stage(state_.axes()[axis].stage);
     } else if (row.uses(step_fields::Tag) && position == place_of_tag(call, row)) {
       step.set_tag(std::string(argument.text));
     } else if (row.uses(step_fields::Tags) && position > place_of_axes(row)) {
@@ -139,12 +138,12 @@ class ScheduleBuilder {
   /// Of a stage without an axis, or an axis without its stage: "C.i or C.j".
   std::string axes_meant_by(std::string_view name) const {
     std::vector<std::string> meant;
-    for (StageId id = 0; id < table_.stages.size(); ++id) {
-      for (const AxisId leaf : table_.stages[id].leaves) {
-        const std::string& axis = table_.rows[leaf].name;
-        if (table_.name_of(id) != name && axis != name) continue;
+    for (StageId id = 0; id < state_.stages().size(); ++id) {
+      for (const AxisId leaf : state_.stage(id).loops.leaves) {
+        const std::string& axis = state_.axes()[leaf].name;
+        if (state_.stage(id).name != name && axis != name) continue;
         if (meant.size() == kMostAxesShown) return fmt::format("{}, ...", fmt::join(meant, ", "));
-        meant.push_back(fmt::format("{}.{}", table_.name_of(id), axis));
+        meant.push_back(fmt::format("{}.{}", state_.stage(id).name, axis));
       }
     }
     return fmt::format("{}", fmt::join(meant, meant.size() == 2 ? " or " : ", "));
@@ -161,19 +160,20 @@ class ScheduleBuilder {
     return best.empty() ? "" : fmt::format("; did you mean {}", best);
   }
 
-  void enter(StepKind kind, const v1::Step& wire) {
-    Step step = {.kind = kind, .stage = wire.stage()};
-    step.axes.assign(wire.axes().begin(), wire.axes().end());
-    step.tag = wire.tag();
-    step.output = wire.output();
-    step.value = wire.value();
-    apply(table_, step, position_++);
+  /// The decoder says why a step is refused, with its line.
+  bool enter(StepKind kind, const v1::Step& wire) {
+    try {
+      state_.apply(step_of(wire, kind));
+    } catch (const Error&) {
+      return false;
+    }
     enter_names();
+    return true;
   }
 
   void enter_names() {
-    for (; entered_stages_ < table_.stages.size(); ++entered_stages_) {
-      const AxisTable::Stage& stage = table_.stages[entered_stages_];
+    for (; entered_stages_ < state_.stages().size(); ++entered_stages_) {
+      const StageRow& stage = state_.stages()[entered_stages_];
       const auto id = static_cast<StageId>(entered_stages_);
       check_limit("a stage name", "bytes", static_cast<int64_t>(stage.name.size()), 4'096);
       tensors_.emplace(stage.name, TensorId{id, 0});
@@ -181,18 +181,17 @@ class ScheduleBuilder {
         tensors_.emplace(stage.tensors[output], TensorId{id, output});
       }
     }
-    for (; entered_ < table_.rows.size(); ++entered_) {
-      const AxisTable::Row& row = table_.rows[entered_];
+    for (; entered_ < state_.axes().size(); ++entered_) {
+      const AxisRow& row = state_.axes()[entered_];
       const auto id = static_cast<AxisId>(entered_);
       check_limit("an axis name", "bytes", static_cast<int64_t>(row.name.size()), 4'096);
-      axes_.insert_or_assign(fmt::format("{}.{}", table_.name_of(row.stage), row.name), id);
+      axes_.insert_or_assign(fmt::format("{}.{}", state_.stage(row.stage).name, row.name), id);
       if (row.kind == AxisKind::Time) axes_.insert_or_assign(row.name, id);
     }
   }
 
   const Source& source_;
-  AxisTable table_;
-  int position_ = 0;
+  ScheduleState state_;
   size_t entered_ = 0;
   size_t entered_stages_ = 0;
   std::unordered_map<std::string, TensorId> tensors_;

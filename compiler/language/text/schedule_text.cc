@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "compiler/language/check/check.h"
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/text/build_text.h"
 #include "compiler/language/text/text.h"
 #include "compiler/language/text/text_names.h"

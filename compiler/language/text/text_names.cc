@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 
 namespace kiln::language {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "compiler/language/check/linear.h"
 #include "compiler/language/evaluate/scalar.h"
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/wire/decode.h"
 #include "runtime/core/error.h"
 
@@ -84,17 +84,17 @@ class Canonicalizer {
     std::vector<uint32_t> stages = stages_;
     auto next_axis = static_cast<uint32_t>(to_.definition.axes.size());
     auto next_stage = static_cast<uint32_t>(to_.definition.stages.size());
-    AxisTable table = axis_table(from_, names_);
+    ScheduleState state(from_, names_);
     for (const Step& step : schedule.steps) {
       const bool has_place = row_of(step.kind).uses(step_fields::At);
       const auto is_kept = [&](StageId stage) { return stages[stage] != kNone; };
       // A step of what no argument needs would name a stage that is gone.
       const bool reached = is_kept(step.stage) && (!has_place || is_kept(step.at_stage)) &&
                            (step.readers.empty() || std::ranges::any_of(step.readers, is_kept));
-      apply(table, step, 0);
-      while (axes.size() < table.rows.size())
+      state.apply(step);
+      while (axes.size() < state.axes().size())
         axes.push_back(reached ? next_axis++ : kNone);
-      while (stages.size() < table.stages.size())
+      while (stages.size() < state.stages().size())
         stages.push_back(reached ? next_stage++ : kNone);
       if (!reached) continue;
       Step mapped = step;

@@ -12,11 +12,14 @@ namespace kiln::language {
 Kernel decode(const v1::Definition& definition, const v1::SourceMap& source_map,
               const Limits& limits = {});
 
-/// Checks what needs no knowledge of the compiler: known steps, field counts, ids in range, factors
-/// of at least 1, axes of the stage named, no axis used after a step consumed it, known thread
-/// tags.
+/// Checks what needs no knowledge of the compiler: known steps, field counts, ids in range, and
+/// what ScheduleState refuses. An error has the note "at step 3: split(k, factor=4)" and the step's
+/// line.
 Schedule decode_schedule(const v1::Schedule& schedule, const Kernel& kernel,
                          const Limits& limits = {});
+
+/// The fields of a step, unchecked.
+Step step_of(const v1::Step& wire, StepKind kind);
 
 /// The wire form of a checked kernel, for the printer, tests and clients.
 v1::Definition encode(const Definition& definition);

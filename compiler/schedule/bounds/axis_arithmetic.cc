@@ -17,7 +17,7 @@ namespace kiln::schedule {
 AxisArithmetic::AxisArithmetic(const StageGraph& graph, const Stage& stage,
                                const std::vector<Region>& region)
     : graph_(graph), stage_(stage), region_(region) {
-  for (const Relation& relation : stage.relations) {
+  for (const Relation& relation : stage.loops.relations) {
     if (const Split* split = std::get_if<Split>(&relation)) {
       defined_by_[split->outer] = defined_by_[split->inner] = &relation;
       consumed_by_[split->parent] = &relation;
@@ -68,7 +68,7 @@ AxisId AxisArithmetic::guarded_axis(AxisId axis) const {
 
 std::unordered_map<AxisId, ir::Expr> AxisArithmetic::loops_of(
     std::unordered_map<AxisId, ir::Expr> offsets) {
-  for (const Relation& relation : stage_.relations) {
+  for (const Relation& relation : stage_.loops.relations) {
     if (const Split* split = std::get_if<Split>(&relation)) {
       const auto parent = offsets.find(split->parent);
       if (parent == offsets.end()) continue;
@@ -170,7 +170,7 @@ bool divides(const ir::Expr& extent, const ir::Expr& factor, const analysis::Fac
 std::vector<Condition> split_conditions(AxisArithmetic& axes, const analysis::Facts& facts) {
   std::vector<AxisId> guarded;
   std::vector<Condition> conditions;
-  for (const Relation& relation : axes.stage().relations) {
+  for (const Relation& relation : axes.stage().loops.relations) {
     const Split* split = std::get_if<Split>(&relation);
     if (split == nullptr) continue;
     const ir::Expr count = split->factor ? ir::index(*split->factor) : axes.extent(split->outer);

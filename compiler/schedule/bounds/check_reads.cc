@@ -43,10 +43,10 @@ class WrongReads : public ir::Visitor {
         const Axis& axis = graph.axes[id];
         ir::Expr minimum = axis.minimum;
         ir::Expr extent = axis.extent;
-        if (graph[stage].is_update && id == graph[stage].time_axis()) {
-          const Stage& scan = graph[static_cast<StageId>(graph[stage].cell_of)];
-          const Axis& time = graph.axes[scan.time];
-          minimum = scan.is_reverse ? ir::index(0) : time.minimum;
+        if (graph[stage].role.is_update && id == graph[stage].time_axis()) {
+          const Stage& scan = graph[static_cast<StageId>(graph[stage].role.cell_of)];
+          const Axis& time = graph.axes[scan.as_scan.time];
+          minimum = scan.as_scan.is_reverse ? ir::index(0) : time.minimum;
           extent = time.extent;
         }
         if (uses_axes(minimum) || uses_axes(extent)) {
@@ -120,7 +120,7 @@ class WrongReads : public ir::Visitor {
     if (!output || graph_[read.stage].kind != Stage::Kind::Placeholder) return;
     const Stage& scan = graph_[output->scan];
     const std::optional<int64_t> step = ir::as_const_int(analysis::simplify(reached, facts_));
-    const std::optional<int64_t> given = ir::as_const_int(graph_.axes[scan.time].minimum);
+    const std::optional<int64_t> given = ir::as_const_int(graph_.axes[scan.as_scan.time].minimum);
     if (!step || !given) return;
     fail(ErrorKind::InvalidArgument, "SCAN_STEP",
          "{} reads {}, which is step {} when {} starts; its init gives {} step{}, but must give {}",
@@ -163,14 +163,14 @@ void refuse_wrong_reads(const StageGraph& graph) {
     const Stage& stage = graph[id];
     if (!stage.is_live || !runs_over_axes(stage)) continue;
     // Which steps of a cell are computed follows from what the update reads.
-    if (stage.cell_of >= 0 && !stage.is_update) continue;
+    if (stage.role.cell_of >= 0 && !stage.role.is_update) continue;
     if (stage.from_branch || never_runs(graph, stage)) continue;
     at_stage(graph, id, [&] {
       WrongReads walk(graph, id);
       if (!walk.runs_always()) return;
       for (const ir::Expr& body : stage.bodies)
         walk(body);
-      for (const ir::Expr& index : stage.indices)
+      for (const ir::Expr& index : stage.as_scatter.indices)
         walk(index);
     });
   }

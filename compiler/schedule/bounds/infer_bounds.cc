@@ -15,7 +15,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/schedule/bounds/scan_loops.h"
 #include "compiler/schedule/bounds/scan_window.h"
-#include "compiler/schedule/emit/storage_layout.h"
+#include "compiler/schedule/bounds/storage_layout.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::schedule {
@@ -211,7 +211,7 @@ std::vector<Region> update_region(const StageGraph& graph, const NestPlan& plan,
                                   const Stage& stage) {
   std::vector<Region> region = whole_region(stage);
   region[static_cast<size_t>(stage.time_dimension)] = {
-      time_value(graph, plan, static_cast<StageId>(stage.cell_of)), ir::index(1), false};
+      time_value(graph, plan, static_cast<StageId>(stage.role.cell_of)), ir::index(1), false};
   return region;
 }
 
@@ -219,7 +219,7 @@ std::vector<Region> update_region(const StageGraph& graph, const NestPlan& plan,
 std::vector<Region> required_region(const StageGraph& graph, const NestPlan& plan, StageId id,
                                     const Facts& sizes, TargetKind target) {
   const Stage& stage = graph[id];
-  if (stage.is_update) return update_region(graph, plan, stage);
+  if (stage.role.is_update) return update_region(graph, plan, stage);
   if (stage.attach.kind == Attach::Kind::At)
     return RequiredRegion(graph, plan, id, sizes, target).find();
   return whole_region(stage);
@@ -262,9 +262,9 @@ ir::Scope named_scope(const std::string& scope) {
 [[noreturn]] void refuse_scope(const Stage& stage, std::string_view why) {
   try {
     fail(ErrorKind::Unsupported, "MEMORY_SCOPE", "{} cannot lie in {} memory: {}", stage.name,
-         stage.scope, why);
+         stage.memory.scope, why);
   } catch (Error& error) {
-    error.set_location(stage.scope_line);
+    error.set_location(stage.memory.scope_line);
     throw;
   }
 }
@@ -274,7 +274,7 @@ ir::Scope named_scope(const std::string& scope) {
 ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, TargetKind target) {
   const Stage& stage = graph[id];
   if (!traits_of(target).has_threads) {
-    return stage.scope.empty() ? ir::Scope::Global : named_scope(stage.scope);
+    return stage.memory.scope.empty() ? ir::Scope::Global : named_scope(stage.memory.scope);
   }
   ir::Scope scope = ir::Scope::Global;
   for (const Loop* loop : loops_around(graph, plan, id)) {
@@ -285,11 +285,11 @@ ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, Ta
       break;
     }
   }
-  if (stage.scope.empty() || stage.scope == "global") return scope;
-  if (stage.scope == "warp" || stage.scope.starts_with("wmma.")) {
+  if (stage.memory.scope.empty() || stage.memory.scope == "global") return scope;
+  if (stage.memory.scope == "warp" || stage.memory.scope.starts_with("wmma.")) {
     refuse_scope(stage, "this version uses global, shared and local memory on a GPU");
   }
-  const ir::Scope named = named_scope(stage.scope);
+  const ir::Scope named = named_scope(stage.memory.scope);
   if (named == ir::Scope::Shared && scope == ir::Scope::Global) {
     refuse_scope(stage,
                  "it is computed outside of any block; compute it at a loop inside blockIdx");
@@ -348,12 +348,12 @@ void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id, Targe
       storage.rolling = scan.time_dimension;
     }
     const Storage whole = storage;
-    plan.storage[scan.state[output]] = whole;
-    plan.storage[scan.update[output]] = whole;
-    Storage& init = plan.storage[scan.init[output]] = whole;
-    if (scan.is_reverse) {
+    plan.storage[scan.as_scan.state[output]] = whole;
+    plan.storage[scan.as_scan.update[output]] = whole;
+    Storage& init = plan.storage[scan.as_scan.init[output]] = whole;
+    if (scan.as_scan.is_reverse) {
       // Its init is counted from 0, but gives the last steps.
-      init.origin[time] = graph.axes[scan.time].minimum - steps_of(graph, id);
+      init.origin[time] = graph.axes[scan.as_scan.time].minimum - steps_of(graph, id);
     }
   }
 }
@@ -367,7 +367,8 @@ bool is_thread_index(ir::ThreadAxis axis) {
 
 bool is_filled_by_threads(const StageGraph& graph, const NestPlan& plan, StageId stage,
                           TargetKind target) {
-  if (!traits_of(target).has_threads || !graph[stage].scope.starts_with("shared")) return false;
+  if (!traits_of(target).has_threads || !graph[stage].memory.scope.starts_with("shared"))
+    return false;
   const std::vector<const Loop*> around = loops_around(graph, plan, stage);
   return std::any_of(around.begin(), around.end(), [&](const Loop* loop) {
     return is_thread_index(graph.axes[loop->axis].thread);
@@ -384,8 +385,8 @@ size_t loop_of_axis(const Nest& nest, AxisId axis) {
 std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& plan, StageId id) {
   const Stage& stage = graph[id];
   std::vector<const Loop*> loops;
-  if (stage.is_init) {
-    for (const Loop& loop : plan.nests[stage.init_of].loops) {
+  if (stage.role.is_init) {
+    for (const Loop& loop : plan.nests[stage.role.init_of].loops) {
       if (loop.is_shared) loops.push_back(&loop);
     }
     return loops;
@@ -421,7 +422,7 @@ NestPlan infer_bounds(const StageGraph& graph, TargetKind target) {
       plan.nests[id] = make_nest(graph, id, region_of_axes(graph, stage), {}, sizes);
       add_storage(graph, plan, id, {}, target);
       // A scatter updates its base in place.
-      plan.storage[stage.base] = plan.storage.at({id, 0});
+      plan.storage[stage.as_scatter.base] = plan.storage.at({id, 0});
       continue;
     }
     const std::vector<Region> required = required_region(graph, plan, id, sizes, target);

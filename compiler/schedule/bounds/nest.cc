@@ -55,6 +55,11 @@ ir::Expr Storage::place(size_t d, const ir::Expr& index, const analysis::Facts& 
   return analysis::simplify(ir::floormod(offset, buffer->shape[d]), facts);
 }
 
+std::vector<ir::Expr> Storage::indices(std::vector<ir::Expr> places) const {
+  if (copy) places.insert(places.begin(), copy);
+  return places;
+}
+
 size_t Nest::first_reduce() const {
   const auto at =
       std::find_if(loops.begin(), loops.end(), [](const Loop& loop) { return loop.is_reduce; });
@@ -68,7 +73,7 @@ Nest make_nest(const StageGraph& graph, StageId id, std::vector<Region> region,
   nest.region = std::move(region);
   AxisArithmetic axes(graph, stage, nest.region);
   size_t next_shared = 0;
-  for (const AxisId leaf : stage.leaves) {
+  for (const AxisId leaf : stage.loops.leaves) {
     const Axis& axis = graph.axes[leaf];
     Loop loop{.extent = analysis::simplify(axes.extent(leaf), facts),
               .axis = leaf,
@@ -89,12 +94,13 @@ Nest make_nest(const StageGraph& graph, StageId id, std::vector<Region> region,
       nest.values[graph.axes[root].value] = axes.value(root);
   }
   if (stage.kind == Stage::Kind::Scan) {
-    nest.values[graph.axes[stage.time].value] = axes.value(stage.time);
+    nest.values[graph.axes[stage.as_scan.time].value] = axes.value(stage.as_scan.time);
   }
   for (const AxisId root : stage.data)
     nest.offsets.push_back(axes.offset(root));
   add_conditions(nest, stage, axes, facts);
-  if (stage.kind == Stage::Kind::Compute && !stage.is_update) add_region_guards(nest, stage, axes);
+  if (stage.kind == Stage::Kind::Compute && !stage.role.is_update)
+    add_region_guards(nest, stage, axes);
   return nest;
 }
 
@@ -123,7 +129,7 @@ analysis::Facts facts_of_sizes(const StageGraph& graph) {
   }
   for (const Stage& stage : graph.stages) {
     if (stage.kind != Stage::Kind::Scan || !stage.is_live) continue;
-    conditions.push_back(ir::less_equal(ir::index(0), graph.axes[stage.time].extent));
+    conditions.push_back(ir::less_equal(ir::index(0), graph.axes[stage.as_scan.time].extent));
   }
   for (ir::Expr& condition : conditions)
     facts.push_condition(std::move(condition));

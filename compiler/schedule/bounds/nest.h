@@ -55,10 +55,7 @@ struct Storage {
   ir::Expr copy;
 
   /// The indices of the buffer for the places of the tensor's dimensions.
-  std::vector<ir::Expr> indices(std::vector<ir::Expr> places) const {
-    if (copy) places.insert(places.begin(), copy);
-    return places;
-  }
+  std::vector<ir::Expr> indices(std::vector<ir::Expr> places) const;
 
   /// The place of an index of dimension `d`.
   ir::Expr place(size_t d, const ir::Expr& index, const analysis::Facts& facts) const;

@@ -23,9 +23,9 @@ std::vector<StageId> nests_of(const StageGraph& graph, StageId scan) {
     for (const StageId id : graph.order) {
       const Stage& stage = graph[id];
       if (!stage.is_live || stage.kind != Stage::Kind::Compute) continue;
-      const bool is_init = stage.is_init && stage.init_of == scan;
-      const bool in_time =
-          stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan && !stage.is_init;
+      const bool is_init = stage.role.is_init && stage.role.init_of == scan;
+      const bool in_time = stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan &&
+                           !stage.role.is_init;
       if (inits ? is_init : in_time) nests.push_back(id);
     }
   }
@@ -35,7 +35,7 @@ std::vector<StageId> nests_of(const StageGraph& graph, StageId scan) {
 /// The time of a stage in the loop is one step there, so it has no loop.
 std::vector<AxisId> space_leaves(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
-  std::vector<AxisId> leaves = stage.leaves;
+  std::vector<AxisId> leaves = stage.loops.leaves;
   std::erase(leaves, stage.time_axis());
   return leaves;
 }
@@ -110,7 +110,7 @@ class SharedLoops {
   bool all_start_with_time() const {
     return std::all_of(nests_.begin(), nests_.end(), [&](StageId id) {
       const Stage& stage = graph_[id];
-      return !stage.leaves.empty() && stage.leaves[0] == stage.time_axis() &&
+      return !stage.loops.leaves.empty() && stage.loops.leaves[0] == stage.time_axis() &&
              graph_.axes[stage.time_axis()].annotated_by < 0;
     });
   }
@@ -232,17 +232,18 @@ std::vector<Loop> shared_loops_of(const StageGraph& graph, const NestPlan& plan,
   const Stage& stage = graph[id];
   const bool in_time =
       stage.attach.kind == Attach::Kind::At && graph[stage.attach.stage].kind == Stage::Kind::Scan;
-  if (!stage.is_init && !in_time) return {};
+  if (!stage.role.is_init && !in_time) return {};
   std::vector<Loop> shared;
-  for (const Loop& loop : plan.nests[stage.is_init ? stage.init_of : stage.attach.stage].loops) {
+  for (const Loop& loop :
+       plan.nests[stage.role.is_init ? stage.role.init_of : stage.attach.stage].loops) {
     if (loop.is_shared) shared.push_back(loop);
   }
   return shared;
 }
 
 ir::Expr time_value(const StageGraph& graph, const NestPlan& plan, StageId scan) {
-  const ir::Expr& step = plan.nests[scan].values.at(graph.axes[graph[scan].time].value);
-  return graph[scan].is_reverse ? steps_of(graph, scan) - 1 - step : step;
+  const ir::Expr& step = plan.nests[scan].values.at(graph.axes[graph[scan].as_scan.time].value);
+  return graph[scan].as_scan.is_reverse ? steps_of(graph, scan) - 1 - step : step;
 }
 
 const ir::Expr& steps_of(const StageGraph& graph, StageId scan) {

@@ -34,8 +34,8 @@ bool is_among_last(const StageGraph& graph, StageId scan, const Stage& reader,
   const auto in_order = [&](const ir::Expr& a, const ir::Expr& b) {
     return analysis::can_prove(ir::less_equal(a, b), sizes);
   };
-  return graph[scan].is_reverse ? in_order(bounds.max, ir::index(window - 1))
-                                : in_order(steps - window, bounds.min);
+  return graph[scan].as_scan.is_reverse ? in_order(bounds.max, ir::index(window - 1))
+                                        : in_order(steps - window, bounds.min);
 }
 
 }  // namespace
@@ -43,7 +43,8 @@ bool is_among_last(const StageGraph& graph, StageId scan, const Stage& reader,
 std::optional<int64_t> window_of(const StageGraph& graph, StageId scan, uint32_t output,
                                  const analysis::Facts& sizes) {
   if (graph.is_parameter({scan, output})) return std::nullopt;
-  const std::optional<int64_t> initial = ir::as_const_int(graph.axes[graph[scan].time].minimum);
+  const std::optional<int64_t> initial =
+      ir::as_const_int(graph.axes[graph[scan].as_scan.time].minimum);
   if (!initial) return std::nullopt;
   const int64_t window = *initial + 1;
   const std::optional<int64_t> steps = ir::as_const_int(steps_of(graph, scan));

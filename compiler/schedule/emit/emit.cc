@@ -45,8 +45,8 @@ class Emitter {
     std::vector<std::pair<StageId, ir::Stmt>> roots;
     for (const StageId id : graph_.order) {
       const Stage& stage = graph_[id];
-      if (!stage.is_live || stage.kind == Stage::Kind::Placeholder || stage.is_init) continue;
-      if (stage.base_of >= 0) continue;
+      if (!stage.is_live || stage.kind == Stage::Kind::Placeholder || stage.role.is_init) continue;
+      if (stage.role.base_of >= 0) continue;
       if (stage.attach.kind != Attach::Kind::Root) continue;
       roots.emplace_back(id, nest_of(id));
     }
@@ -70,7 +70,7 @@ class Emitter {
     return at_stage(graph_, id, [&] {
       ir::Stmt nest = guarded(Walk{id, plan_.nests[id]}, 0);
       if (graph_[id].kind != Stage::Kind::Scatter) return nest;
-      return ir::Block::make({nest_of(graph_[id].base.stage), std::move(nest)});
+      return ir::Block::make({nest_of(graph_[id].as_scatter.base.stage), std::move(nest)});
     });
   }
 
@@ -292,7 +292,7 @@ class Emitter {
   ir::Stmt inits_of(StageId scan) {
     std::vector<ir::Stmt> nests;
     std::unordered_set<StageId> done;
-    for (const TensorId init : graph_[scan].init) {
+    for (const TensorId init : graph_[scan].as_scan.init) {
       if (done.insert(init.stage).second) nests.push_back(nest_of(init.stage));
     }
     return ir::Block::make(std::move(nests));
@@ -333,8 +333,9 @@ class Emitter {
     const ir::BufferRef& buffer = plan_.storage.at({walk.stage, 0}).buffer;
     LoweredScatter lowered = lower_scatter(graph_, plan_, walk.stage, values, facts_, checks_);
     ir::Expr value = lowered.update;
-    if (stage.combiner) {
-      value = ir::Binary::make(*stage.combiner, ir::Load::make(buffer, lowered.indices), value);
+    if (stage.as_scatter.combiner) {
+      value = ir::Binary::make(*stage.as_scatter.combiner, ir::Load::make(buffer, lowered.indices),
+                               value);
     }
     lowered.checks.push_back(ir::Store::make(buffer, lowered.indices, value));
     return ir::Block::make(std::move(lowered.checks));
@@ -403,7 +404,7 @@ class Emitter {
     const Stage& stage = graph_[id];
     for (uint32_t output = static_cast<uint32_t>(stage.types.size()); output-- > 0;) {
       const TensorId tensor{id, output};
-      if (graph_.is_parameter(tensor) || (stage.is_update && graph_.scan_output_of(tensor)))
+      if (graph_.is_parameter(tensor) || (stage.role.is_update && graph_.scan_output_of(tensor)))
         continue;
       body = ir::Allocate::make(plan_.storage.at(tensor).buffer, std::move(body));
     }

@@ -19,8 +19,8 @@ class HintNotes {
     notes_.insert(notes_.end(), graph_.notes.begin(), graph_.notes.end());
     for (const StageId id : graph_.order) {
       if (!graph_[id].is_live) continue;
-      if (graph_[id].doubled_by >= 0) note_single_copy(id);
-      for (const ir::ThreadAxis thread : graph_[id].env_threads)
+      if (graph_[id].memory.doubled_by >= 0) note_single_copy(id);
+      for (const ir::ThreadAxis thread : graph_[id].as_scan.env_threads)
         note_env_thread(id, thread);
       if (has_threads_) note_intrinsics(id);
     }
@@ -65,7 +65,7 @@ class HintNotes {
   }
 
   void note_intrinsics(StageId id) const {
-    for (const AxisId leaf : graph_[id].leaves) {
+    for (const AxisId leaf : graph_[id].loops.leaves) {
       const auto intrinsic = graph_.axes[leaf].intrinsic;
       if (!intrinsic) continue;
       notes_.push_back(fmt::format("{} of {} runs as the loops it is written as: {} is of a CPU",

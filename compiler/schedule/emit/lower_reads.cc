@@ -120,18 +120,18 @@ class LowerReads : public ir::Mutator {
   std::optional<ir::Expr> time_limit(TensorId tensor, const std::vector<ir::Expr>& indices) const {
     const Stage& source = graph_[tensor.stage];
     const std::optional<ScanOutput> output = graph_.scan_output_of(tensor);
-    if (!output || source.is_init) return std::nullopt;
+    if (!output || source.role.is_init) return std::nullopt;
     const Stage& scan = graph_[output->scan];
     const ir::Expr now = time_value(graph_, plan_, output->scan);
     const ir::Expr& step = indices[static_cast<size_t>(source.time_dimension)];
-    if (source.is_update) {
+    if (source.role.is_update) {
       if (analysis::can_prove(ir::equal(step, now), facts_)) return std::nullopt;
       fail(ErrorKind::Unsupported, "SCAN_STEP",
            "{} reads {} at another step than the present one; read the state of {} instead",
            graph_[stage_].name, source.name, scan.name);
     }
     // Reads of another step than the ones before were refused with the definition.
-    if (scan.is_reverse) {
+    if (scan.as_scan.is_reverse) {
       KILN_CHECK(analysis::can_prove(ir::less(now, step), facts_));
       return std::nullopt;
     }
@@ -200,7 +200,7 @@ LoweredScatter lower_scatter(const StageGraph& graph, const NestPlan& plan, Stag
                              std::vector<RuntimeCheck>& checks) {
   LowerReads lower(graph, plan, stage, values, facts, checks);
   LoweredScatter result;
-  for (const ir::Expr& index : graph[stage].indices)
+  for (const ir::Expr& index : graph[stage].as_scatter.indices)
     result.indices.push_back(lower(index));
   lower.check_place(result.indices);
   result.update = lower(graph[stage].bodies[0]);

@@ -1,3 +1,7 @@
+// A stage is in a scan's cell when it is an update or reads a state, directly or not; which of its
+// axes is time, the language says. What is taken out of such a stage needs the same steps and no
+// others:
+//   s[0] = 0, s[t] = s[t - 1] + sum[k](X[t - 1, k])  ->  the sum reads X[-1] at t = 0: not there
 #include "compiler/schedule/graph/cell_steps.h"
 
 #include <algorithm>
@@ -45,11 +49,11 @@ Cells::Cells(const StageGraph& graph)
     : steps_(graph.stages.size()), needs_state_(graph.stages.size(), false) {
   std::vector<int> scan_of(graph.stages.size(), -1);
   for (StageId id = 0; id < graph.stages.size(); ++id) {
-    for (const TensorId state : graph[id].state) {
+    for (const TensorId state : graph[id].as_scan.state) {
       needs_state_[state.stage] = true;
       scan_of[state.stage] = static_cast<int>(id);
     }
-    for (const TensorId update : graph[id].update)
+    for (const TensorId update : graph[id].as_scan.update)
       scan_of[update.stage] = static_cast<int>(id);
   }
   const std::vector<int> time = language::time_dimensions(graph.kernel->definition);
@@ -63,10 +67,10 @@ Cells::Cells(const StageGraph& graph)
     }
     if (scan_of[id] < 0 || time[id] < 0) continue;
     const Stage& scan = graph[static_cast<StageId>(scan_of[id])];
-    const Axis& steps = graph.axes[scan.time];
-    steps_[id] =
-        CellSteps{stage.data[static_cast<size_t>(time[id])],
-                  scan.is_reverse ? ir::index(0) : steps.minimum, steps.extent, scan.is_reverse};
+    const Axis& steps = graph.axes[scan.as_scan.time];
+    steps_[id] = CellSteps{stage.data[static_cast<size_t>(time[id])],
+                           scan.as_scan.is_reverse ? ir::index(0) : steps.minimum, steps.extent,
+                           scan.as_scan.is_reverse};
   }
 }
 

@@ -122,4 +122,18 @@ std::vector<ir::Expr> expressions_of(const language::Definition& definition,
   return done;
 }
 
+ir::Expr reduce_over(const ir::Reduce& reduce, const ir::Substitution& values,
+                     std::vector<ir::VarRef> axes, bool from_identity) {
+  const auto substituted = [&](const std::vector<ir::Expr>& list) {
+    std::vector<ir::Expr> result;
+    for (const ir::Expr& expr : list)
+      result.push_back(ir::substitute(expr, values));
+    return result;
+  };
+  return ir::Reduce::make(reduce.how, substituted(reduce.sources),
+                          reduce.condition ? ir::substitute(reduce.condition, values) : ir::Expr(),
+                          from_identity ? std::vector<ir::Expr>() : substituted(reduce.init),
+                          std::move(axes));
+}
+
 }  // namespace kiln::schedule

@@ -14,4 +14,8 @@ std::vector<ir::Expr> expressions_of(
     const std::vector<ir::VarRef>& axis_values,
     std::span<const language::SourceMap::ReducerNames> reducers = {});
 
+/// The reduction with its parts substituted, over other axes. With `from_identity` it starts there.
+ir::Expr reduce_over(const ir::Reduce& reduce, const ir::Substitution& values,
+                     std::vector<ir::VarRef> axes, bool from_identity = false);
+
 }  // namespace kiln::schedule

@@ -10,8 +10,8 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/schedule/graph/cell_steps.h"
+#include "compiler/schedule/graph/expressions.h"
 #include "compiler/schedule/graph/reads.h"
-#include "compiler/schedule/steps/new_stage.h"
 
 namespace kiln::schedule {
 namespace {
@@ -122,17 +122,21 @@ class TakeOut : public ir::Mutator {
       values.push_back(graph_.axes[stage.reduce.back()].value);
     }
     stage.shapes.assign(stage.types.size(), shape);
-    const ir::Expr own = reduce_over(reduce, renamed, values);
-    const ir::Reduce& body = *ir::as<ir::Reduce>(own);
+    add_bodies(stage, reduce_over(reduce, renamed, values));
+    graph_.stages.push_back(std::move(stage));
+    cells_.add_stage(needs_state);
+    return ir::TensorRead::make(reduce.type, id, reduce.how.output, std::move(indices));
+  }
+
+  /// One for each output of the reduction.
+  static void add_bodies(Stage& stage, const ir::Expr& reduce) {
+    const ir::Reduce& body = *ir::as<ir::Reduce>(reduce);
     for (uint32_t output = 0; output < stage.types.size(); ++output) {
       ir::Combination how = body.how;
       how.output = output;
       stage.bodies.push_back(
           ir::Reduce::make(how, body.sources, body.condition, body.init, body.axes));
     }
-    graph_.stages.push_back(std::move(stage));
-    cells_.add_stage(needs_state);
-    return ir::TensorRead::make(reduce.type, id, reduce.how.output, std::move(indices));
   }
 
   /// The axis, over those of its values alone that the stage is computed at. A sum that needs no

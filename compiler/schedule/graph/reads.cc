@@ -1,3 +1,7 @@
+// Reads of tensors in expressions, and the same with inline stages written out: a stage at an
+// attachment Inline has no loops, so what it reads is read by its readers, at their indices.
+// Written out, an expression may double with each stage; a count that substitutes costs instead of
+// expressions finds that before anything is built.
 #include "compiler/schedule/graph/reads.h"
 
 #include <algorithm>
@@ -139,7 +143,7 @@ std::vector<ir::Expr> reading_parts(const StageGraph& graph, const Stage& stage)
   std::vector<ir::Expr> parts = reduction_bounds(graph, stage);
   for (const Condition& condition : stage.conditions)
     parts.push_back(condition.holds);
-  parts.insert(parts.end(), stage.indices.begin(), stage.indices.end());
+  parts.insert(parts.end(), stage.as_scatter.indices.begin(), stage.as_scatter.indices.end());
   parts.insert(parts.end(), stage.bodies.begin(), stage.bodies.end());
   return parts;
 }
@@ -153,11 +157,11 @@ std::vector<TensorId> direct_inputs(const StageGraph& graph, const Stage& stage)
     });
   }
   if (stage.kind == Stage::Kind::Scatter &&
-      std::find(inputs.begin(), inputs.end(), stage.base) == inputs.end()) {
-    inputs.push_back(stage.base);
+      std::find(inputs.begin(), inputs.end(), stage.as_scatter.base) == inputs.end()) {
+    inputs.push_back(stage.as_scatter.base);
   }
-  inputs.insert(inputs.end(), stage.init.begin(), stage.init.end());
-  inputs.insert(inputs.end(), stage.update.begin(), stage.update.end());
+  inputs.insert(inputs.end(), stage.as_scan.init.begin(), stage.as_scan.init.end());
+  inputs.insert(inputs.end(), stage.as_scan.update.begin(), stage.as_scan.update.end());
   return inputs;
 }
 

@@ -1,3 +1,7 @@
+// The cell of a scan is what depends on its state and is needed by its updates. It is computed
+// inside the time loop, which is the outermost loop of each of its stages, and state, init and
+// update share the scan's output:
+//   s[0, i] = X[i];  s[t, i] = s[t - 1, i] * 2   ->   init and update both write s, in place
 #include "compiler/schedule/graph/scan_cells.h"
 
 #include <algorithm>
@@ -15,9 +19,9 @@ std::map<TensorId, Uses> uses_of_tensors(const StageGraph& graph) {
     for (const TensorId tensor : direct_inputs(graph, stage)) {
       if (runs_over_axes(stage)) ++uses[tensor].reads;
     }
-    for (const TensorId tensor : stage.init)
+    for (const TensorId tensor : stage.as_scan.init)
       ++uses[tensor].scan_places;
-    for (const TensorId tensor : stage.update)
+    for (const TensorId tensor : stage.as_scan.update)
       ++uses[tensor].scan_places;
   }
   return uses;
@@ -57,7 +61,7 @@ namespace {
 /// For each stage but the scan itself, whether it depends on a state of the scan.
 std::vector<bool> depends_on_state(const StageGraph& graph, StageId scan) {
   std::vector<bool> depends(graph.stages.size(), false);
-  for (const TensorId state : graph[scan].state)
+  for (const TensorId state : graph[scan].as_scan.state)
     depends[state.stage] = true;
   // Stages that the compiler added stand behind their readers, so one walk is not enough.
   for (bool changed = true; changed;) {
@@ -86,25 +90,27 @@ bool is_only_for_scan(const StageGraph& graph, TensorId tensor,
 bool all_outputs_are_inits_of(const Stage& scan, const Stage& init, StageId id) {
   for (uint32_t output = 0; output < init.types.size(); ++output) {
     const TensorId tensor{id, output};
-    if (std::find(scan.init.begin(), scan.init.end(), tensor) == scan.init.end()) return false;
+    if (std::find(scan.as_scan.init.begin(), scan.as_scan.init.end(), tensor) ==
+        scan.as_scan.init.end())
+      return false;
   }
   return true;
 }
 
 void copy_inputs_of(StageGraph& graph, StageId scan_id, const std::map<TensorId, Uses>& uses) {
   const std::vector<bool> in_cell = depends_on_state(graph, scan_id);
-  for (size_t s = 0; s < graph[scan_id].init.size(); ++s) {
-    const TensorId init = graph[scan_id].init[s];
+  for (size_t s = 0; s < graph[scan_id].as_scan.init.size(); ++s) {
+    const TensorId init = graph[scan_id].as_scan.init[s];
     if (!is_only_for_scan(graph, init, uses, false) ||
         !all_outputs_are_inits_of(graph[scan_id], graph[init.stage], init.stage)) {
       const TensorId copy{add_copy(graph, scan_id, init, "init"), 0};
-      graph.stages[scan_id].init[s] = copy;
+      graph.stages[scan_id].as_scan.init[s] = copy;
     }
-    const TensorId update = graph[scan_id].update[s];
+    const TensorId update = graph[scan_id].as_scan.update[s];
     const bool depends = in_cell[update.stage];
     if (!is_only_for_scan(graph, update, uses, depends)) {
       const TensorId copy{add_copy(graph, scan_id, update, "update"), 0};
-      graph.stages[scan_id].update[s] = copy;
+      graph.stages[scan_id].as_scan.update[s] = copy;
     }
   }
 }
@@ -123,7 +129,7 @@ std::vector<bool> reached_from_updates(const StageGraph& graph, const Stage& sca
                                        const std::vector<bool>& depends) {
   std::vector<bool> reached(graph.stages.size(), false);
   std::vector<StageId> open;
-  for (const TensorId update : scan.update)
+  for (const TensorId update : scan.as_scan.update)
     open.push_back(update.stage);
   while (!open.empty()) {
     const StageId id = open.back();
@@ -168,17 +174,18 @@ int find_time_dimension(const StageGraph& graph, const Stage& stage) {
 
 /// Time is the outermost loop, wherever it stands among the dimensions.
 void put_time_first(Stage& stage) {
-  std::erase(stage.leaves, stage.time_axis());
-  stage.leaves.insert(stage.leaves.begin(), stage.time_axis());
+  std::erase(stage.loops.leaves, stage.time_axis());
+  stage.loops.leaves.insert(stage.loops.leaves.begin(), stage.time_axis());
 }
 
 void mark_time(StageGraph& graph, StageId scan_id, const std::vector<bool>& reached) {
   const Stage scan = graph[scan_id];
-  for (size_t s = 0; s < scan.state.size(); ++s) {
-    for (const TensorId tensor : {scan.state[s], scan.update[s], scan.init[s]}) {
+  for (size_t s = 0; s < scan.as_scan.state.size(); ++s) {
+    for (const TensorId tensor :
+         {scan.as_scan.state[s], scan.as_scan.update[s], scan.as_scan.init[s]}) {
       graph.stages[tensor.stage].time_dimension = scan.time_dimension;
     }
-    put_time_first(graph.stages[scan.init[s].stage]);
+    put_time_first(graph.stages[scan.as_scan.init[s].stage]);
   }
   for (const StageId id : graph.order) {
     Stage& stage = graph.stages[id];
@@ -198,9 +205,9 @@ void mark_cell(StageGraph& graph, StageId scan_id) {
     Stage& stage = graph.stages[id];
     if (stage.kind == Stage::Kind::Placeholder) continue;
     if (stage.kind == Stage::Kind::Compute && reached[id]) {
-      KILN_CHECK(stage.cell_of < 0);
-      stage.cell_of = static_cast<int>(scan_id);
-      stage.attach = {Attach::Kind::At, scan_id, graph[scan_id].time, -1};
+      KILN_CHECK(stage.role.cell_of < 0);
+      stage.role.cell_of = static_cast<int>(scan_id);
+      stage.attach = {Attach::Kind::At, scan_id, graph[scan_id].as_scan.time, -1};
       continue;
     }
     if (!stage.is_live || id == scan_id) continue;
@@ -209,12 +216,12 @@ void mark_cell(StageGraph& graph, StageId scan_id) {
       refuse_outside_use(graph, scan_id, id, input);
     }
   }
-  for (const TensorId update : graph[scan_id].update)
-    graph.stages[update.stage].is_update = true;
-  for (const TensorId init : graph[scan_id].init) {
+  for (const TensorId update : graph[scan_id].as_scan.update)
+    graph.stages[update.stage].role.is_update = true;
+  for (const TensorId init : graph[scan_id].as_scan.init) {
     if (depends[init.stage]) refuse_outside_use(graph, scan_id, init.stage, init);
-    graph.stages[init.stage].is_init = true;
-    graph.stages[init.stage].init_of = scan_id;
+    graph.stages[init.stage].role.is_init = true;
+    graph.stages[init.stage].role.init_of = scan_id;
   }
   for (const TensorId parameter : graph.kernel->definition.parameters) {
     if (!reached[parameter.stage]) continue;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "compiler/language/tables/step.h"
 #include "compiler/schedule/graph/stage_graph.h"
 
 namespace kiln::schedule {
@@ -12,9 +11,5 @@ void place_scatter_bases(StageGraph& graph);
 /// Whether different values of a data axis of a scatter never update one element, because the
 /// indices that do not depend on data tell the axis.
 bool tells_elements_apart(const StageGraph& graph, StageId scatter, AxisId axis);
-
-/// Refuses loops of scatters that would update one element at once or in another order than the
-/// definition's. Integers may be combined in any order, one after the other.
-void check_scatters(const StageGraph& graph, const language::Schedule& schedule);
 
 }  // namespace kiln::schedule

@@ -1,3 +1,6 @@
+// The definition as one list of stages, in this order: expressions by id become trees, reductions
+// inside of larger expressions get stages, inits and bases that are written in place get copies
+// where others use them, every stage gets its axes as loops, and scans find their cells.
 #include "compiler/schedule/graph/stage_graph.h"
 
 #include <algorithm>
@@ -18,9 +21,9 @@ constexpr StageId kNoStage = ~StageId{0};
 class Records {
  public:
   explicit Records(const language::Kernel& kernel)
-      : definition_(kernel.definition), names_(kernel.names) {
-    graph_.kernel = &kernel;
-  }
+      : definition_(kernel.definition),
+        names_(kernel.names),
+        graph_{.kernel = &kernel, .state = {kernel.definition, kernel.names}} {}
 
   StageGraph make() {
     add_variables();
@@ -121,14 +124,14 @@ class Records {
   void fill(Stage& stage, StageId id, const language::Scan& scan) {
     stage.kind = Stage::Kind::Scan;
     add_outputs(stage, id, scan.update.size());
-    stage.time = scan.axis;
+    stage.as_scan.time = scan.axis;
     stage.time_dimension = static_cast<int>(scan.dimension);
-    stage.is_reverse = scan.reverse;
+    stage.as_scan.is_reverse = scan.reverse;
     graph_.axes[scan.axis].stage = id;
-    stage.init = scan.init;
-    stage.update = scan.update;
-    stage.state = scan.state;
-    stage.leaves = {stage.time};
+    stage.as_scan.init = scan.init;
+    stage.as_scan.update = scan.update;
+    stage.as_scan.state = scan.state;
+    stage.loops.leaves = {stage.as_scan.time};
   }
 
   void fill(Stage& stage, StageId id, const language::Scatter& scatter) {
@@ -137,11 +140,11 @@ class Records {
     stage.data.assign(scatter.axes.begin(), scatter.axes.end());
     for (const AxisId axis : stage.data)
       graph_.axes[axis].stage = id;
-    stage.base = scatter.base;
+    stage.as_scatter.base = scatter.base;
     for (const language::ExprId index : scatter.indices)
-      stage.indices.push_back(expressions_[index]);
+      stage.as_scatter.indices.push_back(expressions_[index]);
     stage.bodies = {expressions_[scatter.update]};
-    stage.combiner = scatter.combiner;
+    stage.as_scatter.combiner = scatter.combiner;
   }
 
   const language::Definition& definition_;
@@ -184,9 +187,9 @@ bool StageGraph::is_parameter(TensorId tensor) const {
 std::optional<ScanOutput> StageGraph::scan_output_of(TensorId tensor) const {
   for (StageId id = 0; id < stages.size(); ++id) {
     const Stage& scan = stages[id];
-    for (uint32_t output = 0; output < scan.update.size(); ++output) {
-      if (scan.update[output] == tensor || scan.state[output] == tensor ||
-          scan.init[output] == tensor) {
+    for (uint32_t output = 0; output < scan.as_scan.update.size(); ++output) {
+      if (scan.as_scan.update[output] == tensor || scan.as_scan.state[output] == tensor ||
+          scan.as_scan.init[output] == tensor) {
         return ScanOutput{id, output};
       }
     }
@@ -201,8 +204,8 @@ StageGraph build_stage_graph(const language::Kernel& kernel) {
   place_scatter_bases(graph);
   for (Stage& stage : graph.stages) {
     if (!runs_over_axes(stage)) continue;
-    stage.leaves = stage.data;
-    stage.leaves.insert(stage.leaves.end(), stage.reduce.begin(), stage.reduce.end());
+    stage.loops.start_with(stage.data);
+    stage.loops.leaves.insert(stage.loops.leaves.end(), stage.reduce.begin(), stage.reduce.end());
   }
   std::vector<bool> done(graph.stages.size(), false);
   for (StageId id = 0; id < graph.stages.size(); ++id)
@@ -215,6 +218,18 @@ StageGraph build_stage_graph(const language::Kernel& kernel) {
   for (AxisId id = 0; id < kernel.definition.axes.size(); ++id)
     graph.axis_of_id.push_back(id);
   return graph;
+}
+
+bool is_part_of(const StageGraph& graph, StageId part, StageId stage) {
+  return part == stage || (part < graph.stages.size() && graph[part].part_of == stage);
+}
+
+std::vector<StageId> parts_of(const StageGraph& graph, StageId stage) {
+  std::vector<StageId> parts = {stage};
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    if (graph[id].part_of == stage) parts.push_back(id);
+  }
+  return parts;
 }
 
 SourceLocation location_of(const StageGraph& graph, StageId stage) {

@@ -8,8 +8,8 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/language/kernel.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/tables/hints.h"
-#include "compiler/language/tables/step.h"
 #include "runtime/core/error.h"
 
 namespace kiln::schedule {
@@ -18,6 +18,9 @@ namespace kiln::schedule {
 using StageId = uint32_t;
 using AxisId = uint32_t;
 using language::AxisKind;
+using language::Fuse;
+using language::Relation;
+using language::Split;
 using language::TensorId;
 
 /// One axis: a root axis, which the bodies of its stage name, or one that a step has made.
@@ -41,30 +44,9 @@ struct Axis {
   bool keeps_loops = false;         // loops to be unrolled stay loops
 };
 
-/// parent = outer * (extent of inner) + inner. One of factor and parts is set.
-struct Split {
-  AxisId parent;
-  AxisId outer;
-  AxisId inner;
-  std::optional<int64_t> factor;
-  std::optional<int64_t> parts;
-};
-
-/// The first of `parts` is the outermost.
-struct Fuse {
-  std::vector<AxisId> parts;
-  AxisId fused;
-};
-using Relation = std::variant<Split, Fuse>;
-
-/// Where a stage is computed: whole before its consumers, where it is read, or inside a loop.
-struct Attach {
-  enum class Kind : uint8_t { Root, Inline, At };
-  Kind kind = Kind::Root;
-  StageId stage = 0;  // At: the consumer, or the scan whose cell this is
-  AxisId axis = 0;    // At: one of its leaves
-  int step = -1;      // the step that said so
-};
+/// Where a stage is computed: of one in a cell of a scan, at a loop of the scan until a step says
+/// something else. `stage` and `axis` are positions.
+using Attach = language::Attachment;
 
 /// What must hold of the axes of a stage, so that there is something to compute.
 struct Condition {
@@ -77,6 +59,41 @@ struct Alignment {
   size_t dimension = 0;
   int64_t factor = 1;
   int64_t offset = 0;
+};
+
+/// What a scan computes: the next step of each state from those before.
+struct ScanParts {
+  AxisId time = 0;
+  bool is_reverse = false;  // from the last index to the first
+  std::vector<TensorId> init;
+  std::vector<TensorId> update;
+  std::vector<TensorId> state;
+  std::vector<ir::ThreadAxis> env_threads;  // those that stand around all of it
+};
+
+/// What a scatter updates. The update is the body of its stage, over the axes `data`, which are not
+/// those of its shape.
+struct ScatterParts {
+  TensorId base;
+  std::vector<ir::Expr> indices;
+  std::optional<language::Operator> combiner;  // nothing: the update replaces the element
+};
+
+/// What a stage is to the scan or the scatter that takes its values.
+struct Role {
+  int cell_of = -1;  // the scan whose state this stage depends on
+  bool is_update = false;
+  bool is_init = false;  // written straight into the output of the scan `init_of`
+  StageId init_of = 0;
+  int base_of = -1;  // written straight into the output of this scatter
+};
+
+/// Where the values of a stage lie.
+struct Memory {
+  std::string scope;          // one of language::memory_scopes(), empty when no step names one
+  SourceLocation scope_line;  // of that step
+  std::vector<Alignment> alignments;
+  int doubled_by = -1;  // the step that gives it its memory twice
 };
 
 /// A stage of the definition, one that a step defines, or one that the compiler adds: a reduction
@@ -99,39 +116,18 @@ struct Stage {
   bool from_branch = false;  // a reduction that stood under an if_then_else
   // In terms of the variables of its axes: what a layout or partial results leave empty.
   std::vector<Condition> conditions;
-
-  // Scan.
-  AxisId time = 0;
-  bool is_reverse = false;  // from the last index to the first
-  std::vector<TensorId> init;
-  std::vector<TensorId> update;
-  std::vector<TensorId> state;
-
   // Which dimension is time, in a scan, its states and inits, and the stages of its cell; else -1.
   int time_dimension = -1;
 
-  // Scatter: `bodies` is the update, `data` are the axes it runs over, not those of its shape.
-  TensorId base;
-  std::vector<ir::Expr> indices;
-  std::optional<language::Operator> combiner;  // nothing: the update replaces the element
+  ScanParts as_scan;        // of a scan
+  ScatterParts as_scatter;  // of a scatter
+  Role role;
 
-  int cell_of = -1;  // the scan whose state this stage depends on
-  bool is_update = false;
-  bool is_init = false;  // written straight into the output of the scan `init_of`
-  StageId init_of = 0;
-  int base_of = -1;  // written straight into the output of this scatter
-
-  // The schedule.
-  std::vector<AxisId> leaves;  // the loops, outermost first
-  std::vector<Relation> relations;
+  language::Loops loops;  // as the steps have changed them
   Attach attach;
-  std::string scope;          // one of language::memory_scopes(), empty when no step names one
-  SourceLocation scope_line;  // of that step
-  std::vector<Alignment> alignments;
-  int doubled_by = -1;                      // the step that gives it its memory twice
-  std::vector<ir::ThreadAxis> env_threads;  // of a scan: those that stand around all of it
-  bool is_touched = false;                  // some step names it
-  bool is_padding = false;                  // what cache_padded has made
+  Memory memory;
+  bool is_touched = false;  // some step says how it runs
+  bool is_padding = false;  // what cache_padded has made
 
   bool is_reduction() const { return !reduce.empty(); }
   bool is_time(size_t dimension) const { return static_cast<int>(dimension) == time_dimension; }
@@ -167,9 +163,12 @@ struct Pipeline {
   int step = -1;
 };
 
-/// The definition as records that steps edit. Every stage only reads stages before it in `order`.
+/// The definition under its schedule, with expressions. Every stage only reads stages before it in
+/// `order`. Beside the stages and axes that steps name there are those that the compiler adds, so
+/// that all have positions of their own.
 struct StageGraph {
   const language::Kernel* kernel = nullptr;
+  language::ScheduleState state;  // what the steps taken so far mean, by their ids
   std::vector<ir::VarRef> sizes;
   std::vector<Axis> axes;
   std::vector<Stage> stages;
@@ -194,6 +193,12 @@ struct StageGraph {
 /// of larger expressions and finds the cells of scans. Throws InvalidArgument or Unsupported,
 /// naming the stage, for what no schedule could compute.
 StageGraph build_stage_graph(const language::Kernel& kernel);
+
+/// Whether `part` is the stage or a reduction taken out of its expression.
+bool is_part_of(const StageGraph& graph, StageId part, StageId stage);
+
+/// The stage, then the reductions taken out of its expression.
+std::vector<StageId> parts_of(const StageGraph& graph, StageId stage);
 
 /// Where the user wrote a stage.
 SourceLocation location_of(const StageGraph& graph, StageId stage);

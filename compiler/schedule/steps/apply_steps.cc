@@ -1,16 +1,11 @@
+// Takes the steps of a schedule into the graph: the state says whether a step may be taken and what
+// it means by its ids; the graph has the same stages and axes with their expressions, and those
+// that the compiler adds (reductions taken out of expressions, copies into the state of a scan).
+//   split(C.k, factor=4), where the sum over k stands inside of C  ->  loops k.outer, k.inner of
+//   C.sum
 #include "compiler/schedule/steps/apply_steps.h"
 
-#include <algorithm>
-#include <limits>
-#include <optional>
-
-#include "compiler/ir/build.h"
-#include "compiler/ir/launch.h"
-#include "compiler/ir/print.h"
-#include "compiler/schedule/bounds/infer_bounds.h"
 #include "compiler/schedule/graph/reads.h"
-#include "compiler/schedule/graph/scatters.h"
-#include "compiler/schedule/steps/check_tiles.h"
 #include "compiler/schedule/steps/new_stage.h"
 #include "compiler/schedule/steps/steps.h"
 
@@ -22,10 +17,10 @@ using language::StepKind;
 
 void apply(const StepContext& context, const NewStage& made) {
   switch (context.step.kind) {
-    case StepKind::Split: return apply_split(context);
-    case StepKind::Fuse: return apply_fuse(context);
-    case StepKind::Tile: return apply_tile(context);
-    case StepKind::Reorder: return apply_reorder(context);
+    case StepKind::Split:
+    case StepKind::Tile:
+    case StepKind::Reorder: return change_loops(context);
+    case StepKind::Fuse: check_fuse(context); return change_loops(context);
     case StepKind::Bind: return apply_bind(context);
     case StepKind::Parallel: return apply_parallel(context);
     case StepKind::Vectorize: return apply_vectorize(context);
@@ -64,42 +59,8 @@ StageId owner_of(const StageGraph& graph, const Step& step, const std::vector<Ax
          graph.axes[graph.axes[axis].kind == AxisKind::Reduce ? axis : axes[0]].name,
          graph[whole].name, graph[whole].name);
   }
-  KILN_CHECK(is_part_of(graph, owner, whole));  // decode_schedule() refuses others
+  KILN_CHECK(is_part_of(graph, owner, whole));  // the state refuses others
   return owner;
-}
-
-void require_leaves(const StageGraph& graph, StageId stage, const std::vector<AxisId>& axes) {
-  const std::vector<AxisId>& leaves = graph[stage].leaves;
-  for (const AxisId axis : axes) {
-    if (std::find(leaves.begin(), leaves.end(), axis) != leaves.end()) continue;
-    fail(ErrorKind::InvalidArgument, "CONSUMED_AXIS",
-         "{} is not a loop of {} any more; its loops are {}", graph.axes[axis].name,
-         graph[stage].name, names_of_axes(graph, leaves));
-  }
-}
-
-/// Time runs in order, so the loop of an update's time axis is the scan's.
-void refuse_update_time(const StageGraph& graph, StageId stage, const std::vector<AxisId>& axes) {
-  if (!graph[stage].is_update) return;
-  const AxisId time = graph[stage].time_axis();
-  if (std::find(axes.begin(), axes.end(), time) == axes.end()) return;
-  const Stage& scan = graph[static_cast<StageId>(graph[stage].cell_of)];
-  fail(ErrorKind::InvalidArgument, "TIME_AXIS",
-       "{} is the time axis of {}, whose steps {} computes one by one; schedule {} of {} instead",
-       graph.axes[time].name, scan.name, graph[stage].name, graph.axes[scan.time].name, scan.name);
-}
-
-/// Lanes, copies and threads are counted before the kernel runs.
-void refuse_data_extent(const Axis& axis) {
-  const bool is_plain = axis.loop_kind == ir::LoopKind::Serial;
-  if (is_plain && axis.thread == ir::ThreadAxis::None) return;
-  const char* const what = axis.thread != ir::ThreadAxis::None          ? "bind"
-                           : axis.loop_kind == ir::LoopKind::Vectorized ? "vectorize"
-                           : axis.loop_kind == ir::LoopKind::Unrolled   ? "unroll"
-                                                                        : "run in parallel";
-  fail(ErrorKind::Unsupported, "DATA_EXTENT",
-       "cannot {} {}: its extent is read from a tensor; split it by a factor first", what,
-       axis.name);
 }
 
 }  // namespace
@@ -124,9 +85,9 @@ std::string describe(const StageGraph& graph, const Step& step, const std::vecto
   const auto add = [&](const std::string& text) {
     arguments += (arguments.empty() ? "" : ", ") + text;
   };
-  for (const int64_t factor : step.factors) {
-    add(step.kind == StepKind::Tile ? fmt::format("{}", factor) : fmt::format("factor={}", factor));
-  }
+  const bool has_one = language::row_of(step.kind).factors == 1;
+  for (const int64_t factor : step.factors)
+    add(fmt::format("{}{}", has_one ? "factor=" : "", factor));
   if (step.parts) add(fmt::format("nparts={}", *step.parts));
   if (!step.tag.empty()) add(step.tag);
   if (step.kind == StepKind::ComputeAt) {
@@ -139,10 +100,6 @@ std::string describe(const StageGraph& graph, const Step& step, const std::vecto
     add(graph[reader].name);
   if (is_read && !axes.empty()) add(names_of_axes(graph, axes));
   return fmt::format("{}({})", language::row_of(step.kind).spelling, arguments);
-}
-
-bool is_part_of(const StageGraph& graph, StageId part, StageId stage) {
-  return part == stage || (part < graph.stages.size() && graph[part].part_of == stage);
 }
 
 namespace {
@@ -170,170 +127,66 @@ Step resolve(const StageGraph& graph, const Step& step) {
   return resolved;
 }
 
-/// Enters the step into the table; what it makes, by the names there.
-NewStage new_stage(const StageGraph& graph, language::AxisTable& table, const Step& step,
-                   const Step& resolved, int position) {
+/// Takes the step into the state; what it makes, by the names there.
+NewStage new_stage(StageGraph& graph, const Step& step, const Step& resolved) {
   NewStage made;
   made.readers = resolved.readers;
-  for (const language::AxisId axis : table.stages[step.stage].reduce)
+  for (const language::AxisId axis : graph.state.stage(step.stage).reduce)
     made.reduced.push_back(graph.axis_of_id[axis]);
-  apply(table, step, position);
+  graph.state.apply(step);
   if (!language::defines_stage(step.kind)) return made;
-  const language::AxisTable::Stage& stage = table.stages.back();
+  const language::StageRow& stage = graph.state.stages().back();
   made.name = stage.name;
   for (const language::AxisId axis : stage.data)
-    made.data.push_back(table.rows[axis].name);
+    made.data.push_back(graph.state.axis(axis).name);
   for (const language::AxisId axis : stage.reduce)
-    made.reduce.push_back(table.rows[axis].name);
+    made.reduce.push_back(graph.state.axis(axis).name);
   return made;
 }
 
-/// A loop inside another one that is bound to the same thread axis. On a CPU both are loops like
-/// others; on a GPU the threads are the same ones, which fill shared memory for each other.
-void check_bound_twice(const StageGraph& graph, const NestPlan& plan, StageId id, const Loop& loop,
-                       const Loop& around, TargetKind target) {
-  const Axis& axis = graph.axes[loop.axis];
-  if (!traits_of(target).has_threads && is_thread_index(axis.thread)) return;
-  if (!is_filled_by_threads(graph, plan, id, target) || !is_thread_index(axis.thread)) {
-    fail(ErrorKind::Unsupported, "THREAD_AXIS",
-         "cannot bind {} of {} to {}: it runs inside {}, which is bound to it already{}", axis.name,
-         graph[id].name, ir::name_of(axis.thread), graph.axes[around.axis].name,
-         is_thread_index(axis.thread)
-             ? "; threads share their work only on a stage in shared memory"
-             : "");
-  }
-  if (analysis::can_prove(ir::less_equal(loop.extent, around.extent), facts_of_sizes(graph)))
-    return;
-  fail(ErrorKind::Unsupported, "THREAD_EXTENT",
-       "cannot bind {} of {} to {}: it has {} iterations, but {}, inside which it runs, has {}; "
-       "split {} into {} parts first",
-       axis.name, graph[id].name, ir::name_of(axis.thread), loop.extent,
-       graph.axes[around.axis].name, around.extent, axis.name, around.extent);
+/// Stages of which a step says how they run; which stages there are says nothing of that.
+void mark_touched(StageGraph& graph, const Step& step, StageId owner) {
+  const language::StepRow& row = language::row_of(step.kind);
+  if (row.has(language::step_effects::OfExpression)) return;
+  // What is said of a loop beside the stage is said of the stage that has it.
+  const bool is_of_reader =
+      row.has(language::step_effects::Hints) && row.uses(language::step_fields::At);
+  graph.stages[is_of_reader ? step.at_stage : step.stage].is_touched = true;
+  if (!is_of_reader) graph.stages[owner].is_touched = true;
 }
 
-void check_thread(const StageGraph& graph, const NestPlan& plan, StageId id, const Loop& loop,
-                  TargetKind target) {
-  const Axis& axis = graph.axes[loop.axis];
-  if (axis.kind == AxisKind::Reduce && traits_of(target).has_threads) {
-    fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
-         "cannot bind {} on a GPU: it is a reduction axis, and all its iterations change one "
-         "element of {}; leave it unbound, rfactor {} over it first unless that is done, and bind "
-         "the axis of the partial results",
-         axis.name, graph[id].name, graph[id].name);
-  }
-  for (const Loop* around : loops_around(graph, plan, id)) {
-    if (graph.axes[around->axis].thread == axis.thread && axis.thread != ir::ThreadAxis::VThread)
-      check_bound_twice(graph, plan, id, loop, *around, target);
-  }
+/// `step` names stages and axes by ids, `resolved` by positions.
+void take(StageGraph& graph, const Step& step, const Step& resolved, int position) {
+  const NewStage made = new_stage(graph, step, resolved);
+  // It is about an expression: its axes, if any, are not loops of one nest.
+  const bool names_expression =
+      language::row_of(step.kind).has(language::step_effects::OfExpression);
+  const StageId owner =
+      names_expression ? resolved.stage : owner_of(graph, resolved, resolved.axes);
+  mark_touched(graph, resolved, owner);
+  const StageId about = step.kind == StepKind::CacheRead ? resolved.stage : owner;
+  std::vector<AxisId> defined;
+  const auto stages = static_cast<StageId>(graph.stages.size());
+  apply(StepContext{graph, resolved, position, about, resolved.axes, defined}, made);
+  if (graph.stages.size() > stages) graph.stage_of_id.push_back(stages);
+  graph.axis_of_id.insert(graph.axis_of_id.end(), defined.begin(), defined.end());
+  KILN_CHECK(graph.stage_of_id.size() == graph.state.stages().size());
+  KILN_CHECK(graph.axis_of_id.size() == graph.state.axes().size());
 }
 
 }  // namespace
 
 void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
-  language::AxisTable table = axis_table(graph.kernel->definition, graph.kernel->names);
-  for (size_t i = 0; i < schedule.steps.size(); ++i) {
-    const auto position = static_cast<int>(i);
-    const Step step = resolve(graph, schedule.steps[i]);
-    const NewStage made = new_stage(graph, table, schedule.steps[i], step, position);
-    std::vector<AxisId> defined;
-    const auto stages = static_cast<StageId>(graph.stages.size());
-    at_step(graph, step, position, describe(graph, step, step.axes), [&] {
-      // It is about an expression: its axes, if any, are not loops of one nest.
-      const bool names_expression =
-          step.kind == StepKind::ReductionStage || step.kind == StepKind::CachePadded;
-      const StageId stage = names_expression ? step.stage : owner_of(graph, step, step.axes);
-      // A dimension stays one, whatever became of its loop.
-      if (step.kind != StepKind::StorageAlign && !names_expression)
-        require_leaves(graph, stage, step.axes);
-      if (!names_expression) refuse_update_time(graph, stage, step.axes);
-      if (names_expression) {
-        // Which stages there are says nothing of how they run.
-      } else if (step.kind == StepKind::Prefetch) {
-        graph.stages[step.at_stage].is_touched = true;
-      } else {
-        graph.stages[step.stage].is_touched = graph.stages[stage].is_touched = true;
-      }
-      const StageId about = step.kind == StepKind::CacheRead ? step.stage : stage;
-      apply(StepContext{graph, step, position, about, step.axes, defined}, made);
-    });
-    if (graph.stages.size() > stages) graph.stage_of_id.push_back(stages);
-    graph.axis_of_id.insert(graph.axis_of_id.end(), defined.begin(), defined.end());
+  for (const Step& step : schedule.steps) {
+    const auto position = static_cast<int>(graph.state.steps().size());
+    const Step resolved = resolve(graph, step);
+    at_step(graph, resolved, position, describe(graph, resolved, resolved.axes),
+            [&] { take(graph, step, resolved, position); });
   }
   refuse_large_inlining(graph);
   check_attachments(graph, schedule);
   check_hints(graph, schedule);
   check_scatters(graph, schedule);
-}
-
-namespace {
-
-/// `copies` is how often the loops around this one are written out.
-void refuse_many_copies(const Axis& axis, const Loop& loop, const CompileLimits& limits,
-                        int64_t& copies) {
-  if (__builtin_mul_overflow(copies, *ir::as_const_int(loop.extent), &copies)) {
-    copies = std::numeric_limits<int64_t>::max();
-  }
-  if (copies <= limits.unrolled_iterations) return;
-  fail(ErrorKind::ResourceExhausted, "UNROLL_LIMIT",
-       "unrolling {} makes {} copies of its body; the limit is {}; split it and unroll the inner "
-       "loop",
-       axis.name, copies, limits.unrolled_iterations);
-}
-
-void refuse_long_thread_axis(const Axis& axis, const Loop& loop) {
-  const std::optional<int64_t> extent = ir::as_const_int(loop.extent);
-  if (axis.thread == ir::ThreadAxis::None || !extent) return;
-  const int64_t limit = ir::launch_limit(axis.thread);
-  if (axis.thread == ir::ThreadAxis::VThread || *extent <= limit) return;
-  fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
-       "{} is bound to {} with {} iterations, but CUDA allows at most {}; split it before bind()",
-       axis.name, ir::name_of(axis.thread), *extent, limit);
-}
-
-/// Threads fill shared memory together, so all of them must run the loops around it equally often.
-void refuse_fill_in_data_loop(const StageGraph& graph, const NestPlan& plan, StageId id,
-                              TargetKind target) {
-  if (graph[id].attach.step < 0 || !is_filled_by_threads(graph, plan, id, target)) return;
-  for (const Loop* loop : loops_around(graph, plan, id)) {
-    if (!has_read(loop->extent)) continue;
-    const std::string& axis = graph.axes[loop->axis].name;
-    fail(ErrorKind::Unsupported, "SHARED_LOOP",
-         "the threads of a block cannot fill {} together inside {}: data says for each thread how "
-         "often it runs; compute {} outside of {}",
-         graph[id].name, axis, graph[id].name, axis);
-  }
-}
-
-}  // namespace
-
-void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
-                 TargetKind target, const CompileLimits& limits) {
-  for (const StageId id : graph.order) {
-    if (!graph[id].is_live) continue;
-    at_stage(graph, id, [&] { refuse_fill_in_data_loop(graph, plan, id, target); });
-    int64_t copies = 1;
-    for (const Loop& loop : plan.nests[id].loops) {
-      const Axis& axis = graph.axes[loop.axis];
-      if (axis.annotated_by < 0) continue;
-      const Step& step = schedule.steps[static_cast<size_t>(axis.annotated_by)];
-      at_step(graph, step, axis.annotated_by, describe(graph, step, {loop.axis}), [&] {
-        if (has_read(loop.extent)) refuse_data_extent(axis);
-        if (axis.intrinsic) check_tile(graph, plan.nests[id], id, loop);
-        const bool is_vector = axis.loop_kind == ir::LoopKind::Vectorized;
-        if ((is_vector || axis.loop_kind == ir::LoopKind::Unrolled) &&
-            !ir::as_const_int(loop.extent)) {
-          fail(ErrorKind::Unsupported, is_vector ? "VECTORIZE_EXTENT" : "UNROLL_EXTENT",
-               "cannot {} {}: its extent {} is not a constant; split it first",
-               is_vector ? "vectorize" : "unroll", axis.name, loop.extent);
-        }
-        if (axis.loop_kind == ir::LoopKind::Unrolled)
-          refuse_many_copies(axis, loop, limits, copies);
-        if (traits_of(target).has_threads) refuse_long_thread_axis(axis, loop);
-        if (axis.thread != ir::ThreadAxis::None && !loop.is_shared)
-          check_thread(graph, plan, id, loop, target);
-      });
-    }
-  }
 }
 
 }  // namespace kiln::schedule

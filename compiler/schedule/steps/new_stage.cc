@@ -1,3 +1,5 @@
+// What all steps that make stages share: a record with the source's place in a scan's cell, root
+// axes, its place in the order of the graph.
 #include "compiler/schedule/steps/new_stage.h"
 
 #include <algorithm>
@@ -15,10 +17,10 @@ Stage stage_for(const StageGraph& graph, StageId source, const NewStage& made) {
   stage.from_branch = from.from_branch;
   stage.is_live = from.is_live;
   stage.is_touched = true;
-  stage.cell_of = from.cell_of;
-  if (from.cell_of >= 0) {
-    const auto scan = static_cast<StageId>(from.cell_of);
-    stage.attach = {Attach::Kind::At, scan, graph[scan].time, -1};
+  stage.role.cell_of = from.role.cell_of;
+  if (from.role.cell_of >= 0) {
+    const auto scan = static_cast<StageId>(from.role.cell_of);
+    stage.attach = {Attach::Kind::At, scan, graph[scan].as_scan.time, -1};
   }
   return stage;
 }
@@ -36,27 +38,13 @@ AxisId add_axis(StageGraph& graph, const std::string& name, AxisKind kind, ir::E
 
 StageId enter_stage(StageGraph& graph, Stage stage, StageId neighbour, bool before) {
   const auto id = static_cast<StageId>(graph.stages.size());
-  stage.leaves = stage.data;
-  stage.leaves.insert(stage.leaves.end(), stage.reduce.begin(), stage.reduce.end());
+  stage.loops.start_with(stage.data);
+  stage.loops.leaves.insert(stage.loops.leaves.end(), stage.reduce.begin(), stage.reduce.end());
   graph.stages.push_back(std::move(stage));
   const auto place = std::find(graph.order.begin(), graph.order.end(), neighbour);
   KILN_CHECK(place != graph.order.end());
   graph.order.insert(before ? place : place + 1, id);
   return id;
-}
-
-ir::Expr reduce_over(const ir::Reduce& reduce, const ir::Substitution& values,
-                     std::vector<ir::VarRef> axes, bool from_identity) {
-  const auto substituted = [&](const std::vector<ir::Expr>& list) {
-    std::vector<ir::Expr> result;
-    for (const ir::Expr& expr : list)
-      result.push_back(ir::substitute(expr, values));
-    return result;
-  };
-  return ir::Reduce::make(reduce.how, substituted(reduce.sources),
-                          reduce.condition ? ir::substitute(reduce.condition, values) : ir::Expr(),
-                          from_identity ? std::vector<ir::Expr>() : substituted(reduce.init),
-                          std::move(axes));
 }
 
 std::vector<Condition> conditions_in(const std::vector<Condition>& conditions,

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "compiler/language/state/axis_table.h"
 #include "compiler/schedule/bounds/nest.h"
 #include "compiler/schedule/steps/steps.h"
 
@@ -34,10 +33,6 @@ AxisId add_axis(StageGraph& graph, const std::string& name, AxisKind kind, ir::E
 
 /// Enters a stage into the graph, right before or right after another one in the order.
 StageId enter_stage(StageGraph& graph, Stage stage, StageId neighbour, bool before);
-
-/// The reduction with its parts substituted, over other axes. With `from_identity` it starts there.
-ir::Expr reduce_over(const ir::Reduce& reduce, const ir::Substitution& values,
-                     std::vector<ir::VarRef> axes, bool from_identity = false);
 
 /// The conditions in other variables. With `data_only`, those of reductions are left out.
 std::vector<Condition> conditions_in(const std::vector<Condition>& conditions,

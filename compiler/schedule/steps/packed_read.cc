@@ -1,3 +1,9 @@
+// A copy in the order of the loops that read it, as the packed panels of a matrix product (Goto and
+// van de Geijn, Anatomy of High-Performance Matrix Multiplication):
+//   B[k, j] read in loops i, j.outer, k, j.inner  ->  a copy over j.outer, k, j.inner, which these
+//   loops read one element after the other
+// The copy reads what the reader would, so it needs one read, that happens in every iteration, and
+// dimensions whose extents depend on no other loop.
 #include <algorithm>
 
 #include "compiler/ir/build.h"
@@ -106,7 +112,7 @@ class Layout {
       dimensions_.emplace_back(graph.axes[copy.data.back()].value, extent);
       axes_.use_variable(loops[i], graph.axes[copy.data.back()].value);
     }
-    std::vector<AxisId> all = graph[reader].leaves;
+    std::vector<AxisId> all = graph[reader].loops.leaves;
     if (graph[reader].time_dimension >= 0) all.push_back(graph[reader].time_axis());
     for (const AxisId leaf : all) {
       if (std::ranges::find(loops, leaf) != loops.end()) continue;
@@ -237,7 +243,7 @@ void apply_packed_read(const StepContext& context, const NewStage& made) {
 
   Stage copy = stage_for(graph, tensor.stage, made);
   copy.is_live = graph[reader].is_live;
-  copy.scope = context.step.tag;
+  copy.memory.scope = context.step.tag;
   copy.types = {graph[tensor.stage].types[tensor.output]};
   copy.shapes = {{}};
   Layout layout(graph, reader, context.axes, copy, made);

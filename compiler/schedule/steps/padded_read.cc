@@ -1,3 +1,7 @@
+// Finds a read under a condition that says no more than which of its indices are inside. The
+// condition is negated into one about the indices by linear arithmetic: 1 <= y + r with the index
+// y + r - 1 at place p is 0 <= p. What cannot be said so depends on the iteration, not on the
+// element, and no copy of the elements would do.
 #include "compiler/schedule/steps/padded_read.h"
 
 #include <algorithm>
@@ -16,14 +20,6 @@ namespace {
 using analysis::Linear;
 using analysis::Term;
 using ir::Operator;
-
-std::vector<StageId> parts_of(const StageGraph& graph, StageId stage) {
-  std::vector<StageId> parts = {stage};
-  for (StageId id = 0; id < graph.stages.size(); ++id) {
-    if (graph[id].part_of == stage) parts.push_back(id);
-  }
-  return parts;
-}
 
 /// The read of the tensor that a branch is, but for casts.
 const ir::TensorRead* read_of(const ir::Expr& branch, TensorId tensor) {
@@ -123,9 +119,9 @@ class InIndices {
     for (const Term& term : sum->terms)
       (term.coefficient < 0 ? left : right).terms.push_back(term);
     (sum->constant < 0 ? left : right).constant = sum->constant;
-    const std::optional<Linear> turned = analysis::scaled(left, -1);
-    if (!turned) return {};
-    return ir::Binary::make(binary.op, atoms_.write(*turned), atoms_.write(right));
+    const std::optional<Linear> negated = analysis::scaled(left, -1);
+    if (!negated) return {};
+    return ir::Binary::make(binary.op, atoms_.write(*negated), atoms_.write(right));
   }
 
   const std::vector<ir::VarRef> axes_;
@@ -143,9 +139,9 @@ class FindPaddedRead {
         name_(graph.tensor_name(tensor)) {}
 
   std::variant<PaddedRead, std::string> operator()() {
-    if (graph_[reader_].cell_of >= 0 || graph_[tensor_.stage].cell_of >= 0) {
+    if (graph_[reader_].role.cell_of >= 0 || graph_[tensor_.stage].role.cell_of >= 0) {
       return fmt::format("{} is computed step by step in a scan",
-                         graph_[reader_].cell_of >= 0 ? graph_[reader_].name : name_);
+                         graph_[reader_].role.cell_of >= 0 ? graph_[reader_].name : name_);
     }
     std::vector<std::pair<StageId, ir::Expr>> found;
     for (const StageId part : parts_of(graph_, reader_)) {

@@ -21,11 +21,11 @@ struct StepContext {
   Axis& axis(size_t operand) const { return graph.axes[axes[operand]]; }
 };
 
-// One function a primitive: a small edit of the record of its stage, with its checks.
-void apply_split(const StepContext& context);
-void apply_tile(const StepContext& context);
-void apply_fuse(const StepContext& context);
-void apply_reorder(const StepContext& context);
+// What the graph makes of a step that the state has taken: an edit of its stage, and the checks
+// that need expressions, proofs or the nest. Most steps need only some of these.
+void check_fuse(const StepContext& context);
+/// The loops of the nest as the last step has left those of the state.
+void change_loops(const StepContext& context);
 void apply_bind(const StepContext& context);
 void apply_parallel(const StepContext& context);
 void apply_vectorize(const StepContext& context);
@@ -42,15 +42,16 @@ void apply_prefetch(const StepContext& context);
 void apply_env_threads(const StepContext& context);
 void apply_software_pipeline(const StepContext& context);
 
-/// Whether `part` is the stage or a reduction taken out of its expression.
-bool is_part_of(const StageGraph& graph, StageId part, StageId stage);
-
 /// Whether each stage that is attached inside a loop is read inside it only.
 void check_attachments(StageGraph& graph, const language::Schedule& schedule);
 
 /// Whether the steps that change no loops are about loops and memory that are there when all steps
 /// are taken.
 void check_hints(StageGraph& graph, const language::Schedule& schedule);
+
+/// Refuses loops of scatters that would update one element at once or in another order than the
+/// definition's. Integers may be combined in any order, one after the other.
+void check_scatters(const StageGraph& graph, const language::Schedule& schedule);
 
 /// "i.outer, j, i.inner"
 std::string names_of_axes(const StageGraph& graph, const std::vector<AxisId>& axes);

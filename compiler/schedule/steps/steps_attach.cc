@@ -1,3 +1,6 @@
+// Where stages are computed, and when all steps are taken, whether each stage inside a loop is read
+// inside of it only, and is not what the loop's own bounds or start values need.
+//   compute_at(B, C.i)  with B read by C and D  ->  refused: it is also read by D
 #include <algorithm>
 
 #include "compiler/schedule/graph/reads.h"
@@ -6,43 +9,27 @@
 namespace kiln::schedule {
 namespace {
 
-/// Stages that have their place: arguments, scans, and what is written into a scan's output.
+/// What is computed straight into the output of a scan or of a scatter has its place.
 void require_movable(const StepContext& context, std::string_view what) {
   const Stage& stage = context.record();
-  const auto refuse = [&](const std::string& why) {
-    fail(ErrorKind::InvalidArgument, "FIXED_STAGE", "cannot {} {}: {}", what, stage.name, why);
-  };
-  KILN_CHECK(stage.kind != Stage::Kind::Placeholder);
-  for (uint32_t output = 0; output < stage.types.size(); ++output) {
-    if (context.graph.is_parameter({context.stage, output})) {
-      refuse("it is an argument of the kernel, which is computed whole");
-    }
+  if (stage.role.base_of >= 0) {
+    fail(ErrorKind::InvalidArgument, "FIXED_STAGE",
+         "cannot {} {}: it is the base of {}, which updates it in place", what, stage.name,
+         context.graph[static_cast<StageId>(stage.role.base_of)].name);
   }
-  if (stage.kind == Stage::Kind::Scan) refuse("it is a scan, which is computed whole");
-  if (stage.kind == Stage::Kind::Scatter) refuse("it is a scatter, which is computed whole");
-  if (stage.base_of >= 0) {
-    refuse(fmt::format("it is the base of {}, which updates it in place",
-                       context.graph[static_cast<StageId>(stage.base_of)].name));
-  }
-  if (stage.is_init) {
-    refuse(fmt::format("it is the init of {}", context.graph[stage.init_of].name));
-  }
-  if (stage.is_update) {
-    refuse(fmt::format("it is the update of {}, computed at each time step",
-                       context.graph[static_cast<StageId>(stage.cell_of)].name));
+  if (stage.role.is_init) {
+    fail(ErrorKind::InvalidArgument, "FIXED_STAGE", "cannot {} {}: it is the init of {}", what,
+         stage.name, context.graph[stage.role.init_of].name);
   }
 }
 
-size_t position_of(const Stage& stage, AxisId leaf) {
-  const auto at = std::find(stage.leaves.begin(), stage.leaves.end(), leaf);
-  return static_cast<size_t>(at - stage.leaves.begin());
-}
+size_t position_of(const Stage& stage, AxisId leaf) { return stage.loops.place_of(leaf); }
 
 /// Whether all of `reader` runs inside the loop `axis` of `consumer`.
 bool runs_inside(const StageGraph& graph, StageId reader, StageId consumer, AxisId axis) {
   if (reader == consumer) return true;
   const Attach& attach = graph[reader].attach;
-  if (attach.kind != Attach::Kind::At || graph[reader].is_init) return false;
+  if (attach.kind != Attach::Kind::At || graph[reader].role.is_init) return false;
   if (attach.stage == consumer) {
     return position_of(graph[consumer], attach.axis) >= position_of(graph[consumer], axis);
   }
@@ -64,11 +51,11 @@ void attach_hidden_reduction(StageGraph& graph, StageId id) {
       if (read.stage != id) return;
       for (const ir::Expr& index : read.indices) {
         const auto axis =
-            std::find_if(reader.leaves.begin(), reader.leaves.end(), [&](AxisId leaf) {
+            std::find_if(reader.loops.leaves.begin(), reader.loops.leaves.end(), [&](AxisId leaf) {
               return graph.axes[leaf].value && index == ir::Expr(graph.axes[leaf].value);
             });
-        is_plain = is_plain && axis != reader.leaves.end();
-        if (axis != reader.leaves.end()) used.push_back(*axis);
+        is_plain = is_plain && axis != reader.loops.leaves.end();
+        if (axis != reader.loops.leaves.end()) used.push_back(*axis);
       }
     });
   }
@@ -76,23 +63,21 @@ void attach_hidden_reduction(StageGraph& graph, StageId id) {
   used.erase(std::unique(used.begin(), used.end()), used.end());
   if (!is_plain || used.empty()) return;
   for (size_t i = 0; i < used.size(); ++i) {
-    const bool in_front = std::find(used.begin(), used.end(), reader.leaves[i]) != used.end();
-    if (!in_front || graph.axes[reader.leaves[i]].loop_kind == ir::LoopKind::Vectorized) return;
+    const bool in_front = std::find(used.begin(), used.end(), reader.loops.leaves[i]) != used.end();
+    if (!in_front || graph.axes[reader.loops.leaves[i]].loop_kind == ir::LoopKind::Vectorized)
+      return;
   }
-  graph.stages[id].attach = {Attach::Kind::At, readers[0], reader.leaves[used.size() - 1], -1};
+  graph.stages[id].attach = {Attach::Kind::At, readers[0], reader.loops.leaves[used.size() - 1],
+                             -1};
 }
 
 void check_axis(const StageGraph& graph, const Stage& stage) {
   const Stage& consumer = graph[stage.attach.stage];
   const std::string& axis = graph.axes[stage.attach.axis].name;
   const size_t at = position_of(consumer, stage.attach.axis);
-  if (at == consumer.leaves.size()) {
-    fail(ErrorKind::InvalidArgument, "ATTACH_AXIS",
-         "cannot compute {} at {} of {}: that is not a loop of {}; its loops are {}", stage.name,
-         axis, consumer.name, consumer.name, names_of_axes(graph, consumer.leaves));
-  }
+  KILN_CHECK(at < consumer.loops.leaves.size());  // the state lets no step take it away
   for (size_t i = 0; i <= at; ++i) {
-    const Axis& loop = graph.axes[consumer.leaves[i]];
+    const Axis& loop = graph.axes[consumer.loops.leaves[i]];
     if (loop.loop_kind != ir::LoopKind::Vectorized) continue;
     fail(ErrorKind::Unsupported, "ATTACH_VECTOR",
          "cannot compute {} at {} of {}: {} is vectorized; choose a loop outside of it", stage.name,
@@ -101,24 +86,24 @@ void check_axis(const StageGraph& graph, const Stage& stage) {
 }
 
 void check_cell(const StageGraph& graph, const Stage& stage) {
-  if (stage.cell_of < 0) return;
-  const auto scan_id = static_cast<StageId>(stage.cell_of);
+  if (stage.role.cell_of < 0) return;
+  const auto scan_id = static_cast<StageId>(stage.role.cell_of);
   const Stage& consumer = graph[stage.attach.stage];
   const Stage& scan = graph[scan_id];
   const bool is_scan = stage.attach.stage == scan_id;
-  if (!is_scan && consumer.cell_of != stage.cell_of) {
+  if (!is_scan && consumer.role.cell_of != stage.role.cell_of) {
     fail(ErrorKind::InvalidArgument, "ATTACH_CELL",
          "cannot compute {} at {} of {}: it depends on the state of {} and must stay inside its "
          "time "
          "loop",
          stage.name, graph.axes[stage.attach.axis].name, consumer.name, scan.name);
   }
-  if (is_scan && stage.attach.axis != scan.leaves.back()) {
+  if (is_scan && stage.attach.axis != scan.loops.leaves.back()) {
     fail(ErrorKind::InvalidArgument, "ATTACH_CELL",
          "cannot compute {} at {} of {}: it depends on the state and must stand in the innermost "
          "time loop, {}",
          stage.name, graph.axes[stage.attach.axis].name, scan.name,
-         graph.axes[scan.leaves.back()].name);
+         graph.axes[scan.loops.leaves.back()].name);
   }
 }
 
@@ -128,8 +113,8 @@ void check_bounds_of_reader(const StageGraph& graph, StageId id) {
   const Stage& consumer = graph[attach.stage];
   const size_t at = position_of(consumer, attach.axis);
   const auto reduces = [&](AxisId leaf) { return graph.axes[leaf].kind == AxisKind::Reduce; };
-  if (std::none_of(consumer.leaves.begin(), consumer.leaves.begin() + static_cast<long>(at) + 1,
-                   reduces)) {
+  if (std::none_of(consumer.loops.leaves.begin(),
+                   consumer.loops.leaves.begin() + static_cast<long>(at) + 1, reduces)) {
     return;
   }
   for (const ir::Expr& bound : expanded_bounds(graph, attach.stage)) {
@@ -148,8 +133,10 @@ void check_init_of_reader(const StageGraph& graph, StageId id) {
   const Attach& attach = graph[id].attach;
   const Stage& consumer = graph[attach.stage];
   const auto reduces = [&](AxisId leaf) { return graph.axes[leaf].kind == AxisKind::Reduce; };
-  const auto first = std::find_if(consumer.leaves.begin(), consumer.leaves.end(), reduces);
-  if (position_of(consumer, attach.axis) < static_cast<size_t>(first - consumer.leaves.begin())) {
+  const auto first =
+      std::find_if(consumer.loops.leaves.begin(), consumer.loops.leaves.end(), reduces);
+  if (position_of(consumer, attach.axis) <
+      static_cast<size_t>(first - consumer.loops.leaves.begin())) {
     return;
   }
   for (const ir::Expr& init : expanded_inits(graph, attach.stage)) {
@@ -167,7 +154,7 @@ void check_init_of_reader(const StageGraph& graph, StageId id) {
 void check_attachment(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const Stage& consumer = graph[stage.attach.stage];
-  if (consumer.attach.kind == Attach::Kind::Inline || consumer.leaves.empty()) {
+  if (consumer.attach.kind == Attach::Kind::Inline || consumer.loops.leaves.empty()) {
     fail(ErrorKind::InvalidArgument, "ATTACH_AXIS",
          "cannot compute {} at {} of {}: {} has no loops", stage.name,
          graph.axes[stage.attach.axis].name, consumer.name, consumer.name);
@@ -202,31 +189,26 @@ void apply_compute_at(const StepContext& context) {
 
 void apply_compute_inline(const StepContext& context) {
   require_movable(context, "inline");
-  if (context.record().is_reduction()) {
-    fail(ErrorKind::Unsupported, "INLINE_REDUCTION",
-         "cannot inline {}: it is a reduction, which needs loops of its own; compute_at puts them "
-         "inside the reader",
-         context.record().name);
-  }
+  KILN_CHECK(!context.record().is_reduction());  // the state refuses it
   context.record().attach = {Attach::Kind::Inline, 0, 0, context.position};
 }
 
 void apply_compute_root(const StepContext& context) {
   Stage& stage = context.record();
-  if (stage.cell_of < 0) {
+  if (stage.role.cell_of < 0) {
     stage.attach = {};
   } else {
-    const auto scan = static_cast<StageId>(stage.cell_of);
-    stage.attach = {Attach::Kind::At, scan, context.graph[scan].time, -1};
+    const auto scan = static_cast<StageId>(stage.role.cell_of);
+    stage.attach = {Attach::Kind::At, scan, context.graph[scan].as_scan.time, -1};
   }
 }
 
 void check_attachments(StageGraph& graph, const language::Schedule& schedule) {
   // Cells that no step has moved follow the scan's time loops, whatever became of them.
   for (Stage& stage : graph.stages) {
-    if (stage.cell_of < 0 || stage.attach.step >= 0) continue;
+    if (stage.role.cell_of < 0 || stage.attach.step >= 0) continue;
     if (graph[stage.attach.stage].kind != Stage::Kind::Scan) continue;
-    stage.attach.axis = graph[stage.attach.stage].leaves.back();
+    stage.attach.axis = graph[stage.attach.stage].loops.leaves.back();
   }
   for (StageId id = 0; id < graph.stages.size(); ++id) {
     const Stage& stage = graph[id];

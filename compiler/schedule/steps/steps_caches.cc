@@ -1,27 +1,23 @@
+// Copies of whole tensors. A cache_read stands right after what it copies, and its readers read it
+// at the same indices. A cache_write stands right before the stage and takes over its reductions;
+// its dimensions are the loops of the stage so far, so that tiles can lie one after the other:
+//   C[i] with loops i.outer, i.inner  ->  C.local[i.outer, i.inner];  C[i] = C.local[i / 4, i % 4]
 #include <algorithm>
 
 #include "compiler/ir/build.h"
 #include "compiler/schedule/bounds/axis_arithmetic.h"
+#include "compiler/schedule/graph/expressions.h"
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/steps/new_stage.h"
 
 namespace kiln::schedule {
 namespace {
 
-/// A stage and the reductions taken out of it.
-std::vector<StageId> parts_of(const StageGraph& graph, StageId stage) {
-  std::vector<StageId> parts = {stage};
-  for (StageId id = 0; id < graph.stages.size(); ++id) {
-    if (graph[id].part_of == stage) parts.push_back(id);
-  }
-  return parts;
-}
-
 /// The same, and of a scatter the copy that the compiler made for it to start from.
 std::vector<StageId> reading_parts_of(const StageGraph& graph, StageId stage) {
   std::vector<StageId> parts = parts_of(graph, stage);
   if (graph[stage].kind == Stage::Kind::Scatter) {
-    const StageId base = graph[stage].base.stage;
+    const StageId base = graph[stage].as_scatter.base.stage;
     if (graph[base].origin == graph[stage].origin) parts.push_back(base);
   }
   return parts;
@@ -35,12 +31,12 @@ bool reads(const StageGraph& graph, StageId reader, TensorId tensor) {
 /// Makes what read a tensor read its copy. A scatter updates the copy of its base in place.
 void redirect(StageGraph& graph, StageId reader, TensorId tensor, StageId copy) {
   Stage& stage = graph.stages[reader];
-  if (stage.kind == Stage::Kind::Scatter && stage.base == tensor) {
-    graph.stages[tensor.stage].base_of = -1;
-    graph.stages[copy].base_of = static_cast<int>(reader);
-    stage.base = {copy, 0};
+  if (stage.kind == Stage::Kind::Scatter && stage.as_scatter.base == tensor) {
+    graph.stages[tensor.stage].role.base_of = -1;
+    graph.stages[copy].role.base_of = static_cast<int>(reader);
+    stage.as_scatter.base = {copy, 0};
   }
-  for (std::vector<ir::Expr>* exprs : {&stage.bodies, &stage.indices}) {
+  for (std::vector<ir::Expr>* exprs : {&stage.bodies, &stage.as_scatter.indices}) {
     for (ir::Expr& expr : *exprs) {
       expr = replace_reads(expr, [&](const ir::TensorRead& read) -> ir::Expr {
         if (TensorId{read.stage, read.output} != tensor) return &read;
@@ -68,9 +64,9 @@ std::vector<StageId> readers_of_copy(const StageGraph& graph, TensorId tensor,
 
 /// The scan whose state or cell a tensor belongs to, or -1.
 int cell_of_tensor(const StageGraph& graph, StageId id) {
-  if (graph[id].cell_of >= 0) return graph[id].cell_of;
+  if (graph[id].role.cell_of >= 0) return graph[id].role.cell_of;
   for (StageId scan = 0; scan < graph.stages.size(); ++scan) {
-    for (const TensorId state : graph[scan].state) {
+    for (const TensorId state : graph[scan].as_scan.state) {
       if (state.stage == id) return static_cast<int>(scan);
     }
   }
@@ -78,9 +74,9 @@ int cell_of_tensor(const StageGraph& graph, StageId id) {
 }
 
 void put_at_time(const StageGraph& graph, Stage& stage, int cell) {
-  stage.cell_of = cell;
+  stage.role.cell_of = cell;
   const auto scan = static_cast<StageId>(cell);
-  stage.attach = {Attach::Kind::At, scan, graph[scan].time, -1};
+  stage.attach = {Attach::Kind::At, scan, graph[scan].as_scan.time, -1};
 }
 
 /// Root axes for the loops over data of `from`: the layout of a new stage. Fills in what the root
@@ -90,7 +86,7 @@ void add_layout(const StepContext& context, const NewStage& made, AxisArithmetic
   const Stage& from = context.record();
   const analysis::Facts facts = facts_of_sizes(context.graph);
   std::vector<ir::Expr> shape;
-  for (const AxisId leaf : from.leaves) {
+  for (const AxisId leaf : from.loops.leaves) {
     if (axes.is_reduce(leaf)) continue;
     if (from.time_dimension >= 0 && leaf == from.time_axis()) {
       stage.time_dimension = static_cast<int>(shape.size());
@@ -139,7 +135,7 @@ void become_copy(const StepContext& context, StageId copied, AxisArithmetic& axe
     roots[root] = graph.axes[root].value;
   const std::unordered_map<AxisId, ir::Expr> loops = axes.loops_of(roots);
   std::vector<ir::Expr> indices;
-  for (const AxisId leaf : stage.leaves) {
+  for (const AxisId leaf : stage.loops.leaves) {
     if (!axes.is_reduce(leaf)) indices.push_back(loops.at(leaf));
   }
   for (uint32_t output = 0; output < stage.bodies.size(); ++output) {
@@ -147,13 +143,12 @@ void become_copy(const StepContext& context, StageId copied, AxisArithmetic& axe
   }
   stage.conditions = conditions_in(stage.conditions, {}, true);
   stage.reduce.clear();
-  stage.relations.clear();
-  stage.leaves = stage.data;
+  stage.loops.start_with(stage.data);
 }
 
 void name_scope(const StepContext& context, Stage& stage) {
-  stage.scope = context.step.tag;
-  stage.scope_line = location_of(context.graph, context.step);
+  stage.memory.scope = context.step.tag;
+  stage.memory.scope_line = location_of(context.graph, context.step);
 }
 
 }  // namespace

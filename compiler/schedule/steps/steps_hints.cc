@@ -1,3 +1,6 @@
+// Steps that change no loops but say how they run and where values lie, and when all steps are
+// taken, whether the loops and the memory that they are about are there.
+//   double_buffer(B)  of B at the root  ->  refused: no iterations take turns with it
 #include <algorithm>
 
 #include "compiler/schedule/graph/reads.h"
@@ -15,9 +18,9 @@ void require_own_memory(const StepContext& context, std::string_view verb) {
          "cannot {} {}: it is computed straight into the memory of {}; {} a cache_write of it",
          verb, stage.name, owner, verb);
   };
-  if (stage.is_init) refuse(graph[stage.init_of].name);
-  if (stage.is_update) refuse(graph[static_cast<StageId>(stage.cell_of)].name);
-  if (stage.base_of >= 0) refuse(graph[static_cast<StageId>(stage.base_of)].name);
+  if (stage.role.is_init) refuse(graph[stage.role.init_of].name);
+  if (stage.role.is_update) refuse(graph[static_cast<StageId>(stage.role.cell_of)].name);
+  if (stage.role.base_of >= 0) refuse(graph[static_cast<StageId>(stage.role.base_of)].name);
 }
 
 /// The steps as check_hints() names them.
@@ -28,7 +31,7 @@ class CheckHints {
 
   void operator()() {
     for (StageId id = 0; id < graph_.stages.size(); ++id) {
-      if (graph_[id].is_live && graph_[id].doubled_by >= 0) check_doubled(id);
+      if (graph_[id].is_live && graph_[id].memory.doubled_by >= 0) check_doubled(id);
     }
     for (const Prefetch& prefetch : graph_.prefetches) {
       if (!graph_[prefetch.reader].is_live) continue;
@@ -65,7 +68,7 @@ class CheckHints {
 
   void check_doubled(StageId id) const {
     const Stage& stage = graph_[id];
-    at(stage.doubled_by, fmt::format("double_buffer({})", stage.name), [&] {
+    at(stage.memory.doubled_by, fmt::format("double_buffer({})", stage.name), [&] {
       if (stage.attach.kind == Attach::Kind::At) return;
       fail(ErrorKind::InvalidArgument, "DOUBLE_BUFFER",
            "cannot double {}: it is computed {}, and no iterations take turns with it; compute_at "
@@ -85,8 +88,7 @@ class CheckHints {
     if (source.attach.kind == Attach::Kind::Inline) refuse(tensor + " is inline, in no memory");
     if (reader.attach.kind == Attach::Kind::Inline)
       refuse(reader.name + " is inline, without loops");
-    // The automatic schedule may have split it since.
-    if (!is_leaf(reader, prefetch.axis)) refuse("that is not a loop of it any more");
+    KILN_CHECK(reader.loops.has(prefetch.axis));  // the state lets no step take it away
     if (graph_.axes[prefetch.axis].loop_kind == ir::LoopKind::Vectorized) {
       refuse("its iterations are lanes of vectors; choose a loop outside of it");
     }
@@ -107,7 +109,7 @@ class CheckHints {
   bool is_computed_inside(const Prefetch& prefetch) const {
     const Attach& attach = graph_[prefetch.tensor.stage].attach;
     if (attach.kind != Attach::Kind::At || attach.stage != prefetch.reader) return false;
-    const std::vector<AxisId>& leaves = graph_[prefetch.reader].leaves;
+    const std::vector<AxisId>& leaves = graph_[prefetch.reader].loops.leaves;
     return std::find(leaves.begin(), leaves.end(), attach.axis) >=
            std::find(leaves.begin(), leaves.end(), prefetch.axis);
   }
@@ -118,7 +120,7 @@ class CheckHints {
       fail(ErrorKind::InvalidArgument, "SOFTWARE_PIPELINE", "cannot pipeline {} of {}: {}",
            axis(pipeline.axis), stage.name, why);
     };
-    if (!is_leaf(stage, pipeline.axis)) refuse("that is not a loop of it any more");
+    KILN_CHECK(stage.loops.has(pipeline.axis));  // the state lets no step take it away
     if (graph_.axes[pipeline.axis].loop_kind != ir::LoopKind::Serial) {
       refuse("its iterations do not run one after the other");
     }
@@ -132,11 +134,11 @@ class CheckHints {
   }
 
   void check_env_threads(StageId scan) const {
-    for (const ir::ThreadAxis thread : graph_[scan].env_threads) {
+    for (const ir::ThreadAxis thread : graph_[scan].as_scan.env_threads) {
       const bool is_bound = std::ranges::any_of(graph_.stages, [&](const Stage& stage) {
-        const bool is_own =
-            stage.cell_of == static_cast<int>(scan) || (stage.is_init && stage.init_of == scan);
-        return is_own && std::ranges::any_of(stage.leaves, [&](AxisId leaf) {
+        const bool is_own = stage.role.cell_of == static_cast<int>(scan) ||
+                            (stage.role.is_init && stage.role.init_of == scan);
+        return is_own && std::ranges::any_of(stage.loops.leaves, [&](AxisId leaf) {
                  return graph_.axes[leaf].thread == thread;
                });
       });
@@ -145,10 +147,6 @@ class CheckHints {
            "no axis in {} is bound to {}; bind one of its update to it", graph_[scan].name,
            ir::name_of(thread));
     }
-  }
-
-  static bool is_leaf(const Stage& stage, AxisId axis) {
-    return std::find(stage.leaves.begin(), stage.leaves.end(), axis) != stage.leaves.end();
   }
 
   StageGraph& graph_;
@@ -170,14 +168,14 @@ void apply_storage_align(const StepContext& context) {
          "dimension before it",
          context.axis(0).name, stage.name);
   }
-  std::erase_if(stage.alignments,
+  std::erase_if(stage.memory.alignments,
                 [&](const Alignment& other) { return other.dimension == dimension; });
-  stage.alignments.push_back({dimension, factor, context.step.value});
+  stage.memory.alignments.push_back({dimension, factor, context.step.value});
 }
 
 void apply_double_buffer(const StepContext& context) {
   require_own_memory(context, "double");
-  context.record().doubled_by = context.position;
+  context.record().memory.doubled_by = context.position;
 }
 
 void apply_tensorize(const StepContext& context) {
@@ -215,11 +213,11 @@ void apply_prefetch(const StepContext& context) {
 
 void apply_env_threads(const StepContext& context) {
   Stage& scan = context.record();
-  scan.env_threads.clear();
+  scan.as_scan.env_threads.clear();
   for (const std::string& tag : context.step.tags) {
     const std::optional<ir::ThreadAxis> thread = ir::find_thread_axis(tag);
     KILN_CHECK(thread.has_value());
-    scan.env_threads.push_back(*thread);
+    scan.as_scan.env_threads.push_back(*thread);
   }
 }
 

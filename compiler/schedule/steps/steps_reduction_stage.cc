@@ -1,3 +1,6 @@
+// A reduction taken out of an expression has a record from the start; the step makes it a stage
+// that other steps can name. Its axes must be exactly those that it has, since the next steps count
+// on what the step table says was made; a refusal shows the step as it must be written.
 #include <algorithm>
 
 #include <fmt/ranges.h>
@@ -58,10 +61,7 @@ void refuse_other_axes(const StepContext& context, const Stage& reduction) {
 StageId find_reduction(const StepContext& context) {
   const StepContext& c = context;
   const StageId id = c.graph.axes[c.axes.back()].stage;
-  if (c.graph[id].part_of != c.stage) {
-    refuse("{} has no reduction over {} left inside its expression", c.record().name,
-           c.graph.axes[c.axes.back()].name);
-  }
+  KILN_CHECK(c.graph[id].part_of == c.stage);  // the state knows which are taken
   const Stage& reduction = c.graph[id];
   refuse_shared_axis(c, reduction);
   refuse_other_axes(c, reduction);
@@ -93,9 +93,9 @@ void apply_reduction_stage(const StepContext& context, const NewStage& made) {
   stage.part_of.reset();
   stage.stands_for.clear();
   // Loops over the axes as they were reordered while they had no stage.
-  std::erase_if(stage.leaves,
+  std::erase_if(stage.loops.leaves,
                 [&](AxisId leaf) { return graph.axes[leaf].kind == AxisKind::Reduce; });
-  stage.leaves.insert(stage.leaves.end(), stage.reduce.begin(), stage.reduce.end());
+  stage.loops.leaves.insert(stage.loops.leaves.end(), stage.reduce.begin(), stage.reduce.end());
   context.defined = stage.data;
   context.defined.insert(context.defined.end(), stage.reduce.begin(), stage.reduce.end());
   graph.stage_of_id.push_back(id);

@@ -1,8 +1,14 @@
+// Partial results along one loop of a reduction, so that what cannot run at once in one sum can in
+// many (rfactor of Halide and TVM; Suriana and others, Parallel Associative Reductions in Halide):
+//   s = sum[k](X[k]), k split by 4, rfactor of k.inner
+//     ->  s.rf[v] = sum[k.outer](X[k.outer * 4 + v]);  s = sum[v](s.rf[v])
+// The partial results start from the identity, the whole from the reduction's own start values.
 #include <algorithm>
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
 #include "compiler/schedule/bounds/axis_arithmetic.h"
+#include "compiler/schedule/graph/expressions.h"
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/steps/new_stage.h"
 
@@ -13,13 +19,11 @@ namespace {
 Stage without_data_loops(const StageGraph& graph, const Stage& stage) {
   const auto is_reduce = [&](AxisId axis) { return graph.axes[axis].kind == AxisKind::Reduce; };
   Stage result = stage;
-  std::erase_if(result.relations, [&](const Relation& relation) {
-    const Split* split = std::get_if<Split>(&relation);
-    return !is_reduce(split != nullptr ? split->parent : std::get<Fuse>(relation).fused);
-  });
-  result.leaves = stage.data;
-  for (const AxisId leaf : stage.leaves) {
-    if (is_reduce(leaf)) result.leaves.push_back(leaf);
+  std::erase_if(result.loops.relations,
+                [&](const Relation& relation) { return !is_reduce(language::made_of(relation)); });
+  result.loops.leaves = stage.data;
+  for (const AxisId leaf : stage.loops.leaves) {
+    if (is_reduce(leaf)) result.loops.leaves.push_back(leaf);
   }
   return result;
 }
@@ -79,7 +83,7 @@ class Factored {
   Stage stage() {
     Stage stage = stage_for(graph_, context_.stage, made_);
     stage.types = from_.types;
-    stage.scope = from_.scope;
+    stage.memory.scope = from_.memory.scope;
     add_data(stage);
     add_reduction(stage);
     for (const AxisId root : from_.reduce)
@@ -122,7 +126,7 @@ class Factored {
   /// The extent in terms of the axes as they are called, wherever their loops stand.
   ir::Expr named_extent(AxisId factored) const {
     AxisArithmetic axes = axes_;
-    for (const AxisId leaf : from_.leaves) {
+    for (const AxisId leaf : from_.loops.leaves) {
       const Axis& axis = graph_.axes[leaf];
       if (leaf != factored)
         axes.use_variable(leaf, axis.value ? axis.value : ir::Var::make(axis.name));
@@ -131,7 +135,7 @@ class Factored {
   }
 
   void add_reduction(Stage& stage) {
-    for (const AxisId leaf : from_.leaves) {
+    for (const AxisId leaf : from_.loops.leaves) {
       if (!axes_.is_reduce(leaf) || leaf == context_.axes[0]) continue;
       // The minimum of a root axis is a part of its value.
       const ir::Expr extent = analysis::simplify(axes_.extent(leaf), facts_);
@@ -169,14 +173,12 @@ class Factored {
 /// Puts the one reduction axis where the reduction loops of the stage began.
 void replace_reduction(StageGraph& graph, Stage& stage, AxisId axis) {
   const auto is_reduce = [&](AxisId leaf) { return graph.axes[leaf].kind == AxisKind::Reduce; };
-  const auto first = std::find_if(stage.leaves.begin(), stage.leaves.end(), is_reduce);
-  const auto place = first - stage.leaves.begin();
-  std::erase_if(stage.leaves, [&](AxisId leaf) { return is_reduce(leaf); });
-  stage.leaves.insert(stage.leaves.begin() + place, axis);
-  std::erase_if(stage.relations, [&](const Relation& relation) {
-    const Split* split = std::get_if<Split>(&relation);
-    return is_reduce(split != nullptr ? split->parent : std::get<Fuse>(relation).fused);
-  });
+  const auto first = std::find_if(stage.loops.leaves.begin(), stage.loops.leaves.end(), is_reduce);
+  const auto place = first - stage.loops.leaves.begin();
+  std::erase_if(stage.loops.leaves, [&](AxisId leaf) { return is_reduce(leaf); });
+  stage.loops.leaves.insert(stage.loops.leaves.begin() + place, axis);
+  std::erase_if(stage.loops.relations,
+                [&](const Relation& relation) { return is_reduce(language::made_of(relation)); });
   stage.reduce = {axis};
 }
 
@@ -186,13 +188,10 @@ void apply_rfactor(const StepContext& context, const NewStage& made) {
   StageGraph& graph = context.graph;
   const Stage& record = context.record();
   size_t loops = 0;
-  for (const AxisId leaf : record.leaves)
+  for (const AxisId leaf : record.loops.leaves)
     loops += graph.axes[leaf].kind == AxisKind::Reduce ? 1 : 0;
-  if (context.step.stage != context.stage || loops != made.reduce.size() + 1) {
-    fail(ErrorKind::Unsupported, "RFACTOR",
-         "{} has a reduction inside a larger expression; take reduction_stage of it to factor {}",
-         graph[context.step.stage].name, context.axis(0).name);
-  }
+  // The state refuses a reduction inside of a larger expression.
+  KILN_CHECK(context.step.stage == context.stage && loops == made.reduce.size() + 1);
   Stage stage = Factored(context, made).stage();
   const auto place = static_cast<size_t>(context.step.value);
   const ir::Expr extent = stage.shapes[0][place];

@@ -1,4 +1,4 @@
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/schedule_state.h"
 #include "compiler/language/text/text.h"
 #include "compiler/language/wire/canonical.h"
 #include "compiler/language/wire/decode.h"
@@ -32,7 +32,7 @@ void use(const Kernel& kernel) {
 }
 
 void use(const Kernel& kernel, const Schedule& schedule) {
-  language::axis_table(kernel.definition, kernel.names, schedule);
+  language::ScheduleState(kernel.definition, kernel.names, schedule);
   const std::string form = language::canonical_form(kernel.definition, schedule);
   const language::CanonicalKernel canonical =
       must_run("canonicalize", [&] { return language::canonicalize(kernel, schedule); });

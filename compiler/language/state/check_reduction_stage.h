@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "compiler/language/state/axis_table.h"
+#include "compiler/language/state/state_tables.h"
 
 namespace kiln::language {
 
@@ -10,6 +10,6 @@ namespace kiln::language {
 /// of its stage that the reduction uses, then those that it reduces over. Returns the latter.
 /// Throws InvalidArgument REDUCTION_STAGE. Whether the expression has such a reduction is found
 /// when the step is taken.
-std::vector<AxisId> check_reduction_stage(const Step& step, const AxisTable& table);
+std::vector<AxisId> check_reduction_stage(const Step& step, const StateTables& tables);
 
 }  // namespace kiln::language

@@ -1,37 +1,31 @@
-#include "compiler/language/check/check_hints.h"
+// The steps that change no loops but say how they run and where values lie: numbers in their
+// ranges, known names, and stages that have memory of their own.
+//   storage_align(B.i, factor=0, offset=1)  ->  refused: the factor must be at least 1
+#include "compiler/language/state/check_hints.h"
 
 #include <algorithm>
 
 #include <fmt/ranges.h>
 
+#include "compiler/language/state/check_step.h"
+#include "compiler/language/state/refuse.h"
+#include "compiler/language/state/step_text.h"
 #include "compiler/language/suggest.h"
 #include "compiler/language/tables/hints.h"
-#include "runtime/core/error.h"
 
 namespace kiln::language {
 namespace {
 
-using Kind = AxisTable::Stage::Kind;
+using Kind = StageRow::Kind;
 
 constexpr int64_t kLargestFactor = int64_t{1} << 20;
 constexpr int64_t kFarthestPrefetch = int64_t{1} << 20;
 constexpr int64_t kMostPipelineStages = 16;
 
-template <typename... Args>
-[[noreturn]] void refuse(std::string_view reason, fmt::format_string<Args...> format,
-                         Args&&... args) {
-  fail(ErrorKind::InvalidArgument, reason, format, std::forward<Args>(args)...);
-}
-
 class CheckHint {
  public:
-  CheckHint(const Step& step, const AxisTable& table, const Definition& definition,
-            const std::string& text)
-      : step_(step),
-        table_(table),
-        definition_(definition),
-        text_(text),
-        stage_(table.stages[step.stage]) {}
+  CheckHint(const Step& step, const StateTables& tables)
+      : step_(step), tables_(tables), stage_(tables.stages[step.stage]) {}
 
   void operator()() const {
     switch (step_.kind) {
@@ -47,50 +41,35 @@ class CheckHint {
   }
 
  private:
-  /// A step about the memory of a stage needs one that is the stage's own.
-  void refuse_foreign_memory(std::string_view reason, std::string_view verb) const {
-    const bool is_output =
-        std::any_of(definition_.parameters.begin(), definition_.parameters.end(),
-                    [&](TensorId parameter) { return parameter.stage == step_.stage; });
-    if (is_output) {
-      refuse(reason, "{} is an output, whose memory is the caller's; {} a cache_write of it",
-             stage_.name, verb);
-    }
-    if (stage_.kind != Kind::Compute) {
-      refuse(reason, "{} is a {}; {} a stage that it reads, or a cache_read of it", stage_.name,
-             stage_.kind == Kind::Scan ? "scan" : "scatter", verb);
-    }
-  }
-
   void check_storage_align() const {
-    refuse_foreign_memory("STORAGE_ALIGN", "align");
-    const AxisTable::Row& row = table_.rows[step_.axes[0]];
-    if (std::find(stage_.data.begin(), stage_.data.end(), step_.axes[0]) == stage_.data.end()) {
-      refuse("STORAGE_ALIGN", "{} is a loop of {}, but no dimension of it; its dimensions are {}",
-             row.name, stage_.name, names_of(stage_.data));
-    }
+    refuse_foreign_memory(step_, tables_, "STORAGE_ALIGN", "align");
+    require_dimension(step_, tables_, "STORAGE_ALIGN", step_.axes[0]);
     const int64_t factor = step_.factors[0];
     if (factor > kLargestFactor) {
-      refuse("STORAGE_ALIGN", "{}: the factor must be at most {}", text_, kLargestFactor);
+      refuse("STORAGE_ALIGN", "{}: the factor must be at most {}", text_of(step_, tables_),
+             kLargestFactor);
     }
     if (step_.value < 0 || step_.value >= factor) {
       refuse("STORAGE_ALIGN", "{}: the offset is what is left over of the factor, so it must be {}",
-             text_, factor == 1 ? "0" : fmt::format("from 0 to {}", factor - 1));
+             text_of(step_, tables_), factor == 1 ? "0" : fmt::format("from 0 to {}", factor - 1));
     }
   }
 
-  void check_double_buffer() const { refuse_foreign_memory("DOUBLE_BUFFER", "double"); }
+  void check_double_buffer() const {
+    refuse_foreign_memory(step_, tables_, "DOUBLE_BUFFER", "double");
+  }
 
   void check_tensorize() const {
     const std::vector<std::string_view> known = spellings_of(intrinsic_table());
     if (step_.tag.empty()) {
-      refuse("INTRINSIC", "{} names no intrinsic; known: {}", text_, fmt::join(known, ", "));
+      refuse("INTRINSIC", "{} names no intrinsic; known: {}", text_of(step_, tables_),
+             fmt::join(known, ", "));
     }
     if (!find_intrinsic(step_.tag)) {
       const std::string written = step_.tag.substr(0, 64);
       refuse("INTRINSIC", "unknown intrinsic {}{}", written, suggestion(written, known));
     }
-    const AxisTable::Row& row = table_.rows[step_.axes[0]];
+    const AxisRow& row = tables_.axes[step_.axes[0]];
     if (row.kind == AxisKind::Reduce) {
       refuse("TENSORIZE",
              "axis {} of {} is a reduction axis; tensorize the outermost data axis of the tile, "
@@ -102,7 +81,8 @@ class CheckHint {
   void check_pragma() const {
     const std::vector<std::string_view> known = spellings_of(pragma_table());
     if (step_.tag.empty()) {
-      refuse("PRAGMA", "{} names no pragma; known: {}", text_, fmt::join(known, ", "));
+      refuse("PRAGMA", "{} names no pragma; known: {}", text_of(step_, tables_),
+             fmt::join(known, ", "));
     }
     const std::optional<PragmaKind> kind = find_pragma(step_.tag);
     if (!kind) {
@@ -125,7 +105,7 @@ class CheckHint {
     if (step_.at_stage == step_.stage) {
       refuse("PREFETCH", "{} cannot prefetch itself", stage_.name);
     }
-    const AxisTable::Stage& reader = table_.stages[step_.at_stage];
+    const StageRow& reader = tables_.stages[step_.at_stage];
     if (reader.kind == Kind::Placeholder || reader.kind == Kind::Scan) {
       refuse("PREFETCH",
              "{} is a {} and reads nothing itself; prefetch {} for a stage that reads it",
@@ -133,9 +113,10 @@ class CheckHint {
              stage_.tensors[step_.output]);
     }
     if (step_.value < 0 || step_.value > kFarthestPrefetch) {
-      refuse("PREFETCH", "{}: the offset must be from 0 to {} iterations", text_,
+      refuse("PREFETCH", "{}: the offset must be from 0 to {} iterations", text_of(step_, tables_),
              kFarthestPrefetch);
     }
+    check_place(step_, tables_, "prefetch " + stage_.tensors[step_.output]);
   }
 
   void check_env_threads() const {
@@ -163,29 +144,40 @@ class CheckHint {
   void check_software_pipeline() const {
     if (step_.value < 2 || step_.value > kMostPipelineStages) {
       refuse("SOFTWARE_PIPELINE", "software_pipeline({}) takes 2 to {} stages, but got {}",
-             table_.rows[step_.axes[0]].name, kMostPipelineStages, step_.value);
+             tables_.axes[step_.axes[0]].name, kMostPipelineStages, step_.value);
     }
   }
 
-  std::string names_of(const std::vector<AxisId>& axes) const {
-    std::vector<std::string> names;
-    for (const AxisId axis : axes)
-      names.push_back(table_.rows[axis].name);
-    return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-  }
-
   const Step& step_;
-  const AxisTable& table_;
-  const Definition& definition_;
-  const std::string& text_;
-  const AxisTable::Stage& stage_;
+  const StateTables& tables_;
+  const StageRow& stage_;
 };
 
 }  // namespace
 
-void check_hint(const Step& step, const AxisTable& table, const Definition& definition,
-                const std::string& text) {
-  CheckHint(step, table, definition, text)();
+void refuse_foreign_memory(const Step& step, const StateTables& tables, std::string_view reason,
+                           std::string_view verb) {
+  const StageRow& stage = tables.stages[step.stage];
+  if (stage.is_output) {
+    refuse(reason, "{} is an output, whose memory is the caller's; {} a cache_write of it",
+           stage.name, verb);
+  }
+  if (stage.kind != Kind::Compute) {
+    refuse(reason, "{} is a {}; {} a stage that it reads, or a cache_read of it", stage.name,
+           stage.kind == Kind::Scan ? "scan" : "scatter", verb);
+  }
 }
+
+void require_dimension(const Step& step, const StateTables& tables, std::string_view reason,
+                       AxisId axis) {
+  const StageRow& stage = tables.stages[step.stage];
+  if (std::ranges::find(stage.data, axis) != stage.data.end()) return;
+  const std::string dimensions =
+      stage.data.empty() ? "none" : fmt::format("{}", fmt::join(tables.names_of(stage.data), ", "));
+  refuse(reason, "{} is a loop of {}, but no dimension of it; its dimensions are {}",
+         tables.axes[axis].name, stage.name, dimensions);
+}
+
+void check_hint(const Step& step, const StateTables& tables) { CheckHint(step, tables)(); }
 
 }  // namespace kiln::language

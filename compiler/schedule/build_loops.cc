@@ -1,7 +1,7 @@
 // From definition and steps to loops, in order: stages, steps, bounds, loops, and what was decided
 // that the steps do not say (notes). Reads that are wrong whatever the schedule are refused first,
 // so that the sentence about them does not depend on it.
-#include "compiler/schedule/emit/build_loops.h"
+#include "compiler/schedule/build_loops.h"
 
 #include "compiler/ir/print.h"
 #include "compiler/schedule/bounds/check_reads.h"

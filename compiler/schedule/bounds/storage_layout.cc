@@ -2,7 +2,7 @@
 //
 //   storage_align(j, factor=32, offset=8), rows of 60  ->  stride 72: 72 % 32 == 8
 //   double_buffer at loop i                           ->  two copies, i % 2
-#include "compiler/schedule/emit/storage_layout.h"
+#include "compiler/schedule/bounds/storage_layout.h"
 
 #include "compiler/ir/build.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
@@ -15,7 +15,7 @@ std::vector<ir::Expr> aligned_strides(const Stage& stage, const std::vector<ir::
   bool is_compact = true;
   ir::Expr stride = ir::index(1);
   for (size_t d = shape.size(); d-- > 0;) {
-    for (const Alignment& alignment : stage.alignments) {
+    for (const Alignment& alignment : stage.memory.alignments) {
       if (alignment.dimension != d) continue;
       const ir::Expr missing = analysis::simplify(
           ir::floormod(ir::index(alignment.offset) - stride, ir::index(alignment.factor)), sizes);
@@ -32,7 +32,7 @@ std::vector<ir::Expr> aligned_strides(const Stage& stage, const std::vector<ir::
 
 ir::Expr alternating_copy(const StageGraph& graph, const NestPlan& plan, StageId id) {
   const Stage& stage = graph[id];
-  if (stage.doubled_by < 0 || stage.attach.kind != Attach::Kind::At) return nullptr;
+  if (stage.memory.doubled_by < 0 || stage.attach.kind != Attach::Kind::At) return nullptr;
   const Nest& nest = plan.nests[stage.attach.stage];
   const Loop& loop = nest.loops[loop_of_axis(nest, stage.attach.axis)];
   const ir::LoopKind kind = graph.axes[loop.axis].loop_kind;
