@@ -5,6 +5,8 @@
 //   C.sum
 #include "compiler/schedule/steps/apply_steps.h"
 
+#include <array>
+
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/steps/new_stage.h"
 #include "compiler/schedule/steps/steps.h"
@@ -13,37 +15,15 @@ namespace kiln::schedule {
 namespace {
 
 using language::Step;
-using language::StepKind;
 
-void apply(const StepContext& context, const NewStage& made) {
-  switch (context.step.kind) {
-    case StepKind::Split:
-    case StepKind::Tile:
-    case StepKind::Reorder: return change_loops(context);
-    case StepKind::Fuse: check_fuse(context); return change_loops(context);
-    case StepKind::Bind: return apply_bind(context);
-    case StepKind::Parallel: return apply_parallel(context);
-    case StepKind::Vectorize: return apply_vectorize(context);
-    case StepKind::Unroll: return apply_unroll(context);
-    case StepKind::ComputeAt: return apply_compute_at(context);
-    case StepKind::ComputeInline: return apply_compute_inline(context);
-    case StepKind::ComputeRoot: return apply_compute_root(context);
-    case StepKind::CacheRead: return apply_cache_read(context, made);
-    case StepKind::CachePadded: return apply_cache_padded(context, made);
-    case StepKind::CacheWrite: return apply_cache_write(context, made);
-    case StepKind::Rfactor: return apply_rfactor(context, made);
-    case StepKind::ReductionStage: return apply_reduction_stage(context, made);
-    case StepKind::SetScope: return apply_set_scope(context);
-    case StepKind::StorageAlign: return apply_storage_align(context);
-    case StepKind::DoubleBuffer: return apply_double_buffer(context);
-    case StepKind::Tensorize: return apply_tensorize(context);
-    case StepKind::Pragma: return apply_pragma(context);
-    case StepKind::Prefetch: return apply_prefetch(context);
-    case StepKind::EnvThreads: return apply_env_threads(context);
-    case StepKind::SoftwarePipeline: return apply_software_pipeline(context);
-  }
-  KILN_CHECK(false);
-}
+using Apply = void (*)(const StepContext&);
+
+/// In the order of StepKind.
+constexpr std::array kApply = {
+#define STEP(name, ...) Apply{apply<StepKind::name>},
+#include "compiler/language/tables/steps.def"
+#undef STEP
+};
 
 /// The stage whose loops the axes are: that of the step, or the reduction taken out of it.
 StageId owner_of(const StageGraph& graph, const Step& step, const std::vector<AxisId>& axes) {
@@ -167,7 +147,8 @@ void take(StageGraph& graph, const Step& step, const Step& resolved, int positio
   const StageId about = step.kind == StepKind::CacheRead ? resolved.stage : owner;
   std::vector<AxisId> defined;
   const auto stages = static_cast<StageId>(graph.stages.size());
-  apply(StepContext{graph, resolved, position, about, resolved.axes, defined}, made);
+  kApply[static_cast<size_t>(step.kind)](
+      StepContext{graph, resolved, position, about, resolved.axes, made, defined});
   if (graph.stages.size() > stages) graph.stage_of_id.push_back(stages);
   graph.axis_of_id.insert(graph.axis_of_id.end(), defined.begin(), defined.end());
   KILN_CHECK(graph.stage_of_id.size() == graph.state.stages().size());

@@ -234,7 +234,8 @@ class Layout {
 
 }  // namespace
 
-void apply_packed_read(const StepContext& context, const NewStage& made) {
+void make_packed_copy(const StepContext& context) {
+  const NewStage& made = context.made;
   StageGraph& graph = context.graph;
   const TensorId tensor{context.stage, context.step.output};
   const StageId reader = graph.axes[context.axes[0]].stage;

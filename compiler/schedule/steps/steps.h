@@ -8,6 +8,17 @@
 
 namespace kiln::schedule {
 
+using language::StepKind;
+
+/// What a step makes that defines a stage, as the step table has it.
+struct NewStage {
+  std::string name;
+  std::vector<std::string> data;    // names of its axes
+  std::vector<std::string> reduce;  // likewise
+  std::vector<AxisId> reduced;      // cache_write: the reduction axes of the step's stage so far
+  std::vector<StageId> readers;     // cache_read, cache_padded
+};
+
 /// One step on its way into the records: its stage and axes by their positions in the graph.
 struct StepContext {
   StageGraph& graph;
@@ -15,32 +26,23 @@ struct StepContext {
   int position;  // in the schedule
   StageId stage;
   std::vector<AxisId> axes;
+  const NewStage& made;          // of a step that defines a stage
   std::vector<AxisId>& defined;  // the axes the step makes, in the order of the step table
 
   Stage& record() const { return graph.stages[stage]; }
   Axis& axis(size_t operand) const { return graph.axes[axes[operand]]; }
 };
 
-// What the graph makes of a step that the state has taken: an edit of its stage, and the checks
-// that need expressions, proofs or the nest. Most steps need only some of these.
-void check_fuse(const StepContext& context);
-/// The loops of the nest as the last step has left those of the state.
-void change_loops(const StepContext& context);
-void apply_bind(const StepContext& context);
-void apply_parallel(const StepContext& context);
-void apply_vectorize(const StepContext& context);
-void apply_unroll(const StepContext& context);
-void apply_compute_at(const StepContext& context);
-void apply_compute_inline(const StepContext& context);
-void apply_compute_root(const StepContext& context);
-void apply_set_scope(const StepContext& context);
-void apply_storage_align(const StepContext& context);
-void apply_double_buffer(const StepContext& context);
-void apply_tensorize(const StepContext& context);
-void apply_pragma(const StepContext& context);
-void apply_prefetch(const StepContext& context);
-void apply_env_threads(const StepContext& context);
-void apply_software_pipeline(const StepContext& context);
+/// What the graph makes of a step that the state has taken: an edit of its stage, and the checks
+/// that need expressions, proofs or the nest. One function a row of the step table.
+template <StepKind kind>
+void apply(const StepContext& context);
+
+#define STEP(name, ...) \
+  template <>           \
+  void apply<StepKind::name>(const StepContext& context);
+#include "compiler/language/tables/steps.def"
+#undef STEP
 
 /// Whether each stage that is attached inside a loop is read inside it only.
 void check_attachments(StageGraph& graph, const language::Schedule& schedule);

@@ -26,8 +26,7 @@ std::string data_loops(const StepContext& context) {
 /// "run k in parallel"
 std::string phrase_of(const StepContext& context) {
   const std::string& axis = context.axis(0).name;
-  if (context.step.kind == language::StepKind::Parallel)
-    return fmt::format("run {} in parallel", axis);
+  if (context.step.kind == StepKind::Parallel) return fmt::format("run {} in parallel", axis);
   return fmt::format("{} {}", language::row_of(context.step.kind).spelling, axis);
 }
 
@@ -47,7 +46,8 @@ void refuse_reduction(const StepContext& context) {
 
 }  // namespace
 
-void apply_bind(const StepContext& context) {
+template <>
+void apply<StepKind::Bind>(const StepContext& context) {
   const std::optional<ir::ThreadAxis> thread = ir::find_thread_axis(context.step.tag);
   KILN_CHECK(thread.has_value());
   // Threads of a block run one after the other on a CPU; check_loops() knows the target.
@@ -57,16 +57,19 @@ void apply_bind(const StepContext& context) {
   annotate_axis(context, ir::LoopKind::ThreadIndex, *thread);
 }
 
-void apply_parallel(const StepContext& context) {
+template <>
+void apply<StepKind::Parallel>(const StepContext& context) {
   refuse_reduction(context);
   annotate_axis(context, ir::LoopKind::Parallel, ir::ThreadAxis::None);
 }
 
-void apply_vectorize(const StepContext& context) {
+template <>
+void apply<StepKind::Vectorize>(const StepContext& context) {
   annotate_axis(context, ir::LoopKind::Vectorized, ir::ThreadAxis::None);
 }
 
-void apply_unroll(const StepContext& context) {
+template <>
+void apply<StepKind::Unroll>(const StepContext& context) {
   annotate_axis(context, ir::LoopKind::Unrolled, ir::ThreadAxis::None);
 }
 

@@ -175,7 +175,8 @@ void check_attachment(const StageGraph& graph, StageId id) {
 
 }  // namespace
 
-void apply_compute_at(const StepContext& context) {
+template <>
+void apply<StepKind::ComputeAt>(const StepContext& context) {
   require_movable(context, "attach");
   const StageId consumer = context.step.at_stage;
   const AxisId axis = context.step.at_axis;
@@ -187,13 +188,15 @@ void apply_compute_at(const StepContext& context) {
   context.record().attach = {Attach::Kind::At, owner, axis, context.position};
 }
 
-void apply_compute_inline(const StepContext& context) {
+template <>
+void apply<StepKind::ComputeInline>(const StepContext& context) {
   require_movable(context, "inline");
   KILN_CHECK(!context.record().is_reduction());  // the state refuses it
   context.record().attach = {Attach::Kind::Inline, 0, 0, context.position};
 }
 
-void apply_compute_root(const StepContext& context) {
+template <>
+void apply<StepKind::ComputeRoot>(const StepContext& context) {
   Stage& stage = context.record();
   if (stage.role.cell_of < 0) {
     stage.attach = {};

@@ -6,8 +6,10 @@
 
 namespace kiln::schedule {
 
-void apply_cache_padded(const StepContext& context, const NewStage& made) {
+template <>
+void apply<StepKind::CachePadded>(const StepContext& context) {
   StageGraph& graph = context.graph;
+  const NewStage& made = context.made;
   const TensorId tensor{context.stage, context.step.output};
   const StageId reader = made.readers[0];
   const auto found = find_padded_read(graph, reader, tensor);

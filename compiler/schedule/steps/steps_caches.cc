@@ -81,8 +81,8 @@ void put_at_time(const StageGraph& graph, Stage& stage, int cell) {
 
 /// Root axes for the loops over data of `from`: the layout of a new stage. Fills in what the root
 /// axes of `from` are in their terms.
-void add_layout(const StepContext& context, const NewStage& made, AxisArithmetic& axes,
-                Stage& stage, ir::Substitution& values) {
+void add_layout(const StepContext& context, AxisArithmetic& axes, Stage& stage,
+                ir::Substitution& values) {
   const Stage& from = context.record();
   const analysis::Facts facts = facts_of_sizes(context.graph);
   std::vector<ir::Expr> shape;
@@ -92,8 +92,8 @@ void add_layout(const StepContext& context, const NewStage& made, AxisArithmetic
       stage.time_dimension = static_cast<int>(shape.size());
     }
     shape.push_back(analysis::simplify(axes.extent(leaf), facts));
-    stage.data.push_back(add_axis(context.graph, made.data[stage.data.size()], AxisKind::Data,
-                                  ir::index(0), shape.back()));
+    stage.data.push_back(add_axis(context.graph, context.made.data[stage.data.size()],
+                                  AxisKind::Data, ir::index(0), shape.back()));
     axes.use_variable(leaf, context.graph.axes[stage.data.back()].value);
   }
   stage.shapes.assign(from.types.size(), shape);
@@ -108,8 +108,9 @@ void add_layout_conditions(const StepContext& context, AxisArithmetic& axes, Sta
 }
 
 /// Reduction axes of the new stage's own, in the place of those of `from`.
-std::vector<ir::VarRef> add_reduction(const StepContext& context, const NewStage& made,
-                                      Stage& stage, ir::Substitution& values) {
+std::vector<ir::VarRef> add_reduction(const StepContext& context, Stage& stage,
+                                      ir::Substitution& values) {
+  const NewStage& made = context.made;
   StageGraph& graph = context.graph;
   const std::vector<AxisId> before = context.record().reduce;
   std::vector<ir::VarRef> variables;
@@ -153,8 +154,10 @@ void name_scope(const StepContext& context, Stage& stage) {
 
 }  // namespace
 
-void apply_cache_read(const StepContext& context, const NewStage& made) {
-  if (!context.axes.empty()) return apply_packed_read(context, made);
+template <>
+void apply<StepKind::CacheRead>(const StepContext& context) {
+  const NewStage& made = context.made;
+  if (!context.axes.empty()) return make_packed_copy(context);
   StageGraph& graph = context.graph;
   const TensorId tensor{context.stage, context.step.output};
   const std::vector<StageId> readers = readers_of_copy(graph, tensor, made.readers);
@@ -186,7 +189,9 @@ void apply_cache_read(const StepContext& context, const NewStage& made) {
   }
 }
 
-void apply_cache_write(const StepContext& context, const NewStage& made) {
+template <>
+void apply<StepKind::CacheWrite>(const StepContext& context) {
+  const NewStage& made = context.made;
   StageGraph& graph = context.graph;
   const Stage from = context.record();
   const std::vector<Region> whole = all_of(from);
@@ -195,9 +200,9 @@ void apply_cache_write(const StepContext& context, const NewStage& made) {
   stage.types = from.types;
   name_scope(context, stage);
   ir::Substitution values;
-  add_layout(context, made, axes, stage, values);
+  add_layout(context, axes, stage, values);
   add_layout_conditions(context, axes, stage);
-  const std::vector<ir::VarRef> reduced = add_reduction(context, made, stage, values);
+  const std::vector<ir::VarRef> reduced = add_reduction(context, stage, values);
   for (Condition& condition : conditions_in(from.conditions, values, false))
     stage.conditions.push_back(std::move(condition));
   for (const ir::Expr& body : from.bodies) {
@@ -221,6 +226,9 @@ void apply_cache_write(const StepContext& context, const NewStage& made) {
   become_copy(context, id, axes);
 }
 
-void apply_set_scope(const StepContext& context) { name_scope(context, context.record()); }
+template <>
+void apply<StepKind::SetScope>(const StepContext& context) {
+  name_scope(context, context.record());
+}
 
 }  // namespace kiln::schedule

@@ -47,7 +47,7 @@ class CheckHints {
     }
     for (int i = 0; i < static_cast<int>(schedule_.steps.size()); ++i) {
       const language::Step& step = schedule_.steps[static_cast<size_t>(i)];
-      if (step.kind != language::StepKind::EnvThreads) continue;
+      if (step.kind != StepKind::EnvThreads) continue;
       const StageId scan = graph_.stage_of_id[step.stage];
       if (!graph_[scan].is_live) continue;
       at(i, fmt::format("env_threads({})", graph_[scan].name), [&] { check_env_threads(scan); });
@@ -155,7 +155,8 @@ class CheckHints {
 
 }  // namespace
 
-void apply_storage_align(const StepContext& context) {
+template <>
+void apply<StepKind::StorageAlign>(const StepContext& context) {
   require_own_memory(context, "align");
   Stage& stage = context.record();
   const auto place = std::find(stage.data.begin(), stage.data.end(), context.axes[0]);
@@ -173,12 +174,14 @@ void apply_storage_align(const StepContext& context) {
   stage.memory.alignments.push_back({dimension, factor, context.step.value});
 }
 
-void apply_double_buffer(const StepContext& context) {
+template <>
+void apply<StepKind::DoubleBuffer>(const StepContext& context) {
   require_own_memory(context, "double");
   context.record().memory.doubled_by = context.position;
 }
 
-void apply_tensorize(const StepContext& context) {
+template <>
+void apply<StepKind::Tensorize>(const StepContext& context) {
   Axis& axis = context.axis(0);
   KILN_CHECK(axis.annotated_by < 0);
   axis.annotated_by = context.position;
@@ -186,7 +189,8 @@ void apply_tensorize(const StepContext& context) {
   KILN_CHECK(axis.intrinsic.has_value());
 }
 
-void apply_pragma(const StepContext& context) {
+template <>
+void apply<StepKind::Pragma>(const StepContext& context) {
   const std::optional<language::PragmaKind> kind = language::find_pragma(context.step.tag);
   KILN_CHECK(kind.has_value());
   Axis& axis = context.axis(0);
@@ -202,7 +206,8 @@ void apply_pragma(const StepContext& context) {
       fmt::format("pragma {} of {} has nothing to do: {}", row.spelling, axis.name, row.doc));
 }
 
-void apply_prefetch(const StepContext& context) {
+template <>
+void apply<StepKind::Prefetch>(const StepContext& context) {
   const language::Step& step = context.step;
   context.graph.prefetches.push_back({.tensor = {step.stage, step.output},
                                       .reader = context.graph.axes[step.at_axis].stage,
@@ -211,7 +216,8 @@ void apply_prefetch(const StepContext& context) {
                                       .step = context.position});
 }
 
-void apply_env_threads(const StepContext& context) {
+template <>
+void apply<StepKind::EnvThreads>(const StepContext& context) {
   Stage& scan = context.record();
   scan.as_scan.env_threads.clear();
   for (const std::string& tag : context.step.tags) {
@@ -221,7 +227,8 @@ void apply_env_threads(const StepContext& context) {
   }
 }
 
-void apply_software_pipeline(const StepContext& context) {
+template <>
+void apply<StepKind::SoftwarePipeline>(const StepContext& context) {
   context.graph.pipelines.push_back({.stage = context.stage,
                                      .axis = context.axes[0],
                                      .stages = context.step.value,

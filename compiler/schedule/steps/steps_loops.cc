@@ -41,8 +41,6 @@ void refuse_dependent_extents(const StepContext& context) {
   }
 }
 
-}  // namespace
-
 void check_fuse(const StepContext& context) {
   const std::vector<AxisId>& axes = context.axes;
   const language::Loops& loops = context.record().loops;
@@ -64,6 +62,7 @@ void check_fuse(const StepContext& context) {
   refuse_dependent_extents(context);
 }
 
+/// The loops of the nest as the last step has left those of the state.
 void change_loops(const StepContext& context) {
   StageGraph& graph = context.graph;
   const std::vector<language::AxisRow>& rows = graph.state.axes();
@@ -74,6 +73,29 @@ void change_loops(const StepContext& context) {
   }
   context.record().loops.apply(
       graph.state.last_change().renamed([&](language::AxisId id) { return graph.axis_of_id[id]; }));
+}
+
+}  // namespace
+
+template <>
+void apply<StepKind::Split>(const StepContext& context) {
+  change_loops(context);
+}
+
+template <>
+void apply<StepKind::Tile>(const StepContext& context) {
+  change_loops(context);
+}
+
+template <>
+void apply<StepKind::Reorder>(const StepContext& context) {
+  change_loops(context);
+}
+
+template <>
+void apply<StepKind::Fuse>(const StepContext& context) {
+  check_fuse(context);
+  change_loops(context);
 }
 
 }  // namespace kiln::schedule

@@ -85,11 +85,12 @@ StageId find_reduction(const StepContext& context) {
 
 }  // namespace
 
-void apply_reduction_stage(const StepContext& context, const NewStage& made) {
+template <>
+void apply<StepKind::ReductionStage>(const StepContext& context) {
   StageGraph& graph = context.graph;
   const StageId id = find_reduction(context);
   Stage& stage = graph.stages[id];
-  stage.name = made.name;
+  stage.name = context.made.name;
   stage.part_of.reset();
   stage.stands_for.clear();
   // Loops over the axes as they were reordered while they had no stage.

@@ -71,10 +71,10 @@ ir::Expr term_of(const ir::Reduce& reduce) {
 /// Builds the stage of partial results.
 class Factored {
  public:
-  Factored(const StepContext& context, const NewStage& made)
+  explicit Factored(const StepContext& context)
       : context_(context),
         graph_(context.graph),
-        made_(made),
+        made_(context.made),
         from_(without_data_loops(context.graph, context.record())),
         whole_(all_of(from_)),
         axes_(context.graph, from_, whole_),
@@ -184,15 +184,16 @@ void replace_reduction(StageGraph& graph, Stage& stage, AxisId axis) {
 
 }  // namespace
 
-void apply_rfactor(const StepContext& context, const NewStage& made) {
+template <>
+void apply<StepKind::Rfactor>(const StepContext& context) {
   StageGraph& graph = context.graph;
   const Stage& record = context.record();
   size_t loops = 0;
   for (const AxisId leaf : record.loops.leaves)
     loops += graph.axes[leaf].kind == AxisKind::Reduce ? 1 : 0;
   // The state refuses a reduction inside of a larger expression.
-  KILN_CHECK(context.step.stage == context.stage && loops == made.reduce.size() + 1);
-  Stage stage = Factored(context, made).stage();
+  KILN_CHECK(context.step.stage == context.stage && loops == context.made.reduce.size() + 1);
+  Stage stage = Factored(context).stage();
   const auto place = static_cast<size_t>(context.step.value);
   const ir::Expr extent = stage.shapes[0][place];
   context.defined = stage.data;
