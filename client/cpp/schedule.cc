@@ -146,7 +146,7 @@ void check_axes(const ScheduleState& schedule, const StepRecord& step, const Sta
       fail_at(where, "AXIS_CONSUMED", "{}: axis {} was {}", text_of(step), axes[i].name(),
               used->second);
     }
-    for (std::size_t j = 0; j < i; ++j) {
+    for (std::size_t j = 0; j < i && !takes_consumed; ++j) {
       if (axes[j].node() == axes[i].node()) {
         fail_at(where, "AXIS_TWICE", "{}: axis {} is named twice", text_of(step), axes[i].name());
       }
@@ -303,6 +303,13 @@ void Stage::storage_align(const Axis& axis, std::int64_t factor, std::int64_t of
                   .axes = {axis},
                   .factors = {factor},
                   .value = offset},
+                 where);
+}
+
+void Stage::transform_layout(const std::vector<Axis>& axes,
+                             const std::vector<std::int64_t>& factors, Where where) const {
+  detail::record(*schedule_,
+                 {.name = "transform_layout", .stage = stage_, .axes = axes, .factors = factors},
                  where);
 }
 

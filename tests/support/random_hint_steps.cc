@@ -33,10 +33,44 @@ std::optional<Step> attachment_of(ScheduleDrawer& drawer, DrawnStage& stage) {
   return found == steps.end() ? std::nullopt : std::optional(*found);
 }
 
+bool has_step(const ScheduleDrawer& drawer, StepKind kind, StageId stage) {
+  return std::ranges::any_of(drawer.schedule.steps, [&](const Step& step) {
+    return step.kind == kind && step.stage == stage;
+  });
+}
+
 }  // namespace
+
+/// Each dimension whole or in two or three digits, in any order.
+void draw_transform_layout(ScheduleDrawer& drawer, DrawnStage& stage) {
+  if (!has_own_memory(drawer, stage.stage)) return;
+  for (const StepKind kind :
+       {StepKind::TransformLayout, StepKind::StorageAlign, StepKind::Prefetch}) {
+    if (has_step(drawer, kind, stage.stage)) return;
+  }
+  const language::ScheduleState& state = drawer.state;
+  const language::StageRow& row = state.stage(stage.stage);
+  if (row.kind != language::StageRow::Kind::Compute || row.data.empty()) return;
+  std::vector<std::pair<language::AxisId, int64_t>> digits;
+  for (const language::AxisId axis : row.data) {
+    int64_t factor = 1;
+    for (int digit = drawer.random.below(3); digit >= 0; --digit) {
+      digits.emplace_back(axis, factor);
+      factor *= drawer.random.between(2, 5);
+    }
+  }
+  drawer.random.shuffle(digits);
+  Step step{.kind = StepKind::TransformLayout, .stage = stage.stage};
+  for (const auto& [axis, factor] : digits) {
+    step.axes.push_back(axis);
+    step.factors.push_back(factor);
+  }
+  drawer.add(step);
+}
 
 void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (!has_own_memory(drawer, stage.stage) || stage.leaves.empty()) return;
+  if (has_step(drawer, StepKind::TransformLayout, stage.stage)) return;
   const language::ScheduleState& state = drawer.state;
   const language::StageRow& row = state.stage(stage.stage);
   if (row.kind != language::StageRow::Kind::Compute || row.data.size() < 2) return;
@@ -74,6 +108,7 @@ void draw_prefetch(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::optional<size_t> place = stage.random_free_leaf(drawer.random);
   if (inputs.empty() || !place) return;
   const StageId tensor = drawer.random.pick(inputs);
+  if (has_step(drawer, StepKind::TransformLayout, tensor)) return;
   stage.leaves[*place].taken = true;
   Step step{.kind = StepKind::Prefetch,
             .stage = tensor,

@@ -37,6 +37,7 @@ constexpr StepDraw kSteps[] = {
     {StepKind::ReductionStage, 3, draw_reduction_stage},
     {StepKind::SetScope, 1, draw_set_scope},
     {StepKind::StorageAlign, 1, draw_storage_align},
+    {StepKind::TransformLayout, 1, draw_transform_layout},
     {StepKind::DoubleBuffer, 1, draw_double_buffer},
     {StepKind::Pragma, 1, draw_pragma},
     {StepKind::Prefetch, 1, draw_prefetch},

@@ -120,6 +120,7 @@ void draw_reduction_stage(ScheduleDrawer& drawer, DrawnStage& stage);
 
 // random_hint_steps.cc
 void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_transform_layout(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_double_buffer(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_pragma(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_prefetch(ScheduleDrawer& drawer, DrawnStage& stage);

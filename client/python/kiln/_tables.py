@@ -112,6 +112,7 @@ STEPS = [
     ('reduction_stage', -1, 0, 'tag', '', '{stage}.{tag}', '{data} {reduce}', "a reduction inside the stage's expression, named by the axes of the stage that it uses and those that it reduces over, becomes a stage of its own, which the expression reads"),
     ('set_scope', 0, 0, 'tag', '', '', '', "the memory scope in which the stage's values lie"),
     ('storage_align', 1, 1, 'none', 'offset', '', '', 'in memory, neighbours along the dimension lie a multiple of the factor and `offset` elements apart'),
+    ('transform_layout', -1, -1, 'none', '', '', '', 'in memory, the dimensions are the axes named: each counts how often as many elements along the axis as its factor says have been passed'),
     ('double_buffer', 0, 0, 'none', '', '', '', "the stage's memory exists twice, and the iterations of the loop it is computed at take turns"),
     ('tensorize', 1, 0, 'tag', '', '', '', 'the loops from the axis inwards are one tensor intrinsic'),
     ('pragma', 1, 0, 'tag', 'value', '', '', 'a wish about the loops from the axis inwards, of the list below'),

@@ -44,6 +44,12 @@ class CheckHint {
   void check_storage_align() const {
     refuse_foreign_memory(step_, tables_, "STORAGE_ALIGN", "align");
     require_dimension(step_, tables_, "STORAGE_ALIGN", step_.axes[0]);
+    if (tables_.has_step(StepKind::TransformLayout, step_.stage)) {
+      refuse("STORAGE_ALIGN",
+             "{} has a layout already, whose dimensions are not those of the stage; leave out "
+             "storage_align or transform_layout",
+             stage_.name);
+    }
     const int64_t factor = step_.factors[0];
     if (factor > kLargestFactor) {
       refuse("STORAGE_ALIGN", "{}: the factor must be at most {}", text_of(step_, tables_),
@@ -115,6 +121,12 @@ class CheckHint {
     if (step_.value < 0 || step_.value > kFarthestPrefetch) {
       refuse("PREFETCH", "{}: the offset must be from 0 to {} iterations", text_of(step_, tables_),
              kFarthestPrefetch);
+    }
+    if (tables_.has_step(StepKind::TransformLayout, step_.stage)) {
+      refuse("PREFETCH",
+             "{} has a layout of its own, in which neighbours do not lie side by side; leave out "
+             "prefetch or transform_layout",
+             stage_.name);
     }
     check_place(step_, tables_, "prefetch " + stage_.tensors[step_.output]);
   }

@@ -12,6 +12,7 @@
 
 #include "compiler/language/state/check_caches.h"
 #include "compiler/language/state/check_hints.h"
+#include "compiler/language/state/check_layout.h"
 #include "compiler/language/state/check_reduction_stage.h"
 #include "compiler/language/state/refuse.h"
 #include "compiler/language/state/step_text.h"
@@ -226,6 +227,7 @@ void check_kind(const Step& step, const StateTables& tables) {
     case StepKind::ReductionStage:
       return refuse_settled(step, tables, check_reduction_stage(step, tables));
     case StepKind::SetScope: return check_set_scope(step, tables);
+    case StepKind::TransformLayout: return check_transform_layout(step, tables);
     case StepKind::ComputeAt: return check_compute_at(step, tables);
     case StepKind::ComputeInline: return check_inline(step, tables);
     default: return;

@@ -92,6 +92,11 @@ std::vector<std::string> StateTables::names_of(const std::vector<AxisId>& list) 
   return names;
 }
 
+bool StateTables::has_step(StepKind kind, StageId stage) const {
+  return std::ranges::any_of(
+      steps, [&](const Step& step) { return step.kind == kind && step.stage == stage; });
+}
+
 std::optional<StageId> StateTables::attached_at(AxisId axis) const {
   std::optional<StageId> found;
   for (StageId id = 0; id < stages.size(); ++id) {

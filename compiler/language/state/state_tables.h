@@ -70,6 +70,8 @@ struct StateTables {
   std::vector<std::string> names_of(const std::vector<AxisId>& axes) const;
   /// The stage computed at a loop, the one of the latest step, if there is one.
   std::optional<StageId> attached_at(AxisId axis) const;
+  /// Whether a step of this kind has been taken on a stage.
+  bool has_step(StepKind kind, StageId stage) const;
   const Step* step_at(int position) const {
     return position < 0 ? nullptr : &steps[static_cast<size_t>(position)];
   }

@@ -319,6 +319,8 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
     } else {
       storage.origin.resize(shape.size());
     }
+    storage.layout = stage.memory.layout;
+    shape = extents_in_layout(stage, shape, facts_of_sizes(graph));
     std::vector<ir::Expr> strides = aligned_strides(stage, shape, facts_of_sizes(graph));
     if ((storage.copy = alternating_copy(graph, plan, id))) {
       if (!strides.empty()) strides.insert(strides.begin(), strides[0] * shape[0]);

@@ -56,6 +56,15 @@ ir::Expr Storage::place(size_t d, const ir::Expr& index, const analysis::Facts& 
 }
 
 std::vector<ir::Expr> Storage::indices(std::vector<ir::Expr> places) const {
+  if (!layout.empty()) {
+    std::vector<ir::Expr> laid;
+    for (const LayoutDimension& part : layout) {
+      const ir::Expr& place = places[part.dimension];
+      const ir::Expr passed = part.step == 1 ? place : ir::floordiv(place, ir::index(part.step));
+      laid.push_back(part.count == 0 ? passed : ir::floormod(passed, ir::index(part.count)));
+    }
+    places = std::move(laid);
+  }
   if (copy) places.insert(places.begin(), copy);
   return places;
 }

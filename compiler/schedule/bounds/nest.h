@@ -53,6 +53,7 @@ struct Storage {
   std::vector<ir::Expr> origin;
   int rolling = -1;
   ir::Expr copy;
+  std::vector<LayoutDimension> layout = {};  // of the buffer, where it is not the tensor's
 
   /// The indices of the buffer for the places of the tensor's dimensions.
   std::vector<ir::Expr> indices(std::vector<ir::Expr> places) const;

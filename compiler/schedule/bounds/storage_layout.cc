@@ -30,6 +30,17 @@ std::vector<ir::Expr> aligned_strides(const Stage& stage, const std::vector<ir::
   return is_compact ? std::vector<ir::Expr>() : strides;
 }
 
+std::vector<ir::Expr> extents_in_layout(const Stage& stage, const std::vector<ir::Expr>& shape,
+                                        const analysis::Facts& sizes) {
+  if (stage.memory.layout.empty()) return shape;
+  std::vector<ir::Expr> extents;
+  for (const LayoutDimension& part : stage.memory.layout) {
+    const ir::Expr whole = ir::ceildiv(shape[part.dimension], ir::index(part.step));
+    extents.push_back(part.count == 0 ? analysis::simplify(whole, sizes) : ir::index(part.count));
+  }
+  return extents;
+}
+
 ir::Expr alternating_copy(const StageGraph& graph, const NestPlan& plan, StageId id) {
   const Stage& stage = graph[id];
   if (stage.memory.doubled_by < 0 || stage.attach.kind != Attach::Kind::At) return nullptr;

@@ -9,6 +9,10 @@ namespace kiln::schedule {
 std::vector<ir::Expr> aligned_strides(const Stage& stage, const std::vector<ir::Expr>& shape,
                                       const analysis::Facts& sizes);
 
+/// The extents of the memory of a stage whose own are `shape`: padded where factors do not divide.
+std::vector<ir::Expr> extents_in_layout(const Stage& stage, const std::vector<ir::Expr>& shape,
+                                        const analysis::Facts& sizes);
+
 /// Which of its two memories a doubled stage uses: 0 and 1 in turn, iteration by iteration of the
 /// loop it is computed at. Null for a stage that has one: when that loop runs once, or its
 /// iterations at the same time, with a memory for each.

@@ -61,6 +61,14 @@ struct Alignment {
   int64_t offset = 0;
 };
 
+/// A dimension of a stage's memory: how often `step` elements along `dimension` of the stage have
+/// been passed, of `count` in a row, from where it starts again; 0 where it never does.
+struct LayoutDimension {
+  size_t dimension = 0;
+  int64_t step = 1;
+  int64_t count = 0;
+};
+
 /// What a scan computes: the next step of each state from those before.
 struct ScanParts {
   AxisId time = 0;
@@ -93,7 +101,8 @@ struct Memory {
   std::string scope;          // one of language::memory_scopes(), empty when no step names one
   SourceLocation scope_line;  // of that step
   std::vector<Alignment> alignments;
-  int doubled_by = -1;  // the step that gives it its memory twice
+  std::vector<LayoutDimension> layout;  // empty: the dimensions as they are
+  int doubled_by = -1;                  // the step that gives it its memory twice
 };
 
 /// A stage of the definition, one that a step defines, or one that the compiler adds: a reduction

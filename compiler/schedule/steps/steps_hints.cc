@@ -175,6 +175,25 @@ void apply<StepKind::StorageAlign>(const StepContext& context) {
 }
 
 template <>
+void apply<StepKind::TransformLayout>(const StepContext& context) {
+  require_own_memory(context, "transform");
+  const std::vector<int64_t>& steps = context.step.factors;
+  Stage& stage = context.record();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto place = std::find(stage.data.begin(), stage.data.end(), context.axes[i]);
+    KILN_CHECK(place != stage.data.end());
+    LayoutDimension made{.dimension = static_cast<size_t>(place - stage.data.begin()),
+                         .step = steps[i]};
+    for (size_t other = 0; other < steps.size(); ++other) {
+      if (context.axes[other] != context.axes[i] || steps[other] <= steps[i]) continue;
+      const int64_t count = steps[other] / steps[i];
+      made.count = made.count == 0 ? count : std::min(made.count, count);
+    }
+    stage.memory.layout.push_back(made);
+  }
+}
+
+template <>
 void apply<StepKind::DoubleBuffer>(const StepContext& context) {
   require_own_memory(context, "double");
   context.record().memory.doubled_by = context.position;

@@ -98,6 +98,44 @@ def test_scope_alignment_and_double_buffers():
     np.testing.assert_allclose(tvm.build(s, [A, C])(x).numpy(), x * 3 - 1, rtol=1e-5, atol=1e-6)
 
 
+def test_a_layout_in_blocks():
+    """Tiles of 8 x 4 of B lie one after the other; neither extent is a multiple of its factor."""
+    n = te.var("n")
+    A = te.placeholder((n, 30), name="A")
+    B = te.compute((n, 30), lambda i, j: A[i, j] * 3, name="B")
+    C = te.compute((30, n), lambda j, i: B[i, j] - 1, name="C")
+    s = te.create_schedule(C.op)
+    loops = s[B].transform_layout(lambda i, j: [i // 8, j // 4, i % 8, j % 4])
+    assert [loop.var.name for loop in loops] == ["i.outer", "j.outer", "i.inner", "j.inner"]
+    f = tvm.build(s, [A, C])
+    for rows in (1, 8, 61):
+        x = uniform(rows, 30)
+        np.testing.assert_allclose(f(x).numpy(), (x * 3 - 1).T, rtol=1e-5, atol=1e-6)
+
+
+def test_a_layout_of_a_packed_matrix():
+    A, B, C = product(64, 48, 40)
+    s = te.create_schedule(C.op)
+    packed = s.cache_read(B, "global", [C])
+    assert s[packed].transform_layout(lambda k, j: [j // 16, k, j % 16]) is not None
+    jo, ji = s[C].split(C.op.axis[1], factor=16)
+    s[C].reorder(jo, C.op.axis[0], C.op.reduce_axis[0], ji)
+    s[C].vectorize(ji)
+    check_product(s, A, B, C)
+
+
+def test_a_layout_of_what_is_computed_at_a_loop():
+    A = te.placeholder((64, 32), name="A")
+    B = te.compute((64, 32), lambda i, j: A[i, j] * 3, name="B")
+    C = te.compute((64, 32), lambda i, j: B[i, j] - 1, name="C")
+    s = te.create_schedule(C.op)
+    io, _ = s[C].split(C.op.axis[0], factor=6)
+    s[B].compute_at(s[C], io)
+    s[B].transform_layout(lambda i, j: [j, i])
+    x = uniform(64, 32)
+    np.testing.assert_allclose(tvm.build(s, [A, C])(x).numpy(), x * 3 - 1, rtol=1e-5, atol=1e-6)
+
+
 # Reductions.
 
 

@@ -172,3 +172,49 @@ def software_pipeline_of_no_stages():
     s = te.create_schedule(C.op)
     s[C].software_pipeline(C.op.axis[0], 0)  # <-
     kiln.build(s, [A, C])
+
+
+@wrong(
+    "TRANSFORM_LAYOUT",
+    "C is an output, whose memory is the caller's; transform a cache_write of it",
+    fix="CC = s.cache_write(C, 'global'), then s[CC].transform_layout(...)",
+    at="build",
+)
+def layout_of_an_output():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[C].transform_layout(lambda i: [i // 4, i % 4])  # <-
+    kiln.build(s, [A, C])
+
+
+@wrong(
+    "TRANSFORM_LAYOUT",
+    "transform_layout of B takes a function of 1 indices, but got one of 2",
+    fix="lambda i: [i // 4, i % 4]",
+)
+def layout_of_other_dimensions():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].transform_layout(lambda i, j: [j, i])  # <-
+
+
+@wrong(
+    "TRANSFORM_LAYOUT",
+    "transform_layout of B takes indices of the stage with // and % by constants, but got i * 2",
+    fix="lambda i: [i // 4, i % 4]",
+)
+def layout_with_gaps():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].transform_layout(lambda i: [i * 2])  # <-
+
+
+@wrong(
+    "TRANSFORM_LAYOUT",
+    "transform_layout of B: after floormod(i, 4) there must be an index that counts i on, as in [i // 4, i % 4]",
+    fix="lambda i: [i // 4, i % 4]",
+)
+def layout_that_starts_again():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].transform_layout(lambda i: [i % 4])  # <-

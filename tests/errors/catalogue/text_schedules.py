@@ -36,6 +36,15 @@ SUMS = """kernel k(A: float32[n, l]) -> (C: float32[n]) {{
   }}
 }}
 """
+GRID = """kernel k(A: float32[n, m]) -> (C: float32[n, m]) {{
+  B: float32[n, m]
+  B[i, j] = A[i, j] * 2
+  C[i, j] = B[i, j] + 1
+  schedule {target} {{
+{steps}
+  }}
+}}
+"""
 SCAN = """kernel k(X: float32[m, n]) -> (S: float32[m, n]) {{
   scan t {{
     S[0, i] = X[0, i]
@@ -257,4 +266,50 @@ wrong.text(
     "reductions are only allowed at the top level of compute: the one inside C uses j, whose extent depends on i; "
     "reduce over both axes at once, or make a stage of its own",
     "R: float32[n]  R[j] = sum[k < n](A[j, k])  C[i] = sum[j < i + 1](A[i, j] * R[j])",
+)  # fmt: skip
+steps(
+    "layout_without_a_dimension", "TRANSFORM_LAYOUT", GRID, ["transform_layout(B.i, 1)  # <-"],
+    "transform_layout(i, 1) leaves out the dimension j of B",
+    "transform_layout(B.j, B.i, 1, 1)",
+)  # fmt: skip
+steps(
+    "layout_that_shares_places", "TRANSFORM_LAYOUT", GRID, ["transform_layout(B.i, B.j, 4, 1)  # <-"],
+    "transform_layout(i, j, 4, 1) would lay 4 neighbours along i in one place; name i once more with the factor 1",
+    "transform_layout(B.i, B.j, B.i, 4, 1, 1)",
+)  # fmt: skip
+steps(
+    "layout_in_large_blocks", "TRANSFORM_LAYOUT", GRID, ["transform_layout(B.i, B.j, B.i, 2097152, 1, 1)  # <-"],
+    "transform_layout(i, j, i, 2097152, 1, 1): the factors must be at most 1048576",
+    "transform_layout(B.i, B.j, B.i, 16, 1, 1)",
+)  # fmt: skip
+steps(
+    "layout_of_blocks_that_do_not_nest", "TRANSFORM_LAYOUT", GRID,
+    ["transform_layout(B.i, B.i, B.j, B.i, 6, 4, 1, 1)  # <-"],
+    "transform_layout(i, i, j, i, 6, 4, 1, 1): of the factors 4 and 6 of i, one must be a multiple of the other",
+    "transform_layout(B.i, B.i, B.j, B.i, 8, 4, 1, 1)",
+)  # fmt: skip
+steps(
+    "second_layout", "TRANSFORM_LAYOUT", GRID,
+    ["transform_layout(B.j, B.i, 1, 1)", "transform_layout(B.i, B.j, B.i, 4, 1, 1)  # <-"],
+    "B has a layout already; name the whole layout in one step",
+    "one of the two",
+)  # fmt: skip
+steps(
+    "layout_of_aligned_rows", "TRANSFORM_LAYOUT", GRID,
+    ["storage_align(B.i, factor=16, offset=0)", "transform_layout(B.j, B.i, 1, 1)  # <-"],
+    "a step before says of the dimensions of B how they lie or are fetched; transform its layout without "
+    "storage_align and prefetch",
+    "transform_layout(B.j, B.i, 1, 1) alone",
+)  # fmt: skip
+steps(
+    "aligned_rows_of_a_layout", "STORAGE_ALIGN", GRID,
+    ["transform_layout(B.j, B.i, 1, 1)", "storage_align(B.i, factor=16, offset=0)  # <-"],
+    "B has a layout already, whose dimensions are not those of the stage; leave out storage_align or transform_layout",
+    "one of the two",
+)  # fmt: skip
+steps(
+    "prefetch_of_a_layout", "PREFETCH", GRID,
+    ["transform_layout(B.j, B.i, 1, 1)", "prefetch(B, C.i, offset=1)  # <-"],
+    "B has a layout of its own, in which neighbours do not lie side by side; leave out prefetch or transform_layout",
+    "prefetch(A, B.i, offset=1)",
 )  # fmt: skip

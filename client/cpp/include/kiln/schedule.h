@@ -67,6 +67,11 @@ class Stage {
   /// apart.
   void storage_align(const Axis& axis, std::int64_t factor, std::int64_t offset,
                      Where where = Where::current()) const;
+  /// In memory the stage's dimensions are these, each named once for each of its factors: it counts
+  /// how often as many elements along the axis have been passed. transform_layout({i, j, i}, {4, 1,
+  /// 1}) lays element (i, j) at (i / 4, j, i % 4).
+  void transform_layout(const std::vector<Axis>& axes, const std::vector<std::int64_t>& factors,
+                        Where where = Where::current()) const;
   /// The stage's memory exists twice; iterations of the loop it is computed at take turns.
   void double_buffer(Where where = Where::current()) const;
   /// The loops from the axis inwards are this tensor intrinsic: "x86.dot.u8s8s32", ..

@@ -3,6 +3,7 @@
 from .._base.error import invalid, public
 from .._definitions.tensor import Tensor, as_operation
 from .._tables import INTRINSICS, PRAGMAS, THREAD_TAGS
+from .index_map import digits_of, split_into
 from .plain_steps import number
 
 _PRAGMAS = {row[0]: row for row in PRAGMAS}
@@ -27,6 +28,26 @@ class Hints:
                 f"the factor, so it must be {'0' if factor == 1 else f'from 0 to {factor - 1}'}",
             )
         self._take("storage_align", [axis], factors=[factor], value=offset)
+
+    @public
+    def transform_layout(self, mapping_function):
+        """In memory the stage's values lie at the indices that the function makes of theirs: the indices
+        themselves, with // and % by constants. Loops that no step has changed yet go in that order; they are
+        returned, and nothing where a step has."""
+        axes = list(self.data)
+        digits = digits_of(self.op.name, axes, mapping_function)
+        self._take("transform_layout", [axis for axis, _ in digits], factors=[factor for _, factor in digits])
+        if not axes or self._consumed:
+            return None
+        loops = {}
+        for axis in axes:
+            factors = sorted((factor for each, factor in digits if each is axis), reverse=True)
+            for factor, loop in zip(factors, split_into(self, axis, factors)):
+                loops[id(axis), factor] = loop
+        order = [loops[id(axis), factor] for axis, factor in digits]
+        if len(order) > 1:
+            self.reorder(*order)
+        return order
 
     @public
     def tensorize(self, var, tensor_intrin):

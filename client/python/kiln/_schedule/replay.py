@@ -57,7 +57,9 @@ class _Replay:
             raise invalid("STEP_FIELDS", f"{name} takes {max(row.axes, 1)} {noun}, but got {len(found)}")
         axes = [axis for _, axis in found]
         stage = self.schedule[found[0][0]]
-        stage._check_axes(name, axes, consumed=name == "storage_align")
+        of_dimensions = name in ("storage_align", "transform_layout")
+        stage._check_axes(name, list({id(axis): axis for axis in axes}.values()) if of_dimensions else axes,
+                          consumed=of_dimensions)
         return stage._take(name, axes, **fields)
 
     @staticmethod
