@@ -28,6 +28,7 @@ class Rows {
   // A stage belongs when all its readers do, and readers come later in the order of the graph.
   Rows(const StageGraph& graph, StageId last, size_t dimensions, const std::vector<StageId>& parts)
       : graph_(graph), last_(last), dimensions_(dimensions), parts_(parts) {
+    readers_ = schedule::readers_of_each(graph);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
       if (belongs(*id)) members_.push_back(*id);
     }
@@ -44,7 +45,7 @@ class Rows {
         is_product(graph_, id) || has_dependent_extents(graph_, id) || has_indirect_reads(stage)) {
       return false;
     }
-    const std::vector<StageId> readers = schedule::readers_of(graph_, id);
+    const std::vector<StageId>& readers = readers_[id];
     return !readers.empty() && std::ranges::all_of(readers, [&](StageId reader) {
       return is_member(whole_of(graph_, reader)) && reads_own_row(id, reader);
     });
@@ -71,6 +72,7 @@ class Rows {
   const StageId last_;
   const size_t dimensions_;
   const std::vector<StageId>& parts_;
+  std::vector<std::vector<StageId>> readers_;
   std::vector<StageId> members_;
 };
 

@@ -187,6 +187,24 @@ std::vector<StageId> readers_of(const StageGraph& graph, StageId stage) {
   return readers;
 }
 
+std::vector<std::vector<StageId>> readers_of_each(const StageGraph& graph) {
+  std::vector<std::vector<StageId>> readers(graph.stages.size());
+  // Backwards, the readers of an inline reader are known when it is met.
+  for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
+    const Stage& reader = graph[*id];
+    if (!runs_over_axes(reader) || !reader.is_live) continue;
+    const bool is_inline = reader.attach.kind == Attach::Kind::Inline;
+    const std::vector<StageId> found = is_inline ? readers[*id] : std::vector<StageId>{*id};
+    for (const TensorId tensor : direct_inputs(graph, reader)) {
+      for (const StageId each : found) {
+        std::vector<StageId>& known = readers[tensor.stage];
+        if (std::ranges::find(known, each) == known.end()) known.push_back(each);
+      }
+    }
+  }
+  return readers;
+}
+
 std::vector<ir::Expr> expanded_bodies(const StageGraph& graph, StageId stage) {
   std::vector<ir::Expr> bodies;
   for (const ir::Expr& part : reading_parts(graph, graph[stage]))

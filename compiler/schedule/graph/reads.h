@@ -32,6 +32,8 @@ std::vector<TensorId> direct_inputs(const StageGraph& graph, const Stage& stage)
 /// The stages that read outputs of `stage`, with readers that are computed inline replaced by their
 /// own readers, in the order of the graph. Scans do not count as readers of their init and update.
 std::vector<StageId> readers_of(const StageGraph& graph, StageId stage);
+/// The same for each stage, in any order.
+std::vector<std::vector<StageId>> readers_of_each(const StageGraph& graph);
 
 /// The bodies of `stage`, the indices of a scatter and the bounds of its reductions, with inline
 /// stages written out.
