@@ -317,6 +317,10 @@ void Stage::double_buffer(Where where) const {
   detail::record(*schedule_, {.name = "double_buffer", .stage = stage_}, where);
 }
 
+void Stage::rolling_buffer(Where where) const {
+  detail::record(*schedule_, {.name = "rolling_buffer", .stage = stage_}, where);
+}
+
 void Stage::tensorize(const Axis& axis, const std::string& intrinsic, Where where) const {
   detail::record(*schedule_,
                  {.name = "tensorize", .stage = stage_, .axes = {axis}, .tag = intrinsic}, where);

@@ -90,6 +90,11 @@ void draw_double_buffer(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add({.kind = StepKind::DoubleBuffer, .stage = stage.stage});
 }
 
+void draw_rolling_buffer(ScheduleDrawer& drawer, DrawnStage& stage) {
+  if (!has_own_memory(drawer, stage.stage) || !attachment_of(drawer, stage)) return;
+  drawer.add({.kind = StepKind::RollingBuffer, .stage = stage.stage});
+}
+
 void draw_pragma(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (stage.leaves.empty()) return;
   Leaf& leaf =

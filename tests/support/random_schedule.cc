@@ -39,6 +39,7 @@ constexpr StepDraw kSteps[] = {
     {StepKind::StorageAlign, 1, draw_storage_align},
     {StepKind::TransformLayout, 1, draw_transform_layout},
     {StepKind::DoubleBuffer, 1, draw_double_buffer},
+    {StepKind::RollingBuffer, 5, draw_rolling_buffer},
     {StepKind::Pragma, 1, draw_pragma},
     {StepKind::Prefetch, 1, draw_prefetch},
     {StepKind::EnvThreads, 1, draw_env_threads},

@@ -122,6 +122,7 @@ void draw_reduction_stage(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_transform_layout(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_double_buffer(ScheduleDrawer& drawer, DrawnStage& stage);
+void draw_rolling_buffer(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_pragma(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_prefetch(ScheduleDrawer& drawer, DrawnStage& stage);
 void draw_env_threads(ScheduleDrawer& drawer, DrawnStage& stage);

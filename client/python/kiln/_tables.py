@@ -114,6 +114,7 @@ STEPS = [
     ('storage_align', 1, 1, 'none', 'offset', '', '', 'in memory, neighbours along the dimension lie a multiple of the factor and `offset` elements apart'),
     ('transform_layout', -1, -1, 'none', '', '', '', 'in memory, the dimensions are the axes named: each counts how often as many elements along the axis as its factor says have been passed'),
     ('double_buffer', 0, 0, 'none', '', '', '', "the stage's memory exists twice, and the iterations of the loop it is computed at take turns"),
+    ('rolling_buffer', 0, 0, 'none', '', '', '', 'iterations of the loop that the stage is computed at keep what they read in common, and each computes only what is new'),
     ('tensorize', 1, 0, 'tag', '', '', '', 'the loops from the axis inwards are one tensor intrinsic'),
     ('pragma', 1, 0, 'tag', 'value', '', '', 'a wish about the loops from the axis inwards, of the list below'),
     ('prefetch', 0, 0, 'at output', 'offset', '', '', 'each iteration fetches into the cache what the one `offset` iterations later reads of the tensor'),

@@ -31,6 +31,7 @@ class CheckHint {
     switch (step_.kind) {
       case StepKind::StorageAlign: return check_storage_align();
       case StepKind::DoubleBuffer: return check_double_buffer();
+      case StepKind::RollingBuffer: return check_rolling_buffer();
       case StepKind::Tensorize: return check_tensorize();
       case StepKind::Pragma: return check_pragma();
       case StepKind::Prefetch: return check_prefetch();
@@ -63,6 +64,21 @@ class CheckHint {
 
   void check_double_buffer() const {
     refuse_foreign_memory(step_, tables_, "DOUBLE_BUFFER", "double");
+    refuse_two_of("DOUBLE_BUFFER", {StepKind::RollingBuffer});
+  }
+
+  void check_rolling_buffer() const {
+    refuse_foreign_memory(step_, tables_, "ROLLING_BUFFER", "roll");
+    refuse_two_of("ROLLING_BUFFER", {StepKind::DoubleBuffer, StepKind::TransformLayout});
+  }
+
+  /// Steps that lay out the memory of a stage in ways that do not go together.
+  void refuse_two_of(std::string_view reason, std::initializer_list<StepKind> others) const {
+    for (const StepKind other : others) {
+      if (!tables_.has_step(other, step_.stage)) continue;
+      refuse(reason, "{} has a step {} already; leave out one of {} and {}", stage_.name,
+             row_of(other).spelling, row_of(other).spelling, row_of(step_.kind).spelling);
+    }
   }
 
   void check_tensorize() const {

@@ -62,6 +62,12 @@ void check_transform_layout(const Step& step, const StateTables& tables) {
   if (tables.has_step(StepKind::TransformLayout, step.stage)) {
     refuse(kReason, "{} has a layout already; name the whole layout in one step", stage.name);
   }
+  if (tables.has_step(StepKind::RollingBuffer, step.stage)) {
+    refuse(kReason,
+           "{} has a step rolling_buffer already; leave out one of rolling_buffer and "
+           "transform_layout",
+           stage.name);
+  }
   if (tables.has_step(StepKind::StorageAlign, step.stage) ||
       tables.has_step(StepKind::Prefetch, step.stage)) {
     refuse(kReason,

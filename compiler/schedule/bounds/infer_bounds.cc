@@ -13,6 +13,7 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/schedule/bounds/rolling.h"
 #include "compiler/schedule/bounds/scan_loops.h"
 #include "compiler/schedule/bounds/scan_window.h"
 #include "compiler/schedule/bounds/storage_layout.h"
@@ -314,8 +315,10 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
       for (size_t d = 0; d < shape.size(); ++d) {
         const Region& region = required[d];
         shape[d] = region.extent;
-        storage.origin.push_back(region.is_whole ? nullptr : region.min);
+        const bool is_rolling = plan.nests[id].rolling == static_cast<int>(d);
+        storage.origin.push_back(region.is_whole || is_rolling ? nullptr : region.min);
       }
+      storage.rolling = plan.nests[id].rolling;
     } else {
       storage.origin.resize(shape.size());
     }
@@ -431,6 +434,7 @@ NestPlan infer_bounds(const StageGraph& graph, TargetKind target) {
     const std::vector<Loop> shared = shared_loops_of(graph, plan, id);
     plan.nests[id] =
         make_nest(graph, id, region_of_loops(graph, id, required, shared, sizes), shared, sizes);
+    plan.nests[id].rolling = roll(graph, plan, id, sizes);
     add_storage(graph, plan, id, required, target);
   }
   return plan;

@@ -20,13 +20,6 @@ size_t level_of(const Nest& nest, const ir::Expr& condition) {
   return 0;
 }
 
-void add_guard(Nest& nest, const ir::Expr& condition, bool is_reduce) {
-  size_t level = level_of(nest, condition);
-  // Start values are stored whatever the condition of a reduction says.
-  if (is_reduce) level = std::max(level, nest.first_reduce() + 1);
-  nest.guards.push_back({condition, level, is_reduce});
-}
-
 /// Where a split may run past its axis, and what the stage itself says of its axes.
 void add_conditions(Nest& nest, const Stage& stage, AxisArithmetic& axes,
                     const analysis::Facts& facts) {
@@ -48,6 +41,13 @@ void add_region_guards(Nest& nest, const Stage& stage, const AxisArithmetic&) {
 }
 
 }  // namespace
+
+void add_guard(Nest& nest, const ir::Expr& condition, bool is_reduce) {
+  size_t level = level_of(nest, condition);
+  // Start values are stored whatever the condition of a reduction says.
+  if (is_reduce) level = std::max(level, nest.first_reduce() + 1);
+  nest.guards.push_back({condition, level, is_reduce});
+}
 
 ir::Expr Storage::place(size_t d, const ir::Expr& index, const analysis::Facts& facts) const {
   const ir::Expr offset = origin[d] ? analysis::simplify(index - origin[d], facts) : index;

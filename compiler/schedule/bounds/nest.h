@@ -39,6 +39,7 @@ struct Nest {
   ir::Substitution values;        // root axes, by their value variables, in terms of the loops
   std::vector<ir::Expr> offsets;  // one a dimension: the value less the region's min
   std::vector<Guard> guards;
+  int rolling = -1;  // the dimension along which iterations of the loop around share memory
 
   /// The first loop of a reduction; the number of loops when there is none.
   size_t first_reduce() const;
@@ -74,6 +75,9 @@ struct NestPlan {
 /// Guards stand where a split may run past the axis, and where the region may leave the tensor.
 Nest make_nest(const StageGraph& graph, StageId stage, std::vector<Region> region,
                const std::vector<Loop>& shared, const analysis::Facts& facts);
+
+/// Puts a guard as far out as its variables are known.
+void add_guard(Nest& nest, const ir::Expr& condition, bool is_reduce);
 
 /// What is known of the sizes: dimensions of arguments are 0 or more.
 analysis::Facts facts_of_sizes(const StageGraph& graph);

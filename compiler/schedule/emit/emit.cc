@@ -162,14 +162,16 @@ class Emitter {
     return here;
   }
 
-  bool is_doubled(StageId id) const {
+  /// Whether the iterations of the loop around an attached stage share its memory.
+  bool outlives_iteration(StageId id) const {
     const auto storage = plan_.storage.find({id, 0});
-    return storage != plan_.storage.end() && storage->second.copy;
+    if (storage == plan_.storage.end()) return false;
+    return storage->second.copy || plan_.nests[id].rolling >= 0;
   }
 
   /// Whether the memory of an attached stage stands inside the loop where the stage does.
   bool allocates_here(StageId id) const {
-    return !is_doubled(id) && !is_filled_by_threads(graph_, plan_, id, target_);
+    return !outlives_iteration(id) && !is_filled_by_threads(graph_, plan_, id, target_);
   }
 
   /// A stage that threads fill together: once for those axes that none of its own loops are bound
@@ -244,9 +246,9 @@ class Emitter {
     ir::Stmt result = ir::Block::make(std::move(before));
     if (is_threads && threads_around_ == 0) result = with_shared_memory(std::move(result));
     if (is_init) return result;
-    // Memory that iterations take turns with is there for all of them.
+    // Memory that iterations share is there for all of them.
     for (const StageId id : attached_at(walk.stage, loop.axis)) {
-      if (is_doubled(id) && !is_filled_by_threads(graph_, plan_, id, target_))
+      if (outlives_iteration(id) && !is_filled_by_threads(graph_, plan_, id, target_))
         result = allocate(id, std::move(result));
     }
     return result;

@@ -103,6 +103,7 @@ struct Memory {
   std::vector<Alignment> alignments;
   std::vector<LayoutDimension> layout;  // empty: the dimensions as they are
   int doubled_by = -1;                  // the step that gives it its memory twice
+  int rolled_by = -1;                   // the step that has iterations share it
 };
 
 /// A stage of the definition, one that a step defines, or one that the compiler adds: a reduction

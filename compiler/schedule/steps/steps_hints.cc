@@ -200,6 +200,12 @@ void apply<StepKind::DoubleBuffer>(const StepContext& context) {
 }
 
 template <>
+void apply<StepKind::RollingBuffer>(const StepContext& context) {
+  require_own_memory(context, "roll");
+  context.record().memory.rolled_by = context.position;
+}
+
+template <>
 void apply<StepKind::Tensorize>(const StepContext& context) {
   Axis& axis = context.axis(0);
   KILN_CHECK(axis.annotated_by < 0);

@@ -189,7 +189,7 @@ def test_a_step_on_what_no_argument_needs_is_refused_at_its_line():
     assert (error.file, error.line) == (__file__, line)
 
 
-@pytest.mark.parametrize("step", ["rolling_buffer", "set_axis_separators"])
+@pytest.mark.parametrize("step", ["set_axis_separators"])
 def test_later_steps_say_so(step):
     s, a, b, c = two_stages()
     expect(kiln.Unsupported, f"the step {step} is not part of this version of Kiln",

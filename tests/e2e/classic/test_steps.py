@@ -136,6 +136,50 @@ def test_a_layout_of_what_is_computed_at_a_loop():
     np.testing.assert_allclose(tvm.build(s, [A, C])(x).numpy(), x * 3 - 1, rtol=1e-5, atol=1e-6)
 
 
+def blurred(tensor, name):
+    """Sums of three rows, which are two fewer."""
+    rows, columns = tensor.shape
+    return te.compute((rows - 2, columns), lambda i, j: tensor[i, j] + tensor[i + 1, j] + tensor[i + 2, j], name=name)
+
+
+@pytest.mark.parametrize("rows", [32, 37])
+def test_rows_that_stencils_share(rows):
+    """Two producers in rings of their own, in blocks of rows; the last block may be a part of one."""
+    A = te.placeholder((rows + 4, 40), name="A")
+    B = te.compute(A.shape, lambda i, j: A[i, j] * 2, name="B")
+    C = blurred(B, "C")
+    D = blurred(C, "D")
+    s = te.create_schedule(D.op)
+    io, ii = s[D].split(D.op.axis[0], factor=8)
+    s[D].parallel(io)
+    for stage in (C, B):
+        s[stage].compute_at(s[D], ii)
+        s[stage].rolling_buffer()
+        s[stage].vectorize(s[stage].split(stage.op.axis[1], factor=8)[1])
+    x = uniform(rows + 4, 40)
+    y = 2 * x
+    for _ in range(2):
+        y = y[:-2] + y[1:-1] + y[2:]
+    np.testing.assert_allclose(tvm.build(s, [A, D])(x).numpy(), y, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_that_a_strided_pooling_shares():
+    """Windows of five rows that move by two; the padding is no row of B."""
+    n = te.var("n")
+    A = te.placeholder((n, 20), name="A")
+    B = te.compute((n, 20), lambda i, j: A[i, j] + 1, name="B")
+    r = te.reduce_axis((0, 5), name="r")
+    C = te.compute(((n - 5) // 2 + 1, 20), lambda i, j: te.max(B[i * 2 + r, j], axis=r), name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[B].rolling_buffer()
+    f = tvm.build(s, [A, C])
+    for rows in (5, 6, 23):
+        x = uniform(rows, 20)
+        expected = np.stack([(x + 1)[i : i + 5].max(axis=0) for i in range(0, rows - 4, 2)])
+        np.testing.assert_allclose(f(x).numpy(), expected, rtol=1e-6)
+
+
 # Reductions.
 
 

@@ -45,6 +45,31 @@ GRID = """kernel k(A: float32[n, m]) -> (C: float32[n, m]) {{
   }}
 }}
 """
+STENCIL = """kernel k(A: float32[66, m]) -> (C: float32[64, m]) {{
+  B: float32[66, m]
+  B[i, j] = A[i, j] * 2
+  C[i, j] = B[i, j] + B[i + 2, j]
+  schedule {target} {{
+{steps}
+  }}
+}}
+"""
+DIAGONAL = STENCIL.replace("[66, m]", "[66, 66]").replace("[64, m]", "[64, 64]").replace(
+    "B[i, j] + B[i + 2, j]", "B[i, i] + B[i + 2, i + 2]"
+)
+BACKWARDS = STENCIL.replace("B[i, j] + B[i + 2, j]", "B[63 - i, j] + B[65 - i, j]")
+BORDERS = STENCIL.replace("B[i, j] + B[i + 2, j]", "B[0, j] + B[65, j]")
+SHIFTED = """kernel k(A: float32[66, m]) -> (D: float32[64, m]) {{
+  B: float32[66, m]
+  C: float32[64, m]
+  B[i, j] = A[i, j] * 2
+  C[i, j] = B[i, j] + B[i + 2, j]
+  D[i, j] = C[i, j] + if_then_else(i > 0, C[i - 1, j], 0.0)
+  schedule {target} {{
+{steps}
+  }}
+}}
+"""
 SCAN = """kernel k(X: float32[m, n]) -> (S: float32[m, n]) {{
   scan t {{
     S[0, i] = X[0, i]
@@ -312,4 +337,67 @@ steps(
     ["transform_layout(B.j, B.i, 1, 1)", "prefetch(B, C.i, offset=1)  # <-"],
     "B has a layout of its own, in which neighbours do not lie side by side; leave out prefetch or transform_layout",
     "prefetch(A, B.i, offset=1)",
+)  # fmt: skip
+steps(
+    "rolling_of_an_output", "ROLLING_BUFFER", STENCIL, ["rolling_buffer(C)  # <-"],
+    "C is an output, whose memory is the caller's; roll a cache_write of it",
+    "compute_at(B, C.i)  rolling_buffer(B)",
+)  # fmt: skip
+steps(
+    "rolling_of_a_stage_that_is_computed_once", "ROLLING_BUFFER", STENCIL, ["rolling_buffer(B)  # <-"],
+    "cannot roll B: it is computed once, and no loop moves over it; compute_at it inside a loop of what reads it",
+    "compute_at(B, C.i)  rolling_buffer(B)",
+)  # fmt: skip
+steps(
+    "rolling_of_two_buffers", "ROLLING_BUFFER", STENCIL,
+    ["compute_at(B, C.i)", "double_buffer(B)", "rolling_buffer(B)  # <-"],
+    "B has a step double_buffer already; leave out one of double_buffer and rolling_buffer",
+    "compute_at(B, C.i)  rolling_buffer(B)",
+)  # fmt: skip
+steps(
+    "second_buffer_of_a_ring", "DOUBLE_BUFFER", STENCIL,
+    ["compute_at(B, C.i)", "rolling_buffer(B)", "double_buffer(B)  # <-"],
+    "B has a step rolling_buffer already; leave out one of rolling_buffer and double_buffer",
+    "compute_at(B, C.i)  rolling_buffer(B)",
+)  # fmt: skip
+steps(
+    "layout_of_a_ring", "TRANSFORM_LAYOUT", STENCIL,
+    ["compute_at(B, C.i)", "rolling_buffer(B)", "transform_layout(B.j, B.i, 1, 1)  # <-"],
+    "B has a step rolling_buffer already; leave out one of rolling_buffer and transform_layout",
+    "compute_at(B, C.i)  rolling_buffer(B)",
+)  # fmt: skip
+steps(
+    "rolling_along_a_parallel_loop", "ROLLING_BUFFER", STENCIL,
+    ["compute_at(B, C.i)", "parallel(C.i)", "rolling_buffer(B)  # <-"],
+    "cannot roll B: the iterations of i of C do not run one after the other; compute_at it inside a loop that is not "
+    "parallel, vectorized or bound, as the inner one of a split",
+    "split(C.i, factor=8)  parallel(C.i.outer)  compute_at(B, C.i.inner)  rolling_buffer(B)",
+)  # fmt: skip
+steps(
+    "rolling_along_two_dimensions", "ROLLING_BUFFER", DIAGONAL, ["compute_at(B, C.i)", "rolling_buffer(B)  # <-"],
+    "cannot roll B: what is read of it moves along i and j at once with i of C",
+    "compute_at(B, C.i)",
+)  # fmt: skip
+steps(
+    "rolling_backwards", "ROLLING_BUFFER", BACKWARDS, ["compute_at(B, C.i)", "rolling_buffer(B)  # <-"],
+    "cannot roll B: how far what is read of it moves along i with i of C is not the same each time, or backwards",
+    "compute_at(B, C.i)",
+)  # fmt: skip
+steps(
+    "rolling_where_nothing_moves", "ROLLING_BUFFER", BORDERS, ["compute_at(B, C.i)", "rolling_buffer(B)  # <-"],
+    "cannot roll B: what iterations of i of C read of it does not move along a dimension; compute_at it outside of "
+    "that loop",
+    "compute_at(B, C.i)  rolling_buffer(B)",
+)  # fmt: skip
+steps(
+    "rolling_of_what_is_read_once", "ROLLING_BUFFER", GRID, ["compute_at(B, C.i)", "rolling_buffer(B)  # <-"],
+    "cannot roll B: no two iterations of i of C read the same of it; leave out rolling_buffer",
+    "compute_at(B, C.i)",
+)  # fmt: skip
+steps(
+    "rolling_where_the_first_iteration_may_be_left_out", "ROLLING_BUFFER", SHIFTED,
+    ["split(D.i, factor=8)", "compute_at(C, D.i.outer)", "compute_at(B, C.i)", "rolling_buffer(B)  # <-"],
+    "cannot roll B: the first iterations of i of C may have nothing to compute, and later ones need what they leave "
+    "out; compute_at it inside another loop",
+    "compute_at(B, C.i)",
 )  # fmt: skip

@@ -74,6 +74,9 @@ class Stage {
                         Where where = Where::current()) const;
   /// The stage's memory exists twice; iterations of the loop it is computed at take turns.
   void double_buffer(Where where = Where::current()) const;
+  /// Iterations of the loop that the stage is computed at keep what they read in common; each
+  /// computes only what is new.
+  void rolling_buffer(Where where = Where::current()) const;
   /// The loops from the axis inwards are this tensor intrinsic: "x86.dot.u8s8s32", ..
   void tensorize(const Axis& axis, const std::string& intrinsic,
                  Where where = Where::current()) const;

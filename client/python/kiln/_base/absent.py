@@ -17,7 +17,7 @@ _TREES = "shows the compiler's own trees, which stay in the daemon; kiln.lower(s
 _REGISTRY = "takes part in a registry of functions, which Kiln has not; call kiln.build's result directly"
 
 # Steps of a stage and of a schedule that Kiln has not; those that the step table has meanwhile are not looked for here.
-ABSENT_STEPS = ("rolling_buffer", "set_axis_separators")
+ABSENT_STEPS = ("set_axis_separators",)
 ABSENT_STEPS_OF_A_SCHEDULE = ("create_group",)
 IDLE_STEPS = ("set_store_predicate",)  # taken without effect
 
