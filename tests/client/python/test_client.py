@@ -285,6 +285,24 @@ def test_a_call_that_overwrites_its_input_is_not_repeated_after_a_cancel(fake):
     assert fake.counts["Run"] == 1
 
 
+def test_a_call_that_overwrites_its_input_is_not_repeated_when_its_worker_is_lost(fake):
+    f = kiln.build(add_one())
+    a = kiln.nd.empty(1)
+    fake.fail_next("Run", CODE.UNAVAILABLE, 6, "WORKER_RESTARTED", "the worker ended while it ran f", retry_after=0.01)
+    expect(kiln.Unavailable, "the worker ended while it ran f", lambda: f(a, a))
+    fake.fail_next("Run", CODE.UNAVAILABLE, 6, "WORKER_RESTARTED", "the worker ended while it ran f", retry_after=0.01)
+    expect(kiln.Unavailable, "the worker ended while it ran f", lambda: f.submit(a, a).result(10))
+    assert fake.counts["Run"] == 2
+
+
+def test_a_call_that_overwrites_its_input_is_repeated_when_it_has_not_begun(fake):
+    f = kiln.build(add_one())
+    a = kiln.nd.empty(1)
+    fake.fail_next("Run", CODE.RESOURCE_EXHAUSTED, 5, "QUEUE_FULL", "256 calls wait", retry_after=0.01, times=2)
+    f(a, a)
+    assert fake.counts["Run"] == 3
+
+
 def test_a_forgotten_kernel_is_compiled_again_once(fake):
     f = kiln.build(add_one())
     a, b = kiln.nd.array(np.zeros(2, "float32")), kiln.nd.empty(2)

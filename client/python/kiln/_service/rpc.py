@@ -11,6 +11,8 @@ from .grpc_setup import grpc
 
 _ATTEMPTS = 5
 _LONGEST_PAUSE = 2.0
+# Refusals of a call that has not begun: a worker may have died amid any other, its output half written.
+_NOT_BEGUN = ("QUEUE_FULL", "TENSOR_MEMORY", "COMPILER_STARTING", "DEVICE_STARTING")
 
 _BY_CODE = {
     grpc.StatusCode.INVALID_ARGUMENT: errors.InvalidArgument,
@@ -92,8 +94,8 @@ def repeated(call, address, recover, repeatable=True):
             recovered = True
             if recover(failure):
                 continue
-        again = failure.pause is not None and attempt + 1 < _ATTEMPTS
-        if not again or (isinstance(failure.error, errors.Cancelled) and not repeatable):
+        harmless = repeatable or failure.error.reason in _NOT_BEGUN
+        if failure.pause is None or not harmless or attempt + 1 == _ATTEMPTS:
             raise failure.error
         time.sleep(min(failure.pause, _LONGEST_PAUSE))
     raise AssertionError("the last attempt returns or raises")
