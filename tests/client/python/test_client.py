@@ -196,6 +196,21 @@ def test_arrays_without_a_reference_are_freed_in_batches(fake):
     assert fake.counts["Free"] == 1 and set(fake.freed) == ids and kept._id not in ids
 
 
+def test_large_arrays_without_a_reference_are_freed_sooner(fake):
+    first = kiln.nd.array(np.zeros(3 << 20, "float32"))._id
+    kiln.nd.array(np.zeros(3 << 20, "float32"))
+    assert fake.counts["Free"] == 0 or first in fake.freed
+    kiln.nd.empty(1)
+    assert fake.counts["Free"] == 1 and first in fake.freed
+
+
+def test_arrays_without_a_reference_make_room_for_others(fake):
+    dead = kiln.nd.empty(1)._id
+    fake.fail_next("Upload", CODE.RESOURCE_EXHAUSTED, 5, "TENSOR_MEMORY", "no memory is left", retry_after=0.9)
+    kiln.nd.empty(1)
+    assert fake.freed == [dead] and fake.counts["Upload"] == 3
+
+
 # Errors.
 
 

@@ -1,5 +1,7 @@
 """Arrays that live on a device of the daemon."""
 
+import math
+
 import numpy as np
 
 from .._base import dtypes
@@ -12,7 +14,7 @@ from .device import Device, cpu, device as device_of
 class NDArray:
     """A tensor of the daemon; it is freed when the last reference here is gone."""
 
-    __slots__ = ("_connection", "_id", "_wire", "shape", "dtype", "device", "__weakref__")
+    __slots__ = ("_connection", "_id", "_wire", "nbytes", "shape", "dtype", "device", "__weakref__")
     __array_priority__ = 1
 
     def __init__(self, connection, tensor_id, shape, dtype, device):
@@ -25,6 +27,7 @@ class NDArray:
         self.shape = shape
         self.dtype = dtype
         self.device = device
+        self.nbytes = math.prod(shape) * dtypes.NUMPY[dtype].itemsize
 
     @property
     def ctx(self):
@@ -36,11 +39,7 @@ class NDArray:
 
     @property
     def size(self):
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def nbytes(self):
-        return self.size * dtypes.NUMPY[self.dtype].itemsize
+        return math.prod(self.shape)
 
     @public
     def numpy(self):
@@ -126,7 +125,7 @@ class NDArray:
         # No call from here: finalizers run anywhere. The connection frees in batches.
         connection = getattr(self, "_connection", None)
         if connection is not None:
-            connection.forget(self._id)
+            connection.forget(self._id, getattr(self, "nbytes", 0))
 
 
 def as_numpy(value, what):

@@ -19,8 +19,9 @@ from .rpc import repeated
 _CHUNK = 1 << 20
 _CONNECT_SECONDS = 10
 _RECOVER_SECONDS = 1.5
-# Tensors without a reference are freed in batches.
-_GARBAGE_LIMIT = 64
+# Tensors without a reference are freed in batches, of so many or so many bytes.
+_GARBAGE_TENSORS = 64
+_GARBAGE_BYTES = 16 << 20
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", -1),
@@ -85,7 +86,7 @@ class Connection:
             else grpc.insecure_channel(target, _OPTIONS)
         )
         self._calls = {}
-        self._garbage = collections.deque()
+        self._garbage = collections.deque()  # of (id, bytes)
         self._lock = threading.Lock()
         self._open = True
         self._why_closed = "the connection is closed"
@@ -153,7 +154,7 @@ class Connection:
     def repeated(self, call, repeatable=True):
         """The result of a call, repeated where that may help."""
         self.check_open()
-        return repeated(call, self.address, self._recover, repeatable)
+        return repeated(call, self.address, self._recover, self.free, repeatable)
 
     def check_open(self):
         if not self._open:
@@ -272,22 +273,25 @@ class Connection:
             lambda: _collected(receive(wire.DownloadRequest(tensor=tensor_id)), out)
         )
 
-    def forget(self, tensor_id):
-        """Notes that a tensor may be freed; called by finalizers, so it calls nobody."""
-        self._garbage.append(tensor_id)
+    def forget(self, tensor_id, size):
+        """Notes that a tensor of `size` bytes may be freed; called by finalizers, so it calls nobody."""
+        self._garbage.append((tensor_id, size))
 
     def collect(self):
         """Frees what was forgotten, when it is enough to be worth a call."""
-        if len(self._garbage) >= _GARBAGE_LIMIT:
+        # A copy, which finalizers of other threads cannot change meanwhile.
+        garbage = self._garbage.copy() if self._garbage else ()
+        if len(garbage) >= _GARBAGE_TENSORS or sum(size for _, size in garbage) >= _GARBAGE_BYTES:
             self.free()
 
     def free(self):
-        """Frees what was forgotten."""
+        """Frees what was forgotten; says whether there was anything."""
         tensors = []
         while self._garbage:  # finalizers of other threads may add meanwhile
-            tensors.append(self._garbage.popleft())
+            tensors.append(self._garbage.popleft()[0])
         if tensors and self._open:
             self.call("TensorService/Free", wire.FreeRequest(tensors=tensors), wire.FreeResponse)
+        return bool(tensors)
 
     # The end.
 

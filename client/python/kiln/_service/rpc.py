@@ -79,10 +79,11 @@ def _details(encoded):
     return detail, pause
 
 
-def repeated(call, address, recover, repeatable=True):
+def repeated(call, address, recover, make_room, repeatable=True):
     """The result of `call()`, repeated while that may help.
 
-    `recover(failure)` is asked once when the daemon was not reached; it says whether to try again.
+    `recover(failure)` is asked once when the daemon was not reached, `make_room()` when it has no memory for more
+    tensors; they say whether to try again at once.
     """
     recovered = False
     for attempt in range(_ATTEMPTS):
@@ -94,6 +95,8 @@ def repeated(call, address, recover, repeatable=True):
             recovered = True
             if recover(failure):
                 continue
+        if failure.error.reason == "TENSOR_MEMORY" and attempt + 1 < _ATTEMPTS and make_room():
+            continue
         harmless = repeatable or failure.error.reason in _NOT_BEGUN
         if failure.pause is None or not harmless or attempt + 1 == _ATTEMPTS:
             raise failure.error
