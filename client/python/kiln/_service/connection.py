@@ -12,11 +12,10 @@ import numpy as np
 from .._base import dtypes
 from .._base.error import InvalidArgument, NotFound, Unavailable, invalid, public
 from ..v1 import service_pb2 as wire
-from . import daemon
+from . import daemon, framing
 from .grpc_setup import grpc
 from .rpc import repeated
 
-_CHUNK = 1 << 20
 _CONNECT_SECONDS = 10
 _RECOVER_SECONDS = 1.5
 # Tensors without a reference are freed in batches, of so many or so many bytes.
@@ -224,24 +223,20 @@ class Connection:
         """Sends a compact array to a device, "cpu:0"; returns the tensor's id."""
         self.collect()
         data = memoryview(values.reshape(-1).view(np.uint8)) if values.size else b""
-
-        def requests():
-            yield wire.UploadRequest(header=self._header(values.shape, values.dtype, place, into))
-            for start in range(0, len(data), _CHUNK):
-                yield wire.UploadRequest(chunk=bytes(data[start : start + _CHUNK]))
-
-        return self._upload(requests)
+        return self._upload(
+            lambda: framing.upload_messages(self._header(values.shape, values.dtype, place, into), data)
+        )
 
     def allocate(self, shape, dtype, place):
         """A tensor of zeros; returns its id."""
         self.collect()
 
-        def requests():
+        def messages():
             header = self._header(shape, dtypes.NUMPY[dtype], place, "")
             header.empty = True
-            yield wire.UploadRequest(header=header)
+            return framing.upload_messages(header, b"")
 
-        return self._upload(requests)
+        return self._upload(messages)
 
     def _header(self, shape, dtype, place, into):
         return wire.TensorHeader(
@@ -252,14 +247,11 @@ class Connection:
             into=into,
         )
 
-    def _upload(self, requests):
+    def _upload(self, messages):
         send = self._bound(
-            "/kiln.v1.TensorService/Upload",
-            self._channel.stream_unary,
-            wire.UploadRequest.SerializeToString,
-            wire.UploadResponse.FromString,
+            "/kiln.v1.TensorService/Upload", self._channel.stream_unary, None, wire.UploadResponse.FromString
         )
-        return self._renewing(lambda: send(requests())).tensor
+        return self._renewing(lambda: send(messages())).tensor
 
     def download(self, tensor_id, out=None):
         """The contents of a tensor as a numpy array, `out` when one is given."""
@@ -267,7 +259,6 @@ class Connection:
             "/kiln.v1.TensorService/Download",
             self._channel.unary_stream,
             wire.DownloadRequest.SerializeToString,
-            wire.DownloadResponse.FromString,
         )
         return self.repeated(
             lambda: _collected(receive(wire.DownloadRequest(tensor=tensor_id)), out)
@@ -310,7 +301,7 @@ def _fields(message):
 
 def _collected(replies, out):
     """The array that a download's messages hold."""
-    header = next(replies).header
+    header = wire.DownloadResponse.FromString(next(replies)).header
     dtype = dtypes.NUMPY[dtypes.NAME[header.type]]
     values = out
     if out is None or not out.flags.c_contiguous or out.dtype != dtype:
@@ -319,7 +310,7 @@ def _collected(replies, out):
         data = values.reshape(-1).view(np.uint8)
         position = 0
         for reply in replies:
-            piece = np.frombuffer(reply.chunk, np.uint8)
+            piece = framing.chunk_of(reply)
             data[position : position + piece.size] = piece
             position += piece.size
     if out is not None and values is not out:
