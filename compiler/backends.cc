@@ -57,14 +57,14 @@ void note_missing_instructions(const language::Schedule& schedule, const Target&
 void check_gpu(const Target&) {}
 
 Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
-                            const Target& target, const CompileOptions&) {
-  return codegen::make_cuda_artifact(compact, strided, target.arch);
+                            const Target& target, const CompileOptions& options) {
+  return codegen::make_cuda_artifact(compact, strided, {target.arch, options.strict});
 }
 
-std::string cuda_source(const ir::Kernel& kernel, const Target& target, const CompileOptions&,
-                        std::string_view what) {
+std::string cuda_source(const ir::Kernel& kernel, const Target& target,
+                        const CompileOptions& options, std::string_view what) {
   if (what == "cuda") return codegen::cuda_text(kernel, nullptr);
-  return codegen::make_cuda_artifact(kernel, nullptr, target.arch).ptx;
+  return codegen::make_cuda_artifact(kernel, nullptr, {target.arch, options.strict}).ptx;
 }
 
 void add_no_notes(const language::Schedule&, const Target&, const CompileOptions&, ir::Kernel&) {}

@@ -10,7 +10,6 @@
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/cuda_source.h"
-#include "compiler/codegen/nvrtc.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -43,13 +42,13 @@ nlohmann::json kernels_json(std::string_view cubin, const std::vector<Launch>& l
 }  // namespace
 
 Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
-                            std::string_view arch) {
+                            const CudaOptions& options) {
   const std::vector<CudaEntry> entries = entries_of(compact, strided);
   const CudaSource source = cuda_source(entries);
   Artifact artifact;
   artifact.target = TargetKind::Cuda;
-  artifact.arch = arch.empty() ? kDefaultArch : arch;
-  CudaBinary binary = compile_cuda_source(source.text, artifact.arch);
+  artifact.arch = options.arch.empty() ? kDefaultArch : options.arch;
+  CudaBinary binary = compile_cuda_source(source.text, {artifact.arch, options.strict});
 
   artifact.size_count = static_cast<int32_t>(compact.sizes.size());
   artifact.parameters = parameters_of(compact);

@@ -1,19 +1,19 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
+#include "compiler/codegen/nvrtc.h"
 #include "compiler/ir/kernel.h"
 #include "runtime/core/artifact.h"
 
 namespace kiln::codegen {
 
 /// The artifact of a kernel lowered for cuda with compact arguments and, where given, with strided
-/// ones: a cubin for `arch` ("sm_80"; empty: sm_90) made by NVRTC, its PTX, launches, workspace,
-/// and in the report what each kernel uses. Needs no GPU. Requirements, and what else the report
-/// says, are the caller's.
+/// ones: a cubin for the arch of the options (empty: sm_90) made by NVRTC, its PTX, launches,
+/// workspace, and in the report what each kernel uses. Needs no GPU. Requirements, and what else
+/// the report says, are the caller's.
 Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
-                            std::string_view arch);
+                            const CudaOptions& options);
 
 /// The CUDA C of the same.
 std::string cuda_text(const ir::Kernel& compact, const ir::Kernel* strided);

@@ -1,6 +1,7 @@
 // Compiles CUDA C with NVRTC. Options fix the arithmetic: a multiply-add may be contracted as on
-// the CPU, all else is rounded as IEEE 754 says. An option that NVRTC refuses can only be the
-// architecture, which the user chose; a source that does not compile is our bug.
+// the CPU, unless it is to be strict; all else is rounded as IEEE 754 says. An option that NVRTC
+// refuses can only be the architecture, which the user chose; a source that does not compile is our
+// bug.
 #include "compiler/codegen/nvrtc.h"
 
 #include <algorithm>
@@ -67,7 +68,8 @@ bool is_arch(std::string_view arch) {
 
 }  // namespace
 
-CudaBinary compile_cuda_source(const std::string& source, std::string_view arch) {
+CudaBinary compile_cuda_source(const std::string& source, const CudaOptions& options) {
+  const std::string_view arch = options.arch;
   if (!is_arch(arch)) {
     fail(ErrorKind::InvalidArgument, "ARCH",
          "{} is not an architecture of CUDA; they are written like sm_90", arch);
@@ -76,7 +78,8 @@ CudaBinary compile_cuda_source(const std::string& source, std::string_view arch)
   Program program(library, source);
   const std::string arch_option = fmt::format("--gpu-architecture={}", arch);
   // Contraction as on the CPU; the rest exact: no flush to zero, correctly rounded division.
-  const int result = program.compile({arch_option.c_str(), "--std=c++17", "--fmad=true",
+  const char* contraction = options.strict ? "--fmad=false" : "--fmad=true";
+  const int result = program.compile({arch_option.c_str(), "--std=c++17", contraction,
                                       "--prec-div=true", "--prec-sqrt=true", "--ftz=false"});
   if (result == kNvrtcInvalidOption) {
     int major = 0;

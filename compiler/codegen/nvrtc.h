@@ -11,12 +11,17 @@ struct CudaBinary {
   std::string ptx;
 };
 
-/// Compiles header-free CUDA C for an architecture such as "sm_90". Needs no GPU and no driver.
+struct CudaOptions {
+  std::string_view arch;  // "sm_90"
+  bool strict = false;    // a product and a sum are rounded each, never as one multiply-add
+};
+
+/// Compiles header-free CUDA C. Needs no GPU and no driver.
 ///
 /// Throws Unavailable NO_NVRTC when the library is not found, InvalidArgument ARCH for an
 /// architecture that it does not know, Internal CUDA_SOURCE with its first message when the source
 /// is wrong.
-CudaBinary compile_cuda_source(const std::string& source, std::string_view arch);
+CudaBinary compile_cuda_source(const std::string& source, const CudaOptions& options);
 
 /// "NVRTC 13.0 in /usr/lib/libnvrtc.so.13". Throws Unavailable NO_NVRTC with where was looked and
 /// what to do.

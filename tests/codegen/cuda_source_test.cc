@@ -125,7 +125,7 @@ class CudaArtifact : public ::testing::Test {
 TEST_F(CudaArtifact, HasCodeAndLaunchesForBothLayouts) {
   const ir::Kernel compact = lowered(kScan);
   const ir::Kernel strided = lowered(kScan, Layout::Strided);
-  const Artifact artifact = make_cuda_artifact(compact, &strided, "sm_90");
+  const Artifact artifact = make_cuda_artifact(compact, &strided, {"sm_90"});
   EXPECT_EQ(artifact.target, TargetKind::Cuda);
   EXPECT_EQ(artifact.arch, "sm_90");
   EXPECT_EQ(artifact.code.substr(0, 4),
@@ -138,10 +138,18 @@ TEST_F(CudaArtifact, HasCodeAndLaunchesForBothLayouts) {
   EXPECT_NE(artifact.report.find("\"registers\":"), std::string::npos);
 }
 
+TEST_F(CudaArtifact, RoundsAProductBeforeItIsAddedWhereStrict) {
+  const ir::Kernel kernel = lowered(R"(fn axpy(A: float32[n], B: float32[n]) {
+    for b in 0..n bind(blockIdx.x) { B[b] = A[b]*3.0 + B[b] } })");
+  EXPECT_NE(make_cuda_artifact(kernel, nullptr, {"sm_90"}).ptx.find("fma.rn"), std::string::npos);
+  const std::string strict = make_cuda_artifact(kernel, nullptr, {"sm_90", true}).ptx;
+  EXPECT_EQ(strict.find("fma.rn"), std::string::npos);
+}
+
 TEST_F(CudaArtifact, OfEveryOtherExample) {
   for (const char* loops : {kAdd, kReverse, kGather, kTwoStages}) {
     const ir::Kernel compact = lowered(loops);
-    EXPECT_FALSE(make_cuda_artifact(compact, nullptr, "sm_80").code.empty());
+    EXPECT_FALSE(make_cuda_artifact(compact, nullptr, {"sm_80"}).code.empty());
   }
 }
 
@@ -190,7 +198,7 @@ TEST_F(CudaArtifact, OfEveryOperator) {
   }
   const std::string code =
       "extern \"C\" __global__ void all(void* memory, unsigned long long* out) {\n" + body + "}\n";
-  EXPECT_FALSE(compile_cuda_source(cuda_prelude(code) + code, "sm_90").cubin.empty());
+  EXPECT_FALSE(compile_cuda_source(cuda_prelude(code) + code, {"sm_90"}).cubin.empty());
 }
 
 }  // namespace

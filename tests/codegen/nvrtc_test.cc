@@ -40,7 +40,7 @@ class Nvrtc : public ::testing::Test {
 };
 
 TEST_F(Nvrtc, MakesCubinAndPtxWithoutAGpu) {
-  const CudaBinary binary = compile_cuda_source(kSource, "sm_90");
+  const CudaBinary binary = compile_cuda_source(kSource, {"sm_90"});
   EXPECT_NE(binary.ptx.find(".entry twice"), std::string::npos);
   const std::vector<CubinKernel> kernels = kernels_of_cubin(binary.cubin);
   ASSERT_EQ(kernels.size(), 1u);
@@ -52,14 +52,36 @@ TEST_F(Nvrtc, MakesCubinAndPtxWithoutAGpu) {
   EXPECT_GT(kernels[0].instructions, 10);
 }
 
+constexpr const char* kMultiplyAdd = R"(
+extern "C" __global__ void axpy(const float* x, float* y, float a) {
+  y[threadIdx.x] = a * x[threadIdx.x] + y[threadIdx.x];
+}
+extern "C" __global__ void fused(const float* x, float* y, float a) {
+  y[threadIdx.x] = ::fmaf(a, x[threadIdx.x], y[threadIdx.x]);
+}
+)";
+
+int count(std::string_view text, std::string_view word) {
+  int result = 0;
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1))
+    ++result;
+  return result;
+}
+
+TEST_F(Nvrtc, ContractsAProductAndASumUnlessItIsStrict) {
+  EXPECT_EQ(count(compile_cuda_source(kMultiplyAdd, {"sm_90"}).ptx, "fma.rn"), 2);
+  // What asks for one rounding keeps it.
+  EXPECT_EQ(count(compile_cuda_source(kMultiplyAdd, {"sm_90", true}).ptx, "fma.rn"), 1);
+}
+
 TEST_F(Nvrtc, RefusesWhatIsNoArchitecture) {
-  expect_error([] { compile_cuda_source(kSource, "znver5"); }, ErrorKind::InvalidArgument,
+  expect_error([] { compile_cuda_source(kSource, {"znver5"}); }, ErrorKind::InvalidArgument,
                "znver5 is not an architecture of CUDA; they are written like sm_90");
 }
 
 TEST_F(Nvrtc, RefusesAnArchitectureItDoesNotKnow) {
   try {
-    compile_cuda_source(kSource, "sm_999");
+    compile_cuda_source(kSource, {"sm_999"});
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
@@ -69,7 +91,7 @@ TEST_F(Nvrtc, RefusesAnArchitectureItDoesNotKnow) {
 }
 
 TEST_F(Nvrtc, TellsOfWrongSource) {
-  expect_error([] { compile_cuda_source("__global__ void f() { x = 1; }\n", "sm_90"); },
+  expect_error([] { compile_cuda_source("__global__ void f() { x = 1; }\n", {"sm_90"}); },
                ErrorKind::Internal,
                "the CUDA C made from the kernel does not compile: kernel.cu(1): error: identifier "
                "\"x\" is undefined");
@@ -82,7 +104,7 @@ TEST(Cubin, IsEmptyForBytesThatAreNone) {
 }
 
 TEST_F(Nvrtc, ADamagedCubinIsReadWithoutHarm) {
-  const std::string cubin = compile_cuda_source(kSource, "sm_90").cubin;
+  const std::string cubin = compile_cuda_source(kSource, {"sm_90"}).cubin;
   for (size_t length = 0; length < cubin.size(); length += 61) {
     kernels_of_cubin(std::string_view(cubin).substr(0, length));
   }
