@@ -7,6 +7,7 @@
 #include "runtime/core/error.h"
 #include "runtime/core/fired_check.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/cuda/compute_capability.h"
 #include "runtime/cuda/driver_api.h"
 #include "runtime/device.h"
 
@@ -126,13 +127,10 @@ class CudaDevice : public Device {
            index, count, count == 1 ? "device, cuda:0" : "devices, numbered from 0");
     }
     check(api_, api_.device(&device_, index), "open the device");
-    int major = 0;
-    int minor = 0;
-    check(api_, api_.device_attribute(&major, cuda::kComputeCapabilityMajor, device_),
+    check(api_, api_.device_attribute(&capability_.major, cuda::kComputeCapabilityMajor, device_),
           "read the architecture");
-    check(api_, api_.device_attribute(&minor, cuda::kComputeCapabilityMinor, device_),
+    check(api_, api_.device_attribute(&capability_.minor, cuda::kComputeCapabilityMinor, device_),
           "read the architecture");
-    arch_ = fmt::format("sm_{}{}", major, minor);
     check(api_, api_.retain_context(&context_, device_), "make a context");
     use();
   }
@@ -140,21 +138,17 @@ class CudaDevice : public Device {
 
   std::string name() const override { return fmt::format("cuda:{}", index_); }
   TargetKind target() const override { return TargetKind::Cuda; }
-  std::string arch() const override { return arch_; }
+  std::string arch() const override { return cuda::arch_of(capability_); }
 
   std::shared_ptr<LoadedKernel> load(std::shared_ptr<const Artifact> artifact) override {
     if (artifact->target != target()) {
       fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
            "the kernel was compiled for llvm, but {} runs kernels compiled for cuda", name());
     }
-    // A cubin runs on its own architecture, and on later ones of the same major number.
-    const std::string& arch = artifact->arch;
-    if (arch.size() < 5 || arch.substr(0, arch.size() - 1) != arch_.substr(0, arch_.size() - 1)) {
-      if (arch != arch_ && arch != arch_ + "a") {
-        fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
-             "the kernel was compiled for {}, but {} is {}; compile it for {}", arch, name(), arch_,
-             arch_);
-      }
+    if (!cuda::runs_on(artifact->arch, capability_)) {
+      fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
+           "the kernel was compiled for {}, but {} is {}; compile it for {}", artifact->arch,
+           name(), arch(), arch());
     }
     use();
     return std::make_shared<CudaKernel>(api_, std::move(artifact));
@@ -264,7 +258,7 @@ class CudaDevice : public Device {
   const DriverApi& api_;
   int device_ = 0;
   void* context_ = nullptr;
-  std::string arch_;
+  cuda::ComputeCapability capability_;
 };
 
 }  // namespace

@@ -98,6 +98,16 @@ TEST(CudaDevice, RefusesAnotherArchitecture) {
                "the kernel was compiled for sm_80, but cuda:0 is sm_90; compile it for sm_90");
 }
 
+TEST(CudaDevice, RefusesCodeOfALaterMinorNumber) {
+  setenv("FAKE_CUDA_MAJOR", "8", 1);
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  unsetenv("FAKE_CUDA_MAJOR");
+  const std::shared_ptr<Artifact> artifact = add_one();
+  artifact->arch = "sm_86";
+  expect_error([&] { device->load(artifact); }, ErrorKind::InvalidArgument,
+               "the kernel was compiled for sm_86, but cuda:0 is sm_80; compile it for sm_80");
+}
+
 TEST(CudaDevice, NamesTheKernelThatTheCodeLacks) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
   const std::shared_ptr<Artifact> artifact = add_one();

@@ -1,5 +1,6 @@
 // A libcuda for tests without a GPU: device memory is host memory, and the one kernel it knows,
-// "add_one", is run by the host. FAKE_CUDA_DEVICES says how many devices it has (1 if unset).
+// "add_one", is run by the host. FAKE_CUDA_DEVICES says how many devices it has (1 if unset),
+// FAKE_CUDA_MAJOR and FAKE_CUDA_MINOR of which compute capability (9.0).
 
 #include <cstdint>
 #include <cstdlib>
@@ -22,10 +23,12 @@ std::set<Pointer>& live() {
   return pointers;
 }
 
-int devices() {
-  const char* text = std::getenv("FAKE_CUDA_DEVICES");
-  return text != nullptr ? std::atoi(text) : 1;
+int number_of(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::atoi(text) : otherwise;
 }
+
+int devices() { return number_of("FAKE_CUDA_DEVICES", 1); }
 
 /// y[i] = x[i] + 1 for i < n. A negative x[i] fires check 0 with i as its index.
 void add_one(const float* x, float* y, int64_t n, KilnDeviceFault* fault) {
@@ -59,8 +62,13 @@ int cuDeviceGetName(char* name, int length, int) {
   return kSuccess;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 75 ? 9 : 0;
-  return kSuccess;
+  constexpr int kMajor = 75;
+  constexpr int kMinor = 76;
+  switch (attribute) {
+    case kMajor: return *value = number_of("FAKE_CUDA_MAJOR", 9), kSuccess;
+    case kMinor: return *value = number_of("FAKE_CUDA_MINOR", 0), kSuccess;
+    default: return kInvalidValue;
+  }
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = kMemoryBytes, kSuccess; }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &live(), kSuccess; }
