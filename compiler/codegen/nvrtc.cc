@@ -28,11 +28,18 @@ class Program {
     return library_.compile_program(program_, static_cast<int>(options.size()), options.data());
   }
 
-  std::string log() { return text(library_.log_size, library_.log); }
+  std::string log() { return without_nul(text(library_.log_size, library_.log)); }
   std::string cubin() { return text(library_.cubin_size, library_.cubin); }
-  std::string ptx() { return text(library_.ptx_size, library_.ptx); }
+  std::string ptx() { return without_nul(text(library_.ptx_size, library_.ptx)); }
 
  private:
+  /// Sizes of texts count the NUL of C.
+  static std::string without_nul(std::string text) {
+    while (text.ends_with('\0'))
+      text.pop_back();
+    return text;
+  }
+
   std::string text(int (*size)(void*, size_t*), int (*read)(void*, char*)) {
     size_t bytes = 0;
     check(size(program_, &bytes));

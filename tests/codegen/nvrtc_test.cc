@@ -42,6 +42,7 @@ class Nvrtc : public ::testing::Test {
 TEST_F(Nvrtc, MakesCubinAndPtxWithoutAGpu) {
   const CudaBinary binary = compile_cuda_source(kSource, {"sm_90"});
   EXPECT_NE(binary.ptx.find(".entry twice"), std::string::npos);
+  EXPECT_EQ(binary.ptx.find('\0'), std::string::npos);
   const std::vector<CubinKernel> kernels = kernels_of_cubin(binary.cubin);
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_EQ(kernels[0].name, "twice");
