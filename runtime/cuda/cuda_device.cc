@@ -7,8 +7,7 @@
 #include "runtime/core/error.h"
 #include "runtime/core/fired_check.h"
 #include "runtime/core/kernel_abi.h"
-#include "runtime/cuda/compute_capability.h"
-#include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/device_properties.h"
 #include "runtime/device.h"
 
 namespace kiln {
@@ -119,33 +118,23 @@ constexpr std::array<int64_t, 3> kBlockLimits = {1024, 1024, 64};
 
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(int index) : index_(index), api_(cuda::driver_api()) {
-    int count = 0;
-    check(api_, api_.device_count(&count), "count its devices");
-    if (index < 0 || index >= count) {
-      fail(ErrorKind::Unavailable, "NO_DEVICE", "this host has no cuda:{}; it has {} CUDA {}",
-           index, count, count == 1 ? "device, cuda:0" : "devices, numbered from 0");
-    }
-    check(api_, api_.device(&device_, index), "open the device");
-    check(api_, api_.device_attribute(&capability_.major, cuda::kComputeCapabilityMajor, device_),
-          "read the architecture");
-    check(api_, api_.device_attribute(&capability_.minor, cuda::kComputeCapabilityMinor, device_),
-          "read the architecture");
-    check(api_, api_.retain_context(&context_, device_), "make a context");
+  explicit CudaDevice(int index)
+      : index_(index), api_(cuda::driver_api()), properties_(cuda::properties_of(api_, index)) {
+    check(api_, api_.retain_context(&context_, properties_.handle), "make a context");
     use();
   }
-  ~CudaDevice() override { api_.release_context(device_); }
+  ~CudaDevice() override { api_.release_context(properties_.handle); }
 
   std::string name() const override { return fmt::format("cuda:{}", index_); }
   TargetKind target() const override { return TargetKind::Cuda; }
-  std::string arch() const override { return cuda::arch_of(capability_); }
+  std::string arch() const override { return cuda::arch_of(properties_.capability); }
 
   std::shared_ptr<LoadedKernel> load(std::shared_ptr<const Artifact> artifact) override {
     if (artifact->target != target()) {
       fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
            "the kernel was compiled for llvm, but {} runs kernels compiled for cuda", name());
     }
-    if (!cuda::runs_on(artifact->arch, capability_)) {
+    if (!cuda::runs_on(artifact->arch, properties_.capability)) {
       fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
            "the kernel was compiled for {}, but {} is {}; compile it for {}", artifact->arch,
            name(), arch(), arch());
@@ -256,9 +245,8 @@ class CudaDevice : public Device {
 
   int index_;
   const DriverApi& api_;
-  int device_ = 0;
+  const cuda::DeviceProperties properties_;
   void* context_ = nullptr;
-  cuda::ComputeCapability capability_;
 };
 
 }  // namespace

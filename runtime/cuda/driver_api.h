@@ -45,8 +45,12 @@ struct DriverApi {
 };
 
 /// Attributes of cuDeviceGetAttribute and cuFuncSetAttribute.
+constexpr int kMaxThreadsOfBlock = 1;
+constexpr int kMaxBlockX = 2;  // y and z follow
+constexpr int kMaxGridX = 5;   // y and z follow
 constexpr int kComputeCapabilityMajor = 75;
 constexpr int kComputeCapabilityMinor = 76;
+constexpr int kMaxSharedBytesOptIn = 97;
 constexpr int kFunctionMaxDynamicSharedBytes = 8;
 
 /// Results that are told apart.

@@ -12,7 +12,7 @@
 #include "compiler/target.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/cpu/cpus.h"
-#include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/device_properties.h"
 #include "server/errors.h"
 #include "server/worker/interpreted.h"
 
@@ -155,15 +155,9 @@ DeviceWorker cuda_worker(int index) {
   DeviceWorker worker;
   worker.open = [index] { return open_cuda_device(index); };
   worker.describe = [index](v1::Device& device) {
-    const cuda::DriverApi& api = cuda::driver_api();
-    size_t bytes = 0;
-    std::string name(256, '\0');
-    if (api.device_total_memory(&bytes, index) == 0) {
-      device.set_memory_bytes(static_cast<int64_t>(bytes));
-    }
-    if (api.device_name(name.data(), static_cast<int>(name.size()), index) == 0) {
-      device.set_description(name.c_str());
-    }
+    const cuda::DeviceProperties properties = cuda::properties_of(cuda::driver_api(), index);
+    device.set_memory_bytes(properties.memory_bytes);
+    device.set_description(properties.name);
   };
   worker.components = [index] {
     const auto library = [] {

@@ -143,6 +143,13 @@ TEST(DriverApi, IsDeclaredAsTheToolkitDeclaresIt) {
       SameShape<decltype(Api::retain_context), decltype(&cuDevicePrimaryCtxRetain)>::value);
   static_assert(cuda::kComputeCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   static_assert(cuda::kComputeCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  static_assert(cuda::kMaxThreadsOfBlock == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  static_assert(cuda::kMaxBlockX == CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X);
+  static_assert(cuda::kMaxBlockX + 2 == CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
+  static_assert(cuda::kMaxGridX == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
+  static_assert(cuda::kMaxGridX + 2 == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z);
+  static_assert(cuda::kMaxSharedBytesOptIn ==
+                CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   static_assert(cuda::kFunctionMaxDynamicSharedBytes ==
                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   static_assert(cuda::kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);

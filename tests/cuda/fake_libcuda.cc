@@ -15,7 +15,9 @@ using Pointer = unsigned long long;
 constexpr int kSuccess = 0;
 constexpr int kInvalidValue = 1;
 constexpr int kOutOfMemory = 2;
+constexpr int kInvalidDevice = 101;
 constexpr int kNotFound = 500;
+constexpr int kFirstHandle = 40;  // of devices, as told apart from their numbers
 constexpr size_t kMemoryBytes = size_t{1} << 30;
 
 std::set<Pointer>& live() {
@@ -56,21 +58,37 @@ extern "C" {
 int cuInit(unsigned) { return devices() > 0 ? kSuccess : 100; }
 int cuDriverGetVersion(int* version) { return *version = 13000, kSuccess; }
 int cuDeviceGetCount(int* count) { return *count = devices(), kSuccess; }
-int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kSuccess; }
-int cuDeviceGetName(char* name, int length, int) {
+int cuDeviceGet(int* device, int ordinal) { return *device = kFirstHandle + ordinal, kSuccess; }
+int cuDeviceGetName(char* name, int length, int device) {
+  if (device < kFirstHandle) return kInvalidDevice;
   std::strncpy(name, "a fake device", static_cast<size_t>(length));
   return kSuccess;
 }
-int cuDeviceGetAttribute(int* value, int attribute, int) {
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  if (device < kFirstHandle) return kInvalidDevice;
   constexpr int kMajor = 75;
   constexpr int kMinor = 76;
+  constexpr int kThreadsOfBlock = 1;
+  constexpr int kBlock = 2;
+  constexpr int kGrid = 5;
+  constexpr int kSharedBytes = 97;
   switch (attribute) {
+    case kThreadsOfBlock:
+    case kBlock:
+    case kBlock + 1: return *value = 1024, kSuccess;
+    case kBlock + 2: return *value = 64, kSuccess;
+    case kGrid: return *value = 2147483647, kSuccess;
+    case kGrid + 1:
+    case kGrid + 2: return *value = 65535, kSuccess;
+    case kSharedBytes: return *value = 227 * 1024, kSuccess;
     case kMajor: return *value = number_of("FAKE_CUDA_MAJOR", 9), kSuccess;
     case kMinor: return *value = number_of("FAKE_CUDA_MINOR", 0), kSuccess;
     default: return kInvalidValue;
   }
 }
-int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = kMemoryBytes, kSuccess; }
+int cuDeviceTotalMem_v2(size_t* bytes, int device) {
+  return *bytes = kMemoryBytes, device < kFirstHandle ? kInvalidDevice : kSuccess;
+}
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &live(), kSuccess; }
 int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
 int cuCtxSetCurrent(void*) { return kSuccess; }
