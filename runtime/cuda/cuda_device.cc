@@ -1,13 +1,15 @@
 // Runs artifacts on a GPU through the driver's interface: module, functions, buffers, launches in
-// order on the default stream, and the fault that a check leaves in device memory. Limits of a
-// launch are checked here, since grids depend on the sizes of the call.
+// order on the default stream, and the fault that a check leaves in device memory.
 #include <mutex>
 #include <vector>
 
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 #include "runtime/core/fired_check.h"
 #include "runtime/core/kernel_abi.h"
 #include "runtime/cuda/device_properties.h"
+#include "runtime/cuda/driver_errors.h"
+#include "runtime/cuda/launch_size.h"
 #include "runtime/device.h"
 
 namespace kiln {
@@ -94,28 +96,6 @@ class Stopwatch {
   void* end_ = nullptr;
 };
 
-/// Grid and block as the driver takes them. Throws ResourceExhausted LAUNCH_SIZE past its limits.
-std::vector<unsigned> dimensions(const std::vector<SizeExpr>& extents,
-                                 std::span<const int64_t> scalars, std::string_view what,
-                                 std::array<int64_t, 3> limits) {
-  std::vector<unsigned> result(3, 1);
-  for (size_t d = 0; d < extents.size(); ++d) {
-    const int64_t value = extents[d].evaluate(scalars);
-    if (value < 0 || value > limits[d]) {
-      fail(ErrorKind::ResourceExhausted, "LAUNCH_SIZE",
-           "{} {} would have {} entries; the limit of the device is {}", what, "xyz"[d], value,
-           limits[d]);
-    }
-    result[d] = static_cast<unsigned>(value);
-  }
-  return result;
-}
-
-/// Limits of every device since compute capability 3.0 (CUDA C++ programming guide, table of
-/// technical specifications).
-constexpr std::array<int64_t, 3> kGridLimits = {2147483647, 65535, 65535};
-constexpr std::array<int64_t, 3> kBlockLimits = {1024, 1024, 64};
-
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int index)
@@ -197,10 +177,10 @@ class CudaDevice : public Device {
     watch.start();
     const std::vector<void*>& functions = cuda_kernel.functions(call.bound->variant);
     for (size_t i = 0; i < functions.size(); ++i) {
-      launch(functions[i], variant.launches[i], scalars, parameters);
+      launch(functions[i], variant.launches[i], scalars, parameters, call.names);
     }
     watch.stop();
-    check(api_, api_.synchronize(), "run the kernel");
+    check(api_, api_.synchronize(), "run " + called(call.names));
     report_fault(fault, artifact, call);
     return watch.seconds();
   }
@@ -210,28 +190,23 @@ class CudaDevice : public Device {
   void use() { check(api_, api_.set_context(context_), "use the device"); }
 
   void launch(void* function, const Launch& launch, std::span<const int64_t> scalars,
-              std::vector<void*>& parameters) {
-    const std::vector<unsigned> grid =
-        dimensions(launch.grid, scalars, "the grid along", kGridLimits);
-    const std::vector<unsigned> block =
-        dimensions(launch.block, scalars, "a block of threads along", kBlockLimits);
-    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || block[0] == 0 || block[1] == 0 ||
-        block[2] == 0) {
-      return;  // nothing to do, which the driver refuses to launch
-    }
-    const auto shared = static_cast<unsigned>(launch.shared_bytes.evaluate(scalars));
+              std::vector<void*>& parameters, const KernelNames* names) {
+    const cuda::LaunchSize size = cuda::launch_size(launch, scalars, properties_);
+    if (size.is_empty()) return;
     // Of a kernel that does not ask for more, as every device has it.
     constexpr unsigned kSharedWithoutAsking = 48 * 1024;
-    if (shared > kSharedWithoutAsking) {
+    if (size.shared_bytes > kSharedWithoutAsking) {
       check(api_,
             api_.set_function_attribute(function, cuda::kFunctionMaxDynamicSharedBytes,
-                                        static_cast<int>(shared)),
-            fmt::format("give the kernel {} bytes of shared memory", shared));
+                                        static_cast<int>(size.shared_bytes)),
+            fmt::format("give the kernel {} bytes of shared memory", size.shared_bytes));
     }
+    const auto& [gx, gy, gz] = size.grid;
+    const auto& [bx, by, bz] = size.block;
     check(api_,
-          api_.launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,
-                      nullptr, parameters.data(), nullptr),
-          "start the kernel");
+          api_.launch(function, gx, gy, gz, bx, by, bz, size.shared_bytes, nullptr,
+                      parameters.data(), nullptr),
+          "start " + called(names));
   }
 
   /// The check that fired first on the device, if any; the kernel ran to its end all the same.

@@ -3,6 +3,7 @@
 #include "runtime/cuda/device_properties.h"
 
 #include "runtime/core/error.h"
+#include "runtime/cuda/driver_errors.h"
 
 namespace kiln::cuda {
 namespace {

@@ -90,18 +90,4 @@ const DriverApi& driver_api() {
   return *api;
 }
 
-void check(const DriverApi& api, Result result, const std::string& action) {
-  if (result == 0) return;
-  const char* name = nullptr;
-  const char* text = nullptr;
-  if (api.error_name(result, &name) != 0 || name == nullptr) name = "unknown error";
-  if (api.error_text(result, &text) != 0 || text == nullptr) text = "no description";
-  if (result == kOutOfMemory) {
-    fail(ErrorKind::ResourceExhausted, "DEVICE_MEMORY",
-         "the CUDA driver could not {}: the device is out of memory", action);
-  }
-  fail(ErrorKind::Unavailable, "DEVICE_FAULT", "the CUDA driver could not {}: {} ({}, {})", action,
-       text, name, result);
-}
-
 }  // namespace kiln::cuda

@@ -53,15 +53,8 @@ constexpr int kComputeCapabilityMinor = 76;
 constexpr int kMaxSharedBytesOptIn = 97;
 constexpr int kFunctionMaxDynamicSharedBytes = 8;
 
-/// Results that are told apart.
-constexpr Result kOutOfMemory = 2;
-
 /// Opens libcuda once for the process: KILN_LIBCUDA names a file, else libcuda.so.1 is searched as
 /// the system does. Throws Unavailable NO_DEVICE with what is missing and what to do.
 const DriverApi& driver_api();
-
-/// Throws when `result` is not success: Unavailable DEVICE_FAULT, or ResourceExhausted
-/// DEVICE_MEMORY. `action` completes "the CUDA driver could not ...".
-void check(const DriverApi& api, Result result, const std::string& action);
 
 }  // namespace kiln::cuda

@@ -112,9 +112,46 @@ TEST(CudaDevice, NamesTheKernelThatTheCodeLacks) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
   const std::shared_ptr<Artifact> artifact = add_one();
   artifact->variants[0].launches[0].entry = "other";
-  expect_error([&] { device->load(artifact); }, ErrorKind::Unavailable,
+  expect_error([&] { device->load(artifact); }, ErrorKind::Internal,
                "the CUDA driver could not find other in the kernel: named symbol not found "
                "(CUDA_ERROR_NOT_FOUND, 500)");
+}
+
+/// Runs add_one where the driver answers a launch, or waiting for it, with `result`.
+Error refused(const char* variable, int result, ErrorKind kind, const std::string& message) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  setenv(variable, fmt::format("{}", result).c_str(), 1);
+  const Error error = expect_error([&] { run(*device, {1, 2, 3}); }, kind, message);
+  unsetenv(variable);
+  EXPECT_EQ(run(*device, {1, 2, 3}), (std::vector<float>{2, 3, 4}));
+  return error;
+}
+
+TEST(CudaDevice, ALaunchThatNeedsTooMuchIsAnErrorOfItsCall) {
+  for (const int result : {701, 720}) {
+    const Error error = refused(
+        "FAKE_CUDA_LAUNCH", result, ErrorKind::ResourceExhausted,
+        "the CUDA driver could not start add_one: a block needs more registers or shared memory "
+        "than the device has; use smaller blocks");
+    EXPECT_EQ(error.reason(), "LAUNCH_RESOURCES");
+  }
+}
+
+TEST(CudaDevice, CodeThatTheDriverDoesNotRunIsAnErrorOfItsCall) {
+  for (const int result : {200, 209, 218, 221, 222, 223}) {
+    const Error error = refused(
+        "FAKE_CUDA_LAUNCH", result, ErrorKind::Unsupported,
+        "the CUDA driver could not start add_one: the device or its driver does not run this code; "
+        "compile it for the device's own arch, or update the driver");
+    EXPECT_EQ(error.reason(), "DEVICE_CODE");
+  }
+}
+
+TEST(CudaDevice, AFaultOfTheKernelEndsTheProcess) {
+  const Error error = refused("FAKE_CUDA_FAULT", 700, ErrorKind::Unavailable,
+                              "the CUDA driver could not run add_one: an illegal memory access was "
+                              "encountered (CUDA_ERROR_ILLEGAL_ADDRESS, 700)");
+  EXPECT_EQ(error.reason(), "DEVICE_FAULT");  // by which device_loop knows
 }
 
 TEST(CudaDevice, SaysHowManyThereAre) {
@@ -152,7 +189,6 @@ TEST(DriverApi, IsDeclaredAsTheToolkitDeclaresIt) {
                 CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   static_assert(cuda::kFunctionMaxDynamicSharedBytes ==
                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-  static_assert(cuda::kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 }
 #endif
 

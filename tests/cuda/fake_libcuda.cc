@@ -1,6 +1,7 @@
 // A libcuda for tests without a GPU: device memory is host memory, and the one kernel it knows,
 // "add_one", is run by the host. FAKE_CUDA_DEVICES says how many devices it has (1 if unset),
-// FAKE_CUDA_MAJOR and FAKE_CUDA_MINOR of which compute capability (9.0).
+// FAKE_CUDA_MAJOR and FAKE_CUDA_MINOR of which compute capability (9.0); FAKE_CUDA_LAUNCH is what
+// each launch results in, FAKE_CUDA_FAULT what waiting for it does (0).
 
 #include <cstdint>
 #include <cstdlib>
@@ -17,6 +18,7 @@ constexpr int kInvalidValue = 1;
 constexpr int kOutOfMemory = 2;
 constexpr int kInvalidDevice = 101;
 constexpr int kNotFound = 500;
+constexpr int kIllegalAddress = 700;
 constexpr int kFirstHandle = 40;  // of devices, as told apart from their numbers
 constexpr size_t kMemoryBytes = size_t{1} << 30;
 
@@ -127,6 +129,7 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
 int cuFuncSetAttribute(void*, int, int) { return kSuccess; }
 int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned, void*, void** parameters, void**) {
+  if (const int refused = number_of("FAKE_CUDA_LAUNCH", 0)) return refused;
   if (gx * gy * gz == 0 || bx * by * bz == 0 || bx * by * bz > 1024) return kInvalidValue;
   // x, y, n, the stride of x, the stride of y, workspace, fault.
   reinterpret_cast<decltype(&add_one)>(function)(
@@ -134,17 +137,21 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
       argument<int64_t>(parameters, 2), argument<KilnDeviceFault*>(parameters, 6));
   return kSuccess;
 }
-int cuCtxSynchronize() { return kSuccess; }
+int cuCtxSynchronize() { return number_of("FAKE_CUDA_FAULT", kSuccess); }
 int cuEventCreate(void** event, unsigned) { return *event = &live(), kSuccess; }
 int cuEventDestroy_v2(void*) { return kSuccess; }
 int cuEventRecord(void*, void*) { return kSuccess; }
 int cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 0.5f, kSuccess; }
 int cuGetErrorName(int result, const char** name) {
-  *name = result == kNotFound ? "CUDA_ERROR_NOT_FOUND" : "CUDA_ERROR_INVALID_IMAGE";
+  *name = result == kNotFound         ? "CUDA_ERROR_NOT_FOUND"
+          : result == kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                      : "CUDA_ERROR_INVALID_IMAGE";
   return kSuccess;
 }
 int cuGetErrorString(int result, const char** text) {
-  *text = result == 100 ? "no CUDA-capable device is detected" : "named symbol not found";
+  *text = result == 100               ? "no CUDA-capable device is detected"
+          : result == kIllegalAddress ? "an illegal memory access was encountered"
+                                      : "named symbol not found";
   return kSuccess;
 }
 
