@@ -73,14 +73,35 @@ TEST(CudaDevice, ReportsAnIndexOutOfRangeInTheCallersNames) {
       "y of add_one reads index 1 of dimension 0 of x, but its extent there is 3");
 }
 
+/// What a function of the fake driver counts.
+int counted(const char* function) {
+  void* driver = dlopen(std::getenv("KILN_LIBCUDA"), RTLD_NOW | RTLD_NOLOAD);
+  const auto count = reinterpret_cast<int (*)()>(dlsym(driver, function));
+  return count != nullptr ? count() : -1;
+}
+
 TEST(CudaDevice, FreesWhatACallAllocated) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
-  void* driver = dlopen(std::getenv("KILN_LIBCUDA"), RTLD_NOW | RTLD_NOLOAD);
-  ASSERT_NE(driver, nullptr);
-  const auto live = reinterpret_cast<int (*)()>(dlsym(driver, "fake_cuda_live_allocations"));
-  ASSERT_NE(live, nullptr);
   run(*device, {1});
-  EXPECT_EQ(live(), 0);
+  EXPECT_EQ(counted("fake_cuda_live_allocations"), 0);
+  EXPECT_EQ(counted("fake_cuda_handed_out"), 0);
+}
+
+TEST(CudaDevice, GivesBackTheCodeOfAKernelThatItCannotLoad) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_one();
+  artifact->variants[0].launches[0].entry = "other";
+  EXPECT_THROW(device->load(artifact), Error);
+  EXPECT_EQ(counted("fake_cuda_handed_out"), 0);
+}
+
+TEST(CudaDevice, GivesBackTheFirstEventWhereThereIsNoSecond) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  setenv("FAKE_CUDA_EVENTS", "2", 1);  // a module and an event
+  EXPECT_THROW(run(*device, {1}), Error);
+  unsetenv("FAKE_CUDA_EVENTS");
+  EXPECT_EQ(counted("fake_cuda_handed_out"), 0);
+  EXPECT_EQ(counted("fake_cuda_live_allocations"), 0);
 }
 
 TEST(CudaDevice, SaysWhenItsMemoryIsFull) {

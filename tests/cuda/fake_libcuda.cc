@@ -1,7 +1,8 @@
 // A libcuda for tests without a GPU: device memory is host memory, and the one kernel it knows,
 // "add_one", is run by the host. FAKE_CUDA_DEVICES says how many devices it has (1 if unset),
 // FAKE_CUDA_MAJOR and FAKE_CUDA_MINOR of which compute capability (9.0); FAKE_CUDA_LAUNCH is what
-// each launch results in, FAKE_CUDA_FAULT what waiting for it does (0).
+// each launch results in, FAKE_CUDA_FAULT what waiting for it does (0); with FAKE_CUDA_EVENTS
+// modules and events handed out it gives no more events.
 
 #include <cstdint>
 #include <cstdlib>
@@ -21,6 +22,9 @@ constexpr int kNotFound = 500;
 constexpr int kIllegalAddress = 700;
 constexpr int kFirstHandle = 40;  // of devices, as told apart from their numbers
 constexpr size_t kMemoryBytes = size_t{1} << 30;
+
+constexpr int kMostHandedOut = 1000;
+int handed_out = 0;  // modules and events
 
 std::set<Pointer>& live() {
   static std::set<Pointer> pointers;
@@ -119,9 +123,9 @@ int cuMemsetD8_v2(Pointer to, unsigned char value, size_t bytes) {
 }
 int cuModuleLoadData(void** module, const void* image) {
   if (std::strcmp(static_cast<const char*>(image), "fake cubin") != 0) return 200;
-  return *module = &live(), kSuccess;
+  return *module = &live(), ++handed_out, kSuccess;
 }
-int cuModuleUnload(void*) { return kSuccess; }
+int cuModuleUnload(void*) { return --handed_out, kSuccess; }
 int cuModuleGetFunction(void** function, void*, const char* name) {
   if (std::strcmp(name, "add_one") != 0) return kNotFound;
   return *function = reinterpret_cast<void*>(&add_one), kSuccess;
@@ -138,8 +142,11 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
   return kSuccess;
 }
 int cuCtxSynchronize() { return number_of("FAKE_CUDA_FAULT", kSuccess); }
-int cuEventCreate(void** event, unsigned) { return *event = &live(), kSuccess; }
-int cuEventDestroy_v2(void*) { return kSuccess; }
+int cuEventCreate(void** event, unsigned) {
+  if (number_of("FAKE_CUDA_EVENTS", kMostHandedOut) <= handed_out) return kOutOfMemory;
+  return *event = &live(), ++handed_out, kSuccess;
+}
+int cuEventDestroy_v2(void*) { return --handed_out, kSuccess; }
 int cuEventRecord(void*, void*) { return kSuccess; }
 int cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 0.5f, kSuccess; }
 int cuGetErrorName(int result, const char** name) {
@@ -154,6 +161,9 @@ int cuGetErrorString(int result, const char** text) {
                                       : "named symbol not found";
   return kSuccess;
 }
+
+/// For the tests: how many modules and events have not been given back.
+int fake_cuda_handed_out() { return handed_out; }
 
 /// For the tests: how many allocations have not been freed.
 int fake_cuda_live_allocations() { return static_cast<int>(live().size()); }
