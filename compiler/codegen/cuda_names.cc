@@ -1,8 +1,10 @@
 // Finds an identifier for each variable and buffer of a function: the user's name with what C does
 // not allow made underscores, then a number until it is free: `x.outer` -> x_outer, and another
-// x_outer -> x_outer_1. Words of the language, CUDA's own names and the prefix kiln_ are taken from
+// x_outer -> x_outer_1. Words of the language, CUDA's own names and our prefix kiln_ are taken from
 // the start.
 #include "compiler/codegen/cuda_names.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -106,9 +108,21 @@ constexpr std::string_view kReserved[] = {
     "dynamic_cast",
     "static_cast",
     "reinterpret_cast",
-    "protected",
     "consteval",
+    "constinit",
+    // Macros that NVRTC defines, and our own type.
+    "NULL",
+    "assert",
+    "KilnFault",
 };
+
+// What begins so may be a function of ours, or a macro of NVRTC.
+constexpr std::string_view kReservedPrefixes[] = {"kiln_", "CUDA", "CU_", "cuda"};
+
+bool has_reserved_prefix(std::string_view name) {
+  return std::ranges::any_of(kReservedPrefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
 
 std::string identifier(std::string_view wanted) {
   std::string result;
@@ -140,9 +154,9 @@ const std::string& CudaNames::of(const ir::Node* node, std::string_view wanted) 
 
   const std::string base = identifier(wanted);
   std::string name = base;
-  for (int i = 1; name.starts_with("kiln_") || !taken_.insert(name).second; ++i) {
-    // "v_" takes a name out of the prefix that is ours.
-    name = fmt::format("{}{}{}{}", base.starts_with("kiln_") ? "v_" : "", base,
+  for (int i = 1; has_reserved_prefix(name) || !taken_.insert(name).second; ++i) {
+    // "v_" takes a name out of a prefix that is not the user's.
+    name = fmt::format("{}{}{}{}", has_reserved_prefix(base) ? "v_" : "", base,
                        base.ends_with('_') ? "" : "_", i);
   }
   return names_[node] = name;

@@ -146,6 +146,20 @@ TEST_F(CudaArtifact, RoundsAProductBeforeItIsAddedWhereStrict) {
   EXPECT_EQ(strict.find("fma.rn"), std::string::npos);
 }
 
+/// Macros of NVRTC, which would be replaced wherever they stand, and names that the source has.
+TEST_F(CudaArtifact, OfTensorsByAnyName) {
+  for (const char* name : {"NULL", "assert", "CUDART_VERSION", "CUDARTAPI", "cudaCpuDeviceId",
+                           "CU_UUID_HAS_BEEN_DEFINED", "KilnFault", "kiln_fire", "int", "fault",
+                           "atomicCAS", "threadIdx", "fmaf"}) {
+    const ir::Kernel kernel = lowered(fmt::format(
+        R"(fn f({0}: float32[n], I: int64[n], C: float32[n]) {{
+          for b in 0..n bind(blockIdx.x) {{ check I[b] < n #0  C[b] = fma({0}[I[b]], 2.0, 1.0) }} }}
+          #0: stage 2, tensor 0, dimension 0)",
+        name));
+    EXPECT_FALSE(make_cuda_artifact(kernel, nullptr, {"sm_90"}).code.empty()) << name;
+  }
+}
+
 TEST_F(CudaArtifact, OfEveryOtherExample) {
   for (const char* loops : {kAdd, kReverse, kGather, kTwoStages}) {
     const ir::Kernel compact = lowered(loops);
