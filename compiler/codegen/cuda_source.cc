@@ -55,16 +55,16 @@ class Function {
   }
 
  private:
-  /// With the size of a block known, ptxas gives a thread no more registers than such a block has
-  /// room for; else a launch may fail for want of them.
+  /// ptxas gives a thread no more registers than a block has room for: of its own size, where that
+  /// is known, or of any that the device allows. Else a launch may fail for want of them.
   std::string launch_bounds() const {
     int64_t threads = 1;
     for (const For* axis : nest_.axes) {
       if (ir::is_block_axis(axis->thread)) continue;
       const std::optional<int64_t> extent = as_const_int(axis->extent);
-      if (!extent) return "";
-      threads *= std::max<int64_t>(*extent, 1);
+      threads *= std::max<int64_t>(extent.value_or(kThreadsOfBlock), 1);
     }
+    threads = std::min(threads, kThreadsOfBlock);
     return fmt::format("__launch_bounds__({}) ", threads);
   }
 

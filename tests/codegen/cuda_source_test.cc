@@ -91,6 +91,22 @@ TEST(CudaSource, GivesGridAndBlockAsExpressionsOverTheSizes) {
   EXPECT_EQ(launch.block[0].evaluate(scalars), 256);
 }
 
+TEST(CudaSource, BoundsTheRegistersOfABlockWhoseSizeTheCallDecides) {
+  const auto bounds = [](const char* axes) {
+    const std::string text = cuda_text(
+        lowered(fmt::format("fn f(A: float32[n, m]) {{ {} {{ A[i, j] = 0.0 }} }} }}", axes)),
+        nullptr);
+    const size_t at = text.find("__launch_bounds__(");
+    return at == std::string::npos ? text : text.substr(at, text.find(')', at) + 1 - at);
+  };
+  EXPECT_EQ(bounds("for i in 0..n bind(blockIdx.x) { for j in 0..m bind(threadIdx.x)"),
+            "__launch_bounds__(1024)");
+  EXPECT_EQ(bounds("for i in 0..n bind(threadIdx.y) { for j in 0..32 bind(threadIdx.x)"),
+            "__launch_bounds__(1024)");
+  EXPECT_EQ(bounds("for i in 0..8 bind(threadIdx.y) { for j in 0..32 bind(threadIdx.x)"),
+            "__launch_bounds__(256)");
+}
+
 TEST(CudaSource, RefusesTypesThatNeedConversionsOfTheirOwn) {
   expect_error(
       [] {
