@@ -1,5 +1,6 @@
-// How large loops may become: statements after any pass, and instructions before LLVM sees them.
-// What is counted follows LLVM's compile times: see kLoopsOfASum and kFunction.
+// How large loops may become: statements after any pass, and instructions before LLVM or NVRTC sees
+// them. What is counted follows LLVM's compile times: see kLoopsOfASum and kFunction. NVRTC takes
+// longer for the same.
 #include "compiler/code_limits.h"
 
 #include <algorithm>
@@ -103,7 +104,7 @@ void check_size(const ir::Kernel& kernel, const CompileLimits& limits) {
 }
 
 void check_code(const ir::Kernel& kernel, const PassContext& context) {
-  if (!context.target.traits().is_code_bounded) return;
+  if (!context.target.traits().is_compiled) return;
   EstimateCode walk;
   walk(kernel.body);
   if (walk.total() > context.options.limits.code) {

@@ -22,7 +22,7 @@ struct CompileLimits {
   language::Limits language;
   int64_t unrolled_iterations = 4096;  // of one loop, and of a nest of them
   int64_t statements = 200'000;        // of a kernel in any pass
-  int64_t code = 80'000;               // of a kernel for a CPU: about so many instructions
+  int64_t code = 80'000;               // of a compiled kernel: about so many instructions
 };
 
 struct CompileOptions {

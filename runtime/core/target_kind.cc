@@ -19,7 +19,6 @@ constexpr std::array kTargets = {
                  .is_host = true,
                  .has_threads = false,
                  .has_vectors = true,
-                 .is_code_bounded = true,
                  .is_specialised = true},
     TargetTraits{.kind = TargetKind::Cuda,
                  .name = "cuda",
@@ -30,7 +29,6 @@ constexpr std::array kTargets = {
                  .is_host = false,
                  .has_threads = true,
                  .has_vectors = false,
-                 .is_code_bounded = false,
                  .is_specialised = false},
     TargetTraits{.kind = TargetKind::Interpreter,
                  .name = "interpreter",
@@ -41,7 +39,6 @@ constexpr std::array kTargets = {
                  .is_host = true,
                  .has_threads = false,
                  .has_vectors = false,
-                 .is_code_bounded = false,
                  .is_specialised = false},
 };
 

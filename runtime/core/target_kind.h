@@ -19,10 +19,9 @@ struct TargetTraits {
   std::string_view arch_example;  // empty: it has none
   bool is_compiled;               // else its artifacts are loops, run as they are written
   bool is_host;                   // runs on the CPU of the host, in the memory of the host
-  bool has_threads;      // bound loops are threads that run at once, share memory, meet at barriers
-  bool has_vectors;      // lanes, prefetches and tensor intrinsics are instructions
-  bool is_code_bounded;  // CompileLimits::code bounds what is generated
-  bool is_specialised;   // sizes that come back get variants of their own
+  bool has_threads;     // bound loops are threads that run at once, share memory, meet at barriers
+  bool has_vectors;     // lanes, prefetches and tensor intrinsics are instructions
+  bool is_specialised;  // sizes that come back get variants of their own
 };
 
 std::span<const TargetTraits> target_table();
