@@ -9,6 +9,8 @@ namespace kiln::ir {
 
 /// The most threads a block may have, all axes together.
 constexpr int64_t kThreadsOfBlock = 1024;
+/// The most bytes that a thread may have of its own in memory (compute capability 3.0 and later).
+constexpr int64_t kLocalBytesOfThread = 512 * 1024;
 /// The most an axis may have, on every device with a CUDA driver of today.
 int64_t launch_limit(ThreadAxis axis);
 

@@ -1,12 +1,15 @@
 // Refuses launches by what CUDA guarantees on every device: the extents of blockIdx and threadIdx,
-// and static shared memory. Threads of a block together are validate_threads' matter, which stands
-// where the user's bind() can still be named.
+// static shared memory, and what a thread has of its own. Threads of a block together are
+// validate_threads' matter, which stands where the user's bind() can still be named.
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/at_line.h"
+#include "compiler/passes/constant_bytes.h"
 #include "compiler/passes/passes.h"
 #include "runtime/core/called.h"
 #include "runtime/core/error.h"
@@ -19,40 +22,60 @@ using namespace ir;
 /// Static shared memory of a block on every device; more is dynamic, and has to be asked for.
 constexpr int64_t kSharedBytes = 48 * 1024;
 
-class SharedBytes : public Visitor {
+/// What a launch allocates: of buffers whose lives do not overlap, the compiler of CUDA C does not
+/// promise to put one in the place of another.
+class AllocatedBytes : public Visitor {
  public:
-  int64_t total = 0;
+  int64_t shared = 0;
+  int64_t local = 0;
+  const Buffer* largest_local = nullptr;
 
  private:
   using Visitor::visit;
   void visit(const Allocate& allocate) override {
+    const int64_t bytes = constant_bytes(*allocate.buffer).value_or(0);
     if (allocate.buffer->scope == Scope::Shared) {
-      int64_t bytes = size_of(allocate.buffer->type);
-      for (const Expr& extent : extents_in_memory(*allocate.buffer))
-        bytes *= as_const_int(extent).value_or(0);
-      total += bytes;
+      shared = saturated_sum(shared, bytes);
+    } else {
+      local = saturated_sum(local, bytes);
+      if (bytes > largest_bytes_) largest_local = allocate.buffer.get();
+      largest_bytes_ = std::max(largest_bytes_, bytes);
     }
     Visitor::visit(allocate);
   }
+  static int64_t saturated_sum(int64_t a, int64_t b) {
+    int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+  }
+  int64_t largest_bytes_ = 0;
 };
 
-void check(const std::string& kernel, const LaunchNest& nest) {
+void check(const Kernel& kernel, const LaunchNest& nest) {
   for (const For* loop : nest.axes) {
     const std::optional<int64_t> extent = as_const_int(loop->extent);
     if (!extent) continue;
     if (*extent > launch_limit(loop->thread)) {
       fail(ErrorKind::InvalidArgument, "THREAD_EXTENT",
            "{} of {} is {}, but CUDA allows at most {}; split the axis before bind()",
-           name_of(loop->thread), called(kernel), *extent, launch_limit(loop->thread));
+           name_of(loop->thread), called(kernel.name), *extent, launch_limit(loop->thread));
     }
   }
 
-  SharedBytes walk;
+  AllocatedBytes walk;
   walk(nest.body);
-  if (walk.total > kSharedBytes) {
+  if (walk.shared > kSharedBytes) {
     fail(ErrorKind::Unsupported, "SHARED_BYTES",
-         "{} needs {} bytes of shared memory a block; this version uses at most {}", called(kernel),
-         walk.total, kSharedBytes);
+         "{} needs {} bytes of shared memory a block; this version uses at most {}",
+         called(kernel.name), walk.shared, kSharedBytes);
+  }
+  if (walk.local > kLocalBytesOfThread) {
+    at_line(kernel.buffer_lines, BufferRef(walk.largest_local), [&] {
+      fail(ErrorKind::ResourceExhausted, "LOCAL_BYTES",
+           "each GPU thread of {} needs {} bytes of its own, of which {} is the most, but CUDA "
+           "allows at most {}; compute {} at a loop inside, or outside the threads",
+           called(kernel.name), walk.local, walk.largest_local->name, kLocalBytesOfThread,
+           walk.largest_local->name);
+    });
   }
 }
 
@@ -60,7 +83,7 @@ void check(const std::string& kernel, const LaunchNest& nest) {
 
 ir::Kernel check_launch(ir::Kernel kernel, const PassContext&) {
   for (const Stmt& launched : launched_statements(kernel.body)) {
-    check(kernel.name, launch_nest(launched));
+    check(kernel, launch_nest(launched));
   }
   return kernel;
 }

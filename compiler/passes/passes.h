@@ -263,8 +263,9 @@ ir::Kernel bypass_caches(ir::Kernel kernel, const PassContext& context);
 /// bound ones is run by every thread: insert_barriers has seen to their order.
 ir::Kernel split_host_device(ir::Kernel kernel, const PassContext& context);
 
-/// Refuses a launch that no CUDA device can start, as far as extents and shared memory are
-/// constants; what depends on sizes the runtime checks at the call. Changes nothing.
+/// Refuses a launch that no CUDA device can start, as far as extents, shared memory and what a
+/// thread has of its own are constants; what depends on sizes the runtime checks at the call.
+/// Changes nothing.
 ir::Kernel check_launch(ir::Kernel kernel, const PassContext& context);
 
 }  // namespace kiln::passes

@@ -68,6 +68,23 @@ TEST(CheckLaunch, RefusesMoreSharedMemoryThanABlockHas) {
       "f needs 64000 bytes of shared memory a block; this version uses at most 49152");
 }
 
+TEST(CheckLaunch, RefusesMoreThanAThreadHasOfItsOwn) {
+  const auto with = [](int64_t elements) {
+    run_pass(passes::check_launch,
+             fmt::format(R"(fn f(A: float32[n]) {{ for b in 0..n bind(threadIdx.x) {{
+               allocate s: float64[{}] scope(local)  s[0] = 1.0:float64
+               allocate u: float32[1024] scope(local)  u[0] = 2.0  A[b] = u[0] }} }})",
+                         elements),
+             kCuda);
+  };
+  EXPECT_NO_THROW(with(65024));
+  const Error error = expect_error(
+      [&] { with(65536); }, ErrorKind::ResourceExhausted,
+      "each GPU thread of f needs 528384 bytes of its own, of which s is the most, but CUDA allows "
+      "at most 524288; compute s at a loop inside, or outside the threads");
+  EXPECT_EQ(error.reason(), "LOCAL_BYTES");
+}
+
 TEST(CheckLaunch, RefusesMoreBlocksThanAGridHas) {
   expect_error(
       [] {
