@@ -208,12 +208,22 @@ class SharedBuffers : public Visitor {
           conditions.push_back(less(axes_[loop->thread].var, axes_.common(loop->extent)));
         }
       }
-      Place place = analysis::place_of(*access, std::move(loops));
-      place.indices = axes_.common(access->indices);
-      place.conditions = std::move(conditions);
-      places.push_back(std::move(place));
+      places.push_back(place_of(*access, std::move(loops), std::move(conditions)));
     }
     return places;
+  }
+
+  /// An element that is touched is one of the buffer: none of its extents is 0 there.
+  Place place_of(const Access& access, std::vector<LoopRange> loops,
+                 std::vector<Expr> conditions) const {
+    for (const Expr& extent : axes_.common(access.buffer->shape)) {
+      if (!as_const_int(extent))
+        conditions.push_back(less(index(0), analysis::simplify(extent, facts_)));
+    }
+    Place place = analysis::place_of(access, std::move(loops));
+    place.indices = axes_.common(access.indices);
+    place.conditions = std::move(conditions);
+    return place;
   }
 
   /// Whether two values of these axes touch the same element.

@@ -215,6 +215,23 @@ TEST(InsertBarriers, PutsNoneIntoAFusedNestThatIsTakenApart) {
                    kCuda);
 }
 
+TEST(InsertBarriers, LetsBlocksShareATensorWhoseExtentsArePositiveWhereItIsTouched) {
+  // Elements of a pooling, as blocks of the fused loop: the extent is a difference.
+  expect_unchanged(insert_barriers,
+                   R"(fn f[h, w, r, s, n](X: float32[h, w],
+                        Y: float32[floordiv(h - r, s) + 1, floordiv(w - r, s) + 1]) {
+                     for b in 0..n bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {
+                       if b*256 + t < (floordiv(h - r, s) + 1)*(floordiv(w - r, s) + 1) {
+                         Y[floordiv(b*256 + t, floordiv(w - r, s) + 1),
+                           floormod(b*256 + t, floordiv(w - r, s) + 1)] = 0.0
+                         for p in 0..r {
+                           Y[floordiv(b*256 + t, floordiv(w - r, s) + 1),
+                             floormod(b*256 + t, floordiv(w - r, s) + 1)] =
+                             Y[floordiv(b*256 + t, floordiv(w - r, s) + 1),
+                               floormod(b*256 + t, floordiv(w - r, s) + 1)] + X[p, 0] } } } } })",
+                   kCuda);
+}
+
 TEST(InsertBarriers, NamesTheElementsThatBlocksShare) {
   const Error error = expect_error(
       [] {
