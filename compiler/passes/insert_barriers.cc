@@ -3,11 +3,14 @@
 //
 //   s[t] = A[t]    C[t] = s[31 - t]    ->    s[t] = A[t]    barrier    C[t] = s[31 - t]
 //
-// Which buffers threads need each other's elements of is asked of analysis/affine; a buffer that
-// blocks share so is refused, since nothing orders blocks.
+// Which buffers threads need each other's elements of is asked of analysis/affine, and so is
+// whether they do within one statement; a buffer that blocks share so is refused, since nothing
+// orders blocks.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "compiler/analysis/affine.h"
@@ -110,6 +113,41 @@ class SharedBuffers : public Visitor {
 
   std::unordered_set<BufferRef> contested;  // a thread may need what another one stored
   std::unordered_set<BufferRef> rewritten;  // of those: two threads may store the same element
+
+  /// Whether threads meet at an element of a contested buffer within the statement, each of them
+  /// in the same iteration of the loops around it; `threads` are those of them over threads.
+  bool meet_in(const Stmt& stmt, const BufferRef& buffer, const std::vector<const For*>& threads) {
+    std::vector<LoopRange> axes;
+    const auto add_axis = [&](const For* loop) {
+      const LoopRange& axis = axes_[loop->thread];
+      const bool is_known = std::ranges::find(axes, axis.var, &LoopRange::var) != axes.end();
+      if (!is_known) axes.push_back(axis);
+    };
+    std::ranges::for_each(threads, add_axis);
+    const size_t around = axes.size();
+    std::vector<VarRef> vars;
+    std::vector<Place> places;
+    for (const Access& access : analysis::accesses_of(stmt)) {
+      if (access.buffer != buffer) continue;
+      axes.resize(around);
+      std::vector<LoopRange> loops;
+      std::vector<Expr> conditions = axes_.common(access.conditions);
+      for (const For* loop : access.loops) {
+        if (!is_launch_axis(*loop)) {
+          loops.push_back({loop->var, axes_.common(loop->extent)});
+        } else if (is_thread_axis(loop->thread)) {
+          add_axis(loop);
+          conditions.push_back(less(axes_[loop->thread].var, axes_.common(loop->extent)));
+        }
+      }
+      for (const LoopRange& axis : axes) {
+        if (std::ranges::find(vars, axis.var) == vars.end()) vars.push_back(axis.var);
+      }
+      loops.insert(loops.begin(), axes.begin(), axes.end());
+      places.push_back(place_of(access, std::move(loops), std::move(conditions)));
+    }
+    return analysis::overlap_of(places, vars, facts_).touch != Touch::Never;
+  }
 
  private:
   using Visitor::visit;
@@ -246,6 +284,10 @@ class SharedBuffers : public Visitor {
   std::vector<const For*> around_;
 };
 
+auto is_in(const std::unordered_set<BufferRef>& set) {
+  return [&set](const BufferRef& buffer) { return set.contains(buffer); };
+}
+
 /// What a statement does to contested buffers.
 struct Effects {
   std::unordered_set<BufferRef> read;
@@ -258,12 +300,15 @@ struct Effects {
     rewritten.insert(other.rewritten.begin(), other.rewritten.end());
   }
   bool conflicts(const Effects& later) const {
-    const auto is_in = [](const std::unordered_set<BufferRef>& set) {
-      return [&set](const BufferRef& buffer) { return set.contains(buffer); };
-    };
     return std::ranges::any_of(later.read, is_in(written)) ||
            std::ranges::any_of(later.written, is_in(read)) ||
            std::ranges::any_of(later.written, is_in(rewritten));
+  }
+  /// Buffers of which a thread may need here what another one does here.
+  std::unordered_set<BufferRef> inner_conflicts() const {
+    std::unordered_set<BufferRef> result = rewritten;
+    std::ranges::copy_if(written, std::inserter(result, result.end()), is_in(read));
+    return result;
   }
 };
 
@@ -293,13 +338,13 @@ constexpr int kExactLoops = 6;
 
 class PlaceBarriers {
  public:
-  PlaceBarriers(const Kernel& kernel, const LaunchAxes& axes, const SharedBuffers& shared)
+  PlaceBarriers(const Kernel& kernel, const LaunchAxes& axes, SharedBuffers& shared)
       : kernel_(kernel), axes_(axes), shared_(shared) {}
 
   Stmt operator()(const Stmt& stmt) {
     // Inside the threads a barrier stands in front of as much as needs none itself, so that none
     // stands in a loop without need.
-    if (thread_loops_ > 0 && is_ordered(stmt)) return place_before(stmt);
+    if (!threads_.empty() && is_ordered(stmt)) return place_before(stmt);
     if (const Block* block = as<Block>(stmt)) return place(*block);
     if (const Allocate* allocate = as<Allocate>(stmt)) {
       return Allocate::make(allocate->buffer, (*this)(allocate->body));
@@ -317,10 +362,18 @@ class PlaceBarriers {
     return std::move(walk.effects);
   }
 
-  /// Whether no thread needs what another one does in the statement.
-  bool is_ordered(const Stmt& stmt) const {
-    const Effects effects = effects_of(stmt);
-    return !effects.conflicts(effects);
+  /// Whether no thread needs what another one does in the statement, while each does it once. Asked
+  /// again for each iteration that is walked.
+  bool is_ordered(const Stmt& stmt) {
+    const auto [known, is_new] = ordered_.try_emplace(stmt.get(), false);
+    if (is_new) {
+      const auto meet = [&](const BufferRef& buffer) {
+        return shared_.meet_in(stmt, buffer, threads_);
+      };
+      const bool do_meet = std::ranges::any_of(effects_of(stmt).inner_conflicts(), meet);
+      ordered_[stmt.get()] = !do_meet;
+    }
+    return ordered_[stmt.get()];
   }
 
   /// Whether not all threads of the block run the loop equally often.
@@ -343,9 +396,9 @@ class PlaceBarriers {
 
   Stmt place(const For& loop) {
     const bool is_threads = is_thread_axis(loop.thread);
-    thread_loops_ += is_threads ? 1 : 0;
+    if (is_threads) threads_.push_back(&loop);
     const Stmt body = is_launch_axis(loop) ? (*this)(loop.body) : iterated(loop);
-    thread_loops_ -= is_threads ? 1 : 0;
+    if (is_threads) threads_.pop_back();
     return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, body);
   }
 
@@ -380,7 +433,7 @@ class PlaceBarriers {
   Stmt place_before(const Stmt& stmt) {
     const Effects effects = effects_of(stmt);
     for (const BufferRef& buffer : effects.written) {
-      if (effects.read.contains(buffer)) {
+      if (effects.read.contains(buffer) && shared_.meet_in(stmt, buffer, threads_)) {
         at_line(kernel_.buffer_lines, buffer, [&] {
           fail(ErrorKind::Unsupported, "DIVERGENT_BARRIER",
                "threads of {} depend on each other through {} where not all of them wait "
@@ -393,15 +446,16 @@ class PlaceBarriers {
     if (!needs_none) pending_ = {};
     pending_.add(effects);
     if (needs_none) return stmt;
-    return Block::make({thread_loops_ > 0 ? Barrier::make() : axes_.barrier(), stmt});
+    return Block::make({threads_.empty() ? axes_.barrier() : Barrier::make(), stmt});
   }
 
   const Kernel& kernel_;
   const LaunchAxes& axes_;
-  const SharedBuffers& shared_;
-  int loops_ = 0;         // around the statement being placed, each iteration after another
-  int thread_loops_ = 0;  // likewise, over threads
-  Effects pending_;       // what was done since the last barrier
+  SharedBuffers& shared_;
+  int loops_ = 0;  // around the statement being placed, each iteration after another
+  std::vector<const For*> threads_;  // likewise, over threads
+  std::unordered_map<const StmtNode*, bool> ordered_;
+  Effects pending_;  // what was done since the last barrier
 };
 
 }  // namespace
@@ -409,7 +463,7 @@ class PlaceBarriers {
 ir::Kernel insert_barriers(ir::Kernel kernel, const PassContext&) {
   kernel.body = map_launches(kernel.body, [&](const Stmt& launched) -> Stmt {
     const LaunchAxes axes(launched);
-    const SharedBuffers shared(kernel, launched, axes);
+    SharedBuffers shared(kernel, launched, axes);
     if (shared.contested.empty()) return launched;
     return PlaceBarriers(kernel, axes, shared)(launched);
   });

@@ -232,6 +232,33 @@ TEST(InsertBarriers, LetsBlocksShareATensorWhoseExtentsArePositiveWhereItIsTouch
                    kCuda);
 }
 
+TEST(InsertBarriers, LetsSomeThreadsSumIntoElementsOfTheirOwn) {
+  // All threads read what eight of them sum up, each of those an element of its own.
+  expect_becomes(insert_barriers,
+                 R"(fn f(A: float32[8, 9], C: float32[64]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[8] scope(shared)
+                   for t in 0..64 bind(threadIdx.x) {
+                     if t < 8 { s[t] = 0.0  for k in 0..9 { s[t] = s[t] + A[t, k] } }
+                     C[t] = s[floormod(t, 8)] } } })",
+                 R"(fn f(A: float32[8, 9], C: float32[64]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[8] scope(shared)
+                   for t in 0..64 bind(threadIdx.x) {
+                     if t < 8 { s[t] = 0.0  for k in 0..9 { s[t] = s[t] + A[t, k] } }
+                     barrier
+                     C[t] = s[floormod(t, 8)] } } })",
+                 kCuda);
+}
+
+TEST(InsertBarriers, OrdersTheStepsOfAScanOfNeighbours) {
+  // A step reads the row before, which no thread writes in the same step.
+  expect_becomes(insert_barriers,
+                 R"(fn f(S: float32[m, 64]) { for t in 0..64 bind(threadIdx.x) {
+                   for i in 0..m - 1 { if 0 < t { S[i + 1, t] = S[i, t - 1] } } } })",
+                 R"(fn f(S: float32[m, 64]) { for t in 0..64 bind(threadIdx.x) {
+                   for i in 0..m - 1 { barrier  if 0 < t { S[i + 1, t] = S[i, t - 1] } } } })",
+                 kCuda);
+}
+
 TEST(InsertBarriers, NamesTheElementsThatBlocksShare) {
   const Error error = expect_error(
       [] {
@@ -256,7 +283,7 @@ TEST(InsertBarriers, OrdersAThreadThatIsAnIterationAhead) {
                  R"(fn f(A: float32[32], C: float32[32]) { for b in 0..1 bind(blockIdx.x) {
                    for k in 0..9 { allocate s: float32[64] scope(shared)
                      for t in 0..32 bind(threadIdx.x) {
-                       barrier  s[t + k] = A[t]  barrier  C[t] = s[t + k] } } } })",
+                       barrier  s[t + k] = A[t]  C[t] = s[t + k] } } } })",
                  kCuda);
 }
 
