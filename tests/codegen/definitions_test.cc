@@ -35,9 +35,9 @@ std::string refusal(const language::Kernel& kernel) {
   }
 }
 
-class Definitions : public ::testing::TestWithParam<fs::path> {};
+class DefinitionFile : public ::testing::TestWithParam<fs::path> {};
 
-TEST_P(Definitions, AreLoweredForCudaOrRightlyRefused) {
+TEST_P(DefinitionFile, IsLoweredForCudaOrRightlyRefused) {
   std::ifstream stream(GetParam());
   std::ostringstream text;
   text << stream.rdbuf();
@@ -45,6 +45,40 @@ TEST_P(Definitions, AreLoweredForCudaOrRightlyRefused) {
     const std::string& name = kernel.kernel.names.kernel;
     const auto refused = kRefused.find(name);
     EXPECT_EQ(refusal(kernel.kernel), refused == kRefused.end() ? "" : refused->second) << name;
+  }
+}
+
+/// Operators with more leading dimensions, as clients map them over images and batches.
+constexpr const char* kMapped[] = {
+    R"(kernel batch_matmul(A: float32[b, m, l], B: float32[b, l, n]) -> (C: float32[b, m, n]) {
+      C[a, i, j] = sum[k < l](A[a, i, k] * B[a, k, j]) })",
+    R"(kernel dense(A: float32[b, c, l], W: float32[n, l]) -> (C: float32[b, c, n]) {
+      C[a, i, j] = sum[k < l](A[a, i, k] * W[j, k]) })",
+    R"(kernel softmax(X: float32[a, b, n]) -> (Y: float32[a, b, n]) {
+      M: float32[a, b]
+      M[i, j] = max[k < n](X[i, j, k])
+      E: float32[a, b, n]
+      E[i, j, k] = exp(X[i, j, k] - M[i, j])
+      S: float32[a, b]
+      S[i, j] = sum[k < n](E[i, j, k])
+      Y[i, j, k] = E[i, j, k] / S[i, j] })",
+    R"(kernel pool(X: float32[n, c, h, w])
+        -> (Y: float32[n, c, (h - r) // sh + 1, (w - s) // sw + 1]) {
+      Y[b, k, i, j] = max[p < r, q < s](X[b, k, i * sh + p, j * sw + q]) })",
+    R"(kernel conv(X: float32[n, c, h, w], W: float32[m, c, r, s])
+        -> (Y: float32[n, m, (h - (r - 1) * d - 1) // sh + 1, (w - (s - 1) * e - 1) // sw + 1]) {
+      Y[b, o, i, j] = sum[k < c, p < r, q < s](
+        X[b, k, i * sh + p * d, j * sw + q * e] * W[o, k, p, q]) })",
+    R"(kernel conv_of_constants(X: float32[1, 3, 224, 224], W: float32[64, 3, 7, 7])
+        -> (Y: float32[1, 64, 109, 109]) {
+      Y[b, o, i, j] = sum[k < 3, p < 7, q < 7](
+        X[b, k, i * 2 + p, j * 2 + q] * W[o, k, p, q]) })",
+};
+
+TEST(Definitions, WithLeadingDimensionsAreLoweredForCuda) {
+  for (const char* text : kMapped) {
+    const language::TextKernel kernel = testing::kernel_of(text);
+    EXPECT_EQ(refusal(kernel.kernel), "") << kernel.kernel.names.kernel;
   }
 }
 
@@ -59,7 +93,7 @@ std::vector<fs::path> files() {
   return result;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Definitions, ::testing::ValuesIn(files()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(All, DefinitionFile, ::testing::ValuesIn(files()), [](const auto& info) {
   return info.param.parent_path().stem().string() + "_" + info.param.stem().string();
 });
 
