@@ -1,17 +1,20 @@
 // The reference semantics of lowered loops, one scalar at a time: what passes and code generators
 // are tested against. It looks for mistakes that a fast run would hide: indices outside a shape,
-// elements read before they are written, barriers that not all threads reach, and parallel loops
-// that rely on their order, which is why those run backwards.
+// elements read before they are written, barriers that not all threads reach or that are missing
+// (races.cc), and parallel loops that rely on their order, which is why those run backwards.
 #include "compiler/ir/interpret.h"
 
 #include <array>
 #include <cmath>
 #include <memory>
+#include <unordered_set>
 
 #include <fmt/ranges.h>
 
+#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
+#include "compiler/ir/races.h"
 #include "compiler/language/evaluate/scalar.h"
 #include "runtime/core/error.h"
 #include "runtime/core/size_expr.h"
@@ -62,6 +65,13 @@ struct Storage {
   std::unique_ptr<HostTensor> owned;  // of an allocation
   int64_t span = 0;                   // elements, those between rows that are spread out too
   std::vector<bool> written;
+  AccessHistory history;  // of threads, where there are any
+};
+
+/// The launches of a kernel for a GPU, and how far they have come.
+struct Launches {
+  std::unordered_set<const StmtNode*> statements;
+  AccessHistory::Moment now;
 };
 
 /// A map of few nodes, most of which were added last: searched from the back.
@@ -88,6 +98,8 @@ class NodeMap {
 struct Bindings {
   NodeMap<int64_t> vars;
   NodeMap<std::shared_ptr<Storage>> buffers;
+  GridThread thread;
+  Launches* launches = nullptr;  // null where nothing runs as threads
 };
 
 class FindBarrier : public Visitor {
@@ -179,6 +191,11 @@ class Evaluate {
     return position;
   }
 
+  /// Whether threads of a GPU may meet there.
+  bool is_shared(const BufferRef& buffer) const {
+    return scope_.launches != nullptr && buffer->scope != Scope::Local;
+  }
+
   Storage& storage(const BufferRef& buffer) {
     const std::shared_ptr<Storage>* found = scope_.buffers.find(buffer.get());
     if (found == nullptr) breach("buffer {} has no memory", buffer->name);
@@ -221,6 +238,11 @@ class Evaluate {
     const Storage& memory = storage(node.buffer);
     if (!memory.written[static_cast<size_t>(at)]) {
       breach("element {} of {} is read before it is written", at, node.buffer->name);
+    }
+    if (is_shared(node.buffer) &&
+        !storage(node.buffer).history.read(at, scope_.thread, scope_.launches->now)) {
+      breach("element {} of {} is read by a GPU thread that did not wait for the store to it", at,
+             node.buffer->name);
     }
     return language::read_element(*memory.elements, at);
   }
@@ -269,6 +291,8 @@ class Interpreter {
       : scope_(scope), watch_(watch), evaluate_(scope) {}
 
   void run(const Stmt& stmt) {
+    Launches* launches = scope_.launches;
+    if (launches != nullptr && launches->statements.contains(stmt.get())) ++launches->now.launch;
     switch (stmt->kind) {
       case NodeKind::Block:
         for (const Stmt& inner : as<Block>(stmt)->body)
@@ -325,11 +349,14 @@ class Interpreter {
     }
     // Parallel iterations may come in any order, so they come in the one that is least expected.
     const bool backwards = loop.loop_kind == LoopKind::Parallel;
+    const GridThread outer = scope_.thread;
     for (int64_t i = 0; i < extent; ++i) {
       if (watch_.is_cancelled()) throw Cancelled();
       scope_.vars[loop.var.get()] = backwards ? extent - 1 - i : i;
+      if (loop.loop_kind == LoopKind::ThreadIndex) scope_.thread.set(loop.thread, i);
       run(loop.body);
     }
+    scope_.thread = outer;
   }
 
   /// The threads of a block, one more axis of them. They share the storage that is there already.
@@ -340,6 +367,7 @@ class Interpreter {
       for (int64_t i = 0; i < extent; ++i) {
         threads.push_back(scope);
         threads.back().vars[loop.var.get()] = i;
+        threads.back().thread.set(loop.thread, i);
       }
     }
     return threads;
@@ -366,6 +394,8 @@ class Interpreter {
     } else if (const Allocate* allocate = as<Allocate>(stmt)) {
       allocate_in_step(allocate->buffer, threads);
       run_in_step(allocate->body, threads);
+    } else if (as<Barrier>(stmt) && scope_.launches != nullptr) {
+      ++scope_.launches->now.barrier;
     }
   }
 
@@ -427,11 +457,25 @@ class Interpreter {
 
   void write(const BufferRef& buffer, int64_t position, const Scalar& value) {
     Storage& memory = evaluate_.storage(buffer);
+    if (evaluate_.is_shared(buffer)) note_store(buffer, position, value);
     language::write_element(*memory.elements, position, value);
     memory.written[static_cast<size_t>(position)] = true;
     if (watch_.wants_nan() && std::isnan(value.floating)) {
       watch_.found_nan(*buffer, indices_of(position, memory.elements->shape), false);
     }
+  }
+
+  void note_store(const BufferRef& buffer, int64_t position, const Scalar& value) {
+    Storage& memory = evaluate_.storage(buffer);
+    const int64_t size = size_of(memory.elements->type);
+    const auto* place = memory.elements->bytes.data() + position * size;
+    const std::vector before(place, place + size);
+    language::write_element(*memory.elements, position, value);
+    const bool changes = !memory.written[static_cast<size_t>(position)] ||
+                         !std::equal(before.begin(), before.end(), place);
+    if (memory.history.write(position, scope_.thread, scope_.launches->now, changes)) return;
+    breach("element {} of {} is stored to by a GPU thread while another one may use it", position,
+           buffer->name);
   }
 
   void check(const Check& node) {
@@ -494,6 +538,12 @@ bool interpret(const Kernel& kernel, std::span<const int64_t> sizes,
     scope.vars[kernel.sizes[i].get()] = sizes[i];
   bind_parameters(kernel, arguments, scope);
   if (watch.wants_nan()) look_for_nan(kernel, arguments, watch);
+  Launches launches;
+  if (watch.wants_races()) {
+    for (const Stmt& launched : launched_statements(kernel.body))
+      launches.statements.insert(launched.get());
+    scope.launches = &launches;
+  }
   Interpreter interpreter(scope, watch);
   for (const Kernel::WorkspaceBuffer& entry : kernel.workspace)
     interpreter.allocate(entry.buffer);

@@ -26,6 +26,10 @@ std::vector<float> values_of(const HostTensor& tensor) {
   return values;
 }
 
+struct WatchThreads : ir::InterpretWatch {
+  bool wants_races() const override { return true; }
+};
+
 /// Runs `fn f(A: float32[n], B: float32[n]) { BODY }` on A = 1, 2, ... and gives B.
 std::vector<float> run(std::string_view body, int64_t n) {
   const ir::Kernel kernel = parse_kernel("A: float32[n], B: float32[n] output", body);
@@ -34,7 +38,8 @@ std::vector<float> run(std::string_view body, int64_t n) {
     input.push_back(static_cast<float>(i + 1));
   std::vector<HostTensor> arguments = {floats(input), floats(std::vector<float>(n, -1.0f))};
   const int64_t sizes[] = {n};
-  ir::interpret(kernel, sizes, arguments);
+  WatchThreads watch;
+  ir::interpret(kernel, sizes, arguments, watch);
   return values_of(arguments[1]);
 }
 
@@ -150,6 +155,55 @@ TEST(Interpret, BarriersInLoopsOfATwoDimensionalBlock) {
 TEST(Interpret, ABarrierThatNotAllThreadsReach) {
   expect_breach("for threadIdx.x in 0..4 bind { if threadIdx.x < 2 { barrier } }", 4,
                 "not all threads reach the barrier under threadIdx.x < 2");
+}
+
+TEST(Interpret, AThreadThatDoesNotWaitForAStore) {
+  const char* const body =
+      "for blockIdx.x in 0..1 bind { allocate s: float32[4] scope(shared) "
+      "for threadIdx.x in 0..4 bind { s[threadIdx.x] = A[threadIdx.x] } "
+      "for threadIdx.x in 0..4 bind { BARRIER B[threadIdx.x] = s[3 - threadIdx.x] } }";
+  std::string with(body);
+  with.replace(with.find("BARRIER"), 7, "barrier");
+  EXPECT_EQ(run(with, 4), (std::vector<float>{4, 3, 2, 1}));
+
+  std::string without(body);
+  without.replace(without.find("BARRIER"), 7, "");
+  expect_breach(without, 4,
+                "element 3 of s is read by a GPU thread that did not wait for the store to it");
+}
+
+TEST(Interpret, AThreadThatOverwritesWhatAnotherOneMayStillRead) {
+  expect_breach(
+      "allocate s: float32[4] scope(shared) "
+      "for threadIdx.x in 0..4 bind { s[threadIdx.x] = A[threadIdx.x] "
+      "barrier B[threadIdx.x] = s[3 - threadIdx.x] s[threadIdx.x] = 0.0 }",
+      4, "element 0 of s is stored to by a GPU thread while another one may use it");
+}
+
+TEST(Interpret, BlocksOfOneLaunchThatMeet) {
+  expect_breach("for blockIdx.x in 0..4 bind { B[0] = A[blockIdx.x] }", 4,
+                "element 0 of B is stored to by a GPU thread while another one may use it");
+  expect_breach(
+      "for blockIdx.x in 0..4 bind { B[blockIdx.x] = A[blockIdx.x] "
+      "if 0 < blockIdx.x { B[blockIdx.x] = B[blockIdx.x - 1] } }",
+      4, "element 0 of B is read by a GPU thread that did not wait for the store to it");
+}
+
+TEST(Interpret, LaunchesSeeWhatThoseBeforeThemStored) {
+  EXPECT_EQ(run("allocate s: float32[4] scope(global) "
+                "for blockIdx.x in 0..4 bind { s[blockIdx.x] = A[blockIdx.x] } "
+                "for blockIdx.x in 0..4 bind { B[blockIdx.x] = s[3 - blockIdx.x] } "
+                "for blockIdx.x in 0..4 bind { s[3 - blockIdx.x] = 0.0 }",
+                4),
+            (std::vector<float>{4, 3, 2, 1}));
+}
+
+/// Nobody sees who of them did it.
+TEST(Interpret, ThreadsThatAllStoreTheSameValue) {
+  EXPECT_EQ(run("allocate s: float32[1] scope(shared) "
+                "for threadIdx.x in 0..4 bind { s[0] = A[3] B[threadIdx.x] = s[0] }",
+                4),
+            (std::vector<float>{4, 4, 4, 4}));
 }
 
 /// Notes the NaN it is told of, and throws to stop.

@@ -173,14 +173,15 @@ class SameNumbers : public LoweringObserver {
  public:
   SameNumbers(const ir::Kernel& kernel, const std::vector<int64_t>& sizes)
       : sizes_(sizes), inputs_(arguments_of(kernel, sizes)), wanted_(inputs_) {
-    ir::interpret(kernel, sizes_, wanted_);
+    ir::interpret(kernel, sizes_, wanted_);  // without barriers, as they were written
   }
 
   void after(std::string_view pass, ir::Kernel& kernel) override {
     ++passes;
     std::vector<HostTensor> tensors = inputs_;
     try {
-      ir::interpret(kernel, sizes_, tensors);
+      watch_.has_barriers = watch_.has_barriers || pass == "insert_barriers";
+      ir::interpret(kernel, sizes_, tensors, watch_);
     } catch (const Error& error) {
       ADD_FAILURE() << "after " << pass << ": " << error.message() << "\n" << ir::print(kernel);
       return;
@@ -199,6 +200,12 @@ class SameNumbers : public LoweringObserver {
   int passes = 0;
 
  private:
+  /// From insert_barriers on, threads must wait where they need to.
+  struct Watch : ir::InterpretWatch {
+    bool wants_races() const override { return has_barriers; }
+    bool has_barriers = false;
+  };
+  Watch watch_;
   const std::vector<int64_t>& sizes_;
   std::vector<HostTensor> inputs_;
   std::vector<HostTensor> wanted_;

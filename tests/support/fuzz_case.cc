@@ -19,6 +19,16 @@ namespace {
 
 using Tensors = std::vector<HostTensor>;
 
+/// Wants threads that do not wait for each other to be found, or not.
+class ThreadWatch : public ir::InterpretWatch {
+ public:
+  explicit ThreadWatch(bool wants_races) : wants_races_(wants_races) {}
+  bool wants_races() const override { return wants_races_; }
+
+ private:
+  const bool wants_races_;
+};
+
 bool close(const language::Scalar& a, const language::Scalar& b, double error) {
   if (!is_float(a.type)) return a.integer == b.integer;
   if (std::isnan(a.floating) || std::isnan(b.floating)) {
@@ -99,8 +109,9 @@ std::string FuzzCase::difference_of(const std::function<Tensors()>& run) const {
   }
 }
 
-std::string FuzzCase::difference_of(const ir::Kernel& loops) const {
-  return difference_of([&] { return interpret_loops(loops, sizes, inputs, expected); });
+std::string FuzzCase::difference_of(const ir::Kernel& loops, bool has_barriers) const {
+  return difference_of(
+      [&] { return interpret_loops(loops, sizes, inputs, expected, has_barriers); });
 }
 
 namespace {
@@ -132,7 +143,7 @@ std::string describe(uint64_t seed, const FuzzCase& which) {
 }
 
 Tensors interpret_loops(const ir::Kernel& loops, const std::vector<int64_t>& sizes,
-                        const Tensors& inputs, const Tensors& expected) {
+                        const Tensors& inputs, const Tensors& expected, bool has_barriers) {
   Tensors arguments;
   size_t next_input = 0;
   size_t next_output = 0;
@@ -146,7 +157,8 @@ Tensors interpret_loops(const ir::Kernel& loops, const std::vector<int64_t>& siz
       arguments.push_back(inputs.at(next_input++));
     }
   }
-  ir::interpret(loops, sizes, arguments);
+  ThreadWatch watch(has_barriers);
+  ir::interpret(loops, sizes, arguments, watch);
   Tensors outputs;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (loops.is_output[i]) outputs.push_back(std::move(arguments[i]));

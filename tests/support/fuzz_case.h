@@ -27,8 +27,9 @@ struct FuzzCase {
 
   /// Empty, or how what `run` gives or throws differs from what the definition says.
   std::string difference_of(const std::function<std::vector<HostTensor>()>& run) const;
-  /// The same of loops, run in the interpreter.
-  std::string difference_of(const ir::Kernel& loops) const;
+  /// The same of loops, run in the interpreter; of such that have their barriers, with a look for
+  /// those that are missing.
+  std::string difference_of(const ir::Kernel& loops, bool has_barriers = false) const;
 };
 
 /// The case of a seed: always the same one, until the tables it is drawn from change.
@@ -45,7 +46,8 @@ std::vector<HostTensor> random_inputs(const language::Kernel& kernel,
 /// zero. `expected` gives their types and shapes.
 std::vector<HostTensor> interpret_loops(const ir::Kernel& loops, const std::vector<int64_t>& sizes,
                                         const std::vector<HostTensor>& inputs,
-                                        const std::vector<HostTensor>& expected);
+                                        const std::vector<HostTensor>& expected,
+                                        bool has_barriers = false);
 
 /// Empty when the tensors are equal, where -0 is 0 and nan is nan, else where they differ first.
 /// Numbers of output i may differ by errors[i]; by nothing where there is none.
