@@ -132,8 +132,8 @@ void CompilerPool::Compiler::on_lost(WorkerEnd end) {
     if (running_) {
       Entry entry = std::move(*running_);
       running_.reset();
-      // A machine that has too much to do is not the kernel's fault.
-      if (end != WorkerEnd::Starved) pool_.quarantine_.blame(entry.task.key);
+      // A machine that has too much to do is not the kernel's fault, nor is who stops or kills others.
+      if (end == WorkerEnd::Fault) pool_.quarantine_.blame(entry.task.key);
       const Error error = error_of_end(end, called(entry.task.kernel));
       endings.emplace_back(std::move(entry), error);
     }

@@ -1,6 +1,6 @@
 // One call at a time for a device's worker, with what the worker needs first: arenas, the kernel,
 // then the call. A call whose worker died is run once more when running it twice has the effect of
-// once (it is idempotent), else it fails; three deaths quarantine the kernel.
+// once (it is idempotent), else it fails; three deaths that it brought about quarantine the kernel.
 //
 //   exec on worker 1, which dies  ->  worker 2: add_arena, load_kernel, exec  ->  done
 #include "server/engine/device_queue.h"
@@ -81,7 +81,7 @@ void DeviceQueue::send_next(Endings& endings) {
     slot_.set_cancelled(false);
     running_ = std::move(entry);
     // A worker that cannot be reached is on its way to on_lost(), which decides what becomes of it.
-    send_call(*running_);
+    running_->begun = send_call(*running_);
   }
 }
 
@@ -224,9 +224,13 @@ void DeviceQueue::on_lost(WorkerEnd end) {
         const Error error = ended_early(entry.past_deadline, entry.work.kernel->names.kernel);
         endings.emplace_back(std::move(entry), error);
       } else {
-        const bool refused = end != WorkerEnd::Starved && quarantine_.blame(entry.work.kernel->key);
-        if (entry.work.may_retry && !entry.retried && !refused) {
-          entry.retried = true;
+        // Who kills a worker from outside, or starves or stops it, may do so amid any kernel.
+        const bool at_fault = end == WorkerEnd::Fault && entry.begun;
+        const bool refused = at_fault && quarantine_.blame(entry.work.kernel->key);
+        const bool may_repeat = !entry.begun || (entry.work.may_retry && !entry.retried);
+        if (may_repeat && !refused) {
+          entry.retried = entry.begun;
+          entry.begun = false;
           counters_.retried_runs.fetch_add(1);
           // In front: it was the first.
           waiting_.push_front(std::move(entry));
@@ -241,6 +245,13 @@ void DeviceQueue::on_lost(WorkerEnd end) {
 }
 
 Error DeviceQueue::lost_error(const Entry& entry) const {
+  if (!entry.work.may_retry) {
+    // Of another reason than below, which tells clients to try again.
+    return Error(ErrorKind::Unavailable, "WORKER_LOST",
+                 fmt::format("the worker of {} ended while it ran {}, which overwrites its own "
+                             "input; what it wrote is unknown, so it is not run again",
+                             slot_.name(), called(entry.work.kernel->names.kernel)));
+  }
   return Error(ErrorKind::Unavailable, "WORKER_RESTARTED",
                fmt::format("the worker of {} ended while it ran {}; it is started again",
                            slot_.name(), called(entry.work.kernel->names.kernel)));

@@ -81,6 +81,7 @@ class DeviceQueue : private WorkerOwner {
     Clock::time_point told_to_end{};  // none: not told
     bool past_deadline = false;
     bool retried = false;
+    bool begun = false;  // its worker was sent all of it
   };
   using Endings = std::vector<std::pair<Entry, Outcome<DeviceResult>>>;
 

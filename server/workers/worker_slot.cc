@@ -39,8 +39,9 @@ bool WorkerSlot::send(const internal::ToWorker& message, std::span<const int> fd
   try {
     connection->channel.send(message, fds);
     return true;
-  } catch (const Error& error) {
-    kill(error.message());
+  } catch (const Error&) {
+    // The reader ends it; before that it finds out whether the worker was killed by somebody else.
+    connection->channel.shut_down();
     return false;
   }
 }

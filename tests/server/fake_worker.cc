@@ -135,7 +135,7 @@ class FakeDevice : public Device {
   /// As the candidate says whose code this is; see Way.
   static double run_way(const std::string& code, const KernelCall& call) {
     const int way = std::stoi(code);
-    if (way == kDies) ::raise(SIGKILL);
+    if (way == kDies) ::raise(SIGSEGV);
     if (way == kHangs) hang();
     if (call.names->kernel == "tuned_slowly") sleep_for(20);
     add_one(call);
@@ -145,8 +145,8 @@ class FakeDevice : public Device {
 
   static void behave(const KernelCall& call) {
     const std::string& what = call.names->kernel;
-    if (what == "dies") ::raise(SIGKILL);
-    if (what == "dies_once" && first_time()) ::raise(SIGKILL);
+    if (what.starts_with("dies") && what != "dies_once") ::raise(SIGSEGV);
+    if (what == "dies_once" && first_time()) ::raise(SIGSEGV);
     if (what == "stops") ::raise(SIGSTOP);
     if (what == "hangs" || what == "polls") note_begun(what);
     if (what == "hangs") hang();

@@ -64,8 +64,9 @@ TEST_F(WorkerDeath, DoesNotRepeatACallThatWritesItsInput) {
   *run.add_arguments() = tensor_argument(tensor);
   *run.add_arguments() = tensor_argument(tensor);
   v1::RunResponse response;
-  expect_status(service_->run(run, response), grpc::StatusCode::UNAVAILABLE, "WORKER_RESTARTED",
-                "the worker of cpu:0 ended while it ran dies_once; it is started again");
+  expect_status(service_->run(run, response), grpc::StatusCode::UNAVAILABLE, "WORKER_LOST",
+                "the worker of cpu:0 ended while it ran dies_once, which overwrites its own input; "
+                "what it wrote is unknown, so it is not run again");
   EXPECT_EQ(service_->counter("retried_runs"), 0);
 }
 
@@ -95,6 +96,28 @@ TEST_F(WorkerDeath, IsNotBlamedOnAKernelThatRunsWell) {
     let_go();
     caller.join();
   }
+}
+
+TEST_F(WorkerDeath, FromOutsideIsNotBlamedOnTheKernelThatRan) {
+  const std::string waits = service_->kernel(add_one("waits"));
+  for (int64_t call = 0; call < 2; ++call) {
+    hold_again();
+    std::thread caller([&] {
+      // A call is run once more, and then its caller is told.
+      EXPECT_EQ(detail_of(service_->run(waits, {1})).reason(), "WORKER_RESTARTED");
+    });
+    for (int64_t kill = 1; kill <= 2; ++kill) {
+      EXPECT_TRUE(has_begun("waits"));
+      hold_again();
+      ::kill(service_->engine().cpu_pid(), SIGKILL);
+      EXPECT_TRUE(
+          eventually([&] { return service_->counter("worker_restarts") == 2 * call + kill; }));
+    }
+    caller.join();
+  }
+  let_go();
+  const grpc::Status status = service_->run(waits, {1});
+  EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
 TEST_F(WorkerDeath, IsTheAnswerToGarbage) {
