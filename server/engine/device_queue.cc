@@ -86,7 +86,7 @@ void DeviceQueue::send_next(Endings& endings) {
 }
 
 bool DeviceQueue::send_call(const Entry& entry) {
-  if (!send_arenas(entry) || !send_kernel(*entry.work.kernel)) return false;
+  if (!drop_arenas() || !send_arenas(entry) || !send_kernel(*entry.work.kernel)) return false;
   internal::ToWorker message;
   internal::Exec& exec = *message.mutable_exec();
   exec.set_call(entry.number);
@@ -305,7 +305,7 @@ void DeviceQueue::tick(Clock::time_point now) {
                         fmt::format("the worker of {} is being started again; try again soon",
                                     slot_.name())));
     }
-    drop_arenas();
+    if (!running_ && slot_.state() == WorkerSlot::State::Ready) drop_arenas();
   }
   finish(endings);
   // Kernels look at the flag now and then; one that does not is ended with its process.
@@ -313,19 +313,21 @@ void DeviceQueue::tick(Clock::time_point now) {
   slot_.tick(now);
 }
 
-/// Arenas that the pool has given back: while a worker maps one, its memory is not free.
-void DeviceQueue::drop_arenas() {
+/// Arenas that the pool has given back: while a worker maps one, its memory is not free. Only a
+/// worker that runs nothing is told, and of all at once: a socket holds few messages for one that
+/// does not read. False when it cannot be reached.
+bool DeviceQueue::drop_arenas() {
+  const uint64_t drops = arenas_.drops();
+  if (drops == drops_seen_) return true;
+  drops_seen_ = drops;
   const std::vector<uint64_t> present = arenas_.arenas();
-  for (auto at = known_arenas_.begin(); at != known_arenas_.end();) {
-    if (std::binary_search(present.begin(), present.end(), *at)) {
-      ++at;
-      continue;
-    }
-    internal::ToWorker message;
-    message.mutable_drop_arena()->set_arena(*at);
-    at = known_arenas_.erase(at);
-    slot_.send(message);
-  }
+  internal::ToWorker message;
+  std::erase_if(known_arenas_, [&](uint64_t arena) {
+    if (std::binary_search(present.begin(), present.end(), arena)) return false;
+    message.mutable_drop_arenas()->add_arenas(arena);
+    return true;
+  });
+  return !message.has_drop_arenas() || slot_.send(message);
 }
 
 void DeviceQueue::end_waiting(Endings& endings, const Error& error) {

@@ -94,7 +94,7 @@ class DeviceQueue : private WorkerOwner {
   bool send_call(const Entry& entry);
   bool send_arenas(const Entry& entry);
   bool send_kernel(const KernelEntry& kernel);
-  void drop_arenas();
+  bool drop_arenas();
   void tell_to_end(Clock::time_point now, bool past_deadline);
   Outcome<DeviceResult> ending_of(const Entry& entry, const internal::Done& done) const;
   void end_waiting(Endings& endings, const Error& error);
@@ -119,6 +119,7 @@ class DeviceQueue : private WorkerOwner {
 
   // What the present worker has.
   std::set<uint64_t> known_arenas_;
+  uint64_t drops_seen_ = 0;            // of the pool
   std::list<uint64_t> known_kernels_;  // last used first
   std::map<uint64_t, std::list<uint64_t>::iterator> kernel_uses_;
 

@@ -25,7 +25,7 @@ DeviceQueue::Options device_options(const EngineOptions& options, Role role) {
 }
 
 ArenaPool::Options arena_options(const EngineOptions& options) {
-  ArenaPool::Options arenas;
+  ArenaPool::Options arenas = options.arenas;
   arenas.limit_bytes = options.tensor_bytes;
   arenas.warm_bytes = std::min(arenas.warm_bytes, options.tensor_bytes);
   return arenas;

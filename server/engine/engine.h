@@ -19,6 +19,7 @@ struct EngineOptions {
   int threads = 0;
   int compilers = 1;
   int64_t tensor_bytes = int64_t{4} << 30;
+  ArenaPool::Options arenas;  // but for their limit, which is the line above
   int64_t memory_cache_bytes = int64_t{256} << 20;
   int64_t disk_cache_bytes = int64_t{2} << 30;
   int64_t compile_memory_bytes = int64_t{4} << 30;  // of one compiler

@@ -125,6 +125,7 @@ void ArenaPool::drop_cold_arenas() {
     if (at->second.used == 0) {
       warm -= at->second.arena->bytes();
       at = holdings_.erase(at);
+      drops_.fetch_add(1);
     } else {
       ++at;
     }

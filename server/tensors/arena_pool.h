@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -63,6 +64,8 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
   int64_t used_bytes() const;
   /// Arenas that exist, used or warm.
   std::vector<uint64_t> arenas() const;
+  /// Counts those that exist no more.
+  uint64_t drops() const { return drops_.load(); }
 
  private:
   friend class Slice;
@@ -85,6 +88,7 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
   std::map<uint64_t, Holding> holdings_;  // ordered, so that old arenas fill up first
   uint64_t next_arena_ = 1;
   int64_t used_ = 0;
+  std::atomic<uint64_t> drops_{0};
 };
 
 }  // namespace kiln::server

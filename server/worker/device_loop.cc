@@ -31,7 +31,10 @@ class DeviceServer {
     KILN_CHECK(fds.size() == 1);
     arenas_[message.arena()] = Mapping(fds.front(), static_cast<int64_t>(message.bytes()));
   }
-  void drop_arena(uint64_t arena) { arenas_.erase(arena); }
+  void drop_arenas(const internal::DropArenas& message) {
+    for (const uint64_t arena : message.arenas())
+      arenas_.erase(arena);
+  }
   void load(const internal::LoadKernel& message);
   void unload(uint64_t kernel) { kernels_.erase(kernel); }
   internal::Done exec(const internal::Exec& message);
@@ -192,7 +195,7 @@ int device_loop(const DeviceWorker& worker, Fd socket, Fd page) {
     while (channel.receive(message, fds)) {
       switch (message.kind_case()) {
         case internal::ToWorker::kAddArena: server.add_arena(message.add_arena(), fds); break;
-        case internal::ToWorker::kDropArena: server.drop_arena(message.drop_arena().arena()); break;
+        case internal::ToWorker::kDropArenas: server.drop_arenas(message.drop_arenas()); break;
         case internal::ToWorker::kLoadKernel: server.load(message.load_kernel()); break;
         case internal::ToWorker::kUnloadKernel:
           server.unload(message.unload_kernel().kernel());

@@ -120,6 +120,35 @@ TEST_F(WorkerDeath, FromOutsideIsNotBlamedOnTheKernelThatRan) {
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
+// A socket holds fewer messages than tensors are freed here while nobody reads it.
+TEST_F(WorkerDeath, IsNotTheEndOfOneThatIsBusyWhileTensorsAreFreed) {
+  EngineOptions options = usual_options();
+  options.arenas.arena_bytes = 4096;
+  options.arenas.warm_bytes = 0;
+  restart(options);
+  const std::string inc = service_->kernel(add_one_of("inc", 1024));
+  const std::vector<float> page(1024);
+  std::vector<std::string> tensors;
+  for (int i = 0; i < 600; ++i) {
+    tensors.push_back(service_->upload(page));
+    v1::RunRequest run;
+    run.set_kernel_id(inc);
+    *run.add_arguments() = tensor_argument(tensors.back());
+    *run.add_arguments() = output_argument();
+    v1::RunResponse response;
+    ASSERT_TRUE(service_->run(run, response).ok());
+  }
+  const std::string waits = service_->kernel(add_one("waits"));
+  std::thread caller([&] { EXPECT_TRUE(service_->run(waits, {1}).ok()); });
+  EXPECT_TRUE(has_begun("waits"));
+  EXPECT_EQ(service_->engine().tensors().free(tensors), 600);
+  std::this_thread::sleep_for(milliseconds(200));
+  let_go();
+  caller.join();
+  EXPECT_EQ(service_->counter("worker_restarts"), 0);
+  EXPECT_EQ(service_->counter("retried_runs"), 0);
+}
+
 TEST_F(WorkerDeath, IsTheAnswerToGarbage) {
   const std::string garbage = service_->kernel(add_one("garbage"));
   const std::string inc = service_->kernel(add_one_of("inc", 1));
