@@ -125,20 +125,24 @@ void CompilerPool::Compiler::on_reply(internal::FromWorker& reply) {
   finish(endings);
 }
 
-void CompilerPool::Compiler::on_lost(WorkerEnd end) {
+bool CompilerPool::Compiler::on_lost(WorkerEnd end) {
   Endings endings;
+  bool had_work = false;
   {
     const std::lock_guard lock(pool_.mutex_);
+    had_work = running_.has_value();
     if (running_) {
       Entry entry = std::move(*running_);
       running_.reset();
-      // A machine that has too much to do is not the kernel's fault, nor is who stops or kills others.
+      // A machine that has too much to do is not the kernel's fault, nor is who stops or kills
+      // others.
       if (end == WorkerEnd::Fault) pool_.quarantine_.blame(entry.task.key);
       const Error error = error_of_end(end, called(entry.task.kernel));
       endings.emplace_back(std::move(entry), error);
     }
   }
   finish(endings);
+  return had_work;
 }
 
 /// What the caller is told: what the task took too much of, else how the process ended.

@@ -68,7 +68,7 @@ class CompilerPool {
         : pool_(pool), slot_(spec, launcher, supervisor, times, *this) {}
     void on_ready(const internal::Hello& hello) override;
     void on_reply(internal::FromWorker& reply) override;
-    void on_lost(WorkerEnd end) override;
+    bool on_lost(WorkerEnd end) override;
 
     /// Why it is ended before its task is done.
     enum class Excess { None, Time, Memory };

@@ -212,12 +212,14 @@ Outcome<DeviceResult> DeviceQueue::ending_of(const Entry& entry, const internal:
   return result;
 }
 
-void DeviceQueue::on_lost(WorkerEnd end) {
+bool DeviceQueue::on_lost(WorkerEnd end) {
   Endings endings;
+  bool had_work = false;
   {
     const std::lock_guard lock(mutex_);
     down_since_ = Clock::now();
     if (running_) {
+      had_work = running_->begun;
       Entry entry = std::move(*running_);
       running_.reset();
       if (entry.told_to_end != Clock::time_point{}) {
@@ -242,6 +244,7 @@ void DeviceQueue::on_lost(WorkerEnd end) {
     }
   }
   finish(endings);
+  return had_work;
 }
 
 Error DeviceQueue::lost_error(const Entry& entry) const {

@@ -87,7 +87,7 @@ class DeviceQueue : private WorkerOwner {
 
   void on_ready(const internal::Hello& hello) override;
   void on_reply(internal::FromWorker& reply) override;
-  void on_lost(WorkerEnd end) override;
+  bool on_lost(WorkerEnd end) override;
 
   // With the lock held.
   void send_next(Endings& endings);

@@ -1,5 +1,7 @@
-// The life of one worker after another: start, greet, watch, end, clear away, start again after a
-// delay that grows with deaths in the last minute (exponential back-off).
+// The life of one worker after another: start, greet, watch, end, clear away, start again. One that
+// ended over its work, or was killed by somebody else, is replaced at once: what a kernel did is
+// held against the kernel. Ends for no such reason delay the next start ever longer (exponential
+// back-off).
 //
 //   Down -> Starting -> Ready -> (ended) -> Down;  a device that is not there: Absent, for good
 #include "server/workers/worker_slot.h"
@@ -136,17 +138,19 @@ void WorkerSlot::start(Clock::time_point now) {
 void WorkerSlot::clear_away(Clock::time_point now) {
   reader_.join();
   std::unique_ptr<Child> child;
+  bool at_once = false;
   {
     const std::lock_guard lock(mutex_);
     child = std::move(child_);
     connection_.reset();
     ended_ = false;
+    at_once = at_once_;
   }
   child.reset();
   while (!deaths_.empty() && now - deaths_.front() > std::chrono::minutes(1))
     deaths_.pop_front();
-  start_at_ = now + back_off();
-  deaths_.push_back(now);
+  start_at_ = at_once ? now : now + back_off();
+  if (!at_once) deaths_.push_back(now);
 }
 
 Clock::duration WorkerSlot::back_off() const {
@@ -162,6 +166,7 @@ void WorkerSlot::read_replies(const std::shared_ptr<Connection>& connection) {
   std::string why = read_until_end(*connection);
   const bool killed = why == kDied && child_->was_killed();
   bool expected = false;
+  bool was_ready = false;
   WorkerEnd end = killed ? WorkerEnd::Killed : WorkerEnd::Fault;
   {
     const std::lock_guard lock(mutex_);
@@ -171,15 +176,17 @@ void WorkerSlot::read_replies(const std::shared_ptr<Connection>& connection) {
     }
     if (stopped_) end = WorkerEnd::Draining;
     expected = stopped_ || state_ == State::Absent;
+    was_ready = state_ == State::Ready;
     if (state_ != State::Absent) state_ = State::Down;
     // The process may still run when it sent garbage: nothing it does counts any more.
     child_->kill();
   }
   if (!expected) spdlog::warn("the worker {} ended: {}", spec_.name(), why);
-  owner_.on_lost(end);
+  const bool had_work = owner_.on_lost(end);
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
+    at_once_ = was_ready && (had_work || end == WorkerEnd::Killed);
   }
   supervisor_.wake();
 }

@@ -33,8 +33,9 @@ class WorkerOwner {
   virtual void on_ready(const internal::Hello& hello) = 0;
   virtual void on_reply(internal::FromWorker& reply) = 0;
   /// The worker ended, and everything sent to it is lost. Once for each on_ready(), and for a
-  /// worker that ended before it was ready.
-  virtual void on_lost(WorkerEnd end) = 0;
+  /// worker that ended before it was ready. True: it had work, so that its end says nothing about
+  /// the next one.
+  virtual bool on_lost(WorkerEnd end) = 0;
 };
 
 struct WorkerTimes {
@@ -101,7 +102,8 @@ class WorkerSlot {
 
   mutable std::mutex mutex_;
   State state_ = State::Down;
-  bool ended_ = false;  // the reader thread is done, the child may be cleared away
+  bool ended_ = false;    // the reader thread is done, the child may be cleared away
+  bool at_once_ = false;  // how it ended is no reason to wait with the next
   bool stopped_ = false;
   std::string kill_reason_;
   WorkerEnd kill_end_ = WorkerEnd::Fault;
@@ -111,7 +113,7 @@ class WorkerSlot {
 
   // Of the supervisor's thread.
   std::thread reader_;
-  std::deque<Clock::time_point> deaths_;  // in the last minute
+  std::deque<Clock::time_point> deaths_;  // in the last minute, of workers that had no work
   Clock::time_point start_at_{};
   BeatWatch beats_;
 };

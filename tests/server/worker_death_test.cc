@@ -98,6 +98,21 @@ TEST_F(WorkerDeath, IsNotBlamedOnAKernelThatRunsWell) {
   }
 }
 
+TEST_F(WorkerDeath, OfSomeKernelsKeepsNobodyElseWaiting) {
+  const std::string inc = service_->kernel(add_one("inc"));
+  std::vector<std::string> deadly;
+  for (int64_t i = 1; i <= 4; ++i)
+    deadly.push_back(service_->kernel(add_one_of(fmt::format("dies_{}", i), i)));
+  const Clock::time_point begin = Clock::now();
+  for (size_t i = 0; i < deadly.size(); ++i) {
+    // Each is run twice.
+    EXPECT_EQ(detail_of(service_->run(deadly[i], std::vector<float>(i + 1))).reason(),
+              "WORKER_RESTARTED");
+  }
+  EXPECT_TRUE(service_->run(inc, {1}).ok());
+  EXPECT_LT(seconds_between(begin, Clock::now()), 10.0);
+}
+
 TEST_F(WorkerDeath, FromOutsideIsNotBlamedOnTheKernelThatRan) {
   const std::string waits = service_->kernel(add_one("waits"));
   for (int64_t call = 0; call < 2; ++call) {
