@@ -161,8 +161,10 @@ void DeviceQueue::on_ready(const internal::Hello& hello) {
   Endings endings;
   {
     const std::lock_guard lock(mutex_);
-    hello_ = hello;
     greeted_ = true;
+    // Who had a device is not told for a passing reason that there is none; calls wait for the next.
+    if (hello.has_absent() && was_ready_) return;
+    hello_ = hello;
     // A new process knows nothing of what the one before was sent.
     known_arenas_.clear();
     known_kernels_.clear();

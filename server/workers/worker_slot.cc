@@ -3,7 +3,7 @@
 // held against the kernel. Ends for no such reason delay the next start ever longer (exponential
 // back-off).
 //
-//   Down -> Starting -> Ready -> (ended) -> Down;  a device that is not there: Absent, for good
+//   Down -> Starting -> Ready -> (ended) -> Down;  a device that was never there: Absent, for good
 #include "server/workers/worker_slot.h"
 
 #include <array>
@@ -211,10 +211,23 @@ std::string WorkerSlot::read_until_end(Connection& connection) {
   }
 }
 
+/// A host does not come by a device while the daemon runs, but one that was there comes back, and
+/// memory that was short when a worker started is free again later.
+bool WorkerSlot::is_gone_for_good(const internal::Hello& hello) const {
+  return hello.absent().reason() == "NO_DEVICE" && !was_ready_;
+}
+
 void WorkerSlot::greet(const internal::Hello& hello) {
   {
     const std::lock_guard lock(mutex_);
-    state_ = hello.has_absent() ? State::Absent : State::Ready;
+    if (!hello.has_absent()) {
+      state_ = State::Ready;
+      was_ready_ = true;
+    } else if (is_gone_for_good(hello)) {
+      state_ = State::Absent;
+    } else if (kill_reason_.empty()) {
+      kill_reason_ = hello.absent().message();
+    }
     if (connection_) connection_->status->cancelled.store(0);
   }
   owner_.on_ready(hello);

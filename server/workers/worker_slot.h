@@ -92,6 +92,7 @@ class WorkerSlot {
   /// Waits for messages; returns why there are no more.
   std::string read_until_end(Connection& connection);
   void greet(const internal::Hello& hello);
+  bool is_gone_for_good(const internal::Hello& hello) const;
   Clock::duration back_off() const;
 
   const WorkerSpec spec_;
@@ -107,6 +108,7 @@ class WorkerSlot {
   bool stopped_ = false;
   std::string kill_reason_;
   WorkerEnd kill_end_ = WorkerEnd::Fault;
+  bool was_ready_ = false;  // a worker of this slot, once
   std::shared_ptr<Connection> connection_;
   std::unique_ptr<Child> child_;
   int64_t starts_ = 0;

@@ -36,6 +36,22 @@ std::filesystem::path marker(const std::string& name) {
   return std::filesystem::path(folder != nullptr ? folder : "/tmp") / name;
 }
 
+[[noreturn]] void hang() {
+  while (true)
+    sleep_for(1000);
+}
+
+/// Waits as long as the test wants devices to be silent, and lacks what it wants them to lack.
+void open_as_told() {
+  if (std::filesystem::exists(marker("no_device"))) {
+    fail(ErrorKind::Unavailable, "NO_DEVICE", "the driver is being replaced");
+  }
+  if (std::filesystem::exists(marker("no_memory"))) {
+    fail(ErrorKind::ResourceExhausted, "HOST_MEMORY", "the host is out of memory");
+  }
+  if (std::filesystem::exists(marker("mute"))) hang();
+}
+
 /// True the first time only, over all processes of one test.
 bool first_time() {
   if (std::filesystem::exists(marker("died"))) return false;
@@ -53,11 +69,6 @@ void wait_for_go(const std::string& what) {
   note_begun(what);
   while (!std::filesystem::exists(marker("go")))
     sleep_for(1);
-}
-
-[[noreturn]] void hang() {
-  while (true)
-    sleep_for(1000);
 }
 
 /// What the candidates of kernels called tuned... do: a split of Y by the way and two more.
@@ -309,6 +320,7 @@ int run_fake(const std::string& role) {
     if (role == "cuda") {
       fail(ErrorKind::Unavailable, "NO_DEVICE", "there is no CUDA device in a test");
     }
+    open_as_told();
     return std::make_unique<FakeDevice>();
   };
   return device_loop(worker, Fd(kWorkerSocketFd), Fd(kWorkerPageFd));

@@ -305,6 +305,14 @@ void ServiceTest::hold_again() const {
   }
 }
 
+void ServiceTest::set_fault(const std::string& fault) const {
+  std::ofstream(folder_.path() / fault) << fault;
+}
+
+void ServiceTest::clear_fault(const std::string& fault) const {
+  std::filesystem::remove(folder_.path() / fault);
+}
+
 bool ServiceTest::has_begun(const std::string& kernel) const {
   return eventually([&] { return std::filesystem::exists(folder_.path() / (kernel + ".begun")); });
 }

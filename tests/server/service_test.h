@@ -93,6 +93,9 @@ class ServiceTest : public ::testing::Test {
   /// Lets the kernels go on that wait; and lets them wait again.
   void let_go() const;
   void hold_again() const;
+  /// What devices of the fake worker lack from now on: "no_device", "no_memory", or to "mute".
+  void set_fault(const std::string& fault) const;
+  void clear_fault(const std::string& fault) const;
 
   testing::TemporaryFolder folder_;
   std::unique_ptr<Service> service_;

@@ -192,6 +192,21 @@ TEST_F(WorkerDeath, OfAnIdleWorkerIsRepairedByItself) {
   EXPECT_TRUE(service_->run(service_->kernel(add_one("inc")), {1}).ok());
 }
 
+TEST_F(WorkerDeath, IsRepairedThoughTheNextWorkerFindsNoDevice) {
+  const std::string inc = service_->kernel(add_one("inc"));
+  for (const std::string fault : {"no_memory", "no_device"}) {
+    set_fault(fault);
+    const int before = service_->engine().cpu_pid();
+    ::kill(before, SIGKILL);
+    // Several times, each after a longer while.
+    std::this_thread::sleep_for(milliseconds(500));
+    EXPECT_EQ(service_->engine().describe().devices(0).state(), "starting");
+    clear_fault(fault);
+    const grpc::Status status = service_->run(inc, {1});
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+}
+
 TEST_F(WorkerDeath, OfAnIdleCompilerIsRepairedByItself) {
   ::kill(service_->engine().compiler_pids().front(), SIGKILL);
   EXPECT_TRUE(eventually([&] { return service_->counter("compiler_restarts") == 1; }));
