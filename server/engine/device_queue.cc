@@ -162,7 +162,8 @@ void DeviceQueue::on_ready(const internal::Hello& hello) {
   {
     const std::lock_guard lock(mutex_);
     greeted_ = true;
-    // Who had a device is not told for a passing reason that there is none; calls wait for the next.
+    // Who had a device is not told for a passing reason that there is none; calls wait for the
+    // next.
     if (hello.has_absent() && was_ready_) return;
     hello_ = hello;
     // A new process knows nothing of what the one before was sent.
@@ -173,7 +174,7 @@ void DeviceQueue::on_ready(const internal::Hello& hello) {
       end_waiting(endings, from_wire(hello.absent()));
     } else {
       if (was_ready_) counters_.worker_restarts.fetch_add(1);
-      was_ready_ = true;
+      was_ready_ = is_up_ = true;
       if (!running_) send_next(endings);
     }
   }
@@ -219,7 +220,9 @@ bool DeviceQueue::on_lost(WorkerEnd end) {
   bool had_work = false;
   {
     const std::lock_guard lock(mutex_);
-    down_since_ = Clock::now();
+    // Workers that end as they start prolong no wait.
+    if (is_up_) down_since_ = Clock::now();
+    is_up_ = false;
     if (running_) {
       had_work = running_->begun;
       Entry entry = std::move(*running_);
@@ -303,19 +306,26 @@ void DeviceQueue::tick(Clock::time_point now) {
       stuck = running_->told_to_end != Clock::time_point{} &&
               now - running_->told_to_end > options_.times.margin;
     }
-    const bool down = slot_.state() != WorkerSlot::State::Ready && was_ready_;
-    if (down && now - down_since_ > options_.times.restart_grace) {
-      end_waiting(endings,
-                  Error(ErrorKind::Unavailable, "WORKER_RESTARTED",
-                        fmt::format("the worker of {} is being started again; try again soon",
-                                    slot_.name())));
-    }
+    end_those_without_worker(endings, now);
     if (!running_ && slot_.state() == WorkerSlot::State::Ready) drop_arenas();
   }
   finish(endings);
   // Kernels look at the flag now and then; one that does not is ended with its process.
   if (stuck) slot_.kill("a kernel did not end when it was told to");
   slot_.tick(now);
+}
+
+void DeviceQueue::end_those_without_worker(Endings& endings, Clock::time_point now) {
+  if (slot_.state() == WorkerSlot::State::Ready) return;
+  const Clock::duration grace = was_ready_ ? options_.times.restart_grace : options_.times.start;
+  if (now - down_since_ <= grace) return;
+  end_waiting(endings,
+              was_ready_
+                  ? Error(ErrorKind::Unavailable, "WORKER_RESTARTED",
+                          fmt::format("the worker of {} is being started again; try again soon",
+                                      slot_.name()))
+                  : Error(ErrorKind::Unavailable, "DEVICE_STARTING",
+                          fmt::format("{} has not started yet; try again soon", slot_.name())));
 }
 
 /// Arenas that the pool has given back: while a worker maps one, its memory is not free. Only a

@@ -100,6 +100,8 @@ class DeviceQueue : private WorkerOwner {
   void end_waiting(Endings& endings, const Error& error);
   Error lost_error(const Entry& entry) const;
 
+  void end_those_without_worker(Endings& endings, Clock::time_point now);
+
   void cancel(uint64_t number);
   static void finish(Endings& endings);
 
@@ -115,6 +117,7 @@ class DeviceQueue : private WorkerOwner {
   std::deque<Entry> waiting_;
   std::optional<Entry> running_;
   Clock::time_point down_since_ = Clock::now();
+  bool is_up_ = false;
   bool was_ready_ = false;
 
   // What the present worker has.

@@ -100,8 +100,11 @@ void WorkerSlot::tick(Clock::time_point now) {
   if (!ended && connection) watch(connection, now);
 }
 
-/// Ends a worker that hangs or starves.
+/// Ends a worker that hangs or starves, or beats but never greets, as one does whose driver hangs.
 void WorkerSlot::watch(const std::shared_ptr<Connection>& connection, Clock::time_point now) {
+  if (state() == State::Starting && now - started_ > times_.start) {
+    kill("it did not greet", WorkerEnd::Silent);
+  }
   const auto busy = [&] { return has_work(pid()); };
   switch (beats_.look(now, busy, [&] { return connection->status->beats.load(); })) {
     case Pulse::Beats: break;
@@ -112,6 +115,7 @@ void WorkerSlot::watch(const std::shared_ptr<Connection>& connection, Clock::tim
 
 void WorkerSlot::start(Clock::time_point now) {
   beats_.restart(now);
+  started_ = now;
   std::shared_ptr<Connection> connection;
   try {
     auto [ours, theirs] = make_socket_pair();

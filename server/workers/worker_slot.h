@@ -41,6 +41,7 @@ class WorkerOwner {
 struct WorkerTimes {
   Clock::duration hang = std::chrono::seconds(5);      // without a beat
   Clock::duration starved = std::chrono::seconds(60);  // the same, though it has work
+  Clock::duration start = std::chrono::seconds(60);    // until it greets
   Clock::duration margin = std::chrono::seconds(1);    // for a kernel to end once it is told to
   Clock::duration restart_grace = std::chrono::milliseconds(1500);  // for waiting calls
   Clock::duration run_limit = std::chrono::hours(1);
@@ -117,6 +118,7 @@ class WorkerSlot {
   std::thread reader_;
   std::deque<Clock::time_point> deaths_;  // in the last minute, of workers that had no work
   Clock::time_point start_at_{};
+  Clock::time_point started_{};
   BeatWatch beats_;
 };
 

@@ -1,3 +1,4 @@
+#include <future>
 #include <thread>
 
 #include <signal.h>
@@ -205,6 +206,47 @@ TEST_F(WorkerDeath, IsRepairedThoughTheNextWorkerFindsNoDevice) {
     const grpc::Status status = service_->run(inc, {1});
     EXPECT_TRUE(status.ok()) << status.error_message();
   }
+}
+
+TEST_F(WorkerDeath, IsTheEndOfAWorkerThatBeatsButNeverGreets) {
+  EngineOptions options = usual_options();
+  options.times.start = milliseconds(2000);
+  options.times.restart_grace = milliseconds(1000);
+  restart(options);
+  const std::string inc = service_->kernel(add_one("inc"));
+  set_fault("mute");
+  ::kill(service_->engine().cpu_pid(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !service_->engine().cpu_ready(); }));
+  expect_status(service_->run(inc, {1}), grpc::StatusCode::UNAVAILABLE, "WORKER_RESTARTED",
+                "the worker of cpu:0 is being started again; try again soon");
+  clear_fault("mute");
+  EXPECT_TRUE(eventually([&] { return service_->run(inc, {1}).ok(); }));
+}
+
+TEST_F(WorkerDeath, ThatNeverGreetedLeavesNoCallWaiting) {
+  testing::TemporaryFolder folder;
+  EngineOptions options = quick_options(folder.path().string());
+  options.times.start = milliseconds(1000);
+  set_fault("mute");
+  Engine engine(options, std::make_unique<ProcessLauncher>(KILN_FAKE_LIBEXEC));
+  EXPECT_FALSE(engine.wait_until_ready(milliseconds(500)));
+  std::promise<Outcome<RunResult>> ending;
+  const auto call = std::make_shared<Call>(Clock::time_point::max());
+  ASSERT_TRUE(eventually([&] { return engine.describe().components_size() == 4; }));
+  engine.compile(add_one("inc"), call, [&](Outcome<CompileResult> outcome) {
+    v1::RunRequest run;
+    run.set_kernel_id(std::get<CompileResult>(outcome).kernel->id);
+    *run.add_arguments() = inline_argument({1});
+    *run.add_arguments() = output_argument();
+    engine.run(run, call, [&](Outcome<RunResult> result) { ending.set_value(std::move(result)); });
+  });
+  auto ended = ending.get_future();
+  ASSERT_EQ(ended.wait_for(kLong), std::future_status::ready);
+  const Outcome<RunResult> outcome = ended.get();
+  const Error* const error = std::get_if<Error>(&outcome);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(error->message(), "cpu:0 has not started yet; try again soon");
+  clear_fault("mute");
 }
 
 TEST_F(WorkerDeath, OfAnIdleCompilerIsRepairedByItself) {
