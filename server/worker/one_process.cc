@@ -14,6 +14,8 @@ namespace kiln::server {
 
 namespace {
 
+constexpr auto kEnding = std::chrono::seconds(2);  // of a thread whose socket is closed
+
 /// A worker in a thread. It ends by itself once the front end has hung up.
 class WorkerThread : public Child {
  public:
@@ -27,19 +29,23 @@ class WorkerThread : public Child {
         });
   }
   ~WorkerThread() override {
-    std::unique_lock lock(ending_->mutex);
-    const bool over =
-        ending_->changed.wait_for(lock, std::chrono::seconds(2), [&] { return ending_->over; });
-    lock.unlock();
-    // A kernel that hangs cannot be ended; the rest of the service goes on without its thread.
-    if (over) {
-      thread_.join();
-    } else {
-      thread_.detach();
+    {
+      std::unique_lock lock(ending_->mutex);
+      ending_->changed.wait_for(lock, kEnding, [&] { return ending_->over; });
     }
+    // A kernel that hangs cannot be ended; the rest of the service goes on without its thread.
+    if (!ended()) thread_.detach();
   }
   int pid() const override { return ::getpid(); }
   void kill() override {}
+  bool ended() override {
+    {
+      const std::lock_guard lock(ending_->mutex);
+      if (!ending_->over) return false;
+    }
+    if (thread_.joinable()) thread_.join();
+    return true;
+  }
   bool was_killed() const override { return false; }
 
  private:

@@ -1,6 +1,6 @@
 // Starts worker processes with posix_spawn: two descriptors in known places, default signals, a
-// process group of their own. A child is reaped in its destructor alone, so its pid cannot have
-// become another's.
+// process group of their own. A child is reaped by its object alone, so nothing is sent to a pid
+// that has become another's.
 #include "server/workers/launcher.h"
 
 #include <array>
@@ -31,15 +31,22 @@ class Process : public Child {
   explicit Process(pid_t pid) : pid_(pid) {}
   ~Process() override {
     kill();
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    const auto until = Clock::now() + kEnding;
+    while (!ended() && Clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   int pid() const override { return pid_; }
-  void kill() override { ::kill(pid_, SIGKILL); }
+  void kill() override {
+    if (!reaped_) ::kill(pid_, SIGKILL);
+  }
+  bool ended() override {
+    reaped_ = reaped_ || ::waitpid(pid_, nullptr, WNOHANG) == pid_;
+    return reaped_;
+  }
   bool was_killed() const override {
     for (const auto until = Clock::now() + kEnding; Clock::now() < until;) {
       siginfo_t end{};
-      // WNOWAIT leaves the child for the destructor to reap.
+      // WNOWAIT leaves the child for ended() to reap.
       const int flags = WEXITED | WNOHANG | WNOWAIT;
       if (::waitid(P_PID, static_cast<id_t>(pid_), &end, flags) == 0 && end.si_pid != 0) {
         const bool by_signal = end.si_code == CLD_KILLED || end.si_code == CLD_DUMPED;
@@ -52,7 +59,8 @@ class Process : public Child {
   }
 
  private:
-  const pid_t pid_;  // not reaped before the destructor, so it cannot be another's
+  const pid_t pid_;
+  bool reaped_ = false;  // then the pid may be another's
 };
 
 /// How the child differs from this process: its two descriptors, no blocked signals, and a process

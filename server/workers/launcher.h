@@ -21,11 +21,14 @@ struct WorkerSpec {
 /// A worker that was started.
 class Child {
  public:
-  /// Ends it and waits for its end.
+  /// Ends it, and waits a little for its end.
   virtual ~Child() = default;
   virtual int pid() const = 0;
   /// Ends it at once, whatever it does. It is given no chance to clean up.
   virtual void kill() = 0;
+  /// After kill(): whether it is gone. Never waits: a process that waits for a driver or a disk
+  /// ends when that answers.
+  virtual bool ended() = 0;
   /// Before kill(), of one that hung up: whether a signal ended it that others send, and not its
   /// own fault. Waits a little for its end.
   virtual bool was_killed() const = 0;

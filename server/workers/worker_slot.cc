@@ -20,7 +20,10 @@ using std::chrono::milliseconds;
 
 namespace {
 constexpr const char* kDied = "it died";
-}
+// More that do not end, as those that wait for a broken driver or disk, are not started.
+constexpr size_t kMostEnding = 4;
+constexpr auto kLongEnd = std::chrono::seconds(10);
+}  // namespace
 
 WorkerSlot::WorkerSlot(WorkerSpec spec, Launcher& launcher, Supervisor& supervisor,
                        WorkerTimes times, WorkerOwner& owner)
@@ -92,9 +95,10 @@ void WorkerSlot::tick(Clock::time_point now) {
     connection = connection_;
   }
   if (ended) clear_away(now);
+  reap(now);
   if (idle) return;
   if (!reader_.joinable()) {
-    if (now >= start_at_) start(now);
+    if (now >= start_at_ && ending_.size() < kMostEnding) start(now);
     return;
   }
   if (!ended && connection) watch(connection, now);
@@ -138,7 +142,19 @@ void WorkerSlot::start(Clock::time_point now) {
   reader_ = std::thread([this, connection] { read_replies(connection); });
 }
 
-/// Joins the reader, reaps the process, and sets when the next is started.
+/// Lets go of processes that have ended. Waits for none: who waits for a driver that hangs would
+/// keep this thread from all that it looks after.
+void WorkerSlot::reap(Clock::time_point now) {
+  std::erase_if(ending_, [&](auto& each) {
+    if (each.first->ended()) return true;
+    if (now - each.second < kLongEnd) return false;
+    spdlog::warn("process {} of {} was told to end but does not", each.first->pid(), spec_.name());
+    each.second = now + std::chrono::minutes(10);
+    return false;
+  });
+}
+
+/// Joins the reader, and sets when the next worker is started.
 void WorkerSlot::clear_away(Clock::time_point now) {
   reader_.join();
   std::unique_ptr<Child> child;
@@ -150,7 +166,8 @@ void WorkerSlot::clear_away(Clock::time_point now) {
     ended_ = false;
     at_once = at_once_;
   }
-  child.reset();
+  child->kill();
+  ending_.emplace_back(std::move(child), now);
   while (!deaths_.empty() && now - deaths_.front() > std::chrono::minutes(1))
     deaths_.pop_front();
   start_at_ = at_once ? now : now + back_off();
@@ -247,6 +264,7 @@ void WorkerSlot::stop() {
     }
   }
   if (reader_.joinable()) clear_away(Clock::now());
+  ending_.clear();  // each waits a little
 }
 
 }  // namespace kiln::server

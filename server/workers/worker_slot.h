@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "kiln/internal/worker.pb.h"
 #include "server/clock.h"
@@ -89,6 +91,7 @@ class WorkerSlot {
   void start(Clock::time_point now);
   void watch(const std::shared_ptr<Connection>& connection, Clock::time_point now);
   void clear_away(Clock::time_point now);
+  void reap(Clock::time_point now);
   void read_replies(const std::shared_ptr<Connection>& connection);
   /// Waits for messages; returns why there are no more.
   std::string read_until_end(Connection& connection);
@@ -116,6 +119,8 @@ class WorkerSlot {
 
   // Of the supervisor's thread.
   std::thread reader_;
+  /// Told to end, but still there, with when that was noticed.
+  std::vector<std::pair<std::unique_ptr<Child>, Clock::time_point>> ending_;
   std::deque<Clock::time_point> deaths_;  // in the last minute, of workers that had no work
   Clock::time_point start_at_{};
   Clock::time_point started_{};

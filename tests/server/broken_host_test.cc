@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -132,6 +133,7 @@ class SilentGpu : public Launcher {
     class Silent : public Child {
       int pid() const override { return 0; }
       void kill() override {}
+      bool ended() override { return true; }
       bool was_killed() const override { return false; }
     };
     return std::make_unique<Silent>();
@@ -159,6 +161,50 @@ TEST(BrokenHost, TheGpuHasNotStartedYet) {
   };
   EXPECT_TRUE(eventually([&] { return message() == "cuda:0 has not started yet; try again soon"; }))
       << message();
+}
+
+/// Starts workers that do not end when they are killed, as those that wait for a driver do not.
+class StuckWorkers : public Launcher {
+ public:
+  std::unique_ptr<Child> start(const WorkerSpec& spec, Fd socket, Fd page) override {
+    class Stuck : public Child {
+     public:
+      explicit Stuck(std::unique_ptr<Child> real) : real_(std::move(real)) {}
+      int pid() const override { return real_->pid(); }
+      void kill() override { real_->kill(); }
+      bool ended() override { return false; }
+      bool was_killed() const override { return real_->was_killed(); }
+
+     private:
+      const std::unique_ptr<Child> real_;
+    };
+    return std::make_unique<Stuck>(real_.start(spec, std::move(socket), std::move(page)));
+  }
+
+ private:
+  ProcessLauncher real_{KILN_FAKE_LIBEXEC};
+};
+
+TEST(BrokenHost, ProcessesThatDoNotEndAreReplacedAndAtLastAreNot) {
+  testing::TemporaryFolder folder;
+  Engine engine(quick_options(folder.path().string()), std::make_unique<StuckWorkers>());
+  ASSERT_TRUE(engine.wait_until_ready(kLong));
+  for (int death = 1; death <= 4; ++death) {
+    const int before = engine.cpu_pid();
+    ::kill(before, SIGKILL);
+    const auto is_replaced = [&] { return engine.cpu_pid() != before && engine.cpu_ready(); };
+    if (death < 4) {
+      EXPECT_TRUE(eventually(is_replaced));
+    } else {
+      EXPECT_FALSE(eventually(is_replaced, std::chrono::milliseconds(300)));
+    }
+  }
+  // The thread that replaces workers is the one that lets sessions expire.
+  const std::string session = engine.sessions().open();
+  v1::TensorHeader header = header_of(4, session);
+  engine.tensors().add(engine.prepare_tensor(header));
+  engine.sessions().end(session);
+  EXPECT_TRUE(eventually([&] { return engine.tensors().count() == 0; }));
 }
 
 TEST(BrokenHost, ATensorOfAnEarlierDaemonWasLost) {
