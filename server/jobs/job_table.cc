@@ -19,6 +19,11 @@ v1::JobPhase last_phase(const Outcome<std::shared_ptr<const v1::RunResponse>>& o
   return error->kind() == ErrorKind::Cancelled ? v1::JOB_PHASE_CANCELLED : v1::JOB_PHASE_FAILED;
 }
 
+int64_t bytes_of(const Outcome<std::shared_ptr<const v1::RunResponse>>& outcome) {
+  const auto* reply = std::get_if<std::shared_ptr<const v1::RunResponse>>(&outcome);
+  return reply == nullptr ? 0 : static_cast<int64_t>((*reply)->ByteSizeLong());
+}
+
 }  // namespace
 
 std::string JobTable::add(const std::string& kernel, std::shared_ptr<Call> call) {
@@ -79,6 +84,8 @@ void JobTable::advance(const std::string& id, v1::JobPhase phase) {
 void JobTable::finish(const std::string& id,
                       Outcome<std::shared_ptr<const v1::RunResponse>> outcome) {
   std::list<JobResultDone> waiters;
+  // Without the lock: a result may be large.
+  const int64_t bytes = bytes_of(outcome);
   const auto shared =
       std::make_shared<Outcome<std::shared_ptr<const v1::RunResponse>>>(std::move(outcome));
   {
@@ -89,6 +96,9 @@ void JobTable::finish(const std::string& id,
     job.phase = last_phase(*shared);
     job.ended = Clock::now();
     job.outcome = shared;
+    job.bytes = bytes;
+    result_bytes_ += bytes;
+    ended_.push_back(id);
     job.call.reset();
     tell_watchers(id, job);
     job.watchers.clear();
@@ -99,27 +109,17 @@ void JobTable::finish(const std::string& id,
     waiter(*shared);
 }
 
+/// The oldest results go first, the latest one never: its caller is still on the way.
 void JobTable::drop_results() {
-  int64_t bytes = 0;
-  std::vector<std::pair<Clock::time_point, std::string>> ended;
-  for (const auto& [id, job] : jobs_) {
-    if (job.outcome == nullptr) continue;
-    ended.emplace_back(job.ended, id);
-    if (const auto* reply =
-            std::get_if<std::shared_ptr<const v1::RunResponse>>(job.outcome.get())) {
-      bytes += static_cast<int64_t>((*reply)->ByteSizeLong());
-    }
-  }
-  // The oldest results go first, the latest one never: its caller is still on the way.
-  std::sort(ended.begin(), ended.end());
-  for (size_t i = 0; i + 1 < ended.size() && bytes > options_.result_bytes; ++i) {
-    const auto at = jobs_.find(ended[i].second);
-    if (const auto* reply =
-            std::get_if<std::shared_ptr<const v1::RunResponse>>(at->second.outcome.get())) {
-      bytes -= static_cast<int64_t>((*reply)->ByteSizeLong());
-    }
-    jobs_.erase(at);
-  }
+  while (ended_.size() > 1 && result_bytes_ > options_.result_bytes)
+    drop_oldest();
+}
+
+void JobTable::drop_oldest() {
+  const auto at = jobs_.find(ended_.front());
+  result_bytes_ -= at->second.bytes;
+  jobs_.erase(at);
+  ended_.pop_front();
 }
 
 void JobTable::watch(const std::string& id, JobWatcher watcher) {
@@ -184,9 +184,8 @@ size_t JobTable::unfinished() const {
 
 void JobTable::expire(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(jobs_, [&](const auto& job) {
-    return job.second.outcome != nullptr && job.second.ended + options_.kept < now;
-  });
+  while (!ended_.empty() && jobs_.at(ended_.front()).ended + options_.kept < now)
+    drop_oldest();
 }
 
 }  // namespace kiln::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -53,6 +54,7 @@ class JobTable {
     Clock::time_point ended{};
     std::shared_ptr<Call> call;
     std::shared_ptr<Outcome<std::shared_ptr<const v1::RunResponse>>> outcome;  // null: not ended
+    int64_t bytes = 0;  // of the result
     std::list<JobWatcher> watchers;
     std::list<JobResultDone> waiters;
   };
@@ -62,10 +64,13 @@ class JobTable {
   static v1::JobState state_of(const std::string& id, const Job& job);
   void tell_watchers(const std::string& id, Job& job);
   void drop_results();
+  void drop_oldest();
 
   const Options options_;
   mutable std::mutex mutex_;
   Jobs jobs_;
+  std::deque<std::string> ended_;  // ids, in the order of their ends
+  int64_t result_bytes_ = 0;       // of all that have ended
   uint64_t next_ = 1;
 };
 

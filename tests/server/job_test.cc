@@ -114,6 +114,30 @@ TEST_F(Jobs, AreListed) {
   EXPECT_EQ(list.jobs(0).job(), job);
 }
 
+TEST(JobTable, KeepsTheLatestResultsUpToTheirBytes) {
+  JobTable jobs({.kept = std::chrono::hours(1), .result_bytes = 2500});
+  const auto call = std::make_shared<Call>(Clock::time_point::max());
+  auto reply = std::make_shared<v1::RunResponse>();
+  reply->add_results()->set_data(std::string(1000, 'x'));
+  const std::shared_ptr<const v1::RunResponse> result = reply;
+  std::vector<std::string> ids;
+  for (int i = 0; i < 6; ++i)
+    ids.push_back(jobs.add("f", call));
+  jobs.finish(ids[0], Error(ErrorKind::Internal, "X", "it failed"));
+  for (const int i : {2, 1, 4, 3})
+    jobs.finish(ids[i], result);
+  std::vector<std::string> left;
+  for (const v1::JobState& state : jobs.list())
+    left.push_back(state.job());
+  // The order of the ends counts; 5 has none yet.
+  EXPECT_EQ(left, (std::vector<std::string>{ids[3], ids[4], ids[5]}));
+  jobs.expire(Clock::now() + std::chrono::hours(2));
+  EXPECT_EQ(jobs.list().size(), 1U);
+  jobs.finish(ids[5], result);
+  EXPECT_EQ(jobs.list().size(), 1U);
+  EXPECT_EQ(jobs.unfinished(), 0U);
+}
+
 TEST_F(Jobs, AreForgottenAfterAWhile) {
   EngineOptions options = usual_options();
   options.jobs.kept = std::chrono::milliseconds(200);
