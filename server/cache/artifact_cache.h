@@ -28,13 +28,14 @@ class ArtifactCache {
   /// Nothing when the key is unknown, or known for another form.
   std::shared_ptr<const CachedArtifact> find(const std::string& key, const std::string& form);
   void put(const std::string& key, std::shared_ptr<const CachedArtifact> entry);
+  /// The memory that an entry takes, about.
+  static int64_t cost_of(const CachedArtifact& entry);
 
  private:
   struct Slot {
     std::shared_ptr<const CachedArtifact> entry;
     std::list<std::string>::iterator use;
   };
-  static int64_t cost_of(const CachedArtifact& entry);
 
   const int64_t limit_bytes_;
   std::mutex mutex_;

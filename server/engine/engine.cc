@@ -57,7 +57,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       tensors_(boot_id_, options.unowned_tensor_life),
       sessions_(tensors_, options.session_grace),
       jobs_(options.jobs),
-      kernels_(options.kernels),
+      kernels_(options.kernels, options.memory_cache_bytes),
       memory_(options.memory_cache_bytes),
       disk_(options.cache_folder, options.disk_cache_bytes),
       compilers_({.compilers = options.compilers,

@@ -24,23 +24,35 @@ std::shared_ptr<const KernelEntry> KernelTable::get(const std::string& id) {
   return entry;
 }
 
+/// What the entry keeps alive; entries of one artifact count it each, so that the sum is never too
+/// small.
+int64_t KernelTable::cost_of(const KernelEntry& entry) {
+  return ArtifactCache::cost_of(*entry.compiled) + static_cast<int64_t>(entry.request.size());
+}
+
+void KernelTable::erase(const std::string& id) {
+  const auto at = slots_.find(id);
+  bytes_ -= cost_of(*at->second.entry);
+  uses_.erase(at->second.use);
+  slots_.erase(at);
+}
+
 std::shared_ptr<const KernelEntry> KernelTable::put(KernelEntry entry) {
   const std::lock_guard lock(mutex_);
   const auto at = slots_.find(entry.id);
   if (at != slots_.end()) {
     // Others may have made the same entry meanwhile; its number is the one that workers know.
     if (at->second.entry->compiled->form == entry.compiled->form) return at->second.entry;
-    uses_.erase(at->second.use);
-    slots_.erase(at);
+    erase(std::string(at->first));
   }
   entry.number = next_number_++;
   auto stored = std::make_shared<const KernelEntry>(std::move(entry));
   uses_.push_front(stored->id);
   slots_[stored->id] = {stored, uses_.begin()};
-  if (slots_.size() > limit_) {
-    slots_.erase(uses_.back());
-    uses_.pop_back();
-  }
+  bytes_ += cost_of(*stored);
+  // The one that was just asked for stays, however large.
+  while (slots_.size() > 1 && (slots_.size() > limit_ || bytes_ > limit_bytes_))
+    erase(std::string(uses_.back()));
   return stored;
 }
 

@@ -24,11 +24,12 @@ struct KernelEntry {
   const Artifact& artifact() const { return *compiled->artifact; }
 };
 
-/// The kernels that clients can name, the last used ones. One that fell out is NotFound, and
+/// The kernels that clients can name, the last used ones up to a number and to the bytes that they
+/// keep in memory, artifacts included. One that fell out is NotFound, and
 /// clients compile it again.
 class KernelTable {
  public:
-  explicit KernelTable(size_t limit) : limit_(limit) {}
+  KernelTable(size_t limit, int64_t limit_bytes) : limit_(limit), limit_bytes_(limit_bytes) {}
 
   /// Throws NotFound KERNEL.
   std::shared_ptr<const KernelEntry> get(const std::string& id);
@@ -43,9 +44,14 @@ class KernelTable {
     std::shared_ptr<const KernelEntry> entry;
     std::list<std::string>::iterator use;
   };
+  static int64_t cost_of(const KernelEntry& entry);
+  void erase(const std::string& id);
+
   const size_t limit_;
+  const int64_t limit_bytes_;
   std::mutex mutex_;
   uint64_t next_number_ = 1;
+  int64_t bytes_ = 0;
   std::list<std::string> uses_;  // ids, last used first
   std::unordered_map<std::string, Slot> slots_;
 };

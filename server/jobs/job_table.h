@@ -54,7 +54,7 @@ class JobTable {
     Clock::time_point ended{};
     std::shared_ptr<Call> call;
     std::shared_ptr<Outcome<std::shared_ptr<const v1::RunResponse>>> outcome;  // null: not ended
-    int64_t bytes = 0;  // of the result
+    int64_t bytes = 0;                                                         // of the result
     std::list<JobWatcher> watchers;
     std::list<JobResultDone> waiters;
   };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "server/engine/kernel_table.h"
+
 namespace kiln::server {
 namespace {
 
@@ -25,6 +27,30 @@ TEST(RequestMemo, ForgetsRatherThanGrows) {
   memo.put(std::string(200, 'c'), "kernel 3");
   EXPECT_EQ(memo.find(std::string(200, 'c')), std::nullopt);
   EXPECT_EQ(memo.find(std::string(60, 'b')), "kernel 2");
+}
+
+KernelEntry entry_of(const std::string& id, size_t request_bytes) {
+  KernelEntry entry;
+  entry.id = id;
+  entry.compiled = std::make_shared<const CachedArtifact>(
+      CachedArtifact{.form = id, .bytes = std::string(100, 'b'), .artifact = nullptr});
+  entry.request = std::string(request_bytes, 'r');
+  return entry;
+}
+
+TEST(KernelTable, IsBoundedByNumberAndByWhatItsEntriesKeepAlive) {
+  KernelTable table(4, 10'000);
+  for (const std::string id : {"a", "b", "c", "d", "e"})
+    table.put(entry_of(id, 100));
+  EXPECT_EQ(table.find("a"), nullptr);
+  EXPECT_NE(table.find("b"), nullptr);  // now the last used one
+  table.put(entry_of("large", 9'000));
+  EXPECT_EQ(table.find("c"), nullptr);
+  EXPECT_NE(table.find("b"), nullptr);
+  EXPECT_NE(table.find("large"), nullptr);
+  table.put(entry_of("too large", 20'000));
+  EXPECT_EQ(table.find("large"), nullptr);
+  EXPECT_NE(table.find("too large"), nullptr);
 }
 
 }  // namespace
