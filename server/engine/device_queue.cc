@@ -253,7 +253,7 @@ bool DeviceQueue::on_lost(WorkerEnd end) {
 }
 
 Error DeviceQueue::lost_error(const Entry& entry) const {
-  if (!entry.work.may_retry) {
+  if (entry.work.overwrites_input) {
     // Of another reason than below, which tells clients to try again.
     return Error(ErrorKind::Unavailable, "WORKER_LOST",
                  fmt::format("the worker of {} ended while it ran {}, which overwrites its own "

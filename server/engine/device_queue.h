@@ -37,6 +37,7 @@ struct DeviceCall {
   /// Whether it may run once more when its worker is lost: it is idempotent, as no output lies on
   /// an input.
   bool may_retry = true;
+  bool overwrites_input = false;
   std::shared_ptr<Call> call;
   /// Told once, from a thread that must not be kept.
   std::function<void(Outcome<DeviceResult>)> done;

@@ -186,6 +186,7 @@ void RunService::place(Prepared& prepared, const v1::RunRequest& request) {
   for (const Slice* slice : outputs)
     overlap = overlap || inputs.count(slice) != 0;
   prepared.work.may_retry = !overlap;
+  prepared.work.overwrites_input = overlap;
 }
 
 void RunService::place_output(Prepared& prepared, uint32_t parameter,
