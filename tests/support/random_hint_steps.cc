@@ -91,7 +91,10 @@ void draw_double_buffer(ScheduleDrawer& drawer, DrawnStage& stage) {
 }
 
 void draw_rolling_buffer(ScheduleDrawer& drawer, DrawnStage& stage) {
-  if (!has_own_memory(drawer, stage.stage) || !attachment_of(drawer, stage)) return;
+  if (!has_own_memory(drawer, stage.stage)) return;
+  const std::optional<Step> attached = attachment_of(drawer, stage);
+  // Iterations of a reduction seldom read anything twice.
+  if (!attached || drawer.state.axis(attached->at_axis).kind != language::AxisKind::Data) return;
   drawer.add({.kind = StepKind::RollingBuffer, .stage = stage.stage});
 }
 
