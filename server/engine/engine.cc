@@ -56,6 +56,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       arenas_(std::make_shared<ArenaPool>(arena_options(options))),
       tensors_(boot_id_, options.unowned_tensor_life),
       sessions_(tensors_, options.session_grace),
+      uploads_(options.idle_upload),
       jobs_(options.jobs),
       kernels_(options.kernels, options.memory_cache_bytes),
       memory_(options.memory_cache_bytes),
@@ -92,6 +93,7 @@ void Engine::tick(Clock::time_point now) {
   compilers_.tick(now);
   cuda_.tick(now);
   sessions_.expire(now);
+  uploads_.expire(now);
   tensors_.expire(now);
   jobs_.expire(now);
 }
@@ -363,7 +365,8 @@ Tensor Engine::prepare_tensor(const v1::TensorHeader& header) {
          "dimension {} of the tensor is {}, but must be at least 0", i, tensor.shape[i]);
   }
   tensor.bytes = byte_size(tensor.type, tensor.shape);
-  tensor.slice = arenas_->allocate(tensor.bytes);
+  tensor.slice = arenas_->reserve(tensor.bytes);
+  if (header.empty()) arenas_->use(*tensor.slice, 0, tensor.bytes);
   if (header.empty()) std::memset(tensor.slice->data(), 0, static_cast<size_t>(tensor.bytes));
   return tensor;
 }

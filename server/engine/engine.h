@@ -9,6 +9,7 @@
 #include "server/engine/request_memo.h"
 #include "server/engine/run_service.h"
 #include "server/jobs/job_table.h"
+#include "server/tensors/idle_transfers.h"
 #include "server/tuning/tune_service.h"
 #include "server/workers/supervisor.h"
 
@@ -31,6 +32,7 @@ struct EngineOptions {
   WorkerTimes times;
   Clock::duration session_grace = std::chrono::seconds(2);
   Clock::duration unowned_tensor_life = std::chrono::minutes(10);
+  Clock::duration idle_upload = std::chrono::seconds(60);  // in which nothing comes
   Clock::duration tick = std::chrono::milliseconds(100);
 };
 
@@ -66,6 +68,8 @@ class Engine {
 
   TensorStore& tensors() { return tensors_; }
   Sessions& sessions() { return sessions_; }
+  ArenaPool& arenas() { return *arenas_; }
+  IdleTransfers& uploads() { return uploads_; }
   JobTable& jobs() { return jobs_; }
   TuneService& tunes() { return tune_service_; }
   RecordStore& records() { return records_; }
@@ -102,6 +106,7 @@ class Engine {
   const std::shared_ptr<ArenaPool> arenas_;
   TensorStore tensors_;
   Sessions sessions_;
+  IdleTransfers uploads_;
   JobTable jobs_;
   KernelTable kernels_;
   RequestMemo requests_;  // that got a kernel while there were no tuning records

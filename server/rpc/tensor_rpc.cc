@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "server/rpc/tensor_frames.h"
 #include "server/rpc/unary_call.h"
 
 namespace kiln::server {
@@ -18,47 +20,11 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
-/// Takes a header, then chunks into the tensor's memory. The tensor exists once all are here.
-class UploadCall final : public grpc::ServerReadReactor<v1::UploadRequest> {
+/// A tensor on its way here: made by a header, filled in order, complete once all is here.
+class Arrival {
  public:
-  UploadCall(Engine& engine, v1::UploadResponse* response) : engine_(engine), response_(response) {}
-
-  void begin(grpc::CallbackServerContext* context, Gate& gate) {
-    try {
-      pass_ = gate.enter(*context);
-    } catch (...) {
-      end(status_of(current_error()));
-      return;
-    }
-    StartRead(&part_);
-  }
-
-  void OnReadDone(bool ok) override {
-    if (ended_.load()) return;
-    try {
-      if (!ok) {
-        complete();
-        return;
-      }
-      if (part_.has_header()) {
-        take_header(part_.header());
-      } else {
-        take_chunk(part_.chunk());
-      }
-    } catch (...) {
-      end(status_of(current_error()));
-      return;
-    }
-    StartRead(&part_);
-  }
-
-  void OnCancel() override { end(grpc::Status::CANCELLED); }
-  void OnDone() override { delete this; }
-
- private:
-  void take_header(const v1::TensorHeader& header) {
-    if (started_) fail(ErrorKind::InvalidArgument, "UPLOAD_HEADER", "an upload has one header");
-    started_ = true;
+  Arrival(Engine& engine, const v1::TensorHeader& header)
+      : engine_(engine), session_(header.session()) {
     if (header.into().empty()) {
       tensor_ = engine_.prepare_tensor(header);
       if (header.empty()) filled_ = tensor_.bytes;
@@ -76,32 +42,112 @@ class UploadCall final : public grpc::ServerReadReactor<v1::UploadRequest> {
     }
   }
 
-  void take_chunk(const std::string& chunk) {
-    if (!started_)
-      fail(ErrorKind::InvalidArgument, "UPLOAD_HEADER", "an upload starts with a header");
-    const auto bytes = static_cast<int64_t>(chunk.size());
+  /// Where the next so many bytes are to be written.
+  uint8_t* take(int64_t bytes) {
     if (bytes > tensor_.bytes - filled_) {
       fail(ErrorKind::InvalidArgument, "UPLOAD_BYTES",
            "the upload has more than the {} bytes that its shape {} needs", tensor_.bytes,
            shape_text(tensor_.shape));
     }
-    std::memcpy(tensor_.slice->data() + filled_, chunk.data(), chunk.size());
+    const int64_t offset = filled_;
     filled_ += bytes;
+    engine_.arenas().use(*tensor_.slice, offset, bytes);
+    return tensor_.slice->data() + offset;
   }
 
-  void complete() {
-    if (!started_)
-      fail(ErrorKind::InvalidArgument, "UPLOAD_HEADER", "an upload starts with a header");
+  /// The id. An upload that overwrites a tensor keeps its own.
+  std::string complete() {
     if (filled_ != tensor_.bytes) {
       fail(ErrorKind::InvalidArgument, "UPLOAD_BYTES",
            "the upload has {} bytes, but its shape {} needs {}", filled_, shape_text(tensor_.shape),
            tensor_.bytes);
     }
-    if (ended_.exchange(true)) return;
+    // A tensor of a session that has ended meanwhile would never be freed.
+    engine_.sessions().require(session_);
     engine_.counters().uploads.fetch_add(1);
-    // An upload that overwrites a tensor keeps its id.
     if (tensor_.id.empty()) tensor_.id = engine_.tensors().add(std::move(tensor_))->id;
-    response_->set_tensor(tensor_.id);
+    return tensor_.id;
+  }
+
+ private:
+  Engine& engine_;
+  const std::string session_;
+  Tensor tensor_;
+  int64_t filled_ = 0;
+};
+
+/// Takes a header, then chunks into the tensor's memory. The tensor exists once all are here.
+class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+ public:
+  UploadCall(Engine& engine, grpc::ByteBuffer* response) : engine_(engine), response_(response) {}
+
+  void begin(grpc::CallbackServerContext* context, Gate& gate) {
+    try {
+      pass_ = gate.enter(*context);
+    } catch (...) {
+      end(status_of(current_error()));
+      return;
+    }
+    transfer_ = engine_.uploads().enter([this] {
+      end(status_of(Error(ErrorKind::DeadlineExceeded, "UPLOAD_IDLE",
+                          "the upload was ended, since nothing came for a while")));
+    });
+    StartRead(&part_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (ended_.load()) return;
+    try {
+      if (!ok) {
+        complete();
+        return;
+      }
+      transfer_->touch();
+      take(part_);
+    } catch (...) {
+      end(status_of(current_error()));
+      return;
+    }
+    StartRead(&part_);
+  }
+
+  void OnCancel() override { end(grpc::Status::CANCELLED); }
+  void OnDone() override {
+    if (transfer_) transfer_->leave();
+    delete this;
+  }
+
+ private:
+  void take(const grpc::ByteBuffer& part) {
+    if (const std::optional<ReceivedChunk> chunk = ReceivedChunk::in(part)) {
+      chunk->copy_to(started().take(chunk->bytes()));
+      return;
+    }
+    v1::UploadRequest request;
+    if (!read_frame(part, request)) {
+      fail(ErrorKind::InvalidArgument, "UPLOAD_MESSAGE", "the upload has a message that is none");
+    }
+    if (request.has_header()) {
+      if (arrival_) fail(ErrorKind::InvalidArgument, "UPLOAD_HEADER", "an upload has one header");
+      arrival_.emplace(engine_, request.header());
+      return;
+    }
+    const std::string& chunk = request.chunk();
+    uint8_t* const place = started().take(static_cast<int64_t>(chunk.size()));
+    std::memcpy(place, chunk.data(), chunk.size());
+  }
+
+  Arrival& started() {
+    if (!arrival_)
+      fail(ErrorKind::InvalidArgument, "UPLOAD_HEADER", "an upload starts with a header");
+    return *arrival_;
+  }
+
+  void complete() {
+    v1::UploadResponse response;
+    response.set_tensor(started().complete());
+    if (ended_.exchange(true)) return;
+    *response_ = frame_of(response);
     Finish(grpc::Status::OK);
   }
 
@@ -110,32 +156,37 @@ class UploadCall final : public grpc::ServerReadReactor<v1::UploadRequest> {
   }
 
   Engine& engine_;
-  v1::UploadResponse* const response_;
-  v1::UploadRequest part_;
-  bool started_ = false;
-  Tensor tensor_;
-  int64_t filled_ = 0;
+  grpc::ByteBuffer* const response_;
+  grpc::ByteBuffer part_;
+  std::optional<Arrival> arrival_;
   std::atomic<bool> ended_{false};
   Gate::Pass pass_;
+  std::shared_ptr<IdleTransfers::Transfer> transfer_;
 };
 
 /// Sends the header, then the contents in chunks.
-class DownloadCall final : public grpc::ServerWriteReactor<v1::DownloadResponse> {
+class DownloadCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  void begin(grpc::CallbackServerContext* context, const v1::DownloadRequest& request,
-             Engine& engine, Gate& gate) {
+  void begin(grpc::CallbackServerContext* context, const grpc::ByteBuffer& message, Engine& engine,
+             Gate& gate) {
     try {
       pass_ = gate.enter(*context);
+      v1::DownloadRequest request;
+      if (!read_frame(message, request)) {
+        fail(ErrorKind::InvalidArgument, "DOWNLOAD_MESSAGE", "the request of a download is none");
+      }
       tensor_ = engine.tensors().find(request.tensor());
     } catch (...) {
       end(status_of(current_error()));
       return;
     }
     engine.counters().downloads.fetch_add(1);
-    v1::TensorHeader& header = *part_.mutable_header();
+    v1::DownloadResponse first;
+    v1::TensorHeader& header = *first.mutable_header();
     header.set_type(static_cast<v1::DataType>(tensor_->type));
     header.mutable_shape()->Add(tensor_->shape.begin(), tensor_->shape.end());
     header.set_device(tensor_->device);
+    part_ = frame_of(first);
     StartWrite(&part_);
   }
 
@@ -150,7 +201,7 @@ class DownloadCall final : public grpc::ServerWriteReactor<v1::DownloadResponse>
       end(grpc::Status::OK);
       return;
     }
-    part_.set_chunk(tensor_->slice->data() + sent_, static_cast<size_t>(bytes));
+    part_ = chunk_of(tensor_, sent_, bytes);
     sent_ += bytes;
     StartWrite(&part_);
   }
@@ -165,22 +216,36 @@ class DownloadCall final : public grpc::ServerWriteReactor<v1::DownloadResponse>
 
   std::shared_ptr<const Tensor> tensor_;
   int64_t sent_ = 0;
-  v1::DownloadResponse part_;
+  grpc::ByteBuffer part_;
   std::atomic<bool> ended_{false};
   Gate::Pass pass_;
 };
 
 }  // namespace
 
-grpc::ServerReadReactor<v1::UploadRequest>* TensorRpc::Upload(grpc::CallbackServerContext* context,
-                                                              v1::UploadResponse* response) {
+grpc::ServerUnaryReactor* TensorRpc::Put(grpc::CallbackServerContext* context,
+                                         const v1::PutRequest* request,
+                                         v1::UploadResponse* response) {
+  return UnaryCall<v1::UploadResponse>::start(context, gate_, response, [&](const auto& call) {
+    Arrival arrival(engine_, request->header());
+    const std::string& data = request->data();
+    if (!data.empty()) {
+      std::memcpy(arrival.take(static_cast<int64_t>(data.size())), data.data(), data.size());
+    }
+    const std::string tensor = arrival.complete();
+    call->answer([&](auto& reply) { reply.set_tensor(tensor); });
+  });
+}
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* TensorRpc::Upload(grpc::CallbackServerContext* context,
+                                                             grpc::ByteBuffer* response) {
   auto* const call = new UploadCall(engine_, response);  // deletes itself in OnDone
   call->begin(context, gate_);
   return call;
 }
 
-grpc::ServerWriteReactor<v1::DownloadResponse>* TensorRpc::Download(
-    grpc::CallbackServerContext* context, const v1::DownloadRequest* request) {
+grpc::ServerWriteReactor<grpc::ByteBuffer>* TensorRpc::Download(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   auto* const call = new DownloadCall;  // deletes itself in OnDone
   call->begin(context, *request, engine_, gate_);
   return call;

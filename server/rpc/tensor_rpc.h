@@ -6,14 +6,20 @@
 
 namespace kiln::server {
 
-class TensorRpc final : public v1::TensorService::CallbackService {
+/// Uploads and downloads see the bytes of messages, to copy contents once or never.
+using RawTensorService = v1::TensorService::WithRawCallbackMethod_Upload<
+    v1::TensorService::WithRawCallbackMethod_Download<v1::TensorService::CallbackService>>;
+
+class TensorRpc final : public RawTensorService {
  public:
   TensorRpc(Engine& engine, Gate& gate) : engine_(engine), gate_(gate) {}
 
-  grpc::ServerReadReactor<v1::UploadRequest>* Upload(grpc::CallbackServerContext* context,
-                                                     v1::UploadResponse* response) override;
-  grpc::ServerWriteReactor<v1::DownloadResponse>* Download(
-      grpc::CallbackServerContext* context, const v1::DownloadRequest* request) override;
+  grpc::ServerUnaryReactor* Put(grpc::CallbackServerContext* context, const v1::PutRequest* request,
+                                v1::UploadResponse* response) override;
+  grpc::ServerReadReactor<grpc::ByteBuffer>* Upload(grpc::CallbackServerContext* context,
+                                                    grpc::ByteBuffer* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Download(grpc::CallbackServerContext* context,
+                                                       const grpc::ByteBuffer* request) override;
   grpc::ServerUnaryReactor* Free(grpc::CallbackServerContext* context,
                                  const v1::FreeRequest* request,
                                  v1::FreeResponse* response) override;

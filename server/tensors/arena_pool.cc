@@ -29,15 +29,21 @@ Slice::Slice(std::shared_ptr<ArenaPool> pool, std::shared_ptr<const Arena> arena
 Slice::~Slice() { pool_->give_back(*arena_, offset_, bytes_); }
 
 std::shared_ptr<Slice> ArenaPool::allocate(int64_t bytes) {
-  KILN_CHECK(bytes >= 0);
-  std::shared_ptr<Slice> slice = take(bytes);
-  if (slice->bytes() < kHugePage) return slice;
-  const Mapping& mapping = slice->arena()->mapping;
-  const int64_t first = slice->offset() / kHugePage;
-  const int64_t end = std::min((slice->offset() + slice->bytes() + kHugePage - 1) / kHugePage,
-                               mapping.bytes() / kHugePage);
-  if (is_first_use(slice->arena()->number, first, end)) mapping.use_huge_pages(first, end - first);
+  std::shared_ptr<Slice> slice = reserve(bytes);
+  use(*slice, 0, slice->bytes());
   return slice;
+}
+
+void ArenaPool::use(const Slice& slice, int64_t offset, int64_t bytes) {
+  if (slice.bytes() < kHugePage || bytes == 0) return;
+  const Mapping& mapping = slice.arena()->mapping;
+  const int64_t begin = slice.offset() + offset;
+  const int64_t first = begin / kHugePage;
+  const int64_t end =
+      std::min((begin + bytes + kHugePage - 1) / kHugePage, mapping.bytes() / kHugePage);
+  if (first < end && is_first_use(slice.arena()->number, first, end)) {
+    mapping.use_huge_pages(first, end - first);
+  }
 }
 
 bool ArenaPool::is_first_use(uint64_t arena, int64_t first, int64_t end) {
@@ -53,7 +59,8 @@ bool ArenaPool::is_first_use(uint64_t arena, int64_t first, int64_t end) {
   return is_first;
 }
 
-std::shared_ptr<Slice> ArenaPool::take(int64_t bytes) {
+std::shared_ptr<Slice> ArenaPool::reserve(int64_t bytes) {
+  KILN_CHECK(bytes >= 0);
   const std::lock_guard lock(mutex_);
   if (bytes > options_.limit_bytes - used_) {
     fail(ErrorKind::ResourceExhausted, "TENSOR_MEMORY",

@@ -60,6 +60,10 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
   /// Contents are those of whoever had it before. Throws ResourceExhausted TENSOR_MEMORY past the
   /// limit, HOST_MEMORY when the host has no more.
   std::shared_ptr<Slice> allocate(int64_t bytes);
+  /// The same, but huge pages are left for use(): memory that nobody writes is not taken yet.
+  std::shared_ptr<Slice> reserve(int64_t bytes);
+  /// These bytes of a reserved slice are about to be written.
+  void use(const Slice& slice, int64_t offset, int64_t bytes);
 
   int64_t used_bytes() const;
   /// Arenas that exist, used or warm.
@@ -76,7 +80,6 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
     std::vector<bool> huge;  // by kHugePage: those that were asked for in one piece
   };
 
-  std::shared_ptr<Slice> take(int64_t bytes);
   /// Whether some of these pages were not asked for in one piece before; now they are.
   bool is_first_use(uint64_t arena, int64_t first, int64_t end);
 

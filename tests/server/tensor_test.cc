@@ -1,7 +1,21 @@
+#include <fstream>
+
+#include <unistd.h>
+
+#include "server/rpc/tensor_frames.h"
 #include "tests/server/service_test.h"
 
 namespace kiln::server {
 namespace {
+
+/// Of this process, in which the service is.
+int64_t resident_bytes() {
+  std::ifstream in("/proc/self/statm");
+  int64_t whole = 0;
+  int64_t resident = 0;
+  in >> whole >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
 
 class Tensors : public ServiceTest {
  protected:
@@ -64,6 +78,93 @@ TEST_F(Tensors, ComeBackAsTheyWere) {
   }
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_TRUE(bytes == contents);
+}
+
+TEST(TensorFrames, AChunkIsReadHoweverItIsCut) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{127}, size_t{128}, size_t{20'000}}) {
+    std::string contents(size, '\0');
+    for (size_t i = 0; i < size; ++i)
+      contents[i] = static_cast<char>(i * 7);
+    v1::UploadRequest request;
+    request.set_chunk(contents);
+    const std::string bytes = request.SerializeAsString();
+    for (size_t cut = 0; cut <= std::min<size_t>(bytes.size(), 8); ++cut) {
+      const std::vector<grpc::Slice> parts = {grpc::Slice(bytes.substr(0, cut)),
+                                              grpc::Slice(bytes.substr(cut))};
+      const auto chunk = ReceivedChunk::in(grpc::ByteBuffer(parts.data(), parts.size()));
+      ASSERT_TRUE(chunk.has_value()) << size << " " << cut;
+      std::string read(static_cast<size_t>(chunk->bytes()), '\0');
+      chunk->copy_to(reinterpret_cast<uint8_t*>(read.data()));
+      EXPECT_EQ(read, contents);
+    }
+    // Cut off, or with more behind it, it is not what is read here.
+    for (const std::string& other : {bytes.substr(0, bytes.size() - 1), bytes + bytes}) {
+      const grpc::Slice part(other);
+      EXPECT_FALSE(ReceivedChunk::in(grpc::ByteBuffer(&part, 1)).has_value());
+    }
+  }
+}
+
+TEST_F(Tensors, OfOneMessageComeBackAsTheyWere) {
+  v1::PutRequest request;
+  *request.mutable_header() = header_of(3);
+  request.set_data(bytes_of({1, 2, 3}));
+  const auto put = [&](v1::UploadResponse& response) {
+    grpc::ClientContext context;
+    return service_->tensors->Put(&context, request, &response);
+  };
+  v1::UploadResponse response;
+  ASSERT_TRUE(put(response).ok());
+  std::string bytes;
+  ASSERT_TRUE(service_->download(response.tensor(), bytes).ok());
+  EXPECT_EQ(floats_of(bytes), (std::vector<float>{1, 2, 3}));
+  request.mutable_header()->set_into(response.tensor());
+  request.set_data(bytes_of({4, 5, 6}));
+  ASSERT_TRUE(put(response).ok());
+  ASSERT_TRUE(service_->download(response.tensor(), bytes).ok());
+  EXPECT_EQ(floats_of(bytes), (std::vector<float>{4, 5, 6}));
+  request.set_data(bytes_of({4, 5}));
+  expect_status(put(response), grpc::StatusCode::INVALID_ARGUMENT, "UPLOAD_BYTES",
+                "the upload has 8 bytes, but its shape (3,) needs 12");
+  request.set_data(bytes_of({4, 5, 6, 7}));
+  expect_status(put(response), grpc::StatusCode::INVALID_ARGUMENT, "UPLOAD_BYTES",
+                "the upload has more than the 12 bytes that its shape (3,) needs");
+}
+
+TEST_F(Tensors, OfAnEndedSessionAreRefusedThoughTheirUploadBeganBefore) {
+  const std::string session = service_->engine().sessions().open();
+  grpc::ClientContext context;
+  v1::UploadResponse response;
+  const auto stream = service_->tensors->Upload(&context, &response);
+  v1::UploadRequest part;
+  *part.mutable_header() = header_of(2, session);
+  stream->Write(part);
+  part.set_chunk(bytes_of({1, 2}));
+  stream->Write(part);
+  EXPECT_TRUE(eventually([&] { return service_->counter("tensor_bytes") > 0; }));
+  service_->engine().sessions().end(session);
+  stream->WritesDone();
+  expect_status(stream->Finish(), grpc::StatusCode::NOT_FOUND, "SESSION",
+                "session " + session + " has ended; open another");
+  EXPECT_TRUE(eventually([&] { return service_->counter("tensor_bytes") == 0; }));
+}
+
+TEST_F(Tensors, TakeNoMemoryByTheirHeaderAloneAndNotForEver) {
+  EngineOptions options = usual_options();
+  options.idle_upload = std::chrono::milliseconds(500);
+  restart(options);
+  const int64_t before = resident_bytes();
+  grpc::ClientContext context;
+  v1::UploadResponse response;
+  const auto stream = service_->tensors->Upload(&context, &response);
+  v1::UploadRequest part;
+  *part.mutable_header() = header_of(int64_t{64} << 20);
+  stream->Write(part);
+  EXPECT_TRUE(eventually([&] { return service_->counter("tensor_bytes") > 0; }));
+  EXPECT_LT(resident_bytes() - before, int64_t{64} << 20);
+  expect_status(stream->Finish(), grpc::StatusCode::DEADLINE_EXCEEDED, "UPLOAD_IDLE",
+                "the upload was ended, since nothing came for a while");
+  EXPECT_TRUE(eventually([&] { return service_->counter("tensor_bytes") == 0; }));
 }
 
 TEST_F(Tensors, AreZeroWhenTheyAreOnlyAllocated) {
