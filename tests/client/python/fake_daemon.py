@@ -195,6 +195,10 @@ class FakeDaemon:
         self.tensors[name] = np.frombuffer(data, dtype).reshape(header.shape)
         return wire.UploadResponse(tensor=name)
 
+    def _put(self, request, context):
+        parts = [wire.UploadRequest(header=request.header), wire.UploadRequest(chunk=request.data)]
+        return self._upload(iter(parts), context)
+
     def _download(self, request, context):
         values = self.tensors[request.tensor]
         yield wire.DownloadResponse(header=wire.TensorHeader(

@@ -17,6 +17,8 @@ from fake_daemon import FakeDaemon
 import kiln
 from kiln import te
 from kiln._base import dtypes
+from kiln._service import frames
+from kiln.v1 import service_pb2 as wire
 
 CODE = grpc.StatusCode
 
@@ -65,10 +67,31 @@ def test_numpy_outputs_are_written_into(fake):
 def test_small_arrays_travel_inside_the_call_and_large_ones_before_it(fake):
     f = kiln.build(add_one())
     f(np.zeros(1000, "float32"))
-    assert fake.counts["Upload"] == 0
+    assert fake.counts["Put"] == fake.counts["Upload"] == 0
     large = np.arange(700_000, dtype="float32")
     np.testing.assert_array_equal(f(large).numpy(), large + 1)
     assert fake.counts["Upload"] == 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 1 << 20, (1 << 20) + 1, (3 << 20) + 7])
+def test_arrays_of_up_to_a_mebibyte_are_one_message_and_others_a_stream(fake, size):
+    values = np.arange(size, dtype="uint32").astype("uint8")
+    array = kiln.nd.array(values)
+    np.testing.assert_array_equal(array.numpy(), values)
+    array.copyfrom(values[::-1])
+    np.testing.assert_array_equal(array.numpy(), values[::-1])
+    whole = size <= 1 << 20
+    assert (fake.counts["Put"], fake.counts["Upload"]) == ((2, 0) if whole else (0, 2))
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16_383, 16_384, 1 << 20])
+def test_a_frame_is_what_protobuf_writes(size):
+    data = np.arange(size, dtype="uint32").astype("uint8").tobytes()
+    message = wire.DownloadResponse(chunk=data).SerializeToString()
+    assert frames.field(2, memoryview(data)) == message
+    assert frames.contents(2, message, wire.DownloadResponse).tobytes() == data
+    # Another encoding of the same message.
+    assert frames.contents(2, message + message, wire.DownloadResponse).tobytes() == data
 
 
 def test_lists_and_numbers_take_the_parameters_type(fake):
@@ -337,7 +360,7 @@ def test_a_lost_tensor_is_an_error_and_compiles_nothing(fake):
 
 
 def test_an_ended_session_is_opened_again(fake):
-    fake.fail_next("Upload", CODE.NOT_FOUND, 3, "SESSION", "session 1 has ended; open another")
+    fake.fail_next("Put", CODE.NOT_FOUND, 3, "SESSION", "session 1 has ended; open another")
     assert kiln.nd.array(np.float32([1])).numpy().tolist() == [1]
     assert fake.counts["Session"] == 2
     f = kiln.build(add_one())
@@ -388,7 +411,8 @@ def test_the_token_goes_with_every_call(fake):
         f = connection.build(add_one())
         f(connection.array([1.0]))
         f.submit([1.0]).result()
-    for method in ("Describe", "Session", "Compile", "Upload", "Run"):
+        connection.array(np.zeros(1 << 20, "float32"))
+    for method in ("Describe", "Session", "Compile", "Put", "Upload", "Run"):
         assert fake.metadata[method][-1]["authorization"] == "Bearer secret", method
 
 

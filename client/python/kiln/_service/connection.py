@@ -12,10 +12,15 @@ import numpy as np
 from .._base import dtypes
 from .._base.error import InvalidArgument, NotFound, Unavailable, invalid, public
 from ..v1 import service_pb2 as wire
-from . import daemon, framing
+from . import daemon, frames
 from .grpc_setup import grpc
 from .rpc import repeated
 
+_CHUNK = 1 << 20
+_PUT = 1 << 20  # what is uploaded in one message
+_UPLOAD_CHUNK = wire.UploadRequest.DESCRIPTOR.fields_by_name["chunk"].number
+_DOWNLOAD_CHUNK = wire.DownloadResponse.DESCRIPTOR.fields_by_name["chunk"].number
+_PUT_DATA = wire.PutRequest.DESCRIPTOR.fields_by_name["data"].number
 _CONNECT_SECONDS = 10
 _RECOVER_SECONDS = 1.5
 # Tensors without a reference are freed in batches, of so many or so many bytes.
@@ -92,6 +97,7 @@ class Connection:
         # The hot path of calls: bytes in, bytes out.
         run = self._channel.unary_unary("/kiln.v1.KernelService/Run")
         self.run_bytes = self._with_token(run)
+        self._put_bytes = self._bound("/kiln.v1.TensorService/Put", self._channel.unary_unary)
         self.run_future = self._with_token(run.future)
         self._describe(timeout=_CONNECT_SECONDS)  # whether a daemon answers at all
         self._open_session()
@@ -223,20 +229,36 @@ class Connection:
         """Sends a compact array to a device, "cpu:0"; returns the tensor's id."""
         self.collect()
         data = memoryview(values.reshape(-1).view(np.uint8)) if values.size else b""
-        return self._upload(
-            lambda: framing.upload_messages(self._header(values.shape, values.dtype, place, into), data)
+
+        def header():
+            return self._header(values.shape, values.dtype, place, into)
+
+        if len(data) <= _PUT:
+            return self._put(header, data)
+
+        def requests():
+            yield wire.UploadRequest(header=header()).SerializeToString()
+            for start in range(0, len(data), _CHUNK):
+                yield frames.field(_UPLOAD_CHUNK, data[start : start + _CHUNK])
+
+        send = self._bound(
+            "/kiln.v1.TensorService/Upload",
+            self._channel.stream_unary,
+            None,
+            wire.UploadResponse.FromString,
         )
+        return self._renewing(lambda: send(requests())).tensor
 
     def allocate(self, shape, dtype, place):
         """A tensor of zeros; returns its id."""
         self.collect()
 
-        def messages():
+        def header():
             header = self._header(shape, dtypes.NUMPY[dtype], place, "")
             header.empty = True
-            return framing.upload_messages(header, b"")
+            return header
 
-        return self._upload(messages)
+        return self._put(header, b"")
 
     def _header(self, shape, dtype, place, into):
         return wire.TensorHeader(
@@ -247,11 +269,14 @@ class Connection:
             into=into,
         )
 
-    def _upload(self, messages):
-        send = self._bound(
-            "/kiln.v1.TensorService/Upload", self._channel.stream_unary, None, wire.UploadResponse.FromString
-        )
-        return self._renewing(lambda: send(messages())).tensor
+    def _put(self, header, data):
+        """Uploads `data` in one message under `header()`, which names the session."""
+
+        def send():
+            request = wire.PutRequest(header=header()).SerializeToString()
+            return self._put_bytes(request + frames.field(_PUT_DATA, data) if data else request)
+
+        return wire.UploadResponse.FromString(self._renewing(send)).tensor
 
     def download(self, tensor_id, out=None):
         """The contents of a tensor as a numpy array, `out` when one is given."""
@@ -259,6 +284,7 @@ class Connection:
             "/kiln.v1.TensorService/Download",
             self._channel.unary_stream,
             wire.DownloadRequest.SerializeToString,
+            None,
         )
         return self.repeated(
             lambda: _collected(receive(wire.DownloadRequest(tensor=tensor_id)), out)
@@ -310,7 +336,7 @@ def _collected(replies, out):
         data = values.reshape(-1).view(np.uint8)
         position = 0
         for reply in replies:
-            piece = framing.chunk_of(reply)
+            piece = frames.contents(_DOWNLOAD_CHUNK, reply, wire.DownloadResponse)
             data[position : position + piece.size] = piece
             position += piece.size
     if out is not None and values is not out:
