@@ -137,6 +137,21 @@ def test_timings_are_those_of_the_last_call(fake):
                          "cache": "memory"}
 
 
+def test_timings_include_arrays_that_are_sent_before_and_fetched_after_the_call(fake):
+    f = kiln.build(add_one())
+    large = np.zeros(1 << 20, "float32")
+    f(large)
+    assert f.timings["upload"] > 0 and f.timings["download"] == 0
+    f(large, kiln.nd.empty(1 << 20))
+    assert f.timings["upload"] > 0
+    fake.keep_results = True
+    f(large, np.zeros(1 << 20, "float32"))
+    assert f.timings["upload"] > 0 and f.timings["download"] > 0
+    a, b = kiln.nd.empty(1), kiln.nd.empty(1)
+    f(a, b)
+    assert f.timings["upload"] == f.timings["download"] == 0
+
+
 def test_time_evaluator_measures(fake):
     f = kiln.build(add_one())
     a, b = kiln.nd.array(np.zeros(3, "float32")), kiln.nd.zeros(3)

@@ -3,6 +3,7 @@
 import concurrent.futures
 import itertools
 import threading
+import time
 
 import numpy as np
 
@@ -34,6 +35,7 @@ class Call:
         self.encoded = b""
         self.repeatable = True
         self._inline = 0
+        self.upload_seconds = self.download_seconds = 0.0  # of arrays that do not travel inside the call
         self._kept = []  # arrays that live as long as the call
         self._targets = {}  # parameter -> the numpy array to write into
 
@@ -98,7 +100,9 @@ class Call:
                 raise self._wrong(parameter, f"is no array, but {is_what}", "ARGUMENT_TYPE") from None
         values, dtype = as_numpy(value, what)
         if values.nbytes > _INLINE_ARRAY or self._inline + values.nbytes > _INLINE_CALL:
+            begin = time.perf_counter()
             array = self.function._connection.array(values, self.function.device)
+            self.upload_seconds += time.perf_counter() - begin
             self._kept.append(array)
             return array._wire
         self._inline += values.nbytes
@@ -147,9 +151,12 @@ class Call:
             if target is None:
                 made.append(array)
             elif array is not None:
+                begin = time.perf_counter()
                 connection.download(array._id, out=target)
+                self.download_seconds += time.perf_counter() - begin
             else:
                 target[...] = np.frombuffer(result.data, dtypes.NUMPY[dtype]).reshape(result.shape)
+        function._transfers = (self.upload_seconds, self.download_seconds)
         return None if not made else made[0] if len(made) == 1 else tuple(made)
 
 

@@ -41,6 +41,7 @@ class Function:
         self._compiled = reply
         self._parameters = list(reply.parameters)
         self._reply = None
+        self._transfers = (0.0, 0.0)  # seconds, of arrays that the last call sent before and fetched after
         # The part of a RunRequest that is the same in every call.
         self._session = self._connection.session
         self._prefix = wire.RunRequest(
@@ -62,6 +63,7 @@ class Function:
             else:
                 try:
                     self._reply = connection.run_bytes(b"".join(pieces))
+                    self._transfers = (0.0, 0.0)
                     return None
                 except grpc.RpcError as error:
                     return self._run(Call(self, args, sizes), error)
@@ -165,7 +167,10 @@ class Function:
             timings = wire.RunResponse.FromString(reply).timings
         cache = timings.cache or self._compiled.cache
         seconds = ("queue", "compile", "upload", "kernel", "download")
-        return {**{key: getattr(timings, key) for key in seconds}, "cache": _CACHE.get(cache, "")}
+        measured = {key: getattr(timings, key) for key in seconds}
+        measured["upload"] += self._transfers[0]
+        measured["download"] += self._transfers[1]
+        return {**measured, "cache": _CACHE.get(cache, "")}
 
     @public
     def source(self, kind):
