@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import grpc
 import numpy as np
 import pytest
 from expect import expect
@@ -154,3 +155,20 @@ def test_after_a_restart_kernels_are_found_and_lost_arrays_are_named(program, sh
         process.terminate()
         process.wait(timeout=20)
         process.stdout.close()
+
+
+def test_transfers_of_bytes_that_are_no_message_are_refused(start):
+    address = start()
+    with kiln.connect(address, default=False) as connection, grpc.insecure_channel(address) as channel:
+        service = "/kiln.v1.TensorService"
+        upload = channel.stream_unary(f"{service}/Upload")
+        download = channel.unary_stream(f"{service}/Download")
+        for call, message in [
+            (lambda: upload(iter([b"\xff"])), "the upload has a message that is none"),
+            (lambda: upload(iter([b"\x12\x05ab"])), "the upload has a message that is none"),
+            (lambda: list(download(b"\xff")), "the request of a download is none"),
+        ]:
+            with pytest.raises(grpc.RpcError) as error:
+                call()
+            assert (error.value.code(), error.value.details()) == (grpc.StatusCode.INVALID_ARGUMENT, message)
+        assert connection.array([1.0]).tolist() == [1]
