@@ -53,6 +53,8 @@ constexpr Pass kPasses[] = {
     // After hoist_invariants, which knows loops by what their bodies begin with.
     {"fetch_ahead", passes::fetch_ahead, Serves::Cores},
     {"bypass_caches", passes::bypass_caches, Serves::Cores},
+    // After the last simplify, which knows nothing of casts.
+    {"divide_unsigned", passes::divide_unsigned, Serves::Threads},
     {"split_host_device", passes::split_host_device, Serves::Threads},
     {"check_launch", passes::check_launch, Serves::Threads},
 };

@@ -263,6 +263,13 @@ ir::Kernel bypass_caches(ir::Kernel kernel, const PassContext& context);
 /// bound ones is run by every thread: insert_barriers has seen to their order.
 ir::Kernel split_host_device(ir::Kernel kernel, const PassContext& context);
 
+/// Divides indices as unsigned numbers where neither operand is negative.
+///
+///   if b*256 + t < m*n { .. floordiv(b*256 + t, n) .. }
+///     ->
+///   if b*256 + t < m*n { .. int64(truncdiv(uint64(b*256 + t), uint64(n))) .. }
+ir::Kernel divide_unsigned(ir::Kernel kernel, const PassContext& context);
+
 /// Refuses a launch that no CUDA device can start, as far as extents, shared memory and what a
 /// thread has of its own are constants; what depends on sizes the runtime checks at the call.
 /// Changes nothing.

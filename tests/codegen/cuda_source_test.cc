@@ -4,6 +4,7 @@
 #include <iterator>
 #include <regex>
 
+#include "compiler/codegen/cubin.h"
 #include "compiler/codegen/cuda_compile.h"
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/codegen/cuda_prelude.h"
@@ -160,6 +161,18 @@ TEST_F(CudaArtifact, RoundsAProductBeforeItIsAddedWhereStrict) {
   EXPECT_NE(make_cuda_artifact(kernel, nullptr, {"sm_90"}).ptx.find("fma.rn"), std::string::npos);
   const std::string strict = make_cuda_artifact(kernel, nullptr, {"sm_90", true}).ptx;
   EXPECT_EQ(strict.find("fma.rn"), std::string::npos);
+}
+
+TEST_F(CudaArtifact, DividesIndicesThatAreNotNegativeInLittleCode) {
+  const ir::Kernel kernel = lowered(R"(fn transpose(A: float32[m, n], C: float32[n, m]) {
+    for b in 0..floordiv(m*n + 255, 256) bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {
+      if b*256 + t < m*n {
+        C[floormod(b*256 + t, n), floordiv(b*256 + t, n)] =
+          A[floordiv(b*256 + t, n), floormod(b*256 + t, n)] } } } })");
+  const Artifact artifact = make_cuda_artifact(kernel, nullptr, {"sm_90"});
+  const std::vector<CubinKernel> kernels = kernels_of_cubin(artifact.code);
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_LE(kernels[0].instructions, 250);  // 304 with signs
 }
 
 /// Macros of NVRTC, which would be replaced wherever they stand, and names that the source has.
