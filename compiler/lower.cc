@@ -30,6 +30,8 @@ constexpr Pass kPasses[] = {
     // These two while indices are per dimension, where accesses are easily told apart.
     {"validate_vectors", passes::validate_vectors, Serves::Cores},
     {"insert_barriers", passes::insert_barriers, Serves::Threads},
+    // While indices are per dimension; before a thread's buffers get their place.
+    {"accumulate_in_locals", passes::accumulate_in_locals, Serves::Threads},
     {"keep_strided_plain", passes::keep_strided_plain, Serves::Cores},
     // Of full tiles, so after partition_loops.
     {"tensorize", passes::tensorize, Serves::Cores},

@@ -270,6 +270,18 @@ ir::Kernel split_host_device(ir::Kernel kernel, const PassContext& context);
 ///   if b*256 + t < m*n { .. int64(truncdiv(uint64(b*256 + t), uint64(n))) .. }
 ir::Kernel divide_unsigned(ir::Kernel kernel, const PassContext& context);
 
+/// Keeps an element that is set before a loop, and that each step of the loop updates, in a local
+/// buffer while the loop runs.
+///
+///   C[i] = 0    for k in 0..l { C[i] = C[i] + S }
+///     ->
+///   allocate C.acc: float32[1] scope(local) {
+///     C.acc[0] = 0    for k in 0..l { C.acc[0] = C.acc[0] + S }    C[i] = C.acc[0]
+///   }
+///
+/// After insert_barriers: a loop in which threads wait for each other stays.
+ir::Kernel accumulate_in_locals(ir::Kernel kernel, const PassContext& context);
+
 /// Refuses a launch that no CUDA device can start, as far as extents, shared memory and what a
 /// thread has of its own are constants; what depends on sizes the runtime checks at the call.
 /// Changes nothing.

@@ -163,6 +163,16 @@ TEST_F(CudaArtifact, RoundsAProductBeforeItIsAddedWhereStrict) {
   EXPECT_EQ(strict.find("fma.rn"), std::string::npos);
 }
 
+TEST_F(CudaArtifact, StoresASumOnce) {
+  const ir::Kernel kernel = lowered(R"(fn rows(A: float32[n, l], C: float32[n]) {
+    for b in 0..floordiv(n + 255, 256) bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {
+      if b*256 + t < n { C[b*256 + t] = 0.0
+        for k in 0..l { C[b*256 + t] = C[b*256 + t] + A[b*256 + t, k] } } } } })");
+  const std::string ptx = make_cuda_artifact(kernel, nullptr, {"sm_90"}).ptx;
+  const std::regex store(R"(st\.global)");
+  EXPECT_EQ(std::distance(std::sregex_iterator(ptx.begin(), ptx.end(), store), {}), 1);
+}
+
 TEST_F(CudaArtifact, DividesIndicesThatAreNotNegativeInLittleCode) {
   const ir::Kernel kernel = lowered(R"(fn transpose(A: float32[m, n], C: float32[n, m]) {
     for b in 0..floordiv(m*n + 255, 256) bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {
