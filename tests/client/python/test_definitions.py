@@ -244,3 +244,13 @@ def test_the_axes_of_a_tensor_are_those_of_its_operation():
     with pytest.raises(AttributeError) as caught:
         te.compute((4,), lambda i: i, name="B").axis
     assert str(caught.value).startswith("tensor B has no axis; write B.op.axis")
+
+
+def test_a_float_without_a_fraction_is_a_size():
+    n, bn = 1024, 32
+    B = te.placeholder((n, n / 1), name="B")
+    packed = te.compute((n / bn, n, bn), lambda x, y, z: B[y, x * bn + z], name="packed")
+    assert packed.shape == (32, 1024, 32) and B.shape == (1024, 1024)
+    s = te.create_schedule(packed.op)
+    s[packed].split(packed.op.axis[1], factor=n / 64)
+    assert "factor=16" in s.text()

@@ -69,8 +69,7 @@ class ConstantSize(int):
 
 
 def _dimension(what, position, size):
-    if isinstance(size, expr.IntegerConstant):
-        size = size.value
+    size = size.value if isinstance(size, expr.IntegerConstant) else arithmetic.whole(size)
     if arithmetic.is_integer(size) and not isinstance(size, bool):
         size = int(size)
         if size < 0:

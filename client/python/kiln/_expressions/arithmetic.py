@@ -33,6 +33,12 @@ def as_integer(value):
     return value.__index__()
 
 
+def whole(value):
+    """A float without a fraction as an int, anything else as it is: of 1024 / 32 Python 3 makes 32.0, where the
+    programs that te's tutorials show mean a size."""
+    return int(value) if isinstance(value, (float, np.floating)) and value.is_integer() else value
+
+
 def is_number(value):
     return isinstance(value, (bool, numbers.Real, np.bool_)) and not isinstance(value, Expr)
 

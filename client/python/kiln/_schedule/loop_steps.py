@@ -1,7 +1,7 @@
 """The steps about a stage's loops that need more than their row of the step table says."""
 
 from .._base.error import invalid, public
-from .._expressions.arithmetic import as_integer
+from .._expressions.arithmetic import as_integer, whole
 from .._expressions.expr import IntegerConstant
 from .._tables import MEMORY_SCOPES
 from . import extents
@@ -102,7 +102,7 @@ def _check_extent(axis, thread):
 def _count(step, axis, word, value):
     noun = "parts" if word == "nparts" else word
     try:
-        count = as_integer(value)
+        count = as_integer(whole(value))
     except TypeError:
         raise invalid(
             "SPLIT_FACTOR",
