@@ -244,9 +244,9 @@ def test_large_arrays_without_a_reference_are_freed_sooner(fake):
 
 def test_arrays_without_a_reference_make_room_for_others(fake):
     dead = kiln.nd.empty(1)._id
-    fake.fail_next("Upload", CODE.RESOURCE_EXHAUSTED, 5, "TENSOR_MEMORY", "no memory is left", retry_after=0.9)
+    fake.fail_next("Put", CODE.RESOURCE_EXHAUSTED, 5, "TENSOR_MEMORY", "no memory is left", retry_after=0.9)
     kiln.nd.empty(1)
-    assert fake.freed == [dead] and fake.counts["Upload"] == 3
+    assert fake.freed == [dead] and fake.counts["Put"] == 3
 
 
 # Errors.

@@ -300,13 +300,48 @@ def none_in_place_of_an_array():
 
 @wrong(
     "ARGUMENT_NAME",
-    "matmul takes its arguments by position, as in matmul(A, B, C), but got A=",
-    fix="f(a, b, c)",
+    "matmul got A twice",
+    fix="f(a, B=b)",
     at="run",
 )
-def argument_by_its_name():
+def argument_by_place_and_by_name():
+    f = built_matmul()
+    a = np.ones((2, 2), "float32")
+    f(a, a, A=a)  # <-
+
+
+@wrong(
+    "ARGUMENT_COUNT",
+    "matmul lacks its input B",
+    fix="f(A=a, B=b)",
+    at="run",
+)
+def one_argument_by_its_name():
     f = built_matmul()
     f(A=np.ones((2, 2), "float32"))  # <-
+
+
+@wrong(
+    "ARGUMENT_COUNT",
+    "matmul writes C, but out= holds 2 arrays",
+    fix="f(a, b, out=c)",
+    at="run",
+)
+def too_many_arrays_to_write():
+    f = built_matmul()
+    a = np.ones((2, 2), "float32")
+    f(a, a, out=(a, a))  # <-
+
+
+@wrong(
+    "ARGUMENT_TYPE",
+    "nd.array is a masked array, whose mask a kernel does not know; fill it first, as in x.filled(0)",
+    fix="kiln.nd.array(x.filled(0))",
+    at="run",
+)
+def array_with_a_mask():
+    x = np.ma.array([1.0, 2.0], mask=[False, True])
+    kiln.nd.array(x)  # <-
 
 
 @wrong(

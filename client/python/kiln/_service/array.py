@@ -9,12 +9,13 @@ from .._base.error import invalid, public
 from ..v1 import service_pb2
 from .connection import connection_or_default
 from .device import Device, cpu, device as device_of
+from .numpy_habits import NumpyHabits
 
 
-class NDArray:
+class NDArray(NumpyHabits):
     """A tensor of the daemon; it is freed when the last reference here is gone."""
 
-    __slots__ = ("_connection", "_id", "_wire", "nbytes", "shape", "dtype", "device", "__weakref__")
+    __slots__ = ("_connection", "_id", "_wire", "_dtype", "nbytes", "shape", "device", "__weakref__")
     __array_priority__ = 1
 
     def __init__(self, connection, tensor_id, shape, dtype, device):
@@ -25,9 +26,13 @@ class NDArray:
             arguments=[service_pb2.Argument(tensor=tensor_id)]
         ).SerializeToString()
         self.shape = shape
-        self.dtype = dtype
+        self._dtype = dtype
         self.device = device
         self.nbytes = math.prod(shape) * dtypes.NUMPY[dtype].itemsize
+
+    @property
+    def dtype(self):
+        return dtypes.NUMPY[self._dtype]
 
     @property
     def ctx(self):
@@ -54,17 +59,9 @@ class NDArray:
         source = source.numpy() if isinstance(source, NDArray) else np.asarray(source)
         if source.shape != self.shape:
             raise invalid("SHAPE", f"cannot copy shape {source.shape} into an array of shape {self.shape}")
-        values = source.astype(dtypes.NUMPY[self.dtype])
+        values = source.astype(self.dtype)
         self._connection.upload(values, self.device.wire_name, into=self._id)
         return self
-
-    def tolist(self):
-        """The numbers, as nested lists of Python's."""
-        return self.numpy().tolist()
-
-    def item(self):
-        """The only number, as one of Python's."""
-        return self.numpy().item()
 
     def same_as(self, other):
         """Whether both are the same array."""
@@ -100,20 +97,6 @@ class NDArray:
             raise TypeError("an array without dimensions has no length")
         return self.shape[0]
 
-    def __getitem__(self, index):
-        return self.numpy()[index]
-
-    def __setitem__(self, index, value):
-        values = self.numpy()
-        values[index] = value.numpy() if isinstance(value, NDArray) else value
-        self.copyfrom(values)
-
-    def __float__(self):
-        return float(self.item())
-
-    def __int__(self):
-        return int(self.item())
-
     def __repr__(self):
         values = np.array2string(self.numpy(), separator=", ")
         return f"NDArray({values}, shape={self.shape}, dtype={self.dtype}, device={self.device})"
@@ -132,6 +115,11 @@ def as_numpy(value, what):
     """`value` as a compact little-endian numpy array of a type that Kiln has, and the type's name."""
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         value = np.from_dlpack(value)
+    if isinstance(value, np.ma.MaskedArray):
+        raise invalid(
+            "ARGUMENT_TYPE",
+            f"{what} is a masked array, whose mask a kernel does not know; fill it first, as in x.filled(0)",
+        )
     values = np.asarray(value)
     if values.dtype.byteorder == ">":
         values = values.astype(values.dtype.newbyteorder("<"))

@@ -1,5 +1,6 @@
 """One call of a function: its arguments on their way to the daemon and back."""
 
+import asyncio
 import concurrent.futures
 import itertools
 import threading
@@ -34,6 +35,7 @@ class Call:
         self.sizes = sizes
         self.encoded = b""
         self.repeatable = True
+        self._out = None  # what was given as out=, which the call returns
         self._inline = 0
         self.upload_seconds = self.download_seconds = 0.0  # of arrays that do not travel inside the call
         self._kept = []  # arrays that live as long as the call
@@ -41,24 +43,9 @@ class Call:
 
     def marshal(self):
         """Makes the arguments' part of the request."""
-        function = self.function
-        parameters = function._parameters
-        named = [name for name in self.sizes if name in function._names]
-        if named:
-            raise InvalidArgument(
-                f"{called(function.entry_name)} takes its arguments by position, as in "
-                f"{called(function.entry_name, 'f')}({', '.join(function._names)}), but got {named[0]}=",
-                "ARGUMENT_NAME",
-            )
-        if len(self.args) == len(parameters):
-            given = dict(enumerate(self.args))
-        else:
-            inputs = [i for i, p in enumerate(parameters) if not p.output]
-            if len(self.args) != len(inputs):
-                raise InvalidArgument(
-                    count_message(function.entry_name, function._names, len(self.args)), "ARGUMENT_COUNT"
-                )
-            given = dict(zip(inputs, self.args))
+        parameters = self.function._parameters
+        given = self._by_position()
+        self._add_named(given)
         pieces, inputs, outputs = [], set(), set()
         for position, parameter in enumerate(parameters):
             piece = self._argument(position, parameter, given)
@@ -70,6 +57,44 @@ class Call:
         if self.sizes:
             pieces.append(wire.RunRequest(sizes=self.sizes).SerializeToString())
         self.encoded = b"".join(pieces)
+
+    def _by_position(self):
+        """The values by the positions of their parameters: for all of them, or for the inputs; fewer, where others come
+        by name."""
+        function, count = self.function, len(self.args)
+        if count == len(function._parameters):
+            return dict(enumerate(self.args))
+        inputs = [i for i, p in enumerate(function._parameters) if not p.output]
+        named = self.sizes.keys() & set(function._names)
+        if count > len(inputs) or (count < len(inputs) and not named):
+            raise InvalidArgument(count_message(function.entry_name, function._names, count), "ARGUMENT_COUNT")
+        return dict(zip(inputs, self.args))
+
+    def _add_named(self, given):
+        """Adds f(A=a) and f(a, out=c) to the values; the sizes alone are left by name."""
+        function, names = self.function, self.function._names
+        called_by = called(function.entry_name)
+        named = [(names.index(name), self.sizes[name]) for name in self.sizes if name in names]
+        sizes = {name: value for name, value in self.sizes.items() if name not in names}
+        if "out" in sizes and "out" not in function._request.source_map.variables:
+            self._out = sizes.pop("out")
+            out = self._out if isinstance(self._out, tuple) else (self._out,)
+            if self._out is None:
+                out = ()
+            elif len(out) != len(function._outputs):
+                outputs = ", ".join(names[i] for i in function._outputs)
+                raise InvalidArgument(
+                    f"{called_by} writes {outputs}, but out= holds {len(out)} arrays", "ARGUMENT_COUNT"
+                )
+            named += zip(function._outputs, out)
+        for position, value in named:
+            if position in given:
+                raise InvalidArgument(f"{called_by} got {names[position]} twice", "ARGUMENT_NAME")
+            given[position] = value
+        for position, parameter in enumerate(function._parameters):
+            if position not in given and not parameter.output:
+                raise InvalidArgument(f"{called_by} lacks its input {names[position]}", "ARGUMENT_COUNT")
+        self.sizes = sizes
 
     def _argument(self, position, parameter, given):
         if position not in given:
@@ -157,6 +182,8 @@ class Call:
             else:
                 target[...] = np.frombuffer(result.data, dtypes.NUMPY[dtype]).reshape(result.shape)
         function._transfers = (self.upload_seconds, self.download_seconds)
+        if self._out is not None:
+            return self._out
         return None if not made else made[0] if len(made) == 1 else tuple(made)
 
 
@@ -172,7 +199,7 @@ def _encoded(argument):
 
 
 class Future(concurrent.futures.Future):
-    """A call that runs on the daemon."""
+    """A call that runs on the daemon; `await` takes it as well, and cancelling the task cancels the call."""
 
     def __init__(self, function, call):
         super().__init__()
@@ -181,6 +208,9 @@ class Future(concurrent.futures.Future):
         request = function._prefix + call.encoded
         self._rpc = function._connection.run_future(request)
         self._rpc.add_done_callback(self._done)
+
+    def __await__(self):
+        return asyncio.wrap_future(self).__await__()
 
     def cancel(self):
         """Cancels the call on the daemon, unless it has ended."""

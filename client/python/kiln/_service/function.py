@@ -11,6 +11,7 @@ from ..v1 import service_pb2 as wire
 from . import saved
 from .array import NDArray
 from .call import Call, Future, count_message
+from .connection import default_connection
 from .device import Device, cpu
 from .grpc_setup import grpc
 
@@ -230,11 +231,19 @@ class Function:
             raise NotFound(f"there is no function {name}; this is {self.entry_name}", "FUNCTION")
         return self
 
+    def __reduce__(self):
+        """Its definition and schedule; where it is unpickled they are compiled by that process's default daemon."""
+        return _unpickled, (self._request.SerializeToString(), self._argument_sizes)
+
     def __repr__(self):
         parameters = ", ".join(
             f"{p.name}: {dtypes.NAME[p.type]}[{', '.join(p.shape)}]" for p in self._parameters
         )
         return f"Function {self.entry_name}({parameters}) for {self._request.target.name}"
+
+
+def _unpickled(request, argument_sizes):
+    return Function(default_connection(), wire.CompileRequest.FromString(request), argument_sizes)
 
 
 class Library:
