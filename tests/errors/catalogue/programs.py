@@ -70,7 +70,7 @@ def upload_header():
 
 def uploaded(*messages):
     """Uploads what a stream of messages holds."""
-    return _connection.default_connection()._upload(lambda: iter(messages))
+    return _connection.default_connection()._upload(lambda: (message.SerializeToString() for message in messages))
 
 
 def product():

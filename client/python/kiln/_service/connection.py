@@ -241,13 +241,7 @@ class Connection:
             for start in range(0, len(data), _CHUNK):
                 yield frames.field(_UPLOAD_CHUNK, data[start : start + _CHUNK])
 
-        send = self._bound(
-            "/kiln.v1.TensorService/Upload",
-            self._channel.stream_unary,
-            None,
-            wire.UploadResponse.FromString,
-        )
-        return self._renewing(lambda: send(requests())).tensor
+        return self._upload(requests)
 
     def allocate(self, shape, dtype, place):
         """A tensor of zeros; returns its id."""
@@ -268,6 +262,16 @@ class Connection:
             session=self.session,
             into=into,
         )
+
+    def _upload(self, requests):
+        """Uploads what the encoded messages of `requests()` hold; the first names the session."""
+        send = self._bound(
+            "/kiln.v1.TensorService/Upload",
+            self._channel.stream_unary,
+            None,
+            wire.UploadResponse.FromString,
+        )
+        return self._renewing(lambda: send(requests())).tensor
 
     def _put(self, header, data):
         """Uploads `data` in one message under `header()`, which names the session."""
