@@ -22,7 +22,7 @@ from ._definitions.tensor import (
     TensorSlice as TensorSlice,
 )
 from ._expressions.comm_reducer import comm_reducer as comm_reducer
-from ._expressions.expr import Var as Var
+from ._expressions.expr import Axis as IterVar, Var as Var
 from ._expressions.operators import *  # noqa: F403
 from ._expressions.operators import __all__ as _operators
 from ._expressions.range import Range as Range

@@ -219,9 +219,23 @@ def test_devices(daemon):
     assert tvm.runtime.enabled("cuda") == tvm.cuda(0).exist
     assert tvm.runtime.Module is tvm.runtime.PackedFunc
     expect(tvm.Unsupported, "Kiln has no opencl devices; its devices are cpu and cuda",
-           lambda: tvm.opencl(0))
-    expect(tvm.InvalidArgument, "unknown device opencl; known: cpu, cuda, as in cuda:0",
-           lambda: tvm.device("opencl"))
+           lambda: tvm.nd.empty((1,), "float32", tvm.opencl(0)))
+
+
+@pytest.mark.parametrize("name", "opencl vulkan metal rocm hexagon webgpu".split())
+def test_devices_that_kiln_lacks_do_not_exist(daemon, name):
+    device = tvm.device(name, 0)
+    assert not device.exist and device.device_name is None and repr(device) == f"{name}(0)"
+    assert not hasattr(tvm, name) or getattr(tvm, name)() == device
+
+
+def test_axes_of_operations():
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: a[i] + 1, name="B")
+    assert isinstance(b.op.axis[0], te.IterVar) and te.IterVar is tvm.tir.IterVar
+    message = "A is given and has no loops of its own, so no axis; s.cache_read(A, ...) makes a stage that has"
+    expect(tvm.UnknownName, message, lambda: a.op.axis)
+    assert not hasattr(a.op, "axis")
 
 
 def test_arrays_from_elsewhere(daemon):

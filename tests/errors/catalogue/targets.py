@@ -95,7 +95,7 @@ def unknown_device():
     kind="Unsupported",
 )
 def device_of_another_system():
-    kiln.opencl(0)  # <-
+    kiln.nd.empty((4,), "float32", kiln.opencl(0))  # <-
 
 
 @wrong(

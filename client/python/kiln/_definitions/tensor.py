@@ -238,6 +238,13 @@ class PlaceholderOp(Operation):
         self.dtype = dtype
         self.scan = None  # that this is a state of
 
+    @property
+    def axis(self):
+        raise unknown_name(
+            f"{self.name} is given and has no loops of its own, so no axis; s.cache_read({self.name}, ...) makes a stage "
+            "that has"
+        )
+
 
 class ComputeOp(Operation):
     kind = "compute"

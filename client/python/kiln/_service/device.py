@@ -6,6 +6,10 @@ from .connection import default_connection
 KINDS = {"cpu": "cpu", "llvm": "cpu", "interpreter": "cpu", "cuda": "cuda", "gpu": "cuda"}
 
 # The same for every GPU that CUDA has supported for years.
+# Devices that classic programs ask for, with their numbers there; Kiln has none of them, and says so when one is used.
+_ABSENT = {
+    "opencl": 4, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "ext_dev": 12, "hexagon": 14, "webgpu": 15,
+}  # fmt: skip
 _CUDA = {"max_threads_per_block": 1024, "warp_size": 32, "max_shared_memory_per_block": 48 << 10}
 
 
@@ -20,7 +24,7 @@ class Device:
 
     @property
     def device_type(self):
-        return {"cpu": 1, "cuda": 2}[self.kind]
+        return {"cpu": 1, "cuda": 2, **_ABSENT}[self.kind]
 
     @property
     def device_id(self):
@@ -28,11 +32,13 @@ class Device:
 
     @property
     def exist(self):
-        """Whether the daemon has it and it is ready."""
+        """Whether the daemon has it and it is ready; never of a kind that Kiln lacks."""
         row = self._row()
         return row is not None and row["state"] == "ready"
 
     def _row(self):
+        if self.kind in _ABSENT:
+            return None
         devices = default_connection().describe()["devices"]
         return next((row for row in devices if row["name"] == self.wire_name), None)
 
@@ -70,6 +76,8 @@ class Device:
 
     @property
     def wire_name(self):
+        if self.kind in _ABSENT:
+            raise unsupported("DEVICE", f"Kiln has no {self.kind} devices; its devices are cpu and cuda")
         return f"{self.kind}:{self.index}"
 
     def sync(self):
@@ -91,21 +99,22 @@ def device(dev_type, dev_id=None):
     if isinstance(dev_type, Device):
         return dev_type
     name, _, index = str(dev_type).split()[0].partition(":") if str(dev_type).strip() else ("", "", "")
-    if name not in KINDS or (index and not index.isdigit()):
+    if name not in KINDS.keys() | _ABSENT.keys() or (index and not index.isdigit()):
         raise invalid("DEVICE", f"unknown device {dev_type}; known: cpu, cuda, as in cuda:0")
-    return Device(KINDS[name], dev_id if dev_id is not None else int(index or 0))
+    return Device(KINDS.get(name, name), dev_id if dev_id is not None else int(index or 0))
 
 
 def _absent(name):
-    def refuse(dev_id=0):
-        raise unsupported("DEVICE", f"Kiln has no {name} devices; its devices are cpu and cuda")
+    def absent(dev_id=0):
+        return Device(name, dev_id)
 
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Refused: Kiln's devices are cpu and cuda."
-    return public(refuse)
+    absent.__name__ = absent.__qualname__ = name
+    absent.__doc__ = "A device that Kiln does not have: `exist` is False, and using it is refused."
+    return absent
 
 
-cl, metal, opencl, rocm, vulkan = map(_absent, ("cl", "metal", "opencl", "rocm", "vulkan"))
+metal, opencl, rocm, vulkan = map(_absent, ("metal", "opencl", "rocm", "vulkan"))
+cl = opencl
 
 
 def cpu(dev_id=0):
