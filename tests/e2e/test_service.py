@@ -11,6 +11,7 @@ import pytest
 
 import kernels
 import kiln
+from kiln import te
 
 
 def random(*shape):
@@ -192,3 +193,22 @@ def test_sigterm_drains_and_exits_with_zero(daemon):
     begin = time.monotonic()
     assert daemon.stop() == 0
     assert time.monotonic() - begin < 5.0
+
+
+def test_a_kernel_without_end_ends_at_the_callers_timeout(daemon):
+    """And with it on the daemon: the next call need not wait for it."""
+    n = te.var("n")
+    A = te.placeholder((1,), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    C = te.compute((1,), lambda i: te.sum(te.sin(A[i] + k.astype("float32")), axis=k), name="C")
+    f = daemon.connection.build([n, A, C], name="endless")
+    x = random(1)
+    for call in (lambda: f(1 << 42, x, timeout=0.5), lambda: f.submit(1 << 42, x, timeout=0.5).result()):
+        begin = time.monotonic()
+        with pytest.raises(kiln.DeadlineExceeded) as error:
+            call()
+        assert error.value.message == "endless did not end within its timeout of 0.5 s"
+        assert time.monotonic() - begin < 3
+    begin = time.monotonic()
+    assert np.isfinite(f(3, x).numpy()).all()
+    assert time.monotonic() - begin < 10  # a worker that does not answer is replaced within this

@@ -3,6 +3,7 @@
 import asyncio
 import operator
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -122,6 +123,28 @@ def test_outputs_as_out():
 def test_names_that_do_not_fit(fake, call, message):
     f = kiln.build(add_one(), name="plus")
     expect(kiln.InvalidArgument, message, lambda: call(f))
+    assert fake.counts["Run"] == 0
+
+
+def test_a_call_ends_within_its_timeout(fake):
+    f = kiln.build(add_one(), name="plus")
+    assert f([1.0], timeout=30).tolist() == [2] and f([1.0], timeout=None).tolist() == [2]
+    fake.hold = True
+    message = "plus did not end within its timeout of 0.2 s"
+    for call in (lambda: f([1.0], timeout=0.2), lambda: f.submit([1.0], timeout=0.2).result()):
+        fake.cancelled.clear()
+        fake.release.clear()
+        begin = time.monotonic()
+        expect(kiln.DeadlineExceeded, message, call)
+        assert time.monotonic() - begin < 5 and fake.cancelled.wait(10)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, True, "2", float("nan")])
+def test_a_timeout_is_a_time(fake, timeout):
+    f = kiln.build(add_one(), name="plus")
+    expect(kiln.InvalidArgument,
+           f"plus: the timeout must be a number of seconds above 0, but is {timeout!r}",
+           lambda: f([1.0], timeout=timeout))
     assert fake.counts["Run"] == 0
 
 

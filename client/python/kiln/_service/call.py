@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from .._base import dtypes
-from .._base.error import InvalidArgument, NotFound, called, without_inner_frames
+from .._base.error import DeadlineExceeded, InvalidArgument, NotFound, called, without_inner_frames
 from .._definitions.tensor import Tensor
 from ..v1 import service_pb2 as wire
 from .array import NDArray, as_numpy
@@ -35,6 +35,8 @@ class Call:
         self.sizes = sizes
         self.encoded = b""
         self.repeatable = True
+        self.timeout = None  # seconds
+        self._deadline = None
         self._out = None  # what was given as out=, which the call returns
         self._inline = 0
         self.upload_seconds = self.download_seconds = 0.0  # of arrays that do not travel inside the call
@@ -87,6 +89,8 @@ class Call:
                     f"{called_by} writes {outputs}, but out= holds {len(out)} arrays", "ARGUMENT_COUNT"
                 )
             named += zip(function._outputs, out)
+        if "timeout" in sizes and "timeout" not in function._request.source_map.variables:
+            self._limit(sizes.pop("timeout"), called_by)
         for position, value in named:
             if position in given:
                 raise InvalidArgument(f"{called_by} got {names[position]} twice", "ARGUMENT_NAME")
@@ -95,6 +99,28 @@ class Call:
             if position not in given and not parameter.output:
                 raise InvalidArgument(f"{called_by} lacks its input {names[position]}", "ARGUMENT_COUNT")
         self.sizes = sizes
+
+    def _limit(self, timeout, called_by):
+        if timeout is None:
+            return
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+            raise InvalidArgument(
+                f"{called_by}: the timeout must be a number of seconds above 0, but is {timeout!r}", "TIMEOUT"
+            )
+        self.timeout = timeout
+        self._deadline = time.monotonic() + timeout
+
+    def seconds_left(self):
+        """Until the call must have ended; None where it has all the time."""
+        return None if self._deadline is None else max(self._deadline - time.monotonic(), 1e-3)
+
+    def explained(self, error):
+        """The error, in the call's own words where its time was over."""
+        if self.timeout is None or not isinstance(error, DeadlineExceeded):
+            return error
+        return DeadlineExceeded(
+            f"{called(self.function.entry_name)} did not end within its timeout of {self.timeout:g} s", "DEADLINE"
+        )
 
     def _argument(self, position, parameter, given):
         if position not in given:
@@ -206,7 +232,7 @@ class Future(concurrent.futures.Future):
         self._function = function
         self._call = call
         request = function._prefix + call.encoded
-        self._rpc = function._connection.run_future(request)
+        self._rpc = function._connection.run_future(request, timeout=call.seconds_left())
         self._rpc.add_done_callback(self._done)
 
     def __await__(self):
@@ -234,7 +260,7 @@ class Future(concurrent.futures.Future):
             again = lambda: self._function._reply_to(self._call, error)  # noqa: E731
             threading.Thread(target=self._settle, args=(again,), daemon=True).start()
         else:
-            self._fail(failure.error)
+            self._fail(self._call.explained(failure.error))
 
     def _settle(self, reply):
         try:

@@ -5,7 +5,7 @@ import statistics
 import threading
 
 from .._base import dtypes
-from .._base.error import InvalidArgument, NotFound, called, invalid, public
+from .._base.error import DeadlineExceeded, InvalidArgument, NotFound, called, invalid, public
 from .._expressions.arithmetic import as_integer
 from ..v1 import service_pb2 as wire
 from . import saved
@@ -110,14 +110,17 @@ class Function:
         def attempt():
             if failed:
                 raise failed.pop()
-            return self._connection.run_bytes(self._prefix + call.encoded)
+            return self._connection.run_bytes(self._prefix + call.encoded, timeout=call.seconds_left())
 
-        for _ in range(2):  # a restarted daemon has neither the kernel nor the session
-            try:
-                return self._connection.repeated(attempt, call.repeatable)
-            except NotFound as error:
-                self._recompile(error)
-        return self._connection.repeated(attempt, call.repeatable)
+        try:
+            for _ in range(2):  # a restarted daemon has neither the kernel nor the session
+                try:
+                    return self._connection.repeated(attempt, call.repeatable)
+                except NotFound as error:
+                    self._recompile(error)
+            return self._connection.repeated(attempt, call.repeatable)
+        except DeadlineExceeded as error:
+            raise call.explained(error) from None
 
     def _recompile(self, error):
         """After the daemon has forgotten the kernel or the session, or is another one than before."""
