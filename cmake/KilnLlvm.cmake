@@ -1,7 +1,14 @@
 # kiln_llvm: LLVM 19, statically, with the X86 target alone. Only executables that compile or load CPU
 # code link it; --gc-sections leaves out what they do not use.
 
+if(KILN_STATIC)
+  set(ZLIB_USE_STATIC_LIBS ON)
+endif()
 find_package(LLVM 19.1 REQUIRED CONFIG)
+if(KILN_STATIC)
+  kiln_find_archives(zstd zstd)
+  set_target_properties(zstd::libzstd_shared PROPERTIES IMPORTED_LOCATION ${zstd})
+endif()
 llvm_map_components_to_libnames(kiln_llvm_libraries
   core irprinter mc orcjit passes support target targetparser x86asmparser x86codegen x86desc x86info)
 
