@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 folder=$1
 extras=${2:-}
 [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
-stamp=$(find "$root/client/python" "$root/proto/kiln/v1" -type f -not -path '*/__pycache__/*' \
+stamp=$(find "$root/client/python" "$root/proto/kiln/v1" "$root/VERSION" -type f -not -path '*/__pycache__/*' \
   -not -path '*.egg-info/*' -not -path '*/build/*' -print0 | sort -z | xargs -0 cat | cksum)-$extras
 if [ "$(cat "$folder/.kiln-stamp" 2>/dev/null)" = "$stamp" ]; then
   echo "The Python client in ${folder#"$root"/} is up to date."

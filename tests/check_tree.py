@@ -39,7 +39,7 @@ COMPILER = {
 # inside functions alike, and those of its own row as far as no circle comes of it.
 PYTHON = "client/python/kiln"
 PYTHON_LAYERS = [
-    ["_tables", "_operator_tables", "v1"],  # generated
+    ["_tables", "_operator_tables", "_version", "v1"],  # generated
     ["_base"],
     ["_expressions"],
     ["_definitions"],

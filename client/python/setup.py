@@ -1,6 +1,7 @@
-"""Builds the package: generates kiln/v1/*_pb2.py from the .proto files, which are not copied here.
+"""Builds the package: generates kiln/v1/*_pb2.py from the .proto files and kiln/_version.py from VERSION, which are not
+copied here.
 
-In the source tree they lie in ../../proto; a source distribution carries its own copy.
+In the source tree they lie in ../..; a source distribution carries its own copies.
 """
 
 import pathlib
@@ -14,19 +15,24 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = [f"kiln/v1/{name}.proto" for name in ("error", "kernel", "program", "schedule", "service", "types")]
 
 
-def proto_root():
-    for root in (HERE / "proto", HERE.parent.parent / "proto"):
-        if (root / PROTOS[0]).exists():
+def source_root():
+    for root in (HERE, HERE.parent.parent):
+        if (root / "proto" / PROTOS[0]).exists():
             return root
     raise SystemExit("kiln: the .proto files are neither in ./proto nor in ../../proto")
+
+
+def version():
+    return (source_root() / "VERSION").read_text().strip()
 
 
 def generate(into):
     from grpc_tools import protoc
 
     pathlib.Path(into, "kiln/v1").mkdir(parents=True, exist_ok=True)
-    if protoc.main(["protoc", f"-I{proto_root()}", f"--python_out={into}", *PROTOS]) != 0:
+    if protoc.main(["protoc", f"-I{source_root() / 'proto'}", f"--python_out={into}", *PROTOS]) != 0:
         raise SystemExit("kiln: protoc failed; its message stands above")
+    pathlib.Path(into, "kiln/_version.py").write_text(f'VERSION = "{version()}"\n')
 
 
 class BuildPackage(build_py):
@@ -39,10 +45,10 @@ class BuildPackage(build_py):
 class SourceDistribution(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
-        for proto in PROTOS:
-            target = pathlib.Path(base_dir, "proto", proto)
+        for name in ("VERSION", *(f"proto/{proto}" for proto in PROTOS)):
+            target = pathlib.Path(base_dir, name)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(proto_root() / proto, target)
+            shutil.copyfile(source_root() / name, target)
 
 
-setup(cmdclass={"build_py": BuildPackage, "sdist": SourceDistribution})
+setup(version=version(), cmdclass={"build_py": BuildPackage, "sdist": SourceDistribution})

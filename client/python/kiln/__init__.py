@@ -49,6 +49,7 @@ from ._service.device import (
 from ._service.kernel_file import kernel_text, load_kernels, parse_kernels
 from ._service.module_functions import build, compile, lower, tune  # and puts them on connections
 from ._service.tune import TuneResult
+from ._version import VERSION
 from .ir import Range
 from .runtime import load, load_module
 from .te import *  # noqa: F403
@@ -56,7 +57,7 @@ from .te import __all__ as _te
 from .tir import Select, call_intrin, call_pure_intrin
 from .transform import PassContext, build_config
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 TVMError = Error
 TVMContext = Device

@@ -14,6 +14,7 @@ import numpy as np
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
+import kiln
 from kiln._base import dtypes
 from kiln.v1 import error_pb2
 from kiln.v1 import service_pb2 as wire
@@ -115,7 +116,7 @@ class FakeDaemon:
 
     def _describe(self, request, context):
         return wire.DescribeResponse(
-            version="0.1.0", boot_id=self.boot_id, pid=1,
+            version=kiln.__version__, boot_id=self.boot_id, pid=1,
             devices=[wire.Device(name="cpu:0", target="llvm", state="ready")],
             counters={"compiles": self.counts["Compile"]})
 

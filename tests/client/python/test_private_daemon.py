@@ -61,7 +61,7 @@ def starts(place):
 
 def test_it_is_started_on_demand_and_shared(place, monkeypatch):
     monkeypatch.setenv("KILN_DAEMON", str(place / "bin" / "kilnd"))
-    socket = place / "kiln" / "0.1.0.sock"
+    socket = place / "kiln" / f"{kiln.__version__}.sock"
     assert kiln.nd.array([1.0]).numpy().tolist() == [1]
     assert kiln.describe()["address"] == f"unix:{socket}"
     assert kiln.connect().address == f"unix:{socket}"
@@ -76,7 +76,7 @@ def test_many_at_once_start_one(place, monkeypatch):
     program = "import kiln; print(kiln.describe()['version'])"
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
                for _ in range(4)]
-    assert [process.communicate(timeout=60)[0] for process in running] == ["0.1.0\n"] * 4
+    assert [process.communicate(timeout=60)[0] for process in running] == [f"{kiln.__version__}\n"] * 4
     assert len(starts(place)) == 1
 
 
@@ -85,7 +85,7 @@ def test_a_daemon_that_died_is_started_again(place, monkeypatch):
     kiln.describe()
     os.kill(int(starts(place)[0].split()[0]), signal.SIGKILL)
     daemons._started[-1].wait(5)
-    assert kiln.describe()["version"] == "0.1.0"
+    assert kiln.describe()["version"] == kiln.__version__
     assert len(starts(place)) == 2
 
 
@@ -133,7 +133,7 @@ def test_one_that_fails_says_its_last_line(place, monkeypatch):
     monkeypatch.setenv("BROKEN", "1")
     begin = time.monotonic()
     expect(kiln.Unavailable,
-           f"the daemon {program} ended at once: no room for a cache (log: {place}/kiln/0.1.0.log)",
+           f"the daemon {program} ended at once: no room for a cache (log: {place}/kiln/{kiln.__version__}.log)",
            kiln.describe)
     assert time.monotonic() - begin < 10
 
@@ -171,7 +171,7 @@ def test_a_folder_whose_path_is_too_long_for_a_socket(place, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     error = expect(kiln.Unavailable,
-                   f"the path {folder}/kiln/0.1.0.sock is too long for a unix socket: set XDG_RUNTIME_DIR to "
+                   f"the path {folder}/kiln/{kiln.__version__}.sock is too long for a unix socket: set XDG_RUNTIME_DIR to "
                    "a shorter folder", kiln.describe)
     assert error.reason == "SOCKET_PATH"
 
@@ -190,6 +190,6 @@ def test_one_that_does_not_listen(place, monkeypatch):
     monkeypatch.setenv("KILN_DAEMON", str(program))
     monkeypatch.setattr(daemons, "_START_SECONDS", 0.2)
     expect(kiln.Unavailable,
-           f"the daemon {program} does not listen on {place}/kiln/0.1.0.sock after 0.2 s (log: "
-           f"{place}/kiln/0.1.0.log)", kiln.describe)
+           f"the daemon {program} does not listen on {place}/kiln/{kiln.__version__}.sock after 0.2 s (log: "
+           f"{place}/kiln/{kiln.__version__}.log)", kiln.describe)
     daemons._started[-1].kill()

@@ -17,8 +17,8 @@ import tempfile
 import time
 
 from .._base.error import Unavailable
+from .._version import VERSION
 
-VERSION = "0.1.0"
 _IDLE_SECONDS = 600
 _START_SECONDS = 30
 _LONGEST_PATH = 107  # of a unix socket
