@@ -396,4 +396,5 @@ def _after_fork():
 
 
 atexit.register(_close_all)
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_after_fork)

@@ -5,7 +5,6 @@ session ended.
 """
 
 import contextlib
-import fcntl
 import importlib.util
 import os
 import pathlib
@@ -13,6 +12,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -27,6 +27,12 @@ _started = []  # so that nobody complains about a child that outlives its Popen
 
 def private_address():
     """The address of the private daemon, which runs when this returns."""
+    if not sys.platform.startswith("linux"):
+        raise Unavailable(
+            "kilnd runs on Linux alone, so there is no private daemon here: name a running service in "
+            'KILN_ADDRESS, or with kiln.connect("HOST:PORT")',
+            "NO_DAEMON",
+        )
     folder = _runtime_folder()
     _require_own(folder)
     path = folder / f"{VERSION}.sock"
@@ -73,6 +79,8 @@ def _require_own(folder):
 
 @contextlib.contextmanager
 def _locked(path):
+    import fcntl  # not on Windows, where there is no private daemon
+
     with open(path, "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
