@@ -64,7 +64,7 @@ struct CpuOptions {
 std::unique_ptr<Device> open_cpu_device(const CpuOptions& options);
 
 /// Throws Unavailable NO_DEVICE with a sentence that says what is missing (libcuda, a device) and
-/// what to do.
-std::unique_ptr<Device> open_cuda_device(int index);
+/// what to do. It takes at most so many bytes of the device's memory; 0: all there is.
+std::unique_ptr<Device> open_cuda_device(int index, int64_t memory_bytes = 0);
 
 }  // namespace kiln

@@ -17,4 +17,7 @@ std::string arch_of(ComputeCapability capability);
 /// Whether machine code compiled for `arch` ("sm_80", "sm_90a", "sm_100f") runs on such a device.
 bool runs_on(std::string_view arch, ComputeCapability device);
 
+/// Whether the driver of such a device can compile PTX that was made for `arch`.
+bool compiles_on(std::string_view arch, ComputeCapability device);
+
 }  // namespace kiln::cuda

@@ -1,22 +1,30 @@
-// Runs artifacts on a GPU through the driver's interface: module, functions, buffers, launches in
-// order on the default stream, and the fault that a check leaves in device memory.
+// Runs artifacts on a GPU through the driver's interface: one stream computes, one copies in and
+// one out, so that tensors come and go while a kernel runs. A call is one order of launches between
+// two events. What a check found lies in memory of the host, where the device writes it itself: a
+// call copies nothing. Launches that come again with the same values are one graph.
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "runtime/core/called.h"
 #include "runtime/core/error.h"
 #include "runtime/core/fired_check.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/cuda/cuda_kernel.h"
 #include "runtime/cuda/device_properties.h"
 #include "runtime/cuda/driver_errors.h"
 #include "runtime/cuda/driver_objects.h"
+#include "runtime/cuda/launch_journal.h"
 #include "runtime/cuda/launch_size.h"
+#include "runtime/cuda/memory_pool.h"
+#include "runtime/cuda/transfer_ring.h"
 #include "runtime/device.h"
 
 namespace kiln {
 namespace {
 
 using cuda::check;
+using cuda::CudaKernel;
 using cuda::DevicePointer;
 using cuda::DriverApi;
 
@@ -24,44 +32,42 @@ DevicePointer address_of(const void* pointer) { return reinterpret_cast<DevicePo
 
 class CudaBuffer : public DeviceBuffer {
  public:
-  CudaBuffer(const DriverApi& api, int64_t bytes) : memory_(api, bytes), bytes_(bytes) {}
-  void* data() const override { return memory_.data(); }
-  int64_t bytes() const override { return bytes_; }
-
- private:
-  const cuda::Memory memory_;
-  int64_t bytes_;
-};
-
-class CudaKernel : public LoadedKernel {
- public:
-  CudaKernel(const DriverApi& api, std::shared_ptr<const Artifact> artifact)
-      : artifact_(std::move(artifact)), module_(api, artifact_->code) {
-    for (const Variant& variant : artifact_->variants) {
-      std::vector<void*>& functions = functions_.emplace_back();
-      for (const Launch& launch : variant.launches)
-        functions.push_back(module_.function(launch.entry));
+  CudaBuffer(const cuda::Context& context, cuda::MemoryPool& pool, int64_t bytes)
+      : context_(context), memory_(std::in_place, pool, bytes) {}
+  ~CudaBuffer() override {
+    // Of the thread that lets it go, which need not be one that used the device.
+    try {
+      context_.use();
+    } catch (const Error&) {
+      return;  // a broken context, which takes nothing back
     }
+    memory_.reset();
   }
-  const Artifact& artifact() const override { return *artifact_; }
-  const std::vector<void*>& functions(int variant) const {
-    return functions_[static_cast<size_t>(variant)];
-  }
+  void* data() const override { return memory_->data(); }
+  int64_t bytes() const override { return memory_->bytes(); }
 
  private:
-  std::shared_ptr<const Artifact> artifact_;
-  const cuda::Module module_;
-  std::vector<std::vector<void*>> functions_;
+  const cuda::Context& context_;
+  std::optional<cuda::Memory> memory_;
 };
 
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(int index)
+  CudaDevice(int index, int64_t memory_bytes)
       : index_(index),
         api_(cuda::driver_api()),
         properties_(cuda::properties_of(api_, index)),
         context_(api_, properties_.handle) {
     context_.use();
+    work_.emplace(api_, properties_, name(),
+                  memory_bytes > 0 ? memory_bytes : properties_.memory_bytes);
+  }
+  ~CudaDevice() override {
+    try {
+      context_.use();
+    } catch (const Error&) {
+      // The destructors below ask the driver, which answers with the same error again.
+    }
   }
 
   std::string name() const override { return fmt::format("cuda:{}", index_); }
@@ -73,115 +79,178 @@ class CudaDevice : public Device {
       fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
            "the kernel was compiled for llvm, but {} runs kernels compiled for cuda", name());
     }
-    if (!cuda::runs_on(artifact->arch, properties_.capability)) {
-      fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
-           "the kernel was compiled for {}, but {} is {}; compile it for {}", artifact->arch,
-           name(), arch(), arch());
-    }
     context_.use();
-    return std::make_shared<CudaKernel>(api_, std::move(artifact));
+    return std::make_shared<CudaKernel>(api_, properties_, name(), std::move(artifact));
   }
 
   std::unique_ptr<DeviceBuffer> allocate(int64_t bytes) override {
     context_.use();
-    return std::make_unique<CudaBuffer>(api_, bytes);
+    return std::make_unique<CudaBuffer>(context_, work_->pool, bytes);
   }
 
   void copy_in(void* device, const void* host, int64_t bytes) override {
     context_.use();
-    if (bytes > 0)
-      check(api_, api_.copy_in(address_of(device), host, static_cast<size_t>(bytes)),
-            "copy to the device");
+    noting_launches([&] { work_->in.copy_in(address_of(device), host, bytes); });
   }
 
   void copy_out(void* host, const void* device, int64_t bytes) override {
     context_.use();
-    if (bytes > 0)
-      check(api_, api_.copy_out(host, address_of(device), static_cast<size_t>(bytes)),
-            "copy from the device");
+    noting_launches([&] { work_->out.copy_out(host, address_of(device), bytes); });
   }
 
-  double run(const LoadedKernel& kernel, const KernelCall& call) override {
-    KILN_CHECK(call.bound != nullptr);
-    if (call.cancelled != nullptr && call.cancelled->load() != 0) {
-      fail(ErrorKind::Cancelled, "CANCELLED", "the call was cancelled before the kernel started");
-    }
-    context_.use();
-    const auto& cuda_kernel = static_cast<const CudaKernel&>(kernel);
-    const Artifact& artifact = kernel.artifact();
-    const std::vector<int64_t>& scalars = call.bound->scalars;
-    const Variant& variant = artifact.variants[static_cast<size_t>(call.bound->variant)];
-
-    const cuda::Memory workspace(api_, variant.workspace_bytes.evaluate(scalars));
-    const bool may_fault = !artifact.checks.empty();
-    const cuda::Memory fault(api_, may_fault ? sizeof(KilnDeviceFault) : 0);
-    if (may_fault) {
-      check(api_, api_.fill_bytes(fault.address(), 0xff, sizeof(KilnDeviceFault)), "clear memory");
-    }
-
-    std::vector<void*> values(call.tensors.begin(), call.tensors.end());
-    values.push_back(workspace.data());
-    values.push_back(fault.data());
-    std::vector<int64_t> copies = scalars;
-    std::vector<void*> parameters;
-    const size_t tensors = call.tensors.size();
-    for (size_t i = 0; i < tensors; ++i)
-      parameters.push_back(&values[i]);
-    for (int64_t& scalar : copies)
-      parameters.push_back(&scalar);
-    parameters.push_back(&values[tensors]);
-    parameters.push_back(&values[tensors + 1]);
-
-    cuda::Event begin(api_);
-    cuda::Event end(api_);
-    begin.record();
-    const std::vector<void*>& functions = cuda_kernel.functions(call.bound->variant);
-    for (size_t i = 0; i < functions.size(); ++i) {
-      launch(functions[i], variant.launches[i], scalars, parameters, call.names);
-    }
-    end.record();
-    check(api_, api_.synchronize(), "run " + called(call.names));
-    if (may_fault) report_fault(fault, artifact, call);
-    return begin.seconds_until(end);
-  }
+  double run(const LoadedKernel& kernel, const KernelCall& call) override;
 
  private:
-  void launch(void* function, const Launch& launch, std::span<const int64_t> scalars,
-              std::vector<void*>& parameters, const KernelNames* names) {
-    const cuda::LaunchSize size = cuda::launch_size(launch, scalars, properties_);
-    if (size.is_empty()) return;
+  /// What belongs to the context.
+  struct Work {
+    Work(const DriverApi& api, const cuda::DeviceProperties& properties, std::string name,
+         int64_t budget)
+        : pool(api, properties, std::move(name), budget),
+          in(api),
+          out(api),
+          compute(api),
+          begin(api),
+          end(api),
+          fault(api, sizeof(KilnDeviceFault)) {}
+    cuda::MemoryPool pool;
+    cuda::TransferRing in;
+    cuda::TransferRing out;
+    const cuda::Stream compute;
+    cuda::Event begin;
+    cuda::Event end;
+    const cuda::Pinned fault;
+  };
+
+  std::vector<cuda::LaunchSize> sizes_of(const Variant& variant,
+                                         std::span<const int64_t> scalars) const;
+  void start(const CudaKernel& kernel, cuda::CallValues values,
+             std::span<const cuda::LaunchSize> sizes, const std::string& called);
+  void launch(const CudaKernel& kernel, cuda::CallValues& values,
+              std::span<const cuda::LaunchSize> sizes, const std::string& action);
+
+  /// A fault is told by whatever asks the driver next.
+  template <typename Body>
+  void noting_launches(Body&& body) {
+    try {
+      body();
+    } catch (Error& error) {
+      if (error.reason() != "DEVICE_FAULT") throw;
+      const std::lock_guard lock(journal_mutex_);
+      if (const std::string text = journal_.text(); !text.empty()) error.add_note(text);
+      throw;
+    }
+  }
+
+  const int index_;
+  const DriverApi& api_;
+  const cuda::DeviceProperties properties_;
+  const cuda::Context context_;
+  std::optional<Work> work_;
+  std::mutex running_;  // one call at a time
+  std::mutex journal_mutex_;
+  cuda::LaunchJournal journal_;
+};
+
+double CudaDevice::run(const LoadedKernel& kernel, const KernelCall& call) {
+  KILN_CHECK(call.bound != nullptr);
+  if (call.cancelled != nullptr && call.cancelled->load() != 0) {
+    fail(ErrorKind::Cancelled, "CANCELLED", "the call was cancelled before the kernel started");
+  }
+  const std::lock_guard lock(running_);
+  context_.use();
+  const auto& cuda_kernel = static_cast<const CudaKernel&>(kernel);
+  const Artifact& artifact = kernel.artifact();
+  const std::vector<int64_t>& scalars = call.bound->scalars;
+  const Variant& variant = artifact.variants[static_cast<size_t>(call.bound->variant)];
+  // Before the first launch: one that cannot be leaves nothing under way.
+  const std::vector<cuda::LaunchSize> sizes = sizes_of(variant, scalars);
+
+  const cuda::Memory workspace(work_->pool, variant.workspace_bytes.evaluate(scalars));
+  auto& fault = *static_cast<KilnDeviceFault*>(work_->fault.data());
+  fault.check = -1;
+  const std::string kernel_name = called(call.names);
+  noting_launches([&] {
+    start(cuda_kernel,
+          {call.bound->variant,
+           {call.tensors.begin(), call.tensors.end()},
+           scalars,
+           workspace.data(),
+           reinterpret_cast<void*>(work_->fault.address())},
+          sizes, kernel_name);
+    work_->end.wait("run " + kernel_name);
+  });
+  if (fault.check >= 0) fail_check({fault.check, fault.index, fault.extent}, artifact, call.names);
+  return work_->begin.seconds_until(work_->end);
+}
+
+std::vector<cuda::LaunchSize> CudaDevice::sizes_of(const Variant& variant,
+                                                   std::span<const int64_t> scalars) const {
+  std::vector<cuda::LaunchSize> sizes;
+  for (const Launch& launch : variant.launches)
+    sizes.push_back(cuda::launch_size(launch, scalars, properties_));
+  return sizes;
+}
+
+/// Between the two events. Where a launch is refused, those before it have ended on return.
+void CudaDevice::start(const CudaKernel& kernel, cuda::CallValues values,
+                       std::span<const cuda::LaunchSize> sizes, const std::string& called) {
+  CudaKernel::Last& last = kernel.last();
+  const std::string action = "start " + called;
+  const bool is_repeated = sizes.size() > 1 && values == last.values;
+  work_->begin.record(work_->compute);
+  try {
+    if (is_repeated && !last.graph) {
+      last.graph = std::make_unique<cuda::Graph>(
+          api_, work_->compute, [&] { launch(kernel, last.values, sizes, action); });
+    }
+    if (is_repeated) {
+      last.graph->launch(work_->compute, action);
+    } else {
+      last = {};
+      launch(kernel, values, sizes, action);
+      last.values = std::move(values);
+    }
+  } catch (...) {
+    work_->compute.wait("run " + called);
+    throw;
+  }
+  work_->end.record(work_->compute);
+}
+
+void CudaDevice::launch(const CudaKernel& kernel, cuda::CallValues& values,
+                        std::span<const cuda::LaunchSize> sizes, const std::string& action) {
+  const std::vector<void*>& functions = kernel.functions(values.variant);
+  const std::vector<Launch>& launches =
+      kernel.artifact().variants[static_cast<size_t>(values.variant)].launches;
+  std::vector<void*> parameters = values.addresses();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const cuda::LaunchSize& size = sizes[i];
+    if (size.is_empty()) continue;
     // Of a kernel that does not ask for more, as every device has it.
     constexpr unsigned kSharedWithoutAsking = 48 * 1024;
     if (size.shared_bytes > kSharedWithoutAsking) {
       check(api_,
-            api_.set_function_attribute(function, cuda::kFunctionMaxDynamicSharedBytes,
+            api_.set_function_attribute(functions[i], cuda::kFunctionMaxDynamicSharedBytes,
                                         static_cast<int>(size.shared_bytes)),
             fmt::format("give the kernel {} bytes of shared memory", size.shared_bytes));
+    }
+    {
+      const std::lock_guard lock(journal_mutex_);
+      journal_.add(launches[i].entry, size);
     }
     const auto& [gx, gy, gz] = size.grid;
     const auto& [bx, by, bz] = size.block;
     check(api_,
-          api_.launch(function, gx, gy, gz, bx, by, bz, size.shared_bytes, nullptr,
-                      parameters.data(), nullptr),
-          "start " + called(names));
+          api_.launch(functions[i], gx, gy, gz, bx, by, bz, size.shared_bytes,
+                      work_->compute.handle(), parameters.data(), nullptr),
+          action);
   }
-
-  /// The check that fired first on the device, if any; the kernel ran to its end all the same.
-  void report_fault(const cuda::Memory& memory, const Artifact& artifact, const KernelCall& call) {
-    KilnDeviceFault fault{};
-    copy_out(&fault, memory.data(), sizeof(fault));
-    if (fault.check >= 0)
-      fail_check({fault.check, fault.index, fault.extent}, artifact, call.names);
-  }
-
-  int index_;
-  const DriverApi& api_;
-  const cuda::DeviceProperties properties_;
-  const cuda::Context context_;
-};
+}
 
 }  // namespace
 
-std::unique_ptr<Device> open_cuda_device(int index) { return std::make_unique<CudaDevice>(index); }
+std::unique_ptr<Device> open_cuda_device(int index, int64_t memory_bytes) {
+  return std::make_unique<CudaDevice>(index, memory_bytes);
+}
 
 }  // namespace kiln

@@ -9,8 +9,7 @@ namespace kiln::cuda {
 namespace {
 
 int open_handle(const DriverApi& api, int index) {
-  int count = 0;
-  check(api, api.device_count(&count), "count its devices");
+  const int count = device_count(api);
   if (index < 0 || index >= count) {
     fail(ErrorKind::Unavailable, "NO_DEVICE", "this host has no cuda:{}; it has {} CUDA {}", index,
          count, count == 1 ? "device, cuda:0" : "devices, numbered from 0");
@@ -27,6 +26,12 @@ int attribute(const DriverApi& api, int handle, int which) {
 }
 
 }  // namespace
+
+int device_count(const DriverApi& api) {
+  int count = 0;
+  check(api, api.device_count(&count), "count its devices");
+  return count;
+}
 
 DeviceProperties properties_of(const DriverApi& api, int index) {
   DeviceProperties result;
@@ -47,6 +52,7 @@ DeviceProperties properties_of(const DriverApi& api, int index) {
   }
   result.threads_of_block = read(kMaxThreadsOfBlock);
   result.shared_bytes_of_block = read(kMaxSharedBytesOptIn);
+  result.has_memory_pools = read(kMemoryPoolsSupported) != 0;
   return result;
 }
 

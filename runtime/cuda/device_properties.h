@@ -19,7 +19,10 @@ struct DeviceProperties {
   std::array<int64_t, 3> block{};     // the most threads of a block along x, y and z
   int64_t threads_of_block = 0;       // all three together
   int64_t shared_bytes_of_block = 0;  // of a kernel that asks for more than it is given
+  bool has_memory_pools = false;      // memory in the order of a stream
 };
+
+int device_count(const DriverApi& api);
 
 /// Of cuda:`index`. Throws Unavailable NO_DEVICE, saying which there are.
 DeviceProperties properties_of(const DriverApi& api, int index);

@@ -14,7 +14,6 @@
 namespace kiln::cuda {
 namespace {
 
-/// A driver that lacks one is refused as a whole: CUDA 12 has all of them.
 template <typename Function>
 void find(void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, symbol));
@@ -25,6 +24,18 @@ void find(void* library, const char* symbol, Function& function) {
         "later",
         symbol);
   }
+}
+
+constexpr int kOldestDriver = 12000;  // CUDA 12.0
+
+/// A driver that has all functions may be too old all the same.
+void require_version(const DriverApi& api) {
+  int version = 0;
+  if (api.driver_version(&version) != 0 || version >= kOldestDriver) return;
+  fail(ErrorKind::Unavailable, "NO_DEVICE",
+       "the NVIDIA driver (libcuda.so.1) is too old: it is one of CUDA {}.{}; install a driver of "
+       "CUDA 12 or later",
+       version / 1000, version % 1000 / 10);
 }
 
 DriverApi open() {
@@ -39,34 +50,11 @@ DriverApi open() {
         path);
   }
   DriverApi api{};
-  find(library, "cuInit", api.init);
-  find(library, "cuDriverGetVersion", api.driver_version);
-  find(library, "cuDeviceGetCount", api.device_count);
-  find(library, "cuDeviceGet", api.device);
-  find(library, "cuDeviceGetName", api.device_name);
-  find(library, "cuDeviceGetAttribute", api.device_attribute);
-  find(library, "cuDeviceTotalMem_v2", api.device_total_memory);
-  find(library, "cuDevicePrimaryCtxRetain", api.retain_context);
-  find(library, "cuDevicePrimaryCtxRelease_v2", api.release_context);
-  find(library, "cuCtxSetCurrent", api.set_context);
-  find(library, "cuMemAlloc_v2", api.allocate);
-  find(library, "cuMemFree_v2", api.free);
-  find(library, "cuMemcpyHtoD_v2", api.copy_in);
-  find(library, "cuMemcpyDtoH_v2", api.copy_out);
-  find(library, "cuMemsetD8_v2", api.fill_bytes);
-  find(library, "cuModuleLoadData", api.load_module);
-  find(library, "cuModuleUnload", api.unload_module);
-  find(library, "cuModuleGetFunction", api.find_function);
-  find(library, "cuFuncSetAttribute", api.set_function_attribute);
-  find(library, "cuLaunchKernel", api.launch);
-  find(library, "cuCtxSynchronize", api.synchronize);
-  find(library, "cuEventCreate", api.create_event);
-  find(library, "cuEventDestroy_v2", api.destroy_event);
-  find(library, "cuEventRecord", api.record_event);
-  find(library, "cuEventElapsedTime", api.event_milliseconds);
-  find(library, "cuGetErrorName", api.error_name);
-  find(library, "cuGetErrorString", api.error_text);
+#define FUNCTION(name, symbol, parameters) find(library, #symbol, api.name);
+#include "runtime/cuda/driver_functions.def"
+#undef FUNCTION
 
+  require_version(api);
   const Result started = api.init(0);
   int devices = 0;
   if (started == 0 && api.device_count(&devices) == 0 && devices > 0) return api;

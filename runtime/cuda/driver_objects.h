@@ -9,21 +9,6 @@
 /// comes after it fails. A context that a kernel has broken takes nothing back; its process ends.
 namespace kiln::cuda {
 
-/// Memory of the device; of 0 bytes none.
-class Memory {
- public:
-  Memory(const DriverApi& api, int64_t bytes);
-  ~Memory();
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  void* data() const { return reinterpret_cast<void*>(pointer_); }
-  DevicePointer address() const { return pointer_; }
-
- private:
-  const DriverApi& api_;
-  DevicePointer pointer_ = 0;
-};
-
 /// The primary context of a device, which all that use it in a process share.
 class Context {
  public:
@@ -40,7 +25,39 @@ class Context {
   void* context_ = nullptr;
 };
 
-/// Code on the device.
+/// An order in which the device works. Not ordered with the work of any other stream.
+class Stream {
+ public:
+  explicit Stream(const DriverApi& api);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  void* handle() const { return stream_; }
+  /// Waits until all that it was given is done. `action` completes "the driver could not ...".
+  void wait(const std::string& action) const;
+
+ private:
+  const DriverApi& api_;
+  void* stream_ = nullptr;
+};
+
+/// Host memory that stays where it is, so that the device copies from and to it by itself, and
+/// reaches it under an address of its own.
+class Pinned {
+ public:
+  Pinned(const DriverApi& api, size_t bytes);
+  ~Pinned();
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  void* data() const { return data_; }
+  DevicePointer address() const;
+
+ private:
+  const DriverApi& api_;
+  void* data_ = nullptr;
+};
+
+/// Code on the device: machine code, or PTX, which the driver compiles for it.
 class Module {
  public:
   Module(const DriverApi& api, const std::string& code);
@@ -54,20 +71,52 @@ class Module {
   void* module_ = nullptr;
 };
 
-/// A point in the order in which the device works.
+/// A point in the order of a stream.
 class Event {
  public:
-  explicit Event(const DriverApi& api);
+  enum class Timing { On, Off };
+  explicit Event(const DriverApi& api, Timing timing = Timing::On);
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  void record();
-  /// Both must have come to pass.
+  void record(const Stream& stream);
+  /// Until the device has come past it; at once when it was never recorded.
+  void wait(const std::string& action) const;
+  /// Both must have come to pass, and keep the time.
   double seconds_until(const Event& end) const;
 
  private:
   const DriverApi& api_;
   void* event_ = nullptr;
+};
+
+/// Work of one stream that was recorded, to be started again as a whole.
+class Graph {
+ public:
+  /// Records what `work` gives `stream`, which runs none of it.
+  template <typename Work>
+  Graph(const DriverApi& api, const Stream& stream, Work&& work) : api_(api) {
+    begin(stream);
+    try {
+      work();
+    } catch (...) {
+      abandon(stream);
+      throw;
+    }
+    end(stream);
+  }
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(const Stream& stream, const std::string& action) const;
+
+ private:
+  void begin(const Stream& stream);
+  void abandon(const Stream& stream);
+  void end(const Stream& stream);
+
+  const DriverApi& api_;
+  void* executable_ = nullptr;
 };
 
 }  // namespace kiln::cuda

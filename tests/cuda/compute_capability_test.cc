@@ -30,6 +30,16 @@ TEST(ComputeCapability, CodeOfOneArchitectureAloneRunsOnThatOne) {
   EXPECT_FALSE(runs_on("sm_103f", {10, 0}));
 }
 
+TEST(ComputeCapability, PtxIsCompiledForItsOwnNumberAndAllLaterOnes) {
+  EXPECT_TRUE(compiles_on("sm_80", {8, 0}));
+  EXPECT_TRUE(compiles_on("sm_80", {9, 0}));
+  EXPECT_TRUE(compiles_on("sm_90", {12, 0}));
+  EXPECT_FALSE(compiles_on("sm_86", {8, 0}));
+  EXPECT_FALSE(compiles_on("sm_90", {8, 9}));
+  EXPECT_FALSE(compiles_on("sm_90a", {9, 0}));
+  EXPECT_FALSE(compiles_on("loops", {9, 0}));
+}
+
 TEST(ComputeCapability, WhatIsNoArchitectureRunsNowhere) {
   for (const char* arch : {"", "sm_", "sm_9", "sm_x0", "90", "znver5", "sm_90b"}) {
     EXPECT_FALSE(runs_on(arch, {9, 0})) << arch;

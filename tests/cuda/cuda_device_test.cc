@@ -1,114 +1,104 @@
-#include <cstdlib>
-
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "runtime/core/error.h"
-#include "runtime/device.h"
+#include "tests/cuda/fake_device.h"
 #include "tests/support/expect_error.h"
 
-#if __has_include(<cuda.h>)
-#include <cuda.h>
-
-#include "runtime/cuda/driver_api.h"
-#endif
-
-namespace kiln {
+namespace kiln::testing {
 namespace {
-
-using testing::expect_error;
-
-/// The artifact of y[i] = x[i] + 1 as the fake driver knows it.
-std::shared_ptr<Artifact> add_one() {
-  auto artifact = std::make_shared<Artifact>();
-  artifact->target = TargetKind::Cuda;
-  artifact->arch = "sm_90";
-  artifact->code = "fake cubin";
-  artifact->size_count = 1;
-  const SizeExpr n = SizeExpr::scalar(0);
-  artifact->parameters = {{DType::Float32, {n}, false}, {DType::Float32, {n}, true}};
-  const SizeExpr block = SizeExpr::constant(32);
-  artifact->variants.resize(1);
-  artifact->variants[0].launches = {
-      {"add_one",
-       {SizeExpr::binary(SizeExpr::Op::FloorDiv,
-                         SizeExpr::binary(SizeExpr::Op::Add, n, SizeExpr::constant(31)), block)},
-       {block}}};
-  artifact->checks = {{.stage = 1, .tensor = 0, .dimension = 0}};
-  return artifact;
-}
-
-const KernelNames kNames = {"add_one", {"x", "y"}, {"n"}, {"x", "y"}};
-
-std::vector<float> run(Device& device, const std::vector<float>& x) {
-  const std::shared_ptr<LoadedKernel> kernel = device.load(add_one());
-  const auto bytes = static_cast<int64_t>(x.size() * sizeof(float));
-  const std::unique_ptr<DeviceBuffer> in = device.allocate(bytes);
-  const std::unique_ptr<DeviceBuffer> out = device.allocate(bytes);
-  device.copy_in(in->data(), x.data(), bytes);
-  const ArgumentSlot slot{true, {DType::Float32, {static_cast<int64_t>(x.size())}, {}}};
-  const std::vector<ArgumentSlot> slots = {slot, slot};
-  const BoundCall bound = bind_arguments(kernel->artifact(), kNames, slots, {});
-  void* const tensors[] = {in->data(), out->data()};
-  EXPECT_EQ(device.run(*kernel, {.tensors = tensors, .bound = &bound, .names = &kNames}), 0.5e-3);
-  std::vector<float> y(x.size());
-  device.copy_out(y.data(), out->data(), bytes);
-  return y;
-}
 
 TEST(CudaDevice, RunsAKernel) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
   EXPECT_EQ(device->name(), "cuda:0");
   EXPECT_EQ(device->arch(), "sm_90");
-  EXPECT_EQ(run(*device, {1, 2, 3}), (std::vector<float>{2, 3, 4}));
+  EXPECT_EQ(add_one_on(*device, {1, 2, 3}), (std::vector<float>{2, 3, 4}));
 }
 
 TEST(CudaDevice, ReportsAnIndexOutOfRangeInTheCallersNames) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
   expect_error(
       [&] {
-        run(*device, {1, -2, 3});
+        add_one_on(*device, {1, -2, 3});
       },
       ErrorKind::InvalidArgument,
       "y of add_one reads index 1 of dimension 0 of x, but its extent there is 3");
+  EXPECT_EQ(add_one_on(*device, {1}), (std::vector<float>{2}));
 }
 
-/// What a function of the fake driver counts.
-int counted(const char* function) {
-  void* driver = dlopen(std::getenv("KILN_LIBCUDA"), RTLD_NOW | RTLD_NOLOAD);
-  const auto count = reinterpret_cast<int (*)()>(dlsym(driver, function));
-  return count != nullptr ? count() : -1;
+TEST(CudaDevice, CopiesNothingForACall) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  AddOneCall call(*device, {1, 2, 3});
+  const int64_t bytes = counted("copied_bytes");
+  const int64_t launches = counted("launches");
+  const int64_t events = counted("events");
+  for (int i = 0; i < 1000; ++i)
+    call.run();
+  EXPECT_EQ(counted("copied_bytes"), bytes);
+  EXPECT_EQ(counted("launches"), launches + 1000);
+  EXPECT_EQ(counted("events"), events);
+  EXPECT_EQ(call.y(), (std::vector<float>{2, 3, 4}));
+}
+
+TEST(CudaDevice, TakesTheTimeBetweenTheFirstLaunchAndTheLast) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  // On the fake device's clock, which moves with each piece of work.
+  EXPECT_EQ(AddOneCall(*device, {1}).run(), 0.5e-3);
+}
+
+TEST(CudaDevice, StartsLaunchesThatComeAgainAsOneGraph) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  AddOneCall call(*device, {1, 2, 3}, add_one_twice());
+  const int64_t launches = counted("launches");
+  const int64_t graphs = counted("graphs");
+  const int64_t graph_launches = counted("graph_launches");
+  for (int i = 0; i < 10; ++i)
+    call.run();
+  EXPECT_EQ(counted("launches"), launches + 4);  // of the first call, and once to record them
+  EXPECT_EQ(counted("graphs"), graphs + 1);
+  EXPECT_EQ(counted("graph_launches"), graph_launches + 9);
+  EXPECT_EQ(call.y(), (std::vector<float>{2, 3, 4}));
+}
+
+TEST(CudaDevice, RecordsNoGraphOfLaunchesThatAreRefused) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  AddOneCall call(*device, {1, 2, 3}, add_one_twice());
+  call.run();
+  {
+    const Setting refused("FAKE_CUDA_LAUNCH", "701");
+    EXPECT_THROW(call.run(), Error);
+  }
+  call.run();
+  EXPECT_EQ(call.y(), (std::vector<float>{2, 3, 4}));
 }
 
 TEST(CudaDevice, FreesWhatACallAllocated) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
-  run(*device, {1});
-  EXPECT_EQ(counted("fake_cuda_live_allocations"), 0);
-  EXPECT_EQ(counted("fake_cuda_handed_out"), 0);
+  const int handed = handed_out();
+  add_one_on(*device, {1});
+  EXPECT_EQ(live_allocations(), 0);
+  EXPECT_EQ(handed_out(), handed);
+}
+
+TEST(CudaDevice, GivesEverythingBackAtItsEnd) {
+  open_cuda_device(0);
+  EXPECT_EQ(handed_out(), 0);
+}
+
+TEST(CudaDevice, GivesBackWhatItHasWhereTheDriverHasNoMoreEvents) {
+  {
+    const Setting few("FAKE_CUDA_HANDLES", "3");
+    EXPECT_THROW(open_cuda_device(0), Error);
+  }
+  EXPECT_EQ(handed_out(), 0);
 }
 
 TEST(CudaDevice, GivesBackTheCodeOfAKernelThatItCannotLoad) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
+  const int handed = handed_out();
   const std::shared_ptr<Artifact> artifact = add_one();
   artifact->variants[0].launches[0].entry = "other";
   EXPECT_THROW(device->load(artifact), Error);
-  EXPECT_EQ(counted("fake_cuda_handed_out"), 0);
-}
-
-TEST(CudaDevice, GivesBackTheFirstEventWhereThereIsNoSecond) {
-  const std::unique_ptr<Device> device = open_cuda_device(0);
-  setenv("FAKE_CUDA_EVENTS", "2", 1);  // a module and an event
-  EXPECT_THROW(run(*device, {1}), Error);
-  unsetenv("FAKE_CUDA_EVENTS");
-  EXPECT_EQ(counted("fake_cuda_handed_out"), 0);
-  EXPECT_EQ(counted("fake_cuda_live_allocations"), 0);
-}
-
-TEST(CudaDevice, SaysWhenItsMemoryIsFull) {
-  const std::unique_ptr<Device> device = open_cuda_device(0);
-  expect_error(
-      [&] { device->allocate(int64_t{1} << 40); }, ErrorKind::ResourceExhausted,
-      "the CUDA driver could not allocate 1099511627776 bytes: the device is out of memory");
+  EXPECT_EQ(handed_out(), handed);
 }
 
 TEST(CudaDevice, RefusesAnotherArchitecture) {
@@ -120,13 +110,45 @@ TEST(CudaDevice, RefusesAnotherArchitecture) {
 }
 
 TEST(CudaDevice, RefusesCodeOfALaterMinorNumber) {
-  setenv("FAKE_CUDA_MAJOR", "8", 1);
+  const Setting major("FAKE_CUDA_MAJOR", "8");
   const std::unique_ptr<Device> device = open_cuda_device(0);
-  unsetenv("FAKE_CUDA_MAJOR");
   const std::shared_ptr<Artifact> artifact = add_one();
   artifact->arch = "sm_86";
   expect_error([&] { device->load(artifact); }, ErrorKind::InvalidArgument,
                "the kernel was compiled for sm_86, but cuda:0 is sm_80; compile it for sm_80");
+}
+
+TEST(CudaDevice, HasTheDriverCompilePtxOfAnEarlierArchitecture) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_one();
+  artifact->arch = "sm_80";
+  artifact->ptx = "fake ptx";
+  AddOneCall call(*device, {1, 2}, artifact);
+  call.run();
+  EXPECT_EQ(call.y(), (std::vector<float>{2, 3}));
+}
+
+TEST(CudaDevice, HasTheDriverCompilePtxWhereItDoesNotKnowTheMachineCode) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const Setting refused("FAKE_CUDA_LOAD", "209");
+  EXPECT_THROW(device->load(add_one()), Error);  // there is no PTX
+  const std::shared_ptr<Artifact> artifact = add_one();
+  artifact->ptx = "fake ptx";
+  AddOneCall call(*device, {1, 2}, artifact);
+  call.run();
+  EXPECT_EQ(call.y(), (std::vector<float>{2, 3}));
+}
+
+TEST(CudaDevice, SaysWhatTheDriverHasAgainstPtx) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_one();
+  artifact->arch = "sm_80";
+  artifact->ptx = "bad ptx";
+  const Error error = expect_error(
+      [&] { device->load(artifact); }, ErrorKind::Unsupported,
+      "the CUDA driver could not load the kernel: the device or its driver does not run this code; "
+      "compile it for the device's own arch, or update the driver");
+  EXPECT_EQ(error.notes(), std::vector<std::string>{"the driver says: line 3: fake error"});
 }
 
 TEST(CudaDevice, NamesTheKernelThatTheCodeLacks) {
@@ -138,80 +160,23 @@ TEST(CudaDevice, NamesTheKernelThatTheCodeLacks) {
                "(CUDA_ERROR_NOT_FOUND, 500)");
 }
 
-/// Runs add_one where the driver answers a launch, or waiting for it, with `result`.
-Error refused(const char* variable, int result, ErrorKind kind, const std::string& message) {
-  const std::unique_ptr<Device> device = open_cuda_device(0);
-  setenv(variable, fmt::format("{}", result).c_str(), 1);
-  const Error error = expect_error([&] { run(*device, {1, 2, 3}); }, kind, message);
-  unsetenv(variable);
-  EXPECT_EQ(run(*device, {1, 2, 3}), (std::vector<float>{2, 3, 4}));
-  return error;
-}
-
-TEST(CudaDevice, ALaunchThatNeedsTooMuchIsAnErrorOfItsCall) {
-  for (const int result : {701, 720}) {
-    const Error error = refused(
-        "FAKE_CUDA_LAUNCH", result, ErrorKind::ResourceExhausted,
-        "the CUDA driver could not start add_one: a block needs more registers or shared memory "
-        "than the device has; use smaller blocks");
-    EXPECT_EQ(error.reason(), "LAUNCH_RESOURCES");
-  }
-}
-
-TEST(CudaDevice, CodeThatTheDriverDoesNotRunIsAnErrorOfItsCall) {
-  for (const int result : {200, 209, 218, 221, 222, 223}) {
-    const Error error = refused(
-        "FAKE_CUDA_LAUNCH", result, ErrorKind::Unsupported,
-        "the CUDA driver could not start add_one: the device or its driver does not run this code; "
-        "compile it for the device's own arch, or update the driver");
-    EXPECT_EQ(error.reason(), "DEVICE_CODE");
-  }
-}
-
-TEST(CudaDevice, AFaultOfTheKernelEndsTheProcess) {
-  const Error error = refused("FAKE_CUDA_FAULT", 700, ErrorKind::Unavailable,
-                              "the CUDA driver could not run add_one: an illegal memory access was "
-                              "encountered (CUDA_ERROR_ILLEGAL_ADDRESS, 700)");
-  EXPECT_EQ(error.reason(), "DEVICE_FAULT");  // by which device_loop knows
-}
-
 TEST(CudaDevice, SaysHowManyThereAre) {
   expect_error([] { open_cuda_device(3); }, ErrorKind::Unavailable,
                "this host has no cuda:3; it has 1 CUDA device, cuda:0");
 }
 
-#if __has_include(<cuda.h>)
-template <typename Ours, typename Theirs>
-struct SameShape : std::false_type {};
-template <typename R, typename... A, typename S, typename... B>
-struct SameShape<R (*)(A...), S (*)(B...)>
-    : std::bool_constant<sizeof...(A) == sizeof...(B) && ((sizeof(A) == sizeof(B)) && ...)> {};
-
-TEST(DriverApi, IsDeclaredAsTheToolkitDeclaresIt) {
-  using Api = cuda::DriverApi;
-  static_assert(SameShape<decltype(Api::allocate), decltype(&cuMemAlloc)>::value);
-  static_assert(SameShape<decltype(Api::free), decltype(&cuMemFree)>::value);
-  static_assert(SameShape<decltype(Api::copy_in), decltype(&cuMemcpyHtoD)>::value);
-  static_assert(SameShape<decltype(Api::copy_out), decltype(&cuMemcpyDtoH)>::value);
-  static_assert(SameShape<decltype(Api::load_module), decltype(&cuModuleLoadData)>::value);
-  static_assert(SameShape<decltype(Api::find_function), decltype(&cuModuleGetFunction)>::value);
-  static_assert(SameShape<decltype(Api::launch), decltype(&cuLaunchKernel)>::value);
-  static_assert(SameShape<decltype(Api::create_event), decltype(&cuEventCreate)>::value);
-  static_assert(
-      SameShape<decltype(Api::retain_context), decltype(&cuDevicePrimaryCtxRetain)>::value);
-  static_assert(cuda::kComputeCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-  static_assert(cuda::kComputeCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  static_assert(cuda::kMaxThreadsOfBlock == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  static_assert(cuda::kMaxBlockX == CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X);
-  static_assert(cuda::kMaxBlockX + 2 == CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
-  static_assert(cuda::kMaxGridX == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
-  static_assert(cuda::kMaxGridX + 2 == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z);
-  static_assert(cuda::kMaxSharedBytesOptIn ==
-                CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  static_assert(cuda::kFunctionMaxDynamicSharedBytes ==
-                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+TEST(CudaDevice, SeveralRunSideBySide) {
+  const Setting two("FAKE_CUDA_DEVICES", "2");
+  const std::unique_ptr<Device> first = open_cuda_device(0);
+  const std::unique_ptr<Device> second = open_cuda_device(1);
+  EXPECT_EQ(second->name(), "cuda:1");
+  AddOneCall on_first(*first, {1});
+  AddOneCall on_second(*second, {2});
+  on_first.run();
+  on_second.run();
+  EXPECT_EQ(on_first.y(), (std::vector<float>{2}));
+  EXPECT_EQ(on_second.y(), (std::vector<float>{3}));
 }
-#endif
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::testing

@@ -32,5 +32,24 @@ TEST(NoDriver, ADriverWithoutAGpuSaysSo) {
   EXPECT_EQ(error.reason(), "NO_DEVICE");
 }
 
+TEST(NoDriver, AnOldDriverIsToldByItsNumber) {
+  setenv("KILN_LIBCUDA", FAKE_LIBCUDA, 1);
+  setenv("FAKE_CUDA_VERSION", "11040", 1);
+  const Error error = expect_error(
+      [] { open_cuda_device(0); }, ErrorKind::Unavailable,
+      "the NVIDIA driver (libcuda.so.1) is too old: it is one of CUDA 11.4; install a driver of "
+      "CUDA 12 or later");
+  EXPECT_EQ(error.reason(), "NO_DEVICE");
+}
+
+TEST(NoDriver, ADriverWithoutAFunctionIsToldByIt) {
+  setenv("KILN_LIBCUDA", FAKE_OLD_LIBCUDA, 1);
+  const Error error = expect_error(
+      [] { open_cuda_device(0); }, ErrorKind::Unavailable,
+      "the NVIDIA driver (libcuda.so.1) is too old: it has no cuGraphInstantiateWithFlags; install "
+      "a driver of CUDA 12 or later");
+  EXPECT_EQ(error.reason(), "NO_DEVICE");
+}
+
 }  // namespace
 }  // namespace kiln

@@ -1,0 +1,87 @@
+// Code for the fake devices: a kernel of its own, or shared objects. These come as bytes, as code
+// for a GPU does, so they are opened through a file in memory.
+#include "tests/cuda/fake/modules.h"
+
+#include <cstring>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/core/kernel_abi.h"
+
+namespace kiln::fake {
+namespace {
+
+constexpr int kInvalidImage = 200;
+
+template <typename T>
+T argument(void** parameters, int number) {
+  T value;
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer
+  std::memcpy(&value, parameters[number], sizeof value);
+  return value;
+}
+
+/// y[i] = x[i] + 1 for i < n. A negative x[i] fires check 0 with i as its index. The parameters are
+/// x, y, n, the stride of x, the stride of y, workspace, fault.
+int add_one(const Launch&, void** parameters) {
+  const auto* const x = argument<const float*>(parameters, 0);
+  auto* const y = argument<float*>(parameters, 1);
+  const auto n = argument<int64_t>(parameters, 2);
+  auto* const fault = argument<KilnDeviceFault*>(parameters, 6);
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] < 0 && fault != nullptr) {
+      *fault = {0, 0, i, n};
+      return 0;
+    }
+    y[i] = x[i] + 1;
+  }
+  return 0;
+}
+
+/// A shared object has its own length: sections stand last.
+size_t length_of(const char* image) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, image, sizeof header);
+  return header.e_shoff + size_t{header.e_shentsize} * header.e_shnum;
+}
+
+void* open_object(const char* image) {
+  const int file = ::memfd_create("kernel", 0);
+  if (file < 0) return nullptr;
+  const size_t length = length_of(image);
+  void* library = nullptr;
+  if (::write(file, image, length) == static_cast<ssize_t>(length)) {
+    const std::string path = "/proc/self/fd/" + std::to_string(file);
+    library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  ::close(file);
+  return library;
+}
+
+}  // namespace
+
+Module* Module::load(const char* image, int* result) {
+  *result = 0;
+  auto* module = new Module;
+  if (std::strcmp(image, "fake cubin") == 0 || std::strcmp(image, "fake ptx") == 0) return module;
+  if (std::memcmp(image, ELFMAG, SELFMAG) == 0) module->library_ = open_object(image);
+  if (module->library_ != nullptr) return module;
+  delete module;
+  *result = kInvalidImage;
+  return nullptr;
+}
+
+Module::~Module() {
+  if (library_ != nullptr) ::dlclose(library_);
+}
+
+const Kernel* Module::find(const std::string& name) const {
+  static constexpr Kernel kAddOne = {7, add_one};
+  if (library_ == nullptr) return name == "add_one" ? &kAddOne : nullptr;
+  return static_cast<const Kernel*>(::dlsym(library_, (name + "_on_host").c_str()));
+}
+
+}  // namespace kiln::fake
