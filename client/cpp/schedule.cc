@@ -218,6 +218,11 @@ std::unordered_set<const StageNode*> stages_of(const std::vector<Tensor>& tensor
   return stages.take();
 }
 
+void PlainSteps::take(const char* step, const std::vector<Axis>& axes, std::int64_t value,
+                      const Where& where) const {
+  record(*schedule_, {.name = step, .stage = stage_, .axes = axes, .value = value}, where);
+}
+
 }  // namespace detail
 
 std::pair<Axis, Axis> Stage::split(const Axis& axis, std::int64_t factor, Where where) const {
@@ -247,10 +252,6 @@ std::array<Axis, 4> Stage::tile(const Axis& x, const Axis& y, std::int64_t x_fac
   return {made[0], made[1], made[2], made[3]};
 }
 
-void Stage::reorder(const std::vector<Axis>& axes, Where where) const {
-  detail::record(*schedule_, {.name = "reorder", .stage = stage_, .axes = axes}, where);
-}
-
 void Stage::bind(const Axis& axis, const std::string& thread, Where where) const {
   const auto& tags = detail::kThreadTags;
   if (std::find(tags.begin(), tags.end(), std::string_view(thread)) == tags.end()) {
@@ -261,30 +262,10 @@ void Stage::bind(const Axis& axis, const std::string& thread, Where where) const
                  where);
 }
 
-void Stage::parallel(const Axis& axis, Where where) const {
-  detail::record(*schedule_, {.name = "parallel", .stage = stage_, .axes = {axis}}, where);
-}
-
-void Stage::vectorize(const Axis& axis, Where where) const {
-  detail::record(*schedule_, {.name = "vectorize", .stage = stage_, .axes = {axis}}, where);
-}
-
-void Stage::unroll(const Axis& axis, Where where) const {
-  detail::record(*schedule_, {.name = "unroll", .stage = stage_, .axes = {axis}}, where);
-}
-
 void Stage::compute_at(const Stage& consumer, const Axis& axis, Where where) const {
   detail::record(
       *schedule_,
       {.name = "compute_at", .stage = stage_, .at_stage = consumer.stage_, .at_axis = axis}, where);
-}
-
-void Stage::compute_inline(Where where) const {
-  detail::record(*schedule_, {.name = "compute_inline", .stage = stage_}, where);
-}
-
-void Stage::compute_root(Where where) const {
-  detail::record(*schedule_, {.name = "compute_root", .stage = stage_}, where);
 }
 
 void Stage::set_scope(const std::string& scope, Where where) const {
@@ -313,14 +294,6 @@ void Stage::transform_layout(const std::vector<Axis>& axes,
                  where);
 }
 
-void Stage::double_buffer(Where where) const {
-  detail::record(*schedule_, {.name = "double_buffer", .stage = stage_}, where);
-}
-
-void Stage::rolling_buffer(Where where) const {
-  detail::record(*schedule_, {.name = "rolling_buffer", .stage = stage_}, where);
-}
-
 void Stage::tensorize(const Axis& axis, const std::string& intrinsic, Where where) const {
   detail::record(*schedule_,
                  {.name = "tensorize", .stage = stage_, .axes = {axis}, .tag = intrinsic}, where);
@@ -347,12 +320,6 @@ void Stage::prefetch(const Tensor& tensor, const Axis& axis, std::int64_t offset
 
 void Stage::env_threads(const std::vector<std::string>& threads, Where where) const {
   detail::record(*schedule_, {.name = "env_threads", .stage = stage_, .tags = threads}, where);
-}
-
-void Stage::software_pipeline(const Axis& axis, std::int64_t stages, Where where) const {
-  detail::record(*schedule_,
-                 {.name = "software_pipeline", .stage = stage_, .axes = {axis}, .value = stages},
-                 where);
 }
 
 Stage Schedule::operator[](const detail::TensorHere& tensor) const {

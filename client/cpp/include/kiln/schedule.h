@@ -11,14 +11,13 @@
 #include <vector>
 
 #include <kiln/source_location.h>
+#include <kiln/steps.h>
 #include <kiln/tensor.h>
 
 namespace kiln {
 inline namespace client {
 
 namespace detail {
-struct ScheduleState;
-
 /// A tensor, and the line of the user's program that names it.
 struct TensorHere {
   template <typename T>
@@ -34,11 +33,10 @@ struct TensorHere {
 ///
 /// Axes come from the tensor (`C.axis(0)`, `C.reduce_axes()[0]`, `s.scan_axis()`) and from steps; a
 /// step that splits or joins axes uses them up. What needs the sizes or the other stages is checked
-/// by the service.
-class Stage {
+/// by the service. Steps that take axes and a number at most (`parallel`, `compute_inline`, ..) are
+/// in kiln/steps.h, made from the step table.
+class Stage : public detail::PlainSteps {
  public:
-  using Where = SourceLocation;
-
   /// axis = outer * factor + inner.
   std::pair<Axis, Axis> split(const Axis& axis, std::int64_t factor,
                               Where where = Where::current()) const;
@@ -50,16 +48,10 @@ class Stage {
   /// x.outer, y.outer, x.inner, y.inner.
   std::array<Axis, 4> tile(const Axis& x, const Axis& y, std::int64_t x_factor,
                            std::int64_t y_factor, Where where = Where::current()) const;
-  void reorder(const std::vector<Axis>& axes, Where where = Where::current()) const;
   /// To a thread axis: "blockIdx.x" ... "threadIdx.z", "vthread".
   void bind(const Axis& axis, const std::string& thread, Where where = Where::current()) const;
-  void parallel(const Axis& axis, Where where = Where::current()) const;
-  void vectorize(const Axis& axis, Where where = Where::current()) const;
-  void unroll(const Axis& axis, Where where = Where::current()) const;
   /// This stage inside the loop `axis` of `consumer`, only what that iteration needs.
   void compute_at(const Stage& consumer, const Axis& axis, Where where = Where::current()) const;
-  void compute_inline(Where where = Where::current()) const;
-  void compute_root(Where where = Where::current()) const;
   /// The memory scope in which the stage's values lie: "global", "shared", "local", ..
   void set_scope(const std::string& scope, Where where = Where::current()) const;
 
@@ -72,11 +64,6 @@ class Stage {
   /// 1}) lays element (i, j) at (i / 4, j, i % 4).
   void transform_layout(const std::vector<Axis>& axes, const std::vector<std::int64_t>& factors,
                         Where where = Where::current()) const;
-  /// The stage's memory exists twice; iterations of the loop it is computed at take turns.
-  void double_buffer(Where where = Where::current()) const;
-  /// Iterations of the loop that the stage is computed at keep what they read in common; each
-  /// computes only what is new.
-  void rolling_buffer(Where where = Where::current()) const;
   /// The loops from the axis inwards are this tensor intrinsic: "x86.dot.u8s8s32", ..
   void tensorize(const Axis& axis, const std::string& intrinsic,
                  Where where = Where::current()) const;
@@ -88,9 +75,6 @@ class Stage {
                 Where where = Where::current()) const;
   /// The threads stand around the whole scan, not in each of its steps.
   void env_threads(const std::vector<std::string>& threads, Where where = Where::current()) const;
-  /// What is computed at the axis may run up to `stages` - 1 iterations ahead.
-  void software_pipeline(const Axis& axis, std::int64_t stages,
-                         Where where = Where::current()) const;
 
   /// The reduction axes it has now: after cache_write none, after rfactor the one that it made,
   /// after reduction_stage those of the other reductions.
@@ -98,11 +82,7 @@ class Stage {
 
   Stage(std::shared_ptr<detail::ScheduleState> schedule,
         std::shared_ptr<const detail::StageNode> stage)
-      : schedule_(std::move(schedule)), stage_(std::move(stage)) {}
-
- private:
-  std::shared_ptr<detail::ScheduleState> schedule_;
-  std::shared_ptr<const detail::StageNode> stage_;
+      : PlainSteps(std::move(schedule), std::move(stage)) {}
 };
 
 /// How the stages behind some outputs are run. A handle: copies share the steps.
