@@ -66,7 +66,8 @@ std::vector<AxisId> random_layout(ScheduleDrawer& drawer, const DrawnStage& stag
 
 }  // namespace
 
-void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::CacheRead>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::vector<StageId> inputs = drawer.inputs_of(stage.stage);
   if (inputs.empty()) return;
   const StageId tensor = drawer.random.pick(inputs);
@@ -84,7 +85,8 @@ void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.redirect(tensor, readers, copy);
 }
 
-void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::CacheWrite>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (stage.placed || !std::all_of(stage.leaves.begin(), stage.leaves.end(), is_free)) return;
   const StageId source = stage.stage;
   const Step step{
@@ -95,7 +97,8 @@ void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.find(source)->leaves = leaves_of(drawer.state, source, before);
 }
 
-void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Rfactor>(ScheduleDrawer& drawer, DrawnStage& stage) {
   std::vector<AxisId> choices;
   for (const Leaf& leaf : stage.leaves) {
     if (leaf.reduce && leaf.taken) return;
@@ -112,7 +115,8 @@ void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.find(source)->leaves = leaves_of(drawer.state, source, before);
 }
 
-void draw_set_scope(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::SetScope>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (drawer.is_output(stage.stage)) return;
   drawer.add(
       {.kind = StepKind::SetScope, .stage = stage.stage, .tag = random_scope(drawer.random)});

@@ -25,7 +25,7 @@ bool has_own_memory(const ScheduleDrawer& drawer, StageId stage) {
 
 /// The step that attaches the stage, one drawn now when there is none yet.
 std::optional<Step> attachment_of(ScheduleDrawer& drawer, DrawnStage& stage) {
-  draw_compute_at(drawer, stage);
+  draw<StepKind::ComputeAt>(drawer, stage);
   const std::vector<Step>& steps = drawer.schedule.steps;
   const auto found = std::find_if(steps.begin(), steps.end(), [&](const Step& step) {
     return step.kind == StepKind::ComputeAt && step.stage == stage.stage;
@@ -42,7 +42,8 @@ bool has_step(const ScheduleDrawer& drawer, StepKind kind, StageId stage) {
 }  // namespace
 
 /// Each dimension whole or in two or three digits, in any order.
-void draw_transform_layout(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::TransformLayout>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (!has_own_memory(drawer, stage.stage)) return;
   for (const StepKind kind :
        {StepKind::TransformLayout, StepKind::StorageAlign, StepKind::Prefetch}) {
@@ -68,7 +69,8 @@ void draw_transform_layout(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add(step);
 }
 
-void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::StorageAlign>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (!has_own_memory(drawer, stage.stage) || stage.leaves.empty()) return;
   if (has_step(drawer, StepKind::TransformLayout, stage.stage)) return;
   const language::ScheduleState& state = drawer.state;
@@ -85,12 +87,14 @@ void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add(step);
 }
 
-void draw_double_buffer(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::DoubleBuffer>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (!has_own_memory(drawer, stage.stage) || !attachment_of(drawer, stage)) return;
   drawer.add({.kind = StepKind::DoubleBuffer, .stage = stage.stage});
 }
 
-void draw_rolling_buffer(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::RollingBuffer>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (!has_own_memory(drawer, stage.stage)) return;
   const std::optional<Step> attached = attachment_of(drawer, stage);
   // Iterations of a reduction seldom read anything twice.
@@ -98,7 +102,8 @@ void draw_rolling_buffer(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add({.kind = StepKind::RollingBuffer, .stage = stage.stage});
 }
 
-void draw_pragma(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Pragma>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (stage.leaves.empty()) return;
   Leaf& leaf =
       stage.leaves[static_cast<size_t>(drawer.random.below(static_cast<int>(stage.leaves.size())))];
@@ -111,7 +116,8 @@ void draw_pragma(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add(step);
 }
 
-void draw_prefetch(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Prefetch>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::vector<StageId> inputs = drawer.inputs_of(stage.stage);
   const std::optional<size_t> place = stage.random_free_leaf(drawer.random);
   if (inputs.empty() || !place) return;
@@ -126,7 +132,8 @@ void draw_prefetch(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add(step);
 }
 
-void draw_env_threads(ScheduleDrawer& drawer, DrawnStage&) {
+template <>
+void draw<StepKind::EnvThreads>(ScheduleDrawer& drawer, DrawnStage&) {
   for (StageId id = 0; id < drawer.definition.stages.size(); ++id) {
     const auto* scan = std::get_if<language::Scan>(&drawer.definition.stages[id]);
     if (scan == nullptr) continue;
@@ -153,7 +160,8 @@ void draw_env_threads(ScheduleDrawer& drawer, DrawnStage&) {
   }
 }
 
-void draw_software_pipeline(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::SoftwarePipeline>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::optional<Step> attached = attachment_of(drawer, stage);
   if (!attached) return;
   Step step{

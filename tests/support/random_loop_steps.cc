@@ -61,7 +61,8 @@ std::optional<size_t> random_short_leaf(const DrawnStage& stage, Random& random)
 
 }  // namespace
 
-void draw_split(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Split>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::optional<size_t> place = stage.random_free_leaf(drawer.random);
   if (!place) return;
   const Leaf leaf = stage.leaves[*place];
@@ -81,7 +82,8 @@ void draw_split(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add(step);
 }
 
-void draw_fuse(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Fuse>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const auto place = random_pair(stage, drawer.random,
                                  [](const Leaf& a, const Leaf& b) { return a.reduce == b.reduce; });
   if (!place) return;
@@ -94,7 +96,8 @@ void draw_fuse(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add({.kind = StepKind::Fuse, .stage = stage.stage, .axes = {a.axis, b.axis}});
 }
 
-void draw_tile(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Tile>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const auto place = random_pair(
       stage, drawer.random, [](const Leaf& a, const Leaf& b) { return !a.reduce && !b.reduce; });
   if (!place) return;
@@ -115,7 +118,8 @@ void draw_tile(ScheduleDrawer& drawer, DrawnStage& stage) {
   stage.leaves.insert(stage.leaves.erase(at, at + 2), tiled.begin(), tiled.end());
 }
 
-void draw_reorder(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Reorder>(ScheduleDrawer& drawer, DrawnStage& stage) {
   std::vector<size_t> places;
   for (size_t i = 0; i < stage.leaves.size(); ++i) {
     if (drawer.random.chance(0.7) && !stage.leaves[i].time) places.push_back(i);
@@ -132,7 +136,8 @@ void draw_reorder(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add(step);
 }
 
-void draw_bind(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Bind>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::optional<size_t> place = random_data_leaf(stage, drawer.random);
   if (!place) return;
   const std::string tag = drawer.random.pick(
@@ -141,17 +146,20 @@ void draw_bind(ScheduleDrawer& drawer, DrawnStage& stage) {
   mark(drawer, stage, *place, StepKind::Bind, tag);
 }
 
-void draw_parallel(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Parallel>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::optional<size_t> place = random_data_leaf(stage, drawer.random);
   if (place) mark(drawer, stage, *place, StepKind::Parallel);
 }
 
-void draw_vectorize(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Vectorize>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::optional<size_t> place = random_short_leaf(stage, drawer.random);
   if (place && !stage.leaves[*place].time) mark(drawer, stage, *place, StepKind::Vectorize);
 }
 
-void draw_unroll(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Unroll>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::optional<size_t> place = random_short_leaf(stage, drawer.random);
   if (place) mark(drawer, stage, *place, StepKind::Unroll);
 }

@@ -87,7 +87,8 @@ bool add_padded_product(KernelWriter& writer, const DrawnTensor& source) {
   return true;
 }
 
-void draw_cache_padded(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::CachePadded>(ScheduleDrawer& drawer, DrawnStage& stage) {
   std::vector<TensorId> choices = chosen_tensors(drawer.definition, stage.stage);
   const std::vector<StageId> inputs = drawer.inputs_of(stage.stage);
   std::erase_if(choices, [&](TensorId tensor) {

@@ -80,7 +80,8 @@ std::vector<const Reduction*> inner_reductions(const Definition& definition,
 
 }  // namespace
 
-void draw_reduction_stage(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::ReductionStage>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const Definition& definition = drawer.definition;
   const std::vector<const Reduction*> choices = inner_reductions(definition, stage);
   if (choices.empty()) return;

@@ -9,42 +9,32 @@
 namespace kiln::testing {
 namespace {
 
+/// Most steps are drawn alike often; these more, since others soon leave no place for them, or much
+/// follows from them.
+constexpr int weight_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::Split:
+    case StepKind::Vectorize:
+    case StepKind::Unroll:
+    case StepKind::ComputeInline:
+    case StepKind::Rfactor: return 2;
+    case StepKind::CachePadded:
+    case StepKind::ReductionStage:
+    case StepKind::RollingBuffer: return 4;
+    default: return 1;
+  }
+}
+
 struct StepDraw {
-  language::StepKind kind;
   int weight;
-  DrawStep draw;
+  void (*draw)(ScheduleDrawer&, DrawnStage&);
 };
 
-using language::StepKind;
-
-/// Every row of the step table; the fuzz test asserts the share of each.
+/// In the order of the step table; the fuzz test asserts the share of each.
 constexpr StepDraw kSteps[] = {
-    {StepKind::Split, 2, draw_split},
-    {StepKind::Fuse, 1, draw_fuse},
-    {StepKind::Tile, 1, draw_tile},
-    {StepKind::Reorder, 1, draw_reorder},
-    {StepKind::Bind, 1, draw_bind},
-    {StepKind::Parallel, 1, draw_parallel},
-    {StepKind::Vectorize, 2, draw_vectorize},
-    {StepKind::Unroll, 2, draw_unroll},
-    {StepKind::ComputeAt, 1, draw_compute_at},
-    {StepKind::ComputeInline, 2, draw_compute_inline},
-    {StepKind::ComputeRoot, 1, draw_compute_root},
-    {StepKind::CacheRead, 1, draw_cache_read},
-    {StepKind::CachePadded, 4, draw_cache_padded},
-    {StepKind::CacheWrite, 1, draw_cache_write},
-    {StepKind::Rfactor, 2, draw_rfactor},
-    {StepKind::ReductionStage, 4, draw_reduction_stage},
-    {StepKind::SetScope, 1, draw_set_scope},
-    {StepKind::StorageAlign, 1, draw_storage_align},
-    {StepKind::TransformLayout, 1, draw_transform_layout},
-    {StepKind::DoubleBuffer, 1, draw_double_buffer},
-    {StepKind::RollingBuffer, 4, draw_rolling_buffer},
-    {StepKind::Pragma, 1, draw_pragma},
-    {StepKind::Prefetch, 1, draw_prefetch},
-    {StepKind::EnvThreads, 1, draw_env_threads},
-    {StepKind::SoftwarePipeline, 1, draw_software_pipeline},
-    {StepKind::Tensorize, 1, draw_tensorize},
+#define STEP(name, ...) {weight_of(StepKind::name), draw<StepKind::name>},
+#include "compiler/language/tables/steps.def"
+#undef STEP
 };
 
 const StepDraw& pick(Random& random) {
@@ -67,7 +57,7 @@ language::Schedule random_schedule(const language::Definition& definition, Rando
   const size_t steps = static_cast<size_t>(random.between(1, 8));
   // Other steps soon leave no loops that suit an intrinsic.
   for (size_t i = 0; i < drawer.stages.size(); ++i) {
-    if (random.chance(0.7)) draw_tensorize(drawer, drawer.stages[i]);
+    if (random.chance(0.7)) draw<StepKind::Tensorize>(drawer, drawer.stages[i]);
   }
   // Many a draw finds no place.
   for (size_t i = 0; i < steps * 3 && drawer.schedule.steps.size() < steps; ++i) {

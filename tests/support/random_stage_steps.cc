@@ -6,7 +6,8 @@ namespace kiln::testing {
 
 using language::StepKind;
 
-void draw_compute_at(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::ComputeAt>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (drawer.is_output(stage.stage) || stage.placed) return;
   const std::vector<language::StageId> readers = drawer.readers_of(stage.stage);
   if (readers.size() != 1) return;
@@ -21,14 +22,16 @@ void draw_compute_at(ScheduleDrawer& drawer, DrawnStage& stage) {
               .at_axis = leaf.axis});
 }
 
-void draw_compute_inline(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::ComputeInline>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (!stage.inlinable || stage.placed || drawer.is_touched(stage.stage)) return;
   stage.placed = true;
   stage.leaves.clear();
   drawer.add({.kind = StepKind::ComputeInline, .stage = stage.stage});
 }
 
-void draw_compute_root(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::ComputeRoot>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (stage.placed) return;
   drawer.add({.kind = StepKind::ComputeRoot, .stage = stage.stage});
 }

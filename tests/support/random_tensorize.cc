@@ -59,7 +59,8 @@ void reduce_outside(ScheduleDrawer& drawer, DrawnStage& stage, const std::vector
 
 }  // namespace
 
-void draw_tensorize(ScheduleDrawer& drawer, DrawnStage& stage) {
+template <>
+void draw<StepKind::Tensorize>(ScheduleDrawer& drawer, DrawnStage& stage) {
   const std::string intrinsic = intrinsic_for(drawer.definition, stage.stage);
   const bool is_dot = intrinsic.starts_with("x86.dot");
   if (intrinsic.empty() || stage.placed || stage.leaves.size() != (is_dot ? 4 : 3)) return;
@@ -69,7 +70,7 @@ void draw_tensorize(ScheduleDrawer& drawer, DrawnStage& stage) {
   const language::AxisId column = stage.leaves[1].axis;
   language::AxisId tile = column;
   if (!is_dot && drawer.random.chance(0.5)) {
-    draw_split(drawer, stage);
+    draw<StepKind::Split>(drawer, stage);
     // Some other axis may have been split.
     const std::vector<Leaf>& leaves = stage.leaves;
     if (leaves.size() != 4 || leaves[2].axis != column || !leaves[1].extent) return;

@@ -87,46 +87,16 @@ class ScheduleDrawer {
 /// Adds the step and the stage it defines, which has the axes that the table gives it.
 language::StageId add_stage(ScheduleDrawer& drawer, const language::Step& step);
 
-/// Draws one step for the stage, or none when nothing suits. One for each row of the step table;
-/// the table of random_schedule.cc names them.
-using DrawStep = void (*)(ScheduleDrawer&, DrawnStage&);
+using language::StepKind;
 
-// random_loop_steps.cc
-void draw_split(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_fuse(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_tile(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_reorder(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_bind(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_parallel(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_vectorize(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_unroll(ScheduleDrawer& drawer, DrawnStage& stage);
+/// Draws one step for the stage, or none when nothing suits. One for each row of the step table.
+template <StepKind kind>
+void draw(ScheduleDrawer& drawer, DrawnStage& stage);
 
-// random_stage_steps.cc
-void draw_compute_at(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_compute_inline(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_compute_root(ScheduleDrawer& drawer, DrawnStage& stage);
-
-// random_cache_steps.cc
-void draw_cache_read(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_cache_write(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_rfactor(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_set_scope(ScheduleDrawer& drawer, DrawnStage& stage);
-
-// random_padding.cc
-void draw_cache_padded(ScheduleDrawer& drawer, DrawnStage& stage);
-
-// random_reduction_stage.cc
-void draw_reduction_stage(ScheduleDrawer& drawer, DrawnStage& stage);
-
-// random_hint_steps.cc
-void draw_storage_align(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_transform_layout(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_double_buffer(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_rolling_buffer(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_pragma(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_prefetch(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_env_threads(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_software_pipeline(ScheduleDrawer& drawer, DrawnStage& stage);
-void draw_tensorize(ScheduleDrawer& drawer, DrawnStage& stage);
+#define STEP(name, ...) \
+  template <>           \
+  void draw<StepKind::name>(ScheduleDrawer & drawer, DrawnStage & stage);
+#include "compiler/language/tables/steps.def"
+#undef STEP
 
 }  // namespace kiln::testing
