@@ -1,7 +1,8 @@
 // Writes expressions in CUDA C with the meaning of the operator table, which C does not always
 // share: arithmetic of signed integers goes through unsigned ones where it may overflow, division,
 // shifts and min call functions of cuda_prelude.cc, and narrow integers are cast back after C has
-// promoted them. Parentheses follow from how tightly C's operators bind.
+// promoted them; floats of 8 and 16 bits are widened, and rounded back. Parentheses follow from how
+// tightly C's operators bind.
 #include "compiler/codegen/cuda_expr.h"
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "compiler/codegen/operator_code.h"
 #include "compiler/ir/dispatch.h"
 #include "runtime/core/error.h"
+#include "runtime/core/small_float.h"
 
 namespace kiln::codegen {
 namespace {
@@ -48,6 +50,16 @@ Text cast_to(DType type, const Text& value) {
   return {fmt::format("({}){}", cuda_type(type), inside(value, kUnary)), kUnary};
 }
 
+/// Of 8 or 16 bits: memory has its bits, and arithmetic is that of float, rounded.
+bool is_small_float(DType type) { return is_float(type) && bits_of(type) < 32; }
+
+Text widened(DType type, const Text& value) {
+  return is_small_float(type) ? cast_to(DType::Float32, value) : value;
+}
+Text rounded(DType type, const Text& value) {
+  return is_small_float(type) ? call(fmt::format("{}::of", cuda_type(type)), value.text) : value;
+}
+
 Text int_literal(DType type, int64_t value) {
   if (type == DType::Bool) return {value != 0 ? "true" : "false"};
   if (type == DType::UInt64) return {fmt::format("{}ull", static_cast<uint64_t>(value))};
@@ -62,6 +74,9 @@ Text int_literal(DType type, int64_t value) {
 }
 
 Text float_literal(DType type, double value) {
+  if (is_small_float(type)) {
+    return {fmt::format("{}{{{:#x}}}", cuda_type(type), to_small_float(type, value)), kPrimary};
+  }
   const bool is_double = type == DType::Float64;
   if (std::isnan(value)) return {is_double ? "::nan(\"\")" : "::nanf(\"\")"};
   if (std::isinf(value)) {
@@ -140,9 +155,14 @@ class Expression {
   Text of(const Var& node) { return {names_[VarRef(&node)]}; }
 
   Text of(const Binary& node) {
-    const DType type = node.a->type.element;
-    const Text a = (*this)(node.a);
-    const Text b = (*this)(node.b);
+    const DType element = node.a->type.element;
+    const Text result = binary(node, is_small_float(element) ? DType::Float32 : element);
+    return node.type.element == element ? rounded(element, result) : result;
+  }
+
+  Text binary(const Binary& node, DType type) {
+    const Text a = operand(node.a);
+    const Text b = operand(node.b);
     if (const auto own = own_function(node.op, is_float(type)); !own.empty()) {
       return call(fmt::format("{}<{}>", own, cuda_type(type)),
                   fmt::format("{}, {}", a.text, b.text));
@@ -158,6 +178,14 @@ class Expression {
         fmt::format("{} {} {}", inside(a, infix.binds), infix.text, inside(b, infix.binds + 1)),
         infix.binds};
     return is_narrow(node.type.element) ? cast_to(type, result) : result;
+  }
+
+  /// As arithmetic has it.
+  Text operand(const Expr& expr) {
+    const DType type = expr->type.element;
+    const FloatImm* number = as<FloatImm>(expr);
+    if (number == nullptr || !is_small_float(type)) return widened(type, (*this)(expr));
+    return float_literal(DType::Float32, round_to(type, number->value));
   }
 
   Text of(const ir::Call& node) {
@@ -179,8 +207,15 @@ class Expression {
         return cast_to(type, {"~" + inside((*this)(node.args[0]), kUnary), kUnary});
       case Operator::PopCount:
       case Operator::Clz: return counted(node, type);
-      default: return is_float(type) ? of_floats(node, type) : of_ints(node, type);
+      default: break;
     }
+    if (!is_small_float(type)) return is_float(type) ? of_floats(node, type) : of_ints(node, type);
+    if (node.op == Operator::NextAfter) {
+      return call(fmt::format("kiln_nextafter<{}>", cuda_type(type)),
+                  fmt::format("{}, {}", (*this)(node.args[0]).text, (*this)(node.args[1]).text));
+    }
+    const Text result = of_floats(node, DType::Float32);
+    return node.type.element == type ? rounded(type, result) : result;
   }
 
   Text of_ints(const ir::Call& node, DType type) {
@@ -222,7 +257,7 @@ class Expression {
   }
 
   Text of_floats(const ir::Call& node, DType type) {
-    const Text a = (*this)(node.args[0]);
+    const Text a = operand(node.args[0]);
     const std::string_view suffix = type == DType::Float64 ? "" : "f";
     const std::string one = type == DType::Float64 ? "1.0" : "1.0f";
     switch (node.op) {
@@ -234,7 +269,7 @@ class Expression {
       case Operator::Ldexp:
         return call(fmt::format("::ldexp{}", suffix),
                     fmt::format("{}, kiln_to_int<int, {}>({}, (-2147483647 - 1), 2147483647)",
-                                a.text, cuda_type(type), (*this)(node.args[1]).text));
+                                a.text, cuda_type(type), operand(node.args[1]).text));
       case Operator::IsNan: return call("::isnan", a.text);
       case Operator::IsInf: return call("::isinf", a.text);
       case Operator::IsFinite: return call("::isfinite", a.text);
@@ -242,15 +277,23 @@ class Expression {
     }
     std::string args = a.text;
     for (size_t i = 1; i < node.args.size(); ++i)
-      args += ", " + (*this)(node.args[i]).text;
+      args += ", " + operand(node.args[i]).text;
     return call(fmt::format("::{}{}", c_function(node.op), suffix), args);
   }
 
   Text of(const Cast& node) {
-    const DType from = node.value->type.element;
     const DType to = node.type.element;
-    const Text value = (*this)(node.value);
+    if (node.value->type.element == to) return (*this)(node.value);
+    const bool is_widened = is_small_float(node.value->type.element);
+    const DType from = is_widened ? DType::Float32 : node.value->type.element;
+    const Text value = operand(node.value);
     if (from == to) return value;
+    if (is_small_float(to)) {
+      // Of most integers a double has every bit.
+      const bool is_exact = is_float(from) || bits_of(from) <= 16;
+      return rounded(to, is_exact ? is_float(from) ? value : cast_to(DType::Float32, value)
+                                  : cast_to(DType::Float64, value));
+    }
     if (to == DType::Bool) return {fmt::format("{} != 0", inside(value, kEquality)), kEquality};
     if (!is_float(from) || is_float(to)) return cast_to(to, value);
 
@@ -265,9 +308,11 @@ class Expression {
   Text of(const Load& load) {
     const Text place{fmt::format("{}[{}]", names_[load.buffer], (*this)(load.indices[0]).text)};
     if (!load.predicate) return place;
-    return {fmt::format("{} ? {} : ({})0", inside((*this)(load.predicate), kOr), place.text,
-                        cuda_type(load.buffer->type)),
-            kChoice};
+    const DType type = load.buffer->type;
+    const Text zero = is_small_float(type) ? float_literal(type, 0) : cast_to(type, {"0"});
+    return {
+        fmt::format("{} ? {} : {}", inside((*this)(load.predicate), kOr), place.text, zero.text),
+        kChoice};
   }
 
   // What only other targets or earlier passes know.
@@ -294,10 +339,12 @@ std::string_view cuda_type(DType type) {
     case DType::UInt64: return "unsigned long long";
     case DType::Float32: return "float";
     case DType::Float64: return "double";
-    default: break;
+    case DType::Float16: return "kiln_float16";
+    case DType::BFloat16: return "kiln_bfloat16";
+    case DType::Float8E4M3FN: return "kiln_float8_e4m3fn";
+    case DType::Float8E5M2: return "kiln_float8_e5m2";
   }
-  fail(ErrorKind::Unsupported, "CUDA_DTYPE",
-       "{} is not compiled for cuda in this version; use float32", type);
+  check_failed("a type of CUDA C", __FILE__, __LINE__);
 }
 
 std::string cuda_expr(const Expr& expr, CudaNames& names) { return Expression(names)(expr).text; }

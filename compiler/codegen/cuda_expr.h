@@ -8,8 +8,7 @@
 
 namespace kiln::codegen {
 
-/// "float", "long long". Throws Unsupported CUDA_DTYPE for types that need conversions of their
-/// own.
+/// "float", "long long"; a float of 8 or 16 bits is a type of cuda_prelude.h.
 std::string_view cuda_type(DType type);
 
 /// The expression in CUDA C, with no more parentheses than it needs. Of one lane.

@@ -78,12 +78,103 @@ __device__ inline T kiln_floordiv_float(T a, T b) {
   return ratio - whole > T(0.5) ? whole + 1 : whole;
 }
 )"},
+    Function{"kiln_float_of_bits", R"(__device__ inline float kiln_float_of_bits(unsigned bits) {
+  union { unsigned from; float to; } same;
+  same.from = bits;
+  return same.to;
+}
+__device__ inline unsigned kiln_bits_of_float(float value) {
+  union { float from; unsigned to; } same;
+  same.from = value;
+  return same.to;
+}
+)"},
+    // Rounded by integer arithmetic on the bits of a float: adding half of the last place carries
+    // into the exponent. A double is rounded to odd first, so that rounding twice is as rounding
+    // once (Boldo and Melquiond, 2008). Of a float16 the hardware does both.
+    Function{
+        "kiln_small_float",
+        R"(template <typename Bits, int kMantissa, int kBias, unsigned kOverflow, unsigned kNan>
+struct kiln_small_float {
+  Bits bits;
+  static __device__ kiln_small_float of(float value) {
+#ifdef __CUDA_ARCH__
+    if (kMantissa == 10) {
+      unsigned short half;
+      asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+      return {Bits(half)};
+    }
+#endif
+    const unsigned magnitude = kiln_bits_of_float(value) & 0x7fffffffu;
+    const unsigned sign = (kiln_bits_of_float(value) >> 31) << (8 * sizeof(Bits) - 1);
+    if (magnitude > 0x7f800000u) return {Bits(sign | kNan)};
+    const int dropped = 23 - kMantissa;
+    const unsigned half = ((magnitude >> dropped) & 1u) + (1u << (dropped - 1)) - 1u;
+    unsigned rounded = ((magnitude + half) >> dropped) - ((127u - kBias) << kMantissa);
+    if (kBias != 127 && magnitude < (128u - kBias) << 23) {
+      const unsigned anchor = (127u + 24u - kBias - kMantissa) << 23;
+      const float anchored = kiln_float_of_bits(magnitude) + kiln_float_of_bits(anchor);
+      rounded = kiln_bits_of_float(anchored) - anchor;
+    } else if (rounded > kOverflow) {
+      rounded = kOverflow;
+    }
+    return {Bits(sign | rounded)};
+  }
+  static __device__ kiln_small_float of(double value) {
+    const float nearest = (float)value;
+    unsigned bits = kiln_bits_of_float(nearest);
+    if (nearest - nearest == 0.0f && nearest != value) {
+      if (::fabs((double)nearest) > ::fabs(value)) --bits;
+      bits |= 1u;
+    }
+    return of(kiln_float_of_bits(bits));
+  }
+  __device__ operator float() const {
+#ifdef __CUDA_ARCH__
+    if (kMantissa == 10) {
+      float wide;
+      asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"((unsigned short)bits));
+      return wide;
+    }
+#endif
+    const unsigned top = 8 * sizeof(Bits) - 1;
+    const unsigned sign = ((unsigned)bits >> top) << 31;
+    const unsigned magnitude = bits & ((1u << top) - 1u);
+    if (magnitude >= kOverflow) {
+      const bool is_nan = kOverflow == kNan || magnitude > kOverflow;
+      return kiln_float_of_bits(sign | (is_nan ? 0x7fc00000u : 0x7f800000u));
+    }
+    const float placed = kiln_float_of_bits(magnitude << (23 - kMantissa));
+    const float scaled = placed * kiln_float_of_bits((254u - kBias) << 23);
+    return kiln_float_of_bits(sign | kiln_bits_of_float(kBias == 127 ? placed : scaled));
+  }
+};
+)"},
+    Function{"kiln_float16",
+             "typedef kiln_small_float<unsigned short, 10, 15, 0x7c00, 0x7e00> kiln_float16;\n"},
+    Function{"kiln_bfloat16",
+             "typedef kiln_small_float<unsigned short, 7, 127, 0x7f80, 0x7fc0> kiln_bfloat16;\n"},
+    Function{"kiln_float8_e4m3fn",
+             "typedef kiln_small_float<unsigned char, 3, 7, 0x7f, 0x7f> kiln_float8_e4m3fn;\n"},
+    Function{"kiln_float8_e5m2",
+             "typedef kiln_small_float<unsigned char, 2, 15, 0x7c, 0x7e> kiln_float8_e5m2;\n"},
     Function{"kiln_bits", R"(template <typename T, typename F>
 __device__ inline T kiln_bits(F value) {
   static_assert(sizeof(T) == sizeof(F), "two types of one width");
   union { F from; T to; } same;
   same.from = value;
   return same.to;
+}
+)"},
+    Function{"kiln_nextafter", R"(template <typename T>
+__device__ inline T kiln_nextafter(T a, T b) {
+  const float from = a, to = b;
+  if (from != from) return a;
+  if (!(from < to || from > to)) return b;
+  const unsigned sign = 1u << (8 * sizeof(T) - 1);
+  if (from == 0) a.bits = (b.bits & sign) | 1u;
+  else a.bits += (from < to) == (from > 0) ? 1 : -1;
+  return a;
 }
 )"},
     Function{"kiln_pow", R"(template <typename T>

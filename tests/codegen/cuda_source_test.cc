@@ -108,13 +108,11 @@ TEST(CudaSource, BoundsTheRegistersOfABlockWhoseSizeTheCallDecides) {
             "__launch_bounds__(256)");
 }
 
-TEST(CudaSource, RefusesTypesThatNeedConversionsOfTheirOwn) {
-  expect_error(
-      [] {
-        cuda_text(lowered("fn f(A: float16[8]) { for t in 0..8 bind(threadIdx.x) { A[t] = 0.0 } }"),
-                  nullptr);
-      },
-      ErrorKind::Unsupported, "float16 is not compiled for cuda in this version; use float32");
+TEST(CudaSource, ComputesSmallFloatsInFloat) {
+  expect_source("cuda_half.cu", R"(fn half(A: float16[n], B: bfloat16[n], C: float16[n]) {
+    for b in 0..floordiv(n + 63, 64) bind(blockIdx.x) { for t in 0..64 bind(threadIdx.x) {
+      if likely(b*64 + t < n) {
+        C[b*64 + t] = max(A[b*64 + t]*1.5, 0.0) + float16(B[b*64 + t]) } } } })");
 }
 
 TEST(CudaPrelude, HoldsOnlyWhatIsCalledAndWhatThatCalls) {
@@ -183,6 +181,24 @@ TEST_F(CudaArtifact, DividesIndicesThatAreNotNegativeInLittleCode) {
   const std::vector<CubinKernel> kernels = kernels_of_cubin(artifact.code);
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_LE(kernels[0].instructions, 250);  // 304 with signs
+}
+
+/// Without a header, from the oldest architecture to the newest.
+TEST_F(CudaArtifact, OfFloatsOf8And16Bits) {
+  for (const char* type : {"float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"}) {
+    const bool is_byte = std::string_view(type).starts_with("float8");
+    const ir::Kernel kernel = lowered(fmt::format(
+        R"(fn f(A: {0}[n], I: int64[n], D: float64[n], B: {0}[n], C: {0}[n], J: int32[n], U: {1}[n]) {{
+          for b in 0..n bind(blockIdx.x) {{
+            B[b] = nextafter(fma(exp(A[b]), -A[b], min(A[b], 1.0)), {0}(D[b]))
+            C[b] = if_then_else(isnan(A[b]) || A[b] < B[b], {0}(I[b]), ldexp(A[b], sqrt(B[b])))
+            J[b] = int32(A[b])
+            U[b] = bits_of(A[b]) }} }})",
+        type, is_byte ? "uint8" : "uint16"));
+    for (const char* arch : {"sm_75", "sm_90", "sm_120"}) {
+      EXPECT_FALSE(make_cuda_artifact(kernel, nullptr, {arch}).code.empty()) << type << arch;
+    }
+  }
 }
 
 /// Macros of NVRTC, which would be replaced wherever they stand, and names that the source has.
