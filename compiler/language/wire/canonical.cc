@@ -314,8 +314,7 @@ class Canonicalizer {
   Read rebuilt_node(const Read& read) { return {mapped(read.tensor), mapped(read.indices)}; }
   ReducerParameter rebuilt_node(const ReducerParameter& parameter) { return parameter; }
   Reduction rebuilt_node(const Reduction& reduction) {
-    Reduction result = {.combiner = reduction.combiner, .output = reduction.output};
-    if (!result.combiner) result.combiner = combiner_like(from_, reduction.reducer);
+    Reduction result = {.combiner = combiner_of(from_, reduction), .output = reduction.output};
     if (!result.combiner) result.reducer = mapped_reducer(reduction.reducer);
     for (const AxisId axis : reduction.axes) {
       result.axes.push_back(mapped_axis(axis));
@@ -392,6 +391,10 @@ Kernel nameless(const Definition& definition) {
 }
 
 }  // namespace
+
+std::optional<Combiner> combiner_of(const Definition& definition, const Reduction& reduction) {
+  return reduction.combiner ? reduction.combiner : combiner_like(definition, reduction.reducer);
+}
 
 CanonicalKernel canonicalize(const Kernel& kernel, const Schedule& schedule) {
   Canonicalizer canonicalizer(kernel);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,10 @@ CanonicalKernel canonicalize(const Kernel& kernel, const Schedule& schedule);
 std::string canonical_form(const Definition& definition);
 /// The bytes of a schedule, with the stages and axes as the canonical form numbers them.
 std::string canonical_form(const Definition& definition, const Schedule& schedule);
+
+/// How a reduction combines, when the table has it: `a + b` from 0, a reducer of the user's, is
+/// sum.
+std::optional<Combiner> combiner_of(const Definition& definition, const Reduction& reduction);
 
 /// 32 hex digits: XXH3-128 of a canonical form.
 std::string id_of(std::string_view canonical);
