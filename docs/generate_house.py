@@ -41,6 +41,7 @@ FLOORS = [
     ]),
     ("compiler", [
         ("compiler", "compiler/*.cc", "compile, lower, report"),
+        ("compiler/autodiff", "autodiff", "gradients"),
         ("compiler/autoschedule/choose", "choose", "the cheapest sketch"),
         ("compiler/autoschedule/templates", "templates", "sketches as steps"),
         ("compiler/autoschedule/recognise", "recognise", "structure of stages"),

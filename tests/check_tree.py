@@ -27,6 +27,7 @@ ALSO = {"compiler/language": ["kiln/v1/"]}
 # of compiler/ itself may include all of them.
 COMPILER = {
     "language": [],
+    "autodiff": ["language/"],
     "ir": ["language/"],
     "analysis": ["ir/", "language/"],
     "schedule": ["analysis/", "ir/", "language/", "target.h"],
