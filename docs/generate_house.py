@@ -27,6 +27,7 @@ FLOORS = [
     ("kilnd", [
         ("server", "kilnd", "flags, start, stop"),
         ("server/rpc", "rpc", "the wire's calls"),
+        ("server/local", "local", "clients on this host"),
         ("server/engine", "engine", "compile, queue, run"),
         ("server/cache", "cache", "artifacts kept"),
         ("server/tensors", "tensors", "uploads, sessions"),

@@ -18,6 +18,8 @@ namespace kiln::server {
 
 namespace {
 
+constexpr auto kWarmTime = std::chrono::seconds(10);  // of memory, after the last client left
+
 DeviceQueue::Options device_options(const EngineOptions& options, Role role) {
   return {.spec = {.role = role, .index = 0, .threads = options.threads},
           .limit = options.queue,
@@ -55,7 +57,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       quarantine_(options.times.quarantine),
       arenas_(std::make_shared<ArenaPool>(arena_options(options))),
       tensors_(boot_id_, options.unowned_tensor_life),
-      sessions_(tensors_, options.session_grace),
+      sessions_(tensors_, *arenas_, options.session_grace),
       uploads_(options.idle_upload),
       jobs_(options.jobs),
       kernels_(options.kernels, options.memory_cache_bytes),
@@ -93,6 +95,8 @@ void Engine::tick(Clock::time_point now) {
   compilers_.tick(now);
   cuda_.tick(now);
   sessions_.expire(now);
+  // What was warm for clients is of no use to nobody.
+  if (sessions_.idle_for(now) > kWarmTime) arenas_->cool_down();
   uploads_.expire(now);
   tensors_.expire(now);
   jobs_.expire(now);
@@ -346,7 +350,7 @@ std::string Engine::device_named(const std::string& name) const {
        "there is no device {} here; kiln devices lists those there are", name.substr(0, 80));
 }
 
-Tensor Engine::prepare_tensor(const v1::TensorHeader& header) {
+Tensor Engine::check_header(const v1::TensorHeader& header) const {
   sessions_.require(header.session());
   const std::string device = device_named(header.device());
   const std::optional<DType> type = dtype_from_number(header.type());
@@ -365,6 +369,11 @@ Tensor Engine::prepare_tensor(const v1::TensorHeader& header) {
          "dimension {} of the tensor is {}, but must be at least 0", i, tensor.shape[i]);
   }
   tensor.bytes = byte_size(tensor.type, tensor.shape);
+  return tensor;
+}
+
+Tensor Engine::prepare_tensor(const v1::TensorHeader& header) {
+  Tensor tensor = check_header(header);
   tensor.slice = arenas_->reserve(tensor.bytes);
   if (header.empty()) arenas_->use(*tensor.slice, 0, tensor.bytes);
   if (header.empty()) std::memset(tensor.slice->data(), 0, static_cast<size_t>(tensor.bytes));

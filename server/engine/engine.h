@@ -64,6 +64,8 @@ class Engine {
   /// Memory for a tensor that a client will fill. Throws InvalidArgument, ResourceExhausted,
   /// NO_DEVICE.
   Tensor prepare_tensor(const v1::TensorHeader& header);
+  /// The same without memory.
+  Tensor check_header(const v1::TensorHeader& header) const;
   v1::DescribeResponse describe() const;
 
   TensorStore& tensors() { return tensors_; }

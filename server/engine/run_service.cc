@@ -18,6 +18,8 @@ namespace {
 // What the outputs of one reply may take of a message of 4 MiB.
 constexpr int64_t kReplyBytes = int64_t{3} << 20;
 // 8 bytes each in the reply, so well below a message of 4 MiB.
+// From here on a local client is shown its outputs instead of being sent them.
+constexpr int64_t kShownBytes = int64_t{64} << 10;
 constexpr uint32_t kMaxMeasurements = 100'000;
 
 std::string argument_name(const KernelEntry& kernel, size_t i) {
@@ -50,6 +52,8 @@ struct RunService::Prepared {
   DeviceCall work;
   std::vector<RunOutput> outputs;
   std::set<uint32_t> keep;  // parameters whose result stays here
+  /// Tensors that are overwritten, but in other memory, with where.
+  std::map<std::string, std::shared_ptr<Slice>> renewed;
   Clock::time_point begun = Clock::now();
   double upload_seconds = 0;
 };
@@ -166,7 +170,8 @@ void RunService::place(Prepared& prepared, const v1::RunRequest& request) {
     const auto at = static_cast<size_t>(i);
     const bool is_output = kernel.artifact().parameters[at].is_output;
     if (argument.has_tensor()) {
-      prepared.work.tensors.push_back(prepared.given[at]->slice);
+      prepared.work.tensors.push_back(is_output ? place_given_output(prepared, *prepared.given[at])
+                                                : prepared.given[at]->slice);
       const Slice* slice = prepared.work.tensors.back().get();
       // Of two outputs in one place the second to be written stays: which one that is may differ.
       if (is_output && !outputs.insert(slice).second) overlap = true;
@@ -189,6 +194,19 @@ void RunService::place(Prepared& prepared, const v1::RunRequest& request) {
   prepared.work.overwrites_input = overlap;
 }
 
+std::shared_ptr<Slice> RunService::allocate_output(const Prepared& prepared, int64_t bytes) {
+  const bool is_shown = bytes >= kShownBytes && sessions_.is_local(prepared.session);
+  return is_shown ? arenas_->allocate_for(prepared.session, bytes) : arenas_->allocate(bytes);
+}
+
+/// What clients may see must not change: the tensor gets other memory, once all is written.
+std::shared_ptr<Slice> RunService::place_given_output(Prepared& prepared, const Tensor& tensor) {
+  if (!tensor.slice->arena()->is_frozen()) return tensor.slice;
+  std::shared_ptr<Slice>& slice = prepared.renewed[tensor.id];
+  if (!slice) slice = allocate_output(prepared, tensor.bytes);
+  return slice;
+}
+
 void RunService::place_output(Prepared& prepared, uint32_t parameter,
                               const v1::Argument& argument) {
   const KernelEntry& kernel = *prepared.kernel;
@@ -201,12 +219,14 @@ void RunService::place_output(Prepared& prepared, uint32_t parameter,
     require_bytes(kernel, parameter, output.bytes, argument.inline_().data().size());
   }
   if (argument.has_output() && argument.output().keep()) prepared.keep.insert(parameter);
-  output.slice = arenas_->allocate(output.bytes);
+  output.slice = allocate_output(prepared, output.bytes);
   prepared.work.tensors.push_back(output.slice);
   prepared.outputs.push_back(std::move(output));
 }
 
 RunResult RunService::collect(Prepared& prepared, const DeviceResult& device) {
+  for (const auto& [tensor, slice] : prepared.renewed)
+    tensors_.renew(tensor, slice);
   RunResult result;
   result.kernel = prepared.kernel;
   int64_t inline_bytes = 0;

@@ -64,6 +64,8 @@ class RunService {
   std::vector<ArgumentSlot> slots_of(Prepared& prepared, const v1::RunRequest& request);
   void place(Prepared& prepared, const v1::RunRequest& request);
   void place_output(Prepared& prepared, uint32_t parameter, const v1::Argument& argument);
+  std::shared_ptr<Slice> place_given_output(Prepared& prepared, const Tensor& tensor);
+  std::shared_ptr<Slice> allocate_output(const Prepared& prepared, int64_t bytes);
   RunResult collect(Prepared& prepared, const DeviceResult& device);
 
   KernelTable& kernels_;

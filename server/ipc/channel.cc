@@ -20,13 +20,9 @@ namespace {
 constexpr char kInPacket = 'p';
 constexpr char kInMemory = 'm';
 constexpr size_t kPacketBytes = 64 * 1024;  // well under the kernel's default socket buffer
-// An arena and a message in memory at most; the rest is room.
-constexpr size_t kMaxFds = 8;
-// A worker is not trusted: without a limit its message could take all memory of the daemon.
-constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
 
 [[noreturn]] void garbage() {
-  fail(ErrorKind::Internal, "PEER_GARBAGE", "a worker sent what is no message");
+  fail(ErrorKind::Internal, "PEER_GARBAGE", "the other side sent what is no message");
 }
 
 void add_fds(msghdr& header, std::span<const int> fds, std::span<char> control) {
@@ -65,7 +61,7 @@ std::pair<Fd, Fd> make_socket_pair() {
 }
 
 void Channel::send(const google::protobuf::MessageLite& message, std::span<const int> fds) {
-  KILN_CHECK(fds.size() < kMaxFds);
+  KILN_CHECK(fds.size() < kMaxFds);  // the message itself may need one
   std::string packet(1, kInPacket);
   message.AppendToString(&packet);
 
@@ -96,7 +92,7 @@ void Channel::send(const google::protobuf::MessageLite& message, std::span<const
   }
 }
 
-bool Channel::receive(google::protobuf::MessageLite& message, std::vector<Fd>& fds) {
+bool Channel::receive(google::protobuf::MessageLite& message, std::vector<Fd>& fds, int64_t limit) {
   thread_local std::string packet(kPacketBytes + 1, '\0');
   iovec body{packet.data(), packet.size()};
   msghdr header{};
@@ -119,7 +115,7 @@ bool Channel::receive(google::protobuf::MessageLite& message, std::vector<Fd>& f
     return true;
   }
   if (packet[0] != kInMemory || fds.empty()) garbage();
-  const std::string contents = read_memfd(fds.front(), kMaxMessageBytes);
+  const std::string contents = read_memfd(fds.front(), limit);
   fds.erase(fds.begin());
   if (!message.ParseFromString(contents)) garbage();
   return true;

@@ -22,14 +22,20 @@ class Channel {
     Wait,
     Fail,  // for the front end, which must never wait for a worker
   };
+  /// What may travel with one message.
+  static constexpr size_t kMaxFds = 32;
+  /// A worker is not trusted: without a limit its message could take all memory of the daemon.
+  static constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
+
   Channel(Fd socket, WhenFull when_full) : socket_(std::move(socket)), when_full_(when_full) {}
 
   /// Throws Unavailable PEER_GONE when the other end is gone, or full with WhenFull::Fail.
   void send(const google::protobuf::MessageLite& message, std::span<const int> fds = {});
 
   /// Waits for a message; false when the other end is gone. Throws Internal PEER_GARBAGE on
-  /// anything that is no message.
-  bool receive(google::protobuf::MessageLite& message, std::vector<Fd>& fds);
+  /// anything that is no message, or of more bytes than the limit.
+  bool receive(google::protobuf::MessageLite& message, std::vector<Fd>& fds,
+               int64_t limit = kMaxMessageBytes);
 
   /// Makes receive() return false on both ends.
   void shut_down();

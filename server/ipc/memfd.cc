@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "runtime/core/error.h"
 
@@ -20,6 +21,13 @@ namespace {
   fail(ErrorKind::ResourceExhausted, "HOST_MEMORY", "cannot allocate {} bytes on the host: {}",
        bytes, std::strerror(error));
 }
+
+// Of linux/magic.h, which glibc does not have: the file system of a memfd without huge pages.
+constexpr auto kTmpfsMagic = 0x01021994;
+
+#ifndef F_SEAL_FUTURE_WRITE
+constexpr int F_SEAL_FUTURE_WRITE = 0x0010;  // headers before Linux 5.1 lack it
+#endif
 
 #ifndef MADV_COLLAPSE
 constexpr int MADV_COLLAPSE = 25;  // headers before Linux 6.1 lack it
@@ -48,6 +56,21 @@ Fd make_memfd(const char* name, int64_t bytes) {
   if (::ftruncate(fd.get(), bytes) != 0) out_of_memory(bytes, errno);
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) out_of_memory(bytes, errno);
   return fd;
+}
+
+bool is_sealed_memory(const Fd& fd, int64_t bytes) {
+  constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+  struct stat status {};
+  struct statfs system {};
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  return seals >= 0 && (seals & kNeeded) == kNeeded && ::fstat(fd.get(), &status) == 0 &&
+         S_ISREG(status.st_mode) && status.st_size >= bytes && status.st_size - bytes < kHugePage &&
+         // Of a pool of huge pages, reading may fault where the pool is empty.
+         ::fstatfs(fd.get(), &system) == 0 && system.f_type == kTmpfsMagic;
+}
+
+void seal_against_new_writers(const Fd& fd) {
+  KILN_CHECK(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) == 0);
 }
 
 Fd make_sealed_memfd(const char* name, std::string_view contents) {
@@ -92,8 +115,10 @@ Mapping::Mapping(const Fd& fd, int64_t bytes) {
     fail(ErrorKind::Internal, "PEER_GARBAGE", "the other side sent memory that cannot be mapped");
   }
   void* const place = bytes >= kHugePage ? aligned_place(bytes) : nullptr;
-  void* const address = ::mmap(place, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
-                               MAP_SHARED | (place != nullptr ? MAP_FIXED : 0), fd.get(), 0);
+  is_writable_ = (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0;
+  void* const address =
+      ::mmap(place, static_cast<size_t>(bytes), PROT_READ | (is_writable_ ? PROT_WRITE : 0),
+             MAP_SHARED | (place != nullptr ? MAP_FIXED : 0), fd.get(), 0);
   if (address == MAP_FAILED) {
     const int error = errno;
     if (place != nullptr) ::munmap(place, static_cast<size_t>(bytes));
@@ -104,11 +129,14 @@ Mapping::Mapping(const Fd& fd, int64_t bytes) {
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      is_writable_(other.is_writable_) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(is_writable_, other.is_writable_);
   return *this;
 }
 

@@ -31,10 +31,15 @@ grpc::ServerWriteReactor<v1::SessionEvent>* DaemonRpc::Session(grpc::CallbackSer
     });
     stream->keep(nullptr, [this, session, listener] {
       gate_.forget(listener);
+      if (local_ != nullptr) local_->dismiss(session);
       engine_.sessions().end(session);
     });
     v1::SessionEvent event;
     event.set_session(session);
+    if (local_ != nullptr) {
+      event.mutable_local()->set_path(local_->path());
+      event.mutable_local()->set_nonce(local_->admit(session));
+    }
     stream->push(std::move(event));
   } catch (...) {
     stream->close(status_of(current_error()));

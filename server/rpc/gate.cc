@@ -40,6 +40,10 @@ Gate::Pass Gate::enter(const grpc::CallbackServerContext& context) {
     fail(ErrorKind::Unauthenticated, "TOKEN",
          "this daemon asks for a token, and the one given is missing or wrong");
   }
+  return enter();
+}
+
+Gate::Pass Gate::enter() {
   if (closed_.load()) {
     fail(ErrorKind::Unavailable, "DRAINING", "the daemon is ending and takes no more calls");
   }

@@ -24,6 +24,8 @@ class Gate {
   using Pass = std::shared_ptr<void>;
   /// Throws Unauthenticated TOKEN, Unavailable DRAINING.
   Pass enter(const grpc::CallbackServerContext& context);
+  /// The same of a caller who is known. Throws Unavailable DRAINING.
+  Pass enter();
   int64_t active() const { return active_.load(); }
 
   /// From now on no call gets in, and streams that stay open by design are told to end.

@@ -4,8 +4,10 @@
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include "server/local/local_server.h"
 #include "server/rpc/daemon_rpc.h"
 #include "server/rpc/job_rpc.h"
 #include "server/rpc/kernel_rpc.h"
@@ -45,17 +47,32 @@ class PrivateFiles {
   const mode_t before_;
 };
 
+bool is_unix(const std::string& listen) { return listen.rfind("unix:", 0) == 0; }
+
+/// Beside a socket in the file system; clients of a port may be anywhere.
+std::unique_ptr<LocalServer> local_server(Engine& engine, Gate& gate, const std::string& listen) {
+  if (!is_unix(listen)) return nullptr;
+  try {
+    return std::make_unique<LocalServer>(engine, gate, listen.substr(5) + ".local");
+  } catch (const Error& error) {
+    spdlog::warn("local clients get no shorter way: {}", error.message());
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 struct GrpcServer::Parts {
-  Parts(Engine& engine, const std::string& token)
-      : gate(token, engine.sessions()),
+  Parts(Engine& engine, const GrpcOptions& options)
+      : gate(options.token, engine.sessions()),
+        local(local_server(engine, gate, options.listen)),
         kernels(engine, gate),
         tensors(engine, gate),
         jobs(engine, gate),
-        daemon(engine, gate) {}
+        daemon(engine, gate, local.get()) {}
 
   Gate gate;
+  std::unique_ptr<LocalServer> local;
   KernelRpc kernels;
   TensorRpc tensors;
   JobRpc jobs;
@@ -65,7 +82,7 @@ struct GrpcServer::Parts {
 };
 
 GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
-    : parts_(std::make_unique<Parts>(engine, options.token)) {
+    : parts_(std::make_unique<Parts>(engine, options)) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   set_arguments(builder);
@@ -75,19 +92,18 @@ GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
   builder.RegisterService(&parts_->tensors);
   builder.RegisterService(&parts_->jobs);
   builder.RegisterService(&parts_->daemon);
-  const bool is_unix = options.listen.rfind("unix:", 0) == 0;
   {
     const PrivateFiles guard;
     parts_->server = builder.BuildAndStart();
   }
-  if (!parts_->server || (port <= 0 && !is_unix)) {
+  if (!parts_->server || (port <= 0 && !is_unix(options.listen))) {
     fail(ErrorKind::Unavailable, "LISTEN",
          "cannot listen on {}; the address is in use, not of this host, or the certificate and key "
          "do not fit",
          options.listen);
   }
   parts_->address = options.listen;
-  if (!is_unix) {
+  if (!is_unix(options.listen)) {
     parts_->address =
         options.listen.substr(0, options.listen.rfind(':') + 1) + std::to_string(port);
   }
@@ -115,6 +131,7 @@ void GrpcServer::shut_down(Clock::duration limit) {
   parts_->server->Shutdown(std::chrono::system_clock::now() + limit);
   parts_->server->Wait();
   parts_->server.reset();
+  parts_->local.reset();
 }
 
 }  // namespace kiln::server

@@ -3,9 +3,9 @@
 #include "server/rpc/tensor_rpc.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
+#include "server/rpc/tensor_arrival.h"
 #include "server/rpc/tensor_frames.h"
 #include "server/rpc/unary_call.h"
 
@@ -15,66 +15,6 @@ namespace {
 
 // Well under gRPC's limit of 4 MiB a message.
 constexpr int64_t kChunkBytes = int64_t{1} << 20;
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
-}
-
-/// A tensor on its way here: made by a header, filled in order, complete once all is here.
-class Arrival {
- public:
-  Arrival(Engine& engine, const v1::TensorHeader& header)
-      : engine_(engine), session_(header.session()) {
-    if (header.into().empty()) {
-      tensor_ = engine_.prepare_tensor(header);
-      if (header.empty()) filled_ = tensor_.bytes;
-      return;
-    }
-    tensor_ = *engine_.tensors().find(header.into());
-    const std::vector<int64_t> shape(header.shape().begin(), header.shape().end());
-    if (static_cast<int>(tensor_.type) != header.type() || tensor_.shape != shape) {
-      fail(
-          ErrorKind::InvalidArgument, "UPLOAD_SHAPE",
-          "the tensor to overwrite is {} {}, but the upload is {} {}", tensor_.type,
-          shape_text(tensor_.shape),
-          dtype_from_number(header.type()) ? name_of(*dtype_from_number(header.type())) : "unknown",
-          shape_text(shape));
-    }
-  }
-
-  /// Where the next so many bytes are to be written.
-  uint8_t* take(int64_t bytes) {
-    if (bytes > tensor_.bytes - filled_) {
-      fail(ErrorKind::InvalidArgument, "UPLOAD_BYTES",
-           "the upload has more than the {} bytes that its shape {} needs", tensor_.bytes,
-           shape_text(tensor_.shape));
-    }
-    const int64_t offset = filled_;
-    filled_ += bytes;
-    engine_.arenas().use(*tensor_.slice, offset, bytes);
-    return tensor_.slice->data() + offset;
-  }
-
-  /// The id. An upload that overwrites a tensor keeps its own.
-  std::string complete() {
-    if (filled_ != tensor_.bytes) {
-      fail(ErrorKind::InvalidArgument, "UPLOAD_BYTES",
-           "the upload has {} bytes, but its shape {} needs {}", filled_, shape_text(tensor_.shape),
-           tensor_.bytes);
-    }
-    // A tensor of a session that has ended meanwhile would never be freed.
-    engine_.sessions().require(session_);
-    engine_.counters().uploads.fetch_add(1);
-    if (tensor_.id.empty()) tensor_.id = engine_.tensors().add(std::move(tensor_))->id;
-    return tensor_.id;
-  }
-
- private:
-  Engine& engine_;
-  const std::string session_;
-  Tensor tensor_;
-  int64_t filled_ = 0;
-};
 
 /// Takes a header, then chunks into the tensor's memory. The tensor exists once all are here.
 class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
@@ -132,12 +72,10 @@ class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       arrival_.emplace(engine_, request.header());
       return;
     }
-    const std::string& chunk = request.chunk();
-    uint8_t* const place = started().take(static_cast<int64_t>(chunk.size()));
-    std::memcpy(place, chunk.data(), chunk.size());
+    started().append(request.chunk());
   }
 
-  Arrival& started() {
+  TensorArrival& started() {
     if (!arrival_)
       fail(ErrorKind::InvalidArgument, "UPLOAD_HEADER", "an upload starts with a header");
     return *arrival_;
@@ -158,7 +96,7 @@ class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   Engine& engine_;
   grpc::ByteBuffer* const response_;
   grpc::ByteBuffer part_;
-  std::optional<Arrival> arrival_;
+  std::optional<TensorArrival> arrival_;
   std::atomic<bool> ended_{false};
   Gate::Pass pass_;
   std::shared_ptr<IdleTransfers::Transfer> transfer_;
@@ -182,10 +120,7 @@ class DownloadCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
     engine.counters().downloads.fetch_add(1);
     v1::DownloadResponse first;
-    v1::TensorHeader& header = *first.mutable_header();
-    header.set_type(static_cast<v1::DataType>(tensor_->type));
-    header.mutable_shape()->Add(tensor_->shape.begin(), tensor_->shape.end());
-    header.set_device(tensor_->device);
+    write_header(*tensor_, *first.mutable_header());
     part_ = frame_of(first);
     StartWrite(&part_);
   }
@@ -227,11 +162,8 @@ grpc::ServerUnaryReactor* TensorRpc::Put(grpc::CallbackServerContext* context,
                                          const v1::PutRequest* request,
                                          v1::UploadResponse* response) {
   return UnaryCall<v1::UploadResponse>::start(context, gate_, response, [&](const auto& call) {
-    Arrival arrival(engine_, request->header());
-    const std::string& data = request->data();
-    if (!data.empty()) {
-      std::memcpy(arrival.take(static_cast<int64_t>(data.size())), data.data(), data.size());
-    }
+    TensorArrival arrival(engine_, request->header());
+    arrival.append(request->data());
     const std::string tensor = arrival.complete();
     call->answer([&](auto& reply) { reply.set_tensor(tensor); });
   });

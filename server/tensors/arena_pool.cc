@@ -14,6 +14,7 @@ namespace {
 
 // A line of the cache and a register of AVX-512.
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kPage = 4096;
 
 int64_t rounded_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -21,6 +22,9 @@ int64_t rounded_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / un
 
 Arena::Arena(uint64_t number, int64_t bytes)
     : number(number), fd(make_memfd("kiln-arena", bytes)), mapping(fd, bytes) {}
+
+Arena::Arena(uint64_t number, Fd sealed, int64_t bytes)
+    : number(number), fd(std::move(sealed)), mapping(fd, bytes), frozen(true) {}
 
 Slice::Slice(std::shared_ptr<ArenaPool> pool, std::shared_ptr<const Arena> arena, int64_t offset,
              int64_t bytes)
@@ -62,11 +66,7 @@ bool ArenaPool::is_first_use(uint64_t arena, int64_t first, int64_t end) {
 std::shared_ptr<Slice> ArenaPool::reserve(int64_t bytes) {
   KILN_CHECK(bytes >= 0);
   const std::lock_guard lock(mutex_);
-  if (bytes > options_.limit_bytes - used_) {
-    fail(ErrorKind::ResourceExhausted, "TENSOR_MEMORY",
-         "{} bytes of tensor memory are needed, but only {} of {} are free", bytes,
-         options_.limit_bytes - used_, options_.limit_bytes);
-  }
+  require_room(bytes);
   // An empty tensor has an address too.
   const int64_t size = rounded_up(std::max<int64_t>(bytes, 1), kAlignment);
 
@@ -78,28 +78,102 @@ std::shared_ptr<Slice> ArenaPool::reserve(int64_t bytes) {
     // An arena made for one large tensor is not worth keeping alive for a small one.
     const bool wasteful = holding.arena->bytes() > options_.arena_bytes && holding.used == 0 &&
                           size < holding.arena->bytes() / 2;
-    if (fits == holding.free.end() || wasteful) continue;
+    const bool is_shared = holding.owner.empty() && !holding.arena->is_frozen();
+    if (fits == holding.free.end() || wasteful || !is_shared) continue;
     chosen = &holding;
     gap = fits;
     break;
   }
   if (chosen == nullptr) {
-    const int64_t page = size < kHugePage ? int64_t{4096} : kHugePage;
+    const int64_t page = size < kHugePage ? kPage : kHugePage;
     const int64_t arena_bytes = rounded_up(std::max(size, options_.arena_bytes), page);
-    auto arena = std::make_shared<const Arena>(next_arena_, arena_bytes);
-    chosen = &holdings_[next_arena_++];
-    chosen->arena = std::move(arena);
-    gap = chosen->free.emplace(0, arena_bytes).first;
+    chosen = &add_arena(std::make_shared<const Arena>(next_arena_, arena_bytes));
+    gap = chosen->free.begin();
   }
+  return take(*chosen, gap->first, size);
+}
 
-  const auto [offset, available] = *gap;
-  auto slice = std::make_shared<Slice>(shared_from_this(), chosen->arena, offset, size);
+void ArenaPool::require_room(int64_t bytes) const {
+  if (bytes <= options_.limit_bytes - used_) return;
+  fail(ErrorKind::ResourceExhausted, "TENSOR_MEMORY",
+       "{} bytes of tensor memory are needed, but only {} of {} are free", bytes,
+       options_.limit_bytes - used_, options_.limit_bytes);
+}
+
+ArenaPool::Holding& ArenaPool::add_arena(std::shared_ptr<const Arena> arena) {
+  Holding& holding = holdings_[next_arena_++];
+  holding.free.emplace(0, arena->bytes());
+  holding.arena = std::move(arena);
+  return holding;
+}
+
+/// The first `size` bytes of the free part at `offset`.
+std::shared_ptr<Slice> ArenaPool::take(Holding& holding, int64_t offset, int64_t size) {
+  auto slice = std::make_shared<Slice>(shared_from_this(), holding.arena, offset, size);
   // The slice is made first: what throws leaves the gap as it is.
-  chosen->free.erase(gap);
-  if (available > size) chosen->free.emplace(offset + size, available - size);
-  chosen->used += size;
+  const auto gap = holding.free.find(offset);
+  const int64_t available = gap->second;
+  holding.free.erase(gap);
+  if (available > size) holding.free.emplace(offset + size, available - size);
+  holding.used += size;
   used_ += size;
   return slice;
+}
+
+ArenaPool::Holding* ArenaPool::find_unused(const std::string& owner, int64_t arena_bytes) {
+  for (auto& [number, holding] : holdings_) {
+    if (holding.used == 0 && holding.owner == owner && holding.arena->bytes() == arena_bytes) {
+      return &holding;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Slice> ArenaPool::allocate_for(const std::string& owner, int64_t bytes) {
+  KILN_CHECK(bytes > 0 && !owner.empty());
+  std::shared_ptr<Slice> slice;
+  {
+    const std::lock_guard lock(mutex_);
+    require_room(bytes);
+    // As large as it has to be, so that what is shown of it is the tensor alone.
+    const int64_t size = rounded_up(bytes, kPage);
+    Holding* holding = find_unused(owner, size);
+    if (holding == nullptr) {
+      holding = &add_arena(std::make_shared<const Arena>(next_arena_, size));
+      holding->owner = owner;
+    }
+    slice = take(*holding, 0, size);
+  }
+  use(*slice, 0, slice->bytes());
+  return slice;
+}
+
+std::shared_ptr<Slice> ArenaPool::adopt(Fd sealed, int64_t bytes) {
+  KILN_CHECK(bytes > 0 && is_sealed_memory(sealed, bytes));
+  const std::lock_guard lock(mutex_);
+  require_room(bytes);
+  return take(add_arena(std::make_shared<const Arena>(next_arena_, std::move(sealed), bytes)), 0,
+              bytes);
+}
+
+bool ArenaPool::freeze(const Slice& slice, const std::string& owner) {
+  const std::lock_guard lock(mutex_);
+  const Arena& arena = *slice.arena();
+  if (owner.empty() || holdings_.at(arena.number).owner != owner) return false;
+  if (!arena.frozen.exchange(true)) seal_against_new_writers(arena.fd);
+  return true;
+}
+
+void ArenaPool::forget_owner(const std::string& owner) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [number, holding] : holdings_) {
+    if (holding.owner == owner) holding.owner.clear();
+  }
+}
+
+void ArenaPool::cool_down() {
+  const std::lock_guard lock(mutex_);
+  drop_cold_arenas(0);
 }
 
 void ArenaPool::give_back(const Arena& arena, int64_t offset, int64_t bytes) {
@@ -120,15 +194,21 @@ void ArenaPool::give_back(const Arena& arena, int64_t offset, int64_t bytes) {
   }
   holding.used -= bytes;
   used_ -= bytes;
-  if (holding.used == 0) drop_cold_arenas();
+  if (holding.used != 0) return;
+  if (arena.is_frozen()) {
+    holdings_.erase(arena.number);
+    drops_.fetch_add(1);
+  } else {
+    drop_cold_arenas(options_.warm_bytes);
+  }
 }
 
-void ArenaPool::drop_cold_arenas() {
+void ArenaPool::drop_cold_arenas(int64_t warm_bytes) {
   int64_t warm = 0;
   for (const auto& [number, holding] : holdings_) {
     if (holding.used == 0) warm += holding.arena->bytes();
   }
-  for (auto at = holdings_.begin(); at != holdings_.end() && warm > options_.warm_bytes;) {
+  for (auto at = holdings_.begin(); at != holdings_.end() && warm > warm_bytes;) {
     if (at->second.used == 0) {
       warm -= at->second.arena->bytes();
       at = holdings_.erase(at);

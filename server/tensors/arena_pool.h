@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "server/ipc/memfd.h"
@@ -14,12 +15,19 @@ namespace kiln::server {
 /// Memory that the front end owns and workers map. It outlives every worker.
 struct Arena {
   Arena(uint64_t number, int64_t bytes);
+  /// Memory of somebody else's, which nobody can write.
+  Arena(uint64_t number, Fd sealed, int64_t bytes);
 
   const uint64_t number;
   const Fd fd;
   const Mapping mapping;
 
   int64_t bytes() const { return mapping.bytes(); }
+  /// Processes outside of the service may see it: it must not be written any more, and a worker
+  /// that has not mapped it yet can only read it.
+  bool is_frozen() const { return frozen.load(); }
+
+  mutable std::atomic<bool> frozen{false};  // by the pool
 };
 
 class ArenaPool;
@@ -65,6 +73,17 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
   /// These bytes of a reserved slice are about to be written.
   void use(const Slice& slice, int64_t offset, int64_t bytes);
 
+  /// As allocate(), in an arena of which nobody but this owner ever sees anything.
+  std::shared_ptr<Slice> allocate_for(const std::string& owner, int64_t bytes);
+  /// A slice of memory that is_sealed_memory(); it counts towards the limit.
+  std::shared_ptr<Slice> adopt(Fd sealed, int64_t bytes);
+  /// Makes the slice fit to be shown to its owner, and frozen. False when others may see its arena.
+  bool freeze(const Slice& slice, const std::string& owner);
+  /// The owner is gone: what it alone had, nobody is shown any more.
+  void forget_owner(const std::string& owner);
+  /// Gives the memory that is kept warm back to the system.
+  void cool_down();
+
   int64_t used_bytes() const;
   /// Arenas that exist, used or warm.
   std::vector<uint64_t> arenas() const;
@@ -77,6 +96,7 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
     std::shared_ptr<const Arena> arena;
     std::map<int64_t, int64_t> free;  // offset -> bytes, never adjacent
     int64_t used = 0;
+    std::string owner;       // empty: anybody's
     std::vector<bool> huge;  // by kHugePage: those that were asked for in one piece
   };
 
@@ -84,7 +104,13 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
   bool is_first_use(uint64_t arena, int64_t first, int64_t end);
 
   void give_back(const Arena& arena, int64_t offset, int64_t bytes);
-  void drop_cold_arenas();
+
+  // With the lock held.
+  void require_room(int64_t bytes) const;
+  Holding& add_arena(std::shared_ptr<const Arena> arena);
+  std::shared_ptr<Slice> take(Holding& holding, int64_t offset, int64_t size);
+  Holding* find_unused(const std::string& owner, int64_t arena_bytes);
+  void drop_cold_arenas(int64_t warm_bytes);
 
   const Options options_;
   mutable std::mutex mutex_;

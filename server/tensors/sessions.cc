@@ -21,6 +21,16 @@ void Sessions::end(const std::string& session) {
   if (at != ended_.end()) at->second = touched_ = Clock::now();
 }
 
+void Sessions::set_local(const std::string& session) {
+  const std::lock_guard lock(mutex_);
+  if (ended_.count(session) != 0) local_.insert(session);
+}
+
+bool Sessions::is_local(const std::string& session) const {
+  const std::lock_guard lock(mutex_);
+  return local_.count(session) != 0;
+}
+
 void Sessions::require(const std::string& session) const {
   if (!session.empty() && !is_open(session)) {
     fail(ErrorKind::NotFound, "SESSION", "session {} has ended; open another", session);
@@ -52,11 +62,14 @@ void Sessions::expire(Clock::time_point now) {
         continue;
       }
       gone.push_back(at->first);
+      local_.erase(at->first);
       at = ended_.erase(at);
     }
   }
-  for (const std::string& session : gone)
+  for (const std::string& session : gone) {
     tensors_.free_session(session);
+    arenas_.forget_owner(session);
+  }
 }
 
 int64_t Sessions::count() const {

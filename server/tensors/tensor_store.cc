@@ -46,6 +46,15 @@ std::shared_ptr<const Tensor> TensorStore::find(const std::string& id) {
        "there is no tensor {}; it was freed, or its session has ended", id);
 }
 
+void TensorStore::renew(const std::string& id, std::shared_ptr<Slice> slice) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(id);
+  if (at == entries_.end()) return;
+  Tensor renewed = *at->second.tensor;
+  renewed.slice = std::move(slice);
+  at->second.tensor = std::make_shared<const Tensor>(std::move(renewed));
+}
+
 int TensorStore::free(std::span<const std::string> ids) {
   const std::lock_guard lock(mutex_);
   int freed = 0;

@@ -36,6 +36,8 @@ class TensorStore {
   std::shared_ptr<const Tensor> add(Tensor tensor);
   /// Throws NotFound TENSOR, or HandleLost HANDLE_LOST for one of an earlier daemon.
   std::shared_ptr<const Tensor> find(const std::string& id);
+  /// The tensor has its contents there from now on; nothing when it was freed meanwhile.
+  void renew(const std::string& id, std::shared_ptr<Slice> slice);
   /// How many of these existed.
   int free(std::span<const std::string> ids);
   void free_session(const std::string& session);

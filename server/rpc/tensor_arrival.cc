@@ -1,0 +1,86 @@
+// Uploads, however they come. A tensor whose memory clients may see is not written: an upload that
+// overwrites it gets other memory, and the tensor that memory once all is here.
+#include "server/rpc/tensor_arrival.h"
+
+#include <cstring>
+
+namespace kiln::server {
+
+namespace {
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
+
+void require_same_layout(const Tensor& tensor, const v1::TensorHeader& header) {
+  const std::vector<int64_t> shape(header.shape().begin(), header.shape().end());
+  if (static_cast<int>(tensor.type) == header.type() && tensor.shape == shape) return;
+  fail(ErrorKind::InvalidArgument, "UPLOAD_SHAPE",
+       "the tensor to overwrite is {} {}, but the upload is {} {}", tensor.type,
+       shape_text(tensor.shape),
+       dtype_from_number(header.type()) ? name_of(*dtype_from_number(header.type())) : "unknown",
+       shape_text(shape));
+}
+
+}  // namespace
+
+TensorArrival::TensorArrival(Engine& engine, const v1::TensorHeader& header, bool adopts)
+    : engine_(engine), session_(header.session()) {
+  if (header.into().empty()) {
+    tensor_ = adopts ? engine_.check_header(header) : engine_.prepare_tensor(header);
+    if (header.empty()) filled_ = tensor_.bytes;
+    return;
+  }
+  tensor_ = *engine_.tensors().find(header.into());
+  require_same_layout(tensor_, header);
+  is_renewed_ = adopts || tensor_.slice->arena()->is_frozen();
+  if (is_renewed_) tensor_.slice = adopts ? nullptr : engine_.arenas().reserve(tensor_.bytes);
+}
+
+uint8_t* TensorArrival::take(int64_t bytes) {
+  if (bytes > tensor_.bytes - filled_) {
+    fail(ErrorKind::InvalidArgument, "UPLOAD_BYTES",
+         "the upload has more than the {} bytes that its shape {} needs", tensor_.bytes,
+         shape_text(tensor_.shape));
+  }
+  const int64_t offset = filled_;
+  filled_ += bytes;
+  engine_.arenas().use(*tensor_.slice, offset, bytes);
+  return tensor_.slice->data() + offset;
+}
+
+void TensorArrival::append(std::string_view data) {
+  if (data.empty()) return;
+  std::memcpy(take(static_cast<int64_t>(data.size())), data.data(), data.size());
+}
+
+void TensorArrival::adopt(std::shared_ptr<Slice> slice) {
+  KILN_CHECK(slice->bytes() >= tensor_.bytes);
+  tensor_.slice = std::move(slice);
+  filled_ = tensor_.bytes;
+}
+
+std::string TensorArrival::complete() {
+  if (filled_ != tensor_.bytes) {
+    fail(ErrorKind::InvalidArgument, "UPLOAD_BYTES",
+         "the upload has {} bytes, but its shape {} needs {}", filled_, shape_text(tensor_.shape),
+         tensor_.bytes);
+  }
+  // A tensor of a session that has ended meanwhile would never be freed.
+  engine_.sessions().require(session_);
+  engine_.counters().uploads.fetch_add(1);
+  if (tensor_.id.empty()) {
+    tensor_.id = engine_.tensors().add(std::move(tensor_))->id;
+  } else if (is_renewed_) {
+    engine_.tensors().renew(tensor_.id, tensor_.slice);
+  }
+  return tensor_.id;
+}
+
+void write_header(const Tensor& tensor, v1::TensorHeader& header) {
+  header.set_type(static_cast<v1::DataType>(tensor.type));
+  header.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  header.set_device(tensor.device);
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/engine/engine.h"
+
+namespace kiln::server {
+
+/// A tensor on its way here: made by a header, then filled in order or given memory, and complete
+/// once all is here. What throws is InvalidArgument UPLOAD_SHAPE or UPLOAD_BYTES, or of the engine.
+class TensorArrival {
+ public:
+  /// `adopts`: it will be given its memory, and needs none of its own.
+  TensorArrival(Engine& engine, const v1::TensorHeader& header, bool adopts = false);
+
+  int64_t bytes() const { return tensor_.bytes; }
+  /// Where the next so many bytes are to be written.
+  uint8_t* take(int64_t bytes);
+  void append(std::string_view data);
+  /// All of the contents.
+  void adopt(std::shared_ptr<Slice> slice);
+  /// The id. An upload that overwrites a tensor keeps its own.
+  std::string complete();
+
+ private:
+  Engine& engine_;
+  const std::string session_;
+  Tensor tensor_;
+  bool is_renewed_ = false;  // overwrites a tensor, but in other memory
+  int64_t filled_ = 0;
+};
+
+/// What a download says first.
+void write_header(const Tensor& tensor, v1::TensorHeader& header);
+
+}  // namespace kiln::server
