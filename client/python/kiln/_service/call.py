@@ -12,12 +12,13 @@ from .._base import dtypes
 from .._base.error import DeadlineExceeded, InvalidArgument, NotFound, called, without_inner_frames
 from .._definitions.tensor import Tensor
 from ..v1 import service_pb2 as wire
+from .local import INLINE as LOCAL_INLINE
 from .array import NDArray, as_numpy
 from .rpc import failure_of
 
 # What travels inside a call; larger arrays are uploaded first.
-_INLINE_ARRAY = 512 << 10
-_INLINE_CALL = 2 << 20
+_INLINE = (512 << 10, 2 << 20)  # bytes of an array, and of all of a call
+_INLINE_LOCAL = (LOCAL_INLINE, 48 << 10)
 
 
 def count_message(function, names, given):
@@ -150,7 +151,8 @@ class Call:
                     is_what = f"the description of tensor {value.name}; pass an array"
                 raise self._wrong(parameter, f"is no array, but {is_what}", "ARGUMENT_TYPE") from None
         values, dtype = as_numpy(value, what)
-        if values.nbytes > _INLINE_ARRAY or self._inline + values.nbytes > _INLINE_CALL:
+        each, all_of_them = _INLINE_LOCAL if self.function._connection.local else _INLINE
+        if values.nbytes > each or self._inline + values.nbytes > all_of_them:
             begin = time.perf_counter()
             array = self.function._connection.array(values, self.function.device)
             self.upload_seconds += time.perf_counter() - begin
@@ -204,6 +206,11 @@ class Call:
             elif array is not None:
                 begin = time.perf_counter()
                 connection.download(array._id, out=target)
+                self.download_seconds += time.perf_counter() - begin
+            elif result.WhichOneof("value") == "region":
+                begin = time.perf_counter()
+                values = encoded.memory[result.region.index][: target.nbytes].view(dtypes.NUMPY[dtype])
+                target[...] = values.reshape(result.shape)
                 self.download_seconds += time.perf_counter() - begin
             else:
                 target[...] = np.frombuffer(result.data, dtypes.NUMPY[dtype]).reshape(result.shape)

@@ -3,6 +3,7 @@
 import atexit
 import collections
 import functools
+import math
 import os
 import threading
 import weakref
@@ -14,6 +15,7 @@ from .._base.error import InvalidArgument, NotFound, Unavailable, invalid, publi
 from ..v1 import service_pb2 as wire
 from . import daemon, frames
 from .grpc_setup import grpc
+from .local import FREE, opened
 from .rpc import repeated
 
 _CHUNK = 1 << 20
@@ -92,11 +94,12 @@ class Connection:
         self._calls = {}
         self._garbage = collections.deque()  # of (id, bytes)
         self._lock = threading.Lock()
+        self._local = None  # the shorter way, where there is one
         self._open = True
         self._why_closed = "the connection is closed"
         # The hot path of calls: bytes in, bytes out.
         run = self._channel.unary_unary("/kiln.v1.KernelService/Run")
-        self.run_bytes = self._with_token(run)
+        self._run_bytes = self._with_token(run)
         self._put_bytes = self._bound("/kiln.v1.TensorService/Put", self._channel.unary_unary)
         self.run_future = self._with_token(run.future)
         self._describe(timeout=_CONNECT_SECONDS)  # whether a daemon answers at all
@@ -122,6 +125,7 @@ class Connection:
         """Ends the session: the daemon frees its tensors."""
         if self._open:
             self._shut("the connection is closed")
+            self._close_local()
             self._session_stream.cancel()
             self._channel.close()
 
@@ -135,6 +139,13 @@ class Connection:
         return f"Connection({self.address})"
 
     # Calls.
+
+    def run_bytes(self, request, timeout=None):
+        """The encoded reply to an encoded RunRequest: the hot path of calls."""
+        shorter = self._local
+        if shorter is not None and shorter.is_open:
+            return shorter.run(request, timeout)
+        return self._run_bytes(request, timeout=timeout)
 
     def call(self, method, request, reply_type, repeatable=True, timeout=None):
         """A unary call, repeated where that may help."""
@@ -204,7 +215,18 @@ class Connection:
             return stream, next(stream)
 
         self._session_stream, event = self.repeated(first_event)
+        self._close_local()
+        self._local = opened(event.local)
         self.session = event.session
+
+    def _close_local(self):
+        if self._local is not None:
+            self._local.close()
+
+    @property
+    def local(self):
+        """The shorter way to a daemon on this host; None where there is none (any more)."""
+        return self._local if self._local is not None and self._local.is_open else None
 
     def renew(self, session):
         """Opens another session in place of `session`, which the daemon does not know (any more)."""
@@ -233,15 +255,7 @@ class Connection:
         def header():
             return self._header(values.shape, values.dtype, place, into)
 
-        if len(data) <= _PUT:
-            return self._put(header, data)
-
-        def requests():
-            yield wire.UploadRequest(header=header()).SerializeToString()
-            for start in range(0, len(data), _CHUNK):
-                yield frames.field(_UPLOAD_CHUNK, data[start : start + _CHUNK])
-
-        return self._upload(requests)
+        return self._put(header, data)
 
     def allocate(self, shape, dtype, place):
         """A tensor of zeros; returns its id."""
@@ -265,22 +279,36 @@ class Connection:
 
     def _upload(self, requests):
         """Uploads what the encoded messages of `requests()` hold; the first names the session."""
+        return self._renewing(lambda: self._stream(requests())).tensor
+
+    def _stream(self, requests):
         send = self._bound(
             "/kiln.v1.TensorService/Upload",
             self._channel.stream_unary,
             None,
             wire.UploadResponse.FromString,
         )
-        return self._renewing(lambda: send(requests())).tensor
+        return send(requests)
 
     def _put(self, header, data):
-        """Uploads `data` in one message under `header()`, which names the session."""
+        """Uploads `data` under `header()`, which names the session."""
+
+        def requests():
+            yield wire.UploadRequest(header=header()).SerializeToString()
+            for start in range(0, len(data), _CHUNK):
+                yield frames.field(_UPLOAD_CHUNK, data[start : start + _CHUNK])
 
         def send():
+            shorter = self.local
+            if shorter is not None:
+                return shorter.put(header(), data)
+            if len(data) > _PUT:
+                return self._stream(requests())
             request = wire.PutRequest(header=header()).SerializeToString()
-            return self._put_bytes(request + frames.field(_PUT_DATA, data) if data else request)
+            encoded = self._put_bytes(request + frames.field(_PUT_DATA, data) if data else request)
+            return wire.UploadResponse.FromString(encoded)
 
-        return wire.UploadResponse.FromString(self._renewing(send)).tensor
+        return self._renewing(send).tensor
 
     def download(self, tensor_id, out=None):
         """The contents of a tensor as a numpy array, `out` when one is given."""
@@ -290,9 +318,14 @@ class Connection:
             wire.DownloadRequest.SerializeToString,
             None,
         )
-        return self.repeated(
-            lambda: _collected(receive(wire.DownloadRequest(tensor=tensor_id)), out)
-        )
+
+        def contents():
+            shorter = self.local
+            if shorter is not None:
+                return _placed(*shorter.contents(tensor_id), out)
+            return _collected(receive(wire.DownloadRequest(tensor=tensor_id)), out)
+
+        return self.repeated(contents)
 
     def forget(self, tensor_id, size):
         """Notes that a tensor of `size` bytes may be freed; called by finalizers, so it calls nobody."""
@@ -311,7 +344,11 @@ class Connection:
         while self._garbage:  # finalizers of other threads may add meanwhile
             tensors.append(self._garbage.popleft()[0])
         if tensors and self._open:
-            self.call("TensorService/Free", wire.FreeRequest(tensors=tensors), wire.FreeResponse)
+            request = wire.FreeRequest(tensors=tensors)
+            if self.local:
+                self.repeated(lambda: self.local and self.local.ask(FREE, request))
+            else:
+                self.call("TensorService/Free", request, wire.FreeResponse)
         return bool(tensors)
 
     # The end.
@@ -327,6 +364,16 @@ class Connection:
 
 def _fields(message):
     return {field.name: getattr(message, field.name) for field in message.DESCRIPTOR.fields}
+
+
+def _placed(header, data, out):
+    """Contents that are this process's own as an array, `out` when one is given."""
+    dtype = dtypes.NUMPY[dtypes.NAME[header.type]]
+    values = data[: math.prod(header.shape) * dtype.itemsize].view(dtype).reshape(tuple(header.shape))
+    if out is None:
+        return values
+    out[...] = values
+    return out
 
 
 def _collected(replies, out):
