@@ -23,4 +23,20 @@ size_t utf8_length(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
+std::string harmless(std::string_view name) {
+  std::string result;
+  while (!name.empty()) {
+    const size_t length = utf8_length(name);
+    const auto first = static_cast<unsigned char>(name[0]);
+    if (length == 0 || first < 0x20 || first == 0x7F) {
+      result += '_';
+      name.remove_prefix(1);
+    } else {
+      result += name.substr(0, length);
+      name.remove_prefix(length);
+    }
+  }
+  return result;
+}
+
 }  // namespace kiln::language

@@ -13,23 +13,6 @@ namespace {
 // PATH_MAX of Linux, in bytes.
 constexpr int kLongestPath = 4'096;
 
-/// The name with what would spoil a message (control characters, broken UTF-8) as "_".
-std::string harmless(std::string_view name) {
-  std::string result;
-  while (!name.empty()) {
-    const size_t length = utf8_length(name);
-    const auto first = static_cast<unsigned char>(name[0]);
-    if (length == 0 || first < 0x20 || first == 0x7F) {
-      result += '_';
-      name.remove_prefix(1);
-    } else {
-      result += name.substr(0, length);
-      name.remove_prefix(length);
-    }
-  }
-  return result;
-}
-
 class NameDecoder {
  public:
   NameDecoder(const v1::SourceMap& wire, const v1::Definition& definition, const Limits& limits)

@@ -1,0 +1,125 @@
+#include "compiler/program/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/wire/decode.h"
+#include "tests/program/build_program.h"
+
+namespace kiln::program {
+namespace {
+
+using namespace kiln::testing;
+
+ValueType float32(std::vector<int64_t> shape) { return {DType::Float32, std::move(shape)}; }
+
+std::vector<std::string> names_of(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlannedKernel& kernel : plan.kernels)
+    names.push_back(kernel.name);
+  return names;
+}
+
+TEST(ProgramPlan, JoinsAProductWithWhatFollowsElementByElement) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  const ValueId w = net.input("w");
+  net.node("h", kDense, {"x", "w"});
+  net.program.outputs = {net.node("y", kRelu, {"h"})};
+  const Plan plan = make_plan(net.program, {{x, float32({30, 40})}, {w, float32({40, 50})}});
+  EXPECT_EQ(names_of(plan), (std::vector<std::string>{"y_and_1"}));
+  EXPECT_EQ(plan.kernels[0].read_bytes, (30 * 40 + 40 * 50) * 4);
+  EXPECT_EQ(plan.kernels[0].written_bytes, 30 * 50 * 4);
+  EXPECT_EQ(plan.values[net.value("h")].place, Place::Nowhere);
+}
+
+TEST(ProgramPlan, KeepsTwoProductsApart) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  net.node("a", kDense, {"x", "x"});
+  net.program.outputs = {net.node("b", kDense, {"a", "x"})};
+  const Plan plan = make_plan(net.program, {{x, float32({64, 64})}});
+  EXPECT_EQ(names_of(plan), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(ProgramPlan, NeverJoinsAcrossAnotherKernel) {
+  // a and c would surround the product b.
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  net.node("p", kDense, {"x", "x"});
+  net.node("a", kRelu, {"p"});
+  net.node("b", kDense, {"a", "x"});
+  net.program.outputs = {net.node("c", kAdd, {"a", "b"})};
+  const Plan plan = make_plan(net.program, {{x, float32({64, 64})}});
+  ASSERT_EQ(plan.kernels.size(), 2U);
+  EXPECT_EQ(plan.kernels[0].nodes, (std::vector<NodeId>{0, 1}));
+  EXPECT_EQ(plan.kernels[1].nodes, (std::vector<NodeId>{2, 3}));
+}
+
+TEST(ProgramPlan, GivesWhatAParameterBecomesAPlaceForTheWholeStep) {
+  ProgramBuilder net("net");
+  const ValueId w = net.parameter("w");
+  net.node("a", kDense, {"w", "w"});
+  net.node("b", kDense, {"a", "a"});
+  net.node("n", kDense, {"b", "b"});
+  net.update("w", "n");
+  const Plan plan = make_plan(net.program, {{w, float32({16, 16})}});
+  EXPECT_EQ(plan.memory.separate_bytes, 3 * 1024);
+  // n is alive all the time, a and b meet where b is made.
+  EXPECT_EQ(plan.memory.bytes, 3 * 1024);
+  EXPECT_EQ(plan.memory.live_bytes, 3 * 1024);
+}
+
+TEST(ProgramPlan, ReusesMemoryAlongAChain) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  std::string before = "x";
+  for (const char* name : {"a", "b", "c", "d"}) {
+    net.node(name, kDense, {before, "x"});
+    before = name;
+  }
+  net.program.outputs = {net.value("d")};
+  const Plan plan = make_plan(net.program, {{x, float32({16, 16})}});
+  EXPECT_EQ(plan.memory.bytes, 2 * 1024);
+  EXPECT_EQ(plan.values[net.value("c")].reuses, "a");
+  EXPECT_EQ(plan.values[net.value("d")].reuses, "b");
+}
+
+/// A joined kernel is a definition like any other, and means what its nodes mean one after another.
+TEST(ProgramPlan, JoinedKernelsComputeWhatTheirNodesDo) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  const ValueId w = net.input("w");
+  net.node("h", kDense, {"x", "w"});
+  net.node("r", kRelu, {"h"});
+  net.node("s", kAdd, {"r", "h"});
+  net.program.outputs = {net.value("s"), net.node("t", kTotal, {"s"})};
+  const Plan plan = make_plan(net.program, {{x, float32({2, 3})}, {w, float32({3, 2})}});
+  ASSERT_EQ(plan.kernels.size(), 1U);
+  const Joined& joined = plan.kernels[0].joined;
+  EXPECT_EQ(joined.inputs, (std::vector<ValueId>{x, w}));
+  EXPECT_EQ(joined.outputs, net.program.outputs);
+  // It passes every check of the wire.
+  const language::Kernel checked = language::decode(language::encode(joined.kernel.definition),
+                                                    language::encode(joined.kernel.names));
+  const auto tensor = [](std::vector<int64_t> shape, std::vector<float> values) {
+    language::HostTensor made{DType::Float32, std::move(shape), {}};
+    made.bytes.resize(values.size() * 4);
+    std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
+    return made;
+  };
+  const std::vector<language::HostTensor> inputs = {tensor({2, 3}, {1, -2, 3, 4, 5, -6}),
+                                                    tensor({3, 2}, {1, 0, 0, 1, 1, 1})};
+  const std::vector<language::HostTensor> results =
+      language::evaluate(checked.definition, checked.names, {}, inputs);
+  // h = [[4, 1], [-2, -1]]; s = relu(h) + h = [[8, 2], [-2, -1]]
+  std::vector<float> s(4);
+  std::memcpy(s.data(), results[0].bytes.data(), 16);
+  EXPECT_EQ(s, (std::vector<float>{8, 2, -2, -1}));
+  float total = 0;
+  std::memcpy(&total, results[1].bytes.data(), 4);
+  EXPECT_EQ(total, 7);
+}
+
+}  // namespace
+}  // namespace kiln::program
