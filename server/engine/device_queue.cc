@@ -86,7 +86,9 @@ void DeviceQueue::send_next(Endings& endings) {
 }
 
 bool DeviceQueue::send_call(const Entry& entry) {
-  if (!drop_arenas() || !send_arenas(entry) || !send_kernel(*entry.work.kernel)) return false;
+  if (!drop_arenas() || !send_arenas(entry)) return false;
+  if (entry.work.program) return send_program(entry);
+  if (!send_kernel(*entry.work.kernel)) return false;
   internal::ToWorker message;
   internal::Exec& exec = *message.mutable_exec();
   exec.set_call(entry.number);
@@ -104,6 +106,16 @@ bool DeviceQueue::send_call(const Entry& entry) {
   exec.set_variant(static_cast<uint32_t>(entry.work.bound.variant));
   exec.set_repeat(entry.work.repeat);
   exec.set_measurements(entry.work.measurements);
+  return slot_.send(message);
+}
+
+bool DeviceQueue::send_program(const Entry& entry) {
+  for (const std::shared_ptr<const KernelEntry>& kernel : entry.work.program->kernels) {
+    if (!send_kernel(*kernel)) return false;
+  }
+  internal::ToWorker message;
+  *message.mutable_exec_program() = entry.work.program->message;
+  message.mutable_exec_program()->set_call(entry.number);
   return slot_.send(message);
 }
 
@@ -212,6 +224,7 @@ Outcome<DeviceResult> DeviceQueue::ending_of(const Entry& entry, const internal:
   result.queue_seconds = seconds_between(entry.submitted, entry.started);
   result.kernel_seconds = done.kernel_seconds();
   result.measured.assign(done.measured().begin(), done.measured().end());
+  result.steps = done.steps();
   return result;
 }
 

@@ -23,13 +23,22 @@ struct DeviceResult {
   double queue_seconds = 0;
   double kernel_seconds = 0;
   std::vector<double> measured;
+  internal::StepsDone steps;  // of a program
 };
 
-/// One call of a kernel, its arguments checked and in place.
+/// Some steps of a program: its kernels, and what the worker is told but for the number of the
+/// call.
+struct ProgramSteps {
+  std::vector<std::shared_ptr<const KernelEntry>> kernels;
+  internal::ExecProgram message;
+};
+
+/// One call of a kernel, or some steps of a program, its arguments checked and in place.
 struct DeviceCall {
-  std::shared_ptr<const KernelEntry> kernel;
+  std::shared_ptr<const KernelEntry> kernel;    // of a program: its name and key
+  std::shared_ptr<const ProgramSteps> program;  // null: a kernel
   BoundCall bound;
-  std::vector<std::shared_ptr<Slice>> tensors;  // one a parameter
+  std::vector<std::shared_ptr<Slice>> tensors;  // one a parameter; of a program: all it touches
   uint32_t repeat = 1;
   uint32_t measurements = 1;
   /// From when it begins; the deadline of the call counts the wait before, too.
@@ -93,6 +102,7 @@ class DeviceQueue : private WorkerOwner {
   // With the lock held.
   void send_next(Endings& endings);
   bool send_call(const Entry& entry);
+  bool send_program(const Entry& entry);
   bool send_arenas(const Entry& entry);
   bool send_kernel(const KernelEntry& kernel);
   bool drop_arenas();

@@ -85,7 +85,15 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
                      .tensor_bytes = options.tensor_bytes,
                      .records = records_,
                      .counters = counters_},
-                    options.tuning) {
+                    options.tuning),
+      programs_({.tensors = tensors_,
+                 .sessions = sessions_,
+                 .arenas = arenas_,
+                 .devices = devices_,
+                 .counters = counters_},
+                [this](const auto& request, auto call, CompileDone done) {
+                  compile(request, std::move(call), std::move(done));
+                }) {
   supervisor_.add([this](Clock::time_point now) { tick(now); });
   supervisor_.start();
 }

@@ -9,6 +9,7 @@
 #include "server/engine/request_memo.h"
 #include "server/engine/run_service.h"
 #include "server/jobs/job_table.h"
+#include "server/programs/program_service.h"
 #include "server/tensors/idle_transfers.h"
 #include "server/tuning/tune_service.h"
 #include "server/workers/supervisor.h"
@@ -74,6 +75,7 @@ class Engine {
   IdleTransfers& uploads() { return uploads_; }
   JobTable& jobs() { return jobs_; }
   TuneService& tunes() { return tune_service_; }
+  ProgramService& programs() { return programs_; }
   RecordStore& records() { return records_; }
   Counters& counters() { return counters_; }
   /// Process ids of the device workers, for tests.
@@ -125,6 +127,7 @@ class Engine {
   RunService run_service_;
   RecordStore records_;
   TuneService tune_service_;
+  ProgramService programs_;
   bool stopped_ = false;
 };
 

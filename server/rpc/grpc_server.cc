@@ -11,6 +11,7 @@
 #include "server/rpc/daemon_rpc.h"
 #include "server/rpc/job_rpc.h"
 #include "server/rpc/kernel_rpc.h"
+#include "server/rpc/program_rpc.h"
 #include "server/rpc/tensor_rpc.h"
 
 namespace kiln::server {
@@ -18,7 +19,8 @@ namespace kiln::server {
 namespace {
 
 constexpr const char* kServices[] = {"kiln.v1.KernelService", "kiln.v1.TensorService",
-                                     "kiln.v1.JobService", "kiln.v1.DaemonService"};
+                                     "kiln.v1.JobService", "kiln.v1.DaemonService",
+                                     "kiln.v1.ProgramService"};
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
@@ -69,7 +71,8 @@ struct GrpcServer::Parts {
         kernels(engine, gate),
         tensors(engine, gate),
         jobs(engine, gate),
-        daemon(engine, gate, local.get()) {}
+        daemon(engine, gate, local.get()),
+        programs(engine, gate) {}
 
   Gate gate;
   std::unique_ptr<LocalServer> local;
@@ -77,6 +80,7 @@ struct GrpcServer::Parts {
   TensorRpc tensors;
   JobRpc jobs;
   DaemonRpc daemon;
+  ProgramRpc programs;
   std::string address;
   std::unique_ptr<grpc::Server> server;
 };
@@ -92,6 +96,7 @@ GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
   builder.RegisterService(&parts_->tensors);
   builder.RegisterService(&parts_->jobs);
   builder.RegisterService(&parts_->daemon);
+  builder.RegisterService(&parts_->programs);
   {
     const PrivateFiles guard;
     parts_->server = builder.BuildAndStart();

@@ -15,6 +15,7 @@
 #include "server/ipc/channel.h"
 #include "server/ipc/memfd.h"
 #include "server/ipc/status_page.h"
+#include "server/worker/exec_program.h"
 #include "server/worker/heartbeat.h"
 #include "server/workers/worker_fds.h"
 
@@ -38,6 +39,7 @@ class DeviceServer {
   void load(const internal::LoadKernel& message);
   void unload(uint64_t kernel) { kernels_.erase(kernel); }
   internal::Done exec(const internal::Exec& message);
+  internal::Done exec(const internal::ExecProgram& message);
 
  private:
   struct Kernel {
@@ -46,6 +48,7 @@ class DeviceServer {
     std::optional<Error> failed;  // why it could not be loaded
   };
 
+  const Kernel& kernel(uint64_t number) const;
   uint8_t* host_pointer(const internal::Place& place, int64_t bytes) const;
   void run(const Kernel& kernel, const internal::Exec& message, internal::Done& done);
   void measure(const Kernel& kernel, const KernelCall& call, const internal::Exec& message,
@@ -87,14 +90,43 @@ uint8_t* DeviceServer::host_pointer(const internal::Place& place, int64_t bytes)
   return at->second.data() + offset;
 }
 
+const DeviceServer::Kernel& DeviceServer::kernel(uint64_t number) const {
+  const auto at = kernels_.find(number);
+  KILN_CHECK(at != kernels_.end());
+  if (at->second.failed) throw *at->second.failed;
+  return at->second;
+}
+
+internal::Done DeviceServer::exec(const internal::ExecProgram& message) {
+  internal::Done done;
+  done.set_call(message.call());
+  try {
+    const ProgramHost host{
+        .device = device_,
+        .cancelled = status_.cancelled,
+        .kernel =
+            [this](uint64_t number) {
+              const Kernel& found = kernel(number);
+              return std::pair<std::shared_ptr<const LoadedKernel>, const KernelNames*>(
+                  found.loaded, &found.names);
+            },
+        .pointer = [this](const internal::Place& place,
+                          int64_t bytes) { return host_pointer(place, bytes); },
+    };
+    double seconds = 0;
+    *done.mutable_steps() = exec_program(host, message, seconds);
+    done.set_kernel_seconds(seconds);
+  } catch (...) {
+    *done.mutable_error() = to_wire(current_error());
+  }
+  return done;
+}
+
 internal::Done DeviceServer::exec(const internal::Exec& message) {
   internal::Done done;
   done.set_call(message.call());
   try {
-    const auto at = kernels_.find(message.kernel());
-    KILN_CHECK(at != kernels_.end());
-    if (at->second.failed) throw *at->second.failed;
-    run(at->second, message, done);
+    run(kernel(message.kernel()), message, done);
   } catch (...) {
     *done.mutable_error() = to_wire(current_error());
   }
@@ -201,7 +233,9 @@ int device_loop(const DeviceWorker& worker, Fd socket, Fd page) {
           server.unload(message.unload_kernel().kernel());
           break;
         case internal::ToWorker::kExec:
-          *reply.mutable_done() = server.exec(message.exec());
+        case internal::ToWorker::kExecProgram:
+          *reply.mutable_done() = message.has_exec() ? server.exec(message.exec())
+                                                     : server.exec(message.exec_program());
           channel.send(reply);
           // A driver that saw a fault answers nothing but that fault, until its process is new.
           if (reply.done().error().reason() == "DEVICE_FAULT") return 1;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "server/programs/program_run.h"
+
+namespace kiln::server {
+
+/// Programs: keeps them, plans them, runs them. Any thread may call it; nothing of it waits.
+class ProgramService {
+ public:
+  struct Parts {
+    TensorStore& tensors;
+    Sessions& sessions;
+    std::shared_ptr<ArenaPool> arenas;
+    std::map<TargetKind, DeviceQueue*> devices;
+    Counters& counters;
+  };
+  ProgramService(Parts parts, Planner::Compile compile)
+      : parts_(std::move(parts)), planner_(std::move(compile)) {}
+
+  // Each throws, or tells its outcome once.
+  std::string define(const v1::DefineProgramRequest& request);
+  void plan(const v1::PlanProgramRequest& request, std::shared_ptr<Call> call,
+            std::function<void(Outcome<v1::PlanProgramResponse>)> done);
+  void run(const v1::RunProgramRequest& request, std::shared_ptr<Call> call,
+           ProgramWatcher watcher);
+
+ private:
+  const Parts parts_;
+  ProgramTable programs_{256, size_t{256} << 20};
+  Planner planner_;
+};
+
+}  // namespace kiln::server

@@ -1,0 +1,50 @@
+// Programs on the wire. A run that nobody follows any more is cancelled.
+#include "server/rpc/program_rpc.h"
+
+#include "server/rpc/event_stream.h"
+#include "server/rpc/status.h"
+#include "server/rpc/unary_call.h"
+
+namespace kiln::server {
+
+grpc::ServerUnaryReactor* ProgramRpc::Define(grpc::CallbackServerContext* context,
+                                             const v1::DefineProgramRequest* request,
+                                             v1::DefineProgramResponse* response) {
+  return UnaryCall<v1::DefineProgramResponse>::start(
+      context, gate_, response, [&](const auto& call) {
+        call->answer(
+            [&](auto& reply) { reply.set_program_id(engine_.programs().define(*request)); });
+      });
+}
+
+grpc::ServerUnaryReactor* ProgramRpc::Plan(grpc::CallbackServerContext* context,
+                                           const v1::PlanProgramRequest* request,
+                                           v1::PlanProgramResponse* response) {
+  return UnaryCall<v1::PlanProgramResponse>::start(context, gate_, response, [&](const auto& call) {
+    engine_.programs().plan(*request, call->call(), [call](auto outcome) {
+      end_call(call, std::move(outcome),
+               [](auto& reply, v1::PlanProgramResponse& found) { reply.Swap(&found); });
+    });
+  });
+}
+
+grpc::ServerWriteReactor<v1::ProgramEvent>* ProgramRpc::Run(grpc::CallbackServerContext* context,
+                                                            const v1::RunProgramRequest* request) {
+  const auto stream = EventStream<v1::ProgramEvent>::make();
+  const auto call = std::make_shared<Call>(deadline_of(*context));
+  try {
+    stream->keep(gate_.enter(*context), [call] { call->cancel(); });
+    engine_.programs().run(
+        *request, call,
+        {.event = [stream](const v1::ProgramEvent& event) { return stream->push(event); },
+         .end =
+             [stream](const Error* error) {
+               stream->close(error == nullptr ? grpc::Status::OK : status_of(*error));
+             }});
+  } catch (...) {
+    stream->close(status_of(current_error()));
+  }
+  return stream.get();
+}
+
+}  // namespace kiln::server
