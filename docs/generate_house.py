@@ -32,6 +32,7 @@ FLOORS = [
         ("server/cache", "cache", "artifacts kept"),
         ("server/tensors", "tensors", "uploads, sessions"),
         ("server/jobs", "jobs", "submitted runs"),
+        ("server/programs", "programs", "graphs, their runs"),
         ("server/tuning", "tuning", "search, records"),
     ]),
     ("processes", [
@@ -43,6 +44,7 @@ FLOORS = [
     ("compiler", [
         ("compiler", "compiler/*.cc", "compile, lower, report"),
         ("compiler/autodiff", "autodiff", "gradients"),
+        ("compiler/program", "program", "graphs to kernels"),
         ("compiler/autoschedule/choose", "choose", "the cheapest sketch"),
         ("compiler/autoschedule/templates", "templates", "sketches as steps"),
         ("compiler/autoschedule/recognise", "recognise", "structure of stages"),
@@ -73,6 +75,7 @@ FLOORS = [
     ("runtime", [
         ("runtime/cpu", "runtime/cpu", "threads, code loaded"),
         ("runtime/cuda", "runtime/cuda", "the driver"),
+        ("runtime/program", "runtime/program", "steps of a graph"),
         ("runtime", "runtime", "device.h"),
         ("runtime/core", "runtime/core", "artifacts, errors"),
     ]),

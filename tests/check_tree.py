@@ -34,6 +34,7 @@ COMPILER = {
     "autoschedule": ["schedule/", "analysis/", "ir/", "language/", "target.h"],
     "passes": ["analysis/", "ir/", "language/", "target.h"],
     "codegen": ["analysis/", "ir/", "language/"],
+    "program": ["language/"],
 }
 
 # The Python client, in the direction in which data flows: a module may import those of earlier rows, at its top and
@@ -48,6 +49,7 @@ PYTHON_LAYERS = [
     ["_encoding"],
     ["target"],
     ["_service"],
+    ["_programs"],
     ["contrib", "driver", "error", "ir", "nd", "runtime", "te", "testing", "tir", "topi", "transform"],
     ["__init__"],
 ]

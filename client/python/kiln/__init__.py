@@ -31,6 +31,10 @@ from ._base.suggest import answers as _answers
 from ._definitions import whole as _whole  # puts the operators on tensors
 from ._definitions.kernel import Kernel
 from ._encoding.encode import kernel
+from ._programs.function import function
+from ._programs.plan import ProgramPlan
+from ._programs.program import Program
+from ._programs.run import ProgramResult
 from ._schedule.replay import load_schedule, parse_schedule
 from ._service.connection import connect, describe
 from ._service.device import (
@@ -68,11 +72,11 @@ __all__ = sorted(
     {
         *_te,
         "Cancelled", "DeadlineExceeded", "Device", "Error", "HandleLost", "Internal",
-        "InvalidArgument", "Kernel", "NotFound", "PassContext", "Range", "ResourceExhausted", "Select",
+        "InvalidArgument", "Kernel", "NotFound", "PassContext", "Program", "ProgramPlan", "ProgramResult", "Range", "ResourceExhausted", "Select",
         "IRModule", "TVMContext", "TVMError", "Unauthenticated", "Unavailable", "UnknownName",
         "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_intrin",
         "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "describe",
-        "device", "driver", "error", "expr", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "kernel_text",
+        "device", "driver", "error", "expr", "function", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "kernel_text",
         "intrin", "ir_builder", "load", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd",
         "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "relax", "relay", "rocm", "rpc", "runtime",
         "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "tune", "TuneResult", "vulkan",

@@ -156,7 +156,7 @@ class Connection:
             self._calls[method] = function
         return reply_type.FromString(self.repeated(lambda: function(encoded, timeout=timeout), repeatable))
 
-    def stream(self, method, request, reply_type):
+    def stream(self, method, request, reply_type, timeout=None):
         """The messages of a call that answers with several; not repeated."""
         self.check_open()
         open_stream = self._bound(
@@ -165,7 +165,7 @@ class Connection:
             type(request).SerializeToString,
             reply_type.FromString,
         )
-        return open_stream(request)
+        return open_stream(request, timeout=timeout)
 
     def repeated(self, call, repeatable=True):
         """The result of a call, repeated where that may help."""

@@ -1,0 +1,1 @@
+"""Programs: graphs of tensors that run many steps in one call."""

@@ -1,0 +1,84 @@
+"""What a step of a program runs, and in which memory."""
+
+from .._base import dtypes
+from .._service.array import NDArray
+from ..v1 import program_pb2 as wire
+from . import message as messages
+from .run import batch_of, defined, named_feeds
+
+
+class ProgramPlan:
+    """The kernels of a step in order, each a dict of name, nodes, reads, writes (bytes) and kernel id, the bytes
+    of its arena (`arena`), of what is alive at a time (`live`) and without reuse (`separate`), and `values`."""
+
+    def __init__(self, program, reply):
+        self.program = program.name
+        self.kernels = [
+            {
+                "name": kernel.name, "nodes": list(kernel.nodes), "reads": kernel.read_bytes,
+                "writes": kernel.written_bytes, "id": kernel.kernel_id,
+            }
+            for kernel in reply.kernels
+        ]  # fmt: skip
+        self.arena, self.live, self.separate = reply.arena_bytes, reply.live_bytes, reply.separate_bytes
+        self.values = [
+            {
+                "name": value.name, "dtype": dtypes.NAME[value.type], "shape": tuple(value.shape),
+                "offset": None if value.offset < 0 else value.offset, "becomes": value.becomes,
+                "reuses": value.reuses,
+            }
+            for value in reply.values
+        ]  # fmt: skip
+        self.compile_seconds = reply.timings.compile
+
+    @property
+    def moved(self):
+        """The bytes that the kernels of a step read and write."""
+        return sum(kernel["reads"] + kernel["writes"] for kernel in self.kernels)
+
+    def __str__(self):
+        lines = [f"{self.program}: {len(self.kernels)} kernels a step, {_bytes(self.moved)} moved"]
+        for kernel in self.kernels:
+            nodes = ", ".join(kernel["nodes"])
+            lines.append(
+                f"  {kernel['name']}: reads {_bytes(kernel['reads'])}, writes {_bytes(kernel['writes'])} ({nodes})"
+            )
+        lines.append(
+            f"memory: {_bytes(self.arena)}, of which {_bytes(self.live)} are alive at a time "
+            f"({_bytes(self.separate)} without reuse)"
+        )
+        for value in self.values:
+            if value["offset"] is None:
+                continue
+            shape = ", ".join(map(str, value["shape"]))
+            note = f", becomes {value['becomes']}" if value["becomes"] else ""
+            note += f", where {value['reuses']} was" if value["reuses"] else ""
+            lines.append(f"  {value['offset']:>10}  {value['name']}: {value['dtype']}[{shape}]{note}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _bytes(count):
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 10_000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def plan_of(program, feeds, batch):
+    message = program.message()
+    feeds = named_feeds(program, feeds)
+    rows = batch_of(program, batch)
+    request = wire.PlanProgramRequest(program_id=defined(program), batch=rows)
+    for tensor, kind in program._given.items():
+        if kind == messages.STEP:
+            continue
+        shape, dtype = tensor.shape, tensor.dtype
+        value = feeds.get(tensor)
+        if value is not None:
+            shape = value.shape
+            dtype = value._dtype if isinstance(value, NDArray) else dtypes.dtype_name(value.dtype, tensor.name)
+        request.shapes.add(value=message.numbers[tensor], type=dtypes.NUMBER[dtype], shape=shape)
+    return ProgramPlan(program, program.connection.call("ProgramService/Plan", request, wire.PlanProgramResponse))

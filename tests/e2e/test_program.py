@@ -1,0 +1,328 @@
+"""Programs end to end: what steps compute, what stays of them, and what is said of wrong ones."""
+
+import threading
+
+import kiln
+import numpy as np
+import pytest
+from kiln import te, topi
+
+X = np.linspace(-1, 1, 6 * 4, dtype="float32").reshape(6, 4)
+TRUE_W = np.array([[1.0], [-2.0], [0.5], [3.0]], dtype="float32")
+
+
+def regression(batch=3, rate=0.1):
+    """Linear regression by gradient descent; its gradient is written out."""
+    program = kiln.Program("regression")
+    x, y = program.data((batch, 4), name="x"), program.data((batch, 1), name="y")
+    w = program.parameter(np.zeros((4, 1), "float32"), "w")
+    error = topi.matmul(x, w) - y
+    program.report(loss=topi.sum(error * error))
+    program.update(w, w - topi.matmul(x, error, transp_a=True) * rate)
+    return program
+
+
+def reference(x, y, batch, epochs, rate=0.1):
+    w, losses = np.zeros((4, 1)), []
+    for _ in range(epochs):
+        for i in range(0, len(x), batch):
+            error = x[i : i + batch].astype("float64") @ w - y[i : i + batch]
+            losses.append((error**2).sum())
+            w = w - rate * x[i : i + batch].T.astype("float64") @ error
+    return w, losses
+
+
+def test_epochs_are_one_call(service):
+    program = regression()
+    runs = kiln.describe()["runs"]
+    seen = []
+    result = program.run({"x": X, "y": X @ TRUE_W}, epochs=40, progress=lambda *event: seen.append(event))
+    w, losses = reference(X, X @ TRUE_W, 3, 40)
+    np.testing.assert_allclose(result.reports["loss"], losses, rtol=2e-4, atol=1e-6)
+    np.testing.assert_allclose(program.parameters["w"].numpy(), w, rtol=1e-4, atol=1e-5)
+    assert result.steps == 80 and kiln.describe()["runs"] == runs + 1
+    assert [number for number, _, _ in seen] == list(range(1, 41))
+    assert seen[0][1]["loss"] == pytest.approx(np.mean(losses[:2]), rel=1e-4)
+
+
+def test_a_run_goes_on_where_the_one_before_ended(service):
+    program, data = regression(), {"x": X, "y": X @ TRUE_W}
+    for _ in range(3):
+        program.run(data)
+    np.testing.assert_allclose(
+        program.parameters["w"].numpy(), reference(X, X @ TRUE_W, 3, 3)[0], rtol=1e-4, atol=1e-6
+    )
+
+
+def test_an_odd_number_of_steps_leaves_the_parameters_in_their_place(service):
+    program = kiln.Program("count")
+    a, b = program.parameter(np.zeros(5, "float32"), "a"), program.parameter(np.ones(5, "float32"), "b")
+    program.update(a, a + b)
+    program.update(b, b * 2.0)
+    for steps in (1, 2, 3):
+        program.run(steps=steps)
+    # The updates of a step see the values before it.
+    np.testing.assert_array_equal(program.parameters["b"].numpy(), np.full(5, 64.0))
+    np.testing.assert_array_equal(program.parameters["a"].numpy(), np.full(5, 63.0))
+
+
+def test_outputs_are_those_of_the_last_step(service):
+    program = kiln.Program("last")
+    w = program.parameter(np.zeros(3, "float32"), "w")
+    program.output(before=w, after=w + 1.0)
+    program.update(w, w + 1.0)
+    result = program.run(steps=5)
+    np.testing.assert_array_equal(result.before, np.full(3, 4.0))
+    np.testing.assert_array_equal(result.after, np.full(3, 5.0))
+    kept = program.run(steps=1, numpy=False)
+    assert isinstance(kept.after, kiln.nd.NDArray)
+    np.testing.assert_array_equal(kept.after.numpy(), np.full(3, 6.0))
+
+
+def test_an_output_that_is_an_update_is_what_the_parameter_became(service):
+    program = kiln.Program("both")
+    w = program.parameter(np.zeros(3, "float32"), "w")
+    after = w + 1.0
+    program.update(w, after)
+    program.output(after=after)
+    for steps in (1, 2):
+        result = program.run(steps=steps)
+        np.testing.assert_array_equal(result.after, program.parameters["w"].numpy())
+
+
+def test_until_ends_the_steps(service):
+    program = kiln.Program("halve")
+    w = program.parameter(np.full(1, 64.0, "float32"), "w")
+    half = w * 0.5
+    program.update(w, half)
+    program.until(te.compute((1,), lambda i: half[i] <= 1.0, name="small"))
+    assert program.run().steps == 6
+    np.testing.assert_array_equal(program.parameters["w"].numpy(), [1.0])
+
+
+def test_jacobi_runs_until_it_has_converged(service):
+    n = 32
+    program = kiln.Program("jacobi")
+    start = np.zeros((n, n), "float32")
+    start[0] = 1
+    u = program.parameter(start, "u")
+    inner = lambda i, j: te.all(i > 0, i < n - 1, j > 0, j < n - 1)
+    new = te.compute(
+        (n, n),
+        lambda i, j: te.if_then_else(
+            inner(i, j), (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]) * 0.25, u[i, j]
+        ),
+        name="new",
+    )
+    change = topi.max(topi.abs(new - u))
+    program.update(u, new)
+    program.until(te.compute((), lambda: change() < 1e-4, name="converged"))
+    result = program.run(steps=10_000)
+    expected = start.copy()
+    for _ in range(result.steps):
+        step = expected.copy()
+        step[1:-1, 1:-1] = (expected[:-2, 1:-1] + expected[2:, 1:-1] + expected[1:-1, :-2] + expected[1:-1, 2:]) / 4
+        largest, expected = np.abs(step - expected).max(), step
+    assert 50 < result.steps < 5_000 and largest < 2e-4
+    np.testing.assert_allclose(program.parameters["u"].numpy(), expected, atol=1e-5)
+
+
+def test_the_step_is_counted_across_runs(service):
+    program = kiln.Program("counted")
+    step = program.step()
+    program.report(number=te.compute((), lambda: step().astype("float32"), name="number"))
+    w = program.parameter(np.zeros(1, "float32"), "w")
+    program.update(w, w + 1.0)
+    assert list(program.run(steps=3, first_step=10).reports["number"]) == [10, 11, 12]
+
+
+def test_other_shapes_are_planned_anew(service):
+    n = te.var("n")
+    program = kiln.Program("sizes")
+    x = program.input((n, 3), name="x")
+    program.output(y=topi.nn.relu(x) * 2.0)
+    for rows in (2, 5):
+        values = np.arange(rows * 3, dtype="float32").reshape(rows, 3) - 4
+        np.testing.assert_array_equal(program.run({x: values}).y, np.maximum(values, 0) * 2)
+
+
+def test_a_scan_is_a_node(service):
+    program = kiln.Program("sums")
+    x = program.input((7, 3), name="x")
+    state = te.placeholder((7, 3), name="state")
+    init = te.compute((1, 3), lambda _, i: x[0, i], name="init")
+    update = te.compute((7, 3), lambda t, i: state[t - 1, i] + x[t, i], name="running")
+    program.output(y=te.scan(init, update, state, inputs=[x]) * 2.0)
+    values = np.random.RandomState(0).normal(size=(7, 3)).astype("float32")
+    np.testing.assert_allclose(program.run({x: values}).y, 2 * np.cumsum(values, axis=0), rtol=1e-6)
+
+
+def test_parameters_are_saved_and_resumed(service, tmp_path):
+    data = {"x": X, "y": X @ TRUE_W}
+    one = regression()
+    one.run(data, epochs=2)
+    one.save(tmp_path / "w.npz")
+    one.run(data, epochs=2)
+    other = regression().load(tmp_path / "w.npz")
+    other.run(data, epochs=2)
+    np.testing.assert_array_equal(other.parameters["w"].numpy(), one.parameters["w"].numpy())
+
+
+def test_a_file_of_another_program_is_refused(service, tmp_path):
+    np.savez(tmp_path / "other.npz", v=np.zeros(3))
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        regression().load(tmp_path / "other.npz")
+    assert caught.value.message == f"{tmp_path / 'other.npz'} has no parameter w of regression"
+
+
+def test_the_plan_names_kernels_and_memory(service):
+    plan = regression().plan()
+    assert plan.moved > 0 and plan.arena <= 1.3 * plan.live and plan.live <= plan.separate
+    assert [value["becomes"] for value in plan.values if value["becomes"]] == ["w"]
+    assert "regression:" in str(plan) and "kernels a step" in str(plan)
+
+
+def test_a_cancelled_run_leaves_the_last_whole_step(service):
+    program = kiln.Program("endless")
+    w = program.parameter(np.zeros(4096, "float32"), "w")
+    program.update(w, w + 1.0)
+    with pytest.raises(kiln.DeadlineExceeded) as caught:
+        program.run(steps=10**9, timeout=1)
+    assert caught.value.message == (
+        "endless did not end within its timeout of 1 s; its parameters are those of the last whole step"
+    )
+    values = program.parameters["w"].numpy()
+    assert values[0] > 0 and (values == values[0]).all()
+    assert program.run(steps=1).steps == 1  # the device is free again
+
+
+def test_others_have_their_turn_during_a_long_run(service):
+    program = kiln.Program("long")
+    w = program.parameter(np.zeros(4096, "float32"), "w")
+    program.update(w, w + 1.0)
+    errors = []
+
+    def run():
+        try:
+            program.run(steps=10**9, timeout=8)
+        except kiln.DeadlineExceeded as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    A = te.placeholder((8,), name="A")
+    add = kiln.build([A, te.compute((8,), lambda i: A[i] + 1.0, name="B")])
+    for _ in range(3):
+        np.testing.assert_array_equal(add(np.zeros(8, "float32")).numpy(), np.ones(8))
+    assert thread.is_alive() and not errors
+    thread.join()
+
+
+def test_a_nan_stops_the_run_before_its_step(service):
+    program = kiln.Program("diverging")
+    w = program.parameter(np.full(1, 2.0, "float32"), "w")
+    program.report(loss=te.compute((1,), lambda i: te.sqrt(w[i]), name="root"))
+    program.update(w, w - 1.0)
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        program.run(steps=10, stop_on_nan=True)
+    assert caught.value.message == "root is NaN in step 3 of diverging; the parameters are those before it"
+    np.testing.assert_array_equal(program.parameters["w"].numpy(), [-1.0])
+
+
+def wrong(expected, *args, program=None, **options):
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        program.run(*args, **options)
+    assert caught.value.message == expected
+
+
+def test_what_is_missing_is_named(service):
+    wrong("regression needs data set y, but run() is given none", {"x": X}, program=regression())
+    wrong(
+        "z is no input of regression; its inputs are x, y", {"x": X, "y": X, "z": X}, program=regression()
+    )
+
+
+def test_shapes_that_clash_deep_in_the_graph_are_named(service):
+    program = kiln.Program("deep")
+    n = te.var("n")
+    x, v = program.input((4, n), name="x"), program.input((n, 3), name="v")
+    h = topi.nn.relu(x)
+    g = topi.tanh(h)
+    program.output(y=topi.matmul(g, v))
+    wrong(
+        "argument v of T_matmul: dimension 0 is 6, but must be 5 (n, from dimension 1 of T_tanh)",
+        {x: np.zeros((4, 5), "float32"), v: np.zeros((6, 3), "float32")},
+        program=program,
+    )
+
+
+def test_a_data_set_is_whole_batches(service):
+    wrong(
+        "data set x has 5 rows, which are no multiple of the batch of 3; leave the last 2 out",
+        {"x": X[:5], "y": X[:5] @ TRUE_W},
+        program=regression(),
+    )
+    wrong(
+        "data set y has 3 rows, but another data set of regression has 6",
+        {"x": X, "y": X[:3] @ TRUE_W},
+        program=regression(),
+    )
+
+
+def test_an_until_that_never_holds_is_bounded(service):
+    program = kiln.Program("waiting")
+    w = program.parameter(np.zeros(1, "float32"), "w")
+    program.update(w, w + 1.0)
+    program.until(te.compute((1,), lambda i: w[i] < 0.0, name="negative"))
+    wrong(
+        "negative of waiting was still 0 after 50 steps; the parameters are those of the last step, so run it "
+        "again, allow more steps, or look at what it waits for",
+        program=program,
+        steps=50,
+    )
+    np.testing.assert_array_equal(program.parameters["w"].numpy(), [50.0])
+
+
+def test_only_parameters_are_updated():
+    program = kiln.Program("wrong")
+    x = program.input((3,), name="x")
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        program.update(x, x + 1.0)
+    assert caught.value.message == (
+        'wrong updates x, which is no parameter of it; make it one by program.parameter(values, "x")'
+    )
+
+
+def test_an_update_has_the_shape_of_its_parameter(service):
+    program = kiln.Program("wrong")
+    w = program.parameter(np.zeros((2, 3), "float32"), "w")
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        program.update(w, topi.transpose(w))
+    assert caught.value.message == (
+        "parameter w is float32[2, 3], but becomes T_transpose, which is float32[3, 2]"
+    )
+
+
+def test_functions_are_traced_once_for_each_shape(service):
+    traces = []
+
+    @kiln.function
+    def scaled(x, y):
+        traces.append(x.shape)
+        return topi.nn.relu(x * 2.0 - y)
+
+    for rows in (2, 3, 2):
+        x, y = np.full((rows, 2), 3.0, "float32"), np.full((rows, 2), 5.0, "float32")
+        np.testing.assert_array_equal(scaled(x, y), np.ones((rows, 2)))
+    assert traces == [(2, 2), (3, 2)]
+    assert isinstance(scaled(x, y, numpy=False), kiln.nd.NDArray)
+
+
+def test_functions_return_tuples(service):
+    @kiln.function
+    def both(x):
+        return x + 1.0, topi.sum(x)
+
+    more, total = both(np.ones((2, 3), "float32"))
+    np.testing.assert_array_equal(more, np.full((2, 3), 2.0))
+    assert total == 6
