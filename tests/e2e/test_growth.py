@@ -1,0 +1,74 @@
+"""Processes that have done the same a hundred thousand times are as large as before. With KILN_LONG=1 a million times."""
+
+import os
+import pathlib
+import time
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln import te
+
+CALLS = 1_000_000 if os.environ.get("KILN_LONG") else 20_000
+MARGIN = 1 << 20  # bytes: pages that the allocator takes and gives back
+
+
+def resident(daemon):
+    """Bytes in memory of the daemon and its worker, and of this process, once what was let go is freed."""
+    daemon.connection.free()
+    time.sleep(0.5)  # until the worker is told, too
+    pids = [daemon.process.pid, *daemon.children("kiln-worker"), os.getpid()]
+    return [int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") for pid in pids]
+
+
+def growth(daemon, action, count):
+    """By how many bytes each process grows over the second half."""
+    for _ in range(count // 2):
+        action()
+    half = resident(daemon)
+    for _ in range(count // 2):
+        action()
+    return [after - before for before, after in zip(half, resident(daemon))]
+
+
+@pytest.fixture
+def plus(daemon):
+    x = te.placeholder((te.var("n"),), name="X")
+    return daemon.connection.build([x, te.compute(x.shape, lambda i: x[i] + 1, name="Y")], name="plus")
+
+
+@pytest.fixture(params=["local", "usual"])
+def way(daemon, request):
+    """Calls over the local socket, and without it."""
+    assert daemon.connection.local
+    if request.param == "usual":
+        daemon.connection.local.close()
+        return 4
+    return 1
+
+
+def test_cached_calls(daemon, plus, way):
+    a, b = kiln.nd.array(np.zeros(16, "float32")), kiln.nd.empty(16)
+    assert max(growth(daemon, lambda: plus(a, b), CALLS // way)) < MARGIN
+
+
+def test_results_that_are_let_go(daemon, plus, way):
+    values = np.zeros(20_000, "float32")  # more than travels in a message
+    assert max(growth(daemon, lambda: plus(values).numpy(), CALLS // way // 10)) < MARGIN
+
+
+def test_calls_that_fail(daemon, plus, way):
+    a, b = kiln.nd.array(np.zeros(16, "float32")), kiln.nd.empty(17)
+
+    def fail():
+        with pytest.raises(kiln.InvalidArgument):
+            plus(a, b)
+
+    assert max(growth(daemon, fail, CALLS // way // 10)) < MARGIN
+
+
+def test_what_is_kept_is_seen_here(daemon, plus):
+    """The same look at processes that do grow: two kilobytes a call."""
+    kept, values = [], np.zeros(512, "float32")
+    assert growth(daemon, lambda: kept.append(kiln.nd.array(values)), 4000)[0] > MARGIN
