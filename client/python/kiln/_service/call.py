@@ -125,8 +125,7 @@ class Call:
 
     def _argument(self, position, parameter, given):
         if position not in given:
-            keep = wire.OutputRequest(keep=True)
-            return _encoded(wire.Argument(output=keep))
+            return NEW_OUTPUT
         value = given[position]
         if isinstance(value, NDArray):
             if value._connection is self.function._connection:
@@ -217,7 +216,7 @@ class Call:
         function._transfers = (self.upload_seconds, self.download_seconds)
         if self._out is not None:
             return self._out
-        return None if not made else made[0] if len(made) == 1 else tuple(made)
+        return _one_or_all(made)
 
 
 def _share_memory(a, b):
@@ -227,8 +226,23 @@ def _share_memory(a, b):
         return True
 
 
+def new_arrays(function, results):
+    """What a call returns whose results all stay on the daemon."""
+    return _one_or_all([
+        NDArray(function._connection, result.tensor, tuple(result.shape), dtypes.NAME[result.type], function.device)
+        for result in results
+    ])
+
+
+def _one_or_all(arrays):
+    return None if not arrays else arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+
 def _encoded(argument):
     return wire.RunRequest(arguments=[argument]).SerializeToString()
+
+
+NEW_OUTPUT = _encoded(wire.Argument(output=wire.OutputRequest(keep=True)))
 
 
 class Future(concurrent.futures.Future):

@@ -10,7 +10,7 @@ from .._expressions.arithmetic import as_integer
 from ..v1 import service_pb2 as wire
 from . import saved
 from .array import NDArray
-from .call import Call, Future, count_message
+from .call import NEW_OUTPUT, Call, Future, count_message, new_arrays
 from .connection import default_connection
 from .device import Device, cpu
 from .grpc_setup import grpc
@@ -33,6 +33,7 @@ class Function:
         self._names = [p.name for p in self._parameters]
         self._outputs = [i for i, p in enumerate(self._parameters) if p.output]
         self._count = len(self._parameters)
+        self._new_outputs = [NEW_OUTPUT if p.output else None for p in self._parameters]
 
     def _compile(self):
         reply = self._connection.call(
@@ -55,20 +56,34 @@ class Function:
         connection = self._connection
         if self._argument_sizes:
             args, sizes = self._without_sizes(args, sizes)
-        if len(args) == self._count and not sizes:
+        if not sizes:
             pieces = [self._prefix]
             for arg in args:
                 if arg.__class__ is not NDArray or arg._connection is not connection:
                     break
                 pieces.append(arg._wire)
             else:
+                error = None
                 try:
-                    self._reply = connection.run_bytes(b"".join(pieces))
-                    self._transfers = (0.0, 0.0)
-                    return None
-                except grpc.RpcError as error:
-                    return self._run(Call(self, args, sizes), error)
+                    if len(args) == self._count:
+                        self._reply = connection.run_bytes(b"".join(pieces))
+                        self._transfers = (0.0, 0.0)
+                        return None
+                    if len(args) == self._count - len(self._outputs):
+                        return self._run_into_new(pieces)
+                except grpc.RpcError as failure:
+                    error = failure
+                return self._run(Call(self, args, sizes), error)
         return self._run(Call(self, args, sizes))
+
+    def _run_into_new(self, pieces):
+        """The result of a call whose request begins with these pieces: the prefix, then the inputs."""
+        self._connection.collect()
+        inputs = iter(pieces)
+        request = [next(inputs), *(output or next(inputs) for output in self._new_outputs)]
+        self._reply = reply = self._connection.run_bytes(b"".join(request))
+        self._transfers = (0.0, 0.0)
+        return new_arrays(self, wire.RunResponse.FromString(reply).results)
 
     @public
     def _run(self, call, error=None):
