@@ -322,6 +322,30 @@ def one_argument_by_its_name():
 
 
 @wrong(
+    "SIZE",
+    "numbers: t must be an integer, but is '8'; sizes are given by their names, as in f(n=1024)",
+    fix="f(t=8)",
+    at="run",
+)
+def size_that_is_no_number():
+    t = te.var("t")
+    f = kiln.build([te.compute((t,), lambda i: i, name="N")], name="numbers")
+    f(t="8")  # <-
+
+
+@wrong(
+    "SIZE",
+    "numbers: t is 9223372036854775808, which is past the range of int64",
+    fix="f(t=8)",
+    at="run",
+)
+def size_past_int64():
+    t = te.var("t")
+    f = kiln.build([te.compute((t,), lambda i: i, name="N")], name="numbers")
+    f(t=1 << 63)  # <-
+
+
+@wrong(
     "ARGUMENT_COUNT",
     "matmul writes C, but out= holds 2 arrays",
     fix="f(a, b, out=c)",
