@@ -8,6 +8,7 @@ With --check it changes nothing and exits 1 when the page is out of date.
 
 import inspect
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -58,7 +59,7 @@ WHEN = {"call": "by the call", "lower": "when it is lowered", "build": "when it 
 
 def shown(sentence):
     """A sentence in Markdown."""
-    return sentence.replace("*", "\\*").replace("<", "\\<")
+    return re.sub(r"([*<\[])", r"\\\1", sentence)
 
 
 def anchor(section, entry):
