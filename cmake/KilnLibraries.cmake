@@ -5,11 +5,15 @@
 
 option(KILN_STATIC "Programs take in the libraries of others, except the C library" OFF)
 
+if(KILN_STATIC)
+  set(ZLIB_USE_STATIC_LIBS ON)  # Before whoever asks for it first: gRPC, protobuf or LLVM.
+endif()
+
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(Protobuf REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 find_package(SQLite3 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
@@ -61,10 +65,12 @@ template auto fmt::detail::decimal_point_impl(fmt::detail::locale_ref) -> char;
   # Not for the client's shared library, whose exceptions programs with a standard library of their own catch.
   set(is_program $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)
   add_link_options($<${is_program}:-static-libstdc++> $<${is_program}:-static-libgcc>)
+  add_subdirectory(${CMAKE_SOURCE_DIR}/cmake/glibc)
+  link_libraries($<${is_program}:kiln_glibc>)
 endif()
 
 kiln_library(protobuf_library protobuf::libprotobuf ${protobuf} Threads::Threads)
-kiln_library(crypto_library OpenSSL::Crypto ${openssl} Threads::Threads ${CMAKE_DL_LIBS})
+kiln_library(crypto_library "OpenSSL::SSL;OpenSSL::Crypto" ${openssl} Threads::Threads ${CMAKE_DL_LIBS})
 kiln_library(grpc_library gRPC::grpc++ ${grpc} ${abseil} ${openssl} ${protobuf} Threads::Threads ${CMAKE_DL_LIBS})
 kiln_library(sqlite_library SQLite::SQLite3 ${sqlite} Threads::Threads ${CMAKE_DL_LIBS} m)
 kiln_library(xxhash_library PkgConfig::XXHASH ${xxhash})

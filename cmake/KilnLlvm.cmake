@@ -1,9 +1,6 @@
 # kiln_llvm: LLVM 19, statically, with the X86 target alone. Only executables that compile or load CPU
 # code link it; --gc-sections leaves out what they do not use.
 
-if(KILN_STATIC)
-  set(ZLIB_USE_STATIC_LIBS ON)
-endif()
 find_package(LLVM 19.1 REQUIRED CONFIG)
 if(KILN_STATIC)
   kiln_find_archives(zstd zstd)

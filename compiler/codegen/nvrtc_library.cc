@@ -1,6 +1,7 @@
 // Finds and opens NVRTC at run time, so that Kiln is built and runs without a toolkit: first what
-// the system's loader finds, then the toolkit's folders, then the wheels of the Python in use,
-// active environment first.
+// the system's loader finds, then the toolkit's folders, then the wheels beside the one that this
+// program came in (kiln-daemon[cuda] installs NVRTC there), then those of the Python in use, active
+// environment first.
 #include "compiler/codegen/nvrtc_library.h"
 
 #include <algorithm>
@@ -23,15 +24,27 @@ namespace fs = std::filesystem;
 // Newest first. 13 is what Kiln is tested with; 12 still knows architectures before sm_75.
 const char* const kFileNames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
+/// Where NVIDIA's wheels put NVRTC: 13, and the versions before it.
+void add_packages(const fs::path& packages, std::vector<fs::path>& folders) {
+  folders.push_back(packages / "nvidia" / "cu13" / "lib");
+  folders.push_back(packages / "nvidia" / "cuda_nvrtc" / "lib");
+}
+
+/// The folder of Python packages that PACKAGES/kiln_daemon/libexec/kiln-worker, as the wheel has
+/// it, is in; elsewhere a folder without NVRTC.
+fs::path packages_of_this_program() {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  return program.parent_path().parent_path().parent_path();
+}
+
 /// The folders of Python packages under an installation prefix.
 void add_site_packages(const fs::path& prefix, std::vector<fs::path>& folders) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(prefix / "lib", ignored)) {
     if (!entry.path().filename().string().starts_with("python3")) continue;
-    for (const char* packages : {"site-packages", "dist-packages"}) {
-      folders.push_back(entry.path() / packages / "nvidia" / "cu13" / "lib");
-      folders.push_back(entry.path() / packages / "nvidia" / "cuda_nvrtc" / "lib");
-    }
+    add_packages(entry.path() / "site-packages", folders);
+    add_packages(entry.path() / "dist-packages", folders);
   }
 }
 
@@ -55,6 +68,7 @@ std::vector<fs::path> folders_to_search() {
   }
   folders.emplace_back("/usr/local/cuda/lib64");
   folders.emplace_back("/usr/local/cuda/lib");
+  add_packages(packages_of_this_program(), folders);
   if (const char* environment = std::getenv("VIRTUAL_ENV")) add_site_packages(environment, folders);
   if (const std::optional<fs::path> prefix = python_prefix()) add_site_packages(*prefix, folders);
   if (const char* home = std::getenv("HOME")) add_site_packages(fs::path(home) / ".local", folders);

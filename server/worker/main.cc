@@ -1,12 +1,12 @@
-// The program of all workers. Its name or --role says which it is; --all runs front end and workers
-// in this one process.
+// The program of all workers. --role says which it is; --all runs front end and workers in this one
+// process.
 #include <cstdio>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "server/daemon.h"
@@ -28,8 +28,7 @@ int run_all(int argc, char** argv) {
 }
 
 int run_worker(int argc, char** argv) {
-  const bool named_compiler = std::filesystem::path(argv[0]).filename() == "kiln-compiler";
-  std::string role = named_compiler ? "compiler" : "cpu";
+  std::string role = "cpu";
   WorkerSpec spec;
   CLI::App app("A worker of kilnd, which starts it.", "kiln-worker");
   app.add_option("--role", role, "cpu, cuda or compiler")
@@ -38,6 +37,8 @@ int run_worker(int argc, char** argv) {
   app.add_option("--threads", spec.threads, "threads a kernel runs on");
   CLI11_PARSE(app, argc, argv);
   spec.role = role == "compiler" ? Role::Compiler : role == "cuda" ? Role::Cuda : Role::Cpu;
+  // What ps and top show; the file is that of all workers.
+  if (spec.role == Role::Compiler) ::prctl(PR_SET_NAME, "kiln-compiler");
   if (!become_worker()) {
     std::fprintf(stderr, "kiln-worker: only kilnd starts this program\n");
     return 2;

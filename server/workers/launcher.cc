@@ -120,8 +120,9 @@ std::string WorkerSpec::name() const {
 
 std::unique_ptr<Child> ProcessLauncher::start(const WorkerSpec& spec, Fd socket, Fd page) {
   const bool compiler = spec.role == Role::Compiler;
-  const std::string program = folder_ + (compiler ? "/kiln-compiler" : "/kiln-worker");
-  std::vector<std::string> words = {program,
+  const std::string program = folder_ + "/kiln-worker";
+  // One file, since wheels carry no links; lists of processes show what each of them does.
+  std::vector<std::string> words = {compiler ? folder_ + "/kiln-compiler" : program,
                                     "--role",
                                     compiler                  ? "compiler"
                                     : spec.role == Role::Cuda ? "cuda"

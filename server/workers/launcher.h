@@ -42,8 +42,8 @@ class Launcher {
   virtual std::unique_ptr<Child> start(const WorkerSpec& spec, Fd socket, Fd page) = 0;
 };
 
-/// Starts the programs `kiln-worker` and `kiln-compiler` of a folder. They end with the thread that
-/// started them.
+/// Starts the program `kiln-worker` of a folder, under the name `kiln-compiler` where it compiles.
+/// What it started ends with the thread that did.
 class ProcessLauncher : public Launcher {
  public:
   explicit ProcessLauncher(std::string folder) : folder_(std::move(folder)) {}

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Builds the two Python packages: kiln (the client, pure Python) and kiln-daemon (the programs, without what debuggers
+# need, with the libraries of others in them).
+#
+#   deploy/build-wheels.sh [--programs FOLDER] [OUT]
+#
+# FOLDER is a finished build or an installation with bin and libexec in it; without one the release preset is built.
+# OUT is where the wheels go, build/wheels if not said. Nothing else is needed than what the build itself needs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+programs=
+if [ "${1:-}" = --programs ]; then
+  programs=${2:?"--programs names a folder"}
+  shift 2
+fi
+out=${1:-build/wheels}
+
+if [ -z "$programs" ]; then
+  ./deploy/install-deps.sh --build
+  [ -f build/release/build.ninja ] || cmake --preset release -DKILN_TESTS=OFF
+  cmake --build --preset release --target kilnd kiln kiln-worker
+  programs=build/release
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for name in bin/kiln bin/kilnd libexec/kiln-worker; do
+  mkdir -p "$work/programs/$(dirname "$name")"
+  strip -o "$work/programs/$name" "$programs/$name"
+done
+
+# The licences of what is in them: the packages that NOTICE names.
+mkdir "$work/programs/licenses"
+cp LICENSE NOTICE "$work/programs/licenses/"
+sed -nE 's/^  ([a-z][a-z0-9+-]+-dev) .*/\1/p' NOTICE | while read -r package; do
+  if [ -e "/usr/share/doc/$package/copyright" ]; then
+    cp -L "/usr/share/doc/$package/copyright" "$work/programs/licenses/$package"
+  fi
+done
+
+mkdir -p "$out"
+rm -f "$out"/kiln-*.whl "$out"/kiln_daemon-*.whl
+export KILN_PROGRAMS=$work/programs
+# What an earlier build left there would be packed along, modules that are gone since included.
+rm -rf client/python/build deploy/daemon_wheel/build
+for package in client/python deploy/daemon_wheel; do
+  python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" "./$package"
+  rm -rf "$package/build" "$package"/*.egg-info
+done
+stat -c '%s %n' "$out"/kiln-*.whl "$out"/kiln_daemon-*.whl | awk '{ printf "%s  %.1f MB\n", $2, $1 / 1e6 }'
