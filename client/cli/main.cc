@@ -1,6 +1,7 @@
 // The program kiln: commands, common flags, and what every mistake ends as. A word in the place of
 // a command is looked at before CLI11 does, since CLI11 would name the flags behind it.
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -110,6 +111,8 @@ int run(int argc, char** argv) {
 }  // namespace kiln::cli
 
 int main(int argc, char** argv) {
+  // gRPC's own lines name its files; whoever looks for a fault in it sets another level.
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);
   try {
     return kiln::cli::run(argc, argv);
   } catch (const std::exception& error) {

@@ -16,6 +16,8 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include "client/cpp/compatible.h"
+#include "client/cpp/diagnose.h"
 #include "client/cpp/fail.h"
 #include "client/cpp/private_daemon.h"
 #include "client/cpp/session_stream.h"
@@ -106,6 +108,7 @@ CallControl CallControl::with_deadline(milliseconds time) {
 Link::Link(std::string address, const ConnectOptions& options)
     : private_(address.empty()),
       token_(options.token),
+      ca_(options.ca),
       address_(private_ ? ensure_private_daemon() : std::move(address)) {
   check_address(address_);
   channel_ = make_channel(address_, options);
@@ -156,7 +159,7 @@ void Link::retry(const CallControl& control,
   require_open();
   for (int tried = 0;; ++tried) {
     const grpc::Status status = run_once(control, attempt);
-    if (status.ok()) return;
+    if (status.ok()) return check_version(control);
     FailedCall failed = failed_call(status, address_);
     bool asked_for = false;
     if (control.cancel) {
@@ -167,10 +170,29 @@ void Link::retry(const CallControl& control,
                        is_transient(failed, status.error_code());
     // The service's own time wins: it knows when a worker is back.
     if (!again || !pause(control, failed.retry_after.value_or(backoff(tried)))) {
+      const bool silent = status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+                          !failed.from_service && !private_ && !reached_;
+      if (silent) {
+        Fault fault = why_unreachable(address_, ca_, std::move(failed.error.message));
+        failed.error.reason = std::move(fault.reason);
+        failed.error.message = std::move(fault.message);
+      }
       throw_error(std::move(failed.error));
     }
     if (private_ && !failed.from_service) reach_private_daemon(control);
   }
+}
+
+void Link::check_version(const CallControl& control) {
+  // The private daemon is found by its version.
+  if (private_ || reached_) return;
+  v1::DescribeResponse response;
+  const grpc::Status status = run_once(control, [&](grpc::ClientContext& context) {
+    return daemon_->Describe(&context, v1::DescribeRequest(), &response);
+  });
+  if (!status.ok()) return;  // The next call asks again.
+  require_compatible(version(), response.version(), address_);
+  reached_ = true;
 }
 
 void Link::reach_private_daemon(const CallControl& control) const {

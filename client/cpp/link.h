@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -88,11 +89,14 @@ class Link {
   /// Starts the private daemon where it does not run, and connects to it.
   void reach_private_daemon(const CallControl& control) const;
   void require_open() const;
+  /// After the first answer: refuses a service whose version is too far from ours.
+  void check_version(const CallControl& control);
   void free_now(const std::vector<std::string>& tensors);
   std::shared_ptr<SessionStream> session_stream();
 
   const bool private_;
   const std::string token_;
+  const std::string ca_;
   std::string address_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::KernelService::Stub> kernels_;
@@ -103,6 +107,7 @@ class Link {
   mutable std::mutex mutex_;
   std::shared_ptr<SessionStream> session_;
   bool closed_ = false;
+  std::atomic<bool> reached_ = false;  // it has answered, and is of a version that we know
   FreeQueue freed_{[this](const auto& tensors) { free_now(tensors); }};
 };
 

@@ -38,8 +38,8 @@ ErrorFields from_code(const grpc::Status& status, const std::string& address) {
     case grpc::StatusCode::UNAVAILABLE:
       return {.kind = ErrorKind::Unavailable,
               .reason = "UNREACHABLE",
-              .message = fmt::format("no service answers at {}: {}; is kilnd running there?",
-                                     address, last_attempt(text))};
+              .message =
+                  fmt::format("the service at {} did not answer: {}", address, last_attempt(text))};
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return {.kind = ErrorKind::DeadlineExceeded,
               .reason = "DEADLINE",

@@ -249,9 +249,8 @@ TEST_F(Call, DoesNotRepeatAKernelThatWritesOverItsInput) {
   const Kernel f = connection_.build(increment());
   const RemoteArray a = connection_.upload(Array(std::vector<float>{1}, {1}));
   service_.fail_next("Run", {grpc::Status(StatusCode::UNAVAILABLE, "gone")});
-  expect_client_error(
-      [&] { f(a, a); }, ErrorKind::Unavailable, "UNREACHABLE",
-      "no service answers at " + service_.address() + ": gone; is kilnd running there?");
+  expect_client_error([&] { f(a, a); }, ErrorKind::Unavailable, "UNREACHABLE",
+                      "the service at " + service_.address() + " did not answer: gone");
   EXPECT_EQ(service_.calls("Run"), 1);
 }
 
@@ -364,14 +363,9 @@ TEST(Connect, RefusesAFileOfAuthoritiesThatIsNotThere) {
 
 TEST(Connect, SaysThatNobodyAnswers) {
   const Connection connection = connect("unix:/nowhere/kiln.sock");
-  try {
-    connection.describe();
-    FAIL();
-  } catch (const Unavailable& error) {
-    EXPECT_EQ(error.reason(), "UNREACHABLE");
-    EXPECT_EQ(error.message().rfind("no service answers at unix:/nowhere/kiln.sock: ", 0), 0U)
-        << error.message();
-  }
+  expect_client_error([&] { connection.describe(); }, ErrorKind::Unavailable, "UNREACHABLE",
+                      "nothing listens at unix:/nowhere/kiln.sock, there is no such socket: start "
+                      "kilnd there, or correct the address");
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ def test_tls(start, short_folder):
     assert check(address, ca=str(certificate)) == [1, 2]
     with pytest.raises(kiln.Unavailable) as caught:
         check(address)
-    assert caught.value.reason == "UNREACHABLE"
+    assert caught.value.reason == "TLS"
 
 
 @pytest.fixture

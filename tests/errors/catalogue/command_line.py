@@ -220,7 +220,8 @@ refused(
     "service_that_is_not_there",
     "UNREACHABLE",
     "kiln devices --address unix:/nowhere/kilnd.sock",
-    "no service answers at unix:/nowhere/kilnd.sock: No such file or directory; is kilnd running there?",
+    "nothing listens at unix:/nowhere/kilnd.sock, there is no such socket: start kilnd there, or correct "
+    "the address",
     "the address of a daemon, or none for a private one",
     exit_code=3,
     kind="Unavailable",

@@ -82,7 +82,8 @@ cpp(
 )  # fmt: skip
 cpp(
     "service_that_does_not_run", "UNREACHABLE",
-    "no service answers at unix:/nowhere/kilnd.sock: No such file or directory; is kilnd running there?",
+    "nothing listens at unix:/nowhere/kilnd.sock, there is no such socket: start kilnd there, or correct "
+    "the address",
     "start kilnd there, or leave the address out for a private daemon", kind="Unavailable",
 )  # fmt: skip
 cpp(

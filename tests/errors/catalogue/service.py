@@ -354,8 +354,8 @@ def cancel_of_a_job_that_was_never_submitted():
 
 @wrong(
     "UNREACHABLE",
-    "cannot reach a Kiln daemon at unix:/nowhere/kilnd.sock: No such file or directory; is kilnd "
-    "running there?",
+    "nothing listens at unix:/nowhere/kilnd.sock, there is no such socket: start kilnd there, or correct "
+    "the address",
     fix="the address of a daemon",
     kind="Unavailable",
 )

@@ -14,6 +14,8 @@ from .._base import dtypes
 from .._base.error import InvalidArgument, NotFound, Unavailable, invalid, public
 from ..v1 import service_pb2 as wire
 from . import daemon, frames
+from .compatible import require_compatible
+from .diagnose import why_unreachable
 from .grpc_setup import grpc
 from .local import FREE, opened
 from .rpc import repeated
@@ -102,9 +104,20 @@ class Connection:
         self._run_bytes = self._with_token(run)
         self._put_bytes = self._bound("/kiln.v1.TensorService/Put", self._channel.unary_unary)
         self.run_future = self._with_token(run.future)
-        self._describe(timeout=_CONNECT_SECONDS)  # whether a daemon answers at all
+        self._check_service(ca)
         self._open_session()
         _connections.add(self)
+
+    def _check_service(self, ca):
+        """Whether a daemon answers at all, and one that this client can work with."""
+        try:
+            reply = self._describe(timeout=_CONNECT_SECONDS)
+        except Unavailable as error:
+            if error.reason != "UNREACHABLE" or self._private:
+                raise
+            reason, message = why_unreachable(self.address, ca, error.message)
+            raise Unavailable(message, reason) from None
+        require_compatible(reply.version, self.address)
 
     @public
     def describe(self):

@@ -1,4 +1,4 @@
-"""gRPC, told how to wait before it starts."""
+"""gRPC, told how to wait before it starts, and to leave it to Kiln to say what is wrong."""
 
 import importlib.metadata
 import os
@@ -15,6 +15,8 @@ def _wait_in_the_calling_thread():
 
 
 _wait_in_the_calling_thread()
+# Its lines on the terminal name files of gRPC. Whoever looks for a fault in gRPC sets another level.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc  # noqa: E402
 import grpc.experimental  # noqa: E402

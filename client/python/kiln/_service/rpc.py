@@ -51,13 +51,13 @@ def failure_of(rpc_error, address):
         error = kind(detail.message, detail.reason, detail.notes, detail.file, detail.line)
         return Failure(error, pause)
     if code == grpc.StatusCode.UNAVAILABLE:
-        message = f"cannot reach a Kiln daemon at {address}: {_short(text)}; is kilnd running there?"
+        message = f"the service at {address} did not answer: {_short(text)}"
         return Failure(errors.Unavailable(message, "UNREACHABLE"), pause, transport=True)
     if code == grpc.StatusCode.CANCELLED:
         # We asked for none: a server that drains does this to calls in flight.
         return Failure(errors.Cancelled(f"the daemon at {address} cancelled the call", "CANCELLED"), 0.05)
     if code == grpc.StatusCode.UNIMPLEMENTED:
-        message = f"what answers at {address} is no Kiln daemon of this version: {text}"
+        message = f"what listens at {address} is no Kiln service, or one of another version: {text}"
         return Failure(errors.Unsupported(message, "VERSION"))
     return Failure(_BY_CODE.get(code, errors.Internal)(text or str(code), code.name), pause)
 
