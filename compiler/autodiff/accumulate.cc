@@ -185,17 +185,25 @@ class Accumulator {
 
   TensorId sum_of(const std::vector<ExprId>& terms, bool is_base) {
     const auto is_sum = [&](ExprId term) { return b_.as<Reduction>(term) != nullptr; };
-    std::optional<ExprId> total;
+    std::vector<ExprId> read;
+    std::vector<ExprId> pairs;
     int part = 0;
     for (ExprId term : terms) {
       if (is_sum(term) && terms.size() > 1) {
         const TensorId own = stage(term, fmt::format("{}_{}", spec_.name, part++));
         term = b_.read(own, b_.uses(all_axes()));
       }
-      total = total ? b_.add(*total, term) : term;
+      read.push_back(term);
+    }
+    // In pairs, so that no expression is deep where a tensor is read often.
+    for (; read.size() > 1; read = std::move(pairs)) {
+      pairs.clear();
+      for (size_t i = 0; i + 1 < read.size(); i += 2)
+        pairs.push_back(b_.add(read[i], read[i + 1]));
+      if (read.size() % 2 == 1) pairs.push_back(read.back());
     }
     const std::string name = is_base ? spec_.name + "_base" : spec_.name;
-    const ExprId body = total ? *total : b_.number(type_, 0);
+    const ExprId body = read.empty() ? b_.number(type_, 0) : read[0];
     return b_.compute(all_axes(), body, name, spec_.tensor.stage);
   }
 

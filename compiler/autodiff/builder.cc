@@ -7,12 +7,18 @@
 
 #include <fmt/format.h>
 
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln::autodiff {
 namespace {
 
 using namespace language;
+
+/// While they are made: what is left of them has the limit of any definition.
+constexpr ExprId kMostExpressions = 500'000;
+/// Expressions looked at: a few seconds.
+constexpr int64_t kMostSteps = 20'000'000;
 
 std::string key_part(const IntegerConstant& c) { return fmt::format("i{}", c.value); }
 std::string key_part(const FloatConstant& c) {
@@ -75,8 +81,19 @@ Builder::Builder(const Kernel& kernel) : kernel_(kernel) {
 ExprId Builder::intern(Expression expression) {
   const auto next = static_cast<ExprId>(definition().expressions.size());
   const auto [entry, fresh] = interned_.try_emplace(key_of(expression), next);
-  if (fresh) kernel_.definition.expressions.push_back(std::move(expression));
-  return entry->second;
+  if (!fresh) return entry->second;
+  if (next >= kMostExpressions) {
+    fail(ErrorKind::ResourceExhausted, "LIMIT", "the gradient of {} has more than {} expressions",
+         called(names().kernel), kMostExpressions);
+  }
+  kernel_.definition.expressions.push_back(std::move(expression));
+  return next;
+}
+
+void Builder::count_step() const {
+  if (++steps_ <= kMostSteps) return;
+  fail(ErrorKind::ResourceExhausted, "GRADIENT_LIMIT", "differentiating {} takes too many steps",
+       called(names().kernel));
 }
 
 ExprId Builder::integer(int64_t value) { return intern({DType::Int64, IntegerConstant{value}}); }
@@ -194,6 +211,7 @@ class Builder::Copy {
   ExprId operator()(ExprId id) {
     const auto known = memo_.find(id);
     if (known != memo_.end()) return known->second;
+    to_.count_step();
     // By value: the table grows while its entry is copied.
     const Expression expression = to_.definition().expressions[id];
     const ExprId copy = std::visit(
@@ -267,6 +285,7 @@ bool Builder::any_part(ExprId expr, const std::function<bool(ExprId)>& found) co
     const ExprId id = open.back();
     open.pop_back();
     if (!seen.insert(id).second) continue;
+    count_step();
     if (found(id)) return true;
     const auto look = [&](const std::vector<ExprId>& ids) {
       open.insert(open.end(), ids.begin(), ids.end());

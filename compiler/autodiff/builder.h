@@ -129,7 +129,11 @@ class Builder {
   Range range_of(ExprId atom);
   const Axis& bounds_of(AxisId axis) const;
 
+  /// Ends what takes too long, however it was asked for.
+  void count_step() const;
+
   Kernel kernel_;
+  mutable int64_t steps_ = 0;
   std::unordered_map<std::string, ExprId> interned_;
   std::unordered_map<ExprId, Polynomial> polynomials_;
   std::map<AxisId, Axis> restricted_;

@@ -27,7 +27,7 @@ class Compaction {
     }
     number(stages_);
     number(axes_);
-    number(expressions_);
+    order_expressions(original.definition.expressions.size());
   }
 
   Kernel apply(const Kernel& kernel) const {
@@ -52,8 +52,7 @@ class Compaction {
       to.definition.axes.push_back({axis.kind, mapped(axis.minimum), mapped(axis.extent)});
       to.names.axes.push_back(kernel.names.axes[id]);
     }
-    for (ExprId id = 0; id < d.expressions.size(); ++id) {
-      if (expressions_[id] == kDead) continue;
+    for (const ExprId id : order_) {
       Expression expression = d.expressions[id];
       std::visit([&](auto& node) { renumber(node); }, expression.node);
       to.definition.expressions.push_back(std::move(expression));
@@ -83,8 +82,50 @@ class Compaction {
     }
   }
 
+  /// Stage by stage: what reads a stage must stand behind its bodies, and what a body is made of
+  /// before it. Those of the original stand so already.
+  void order_expressions(size_t kept) {
+    for (ExprId id = 0; id < kept; ++id)
+      place(id);
+    for (StageId id = 0; id < from_.stages.size(); ++id) {
+      if (stages_[id] == kDead) continue;
+      for (const AxisId axis : axes_of(from_.stages[id]))
+        place_bounds(axis);
+      if (const auto* placeholder = std::get_if<Placeholder>(&from_.stages[id])) {
+        for (const ExprId extent : placeholder->shape)
+          place(extent);
+      }
+      for (const ExprId body : bodies_of(from_.stages[id]))
+        place(body);
+    }
+  }
+
+  void place_bounds(AxisId axis) {
+    place(from_.axes[axis].minimum);
+    place(from_.axes[axis].extent);
+  }
+
+  void place(ExprId id) {
+    if (!placed_.insert(id).second) return;
+    const auto& node = from_.expressions[id].node;
+    const auto place_all = [&](const std::vector<ExprId>& ids) {
+      for (const ExprId part : ids)
+        place(part);
+    };
+    if (const auto* use = std::get_if<AxisUse>(&node)) place_bounds(use->axis);
+    if (const auto* cast = std::get_if<CastTo>(&node)) place(cast->operand);
+    if (const auto* operation = std::get_if<Operation>(&node)) place_all(operation->operands);
+    if (const auto* read = std::get_if<Read>(&node)) place_all(read->indices);
+    if (const auto* reduction = std::get_if<Reduction>(&node)) {
+      for (const AxisId axis : reduction->axes)
+        place_bounds(axis);
+      place_all(parts_of(*reduction));
+    }
+    expressions_[id] = static_cast<ExprId>(order_.size());
+    order_.push_back(id);
+  }
+
   void need_stage(StageId id) {
-    if (stages_[id] != kDead && seen_.contains(id)) return;
     if (!seen_.insert(id).second) return;
     stages_[id] = 0;
     open_.push_back(id);
@@ -183,6 +224,8 @@ class Compaction {
   std::vector<uint32_t> stages_;
   std::vector<uint32_t> axes_;
   std::vector<uint32_t> expressions_;
+  std::vector<ExprId> order_;  // of the expressions, by new position
+  std::set<ExprId> placed_;
   std::set<StageId> seen_;
   std::set<ExprId> looked_;
   std::vector<StageId> open_;

@@ -11,12 +11,15 @@
 
 #include <fmt/format.h>
 
+#include "compiler/autodiff/copies.h"
 #include "compiler/autodiff/differentiator.h"
+#include "compiler/autodiff/invariance.h"
 #include "compiler/autodiff/lift.h"
 #include "compiler/autodiff/scan.h"
 #include "compiler/language/check/linear.h"
 #include "compiler/language/check/time_dimensions.h"
 #include "compiler/language/wire/decode.h"
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln::autodiff {
@@ -49,11 +52,29 @@ Gradient Differentiator::run() {
   });
   parameters.insert(parameters.end(), heads_.begin(), heads_.end());
   parameters.insert(parameters.end(), result.gradients.begin(), result.gradients.end());
+  inline_copied(b_, original_stages_, parameters);
   result.kernel = b_.kernel();
   return result;
 }
 
 void Differentiator::check_request() {
+  const auto refuse = [&](std::string_view reason, std::string_view what) {
+    fail(ErrorKind::InvalidArgument, std::string(reason), "{} {}", called(b_.names().kernel), what);
+  };
+  if (request_.outputs.empty()) {
+    refuse("GRADIENT_TYPE", "computes no floating tensor, so there is nothing to differentiate");
+  }
+  if (request_.inputs.empty()) {
+    refuse("GRADIENT_TYPE", "takes no floating tensor to differentiate with respect to");
+  }
+  if (request_.identity && (request_.outputs.size() != 1 || request_.leading != 0)) {
+    refuse("GRADIENT_HEAD", "has a Jacobian of one output at a time; give heads for several");
+  }
+  constexpr uint32_t kMostLeading = 16;
+  if (request_.leading > kMostLeading) {
+    fail(ErrorKind::ResourceExhausted, "LIMIT", "heads have {} leading dimensions; the limit is {}",
+         request_.leading, kMostLeading);
+  }
   const auto check = [&](TensorId tensor, std::string_view what) {
     const std::string name = b_.names().tensor_name(b_.definition(), tensor);
     const DType type = b_.definition().type_of(tensor);
@@ -102,15 +123,19 @@ void Differentiator::find_cells() {
 }
 
 void Differentiator::find_active() {
-  for (const TensorId input : request_.inputs)
+  std::set<TensorId> cancelled = find_cancelled(b_, request_.outputs);
+  for (const TensorId input : request_.inputs) {
     active_.add(input);
+    cancelled.erase(input);
+  }
   const auto& stages = b_.definition().stages;
-  // States depend on updates, which stand behind them; what was found in a round is there for the
-  // next, and each round finds one tensor at least.
+  // States depend on updates, which stand behind them: what a round finds of them, the next uses.
   for (bool is_changed = true; is_changed;) {
     is_changed = false;
+    active_.forget_expressions();
     const auto mark = [&](TensorId tensor) {
-      if (active_.is_active(tensor) || !is_float(b_.definition().type_of(tensor))) return;
+      if (active_.is_active(tensor) || cancelled.contains(tensor)) return;
+      if (!is_float(b_.definition().type_of(tensor))) return;
       active_.add(tensor);
       is_changed = true;
     };
@@ -325,6 +350,16 @@ TensorId Differentiator::gradient_of(TensorId tensor, std::set<TensorId>& taken)
   const ExprId body = has_adjoint(tensor) ? read_adjoint(tensor, b_.uses(axes))
                                           : b_.number(b_.definition().type_of(tensor), 0);
   return b_.compute(axes, body, spec.name, tensor.stage);
+}
+
+GradientRequest whole_request(const Kernel& kernel) {
+  GradientRequest request;
+  for (const TensorId parameter : kernel.definition.parameters) {
+    if (!is_float(kernel.definition.type_of(parameter))) continue;
+    const bool is_output = kernel.definition.is_output(parameter);
+    (is_output ? request.outputs : request.inputs).push_back(parameter);
+  }
+  return request;
 }
 
 Gradient differentiate(const Kernel& kernel, const GradientRequest& request, const Limits& limits) {

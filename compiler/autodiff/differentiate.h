@@ -19,6 +19,9 @@ struct GradientRequest {
   bool identity = false;
 };
 
+/// The gradients of all floating outputs with respect to all floating inputs.
+GradientRequest whole_request(const language::Kernel& kernel);
+
 /// A kernel that computes gradients. Its tables begin with those of the kernel that was
 /// differentiated, so that ids of that are ids of this. Its parameters are the inputs of that (all
 /// parameters that are placeholders, in their order), the heads and the gradients.
@@ -37,8 +40,8 @@ struct Gradient {
 /// Gradients are exact but for rounding. At a corner (abs at 0, equal elements of a maximum) they
 /// are one of the values between both sides. An input that no output depends on has the gradient 0.
 ///
-/// Throws InvalidArgument when an output or an input is not a floating tensor, Unsupported for a
-/// reducer of the user's own on the way.
+/// Throws InvalidArgument when an output or an input is not a floating tensor, or there is none;
+/// Unsupported for a reducer of the user's own on the way.
 Gradient differentiate(const language::Kernel& kernel, const GradientRequest& request,
                        const language::Limits& limits = {});
 

@@ -92,6 +92,7 @@ Builder::Range Builder::range_of(ExprId atom) {
 }
 
 bool Builder::is_nonnegative(const Polynomial& polynomial_) {
+  count_step();
   Polynomial p = polynomial_;
   std::vector<Polynomial> extents;  // 1 or more, since their axes are used
   // Bounded: each turn replaces an axis by what its bounds use.

@@ -37,7 +37,7 @@ class ScatterAdjoint {
     if (activity.is_active(scatter_.base)) {
       found.push_back({scatter_.base, element_, base_axes_, {}, shares.base, {}});
     }
-    const Node updates{result_, scatter_.axes, update_, {}};
+    const Node updates{result_, scatter_.axes, update_, {}, false};
     const std::vector<Contribution> more = sweep(b_, activity, updates, shares.update);
     found.insert(found.end(), more.begin(), more.end());
     return found;

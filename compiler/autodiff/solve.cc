@@ -252,7 +252,8 @@ class Solver {
     return rank(a) > rank(b);
   }
 
-  /// e // c = x: e = c*x + q for q in 0..c. e % c = y, 0 <= e: e = c*q + y for as many q as e has.
+  /// e // c = x: e = c*x + q for q in 0..c. (i + k) % c = y: i = c*q + (y - k) % c for as many q as
+  /// i has.
   bool open_quotient() {
     for (Open& open : open_) {
       if (const Operation* found = as_division(open, Operator::FloorDiv)) {
@@ -274,19 +275,46 @@ class Solver {
     if (found == nullptr) return false;
     const Operation division = *found;
     const ExprId by = division.operands[1];
-    const auto atom = b_.polynomial(division.operands[0]).as_atom();
-    if (!atom || !is_open(*atom) || b_.polynomial(by).as_constant().value_or(0) < 1) return false;
-    const Axis bounds = b_.definition().axes[b_.as<AxisUse>(*atom)->axis];
+    const std::optional<int64_t> number = b_.polynomial(by).as_constant();
+    const auto shifted = axis_and_shift(b_.polynomial(division.operands[0]));
+    if (!shifted || number.value_or(0) < 1) return false;
+    const auto& [atom, shift] = *shifted;
+    const Axis bounds = b_.definition().axes[b_.as<AxisUse>(atom)->axis];
     if (b_.polynomial(bounds.minimum) != Polynomial{}) return false;
     const ExprId extent = b_.tidied(bounds.extent);
+    // A shift back by 3 of 5 is one on by 2.
+    const std::optional<int64_t> back = shift.as_constant();
+    const ExprId on =
+        back ? b_.integer((*number - *back % *number) % *number) : b_.neg(b_.expression(shift));
+    const ExprId first = b_.op(Operator::FloorMod, {b_.add(b_.expression(open.value), on), by});
+    const std::optional<int64_t> count = b_.polynomial(extent).as_constant();
+    if (count && *count <= *number) {
+      require(Operator::LessEqual, b_.integer(0), b_.expression(open.value));
+      require(Operator::Less, b_.expression(open.value), by);
+      open = {Polynomial::atom(atom), b_.polynomial(first)};
+      return true;
+    }
     const ExprId rounds =
         b_.op(Operator::FloorDiv, {b_.add(extent, b_.sub(by, b_.integer(1))), by});
     const ExprId y = b_.expression(open.value);
     const ExprId q = new_loop(rounds);
     require(Operator::LessEqual, b_.integer(0), y);
     require(Operator::Less, y, by);
-    open = {Polynomial::atom(*atom), b_.polynomial(b_.add(b_.mul(q, by), y))};
+    open = {Polynomial::atom(atom), b_.polynomial(b_.add(b_.mul(q, by), first))};
     return true;
+  }
+
+  /// i + k as i and k, which no axis of the loops changes.
+  std::optional<std::pair<ExprId, Polynomial>> axis_and_shift(const Polynomial& number) {
+    for (const ExprId atom : number.atoms()) {
+      if (!is_open(atom)) continue;
+      const std::optional<Split> parts = autodiff::split(number, atom);
+      const bool is_shift =
+          parts && parts->factor.as_constant() == 1 &&
+          std::ranges::none_of(parts->rest.atoms(), [&](ExprId a) { return depends(a); });
+      if (is_shift) return std::pair(atom, parts->rest);
+    }
+    return std::nullopt;
   }
 
   ExprId new_loop(ExprId extent) {

@@ -77,7 +77,7 @@ class Sweep {
       }
       return;
     }
-    const ExprId result = id == node_.body ? stored() : id;
+    const ExprId result = id == node_.body && node_.is_stored ? stored() : id;
     for (size_t i = 0; i < operation.operands.size(); ++i) {
       if (!active_.is_active(operation.operands[i])) continue;
       const auto part = operand_adjoint(b_, operation, i, result, adjoint);

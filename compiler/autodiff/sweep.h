@@ -15,6 +15,7 @@ struct Node {
   ExprId body = 0;
   /// Of a reduction that was lifted out of another node: the axes there that these stand for.
   std::vector<AxisId> origin;
+  bool is_stored = true;  // the tensor's elements are the body's values; not so of updates
 };
 
 /// Which expressions depend on tensors that are differentiated with respect to, through floating
@@ -26,10 +27,9 @@ class Activity {
 
   bool is_active(ExprId expr);
   bool is_active(TensorId tensor) const { return tensors_.contains(tensor); }
-  void add(TensorId tensor) {
-    tensors_.insert(tensor);
-    known_.clear();
-  }
+  /// Expressions that read the tensor must not have been asked for, or be forgotten.
+  void add(TensorId tensor) { tensors_.insert(tensor); }
+  void forget_expressions() { known_.clear(); }
 
  private:
   bool look(ExprId expr);

@@ -27,25 +27,6 @@ std::vector<TensorId> inputs_of(const Kernel& kernel) {
   return found;
 }
 
-std::vector<TensorId> outputs_of(const Kernel& kernel) {
-  std::vector<TensorId> found;
-  for (const TensorId parameter : kernel.definition.parameters) {
-    if (kernel.definition.is_output(parameter)) found.push_back(parameter);
-  }
-  return found;
-}
-
-autodiff::GradientRequest whole_request(const Kernel& kernel) {
-  autodiff::GradientRequest request{.outputs = {}, .inputs = {}};
-  for (const TensorId output : outputs_of(kernel)) {
-    if (is_float(kernel.definition.type_of(output))) request.outputs.push_back(output);
-  }
-  for (const TensorId input : inputs_of(kernel)) {
-    if (is_float(kernel.definition.type_of(input))) request.inputs.push_back(input);
-  }
-  return request;
-}
-
 /// A kernel's call: sizes by number, a tensor for each input.
 struct Call {
   std::vector<int64_t> sizes;
@@ -117,7 +98,7 @@ void expect_gradients(const Kernel& kernel, const Call& call, double tolerance, 
   const autodiff::Gradient gradient = gradient_of(kernel);
   std::vector<HostTensor> heads;
   Call backward = call;
-  for (const TensorId output : whole_request(kernel).outputs) {
+  for (const TensorId output : autodiff::whole_request(kernel).outputs) {
     heads.push_back(drawn(kernel.definition.type_of(output), shape_at(kernel, output, call.sizes),
                           -1, 1, random));
     backward.inputs.push_back(heads.back());
@@ -149,7 +130,7 @@ void expect_gradients(const Kernel& kernel, const Call& call, double tolerance, 
 }  // namespace
 
 autodiff::Gradient gradient_of(const Kernel& kernel) {
-  return autodiff::differentiate(kernel, whole_request(kernel));
+  return autodiff::differentiate(kernel, autodiff::whole_request(kernel));
 }
 
 std::string gradient_text(std::string_view text) {

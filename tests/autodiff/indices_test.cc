@@ -37,6 +37,14 @@ TEST(Indices, SlicedPaddedReversedAndStrided) {
   check("kernel k(X: float64[n]) -> (Y: float64[n]) { Y[i] = X[(i + 2) % n] * 2 }", {{"n", 5}});
 }
 
+TEST(Indices, Rolled) {
+  check("kernel k(X: float64[5]) -> (Y: float64[5]) { Y[i] = X[(i + 3) % 5] * X[(i + 3) % 5] }");
+  check("kernel k(X: float64[5]) -> (Y: float64[12]) { Y[i] = X[(i + 3) % 5] * X[(i + 3) % 5] }");
+  EXPECT_EQ(gradient_text("kernel k(X: float32[5]) -> (Y: float32[5]) { Y[i] = X[(i + 3) % 5] }"),
+            "kernel k(X: float32[5], Y_head: float32[5]) -> (X_grad: float32[5]) {\n"
+            "  X_grad[i0] = Y_head[floormod(i0 + 2, 5)]\n}\n");
+}
+
 TEST(Indices, ConcatenatedAndStacked) {
   check(
       "kernel k(A: float64[3], B: float64[4]) -> (Y: float64[7]) {"

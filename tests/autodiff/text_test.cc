@@ -63,6 +63,76 @@ TEST(GradientText, OfAConvolution) {
             "+ x])");
 }
 
+/// What a softmax takes off before it exponentiates cancels, so nothing flows through it.
+TEST(GradientText, OfASoftmaxHasNoExtremeInIt) {
+  const std::string text = gradient_text(
+      "kernel softmax(X: float32[n, m]) -> (Y: float32[n, m]) {\n"
+      "  top: float32[n]\n  E: float32[n, m]\n  total: float32[n]\n"
+      "  top[i] = max[k < m](X[i, k])\n"
+      "  E[i, j] = exp(X[i, j] - top[i])\n"
+      "  total[i] = sum[k < m](E[i, k])\n"
+      "  Y[i, j] = E[i, j] / total[i]\n}\n");
+  EXPECT_EQ(text.find("top_grad"), std::string::npos) << text;
+  EXPECT_EQ(text.find("_ties"), std::string::npos) << text;
+}
+
+/// Padding is undone where the sum is, and computes nothing of the border.
+TEST(GradientText, OfAPaddedConvolutionHasNoBorder) {
+  const std::string text = gradient_text(
+      "kernel conv(X: float32[8, 16], F: float32[16, 8, 3]) -> (Y: float32[16, 16]) {\n"
+      "  P: float32[8, 18]\n"
+      "  P[c, x] = if_then_else(x >= 1 && x < 17, X[c, x - 1], 0)\n"
+      "  Y[o, x] = sum[c < 8, r < 3](P[c, x + r] * F[o, c, r])\n}\n");
+  EXPECT_EQ(line_of(text, "X_grad"),
+            "X_grad[c, i1] = sum[o < 16, r < 3](if_then_else(0 <= i1 - r + 1 && i1 - r + 1 < 16,"
+            " Y_head[o, i1 - r + 1], 0.0) * F[o, c, r])");
+  EXPECT_EQ(text.find("P_grad"), std::string::npos) << text;
+}
+
+/// What the chosen schedule of a stage is called.
+std::string sketch_of(const language::Kernel& kernel, const std::string& stage) {
+  const SketchSpace space(kernel, {}, {.kind = TargetKind::Llvm}, {});
+  for (const autoschedule::StageSketches& stages : space.stages()) {
+    if (kernel.names.stages[stages.stage] == stage) return stages.sketches[0].name;
+  }
+  return "none";
+}
+
+TEST(GradientSchedules, OfContractionsAreContractions) {
+  const language::Kernel matmul =
+      kernel_of(
+          "kernel k(A: float32[512, 512], B: float32[512, 512]) -> (C: float32[512, 512]) {\n"
+          "  C[i, j] = sum[k < 512](A[i, k] * B[k, j])\n}\n")
+          .kernel;
+  const std::string forward = sketch_of(matmul, "C");
+  const language::Kernel gradient = gradient_of(matmul).kernel;
+  EXPECT_EQ(sketch_of(gradient, "A_grad"), "outer products of packed panels");
+  EXPECT_EQ(sketch_of(gradient, "B_grad"), forward);
+}
+
+TEST(GradientSchedules, OfBatchedContractionsAreContractions) {
+  const language::Kernel gradient =
+      gradient_of(kernel_of("kernel k(A: float32[8, 256, 256], B: float32[8, 256, 256]) -> (C: "
+                            "float32[8, 256, 256]) {\n"
+                            "  C[b, i, j] = sum[k < 256](A[b, i, k] * B[b, k, j])\n}\n")
+                      .kernel)
+          .kernel;
+  EXPECT_EQ(sketch_of(gradient, "A_grad"), "outer products of packed panels");
+  EXPECT_EQ(sketch_of(gradient, "B_grad"), "outer products");
+}
+
+TEST(GradientSchedules, OfConvolutionsAreContractions) {
+  const language::Kernel convolution =
+      kernel_of(
+          "kernel k(X: float32[4, 64, 58, 58], F: float32[64, 64, 3, 3]) -> (Y: float32[4, 64, 56, "
+          "56]) {\n"
+          "  Y[n, o, y, x] = sum[c < 64, r < 3, s < 3](X[n, c, y + r, x + s] * F[o, c, r, s])\n}\n")
+          .kernel;
+  const language::Kernel gradient = gradient_of(convolution).kernel;
+  EXPECT_EQ(sketch_of(gradient, "X_grad"), "outer products");
+  EXPECT_EQ(sketch_of(gradient, "F_grad"), "vectors of channels");
+}
+
 TEST(GradientText, OfAnUnusedInputIsZero) {
   EXPECT_EQ(line_of(gradient_text("kernel k(A: float32[n], B: float32[n]) -> (C: float32[n]) {\n"
                                   "  C[i] = A[i]\n}\n"),
