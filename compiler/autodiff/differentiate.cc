@@ -247,8 +247,8 @@ void Differentiator::visit(const Node& given) {
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
     if (active_.is_active(part->body)) active_.add(part->tensor);
   }
-  const std::vector<Contribution>& mine = given_.at(node.tensor);
-  const bool is_head = mine.size() == 1 && !mine[0].diagonal.empty();
+  const bool is_head =
+      request_.identity && node.tensor == request_.outputs[0] && given_.at(node.tensor).size() == 1;
   if (is_head) {
     // The identity is not multiplied with: it says which iteration is meant.
     std::vector<Contribution> found = sweep(b_, active_, node, b_.number(b_.type(node.body), 1));
@@ -307,6 +307,10 @@ const Adjoint& Differentiator::adjoint_of(TensorId tensor) {
 
 ExprId Differentiator::read_adjoint(TensorId tensor, const std::vector<ExprId>& indices) {
   const Adjoint adjoint = adjoint_of(tensor);
+  // A number needs no tensor.
+  const auto* compute = std::get_if<Compute>(&b_.definition().stages[adjoint.tensor.stage]);
+  if (compute != nullptr && b_.as<FloatConstant>(compute->bodies[0]) != nullptr)
+    return compute->bodies[0];
   std::vector<ExprId> all = indices;
   if (adjoint.offset != 0)
     all[adjoint.dimension] = b_.add(all[adjoint.dimension], b_.integer(adjoint.offset));

@@ -133,6 +133,21 @@ TEST(GradientSchedules, OfConvolutionsAreContractions) {
   EXPECT_EQ(sketch_of(gradient, "F_grad"), "vectors of channels");
 }
 
+/// Without a head there is no identity to multiply with: it says which element is meant.
+TEST(GradientText, OfAJacobian) {
+  const language::Kernel kernel =
+      kernel_of(
+          "kernel k(X: float32[n], w: float32[]) -> (Y: float32[n]) {\n"
+          "  T: float32[]\n  T[] = sum[k < n](X[k] * w[])\n  Y[i] = X[i] * T[]\n}\n")
+          .kernel;
+  autodiff::GradientRequest request = autodiff::whole_request(kernel);
+  request.identity = true;
+  const std::string text =
+      language::print_text({autodiff::differentiate(kernel, request).kernel, {}});
+  EXPECT_EQ(line_of(text, "X_grad"),
+            "X_grad[q0, i] = if_then_else(q0 - i == 0, T[], 0.0) + X[q0] * w[]");
+}
+
 TEST(GradientText, OfAnUnusedInputIsZero) {
   EXPECT_EQ(line_of(gradient_text("kernel k(A: float32[n], B: float32[n]) -> (C: float32[n]) {\n"
                                   "  C[i] = A[i]\n}\n"),
