@@ -51,6 +51,17 @@ Array::Array(DType type, std::vector<std::int64_t> shape, const SourceLocation& 
   storage_ = std::make_shared<std::byte[]>(byte_size_);
 }
 
+Array::Array(DType type, std::vector<std::int64_t> shape, std::shared_ptr<std::byte[]> memory)
+    : type_(type),
+      shape_(std::move(shape)),
+      storage_(std::move(memory)),
+      byte_size_(checked_bytes(shape_, type)) {}
+
+Array detail::array_over(DType type, std::vector<std::int64_t> shape,
+                         std::shared_ptr<std::byte[]> memory) {
+  return {type, std::move(shape), std::move(memory)};
+}
+
 std::size_t Array::size() const { return byte_size_ / size_of(type_); }
 
 std::span<std::byte> Array::bytes() const { return {storage_.get(), byte_size_}; }

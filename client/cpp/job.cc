@@ -62,13 +62,14 @@ JobState Job::watch(const std::function<void(const JobState&)>& on_change) const
 JobResult Job::result() const {
   v1::ResultRequest request;
   request.set_job(id_);
-  v1::RunResponse response;
-  link_->call(link_->jobs(), &v1::JobService::Stub::Result, request, response);
-  JobResult result{.outputs = {}, .timings = detail::from_wire(response.timings())};
-  for (const v1::Result& output : response.results()) {
-    result.outputs.push_back({.name = output.name(),
-                              .parameter = output.parameter(),
-                              .value = detail::take_result(link_, output, std::nullopt, {})});
+  detail::RunReply reply;
+  link_->call(link_->jobs(), &v1::JobService::Stub::Result, request, reply.response);
+  JobResult result{.outputs = {}, .timings = detail::from_wire(reply.response.timings())};
+  for (const v1::Result& output : reply.response.results()) {
+    result.outputs.push_back(
+        {.name = output.name(),
+         .parameter = output.parameter(),
+         .value = detail::take_result(link_, output, reply, std::nullopt, {})});
   }
   return result;
 }

@@ -44,16 +44,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 /// One call on the wire, in the session if there is one: it need not be opened for a call.
-v1::RunResponse run(KernelState& kernel, PreparedCall& call, CallControl control) {
+RunReply run(KernelState& kernel, PreparedCall& call, CallControl control) {
   control.idempotent = is_idempotent(call.request, kernel.parameters());
   Link& link = *kernel.link();
-  v1::RunResponse response;
+  RunReply reply;
   kernel.with_id(control, [&](const std::string& id) {
     call.request.set_kernel_id(id);
     call.request.set_session(link.session_if_open());
-    link.call(link.kernels(), &v1::KernelService::Stub::Run, call.request, response, control);
+    link.run(call.request, reply, control);
   });
-  return response;
+  return reply;
 }
 
 /// Pack, run, take results, and put together where the time went.
@@ -61,21 +61,22 @@ Outputs call_kernel(KernelState& kernel, const std::vector<Argument>& arguments,
                     const CallOptions& options, const CallControl& control) {
   PreparedCall call =
       prepare_call(kernel.link(), kernel.name(), kernel.parameters(), arguments, options, control);
-  const v1::RunResponse response = run(kernel, call, control);
-  Timings timings = from_wire(response.timings());
+  const RunReply reply = run(kernel, call, control);
+  Timings timings = from_wire(reply.response.timings());
   const auto start = std::chrono::steady_clock::now();
   Outputs outputs;
-  bool streamed = false;
-  for (const v1::Result& result : response.results()) {
+  bool is_inside = true;
+  for (const v1::Result& result : reply.response.results()) {
     if (result.parameter() >= call.given.size()) {
       fail(ErrorKind::Internal, "RESULT", "the service sent a result for parameter {} of {}",
            result.parameter(), call.given.size());
     }
-    streamed = streamed || result.has_tensor();
-    outputs.push_back(take_result(kernel.link(), result, call.given[result.parameter()], control));
+    is_inside = is_inside && result.has_data();
+    outputs.push_back(
+        take_result(kernel.link(), result, reply, call.given[result.parameter()], control));
   }
   timings.upload += call.upload_seconds;
-  if (streamed) timings.download += seconds_since(start);
+  if (!is_inside) timings.download += seconds_since(start);
   kernel.set_last_timings(timings);
   return outputs;
 }
@@ -184,7 +185,7 @@ Future Kernel::submit_call(std::vector<Argument> arguments, CallOptions options,
 std::vector<RemoteArray> Kernel::call_remote(const std::vector<Argument>& inputs,
                                              const CallOptions& options,
                                              SourceLocation where) const {
-  const v1::RunResponse response = detail::at_line(where, [&] {
+  const v1::RunResponse response = detail::at_line(where, [&]() -> v1::RunResponse {
     const auto control = detail::CallControl::with_deadline(options.deadline);
     detail::PreparedCall call = detail::prepare_call(
         state_->link(), state_->name(), state_->parameters(), inputs, options, control);
@@ -192,7 +193,7 @@ std::vector<RemoteArray> Kernel::call_remote(const std::vector<Argument>& inputs
       if (argument.has_output()) argument.mutable_output()->set_keep(true);
     }
     state_->link()->session();  // what is kept belongs to it
-    return detail::run(*state_, call, control);
+    return std::move(detail::run(*state_, call, control).response);
   });
   state_->set_last_timings(detail::from_wire(response.timings()));
   std::vector<RemoteArray> outputs;
@@ -213,7 +214,7 @@ std::vector<double> Kernel::measure(const std::vector<Argument>& arguments, unsi
         state_->link(), state_->name(), state_->parameters(), arguments, options, control);
     call.request.set_repeat(repeat);
     call.request.set_measurements(measurements);
-    const v1::RunResponse response = detail::run(*state_, call, control);
+    const v1::RunResponse response = detail::run(*state_, call, control).response;
     return std::vector<double>{response.measured().begin(), response.measured().end()};
   });
 }

@@ -68,9 +68,11 @@ PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& 
                           const std::vector<Argument>& arguments, const CallOptions& options,
                           const CallControl& control, bool outlive = false);
 
-/// A result of the reply as an array: `into` when it is given. Large ones are streamed, and freed.
+/// A result of the reply as an array: `into` when it is given. Large ones are mapped where they
+/// came as memory, or else streamed, and freed.
 Array take_result(const std::shared_ptr<Link>& link, const v1::Result& result,
-                  const std::optional<Array>& into, const CallControl& control);
+                  const RunReply& reply, const std::optional<Array>& into,
+                  const CallControl& control);
 
 }  // namespace detail
 }  // namespace client

@@ -95,8 +95,22 @@ milliseconds backoff(int attempt) {
 void CancelState::cancel() {
   const std::lock_guard lock(mutex);
   cancelled = true;
-  if (running != nullptr) running->TryCancel();
+  if (end) end();
   changed.notify_all();
+}
+
+Cancellable::Cancellable(const CallControl& control, std::function<void()> end)
+    : state_(control.cancel) {
+  if (!state_) return;
+  const std::lock_guard lock(state_->mutex);
+  if (state_->cancelled) end();
+  before_ = std::exchange(state_->end, std::move(end));
+}
+
+Cancellable::~Cancellable() {
+  if (!state_) return;
+  const std::lock_guard lock(state_->mutex);
+  state_->end = std::move(before_);
 }
 
 CallControl CallControl::with_deadline(milliseconds time) {
@@ -129,16 +143,28 @@ grpc::Status Link::run_once(const CallControl& control,
                             const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
   grpc::ClientContext context;
   prepare(context, control);
-  if (control.cancel == nullptr) return attempt(context);
-  {
-    const std::lock_guard lock(control.cancel->mutex);
-    if (control.cancel->cancelled) return grpc::Status(grpc::StatusCode::CANCELLED, "");
-    control.cancel->running = &context;
-  }
-  const grpc::Status status = attempt(context);
-  const std::lock_guard lock(control.cancel->mutex);
-  control.cancel->running = nullptr;
+  const Cancellable cancellable(control, [&context] { context.TryCancel(); });
+  return attempt(context);
+}
+
+grpc::Status Link::run_once(const std::shared_ptr<LocalSocket>& local, v1::RunRequest& request,
+                            RunReply& reply, const CallControl& control) {
+  v1::LocalRequest asked;
+  asked.mutable_run()->Swap(&request);
+  LocalAnswer answer;
+  const grpc::Status status = local->ask(asked, answer, control);
+  asked.mutable_run()->Swap(&request);
+  reply.response.Swap(answer.reply.mutable_run());
+  reply.memory = std::move(answer.memory);
   return status;
+}
+
+void Link::run(v1::RunRequest& request, RunReply& reply, const CallControl& control) {
+  retry(control, [&](grpc::ClientContext& context) {
+    const std::shared_ptr<LocalSocket> shorter = local();
+    return shorter ? run_once(shorter, request, reply, control)
+                   : kernels_->Run(&context, request, &reply.response);
+  });
 }
 
 bool Link::pause(const CallControl& control, milliseconds time) const {
@@ -232,13 +258,25 @@ std::string Link::session_if_open() const {
   return session_ == nullptr ? "" : session_->id_if_open();
 }
 
+std::shared_ptr<LocalSocket> Link::local() const {
+  const std::lock_guard lock(mutex_);
+  return session_ == nullptr ? nullptr : session_->local_if_open();
+}
+
 void Link::free_now(const std::vector<std::string>& tensors) {
   // A short deadline, since close() waits for it; a tensor that is not freed goes with the session.
   const CallControl control = CallControl::with_deadline(std::chrono::seconds(2));
-  grpc::ClientContext context;
-  prepare(context, control);
   v1::FreeRequest request;
   request.mutable_tensors()->Add(tensors.begin(), tensors.end());
+  if (const std::shared_ptr<LocalSocket> shorter = local()) {
+    v1::LocalRequest asked;
+    asked.mutable_free()->Swap(&request);
+    LocalAnswer answer;
+    shorter->ask(asked, answer, {});
+    return;
+  }
+  grpc::ClientContext context;
+  prepare(context, control);
   v1::FreeResponse response;
   tensors_->Free(&context, request, &response);
 }

@@ -2,11 +2,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,30 +12,19 @@
 #include <grpcpp/client_context.h>
 #include <kiln/connection.h>
 
+#include "client/cpp/call_control.h"
 #include "client/cpp/free_queue.h"
+#include "client/cpp/local_socket.h"
 #include "kiln/v1/service.grpc.pb.h"
 
 namespace kiln {
 inline namespace client {
 namespace detail {
 
-/// Ends a call from another thread, before it starts, while it runs, or between two tries.
-struct CancelState {
-  void cancel();
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool cancelled = false;
-  grpc::ClientContext* running = nullptr;
-};
-
-/// How a call may take its time.
-struct CallControl {
-  std::optional<std::chrono::system_clock::time_point> deadline = {};
-  std::shared_ptr<CancelState> cancel = {};
-  bool idempotent = true;  // a second try does no harm
-
-  static CallControl with_deadline(std::chrono::milliseconds time);
+/// The answer to a call of a kernel, and the memory that its regions name.
+struct RunReply {
+  v1::RunResponse response;
+  std::vector<Descriptor> memory;
 };
 
 class SessionStream;
@@ -65,16 +52,22 @@ class Link {
     });
   }
 
+  /// One call of a kernel, by the shorter way where there is one.
+  void run(v1::RunRequest& request, RunReply& reply, const CallControl& control);
+
   /// Opens the session when there is none, without waiting for it: the service stays up for it.
   void start_session();
   /// The id of the session, which is opened when there is none.
   std::string session();
   /// The id when the session is open already, else nothing.
   std::string session_if_open() const;
+  /// The shorter way to a service on this host, once the session is open; nothing elsewhere.
+  std::shared_ptr<LocalSocket> local() const;
   /// Frees tensors without waiting for it.
   void free_tensor(const std::string& id) { freed_.push(id); }
   void close();
 
+  grpc::ChannelInterface& channel() { return *channel_; }
   v1::KernelService::Stub& kernels() { return *kernels_; }
   v1::TensorService::Stub& tensors() { return *tensors_; }
   v1::JobService::Stub& jobs() { return *jobs_; }
@@ -83,6 +76,8 @@ class Link {
  private:
   grpc::Status run_once(const CallControl& control,
                         const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
+  static grpc::Status run_once(const std::shared_ptr<LocalSocket>& local, v1::RunRequest& request,
+                               RunReply& reply, const CallControl& control);
   void prepare(grpc::ClientContext& context, const CallControl& control) const;
   /// Waits between two tries; false when there is no time for another.
   bool pause(const CallControl& control, std::chrono::milliseconds time) const;

@@ -14,8 +14,12 @@ inline namespace client {
 namespace detail {
 namespace {
 
-constexpr std::size_t kInlineEach = 1 << 20;
-constexpr std::size_t kInlineTotal = 3 << 20;  // of the 4 MiB that a message may have
+/// Bytes of arrays that travel inside a call.
+struct InlineLimits {
+  std::size_t each = 1 << 20;
+  std::size_t all = 3 << 20;  // of the 4 MiB that a message may have
+};
+constexpr InlineLimits kLocalLimits{.each = kLocalInline, .all = 48 << 10};  // of a packet
 
 const std::vector<std::int64_t>& shape_of(const Argument& argument) {
   return std::visit(
@@ -71,12 +75,16 @@ class CallPacker {
  public:
   CallPacker(const std::shared_ptr<Link>& link, const CallControl& control, bool outlive,
              PreparedCall& call)
-      : link_(link), control_(control), outlive_(outlive), call_(call) {}
+      : link_(link),
+        control_(control),
+        outlive_(outlive),
+        limits_(!outlive && link->local() ? kLocalLimits : InlineLimits()),
+        call_(call) {}
 
   void input(const Array& array) {
     const std::size_t bytes = array.bytes().size();
     v1::Argument& out = *call_.request.add_arguments();
-    if (bytes > kInlineEach || inline_bytes_ + bytes > kInlineTotal) {
+    if (bytes > limits_.each || inline_bytes_ + bytes > limits_.all) {
       out.set_tensor(stream(array));
       return;
     }
@@ -119,6 +127,7 @@ class CallPacker {
   const std::shared_ptr<Link>& link_;
   const CallControl& control_;
   const bool outlive_;
+  const InlineLimits limits_;
   PreparedCall& call_;
   std::size_t inline_bytes_ = 0;
 };
@@ -158,10 +167,17 @@ PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& 
 }
 
 Array take_result(const std::shared_ptr<Link>& link, const v1::Result& result,
-                  const std::optional<Array>& into, const CallControl& control) {
-  const Array array = into ? *into
-                           : Array({result.shape().begin(), result.shape().end()},
-                                   static_cast<DType>(result.type()), SourceLocation::none());
+                  const RunReply& reply, const std::optional<Array>& into,
+                  const CallControl& control) {
+  const auto type = static_cast<DType>(result.type());
+  const std::vector<std::int64_t> shape(result.shape().begin(), result.shape().end());
+  if (result.has_region()) {
+    if (result.region().index() >= reply.memory.size()) {
+      fail(ErrorKind::Internal, "RESULT", "the service sent no memory for an output");
+    }
+    return array_in(reply.memory[result.region().index()], type, shape, into);
+  }
+  const Array array = into ? *into : Array(shape, type, SourceLocation::none());
   if (result.has_tensor()) {
     const RemoteState tensor(link, result.tensor(), array.dtype(), array.shape());
     download(*link, tensor.id, array, control);

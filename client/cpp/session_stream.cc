@@ -25,9 +25,13 @@ void SessionStream::read(v1::DaemonService::Stub& stub) {
   const auto reader = stub.Session(&context_, request);
   v1::SessionEvent event;
   while (reader->Read(&event)) {
+    const std::shared_ptr<LocalSocket> local = LocalSocket::open(event.local());
     {
       const std::lock_guard lock(mutex_);
-      if (id_.empty()) id_ = event.session();
+      if (id_.empty()) {
+        id_ = event.session();
+        local_ = local;
+      }
     }
     changed_.notify_all();
   }
@@ -50,6 +54,11 @@ grpc::Status SessionStream::wait_for_id(std::string& id) {
 std::string SessionStream::id_if_open() const {
   const std::lock_guard lock(mutex_);
   return ended_ ? "" : id_;
+}
+
+std::shared_ptr<LocalSocket> SessionStream::local_if_open() const {
+  const std::lock_guard lock(mutex_);
+  return !ended_ && local_ && local_->is_open() ? local_ : nullptr;
 }
 
 bool SessionStream::ended() const {

@@ -7,6 +7,7 @@
 
 #include <grpcpp/client_context.h>
 
+#include "client/cpp/local_socket.h"
 #include "kiln/v1/service.grpc.pb.h"
 
 namespace kiln {
@@ -30,6 +31,8 @@ class SessionStream {
   grpc::Status wait_for_id(std::string& id);
   /// Nothing before the service answered, and after the end.
   std::string id_if_open() const;
+  /// The shorter way that came with the id; nothing where there is none (any more).
+  std::shared_ptr<LocalSocket> local_if_open() const;
   bool ended() const;
 
  private:
@@ -39,6 +42,7 @@ class SessionStream {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::string id_;
+  std::shared_ptr<LocalSocket> local_;
   bool ended_ = false;
   grpc::Status status_;
   std::thread thread_;

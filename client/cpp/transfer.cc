@@ -1,9 +1,16 @@
-// Tensors to the service and back in chunks. A transfer that broke off begins anew, whole: what
-// arrived of an upload is no tensor yet, and a download overwrites what it wrote.
+// Tensors to the service and back: as memory where the service is on this host, else in chunks that
+// are sent from where they lie. A transfer that broke off begins anew, whole: what arrived of an
+// upload is no tensor yet, and a download overwrites what it wrote.
 #include "client/cpp/transfer.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+
+#include <grpcpp/impl/codegen/client_callback.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/impl/codegen/sync_stream.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include "client/cpp/fail.h"
 
@@ -14,35 +21,171 @@ namespace {
 
 // Well under gRPC's limit of 4 MiB a message.
 constexpr std::size_t kChunk = 1 << 20;
+// Field 2 of both kinds of messages, as bytes: tag, length, contents.
+constexpr std::uint8_t kChunkTag = 2 << 3 | 2;
+static_assert(v1::UploadRequest::kChunkFieldNumber == 2);
+static_assert(v1::DownloadResponse::kChunkFieldNumber == 2);
+constexpr std::size_t kMostPrefix = 6;
 
-grpc::Status write_all(grpc::ClientWriter<v1::UploadRequest>& writer,
-                       const v1::TensorHeader& header, const Array& array) {
-  v1::UploadRequest request;
-  *request.mutable_header() = header;
-  bool open = writer.Write(request);
-  const std::span<const std::byte> bytes = array.bytes();
-  for (std::size_t at = 0; open && at < bytes.size(); at += kChunk) {
-    const std::size_t size = std::min(kChunk, bytes.size() - at);
-    request.set_chunk(bytes.data() + at, size);
-    open = writer.Write(request);
-  }
-  // A refused write means that the service has answered already: Finish says what.
-  writer.WritesDone();
-  return writer.Finish();
+grpc::Slice prefix_of(std::size_t bytes) {
+  std::array<std::uint8_t, kMostPrefix> prefix{kChunkTag};
+  std::size_t count = 1;
+  for (; bytes >= 0x80; bytes >>= 7)
+    prefix[count++] = static_cast<std::uint8_t>(bytes | 0x80);
+  prefix[count++] = static_cast<std::uint8_t>(bytes);
+  return {prefix.data(), count};
 }
 
-/// Appends what the stream brings; false when it is not what the array has room for.
-bool read_all(grpc::ClientReader<v1::DownloadResponse>& reader, const Array& array) {
-  std::size_t filled = 0;
-  v1::DownloadResponse response;
-  while (reader.Read(&response)) {
-    if (!response.has_chunk()) continue;
-    const std::string& chunk = response.chunk();
-    if (chunk.size() > array.bytes().size() - filled) return false;
-    std::memcpy(array.bytes().data() + filled, chunk.data(), chunk.size());
-    filled += chunk.size();
+/// A message with a part of the array, which lives until it is sent.
+grpc::ByteBuffer chunk_of(const Array& array, std::size_t at, std::size_t bytes) {
+  const auto let_go = [](void* owner) { delete static_cast<Array*>(owner); };
+  const std::array<grpc::Slice, 2> parts = {
+      prefix_of(bytes), grpc::Slice(array.bytes().data() + at, bytes, let_go, new Array(array))};
+  return {parts.data(), parts.size()};
+}
+
+grpc::ByteBuffer frame_of(const google::protobuf::MessageLite& message) {
+  const grpc::Slice slice(message.SerializeAsString());
+  return {&slice, 1};
+}
+
+grpc::Status upload_once(Link& link, grpc::ClientContext& context, const v1::TensorHeader& header,
+                         const Array& array, v1::UploadResponse& response) {
+  const grpc::internal::RpcMethod method("/kiln.v1.TensorService/Upload",
+                                         grpc::internal::RpcMethod::CLIENT_STREAMING);
+  const std::unique_ptr<grpc::ClientWriter<grpc::ByteBuffer>> writer(
+      grpc::internal::ClientWriterFactory<grpc::ByteBuffer>::Create(&link.channel(), method,
+                                                                    &context, &response));
+  v1::UploadRequest first;
+  *first.mutable_header() = header;
+  bool open = writer->Write(frame_of(first));
+  const std::size_t bytes = array.bytes().size();
+  for (std::size_t at = 0; open && at < bytes; at += kChunk)
+    open = writer->Write(chunk_of(array, at, std::min(kChunk, bytes - at)));
+  // A refused write means that the service has answered already: Finish says what.
+  writer->WritesDone();
+  return writer->Finish();
+}
+
+/// Where the contents of a message begin that is a chunk; nothing for any other.
+std::size_t prefix_size(const std::vector<grpc::Slice>& slices, std::size_t bytes) {
+  std::array<std::uint8_t, kMostPrefix> prefix{};
+  std::size_t count = 0;
+  for (const grpc::Slice& slice : slices) {
+    const std::size_t taken = std::min(slice.size(), prefix.size() - count);
+    std::copy_n(slice.begin(), taken, prefix.begin() + count);
+    count += taken;
   }
-  return filled == array.bytes().size();
+  if (count == 0 || prefix[0] != kChunkTag) return 0;
+  std::size_t at = 1;
+  while (at < count && (prefix[at] & 0x80) != 0)
+    ++at;
+  return std::min(at + 1, bytes);
+}
+
+/// Copies the contents of a message behind what the array has already; false when they do not fit.
+bool append(const grpc::ByteBuffer& message, std::span<std::byte> array, std::size_t& filled) {
+  std::vector<grpc::Slice> slices;
+  if (!message.Dump(&slices).ok()) return false;
+  std::size_t skipped = prefix_size(slices, message.Length());
+  if (skipped == 0) return true;  // the header
+  if (message.Length() - skipped > array.size() - filled) return false;
+  for (const grpc::Slice& slice : slices) {
+    const std::size_t left_out = std::min(skipped, slice.size());
+    skipped -= left_out;
+    const std::size_t size = slice.size() - left_out;
+    if (size == 0) continue;
+    std::memcpy(array.data() + filled, slice.begin() + left_out, size);
+    filled += size;
+  }
+  return true;
+}
+
+/// False when the stream brings something else than the array has room for.
+bool download_once(Link& link, grpc::ClientContext& context, const v1::DownloadRequest& request,
+                   const Array& array, grpc::Status& status) {
+  const grpc::internal::RpcMethod method("/kiln.v1.TensorService/Download",
+                                         grpc::internal::RpcMethod::SERVER_STREAMING);
+  const std::unique_ptr<grpc::ClientReader<grpc::ByteBuffer>> reader(
+      grpc::internal::ClientReaderFactory<grpc::ByteBuffer>::Create(&link.channel(), method,
+                                                                    &context, request));
+  std::size_t filled = 0;
+  bool fits = true;
+  grpc::ByteBuffer message;
+  while (fits && reader->Read(&message))
+    fits = append(message, array.bytes(), filled);
+  const bool whole = fits && filled == array.bytes().size();
+  if (!whole) context.TryCancel();
+  status = reader->Finish();
+  return whole;
+}
+
+grpc::Status put_locally(LocalSocket& local, const v1::TensorHeader& header, const Array& array,
+                         v1::UploadResponse& response, const CallControl& control) {
+  v1::LocalRequest request;
+  *request.mutable_put()->mutable_header() = header;
+  LocalAnswer answer;
+  grpc::Status status;
+  if (array.bytes().size() <= kLocalInline) {
+    request.mutable_put()->set_data(array.bytes().data(), array.bytes().size());
+    status = local.ask(request, answer, control);
+  } else {
+    request.mutable_put()->mutable_region();
+    const Descriptor memory = sealed_copy(array.bytes());
+    const int number = memory.get();
+    status = local.ask(request, answer, control, {&number, 1});
+  }
+  response.Swap(answer.reply.mutable_put());
+  return status;
+}
+
+[[noreturn]] void fail_size(const std::string& tensor, std::size_t bytes) {
+  fail(ErrorKind::Internal, "DOWNLOAD",
+       "the service sent another number of bytes for {} than the {} of its shape", tensor, bytes);
+}
+
+/// The contents of a tensor by the shorter way, mapped where they came as memory.
+grpc::Status map_locally(LocalSocket& local, const std::string& tensor, DType type,
+                         const std::vector<std::int64_t>& shape, const std::optional<Array>& into,
+                         std::optional<Array>& array, const CallControl& control) {
+  v1::LocalRequest request;
+  request.mutable_map()->set_tensor(tensor);
+  LocalAnswer answer;
+  const grpc::Status status = local.ask(request, answer, control);
+  if (!status.ok()) return status;
+  const v1::LocalContents& contents = answer.reply.contents();
+  if (contents.has_region() && contents.region().index() < answer.memory.size()) {
+    array = array_in(answer.memory[contents.region().index()], type, shape, into);
+    return status;
+  }
+  array = into ? *into : Array(shape, type, SourceLocation::none());
+  if (contents.data().size() != array->bytes().size()) fail_size(tensor, array->bytes().size());
+  if (!contents.data().empty()) {
+    std::memcpy(array->bytes().data(), contents.data().data(), contents.data().size());
+  }
+  return status;
+}
+
+/// Into the array that is given, or a new one.
+Array fetch(Link& link, const std::string& tensor, DType type,
+            const std::vector<std::int64_t>& shape, const std::optional<Array>& into,
+            const CallControl& control) {
+  v1::DownloadRequest request;
+  request.set_tensor(tensor);
+  std::optional<Array> array;
+  bool whole = true;
+  link.retry(control, [&](grpc::ClientContext& context) {
+    if (const std::shared_ptr<LocalSocket> local = link.local()) {
+      return map_locally(*local, tensor, type, shape, into, array, control);
+    }
+    array = into ? *into : Array(shape, type, SourceLocation::none());
+    grpc::Status status;
+    whole = download_once(link, context, request, *array, status);
+    const bool ended_here = status.ok() || status.error_code() == grpc::StatusCode::CANCELLED;
+    return !whole && ended_here ? grpc::Status::OK : status;
+  });
+  if (!whole) fail_size(tensor, array->bytes().size());
+  return *array;
 }
 
 }  // namespace
@@ -58,33 +201,34 @@ std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, con
   header.set_session(session);
   v1::UploadResponse response;
   link->retry(control, [&](grpc::ClientContext& context) {
-    const auto writer = link->tensors().Upload(&context, &response);
-    return write_all(*writer, header, array);
+    // What has no session outlives this process, and is nothing of a local connection's.
+    const std::shared_ptr<LocalSocket> local = session.empty() ? nullptr : link->local();
+    return local ? put_locally(*local, header, array, response, control)
+                 : upload_once(*link, context, header, array, response);
   });
   return std::make_shared<const RemoteState>(link, response.tensor(), array.dtype(), array.shape(),
                                              !session.empty());
 }
 
+Array array_in(const Descriptor& memory, DType type, const std::vector<std::int64_t>& shape,
+               const std::optional<Array>& into) {
+  std::size_t bytes = size_of(type);
+  for (const std::int64_t size : shape)
+    bytes *= static_cast<std::size_t>(size);
+  Array mapped = array_over(type, shape, mapped_memory(memory, bytes));
+  if (!into) return mapped;
+  std::copy_n(mapped.bytes().data(), std::min(bytes, into->bytes().size()), into->bytes().data());
+  return *into;
+}
+
+Array download(Link& link, const std::string& tensor, DType type,
+               const std::vector<std::int64_t>& shape, const CallControl& control) {
+  return fetch(link, tensor, type, shape, {}, control);
+}
+
 void download(Link& link, const std::string& tensor, const Array& array,
               const CallControl& control) {
-  v1::DownloadRequest request;
-  request.set_tensor(tensor);
-  bool whole = false;
-  link.retry(control, [&](grpc::ClientContext& context) {
-    const auto reader = link.tensors().Download(&context, request);
-    whole = read_all(*reader, array);
-    if (!whole) context.TryCancel();
-    const grpc::Status status = reader->Finish();
-    return whole                                                               ? status
-           : status.ok() || status.error_code() == grpc::StatusCode::CANCELLED ? grpc::Status::OK
-                                                                               : status;
-  });
-  if (!whole) {
-    fail(ErrorKind::Internal, "DOWNLOAD",
-         "the service sent another number of bytes for {} than the {} "
-         "of its shape",
-         tensor, array.bytes().size());
-  }
+  fetch(link, tensor, array.dtype(), array.shape(), array, control);
 }
 
 }  // namespace detail
@@ -94,9 +238,7 @@ const std::vector<std::int64_t>& RemoteArray::shape() const { return state_->sha
 const std::string& RemoteArray::id() const { return state_->id; }
 
 Array RemoteArray::download() const {
-  Array array(state_->shape, state_->type, SourceLocation::none());
-  detail::download(*state_->link, state_->id, array, {});
-  return array;
+  return detail::download(*state_->link, state_->id, state_->type, state_->shape, {});
 }
 
 }  // namespace client

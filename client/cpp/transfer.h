@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,14 @@ struct RemoteState {
 std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, const Array& array,
                                           const std::string& device, const std::string& session,
                                           const CallControl& control);
+
+/// The contents of memory that the service sent: mapped, or copied into the array that is given.
+Array array_in(const Descriptor& memory, DType type, const std::vector<std::int64_t>& shape,
+               const std::optional<Array>& into);
+
+/// A tensor as a new array.
+Array download(Link& link, const std::string& tensor, DType type,
+               const std::vector<std::int64_t>& shape, const CallControl& control);
 
 /// Streams a tensor into `array`, whose type and shape must be the tensor's.
 void download(Link& link, const std::string& tensor, const Array& array,

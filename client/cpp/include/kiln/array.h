@@ -17,6 +17,12 @@
 namespace kiln {
 inline namespace client {
 
+class Array;
+namespace detail {
+/// An array over memory that holds its numbers, at least as many as the shape says.
+Array array_over(DType type, std::vector<std::int64_t> shape, std::shared_ptr<std::byte[]> memory);
+}  // namespace detail
+
 /// Numbers in this process's memory: row-major, compact. A handle: copies share the numbers, so a
 /// kernel that is given an Array as an output writes into all of them.
 class Array {
@@ -52,6 +58,9 @@ class Array {
   }
 
  private:
+  friend Array detail::array_over(DType type, std::vector<std::int64_t> shape,
+                                  std::shared_ptr<std::byte[]> memory);
+  Array(DType type, std::vector<std::int64_t> shape, std::shared_ptr<std::byte[]> memory);
   Array(DType type, std::vector<std::int64_t> shape, const SourceLocation& where);
   void check_count(std::size_t count, const SourceLocation& where) const;
   void check_type(DType type, const SourceLocation& where) const;
