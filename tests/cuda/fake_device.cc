@@ -86,6 +86,6 @@ int64_t counted(const char* counter) {
 }
 int handed_out() { return driver_function<int()>("fake_cuda_handed_out")(); }
 int live_allocations() { return driver_function<int()>("fake_cuda_live_allocations")(); }
-void repair_context() { driver_function<void()>("fake_cuda_repair")(); }
+NewProcessAfterwards::~NewProcessAfterwards() { driver_function<void()>("fake_cuda_restart")(); }
 
 }  // namespace kiln::testing

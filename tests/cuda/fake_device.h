@@ -55,7 +55,14 @@ int64_t counted(const char* counter);
 /// Modules and events that it has not got back, and memory of devices.
 int handed_out();
 int live_allocations();
-/// A context that a kernel broke is whole again, as in a new process.
-void repair_context();
+/// Lives longer than devices whose context a kernel breaks: after it the driver is as in a new
+/// process.
+class NewProcessAfterwards {
+ public:
+  NewProcessAfterwards() = default;
+  ~NewProcessAfterwards();
+  NewProcessAfterwards(const NewProcessAfterwards&) = delete;
+  NewProcessAfterwards& operator=(const NewProcessAfterwards&) = delete;
+};
 
 }  // namespace kiln::testing

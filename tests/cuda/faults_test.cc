@@ -51,21 +51,22 @@ Error fault(Device& device, int result, const std::string& message) {
 }
 
 TEST(CudaFaults, AFaultOfTheKernelEndsTheProcess) {
+  const NewProcessAfterwards restart;
   const std::unique_ptr<Device> device = open_cuda_device(0);
   fault(*device, 700,
         "the CUDA driver could not run add_one: an illegal memory access was encountered "
         "(CUDA_ERROR_ILLEGAL_ADDRESS, 700)");
-  repair_context();
 }
 
 TEST(CudaFaults, ADeviceThatGoesAwayEndsTheProcess) {
+  const NewProcessAfterwards restart;
   const std::unique_ptr<Device> device = open_cuda_device(0);
   fault(*device, 999,
         "the CUDA driver could not run add_one: unknown error (CUDA_ERROR_UNKNOWN, 999)");
-  repair_context();
 }
 
 TEST(CudaFaults, SayWhatRanBefore) {
+  const NewProcessAfterwards restart;
   const std::unique_ptr<Device> device = open_cuda_device(0);
   add_one_on(*device, std::vector<float>(100, 1.0f));
   const Error error =
@@ -75,10 +76,10 @@ TEST(CudaFaults, SayWhatRanBefore) {
   EXPECT_EQ(error.notes(), std::vector<std::string>{"the last launches, latest first: "
                                                     "add_one <<<(1, 1, 1), (32, 1, 1), 0>>>, "
                                                     "add_one <<<(4, 1, 1), (32, 1, 1), 0>>>"});
-  repair_context();
 }
 
 TEST(CudaFaults, AreWhatEveryLaterCallIsAnswered) {
+  const NewProcessAfterwards restart;
   const std::unique_ptr<Device> device = open_cuda_device(0);
   fault(*device, 709,
         "the CUDA driver could not run add_one: context is destroyed "
@@ -86,7 +87,6 @@ TEST(CudaFaults, AreWhatEveryLaterCallIsAnswered) {
   expect_error([&] { device->allocate(4); }, ErrorKind::Unavailable,
                "the CUDA driver could not use the device: context is destroyed "
                "(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709)");
-  repair_context();
 }
 
 }  // namespace

@@ -15,15 +15,21 @@ namespace kiln::fake {
   X(events)                   \
   X(trims)
 
+#define COUNTER(name) std::atomic<int64_t> name;
 /// What the fake driver was asked for.
 struct Counters {
-#define COUNTER(name) std::atomic<int64_t> name;
   KILN_FAKE_COUNTERS(COUNTER)
-#undef COUNTER
 };
+#undef COUNTER
 
-/// In the file that FAKE_CUDA_COUNTS names, so that another process can read it: 64-bit numbers in
-/// the order above.
+#define COUNTER(name) int64_t name;
+/// The same as another process reads it from the file.
+struct Numbers {
+  KILN_FAKE_COUNTERS(COUNTER)
+};
+#undef COUNTER
+
+/// In the file that FAKE_CUDA_COUNTS names.
 Counters& counters();
 
 /// By name; -1 where there is no such counter.

@@ -19,6 +19,7 @@
 #include "tests/cuda/fake/memory.h"
 #include "tests/cuda/fake/modules.h"
 #include "tests/cuda/fake/streams.h"
+#include "tests/cuda/host/checks.h"
 
 namespace {
 
@@ -83,6 +84,7 @@ int copy(void* to, const void* from, size_t bytes, Stream* stream, const void* h
   const bool waits = !driver().memory.is_pinned(host);
   const int added = driver().streams.add(stream, [to, from, bytes] {
     std::memcpy(to, from, bytes);
+    kiln::host::note_written(reinterpret_cast<uint64_t>(to), bytes);
     return kSuccess;
   });
   return added == kSuccess && waits ? driver().streams.run_all(stream) : added;
@@ -330,6 +332,7 @@ int cuGetErrorName(int result, const char** name) {
   switch (result) {
     case kNotFound: *name = "CUDA_ERROR_NOT_FOUND"; break;
     case 700: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
+    case 719: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
     case 709: *name = "CUDA_ERROR_CONTEXT_IS_DESTROYED"; break;
     case 999: *name = "CUDA_ERROR_UNKNOWN"; break;
     default: *name = "CUDA_ERROR_INVALID_IMAGE";
@@ -340,6 +343,8 @@ int cuGetErrorString(int result, const char** text) {
   switch (result) {
     case kNoDevice: *text = "no CUDA-capable device is detected"; break;
     case 700: *text = "an illegal memory access was encountered"; break;
+    // A driver says no more than that it failed; here it is known why.
+    case 719: *text = kiln::host::violation().c_str(); break;
     case 709: *text = "context is destroyed"; break;
     case 999: *text = "unknown error"; break;
     default: *text = "named symbol not found";
@@ -356,6 +361,10 @@ int fake_cuda_live_allocations() {
 }
 /// For the tests: a counter by its name, or -1.
 long long fake_cuda_count(const char* name) { return kiln::fake::count(name); }
-/// For the tests: a context that a kernel has broken is whole again, as in a new process.
-void fake_cuda_repair() { driver().streams.break_context(kSuccess); }
+/// For the tests: as in a new process, after one whose context a kernel has broken.
+void fake_cuda_restart() {
+  driver().streams.break_context(kSuccess);
+  driver().memory.clear();
+  driver().handed_out = 0;
+}
 }

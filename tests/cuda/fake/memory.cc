@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/cuda/host/checks.h"
+
 namespace kiln::fake {
 namespace {
 
@@ -21,13 +23,23 @@ uint64_t Memory::allocate(Kind kind, int device, uint64_t bytes, uint64_t limit)
   Block block{kind, device, std::vector<unsigned char>(std::max<uint64_t>(bytes, 1))};
   std::fill(block.bytes.begin(), block.bytes.end(), kNeverWritten);
   const auto pointer = reinterpret_cast<uint64_t>(block.bytes.data());
+  host::add_memory(pointer, block.bytes.size());
+  // What the host reaches itself, it may have written.
+  if (kind == Kind::Pinned) host::note_written(pointer, block.bytes.size());
   blocks_.emplace(pointer, std::move(block));
   return pointer;
+}
+
+void Memory::clear() {
+  for (const auto& [pointer, block] : blocks_)
+    host::remove_memory(pointer);
+  blocks_.clear();
 }
 
 bool Memory::free(Kind kind, uint64_t pointer) {
   const auto at = blocks_.find(pointer);
   if (at == blocks_.end() || at->second.kind != kind) return false;
+  host::remove_memory(pointer);
   blocks_.erase(at);
   return true;
 }

@@ -12,6 +12,7 @@ class Memory {
   enum class Kind { Device, Pinned };
   /// 0 when a device would then have more than its `limit`.
   uint64_t allocate(Kind kind, int device, uint64_t bytes, uint64_t limit);
+  void clear();
   bool free(Kind kind, uint64_t pointer);
   /// Whether all these bytes lie in one allocation.
   bool holds(uint64_t pointer, uint64_t bytes) const;

@@ -3,6 +3,7 @@
 #include "tests/cuda/fake/modules.h"
 
 #include <cstring>
+#include <map>
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -41,6 +42,15 @@ int add_one(const Launch&, void** parameters) {
   return 0;
 }
 
+/// Reads beside its memory.
+int fault(const Launch&, void**) { return 700; }
+
+/// Never ends.
+int hang(const Launch&, void**) {
+  while (true)
+    ::pause();
+}
+
 /// A shared object has its own length: sections stand last.
 size_t length_of(const char* image) {
   Elf64_Ehdr header;
@@ -48,27 +58,25 @@ size_t length_of(const char* image) {
   return header.e_shoff + size_t{header.e_shentsize} * header.e_shnum;
 }
 
-void* open_object(const char* image) {
-  const int file = ::memfd_create("kernel", 0);
-  if (file < 0) return nullptr;
-  const size_t length = length_of(image);
-  void* library = nullptr;
-  if (::write(file, image, length) == static_cast<ssize_t>(length)) {
-    const std::string path = "/proc/self/fd/" + std::to_string(file);
-    library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-  ::close(file);
-  return library;
-}
-
 }  // namespace
+
+/// The file stays open: the loader knows objects by their paths, and this one has the number of the
+/// file in it.
+bool Module::open_object(const char* image) {
+  file_ = ::memfd_create("kernel", MFD_CLOEXEC);
+  if (file_ < 0) return false;
+  const size_t length = length_of(image);
+  if (::write(file_, image, length) != static_cast<ssize_t>(length)) return false;
+  const std::string path = "/proc/self/fd/" + std::to_string(file_);
+  library_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return library_ != nullptr;
+}
 
 Module* Module::load(const char* image, int* result) {
   *result = 0;
   auto* module = new Module;
   if (std::strcmp(image, "fake cubin") == 0 || std::strcmp(image, "fake ptx") == 0) return module;
-  if (std::memcmp(image, ELFMAG, SELFMAG) == 0) module->library_ = open_object(image);
-  if (module->library_ != nullptr) return module;
+  if (std::memcmp(image, ELFMAG, SELFMAG) == 0 && module->open_object(image)) return module;
   delete module;
   *result = kInvalidImage;
   return nullptr;
@@ -76,11 +84,16 @@ Module* Module::load(const char* image, int* result) {
 
 Module::~Module() {
   if (library_ != nullptr) ::dlclose(library_);
+  if (file_ >= 0) ::close(file_);
 }
 
 const Kernel* Module::find(const std::string& name) const {
-  static constexpr Kernel kAddOne = {7, add_one};
-  if (library_ == nullptr) return name == "add_one" ? &kAddOne : nullptr;
+  static const std::map<std::string, Kernel> kKnown = {
+      {"add_one", {7, add_one}}, {"fault", {0, fault}}, {"hang", {0, hang}}};
+  if (library_ == nullptr) {
+    const auto at = kKnown.find(name);
+    return at != kKnown.end() ? &at->second : nullptr;
+  }
   return static_cast<const Kernel*>(::dlsym(library_, (name + "_on_host").c_str()));
 }
 

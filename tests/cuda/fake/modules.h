@@ -1,30 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
+
+#include "tests/cuda/host/threads.h"
 
 namespace kiln::fake {
 
-/// How large a launch is.
-struct Launch {
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-};
-
-/// A function that can be launched.
-struct Kernel {
-  int parameters;
-  /// With the values its parameters point to. The result, as of a driver's function.
-  int (*run)(const Launch& launch, void** parameters);
-};
+/// How large a launch is, and a function that can be launched.
+using Launch = KilnHostLaunch;
+using Kernel = KilnHostKernel;
 
 /// Code that was loaded, and where its kernels are.
 class Module {
  public:
   /// Null, with the driver's result, where the image is none that the fake driver knows:
-  ///   "fake cubin", "fake ptx"   the one kernel add_one, which is part of the fake driver
+  ///   "fake cubin", "fake ptx"   kernels of the fake driver: add_one, fault, hang
   ///   a shared object            kernels compiled for the host by the fake NVRTC
   static Module* load(const char* image, int* result);
   ~Module();
@@ -33,7 +24,10 @@ class Module {
   const Kernel* find(const std::string& name) const;
 
  private:
-  void* library_ = nullptr;  // null: add_one
+  bool open_object(const char* image);
+
+  int file_ = -1;
+  void* library_ = nullptr;  // null: those of the fake driver
 };
 
 }  // namespace kiln::fake

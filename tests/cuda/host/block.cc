@@ -1,0 +1,173 @@
+// Runs a block: each of its threads is a context with a stack of its own, which is left where the
+// thread waits for others. A barrier is over once no thread that has not ended is short of it, an
+// exchange within a warp once all lanes of its mask have come with the same mask. Whoever waits for
+// what cannot come is a deadlock.
+#include "tests/cuda/host/block.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <sys/mman.h>
+
+#include "tests/cuda/host/checks.h"
+
+namespace kiln::host {
+namespace {
+
+constexpr size_t kStackBytes = size_t{256} << 10;
+constexpr int kLaunchFailed = 719;
+
+thread_local Block* running = nullptr;
+
+std::string triple(const unsigned (&values)[3]) {
+  return "(" + std::to_string(values[0]) + ", " + std::to_string(values[1]) + ", " +
+         std::to_string(values[2]) + ")";
+}
+
+}  // namespace
+
+Block::Block(const KilnHostLaunch& launch, void (*kernel)(void**), void** parameters)
+    : kernel_(kernel), parameters_(parameters) {
+  std::copy_n(launch.grid, 3, block_.grid);
+  std::copy_n(launch.block, 3, block_.threads);
+  const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
+  fibers_.resize(threads);
+  values_.resize((threads + kWarp - 1) / kWarp);
+  void* const stacks = ::mmap(nullptr, kStackBytes * threads, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (stacks == MAP_FAILED) std::abort();
+  stacks_ = static_cast<char*>(stacks);
+  own_memory(stacks_, kStackBytes * threads);
+}
+
+Block::~Block() { ::munmap(stacks_, kStackBytes * fibers_.size()); }
+
+void Block::enter() {
+  running->kernel_(running->parameters_);
+  running->wait(Fiber::State::Ended);
+}
+
+void Block::wait(Fiber::State state) {
+  Fiber& fiber = *current_;
+  fiber.state = state;
+  ::swapcontext(&fiber.context, &scheduler_);
+}
+
+void Block::resume(Fiber& fiber) {
+  current_ = &fiber;
+  ::swapcontext(&scheduler_, &fiber.context);
+}
+
+bool Block::run(unsigned x, unsigned y, unsigned z) {
+  running = this;
+  const unsigned place[3] = {x, y, z};
+  std::copy_n(place, 3, block_.index);
+  for (unsigned i = 0; i < fibers_.size(); ++i) {
+    Fiber& fiber = fibers_[i];
+    const unsigned row = i / block_.threads[0];
+    fiber.thread = {{i % block_.threads[0], row % block_.threads[1], row / block_.threads[1]}};
+    fiber.number = i;
+    fiber.state = Fiber::State::Ready;
+    ::getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = stacks_ + i * kStackBytes;
+    fiber.context.uc_stack.ss_size = kStackBytes;
+    ::makecontext(&fiber.context, &Block::enter, 0);
+  }
+  do {
+    for (Fiber& fiber : fibers_) {
+      if (fiber.state == Fiber::State::Ready) resume(fiber);
+      if (!violation().empty()) return false;
+    }
+  } while (release_warps() || release_barrier());
+  const auto waits = std::ranges::find_if(
+      fibers_, [](const Fiber& fiber) { return fiber.state != Fiber::State::Ended; });
+  if (waits == fibers_.end()) return true;
+  violate("deadlock: thread " + std::to_string(waits->number) + " of block " +
+          triple(block_.index) + " waits for lanes of its warp that do not come");
+  return false;
+}
+
+bool Block::release_warps() {
+  bool any = false;
+  for (size_t first = 0; first < fibers_.size(); first += kWarp) {
+    const size_t lanes = std::min<size_t>(kWarp, fibers_.size() - first);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      const Fiber& fiber = fibers_[first + lane];
+      if (fiber.state != Fiber::State::AtWarp) continue;
+      // Lanes that the block does not have are in nobody's way.
+      const unsigned mask = lanes == kWarp ? fiber.mask : fiber.mask & ((1u << lanes) - 1);
+      bool all = true;
+      for (size_t other = 0; other < lanes; ++other) {
+        const Fiber& there = fibers_[first + other];
+        if ((mask >> other & 1) == 0) continue;
+        all = all && there.state == Fiber::State::AtWarp && there.mask == fiber.mask;
+      }
+      if (!all) continue;
+      met_warp(static_cast<unsigned>(first / kWarp));
+      for (size_t other = 0; other < lanes; ++other) {
+        if ((mask >> other & 1) == 0) continue;
+        values_[first / kWarp][other] = fibers_[first + other].value;
+        fibers_[first + other].state = Fiber::State::Ready;
+      }
+      any = true;
+    }
+  }
+  return any;
+}
+
+bool Block::release_barrier() {
+  const auto is_short = [](const Fiber& fiber) { return fiber.state == Fiber::State::AtWarp; };
+  if (std::ranges::any_of(fibers_, is_short)) return false;
+  bool any = false;
+  for (Fiber& fiber : fibers_) {
+    if (fiber.state != Fiber::State::AtBarrier) continue;
+    fiber.state = Fiber::State::Ready;
+    any = true;
+  }
+  if (any) met_block();
+  return any;
+}
+
+unsigned current_thread() { return running->current().number; }
+
+}  // namespace kiln::host
+
+using kiln::host::Block;
+using kiln::host::Fiber;
+
+extern "C" {
+
+const KilnHostThread* kiln_thread() { return &kiln::host::running->current().thread; }
+const KilnHostBlock* kiln_block() { return &kiln::host::running->description(); }
+int kiln_lane() {
+  return static_cast<int>(kiln::host::running->current().number % kiln::host::kWarp);
+}
+
+void kiln_meet_block() { kiln::host::running->wait(Fiber::State::AtBarrier); }
+
+const uint64_t* kiln_meet_warp(unsigned mask, uint64_t value) {
+  Block& block = *kiln::host::running;
+  Fiber& fiber = block.current();
+  fiber.mask = mask;
+  fiber.value = value;
+  block.wait(Fiber::State::AtWarp);
+  return block.values_of_warp();
+}
+
+int kiln_run_grid(const KilnHostLaunch& launch, void (*kernel)(void**), void** parameters,
+                  char* shared_begin, char* shared_end) {
+  kiln::host::begin_launch(shared_begin, shared_end);
+  Block block(launch, kernel, parameters);
+  uint64_t number = 0;
+  for (unsigned z = 0; z < launch.grid[2]; ++z) {
+    for (unsigned y = 0; y < launch.grid[1]; ++y) {
+      for (unsigned x = 0; x < launch.grid[0]; ++x) {
+        kiln::host::begin_block(number++);
+        if (!block.run(x, y, z)) return kiln::host::kLaunchFailed;
+      }
+    }
+  }
+  return 0;
+}
+}

@@ -1,0 +1,208 @@
+// What the fake NVRTC puts before CUDA C to compile it for the host: the words of CUDA that
+// generated code uses. One fiber runs each thread of a block; threads.h says how they meet.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "tests/cuda/host/threads.h"
+
+#define KILN_CUDA_ON_HOST 1
+
+// Of the fake driver; not of the kernel, whose accesses are watched.
+#define KILN_HOST_ONLY __attribute__((no_sanitize("thread")))
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __constant__ static const
+// One copy for a block, since blocks run one after another, in a part of memory that can be found.
+#define __shared__ static __attribute__((section("kiln_shared")))
+
+struct uint3 {
+  unsigned x, y, z;
+};
+
+// As CUDA has it, each is a variable; here they are asked for, since threads take turns. By value,
+// so that no access to them is watched.
+KILN_HOST_ONLY inline uint3 kiln_triple(const unsigned (&values)[3]) {
+  return {values[0], values[1], values[2]};
+}
+#define threadIdx kiln_triple(kiln_thread()->index)
+#define blockIdx kiln_triple(kiln_block()->index)
+#define blockDim kiln_triple(kiln_block()->threads)
+#define gridDim kiln_triple(kiln_block()->grid)
+
+KILN_HOST_ONLY inline void __syncthreads() { kiln_meet_block(); }
+KILN_HOST_ONLY inline void __syncwarp(unsigned mask = ~0u) { kiln_meet_warp(mask, 0); }
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+template <typename T>
+KILN_HOST_ONLY inline uint64_t kiln_to_bits(T value) {
+  static_assert(sizeof(T) <= 8);
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+template <typename T>
+KILN_HOST_ONLY inline T kiln_from_bits(uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// What `lane` of this warp has in `value`; its own where the lane takes no part.
+template <typename T>
+KILN_HOST_ONLY inline T kiln_shuffle(unsigned mask, T value, int lane) {
+  return kiln_from_bits<T>(kiln_meet_warp(mask, kiln_to_bits(value))[lane & 31]);
+}
+template <typename T>
+KILN_HOST_ONLY inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
+  const int own = kiln_lane();
+  return kiln_shuffle(mask, value, (own & ~(width - 1)) + (lane & (width - 1)));
+}
+template <typename T>
+KILN_HOST_ONLY inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
+  const int own = kiln_lane();
+  const bool inside = (own & (width - 1)) + static_cast<int>(by) < width;
+  return kiln_shuffle(mask, value, inside ? own + static_cast<int>(by) : own);
+}
+template <typename T>
+KILN_HOST_ONLY inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
+  const int own = kiln_lane();
+  const bool inside = (own & (width - 1)) >= static_cast<int>(by);
+  return kiln_shuffle(mask, value, inside ? own - static_cast<int>(by) : own);
+}
+template <typename T>
+KILN_HOST_ONLY inline T __shfl_xor_sync(unsigned mask, T value, int with, int width = 32) {
+  const int other = kiln_lane() ^ with;
+  const bool inside = (other & ~(width - 1)) == (kiln_lane() & ~(width - 1));
+  return kiln_shuffle(mask, value, inside ? other : kiln_lane());
+}
+KILN_HOST_ONLY inline unsigned __ballot_sync(unsigned mask, int is_so) {
+  const uint64_t* const all = kiln_meet_warp(mask, is_so != 0);
+  unsigned result = 0;
+  for (int lane = 0; lane < 32; ++lane)
+    result |= (mask >> lane & 1) != 0 && all[lane] != 0 ? 1u << lane : 0;
+  return result;
+}
+KILN_HOST_ONLY inline unsigned __activemask() { return ~0u; }
+
+/// An access that others may meet. Threads take turns only where they meet, so it is one piece.
+template <typename T, typename Change>
+KILN_HOST_ONLY inline T kiln_atomic(T* address, Change change) {
+  kiln_note_atomic(address, sizeof(T), __builtin_return_address(0));
+  const T old = *address;
+  *address = change(old);
+  return old;
+}
+template <typename T>
+KILN_HOST_ONLY inline T atomicAdd(T* address, std::type_identity_t<T> value) {
+  return kiln_atomic(address, [=](T old) { return static_cast<T>(old + value); });
+}
+template <typename T>
+KILN_HOST_ONLY inline T atomicMax(T* address, std::type_identity_t<T> value) {
+  return kiln_atomic(address, [=](T old) { return old < value ? value : old; });
+}
+template <typename T>
+KILN_HOST_ONLY inline T atomicMin(T* address, std::type_identity_t<T> value) {
+  return kiln_atomic(address, [=](T old) { return value < old ? value : old; });
+}
+template <typename T>
+KILN_HOST_ONLY inline T atomicAnd(T* address, std::type_identity_t<T> value) {
+  return kiln_atomic(address, [=](T old) { return static_cast<T>(old & value); });
+}
+template <typename T>
+KILN_HOST_ONLY inline T atomicOr(T* address, std::type_identity_t<T> value) {
+  return kiln_atomic(address, [=](T old) { return static_cast<T>(old | value); });
+}
+template <typename T>
+KILN_HOST_ONLY inline T atomicXor(T* address, std::type_identity_t<T> value) {
+  return kiln_atomic(address, [=](T old) { return static_cast<T>(old ^ value); });
+}
+template <typename T>
+KILN_HOST_ONLY inline T atomicExch(T* address, std::type_identity_t<T> value) {
+  return kiln_atomic(address, [=](T) { return value; });
+}
+template <typename T>
+KILN_HOST_ONLY inline T atomicCAS(T* address, std::type_identity_t<T> expected,
+                                  std::type_identity_t<T> value) {
+  return kiln_atomic(address, [=](T old) { return old == expected ? value : old; });
+}
+
+template <typename T>
+inline T __ldg(const T* address) {
+  return *address;
+}
+template <typename To, typename From>
+KILN_HOST_ONLY inline To kiln_reinterpret(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+inline int __float_as_int(float value) { return kiln_reinterpret<int>(value); }
+inline float __int_as_float(int value) { return kiln_reinterpret<float>(value); }
+inline unsigned __float_as_uint(float value) { return kiln_reinterpret<unsigned>(value); }
+inline float __uint_as_float(unsigned value) { return kiln_reinterpret<float>(value); }
+inline long long __double_as_longlong(double value) { return kiln_reinterpret<long long>(value); }
+inline double __longlong_as_double(long long value) { return kiln_reinterpret<double>(value); }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline float rsqrtf(float value) { return 1.0f / std::sqrt(value); }
+inline double rsqrt(double value) { return 1.0 / std::sqrt(value); }
+inline int __popc(unsigned value) { return __builtin_popcount(value); }
+inline int __popcll(unsigned long long value) { return __builtin_popcountll(value); }
+inline int __clz(int value) {
+  return value == 0 ? 32 : __builtin_clz(static_cast<unsigned>(value));
+}
+inline int __clzll(long long value) {
+  return value == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(value));
+}
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+using std::max;
+using std::min;
+
+/// A kernel as the fake driver starts it: with the values that `parameters` points to.
+namespace kiln_host {
+
+template <typename... Parameters, size_t... I>
+KILN_HOST_ONLY void call(void (*kernel)(Parameters...), void** parameters,
+                         std::index_sequence<I...>) {
+  kernel(*static_cast<std::remove_reference_t<Parameters>*>(parameters[I])...);
+}
+
+template <auto kernel>
+struct Launcher;
+template <typename... Parameters, void (*kernel)(Parameters...)>
+struct Launcher<kernel> {
+  static constexpr int count = sizeof...(Parameters);
+  KILN_HOST_ONLY static void run(void** parameters) {
+    call(kernel, parameters, std::index_sequence_for<Parameters...>());
+  }
+};
+
+}  // namespace kiln_host
+
+/// Where the driver finds a kernel of this name.
+#define KILN_HOST_KERNEL(name)                                                                \
+  extern "C" KILN_HOST_ONLY int name##_run(const KilnHostLaunch& launch, void** parameters) { \
+    return kiln_run_grid(launch, &kiln_host::Launcher<&name>::run, parameters,                \
+                         __start_kiln_shared, __stop_kiln_shared);                            \
+  }                                                                                           \
+  extern "C" const KilnHostKernel name##_on_host;                                             \
+  const KilnHostKernel name##_on_host = {kiln_host::Launcher<&name>::count, &name##_run};
