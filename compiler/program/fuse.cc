@@ -1,16 +1,16 @@
-// Which nodes become one kernel. Groups begin as single nodes; of all pairs of groups of which one
-// reads what the other makes, the pair is joined that is predicted to save most time, until none
-// saves any. A pair that has a third group between its two, which would have to run in the middle
-// of a kernel, is never joined.
+// Which nodes become one kernel. Each node, in the order of the graph, begins a group, which takes
+// in the groups it reads from: always the one that is predicted to save most time, until none saves
+// any. A group that is also needed by way of a third one, which would have to run in the middle of
+// the kernel, stays apart.
 //
 //   h = matmul(x, w), y = h + b, z = relu(y)   ->   {h, y, z}: y and z never leave the caches
 //
-// A greedy merge by benefit over the edges of a graph, as the fusion of XLA and of Halide's
-// grouping (Mullapudi et al., 2016) go; the prediction is a roofline: bytes over bandwidth.
+// A greedy merge by benefit over the edges of a graph, as XLA's fusion and Halide's grouping
+// (Mullapudi et al., 2016) do it; the prediction is a roofline: bytes over bandwidth.
 #include "compiler/program/fuse.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <set>
 
 namespace kiln::program {
@@ -54,50 +54,47 @@ Traits traits_of(const language::Definition& definition) {
 class Fuser {
  public:
   Fuser(const Program& program, const Graph& graph, const Shapes& shapes)
-      : program_(program), graph_(graph), shapes_(shapes) {
-    for (size_t i = 0; i < graph.order.size(); ++i) {
-      const NodeId node = graph.order[i];
-      group_of_[node] = i;
-      groups_.push_back({.nodes = {node}, .traits = traits_of(shapes.kernels[node].definition)});
-    }
-    for (const NodeId node : graph.order) {
-      for (const ValueId value : program.nodes[node].inputs) {
-        const int32_t maker = graph.maker[value];
-        if (maker == kGiven) continue;
-        const size_t from = group_of_.at(static_cast<NodeId>(maker));
-        groups_[group_of_.at(node)].before.insert(from);
-      }
-    }
+      : program_(program), graph_(graph), shapes_(shapes), group_of_(program.nodes.size(), kNone) {
     for (const ValueId value : results_of(program))
       results_.insert(value);
   }
 
   std::vector<std::vector<NodeId>> run() {
-    while (const std::optional<Pair> best = best_pair())
-      merge(best->producer, best->consumer);
+    for (const NodeId node : graph_.order)
+      add(node);
     return in_order();
   }
 
  private:
+  static constexpr size_t kNone = SIZE_MAX;
   struct Group {
     std::vector<NodeId> nodes;  // in the order of the graph
     Traits traits;
     std::set<size_t> before;  // groups that it reads from
   };
-  struct Pair {
-    size_t producer;
-    size_t consumer;
-    double saved;
-  };
 
-  std::optional<Pair> best_pair() const {
-    std::optional<Pair> best;
-    for (size_t consumer = 0; consumer < groups_.size(); ++consumer) {
-      for (const size_t producer : groups_[consumer].before) {
-        if (!may_join(producer, consumer)) continue;
-        const double saved = saved_seconds(producer, consumer);
-        if (saved > 0 && (!best || saved > best->saved)) best = Pair{producer, consumer, saved};
-      }
+  /// A group of its own, which then takes in the groups it reads from, the most saving one first.
+  void add(NodeId node) {
+    const size_t own = groups_.size();
+    group_of_[node] = own;
+    groups_.push_back({.nodes = {node}, .traits = traits_of(shapes_.kernels[node].definition)});
+    for (const ValueId value : program_.nodes[node].inputs) {
+      const int32_t maker = graph_.maker[value];
+      if (maker != kGiven) groups_[own].before.insert(group_of_[static_cast<size_t>(maker)]);
+    }
+    while (const std::optional<size_t> producer = best_producer(own))
+      merge(*producer, own);
+  }
+
+  std::optional<size_t> best_producer(size_t consumer) const {
+    std::optional<size_t> best;
+    double most = 0;
+    for (const size_t producer : groups_[consumer].before) {
+      if (!may_join(producer, consumer)) continue;
+      const double saved = saved_seconds(producer, consumer);
+      if (saved <= most) continue;
+      best = producer;
+      most = saved;
     }
     return best;
   }
@@ -137,32 +134,28 @@ class Fuser {
     for (const NodeId node : groups_[consumer].nodes) {
       for (const ValueId value : program_.nodes[node].inputs) {
         const int32_t maker = graph_.maker[value];
-        if (maker != kGiven && group_of_.at(static_cast<NodeId>(maker)) == producer)
+        if (maker != kGiven && group_of_[static_cast<size_t>(maker)] == producer)
           passed.insert(value);
       }
     }
     for (const ValueId value : passed) {
       const auto bytes = static_cast<double>(shapes_.values[value].bytes());
       const double each = bytes > kCacheBytes ? kPerByteInMemory : kPerByteInCache;
-      const int ways = is_needed_elsewhere(value, consumer) ? 1 : 2;
-      saved += ways * bytes * each;
+      saved += (is_needed_elsewhere(value, consumer) ? 1 : 2) * bytes * each;
     }
     return saved;
   }
 
   bool is_needed_elsewhere(ValueId value, size_t consumer) const {
     if (results_.count(value) != 0) return true;
-    return std::any_of(graph_.order.begin(), graph_.order.end(), [&](NodeId node) {
-      const std::vector<ValueId>& inputs = program_.nodes[node].inputs;
-      return group_of_.at(node) != consumer &&
-             std::find(inputs.begin(), inputs.end(), value) != inputs.end();
-    });
+    return std::ranges::any_of(graph_.readers[value],
+                               [&](NodeId node) { return group_of_[node] != consumer; });
   }
 
   void merge(size_t producer, size_t consumer) {
     Group& from = groups_[producer];
     Group& into = groups_[consumer];
-    into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
+    into.nodes.insert(into.nodes.begin(), from.nodes.begin(), from.nodes.end());
     into.traits.stages += from.traits.stages;
     into.traits.is_product |= from.traits.is_product;
     into.before.erase(producer);
@@ -175,28 +168,41 @@ class Fuser {
     }
   }
 
-  /// Groups by dependence, first in the order in which the graph meets their last nodes.
+  /// Groups by dependence, first in the order in which the graph meets their nodes. By hand, not by
+  /// recursion: chains can be long.
   std::vector<std::vector<NodeId>> in_order() const {
     std::vector<std::vector<NodeId>> ordered;
-    std::set<size_t> done;
-    const auto add = [&](const auto& self, size_t id) -> void {
-      if (!done.insert(id).second) return;
-      for (const size_t before : groups_[id].before)
-        self(self, before);
-      std::vector<NodeId>& nodes = ordered.emplace_back();
-      for (const NodeId node : graph_.order) {
-        if (group_of_.at(node) == id) nodes.push_back(node);
+    std::vector<bool> done(groups_.size(), false);
+    for (const NodeId root : graph_.order) {
+      std::vector<size_t> open = {group_of_[root]};
+      while (!open.empty()) {
+        const size_t at = open.back();
+        const size_t before = open.size();
+        for (const size_t needed : groups_[at].before) {
+          if (!done[needed]) open.push_back(needed);
+        }
+        if (open.size() > before) continue;
+        open.pop_back();
+        if (done[at]) continue;
+        done[at] = true;
+        ordered.push_back(sorted(groups_[at].nodes));
       }
-    };
-    for (const NodeId node : graph_.order)
-      add(add, group_of_.at(node));
+    }
     return ordered;
+  }
+
+  std::vector<NodeId> sorted(std::vector<NodeId> nodes) const {
+    std::vector<size_t> position(program_.nodes.size());
+    for (size_t i = 0; i < graph_.order.size(); ++i)
+      position[graph_.order[i]] = i;
+    std::ranges::sort(nodes, {}, [&](NodeId node) { return position[node]; });
+    return nodes;
   }
 
   const Program& program_;
   const Graph& graph_;
   const Shapes& shapes_;
-  std::map<NodeId, size_t> group_of_;
+  std::vector<size_t> group_of_;  // by node
   std::vector<Group> groups_;
   std::set<ValueId> results_;
 };

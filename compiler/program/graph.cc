@@ -26,6 +26,11 @@ class Checker {
     state_.assign(program_.nodes.size(), State::New);
     for (const ValueId value : results_of(program_))
       visit(value);
+    graph_.readers.resize(program_.values.size());
+    for (const NodeId node : graph_.order) {
+      for (const ValueId value : program_.nodes[node].inputs)
+        graph_.readers[value].push_back(node);
+    }
     return std::move(graph_);
   }
 

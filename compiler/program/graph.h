@@ -13,6 +13,7 @@ constexpr int32_t kGiven = -1;
 struct Graph {
   std::vector<int32_t> maker;  // by value: a node or kGiven
   std::vector<NodeId> order;   // the nodes that a result needs, each after those it reads from
+  std::vector<std::vector<NodeId>> readers;  // by value: those nodes that read it, in their order
 };
 
 /// Checks the wiring: ids, arities, one maker of each value, no cycle, updates of parameters alone.

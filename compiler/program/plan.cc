@@ -59,11 +59,8 @@ class Planner {
   }
 
   bool is_read_outside(ValueId value, const std::set<NodeId>& inside) const {
-    return std::any_of(graph_.order.begin(), graph_.order.end(), [&](NodeId node) {
-      const std::vector<ValueId>& inputs = program_.nodes[node].inputs;
-      return inside.count(node) == 0 &&
-             std::find(inputs.begin(), inputs.end(), value) != inputs.end();
-    });
+    return std::ranges::any_of(graph_.readers[value],
+                               [&](NodeId node) { return inside.count(node) == 0; });
   }
 
   void place_values() {

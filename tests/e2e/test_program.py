@@ -303,6 +303,52 @@ def test_an_update_has_the_shape_of_its_parameter(service):
     )
 
 
+def refused(expected, body):
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        body()
+    assert caught.value.message == expected
+
+
+def test_placeholders_have_names_of_their_own():
+    program = kiln.Program("twice")
+    program.input((3,), name="x")
+    refused("twice has two placeholders x; give each a name of its own", lambda: program.data((3,), name="x"))
+
+
+def test_batches_of_data_sets_agree(service):
+    program = kiln.Program("batches")
+    x, y = program.data((2, 3), name="x"), program.data((4, 3), name="y")
+    program.output(x=x + 1.0, y=y + 1.0)
+    values = np.zeros((8, 3), "float32")
+    refused("the data sets of batches have batches of 2 and 4 rows", lambda: program.run({x: values, y: values}))
+
+
+def test_steps_are_numbers(service):
+    refused(
+        "steps= of regression must be a number from 0 on, but is -1",
+        lambda: regression().run({"x": X, "y": X @ TRUE_W}, steps=-1),
+    )
+
+
+def test_parameters_of_a_file_have_their_shape(service, tmp_path):
+    np.savez(tmp_path / "w.npz", w=np.zeros((5, 1), "float32"))
+    refused(
+        f"parameter w of regression is float32[4, 1], but {tmp_path / 'w.npz'} has float32[5, 1]",
+        lambda: regression().load(tmp_path / "w.npz"),
+    )
+
+
+def test_functions_return_tensors(service):
+    @kiln.function
+    def wrong(x):
+        return 3
+
+    refused(
+        "wrong must return a tensor or a tuple of tensors, but returned int", lambda: wrong(np.zeros(3, "float32"))
+    )
+    refused("kiln.function takes a function of tensors, but got int", lambda: kiln.function(3))
+
+
 def test_functions_are_traced_once_for_each_shape(service):
     traces = []
 
@@ -326,3 +372,56 @@ def test_functions_return_tuples(service):
     more, total = both(np.ones((2, 3), "float32"))
     np.testing.assert_array_equal(more, np.full((2, 3), 2.0))
     assert total == 6
+
+
+def philox(counter, key):
+    """Philox4x32-10 with Python's integers."""
+    for turn in range(10):
+        a, c = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        k = [(key[0] + turn * 0x9E3779B9) & 0xFFFFFFFF, (key[1] + turn * 0xBB67AE85) & 0xFFFFFFFF]
+        counter = (
+            (c >> 32) ^ counter[1] ^ k[0], c & 0xFFFFFFFF, (a >> 32) ^ counter[3] ^ k[1], a & 0xFFFFFFFF,
+        )  # fmt: skip
+    return counter
+
+
+def test_the_generator_is_philox():
+    # The known answer of its authors for a counter and a key of zeros.
+    assert philox((0, 0, 0, 0), (0, 0)) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
+
+
+def test_random_numbers_follow_from_seed_step_and_place(service):
+    program = kiln.Program("random", seed=7)
+    numbers = program.uniform((3, 7))
+    program.output(numbers=numbers, others=program.uniform((3, 7)))
+    result = program.run(first_step=5)
+    expected = [philox((block, 0, 5, 0), (7, 0)) for block in range(6)]
+    words = np.array(expected, "uint64").reshape(-1)[:21] >> 8
+    np.testing.assert_array_equal(result.numbers.reshape(-1), (words * 2.0**-24).astype("float32"))
+    assert (result.numbers != result.others).all()
+    np.testing.assert_array_equal(program.run(first_step=5).numbers, result.numbers)
+    assert (program.run(first_step=6).numbers != result.numbers).all()
+
+
+def test_normal_numbers_are_normal(service):
+    program = kiln.Program("random")
+    program.output(numbers=program.normal((200, 500), mean=2.0, std=3.0))
+    numbers = program.run().numbers
+    assert abs(numbers.mean() - 2) < 0.05 and abs(numbers.std() - 3) < 0.05
+    assert 0.67 < (abs(numbers - 2) < 3).mean() < 0.70
+
+
+def test_dropout_keeps_the_mean(service):
+    program = kiln.Program("random")
+    x = program.input((100, 100), name="x")
+    program.output(y=program.dropout(x, 0.25))
+    y = program.run({x: np.ones((100, 100), "float32")}).y
+    np.testing.assert_allclose(np.unique(y), [0, 4 / 3], rtol=1e-6)
+    assert abs((y == 0).mean() - 0.25) < 0.02
+    refused(
+        "the rate of dropout must be at least 0 and below 1, but is 1.5", lambda: program.dropout(x, 1.5)
+    )
+    n = te.var("n")
+    refused(
+        "uniform of random needs a shape of numbers, as its elements are counted", lambda: program.uniform((n,))
+    )

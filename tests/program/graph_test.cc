@@ -118,6 +118,28 @@ TEST(ProgramGraph, RefusesValuesThatAreNotThere) {
   refused(net, "node a names value 7, but net has 2 values");
 }
 
+TEST(ProgramGraph, RefusesADefinitionThatIsNotThere) {
+  ProgramBuilder net("net");
+  net.input("x");
+  net.program.outputs = {net.node("a", kRelu, {"x"})};
+  net.program.nodes[0].kernel = 4;
+  refused(net, "node a applies definition 4, but net has 1");
+}
+
+TEST(ProgramGraph, RefusesANodeThatMakesWhatIsGiven) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  net.program.outputs = {net.node("a", kRelu, {"x"})};
+  net.program.nodes[0].outputs = {x};
+  refused(net, "node a makes x, which is an input of net");
+}
+
+TEST(ProgramGraph, RefusesToGiveBackWhatIsGiven) {
+  ProgramBuilder net("net");
+  net.program.outputs = {net.input("x")};
+  refused(net, "output x of net is an input; give back what a node makes of it");
+}
+
 TEST(ProgramGraph, RefusesAProgramWithoutResults) {
   ProgramBuilder net("net");
   net.input("x");

@@ -76,6 +76,29 @@ TEST_F(ProgramShapes, RefuseAnUpdateOfAnotherShape) {
       "parameter w is float32[4, 5], but becomes y, which is float32[3, 5]");
 }
 
+TEST_F(ProgramShapes, TellAParameterThatIsUpdatedButNotGiven) {
+  net_.parameter("v");
+  net_.update("v", "y");
+  expect_error(
+      [&] {
+        infer({{x_, float32({3, 4})}, {w_, float32({4, 5})}});
+      },
+      ErrorKind::InvalidArgument, "net updates parameter v, but got none");
+}
+
+TEST_F(ProgramShapes, RefuseSizesThatTheyCannotFollow) {
+  const ValueId e = net_.node(
+      "e", "kernel e(X: float32[m, n]) -> (Y: float32[truncdiv(m, 2)]) { Y[i] = X[i, 0] }", {"x"});
+  net_.program.outputs = {e};
+  expect_error(
+      [&] {
+        infer({{x_, float32({4, 4})}});
+      },
+      ErrorKind::Unsupported,
+      "a shape with truncdiv cannot be followed through a program; give that kernel "
+      "constant sizes");
+}
+
 TEST_F(ProgramShapes, RefuseAReportOfSeveralNumbers) {
   net_.program.reports = {y_};
   expect_error(

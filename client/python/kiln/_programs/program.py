@@ -6,10 +6,12 @@ from .._base import dtypes
 from .._base.error import invalid, public
 from .._definitions import define
 from .._definitions.tensor import Tensor, operations_below
+from .._expressions.arithmetic import constant
+from .._expressions.operators import select
 from .._service.array import NDArray, array_on
 from .._service.connection import connection_or_default
 from .._service.device import cpu, device as device_of
-from . import message as messages
+from . import message as messages, random
 from .plan import plan_of
 from .run import Run
 
@@ -30,8 +32,9 @@ class Program:
     step, `output` what a run gives back. `run` takes many steps in one call.
     """
 
-    def __init__(self, name="program", target=None, connection=None, device=None):
+    def __init__(self, name="program", target=None, connection=None, device=None, seed=0):
         self.name = name
+        self._seed, self._streams = seed, 0
         self._connection = connection
         self._device = device or (cpu(0) if target in (None, "llvm", "cpu", "interpreter") else device_of(target))
         self._target = {None: "llvm", "cpu": "llvm"}.get(target, target)
@@ -67,7 +70,45 @@ class Program:
     @public
     def step(self, name="step"):
         """The number of the step, an int64 without dimensions."""
+        for tensor, kind in self._given.items():
+            if kind == messages.STEP:
+                return tensor
         return self._placeholder(messages.STEP, (), "int64", name)
+
+    @public
+    def uniform(self, shape, low=0.0, high=1.0, name="uniform"):
+        """Random float32 numbers, other ones in each step: the same for the same seed, on every device."""
+        numbers = self._random(random.uniform, shape, name)
+        if (low, high) == (0, 1):
+            return numbers
+        return define.compute(numbers.shape, lambda *i: numbers(*i) * float(high - low) + float(low), name=name)
+
+    @public
+    def normal(self, shape, mean=0.0, std=1.0, name="normal"):
+        """Random float32 numbers of a normal distribution, as uniform()."""
+        numbers = self._random(random.normal, shape, name)
+        if (mean, std) == (0, 1):
+            return numbers
+        return define.compute(numbers.shape, lambda *i: numbers(*i) * float(std) + float(mean), name=name)
+
+    @public
+    def dropout(self, x, rate, name="dropout"):
+        """`x` with each element 0 with probability `rate`, and the others divided by 1 - rate."""
+        if not 0 <= rate < 1:
+            raise invalid("DROPOUT", f"the rate of dropout must be at least 0 and below 1, but is {rate}")
+        x = self._tensor(x, "dropout")
+        kept = self.uniform(x.shape, name=f"{name}_uniform")
+        scale = constant(1 / (1 - rate), x.dtype)
+        return define.compute(
+            x.shape, lambda *i: select(kept(*i) >= rate, x(*i) * scale, constant(0.0, x.dtype)), name=name
+        )
+
+    def _random(self, of_words, shape, name):
+        shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        key = (self._seed, self._streams)
+        self._streams += 1
+        count = random.size_of(shape, f"{name} of {self.name}")
+        return random.spread(random.blocks(count, self.step(), key, name, of_words), shape, name)
 
     def _placeholder(self, kind, shape, dtype, name):
         self._changed()

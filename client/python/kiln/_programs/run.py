@@ -58,7 +58,7 @@ def named_feeds(program, feeds):
     for key, value in feeds.items():
         tensor = key if isinstance(key, Tensor) else by_name.get(key)
         kind = program._given.get(tensor)
-        if kind is None or kind == messages.STEP:
+        if kind not in (messages.INPUT, messages.BATCH):
             known = [t.name for t, k in program._given.items() if k in (messages.INPUT, messages.BATCH)]
             raise invalid(
                 "PROGRAM_FEED",
@@ -102,7 +102,7 @@ class Run:
         self._message = program.message()
         feeds = named_feeds(program, feeds)
         self._refuse_missing(feeds)
-        for tensor, value in {**feeds, **program._arrays, **self._overridden(feeds)}.items():
+        for tensor, value in {**feeds, **program._arrays}.items():
             if tensor in self._message.numbers:
                 self._give(tensor, value)
 
@@ -113,18 +113,6 @@ class Run:
                 raise invalid(
                     "PROGRAM_GIVEN", f"{self.program.name} needs {what} {tensor.name}, but run() is given none"
                 )
-
-    def _overridden(self, feeds):
-        """Parameters that a run is given change in what was given."""
-        own = {t: v for t, v in feeds.items() if self.program._given[t] == messages.PARAMETER}
-        for tensor, value in own.items():
-            if not isinstance(value, NDArray):
-                raise invalid(
-                    "PROGRAM_GIVEN",
-                    f"parameter {tensor.name} of {self.program.name} must be an array on the device, as kiln.nd.array "
-                    "makes it",
-                )
-        return own
 
     def _give(self, tensor, value):
         given = self.request.given.add(value=self._message.numbers[tensor])
