@@ -90,6 +90,19 @@ def test_an_output_that_is_an_update_is_what_the_parameter_became(service):
         np.testing.assert_array_equal(result.after, program.parameters["w"].numpy())
 
 
+def test_numbers_may_be_expressions(service):
+    program = kiln.Program("mean")
+    x = program.input((4,), name="x")
+    total = topi.sum(x)
+    program.report(mean=total * 0.25)
+    program.output(mean=total * 0.25)
+    w = program.parameter(np.float32(1), "w")
+    program.update(w, w + total)
+    program.until(total > 3.0)
+    result = program.run({x: np.arange(4, dtype="float32")})
+    assert (result.mean, result.steps, program.parameters["w"].numpy()) == (1.5, 1, 7)
+
+
 def test_until_ends_the_steps(service):
     program = kiln.Program("halve")
     w = program.parameter(np.full(1, 64.0, "float32"), "w")

@@ -3,7 +3,7 @@
 import numpy as np
 
 import kiln
-from kiln.v1 import kernel_pb2, schedule_pb2, types_pb2
+from kiln.v1 import kernel_pb2, program_pb2, schedule_pb2, types_pb2
 from kiln.v1 import service_pb2 as wire
 
 from .entry import Section
@@ -531,3 +531,18 @@ def upload_to_an_unknown_device():
     header = upload_header()
     header.device = "npu:0"
     uploaded(wire.UploadRequest(header=header), wire.UploadRequest(chunk=bytes(16)))  # <-
+
+@wrong(
+    "PROGRAM_CYCLE",
+    "the nodes of loop wait for each other: a needs b needs a; what one step hands to the next is a parameter",
+    fix="a parameter that an update changes",
+    at="build",
+)
+def nodes_that_wait_for_each_other():
+    kernel = request()
+    program = program_pb2.Program(name="loop", definitions=[kernel.definition], outputs=[0])
+    for name, reads, makes in (("a", 1, 0), ("b", 0, 1)):
+        program.values.add(name=name)
+        program.nodes.add(name=name, inputs=[reads], outputs=[makes])
+    message = program_pb2.DefineProgramRequest(program=program)
+    ask("ProgramService/Define", message, program_pb2.DefineProgramResponse)

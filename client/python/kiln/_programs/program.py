@@ -7,6 +7,7 @@ from .._base.error import invalid, public
 from .._definitions import define
 from .._definitions.tensor import Tensor, operations_below
 from .._expressions.arithmetic import constant
+from .._expressions.expr import Operand
 from .._expressions.operators import select
 from .._service.array import NDArray, array_on
 from .._service.connection import connection_or_default
@@ -174,6 +175,8 @@ class Program:
     def _tensor(self, value, what):
         if isinstance(value, Tensor):
             return value
+        if isinstance(value, Operand):  # of numbers, as total * 0.5 of a sum over everything
+            return define.compute((), lambda: value, name=what.split()[-1])
         raise invalid(
             "ARGUMENT_TYPE", f"{what} of {self.name} must be a tensor, but is {type(value).__name__}"
         )
