@@ -195,6 +195,17 @@ def test_the_plan_names_kernels_and_memory(service):
     assert "regression:" in str(plan) and "kernels a step" in str(plan)
 
 
+def test_the_plan_is_drawn(service, tmp_path):
+    from xml.dom import minidom
+
+    plan = regression().plan()
+    drawn = minidom.parseString(plan.svg(tmp_path / "plan.svg"))
+    boxes = [value for value in plan.values if value["offset"] is not None]
+    assert len(drawn.getElementsByTagName("rect")) == len(boxes)
+    assert any("becomes w" in title.firstChild.data for title in drawn.getElementsByTagName("title"))
+    assert (tmp_path / "plan.svg").read_text() == plan.svg()
+
+
 def test_a_cancelled_run_leaves_the_last_whole_step(service):
     program = kiln.Program("endless")
     w = program.parameter(np.zeros(4096, "float32"), "w")

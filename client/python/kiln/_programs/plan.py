@@ -1,9 +1,12 @@
 """What a step of a program runs, and in which memory."""
 
+import pathlib
+
 from .._base import dtypes
 from .._service.array import NDArray
 from ..v1 import program_pb2 as wire
 from . import message as messages
+from .draw import picture
 from .run import batch_of, defined, named_feeds
 
 
@@ -24,12 +27,20 @@ class ProgramPlan:
         self.values = [
             {
                 "name": value.name, "dtype": dtypes.NAME[value.type], "shape": tuple(value.shape),
+                "itemsize": dtypes.NUMPY[dtypes.NAME[value.type]].itemsize,
                 "offset": None if value.offset < 0 else value.offset, "becomes": value.becomes,
-                "reuses": value.reuses,
+                "reuses": value.reuses, "kernels": _life(reply, value),
             }
             for value in reply.values
         ]  # fmt: skip
         self.compile_seconds = reply.timings.compile
+
+    def svg(self, path=None):
+        """A picture of the arena over the kernels of a step; written to `path` where there is one."""
+        drawn = picture(self)
+        if path is not None:
+            pathlib.Path(path).write_text(drawn)
+        return drawn
 
     @property
     def moved(self):
@@ -57,6 +68,13 @@ class ProgramPlan:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _life(reply, value):
+    """The first and the last kernel of a step that needs its memory: what a parameter becomes, all of them."""
+    used = [k for k, kernel in enumerate(reply.kernels) if value.value in (*kernel.inputs, *kernel.outputs)]
+    last = len(reply.kernels) - 1
+    return (0, last) if value.becomes or not used else (used[0], used[-1])
 
 
 def _bytes(count):
