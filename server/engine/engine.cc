@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/core/called.h"
+#include "server/cache/disk_space.h"
 #include "server/version.h"
 
 namespace kiln::server {
@@ -431,6 +432,7 @@ v1::DescribeResponse Engine::describe() const {
                         ? fmt::format("compiled kernels are kept in {} ({} bytes)",
                                       disk_.folder().string(), disk_.bytes())
                         : disk_.problem());
+  *response.add_components() = disk_component(disk_.folder());
   return response;
 }
 
