@@ -92,6 +92,8 @@ std::map<std::string, Setter> setters(Config& config) {
       {"token-file", text(config.token_file)},
       {"tls-cert", text(config.tls_cert)},
       {"tls-key", text(config.tls_key)},
+      {"credentials", text(config.credentials)},
+      {"advertise", text(config.advertise)},
       {"isolation", text(config.isolation)},
       {"log-format", text(config.log_format)},
       {"log-level", text(config.log_level)},
@@ -185,6 +187,10 @@ void add_flags(CLI::App& app, Config& config, std::string& config_file) {
   app.add_option("--token-file", config.token_file, "a file with the token every call must carry");
   app.add_option("--tls-cert", config.tls_cert, "certificate chain, PEM");
   app.add_option("--tls-key", config.tls_key, "private key, PEM");
+  app.add_option("--credentials", config.credentials,
+                 "a folder in which token and certificate are made at the first start");
+  app.add_option("--advertise", config.advertise,
+                 "HOST:PORT by which others reach it, for the kiln login line of the log");
   app.add_flag("--insecure", config.insecure, "serve other machines without a token or TLS");
   app.add_option("--isolation", config.isolation,
                  "process: workers of their own; none: one process")
@@ -280,9 +286,9 @@ void check_config(const Config& config) {
   if (config.token_file.empty() && !config.insecure &&
       !is_loopback(config.listen.substr(0, colon))) {
     fail(ErrorKind::InvalidArgument, "INSECURE",
-         "{} can be reached from other machines; give --token-file (and --tls-cert and --tls-key, "
-         "so "
-         "that nobody reads it on its way), or --insecure to serve everybody",
+         "{} can be reached from other machines; give --credentials, a folder in which it "
+         "makes a token and a certificate, or --token-file (and --tls-cert and --tls-key), or "
+         "--insecure to serve everybody",
          config.listen);
   }
 }

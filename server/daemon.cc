@@ -20,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "server/credentials.h"
 #include "server/rpc/grpc_server.h"
 
 namespace kiln::server {
@@ -193,8 +194,10 @@ void block_signals() {
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-int run_daemon(const Config& config, std::unique_ptr<Launcher> launcher) {
+int run_daemon(const Config& given, std::unique_ptr<Launcher> launcher) {
   try {
+    Config config = given;
+    use_credentials(config);
     check_config(config);
     block_signals();
     set_up_log(config);
@@ -213,6 +216,9 @@ int run_daemon(const Config& config, std::unique_ptr<Launcher> launcher) {
     server.set_serving(engine.cpu_ready());
     std::printf("listening on %s\n", server.address().c_str());
     std::fflush(stdout);
+    if (!config.credentials.empty()) {
+      spdlog::info("clients run once: {}", login_line(config, server.address()));
+    }
     serve(config, engine, server);
     drain(config, engine, server);
     spdlog::info("ended");

@@ -52,6 +52,7 @@ PYTHON_LAYERS = [
     ["_programs"],
     ["contrib", "driver", "error", "ir", "nd", "runtime", "te", "testing", "tir", "topi", "transform"],
     ["__init__"],
+    ["__main__"],
 ]
 
 # The rooms of a part of the compiler, each with those of the same part that it may include. What lies beside the

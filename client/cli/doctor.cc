@@ -1,7 +1,6 @@
 // `kiln doctor`: client, address, daemon and what the service says of its parts, a line each. It is
 // well when a CPU can be used: no GPU is no fault.
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -11,19 +10,19 @@
 #include "client/cli/program.h"
 #include "client/cli/report.h"
 #include "client/cpp/private_daemon.h"
+#include "client/cpp/profile.h"
 
 namespace kiln::cli {
 namespace {
 
 std::string address_named(const Common& common) {
-  const char* named = std::getenv("KILN_ADDRESS");
-  return !common.address.empty() ? common.address : named != nullptr ? named : "";
+  return client::detail::endpoint_of(common.address, {}).address;
 }
 
 Component check_address(const Common& common) {
-  const std::string named = address_named(common);
-  if (!common.address.empty()) return {"address", true, named + ", from --address"};
-  if (!named.empty()) return {"address", true, named + ", from KILN_ADDRESS"};
+  const client::detail::Endpoint endpoint = client::detail::endpoint_of(common.address, {});
+  if (!endpoint.address.empty())
+    return {"address", true, endpoint.address + ", from " + endpoint.source};
   return {
       "address", true,
       client::detail::private_address() + ", the private daemon (no --address, no KILN_ADDRESS)"};

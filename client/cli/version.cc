@@ -1,19 +1,19 @@
 // `kiln version`: of the client, and of the daemon where one runs already. A question of versions
 // starts nothing.
-#include <cstdlib>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
 
 #include "client/cli/program.h"
 #include "client/cpp/private_daemon.h"
+#include "client/cpp/profile.h"
 
 namespace kiln::cli {
 namespace {
 
 /// Asks no private daemon that does not run: a question of versions starts nothing.
 bool may_ask(const Common& common) {
-  const bool named = !common.address.empty() || std::getenv("KILN_ADDRESS") != nullptr;
+  const bool named = !client::detail::endpoint_of(common.address, {}).address.empty();
   return named || client::detail::private_daemon_runs();
 }
 

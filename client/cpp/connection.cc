@@ -1,6 +1,5 @@
 // What a connection does that is one request and one answer. Requests are made from definitions
 // alone, so a kernel that the service forgot can be compiled again from its request.
-#include <cstdlib>
 #include <utility>
 
 #include <kiln/connection.h>
@@ -9,6 +8,7 @@
 #include "client/cpp/fail.h"
 #include "client/cpp/kernel_state.h"
 #include "client/cpp/link.h"
+#include "client/cpp/profile.h"
 #include "client/cpp/transfer.h"
 
 #ifndef KILN_VERSION
@@ -55,9 +55,8 @@ std::string name_of(const BuildOptions& options) {
 std::string version() { return KILN_VERSION; }
 
 Connection connect(const std::string& address, const ConnectOptions& options) {
-  const char* named = std::getenv("KILN_ADDRESS");
-  return Connection(std::make_shared<detail::Link>(
-      address.empty() && named != nullptr ? std::string(named) : address, options));
+  const detail::Endpoint endpoint = detail::endpoint_of(address, options);
+  return Connection(std::make_shared<detail::Link>(endpoint.address, endpoint.options));
 }
 
 Kernel Connection::compile(const Definition& definition, const BuildOptions& options,

@@ -14,15 +14,18 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netdb.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "client/cpp/fail.h"
 
 namespace kiln {
 inline namespace client {
@@ -107,6 +110,27 @@ Fault connection_fault(const std::string& address, int error) {
   }
 }
 
+/// HOST of HOST:PORT, without the brackets of an IPv6 address.
+std::string host_of(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
+}
+
+/// The addresses of HOST:PORT; none where no host is called so.
+Addresses resolve(const std::string& address) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string port = address.substr(address.rfind(':') + 1);
+  if (::getaddrinfo(host_of(address).c_str(), port.c_str(), &wanted, &found) != 0) found = nullptr;
+  return {found, &::freeaddrinfo};
+}
+
+Fault name_fault(const std::string& address) {
+  return {"UNREACHABLE", fmt::format("no host is called {}: correct the address {}",
+                                     address.substr(0, address.rfind(':')), address)};
+}
+
 /// One handshake of TLS that trusts the authorities of a file, or anybody.
 class Handshake {
  public:
@@ -140,12 +164,13 @@ class Handshake {
     return error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH;
   }
 
+  X509* certificate() const { return SSL_get0_peer_certificate(tls_.get()); }
+
   /// What the certificate was made for.
   std::string names() const {
     std::vector<std::string> names;
-    X509* certificate = SSL_get0_peer_certificate(tls_.get());
     auto* list = static_cast<GENERAL_NAMES*>(
-        X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
+        X509_get_ext_d2i(certificate(), NID_subject_alt_name, nullptr, nullptr));
     for (int i = 0; i < sk_GENERAL_NAME_num(list); ++i) {
       const GENERAL_NAME* name = sk_GENERAL_NAME_value(list, i);
       if (name->type == GEN_DNS) names.push_back(text_of(name->d.dNSName));
@@ -238,30 +263,52 @@ std::optional<Fault> socket_fault(const std::string& address) {
   return std::nullopt;
 }
 
-std::optional<Fault> port_fault(const std::string& address, const std::string& ca) {
-  const std::size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), address.c_str() + colon + 1, &wanted, &found) != 0) {
-    return Fault{"UNREACHABLE", fmt::format("no host is called {}: correct the address {}",
-                                            address.substr(0, colon), address)};
-  }
-  const Addresses list(found, &::freeaddrinfo);
+std::optional<Fault> port_fault(const std::string& address, const Trust& trust) {
+  const Addresses list = resolve(address);
+  if (list == nullptr) return name_fault(address);
   const auto [socket, error] = connect_to(list.get());
   if (error != 0) return connection_fault(address, error);
-  return ca.empty() ? plain_fault(address, list.get(), socket)
-                    : tls_fault(address, host, ca, socket);
+  if (trust.ca.empty()) return plain_fault(address, list.get(), socket);
+  const std::string& name = trust.server_name;
+  return tls_fault(address, name.empty() ? host_of(address) : name, trust.ca, socket);
 }
 
 }  // namespace
 
-Fault why_unreachable(const std::string& address, const std::string& ca, std::string otherwise) {
+Fault why_unreachable(const std::string& address, const Trust& trust, std::string otherwise) {
   std::optional<Fault> fault =
-      address.starts_with("unix:") ? socket_fault(address) : port_fault(address, ca);
+      address.starts_with("unix:") ? socket_fault(address) : port_fault(address, trust);
   return fault ? *std::move(fault) : Fault{"UNREACHABLE", std::move(otherwise)};
+}
+
+ShownCertificate shown_certificate(const std::string& address) {
+  const auto refuse = [](Fault fault) {
+    throw_error({.kind = ErrorKind::Unavailable,
+                 .reason = std::move(fault.reason),
+                 .message = std::move(fault.message)});
+  };
+  const Addresses list = resolve(address);
+  if (list == nullptr) refuse(name_fault(address));
+  const auto [socket, error] = connect_to(list.get());
+  if (error != 0) refuse(connection_fault(address, error));
+  const Handshake handshake(socket, host_of(address), "");
+  if (!handshake.done()) {
+    refuse({"TLS", fmt::format("the service at {} does not speak TLS, so it has no fingerprint: "
+                               "leave --fingerprint out, or correct the address",
+                               address)});
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  X509_digest(handshake.certificate(), EVP_sha256(), digest.data(), &size);
+  ShownCertificate shown;
+  for (unsigned int i = 0; i < size; ++i)
+    shown.fingerprint += fmt::format("{:02x}", digest[i]);
+  const std::unique_ptr<BIO, decltype(&BIO_free)> memory(BIO_new(BIO_s_mem()), &BIO_free);
+  PEM_write_bio_X509(memory.get(), handshake.certificate());
+  char* text = nullptr;
+  const long length = BIO_get_mem_data(memory.get(), &text);
+  shown.pem.assign(text, static_cast<std::size_t>(length));
+  return shown;
 }
 
 }  // namespace detail

@@ -17,7 +17,6 @@
 #include <grpcpp/security/credentials.h>
 
 #include "client/cpp/compatible.h"
-#include "client/cpp/diagnose.h"
 #include "client/cpp/fail.h"
 #include "client/cpp/private_daemon.h"
 #include "client/cpp/session_stream.h"
@@ -59,6 +58,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Each connection has its own: one that breaks or backs off says nothing about another.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (!options.server_name.empty()) arguments.SetSslTargetNameOverride(options.server_name);
   return grpc::CreateCustomChannel(address, credentials_of(options), arguments);
 }
 
@@ -122,7 +122,7 @@ CallControl CallControl::with_deadline(milliseconds time) {
 Link::Link(std::string address, const ConnectOptions& options)
     : private_(address.empty()),
       token_(options.token),
-      ca_(options.ca),
+      trust_{.ca = options.ca, .server_name = options.server_name},
       address_(private_ ? ensure_private_daemon() : std::move(address)) {
   check_address(address_);
   channel_ = make_channel(address_, options);
@@ -199,7 +199,7 @@ void Link::retry(const CallControl& control,
       const bool silent = status.error_code() == grpc::StatusCode::UNAVAILABLE &&
                           !failed.from_service && !private_ && !reached_;
       if (silent) {
-        Fault fault = why_unreachable(address_, ca_, std::move(failed.error.message));
+        Fault fault = why_unreachable(address_, trust_, std::move(failed.error.message));
         failed.error.reason = std::move(fault.reason);
         failed.error.message = std::move(fault.message);
       }

@@ -13,6 +13,7 @@
 #include <kiln/connection.h>
 
 #include "client/cpp/call_control.h"
+#include "client/cpp/diagnose.h"
 #include "client/cpp/free_queue.h"
 #include "client/cpp/local_socket.h"
 #include "kiln/v1/service.grpc.pb.h"
@@ -91,7 +92,7 @@ class Link {
 
   const bool private_;
   const std::string token_;
-  const std::string ca_;
+  const Trust trust_;
   std::string address_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::KernelService::Stub> kernels_;

@@ -26,8 +26,12 @@ MISTAKES = [
     (f"--listen unix:{LONG}", {}, 2, f"the path {LONG} is too long for a unix socket; it may have 107 bytes"),
     ("--listen nowhere", {}, 2, "the address nowhere is neither unix:PATH nor HOST:PORT"),
     ("--listen 0.0.0.0:0", {}, 2,
-     "0.0.0.0:0 can be reached from other machines; give --token-file (and --tls-cert and --tls-key, so that nobody "
-     "reads it on its way), or --insecure to serve everybody"),
+     "0.0.0.0:0 can be reached from other machines; give --credentials, a folder in which it makes a token and a "
+     "certificate, or --token-file (and --tls-cert and --tls-key), or --insecure to serve everybody"),
+    ("--listen 127.0.0.1:0 --credentials made --token-file token", {"token": "secret"}, 2,
+     "--credentials has a token and a certificate made: leave out --token-file and --tls-cert"),
+    ("--listen 127.0.0.1:0 --credentials token/made", {"token": "a file"}, 2,
+     "token/made/token cannot be written: Not a directory; name another folder with --credentials"),
     ("--listen 127.0.0.1:0 --token-file token", {}, 2, "cannot read the token in token"),
     ("--listen 127.0.0.1:0 --token-file token", {"token": " \n"}, 2, "the token in token is empty"),
     ("--listen 127.0.0.1:0 --tls-cert c.pem --tls-key k.pem", {"k.pem": "key"}, 2,

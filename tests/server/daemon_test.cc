@@ -215,8 +215,9 @@ TEST(Kilnd, DoesNotServeStrangersUnasked) {
   EXPECT_EQ(open.exit_code, 2);
   EXPECT_EQ(
       open.output,
-      "kilnd: 0.0.0.0:0 can be reached from other machines; give --token-file (and --tls-cert "
-      "and --tls-key, so that nobody reads it on its way), or --insecure to serve everybody\n");
+      "kilnd: 0.0.0.0:0 can be reached from other machines; give --credentials, a folder in which "
+      "it makes a token and a certificate, or --token-file (and --tls-cert and --tls-key), or "
+      "--insecure to serve everybody\n");
   const testing::TemporaryFolder folder;
   const std::string token = (folder.path() / "token").string();
   std::ofstream(token) << "secret\n";

@@ -37,7 +37,7 @@ TEST_F(Usage, NeedsACommand) {
   refused({}, "a subcommand is required; kiln --help shows how");
   refused({"bake"},
           "there is no command bake; known: run, compile, lower, schedule, fmt, submit, wait, "
-          "result, jobs, cancel, devices, doctor, serve, tune, version");
+          "result, jobs, cancel, devices, doctor, login, logout, serve, tune, version");
   refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
   refused({"tun", "one.kiln"}, "there is no command tun; did you mean tune");
 }

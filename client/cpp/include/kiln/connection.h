@@ -21,6 +21,8 @@ struct ConnectOptions {
   std::string token = {};
   /// A PEM file with the authorities to trust; with it the connection uses TLS.
   std::string ca = {};
+  /// The name that its certificate is for, where it is not that of the address.
+  std::string server_name = {};
 };
 
 struct BuildOptions {

@@ -18,6 +18,7 @@ from .compatible import require_compatible
 from .diagnose import why_unreachable
 from .grpc_setup import grpc
 from .local import FREE, opened
+from .profile import endpoint
 from .rpc import repeated
 
 _CHUNK = 1 << 20
@@ -79,7 +80,7 @@ def _credentials(ca):
 class Connection:
     """A daemon. The functions of the module are its methods as well: module_functions.py puts them here."""
 
-    def __init__(self, address=None, token=None, ca=None):
+    def __init__(self, address=None, token=None, ca=None, server_name=None):
         global _grpc_in_use
         if _forked:
             raise Unavailable(_FORKED, "FORKED")
@@ -88,8 +89,9 @@ class Connection:
         self.address = daemon.private_address() if self._private else address
         self._metadata = (("authorization", f"Bearer {token}"),) if token else None
         target = _grpc_target(self.address)
+        named = [("grpc.ssl_target_name_override", server_name)] if server_name else []
         self._channel = (
-            grpc.secure_channel(target, _credentials(ca), _OPTIONS)
+            grpc.secure_channel(target, _credentials(ca), _OPTIONS + named)
             if ca
             else grpc.insecure_channel(target, _OPTIONS)
         )
@@ -104,18 +106,18 @@ class Connection:
         self._run_bytes = self._with_token(run)
         self._put_bytes = self._bound("/kiln.v1.TensorService/Put", self._channel.unary_unary)
         self.run_future = self._with_token(run.future)
-        self._check_service(ca)
+        self._check_service(ca, server_name)
         self._open_session()
         _connections.add(self)
 
-    def _check_service(self, ca):
+    def _check_service(self, ca, server_name):
         """Whether a daemon answers at all, and one that this client can work with."""
         try:
             reply = self._describe(timeout=_CONNECT_SECONDS)
         except Unavailable as error:
             if error.reason != "UNREACHABLE" or self._private:
                 raise
-            reason, message = why_unreachable(self.address, ca, error.message)
+            reason, message = why_unreachable(self.address, ca, error.message, server_name)
             raise Unavailable(message, reason) from None
         require_compatible(reply.version, self.address)
 
@@ -409,14 +411,14 @@ def _collected(replies, out):
 
 
 @public
-def connect(address=None, token=None, ca=None, default=True):
-    """Connects to a daemon: HOST:PORT or unix:PATH; without an address KILN_ADDRESS, else the private
-    daemon of this user. With `default`, the module's functions use it from now on."""
+def connect(address=None, token=None, ca=None, default=True, server_name=None):
+    """Connects to a daemon: HOST:PORT or unix:PATH; without an address KILN_ADDRESS, then the service of `kiln login`,
+    else the private daemon of this user. `ca` is a PEM file with the authorities to trust, `server_name` the name that
+    the certificate is for where it is not the address's. With `default`, the module's functions use it from now on."""
     global _default
-    address = address or os.environ.get("KILN_ADDRESS") or None
     if address is not None and not isinstance(address, str):
         raise InvalidArgument(f"an address is a string, but got {type(address).__name__}", "ADDRESS")
-    connection = Connection(address, token, ca)
+    connection = Connection(*endpoint(address, token, ca, server_name))
     if default:
         _default = connection
     return connection

@@ -17,7 +17,7 @@ _OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MI
 _EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
 
 
-def why_unreachable(address, ca, otherwise):
+def why_unreachable(address, ca, otherwise, server_name=None):
     """The reason and the sentence for a service that gave no answer; `otherwise` is said where every step works."""
     try:
         if address.startswith("unix:"):
@@ -28,7 +28,10 @@ def why_unreachable(address, ca, otherwise):
             host, _, port = address.rpartition(":")
             where = (host.strip("[]"), int(port))
             with socket.create_connection(where, _SECONDS) as plain:
-                found = _tls_fault(address, where, ca, plain) if ca else _plain_fault(address, where, plain)
+                if ca:
+                    found = _tls_fault(address, where, server_name or where[0], ca, plain)
+                else:
+                    found = _plain_fault(address, where, plain)
             if found:
                 return found
     except (OSError, OverflowError) as error:
@@ -72,15 +75,15 @@ def _plain_fault(address, where, plain):
         return "UNREACHABLE", f"what listens at {address} is no Kiln service: correct the address"
 
 
-def _tls_fault(address, where, ca, plain):
+def _tls_fault(address, where, name, ca, plain):
     """What is wrong when TLS was asked for."""
     context = _context(ca)
     try:
-        with context.wrap_socket(plain, server_hostname=where[0]):
+        with context.wrap_socket(plain, server_hostname=name):
             return None
     except ssl.SSLCertVerificationError as error:
         if error.verify_code in _OTHER_NAME:
-            return "CERTIFICATE", (f"the certificate of {address} is for {_names(where, context)}, not for {where[0]}: "
+            return "CERTIFICATE", (f"the certificate of {address} is for {_names(where, context)}, not for {name}: "
                                    "use such a name, or make a certificate for this one on the service")  # fmt: skip
         if error.verify_code == _EXPIRED:
             return "CERTIFICATE", f"the certificate of {address} has expired: make a new one on the service"

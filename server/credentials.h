@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "server/config.h"
+
+namespace kiln::server {
+
+/// The name that the certificates made here are for, beside the host's: clients that pinned one by
+/// `kiln login` ask for it, under whatever address they reach the service.
+inline constexpr const char* kServiceName = "kiln";
+
+/// Makes token, cert.pem and key.pem in the folder of --credentials where they are missing, and
+/// enters them as --token-file, --tls-cert and --tls-key. Without that setting it does nothing.
+void use_credentials(Config& config);
+
+/// The line that clients run once: `kiln login HOST:PORT --token ... --fingerprint ...`. `address`
+/// is what the daemon listens on; --advertise, or else this host's name, stands for all addresses.
+std::string login_line(const Config& config, const std::string& address);
+
+/// SHA-256 of a PEM certificate, in hexadecimal. Throws InvalidArgument CONFIG.
+std::string fingerprint_of(const std::string& pem);
+
+}  // namespace kiln::server
