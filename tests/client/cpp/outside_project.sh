@@ -13,7 +13,9 @@ stop() {
 }
 trap stop EXIT
 
-cmake --install "$build" --component client --prefix "$work/stage" > "$work/log"
+for component in client cli; do
+  cmake --install "$build" --component "$component" --prefix "$work/stage" >> "$work/log"
+done
 cmake -S "$source/examples/cpp" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/stage" \
   -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror -std=c++20" >> "$work/log"
 cmake --build "$work/build" >> "$work/log" || { cat "$work/log"; exit 1; }
