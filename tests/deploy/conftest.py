@@ -1,17 +1,9 @@
-"""What the tests of packages, images and fleets share: the tree, its programs, environments of their own."""
+"""What the tests of packages, images and first use share: the programs, and the environment of somebody without them."""
 
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def version():
-    return (ROOT / "VERSION").read_text().strip()
 
 
 @pytest.fixture(scope="session")
@@ -29,16 +21,3 @@ def clean_environment():
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith("KILN_") and name not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
     return {**kept, "PATH": "/usr/local/bin:/usr/bin:/bin"}
-
-
-def run(*command, **options):
-    """A command that must succeed; its output."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def new_venv(folder):
-    """A virtual environment with nothing in it; its python."""
-    run(sys.executable, "-m", "venv", folder)
-    return folder / "bin" / "python"

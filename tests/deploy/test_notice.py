@@ -4,7 +4,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import ROOT, run
+from deployed import ROOT, run
 
 
 def named():

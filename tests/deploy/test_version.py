@@ -3,7 +3,7 @@
 import json
 import re
 
-from conftest import ROOT, run, version
+from deployed import ROOT, run, version
 
 import kiln
 

@@ -9,7 +9,7 @@ import time
 import zipfile
 
 import pytest
-from conftest import ROOT, new_venv, run, version
+from deployed import ROOT, new_venv, run, version
 
 FIRST = """
 import numpy as np

@@ -1,0 +1,24 @@
+"""Where the tree is, and how its tests of packages run commands."""
+
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def version():
+    return (ROOT / "VERSION").read_text().strip()
+
+
+def run(*command, **options):
+    """A command that must succeed; its output."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def new_venv(folder):
+    """A virtual environment with nothing in it; its python."""
+    run(sys.executable, "-m", "venv", folder)
+    return folder / "bin" / "python"
