@@ -9,6 +9,7 @@
 #include <kiln/array.h>
 
 #include "client/cpp/fail.h"
+#include "client/cpp/shared_memory.h"
 
 namespace kiln {
 inline namespace client {
@@ -48,7 +49,7 @@ Array::Array(DType type, std::vector<std::int64_t> shape, const SourceLocation& 
     : type_(type),
       shape_(std::move(shape)),
       byte_size_(detail::at_line(where, [&] { return checked_bytes(shape_, type); })) {
-  storage_ = std::make_shared<std::byte[]>(byte_size_);
+  storage_ = detail::zeroed_memory(byte_size_);
 }
 
 Array::Array(DType type, std::vector<std::int64_t> shape, std::shared_ptr<std::byte[]> memory)

@@ -1,6 +1,6 @@
-// Memory between this process and a service on the same host: memfds, sealed on their way there.
-// Large mappings begin at a multiple of 2 MiB and are filled in huge pages, since a fresh page of 4
-// KiB costs more than copying into it.
+// Memory of arrays, and between this process and a service on the same host: memfds, sealed on
+// their way there. Large mappings begin at a multiple of 2 MiB and are filled in huge pages, since
+// a fresh page of 4 KiB costs more than copying into it.
 #include "client/cpp/shared_memory.h"
 
 #include <cerrno>
@@ -25,11 +25,11 @@ constexpr int MADV_COLLAPSE = 25;  // headers before Linux 6.1 lack it
 #endif
 
 [[noreturn]] void out_of_memory(std::size_t bytes) {
-  fail(ErrorKind::ResourceExhausted, "HOST_MEMORY", "cannot share {} bytes with the service: {}",
-       bytes, std::strerror(errno));
+  fail(ErrorKind::ResourceExhausted, "HOST_MEMORY", "cannot get {} bytes of memory: {}", bytes,
+       std::strerror(errno));
 }
 
-/// A mapping of a memfd's first bytes.
+/// A mapping of a memfd's first bytes, or of fresh memory.
 class Mapping {
  public:
   Mapping(int fd, std::size_t bytes, int flags) : bytes_(bytes) {
@@ -90,6 +90,13 @@ Descriptor sealed_copy(std::span<const std::byte> bytes) {
     out_of_memory(bytes.size());
   }
   return memory;
+}
+
+std::shared_ptr<std::byte[]> zeroed_memory(std::size_t bytes) {
+  if (bytes < 2 * kHugePage) return std::make_shared<std::byte[]>(bytes);
+  const auto mapping = std::make_shared<Mapping>(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS);
+  static_cast<void>(::madvise(mapping->data(), bytes, MADV_HUGEPAGE));
+  return {mapping, mapping->data()};
 }
 
 std::shared_ptr<std::byte[]> mapped_memory(const Descriptor& memory, std::size_t bytes) {

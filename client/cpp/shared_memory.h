@@ -31,6 +31,9 @@ class Descriptor {
   int number_;
 };
 
+/// Zeros. From some MiB on in huge pages, as far as the system has them.
+std::shared_ptr<std::byte[]> zeroed_memory(std::size_t bytes);
+
 /// A memfd with these bytes, which nobody can change any more. Throws ResourceExhausted
 /// HOST_MEMORY.
 Descriptor sealed_copy(std::span<const std::byte> bytes);

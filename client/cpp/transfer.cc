@@ -49,6 +49,15 @@ grpc::ByteBuffer frame_of(const google::protobuf::MessageLite& message) {
   return {&slice, 1};
 }
 
+/// In one message.
+grpc::Status put_once(Link& link, grpc::ClientContext& context, const v1::TensorHeader& header,
+                      const Array& array, v1::UploadResponse& response) {
+  v1::PutRequest request;
+  *request.mutable_header() = header;
+  request.set_data(array.bytes().data(), array.bytes().size());
+  return link.tensors().Put(&context, request, &response);
+}
+
 grpc::Status upload_once(Link& link, grpc::ClientContext& context, const v1::TensorHeader& header,
                          const Array& array, v1::UploadResponse& response) {
   const grpc::internal::RpcMethod method("/kiln.v1.TensorService/Upload",
@@ -203,8 +212,9 @@ std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, con
   link->retry(control, [&](grpc::ClientContext& context) {
     // What has no session outlives this process, and is nothing of a local connection's.
     const std::shared_ptr<LocalSocket> local = session.empty() ? nullptr : link->local();
-    return local ? put_locally(*local, header, array, response, control)
-                 : upload_once(*link, context, header, array, response);
+    if (local) return put_locally(*local, header, array, response, control);
+    return array.bytes().size() <= kChunk ? put_once(*link, context, header, array, response)
+                                          : upload_once(*link, context, header, array, response);
   });
   return std::make_shared<const RemoteState>(link, response.tensor(), array.dtype(), array.shape(),
                                              !session.empty());

@@ -148,7 +148,7 @@ TEST_F(Call, StreamsLargeArraysInChunksOfOneMebibyte) {
   EXPECT_TRUE(eventually([&] { return service_.tensors().empty(); }));
 }
 
-TEST_F(Call, StreamsWhatIsTooMuchForOneMessageTogether) {
+TEST_F(Call, PutsThereWhatIsTooMuchForOneMessageTogether) {
   const Tensor A = placeholder({var("n")}, float32, "A");
   std::vector<Tensor> arguments;
   for (int i = 0; i < 6; ++i)
@@ -157,7 +157,7 @@ TEST_F(Call, StreamsWhatIsTooMuchForOneMessageTogether) {
       A.shape(), [&](Expr i) { return arguments[0](i) + 1; }, "B"));
   const Kernel f = connection_.build(Definition(arguments));
   f.call(std::vector<Argument>(6, Array({180'000})));  // 6 of 0.7 MB
-  EXPECT_EQ(service_.calls("Upload"), 2);
+  EXPECT_EQ(service_.calls("Put"), 2);
 }
 
 TEST_F(Call, KeepsArraysOnTheService) {

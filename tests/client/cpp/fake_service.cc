@@ -235,6 +235,15 @@ grpc::Status FakeService::Run(grpc::ServerContext* context, const v1::RunRequest
   return run(*request, kernel->second, *response);
 }
 
+grpc::Status FakeService::Put(grpc::ServerContext* context, const v1::PutRequest* request,
+                              v1::UploadResponse* response) {
+  const grpc::Status status = enter("Put", context);
+  if (!status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  response->set_tensor(store({.header = request->header(), .data = request->data()}));
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeService::Upload(grpc::ServerContext* context,
                                  grpc::ServerReader<v1::UploadRequest>* reader,
                                  v1::UploadResponse* response) {

@@ -65,6 +65,7 @@ class FakeService : public v1::KernelService::Service,
   grpc::Status Inspect(grpc::ServerContext*, const v1::InspectRequest*,
                        v1::InspectResponse*) override;
   grpc::Status Run(grpc::ServerContext*, const v1::RunRequest*, v1::RunResponse*) override;
+  grpc::Status Put(grpc::ServerContext*, const v1::PutRequest*, v1::UploadResponse*) override;
   grpc::Status Upload(grpc::ServerContext*, grpc::ServerReader<v1::UploadRequest>*,
                       v1::UploadResponse*) override;
   grpc::Status Download(grpc::ServerContext*, const v1::DownloadRequest*,
