@@ -4,6 +4,7 @@
 //   x: 50000 rows, batch 1000, epochs 10   ->   50 batches, 500 steps, x of a step is 1000 rows
 #include "server/programs/program_service.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -128,7 +129,7 @@ class Giver {
           annotate(fmt::format("in {} of {}", name, program::called(program_)),
                    [&] { return tensors_.find(wire.argument().tensor()); });
       type = {tensor->type, tensor->shape};
-      slice = tensor->slice;
+      slice = is_updated(value) ? writable(*tensor) : tensor->slice;
     } else if (wire.argument().has_inline_() &&
                program_.values[value].kind != ValueKind::Parameter) {
       type = inline_type(name, wire.argument().inline_());
@@ -147,6 +148,20 @@ class Giver {
            program::called(program_));
     }
     given_.slices[value] = std::move(slice);
+  }
+
+  bool is_updated(ValueId value) const {
+    return std::ranges::any_of(
+        program_.updates, [&](const program::Update& update) { return update.parameter == value; });
+  }
+
+  /// What clients may see must not change: the tensor gets other memory with the same contents.
+  std::shared_ptr<Slice> writable(const Tensor& tensor) {
+    if (!tensor.slice->arena()->is_frozen()) return tensor.slice;
+    std::shared_ptr<Slice> slice = arenas_.allocate(tensor.bytes);
+    std::memcpy(slice->data(), tensor.slice->data(), static_cast<size_t>(tensor.bytes));
+    tensors_.renew(tensor.id, slice);
+    return slice;
   }
 
   static program::ValueType inline_type(const std::string& name, const v1::Inline& wire) {

@@ -452,3 +452,17 @@ def test_dropout_keeps_the_mean(service):
     refused(
         "uniform of random needs a shape of numbers, as its elements are counted", lambda: program.uniform((n,))
     )
+
+
+def test_large_parameters_change_though_clients_saw_their_memory(service):
+    # Local clients pass and read large arrays as memory, which then must not change.
+    program = kiln.Program("large")
+    start = np.arange(1 << 20, dtype="float32")
+    w = program.parameter(start, "w")
+    program.update(w, w + 1.0)
+    seen = [program.parameters["w"].numpy()]
+    for steps in (1, 2):
+        program.run(steps=steps)
+        seen.append(program.parameters["w"].numpy())
+    for values, added in zip(seen, (0, 1, 3)):
+        np.testing.assert_array_equal(values, start + added)
