@@ -40,25 +40,30 @@ class Training:
         values = starting_parameters(model)
         names = [f"{kind}{i}" for kind in "wb" for i in range(len(values) // 2)]
         parameters = [self.step.parameter(v.astype("float32"), n) for v, n in zip(values, names)]
-        scores = self.scores(x, parameters)
-        losses = topi.nn.softmax_cross_entropy(scores, labels, reduction="none")
-        total = topi.sum(losses)
-        for parameter, gradient in zip(parameters, self.step.gradients(total, parameters)):
-            self.step.update(parameter, parameter - gradient * rate)
-        self.step.report(loss=total * (1 / BATCH))
+        inputs = self.layers(x, parameters)
+        self.step.report(loss=topi.nn.softmax_cross_entropy(inputs[-1], labels))
+        slope = topi.nn.softmax(inputs[-1]) - labels
+        for k in reversed(range(len(values) // 2)):
+            w, b = parameters[k], parameters[len(values) // 2 + k]
+            self.step.update(w, w - topi.matmul(inputs[k], slope, transp_a=True) * rate)
+            self.step.update(b, b - topi.sum(slope, axis=0) * rate)
+            if k:
+                slope = topi.nn.relu_gradient(inputs[k], topi.matmul(slope, w, transp_b=True))
 
         self.predict = kiln.Program(f"{model}_scores")
         images = self.predict.input((10_000, 784), name="images")
         arrays = self.step.parameters
         same = [self.predict.parameter(arrays[name], name) for name in names]
-        self.predict.output(scores=self.scores(images, same))
+        self.predict.output(scores=self.layers(images, same)[-1])
 
     @staticmethod
-    def scores(x, parameters):
-        count = len(parameters) // 2
-        for i, (w, b) in enumerate(zip(parameters[:count], parameters[count:])):
-            x = topi.matmul(topi.nn.relu(x) if i else x, w) + b
-        return x
+    def layers(x, parameters):
+        """What each layer reads, and the scores."""
+        inputs, count = [x], len(parameters) // 2
+        for k in range(count):
+            y = topi.matmul(inputs[-1], parameters[k]) + parameters[count + k]
+            inputs.append(topi.nn.relu(y) if k + 1 < count else y)
+        return inputs
 
     def epoch(self, data):
         """The loss of each batch."""
