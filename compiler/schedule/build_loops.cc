@@ -8,6 +8,7 @@
 #include "compiler/schedule/bounds/infer_bounds.h"
 #include "compiler/schedule/emit/emit.h"
 #include "compiler/schedule/emit/hint_notes.h"
+#include "compiler/schedule/emit/thread_reduction.h"
 #include "compiler/schedule/graph/stage_graph.h"
 #include "compiler/schedule/steps/apply_steps.h"
 
@@ -61,8 +62,9 @@ ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule&
   StageGraph graph = build_stage_graph(kernel);
   refuse_wrong_reads(graph);
   apply_steps(graph, steps);
+  if (target.traits().has_threads) put_threads_first(graph);
   const NestPlan plan = infer_bounds(graph, target.kind);
-  check_loops(graph, plan, steps, target.kind, options.limits);
+  check_loops(graph, plan, steps, target.kind, options);
 
   ir::Kernel result;
   result.name = kernel.names.kernel;

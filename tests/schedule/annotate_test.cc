@@ -131,14 +131,13 @@ TEST(Bind, RejectsAReductionAxis) {
                "the partial results");
 }
 
-TEST(Bind, RunsTheThreadsOfAReductionOneAfterTheOther) {
+TEST(Bind, RunsTheThreadsOfAReductionOneAfterTheOtherOnACpu) {
   RowSum k;
   k.te.bind(k.B, "k", "threadIdx.x");
   k.te.build();
   expect_error([&] { k.te.build(TargetKind::Cuda); }, ErrorKind::Unsupported,
-               "cannot bind k on a GPU: it is a reduction axis, and all its iterations change one "
-               "element of B; leave it unbound, rfactor B over it first unless that is done, and "
-               "bind the axis of the partial results");
+               "cannot bind k on a GPU: the threads of k combine their parts of B in shared "
+               "memory, but k has m iterations, which is no constant; split k by a factor first");
 }
 
 TEST(Annotations, RejectASecondOne) {

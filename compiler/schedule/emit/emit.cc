@@ -13,12 +13,14 @@
 #include <utility>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/launch.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
 #include "compiler/schedule/emit/combine.h"
 #include "compiler/schedule/emit/hoist_checks.h"
 #include "compiler/schedule/emit/lower_reads.h"
 #include "compiler/schedule/emit/pragmas.h"
 #include "compiler/schedule/emit/prefetch.h"
+#include "compiler/schedule/emit/thread_reduction.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::schedule {
@@ -64,6 +66,9 @@ class Emitter {
     const Nest& nest;
     Part part = Part::Whole;
     ir::Substitution renamed = {};  // loops that a walk of Part::Init makes anew
+    // Of Part::Update: whose parts the threads add up, and whether that is inside a thread.
+    const ThreadReduction* threads = nullptr;
+    bool in_thread = false;
   };
 
   ir::Stmt nest_of(StageId id) {
@@ -77,6 +82,13 @@ class Emitter {
   /// What stands inside the first `level` loops: the guards that are known there, the stages that
   /// are attached there, and the rest.
   ir::Stmt guarded(const Walk& walk, size_t level) {
+    const bool enters_thread = walk.threads != nullptr && !walk.in_thread &&
+                               level == loops_for_reducing_threads(walk.stage);
+    if (enters_thread) {
+      Walk inside = walk;
+      inside.in_thread = true;
+      return walk.threads->part_of_thread(guarded(inside, level));
+    }
     // A producer keeps its own guards, and no barrier of its threads may stand under one of ours,
     // unless that is one of time, which is the same for all threads.
     if (traits_of(target_).has_threads && graph_[walk.stage].kind != Stage::Kind::Scan) {
@@ -107,14 +119,26 @@ class Emitter {
     return body();
   }
 
-  /// Inside the stages that all threads fill together, since all of them wait there.
+  /// Inside of what all threads do together, since all of them wait there.
   size_t level_of(const Walk& walk, const Guard& guard) const {
-    const size_t inside = loops_for_all_threads(walk.stage);
+    const size_t inside =
+        std::max(loops_for_all_threads(walk.stage), loops_for_reducing_threads(walk.stage));
     if (guard.level >= inside) return guard.level;
     return walk.part == Part::Init ? std::max(guard.level, walk.nest.first_reduce() + 1) : inside;
   }
 
-  /// How many loops of a stage stand around what its threads fill together.
+  /// How many loops of a stage stand around what one of the threads of its reduction adds up; 0
+  /// where one thread reduces.
+  size_t loops_for_reducing_threads(StageId id) const {
+    const size_t threads = reducing_threads(graph_, plan_, id, target_);
+    if (threads == 0) return 0;
+    size_t loops = plan_.nests[id].first_reduce();
+    for (size_t found = 0; found < threads; ++loops)
+      found += plan_.nests[id].loops[loops].is_elided ? 0 : 1;
+    return loops;
+  }
+
+  /// How many loops of a stage stand around what its threads fill or reduce together.
   size_t loops_for_all_threads(StageId id) const {
     size_t loops = 0;
     if (!traits_of(target_).has_threads) return loops;
@@ -123,8 +147,10 @@ class Emitter {
       const bool is_inside =
           stage.is_live && stage.attach.kind == Attach::Kind::At && stage.attach.stage == id;
       if (!is_inside) continue;
-      if (!is_filled_by_threads(graph_, plan_, inner, target_) && loops_for_all_threads(inner) == 0)
-        continue;
+      const bool is_together = is_filled_by_threads(graph_, plan_, inner, target_) ||
+                               loops_for_all_threads(inner) > 0 ||
+                               loops_for_reducing_threads(inner) > 0;
+      if (!is_together) continue;
       loops = std::max(loops, loop_of_axis(plan_.nests[id], stage.attach.axis) + 1);
     }
     return loops;
@@ -195,6 +221,8 @@ class Emitter {
     const bool starts_reduction = graph_[walk.stage].is_reduction() && walk.part == Part::Whole &&
                                   level == walk.nest.first_reduce();
     if (!starts_reduction) return rest(walk, level);
+    if (reducing_threads(graph_, plan_, walk.stage, target_) > 0)
+      return reduced_by_threads(walk, level);
     Walk init{walk.stage, walk.nest, Part::Init};
     for (size_t i = level; i < walk.nest.loops.size(); ++i) {
       const ir::VarRef& var = walk.nest.loops[i].var;
@@ -203,6 +231,56 @@ class Emitter {
     }
     ir::Stmt first = rest(init, level);
     return ir::Block::make({first, rest(Walk{walk.stage, walk.nest, Part::Update}, level)});
+  }
+
+  /// The same where threads reduce a part each.
+  ir::Stmt reduced_by_threads(const Walk& walk, size_t level) {
+    const ThreadReduction threads(graph_, plan_, walk.stage, target_);
+    const Walk parts{walk.stage, walk.nest, Part::Update, walk.renamed, &threads};
+    std::vector<ir::Stmt> stmts = {rest(parts, level)};
+    for (ir::Stmt& step : threads.combine_parts())
+      stmts.push_back(std::move(step));
+    stmts.push_back(threads.by_first_thread(stored_whole(walk, threads)));
+    ir::Stmt all = ir::Block::make(std::move(stmts));
+    for (const ir::BufferRef& buffer : threads.shared()) {
+      if (threads_around_ > 0) {
+        shared_buffers_.push_back(buffer);
+      } else {
+        all = ir::Allocate::make(buffer, std::move(all));
+      }
+    }
+    if (bound_around_ > 0) return all;
+    // What threads do one after the other is one launch.
+    return ir::For::make(ir::Var::make("blockIdx.x"), ir::index(1), ir::LoopKind::ThreadIndex,
+                         ir::ThreadAxis::BlockX, std::move(all));
+  }
+
+  /// The result of threads, where the guards of its place allow.
+  ir::Stmt stored_whole(const Walk& walk, const ThreadReduction& threads) {
+    const Walk last{walk.stage, walk.nest, Part::Init, walk.renamed};
+    std::vector<ir::Stmt> stmts;
+    const ir::Substitution values = values_of(last, stmts);
+    const Stage& stage = graph_[walk.stage];
+    for (uint32_t output = 0; output < stage.bodies.size();) {
+      const ir::Reduce& reduce = *ir::as<ir::Reduce>(stage.bodies[output]);
+      std::vector<Accumulator> places;
+      std::vector<ir::Expr> sources;
+      for (size_t i = 0; i < reduce.how.values(); ++i, ++output) {
+        const Storage& storage = plan_.storage.at({walk.stage, output});
+        places.push_back({storage.buffer, store_indices(last, storage, values)});
+        sources.push_back(threads.whole(output));
+        const ir::Expr first =
+            reduce.init.empty() ? sources[i] : read(last, reduce.init[i], values, stmts);
+        stmts.push_back(ir::Store::make(places[i].buffer, places[i].indices, first));
+      }
+      if (!reduce.init.empty()) stmts.push_back(combine_values(reduce.how, places, sources));
+    }
+    ir::Stmt result = ir::Block::make(std::move(stmts));
+    for (const Guard& guard : walk.nest.guards) {
+      if (guard.is_reduce || analysis::can_prove(guard.condition, facts_)) continue;
+      result = ir::If::make(guard.condition, std::move(result), nullptr, true);
+    }
+    return result;
   }
 
   /// The loop at `level` and all inside it.
@@ -231,8 +309,11 @@ class Emitter {
         renamed == walk.renamed.end() ? loop.var : ir::VarRef(ir::as<ir::Var>(renamed->second));
     std::vector<ir::Stmt> before;
     const ir::Expr extent = lowered(walk, ir::substitute(loop.extent, walk.renamed), before);
-    const bool is_threads = is_thread_index(graph_.axes[loop.axis].thread);
+    const ir::ThreadAxis thread = graph_.axes[loop.axis].thread;
+    const bool is_threads = is_thread_index(thread);
+    const bool is_bound = is_threads || ir::is_block_axis(thread);
     threads_around_ += is_threads ? 1 : 0;
+    bound_around_ += is_bound ? 1 : 0;
     facts_.push_range(var, ir::index(0), extent);
     ir::Stmt body = guarded(walk, level + 1);
     const bool is_init = walk.part == Part::Init;
@@ -242,6 +323,7 @@ class Emitter {
     }
     facts_.pop();
     threads_around_ -= is_threads ? 1 : 0;
+    bound_around_ -= is_bound ? 1 : 0;
     before.push_back(loop_with_checks(walk, loop, var, extent, std::move(body)));
     ir::Stmt result = ir::Block::make(std::move(before));
     if (is_threads && threads_around_ == 0) result = with_shared_memory(std::move(result));
@@ -258,6 +340,8 @@ class Emitter {
   ir::Stmt with_shared_memory(ir::Stmt threads) {
     for (const StageId id : std::exchange(for_threads_, {}))
       threads = allocate(id, std::move(threads));
+    for (const ir::BufferRef& buffer : std::exchange(shared_buffers_, {}))
+      threads = ir::Allocate::make(buffer, std::move(threads));
     return threads;
   }
 
@@ -300,14 +384,20 @@ class Emitter {
     return ir::Block::make(std::move(nests));
   }
 
-  ir::Stmt innermost(const Walk& walk) {
-    const Stage& stage = graph_[walk.stage];
-    std::vector<ir::Stmt> stmts;
+  /// The axes of a stage in terms of its loops. Checks go to `before`.
+  ir::Substitution values_of(const Walk& walk, std::vector<ir::Stmt>& before) {
     ir::Substitution values;
     for (const auto& [root, value] : walk.nest.values) {
       const bool is_known = walk.part != Part::Init || !has_read(value);
-      if (is_known) values[root] = lowered(walk, ir::substitute(value, walk.renamed), stmts);
+      if (is_known) values[root] = lowered(walk, ir::substitute(value, walk.renamed), before);
     }
+    return values;
+  }
+
+  ir::Stmt innermost(const Walk& walk) {
+    const Stage& stage = graph_[walk.stage];
+    std::vector<ir::Stmt> stmts;
+    const ir::Substitution values = values_of(walk, stmts);
     if (stage.kind == Stage::Kind::Scatter) return scatter(walk, values);
     std::vector<ir::Stmt> stores;
     for (uint32_t output = 0; output < stage.bodies.size();) {
@@ -394,8 +484,12 @@ class Emitter {
     std::vector<Accumulator> accumulators;
     std::vector<ir::Expr> sources;
     for (const ir::Expr& source : reduce.sources) {
-      const Storage& storage = plan_.storage.at({walk.stage, output++});
-      accumulators.push_back({storage.buffer, store_indices(walk, storage, values)});
+      const Storage& storage = plan_.storage.at({walk.stage, output});
+      accumulators.push_back(
+          walk.threads != nullptr
+              ? walk.threads->own(output)
+              : Accumulator{storage.buffer, store_indices(walk, storage, values)});
+      ++output;
       sources.push_back(read(walk, source, values, before));
     }
     return combine_values(reduce.how, accumulators, sources);
@@ -418,8 +512,11 @@ class Emitter {
   const TargetKind target_;
   std::vector<RuntimeCheck>& checks_;
   analysis::Facts facts_;
-  int threads_around_ = 0;            // loops over threads around what is being emitted
-  std::vector<StageId> for_threads_;  // stages that still need their memory outside of these
+  int threads_around_ = 0;  // loops over threads around what is being emitted
+  int bound_around_ = 0;    // the same with those over blocks
+  // What still needs its memory outside of these.
+  std::vector<StageId> for_threads_;
+  std::vector<ir::BufferRef> shared_buffers_;
 };
 
 }  // namespace

@@ -16,6 +16,6 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule);
 /// more is unrolled than the limit, thread axes are as long as the target has them, and no two
 /// nested loops are the same thread axis, unless threads fill shared memory together.
 void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
-                 TargetKind target, const CompileLimits& limits);
+                 TargetKind target, const CompileOptions& options);
 
 }  // namespace kiln::schedule

@@ -1,6 +1,7 @@
 // What only the extents of loops show, when all steps are taken and bounds are inferred: lanes and
 // copies are counted before the kernel runs, and threads fit the launch.
 //   unroll(i), i < n  ->  refused: its extent n is not a constant; split it first
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -54,15 +55,68 @@ void check_bound_twice(const StageGraph& graph, const NestPlan& plan, StageId id
        graph.axes[around.axis].name, around.extent, axis.name, around.extent);
 }
 
+/// Whether the order in which values are combined shows in the result.
+bool is_ordered(const Stage& stage) {
+  return std::ranges::any_of(stage.bodies, [](const ir::Expr& body) {
+    const ir::Combination& how = ir::as<ir::Reduce>(body)->how;
+    const bool rounds =
+        how.reducer || how.combiner == ir::Combiner::Sum || how.combiner == ir::Combiner::Prod;
+    return rounds && is_float(body->type.element);
+  });
+}
+
+/// Threads of a GPU that reduce a part each put the parts together in shared memory.
+void check_reducing_thread(const StageGraph& graph, const NestPlan& plan, StageId id,
+                           const Loop& loop, bool strict) {
+  const Stage& stage = graph[id];
+  const std::string& axis = graph.axes[loop.axis].name;
+  const Nest& nest = plan.nests[id];
+  for (size_t i = nest.first_reduce(); i < nest.loops.size(); ++i) {
+    if (nest.loops[i].is_reduce || nest.loops[i].is_elided) continue;
+    const std::string& inner = graph.axes[nest.loops[i].axis].name;
+    fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
+         "cannot bind {} on a GPU: {} of {} stands inside its reduction, of which threads combine "
+         "one element at a time; reorder {} to stand before the reduction axes",
+         axis, inner, stage.name, inner);
+  }
+  if (strict && is_ordered(stage)) {
+    fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
+         "cannot bind {} on a GPU: threads would combine the values of {} in another order than "
+         "its definition, which strict does not allow; leave {} unbound",
+         axis, stage.name, axis);
+  }
+  std::vector<const Loop*> loops = loops_around(graph, plan, id);
+  const bool is_in_thread = std::ranges::any_of(
+      loops, [&](const Loop* around) { return is_thread_index(graph.axes[around->axis].thread); });
+  if (is_in_thread) {
+    fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
+         "cannot bind {} on a GPU: {} is computed inside of threads already; compute it at a loop "
+         "around them",
+         axis, stage.name);
+  }
+  for (const Loop& around : nest.loops) {
+    if (!is_thread_index(graph.axes[around.axis].thread) || ir::as_const_int(around.extent))
+      continue;
+    fail(ErrorKind::Unsupported, "THREAD_EXTENT",
+         "cannot bind {} on a GPU: the threads of {} combine their parts of {} in shared memory, "
+         "but {} has {} iterations, which is no constant; split {} by a factor first",
+         axis, graph.axes[around.axis].name, stage.name, graph.axes[around.axis].name,
+         around.extent, graph.axes[around.axis].name);
+  }
+}
+
 void check_thread(const StageGraph& graph, const NestPlan& plan, StageId id, const Loop& loop,
-                  TargetKind target) {
+                  TargetKind target, bool strict) {
   const Axis& axis = graph.axes[loop.axis];
   if (axis.kind == AxisKind::Reduce && traits_of(target).has_threads) {
-    fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
-         "cannot bind {} on a GPU: it is a reduction axis, and all its iterations change one "
-         "element of {}; leave it unbound, rfactor {} over it first unless that is done, and bind "
-         "the axis of the partial results",
-         axis.name, graph[id].name, graph[id].name);
+    if (!is_thread_index(axis.thread)) {
+      fail(
+          ErrorKind::Unsupported, "REDUCTION_AXIS",
+          "cannot bind {} to {} on a GPU: it is a reduction axis, whose iterations threadIdx alone "
+          "can divide; leave it unbound",
+          axis.name, ir::name_of(axis.thread));
+    }
+    check_reducing_thread(graph, plan, id, loop, strict);
   }
   for (const Loop* around : loops_around(graph, plan, id)) {
     if (graph.axes[around->axis].thread == axis.thread && axis.thread != ir::ThreadAxis::VThread)
@@ -110,7 +164,7 @@ void refuse_fill_in_data_loop(const StageGraph& graph, const NestPlan& plan, Sta
 }  // namespace
 
 void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
-                 TargetKind target, const CompileLimits& limits) {
+                 TargetKind target, const CompileOptions& options) {
   for (const StageId id : graph.order) {
     if (!graph[id].is_live) continue;
     at_stage(graph, id, [&] { refuse_fill_in_data_loop(graph, plan, id, target); });
@@ -130,10 +184,10 @@ void check_loops(const StageGraph& graph, const NestPlan& plan, const language::
                is_vector ? "vectorize" : "unroll", axis.name, loop.extent);
         }
         if (axis.loop_kind == ir::LoopKind::Unrolled)
-          refuse_many_copies(axis, loop, limits, copies);
+          refuse_many_copies(axis, loop, options.limits, copies);
         if (traits_of(target).has_threads) refuse_long_thread_axis(axis, loop);
         if (axis.thread != ir::ThreadAxis::None && !loop.is_shared)
-          check_thread(graph, plan, id, loop, target);
+          check_thread(graph, plan, id, loop, target, options.strict);
       });
     }
   }
