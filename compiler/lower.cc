@@ -27,8 +27,9 @@ constexpr Pass kPasses[] = {
     {"partition_loops", passes::partition_loops, Serves::All},
     // After partition_loops: a guard is simple in the loops' own variables, not in the fused one.
     {"collapse_parallel", passes::collapse_parallel, Serves::All},
-    // These two while indices are per dimension, where accesses are easily told apart.
+    // These three while indices are per dimension, where accesses are easily told apart.
     {"validate_vectors", passes::validate_vectors, Serves::Cores},
+    {"separate_launches", passes::separate_launches, Serves::Threads},
     {"insert_barriers", passes::insert_barriers, Serves::Threads},
     // While indices are per dimension; before a thread's buffers get their place.
     {"accumulate_in_locals", passes::accumulate_in_locals, Serves::Threads},

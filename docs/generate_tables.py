@@ -92,6 +92,10 @@ def render(tables):
             f"Thread axes: {tags}. Memory scopes: {scopes}; on a CPU they only say so in the loops printed. On a GPU a "
             f"stage in shared memory that stands inside bound loops holds what all threads of the block read, and its "
             f"own loops over those threads are divided among them.\n\n"
+            "A reduction axis that is bound to `threadIdx` is divided among the threads: each reduces its part, then they "
+            "combine two parts at a time in shared memory, so its extent is a constant. Where iterations of a loop need "
+            "what other blocks did in the one before, as in a scan whose states read each other, the host runs the loop, "
+            "and each iteration is launches of its own.\n\n"
             f"What `pragma` takes:\n\n{pragmas}\n"
             f"What `tensorize` takes; where the CPU lacks the feature, other instructions compute the same:\n\n"
             f"{intrinsics}\n## Types\n\n{dtypes}")

@@ -75,11 +75,35 @@ bool tell(std::vector<const Place*> places, const std::vector<ir::VarRef>& vars,
   return ElementValues(std::move(places), facts).tell(vars);
 }
 
+/// What an index is the remainder of, where that stands still while the loops of the place run.
+const ir::Binary* as_fixed_remainder(const Place& place, const Expr& index) {
+  const auto* remainder = ir::as<ir::Binary>(index);
+  if (remainder == nullptr || remainder->op != Operator::FloorMod) return nullptr;
+  const bool moves =
+      ir::reads_memory(index) || std::ranges::any_of(place.loops, [&](const LoopRange& loop) {
+        return ir::uses_var(index, loop.var);
+      });
+  return moves || !ir::as_const_int(remainder->b) ? nullptr : remainder;
+}
+
+/// Whether the two are in different slots of a ring: S[t % 2, i] and S[(t + 1) % 2, j].
+bool are_in_two_slots(const Place& a, const Place& b, const Facts& facts) {
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    const ir::Binary* x = as_fixed_remainder(a, a.indices[d]);
+    const ir::Binary* y = as_fixed_remainder(b, b.indices[d]);
+    if (x == nullptr || y == nullptr || !equal_trees(x->b, y->b)) continue;
+    const auto apart = ir::as_const_int(simplify(x->a - y->a, facts));
+    if (apart && *apart % *ir::as_const_int(x->b) != 0) return true;
+  }
+  return false;
+}
+
 /// Whether the two of them are never one element for different values of the variables; each of
 /// them alone may be.
 bool are_never_one(const Place& a, const Place& b, const std::vector<ir::VarRef>& vars,
                    Facts& facts) {
   if (&a == &b) return tell({&a}, vars, facts);
+  if (are_in_two_slots(a, b, facts)) return true;
   ElementValues values({&a, &b}, facts);
   return values.tell(vars) || values.are_disjoint();
 }

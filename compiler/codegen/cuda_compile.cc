@@ -57,6 +57,7 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
     Variant variant;
     if (i == 0) variant.condition = is_compact(artifact.parameters, artifact.size_count);
     variant.launches = source.launches[i];
+    variant.loops = source.loops[i];
     variant.workspace_bytes = bytes_of(entries[i].kernel->workspace_bytes, *entries[i].kernel);
     artifact.variants.push_back(std::move(variant));
   }

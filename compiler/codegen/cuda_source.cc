@@ -37,7 +37,8 @@ class UsedBuffers : public Visitor {
 /// Writes one __global__ function.
 class Function {
  public:
-  Function(const Kernel& kernel, const LaunchNest& nest) : kernel_(kernel), nest_(nest) {}
+  Function(const Kernel& kernel, const LaunchNest& nest, const HostLoops& around)
+      : kernel_(kernel), nest_(nest), around_(around) {}
 
   std::string operator()(const std::string& name) {
     // Names are given in the order in which a person reads them: parameters first.
@@ -87,7 +88,10 @@ class Function {
           text += "long long, ";
       }
     }
-    return text + "unsigned char* workspace, KilnFault* fault";
+    text += "unsigned char* workspace, KilnFault* fault";
+    for (const For* loop : around_)
+      text += fmt::format(", long long {}", names_[loop->var]);
+    return text;
   }
 
   /// Only the buffers that this launch uses: each is a pointer into the one workspace of the call.
@@ -203,6 +207,7 @@ class Function {
 
   const Kernel& kernel_;
   const LaunchNest& nest_;
+  const HostLoops& around_;  // at most one, whose number is the last argument
   CudaNames names_;
   std::string out_;
   size_t depth_ = 0;
@@ -229,12 +234,22 @@ CudaSource cuda_source(std::span<const CudaEntry> entries) {
   std::string functions;
   for (const CudaEntry& entry : entries) {
     std::vector<Launch>& launches = result.launches.emplace_back();
-    for (const Stmt& launched : ir::launched_statements(entry.kernel->body)) {
+    std::vector<LaunchLoop>& loops = result.loops.emplace_back();
+    const For* repeated = nullptr;
+    ir::map_launches(entry.kernel->body, [&](const Stmt& launched, const HostLoops& around) {
+      KILN_CHECK(around.size() <= 1);
+      const auto place = static_cast<int32_t>(launches.size());
+      const For* const loop = around.empty() ? nullptr : around[0];
+      if (loop != nullptr && loop != repeated)
+        loops.push_back({place, place, to_size_expr(loop->extent, scalars_of(*entry.kernel))});
+      if (loop != nullptr) loops.back().end = place + 1;
+      repeated = loop;
       const LaunchNest nest = ir::launch_nest(launched);
-      const std::string name = fmt::format("{}_{}", entry.prefix, launches.size());
-      functions += (functions.empty() ? "" : "\n") + Function(*entry.kernel, nest)(name);
+      const std::string name = fmt::format("{}_{}", entry.prefix, place);
+      functions += (functions.empty() ? "" : "\n") + Function(*entry.kernel, nest, around)(name);
       launches.push_back(launch_of(*entry.kernel, nest, name));
-    }
+      return launched;
+    });
   }
   result.text = cuda_prelude(functions) + functions;
   return result;

@@ -17,8 +17,9 @@ struct CudaEntry {
 };
 
 struct CudaSource {
-  std::string text;                           // needs no header
-  std::vector<std::vector<Launch>> launches;  // of each entry
+  std::string text;                            // needs no header
+  std::vector<std::vector<Launch>> launches;   // of each entry
+  std::vector<std::vector<LaunchLoop>> loops;  // likewise
 };
 
 /// The kernels as CUDA C, a __global__ function a launch, called as runtime/core/kernel_abi.h says.

@@ -222,6 +222,7 @@ class Parser {
   /// What stands between extent and body. A loop that is called as its axis has a plain `bind`.
   LoopKind parse_kind(const Token& at, const std::string& name, ThreadAxis& thread) {
     if (reader_.accept("parallel")) return LoopKind::Parallel;
+    if (reader_.accept("host")) return LoopKind::Host;
     if (reader_.accept("vectorize")) return LoopKind::Vectorized;
     if (reader_.accept("unroll")) return LoopKind::Unrolled;
     if (!reader_.accept("bind")) return LoopKind::Serial;

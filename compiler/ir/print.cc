@@ -321,6 +321,7 @@ class StmtPrinter {
   static std::string kind_suffix(const For& loop, std::string_view name) {
     switch (loop.loop_kind) {
       case LoopKind::Serial: return "";
+      case LoopKind::Host: return " host";
       case LoopKind::Parallel: return " parallel";
       case LoopKind::Vectorized: return " vectorize";
       case LoopKind::Unrolled: return " unroll";

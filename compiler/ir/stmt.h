@@ -29,8 +29,9 @@ struct Block : StmtNode {
 };
 
 /// How the iterations of a loop run. Vectorized and Unrolled are marks that vectorize_loops and
-/// unroll_loops take away; Parallel and ThreadIndex stay until code is generated.
-enum class LoopKind : uint8_t { Serial, Parallel, Vectorized, Unrolled, ThreadIndex };
+/// unroll_loops take away; Parallel and ThreadIndex stay until code is generated, and so does Host:
+/// one iteration after the other, each of launches of its own.
+enum class LoopKind : uint8_t { Serial, Parallel, Vectorized, Unrolled, ThreadIndex, Host };
 
 /// Which hardware index a ThreadIndex loop is. Loops of one thread axis in one launch are the same
 /// index.

@@ -15,8 +15,11 @@ class HoistInvariants : public Mutator {
   Stmt visit(const For& loop) override {
     const Stmt body = (*this)(loop.body);
     const If* guard = as<If>(body);
-    // ThreadIndex loops stay outermost: they are the launch. A guard that reads memory may change.
-    if (guard != nullptr && !guard->else_body && loop.loop_kind != LoopKind::ThreadIndex &&
+    // ThreadIndex loops stay outermost: they are the launch, of which the host knows no guards. A
+    // guard that reads memory may change.
+    const bool is_launch =
+        loop.loop_kind == LoopKind::ThreadIndex || loop.loop_kind == LoopKind::Host;
+    if (guard != nullptr && !guard->else_body && !is_launch &&
         !uses_var(guard->condition, loop.var) && !reads_memory(guard->condition)) {
       const Stmt inner = For::make(loop.var, loop.extent, loop.loop_kind, guard->then_body);
       return If::make(guard->condition, inner, nullptr, guard->likely);

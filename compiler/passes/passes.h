@@ -89,6 +89,16 @@ ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context);
 /// apart. What it leaves marked, vectorize_loops may run in any order of statements and lanes.
 ir::Kernel validate_vectors(ir::Kernel kernel, const PassContext& context);
 
+/// Lets the host run a loop of which each iteration needs what other blocks did in those before.
+///
+///   for t in 0..m { for b in 0..n bind(blockIdx.x) { S[t + 1, b] = S[t, n - 1 - b] } }
+///     ->
+///   for t in 0..m host { for b in 0..n bind(blockIdx.x) { S[t + 1, b] = S[t, n - 1 - b] } }
+///
+/// The statements of its body are launches one after the other. A loop that one launch can run
+/// stays in it. Stands before insert_barriers, which refuses what is left.
+ir::Kernel separate_launches(ir::Kernel kernel, const PassContext& context);
+
 /// Puts a Barrier between a store and an access of the same element by another thread of the block.
 ///
 ///   for threadIdx.x ... { s[threadIdx.x] = ... }  for threadIdx.x ... { C[...] = s[31 - t] }

@@ -19,22 +19,6 @@ namespace {
 
 using namespace ir;
 
-/// Whether an expression uses these variables alone and reads no memory: the host can compute it.
-class UsesOnly : public Visitor {
- public:
-  explicit UsesOnly(const std::vector<VarRef>& allowed) : allowed_(allowed) {}
-  bool result = true;
-
- private:
-  using Visitor::visit;
-  void visit(const Var& var) override {
-    const auto is_var = [&](const VarRef& other) { return other.get() == &var; };
-    result = result && std::ranges::any_of(allowed_, is_var);
-  }
-  void visit(const Load&) override { result = false; }
-  const std::vector<VarRef>& allowed_;
-};
-
 /// The variable that stands for a hardware index in the whole launch, and how far it goes.
 struct Axis {
   VarRef var;
@@ -96,7 +80,7 @@ class SplitHostDevice {
     known_.insert(known_.end(), kernel.strides.begin(), kernel.strides.end());
   }
 
-  Stmt operator()(const Stmt& launched) const {
+  Stmt operator()(const Stmt& launched, const HostLoops&) const {
     const Axes axes = axes_of(launched);
     Stmt nest = ThreadBody(axes)(launched);
     // threadIdx.z outside x: the order in which a person reads a nest; it does not matter
@@ -118,9 +102,7 @@ class SplitHostDevice {
     Axes axes;
     for (const For* loop : thread_loops(launched)) {
       if (loop->thread == ThreadAxis::VThread) continue;
-      UsesOnly walk(known_);
-      walk(loop->extent);
-      if (!walk.result) {
+      if (!is_known_to_host(loop->extent, known_)) {
         fail(ErrorKind::Unsupported, "THREAD_EXTENT",
              "{} of {} has the extent {}, which is not known before the launch",
              name_of(loop->thread), kernel_.name, loop->extent);

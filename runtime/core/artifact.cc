@@ -69,9 +69,15 @@ class Writer {
     put(launch.block);
     put(launch.shared_bytes);
   }
+  void put(const LaunchLoop& loop) {
+    put(loop.first);
+    put(loop.end);
+    put(loop.count);
+  }
   void put(const Variant& variant) {
     put(variant.condition);
     put(variant.launches);
+    put(variant.loops);
     put(variant.workspace_bytes);
     put(variant.workspace_bytes_per_thread);
   }
@@ -149,9 +155,15 @@ class Reader {
     get(launch.block);
     get(launch.shared_bytes);
   }
+  void get(LaunchLoop& loop) {
+    get(loop.first);
+    get(loop.end);
+    get(loop.count);
+  }
   void get(Variant& variant) {
     get(variant.condition);
     get(variant.launches);
+    get(variant.loops);
     get(variant.workspace_bytes);
     get(variant.workspace_bytes_per_thread);
   }
@@ -221,6 +233,14 @@ void check_consistent(const Artifact& artifact) {
         check_expr(extent, scalars);
       }
       check_expr(launch.shared_bytes, scalars);
+    }
+    int32_t done = 0;
+    for (const LaunchLoop& loop : variant.loops) {
+      const auto launches = static_cast<int64_t>(variant.launches.size());
+      if (loop.first < done || loop.end <= loop.first || loop.end > launches)
+        fail_corrupt("a loop is not over launches");
+      done = loop.end;
+      check_expr(loop.count, scalars);
     }
   }
 }

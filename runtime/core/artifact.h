@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,17 +53,45 @@ struct Launch {
   bool operator==(const Launch&) const = default;
 };
 
+/// Launches that are repeated, all of them in order each time: those from `first` to before `end`.
+/// Each is given the number of the iteration as its last argument.
+struct LaunchLoop {
+  int32_t first = 0;
+  int32_t end = 0;
+  SizeExpr count = SizeExpr::constant(0);
+  bool operator==(const LaunchLoop&) const = default;
+};
+
 /// Code for the calls whose scalars satisfy `condition`; the first that does is taken.
 struct Variant {
   SizeExpr condition = SizeExpr::constant(1);
   std::vector<Launch> launches;
+  std::vector<LaunchLoop> loops;  // in the order of the launches, none in another one
   SizeExpr workspace_bytes = SizeExpr::constant(0);             // one block, shared by all threads
   SizeExpr workspace_bytes_per_thread = SizeExpr::constant(0);  // one block for each thread
   bool operator==(const Variant&) const = default;
 };
 
 /// Of the saved form and of the calling convention (kernel_abi.h); one that differs is not read.
-constexpr uint32_t kArtifactVersion = 1;
+constexpr uint32_t kArtifactVersion = 2;
+
+/// Calls run(i, iteration) for each launch of a variant, in order.
+template <typename Run>
+void for_each_launch(const Variant& variant, std::span<const int64_t> scalars, const Run& run) {
+  const auto count = static_cast<int32_t>(variant.launches.size());
+  auto loop = variant.loops.begin();
+  for (int32_t first = 0; first < count;) {
+    const bool is_repeated = loop != variant.loops.end() && loop->first == first;
+    const int32_t end = is_repeated ? loop->end : first + 1;
+    const int64_t times = is_repeated ? loop->count.evaluate(scalars) : 1;
+    for (int64_t iteration = 0; iteration < times; ++iteration) {
+      for (int32_t i = first; i < end; ++i)
+        run(static_cast<size_t>(i), iteration);
+    }
+    if (is_repeated) ++loop;
+    first = end;
+  }
+}
 
 /// A compiled kernel: all that the runtime needs, and nothing of the compiler.
 ///

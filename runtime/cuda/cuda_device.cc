@@ -2,6 +2,7 @@
 // one out, so that tensors come and go while a kernel runs. A call is one order of launches between
 // two events. What a check found lies in memory of the host, where the device writes it itself: a
 // call copies nothing. Launches that come again with the same values are one graph.
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -27,6 +28,19 @@ using cuda::check;
 using cuda::CudaKernel;
 using cuda::DevicePointer;
 using cuda::DriverApi;
+
+/// Whether the launches of a call, which come again, are sooner started as one graph: of a single
+/// one there is nothing to gain, and of very many the graph is larger than what it is for.
+bool is_worth_a_graph(const CudaKernel& kernel, const cuda::CallValues& values) {
+  constexpr int64_t kMostLaunches = 1024;
+  const Variant& variant = kernel.artifact().variants[static_cast<size_t>(values.variant)];
+  auto launches = static_cast<int64_t>(variant.launches.size());
+  for (const LaunchLoop& loop : variant.loops) {
+    const int64_t times = std::min(loop.count.evaluate(values.scalars), kMostLaunches);
+    launches += (loop.end - loop.first) * (times - 1);
+  }
+  return launches > 1 && launches <= kMostLaunches;
+}
 
 DevicePointer address_of(const void* pointer) { return reinterpret_cast<DevicePointer>(pointer); }
 
@@ -196,7 +210,7 @@ void CudaDevice::start(const CudaKernel& kernel, cuda::CallValues values,
                        std::span<const cuda::LaunchSize> sizes, const std::string& called) {
   CudaKernel::Last& last = kernel.last();
   const std::string action = "start " + called;
-  const bool is_repeated = sizes.size() > 1 && values == last.values;
+  const bool is_repeated = is_worth_a_graph(kernel, values) && values == last.values;
   work_->begin.record(work_->compute);
   try {
     if (is_repeated && !last.graph) {
@@ -220,12 +234,12 @@ void CudaDevice::start(const CudaKernel& kernel, cuda::CallValues values,
 void CudaDevice::launch(const CudaKernel& kernel, cuda::CallValues& values,
                         std::span<const cuda::LaunchSize> sizes, const std::string& action) {
   const std::vector<void*>& functions = kernel.functions(values.variant);
-  const std::vector<Launch>& launches =
-      kernel.artifact().variants[static_cast<size_t>(values.variant)].launches;
+  const Variant& variant = kernel.artifact().variants[static_cast<size_t>(values.variant)];
   std::vector<void*> parameters = values.addresses();
-  for (size_t i = 0; i < sizes.size(); ++i) {
+  for_each_launch(variant, values.scalars, [&](size_t i, int64_t iteration) {
     const cuda::LaunchSize& size = sizes[i];
-    if (size.is_empty()) continue;
+    if (size.is_empty()) return;
+    values.iteration = iteration;
     // Of a kernel that does not ask for more, as every device has it.
     constexpr unsigned kSharedWithoutAsking = 48 * 1024;
     if (size.shared_bytes > kSharedWithoutAsking) {
@@ -236,7 +250,7 @@ void CudaDevice::launch(const CudaKernel& kernel, cuda::CallValues& values,
     }
     {
       const std::lock_guard lock(journal_mutex_);
-      journal_.add(launches[i].entry, size);
+      journal_.add(variant.launches[i].entry, size);
     }
     const auto& [gx, gy, gz] = size.grid;
     const auto& [bx, by, bz] = size.block;
@@ -244,7 +258,8 @@ void CudaDevice::launch(const CudaKernel& kernel, cuda::CallValues& values,
           api_.launch(functions[i], gx, gy, gz, bx, by, bz, size.shared_bytes,
                       work_->compute.handle(), parameters.data(), nullptr),
           action);
-  }
+  });
+  values.iteration = 0;
 }
 
 }  // namespace

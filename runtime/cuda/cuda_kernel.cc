@@ -33,13 +33,14 @@ std::unique_ptr<Module> load(const DriverApi& api, const DeviceProperties& devic
 
 std::vector<void*> CallValues::addresses() {
   std::vector<void*> result;
-  result.reserve(tensors.size() + scalars.size() + 2);
+  result.reserve(tensors.size() + scalars.size() + 3);
   for (void*& tensor : tensors)
     result.push_back(&tensor);
   for (int64_t& scalar : scalars)
     result.push_back(&scalar);
   result.push_back(&workspace);
   result.push_back(&fault);
+  result.push_back(&iteration);
   return result;
 }
 

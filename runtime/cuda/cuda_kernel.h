@@ -18,6 +18,7 @@ struct CallValues {
   std::vector<int64_t> scalars;
   void* workspace = nullptr;
   void* fault = nullptr;
+  int64_t iteration = 0;  // of a loop over launches
   bool operator==(const CallValues&) const = default;
 
   /// Where each parameter lies, as a launch takes them; while this lives and stays as it is.

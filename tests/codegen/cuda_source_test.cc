@@ -67,6 +67,22 @@ TEST(CudaSource, ALaunchForEachNestAndAWorkspaceBetween) {
   expect_source("cuda_two_stages.cu", kTwoStages);
 }
 
+TEST(CudaSource, LaunchesThatTheHostRepeatsAreGivenTheStep) {
+  const ir::Kernel kernel = lowered(R"(fn f(S: float32[m, n], R: float32[m, n]) {
+    for b in 0..n bind(blockIdx.x) { S[0, b] = 1.0 }
+    for t in 0..m - 1 {
+      for b in 0..n bind(blockIdx.x) { S[t + 1, b] = S[t, n - 1 - b] }
+      for b in 0..n bind(blockIdx.x) { R[t, b] = S[t + 1, b] } } })");
+  expect_golden("cuda_host_loop.cu", cuda_text(kernel, nullptr));
+  const CudaEntry entry{"k", &kernel};
+  const CudaSource source = cuda_source({&entry, 1});
+  EXPECT_EQ(source.launches[0].size(), 3u);
+  ASSERT_EQ(source.loops[0].size(), 1u);
+  EXPECT_EQ(source.loops[0][0].first, 1);
+  EXPECT_EQ(source.loops[0][0].end, 3);
+  EXPECT_EQ(source.loops[0][0].count.evaluate(std::vector<int64_t>{7, 5, 5, 1, 5, 1}), 6);
+}
+
 TEST(CudaSource, GivesCopiesOfAnAllocationAScopeEach) {
   const std::string text = cuda_text(lowered(R"(fn f(A: float32[8], C: float32[8]) {
     for b in 0..4 bind(blockIdx.x) { for i in 0..2 unroll {

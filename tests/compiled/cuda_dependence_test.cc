@@ -1,5 +1,6 @@
-// Which kernels of the test files run on a GPU as they are scheduled automatically: all whose
-// blocks do not need each other, without a barrier where threads do not either.
+// How kernels of the test files run on a GPU as they are scheduled automatically: those whose
+// blocks do not need each other in one launch, without a barrier where threads do not either,
+// others in launches that the host repeats.
 #include <gtest/gtest.h>
 
 #include "compiler/autoschedule/choose/choose_schedule.h"
@@ -42,17 +43,22 @@ INSTANTIATE_TEST_SUITE_P(All, IndependentKernels,
                                            Case{"awkward", "tiles_of_tiles"}),
                          [](const auto& info) { return std::string(info.param.kernel); });
 
-TEST(DependentKernels, AreRefusedWithTheTwoElements) {
-  const Error error = expect_error(
-      [] { lowered("awkward", "mirrored_scan"); }, ErrorKind::Unsupported,
-      "GPU blocks of mirrored_scan depend on each other through S, and nothing orders blocks of "
-      "one launch; bind axes that the dependence does not cross");
-  ASSERT_FALSE(error.notes().empty());
-  EXPECT_EQ(error.notes()[0],
-            "S[S.idx, n - blockIdx.x*256 - threadIdx.x - 1] and S[S.idx + 1, blockIdx.x*256 + "
-            "threadIdx.x] "
-            "may be one element in different blocks");
+class DependentKernels : public ::testing::TestWithParam<Case> {};
+
+TEST_P(DependentKernels, AreLaunchesThatTheHostRepeats) {
+  const ir::Kernel loops = lowered(GetParam().file, GetParam().kernel);
+  EXPECT_NE(ir::print(loops).find(" host {"), std::string::npos) << ir::print(loops);
+  const std::string& note = loops.notes.back();
+  EXPECT_NE(note.find("is launches of its own: blocks depend on each other"), std::string::npos)
+      << note;
 }
+
+INSTANTIATE_TEST_SUITE_P(All, DependentKernels,
+                         ::testing::Values(Case{"awkward", "mirrored_scan"},
+                                           Case{"awkward", "last_mirrored"},
+                                           Case{"two_state_scan", "two_state_scan"},
+                                           Case{"lstm", "lstm"}),
+                         [](const auto& info) { return std::string(info.param.kernel); });
 
 }  // namespace
 }  // namespace kiln::testing

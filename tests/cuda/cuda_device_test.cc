@@ -59,6 +59,28 @@ TEST(CudaDevice, StartsLaunchesThatComeAgainAsOneGraph) {
   EXPECT_EQ(call.y(), (std::vector<float>{2, 3, 4}));
 }
 
+TEST(CudaDevice, RepeatsTheLaunchesOfALoop) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_one_twice();
+  artifact->variants[0].loops = {{1, 2, SizeExpr::scalar(0)}};
+  AddOneCall call(*device, {1, 2, 3, 4, 5}, artifact);
+  const int64_t launches = counted("launches");
+  call.run();
+  EXPECT_EQ(counted("launches"), launches + 6);
+  EXPECT_EQ(call.y(), (std::vector<float>{2, 3, 4, 5, 6}));
+}
+
+TEST(CudaDevice, RecordsNoGraphOfVeryManyLaunches) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_one_twice();
+  artifact->variants[0].loops = {{1, 2, SizeExpr::constant(2000)}};
+  AddOneCall call(*device, {1}, artifact);
+  const int64_t graph_launches = counted("graph_launches");
+  call.run();
+  call.run();
+  EXPECT_EQ(counted("graph_launches"), graph_launches);
+}
+
 TEST(CudaDevice, RecordsNoGraphOfLaunchesThatAreRefused) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
   AddOneCall call(*device, {1, 2, 3}, add_one_twice());

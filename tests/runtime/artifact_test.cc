@@ -48,6 +48,8 @@ Artifact example() {
                        {size(0)},
                        {SizeExpr::constant(256), SizeExpr::constant(2)},
                        SizeExpr::constant(64)}};
+  variant.launches.push_back(variant.launches[0]);
+  variant.loops = {{1, 2, size(1)}};
   variant.workspace_bytes = size(1);
   variant.workspace_bytes_per_thread = SizeExpr::constant(128);
   artifact.variants = {variant, Variant{}};
@@ -59,6 +61,32 @@ Artifact example() {
 TEST(Artifact, ComesBackAsItWasSaved) {
   EXPECT_EQ(deserialize_artifact(serialize(example())), example());
   EXPECT_EQ(deserialize_artifact(serialize(Artifact{})), Artifact{});
+}
+
+TEST(Artifact, IsRefusedWhereALoopIsNotOverLaunches) {
+  for (const LaunchLoop& loop :
+       {LaunchLoop{1, 3, size(0)}, LaunchLoop{1, 1, size(0)}, LaunchLoop{-1, 1, size(0)}}) {
+    Artifact artifact = example();
+    artifact.variants[0].loops = {loop};
+    expect_error([&] { deserialize_artifact(serialize(artifact)); }, ErrorKind::InvalidArgument,
+                 "the saved artifact is damaged: a loop is not over launches");
+  }
+}
+
+TEST(Artifact, SaysInWhichOrderLaunchesCome) {
+  Variant variant;
+  variant.launches.resize(4);
+  variant.loops = {{1, 3, size(0)}};
+  const auto order_at = [&](int64_t count) {
+    std::string order;
+    const std::vector<int64_t> scalars = {count};
+    for_each_launch(variant, scalars, [&](size_t i, int64_t iteration) {
+      order += std::to_string(i) + "@" + std::to_string(iteration) + " ";
+    });
+    return order;
+  };
+  EXPECT_EQ(order_at(2), "0@0 1@0 2@0 1@1 2@1 3@0 ");
+  EXPECT_EQ(order_at(0), "0@0 3@0 ");
 }
 
 TEST(Artifact, IsRefusedWhenCutShort) {
@@ -85,7 +113,7 @@ TEST(Artifact, OfAnotherVersionIsToldApart) {
   bytes[8] = 99;
   const Error error =
       expect_error([&] { deserialize_artifact(bytes); }, ErrorKind::InvalidArgument,
-                   "the saved artifact has format version 99, but this build reads version 1");
+                   "the saved artifact has format version 99, but this build reads version 2");
   EXPECT_EQ(error.reason(), "ARTIFACT_VERSION");
 }
 
