@@ -3,19 +3,47 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "server/clock.h"
 
 namespace kiln::server {
 
-/// One request in progress, as the world outside sees it: until when its caller waits, and whether
-/// the caller went away. Any thread may use it.
+/// Who a call is for. What belongs to one tenant no other can see, use or end; a tenant's share of
+/// the service is divided between its clients.
+struct Principal {
+  std::string tenant;  // empty: of a daemon that tells nobody apart
+  std::string client;  // one of the tenant's connections
+  auto operator<=>(const Principal&) const = default;
+};
+
+enum class Priority : uint8_t { Low, Normal, High };
+
+/// What is known of a call before its work begins.
+struct Caller {
+  Principal principal;
+  Priority priority = Priority::Normal;
+  std::string trace;  // the caller's W3C traceparent; empty: none
+  Clock::time_point deadline = Clock::time_point::max();
+};
+
+/// Of work that goes on when the one who asked no longer waits.
+inline Caller without_deadline(Caller caller) {
+  caller.deadline = Clock::time_point::max();
+  return caller;
+}
+
+/// One request in progress, as the world outside sees it: whose it is, until when its caller waits,
+/// and whether the caller went away. Any thread may use it.
 class Call {
  public:
-  explicit Call(Clock::time_point deadline) : deadline_(deadline) {}
+  explicit Call(Caller caller) : caller_(std::move(caller)) {}
 
-  Clock::time_point deadline() const { return deadline_; }
+  const Caller& caller() const { return caller_; }
+  const std::string& tenant() const { return caller_.principal.tenant; }
+  Clock::time_point deadline() const { return caller_.deadline; }
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
 
   /// Tells the work to end. Only the first call has an effect.
@@ -43,7 +71,7 @@ class Call {
   }
 
  private:
-  const Clock::time_point deadline_;
+  const Caller caller_;
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
   std::vector<std::function<void()>> listeners_;

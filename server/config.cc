@@ -184,7 +184,8 @@ void add_flags(CLI::App& app, Config& config, std::string& config_file) {
   app.add_option("--threads", config.threads,
                  "threads a kernel runs on; 0: as many as there are cores")
       ->check(CLI::Range(0, 4096));
-  app.add_option("--token-file", config.token_file, "a file with the token every call must carry");
+  app.add_option("--token-file", config.token_file,
+                 "a file with the token every call must carry, or lines of TENANT TOKEN");
   app.add_option("--tls-cert", config.tls_cert, "certificate chain, PEM");
   app.add_option("--tls-key", config.tls_key, "private key, PEM");
   app.add_option("--credentials", config.credentials,
@@ -278,10 +279,13 @@ void check_config(const Config& config) {
   }
   const size_t colon = config.listen.rfind(':');
   const std::string port = colon == std::string::npos ? "" : config.listen.substr(colon + 1);
-  if (port.empty() || port.find_first_not_of("0123456789") != std::string::npos ||
-      port.size() > 5) {
+  if (port.empty() || port.find_first_not_of("0123456789") != std::string::npos) {
     fail(ErrorKind::InvalidArgument, "LISTEN", "the address {} is neither unix:PATH nor HOST:PORT",
          config.listen);
+  }
+  if (port.size() > 5 || std::stoi(port) > 65535) {
+    fail(ErrorKind::InvalidArgument, "LISTEN", "the port of {} is {}, but must be at most 65535",
+         config.listen, port);
   }
   if (config.token_file.empty() && !config.insecure &&
       !is_loopback(config.listen.substr(0, colon))) {

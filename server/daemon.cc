@@ -80,19 +80,12 @@ std::string read_all(const std::string& path, const char* what) {
   return contents;
 }
 
-std::string read_token(const std::string& path) {
-  std::string token = read_all(path, "token");
-  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back())) != 0) {
-    token.pop_back();
-  }
-  if (token.empty()) fail(ErrorKind::InvalidArgument, "CONFIG", "the token in {} is empty", path);
-  return token;
-}
-
 GrpcOptions grpc_options(const Config& config) {
   GrpcOptions options;
   options.listen = config.listen;
-  if (!config.token_file.empty()) options.token = read_token(config.token_file);
+  if (!config.token_file.empty()) {
+    options.tokens = std::make_shared<TokenFile>(config.token_file);
+  }
   if (!config.tls_cert.empty()) {
     options.certificate = read_all(config.tls_cert, "certificate");
     options.private_key = read_all(config.tls_key, "private key");

@@ -217,7 +217,7 @@ void Engine::compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, C
       });
 }
 
-uint64_t Engine::tune(const v1::TuneRequest& request, TuneWatcher watcher) {
+uint64_t Engine::tune(const v1::TuneRequest& request, const Caller& caller, TuneWatcher watcher) {
   CheckedRequest checked = check_request(request.kernel(), setting());
   if (tuning_of(checked).empty()) {
     fail(
@@ -232,7 +232,7 @@ uint64_t Engine::tune(const v1::TuneRequest& request, TuneWatcher watcher) {
          "tune measures on the device here, which is no {}; leave the arch out",
          checked.wire.target().arch());
   }
-  return tune_service_.tune(std::move(checked), request, *key, std::move(watcher));
+  return tune_service_.tune(std::move(checked), request, caller, *key, std::move(watcher));
 }
 
 void Engine::ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
@@ -308,8 +308,8 @@ void Engine::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunD
   run_service_.run(request, std::move(call), std::move(done));
 }
 
-std::string Engine::submit(const v1::SubmitRequest& request) {
-  const auto call = std::make_shared<Call>(Clock::time_point::max());
+std::string Engine::submit(const v1::SubmitRequest& request, const Caller& caller) {
+  const auto call = std::make_shared<Call>(without_deadline(caller));
   if (!request.has_kernel()) {
     const std::string kernel = kernels_.get(request.run().kernel_id())->names.kernel;
     const std::string job = jobs_.add(kernel, call);
@@ -359,8 +359,8 @@ std::string Engine::device_named(const std::string& name) const {
        "there is no device {} here; kiln devices lists those there are", name.substr(0, 80));
 }
 
-Tensor Engine::check_header(const v1::TensorHeader& header) const {
-  sessions_.require(header.session());
+Tensor Engine::check_header(const v1::TensorHeader& header, const Caller& caller) const {
+  sessions_.require(caller.principal.tenant, header.session());
   const std::string device = device_named(header.device());
   const std::optional<DType> type = dtype_from_number(header.type());
   if (!type) {
@@ -368,6 +368,7 @@ Tensor Engine::check_header(const v1::TensorHeader& header) const {
          static_cast<int>(header.type()));
   }
   Tensor tensor;
+  tensor.tenant = caller.principal.tenant;
   tensor.session = sessions_.owner(header.session());
   tensor.device = device;
   tensor.type = *type;
@@ -381,8 +382,8 @@ Tensor Engine::check_header(const v1::TensorHeader& header) const {
   return tensor;
 }
 
-Tensor Engine::prepare_tensor(const v1::TensorHeader& header) {
-  Tensor tensor = check_header(header);
+Tensor Engine::prepare_tensor(const v1::TensorHeader& header, const Caller& caller) {
+  Tensor tensor = check_header(header, caller);
   tensor.slice = arenas_->reserve(tensor.bytes);
   if (header.empty()) arenas_->use(*tensor.slice, 0, tensor.bytes);
   if (header.empty()) std::memset(tensor.slice->data(), 0, static_cast<size_t>(tensor.bytes));

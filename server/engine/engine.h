@@ -58,15 +58,15 @@ class Engine {
                Then<v1::InspectResponse> done);
   void run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done);
   /// A ticket for tunes().leave(). Throws; what happens later is told the watcher.
-  uint64_t tune(const v1::TuneRequest& request, TuneWatcher watcher);
+  uint64_t tune(const v1::TuneRequest& request, const Caller& caller, TuneWatcher watcher);
   /// The id of a job that compiles (when asked to) and runs.
-  std::string submit(const v1::SubmitRequest& request);
+  std::string submit(const v1::SubmitRequest& request, const Caller& caller);
 
   /// Memory for a tensor that a client will fill. Throws InvalidArgument, ResourceExhausted,
   /// NO_DEVICE.
-  Tensor prepare_tensor(const v1::TensorHeader& header);
+  Tensor prepare_tensor(const v1::TensorHeader& header, const Caller& caller);
   /// The same without memory.
-  Tensor check_header(const v1::TensorHeader& header) const;
+  Tensor check_header(const v1::TensorHeader& header, const Caller& caller) const;
   v1::DescribeResponse describe() const;
 
   TensorStore& tensors() { return tensors_; }

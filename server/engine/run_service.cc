@@ -47,6 +47,7 @@ void require_bytes(const KernelEntry& kernel, size_t i, int64_t expected, size_t
 /// A call between its request and its result.
 struct RunService::Prepared {
   std::shared_ptr<const KernelEntry> kernel;
+  std::string tenant;
   std::string session;
   std::vector<std::shared_ptr<const Tensor>> given;  // one a parameter; null where none is
   DeviceCall work;
@@ -83,11 +84,13 @@ void write_job_reply(const RunResult& result, v1::RunResponse& reply) {
   }
 }
 
-std::shared_ptr<RunService::Prepared> RunService::prepare(const v1::RunRequest& request) {
+std::shared_ptr<RunService::Prepared> RunService::prepare(const v1::RunRequest& request,
+                                                          const Call& call) {
   auto prepared = std::make_shared<Prepared>();
   prepared->kernel = kernels_.get(request.kernel_id());
+  prepared->tenant = call.tenant();
   prepared->session = request.session();
-  sessions_.require(request.session());
+  sessions_.require(call.tenant(), request.session());
   const KernelEntry& kernel = *prepared->kernel;
   devices_.at(kernel.artifact().target)->require_present();
   if (request.measurements() > kMaxMeasurements) {
@@ -107,12 +110,12 @@ std::shared_ptr<RunService::Prepared> RunService::prepare(const v1::RunRequest& 
   return prepared;
 }
 
-DeviceCall RunService::place_call(const v1::RunRequest& request) {
-  return std::move(prepare(request)->work);
+DeviceCall RunService::place_call(const v1::RunRequest& request, const Call& call) {
+  return std::move(prepare(request, call)->work);
 }
 
 void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done) {
-  const std::shared_ptr<Prepared> prepared = prepare(request);
+  const std::shared_ptr<Prepared> prepared = prepare(request, *call);
   DeviceQueue& device = *devices_.at(prepared->kernel->artifact().target);
   DeviceCall& work = prepared->work;
   work.kernel = specialiser_.choose(prepared->kernel, work.bound);
@@ -147,8 +150,9 @@ std::vector<ArgumentSlot> RunService::slots_of(Prepared& prepared, const v1::Run
     switch (argument.value_case()) {
       case v1::Argument::kInline: slots[i].layout = shape_of(kernel, i, argument.inline_()); break;
       case v1::Argument::kTensor:
-        prepared.given[i] = annotate(fmt::format("in {}", argument_name(kernel, i)),
-                                     [&] { return tensors_.find(argument.tensor()); });
+        prepared.given[i] = annotate(fmt::format("in {}", argument_name(kernel, i)), [&] {
+          return tensors_.find(prepared.tenant, argument.tensor());
+        });
         slots[i].layout = {prepared.given[i]->type, prepared.given[i]->shape, {}};
         break;
       case v1::Argument::kOutput: slots[i].given = false; break;
@@ -236,6 +240,7 @@ RunResult RunService::collect(Prepared& prepared, const DeviceResult& device) {
         prepared.keep.count(output.parameter) != 0 || inline_bytes + output.bytes > kReplyBytes;
     if (keep) {
       Tensor tensor;
+      tensor.tenant = prepared.tenant;
       tensor.session = sessions_.owner(prepared.session);
       tensor.device = fmt::format("{}:0", traits_of(prepared.kernel->artifact().target).device);
       tensor.type = output.type;

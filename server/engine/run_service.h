@@ -55,11 +55,11 @@ class RunService {
   void run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done);
   /// The call that a request is, its arguments checked and in place, for who measures it. Without
   /// `call` and `done`.
-  DeviceCall place_call(const v1::RunRequest& request);
+  DeviceCall place_call(const v1::RunRequest& request, const Call& call);
 
  private:
   struct Prepared;
-  std::shared_ptr<Prepared> prepare(const v1::RunRequest& request);
+  std::shared_ptr<Prepared> prepare(const v1::RunRequest& request, const Call& call);
   /// What is known of the arguments before their shapes are checked.
   std::vector<ArgumentSlot> slots_of(Prepared& prepared, const v1::RunRequest& request);
   void place(Prepared& prepared, const v1::RunRequest& request);

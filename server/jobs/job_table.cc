@@ -36,14 +36,15 @@ std::string JobTable::add(const std::string& kernel, std::shared_ptr<Call> call)
   }
   const std::string id = fmt::format("job-{}-{}", next_++, random_hex(4));
   Job& job = jobs_[id];
+  job.tenant = call->tenant();
   job.kernel = kernel;
   job.call = std::move(call);
   return id;
 }
 
-JobTable::Jobs::iterator JobTable::find(const std::string& job) {
+JobTable::Jobs::iterator JobTable::find(const std::string& tenant, const std::string& job) {
   const auto at = jobs_.find(job);
-  if (at == jobs_.end()) {
+  if (at == jobs_.end() || at->second.tenant != tenant) {
     fail(ErrorKind::NotFound, "JOB", "there is no job {}; results are kept for {} minutes",
          job.substr(0, 80),
          std::chrono::duration_cast<std::chrono::minutes>(options_.kept).count());
@@ -122,19 +123,19 @@ void JobTable::drop_oldest() {
   ended_.pop_front();
 }
 
-void JobTable::watch(const std::string& id, JobWatcher watcher) {
+void JobTable::watch(const std::string& tenant, const std::string& id, JobWatcher watcher) {
   const std::lock_guard lock(mutex_);
-  Job& job = find(id)->second;
+  Job& job = find(tenant, id)->second;
   if (watcher(state_of(id, job)) && !has_ended(job.phase)) {
     job.watchers.push_back(std::move(watcher));
   }
 }
 
-void JobTable::result(const std::string& id, JobResultDone done) {
+void JobTable::result(const std::string& tenant, const std::string& id, JobResultDone done) {
   std::shared_ptr<Outcome<std::shared_ptr<const v1::RunResponse>>> outcome;
   {
     const std::lock_guard lock(mutex_);
-    Job& job = find(id)->second;
+    Job& job = find(tenant, id)->second;
     outcome = job.outcome;
     if (outcome == nullptr) {
       job.waiters.push_back(std::move(done));
@@ -144,16 +145,16 @@ void JobTable::result(const std::string& id, JobResultDone done) {
   done(*outcome);
 }
 
-v1::JobState JobTable::cancel(const std::string& id) {
+v1::JobState JobTable::cancel(const std::string& tenant, const std::string& id) {
   std::shared_ptr<Call> call;
   {
     const std::lock_guard lock(mutex_);
-    call = find(id)->second.call;
+    call = find(tenant, id)->second.call;
   }
   // Without the lock: the work that it ends reports here.
   if (call) call->cancel();
   const std::lock_guard lock(mutex_);
-  return state_of(id, find(id)->second);
+  return state_of(id, find(tenant, id)->second);
 }
 
 void JobTable::cancel_all() {
@@ -168,11 +169,12 @@ void JobTable::cancel_all() {
     call->cancel();
 }
 
-std::vector<v1::JobState> JobTable::list() const {
+std::vector<v1::JobState> JobTable::list(const std::string& tenant) const {
   const std::lock_guard lock(mutex_);
   std::vector<v1::JobState> states;
-  for (const auto& [id, job] : jobs_)
-    states.push_back(state_of(id, job));
+  for (const auto& [id, job] : jobs_) {
+    if (job.tenant == tenant) states.push_back(state_of(id, job));
+  }
   return states;
 }
 

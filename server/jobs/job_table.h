@@ -19,8 +19,8 @@ namespace kiln::server {
 using JobWatcher = std::function<bool(const v1::JobState&)>;
 using JobResultDone = std::function<void(Outcome<std::shared_ptr<const v1::RunResponse>>)>;
 
-/// Jobs, in memory: what they do is done by others, who report here. Results are kept for a while
-/// after the end, then the job is NotFound.
+/// Jobs, in memory, each its tenant's alone: what they do is done by others, who report here.
+/// Results are kept for a while after the end, then the job is NotFound.
 class JobTable {
  public:
   struct Options {
@@ -36,18 +36,19 @@ class JobTable {
   void finish(const std::string& job, Outcome<std::shared_ptr<const v1::RunResponse>> outcome);
 
   /// Tells the state now, then each change until the end. Throws NotFound JOB.
-  void watch(const std::string& job, JobWatcher watcher);
+  void watch(const std::string& tenant, const std::string& job, JobWatcher watcher);
   /// Tells the result once the job has ended. Throws NotFound JOB.
-  void result(const std::string& job, JobResultDone done);
+  void result(const std::string& tenant, const std::string& job, JobResultDone done);
   /// Asks it to end. Throws NotFound JOB.
-  v1::JobState cancel(const std::string& job);
+  v1::JobState cancel(const std::string& tenant, const std::string& job);
   void cancel_all();
-  std::vector<v1::JobState> list() const;
+  std::vector<v1::JobState> list(const std::string& tenant) const;
   size_t unfinished() const;
   void expire(Clock::time_point now);
 
  private:
   struct Job {
+    std::string tenant;
     std::string kernel;
     v1::JobPhase phase = v1::JOB_PHASE_QUEUED;
     Clock::time_point submitted = Clock::now();
@@ -60,7 +61,7 @@ class JobTable {
   };
   using Jobs = std::map<std::string, Job>;
 
-  Jobs::iterator find(const std::string& job);
+  Jobs::iterator find(const std::string& tenant, const std::string& job);
   static v1::JobState state_of(const std::string& id, const Job& job);
   void tell_watchers(const std::string& id, Job& job);
   void drop_results();

@@ -57,10 +57,11 @@ void LocalCalls::take(v1::LocalRequest& request, std::vector<Fd> fds) {
       case v1::LocalRequest::kPut: *reply.mutable_put() = put(*request.mutable_put(), fds); break;
       case v1::LocalRequest::kMap: contents(request.id(), request.map().tensor()); return;
       case v1::LocalRequest::kFree: {
-        const Gate::Pass pass = gate_.enter();
+        const std::shared_ptr<void> pass = gate_.enter();
         const std::vector<std::string> ids(request.free().tensors().begin(),
                                            request.free().tensors().end());
-        reply.mutable_free()->set_freed(static_cast<uint32_t>(engine_.tensors().free(ids)));
+        reply.mutable_free()->set_freed(
+            static_cast<uint32_t>(engine_.tensors().free(tenant(), ids)));
         break;
       }
       default:
@@ -74,7 +75,9 @@ void LocalCalls::take(v1::LocalRequest& request, std::vector<Fd> fds) {
 
 void LocalCalls::run(v1::LocalRequest& request) {
   const uint64_t id = request.id();
-  const auto call = std::make_shared<Call>(deadline_after(request.timeout()));
+  Caller caller = caller_;
+  caller.deadline = deadline_after(request.timeout());
+  const auto call = std::make_shared<Call>(std::move(caller));
   begin(id, call);
   try {
     v1::RunRequest& run = *request.mutable_run();
@@ -107,7 +110,7 @@ void LocalCalls::answer_run(uint64_t id, const RunResult& result, const std::set
         continue;
       }
       // Too large for a reply of gRPC, it was kept unasked.
-      if (!output.tensor.empty()) engine_.tensors().free({&output.tensor, 1});
+      if (!output.tensor.empty()) engine_.tensors().free(tenant(), {&output.tensor, 1});
       if (output.bytes <= kInlineBytes || fds.size() == kMostRegions) {
         written.set_data(output.slice->data(), static_cast<size_t>(output.bytes));
       } else {
@@ -124,9 +127,9 @@ void LocalCalls::answer_run(uint64_t id, const RunResult& result, const std::set
 }
 
 v1::UploadResponse LocalCalls::put(v1::LocalPut& request, std::vector<Fd>& fds) {
-  const Gate::Pass pass = gate_.enter();
+  const std::shared_ptr<void> pass = gate_.enter();
   request.mutable_header()->set_session(session_);
-  TensorArrival arrival(engine_, request.header(), request.has_region());
+  TensorArrival arrival(engine_, request.header(), caller_, request.has_region());
   if (request.has_region()) {
     arrival.adopt(
         take_memory(engine_.arenas(), take_descriptor(request.region(), fds), arrival.bytes()));
@@ -139,8 +142,8 @@ v1::UploadResponse LocalCalls::put(v1::LocalPut& request, std::vector<Fd>& fds) 
 }
 
 void LocalCalls::contents(uint64_t id, const std::string& name) {
-  const Gate::Pass pass = gate_.enter();
-  const std::shared_ptr<const Tensor> tensor = engine_.tensors().find(name);
+  const std::shared_ptr<void> pass = gate_.enter();
+  const std::shared_ptr<const Tensor> tensor = engine_.tensors().find(tenant(), name);
   v1::LocalReply reply;
   v1::LocalContents& contents = *reply.mutable_contents();
   write_header(*tensor, *contents.mutable_header());
@@ -156,7 +159,7 @@ void LocalCalls::contents(uint64_t id, const std::string& name) {
 }
 
 void LocalCalls::begin(uint64_t id, std::shared_ptr<Call> call) {
-  Gate::Pass pass = gate_.enter();
+  std::shared_ptr<void> pass = gate_.enter();
   const std::lock_guard lock(mutex_);
   if (running_.size() >= kMostRunning) {
     fail(ErrorKind::ResourceExhausted, "QUEUE_FULL",

@@ -19,8 +19,13 @@ namespace kiln::server {
 /// are sent by whoever has them.
 class LocalCalls : public std::enable_shared_from_this<LocalCalls> {
  public:
-  LocalCalls(Engine& engine, Gate& gate, std::shared_ptr<Channel> channel, std::string session)
-      : engine_(engine), gate_(gate), channel_(std::move(channel)), session_(std::move(session)) {}
+  LocalCalls(Engine& engine, Gate& gate, std::shared_ptr<Channel> channel, std::string session,
+             Principal principal)
+      : engine_(engine),
+        gate_(gate),
+        channel_(std::move(channel)),
+        session_(std::move(session)),
+        caller_{.principal = std::move(principal)} {}
 
   /// Throws nothing: what is wrong with a request is its reply.
   void take(v1::LocalRequest& request, std::vector<Fd> fds);
@@ -33,6 +38,7 @@ class LocalCalls : public std::enable_shared_from_this<LocalCalls> {
   v1::UploadResponse put(v1::LocalPut& request, std::vector<Fd>& fds);
   void contents(uint64_t id, const std::string& tensor);
 
+  const std::string& tenant() const { return caller_.principal.tenant; }
   void begin(uint64_t id, std::shared_ptr<Call> call);
   void end(uint64_t id);
   void fail_with(uint64_t id, const Error& error);
@@ -42,8 +48,9 @@ class LocalCalls : public std::enable_shared_from_this<LocalCalls> {
   Gate& gate_;
   const std::shared_ptr<Channel> channel_;
   const std::string session_;
+  const Caller caller_;
   std::mutex mutex_;
-  std::map<uint64_t, std::pair<std::shared_ptr<Call>, Gate::Pass>> running_;
+  std::map<uint64_t, std::pair<std::shared_ptr<Call>, std::shared_ptr<void>>> running_;
   bool is_over_ = false;
 };
 

@@ -79,17 +79,17 @@ LocalServer::~LocalServer() {
     connection.thread.join();
 }
 
-std::string LocalServer::admit(const std::string& session) {
+std::string LocalServer::admit(const std::string& session, const Principal& principal) {
   join_those_over();
   std::string nonce = random_hex(16);
   const std::lock_guard lock(mutex_);
-  sessions_[nonce] = session;
+  sessions_[nonce] = {session, principal};
   return nonce;
 }
 
 void LocalServer::dismiss(const std::string& session) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(sessions_, [&](const auto& entry) { return entry.second == session; });
+  std::erase_if(sessions_, [&](const auto& entry) { return entry.second.session == session; });
   for (Connection& connection : connections_) {
     if (connection.session == session) connection.channel->shut_down();
   }
@@ -155,7 +155,8 @@ void LocalServer::serve(Connection& connection) {
 }
 
 void LocalServer::serve(Connection& connection, const std::string& session) {
-  const auto calls = std::make_shared<LocalCalls>(engine_, gate_, connection.channel, session);
+  const auto calls = std::make_shared<LocalCalls>(engine_, gate_, connection.channel, session,
+                                                  connection.principal);
   // However this ends.
   const std::shared_ptr<void> at_end(nullptr, [&](void*) { calls->cancel_all(); });
   v1::LocalRequest request;
@@ -176,10 +177,11 @@ std::string LocalServer::greet(Connection& connection) {
     const auto at = sessions_.find(request.hello().nonce());
     const auto count =
         std::count_if(connections_.begin(), connections_.end(), [&](const Connection& other) {
-          return at != sessions_.end() && other.session == at->second;
+          return at != sessions_.end() && other.session == at->second.session;
         });
     if (at == sessions_.end() || static_cast<size_t>(count) >= kMostOfASession) return {};
-    session = connection.session = at->second;
+    session = connection.session = at->second.session;
+    connection.principal = at->second.principal;
   }
   set_receive_limit(*connection.channel, {});
   engine_.sessions().set_local(session);

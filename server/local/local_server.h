@@ -27,7 +27,7 @@ class LocalServer {
 
   const std::string& path() const { return path_; }
   /// A nonce with which connections belong to this session, until dismiss().
-  std::string admit(const std::string& session);
+  std::string admit(const std::string& session, const Principal& principal);
   void dismiss(const std::string& session);
 
  private:
@@ -36,8 +36,15 @@ class LocalServer {
         : channel(std::make_shared<Channel>(std::move(socket), Channel::WhenFull::Fail)) {}
     const std::shared_ptr<Channel> channel;
     std::string session;  // none yet
+    Principal principal;
     bool is_over = false;
     std::thread thread;
+  };
+
+  /// What a nonce is good for.
+  struct Admitted {
+    std::string session;
+    Principal principal;
   };
 
   void accept_all();
@@ -53,7 +60,7 @@ class LocalServer {
   Fd socket_;
 
   std::mutex mutex_;
-  std::map<std::string, std::string> sessions_;  // nonce -> session
+  std::map<std::string, Admitted> sessions_;  // by nonce
   std::list<Connection> connections_;
   std::thread acceptor_;
 };

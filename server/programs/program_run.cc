@@ -254,6 +254,7 @@ v1::Result ProgramRun::output(size_t position, int64_t& inline_bytes) {
     return result;
   }
   Tensor tensor;
+  tensor.tenant = call_->tenant();
   tensor.session = parts_.sessions.owner(request_.session());
   tensor.device = parts_.device.describe().name();
   tensor.type = type.type;

@@ -94,8 +94,12 @@ void require_shape(const std::string& name, const std::vector<int64_t>& shape) {
 class Giver {
  public:
   Giver(const ProgramEntry& entry, const v1::RunProgramRequest& request, TensorStore& tensors,
-        ArenaPool& arenas)
-      : program_(entry.program), request_(request), tensors_(tensors), arenas_(arenas) {}
+        ArenaPool& arenas, const std::string& tenant)
+      : program_(entry.program),
+        request_(request),
+        tensors_(tensors),
+        arenas_(arenas),
+        tenant_(tenant) {}
 
   GivenValues run() {
     for (const v1::GivenValue& wire : request_.given())
@@ -127,7 +131,7 @@ class Giver {
     if (wire.argument().has_tensor()) {
       const std::shared_ptr<const Tensor> tensor =
           annotate(fmt::format("in {} of {}", name, program::called(program_)),
-                   [&] { return tensors_.find(wire.argument().tensor()); });
+                   [&] { return tensors_.find(tenant_, wire.argument().tensor()); });
       type = {tensor->type, tensor->shape};
       slice = is_updated(value) ? writable(*tensor) : tensor->slice;
     } else if (wire.argument().has_inline_() &&
@@ -200,6 +204,7 @@ class Giver {
   const v1::RunProgramRequest& request_;
   TensorStore& tensors_;
   ArenaPool& arenas_;
+  const std::string& tenant_;
   GivenValues given_;
 };
 
@@ -235,10 +240,10 @@ void ProgramService::plan(const v1::PlanProgramRequest& request, std::shared_ptr
 void ProgramService::run(const v1::RunProgramRequest& request, std::shared_ptr<Call> call,
                          ProgramWatcher watcher) {
   const std::shared_ptr<const ProgramEntry> entry = programs_.get(request.program_id());
-  parts_.sessions.require(request.session());
+  parts_.sessions.require(call->tenant(), request.session());
   DeviceQueue& device = *parts_.devices.at(target_of(*entry));
   device.require_present();
-  GivenValues given = Giver(*entry, request, parts_.tensors, *parts_.arenas).run();
+  GivenValues given = Giver(*entry, request, parts_.tensors, *parts_.arenas, call->tenant()).run();
   const program::GivenTypes types = given.types;
   planner_.plan(entry, types, call,
                 [this, entry, request, call, &device, given = std::move(given),

@@ -23,7 +23,7 @@ class EventStream final : public grpc::ServerWriteReactor<Event> {
   }
 
   /// Kept until the call is done: its pass, and what is to be done then.
-  void keep(Gate::Pass pass, std::function<void()> at_end = {}) {
+  void keep(std::shared_ptr<void> pass, std::function<void()> at_end = {}) {
     pass_ = std::move(pass);
     at_end_ = std::move(at_end);
   }
@@ -87,7 +87,7 @@ class EventStream final : public grpc::ServerWriteReactor<Event> {
   bool closing_ = false;
   bool finished_ = false;
   grpc::Status status_;
-  Gate::Pass pass_;
+  std::shared_ptr<void> pass_;
   std::function<void()> at_end_;
   Ptr self_;
 };

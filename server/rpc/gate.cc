@@ -1,11 +1,12 @@
 // Lets calls in: the token first, so that strangers learn nothing, then whether the daemon is
-// ending, then the count that draining waits for.
+// ending, then the count that draining waits for. What a call says of itself stands in its
+// metadata:
+//
+//   authorization: Bearer TOKEN    kiln-priority: low    traceparent: 00-...
 #include "server/rpc/gate.h"
 
 #include <string_view>
 #include <vector>
-
-#include <openssl/crypto.h>
 
 #include "runtime/core/error.h"
 
@@ -13,37 +14,59 @@ namespace kiln::server {
 
 namespace {
 
-/// Takes the same time for any presented token of one length, so that it cannot be guessed
-/// bytewise.
-bool same_token(std::string_view expected, std::string_view presented) {
-  return expected.size() == presented.size() &&
-         CRYPTO_memcmp(expected.data(), presented.data(), expected.size()) == 0;
+std::string_view metadata_of(const grpc::CallbackServerContext& context, const char* key) {
+  const auto at = context.client_metadata().find(key);
+  if (at == context.client_metadata().end()) return {};
+  return {at->second.data(), at->second.size()};
 }
 
-bool carries(const grpc::CallbackServerContext& context, const std::string& token) {
-  constexpr std::string_view kScheme = "Bearer ";
-  const auto [begin, end] = context.client_metadata().equal_range("authorization");
-  for (auto at = begin; at != end; ++at) {
-    const std::string_view value(at->second.data(), at->second.size());
-    if (value.substr(0, kScheme.size()) == kScheme &&
-        same_token(token, value.substr(kScheme.size()))) {
-      return true;
-    }
-  }
-  return false;
+Priority priority_of(const grpc::CallbackServerContext& context) {
+  const std::string_view text = metadata_of(context, "kiln-priority");
+  if (text.empty() || text == "normal") return Priority::Normal;
+  if (text == "low") return Priority::Low;
+  if (text == "high") return Priority::High;
+  fail(ErrorKind::InvalidArgument, "PRIORITY",
+       "the priority is {}, but must be low, normal or high", text.substr(0, 80));
+}
+
+/// When the caller stops waiting, on the monotonic clock.
+Clock::time_point deadline_of(const grpc::CallbackServerContext& context) {
+  const auto left = context.deadline() - std::chrono::system_clock::now();
+  // gRPC's "no deadline" is a date so far away that the sum would overflow.
+  if (left > std::chrono::hours(24 * 365)) return Clock::time_point::max();
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(left);
 }
 
 }  // namespace
 
-Gate::Pass Gate::enter(const grpc::CallbackServerContext& context) {
-  if (!token_.empty() && !carries(context, token_)) {
-    fail(ErrorKind::Unauthenticated, "TOKEN",
-         "this daemon asks for a token, and the one given is missing or wrong");
+Principal Gate::identify(const grpc::CallbackServerContext& context) {
+  Principal principal{.tenant = "", .client = context.peer()};
+  if (!tokens_) return principal;
+  constexpr std::string_view kScheme = "Bearer ";
+  const auto [begin, end] = context.client_metadata().equal_range("authorization");
+  for (auto at = begin; at != end; ++at) {
+    const std::string_view value(at->second.data(), at->second.size());
+    if (value.substr(0, kScheme.size()) != kScheme) continue;
+    if (auto tenant = tokens_->tenant_of(value.substr(kScheme.size()))) {
+      principal.tenant = *std::move(tenant);
+      return principal;
+    }
   }
-  return enter();
+  fail(ErrorKind::Unauthenticated, "TOKEN",
+       "this daemon asks for a token, and the one given is missing or wrong");
 }
 
-Gate::Pass Gate::enter() {
+Admission Gate::enter(const grpc::CallbackServerContext& context) {
+  Admission admission;
+  admission.caller.principal = identify(context);
+  admission.pass = enter();
+  admission.caller.priority = priority_of(context);
+  admission.caller.trace = metadata_of(context, "traceparent");
+  admission.caller.deadline = deadline_of(context);
+  return admission;
+}
+
+std::shared_ptr<void> Gate::enter() {
   if (closed_.load()) {
     fail(ErrorKind::Unavailable, "DRAINING", "the daemon is ending and takes no more calls");
   }
@@ -85,13 +108,6 @@ uint64_t Gate::on_close(std::function<void()> listener) {
 void Gate::forget(uint64_t listener) {
   const std::lock_guard lock(mutex_);
   listeners_.erase(listener);
-}
-
-Clock::time_point deadline_of(const grpc::CallbackServerContext& context) {
-  const auto left = context.deadline() - std::chrono::system_clock::now();
-  // gRPC's "no deadline" is a date so far away that the sum would overflow.
-  if (left > std::chrono::hours(24 * 365)) return Clock::time_point::max();
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(left);
 }
 
 }  // namespace kiln::server

@@ -9,23 +9,29 @@
 
 #include <grpcpp/server_context.h>
 
-#include "server/clock.h"
+#include "server/call.h"
+#include "server/rpc/token_file.h"
 #include "server/tensors/sessions.h"
 
 namespace kiln::server {
 
+/// A call that was let in.
+struct Admission {
+  std::shared_ptr<void> pass;  // counts it as active as long as it lives
+  Caller caller;
+};
+
 /// Where every call comes in: who is it, and are we still taking calls.
 class Gate {
  public:
-  /// An empty token lets everybody in.
-  Gate(std::string token, Sessions& sessions) : token_(std::move(token)), sessions_(sessions) {}
+  /// Without tokens everybody is let in.
+  Gate(std::shared_ptr<TokenFile> tokens, Sessions& sessions)
+      : tokens_(std::move(tokens)), sessions_(sessions) {}
 
-  /// Counts a call as active as long as it lives.
-  using Pass = std::shared_ptr<void>;
-  /// Throws Unauthenticated TOKEN, Unavailable DRAINING.
-  Pass enter(const grpc::CallbackServerContext& context);
-  /// The same of a caller who is known. Throws Unavailable DRAINING.
-  Pass enter();
+  /// Throws Unauthenticated TOKEN, Unavailable DRAINING, InvalidArgument PRIORITY.
+  Admission enter(const grpc::CallbackServerContext& context);
+  /// The pass of a caller who is known. Throws Unavailable DRAINING.
+  std::shared_ptr<void> enter();
   int64_t active() const { return active_.load(); }
 
   /// From now on no call gets in, and streams that stay open by design are told to end.
@@ -35,7 +41,10 @@ class Gate {
   void forget(uint64_t listener);
 
  private:
-  const std::string token_;
+  /// Throws Unauthenticated TOKEN.
+  Principal identify(const grpc::CallbackServerContext& context);
+
+  const std::shared_ptr<TokenFile> tokens_;
   Sessions& sessions_;
   std::atomic<int64_t> active_{0};
   std::atomic<bool> closed_{false};
@@ -43,8 +52,5 @@ class Gate {
   uint64_t next_ = 1;
   std::map<uint64_t, std::function<void()>> listeners_;
 };
-
-/// When the caller stops waiting, on the monotonic clock.
-Clock::time_point deadline_of(const grpc::CallbackServerContext& context);
 
 }  // namespace kiln::server

@@ -66,7 +66,7 @@ std::unique_ptr<LocalServer> local_server(Engine& engine, Gate& gate, const std:
 
 struct GrpcServer::Parts {
   Parts(Engine& engine, const GrpcOptions& options)
-      : gate(options.token, engine.sessions()),
+      : gate(options.tokens, engine.sessions()),
         local(local_server(engine, gate, options.listen)),
         kernels(engine, gate),
         tensors(engine, gate),

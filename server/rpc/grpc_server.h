@@ -5,13 +5,14 @@
 
 #include "server/clock.h"
 #include "server/engine/engine.h"
+#include "server/rpc/token_file.h"
 
 namespace kiln::server {
 
 struct GrpcOptions {
-  std::string listen;       // unix:PATH or HOST:PORT
-  std::string token;        // empty: none is asked for
-  std::string certificate;  // PEM; empty: no TLS
+  std::string listen;                 // unix:PATH or HOST:PORT
+  std::shared_ptr<TokenFile> tokens;  // null: none is asked for
+  std::string certificate;            // PEM; empty: no TLS
   std::string private_key;
 };
 

@@ -11,7 +11,7 @@ grpc::ServerUnaryReactor* JobRpc::Submit(grpc::CallbackServerContext* context,
                                          const v1::SubmitRequest* request,
                                          v1::SubmitResponse* response) {
   return UnaryCall<v1::SubmitResponse>::start(context, gate_, response, [&](const auto& call) {
-    const std::string job = engine_.submit(*request);
+    const std::string job = engine_.submit(*request, call->call()->caller());
     call->answer([&](auto& reply) { reply.set_job(job); });
   });
 }
@@ -20,8 +20,10 @@ grpc::ServerWriteReactor<v1::JobState>* JobRpc::Watch(grpc::CallbackServerContex
                                                       const v1::WatchRequest* request) {
   const auto stream = EventStream<v1::JobState>::make();
   try {
-    stream->keep(gate_.enter(*context));
-    engine_.jobs().watch(request->job(), [stream](const v1::JobState& state) {
+    Admission admission = gate_.enter(*context);
+    stream->keep(std::move(admission.pass));
+    const std::string& tenant = admission.caller.principal.tenant;
+    engine_.jobs().watch(tenant, request->job(), [stream](const v1::JobState& state) {
       const bool goes_on = stream->push(state);
       if (goes_on && state.phase() >= v1::JOB_PHASE_DONE) stream->close(grpc::Status::OK);
       return goes_on;
@@ -36,7 +38,7 @@ grpc::ServerUnaryReactor* JobRpc::Result(grpc::CallbackServerContext* context,
                                          const v1::ResultRequest* request,
                                          v1::RunResponse* response) {
   return UnaryCall<v1::RunResponse>::start(context, gate_, response, [&](const auto& call) {
-    engine_.jobs().result(request->job(), [call](auto outcome) {
+    engine_.jobs().result(call->call()->tenant(), request->job(), [call](auto outcome) {
       end_call(call, std::move(outcome),
                [](v1::RunResponse& reply, const std::shared_ptr<const v1::RunResponse>& result) {
                  reply = *result;
@@ -49,7 +51,7 @@ grpc::ServerUnaryReactor* JobRpc::Cancel(grpc::CallbackServerContext* context,
                                          const v1::CancelRequest* request,
                                          v1::CancelResponse* response) {
   return UnaryCall<v1::CancelResponse>::start(context, gate_, response, [&](const auto& call) {
-    const v1::JobState state = engine_.jobs().cancel(request->job());
+    const v1::JobState state = engine_.jobs().cancel(call->call()->tenant(), request->job());
     call->answer([&](auto& reply) { *reply.mutable_state() = state; });
   });
 }
@@ -58,7 +60,7 @@ grpc::ServerUnaryReactor* JobRpc::List(grpc::CallbackServerContext* context, con
                                        v1::ListResponse* response) {
   return UnaryCall<v1::ListResponse>::start(context, gate_, response, [&](const auto& call) {
     call->answer([&](auto& reply) {
-      for (const v1::JobState& state : engine_.jobs().list())
+      for (const v1::JobState& state : engine_.jobs().list(call->call()->tenant()))
         *reply.add_jobs() = state;
     });
   });

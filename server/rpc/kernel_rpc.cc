@@ -126,13 +126,15 @@ grpc::ServerWriteReactor<v1::TuneEvent>* KernelRpc::Tune(grpc::CallbackServerCon
   // Filled in once the search is begun; a stream that ends before leaves nothing (0 is no ticket).
   const auto ticket = std::make_shared<uint64_t>(0);
   try {
-    stream->keep(gate_.enter(*context), [this, ticket] { engine_.tunes().leave(*ticket); });
-    *ticket = engine_.tune(
-        *request, {.event = [stream](const v1::TuneEvent& event) { return stream->push(event); },
-                   .end =
-                       [stream](const Error* error) {
-                         stream->close(error == nullptr ? grpc::Status::OK : status_of(*error));
-                       }});
+    Admission admission = gate_.enter(*context);
+    stream->keep(std::move(admission.pass), [this, ticket] { engine_.tunes().leave(*ticket); });
+    *ticket =
+        engine_.tune(*request, admission.caller,
+                     {.event = [stream](const v1::TuneEvent& event) { return stream->push(event); },
+                      .end =
+                          [stream](const Error* error) {
+                            stream->close(error == nullptr ? grpc::Status::OK : status_of(*error));
+                          }});
   } catch (...) {
     stream->close(status_of(current_error()));
   }

@@ -31,9 +31,10 @@ grpc::ServerUnaryReactor* ProgramRpc::Plan(grpc::CallbackServerContext* context,
 grpc::ServerWriteReactor<v1::ProgramEvent>* ProgramRpc::Run(grpc::CallbackServerContext* context,
                                                             const v1::RunProgramRequest* request) {
   const auto stream = EventStream<v1::ProgramEvent>::make();
-  const auto call = std::make_shared<Call>(deadline_of(*context));
   try {
-    stream->keep(gate_.enter(*context), [call] { call->cancel(); });
+    Admission admission = gate_.enter(*context);
+    const auto call = std::make_shared<Call>(std::move(admission.caller));
+    stream->keep(std::move(admission.pass), [call] { call->cancel(); });
     engine_.programs().run(
         *request, call,
         {.event = [stream](const v1::ProgramEvent& event) { return stream->push(event); },

@@ -24,14 +24,16 @@ void require_same_layout(const Tensor& tensor, const v1::TensorHeader& header) {
 
 }  // namespace
 
-TensorArrival::TensorArrival(Engine& engine, const v1::TensorHeader& header, bool adopts)
-    : engine_(engine), session_(header.session()) {
+TensorArrival::TensorArrival(Engine& engine, const v1::TensorHeader& header, const Caller& caller,
+                             bool adopts)
+    : engine_(engine), tenant_(caller.principal.tenant), session_(header.session()) {
   if (header.into().empty()) {
-    tensor_ = adopts ? engine_.check_header(header) : engine_.prepare_tensor(header);
+    tensor_ =
+        adopts ? engine_.check_header(header, caller) : engine_.prepare_tensor(header, caller);
     if (header.empty()) filled_ = tensor_.bytes;
     return;
   }
-  tensor_ = *engine_.tensors().find(header.into());
+  tensor_ = *engine_.tensors().find(tenant_, header.into());
   require_same_layout(tensor_, header);
   is_renewed_ = adopts || tensor_.slice->arena()->is_frozen();
   if (is_renewed_) tensor_.slice = adopts ? nullptr : engine_.arenas().reserve(tensor_.bytes);
@@ -67,7 +69,7 @@ std::string TensorArrival::complete() {
          tensor_.bytes);
   }
   // A tensor of a session that has ended meanwhile would never be freed.
-  engine_.sessions().require(session_);
+  engine_.sessions().require(tenant_, session_);
   engine_.counters().uploads.fetch_add(1);
   if (tensor_.id.empty()) {
     tensor_.id = engine_.tensors().add(std::move(tensor_))->id;

@@ -12,7 +12,8 @@ namespace kiln::server {
 class TensorArrival {
  public:
   /// `adopts`: it will be given its memory, and needs none of its own.
-  TensorArrival(Engine& engine, const v1::TensorHeader& header, bool adopts = false);
+  TensorArrival(Engine& engine, const v1::TensorHeader& header, const Caller& caller,
+                bool adopts = false);
 
   int64_t bytes() const { return tensor_.bytes; }
   /// Where the next so many bytes are to be written.
@@ -25,6 +26,7 @@ class TensorArrival {
 
  private:
   Engine& engine_;
+  const std::string tenant_;
   const std::string session_;
   Tensor tensor_;
   bool is_renewed_ = false;  // overwrites a tensor, but in other memory

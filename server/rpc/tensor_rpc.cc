@@ -23,7 +23,7 @@ class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 
   void begin(grpc::CallbackServerContext* context, Gate& gate) {
     try {
-      pass_ = gate.enter(*context);
+      admission_ = gate.enter(*context);
     } catch (...) {
       end(status_of(current_error()));
       return;
@@ -69,7 +69,7 @@ class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     }
     if (request.has_header()) {
       if (arrival_) fail(ErrorKind::InvalidArgument, "UPLOAD_HEADER", "an upload has one header");
-      arrival_.emplace(engine_, request.header());
+      arrival_.emplace(engine_, request.header(), admission_.caller);
       return;
     }
     started().append(request.chunk());
@@ -98,7 +98,7 @@ class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   grpc::ByteBuffer part_;
   std::optional<TensorArrival> arrival_;
   std::atomic<bool> ended_{false};
-  Gate::Pass pass_;
+  Admission admission_;
   std::shared_ptr<IdleTransfers::Transfer> transfer_;
 };
 
@@ -108,12 +108,12 @@ class DownloadCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void begin(grpc::CallbackServerContext* context, const grpc::ByteBuffer& message, Engine& engine,
              Gate& gate) {
     try {
-      pass_ = gate.enter(*context);
+      admission_ = gate.enter(*context);
       v1::DownloadRequest request;
       if (!read_frame(message, request)) {
         fail(ErrorKind::InvalidArgument, "DOWNLOAD_MESSAGE", "the request of a download is none");
       }
-      tensor_ = engine.tensors().find(request.tensor());
+      tensor_ = engine.tensors().find(admission_.caller.principal.tenant, request.tensor());
     } catch (...) {
       end(status_of(current_error()));
       return;
@@ -153,7 +153,7 @@ class DownloadCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   int64_t sent_ = 0;
   grpc::ByteBuffer part_;
   std::atomic<bool> ended_{false};
-  Gate::Pass pass_;
+  Admission admission_;
 };
 
 }  // namespace
@@ -162,7 +162,7 @@ grpc::ServerUnaryReactor* TensorRpc::Put(grpc::CallbackServerContext* context,
                                          const v1::PutRequest* request,
                                          v1::UploadResponse* response) {
   return UnaryCall<v1::UploadResponse>::start(context, gate_, response, [&](const auto& call) {
-    TensorArrival arrival(engine_, request->header());
+    TensorArrival arrival(engine_, request->header(), call->call()->caller());
     arrival.append(request->data());
     const std::string tensor = arrival.complete();
     call->answer([&](auto& reply) { reply.set_tensor(tensor); });
@@ -188,7 +188,7 @@ grpc::ServerUnaryReactor* TensorRpc::Free(grpc::CallbackServerContext* context,
                                           v1::FreeResponse* response) {
   return UnaryCall<v1::FreeResponse>::start(context, gate_, response, [&](const auto& call) {
     const std::vector<std::string> ids(request->tensors().begin(), request->tensors().end());
-    const int freed = engine_.tensors().free(ids);
+    const int freed = engine_.tensors().free(call->call()->tenant(), ids);
     call->answer([&](auto& reply) { reply.set_freed(static_cast<uint32_t>(freed)); });
   });
 }

@@ -21,17 +21,18 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   using Ptr = std::shared_ptr<UnaryCall>;
 
-  UnaryCall(Clock::time_point deadline, Response* response)
-      : call_(std::make_shared<Call>(deadline)), response_(response) {}
+  explicit UnaryCall(Response* response) : response_(response) {}
 
   /// Lets the call in and runs `begin(call)`; what that throws is the answer.
   template <typename Begin>
   static grpc::ServerUnaryReactor* start(grpc::CallbackServerContext* context, Gate& gate,
                                          Response* response, Begin&& begin) {
-    const Ptr call = std::make_shared<UnaryCall>(deadline_of(*context), response);
+    const Ptr call = std::make_shared<UnaryCall>(response);
     call->self_ = call;
     try {
-      call->pass_ = gate.enter(*context);
+      Admission admission = gate.enter(*context);
+      call->pass_ = std::move(admission.pass);
+      call->call_ = std::make_shared<Call>(std::move(admission.caller));
       begin(call);
     } catch (...) {
       call->fail(current_error());
@@ -60,7 +61,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
   void OnCancel() override {
     if (!ended_.exchange(true)) Finish(grpc::Status::CANCELLED);
-    call_->cancel();
+    if (call_) call_->cancel();
   }
   void OnDone() override {
     pass_.reset();
@@ -68,10 +69,10 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   }
 
  private:
-  const std::shared_ptr<Call> call_;
-  Response* const response_;  // gRPC's, until Finish
+  std::shared_ptr<Call> call_;  // none: it was not let in
+  Response* const response_;    // gRPC's, until Finish
   std::atomic<bool> ended_{false};
-  Gate::Pass pass_;
+  std::shared_ptr<void> pass_;
   Ptr self_;
 };
 

@@ -8,43 +8,44 @@
 
 namespace kiln::server {
 
-std::string Sessions::open() {
+std::string Sessions::open(const std::string& tenant) {
   const std::string session = random_hex(12);
   const std::lock_guard lock(mutex_);
-  ended_[session] = Clock::time_point::max();
+  sessions_[session].tenant = tenant;
   return session;
 }
 
 void Sessions::end(const std::string& session) {
   const std::lock_guard lock(mutex_);
-  const auto at = ended_.find(session);
-  if (at != ended_.end()) at->second = touched_ = Clock::now();
+  const auto at = sessions_.find(session);
+  if (at != sessions_.end()) at->second.ended = touched_ = Clock::now();
 }
 
 void Sessions::set_local(const std::string& session) {
   const std::lock_guard lock(mutex_);
-  if (ended_.count(session) != 0) local_.insert(session);
+  const auto at = sessions_.find(session);
+  if (at != sessions_.end()) at->second.is_local = true;
 }
 
 bool Sessions::is_local(const std::string& session) const {
   const std::lock_guard lock(mutex_);
-  return local_.count(session) != 0;
+  const auto at = sessions_.find(session);
+  return at != sessions_.end() && at->second.is_local;
 }
 
-void Sessions::require(const std::string& session) const {
-  if (!session.empty() && !is_open(session)) {
+void Sessions::require(const std::string& tenant, const std::string& session) const {
+  if (session.empty()) return;
+  const std::lock_guard lock(mutex_);
+  const auto at = sessions_.find(session);
+  if (at == sessions_.end() || !at->second.is_open() || at->second.tenant != tenant) {
     fail(ErrorKind::NotFound, "SESSION", "session {} has ended; open another", session);
   }
 }
 
 std::string Sessions::owner(const std::string& session) const {
-  return is_open(session) ? session : "";
-}
-
-bool Sessions::is_open(const std::string& session) const {
   const std::lock_guard lock(mutex_);
-  const auto at = ended_.find(session);
-  return at != ended_.end() && at->second == Clock::time_point::max();
+  const auto at = sessions_.find(session);
+  return at != sessions_.end() && at->second.is_open() ? session : "";
 }
 
 void Sessions::touch() {
@@ -56,14 +57,13 @@ void Sessions::expire(Clock::time_point now) {
   std::vector<std::string> gone;
   {
     const std::lock_guard lock(mutex_);
-    for (auto at = ended_.begin(); at != ended_.end();) {
-      if (at->second == Clock::time_point::max() || at->second + grace_ > now) {
+    for (auto at = sessions_.begin(); at != sessions_.end();) {
+      if (at->second.is_open() || at->second.ended + grace_ > now) {
         ++at;
         continue;
       }
       gone.push_back(at->first);
-      local_.erase(at->first);
-      at = ended_.erase(at);
+      at = sessions_.erase(at);
     }
   }
   for (const std::string& session : gone) {
@@ -74,8 +74,8 @@ void Sessions::expire(Clock::time_point now) {
 
 int64_t Sessions::count() const {
   const std::lock_guard lock(mutex_);
-  return std::count_if(ended_.begin(), ended_.end(),
-                       [](const auto& entry) { return entry.second == Clock::time_point::max(); });
+  return std::count_if(sessions_.begin(), sessions_.end(),
+                       [](const auto& session) { return session.second.is_open(); });
 }
 
 Clock::duration Sessions::idle_for(Clock::time_point now) const {

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 
 #include "server/tensors/tensor_store.h"
@@ -16,13 +15,13 @@ class Sessions {
   Sessions(TensorStore& tensors, ArenaPool& arenas, Clock::duration grace)
       : tensors_(tensors), arenas_(arenas), grace_(grace) {}
 
-  std::string open();
+  std::string open(const std::string& tenant);
   void end(const std::string& session);
   /// Its client is on this host, and can be shown memory.
   void set_local(const std::string& session);
   bool is_local(const std::string& session) const;
-  /// Throws NotFound SESSION unless `session` is empty or open.
-  void require(const std::string& session) const;
+  /// Throws NotFound SESSION unless `session` is empty, or open and the tenant's.
+  void require(const std::string& tenant, const std::string& session) const;
   /// Whom a new tensor belongs to: `session`, or nobody when it ended meanwhile.
   std::string owner(const std::string& session) const;
 
@@ -35,14 +34,18 @@ class Sessions {
   Clock::duration idle_for(Clock::time_point now) const;
 
  private:
-  bool is_open(const std::string& session) const;
+  struct Session {
+    std::string tenant;
+    bool is_local = false;
+    Clock::time_point ended = Clock::time_point::max();  // none: it is open
+    bool is_open() const { return ended == Clock::time_point::max(); }
+  };
 
   TensorStore& tensors_;
   ArenaPool& arenas_;
   const Clock::duration grace_;
   mutable std::mutex mutex_;
-  std::map<std::string, Clock::time_point> ended_;  // open ones have time_point::max()
-  std::set<std::string> local_;
+  std::map<std::string, Session> sessions_;
   Clock::time_point touched_ = Clock::now();
 };
 

@@ -27,11 +27,11 @@ std::shared_ptr<const Tensor> TensorStore::add(Tensor tensor) {
   return stored;
 }
 
-std::shared_ptr<const Tensor> TensorStore::find(const std::string& id) {
+std::shared_ptr<const Tensor> TensorStore::find(const std::string& tenant, const std::string& id) {
   {
     const std::lock_guard lock(mutex_);
     const auto at = entries_.find(id);
-    if (at != entries_.end()) {
+    if (at != entries_.end() && at->second.tensor->tenant == tenant) {
       at->second.used = Clock::now();
       return at->second.tensor;
     }
@@ -55,11 +55,15 @@ void TensorStore::renew(const std::string& id, std::shared_ptr<Slice> slice) {
   at->second.tensor = std::make_shared<const Tensor>(std::move(renewed));
 }
 
-int TensorStore::free(std::span<const std::string> ids) {
+int TensorStore::free(const std::string& tenant, std::span<const std::string> ids) {
   const std::lock_guard lock(mutex_);
   int freed = 0;
-  for (const std::string& id : ids)
-    freed += static_cast<int>(entries_.erase(id));
+  for (const std::string& id : ids) {
+    const auto at = entries_.find(id);
+    if (at == entries_.end() || at->second.tensor->tenant != tenant) continue;
+    entries_.erase(at);
+    ++freed;
+  }
   return freed;
 }
 

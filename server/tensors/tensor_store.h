@@ -17,6 +17,7 @@ namespace kiln::server {
 /// devices with memory of their own copy at each call.
 struct Tensor {
   std::string id;
+  std::string tenant;
   std::string session;           // empty: the session of callers that have none
   std::string device = "cpu:0";  // where the client put it
   DType type = DType::Float32;
@@ -25,7 +26,8 @@ struct Tensor {
   std::shared_ptr<Slice> slice;
 };
 
-/// The tensors of all sessions, by id. Whoever holds a Tensor may use its memory, freed or not.
+/// The tensors of all sessions, by id. To a tenant those of others do not exist. Whoever holds a
+/// Tensor may use its memory, freed or not.
 class TensorStore {
  public:
   /// Tensors without a session are freed when nobody used them for `unowned_life`.
@@ -35,11 +37,11 @@ class TensorStore {
   /// Stores `tensor` under a new id, which nobody can guess.
   std::shared_ptr<const Tensor> add(Tensor tensor);
   /// Throws NotFound TENSOR, or HandleLost HANDLE_LOST for one of an earlier daemon.
-  std::shared_ptr<const Tensor> find(const std::string& id);
+  std::shared_ptr<const Tensor> find(const std::string& tenant, const std::string& id);
   /// The tensor has its contents there from now on; nothing when it was freed meanwhile.
   void renew(const std::string& id, std::shared_ptr<Slice> slice);
   /// How many of these existed.
-  int free(std::span<const std::string> ids);
+  int free(const std::string& tenant, std::span<const std::string> ids);
   void free_session(const std::string& session);
   void expire(Clock::time_point now);
   int64_t count() const;

@@ -12,24 +12,28 @@ namespace kiln::server {
 namespace {
 
 /// What two callers must agree in to share a search: what is tuned, in which names, for which
-/// sizes, on which data.
-std::string subject_of(const CheckedRequest& request, const v1::TuneRequest& wire) {
+/// sizes, on whose data.
+std::string subject_of(const CheckedRequest& request, const v1::TuneRequest& wire,
+                       const std::string& tenant) {
   std::string subject = request.kernel_id;
   const std::map<std::string, int64_t> sizes(wire.sizes().begin(), wire.sizes().end());
   for (const auto& [name, size] : sizes)
     subject += fmt::format("|{}={}", name, size);
   for (const v1::Argument& argument : wire.arguments())
     subject += "|" + argument.SerializeAsString();
+  // Inputs that the daemon makes up are nobody's.
+  if (!wire.arguments().empty()) subject += "|" + tenant;
   return language::id_of(subject);
 }
 
-TuningTask task_of(CheckedRequest request, const v1::TuneRequest& wire, const TuningKey& key,
-                   const TuneService::Options& options) {
+TuningTask task_of(CheckedRequest request, const v1::TuneRequest& wire, const Caller& caller,
+                   const TuningKey& key, const TuneService::Options& options) {
   if (!std::isfinite(wire.seconds()) || wire.seconds() < 0) {
     fail(ErrorKind::InvalidArgument, "TUNE_BUDGET",
          "a search takes a number of seconds, but got {}", wire.seconds());
   }
-  TuningTask task{.request = std::move(request), .wire = wire, .key = key};
+  TuningTask task{
+      .request = std::move(request), .wire = wire, .caller = without_deadline(caller), .key = key};
   task.trials = wire.trials() == 0 ? options.trials : std::min(wire.trials(), options.trials);
   const double limit = std::chrono::duration<double>(options.time).count();
   const double seconds = wire.seconds() == 0 ? limit : std::min(wire.seconds(), limit);
@@ -49,9 +53,9 @@ TuneService::TuneService(const TuningParts& parts, const Options& options)
     : parts_(parts), options_(options), thread_([this] { loop(); }) {}
 
 uint64_t TuneService::tune(CheckedRequest request, const v1::TuneRequest& wire,
-                           const TuningKey& key, TuneWatcher watcher) {
-  const std::string subject = subject_of(request, wire);
-  TuningTask task = task_of(std::move(request), wire, key, options_);
+                           const Caller& caller, const TuningKey& key, TuneWatcher watcher) {
+  const std::string subject = subject_of(request, wire, caller.principal.tenant);
+  TuningTask task = task_of(std::move(request), wire, caller, key, options_);
   const std::lock_guard lock(mutex_);
   if (draining_) throw draining_error();
   for (const std::shared_ptr<Flight>& flight : flights_) {

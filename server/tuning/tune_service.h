@@ -36,8 +36,8 @@ class TuneService {
 
   /// A ticket for leave(). Throws InvalidArgument TUNE_BUDGET, ResourceExhausted QUEUE_FULL,
   /// Unavailable DRAINING.
-  uint64_t tune(CheckedRequest request, const v1::TuneRequest& wire, const TuningKey& key,
-                TuneWatcher watcher);
+  uint64_t tune(CheckedRequest request, const v1::TuneRequest& wire, const Caller& caller,
+                const TuningKey& key, TuneWatcher watcher);
   void leave(uint64_t ticket);
 
   /// Ends all searches; what they found stays.

@@ -120,7 +120,7 @@ void Tuner::run() {
 
 void Tuner::place_arguments() {
   Answer<CompileResult> answer;
-  auto call = std::make_shared<Call>(Clock::time_point::max());
+  auto call = std::make_shared<Call>(task_.caller);
   parts_.compiles.compile(task_.request, call, answer.taker());
   auto outcome = answer.wait([&] { return cancelled_.load(); });
   if (!outcome) {
@@ -141,7 +141,7 @@ void Tuner::place_arguments() {
     make_up_arguments(default_kernel_->artifact(), default_kernel_->names, sizes,
                       parts_.tensor_bytes, request);
   }
-  call_ = parts_.runs.place_call(request);
+  call_ = parts_.runs.place_call(request, *call);
   for (size_t i = 0; i < call_.tensors.size(); ++i) {
     const bool is_output = default_kernel_->artifact().parameters[i].is_output;
     outputs_.push_back(is_output ? parts_.arenas->allocate(call_.tensors[i]->bytes()) : nullptr);
@@ -298,7 +298,7 @@ DeviceResult Tuner::execute(const Compiled& compiled, uint32_t repeat, uint32_t 
   }
   // Not the time in which the worker is started again that the candidate before has ended.
   if (!is_default) work.limit = runs * limit_of_run();
-  work.call = std::make_shared<Call>(Clock::time_point::max());
+  work.call = std::make_shared<Call>(task_.caller);
   Answer<DeviceResult> answer;
   work.done = answer.taker();
   const std::shared_ptr<Call> call = work.call;

@@ -33,6 +33,7 @@ struct TuningParts {
 struct TuningTask {
   CheckedRequest request;
   v1::TuneRequest wire;
+  Caller caller;
   TuningKey key;  // its sizes are found by the search
   uint32_t trials = 0;
   Clock::duration time{};

@@ -119,7 +119,7 @@ TEST(BrokenHost, NoCompilerHasStartedYet) {
   Engine engine(quick_options(folder.path().string()),
                 std::make_unique<ProcessLauncher>("/nowhere"));
   EXPECT_FALSE(engine.wait_until_ready(std::chrono::milliseconds(20)));
-  const auto call = std::make_shared<Call>(Clock::now() + kLong);
+  const auto call = std::make_shared<Call>(Caller{.deadline = Clock::now() + kLong});
   expect_error([&] { engine.compile(add_one("inc"), call, [](auto) {}); }, ErrorKind::Unavailable,
                "the compiler has not started yet; try again soon");
 }
@@ -150,7 +150,7 @@ TEST(BrokenHost, TheGpuHasNotStartedYet) {
   ASSERT_TRUE(eventually([&] { return engine.cpu_ready(); }));
   v1::CompileRequest request = add_one("inc");
   request.mutable_target()->set_name("cuda");
-  const auto call = std::make_shared<Call>(Clock::now() + kLong);
+  const auto call = std::make_shared<Call>(Caller{.deadline = Clock::now() + kLong});
   const auto message = [&]() -> std::string {
     try {
       engine.compile(request, call, [](auto) {});
@@ -200,9 +200,9 @@ TEST(BrokenHost, ProcessesThatDoNotEndAreReplacedAndAtLastAreNot) {
     }
   }
   // The thread that replaces workers is the one that lets sessions expire.
-  const std::string session = engine.sessions().open();
+  const std::string session = engine.sessions().open("");
   v1::TensorHeader header = header_of(4, session);
-  engine.tensors().add(engine.prepare_tensor(header));
+  engine.tensors().add(engine.prepare_tensor(header, Caller()));
   engine.sessions().end(session);
   EXPECT_TRUE(eventually([&] { return engine.tensors().count() == 0; }));
 }
@@ -210,13 +210,13 @@ TEST(BrokenHost, ProcessesThatDoNotEndAreReplacedAndAtLastAreNot) {
 TEST(BrokenHost, ATensorOfAnEarlierDaemonWasLost) {
   TensorStore store("0123456789abcdef", std::chrono::minutes(1));
   const std::string id = "fedcba9876543210-0123456789abcdef01234567";
-  expect_error([&] { store.find(id); }, ErrorKind::HandleLost,
+  expect_error([&] { store.find("", id); }, ErrorKind::HandleLost,
                "tensor " + id + " was lost when the daemon was started again; upload it once more");
 }
 
 TEST(BrokenHost, JobsWaitForOthersToEnd) {
   JobTable jobs({.unfinished = 1});
-  const auto call = std::make_shared<Call>(Clock::now() + kLong);
+  const auto call = std::make_shared<Call>(Caller{.deadline = Clock::now() + kLong});
   jobs.add("first", call);
   expect_error([&] { jobs.add("second", call); }, ErrorKind::ResourceExhausted,
                "1 jobs are unfinished already; try again soon");

@@ -232,9 +232,36 @@ TEST(Kilnd, DoesNotServeStrangersUnasked) {
   }
 }
 
+TEST(Kilnd, LogsNoToken) {
+  const testing::TemporaryFolder folder;
+  const std::string tokens = (folder.path() / "tokens").string();
+  std::ofstream(tokens) << "alice hush-hush\n";
+  Daemon daemon(fake_daemon({"--token-file", tokens, "--log-level", "debug"}));
+  const Client client(daemon);
+  const auto lets_in = [&](const std::string& token) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token);
+    v1::DescribeResponse response;
+    return client.daemon_service->Describe(&context, v1::DescribeRequest(), &response).ok();
+  };
+  EXPECT_TRUE(lets_in("hush-hush"));
+  std::ofstream(tokens) << "alice hush-hush bob\n";
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_FALSE(lets_in("hush-wrong"));
+    return daemon.log().find("is neither TOKEN nor TENANT TOKEN") != std::string::npos;
+  }));
+  EXPECT_EQ(daemon.stop(), 0);
+  EXPECT_EQ(daemon.log().find("hush"), std::string::npos) << daemon.log();
+}
+
 TEST(Kilnd, RefusesAddressesThatAreNone) {
   EXPECT_EQ(refused({"--listen", "here"}).output,
             "kilnd: the address here is neither unix:PATH nor HOST:PORT\n");
+  for (const char* port : {"80000", "65536", "123456"}) {
+    EXPECT_EQ(refused({"--listen", std::string("127.0.0.1:") + port}).output,
+              fmt::format("kilnd: the port of 127.0.0.1:{} is {}, but must be at most 65535\n",
+                          port, port));
+  }
   EXPECT_EQ(refused({"--nonsense"}).exit_code, 2);
 }
 

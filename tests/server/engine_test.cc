@@ -24,7 +24,7 @@ class EngineUnderLoad : public ::testing::Test {
   }
 
   static std::shared_ptr<Call> call(milliseconds limit = kLong) {
-    return std::make_shared<Call>(Clock::now() + limit);
+    return std::make_shared<Call>(Caller{.deadline = Clock::now() + limit});
   }
 
   Outcome<CompileResult> compile(const v1::CompileRequest& request) {
@@ -120,8 +120,8 @@ TEST_F(EngineUnderLoad, KeepsTensorsSessionsAndJobsApart) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 30; ++i) {
-        const std::string session = engine_.sessions().open();
-        Tensor tensor = engine_.prepare_tensor(header_of(100, session));
+        const std::string session = engine_.sessions().open("");
+        Tensor tensor = engine_.prepare_tensor(header_of(100, session), Caller());
         std::memset(tensor.slice->data(), 1, 400);
         const std::string id = engine_.tensors().add(std::move(tensor))->id;
         v1::SubmitRequest request;
@@ -130,7 +130,7 @@ TEST_F(EngineUnderLoad, KeepsTensorsSessionsAndJobsApart) {
         *request.mutable_run()->add_arguments() = tensor_argument(id);
         *request.mutable_run()->add_arguments() = output_argument(true);
         std::promise<bool> ended;
-        engine_.jobs().result(engine_.submit(request), [&](const auto& outcome) {
+        engine_.jobs().result("", engine_.submit(request, Caller()), [&](const auto& outcome) {
           ended.set_value(std::get_if<Error>(&outcome) == nullptr);
         });
         EXPECT_TRUE(ended.get_future().get());

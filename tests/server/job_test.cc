@@ -116,7 +116,7 @@ TEST_F(Jobs, AreListed) {
 
 TEST(JobTable, KeepsTheLatestResultsUpToTheirBytes) {
   JobTable jobs({.kept = std::chrono::hours(1), .result_bytes = 2500});
-  const auto call = std::make_shared<Call>(Clock::time_point::max());
+  const auto call = std::make_shared<Call>(Caller());
   auto reply = std::make_shared<v1::RunResponse>();
   reply->add_results()->set_data(std::string(1000, 'x'));
   const std::shared_ptr<const v1::RunResponse> result = reply;
@@ -127,14 +127,14 @@ TEST(JobTable, KeepsTheLatestResultsUpToTheirBytes) {
   for (const int i : {2, 1, 4, 3})
     jobs.finish(ids[i], result);
   std::vector<std::string> left;
-  for (const v1::JobState& state : jobs.list())
+  for (const v1::JobState& state : jobs.list(""))
     left.push_back(state.job());
   // The order of the ends counts; 5 has none yet.
   EXPECT_EQ(left, (std::vector<std::string>{ids[3], ids[4], ids[5]}));
   jobs.expire(Clock::now() + std::chrono::hours(2));
-  EXPECT_EQ(jobs.list().size(), 1U);
+  EXPECT_EQ(jobs.list("").size(), 1U);
   jobs.finish(ids[5], result);
-  EXPECT_EQ(jobs.list().size(), 1U);
+  EXPECT_EQ(jobs.list("").size(), 1U);
   EXPECT_EQ(jobs.unfinished(), 0U);
 }
 

@@ -16,6 +16,11 @@ class Security : public ::testing::Test {
   void start(const GrpcOptions& options) {
     service_ = std::make_unique<Service>(quick_options(folder_.path().string()), options);
   }
+  std::shared_ptr<TokenFile> token_file() const {
+    const std::string path = (folder_.path() / "token").string();
+    std::ofstream(path) << "secret\n";
+    return std::make_shared<TokenFile>(path);
+  }
   static grpc::Status describe(v1::DaemonService::Stub& stub, const std::string& header) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
@@ -30,7 +35,7 @@ class Security : public ::testing::Test {
 
 TEST_F(Security, LetsInWhoHasTheToken) {
   GrpcOptions options;
-  options.token = "secret";
+  options.tokens = token_file();
   start(options);
   EXPECT_TRUE(describe(*service_->daemon, "Bearer secret").ok());
   for (const char* header : {"", "Bearer secre", "Bearer secrex", "Bearer secret2", "secret"}) {
@@ -41,7 +46,7 @@ TEST_F(Security, LetsInWhoHasTheToken) {
 
 TEST_F(Security, AsksForTheTokenOnStreamsToo) {
   GrpcOptions options;
-  options.token = "secret";
+  options.tokens = token_file();
   start(options);
   std::string bytes;
   expect_status(service_->download("x", bytes), grpc::StatusCode::UNAUTHENTICATED, "TOKEN",

@@ -132,7 +132,7 @@ TEST_F(Tensors, OfOneMessageComeBackAsTheyWere) {
 }
 
 TEST_F(Tensors, OfAnEndedSessionAreRefusedThoughTheirUploadBeganBefore) {
-  const std::string session = service_->engine().sessions().open();
+  const std::string session = service_->engine().sessions().open("");
   grpc::ClientContext context;
   v1::UploadResponse response;
   const auto stream = service_->tensors->Upload(&context, &response);

@@ -157,7 +157,7 @@ TEST_F(WorkerDeath, IsNotTheEndOfOneThatIsBusyWhileTensorsAreFreed) {
   const std::string waits = service_->kernel(add_one("waits"));
   std::thread caller([&] { EXPECT_TRUE(service_->run(waits, {1}).ok()); });
   EXPECT_TRUE(has_begun("waits"));
-  EXPECT_EQ(service_->engine().tensors().free(tensors), 600);
+  EXPECT_EQ(service_->engine().tensors().free("", tensors), 600);
   std::this_thread::sleep_for(milliseconds(200));
   let_go();
   caller.join();
@@ -231,7 +231,7 @@ TEST_F(WorkerDeath, ThatNeverGreetedLeavesNoCallWaiting) {
   Engine engine(options, std::make_unique<ProcessLauncher>(KILN_FAKE_LIBEXEC));
   EXPECT_FALSE(engine.wait_until_ready(milliseconds(500)));
   std::promise<Outcome<RunResult>> ending;
-  const auto call = std::make_shared<Call>(Clock::time_point::max());
+  const auto call = std::make_shared<Call>(Caller());
   ASSERT_TRUE(eventually([&] { return engine.describe().components_size() == 4; }));
   engine.compile(add_one("inc"), call, [&](Outcome<CompileResult> outcome) {
     v1::RunRequest run;
