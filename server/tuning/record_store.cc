@@ -1,6 +1,5 @@
-// Records in SQLite beside a copy in memory, which answers compiles without touching the disk. WAL,
-// so that daemons of one folder read while another writes; a damaged file is renamed and begun
-// anew, since records can be found again.
+// Records in SQLite beside a copy in memory, which answers compiles without touching the disk. A
+// damaged file is begun anew, since records can be found again.
 #include "server/tuning/record_store.h"
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include <sqlite3.h>
 
 #include "compiler/language/wire/canonical.h"
-#include "server/tuning/statement.h"
+#include "server/statement.h"
 
 namespace kiln::server {
 
@@ -19,14 +18,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kBusyMilliseconds = 2000;  // for other daemons of the same folder
-
 /// Raised when a table changes; a file of another version is set aside.
 constexpr int64_t kSchema = 1;
 
 constexpr const char* kTables = R"(
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS record (
   definition BLOB, sizes BLOB, device BLOB, build BLOB, candidate BLOB, schedule BLOB,
   seconds REAL, default_seconds REAL, written INTEGER,
@@ -52,9 +47,6 @@ std::string id_of(const TuningKey& key, const TuningRecord& record) {
   return language::id_of(all + record.schedule.SerializeAsString()).substr(0, 12);
 }
 
-/// A folder's file is damaged, or no database at all.
-bool is_damage(int result) { return result == SQLITE_CORRUPT || result == SQLITE_NOTADB; }
-
 /// A shape class is the binary logarithms of the sizes: compared by the product, then as text.
 std::pair<int64_t, std::string> weight_of(const std::string& sizes) {
   int64_t sum = 0;
@@ -73,64 +65,19 @@ std::pair<int64_t, std::string> weight_of(const std::string& sizes) {
 }  // namespace
 
 RecordStore::RecordStore(const fs::path& folder, const Limits& limits)
-    : path_(folder / "tuning.sqlite"), limits_(limits) {
-  open();
-}
+    : path_(folder / "tuning.sqlite"),
+      limits_(limits),
+      database_({.path = path_,
+                 .tables = kTables,
+                 .version = kSchema,
+                 .what = "tuning records",
+                 .read = [this](sqlite3* database,
+                                std::string& why) { return read_records(database, why); }}),
+      problem_(database_.problem()) {}
 
-RecordStore::~RecordStore() { sqlite3_close(database_); }
-
-/// Opens the file and reads its records; what cannot be read is set aside, and a new file begun.
-void RecordStore::open() {
-  std::error_code ignored;
-  fs::create_directories(path_.parent_path(), ignored);
-  // A damaged file is set aside once; a second failure is the folder's.
-  for (const bool may_set_aside : {true, false}) {
-    std::string why;
-    int result = sqlite3_open(path_.c_str(), &database_);
-    if (result == SQLITE_OK) {
-      sqlite3_busy_timeout(database_, kBusyMilliseconds);
-      result = sqlite3_exec(database_, kTables, nullptr, nullptr, nullptr);
-    }
-    if (result != SQLITE_OK) why = sqlite3_errmsg(database_);
-    if (result == SQLITE_OK) result = read_records(why);
-    if (why.empty()) return;
-    sqlite3_close(database_);
-    database_ = nullptr;
-    if (may_set_aside && is_damage(result)) {
-      set_aside(why);
-      continue;
-    }
-    const std::lock_guard lock(mutex_);
-    problem_ = fmt::format("tuning records are not kept: {}: {}", path_.string(), why);
-    spdlog::warn("{}", problem_);
-    return;
-  }
-}
-
-void RecordStore::set_aside(const std::string& why) {
-  const fs::path aside = path_.string() + fmt::format(".damaged-{}", now());
-  std::error_code error;
-  fs::rename(path_, aside, error);
-  for (const char* const part : {"-wal", "-shm"}) {
-    std::error_code ignored;
-    fs::remove(path_.string() + part, ignored);
-  }
-  spdlog::warn(
-      "the tuning records in {} cannot be read ({}); the file is {} now, and a new one is begun",
-      path_.string(), why, error ? "where it was" : aside.string());
-}
-
-int RecordStore::read_records(std::string& why) {
-  Statement version(database_, "PRAGMA user_version");
-  const int64_t schema = version.step() ? version.integer(0) : 0;
-  if (schema != 0 && schema != kSchema) {
-    why = fmt::format("it is of version {}, not {}", schema, kSchema);
-    return SQLITE_NOTADB;
-  }
-  sqlite3_exec(database_, fmt::format("PRAGMA user_version = {}", kSchema).c_str(), nullptr,
-               nullptr, nullptr);
+int RecordStore::read_records(sqlite3* database, std::string& why) {
   std::map<TuningKey, TuningRecord> found;
-  Statement rows(database_,
+  Statement rows(database,
                  "SELECT definition, sizes, device, build, candidate, schedule, seconds, "
                  "default_seconds, written FROM record ORDER BY written DESC LIMIT ?");
   rows.bind(limits_.records);
@@ -148,7 +95,7 @@ int RecordStore::read_records(std::string& why) {
     found[key] = std::move(record);
   }
   if (rows.result() != SQLITE_DONE) {
-    why = sqlite3_errmsg(database_);
+    why = sqlite3_errmsg(database);
     return rows.result();
   }
   const std::lock_guard lock(mutex_);
@@ -224,8 +171,8 @@ void RecordStore::add_trial(const TuningKey& key, const TuningTrial& trial) {
 std::vector<TuningTrial> RecordStore::trials(const TuningKey& key) {
   std::vector<TuningTrial> found;
   const std::lock_guard lock(database_mutex_);
-  if (database_ == nullptr) return found;
-  Statement rows(database_,
+  if (database_.get() == nullptr) return found;
+  Statement rows(database_.get(),
                  "SELECT candidate, seconds, failure FROM trial WHERE definition = ? AND sizes = ? "
                  "AND device = ? AND build = ? ORDER BY written");
   rows.bind(key.definition).bind(key.sizes).bind(key.device).bind(key.build);
@@ -237,15 +184,15 @@ std::vector<TuningTrial> RecordStore::trials(const TuningKey& key) {
 template <typename... Values>
 bool RecordStore::write(const char* sql, const Values&... values) {
   const std::lock_guard lock(database_mutex_);
-  if (database_ == nullptr) return false;
-  Statement statement(database_, sql);
+  if (database_.get() == nullptr) return false;
+  Statement statement(database_.get(), sql);
   (statement.bind(values), ...);
   statement.step();
   const bool done = statement.result() == SQLITE_DONE;
   std::string problem;
   if (!done) {
     problem = fmt::format("tuning records are not kept: {}: {}", path_.string(),
-                          sqlite3_errmsg(database_));
+                          sqlite3_errmsg(database_.get()));
   }
   const std::lock_guard memory(mutex_);
   if (!done && problem_ != problem) spdlog::warn("{}", problem);

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "kiln/v1/schedule.pb.h"
-
-struct sqlite3;
+#include "server/database.h"
 
 namespace kiln::server {
 
@@ -55,9 +54,6 @@ class RecordStore {
     int64_t trials = 200'000;
   };
   RecordStore(const std::filesystem::path& folder, const Limits& limits);
-  ~RecordStore();
-  RecordStore(const RecordStore&) = delete;
-  RecordStore& operator=(const RecordStore&) = delete;
 
   /// The record for exactly this.
   std::optional<TuningRecord> find(const TuningKey& key) const;
@@ -76,10 +72,7 @@ class RecordStore {
   std::string problem() const;
 
  private:
-  void open();
-  void set_aside(const std::string& why);
-  /// A result of SQLite; `why` stays empty when they could be read.
-  int read_records(std::string& why);
+  int read_records(sqlite3* database, std::string& why);
   template <typename... Values>
   bool write(const char* sql, const Values&... values);
 
@@ -87,9 +80,9 @@ class RecordStore {
   const Limits limits_;
   mutable std::mutex mutex_;  // of what is in memory
   std::map<TuningKey, TuningRecord> records_;
-  std::string problem_;
   std::mutex database_mutex_;
-  sqlite3* database_ = nullptr;
+  Database database_;  // fills the records
+  std::string problem_;
 };
 
 }  // namespace kiln::server
