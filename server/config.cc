@@ -17,6 +17,7 @@
 
 #include "command_line/usage_text.h"
 #include "compiler/language/suggest.h"
+#include "compiler/language/wire/canonical.h"
 #include "server/version.h"
 
 namespace kiln::server {
@@ -139,6 +140,17 @@ std::map<std::string, Setter> setters(Config& config) {
              static_cast<uint32_t>(std::min<int64_t>(count_of(key, node), 1 << 20));
        }},
       {"limits.compile-memory-bytes", bytes(engine.compile_memory_bytes)},
+      {"limits.jobs",
+       [&](const auto& key, const auto& node) {
+         engine.jobs.unfinished = static_cast<size_t>(count_of(key, node));
+       }},
+      {"limits.jobs-at-a-time",
+       [&](const auto& key, const auto& node) {
+         engine.jobs.at_a_time = static_cast<size_t>(std::max<int64_t>(count_of(key, node), 1));
+       }},
+      {"limits.job-input-bytes", bytes(engine.jobs.input_bytes)},
+      {"limits.job-result-bytes", bytes(engine.jobs.result_bytes)},
+      {"limits.job-kept-seconds", time(engine.jobs.kept)},
   };
 }
 
@@ -208,6 +220,20 @@ void add_flags(CLI::App& app, Config& config, std::string& config_file) {
   app.set_version_flag("--version", std::string("kilnd ") + kVersion);
 }
 
+/// Jobs belong to an address: who asks there again finds them, whichever daemon answers.
+std::string job_folder(const Config& config) {
+  std::string name = config.listen;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '_';
+  }
+  // A long name is told apart by its end, and by its hash.
+  constexpr size_t kLongest = 80;
+  if (name.size() > kLongest) {
+    name = language::id_of(config.listen).substr(0, 16) + name.substr(name.size() - kLongest);
+  }
+  return config.cache_dir + "/jobs/" + name;
+}
+
 /// Names that lead nowhere else; another name may, and is treated as if it did.
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "[::1]" || host == "::1" || host.rfind("127.", 0) == 0;
@@ -242,6 +268,7 @@ std::optional<Config> read_config(int argc, const char* const* argv, int& exit_c
     if (config.listen.empty()) config.listen = default_listen();
     if (config.cache_dir.empty()) config.cache_dir = default_cache_dir();
     config.engine.cache_folder = config.cache_dir;
+    config.engine.job_folder = job_folder(config);
     config.engine.threads = config.threads;
     return config;
   } catch (const CLI::Success& help) {

@@ -169,8 +169,9 @@ void drain(const Config& config, Engine& engine, GrpcServer& server) {
   engine.tunes().drain();  // may take minutes, and goes on from its records
   std::this_thread::sleep_for(kLinger);
   server.refuse_calls();
+  engine.jobs().drain();  // what has not begun is begun by the next daemon
   const Clock::time_point until = Clock::now() + grace;
-  while (Clock::now() < until && (server.active() > 0 || engine.jobs().unfinished() > 0)) {
+  while (Clock::now() < until && (server.active() > 0 || engine.jobs().under_way() > 0)) {
     std::this_thread::sleep_for(milliseconds(5));
   }
   // Only answers that are under way on the wire are waited for then.

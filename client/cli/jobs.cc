@@ -1,5 +1,5 @@
 // `kiln submit`, `wait`, `result`, `jobs` and `cancel`. Only an id is kept between them, so any may
-// be called from another shell.
+// be called from another shell, or after the daemon was started again.
 #include <iostream>
 #include <memory>
 
@@ -48,7 +48,7 @@ struct ResultCommand {
   OutputChoice output;
 
   int wait(const Common& common) const {
-    const Job job = common.connect().job(id);
+    const Job job = common.connect().find_job(id);
     // Progress goes to stderr: stdout carries the results.
     Progress progress(std::cerr, is_terminal(STDERR_FILENO));
     job.watch([&](const JobState& state) { progress.show(state); });
@@ -64,7 +64,7 @@ struct ResultCommand {
       names.push_back(each.name);
       outputs.push_back({each.name, each.value});
     }
-    output.check(names, "job " + id);
+    output.check(names, "job " + job.id());
     output.deliver(outputs, result.timings, common.json);
     return 0;
   }
@@ -89,11 +89,11 @@ int list_jobs(const Common& common) {
 }
 
 int cancel(const std::string& id, const Common& common) {
-  const JobState state = common.connect().job(id).cancel();
+  const JobState state = common.connect().find_job(id).cancel();
   if (common.json) {
     std::cout << to_json(state).dump(2) << "\n";
   } else {
-    std::cout << fmt::format("{}: {}\n", id, name_of(state.phase));
+    std::cout << fmt::format("{}: {}\n", state.job, name_of(state.phase));
   }
   return 0;
 }
@@ -115,12 +115,14 @@ void add_result(CLI::App& app, Program& program, const std::string& name,
                 const std::string& description, bool waits) {
   CLI::App& command = add_command(app, program, name, description);
   const auto state = std::make_shared<ResultCommand>();
-  command.add_option("ID", state->id, "the job, as submit printed it")->required();
+  command.add_option("ID", state->id, "the job, as submit printed it, or how its id begins")
+      ->required();
   state->output.add_to(command);
   command.callback([&program, state, waits] {
     program.run = [&program, state, waits] {
       const Common& common = program.common;
-      return waits ? state->wait(common) : state->take(common.connect().job(state->id), common);
+      return waits ? state->wait(common)
+                   : state->take(common.connect().find_job(state->id), common);
     };
   });
 }
@@ -137,7 +139,7 @@ void add_jobs(CLI::App& app, Program& program) {
 
   CLI::App& stop = add_command(app, program, "cancel", "end a job");
   const auto id = std::make_shared<std::string>();
-  stop.add_option("ID", *id, "the job, as submit printed it")->required();
+  stop.add_option("ID", *id, "the job, as submit printed it, or how its id begins")->required();
   stop.callback(
       [&program, id] { program.run = [&program, id] { return cancel(*id, program.common); }; });
 }

@@ -1,7 +1,9 @@
 // What a connection does that is one request and one answer. Requests are made from definitions
 // alone, so a kernel that the service forgot can be compiled again from its request.
+#include <random>
 #include <utility>
 
+#include <fmt/format.h>
 #include <kiln/connection.h>
 
 #include "client/cpp/compile_request.h"
@@ -35,6 +37,15 @@ v1::CompileOptions to_wire(const BuildOptions& options) {
 namespace {
 
 using detail::request_of;
+
+/// 32 hex digits that nobody has chosen before.
+std::string random_id() {
+  std::random_device source;
+  std::string id;
+  for (int i = 0; i < 4; ++i)
+    id += fmt::format("{:08x}", source());
+  return id;
+}
 
 BuildOptions for_present_device(BuildOptions options, const SourceLocation& where) {
   if (!options.arch.empty()) {
@@ -118,10 +129,10 @@ Job Connection::submit(const Definition& definition, const std::vector<Argument>
         detail::prepare_call(link_, request.kernel().source_map().kernel(), definition.parameters(),
                              inputs, call, {}, true);
     *request.mutable_run() = prepared.request;
+    // Tried again under it, the job is the same.
+    request.set_request_id(random_id());
     v1::SubmitResponse response;
-    // A second try could leave two jobs.
-    link_->call(link_->jobs(), &v1::JobService::Stub::Submit, request, response,
-                {.idempotent = false});
+    link_->call(link_->jobs(), &v1::JobService::Stub::Submit, request, response);
     return job(response.job());
   });
 }

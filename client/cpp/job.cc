@@ -1,5 +1,6 @@
 // Jobs by their ids, which any connection may use. Watching goes on over broken streams, since each
 // begins with the state as it is then.
+#include <fmt/ranges.h>
 #include <kiln/connection.h>
 #include <kiln/job.h>
 
@@ -16,7 +17,8 @@ JobState from_wire(const v1::JobState& state) {
           .phase = static_cast<JobPhase>(state.phase()),
           .kernel = state.kernel(),
           .seconds = state.seconds(),
-          .message = state.message()};
+          .message = state.message(),
+          .attempts = state.attempts()};
 }
 
 bool has_ended(JobPhase phase) {
@@ -62,6 +64,7 @@ JobState Job::watch(const std::function<void(const JobState&)>& on_change) const
 JobResult Job::result() const {
   v1::ResultRequest request;
   request.set_job(id_);
+  request.set_session(link_->session());
   detail::RunReply reply;
   link_->call(link_->jobs(), &v1::JobService::Stub::Result, request, reply.response);
   JobResult result{.outputs = {}, .timings = detail::from_wire(reply.response.timings())};
@@ -80,6 +83,27 @@ JobState Job::cancel() const {
   v1::CancelResponse response;
   link_->call(link_->jobs(), &v1::JobService::Stub::Cancel, request, response);
   return from_wire(response.state());
+}
+
+Job Connection::find_job(const std::string& prefix) const {
+  std::vector<std::string> exact;
+  std::vector<std::string> longer;
+  for (const JobState& state : jobs()) {
+    if (state.job.rfind(prefix, 0) != 0) continue;
+    // "job-1" is the first job rather than one of job-10 to job-19.
+    const bool is_part = state.job.size() == prefix.size() || state.job[prefix.size()] == '-';
+    (is_part ? exact : longer).push_back(state.job);
+  }
+  const std::vector<std::string>& found = exact.empty() ? longer : exact;
+  if (prefix.empty() || found.empty()) {
+    detail::fail(ErrorKind::NotFound, "JOB", "there is no job {}; kiln jobs lists those there are",
+                 prefix);
+  }
+  if (found.size() > 1) {
+    detail::fail(ErrorKind::InvalidArgument, "JOB", "several jobs begin with {}: {}", prefix,
+                 fmt::join(found, ", "));
+  }
+  return job(found.front());
 }
 
 std::vector<JobState> Connection::jobs() const {

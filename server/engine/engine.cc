@@ -1,8 +1,7 @@
 // Puts the parts of the service together and leads each call through them. A compile asks, in this
 // order: has a request of the same bytes been answered (only where there are no tuning records),
 // is there a record whose schedule to take, do the caches hold the key; only then a compiler
-// process. A kernel that fails under a record's schedule is compiled without it. A submitted job
-// is a compile and then a run, each step started by the end of the one before: no thread waits.
+// process. A kernel that fails under a record's schedule is compiled without it.
 #include "server/engine/engine.h"
 
 #include <cstring>
@@ -47,6 +46,19 @@ std::string merged_report(const std::string& saved, const std::string& named,
   return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+/// A job may be begun twice, so it overwrites nothing of its caller's.
+void require_own_outputs(const v1::RunRequest& run, const KernelNames& names,
+                         const std::function<bool(int)>& is_output) {
+  const int count = std::min(run.arguments_size(), static_cast<int>(names.parameters.size()));
+  for (int i = 0; i < count; ++i) {
+    if (!run.arguments(i).has_tensor() || !is_output(i)) continue;
+    fail(ErrorKind::InvalidArgument, "JOB_OUTPUT",
+         "argument {} of {} is a tensor to be overwritten, but a job has outputs of its own; ask "
+         "for the output instead",
+         names.parameters[static_cast<size_t>(i)], called(names.kernel));
+  }
+}
+
 std::string text_of(const internal::FromWorker& reply) { return reply.text().text(); }
 
 }  // namespace
@@ -60,7 +72,6 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       tensors_(boot_id_, options.unowned_tensor_life),
       sessions_(tensors_, *arenas_, options.session_grace),
       uploads_(options.idle_upload),
-      jobs_(options.jobs),
       kernels_(options.kernels, options.memory_cache_bytes),
       memory_(options.memory_cache_bytes),
       disk_(options.cache_folder, options.disk_cache_bytes),
@@ -94,7 +105,16 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
                  .counters = counters_},
                 [this](const auto& request, auto call, CompileDone done) {
                   compile(request, std::move(call), std::move(done));
-                }) {
+                }),
+      jobs_({.compile =
+                 [this](const v1::CompileRequest& request, std::shared_ptr<Call> call,
+                        CompileDone done) { compile(request, std::move(call), std::move(done)); },
+             .runs = run_service_,
+             .tensors = tensors_,
+             .sessions = sessions_,
+             .arenas = arenas_},
+            options.job_folder.empty() ? options.cache_folder + "/jobs" : options.job_folder,
+            options.jobs) {
   supervisor_.add([this](Clock::time_point now) { tick(now); });
   supervisor_.start();
 }
@@ -108,7 +128,7 @@ void Engine::tick(Clock::time_point now) {
   if (sessions_.idle_for(now) > kWarmTime) arenas_->cool_down();
   uploads_.expire(now);
   tensors_.expire(now);
-  jobs_.expire(now);
+  jobs_.tick(now);
 }
 
 bool Engine::wait_until_ready(Clock::duration limit) {
@@ -308,45 +328,25 @@ void Engine::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunD
   run_service_.run(request, std::move(call), std::move(done));
 }
 
-std::string Engine::submit(const v1::SubmitRequest& request, const Caller& caller) {
-  const auto call = std::make_shared<Call>(without_deadline(caller));
-  if (!request.has_kernel()) {
-    const std::string kernel = kernels_.get(request.run().kernel_id())->names.kernel;
-    const std::string job = jobs_.add(kernel, call);
-    run_job(job, request.run(), call);
-    return job;
-  }
-  CheckedRequest checked = check_request(request.kernel(), setting());
-  const std::string job = jobs_.add(checked.names.kernel, call);
-  jobs_.advance(job, v1::JOB_PHASE_COMPILING);
-  compile_tuned(std::move(checked), call,
-                [this, job, call, run = request.run()](auto outcome) mutable {
-                  if (const Error* error = std::get_if<Error>(&outcome)) {
-                    jobs_.finish(job, *error);
-                    return;
-                  }
-                  run.set_kernel_id(std::get<CompileResult>(outcome).kernel->id);
-                  run_job(job, run, call);
-                });
-  return job;
-}
-
-void Engine::run_job(const std::string& job, const v1::RunRequest& request,
-                     std::shared_ptr<Call> call) {
-  jobs_.advance(job, v1::JOB_PHASE_RUNNING);
-  try {
-    run_service_.run(request, std::move(call), [this, job](Outcome<RunResult> outcome) {
-      if (const Error* error = std::get_if<Error>(&outcome)) {
-        jobs_.finish(job, *error);
-        return;
-      }
-      auto reply = std::make_shared<v1::RunResponse>();
-      write_job_reply(std::get<RunResult>(outcome), *reply);
-      jobs_.finish(job, std::shared_ptr<const v1::RunResponse>(std::move(reply)));
+void Engine::submit(const v1::SubmitRequest& request, const Caller& caller,
+                    Then<std::string> done) {
+  if (request.has_kernel()) {
+    const CheckedRequest checked = check_request(request.kernel(), setting());
+    const v1::Definition& definition = request.kernel().definition();
+    require_own_outputs(request.run(), checked.names, [&](int i) {
+      const uint32_t stage = definition.parameters(i).stage();
+      return !definition.stages(static_cast<int>(stage)).has_placeholder();
     });
-  } catch (...) {
-    jobs_.finish(job, current_error());
+    return jobs_.submit(request, checked.names.kernel, caller, std::move(done));
   }
+  const std::shared_ptr<const KernelEntry> kernel = kernels_.get(request.run().kernel_id());
+  require_own_outputs(request.run(), kernel->names, [&](int i) {
+    return kernel->artifact().parameters[static_cast<size_t>(i)].is_output;
+  });
+  // The next daemon does not know the kernel.
+  v1::SubmitRequest whole = request;
+  KILN_CHECK(whole.mutable_kernel()->ParseFromString(kernel->request));
+  jobs_.submit(whole, kernel->names.kernel, caller, std::move(done));
 }
 
 std::string Engine::device_named(const std::string& name) const {
@@ -426,6 +426,11 @@ v1::DescribeResponse Engine::describe() const {
   tuning.set_ok(records_.problem().empty());
   tuning.set_message(records_.problem().empty() ? fmt::format("{} tuning records", records_.count())
                                                 : records_.problem());
+  v1::Component& jobs = *response.add_components();
+  jobs.set_name("jobs");
+  jobs.set_ok(jobs_.problem().empty());
+  jobs.set_message(jobs_.problem().empty() ? fmt::format("{} unfinished jobs", jobs_.unfinished())
+                                           : jobs_.problem());
   v1::Component& cache = *response.add_components();
   cache.set_name("cache");
   cache.set_ok(disk_.problem().empty());
@@ -440,7 +445,7 @@ v1::DescribeResponse Engine::describe() const {
 void Engine::stop() {
   if (stopped_) return;
   stopped_ = true;
-  jobs_.cancel_all();
+  jobs_.drain();
   tune_service_.drain();
   // In the thread that started them: they end with it, and should find us knowing why.
   supervisor_.stop([this] {
@@ -450,6 +455,7 @@ void Engine::stop() {
   });
   tune_service_.stop();
   compile_service_.stop();
+  jobs_.stop();
 }
 
 }  // namespace kiln::server

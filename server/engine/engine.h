@@ -8,7 +8,7 @@
 #include "server/engine/compile_service.h"
 #include "server/engine/request_memo.h"
 #include "server/engine/run_service.h"
-#include "server/jobs/job_table.h"
+#include "server/jobs/job_service.h"
 #include "server/programs/program_service.h"
 #include "server/tensors/idle_transfers.h"
 #include "server/tuning/tune_service.h"
@@ -27,6 +27,7 @@ struct EngineOptions {
   int64_t compile_memory_bytes = int64_t{4} << 30;  // of one compiler
   size_t kernels = 4096;
   size_t queue = 256;
+  std::string job_folder;  // empty: cache_folder/jobs
   JobTable::Options jobs;
   TuneService::Options tuning;
   Specialiser::Options specialisation;
@@ -59,8 +60,8 @@ class Engine {
   void run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done);
   /// A ticket for tunes().leave(). Throws; what happens later is told the watcher.
   uint64_t tune(const v1::TuneRequest& request, const Caller& caller, TuneWatcher watcher);
-  /// The id of a job that compiles (when asked to) and runs.
-  std::string submit(const v1::SubmitRequest& request, const Caller& caller);
+  /// Tells the id of a job that compiles (when it has to) and runs. Throws.
+  void submit(const v1::SubmitRequest& request, const Caller& caller, Then<std::string> done);
 
   /// Memory for a tensor that a client will fill. Throws InvalidArgument, ResourceExhausted,
   /// NO_DEVICE.
@@ -73,7 +74,7 @@ class Engine {
   Sessions& sessions() { return sessions_; }
   ArenaPool& arenas() { return *arenas_; }
   IdleTransfers& uploads() { return uploads_; }
-  JobTable& jobs() { return jobs_; }
+  JobService& jobs() { return jobs_; }
   TuneService& tunes() { return tune_service_; }
   ProgramService& programs() { return programs_; }
   RecordStore& records() { return records_; }
@@ -89,7 +90,6 @@ class Engine {
   CompileSetting setting() const;
   /// Throws Unavailable NO_DEVICE.
   std::string device_named(const std::string& name) const;
-  void run_job(const std::string& job, const v1::RunRequest& request, std::shared_ptr<Call> call);
   void ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
                 std::shared_ptr<Call> call, Then<std::string> done);
   /// The kernel that a request of the same bytes got, while it is still known.
@@ -111,7 +111,6 @@ class Engine {
   TensorStore tensors_;
   Sessions sessions_;
   IdleTransfers uploads_;
-  JobTable jobs_;
   KernelTable kernels_;
   RequestMemo requests_;  // that got a kernel while there were no tuning records
   ArtifactCache memory_;
@@ -128,6 +127,7 @@ class Engine {
   RecordStore records_;
   TuneService tune_service_;
   ProgramService programs_;
+  JobService jobs_;
   bool stopped_ = false;
 };
 

@@ -1,5 +1,5 @@
-// Jobs on the wire. Submit returns at once; Watch streams states until the last; Result waits for
-// the end as long as its caller does.
+// Jobs on the wire. Submit is answered once the job is kept; Watch streams states until the last;
+// Result waits for the end as long as its caller does.
 #include "server/rpc/job_rpc.h"
 
 #include "server/rpc/event_stream.h"
@@ -11,8 +11,10 @@ grpc::ServerUnaryReactor* JobRpc::Submit(grpc::CallbackServerContext* context,
                                          const v1::SubmitRequest* request,
                                          v1::SubmitResponse* response) {
   return UnaryCall<v1::SubmitResponse>::start(context, gate_, response, [&](const auto& call) {
-    const std::string job = engine_.submit(*request, call->call()->caller());
-    call->answer([&](auto& reply) { reply.set_job(job); });
+    engine_.submit(*request, call->call()->caller(), [call](Outcome<std::string> outcome) {
+      end_call(call, std::move(outcome),
+               [](auto& reply, const std::string& job) { reply.set_job(job); });
+    });
   });
 }
 
@@ -20,9 +22,8 @@ grpc::ServerWriteReactor<v1::JobState>* JobRpc::Watch(grpc::CallbackServerContex
                                                       const v1::WatchRequest* request) {
   const auto stream = EventStream<v1::JobState>::make();
   try {
-    Admission admission = gate_.enter(*context);
-    stream->keep(std::move(admission.pass));
-    const std::string& tenant = admission.caller.principal.tenant;
+    // Its pass is not kept, as in Result().
+    const std::string tenant = gate_.enter(*context).caller.principal.tenant;
     engine_.jobs().watch(tenant, request->job(), [stream](const v1::JobState& state) {
       const bool goes_on = stream->push(state);
       if (goes_on && state.phase() >= v1::JOB_PHASE_DONE) stream->close(grpc::Status::OK);
@@ -38,11 +39,11 @@ grpc::ServerUnaryReactor* JobRpc::Result(grpc::CallbackServerContext* context,
                                          const v1::ResultRequest* request,
                                          v1::RunResponse* response) {
   return UnaryCall<v1::RunResponse>::start(context, gate_, response, [&](const auto& call) {
-    engine_.jobs().result(call->call()->tenant(), request->job(), [call](auto outcome) {
+    // The job is kept: the end of the daemon waits for what is under way, not for who waits for it.
+    call->hold_up_nothing();
+    engine_.jobs().result(call->call()->tenant(), *request, [call](auto outcome) {
       end_call(call, std::move(outcome),
-               [](v1::RunResponse& reply, const std::shared_ptr<const v1::RunResponse>& result) {
-                 reply = *result;
-               });
+               [](auto& reply, v1::RunResponse& result) { reply.Swap(&result); });
     });
   });
 }
@@ -51,8 +52,10 @@ grpc::ServerUnaryReactor* JobRpc::Cancel(grpc::CallbackServerContext* context,
                                          const v1::CancelRequest* request,
                                          v1::CancelResponse* response) {
   return UnaryCall<v1::CancelResponse>::start(context, gate_, response, [&](const auto& call) {
-    const v1::JobState state = engine_.jobs().cancel(call->call()->tenant(), request->job());
-    call->answer([&](auto& reply) { *reply.mutable_state() = state; });
+    engine_.jobs().cancel(call->call()->tenant(), request->job(), [call](auto outcome) {
+      end_call(call, std::move(outcome),
+               [](auto& reply, v1::JobState& state) { reply.mutable_state()->Swap(&state); });
+    });
   });
 }
 

@@ -42,6 +42,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
   const std::shared_ptr<Call>& call() const { return call_; }
 
+  /// From now on the end of the daemon does not wait for this call.
+  void hold_up_nothing() { pass_.reset(); }
+
   /// Answers with what `fill(response)` writes.
   template <typename Fill>
   void answer(Fill&& fill) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <fstream>
 #include <future>
 
 #include <fcntl.h>
@@ -216,10 +217,20 @@ TEST(BrokenHost, ATensorOfAnEarlierDaemonWasLost) {
 
 TEST(BrokenHost, JobsWaitForOthersToEnd) {
   JobTable jobs({.unfinished = 1});
-  const auto call = std::make_shared<Call>(Caller{.deadline = Clock::now() + kLong});
-  jobs.add("first", call);
-  expect_error([&] { jobs.add("second", call); }, ErrorKind::ResourceExhausted,
+  jobs.reserve({.kernel = "first"});
+  expect_error([&] { jobs.reserve({.kernel = "second"}); }, ErrorKind::ResourceExhausted,
                "1 jobs are unfinished already; try again soon");
+}
+
+TEST(BrokenHost, JobsHaveNoMoreInputsThanTheirTenantMay) {
+  JobTable jobs({.input_bytes = 100});
+  const std::string first = jobs.reserve({.tenant = "alice", .input_bytes = 60});
+  expect_error([&] { jobs.reserve({.tenant = "alice", .input_bytes = 50}); },
+               ErrorKind::ResourceExhausted,
+               "the inputs of unfinished jobs would be 110 bytes; the limit of a tenant is 100");
+  jobs.reserve({.tenant = "bob", .input_bytes = 50});
+  jobs.drop(first);
+  jobs.reserve({.tenant = "alice", .input_bytes = 50});
 }
 
 class BrokenWorker : public ServiceTest {
@@ -229,6 +240,19 @@ class BrokenWorker : public ServiceTest {
     return service_->compile(request, response);
   }
 };
+
+TEST_F(BrokenWorker, JobsAreRefusedWhereTheyCannotBeKept) {
+  EngineOptions options = usual_options();
+  std::ofstream(folder_.path() / "file") << "no folder";
+  options.job_folder = (folder_.path() / "file" / "jobs").string();
+  restart(options);
+  v1::SubmitRequest request;
+  *request.mutable_kernel() = add_one("inc");
+  grpc::ClientContext context;
+  v1::SubmitResponse response;
+  expect_status(service_->jobs->Submit(&context, request, &response), grpc::StatusCode::UNAVAILABLE,
+                "JOB_STORE", "jobs cannot be kept: " + options.job_folder + ": Not a directory");
+}
 
 TEST_F(BrokenWorker, NoMoreKernelsWaitForACompiler) {
   EngineOptions options = usual_options();

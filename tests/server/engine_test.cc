@@ -129,8 +129,15 @@ TEST_F(EngineUnderLoad, KeepsTensorsSessionsAndJobsApart) {
         request.mutable_run()->set_session(session);
         *request.mutable_run()->add_arguments() = tensor_argument(id);
         *request.mutable_run()->add_arguments() = output_argument(true);
+        std::promise<std::string> job;
+        engine_.submit(request, Caller(), [&](const Outcome<std::string>& outcome) {
+          job.set_value(std::get<std::string>(outcome));
+        });
+        v1::ResultRequest wanted;
+        wanted.set_job(job.get_future().get());
+        wanted.set_session(session);
         std::promise<bool> ended;
-        engine_.jobs().result("", engine_.submit(request, Caller()), [&](const auto& outcome) {
+        engine_.jobs().result("", wanted, [&](const auto& outcome) {
           ended.set_value(std::get_if<Error>(&outcome) == nullptr);
         });
         EXPECT_TRUE(ended.get_future().get());

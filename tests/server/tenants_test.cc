@@ -178,7 +178,7 @@ TEST_F(TwoTenants, DoNotReachTheSessionsOfEachOther) {
 TEST_F(TwoTenants, DoNotReachTheJobsOfEachOther) {
   const std::string job = submit("alice", "waits");
   ASSERT_TRUE(has_begun("waits"));
-  const std::string unknown = "there is no job " + job + "; results are kept for 10 minutes";
+  const std::string unknown = "there is no job " + job + "; results are kept for 24 hours";
   for (const grpc::Status& status : {cancel("bob", job), result("bob", job), watch("bob", job)}) {
     expect_status(status, grpc::StatusCode::NOT_FOUND, "JOB", unknown);
   }

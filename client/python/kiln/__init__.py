@@ -50,8 +50,9 @@ from ._service.device import (
     rocm,
     vulkan,
 )
+from ._service.job import Job, JobState
 from ._service.kernel_file import kernel_text, load_kernels, parse_kernels
-from ._service.module_functions import build, compile, lower, tune  # and puts them on connections
+from ._service.module_functions import build, compile, job, jobs, lower, tune  # and puts them on connections
 from ._service.tune import TuneResult
 from ._version import VERSION
 from .ir import Range
@@ -72,11 +73,11 @@ __all__ = sorted(
     {
         *_te,
         "Cancelled", "DeadlineExceeded", "Device", "Error", "HandleLost", "Internal",
-        "InvalidArgument", "Kernel", "NotFound", "PassContext", "Program", "ProgramPlan", "ProgramResult", "Range", "ResourceExhausted", "Select",
+        "InvalidArgument", "Job", "JobState", "Kernel", "NotFound", "PassContext", "Program", "ProgramPlan", "ProgramResult", "Range", "ResourceExhausted", "Select",
         "IRModule", "TVMContext", "TVMError", "Unauthenticated", "Unavailable", "UnknownName",
         "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_intrin",
         "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "describe",
-        "device", "driver", "error", "expr", "function", "get_global_func", "gpu", "ir", "ir_pass", "kernel", "kernel_text",
+        "device", "driver", "error", "expr", "function", "get_global_func", "gpu", "ir", "ir_pass", "job", "jobs", "kernel", "kernel_text",
         "intrin", "ir_builder", "load", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd",
         "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "relax", "relay", "rocm", "rpc", "runtime",
         "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "tune", "TuneResult", "vulkan",

@@ -212,7 +212,7 @@ refused(
     "unknown_job",
     "JOB",
     "kiln wait job-0",
-    "there is no job job-0; results are kept for 10 minutes",
+    "there is no job job-0; kiln jobs lists those there are",
     "an id that kiln submit printed",
     kind="NotFound",
 )

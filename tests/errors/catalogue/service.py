@@ -334,7 +334,7 @@ def too_many_measurements():
 
 @wrong(
     "JOB",
-    "there is no job job-0; results are kept for 10 minutes",
+    "there is no job job-0; results are kept for 24 hours",
     fix="an id that submit returned, not long ago",
     kind="NotFound", at="run",
 )
@@ -344,7 +344,7 @@ def job_that_was_never_submitted():
 
 @wrong(
     "JOB",
-    "there is no job job-0; results are kept for 10 minutes",
+    "there is no job job-0; results are kept for 24 hours",
     fix="an id that submit returned, not long ago",
     kind="NotFound", at="run",
 )

@@ -120,6 +120,8 @@ class Connection {
              SourceLocation where = SourceLocation::current()) const;
   /// A job by its id. Nothing is asked of the service.
   Job job(const std::string& id) const;
+  /// The job whose id begins so. Throws NotFound JOB, InvalidArgument JOB when several do.
+  Job find_job(const std::string& prefix) const;
   std::vector<JobState> jobs() const;
 
   Description describe() const;

@@ -25,8 +25,9 @@ struct JobState {
   std::string job;
   JobPhase phase = JobPhase::Queued;
   std::string kernel;
-  double seconds = 0;   // since it was submitted
-  std::string message;  // of a failed job
+  double seconds = 0;     // since it was submitted
+  std::string message;    // of a failed job
+  unsigned attempts = 0;  // how often it was begun
 };
 
 struct JobOutput {

@@ -14,6 +14,7 @@ from .call import NEW_OUTPUT, Call, Future, count_message, new_arrays
 from .connection import default_connection
 from .device import Device, cpu
 from .grpc_setup import grpc
+from .job import submit as submit_job
 
 _FORMS = {"ll": "llvm", "s": "asm", "cu": "cuda"}
 _CACHE = {1: "compiled", 2: "memory", 3: "disk", 4: "shared"}
@@ -155,6 +156,20 @@ class Function:
         call = Call(self, args, sizes)
         call.marshal()
         return Future(self, call)
+
+    @public
+    def submit_job(self, *args, **sizes):
+        """Leaves a call to the daemon and returns a Job, once it is kept: it ends though this process does, or the
+        daemon. The arguments are the inputs."""
+        self._connection.check_open()
+        if self._argument_sizes:
+            args, sizes = self._without_sizes(args, sizes)
+        call = Call(self, args, sizes)
+        call.marshal()
+        try:
+            return submit_job(self._connection, self._request, call.encoded, call.seconds_left())
+        except DeadlineExceeded as error:
+            raise call.explained(error) from None
 
     @public
     def time_evaluator(self, func_name=None, dev=None, number=10, repeat=1, **ignored):

@@ -4,6 +4,7 @@
 from .array import array, empty
 from .build import build, compile, lower
 from .connection import Connection
+from .job import job, jobs
 from .load import load_module
 from .tune import tune
 
@@ -18,5 +19,5 @@ def _on_a_connection(function):
     return method
 
 
-for _function in (array, build, compile, empty, load_module, lower, tune):
+for _function in (array, build, compile, empty, job, jobs, load_module, lower, tune):
     setattr(Connection, _function.__name__, _on_a_connection(_function))
