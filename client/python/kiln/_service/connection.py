@@ -209,11 +209,13 @@ class Connection:
             daemon.private_address()
         # A channel that failed waits before it tries again; this waits with it.
         describe = self._bound("/kiln.v1.DaemonService/Describe", self._channel.unary_unary)
-        try:
-            describe(b"", timeout=_RECOVER_SECONDS, wait_for_ready=True)
-        except grpc.RpcError:
-            return False
-        return True
+        for _ in range(2):  # where the local socket broke, the first may be what finds the channel broken, too
+            try:
+                describe(b"", timeout=_RECOVER_SECONDS, wait_for_ready=True)
+                return True
+            except grpc.RpcError:
+                continue
+        return False
 
     # The session.
 
