@@ -2,7 +2,10 @@
 # Builds deploy/Dockerfile and tries the image, without a Docker engine: buildah with chroot isolation
 # on a Debian base made by mmdebstrap. Needs root, or user namespaces.
 #
-#   deploy/build-image.sh [--keep]   --keep leaves the storage folder (build/image) for a second run
+#   deploy/build-image.sh [--keep] [--programs FOLDER]
+#
+# --keep leaves the storage folder (build/image) for a second run. With --programs the image takes bin and libexec of
+# FOLDER, a build of the release preset, and is not compiled once more inside.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -19,7 +22,16 @@ mkdir -p "$work"
 buildah_() { buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs "$@"; }
 cleanup() { [ "${1:-}" = --keep ] || { chmod -R u+w "$work" 2>/dev/null || true; rm -rf "$work/storage" "$work/run"; }; }
 trap 'cleanup "${keep:-}"' EXIT
-keep=${1:-}
+keep=
+programs=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --keep) keep=--keep ;;
+    --programs) programs=${2:?"--programs names a folder"}; shift ;;
+    *) echo "usage: $0 [--keep] [--programs FOLDER]" >&2; exit 2 ;;
+  esac
+  shift
+done
 
 if [ ! -f "$work/base.tar" ]; then
   echo "== base: Debian 12, minimal"
@@ -50,26 +62,41 @@ environment=()
 for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_CERT SSL_CERT_FILE; do
   [ -z "${!name:-}" ] || environment+=(--env "$name=${!name}")
 done
-buildah_ bud --format docker "${layers[@]}" --isolation chroot --pull-never "${environment[@]}" --target cpu -f deploy/Dockerfile -t kiln:cpu .
+contexts=()
+if [ -n "$programs" ]; then
+  # In place of the stage that compiles.
+  rm -rf "$work/build"
+  for name in bin/kiln bin/kilnd libexec/kiln-worker; do
+    mkdir -p "$work/build/opt/kiln/$(dirname "$name")"
+    strip -o "$work/build/opt/kiln/$name" "$programs/$name"
+  done
+  contexts=(--build-context "build=$work/build")
+fi
+buildah_ bud --format docker "${contexts[@]}" "${layers[@]}" --isolation chroot --pull-never "${environment[@]}" --target cpu -f deploy/Dockerfile -t kiln:cpu .
 
-echo "== the image runs"
+size=$(buildah_ images --json kiln:cpu | sed -nE 's/.*"size": "([^"]*)".*/\1/p')
+echo "== the image runs: $size"
 box=$(buildah_ from --pull-never kiln:cpu)
 inside() { buildah_ run --isolation chroot --user 65532:65532 "$box" -- "$@"; }
 inside kilnd --version
 buildah_ copy -q "$box" examples/cumsum.kiln /tmp/cumsum.kiln
+# As its entry point starts it, on a port of this machine that is free.
 # shellcheck disable=SC2016
 inside sh -c '
   set -e
-  export KILN_ADDRESS=unix:/tmp/kiln.sock
-  kilnd --listen "$KILN_ADDRESS" --cache-dir /var/cache/kiln > /tmp/kilnd.log 2>&1 &
+  export KILN_ADDRESS=127.0.0.1:17411 KILN_PROFILE=
+  tini -s -- kilnd --config /etc/kiln/kilnd.toml --listen "$KILN_ADDRESS" > /tmp/kilnd.log 2>&1 &
   daemon=$!
   for _ in $(seq 100); do grep -q "listening on" /tmp/kilnd.log && break; sleep 0.1; done
+  login=$(grep -oE "kiln login [^\"]*" /tmp/kilnd.log)
+  unset KILN_ADDRESS KILN_CA KILN_PROFILE
+  $login
   kiln doctor
   kiln compile /tmp/cumsum.kiln
   kill -TERM $daemon
   wait $daemon
 '
-if inside kilnd --listen 0.0.0.0:7411 --cache-dir /tmp/c --token-file /run/kiln/token; then
+if inside kilnd --listen 0.0.0.0:7411 --cache-dir /tmp/c; then
   echo "the daemon started on all interfaces without a token" >&2
   exit 1
 fi

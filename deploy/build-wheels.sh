@@ -23,7 +23,10 @@ if [ -z "$programs" ]; then
 fi
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# What an earlier build left there would be packed along, modules that are gone since included.
+clean() { rm -rf {client/python,deploy/daemon_wheel}/{build,*.egg-info}; }
+trap 'rm -rf "$work"; clean' EXIT
+clean
 for name in bin/kiln bin/kilnd libexec/kiln-worker; do
   mkdir -p "$work/programs/$(dirname "$name")"
   strip -o "$work/programs/$name" "$programs/$name"
@@ -41,10 +44,7 @@ done
 mkdir -p "$out"
 rm -f "$out"/kiln-*.whl "$out"/kiln_daemon-*.whl
 export KILN_PROGRAMS=$work/programs
-# What an earlier build left there would be packed along, modules that are gone since included.
-rm -rf client/python/build deploy/daemon_wheel/build
 for package in client/python deploy/daemon_wheel; do
   python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" "./$package"
-  rm -rf "$package/build" "$package"/*.egg-info
 done
 stat -c '%s %n' "$out"/kiln-*.whl "$out"/kiln_daemon-*.whl | awk '{ printf "%s  %.1f MB\n", $2, $1 / 1e6 }'
