@@ -36,8 +36,8 @@ function(kiln_generate out_sources root plugin_args)
   set(${out_sources} ${sources} PARENT_SCOPE)
 endfunction()
 
-kiln_generate(messages ${KILN_PROTO_DIR} "" kiln/v1/error.proto kiln/v1/kernel.proto kiln/v1/local.proto
-  kiln/v1/program.proto kiln/v1/region.proto kiln/v1/schedule.proto kiln/v1/service.proto
+kiln_generate(messages ${KILN_PROTO_DIR} "" kiln/v1/error.proto kiln/v1/gradient.proto
+  kiln/v1/kernel.proto kiln/v1/local.proto kiln/v1/program.proto kiln/v1/region.proto kiln/v1/schedule.proto kiln/v1/service.proto
   kiln/v1/types.proto)
 kiln_generate(google_messages ${googleapis} "" google/rpc/status.proto google/rpc/error_details.proto)
 

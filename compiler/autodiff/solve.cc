@@ -21,6 +21,12 @@ class Solver {
   Solver(Builder& b, const std::vector<AxisId>& loops) : b_(b), loops_(loops) {}
 
   std::optional<Solution> solve(const std::vector<Equation>& equations) {
+    // A loop of one iteration is none.
+    for (const AxisId axis : loops_) {
+      const Axis bounds = b_.definition().axes[axis];
+      if (b_.polynomial(b_.tidied(bounds.extent)).as_constant() == 1)
+        known_[axis] = b_.tidied(bounds.minimum);
+    }
     for (const Equation& equation : equations)
       open_.push_back({b_.polynomial(equation.index), b_.polynomial(equation.value)});
     // Each turn closes an equation or takes a quotient apart.

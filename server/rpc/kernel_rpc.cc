@@ -1,7 +1,8 @@
-// Kernels on the wire: each call hands its request to the engine and writes the answer. Parse and
-// Print are done here at once, since they need no compiler.
+// Kernels on the wire: each call hands its request to the engine and writes the answer. Parse,
+// Print and Differentiate are done here at once, since they need no compiler.
 #include "server/rpc/kernel_rpc.h"
 
+#include "compiler/autodiff/differentiate.h"
 #include "compiler/language/text/text.h"
 #include "compiler/language/wire/decode.h"
 #include "server/engine/shape_text.h"
@@ -57,6 +58,45 @@ std::string text_of(const v1::KernelText& wire) {
   return language::print_text(kernel);
 }
 
+/// The ids that a request names, which must be those of tensors.
+std::vector<language::TensorId> tensors_of(
+    const google::protobuf::RepeatedPtrField<v1::TensorId>& wire,
+    const language::Definition& definition) {
+  std::vector<language::TensorId> tensors;
+  for (const v1::TensorId& id : wire) {
+    if (id.stage() >= definition.stages.size() ||
+        id.output() >= language::output_count(definition.stages[id.stage()])) {
+      fail(ErrorKind::InvalidArgument, "MALFORMED",
+           "the gradient names output {} of stage {}, which the definition has not", id.output(),
+           id.stage());
+    }
+    tensors.push_back({id.stage(), id.output()});
+  }
+  return tensors;
+}
+
+void write_gradient(const v1::DifferentiateRequest& request, v1::DifferentiateResponse& response) {
+  const language::Kernel kernel = language::decode(request.definition(), request.source_map());
+  autodiff::GradientRequest gradient = autodiff::whole_request(kernel);
+  if (!request.outputs().empty())
+    gradient.outputs = tensors_of(request.outputs(), kernel.definition);
+  if (!request.inputs().empty()) gradient.inputs = tensors_of(request.inputs(), kernel.definition);
+  gradient.leading = request.leading();
+  gradient.identity = request.identity();
+  const autodiff::Gradient found = autodiff::differentiate(kernel, gradient);
+  *response.mutable_definition() = language::encode(found.kernel.definition);
+  *response.mutable_source_map() = language::encode(found.kernel.names);
+  const auto write = [](const std::vector<language::TensorId>& tensors, auto& to) {
+    for (const language::TensorId tensor : tensors) {
+      v1::TensorId& id = *to.Add();
+      id.set_stage(tensor.stage);
+      id.set_output(tensor.output);
+    }
+  };
+  write(found.heads, *response.mutable_heads());
+  write(found.gradients, *response.mutable_gradients());
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* KernelRpc::Compile(grpc::CallbackServerContext* context,
@@ -108,6 +148,15 @@ grpc::ServerUnaryReactor* KernelRpc::Print(grpc::CallbackServerContext* context,
   return UnaryCall<v1::PrintResponse>::start(context, gate_, response, [&](const auto& call) {
     call->answer([&](auto& reply) { reply.set_text(text_of(request->kernel())); });
   });
+}
+
+grpc::ServerUnaryReactor* KernelRpc::Differentiate(grpc::CallbackServerContext* context,
+                                                   const v1::DifferentiateRequest* request,
+                                                   v1::DifferentiateResponse* response) {
+  return UnaryCall<v1::DifferentiateResponse>::start(
+      context, gate_, response, [&](const auto& call) {
+        call->answer([&](auto& reply) { write_gradient(*request, reply); });
+      });
 }
 
 grpc::ServerUnaryReactor* KernelRpc::Run(grpc::CallbackServerContext* context,

@@ -25,6 +25,9 @@ class KernelRpc final : public v1::KernelService::CallbackService {
   grpc::ServerUnaryReactor* Print(grpc::CallbackServerContext* context,
                                   const v1::PrintRequest* request,
                                   v1::PrintResponse* response) override;
+  grpc::ServerUnaryReactor* Differentiate(grpc::CallbackServerContext* context,
+                                          const v1::DifferentiateRequest* request,
+                                          v1::DifferentiateResponse* response) override;
   grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* context, const v1::RunRequest* request,
                                 v1::RunResponse* response) override;
   grpc::ServerWriteReactor<v1::TuneEvent>* Tune(grpc::CallbackServerContext* context,

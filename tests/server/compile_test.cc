@@ -274,6 +274,33 @@ TEST_F(Compile, LowersAndInspects) {
   EXPECT_EQ(inspected.report_json(), R"({"guards":0,"notes":["of this caller"]})");
 }
 
+TEST_F(Compile, DifferentiatesDefinitions) {
+  const v1::CompileRequest inc = add_one("inc");
+  v1::DifferentiateRequest request;
+  *request.mutable_definition() = inc.definition();
+  *request.mutable_source_map() = inc.source_map();
+  grpc::ClientContext context;
+  v1::DifferentiateResponse response;
+  ASSERT_TRUE(service_->kernels->Differentiate(&context, request, &response).ok());
+  ASSERT_EQ(response.heads_size(), 1);
+  ASSERT_EQ(response.gradients_size(), 1);
+  v1::CompileRequest gradient = inc;
+  *gradient.mutable_definition() = response.definition();
+  *gradient.mutable_source_map() = response.source_map();
+  const v1::CompileResponse compiled_gradient = compiled(gradient);
+  ASSERT_EQ(compiled_gradient.parameters_size(), 3);
+  EXPECT_EQ(compiled_gradient.parameters(1).name(), "Y_head");
+  EXPECT_EQ(compiled_gradient.parameters(2).name(), "X_grad");
+  EXPECT_TRUE(compiled_gradient.parameters(2).output());
+
+  request.add_outputs()->set_stage(70);
+  grpc::ClientContext wrong;
+  const grpc::Status status = service_->kernels->Differentiate(&wrong, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(),
+            "the gradient names output 0 of stage 70, which the definition has not");
+}
+
 TEST_F(Compile, ParsesAndPrintsKernelFiles) {
   v1::ParseRequest parse;
   parse.set_file_name("user.kiln");
