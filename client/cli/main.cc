@@ -72,6 +72,7 @@ int run(int argc, char** argv) {
   add_run(app, program);
   add_compile(app, program);
   add_lower(app, program);
+  add_differentiate(app, program);
   add_schedule(app, program);
   add_format(app, program);
   add_jobs(app, program);

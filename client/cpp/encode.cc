@@ -135,6 +135,7 @@ class Encoder {
     }
     v1::Expression expression;
     std::visit([&](const auto& value) { fill(expression, *node, value); }, node->value);
+    if (nodes_.sizes.size() < variables_.size()) nodes_.sizes.push_back(expr);
     *kernel_.definition.add_expressions() = std::move(expression);
     return remember(expressions_, key);
   }
@@ -335,8 +336,10 @@ border::WireKernel encode_behind(const std::vector<Tensor>& outputs, const Sched
   border::WireKernel kernel;
   kernel.names.set_kernel(kUnnamedKernel);
   Encoder encoder(kernel);
-  for (const Tensor& output : outputs)
-    encoder.parameter(output);
+  for (const Tensor& output : outputs) {
+    const bool is_input = std::holds_alternative<PlaceholderStage>(output.stage()->value);
+    is_input ? static_cast<void>(encoder.stage(output.stage())) : encoder.parameter(output);
+  }
   encoder.parameters_behind();
   if (schedule != nullptr) encoder.schedule(*schedule);
   nodes = encoder.nodes();

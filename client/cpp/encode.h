@@ -22,10 +22,11 @@ border::WireKernel encode(const std::vector<Tensor>& arguments, const std::strin
 struct EncodedNodes {
   std::vector<std::shared_ptr<const StageNode>> stages;
   std::vector<const AxisNode*> axes;
+  std::vector<Expr> sizes;
 };
 
-/// All that these tensors are computed from, its placeholders and the tensors as arguments: what
-/// the steps of a schedule, which become the block named "", can be named in.
+/// All that these tensors are computed from, its placeholders and those that are computed as
+/// arguments: what the steps of a schedule, which become the block named "", can be named in.
 border::WireKernel encode_behind(const std::vector<Tensor>& outputs, const ScheduleState* schedule,
                                  EncodedNodes& nodes);
 

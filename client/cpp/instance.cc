@@ -28,6 +28,16 @@ Tensor Instance::tensor(const v1::TensorId& id) {
   return made_.at(id.stage())[id.output()].tensor();
 }
 
+void Instance::put(std::uint32_t stage, const std::shared_ptr<const StageNode>& node) {
+  std::size_t outputs = 1;
+  if (const auto* compute = std::get_if<ComputeStage>(&node->value))
+    outputs = compute->bodies.size();
+  if (const auto* scan = std::get_if<ScanStage>(&node->value)) outputs = scan->state.size();
+  made_[stage].clear();
+  for (unsigned output = 0; output < outputs; ++output)
+    made_[stage].emplace_back(Tensor(node, output));
+}
+
 DType Instance::type(int declared) const {
   const auto bound = binding_.types.find(declared);
   return bound == binding_.types.end() ? static_cast<DType>(declared) : bound->second;

@@ -20,6 +20,8 @@ class Instance {
 
   /// The tensor that an id of the definition has become.
   Tensor tensor(const v1::TensorId& id);
+  /// All outputs of a stage are those of a node of the caller's.
+  void put(std::uint32_t stage, const std::shared_ptr<const StageNode>& node);
   /// An expression over sizes alone.
   Expr size(std::uint32_t expression);
 

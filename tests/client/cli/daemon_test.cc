@@ -142,6 +142,14 @@ TEST_F(Examples, LowerPrintsTheLoops) {
             "}\n");
 }
 
+TEST_F(Examples, DifferentiatePrintsTheGradients) {
+  EXPECT_EQ(output_of({"differentiate", "matmul.kiln", "--by", "B"}),
+            "kernel matmul(A: float32[n, l], B: float32[l, m], C_head: float32[n, m])"
+            " -> (B_grad: float32[l, m]) {\n"
+            "  B_grad[k, j] = sum[i < n](C_head[i, j] * A[i, k])\n"
+            "}\n");
+}
+
 TEST_F(Examples, CompileKnowsWhereTheKernelCameFrom) {
   EXPECT_NE(output_of({"compile", "cumsum.kiln", "--fast"}).find("(cache: compiled)"),
             std::string::npos);

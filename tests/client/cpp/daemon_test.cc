@@ -69,6 +69,34 @@ class RealDaemon : public ::testing::Test {
   Connection connection_ = connect(daemon_->address());
 };
 
+TEST_F(RealDaemon, DifferentiatesTensors) {
+  const std::vector<Tensor> product = matmul();
+  const Tensor& A = product[0];
+  const Tensor G = placeholder(product[2].shape(), float32, "G");
+  const std::vector<Tensor> gradients = connection_.gradient(product[2], {A, product[1]}, G);
+  ASSERT_EQ(gradients.size(), 2U);
+  // They go on being computed with: a step of descent.
+  const Tensor stepped = compute(
+      A.shape(), [&](Expr i, Expr j) { return A(i, j) - gradients[0](i, j); }, "stepped");
+  const Kernel f = connection_.build({A, product[1], G, stepped});
+  Array g({1, 2});
+  g.values<float>()[0] = 1;
+  g.values<float>()[1] = 10;
+  // Of A[0, k] it is sum over j of G[0, j] * B[k, j].
+  const Array result = f(counting({1, 2}), counting({2, 2}), g)[0];
+  EXPECT_EQ(result.values<float>()[0], 0.0F - 10.0F);
+  EXPECT_EQ(result.values<float>()[1], 1.0F - 32.0F);
+  EXPECT_EQ(connection_.differentiate(Definition(product, "matmul"), {}, {"A"}).text(),
+            "kernel matmul(A: float32[n, l], B: float32[l, m], C_head: float32[n, m])"
+            " -> (A_grad: float32[n, l]) {\n"
+            "  A_grad[i, k] = sum[j < m](C_head[i, j] * B[k, j])\n}\n");
+  expect_client_error([&] { connection_.gradient(product[2], {}, G); }, ErrorKind::InvalidArgument,
+                      "GRADIENT", "gradient of C has no inputs; write gradient(Y, {A, B})");
+  expect_client_error([&] { connection_.gradient(product[2], {A}, A); }, ErrorKind::InvalidArgument,
+                      "GRADIENT_HEAD",
+                      "the head A has 2 dimensions, of which the last must be the 2 of C");
+}
+
 TEST_F(RealDaemon, MultipliesMatricesOfAnySizeWithOneKernel) {
   const Kernel f = connection_.build(Definition(matmul(), "matmul"));
   const std::int64_t compiles = connection_.describe().counters.at("compiles");

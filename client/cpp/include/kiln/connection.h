@@ -103,6 +103,20 @@ class Connection {
                     const LowerOptions& lower = {}, const BuildOptions& options = {},
                     SourceLocation where = SourceLocation::current()) const;
 
+  /// The gradients of `output` with respect to each of `inputs`, as tensors that read the same
+  /// ones: they can be scheduled, built and differentiated like any other. `head` is what some
+  /// result changes by with each element of the output, of its shape or with more dimensions in
+  /// front, which the gradients get as well; without one they are Jacobians, of the output's
+  /// dimensions and then the input's.
+  std::vector<Tensor> gradient(const Tensor& output, const std::vector<Tensor>& inputs,
+                               const std::optional<Tensor>& head = {},
+                               SourceLocation where = SourceLocation::current()) const;
+  /// The definition that takes the inputs of this one and a head for each output, and gives a
+  /// gradient for each input; names choose among outputs and inputs, none stand for all.
+  Definition differentiate(const Definition& definition,
+                           const std::vector<std::string>& outputs = {},
+                           const std::vector<std::string>& inputs = {}) const;
+
   /// Measures automatic schedules of the stages without steps on the device of the service, each
   /// with the same result to the last bit. The fastest is kept there, and serves every later build
   /// of the same definition, whoever asks. Goes on where an earlier search ended.
