@@ -36,6 +36,7 @@ from ._schedule.schedule import (
     create_schedule as create_schedule,
     thread_axis as thread_axis,
 )
+from ._service.gradient import gradient as gradient
 
 # Modules of classic te, which held parts of this one.
 operation = schedule = tag = tensor = sys.modules[__name__]
@@ -46,7 +47,7 @@ for _name in (*_absent.TE, *_absent.TIR):
 __all__ = sorted(
     {
         *_define, *_operators, *_reduce, *_scatter, *_absent.TE, *_absent.TIR, "comm_reducer",
-        "create_schedule", "hybrid",
+        "create_schedule", "gradient", "hybrid",
         "tag_scope", "thread_axis",
     }
 )  # fmt: skip

@@ -37,10 +37,6 @@ _ABSENT = {
         "describes an instruction by hand; Kiln's tensor intrinsics have names, as in "
         "s[C].tensorize(axis, \"x86.dot.u8s8s32\")"
     ),
-    "gradient": (
-        "is not part of this version of Kiln; define the gradient's tensors as any others, as "
-        "examples/python/autodiff does"
-    ),
     "InferBound": _TREES,
     "ScheduleOps": _TREES,
     "trace": "calls back into Python, which a kernel does not; make the tensor to look at an output",
@@ -118,7 +114,7 @@ scripts = {
     for name in ("script", "IRModule")
 }
 
-TE = ("InferBound", "ScheduleOps", "extern", "extern_primfunc", "create_prim_func", "decl_tensor_intrin", "gradient", "trace")
+TE = ("InferBound", "ScheduleOps", "extern", "extern_primfunc", "create_prim_func", "decl_tensor_intrin", "trace")
 TIR = ("call_extern", "call_pure_extern", "call_packed", "decl_buffer")
 ROOT = ("get_global_func", "register_func")
 

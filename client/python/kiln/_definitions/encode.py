@@ -35,6 +35,7 @@ class Encoder:
         self.stage_ids = {}  # by id of the operation
         self.axis_ids = {}  # by ids of the operation and of the axis
         self._stage_names, self._variable_names = Names(), Names()
+        self.sizes = []  # the te.vars, by number
         self._variables, self._files = {}, {}
         self._sizes = {}  # expressions over sizes, shared by all stages
         self._reducers = {}  # numbers, and the expressions of all of them by identity
@@ -43,7 +44,7 @@ class Encoder:
         for op in operations_below([tensor.op for tensor in tensors]):
             self._add_stage(op)
         for tensor in tensors:
-            self._set_tensor(self.definition.parameters.add(), tensor)
+            self.set_tensor(self.definition.parameters.add(), tensor)
         self.argument_sizes = [] if len(tensors) == len(arguments) else [
             "" if isinstance(argument, Tensor) else self._variable_name(argument)
             for argument in arguments
@@ -85,19 +86,19 @@ class Encoder:
         )
         for field, tensors in roles:
             for tensor in tensors:
-                self._set_tensor(field.add(), tensor)
+                self.set_tensor(field.add(), tensor)
 
     def _add_scatter(self, op, stage):
         known = {}
         for axis in op.axis:
             stage.scatter.axes.append(self._add_axis(op, axis, known))
-        self._set_tensor(stage.scatter.base, op.base)
+        self.set_tensor(stage.scatter.base, op.base)
         for index in op.indices:
             stage.scatter.indices.append(self._expression(index, known, op))
         stage.scatter.update = self._expression(op.update, known, op)
         stage.scatter.combiner = op.combiner
 
-    def _set_tensor(self, message, tensor):
+    def set_tensor(self, message, tensor):
         message.stage = self.stage_ids[id(tensor.op)]
         message.output = tensor.value_index
 
@@ -174,6 +175,7 @@ class Encoder:
         number = self._variables.get(id(node))
         if number is None:
             number = self._variables[id(node)] = len(self.definition.variables)
+            self.sizes.append(node)
             self.definition.variables.add(nonnegative=node.nonnegative)
             self.source_map.variables.append(self._variable_names.unique(node.name))
         message.variable = number
@@ -202,7 +204,7 @@ class Encoder:
         message.cast.operand = known[_key(node.operand)]
 
     def _fill_read(self, message, node, known, op):
-        self._set_tensor(message.read.tensor, node.tensor)
+        self.set_tensor(message.read.tensor, node.tensor)
         message.read.indices.extend(known[_key(index)] for index in node.indices)
 
     def _fill_reduction(self, message, node, known, op):

@@ -42,6 +42,10 @@ class Instance:
         self._make(tensor.stage)
         return self._plain[tensor.stage][tensor.output]
 
+    def put(self, stage, tensors):
+        """The tensors of the caller that stand for all outputs of a stage."""
+        self._made[stage] = self._plain[stage] = tensors
+
     def rename(self, names):
         """What stages are called, by their numbers, instead of their names in the definition."""
         self._new_names = names
