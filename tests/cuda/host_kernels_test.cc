@@ -125,6 +125,23 @@ TEST(HostKernels, AMissingBarrierIsFoundBeforeARead) {
             "reads with nothing between");
 }
 
+TEST(HostKernels, EachBarrierIsMissedWhereItIsLeftOut) {
+  const std::string tiles =
+      "float sum = 0;"
+      "for (int k = 0; k < 2; ++k) {"
+      "  s[i] = x[k * 64 + i];"
+      "  __syncthreads();"
+      "  sum += s[63 - i];"
+      "  __syncthreads();"
+      "}"
+      "y[t] = sum;";
+  EXPECT_EQ(run(tiles, counting())[0], 63 + 127);
+  for (const char* number : {"0", "1"}) {
+    const Setting without("FAKE_NVRTC_WITHOUT_BARRIER", number);
+    EXPECT_NE(found(tiles).find(": thread "), std::string::npos) << number;
+  }
+}
+
 TEST(HostKernels, AMissingMeetingOfAWarpIsFound) {
   EXPECT_EQ(found("s[i] = x[t]; if (i > 0) y[t] = s[i - 1]; else y[t] = 0;"),
             "race: thread 1 of block 0 reads byte 0 of shared memory of 256 bytes, which thread 0 "
