@@ -1,16 +1,19 @@
 // For vector targets first the steps that change which stages there are (padded copies, reduction
 // stages, transposed products, fusion); then a list of sketches for each root stage that no step
-// has touched, as the templates have them for its kind. On a GPU an untouched stage gets one thread
-// an element, and one with steps that bind nothing gets its outermost loop bound, since a kernel
-// without threads could not run there.
+// has touched, as the templates have them for its kind. On a GPU rows that are reduced get a block
+// each, other untouched stages one thread an element, and one with steps that bind nothing gets its
+// outermost loop bound, since a kernel without threads could not run there.
 #include "compiler/autoschedule/choose/sketch_space.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "compiler/autoschedule/choose/fusion.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/templates/image_sketches.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
+#include "compiler/autoschedule/templates/row_threads.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/transposed_products.h"
 
@@ -90,6 +93,36 @@ std::vector<Sketch> thread_sketches(const StageGraph& graph, StageId root) {
            }}};
 }
 
+/// Rows that a block has for itself, with the stages that go into its loop.
+std::vector<Sketch> row_sketches(const StageGraph& graph, const autoschedule::RowThreads& rows) {
+  return {{.name = "a block a row",
+           .parameters = {},
+           .write = [&graph, rows](StepWriter& steps, const Values&) {
+             autoschedule::bind_rows(graph, steps, rows);
+           }}};
+}
+
+/// By the stage that has the loop over rows. Later stages take first what they read.
+std::map<StageId, autoschedule::RowThreads> rows_for_threads(const Chooser& chooser,
+                                                             const std::vector<bool>& touched) {
+  const StageGraph& graph = chooser.graph;
+  std::map<StageId, autoschedule::RowThreads> found;
+  std::set<StageId> taken;
+  for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
+    const Stage& stage = graph[*id];
+    const bool is_root = stage.is_live && stage.kind == Stage::Kind::Compute &&
+                         stage.attach.kind == Attach::Kind::Root && !stage.part_of &&
+                         !stage.role.is_init && stage.role.base_of < 0 && stage.role.cell_of < 0;
+    if (!is_root || touched[*id] || taken.contains(*id)) continue;
+    const auto rows = autoschedule::row_threads_of(chooser, *id);
+    if (!rows) continue;
+    taken.insert(rows->reductions.begin(), rows->reductions.end());
+    taken.insert(rows->inlined.begin(), rows->inlined.end());
+    found.emplace(*id, *rows);
+  }
+  return found;
+}
+
 /// What a stage with steps gets on a GPU: nothing is left open.
 std::vector<Sketch> touched_sketches(const StageGraph& graph, StageId root) {
   if (has_bound_loop(graph, root) || graph[root].kind == Stage::Kind::Scatter) return {};
@@ -147,8 +180,14 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
   graph_ = std::make_unique<StageGraph>(autoschedule::graph_of(kernel, given_));
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
   const Chooser chooser{*graph_, options, autoschedule::vector_unit_of(target.arch)};
-  const std::vector<StageId> taken =
+  std::vector<StageId> taken =
       target.traits().has_vectors ? taken_sources(chooser, touched) : std::vector<StageId>{};
+  std::map<StageId, autoschedule::RowThreads> rows;
+  if (target.traits().has_threads) rows = rows_for_threads(chooser, touched);
+  for (const auto& [last, of_row] : rows) {
+    taken.insert(taken.end(), of_row.reductions.begin(), of_row.reductions.end());
+    taken.insert(taken.end(), of_row.inlined.begin(), of_row.inlined.end());
+  }
   for (const StageId id : graph_->stage_of_id) {
     const Stage& stage = (*graph_)[id];
     if (!stage.is_live || stage.role.is_init || stage.attach.kind != Attach::Kind::Root) continue;
@@ -156,7 +195,9 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
     if (!is_scan && !schedule::runs_over_axes(stage)) continue;
     if (std::ranges::find(taken, id) != taken.end()) continue;
     std::vector<Sketch> sketches;
-    if (target.traits().has_threads) {
+    if (const auto of_row = rows.find(id); of_row != rows.end()) {
+      sketches = row_sketches(*graph_, of_row->second);
+    } else if (target.traits().has_threads) {
       sketches = touched[id] ? touched_sketches(*graph_, id) : thread_sketches(*graph_, id);
     } else if (!touched[id]) {
       sketches = core_sketches(chooser, id);

@@ -1,0 +1,122 @@
+// A block of threads for each row: reductions along it are divided among the threads, which read
+// neighbours at the same time, and what reads them follows in the same launch.
+//
+//   S[i] = sum(X[i, ..])                  k in steps of 128 threads, one block for each i
+//   M[i] = max(X[i, ..]); S[i] = sum(exp(X[i, ..] - M[i])); Y[i, j] = exp(X[i, j] - M[i]) / S[i]
+//                                         M and S in Y's loop over blocks: one launch
+//
+// How many threads there are depends on no size of a call, since that is the order of the sums.
+#include "compiler/autoschedule/templates/row_threads.h"
+
+#include <algorithm>
+
+#include "compiler/autoschedule/recognise/rows.h"
+#include "compiler/schedule/graph/reads.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kThreadsOfRow = 128;
+// Of a whole tensor there is one row, which has more to do.
+constexpr int64_t kThreadsOfAll = 512;
+// What so few threads reduce, one does as soon.
+constexpr int64_t kShortRow = 32;
+
+/// Whether each read that moves along the reduction is of another element for each row: else
+/// neighbouring rows would read the same again, as a product of matrices does.
+bool reads_once(const StageGraph& graph, const Stage& stage) {
+  for (const ir::Expr& body : stage.bodies) {
+    bool is_once = true;
+    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
+      const auto is_used = [&](AxisId axis) { return is_used_in(graph, read, axis); };
+      if (std::ranges::any_of(stage.reduce, is_used))
+        is_once = is_once && std::ranges::all_of(stage.data, is_used);
+    });
+    if (!is_once) return false;
+  }
+  return true;
+}
+
+/// A reduction along which elements are neighbours, whose order may change.
+bool is_row_reduction(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  const Stage& stage = graph[id];
+  if (stage.kind != Stage::Kind::Compute || !stage.is_reduction() || stage.time_dimension >= 0 ||
+      !may_reassociate(chooser, id) || has_dependent_extents(graph, id) ||
+      has_indirect_reads(stage) || !reductions_inside(graph, id).empty()) {
+    return false;
+  }
+  const AxisId innermost = stage.reduce.back();
+  return constant_extent(graph, innermost).value_or(kShortRow + 1) > kShortRow &&
+         is_contiguous(graph, stage, innermost) && !has_vectors_along_data(graph, id) &&
+         reads_once(graph, stage);
+}
+
+/// Elements that are computed where they are read.
+bool is_elementwise(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  return stage.kind == Stage::Kind::Compute && !stage.is_reduction() && stage.bodies.size() == 1 &&
+         stage.time_dimension < 0 && reductions_inside(graph, id).empty();
+}
+
+/// The stages that are rows of the first dimensions of `last`; nothing where one of them is more
+/// than a number of its row, and no reduction can be divided.
+std::optional<RowThreads> rows_of_dimensions(const Chooser& chooser, StageId last,
+                                             size_t dimensions) {
+  RowThreads rows{.last = last, .reductions = {}, .inlined = {}, .dimensions = dimensions};
+  for (const StageId id : rows_of(chooser.graph, last, dimensions).members) {
+    if (is_elementwise(chooser.graph, id)) {
+      rows.inlined.push_back(id);
+    } else if (is_row_reduction(chooser, id) && chooser.graph[id].data.size() == dimensions) {
+      rows.reductions.push_back(id);
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (rows.reductions.empty()) return std::nullopt;
+  return rows;
+}
+
+void divide_reduction(const StageGraph& graph, StepWriter& steps, StageId id, int64_t threads) {
+  const auto [rest, thread] = steps.split(id, graph[id].reduce.back(), threads);
+  steps.bind(id, thread, "threadIdx.x");
+}
+
+}  // namespace
+
+std::optional<RowThreads> row_threads_of(const Chooser& chooser, StageId last) {
+  const Stage& stage = chooser.graph[last];
+  if (is_row_reduction(chooser, last)) {
+    return RowThreads{
+        .last = last, .reductions = {}, .inlined = {}, .dimensions = stage.data.size()};
+  }
+  if (!is_elementwise(chooser.graph, last)) return std::nullopt;
+  for (size_t dimensions = stage.data.size(); dimensions > 0; --dimensions) {
+    if (std::optional<RowThreads> rows = rows_of_dimensions(chooser, last, dimensions)) return rows;
+  }
+  return std::nullopt;
+}
+
+void bind_rows(const StageGraph& graph, StepWriter& steps, const RowThreads& rows) {
+  const std::vector<AxisId>& data = graph[rows.last].data;
+  const auto end = data.begin() + static_cast<long>(rows.dimensions);
+  for (const StageId id : rows.inlined)
+    steps.compute_inline(id);
+  if (rows.dimensions > 0) {
+    const AxisId row = steps.fuse(rows.last, {data.begin(), end});
+    steps.bind(rows.last, row, "blockIdx.x");
+    for (const StageId id : rows.reductions)
+      steps.compute_at(id, rows.last, row);
+  }
+  for (const StageId id : rows.reductions)
+    divide_reduction(graph, steps, id, kThreadsOfRow);
+  if (graph[rows.last].is_reduction()) {
+    divide_reduction(graph, steps, rows.last, data.empty() ? kThreadsOfAll : kThreadsOfRow);
+  } else if (end != data.end()) {
+    const AxisId line = steps.fuse(rows.last, {end, data.end()});
+    const auto [rest, thread] = steps.split(rows.last, line, kThreadsOfRow);
+    steps.bind(rows.last, thread, "threadIdx.x");
+  }
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/templates/step_writer.h"
+
+namespace kiln::autoschedule {
+
+/// For CUDA: stages that one block computes row by row, its threads side by side along the row.
+struct RowThreads {
+  StageId last = 0;                 // has the loop over rows; a reduction, where it is alone
+  std::vector<StageId> reductions;  // of the row, computed in that loop
+  std::vector<StageId> inlined;
+  size_t dimensions = 0;  // those of `last` that say which row
+};
+
+/// What can run so; nothing where the stage is better one thread an element.
+std::optional<RowThreads> row_threads_of(const Chooser& chooser, StageId last);
+
+void bind_rows(const StageGraph& graph, StepWriter& steps, const RowThreads& rows);
+
+}  // namespace kiln::autoschedule
