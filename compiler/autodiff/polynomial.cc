@@ -40,7 +40,7 @@ std::vector<ExprId> Polynomial::atoms() const {
   for (const auto& [monomial, factor] : terms)
     found.insert(found.end(), monomial.begin(), monomial.end());
   std::ranges::sort(found);
-  found.erase(std::ranges::unique(found).begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
