@@ -58,7 +58,7 @@ struct CompileCommand {
     const Definition definition = kernel.load(name);
     BuildOptions options = kernel.options(name);
     options.arch = arch;
-    const Kernel compiled = common.connect().compile(definition, options, SourceLocation::none());
+    const Kernel compiled = compile_anywhere(common, definition, options);
     if (common.json) {
       print_json(compiled);
     } else if (!emit.empty()) {

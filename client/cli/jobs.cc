@@ -64,7 +64,7 @@ struct ResultCommand {
       names.push_back(each.name);
       outputs.push_back({each.name, each.value});
     }
-    output.check(names, "job " + job.id());
+    output.check(names, "job " + job.id(), common.json);
     output.deliver(outputs, result.timings, common.json);
     return 0;
   }

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
 
+#include "client/cli/files.h"
 #include "client/cli/npy.h"
 #include "client/cli/report.h"
 #include "client/cpp/text_file.h"
@@ -77,7 +79,7 @@ std::string target_named(const std::string& name) {
 }
 
 void KernelChoice::add_to(CLI::App& command) {
-  command.add_option("FILE", file, "a .kiln file")->required();
+  command.add_option("FILE", file, "a .kiln file; - for standard input")->required();
   command.add_option("--kernel", kernel, "which kernel, where the file has several");
   CLI::Option* const from =
       command.add_option("--schedule", schedule,
@@ -93,7 +95,9 @@ Definition KernelChoice::load(const std::string& target) const {
   if (file.ends_with(".npy")) {
     usage("{} is an array, but FILE is a kernel file; give arrays with --in NAME={}", file, file);
   }
-  const std::vector<Definition> kernels = load_file(file);
+  const std::vector<Definition> kernels =
+      file == kStandard ? parse(read_standard_input("the kernel file"), "standard input")
+                        : load_file(file);
   const std::string name = choose_kernel(names_of(kernels), file, kernel);
   const auto chosen = std::find_if(kernels.begin(), kernels.end(),
                                    [&](const Definition& each) { return each.name() == name; });
@@ -113,11 +117,13 @@ BuildOptions KernelChoice::options(const std::string& target) const {
 }
 
 void CallChoice::add_to(CLI::App& command) {
-  command.add_option("--in", inputs, "an input: NAME=FILE.npy")->allow_extra_args(false);
+  command.add_option("--in", inputs, "an input: NAME=FILE.npy; - for standard input")
+      ->allow_extra_args(false);
   command.add_option("--size", sizes, "a size that no input gives: NAME=NUMBER")
       ->allow_extra_args(false);
   command.add_option("--device", device, "cpu, cuda or cuda:0")->capture_default_str();
-  command.add_option("--timeout", timeout, "seconds that the call may take");
+  command.add_option("--timeout", timeout, "seconds that the call may take")
+      ->check(CLI::PositiveNumber);
   command.add_flag("--interpret", interpret,
                    "run the loops as they are written, every index checked; slow");
   command.add_flag("--check-nan", check_nan,
@@ -176,7 +182,9 @@ CallOptions CallChoice::options(const Definition& definition) const {
     }
     options.sizes[name] = value;
   }
-  options.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1000));
+  // Rounded up, since 0 would be no deadline.
+  options.deadline =
+      std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(timeout * 1000)));
   return options;
 }
 

@@ -10,6 +10,7 @@
 
 #include "client/cli/program.h"
 #include "client/cli/report.h"
+#include "client/cpp/fail.h"
 #include "command_line/usage_text.h"
 #include "compiler/language/suggest.h"
 
@@ -27,6 +28,18 @@ CLI::App& add_command(CLI::App& app, Program& program, const std::string& name,
       ->envname("KILN_CA");
   command.add_flag("--json", common.json, "print JSON");
   return command;
+}
+
+Kernel compile_anywhere(const Common& common, const Definition& definition,
+                        const BuildOptions& options) {
+  try {
+    return common.connect().compile(definition, options, SourceLocation::none());
+  } catch (const Error& error) {
+    if (error.reason() != "NO_DEVICE" || !options.arch.empty()) throw;
+    ErrorFields fields = error.fields();
+    fields.notes.emplace_back("the flag for it is --arch sm_90");
+    throw_error(std::move(fields));
+  }
 }
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {
@@ -64,9 +77,21 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   return fmt::format("there is no command {}{}", *word, language::suggestion(*word, commands));
 }
 
+/// What kiln without a command says.
+constexpr const char* kFirstSteps =
+    "Compiles and runs tensor kernels on a Kiln service. The first five commands:\n\n"
+    "  kiln doctor                                      what works here, and what is missing\n"
+    "  kiln run FILE.kiln --in X=x.npy --out Y=y.npy    compile a kernel and run it\n"
+    "  kiln lower FILE.kiln                             the loops that it becomes\n"
+    "  kiln compile FILE.kiln --target cuda --arch sm_90 --report\n"
+    "                                                   for a GPU, which need not be here\n"
+    "  kiln submit FILE.kiln --in X=x.npy               leave it to the service, as a job\n\n"
+    "kiln --help lists all commands, kiln COMMAND --help the flags of one.\n";
+
 int run(int argc, char** argv) {
   CLI::App app("Compiles and runs tensor kernels on a Kiln service", "kiln");
   app.require_subcommand(1);
+  app.set_version_flag("--version", fmt::format("kiln {}", client::version()));
   Program program;
   app.add_flag("--json", program.common.json, "print JSON");
   add_run(app, program);
@@ -82,7 +107,12 @@ int run(int argc, char** argv) {
   add_serve(app, program);
   add_tune(app, program);
   add_version(app, program);
+  add_completion(app, program);
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (arguments.empty()) {
+    std::cout << kFirstSteps;
+    return kDone;
+  }
   // The flag itself may stand behind the mistake.
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {

@@ -6,14 +6,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 #include <optional>
 #include <regex>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "client/cli/files.h"
 #include "client/cpp/fail.h"
 
 namespace kiln::cli {
@@ -165,6 +167,10 @@ Array read_npy(std::istream& in, const std::string& name, DType wanted) {
 }
 
 Array read_npy(const std::string& path, DType wanted) {
+  if (path == kStandard) {
+    std::istringstream in(read_standard_input("an input"));
+    return read_npy(in, "standard input", wanted);
+  }
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     client::detail::fail(ErrorKind::NotFound, "FILE",
@@ -192,17 +198,11 @@ void write_npy(std::ostream& out, const Array& array) {
 }
 
 void write_npy(const std::string& path, const Array& array) {
-  const std::string part = path + ".part";
-  {
-    std::ofstream out(part, std::ios::binary);
-    write_npy(out, array);
-    out.close();
-    if (out && std::rename(part.c_str(), path.c_str()) == 0) return;
+  if (path == kStandard) {
+    write_npy(std::cout, array);
+    return;
   }
-  const std::string why = std::strerror(errno);
-  std::remove(part.c_str());
-  client::detail::fail(ErrorKind::InvalidArgument, "OUTPUT_FILE", "{} cannot be written: {}", path,
-                       why);
+  write_through(path, [&](std::ostream& out) { write_npy(out, array); });
 }
 
 }  // namespace kiln::cli

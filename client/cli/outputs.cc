@@ -1,23 +1,32 @@
-// Where outputs and timings go: files, a terminal, or JSON, whose elements are left out of large
-// arrays.
+// Where outputs and timings go: files, a pipe, a terminal, or JSON.
 #include "client/cli/outputs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iostream>
 #include <map>
 
 #include <fmt/format.h>
 
+#include "client/cli/files.h"
 #include "client/cli/kernel_file.h"
 #include "client/cli/npy.h"
 #include "client/cli/report.h"
+#include "client/cpp/array_text.h"
 
 namespace kiln::cli {
 namespace {
 
-// Arrays with more elements than this are not written out in JSON.
-constexpr std::size_t kJsonElements = 1000;
+/// Arrays with more elements than this are not written out in JSON, which would be gigabytes.
+constexpr std::size_t kJsonElements = 1 << 24;
+
+/// JSON has no word for what is no finite number.
+nlohmann::json number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
+}
 
 std::string shape_text(const Array& array) {
   return fmt::format("{}[{}]", name_of(array.dtype()), fmt::join(array.shape(), ", "));
@@ -29,13 +38,26 @@ nlohmann::json numbers(const Array& array) {
   for (std::size_t i = 0; i < array.size(); ++i) {
     T value;
     std::memcpy(&value, array.bytes().data() + i * sizeof value, sizeof value);
-    values.push_back(value);
+    if constexpr (std::is_floating_point_v<T>) {
+      values.push_back(number(value));
+    } else {
+      values.push_back(value);
+    }
   }
   return values;
 }
 
-/// The elements in row-major order; null for arrays that are too large, and types JSON has no
-/// number for.
+nlohmann::json small_floats(const Array& array) {
+  const std::size_t bytes = size_of(array.dtype());
+  nlohmann::json values = nlohmann::json::array();
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    values.push_back(
+        number(client::detail::small_float(array.bytes().data() + i * bytes, array.dtype())));
+  }
+  return values;
+}
+
+/// The elements in row-major order; null for arrays that are too large.
 nlohmann::json values_of(const Array& array) {
   if (array.size() > kJsonElements) return nullptr;
   switch (array.dtype()) {
@@ -50,7 +72,7 @@ nlohmann::json values_of(const Array& array) {
     case DType::UInt64: return numbers<std::uint64_t>(array);
     case DType::Float32: return numbers<float>(array);
     case DType::Float64: return numbers<double>(array);
-    default: return nullptr;
+    default: return small_floats(array);
   }
 }
 
@@ -58,14 +80,27 @@ nlohmann::json values_of(const Array& array) {
 
 void OutputChoice::add_to(CLI::App& command) {
   command
-      .add_option("--out", files, "where an output goes: NAME=FILE.npy; without it, it is printed")
+      .add_option("--out", files,
+                  "where an output goes: NAME=FILE.npy, - for standard output; without it, it is "
+                  "printed")
       ->allow_extra_args(false);
   command.add_flag("--timings", timings, "print where the time went");
 }
 
-void OutputChoice::check(const std::vector<std::string>& outputs, const std::string& kernel) const {
+void OutputChoice::check(const std::vector<std::string>& outputs, const std::string& kernel,
+                         bool json) const {
+  std::string piped;
   for (const std::string& text : files) {
-    const std::string name = split_pair(text, "--out").first;
+    const auto [name, path] = split_pair(text, "--out");
+    if (path == kStandard) {
+      if (json || !piped.empty()) {
+        throw UsageError(
+            fmt::format("{} and {} cannot both go to standard output; give one of them "
+                        "a file",
+                        json ? "--json" : piped, name));
+      }
+      piped = name;
+    }
     if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) {
       throw UsageError(
           fmt::format("{} has no output {}; it has {}", kernel, name, fmt::join(outputs, ", ")));
@@ -78,6 +113,10 @@ void OutputChoice::deliver(const std::vector<NamedArray>& outputs, const Timings
   std::map<std::string, std::string> paths;
   for (const std::string& text : files)
     paths.insert(split_pair(text, "--out"));
+  const bool is_piped =
+      std::ranges::any_of(paths, [](const auto& each) { return each.second == kStandard; });
+  // An array on standard output has it for itself.
+  std::ostream& text = is_piped ? std::cerr : std::cout;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const NamedArray& output : outputs) {
     nlohmann::ordered_json entry{{"name", output.name},
@@ -89,7 +128,7 @@ void OutputChoice::deliver(const std::vector<NamedArray>& outputs, const Timings
     } else if (json) {
       entry["values"] = values_of(output.value);
     } else {
-      std::cout << output.name << ": " << shape_text(output.value) << "\n" << output.value << "\n";
+      text << output.name << ": " << shape_text(output.value) << "\n" << output.value << "\n";
     }
     list.push_back(std::move(entry));
   }
@@ -97,7 +136,7 @@ void OutputChoice::deliver(const std::vector<NamedArray>& outputs, const Timings
     const nlohmann::ordered_json object{{"outputs", std::move(list)}, {"timings", to_json(timing)}};
     std::cout << object.dump(2) << "\n";
   } else if (timings) {
-    std::cout << "timings: " << text_of(timing) << "\n";
+    text << "timings: " << text_of(timing) << "\n";
   }
 }
 

@@ -20,8 +20,9 @@ struct OutputChoice {
   bool timings = false;
 
   void add_to(CLI::App& command);
-  /// Throws UsageError for a name that is no output. `kernel` is what the message calls it.
-  void check(const std::vector<std::string>& outputs, const std::string& kernel) const;
+  /// Throws UsageError for a name that is no output, and where two things go to standard output.
+  /// `kernel` is what the message calls it.
+  void check(const std::vector<std::string>& outputs, const std::string& kernel, bool json) const;
   /// Writes the files; prints the outputs that have none, and the timings when asked for.
   void deliver(const std::vector<NamedArray>& outputs, const Timings& timings, bool json) const;
 };

@@ -31,6 +31,7 @@ CLI::App& add_command(CLI::App& app, Program& program, const std::string& name,
 
 // Each adds its commands.
 void add_run(CLI::App& app, Program& program);
+void add_completion(CLI::App& app, Program& program);
 void add_compile(CLI::App& app, Program& program);
 void add_lower(CLI::App& app, Program& program);
 void add_jobs(CLI::App& app, Program& program);
@@ -43,6 +44,10 @@ void add_schedule(CLI::App& app, Program& program);
 void add_serve(CLI::App& app, Program& program);
 void add_tune(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);
+
+/// Compiles for a device that need not be there; what lacks an arch is told which flag names one.
+Kernel compile_anywhere(const Common& common, const Definition& definition,
+                        const BuildOptions& options);
 
 /// Rows under headings, columns aligned with two spaces between.
 std::string table(const std::vector<std::vector<std::string>>& rows);

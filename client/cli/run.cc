@@ -21,7 +21,7 @@ struct RunCommand {
     for (const Parameter& parameter : definition.parameters()) {
       if (parameter.output) names.push_back(parameter.name);
     }
-    output.check(names, definition.name());
+    output.check(names, definition.name(), common.json);
     const std::vector<Argument> inputs = call.load(definition);
     const CallOptions options = call.options(definition);
 

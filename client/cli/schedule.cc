@@ -24,6 +24,7 @@ void print(const std::string& text, const Common& common) {
 struct ShowCommand {
   KernelChoice kernel;
   std::string target = "cpu";
+  std::string arch;
   bool automatic = false;
 
   int run(const Common& common) const {
@@ -39,8 +40,9 @@ struct ShowCommand {
   /// What the service makes of it: the steps of the file and those for stages without any.
   std::string chosen(const Definition& definition, const std::string& compiled_for,
                      const std::string& block, const Common& common) const {
-    const Kernel compiled =
-        common.connect().compile(definition, kernel.options(compiled_for), SourceLocation::none());
+    BuildOptions options = kernel.options(compiled_for);
+    options.arch = arch;
+    const Kernel compiled = compile_anywhere(common, definition, options);
     const nlohmann::json report = nlohmann::json::parse(compiled.report());
     std::string text = fmt::format("schedule {} {{\n", block);
     for (const nlohmann::json& step : report.at("schedule")) {
@@ -76,6 +78,8 @@ void add_show(CLI::App& app, Program& program) {
   const auto state = std::make_shared<ShowCommand>();
   state->kernel.add_to(command);
   command.add_option("--target", state->target, "cpu (or llvm), or cuda")->capture_default_str();
+  command.add_option("--arch", state->arch,
+                     "with --auto: sm_90, or a CPU's name; without it that of the device");
   command.add_flag("--auto", state->automatic,
                    "the schedule that will run, with untouched stages scheduled");
   command.callback([&program, state] {

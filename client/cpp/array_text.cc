@@ -1,6 +1,8 @@
 // Prints arrays as numpy does: columns aligned, and of large arrays the middle left out.
 //
 //   100 x 100  ->  [[ 0.  1.  2. ... 97. 98. 99.] and so on, three rows at each end
+#include "client/cpp/array_text.h"
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -51,6 +53,13 @@ float from_float8(std::uint8_t bits, int exponent_bits) {
                            exponent - bias - fraction_bits);
 }
 
+template <typename T>
+T element(const std::byte* data) {
+  T value;
+  std::memcpy(&value, data, sizeof value);
+  return value;
+}
+
 /// As numpy writes a number that stands alone: "1." for a whole one.
 std::string float_text(double value) {
   if (std::isnan(value)) return "nan";
@@ -58,13 +67,6 @@ std::string float_text(double value) {
   std::string text = fmt::format("{:.8g}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".";
   return text;
-}
-
-template <typename T>
-T element(const std::byte* data) {
-  T value;
-  std::memcpy(&value, data, sizeof value);
-  return value;
 }
 
 std::string element_text(const std::byte* data, DType type) {
@@ -78,14 +80,10 @@ std::string element_text(const std::byte* data, DType type) {
     case DType::UInt16: return std::to_string(element<std::uint16_t>(data));
     case DType::UInt32: return std::to_string(element<std::uint32_t>(data));
     case DType::UInt64: return std::to_string(element<std::uint64_t>(data));
-    case DType::Float16: return float_text(from_float16(element<std::uint16_t>(data)));
-    case DType::BFloat16: return float_text(from_bfloat16(element<std::uint16_t>(data)));
     case DType::Float32: return float_text(element<float>(data));
     case DType::Float64: return float_text(element<double>(data));
-    case DType::Float8E4M3FN: return float_text(from_float8(element<std::uint8_t>(data), 4));
-    case DType::Float8E5M2: return float_text(from_float8(element<std::uint8_t>(data), 5));
+    default: return float_text(detail::small_float(data, type));
   }
-  return "?";
 }
 
 /// Prints in two rounds: the first finds the width of the widest element, the second writes.
@@ -168,6 +166,19 @@ class ArrayText {
 }  // namespace
 
 std::string to_string(const Array& array) { return ArrayText(array)(); }
+
+namespace detail {
+
+float small_float(const std::byte* data, DType type) {
+  switch (type) {
+    case DType::Float16: return from_float16(element<std::uint16_t>(data));
+    case DType::BFloat16: return from_bfloat16(element<std::uint16_t>(data));
+    case DType::Float8E5M2: return from_float8(element<std::uint8_t>(data), 5);
+    default: return from_float8(element<std::uint8_t>(data), 4);
+  }
+}
+
+}  // namespace detail
 
 std::ostream& operator<<(std::ostream& out, const Array& array) { return out << to_string(array); }
 

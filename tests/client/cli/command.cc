@@ -83,7 +83,8 @@ Finished Workplace::kiln(const std::vector<std::string>& arguments) const {
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  const std::string in = input.empty() ? "/dev/null" : folder_ / input;
+  posix_spawn_file_actions_addopen(&files, 0, in.c_str(), O_RDONLY, 0);
   const int make = O_WRONLY | O_CREAT | O_TRUNC;
   posix_spawn_file_actions_addopen(&files, 1, (folder_ / ".out").c_str(), make, 0600);
   posix_spawn_file_actions_addopen(&files, 2, (folder_ / ".err").c_str(), make, 0600);

@@ -34,6 +34,7 @@ class Workplace {
 
   /// For the programs that are run from now on.
   std::map<std::string, std::string> environment;
+  std::string input;  // the file of this folder that is standard input; empty: there is none
 
  private:
   std::filesystem::path folder_;

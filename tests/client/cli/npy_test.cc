@@ -2,11 +2,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/client/cpp/expect_client_error.h"
 
@@ -178,6 +182,42 @@ TEST(Npy, NamesAFileThatIsNotThere) {
   expect_client_error(
       [] { read_npy("/nowhere/a.npy", float32); }, ErrorKind::NotFound, "FILE",
       "/nowhere/a.npy cannot be read: there is no such file, or no right to read it");
+}
+
+TEST(Npy, WritesThroughLinksAndKeepsPermissions) {
+  const auto folder = std::filesystem::temp_directory_path() / "kiln-npy-through";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const Array array(std::vector<float>{1, 2}, {2});
+  const std::string file = folder / "file.npy";
+  write_npy(file, array);
+  using std::filesystem::perms;
+  std::filesystem::permissions(file, perms::owner_read | perms::owner_write);
+  std::filesystem::create_symlink("file.npy", folder / "link.npy");
+  const Array other(std::vector<float>{3, 4, 5}, {3});
+  write_npy(folder / "link.npy", other);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.npy"));
+  EXPECT_EQ(read_npy(file, float32).shape(), std::vector<std::int64_t>{3});
+  EXPECT_EQ(std::filesystem::status(file).permissions(), perms::owner_read | perms::owner_write);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Npy, WritesToAPipeWithoutReplacingIt) {
+  const auto path = std::filesystem::temp_directory_path() / "kiln-npy-fifo";
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] {
+    std::ifstream in(path, std::ios::binary);
+    got.assign(std::istreambuf_iterator<char>(in), {});
+  });
+  write_npy(path, Array(std::vector<float>{1, 2}, {2}));
+  reader.join();
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  EXPECT_TRUE(got.starts_with("\x93NUMPY"));
+  write_npy("/dev/null", Array(std::vector<float>{1}, {1}));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  std::filesystem::remove(path);
 }
 
 TEST(Npy, NamesAFileThatCannotBeWritten) {

@@ -47,6 +47,18 @@ TEST_F(Commands, RunWritesFilesAndTimings) {
   prints({"run", "inc.kiln", "--in", "A=b.npy"}, "B: float32[3]\n[3. 4. 5.]\n");
 }
 
+TEST_F(Commands, ReadsAndWritesStandardInputAndOutput) {
+  place_.input = "a.npy";
+  const Finished run = place_.kiln({"run", "inc.kiln", "--in", "A=-", "--out", "B=-", "--timings"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("\x93NUMPY"));
+  EXPECT_TRUE(run.err.starts_with("timings: ")) << run.err;
+  place_.write("b.npy", run.out);
+  prints({"run", "inc.kiln", "--in", "A=b.npy"}, "B: float32[3]\n[3. 4. 5.]\n");
+  place_.input = "inc.kiln";
+  prints({"run", "-", "--in", "A=a.npy"}, "B: float32[3]\n[2. 3. 4.]\n");
+}
+
 TEST_F(Commands, RunAnswersInJson) {
   prints({"run", "inc.kiln", "--in", "A=a.npy", "--json"},
          "{\n"
@@ -178,7 +190,8 @@ TEST_F(Commands, ErrorsInJsonHaveAllTheirParts) {
             "    \"reason\": \"NO_DEVICE\",\n"
             "    \"message\": \"there is no device cuda:0 here\",\n"
             "    \"notes\": [\n"
-            "      \"note\"\n"
+            "      \"note\",\n"
+            "      \"the flag for it is --arch sm_90\"\n"
             "    ],\n"
             "    \"file\": \"program.cc\",\n"
             "    \"line\": 7\n"
