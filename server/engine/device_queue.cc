@@ -2,7 +2,7 @@
 // then the call. A call whose worker died is run once more when running it twice has the effect of
 // once (it is idempotent), else it fails; three deaths that it brought about quarantine the kernel.
 //
-//   exec on worker 1, which dies  ->  worker 2: add_arena, load_kernel, exec  ->  done
+//   exec on worker 1, which dies  ->  worker 2: add_arenas, load_kernel, exec  ->  done
 #include "server/engine/device_queue.h"
 
 #include <algorithm>
@@ -15,6 +15,8 @@ namespace {
 
 // Loaded code in the memory of a worker; the least recently used one goes.
 constexpr size_t kKernelsInWorker = 512;
+// A packet has room for this many descriptors, and one of its own.
+constexpr size_t kArenasAMessage = 7;
 
 /// Late and cancelled calls end alike on the worker; who waits is told which it was.
 Error ended_early(bool past_deadline, const std::string& kernel) {
@@ -109,47 +111,62 @@ bool DeviceQueue::send_call(const Entry& entry) {
   return slot_.send(message);
 }
 
+/// All that the worker lacks of the kernels travels along.
 bool DeviceQueue::send_program(const Entry& entry) {
-  for (const std::shared_ptr<const KernelEntry>& kernel : entry.work.program->kernels) {
-    if (!send_kernel(*kernel)) return false;
-  }
   internal::ToWorker message;
-  *message.mutable_exec_program() = entry.work.program->message;
-  message.mutable_exec_program()->set_call(entry.number);
+  internal::ExecProgram& exec = *message.mutable_exec_program();
+  exec = entry.work.program->message;
+  exec.set_call(entry.number);
+  std::vector<const KernelEntry*> missing;
+  for (const std::shared_ptr<const KernelEntry>& kernel : entry.work.program->kernels) {
+    if (!has_kernel(*kernel)) missing.push_back(kernel.get());
+  }
+  std::vector<uint64_t> unloads;
+  for (const KernelEntry* kernel : missing) {
+    if (!has_kernel(*kernel)) *exec.add_loads() = load_of(*kernel, unloads);
+  }
+  exec.mutable_unloads()->Add(unloads.begin(), unloads.end());
   return slot_.send(message);
 }
 
-/// The memory of the call's tensors, as far as this worker has not mapped it; the descriptor
-/// travels with the message.
+/// The memory of the call's tensors, as far as this worker has not mapped it; the descriptors
+/// travel with the messages, a few with each.
 bool DeviceQueue::send_arenas(const Entry& entry) {
+  internal::ToWorker message;
+  std::vector<int> fds;
+  const auto flush = [&] {
+    const bool is_sent = fds.empty() || slot_.send(message, fds);
+    message.Clear();
+    fds.clear();
+    return is_sent;
+  };
   for (const std::shared_ptr<Slice>& slice : entry.work.tensors) {
     const Arena& arena = *slice->arena();
     if (!known_arenas_.insert(arena.number).second) continue;
-    internal::ToWorker message;
-    message.mutable_add_arena()->set_arena(arena.number);
-    message.mutable_add_arena()->set_bytes(static_cast<uint64_t>(arena.bytes()));
-    const int fd = arena.fd.get();
-    if (!slot_.send(message, {&fd, 1})) return false;
+    internal::AddArena& added = *message.mutable_add_arenas()->add_arenas();
+    added.set_arena(arena.number);
+    added.set_bytes(static_cast<uint64_t>(arena.bytes()));
+    fds.push_back(arena.fd.get());
+    if (fds.size() == kArenasAMessage && !flush()) return false;
   }
+  return flush();
+}
+
+bool DeviceQueue::has_kernel(const KernelEntry& kernel) {
+  const auto at = kernel_uses_.find(kernel.number);
+  if (at == kernel_uses_.end()) return false;
+  known_kernels_.splice(known_kernels_.begin(), known_kernels_, at->second);
   return true;
 }
 
-/// The artifact and the caller's names, unless this worker has them.
-bool DeviceQueue::send_kernel(const KernelEntry& kernel) {
-  const auto at = kernel_uses_.find(kernel.number);
-  if (at != kernel_uses_.end()) {
-    known_kernels_.splice(known_kernels_.begin(), known_kernels_, at->second);
-    return true;
-  }
+internal::LoadKernel DeviceQueue::load_of(const KernelEntry& kernel,
+                                          std::vector<uint64_t>& unloads) {
   if (known_kernels_.size() >= kKernelsInWorker) {
-    internal::ToWorker message;
-    message.mutable_unload_kernel()->set_kernel(known_kernels_.back());
+    unloads.push_back(known_kernels_.back());
     kernel_uses_.erase(known_kernels_.back());
     known_kernels_.pop_back();
-    if (!slot_.send(message)) return false;
   }
-  internal::ToWorker message;
-  internal::LoadKernel& load = *message.mutable_load_kernel();
+  internal::LoadKernel load;
   load.set_kernel(kernel.number);
   load.set_artifact(kernel.compiled->bytes);
   internal::Names& names = *load.mutable_names();
@@ -166,6 +183,20 @@ bool DeviceQueue::send_kernel(const KernelEntry& kernel) {
   }
   known_kernels_.push_front(kernel.number);
   kernel_uses_[kernel.number] = known_kernels_.begin();
+  return load;
+}
+
+/// The artifact and the caller's names, unless this worker has them.
+bool DeviceQueue::send_kernel(const KernelEntry& kernel) {
+  if (has_kernel(kernel)) return true;
+  std::vector<uint64_t> unloads;
+  internal::ToWorker message;
+  *message.mutable_load_kernel() = load_of(kernel, unloads);
+  for (const uint64_t unload : unloads) {
+    internal::ToWorker before;
+    before.mutable_unload_kernel()->set_kernel(unload);
+    if (!slot_.send(before)) return false;
+  }
   return slot_.send(message);
 }
 

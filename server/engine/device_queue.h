@@ -105,6 +105,10 @@ class DeviceQueue : private WorkerOwner {
   bool send_program(const Entry& entry);
   bool send_arenas(const Entry& entry);
   bool send_kernel(const KernelEntry& kernel);
+  /// Whether the worker has it; notes that it is used.
+  bool has_kernel(const KernelEntry& kernel);
+  /// Notes that the worker will have it, and what it then has no more room for.
+  internal::LoadKernel load_of(const KernelEntry& kernel, std::vector<uint64_t>& unloads);
   bool drop_arenas();
   void tell_to_end(Clock::time_point now, bool past_deadline);
   Outcome<DeviceResult> ending_of(const Entry& entry, const internal::Done& done) const;

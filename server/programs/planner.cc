@@ -15,6 +15,8 @@ namespace {
 
 // More would not stay loaded in a worker together.
 constexpr size_t kMostKernels = 400;
+// So that the compilers always have work, and room for that of others.
+constexpr size_t kAtOnce = 32;
 
 std::string key_of(const ProgramEntry& entry, const program::GivenTypes& given) {
   std::string key = entry.id;
@@ -62,15 +64,33 @@ void Planner::plan(const std::shared_ptr<const ProgramEntry>& program,
   plan.kernels.resize(count);
   plan.bound.resize(count);
   plan.levels.resize(count);
+  flight->program = program;
+  flight->call = std::move(call);
   flight->missing = count;
   flight->done = std::move(done);
   flight->key = std::move(key);
-  for (size_t k = 0; k < count; ++k) {
-    const auto told = [this, flight, k](Outcome<CompileResult> outcome) {
-      take(flight, k, std::move(outcome));
+  ask(flight);
+}
+
+/// Asks for kernels as long as few are under way. By a loop that one thread is in at a time: what
+/// comes at once, from a cache, must not ask for the next from within.
+void Planner::ask(const std::shared_ptr<Flight>& flight) {
+  const size_t count = flight->plan->kernels.size();
+  while (true) {
+    size_t kernel = 0;
+    {
+      const std::lock_guard lock(flight->mutex);
+      const size_t under_way = flight->next - (count - flight->missing);
+      flight->asking = flight->next < count && under_way < kAtOnce;
+      if (!flight->asking) return;
+      kernel = flight->next++;
+    }
+    const auto told = [this, flight, kernel](Outcome<CompileResult> outcome) {
+      take(flight, kernel, std::move(outcome));
     };
     try {
-      compile_(request_for(*program, plan.plan.kernels[k]), call, told);
+      compile_(request_for(*flight->program, flight->plan->plan.kernels[kernel]), flight->call,
+               told);
     } catch (...) {
       told(current_error());
     }
@@ -79,6 +99,8 @@ void Planner::plan(const std::shared_ptr<const ProgramEntry>& program,
 
 void Planner::take(const std::shared_ptr<Flight>& flight, size_t kernel,
                    Outcome<CompileResult> outcome) {
+  bool is_last = false;
+  bool asks = false;
   {
     const std::lock_guard lock(flight->mutex);
     CompiledPlan& plan = *flight->plan;
@@ -95,9 +117,15 @@ void Planner::take(const std::shared_ptr<Flight>& flight, size_t kernel,
         if (!flight->error) flight->error = current_error();
       }
     }
-    if (--flight->missing != 0) return;
-    plan.seconds = seconds_between(flight->begun, Clock::now());
+    --flight->missing;
+    is_last = flight->missing == 0;
+    asks = !is_last && !flight->asking;
+    // So that no other thread asks as well.
+    if (asks) flight->asking = true;
+    if (is_last) plan.seconds = seconds_between(flight->begun, Clock::now());
   }
+  if (asks) ask(flight);
+  if (!is_last) return;
   if (flight->error) return flight->done(*flight->error);
   keep(flight->key, flight->plan);
   flight->done(std::shared_ptr<const CompiledPlan>(flight->plan));

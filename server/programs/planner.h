@@ -41,8 +41,12 @@ class Planner {
   /// A plan whose kernels are being compiled.
   struct Flight {
     std::mutex mutex;
+    std::shared_ptr<const ProgramEntry> program;
+    std::shared_ptr<Call> call;
     std::shared_ptr<CompiledPlan> plan;
-    size_t missing = 0;
+    size_t missing = 0;  // kernels that have not come
+    size_t next = 0;     // the first that has not been asked for
+    bool asking = false;
     std::optional<Error> error;
     Clock::time_point begun = Clock::now();
     PlanDone done;
@@ -51,6 +55,7 @@ class Planner {
 
   std::shared_ptr<const CompiledPlan> find(const std::string& key);
   void keep(const std::string& key, std::shared_ptr<const CompiledPlan> plan);
+  void ask(const std::shared_ptr<Flight>& flight);
   void take(const std::shared_ptr<Flight>& flight, size_t kernel, Outcome<CompileResult> outcome);
 
   const Compile compile_;

@@ -2,7 +2,7 @@
 // time and measures it. Places come from the front end alone but are checked all the same: a wrong
 // one would be a write anywhere.
 //
-//   add_arena 7, load_kernel 3, exec {kernel 3, tensors [(7, 0), (7, 4096)]}  ->  done
+//   add_arenas [7], load_kernel 3, exec {kernel 3, tensors [(7, 0), (7, 4096)]}  ->  done
 #include "server/worker/device_loop.h"
 
 #include <map>
@@ -28,9 +28,12 @@ class DeviceServer {
  public:
   DeviceServer(Device& device, StatusPage& status) : device_(device), status_(status) {}
 
-  void add_arena(const internal::AddArena& message, const std::vector<Fd>& fds) {
-    KILN_CHECK(fds.size() == 1);
-    arenas_[message.arena()] = Mapping(fds.front(), static_cast<int64_t>(message.bytes()));
+  void add_arenas(const internal::AddArenas& message, const std::vector<Fd>& fds) {
+    KILN_CHECK(fds.size() == static_cast<size_t>(message.arenas_size()));
+    for (size_t i = 0; i < fds.size(); ++i) {
+      const internal::AddArena& arena = message.arenas(static_cast<int>(i));
+      arenas_[arena.arena()] = Mapping(fds[i], static_cast<int64_t>(arena.bytes()));
+    }
   }
   void drop_arenas(const internal::DropArenas& message) {
     for (const uint64_t arena : message.arenas())
@@ -100,6 +103,10 @@ const DeviceServer::Kernel& DeviceServer::kernel(uint64_t number) const {
 internal::Done DeviceServer::exec(const internal::ExecProgram& message) {
   internal::Done done;
   done.set_call(message.call());
+  for (const uint64_t kernel : message.unloads())
+    unload(kernel);
+  for (const internal::LoadKernel& kernel : message.loads())
+    load(kernel);
   try {
     const ProgramHost host{
         .device = device_,
@@ -226,7 +233,7 @@ int device_loop(const DeviceWorker& worker, Fd socket, Fd page) {
     std::vector<Fd> fds;
     while (channel.receive(message, fds)) {
       switch (message.kind_case()) {
-        case internal::ToWorker::kAddArena: server.add_arena(message.add_arena(), fds); break;
+        case internal::ToWorker::kAddArenas: server.add_arenas(message.add_arenas(), fds); break;
         case internal::ToWorker::kDropArenas: server.drop_arenas(message.drop_arenas()); break;
         case internal::ToWorker::kLoadKernel: server.load(message.load_kernel()); break;
         case internal::ToWorker::kUnloadKernel:
