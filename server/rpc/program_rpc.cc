@@ -1,11 +1,24 @@
 // Programs on the wire. A run that nobody follows any more is cancelled.
 #include "server/rpc/program_rpc.h"
 
+#include <algorithm>
+
 #include "server/rpc/event_stream.h"
 #include "server/rpc/status.h"
 #include "server/rpc/unary_call.h"
 
 namespace kiln::server {
+
+namespace {
+
+Clock::time_point deadline_after(double seconds) {
+  // A number that is none, or that ends no run anybody waits for.
+  if (!(seconds > 0 && seconds < 1e8)) return Clock::time_point::max();
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
 
 grpc::ServerUnaryReactor* ProgramRpc::Define(grpc::CallbackServerContext* context,
                                              const v1::DefineProgramRequest* request,
@@ -33,7 +46,9 @@ grpc::ServerWriteReactor<v1::ProgramEvent>* ProgramRpc::Run(grpc::CallbackServer
   const auto stream = EventStream<v1::ProgramEvent>::make();
   try {
     Admission admission = gate_.enter(*context);
-    const auto call = std::make_shared<Call>(std::move(admission.caller));
+    Caller& caller = admission.caller;
+    caller.deadline = std::min(caller.deadline, deadline_after(request->timeout()));
+    const auto call = std::make_shared<Call>(std::move(caller));
     stream->keep(std::move(admission.pass), [call] { call->cancel(); });
     engine_.programs().run(
         *request, call,

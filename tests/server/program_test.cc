@@ -158,6 +158,19 @@ TEST_F(ProgramTest, EndsAtItsDeadline) {
   EXPECT_TRUE(run(run_of("inc", w)).status.ok());
 }
 
+TEST_F(ProgramTest, EndsByItselfAtAWholeStep) {
+  const std::string w = service_->upload({1, 2, 3});
+  v1::RunProgramRequest request = run_of("inc", w);
+  request.set_steps(UINT64_MAX);
+  request.set_timeout(0.3);
+  expect_status(run(request).status, grpc::StatusCode::DEADLINE_EXCEEDED, "DEADLINE",
+                "counting did not end before its deadline");
+  // Nobody writes it any more.
+  const std::vector<float> values = contents(w);
+  EXPECT_EQ(values, (std::vector<float>{values[0], values[0] + 1, values[0] + 2}));
+  EXPECT_EQ(contents(w), values);
+}
+
 TEST_F(ProgramTest, IsNotRepeatedWhenItsWorkerDies) {
   const Ran ran = run(run_of("dies", service_->upload({1, 2, 3})));
   expect_status(ran.status, grpc::StatusCode::UNAVAILABLE, "WORKER_LOST",

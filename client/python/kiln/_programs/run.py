@@ -14,6 +14,7 @@ from . import message as messages
 # What travels inside a call; larger arrays are uploaded first.
 _INLINE_ARRAY = 256 << 10
 _INLINE_CALL = 1 << 20
+_GRACE = 10  # seconds past its timeout, in which a run must have ended
 
 
 class ProgramResult:
@@ -97,7 +98,7 @@ class Run:
                 raise invalid("PROGRAM_STEPS", f"{what}= of {program.name} must be a number from 0 on, but is {value!r}")
         self.request = wire.RunProgramRequest(
             steps=steps or 0, epochs=epochs or 0, batch=batch or 0, first_step=first_step,
-            stop_on_nan=bool(stop_on_nan), keep=not numpy,
+            stop_on_nan=bool(stop_on_nan), keep=not numpy, timeout=timeout or 0,
         )  # fmt: skip
         self._message = program.message()
         feeds = named_feeds(program, feeds)
@@ -151,7 +152,9 @@ class Run:
 
     def _follow(self, progress):
         connection = self.program.connection
-        stream = connection.stream("ProgramService/Run", self.request, wire.ProgramEvent, self.timeout)
+        # The daemon keeps the time, so that what it says comes once the last step is whole.
+        limit = None if self.timeout is None else self.timeout + _GRACE
+        stream = connection.stream("ProgramService/Run", self.request, wire.ProgramEvent, limit)
         means = []
         try:
             for event in stream:
