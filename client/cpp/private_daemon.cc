@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/cpp/descriptor.h"
 #include "client/cpp/fail.h"
 
 extern char** environ;
@@ -34,20 +35,6 @@ namespace fs = std::filesystem;
 constexpr auto kStartTime = std::chrono::seconds(20);
 // After the last program has gone; starting again takes a fraction of a second.
 constexpr const char* kIdleSeconds = "600";
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);

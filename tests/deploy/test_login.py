@@ -6,10 +6,12 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import pytest
@@ -117,9 +119,9 @@ def test_an_address_that_is_named_wins_and_an_empty_profile_is_none(service, use
     assert json.loads(run("kiln", "version", "--json", env={**user, "KILN_PROFILE": ""}))["daemon"] is None
 
 
-def refused(command, user):
+def refused(command, user, code=1):
     done = subprocess.run(command, env=user, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and done.stdout == ""
+    assert done.returncode == code and done.stdout == ""
     return done.stderr.removeprefix("error: ").rstrip("\n")
 
 
@@ -137,6 +139,30 @@ def test_what_is_wrong_with_a_login(service, user, folder, client):
     assert login("--token", "other", "--fingerprint", fingerprint).startswith("this daemon asks for a token")
     # What did not work is not kept.
     assert not list((folder / "home").rglob("*.json")) and not list((folder / "home").rglob("*.pem"))
+
+
+def test_a_service_without_tls_has_no_fingerprint(user):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def answer():
+            with listener.accept()[0] as connection:
+                connection.recv(1024)
+                connection.sendall(b"this is no TLS")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        said = refused(["kiln", "login", address, "--fingerprint", "0" * 64], user, code=3)
+        thread.join()
+    assert said == (f"the service at {address} does not speak TLS, so it has no fingerprint: leave --fingerprint out, or "
+                    "correct the address")
+
+
+@pytest.mark.parametrize("client", ["kiln", "python"])
+def test_what_is_wrong_with_a_logout(user, client):
+    words = ["kiln"] if client == "kiln" else [sys.executable, "-m", "kiln"]
+    assert refused([*words, "logout"], user) == "there is no profile default: nobody logged in under it"
+    assert refused([*words, "logout", "--profile", "a/b"], user) == (
+        "a/b is no name of a profile: use letters and digits")
 
 
 def test_a_damaged_profile_says_what_to_do(user, folder):

@@ -33,7 +33,7 @@ void expect_garbage(std::string_view packet) {
   v1::Device message;
   std::vector<Fd> fds;
   expect_error([&] { channel.receive(message, fds); }, ErrorKind::Internal,
-               "a worker sent what is no message");
+               "the other side sent what is no message");
 }
 
 TEST(BrokenHost, APacketThatIsNoMessageIsGarbage) {

@@ -560,3 +560,21 @@ def stage_bound_inside_of_a_loop_bound_alike():
     s[B].compute_at(s[C], C.op.axis[0])
     s[B].bind(B.op.axis[1], te.thread_axis("threadIdx.x"))  # <-
     kiln.lower(s, [A, C], target="cuda", auto=True)
+
+
+@wrong(
+    "REDUCTION_AXIS",
+    "cannot bind k on a GPU: B is computed inside of threads already; compute it at a loop around them",
+    fix="s[B].compute_root()",
+    at="build",
+)
+def reduction_of_threads_inside_of_threads():
+    A = te.placeholder((64, 32), name="A")
+    k = te.reduce_axis((0, 32), name="k")
+    B = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    C = te.compute((64,), lambda i: B[i] + 1, name="C")
+    s = te.create_schedule(C.op)
+    s[C].bind(C.op.axis[0], te.thread_axis("threadIdx.x"))
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[B].bind(k, te.thread_axis("threadIdx.y"))  # <-
+    kiln.compile(s, [A, C], target="cuda", arch="sm_90", name="rows")
