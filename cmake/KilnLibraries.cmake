@@ -66,7 +66,8 @@ template auto fmt::detail::decimal_point_impl(fmt::detail::locale_ref) -> char;
   set(is_program $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)
   add_link_options($<${is_program}:-static-libstdc++> $<${is_program}:-static-libgcc>)
   add_subdirectory(${CMAKE_SOURCE_DIR}/cmake/glibc)
-  link_libraries($<${is_program}:kiln_glibc>)
+  # Programs of others that link what is installed have no need of it.
+  link_libraries($<BUILD_INTERFACE:$<${is_program}:kiln_glibc>>)
 endif()
 
 kiln_library(protobuf_library protobuf::libprotobuf ${protobuf} Threads::Threads)

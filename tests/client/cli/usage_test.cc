@@ -35,9 +35,11 @@ class Usage : public ::testing::Test {
 };
 
 TEST_F(Usage, NeedsACommand) {
-  refused({"bake"},
-          "there is no command bake; known: run, compile, lower, schedule, fmt, submit, wait, "
-          "result, jobs, cancel, devices, doctor, login, logout, serve, tune, version, completion");
+  refused(
+      {"bake"},
+      "there is no command bake; known: run, compile, lower, differentiate, schedule, fmt, submit, "
+      "wait, result, jobs, cancel, devices, doctor, login, logout, serve, tune, version, "
+      "completion");
   refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
   refused({"tun", "one.kiln"}, "there is no command tun; did you mean tune");
 }
