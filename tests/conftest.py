@@ -15,6 +15,7 @@ KEPT_TOGETHER = [
     (re.compile(r"test_numpy\.py::test_operator\[.*-(\w+)\]$"), "the kernel of all operators of {}"),
     (re.compile(r"(?:test_topi\.py::test_it|test_kernel_text\.py::test_kernels_of_topi)\w+\[(.*)\]$"), "topi {}"),
     (re.compile(r"(test_cpp\.py)::"), "the run of the wrong programs of {}"),
+    (re.compile(r"(test_wheels\.py)::"), "the wheels of {}"),
 ]
 
 

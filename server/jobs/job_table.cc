@@ -333,9 +333,10 @@ std::vector<std::string> JobTable::expire(Clock::time_point now) {
   }
   for (auto& [name, tenant] : tenants_) {
     while (tenant.result_bytes > options_.result_bytes) {
-      const auto oldest = std::find_if(ended_.begin(), ended_.end(), [&](const auto& id) {
-        return jobs_.at(id).record.tenant == name && jobs_.at(id).record.result_bytes > 0;
-      });
+      const auto oldest =
+          std::find_if(ended_.begin(), ended_.end(), [&, &owner = name](const auto& id) {
+            return jobs_.at(id).record.tenant == owner && jobs_.at(id).record.result_bytes > 0;
+          });
       // The latest one never: its caller may still be on the way.
       if (jobs_.at(*oldest).record.result_bytes == tenant.result_bytes) break;
       drop(*oldest);

@@ -17,7 +17,7 @@ PLAYED = """
 import sys
 import grpc, grpc.experimental, ml_dtypes, numpy as np
 from google.rpc import error_details_pb2, status_pb2
-import os, socket, subprocess, tempfile, uuid, asyncio, multiprocessing, ctypes
+import os, socket, subprocess, tempfile, uuid, asyncio, multiprocessing, ctypes, urllib.request
 
 HIDDEN = {hidden!r}
 class Hide:

@@ -22,7 +22,6 @@ def usage(name, command, says, fix, **files):
     wrong.command(name, "USAGE", command, says, fix, 2, files=_named(files))
 
 
-usage("no_command", "kiln", "a subcommand is required; kiln --help shows how", "kiln run inc.kiln --in A=a.npy")
 usage(
     "unknown_command",
     "kiln runn inc.kiln",

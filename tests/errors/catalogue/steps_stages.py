@@ -566,7 +566,7 @@ def stage_bound_inside_of_a_loop_bound_alike():
     "REDUCTION_AXIS",
     "cannot bind k on a GPU: B is computed inside of threads already; compute it at a loop around them",
     fix="s[B].compute_root()",
-    at="build",
+    kind="Unsupported", at="build",
 )
 def reduction_of_threads_inside_of_threads():
     A = te.placeholder((64, 32), name="A")

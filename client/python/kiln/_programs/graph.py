@@ -70,7 +70,7 @@ class NodeEncoder(Encoder):
         for op in node.inside:
             self._add_stage(op)
         for tensor in (*node.inputs, *node.outputs):
-            self._set_tensor(self.definition.parameters.add(), tensor)
+            self.set_tensor(self.definition.parameters.add(), tensor)
 
     def _add_given(self, tensor):
         number = len(self.definition.stages)
@@ -80,8 +80,8 @@ class NodeEncoder(Encoder):
         self.source_map.stages.append(self._stage_names.unique(tensor.name))
         self.source_map.stage_lines.add(file=self.file_id(tensor.op.file), line=tensor.op.line)
 
-    def _set_tensor(self, message, tensor):
+    def set_tensor(self, message, tensor):
         if tensor in self._given:
             message.stage, message.output = self._given[tensor], 0
         else:
-            super()._set_tensor(message, tensor)
+            super().set_tensor(message, tensor)
