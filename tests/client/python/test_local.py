@@ -169,7 +169,15 @@ def test_a_timeout_ends_a_call(long):
     assert long(np.zeros(1, "float32"), m=1).numpy().tolist() == [0]
 
 
-def test_interrupting_the_wait_cancels_the_call(daemon, long):
+@pytest.fixture
+def interruptible():
+    """SIGINT interrupts, though a shell's job in the background is started with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupting_the_wait_cancels_the_call(daemon, long, interruptible):
     main = threading.main_thread().ident
     timer = threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT))
     timer.start()
