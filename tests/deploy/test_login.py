@@ -148,7 +148,7 @@ def test_a_service_without_tls_has_no_fingerprint(user):
                 connection.recv(1024)
                 connection.sendall(b"this is no TLS")
 
-        thread = threading.Thread(target=answer)
+        thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         said = refused(["kiln", "login", address, "--fingerprint", "0" * 64], user, code=3)
