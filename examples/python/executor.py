@@ -78,4 +78,4 @@ if __name__ == "__main__":
         feeds = {x: random.normal(size=(rows, 6)), w: random.normal(size=(6, 3)), labels: np.eye(3)[random.randint(3, size=rows)]}
         values, loss = executor.run({n: v.astype("float32") for n, v in feeds.items()}, convert_to_numpy_ret_vals=True)
         np.testing.assert_allclose(values, np.maximum(feeds[x] @ feeds[w], 0), atol=1e-5)
-        print(f"{rows} rows: loss {loss:.6f}")
+        print(f"{rows} rows: loss {loss:.6f}; agrees with numpy")

@@ -42,8 +42,8 @@ std::vector<StepDraw> step_draws() {
 #include "compiler/language/tables/steps.def"
 #undef STEP
   };
-  std::ranges::stable_partition(
-      steps, [](const StepDraw& step) { return step.kind != StepKind::Tensorize; });
+  std::stable_partition(steps.begin(), steps.end(),
+                        [](const StepDraw& step) { return step.kind != StepKind::Tensorize; });
   return steps;
 }
 
