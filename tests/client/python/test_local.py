@@ -1,5 +1,7 @@
 """A daemon on the same host: arrays travel as memory, calls over a socket of their own."""
 
+import errno
+import fcntl
 import os
 import pathlib
 import signal
@@ -203,6 +205,18 @@ def test_threads_have_calls_of_their_own(plus):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_what_cannot_be_sealed_is_copied(plus, monkeypatch):
+    seal = fcntl.fcntl
+
+    def busy(fd, command, argument=0):
+        if command == fcntl.F_ADD_SEALS and argument & fcntl.F_SEAL_WRITE:
+            raise OSError(errno.EBUSY, "busy")
+        return seal(fd, command, argument)
+
+    monkeypatch.setattr(fcntl, "fcntl", busy)
+    assert np.array_equal(plus(large()).numpy(), large() + 1)
 
 
 def test_no_descriptors_are_left(plus):

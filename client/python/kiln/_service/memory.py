@@ -4,6 +4,7 @@ An array goes there as a memfd sealed against any change, which the daemon maps;
 that cannot be written, mapped here so that a write makes a copy of the page (MAP_PRIVATE).
 """
 
+import errno
 import ctypes
 import functools
 import mmap
@@ -86,7 +87,14 @@ def sealed_copy(data):
             del mapping  # memory that is mapped for writing cannot be sealed
         else:
             os.pwrite(fd, data, 0)
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+        size_seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+        try:
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, size_seals | fcntl.F_SEAL_WRITE)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            # The system holds a page of it for a moment; what can be written to, the daemon copies.
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, size_seals)
     except BaseException:
         os.close(fd)
         raise
