@@ -23,10 +23,7 @@ if [ -z "$programs" ]; then
 fi
 
 work=$(mktemp -d)
-# What an earlier build left there would be packed along, modules that are gone since included.
-clean() { rm -rf {client/python,deploy/daemon_wheel}/{build,*.egg-info}; }
-trap 'rm -rf "$work"; clean' EXIT
-clean
+trap 'rm -rf "$work"' EXIT
 for name in bin/kiln bin/kilnd libexec/kiln-worker; do
   mkdir -p "$work/programs/$(dirname "$name")"
   strip -o "$work/programs/$name" "$programs/$name"
@@ -41,10 +38,15 @@ sed -nE 's/^  ([a-z][a-z0-9+-]+-dev) .*/\1/p' NOTICE | while read -r package; do
   fi
 done
 
+# Packed from a copy: what an earlier or another build left in the tree would be packed along.
+mkdir "$work/source"
+tar -cf - --exclude=build --exclude='*.egg-info' --exclude=__pycache__ VERSION proto client/python deploy/daemon_wheel |
+  tar -xf - -C "$work/source"
+
 mkdir -p "$out"
 rm -f "$out"/kiln-*.whl "$out"/kiln_daemon-*.whl
 export KILN_PROGRAMS=$work/programs
 for package in client/python deploy/daemon_wheel; do
-  python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" "./$package"
+  python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" "$work/source/$package"
 done
 stat -c '%s %n' "$out"/kiln-*.whl "$out"/kiln_daemon-*.whl | awk '{ printf "%s  %.1f MB\n", $2, $1 / 1e6 }'

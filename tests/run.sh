@@ -41,7 +41,7 @@ run() {
   "$@" 2>&1 | tee "$log" || { result=FAILED; failures+=("$name"); }
   {
     echo "-- $name: $result in $((SECONDS - begin)) s"
-    grep -E '^([0-9]+: \[  FAILED  \] [A-Za-z]+[A-Za-z/]*\.|[0-9]+ (passed|failed).* in |=+ .*(passed|failed|error).* =+$|[0-9]+% tests passed|Total Test time|The following tests FAILED|[[:space:]]+[0-9]+ - .*\((Failed|Timeout|SEGFAULT|Not Run|Subprocess aborted)\))' "$log" || true
+    grep -E '^([0-9]+: \[  FAILED  \] [A-Za-z]+[A-Za-z/]*\.|(FAILED|ERROR) tests/|[0-9]+ (passed|failed).* in |=+ .*(passed|failed|error).* =+$|[0-9]+% tests passed|Total Test time|The following tests FAILED|[[:space:]]+[0-9]+ - .*\((Failed|Timeout|SEGFAULT|Not Run|Subprocess aborted)\))' "$log" || true
     sum_of_shards "$log"
   } >> "$summaries"
 }
