@@ -175,23 +175,28 @@ def test_a_damaged_profile_says_what_to_do(user, folder):
     assert f"kiln.InvalidArgument: {message}\n" in done.stderr
 
 
+def permitted(*command):
+    """Runs what makes a network; where that is not allowed, as in many containers, the test is skipped."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"networks are not made here: {' '.join(command)}: {done.stderr.strip()}")
+
+
 @pytest.fixture
 def two_machines():
     """Two network namespaces that see each other: the commands to run in them, and the address of the first."""
     names, made = [f"kiln{os.getpid() % 10000}{end}" for end in "ab"], []
     try:
         for name in names:
-            done = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
-            if done.returncode != 0:
-                pytest.skip(f"network namespaces are not permitted: {done.stderr.strip()}")
+            permitted("ip", "netns", "add", name)
             made.append(name)
-        run("ip", "link", "add", names[0], "type", "veth", "peer", "name", names[1])
+        permitted("ip", "link", "add", names[0], "type", "veth", "peer", "name", names[1])
         for number, name in enumerate(names, 1):
-            run("ip", "link", "set", name, "netns", name)
+            permitted("ip", "link", "set", name, "netns", name)
             inside = ["ip", "netns", "exec", name]
-            run(*inside, "ip", "addr", "add", f"10.117.0.{number}/24", "dev", name)
-            run(*inside, "ip", "link", "set", name, "up")
-            run(*inside, "ip", "link", "set", "lo", "up")
+            permitted(*inside, "ip", "addr", "add", f"10.117.0.{number}/24", "dev", name)
+            permitted(*inside, "ip", "link", "set", name, "up")
+            permitted(*inside, "ip", "link", "set", "lo", "up")
         yield [["ip", "netns", "exec", name] for name in names], "10.117.0.1"
     except FileNotFoundError:
         pytest.skip("there is no ip (iproute2)")
