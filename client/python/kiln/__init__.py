@@ -31,6 +31,7 @@ from ._base.suggest import answers as _answers
 from ._definitions import whole as _whole  # puts the operators on tensors
 from ._definitions.kernel import Kernel
 from ._encoding.encode import kernel
+from ._expressions.c_functions import register_intrin_rule
 from ._programs.function import function
 from ._programs.plan import ProgramPlan
 from ._programs.program import Program
@@ -55,11 +56,11 @@ from ._service.kernel_file import kernel_text, load_kernels, parse_kernels
 from ._service.module_functions import build, compile, job, jobs, lower, tune  # and puts them on connections
 from ._service.tune import TuneResult
 from ._version import VERSION
-from .ir import Range
+from .ir import Range, load_json, save_json
 from .runtime import load, load_module
 from .te import *  # noqa: F403
 from .te import __all__ as _te
-from .tir import Select, call_intrin, call_pure_intrin
+from .tir import Select, call_extern, call_intrin, call_pure_extern, call_pure_intrin, decl_buffer
 from .transform import PassContext, build_config
 
 __version__ = VERSION
@@ -75,11 +76,11 @@ __all__ = sorted(
         "Cancelled", "DeadlineExceeded", "Device", "Error", "HandleLost", "Internal",
         "InvalidArgument", "Job", "JobState", "Kernel", "NotFound", "PassContext", "Program", "ProgramPlan", "ProgramResult", "Range", "ResourceExhausted", "Select",
         "IRModule", "TVMContext", "TVMError", "Unauthenticated", "Unavailable", "UnknownName",
-        "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_intrin",
-        "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "describe",
+        "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_extern", "call_intrin",
+        "call_pure_extern", "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "decl_buffer", "describe",
         "device", "driver", "error", "expr", "function", "get_global_func", "gpu", "ir", "ir_pass", "job", "jobs", "kernel", "kernel_text",
-        "intrin", "ir_builder", "load", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd",
-        "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "relax", "relay", "rocm", "rpc", "runtime",
+        "intrin", "ir_builder", "load", "load_json", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd",
+        "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "register_intrin_rule", "relax", "relay", "rocm", "rpc", "runtime", "save_json",
         "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "tune", "TuneResult", "vulkan",
     }
 )  # fmt: skip

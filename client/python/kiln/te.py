@@ -8,6 +8,7 @@ from ._base.suggest import answers as _answers
 from ._definitions.define import *  # noqa: F403
 from ._definitions.define import __all__ as _define
 from ._definitions.scatter import *  # noqa: F403
+from ._definitions.intrin import TensorIntrin as TensorIntrin, decl_tensor_intrin as decl_tensor_intrin
 from ._definitions.scatter import __all__ as _scatter
 from ._definitions.tags import tag_scope as tag_scope
 from ._definitions.tensor import (
@@ -22,7 +23,7 @@ from ._definitions.tensor import (
     TensorSlice as TensorSlice,
 )
 from ._expressions.comm_reducer import comm_reducer as comm_reducer
-from ._expressions.expr import Axis as IterVar, Var as Var
+from ._expressions.expr import Var as Var
 from ._expressions.operators import *  # noqa: F403
 from ._expressions.operators import __all__ as _operators
 from ._expressions.range import Range as Range
@@ -30,6 +31,8 @@ from ._expressions.reduce import *  # noqa: F403
 from ._expressions.reduce import __all__ as _reduce
 from ._schedule.auto_inline import *  # noqa: F403
 from ._schedule.auto_inline import __all__ as _auto_inline
+from ._schedule.axes import IterVar as IterVar
+from ._schedule.relations import Fuse as Fuse, Singleton as Singleton, Split as Split
 from ._schedule.schedule import (
     Schedule as Schedule,
     Stage as Stage,
@@ -47,7 +50,7 @@ for _name in (*_absent.TE, *_absent.TIR):
 __all__ = sorted(
     {
         *_define, *_operators, *_reduce, *_scatter, *_absent.TE, *_absent.TIR, "comm_reducer",
-        "create_schedule", "gradient", "hybrid",
+        "create_schedule", "decl_tensor_intrin", "gradient", "hybrid",
         "tag_scope", "thread_axis",
     }
 )  # fmt: skip

@@ -4,13 +4,21 @@ from ._base import absent as _absent
 from ._base.error import invalid, public
 from ._base.suggest import answers as _answers
 from ._definitions.define import size_var as size_var, var as var
+from ._definitions.intrin import Buffer as Buffer, decl_buffer as decl_buffer
 from ._expressions import arithmetic as _arithmetic, expr as _expr
 from ._expressions.arithmetic import cast as _cast
-from ._expressions.expr import Axis as IterVar, Expr as Expr, Expr as PrimExpr, Var as Var
+from ._expressions.c_functions import (
+    Call as Call,
+    call_extern as call_extern,
+    call_pure_extern as call_pure_extern,
+    intrinsic as _by_rule,
+)
+from ._expressions.expr import Expr as Expr, Expr as PrimExpr, Var as Var
 from ._expressions.operators import *  # noqa: F403
 from ._expressions.operators import __all__ as _operators, const, div, select
 from ._expressions.reduce import *  # noqa: F403
 from ._expressions.reduce import __all__ as _reduce
+from ._schedule.axes import IterVar as IterVar
 
 Select = select
 SizeVar = size_var
@@ -69,14 +77,23 @@ class FloatImm(metaclass=_ConstantType):
 
 @public
 def call_intrin(dtype, name, *args, span=None):
-    """An intrinsic by its name, "tir.exp" or "exp"."""
+    """An intrinsic by its name, "tir.exp" or "exp", or one that the program has registered a rule for."""
     short = str(name).removeprefix("tir.")
     if short not in _operators:
+        made = _by_rule(name, dtype, args)
+        if made is not None:
+            return made
         raise invalid("INTRINSIC", f"there is no intrinsic {name}; docs/language.md lists them")
     return _cast(dtype, globals()[short](*args))
 
 
 call_pure_intrin = call_intrin
+
+
+class CallEffectKind:
+    """What programs say of their intrinsics; here all are pure."""
+
+    ExprAnnotation, Pure, ReadState, UpdateState, SpecialCallArg, EmbedInfo, ControlJump = range(7)
 
 
 @public
@@ -93,8 +110,8 @@ def ceildiv(a, b, span=None):
 
 __all__ = sorted(
     {
-        *_operators, *_reduce, *_NODES, *_absent.TIR, "Cast", "FloatImm", "IntImm", "IterVar", "PrimExpr", "Select",
-        "SizeVar", "Var", "call_intrin", "call_pure_intrin", "ceildiv",
+        *_operators, *_reduce, *_NODES, *_absent.TIR, "Buffer", "Call", "CallEffectKind", "Cast", "FloatImm", "IntImm", "IterVar", "PrimExpr", "Select",
+        "SizeVar", "Var", "call_extern", "call_intrin", "call_pure_extern", "call_pure_intrin", "ceildiv", "decl_buffer",
     }
 )  # fmt: skip
 __getattr__ = _answers(__name__, __all__)

@@ -286,13 +286,11 @@ def test_helpers_of_tests(daemon):
 
 REFUSED = [
     (lambda: te.extern((4,), [A], lambda i, o: None), "te.extern runs code that is not part of the definition"),
-    (lambda: tvm.decl_buffer((4,)), "tir.decl_buffer describes memory by hand; Kiln finds shapes"),
     (lambda: te.create_prim_func([A]), "te.create_prim_func makes a TensorIR function, which Kiln has not; give"),
-    (lambda: te.decl_tensor_intrin(A.op, None), "te.decl_tensor_intrin describes an instruction by hand; Kiln's"),
     (lambda: te.hybrid.script, "te.hybrid.script compiles the text of a Python function, which Kiln does not"),
     (lambda: tvm.rpc.connect, "rpc.connect is not needed: the daemon is the remote end; kiln.connect("),
     (lambda: tvm.ir_pass.Simplify, "ir_pass.Simplify works on the compiler's own trees, which stay in the"),
-    (lambda: tir.call_extern("float32", "f"), "tir.call_extern calls a function by name; Kiln's are those of"),
+    (lambda: tir.call_packed("tvm.contrib.f", A[0]), "tir.call_packed runs code that is not part of the definition"),
     (lambda: tvm.get_global_func("f"), "get_global_func takes part in a registry of functions, which Kiln has"),
     (lambda: tvm.build([A, doubled()], binds={A: None}),
      "binds= of the kernel describes the memory of its arguments by hand; Kiln takes arguments of any strides and"),
@@ -322,9 +320,74 @@ def test_stages_say_what_became_of_them():
     assert (s[b].scope, s[c].scope, s[b].group) == ("shared", "", None)
     assert (s[b].attach_type, s[b].attach_stage, s[b].attach_ivar) == (4, s[c], outer)
     assert (s[c].attach_type, s[c].attach_stage, s[c].attach_ivar) == (1, None, None)
-    assert [step.name for step in s[c].relations] == ["split"]
+    (split,) = s[c].relations
+    assert isinstance(split, te.Split) and (split.outer, split.inner, split.factor) == (outer, inner, 8)
     facts = s[c].iter_var_attrs
     assert facts[outer].bind_thread.thread_tag == "blockIdx.x" and facts[inner].iter_type == 6
+
+
+def test_relations_say_how_axes_came_about():
+    c = te.compute((4, 9), lambda i, j: i * j, name="C")
+    s = te.create_schedule(c.op)
+    i, j = c.op.axis
+    xo, yo, xi, yi = s[c].tile(i, j, 2, 3)
+    fused = s[c].fuse(xo, yo)
+    first, second, third = s[c].relations
+    assert (first.parent, first.outer, first.inner, first.factor, first.nparts) == (i, xo, xi, 2, None)
+    assert (second.parent, second.outer, second.inner) == (j, yo, yi)
+    assert isinstance(third, te.schedule.Fuse) and (third.outer, third.inner, third.fused) == (xo, yo, fused)
+    assert str(s[c].relations) == (
+        "[split(parent=i, outer=i.outer, inner=i.inner, factor=2), split(parent=j, outer=j.outer, inner=j.inner, "
+        "factor=3), fuse(i.outer, j.outer, fused=i.outer.j.outer.fused)]"
+    )
+    assert all(isinstance(axis, te.IterVar) for axis in (i, fused, te.thread_axis("threadIdx.x")))
+    assert i.iter_type == te.IterVar.DataPar and fused.iter_type == tir.IterVar.DataPar
+
+
+def test_a_loop_of_one_iteration():
+    c = te.compute((), lambda: 1.0, name="C")
+    s = te.create_schedule(c.op)
+    fused = s[c].fuse(*c.op.axis)
+    assert s[c].leaf_iter_vars == [fused] and s[c].relations[0].iter is fused
+    outer, inner = s[c].split(fused, factor=32)
+    s[c].bind(outer, te.thread_axis("blockIdx.x"))
+    s[c].reorder(inner, outer)
+    s[c].vectorize(inner)
+    assert s[c].leaf_iter_vars == [inner, outer] and s.steps == []
+
+
+def test_an_intrinsic_of_ones_own_is_its_definition():
+    a = te.placeholder((4,), name="a")
+    b = te.compute((4,), lambda i: a[i] * 2, name="b")
+    madd = te.decl_tensor_intrin(b.op, lambda ins, outs: 1 / 0, name="madd", binds={a: tir.decl_buffer((4,), name="ab")})
+    c = te.compute((16,), lambda i: A[i] * 2, name="C")
+    s = te.create_schedule(c.op)
+    outer, inner = s[c].split(c.op.axis[0], factor=4)
+    s[c].tensorize(inner, madd)
+    s[c].pragma(outer, "import_llvm", tvm.contrib.clang.create_llvm("int f();"))
+    assert [step.name for step in s.steps] == ["split"] and str(madd) == "TensorIntrin(madd)"
+    assert tir.decl_buffer((4,), "int8", "x").scope() == "global" and "x, (4,), int8" in str(tir.decl_buffer((4,), "int8", "x"))
+
+
+def test_definitions_are_saved_as_json():
+    k = te.reduce_axis((0, N), name="k")
+    b = te.compute((4,), lambda i: te.sum(A[k] * i, axis=k), name="B")
+    again = tvm.ir.load_json(tvm.ir.save_json(b))
+    assert (again.name, again.shape, str(again.op.body), str(again.op.reduce_axis)) == (
+        "B", (4,), str(b.op.body), str(b.op.reduce_axis))
+    both = tvm.load_json(tvm.save_json([b, A]))
+    assert [each.name for each in both] == ["B", "A"] and both[0].op.input_tensors == [both[1]]
+    state = te.placeholder((N, 4), name="state")
+    init = te.compute((1, 4), lambda _, i: 0.0)
+    scan = te.scan(init, te.compute((N, 4), lambda t, i: state[t - 1, i] + A[t]), state, name="S")
+    assert tvm.load_json(tvm.save_json(scan)).op.kind == "scan"
+
+
+def test_sizes_lose_what_changes_nothing():
+    k = te.reduce_axis((0, N))
+    assert str(k.dom) == "range(min=0, extent=n)" and k.dom.extent is N
+    assert te.compute((N - 0, N * 1), lambda i, j: 0.0).shape == (N, N)
+    assert str(tvm.topi.strided_slice(A, [0], [N]).shape) == "(n,)" and str(tvm.Range(0, N).extent) == "n"
 
 
 def test_injective_stages_are_inlined_on_request():

@@ -150,7 +150,6 @@ MISTAKES = [
     (step_on(lambda s, c, i: c.split(i)), "split(i): give factor= or nparts=, not neither"),
     (step_on(lambda s, c, i: c.split(i, 2, 3)), "split(i): give factor= or nparts=, not both"),
     (step_on(lambda s, c, i: c.reorder(i, i)), "reorder names axis i twice"),
-    (step_on(lambda s, c, i: c.fuse()), "fuse() needs at least one axis"),
     (step_on(lambda s, c, i: c.vectorize("i")), "vectorize takes axes of C, which has i, but got 'i' of type str"),
     (step_on(lambda s, c, i: c.bind(i, 3)),
      "bind(i): the second argument must be a te.thread_axis, but is int"),

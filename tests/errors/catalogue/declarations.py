@@ -161,17 +161,6 @@ def forgotten_output():
 
 
 @wrong(
-    "NO_OUTPUT",
-    "there is no output among the arguments (A, B); list a computed tensor, too",
-    fix="kiln.build(s, [A, B, C])",
-    at="build",
-)
-def forgotten_output_of_a_schedule():
-    A, B, C = matmul()
-    kiln.build(te.create_schedule(C.op), [A, B])  # <-
-
-
-@wrong(
     "PLACEHOLDER_NOT_GIVEN",
     "C reads placeholder B, which is not an argument; list B among the arguments",
     fix="kiln.build([A, B, C])",

@@ -194,17 +194,6 @@ def reorder_that_names_an_axis_twice():
 
 
 @wrong(
-    "FUSE_ARGUMENTS",
-    "fuse() needs at least one axis",
-    fix="s[C].fuse(*C.op.axis)",
-)
-def fuse_of_nothing():
-    A, B, C = chain()
-    s = te.create_schedule(C.op)
-    s[C].fuse()  # <-
-
-
-@wrong(
     "NOT_NEIGHBOURS",
     "fuse(i, j.inner): i and j.inner are not neighbours in the loop order i, j.outer, j.inner, k",
     fix="s[C].reorder(i, k, j) before, or fuse neighbours",

@@ -8,11 +8,6 @@ _FOREIGN = (
     "sort or argsort te.comm_reducer or numpy between two kernels, of a loop body te.compute, te.scan "
     "or te.if_then_else, and of a random generator numpy"
 )
-_INTRINSICS = "calls a function by name; Kiln's are those of kiln.tir, such as tir.exp or tir.popcount"
-_BUFFERS = (
-    "describes memory by hand; Kiln finds shapes, strides and alignment from the arguments of each call, "
-    "and proves or guards every access"
-)
 _TREES = "shows the compiler's own trees, which stay in the daemon; kiln.lower(s, args) prints the loops"
 _REGISTRY = "takes part in a registry of functions, which Kiln has not; call kiln.build's result directly"
 
@@ -25,17 +20,10 @@ IDLE_STEPS = ("set_store_predicate",)  # taken without effect
 _ABSENT = {
     "extern": _FOREIGN,
     "extern_primfunc": _FOREIGN,
-    "call_extern": _INTRINSICS,
-    "call_pure_extern": _INTRINSICS,
     "call_packed": _FOREIGN,
-    "decl_buffer": _BUFFERS,
     "create_prim_func": (
         "makes a TensorIR function, which Kiln has not; give the tensors to kiln.build([A, B]), or a "
         "schedule from te.create_schedule"
-    ),
-    "decl_tensor_intrin": (
-        "describes an instruction by hand; Kiln's tensor intrinsics have names, as in "
-        "s[C].tensorize(axis, \"x86.dot.u8s8s32\")"
     ),
     "InferBound": _TREES,
     "ScheduleOps": _TREES,
@@ -114,8 +102,8 @@ scripts = {
     for name in ("script", "IRModule")
 }
 
-TE = ("InferBound", "ScheduleOps", "extern", "extern_primfunc", "create_prim_func", "decl_tensor_intrin", "trace")
-TIR = ("call_extern", "call_pure_extern", "call_packed", "decl_buffer")
+TE = ("InferBound", "ScheduleOps", "extern", "extern_primfunc", "create_prim_func", "trace")
+TIR = ("call_packed",)
 ROOT = ("get_global_func", "register_func")
 
 for _name in (*TE, *TIR):

@@ -1,6 +1,7 @@
 """Element types: their names, numbers on the wire, and numpy's view of them."""
 
 import math
+import re
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +16,7 @@ BITS = {name: bits for name, _, _, bits in DTYPES}
 
 _ML = {name: np.dtype(getattr(ml_dtypes, name)) for name in NUMBER if hasattr(ml_dtypes, name)}
 NUMPY = {name: _ML.get(name) or np.dtype(name) for name in NUMBER}
+_VECTOR = re.compile(r"([a-z]+\d+)x(\d+)")
 _OF_NUMPY = {dtype: name for name, dtype in NUMPY.items()}
 
 
@@ -33,6 +35,13 @@ def dtype_name(dtype, what):
     try:
         return _OF_NUMPY[np.dtype(dtype)]
     except (TypeError, KeyError):
+        lanes = _VECTOR.fullmatch(str(dtype))
+        if lanes is not None and lanes[1] in NUMBER:
+            raise invalid(
+                "DTYPE",
+                f"{what}: {dtype} is a vector type, which Kiln has not; write {lanes[1]} and a last dimension of {lanes[2]}, "
+                "whose loop is vectorized",
+            ) from None
         known = ", ".join(NUMBER)
         raise invalid("DTYPE", f"{what}: unknown dtype {dtype}; known: {known}") from None
 

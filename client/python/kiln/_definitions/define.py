@@ -6,7 +6,7 @@ import numpy as np
 
 from .._base import dtypes
 from .._base.error import InvalidArgument, invalid, public
-from .._expressions import arithmetic, expr
+from .._expressions import arithmetic, expr, size_math
 from .._expressions.arithmetic import as_expr
 from .._expressions.expr import Axis, Expr, Reduction, Var
 from .._expressions.range import size_expression
@@ -76,7 +76,7 @@ def _dimension(what, position, size):
             raise invalid("NEGATIVE_EXTENT", f"{what}: dimension {position} is {size}, but must not be negative")
         return ConstantSize(size)
     if isinstance(size, Expr) and expr.is_size(size) and dtypes.is_int(size.dtype):
-        return arithmetic.cast("int64", size)
+        return size_math.unchanged(arithmetic.cast("int64", size))
     raise invalid(
         "SHAPE",
         f"{what}: dimension {position} is {size}, but must be an integer or made of te.var sizes",
@@ -108,7 +108,7 @@ def reduce_axis(dom, name="rv", thread_tag="", span=None):
         minimum, extent = size_expression(what, dom.min), size_expression(what, dom.extent)
     elif isinstance(dom, (tuple, list)) and len(dom) == 2:
         minimum = size_expression(what, dom[0])
-        extent = arithmetic.apply("subtract", size_expression(what, dom[1]), minimum)
+        extent = size_math.folded("subtract", size_expression(what, dom[1]), minimum)
     else:
         raise invalid("REDUCE_AXIS", f"{what}: write the range as (0, n), but got {dom!r}")
     if isinstance(extent, expr.IntegerConstant) and extent.value < 0:

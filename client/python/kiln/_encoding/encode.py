@@ -54,6 +54,15 @@ def _refuse_lone_states(arguments):
         )
 
 
+def _outputs_left_out(schedule, arguments):
+    """What a schedule computes of which no argument is: classic te computes it all the same, into memory that nobody
+    sees. Here it is the result."""
+    tensors = [each for each in arguments if isinstance(each, Tensor)]
+    if any(each.op.kind != "placeholder" for each in tensors):
+        return []
+    return [output for op in schedule.outputs if op.kind != "placeholder" for output in op.outputs]
+
+
 def encode(schedule_or_tensors, args, name):
     """The kernel of a schedule and its arguments, or of the arguments alone."""
     if not isinstance(name, str):
@@ -86,6 +95,8 @@ def encode(schedule_or_tensors, args, name):
                 "ARGUMENTS",
                 f"argument {position} of {called(name)} must be a tensor, but is {_what(argument)}",
             )
+    if schedule is not None:
+        arguments += _outputs_left_out(schedule, arguments)
     _refuse_lone_states(arguments)
     encoder = Encoder(name, arguments)
     steps = encode_steps(schedule.steps, encoder) if schedule is not None else schedule_pb2.Schedule()

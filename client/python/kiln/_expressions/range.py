@@ -2,7 +2,7 @@
 
 from .._base import dtypes
 from .._base.error import invalid, public
-from . import arithmetic, expr
+from . import arithmetic, expr, size_math
 
 
 def size_expression(what, value):
@@ -22,7 +22,7 @@ class Range(expr.Range):
     def __init__(self, begin, end=None, span=None):
         first, last = (0, begin) if end is None else (begin, end)
         minimum, end = size_expression("Range", first), size_expression("Range", last)
-        super().__init__(minimum, arithmetic.apply("subtract", end, minimum))
+        super().__init__(minimum, size_math.folded("subtract", end, minimum))
         if isinstance(self.extent, expr.IntegerConstant) and self.extent.value < 0:
             raise invalid("RANGE", f"the range ({first}, {last}) ends before it begins")
 

@@ -108,6 +108,11 @@ def folded(operator, *operands):
     return arithmetic.apply(operator, *operands)
 
 
+def unchanged(size):
+    """The size without a last step that changes nothing: n - 0 is n."""
+    return folded(size.operator, *size.operands) if isinstance(size, expr.Apply) else size
+
+
 def _inner_constant(operator, a, value):
     """(x + 2) - 3 as x - 1."""
     if operator not in ("add", "subtract") or not isinstance(a, expr.Apply):

@@ -1,6 +1,7 @@
 """The axes that schedules have beside those of the definition: GPU thread axes, and what steps make."""
 
 from .._base.error import invalid, public
+from .._expressions.expr import Axis
 from .._expressions.range import Range
 from .._tables import THREAD_TAGS
 
@@ -59,5 +60,34 @@ class DerivedAxis:
     def var(self):
         return self
 
+    @property
+    def iter_type(self):
+        """The number classic te has for its kind."""
+        return {"data": 0, "reduce": 2, "time": 3}[self.kind]
+
     def __repr__(self):
         return self.name
+
+
+class SingletonAxis(DerivedAxis):
+    """A loop of one iteration, which `fuse()` of no axes makes. There is nothing to run in another way, so steps on it
+    are not sent."""
+
+    def __init__(self, op):
+        super().__init__("singleton", op, None, "data")
+        self.extent = 1
+
+
+class _IterVarType(type):
+    """What isinstance asks: an axis of a definition or of a schedule."""
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, (Axis, DerivedAxis, ThreadAxis))
+
+
+class IterVar(metaclass=_IterVarType):
+    """Any axis, as classic programs ask for its type, and the numbers of `iter_type`."""
+
+    (
+        DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parallelized, Tensorized,
+    ) = range(9)  # fmt: skip

@@ -1,8 +1,13 @@
 """The steps that change no loops, but how they run and where values lie, as far as they need more than their row."""
 
+import math
+
 from .._base.error import invalid, public
+from .._definitions.intrin import TensorIntrin
 from .._definitions.tensor import Tensor, as_operation
 from .._tables import INTRINSICS, PRAGMAS, THREAD_TAGS
+from . import extents
+from .axes import SingletonAxis
 from .index_map import digits_of, split_into
 from .plain_steps import number
 
@@ -51,8 +56,12 @@ class Hints:
 
     @public
     def tensorize(self, var, tensor_intrin):
-        """The loops from the axis inwards are one tensor intrinsic, by its name."""
+        """The loops from the axis inwards are one tensor intrinsic, by its name. One that a program describes itself
+        is computed by these loops."""
         self._check_axes("tensorize", [var])
+        if isinstance(tensor_intrin, TensorIntrin):
+            self._check_tile(var, tensor_intrin)
+            return
         if not isinstance(tensor_intrin, str):
             raise invalid(
                 "INTRINSIC",
@@ -61,10 +70,24 @@ class Hints:
             )
         self._take("tensorize", [var], tag=tensor_intrin)
 
+    def _check_tile(self, var, intrin):
+        """The loops from the axis inwards run as often as those of the intrinsic's definition, as far as both are known."""
+        loops = self.leaf_iter_vars[next(i for i, each in enumerate(self.leaf_iter_vars) if each is self.own(var)):]
+        count = lambda axes: math.prod(extents.of(axis) or 0 for axis in axes)  # noqa: E731
+        tile, wanted = count(loops), count([*intrin.op.axis, *intrin.op.reduce_axis])
+        if tile and wanted and tile != wanted:
+            raise invalid(
+                "INTRINSIC",
+                f"cannot tensorize {var.name} of {self.op.name} with {intrin.name}: its definition runs {wanted} times, but "
+                f"the loops {', '.join(axis.name for axis in loops)} run {tile} times",
+            )
+
     @public
     def pragma(self, var, pragma_type, pragma_value=None):
         """A wish about the loops from the axis inwards."""
         self._check_axes("pragma", [var])
+        if pragma_type == "import_llvm":
+            return  # the code of an intrinsic that is computed as loops
         row = _PRAGMAS.get(pragma_type)
         says = row is None or row[2] >= 0
         value = number(f"pragma({var.name}, {pragma_type})", "value", pragma_value or 0) if says else 0
@@ -76,6 +99,8 @@ class Hints:
         op = as_operation(tensor, "prefetch")
         self._check_axes("prefetch", [var])
         offset = number(f"prefetch({op.name}, {var.name})", "offset", offset)
+        if isinstance(var, SingletonAxis):
+            return
         output = tensor.value_index if isinstance(tensor, Tensor) else 0
         self.schedule[op]._take(
             "prefetch", at=(self.origin_op, self.own(var)), output=output, value=offset

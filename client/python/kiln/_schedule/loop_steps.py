@@ -5,7 +5,7 @@ from .._expressions.arithmetic import as_integer, whole
 from .._expressions.expr import IntegerConstant
 from .._tables import MEMORY_SCOPES
 from . import extents
-from .axes import ThreadAxis, known_tag
+from .axes import SingletonAxis, ThreadAxis, known_tag
 from .plain_steps import flat
 
 
@@ -23,6 +23,8 @@ class LoopSteps:
     def split(self, parent, factor=None, nparts=None):
         """The axis as outer * factor + inner; with `nparts`, as that many outer iterations."""
         self._check_axes("split", [parent])
+        if isinstance(parent, SingletonAxis):
+            return parent, self._singleton()
         if (factor is None) == (nparts is None):
             given = "both" if factor is not None else "neither"
             raise invalid(
@@ -39,17 +41,21 @@ class LoopSteps:
         """Both axes split, the outer ones outside the inner ones."""
         axes = [x_parent, y_parent]
         self._check_axes("tile", axes)
+        if any(isinstance(axis, SingletonAxis) for axis in axes):
+            (xo, xi), (yo, yi) = self.split(x_parent, x_factor), self.split(y_parent, y_factor)
+            return xo, yo, xi, yi
         factors = [_count("tile", axis, "factor", factor) for axis, factor in zip(axes, (x_factor, y_factor))]
         return tuple(self._take("tile", axes, factors=factors).defined)
 
     @public
     def fuse(self, *args):
-        """Neighbouring axes as one."""
+        """Neighbouring axes as one; of no axes, a loop of one iteration."""
         axes = flat(args)
-        if not axes:
-            raise invalid("FUSE_ARGUMENTS", "fuse() needs at least one axis")
         self._check_axes("fuse", axes)
-        return self._take("fuse", axes).defined[0]
+        real = [axis for axis in axes if not isinstance(axis, SingletonAxis)]
+        if not real:
+            return axes[0] if axes else self._singleton()
+        return self._take("fuse", real).defined[0]
 
     @public
     def bind(self, ivar, thread_ivar):
@@ -77,6 +83,12 @@ class LoopSteps:
                 "FOREIGN_STAGE", f"compute_at: {consumer.op.name} is a stage of another schedule"
             )
         consumer._check_axes("compute_at", [scope], attached=self.op.name)
+        if isinstance(scope, SingletonAxis):
+            raise invalid(
+                "ATTACH_AXIS",
+                f"cannot compute {self.op.name} at {scope.name} of {consumer.op.name}, which is a loop of one iteration; "
+                "leave it at the root",
+            )
         self._take("compute_at", at=(consumer.origin_op, consumer.own(scope)))
 
     @public

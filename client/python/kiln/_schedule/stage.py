@@ -11,7 +11,7 @@ from .._base.error import invalid, public, unsupported
 from .._base.suggest import nearest, refuse_private, unknown_name
 from .._expressions.expr import Axis
 from . import extents, inner_reductions
-from .axes import DerivedAxis
+from .axes import DerivedAxis, SingletonAxis
 from .hints import Hints
 from .loop_steps import LoopSteps
 from .operations import OpNow, copied_from
@@ -37,6 +37,7 @@ class Stage(LoopSteps, Hints, StageFacts):
         self.inner_stages = {}  # id of a reduction inside the expression -> the tensor that it has become
         self.leaf_iter_vars = list(op.axes)
         self.all_iter_vars = list(op.axes)
+        self.singletons = []  # what fuse() of no axes has made
         self._consumed = {}  # id of an axis -> the step that used it up
 
     def __getattr__(self, name):
@@ -60,8 +61,11 @@ class Stage(LoopSteps, Hints, StageFacts):
 
     def _take(self, name, axes=(), **fields):
         """Takes a step on axes that are checked: what it defines stands where they stood."""
-        axes = [self.own(axis) for axis in axes]
+        given = [self.own(axis) for axis in axes]
+        axes = [axis for axis in given if not isinstance(axis, SingletonAxis)]
         step = Step(name, self, axes, **fields)
+        if given and not axes:
+            return step  # one iteration runs in one way: there is nothing to send
         for text, made_of in axes_defined(name, axes, name_of=_name):
             kind = "reduce" if any(axis.kind == "reduce" for axis in made_of) else made_of[0].kind
             step.defined.append(DerivedAxis(text, self.origin_op, step, kind))
@@ -70,9 +74,16 @@ class Stage(LoopSteps, Hints, StageFacts):
         if step.defined:
             self._replace(step, axes)
         elif name == "reorder":
-            self._reorder(axes)
+            self._reorder(given)
         self.schedule.steps.append(step)
         return step
+
+    def _singleton(self):
+        axis = SingletonAxis(self.origin_op)
+        self.singletons.append(axis)
+        self.leaf_iter_vars.insert(0, axis)
+        self.all_iter_vars.append(axis)
+        return axis
 
     def _replace(self, step, axes):
         where = min(_position(self.leaf_iter_vars, axis) for axis in axes)

@@ -1,6 +1,7 @@
 """What classic programs ask of a stage: where it is attached, and what its axes have become."""
 
 from .axes import ThreadAxis
+from .relations import Singleton, relations_of
 
 # The numbers that classic te has for how an axis runs and how a stage is attached.
 _RUNS_AS = {"bind": 1, "unroll": 5, "vectorize": 6, "parallel": 7}
@@ -39,8 +40,9 @@ class StageFacts:
 
     @property
     def relations(self):
-        """The steps that made axes of others."""
-        return [step for step in self._own_steps if step.name in ("split", "fuse", "tile")]
+        """How axes were made of others: Split, Fuse and Singleton."""
+        made = [relation for step in self._own_steps for relation in relations_of(step)]
+        return [*map(Singleton, self.singletons), *made]
 
     @property
     def iter_var_attrs(self):

@@ -111,8 +111,9 @@ class NDArray(NumpyHabits):
             connection.forget(self._id, getattr(self, "nbytes", 0))
 
 
-def as_numpy(value, what):
-    """`value` as a compact little-endian numpy array of a type that Kiln has, and the type's name."""
+def as_numpy(value, what, wanted=None):
+    """`value` as a compact little-endian numpy array of a type that Kiln has, and the type's name. Where bfloat16 is
+    wanted, uint16 holds its bits, as classic programs have them."""
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         value = np.from_dlpack(value)
     if isinstance(value, np.ma.MaskedArray):
@@ -123,6 +124,8 @@ def as_numpy(value, what):
     values = np.asarray(value)
     if values.dtype.byteorder == ">":
         values = values.astype(values.dtype.newbyteorder("<"))
+    if wanted == "bfloat16" and values.dtype == np.uint16:
+        values = values.view(dtypes.NUMPY[wanted])
     return np.ascontiguousarray(values).reshape(values.shape), dtypes.dtype_name(values.dtype, what)
 
 

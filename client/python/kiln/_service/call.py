@@ -163,7 +163,7 @@ class Call:
                 if isinstance(value, Tensor):
                     is_what = f"the description of tensor {value.name}; pass an array"
                 raise self._wrong(parameter, f"is no array, but {is_what}", "ARGUMENT_TYPE") from None
-        values, dtype = as_numpy(value, what)
+        values, dtype = as_numpy(value, what, dtypes.NAME[parameter.type])
         each, all_of_them = _INLINE_LOCAL if self.function._connection.local else _INLINE
         if values.nbytes > each or self._inline + values.nbytes > all_of_them:
             begin = time.perf_counter()
@@ -181,6 +181,8 @@ class Call:
             if isinstance(value, np.ndarray):
                 is_what = "is a numpy array that may not be written, but an output is written"
             raise self._wrong(parameter, is_what, "ARGUMENT_TYPE")
+        if value.dtype == np.uint16 and dtypes.NAME[parameter.type] == "bfloat16":
+            value = value.view(dtypes.NUMPY["bfloat16"])
         dtype = dtypes.dtype_name(value.dtype, f"argument {parameter.name}")
         self._targets[position] = value
         inline = wire.Inline(type=dtypes.NUMBER[dtype], shape=value.shape)
