@@ -50,7 +50,7 @@ PYTHON_LAYERS = [
     ["target"],
     ["_service"],
     ["_programs"],
-    ["contrib", "driver", "error", "ir", "nd", "runtime", "te", "testing", "tir", "topi", "transform"],
+    ["contrib", "driver", "error", "ir", "nd", "optimizers", "runtime", "te", "testing", "tir", "topi", "transform"],
     ["__init__"],
     ["__main__"],
 ]

@@ -3,7 +3,7 @@
 `import kiln as tvm` serves `te` programs of any age: every name of te stands here as well.
 """
 
-from . import contrib, driver, error, ir, nd, runtime, target, te, testing, tir, topi, transform
+from . import contrib, driver, error, ir, nd, optimizers, runtime, target, te, testing, tir, topi, transform
 from . import nd as ndarray
 from . import runtime as module
 from . import te as api
@@ -79,7 +79,7 @@ __all__ = sorted(
         "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_extern", "call_intrin",
         "call_pure_extern", "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "decl_buffer", "describe",
         "device", "driver", "error", "expr", "function", "get_global_func", "gpu", "ir", "ir_pass", "job", "jobs", "kernel", "kernel_text",
-        "intrin", "ir_builder", "load", "load_json", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd",
+        "intrin", "ir_builder", "load", "load_json", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd", "optimizers",
         "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "register_intrin_rule", "relax", "relay", "rocm", "rpc", "runtime", "save_json",
         "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "tune", "TuneResult", "vulkan",
     }

@@ -116,3 +116,34 @@ def a_condition_that_never_holds():
     program.update(w, w + 1.0)
     program.until(te.compute((1,), lambda i: w[i] < 0.0, name="negative"))
     program.run(steps=50)
+
+
+@wrong(
+    "PROGRAM_NUMBER",
+    "the loss T_mul of fit has shape (3,), but must have one element; take topi.sum(T_mul)",
+    fix="program.gradients(topi.sum(w * w), w)",
+)
+def a_gradient_of_several_numbers():
+    program = kiln.Program("fit")
+    w = program.parameter(np.ones(3, "float32"), "w")
+    program.gradients(w * w, w)  # <-
+
+
+@wrong(
+    "PROGRAM_UPDATE",
+    'fit updates x, which is no parameter of it; make it one by program.parameter(values, "x")',
+    fix="program.minimize(loss, kiln.optimizers.SGD(0.1), [w])",
+)
+def an_input_that_is_minimized_by():
+    program = kiln.Program("fit")
+    x = program.input((3,), name="x")
+    program.minimize(topi.sum(x * x), kiln.optimizers.SGD(0.1), [x])  # <-
+
+
+@wrong(
+    "OPTIMIZER",
+    "the momentum of SGD must be at least 0 and below 1, but is 1.5",
+    fix="kiln.optimizers.SGD(0.1, momentum=0.9)",
+)
+def a_momentum_that_grows():
+    kiln.optimizers.SGD(0.1, momentum=1.5)  # <-

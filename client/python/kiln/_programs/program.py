@@ -13,6 +13,7 @@ from .._service.array import NDArray, array_on
 from .._service.connection import connection_or_default
 from .._service.device import cpu, device as device_of
 from . import message as messages, random
+from .gradients import gradients_of
 from .plan import plan_of
 from .run import Run
 
@@ -129,18 +130,37 @@ class Program:
     # What a step does.
 
     @public
+    def gradients(self, loss, parameters=None):
+        """What `loss`, a tensor of one element, changes by with each of `parameters` (all of the program's, where
+        none are given): a list of tensors, by reverse mode on the daemon. They can be used as any others, and
+        differentiated again. Inputs and tensors between may stand in the place of parameters."""
+        loss = self._tensor(loss, "loss")
+        if parameters is None:
+            parameters = list(self._arrays)
+        if isinstance(parameters, Tensor):
+            parameters = [parameters]
+        return gradients_of(self, loss, [self._tensor(each, "gradients") for each in parameters])
+
+    @public
+    def minimize(self, loss, optimizer, parameters=None):
+        """Each step takes `parameters` (all that are floating numbers, where none are given) down the gradient of
+        `loss`, as `optimizer` does it: `minimize(loss, kiln.optimizers.SGD(1e-3, momentum=0.9))`."""
+        if parameters is None:
+            parameters = [each for each in self._arrays if dtypes.is_float(each.dtype)]
+        parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+        if not parameters:
+            raise invalid("PROGRAM_UPDATE", f"{self.name} has no parameter to minimize by; make one by program.parameter")
+        for parameter in parameters:
+            self._refuse_update(self._tensor(parameter, "minimize"))
+        for parameter, value in optimizer.apply(self, parameters, self.gradients(loss, parameters)):
+            self.update(parameter, value)
+
+    @public
     def update(self, parameter, value):
         """At the end of a step `parameter` becomes `value`."""
         self._changed()
         parameter, value = self._tensor(parameter, "update"), self._tensor(value, "update")
-        if self._given.get(parameter) != messages.PARAMETER:
-            raise invalid(
-                "PROGRAM_UPDATE",
-                f"{self.name} updates {parameter.name}, which is no parameter of it; make it one by "
-                f'program.parameter(values, "{parameter.name}")',
-            )
-        if any(parameter == other for other, _ in self._updates):
-            raise invalid("PROGRAM_UPDATE", f"{self.name} updates {parameter.name} twice")
+        self._refuse_update(parameter)
         if value.dtype != parameter.dtype or tuple(value.shape) != tuple(parameter.shape):
             raise invalid(
                 "PROGRAM_UPDATE",
@@ -150,6 +170,16 @@ class Program:
         if any(value == other for _, other in self._updates):
             value = define.compute(value.shape, lambda *i: value(*i), name=f"{parameter.name}_next")
         self._updates.append((parameter, _copied(value)))
+
+    def _refuse_update(self, parameter):
+        if self._given.get(parameter) != messages.PARAMETER:
+            raise invalid(
+                "PROGRAM_UPDATE",
+                f"{self.name} updates {parameter.name}, which is no parameter of it; make it one by "
+                f'program.parameter(values, "{parameter.name}")',
+            )
+        if any(parameter == other for other, _ in self._updates):
+            raise invalid("PROGRAM_UPDATE", f"{self.name} updates {parameter.name} twice")
 
     @public
     def report(self, **numbers):
