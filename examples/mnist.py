@@ -40,30 +40,24 @@ class Training:
         values = starting_parameters(model)
         names = [f"{kind}{i}" for kind in "wb" for i in range(len(values) // 2)]
         parameters = [self.step.parameter(v.astype("float32"), n) for v, n in zip(values, names)]
-        inputs = self.layers(x, parameters)
-        self.step.report(loss=topi.nn.softmax_cross_entropy(inputs[-1], labels))
-        slope = topi.nn.softmax(inputs[-1]) - labels
-        for k in reversed(range(len(values) // 2)):
-            w, b = parameters[k], parameters[len(values) // 2 + k]
-            self.step.update(w, w - topi.matmul(inputs[k], slope, transp_a=True) * rate)
-            self.step.update(b, b - topi.sum(slope, axis=0) * rate)
-            if k:
-                slope = topi.nn.relu_gradient(inputs[k], topi.matmul(slope, w, transp_b=True))
+        loss = topi.nn.softmax_cross_entropy(self.scores(x, parameters), labels)
+        self.step.report(loss=loss)
+        # The gradient of the batch is summed, that of its mean loss times its rows.
+        self.step.minimize(loss, kiln.optimizers.SGD(rate * BATCH))
 
         self.predict = kiln.Program(f"{model}_scores")
         images = self.predict.input((10_000, 784), name="images")
         arrays = self.step.parameters
         same = [self.predict.parameter(arrays[name], name) for name in names]
-        self.predict.output(scores=self.layers(images, same)[-1])
+        self.predict.output(scores=self.scores(images, same))
 
     @staticmethod
-    def layers(x, parameters):
-        """What each layer reads, and the scores."""
-        inputs, count = [x], len(parameters) // 2
+    def scores(x, parameters):
+        count = len(parameters) // 2
         for k in range(count):
-            y = topi.matmul(inputs[-1], parameters[k]) + parameters[count + k]
-            inputs.append(topi.nn.relu(y) if k + 1 < count else y)
-        return inputs
+            x = topi.matmul(x, parameters[k]) + parameters[count + k]
+            x = topi.nn.relu(x) if k + 1 < count else x
+        return x
 
     def epoch(self, data):
         """The loss of each batch."""

@@ -27,10 +27,6 @@ def Variable(name):
     return Node(name=name)
 
 
-def relu(node):
-    return Node(topi.nn.relu, node)
-
-
 def softmax_cross_entropy(logits, labels):
     return Node(topi.nn.softmax_cross_entropy, logits, labels)
 
@@ -71,7 +67,7 @@ class Executor:
 
 if __name__ == "__main__":
     x, w, labels = Variable("x"), Variable("w"), Variable("labels")
-    scores = relu(x @ w)
+    scores = Node(topi.nn.relu, x @ w)
     executor = Executor([scores, softmax_cross_entropy(scores, labels)])
     random = np.random.RandomState(0)
     for rows in (4, 8):  # planned anew for other shapes
