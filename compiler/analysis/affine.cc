@@ -75,25 +75,39 @@ bool tell(std::vector<const Place*> places, const std::vector<ir::VarRef>& vars,
   return ElementValues(std::move(places), facts).tell(vars);
 }
 
-/// What an index is the remainder of, where that stands still while the loops of the place run.
-const ir::Binary* as_fixed_remainder(const Place& place, const Expr& index) {
-  const auto* remainder = ir::as<ir::Binary>(index);
-  if (remainder == nullptr || remainder->op != Operator::FloorMod) return nullptr;
-  const bool moves =
-      ir::reads_memory(index) || std::ranges::any_of(place.loops, [&](const LoopRange& loop) {
-        return ir::uses_var(index, loop.var);
-      });
-  return moves || !ir::as_const_int(remainder->b) ? nullptr : remainder;
+/// Whether the index is the same number however the loops of the place run.
+bool stands_still(const Place& place, const Expr& index) {
+  return !ir::reads_memory(index) && std::ranges::none_of(place.loops, [&](const LoopRange& loop) {
+    return ir::uses_var(index, loop.var);
+  });
 }
 
-/// Whether the two are in different slots of a ring: S[t % 2, i] and S[(t + 1) % 2, j].
+/// The divisor of an index that is a remainder of it.
+std::optional<int64_t> divisor_of(const Expr& index) {
+  const auto* remainder = ir::as<ir::Binary>(index);
+  if (remainder == nullptr || remainder->op != Operator::FloorMod) return std::nullopt;
+  return ir::as_const_int(remainder->b);
+}
+
+/// What the index is congruent to by its divisor: of a % n that is a, of any other the index.
+Expr congruent_to(const Expr& index) {
+  return divisor_of(index) ? ir::as<ir::Binary>(index)->a : index;
+}
+
+/// Whether the two are in different slots of a ring: S[t % 2, i] and S[(t + 1) % 2, j], or S[t, i]
+/// and S[(t + 1) % 2, j]. Equal ones would be congruent by the divisor.
 bool are_in_two_slots(const Place& a, const Place& b, const Facts& facts) {
   for (size_t d = 0; d < a.indices.size(); ++d) {
-    const ir::Binary* x = as_fixed_remainder(a, a.indices[d]);
-    const ir::Binary* y = as_fixed_remainder(b, b.indices[d]);
-    if (x == nullptr || y == nullptr || !equal_trees(x->b, y->b)) continue;
-    const auto apart = ir::as_const_int(simplify(x->a - y->a, facts));
-    if (apart && *apart % *ir::as_const_int(x->b) != 0) return true;
+    const Expr& x = a.indices[d];
+    const Expr& y = b.indices[d];
+    const std::optional<int64_t> of_x = divisor_of(x);
+    const std::optional<int64_t> of_y = divisor_of(y);
+    if (!of_x && !of_y) continue;
+    const int64_t divisor = of_x ? *of_x : *of_y;
+    if (divisor <= 1 || (of_x && of_y && *of_x != *of_y)) continue;
+    if (!stands_still(a, x) || !stands_still(b, y)) continue;
+    const auto apart = ir::as_const_int(simplify(congruent_to(x) - congruent_to(y), facts));
+    if (apart && *apart % divisor != 0) return true;
   }
   return false;
 }

@@ -51,6 +51,24 @@ TEST(Affine, ProvesAVariableThatIsAnIndex) {
   EXPECT_EQ(answer("for i in 0..n { C[i] = 0.0 C[i] = C[i] + 1.0 }", {"i"}), "never");
 }
 
+TEST(Affine, ProvesSlotsOfARing) {
+  EXPECT_EQ(
+      answer("for i in 0..n { D[floormod(m + 1, 2), i] = D[floormod(m, 2), n - 1 - i] }", {"i"}),
+      "never");
+  EXPECT_EQ(answer("for i in 0..n { D[floormod(m + 1, 2), i] = D[m, n - 1 - i] }", {"i"}), "never");
+  EXPECT_EQ(answer("for i in 0..n { D[m, i] = D[floormod(m + 4, 3), n - 1 - i] }", {"i"}), "never");
+}
+
+TEST(Affine, ProvesNothingOfSlotsThatMayBeOne) {
+  EXPECT_EQ(answer("for i in 0..n { D[floormod(m + 2, 2), i] = D[m, n - 1 - i] }", {"i"}),
+            "may: D[m, n - 1 - i] and D[floormod(m + 2, 2), i]");
+  EXPECT_EQ(
+      answer("for i in 0..n { D[floormod(m + 1, 3), i] = D[floormod(m, 2), n - 1 - i] }", {"i"}),
+      "may: D[floormod(m, 2), n - 1 - i] and D[floormod(m + 1, 3), i]");
+  EXPECT_EQ(answer("for i in 0..n { D[floormod(i + 1, 2), i] = D[i, n - 1 - i] }", {"i"}),
+            "may: D[i, n - 1 - i] and D[floormod(i + 1, 2), i]");
+}
+
 TEST(Affine, ProvesTheDigitsOfATile) {
   EXPECT_EQ(answer("for i in 0..n { for j in 0..8 { C[i*8 + j] = 0.0 } }", {"i", "j"}), "never");
   EXPECT_EQ(answer("for i in 0..n { for j in 0..8 { C[i*8 + j] = 0.0 } for k in 0..8 { "

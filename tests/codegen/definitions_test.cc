@@ -40,9 +40,6 @@ std::string refusal(const language::Kernel& kernel) {
   }
 }
 
-/// Refused: whether the threads that read a row and those that store one meet is not proved.
-constexpr std::string_view kUnproved = "last_of_three";
-
 class DefinitionFile : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(DefinitionFile, IsCompiledForCuda) {
@@ -51,13 +48,7 @@ TEST_P(DefinitionFile, IsCompiledForCuda) {
   text << stream.rdbuf();
   for (const language::TextKernel& kernel : language::parse_text(text.str(), "test.kiln")) {
     const std::string& name = kernel.kernel.names.kernel;
-    const std::string expected =
-        name != kUnproved
-            ? ""
-            : "GRID_DEPENDENCE: GPU blocks of last_of_three depend on each other through S, "
-              "and nothing orders blocks of one launch; bind axes that the dependence "
-              "does not cross";
-    EXPECT_EQ(refusal(kernel.kernel), expected) << name;
+    EXPECT_EQ(refusal(kernel.kernel), "") << name;
   }
 }
 
