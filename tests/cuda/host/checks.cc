@@ -1,5 +1,5 @@
 // Finds races, accesses beside memory and reads of what nobody wrote. Kernels are compiled as for
-// the thread sanitizer, which calls a function for each access; these are ours. A word of memory
+// the thread sanitizer, which calls a function for each access; these are ours. A byte of memory
 // knows who wrote and read it last, and since which barrier: two accesses of different threads, one
 // of them a write, must have a meeting of these threads between them. So one order of execution is
 // enough: what is looked for is the missing meeting, not its effect.
@@ -19,12 +19,11 @@
 namespace kiln::host {
 namespace {
 
-constexpr uint64_t kWord = 4;
 constexpr int32_t kNobody = -1;
 constexpr int32_t kSeveral = -2;
 constexpr uint32_t kNever = 0;
 
-/// Who touched a word last: the thread of the block, the block, and the meetings of the block and
+/// Who touched a byte last: the thread of the block, the block, and the meetings of the block and
 /// of the warp that were the last before.
 struct Touch {
   int32_t thread = kNobody;
@@ -32,7 +31,7 @@ struct Touch {
   uint32_t meeting = 0;
   uint32_t warp_meeting = 0;
 };
-struct Word {
+struct Byte {
   Touch write;
   Touch read;
   bool is_written = false;
@@ -41,7 +40,7 @@ struct Word {
 struct Range {
   uint64_t begin = 0;
   uint64_t bytes = 0;
-  std::vector<Word> words;
+  std::vector<Byte> touched;
 };
 
 struct Launch {
@@ -61,9 +60,7 @@ Launch& launch() {
   return launch;
 }
 
-Range range_of(uint64_t begin, uint64_t bytes) {
-  return {begin, bytes, std::vector<Word>((bytes + kWord - 1) / kWord)};
-}
+Range range_of(uint64_t begin, uint64_t bytes) { return {begin, bytes, std::vector<Byte>(bytes)}; }
 
 Range* find(uint64_t address) {
   Launch& now = launch();
@@ -106,13 +103,15 @@ void report(Kind kind, const char* before, const Touch& other, const Range& rang
           " with nothing between");
 }
 
-void check_word(Word& word, Kind kind, const Range& range, uint64_t address, bool is_shared) {
+void check_byte(Byte& byte, Kind kind, const Range& range, uint64_t address, bool is_shared) {
   const Launch& now = launch();
   const unsigned thread = current_thread();
-  const bool both_atomic = kind == Kind::Atomic && word.is_atomic;
-  if (!both_atomic && is_unordered(word.write, thread, is_shared))
-    report(kind, "writes", word.write, range, address, is_shared);
-  if (kind == Kind::Read && !word.is_written) {
+  const bool both_atomic = kind == Kind::Atomic && byte.is_atomic;
+  if (!both_atomic && is_unordered(byte.write, thread, is_shared))
+    report(kind, "writes", byte.write, range, address, is_shared);
+  // What shared memory holds, this block has written.
+  const bool is_written = is_shared ? byte.write.block == now.block : byte.is_written;
+  if (kind == Kind::Read && !is_written) {
     violate("uninitialised: thread " + std::to_string(kiln_thread()->index[0]) + " of block " +
             std::to_string(kiln_block()->index[0]) + " reads byte " +
             std::to_string(address - range.begin) + " of " +
@@ -123,20 +122,20 @@ void check_word(Word& word, Kind kind, const Range& range, uint64_t address, boo
   const Touch touch = {static_cast<int32_t>(thread), now.block, now.meeting,
                        now.warp_meetings[warp]};
   if (kind == Kind::Read) {
-    const bool joins = word.read.block == now.block && word.read.meeting == now.meeting &&
-                       word.read.thread != kNobody && word.read.thread != touch.thread;
-    const bool other_block = word.read.block >= now.launch_base && word.read.block != now.block &&
-                             word.read.thread != kNobody && !is_shared;
-    word.read = touch;
-    if (joins || other_block) word.read.thread = kSeveral;
-    if (other_block) word.read.block = now.launch_base;  // whoever writes it is another block
+    const bool joins = byte.read.block == now.block && byte.read.meeting == now.meeting &&
+                       byte.read.thread != kNobody && byte.read.thread != touch.thread;
+    const bool other_block = byte.read.block >= now.launch_base && byte.read.block != now.block &&
+                             byte.read.thread != kNobody && !is_shared;
+    byte.read = touch;
+    if (joins || other_block) byte.read.thread = kSeveral;
+    if (other_block) byte.read.block = now.launch_base;  // whoever writes it is another block
     return;
   }
-  if (!both_atomic && is_unordered(word.read, thread, is_shared))
-    report(kind, "reads", word.read, range, address, is_shared);
-  word.write = touch;
-  word.is_written = true;
-  word.is_atomic = kind == Kind::Atomic;
+  if (!both_atomic && is_unordered(byte.read, thread, is_shared))
+    report(kind, "reads", byte.read, range, address, is_shared);
+  byte.write = touch;
+  byte.is_written = true;
+  byte.is_atomic = kind == Kind::Atomic;
 }
 
 /// Part of the code, and not what lies behind the shared memory of a block.
@@ -164,10 +163,9 @@ void access(const void* pointer, uint64_t bytes, Kind kind) {
     return;
   }
   const bool is_shared = range == &now.shared;
-  const uint64_t first = (address - range->begin) / kWord;
-  const uint64_t last = (address - range->begin + bytes - 1) / kWord;
-  for (uint64_t word = first; word <= last; ++word)
-    check_word(range->words[word], kind, *range, address, is_shared);
+  const uint64_t first = address - range->begin;
+  for (uint64_t at = first; at < first + bytes; ++at)
+    check_byte(range->touched[at], kind, *range, address, is_shared);
 }
 
 }  // namespace
@@ -178,16 +176,17 @@ void remove_memory(uint64_t begin) { launch().memory.erase(begin); }
 void note_written(uint64_t begin, uint64_t bytes) {
   Range* const range = find(begin);
   if (range == nullptr || bytes == 0) return;
-  const uint64_t last = (begin - range->begin + bytes - 1) / kWord;
-  for (uint64_t word = (begin - range->begin) / kWord; word <= last; ++word)
-    range->words[word].is_written = true;
+  const uint64_t first = begin - range->begin;
+  for (uint64_t at = first; at < first + bytes; ++at)
+    range->touched[at].is_written = true;
 }
 
 void begin_launch(const char* shared_begin, const char* shared_end) {
   Launch& now = launch();
   now.launch_base = ++now.block;
   const auto begin = reinterpret_cast<uint64_t>(shared_begin);
-  now.shared = range_of(begin, static_cast<uint64_t>(shared_end - shared_begin));
+  const auto bytes = static_cast<uint64_t>(shared_end - shared_begin);
+  if (now.shared.begin != begin || now.shared.bytes != bytes) now.shared = range_of(begin, bytes);
   now.violation.clear();
 }
 
@@ -196,7 +195,6 @@ void begin_block(uint64_t number) {
   if (number > 0) ++now.block;
   ++now.meeting;
   std::memset(reinterpret_cast<void*>(now.shared.begin), 0xff, now.shared.bytes);
-  now.shared = range_of(now.shared.begin, now.shared.bytes);
 }
 
 void met_block() { ++launch().meeting; }
