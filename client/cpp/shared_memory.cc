@@ -86,10 +86,14 @@ Descriptor sealed_copy(std::span<const std::byte> bytes) {
     out_of_memory(bytes.size());
   }
   // What is mapped for writing cannot be sealed: only now.
-  if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
-    out_of_memory(bytes.size());
-  }
+  if (!seal(memory)) out_of_memory(bytes.size());
   return memory;
+}
+
+bool seal(const Descriptor& memory) {
+  constexpr int kSize = F_SEAL_SHRINK | F_SEAL_GROW;
+  if (::fcntl(memory.get(), F_ADD_SEALS, kSize | F_SEAL_WRITE) == 0) return true;
+  return errno == EBUSY && ::fcntl(memory.get(), F_ADD_SEALS, kSize) == 0;
 }
 
 std::shared_ptr<std::byte[]> zeroed_memory(std::size_t bytes) {

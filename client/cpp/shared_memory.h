@@ -17,6 +17,11 @@ std::shared_ptr<std::byte[]> zeroed_memory(std::size_t bytes);
 /// HOST_MEMORY.
 Descriptor sealed_copy(std::span<const std::byte> bytes);
 
+/// Seals a memfd against changes of its size, and of its bytes unless it is mapped for writing or
+/// the system holds a page of it for a moment: what can be written, the service copies. False, with
+/// errno, when it cannot be sealed.
+bool seal(const Descriptor& memory);
+
 /// The first bytes of a memfd as memory of this process's own: writing makes a copy of the page.
 /// Throws ResourceExhausted HOST_MEMORY.
 std::shared_ptr<std::byte[]> mapped_memory(const Descriptor& memory, std::size_t bytes);
