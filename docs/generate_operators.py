@@ -31,6 +31,11 @@ Shapes may be symbolic. Tensors broadcast as numpy's; a number stands for a tens
 `topi.generic`, `topi.x86` and `topi.cuda` have any `schedule_*`: each gives a schedule without steps, which the
 compiler fills in.
 
+Of TVM v0.10's topi these are absent: the folders `vision`, `image`, `sparse` and `random`; what quantised and binary
+networks use (`bitpack`, `binary_dense`, `simulated_quantize`, `conv2d_NCHWc_int8`, ...); deformable convolutions,
+`correlation_nchw`, `fifo_buffer`, the transforms of winograd's algorithm, gradients of depthwise convolutions (`te.gradient`
+gives them), `stft`, `dft` and `dynamic_strided_slice`.
+
 This page is printed by `docs/generate_operators.py`.
 """
 
@@ -51,13 +56,19 @@ GROUPS = [
     ("Reductions", "kiln.topi._reduction"),
     ("Shapes", "kiln.topi._shape"),
     ("Elements chosen by indices", "kiln.topi._gather"),
+    ("Elements written at computed places", "kiln.topi._scatter"),
+    ("Orders", "kiln.topi._sort"),
+    ("Places, layouts and sequences", "kiln.topi._places"),
     ("Tensors of numbers", "kiln.topi._make"),
     ("Products", "kiln.topi._product"),
     ("nn: activations", "kiln.topi.nn._activation"),
     ("nn: layers and losses", "kiln.topi.nn._dense"),
     ("nn: normalizations", "kiln.topi.nn._normalization"),
     ("nn: convolutions", "kiln.topi.nn._convolution"),
+    ("nn: convolutions of any dimensions, transposed, in blocks", "kiln.topi.nn._convolution_nd"),
     ("nn: pools", "kiln.topi.nn._pooling"),
+    ("nn: recurrent layers", "kiln.topi.nn._recurrent"),
+    ("nn: blocks of pixels", "kiln.topi.nn._blocks"),
     ("nn: padding", "kiln.topi.nn._padding"),
 ]
 

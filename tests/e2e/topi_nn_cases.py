@@ -174,7 +174,7 @@ IMAGES, FILTERS = real(2, 3, 9, 8), real(4, 3, 3, 2)
 for stride, padding, sides, dilation in [
     (1, 0, ((0, 0), (0, 0)), 1), (2, 1, ((1, 1), (1, 1)), 1), ((2, 1), (1, 2), ((1, 1), (2, 2)), (1, 2)),
     (1, (0, 1, 2, 3), ((0, 2), (1, 3)), 2), (1, "VALID", ((0, 0), (0, 0)), 1),
-    (1, "SAME", ((1, 1), (0, 1)), 1), (2, "SAME", ((1, 1), (0, 0)), 1),
+    (1, "SAME", ((1, 1), (1, 0)), 1), (2, "SAME", ((1, 1), (1, 0)), 1),
 ]:  # fmt: skip
     pair = [(v, v) if isinstance(v, int) else v for v in (stride, dilation)]
     case(f"nn.conv2d_nchw by {stride}, {padding}, {dilation}",

@@ -140,7 +140,7 @@ MISTAKES = [
     ("topi.nn.conv2d_nchw: padding (1, 2, 3) does not fit 2 dimensions; write an integer, (height, "
      'width), (top, left, bottom, right), "VALID" or "SAME"',
      lambda: topi.nn.conv2d(IMAGES, tensor(4, 3, 3, 3), 1, (1, 2, 3))),
-    ("topi.nn.conv2d: unknown layout 'CHWN'; known: NCHW, NHWC; groups in NCHW only",
+    ("topi.nn.conv2d: unknown layout 'CHWN'; known: NCHW, NHWC, HWCN; groups in the first two only",
      lambda: topi.nn.conv2d(IMAGES, FILTERS, data_layout="CHWN")),
     ("topi.nn.pool2d: unknown pool_type 'mean'; known: max, avg",
      lambda: topi.nn.pool2d(IMAGES, 2, 2, 1, 0, "mean")),

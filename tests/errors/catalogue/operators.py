@@ -139,7 +139,7 @@ def concatenation_of_other_widths():
 
 @wrong(
     "LAYOUT",
-    "topi.nn.conv2d: unknown layout 'NCWH'; known: NCHW, NHWC; groups in NCHW only",
+    "topi.nn.conv2d: unknown layout 'NCWH'; known: NCHW, NHWC, HWCN; groups in the first two only",
     fix="one of the layouts named",
 )
 def unknown_layout():
@@ -339,13 +339,13 @@ def kernel_called_with_a_fraction_as_size():
 
 
 @wrong(
-    "PADDING",
-    "topi.nn.conv2d_transpose_nchw: output_padding must be 0; pad the result",
-    fix="output_padding=(0, 0), and topi.nn.pad",
+    "LAYOUT",
+    "topi.nn.conv2d: unknown layout 'OIHX'; known: the letters of OIHW for filters in any order",
+    fix='"OIHW"',
 )
-def padding_of_the_output_of_a_transposed_convolution():
-    data, weight = te.placeholder((1, 3, 8, 8), name="data"), te.placeholder((3, 8, 3, 3), name="weight")
-    topi.nn.conv2d_transpose_nchw(data, weight, (2, 2), (1, 1), "float32", (1, 1))  # <-
+def unknown_layout_of_filters():
+    data, weight = te.placeholder((1, 3, 8, 8), name="data"), te.placeholder((8, 3, 3, 3), name="weight")
+    topi.nn.conv2d(data, weight, kernel_layout="OIHX")  # <-
 
 
 @wrong(

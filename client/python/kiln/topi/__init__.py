@@ -12,17 +12,23 @@ from ._gather import *  # noqa: F403
 from ._gather import __all__ as _gather
 from ._make import *  # noqa: F403
 from ._make import __all__ as _make
+from ._places import *  # noqa: F403
+from ._places import __all__ as _places
 from ._product import *  # noqa: F403
 from ._product import __all__ as _product
 from ._reduction import *  # noqa: F403
 from ._reduction import __all__ as _reduction
+from ._scatter import *  # noqa: F403
+from ._scatter import __all__ as _scatter
 from ._shape import *  # noqa: F403
 from ._shape import __all__ as _shape
+from ._sort import *  # noqa: F403
+from ._sort import __all__ as _sort
 from .generic import cuda, x86
 
 __all__ = sorted(
     {
-        *_elementwise, *_gather, *_make, *_product, *_reduction, *_shape,
+        *_elementwise, *_gather, *_make, *_places, *_product, *_reduction, *_scatter, *_shape, *_sort,
         "cuda", "generic", "nn", "tag", "util", "utils", "x86",
     }
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """What the operators share: checks of tensors and axes, and broadcasting."""
 
 from .._base.error import invalid
-from .._definitions import views
+from .._definitions import define, views
 from .._definitions.broadcast import is_tensor
 from .._definitions.tensor import Tensor
 from .._expressions import arithmetic, expr, size_math
@@ -27,6 +27,11 @@ def name_of(value):
     return value.name if is_tensor(value) else str(value)
 
 
+def dimensions(count):
+    """"1 dimension", "2 dimensions"."""
+    return f"{count} dimension" + ("" if count == 1 else "s")
+
+
 def normal_axis(data, axis, where, ndim=None):
     """One axis as a number from 0."""
     ndim = data.ndim if ndim is None else ndim
@@ -35,10 +40,9 @@ def normal_axis(data, axis, where, ndim=None):
     except TypeError:
         raise invalid("AXIS_RANGE", f"{where}: axis {axis} is no integer") from None
     if not -ndim <= number < ndim:
-        dimensions = f"{data.ndim} dimension" + ("" if data.ndim == 1 else "s")
         raise invalid(
             "AXIS_RANGE",
-            f"{where}: axis {axis} is out of range; {data.name} has {dimensions}",
+            f"{where}: axis {axis} is out of range; {data.name} has {dimensions(data.ndim)}",
         )
     return number % ndim
 
@@ -67,6 +71,16 @@ def as_size(value):
     if isinstance(value, expr.IntegerConstant):
         return value.value
     return value
+
+
+def is_empty(shape):
+    """Whether a dimension is known to be 0: then there is no element to compute."""
+    return any(isinstance(size, int) and size == 0 for size in shape)
+
+
+def empty(shape, dtype, name):
+    """A tensor without elements."""
+    return define.compute(shape, lambda *_: arithmetic.cast(dtype, 0), name=name)
 
 
 def same_size(a, b):

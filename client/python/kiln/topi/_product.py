@@ -45,8 +45,9 @@ def agree(where, a, d, b, e, stretches=False):
 
 
 @_export
-def matmul(a, b, transp_a=False, transp_b=False, out_dtype=None):
+def matmul(a, b, transp_a=False, transp_b=False, out_dtype=None, transpose_a=False, transpose_b=False):
     """a @ b as numpy.matmul has it, each transposed first if asked."""
+    transp_a, transp_b = transp_a or transpose_a, transp_b or transpose_b
     a, b = tensor(a, "topi.matmul"), tensor(b, "topi.matmul")
     if a.ndim and b.ndim:
         inner_a = -2 if transp_a and a.ndim > 1 else -1
@@ -123,11 +124,12 @@ def tensordot(a, b, axes):
 
 @_export
 def einsum(subscripts, *operands):
-    """Einstein's summation, as numpy.einsum; without "..."."""
+    """Einstein's summation, as numpy.einsum."""
     where = "topi.einsum"
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
     operands = [tensor(each, where) for each in operands]
+    subscripts = _without_dots(subscripts, operands)
     inputs, result = _subscripts(subscripts.replace(" ", ""), operands)
     sizes = {}
     for letters, each in zip(inputs, operands):
@@ -159,6 +161,25 @@ def einsum(subscripts, *operands):
     return define.compute(
         [sizes[letter][0] for letter in result], body, name="T_einsum", varargs_names=list(result)
     )
+
+
+def _without_dots(text, operands):
+    """"..." written out: letters that are not used, one for each dimension that the others leave."""
+    if "..." not in text:
+        return text
+    left, arrow, result = text.replace(" ", "").partition("->")
+    free = [letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if letter not in text]
+    inputs, longest = left.split(","), 0
+    for place, (letters, each) in enumerate(zip(inputs, operands)):
+        if "..." in letters:
+            count = max(0, each.ndim - len(letters.replace("...", "")))
+            longest = max(longest, count)
+            inputs[place] = letters.replace("...", "".join(free[:count][::-1]))
+    dots = "".join(free[:longest][::-1])
+    if not arrow:
+        once = sorted(x for x in set(left) - set(".,") if left.count(x) == 1)
+        return f"{','.join(inputs)}->{dots}{''.join(once)}"
+    return f"{','.join(inputs)}->{result.replace('...', dots)}"
 
 
 def _subscripts(text, operands):

@@ -5,8 +5,8 @@ from .._base.error import invalid, public
 from .._definitions import define, views
 from .._definitions.built_in import operator
 from .._expressions import arithmetic, reduce, size_math
-from .._expressions.arithmetic import apply, as_expr
-from ._common import normal_axes, normal_axis, tensor
+from .._expressions.arithmetic import apply, as_expr, cast
+from ._common import empty, is_empty, normal_axes, normal_axis, tensor
 from ._shape import reshape
 
 __all__ = []
@@ -94,6 +94,48 @@ def _first(data, best, read, over, axes, outer, last):
     return reduce.min(apply("select", found, place, none), axis=over)
 
 
+def _mean_of(data, axes, keepdims):
+    total = globals()["sum"](data, axes, keepdims)
+    count = as_expr(size_math.product(data.shape[d] for d in axes), "int64")
+    return define.compute(total.shape, lambda *index: total(*index) / cast(total.dtype, count), name=f"{data.name}_mean")
+
+
+def _real(data, where):
+    data = tensor(data, where)
+    return data if dtypes.is_float(data.dtype) else views.cast(data, "float32")
+
+
+@public
+def mean(data, axis=None, keepdims=False):
+    """The mean over dimensions, all of them by default; of integers in float32."""
+    data = _real(data, "topi.mean")
+    return _mean_of(data, normal_axes(data, axis, "topi.mean"), keepdims)
+
+
+@public
+def variance(data, axis=None, keepdims=False):
+    """The mean of squared distances from the mean, over dimensions, all of them by default."""
+    data = _real(data, "topi.variance")
+    axes = normal_axes(data, axis, "topi.variance")
+    middle = _mean_of(data, axes, True)
+
+    def square(*index):
+        distance = data(*index) - middle(*(0 if d in axes else i for d, i in enumerate(index)))
+        return distance * distance
+
+    return _mean_of(define.compute(data.shape, square, name=f"{data.name}_distance"), axes, keepdims)
+
+
+var = variance
+
+
+@public
+def std(data, axis=None, keepdims=False):
+    """The square root of the variance."""
+    squared = variance(data, axis, keepdims)
+    return define.compute(squared.shape, lambda *index: apply("sqrt", squared(*index)), name="T_std")
+
+
 _position("argmax", "max")
 _position("argmin", "min")
 
@@ -142,6 +184,8 @@ def _running(name, data, axis, dtype, exclusive):
     axis = normal_axis(data, axis, where)
     if dtype is not None:
         data = views.cast(data, dtypes.dtype_name(dtype, where))
+    if is_empty(data.shape):
+        return empty(data.shape, data.dtype, f"T_{name}")
     if not exclusive:
         return operator(name)(data, axis=axis, name=f"T_{name}")
     neutral = 0 if name == "cumsum" else 1
@@ -155,4 +199,4 @@ def _running(name, data, axis, dtype, exclusive):
     return operator(name)(shifted, axis=axis, name=f"T_{name}")
 
 
-__all__ += ["collapse_sum", "cumprod", "cumsum"]
+__all__ += ["collapse_sum", "cumprod", "cumsum", "mean", "std", "var", "variance"]

@@ -6,7 +6,7 @@ from .._definitions.broadcast import is_one
 from .._expressions import arithmetic, size_math
 from .._expressions.arithmetic import apply, as_expr
 from .._expressions.text import shape_text, text
-from ._common import as_size, constant_int, normal_axes, normal_axis, same_size, tensor
+from ._common import as_size, constant_int, empty, is_empty, normal_axes, normal_axis, same_size, tensor
 
 __all__ = []
 
@@ -129,6 +129,8 @@ def reshape(a, newshape):
     newshape = list(newshape) if isinstance(newshape, (list, tuple)) else [newshape]
     newshape = _without_minus_one(a, [as_size(size) for size in newshape])
     newshape = define.as_shape(newshape, "topi.reshape")
+    if is_empty(a.shape) and is_empty(newshape):
+        return empty(newshape, a.dtype, "T_reshape")
     groups = _groups(a, newshape)
 
     def body(*index):
@@ -391,6 +393,8 @@ def tile(a, reps):
     reps = [1] * (ndim - len(reps)) + reps
     sizes = [1] * (ndim - a.ndim) + list(a.shape)
     shape = [size * rep for size, rep in zip(sizes, reps)]
+    if is_empty(shape):
+        return empty(shape, a.dtype, "T_tile")
 
     def body(*index):
         place = [

@@ -5,8 +5,12 @@ from .._product import batch_matmul, matmul
 from .._shape import flatten as _flatten
 from ._activation import *  # noqa: F403
 from ._activation import __all__ as _activation
+from ._blocks import *  # noqa: F403
+from ._blocks import __all__ as _blocks
 from ._convolution import *  # noqa: F403
 from ._convolution import __all__ as _convolution
+from ._convolution_nd import *  # noqa: F403
+from ._convolution_nd import __all__ as _convolution_nd
 from ._dense import *  # noqa: F403
 from ._dense import __all__ as _dense
 from ._normalization import *  # noqa: F403
@@ -14,12 +18,14 @@ from ._normalization import __all__ as _normalization
 from ._padding import dilate, pad
 from ._pooling import *  # noqa: F403
 from ._pooling import __all__ as _pooling
+from ._recurrent import *  # noqa: F403
+from ._recurrent import __all__ as _recurrent
 
 flatten = _flatten
 
 __all__ = sorted(
     {
-        *_activation, *_convolution, *_dense, *_normalization, *_pooling,
+        *_activation, *_blocks, *_convolution, *_convolution_nd, *_dense, *_normalization, *_pooling, *_recurrent,
         "batch_matmul", "dilate", "flatten", "matmul", "pad",
     }
 )  # fmt: skip

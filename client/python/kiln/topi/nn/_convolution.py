@@ -6,7 +6,7 @@ from ..._definitions.built_in import operator
 from ..._expressions.text import shape_text, text
 from .._common import constant_int, tensor
 from .._product import as_type
-from .._shape import squeeze, strided_slice, transpose
+from .._shape import squeeze, transpose
 from ._padding import padded, per_dimension, sides
 
 __all__ = []
@@ -17,15 +17,18 @@ def _export(function):
     return public(function)
 
 
+def _require_rank(value, ndim, where):
+    if value.ndim != ndim:
+        raise invalid(
+            "ARGUMENT_RANK",
+            f"{where}: {value.name} has shape {shape_text(value.shape)}, but must have {ndim} dimensions",
+        )
+
+
 def _operands(data, kernel, ndim, out_dtype, where):
     data, kernel = tensor(data, where), tensor(kernel, where)
     for each in (data, kernel):
-        if each.ndim != ndim:
-            raise invalid(
-                "ARGUMENT_RANK",
-                f"{where}: {each.name} has shape {shape_text(each.shape)}, but must have {ndim} "
-                "dimensions",
-            )
+        _require_rank(each, ndim, where)
     return as_type(data, kernel, out_dtype, where)
 
 
@@ -50,7 +53,7 @@ def _window(data, dims, windows, stride, padding, dilation, where):
             raise invalid("WINDOW", f"{where}: {name} is {tuple(values)}, but must be at least 1")
     reach = [(w - 1) * d + 1 for w, d in zip(windows, dilations)]
     sizes = [data.shape[d] for d in dims]
-    around = sides(padding, reach, sizes, strides, where)
+    around = sides(padding, reach, where)
     for size, window, (low, high) in zip(sizes, reach, around):
         total = size + low + high
         if isinstance(total, int) and isinstance(window, int) and total < window:
@@ -62,15 +65,29 @@ def _window(data, dims, windows, stride, padding, dilation, where):
     return padded(data, dims, around), strides, dilations
 
 
+def _in_layout(value, layout, wanted, where, what):
+    """The tensor with its dimensions in the order `wanted`; "" means that they are."""
+    layout = layout or wanted
+    if sorted(layout) != sorted(wanted):
+        raise _layout_error(where, layout, f"the letters of {wanted} for {what} in any order")
+    return views.permuted(tensor(value, where), [layout.index(letter) for letter in wanted])
+
+
+def _layout_error(where, layout, known):
+    return invalid("LAYOUT", f"{where}: unknown layout {layout!r}; known: {known}")
+
+
 @_export
 def conv1d(data, kernel, strides=1, padding="VALID", dilation=1, data_layout="NCW", kernel_layout="",
            out_dtype=None):  # fmt: skip
     """Over a line: data (n, c, w) and filters (m, c, s); data_layout "NWC" has data (n, w, c) and filters
-    (s, c, m)."""
+    (s, c, m). `kernel_layout` has the filters in another order: "OIW", "WIO"."""
     if data_layout == "NWC":
+        kernel = _in_layout(kernel, kernel_layout, "WIO", "topi.nn.conv1d", "filters")
         return conv1d_nwc(data, kernel, strides, padding, dilation, out_dtype)
     if data_layout != "NCW":
         raise _layout_error("topi.nn.conv1d", data_layout, "NCW, NWC")
+    kernel = _in_layout(kernel, kernel_layout, "OIW", "topi.nn.conv1d", "filters")
     return conv1d_ncw(data, kernel, strides, padding, dilation, out_dtype)
 
 
@@ -106,19 +123,20 @@ def conv1d_nwc(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=N
 @_export
 def conv2d(data, filter, strides=1, padding=0, dilation=1, data_layout="NCHW", kernel_layout="",
            out_dtype=None, groups=1, layout=None):  # fmt: skip
-    """Over an image: as conv2d_nchw or conv2d_nhwc, by `data_layout`, which older programs call `layout`."""
+    """Over an image: as conv2d_nchw, conv2d_nhwc or conv2d_hwcn, by `data_layout`, which older programs call `layout`.
+    `kernel_layout` has the filters in another order: "OIHW", "HWIO", "OHWI"."""
+    where = "topi.nn.conv2d"
     data_layout = layout or data_layout
-    if data_layout == "NCHW" and groups != 1:
-        return group_conv2d_nchw(data, filter, strides, padding, dilation, groups, out_dtype)
-    if data_layout == "NCHW":
-        return conv2d_nchw(data, filter, strides, padding, dilation, out_dtype)
-    if data_layout != "NHWC" or groups != 1:
-        raise _layout_error("topi.nn.conv2d", data_layout, "NCHW, NHWC; groups in NCHW only")
-    return conv2d_nhwc(data, filter, strides, padding, dilation, out_dtype)
-
-
-def _layout_error(where, layout, known):
-    return invalid("LAYOUT", f"{where}: unknown layout {layout!r}; known: {known}")
+    if data_layout not in ("NCHW", "NHWC", "HWCN") or (data_layout == "HWCN" and groups != 1):
+        raise _layout_error(where, data_layout, "NCHW, NHWC, HWCN; groups in the first two only")
+    order = "OIHW" if data_layout == "NCHW" else "HWIO"
+    kernel = _in_layout(filter, kernel_layout, order, where, "filters")
+    window = (strides, padding, dilation)
+    if groups != 1:
+        grouped = group_conv2d_nchw if data_layout == "NCHW" else group_conv2d_nhwc
+        return grouped(data, kernel, *window, groups, out_dtype)
+    plain = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}[data_layout]
+    return plain(data, kernel, *window, out_dtype)
 
 
 def _images(name, data, kernel, channels, rows, window, out_dtype, groups=1):
@@ -181,6 +199,18 @@ def group_conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, groups=1, 
 
 
 @_export
+def group_conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, groups=1, out_dtype=None):
+    """conv2d_nhwc in groups: filters (r, s, c / groups, m)."""
+    data, kernel = tensor(Input, "topi.nn.group_conv2d_nhwc"), tensor(Filter, "topi.nn.group_conv2d_nhwc")
+    for each in (data, kernel):
+        _require_rank(each, 4, "topi.nn.group_conv2d_nhwc")
+    result = group_conv2d_nchw(
+        views.permuted(data, [0, 3, 1, 2]), views.permuted(kernel, [3, 2, 0, 1]), stride, padding, dilation, groups, out_dtype
+    )
+    return transpose(result, [0, 2, 3, 1])
+
+
+@_export
 def depthwise_conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (n, c, h, w), each channel with the q filters of its own: (c, q, r, s) gives c * q channels."""
     data, kernel, numbers = _images(
@@ -196,22 +226,3 @@ def depthwise_conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, out_dt
         "depthwise_conv2d_nhwc", Input, Filter, (3, 2), (1, 0), (stride, padding, dilation), out_dtype
     )
     return operator("depthwise_conv2d_nhwc")(data, kernel, name="depthwise_conv2d_nhwc", **numbers)
-
-
-@_export
-def conv2d_transpose_nchw(Input, Filter, strides=1, padding=0, out_dtype=None, output_padding=(0, 0)):
-    """The adjoint of conv2d_nchw: data (n, c, h, w) and filters (c, m, r, s)."""
-    where = "topi.nn.conv2d_transpose_nchw"
-    data, kernel = _operands(Input, Filter, 4, out_dtype, where)
-    _check_channels(data, 1, kernel, 0, where)
-    stride_h, stride_w = per_dimension(strides, 2, f"{where}: strides")
-    if any(per_dimension(output_padding, 2, f"{where}: output_padding")):
-        raise invalid("PADDING", f"{where}: output_padding must be 0; pad the result")
-    around = sides(padding, kernel.shape[2:], data.shape[2:], (1, 1), where)
-    whole = operator("conv2d_transpose")(
-        data, kernel, stride_h=stride_h, stride_w=stride_w, name="conv2d_transpose_nchw"
-    )
-    if all(side == 0 for pair in around for side in pair):
-        return whole
-    ends = [whole.shape[2 + d] - high for d, (_, high) in enumerate(around)]
-    return strided_slice(whole, [low for low, _ in around], ends, axes=[2, 3])

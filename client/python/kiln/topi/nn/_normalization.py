@@ -7,7 +7,8 @@ from ..._expressions import reduce
 from ..._expressions.arithmetic import apply, cast
 from .. import _elementwise
 from .._common import normal_axes, normal_axis, tensor
-from .._reduction import sum as sum_of
+from .._reduction import mean as mean_of, sum as sum_of, variance
+from .._shape import reshape
 from ._dense import of_channel
 
 __all__ = []
@@ -38,6 +39,49 @@ def batch_norm(
         name="T_batch_norm",
     )  # fmt: skip
     return [result, moving_mean, moving_var]
+
+
+@_export
+def instance_norm(data, gamma, beta, axis, epsilon=1e-5):
+    """To mean 0 and variance 1 along the axes, each sample and channel for itself; gamma and beta have a number for each
+    channel of dimension 1."""
+    where = "topi.nn.instance_norm"
+    data = tensor(data, where)
+    return _standardised(data, normal_axes(data, axis, where), gamma, beta, epsilon, where)
+
+
+@_export
+def group_norm(data, gamma, beta, num_groups, channel_axis, axes, epsilon=1e-5):
+    """To mean 0 and variance 1 along the axes and over the channels of each group; gamma and beta have a number for each
+    channel."""
+    where = "topi.nn.group_norm"
+    data, gamma, beta = (tensor(each, where) for each in (data, gamma, beta))
+    channel = normal_axis(data, channel_axis, where)
+    shape = [*data.shape[:channel], num_groups, data.shape[channel] // num_groups, *data.shape[channel + 1 :]]
+    inside = [d + (d > channel) for d in normal_axes(data, axes, where)] + [channel + 1]
+    split = _standardised(reshape(data, shape), sorted(inside), None, None, epsilon, where)
+    return _scaled(reshape(split, data.shape), gamma, beta, channel)
+
+
+def _standardised(data, axes, gamma, beta, epsilon, where):
+    middle, spread = mean_of(data, axes, keepdims=True), variance(data, axes, keepdims=True)
+
+    def body(*index):
+        place = [0 if d in axes else i for d, i in enumerate(index)]
+        return (data(*index) - middle(*place)) * apply("rsqrt", spread(*place) + cast(data.dtype, epsilon))
+
+    result = define.compute(data.shape, body, name="T_standard")
+    if gamma is None:
+        return result
+    return _scaled(result, tensor(gamma, where), None if beta is None else tensor(beta, where), 1)
+
+
+def _scaled(data, gamma, beta, axis):
+    def body(*index):
+        value = data(*index) * gamma(index[axis])
+        return value if beta is None else value + beta(index[axis])
+
+    return define.compute(data.shape, body, name="T_scaled")
 
 
 @_export

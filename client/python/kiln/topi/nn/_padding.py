@@ -92,14 +92,15 @@ def per_dimension(value, count, what):
     return values
 
 
-def sides(padding, windows, sizes, strides, what):
+def sides(padding, windows, what):
     """[(before, after), ...] from the `padding=` of an operator."""
     count = len(windows)
     if isinstance(padding, str):
         if padding.upper() == "VALID":
             return [(0, 0)] * count
         if padding.upper() == "SAME":
-            return [_same(*each) for each in zip(windows, sizes, strides)]
+            # One less than the window whatever the stride is, the larger half in front, as topi has it.
+            return [(window // 2, window - 1 - window // 2) for window in windows]
         raise invalid("PADDING", f'{what}: unknown padding "{padding}"; write {_SIDES}')
     values = list(padding) if isinstance(padding, (list, tuple)) else [padding] * count
     if len(values) == 1:
@@ -109,12 +110,3 @@ def sides(padding, windows, sizes, strides, what):
     if len(values) == 2 * count:
         return list(zip(values[:count], values[count:]))
     raise invalid("PADDING", f"{what}: padding {padding} does not fit {count} dimensions; write {_SIDES}")
-
-
-def _same(window, size, stride):
-    """So much that ceil(size / stride) windows fit."""
-    if isinstance(size, int):
-        total = max(0, (-(-size // stride) - 1) * stride + window - size)
-    else:
-        total = window - 1
-    return total // 2, total - total // 2
