@@ -16,6 +16,7 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,8 +139,8 @@ std::string fingerprint_of(const std::string& pem) {
   return hexadecimal(digest.data(), size);
 }
 
-void use_credentials(Config& config) {
-  if (config.credentials.empty()) return;
+bool use_credentials(Config& config) {
+  if (config.credentials.empty()) return false;
   if (!config.token_file.empty() || !config.tls_cert.empty()) {
     fail(ErrorKind::InvalidArgument, "CONFIG",
          "--credentials has a token and a certificate made: leave out --token-file and --tls-cert");
@@ -150,12 +151,16 @@ void use_credentials(Config& config) {
   const fs::path token = folder / "token";
   const fs::path certificate = folder / "cert.pem";
   const fs::path key = folder / "key.pem";
-  if (!fs::exists(token)) write_secret(token, make_token() + "\n");
+  const bool is_first = !fs::exists(token);
+  if (is_first) write_secret(token, make_token() + "\n");
   if (!fs::exists(certificate) || !fs::exists(key)) make_identity(certificate, key);
   config.token_file = token;
   config.tls_cert = certificate;
   config.tls_key = key;
+  return is_first;
 }
+
+namespace {
 
 std::string login_line(const Config& config, const std::string& address) {
   const std::string port = address.substr(address.rfind(':') + 1);
@@ -168,6 +173,20 @@ std::string login_line(const Config& config, const std::string& address) {
   token.erase(token.find_last_not_of(" \n") + 1);
   return fmt::format("kiln login {} --token {} --fingerprint {}", shown, token,
                      fingerprint_of(read(config.tls_cert)));
+}
+
+}  // namespace
+
+void say_login(const Config& config, const std::string& address, bool is_first) {
+  if (config.credentials.empty()) return;
+  const fs::path file = fs::path(config.credentials) / "login";
+  const std::string line = login_line(config, address);
+  write_secret(file, line + "\n");
+  if (is_first) {
+    spdlog::info("clients run once: {}", line);
+  } else {
+    spdlog::info("clients run once the line in {}", file.string());
+  }
 }
 
 }  // namespace kiln::server

@@ -191,7 +191,7 @@ void block_signals() {
 int run_daemon(const Config& given, std::unique_ptr<Launcher> launcher) {
   try {
     Config config = given;
-    use_credentials(config);
+    const bool is_first_start = use_credentials(config);
     check_config(config);
     block_signals();
     set_up_log(config);
@@ -210,9 +210,7 @@ int run_daemon(const Config& given, std::unique_ptr<Launcher> launcher) {
     server.set_serving(engine.cpu_ready());
     std::printf("listening on %s\n", server.address().c_str());
     std::fflush(stdout);
-    if (!config.credentials.empty()) {
-      spdlog::info("clients run once: {}", login_line(config, server.address()));
-    }
+    say_login(config, server.address(), is_first_start);
     serve(config, engine, server);
     drain(config, engine, server);
     spdlog::info("ended");

@@ -51,14 +51,17 @@ class Service:
         assert line.startswith("listening on "), self.log.read_text()
         self.address = line.split()[-1]
 
-    def login_line(self):
+    def logged(self, pattern):
         limit = time.monotonic() + 20
         while True:
-            found = re.search(r"clients run once: (kiln login .*)\n", self.log.read_text())
+            found = re.search(f"clients run once{pattern}\n", self.log.read_text())
             if found:
-                return found[1].split()
+                return found[1]
             assert time.monotonic() < limit, self.log.read_text()
             time.sleep(0.05)
+
+    def login_line(self):
+        return self.logged(": (kiln login .*)").split()
 
     def stop(self):
         self.process.terminate()
@@ -78,14 +81,20 @@ def mode(path):
 
 
 def test_the_first_start_makes_what_is_secret_and_the_next_keeps_it(programs, folder, service):
+    line = service.login_line()
     made = {path.name: path.read_text() for path in (folder / "credentials").iterdir()}
+    assert made.pop("login").split() == line
     assert sorted(made) == ["cert.pem", "key.pem", "token"]
     assert mode(folder / "credentials") == 0o700
     assert all(mode(path) == 0o600 for path in (folder / "credentials").iterdir())
     again = Service(programs, folder, "127.0.0.1:0", "--advertise", "gpu7.example:443")
+    file = again.logged(" the line in (.*)")
     again.stop()
-    assert {path.name: path.read_text() for path in (folder / "credentials").iterdir()} == made
-    assert again.login_line()[2] == "gpu7.example:443"
+    now = {path.name: path.read_text() for path in (folder / "credentials").iterdir()}
+    assert file == f"{folder}/credentials/login"
+    assert now.pop("login").split()[2] == "gpu7.example:443"
+    assert now == made
+    assert made["token"].strip() not in again.log.read_text()
 
 
 def test_the_logged_line_is_all_that_clients_need(service, user, folder):
