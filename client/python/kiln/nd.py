@@ -3,7 +3,7 @@
 import numpy as np
 
 from ._base.error import public
-from ._service.array import NDArray as NDArray, array as array, empty as empty
+from ._service.array import NDArray as NDArray, array as array, empty as empty, full as full, ones as ones
 from ._service.device import context as context, cpu as cpu, cuda as cuda, device as device, gpu as gpu
 
 zeros = empty
@@ -15,4 +15,4 @@ def from_dlpack(dltensor):
     return array(np.from_dlpack(dltensor))
 
 
-__all__ = ["NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu", "zeros"]
+__all__ = ["NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "full", "gpu", "ones", "zeros"]

@@ -1,6 +1,8 @@
 """Arrays of the daemon where numpy's users have an array, and functions called as Python's are."""
 
 import asyncio
+import copy
+import inspect
 import operator
 import pickle
 import time
@@ -94,7 +96,34 @@ def test_a_mask_is_not_dropped():
            lambda: kiln.nd.array(masked))
 
 
+def test_copies_are_arrays_of_their_own(fake):
+    x = kiln.nd.array(VALUES)
+    for other in (x.copy(), copy.copy(x), copy.deepcopy(x)):
+        assert type(other) is type(x) and other._id != x._id and other.device == x.device
+        same(other.numpy(), VALUES)
+    same(kiln.nd.ones((2, 1)).numpy(), np.ones((2, 1), "float32"))
+    same(kiln.nd.full(2, 7, "int8").numpy(), np.full(2, 7, "int8"))
+
+
+def test_a_notebook_shows_a_table():
+    html = kiln.nd.array(VALUES)._repr_html_()
+    assert html == (
+        "<table><caption>float32[2, 2] on cpu(0)</caption>"
+        "<tr><td>3</td><td>1</td></tr><tr><td>2</td><td>5</td></tr></table>"
+    )
+    wide = kiln.nd.array(np.arange(1000.0))._repr_html_()
+    assert wide.count("<td>") == 11 and "<td>4</td><td>&#8230;</td><td>995</td>" in wide
+    assert kiln.nd.array(np.array(2, "int8"))._repr_html_() == "<pre>NDArray(2, shape=(), dtype=int8, device=cpu(0))</pre>"
+
+
 # Functions.
+
+
+def test_a_function_tells_its_arguments():
+    f = kiln.build(add_one(), name="plus")
+    assert list(inspect.signature(f).parameters) == ["A", "B"] and inspect.signature(f).parameters["B"].default is None
+    assert f.__doc__.startswith("Function plus(A: float32") and "returns an NDArray" in f.__doc__
+    assert "plus" not in type(f).__doc__
 
 
 def test_arguments_by_name():
@@ -117,6 +146,7 @@ def test_outputs_as_out():
 @pytest.mark.parametrize("call, message", [
     (lambda f: f([1.0], A=[1.0]), "plus got A twice"),
     (lambda f: f(B=np.zeros(1, "float32")), "plus lacks its input A"),
+    (lambda f: f(a=[1.0]), "plus has no argument or size a; its arguments are A, B"),
     (lambda f: f(A=[1.0], B=np.zeros(1, "float32"), out=np.zeros(1, "float32")), "plus got B twice"),
     (lambda f: f([1.0], out=(np.zeros(1), np.zeros(1))), "plus writes B, but out= holds 2 arrays"),
 ])  # fmt: skip

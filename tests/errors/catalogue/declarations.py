@@ -302,7 +302,7 @@ def schedule_of_a_list_of_numbers():
     "NOT_PART_OF_KILN",
     "te.extern runs code that is not part of the definition, which Kiln does not; instead of a cblas, "
     "mkl or cublas matmul write te.sum (without a schedule), of a cudnn convolution te.sum over its "
-    "window, of sort or argsort te.comm_reducer or numpy between two kernels, of a loop body "
+    "window, of sort or argsort topi.sort or topi.argsort, of a loop body "
     "te.compute, te.scan or te.if_then_else, and of a random generator numpy",
     fix="te.sum, or the kernels of kiln.topi",
     kind="Unsupported",

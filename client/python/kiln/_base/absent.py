@@ -5,7 +5,7 @@ from .error import public, unsupported
 _FOREIGN = (
     "runs code that is not part of the definition, which Kiln does not; instead of a cblas, mkl or "
     "cublas matmul write te.sum (without a schedule), of a cudnn convolution te.sum over its window, of "
-    "sort or argsort te.comm_reducer or numpy between two kernels, of a loop body te.compute, te.scan "
+    "sort or argsort topi.sort or topi.argsort, of a loop body te.compute, te.scan "
     "or te.if_then_else, and of a random generator numpy"
 )
 _TREES = "shows the compiler's own trees, which stay in the daemon; kiln.lower(s, args) prints the loops"

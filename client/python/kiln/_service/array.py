@@ -1,5 +1,6 @@
 """Arrays that live on a device of the daemon."""
 
+import html
 import math
 
 import numpy as np
@@ -10,9 +11,10 @@ from ..v1 import service_pb2
 from .connection import connection_or_default
 from .device import Device, cpu, device as device_of
 from .numpy_habits import NumpyHabits
+from .other_habits import OtherHabits
 
 
-class NDArray(NumpyHabits):
+class NDArray(NumpyHabits, OtherHabits):
     """A tensor of the daemon; it is freed when the last reference here is gone."""
 
     __slots__ = ("_connection", "_id", "_wire", "_dtype", "nbytes", "shape", "device", "__weakref__")
@@ -63,6 +65,15 @@ class NDArray(NumpyHabits):
         self._connection.upload(values, self.device.wire_name, into=self._id)
         return self
 
+    def copy(self, order="C"):
+        """A new array of the daemon with the same contents, on the same device."""
+        return array_on(self._connection, self.numpy(), self.device)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo):
+        return self.copy()
+
     def same_as(self, other):
         """Whether both are the same array."""
         return self is other
@@ -101,6 +112,17 @@ class NDArray(NumpyHabits):
         values = np.array2string(self.numpy(), separator=", ")
         return f"NDArray({values}, shape={self.shape}, dtype={self.dtype}, device={self.device})"
 
+    def _repr_html_(self):
+        """For notebooks: a table of a matrix or a vector, with its middle left out where it is large; else the text."""
+        caption = html.escape(f"{self.dtype}{list(self.shape)} on {self.device}")
+        if not 1 <= self.ndim <= 2:
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        values = np.atleast_2d(self.numpy())
+        rows, columns = (_shown_places(size) for size in values.shape)
+        cell = lambda i, j: "&#8230;" if i is None or j is None else html.escape(f"{values[i, j]:.6g}")  # noqa: E731
+        body = "".join(f"<tr>{''.join(f'<td>{cell(i, j)}</td>' for j in columns)}</tr>" for i in rows)
+        return f"<table><caption>{caption}</caption>{body}</table>"
+
     def __reduce__(self):
         raise TypeError("an NDArray lives on the daemon and cannot be pickled; pickle its .numpy()")
 
@@ -109,6 +131,14 @@ class NDArray(NumpyHabits):
         connection = getattr(self, "_connection", None)
         if connection is not None:
             connection.forget(self._id, getattr(self, "nbytes", 0))
+
+
+def _shown_places(size, most=10):
+    """Indices of a dimension; None where some are left out."""
+    if size <= most:
+        return list(range(size))
+    half = most // 2
+    return [*range(half), None, *range(size - half, size)]
 
 
 def as_numpy(value, what, wanted=None):
@@ -154,6 +184,19 @@ def empty_on(connection, shape, dtype, device):
 def array(arr, device=None, mem_scope=None, *, ctx=None, connection=None):
     """A new array with the contents of anything numpy takes, on a device (the CPU by default)."""
     return array_on(connection_or_default(connection), arr, device or ctx or cpu(0))
+
+
+@public
+def full(shape, fill_value, dtype="float32", device=None, *, connection=None):
+    """A new array of one value."""
+    dtype = dtypes.dtype_name(dtype, "nd.full")
+    return array(np.full(shape, fill_value, dtypes.NUMPY[dtype]), device, connection=connection)
+
+
+@public
+def ones(shape, dtype="float32", device=None, *, connection=None):
+    """A new array of ones."""
+    return full(shape, 1, dtype, device, connection=connection)
 
 
 @public

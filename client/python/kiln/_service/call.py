@@ -83,9 +83,22 @@ class Call:
             return dict(enumerate(self.args))
         inputs = [i for i, p in enumerate(function._parameters) if not p.output]
         named = self.sizes.keys() & set(function._names)
+        if count < len(inputs) and not named:
+            self._refuse_unknown_names()
         if count > len(inputs) or (count < len(inputs) and not named):
             raise InvalidArgument(count_message(function.entry_name, function._names, count), "ARGUMENT_COUNT")
         return dict(zip(inputs, self.args))
+
+    def _refuse_unknown_names(self):
+        function = self.function
+        known = {*function._request.source_map.variables, "out", "timeout"}
+        for name in self.sizes:
+            if name not in known:
+                raise InvalidArgument(
+                    f"{called(function.entry_name)} has no argument or size {name}; its arguments are "
+                    f"{', '.join(function._names)}",
+                    "ARGUMENT_NAME",
+                )
 
     def _add_named(self, given):
         """Adds f(A=a) and f(a, out=c) to the values; the sizes alone are left by name."""

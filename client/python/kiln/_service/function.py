@@ -1,5 +1,6 @@
 """A compiled kernel that can be called."""
 
+import inspect
 import json
 import statistics
 import threading
@@ -35,6 +36,21 @@ class Function:
         self._outputs = [i for i, p in enumerate(self._parameters) if p.output]
         self._count = len(self._parameters)
         self._new_outputs = [NEW_OUTPUT if p.output else None for p in self._parameters]
+        self._describe()
+
+    def _describe(self):
+        """What inspect and notebooks show of this function; help() shows what all have in common."""
+        kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+        shown = lambda p: f"{dtypes.NAME[p.type]}[{', '.join(p.shape)}]"  # noqa: E731
+        outputs = [p for p in self._parameters if p.output]
+        self.__doc__ = f"{self!r}\n\n{type(self).__doc__}"
+        if len(set(self._names)) < self._count or not all(map(str.isidentifier, self._names)):
+            return
+        order = sorted(self._parameters, key=lambda p: p.output)
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(p.name, kind, default=None if p.output else empty, annotation=shown(p)) for p in order],
+            return_annotation=", ".join(map(shown, outputs)),
+        )
 
     def _compile(self):
         reply = self._connection.call(
