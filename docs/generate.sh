@@ -27,3 +27,7 @@ tables | "$python" docs/generate_tables.py docs/language.md
 deploy/python-env.sh "$venv" test
 rewrite docs/operators.md page_of_operators
 "$python" docs/generate_errors.py
+page_of_habits() { "$python" docs/generate_habits.py; }
+page_of_the_wire() { "$python" docs/generate_wire.py; }
+rewrite docs/habits.md page_of_habits
+rewrite docs/wire.md page_of_the_wire

@@ -1,0 +1,46 @@
+"""Pages made from other files are what these give, and the notebook runs from top to bottom."""
+
+import ast
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("script, page", [("generate_wire.py", "wire.md"), ("generate_notebook.py", "first_steps.ipynb")])
+def test_a_page_is_what_its_script_writes(script, page):
+    made = subprocess.run([sys.executable, ROOT / "docs" / script], check=True, capture_output=True, text=True).stdout
+    assert (ROOT / "docs" / page).read_text() == made, f"python3 docs/{script} > docs/{page}"
+
+
+def test_every_field_of_the_wire_has_a_row():
+    page = (ROOT / "docs/wire.md").read_text()
+    numbered = 0
+    for path in (ROOT / "proto/kiln/v1").glob("*.proto"):
+        for line in path.read_text().splitlines():
+            name, equals, rest = line.split("//")[0].strip().rpartition(" = ")
+            if equals and rest.split(";")[0].split(" [")[0].isdigit() and not name.startswith(("option", "reserved")):
+                numbered += 1
+                assert f"`{name.split()[-1]}`" in page, f"{path.name}: {line.strip()}"
+    assert numbered > 300
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((ROOT / "docs/first_steps.ipynb").read_text())["cells"]
+    names, shown = {}, []
+    for cell in cells:
+        if cell["cell_type"] != "code":
+            continue
+        *before, last = ast.parse("".join(cell["source"])).body
+        if isinstance(last, ast.Expr) and not isinstance(last.value, ast.Call | ast.Constant):
+            exec(compile(ast.Module(before, []), "notebook", "exec"), names)
+            shown.append(eval(compile(ast.Expression(last.value), "notebook", "eval"), names))
+        else:
+            exec(compile(ast.Module([*before, last], []), "notebook", "exec"), names)
+    first, value = shown[-1]
+    assert value < first
