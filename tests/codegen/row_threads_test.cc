@@ -41,6 +41,12 @@ const Case kRows[] = {
        V: float32[m]
        V[i] = sum[k < n]((X[i, k] - A[i]) * (X[i, k] - A[i]))
        Y[i, j] = (X[i, j] - A[i]) / sqrt(V[i] / float32(n) + 0.00001) })"},
+    {"means_inside_expressions", R"(kernel k(X: float32[m, n]) -> (Y: float32[m, n]) {
+       A: float32[m]
+       A[i] = sum[k < n](X[i, k]) / float32(n)
+       V: float32[m]
+       V[i] = sum[k < n]((X[i, k] - A[i]) * (X[i, k] - A[i])) / float32(n)
+       Y[i, j] = (X[i, j] - A[i]) * rsqrt(V[i] + 0.00001) })"},
 };
 
 class RowThreads : public ::testing::TestWithParam<Case> {};

@@ -1,8 +1,9 @@
 // For vector targets first the steps that change which stages there are (padded copies, reduction
 // stages, transposed products, fusion); then a list of sketches for each root stage that no step
 // has touched, as the templates have them for its kind. On a GPU rows that are reduced get a block
-// each, other untouched stages one thread an element, and one with steps that bind nothing gets its
-// outermost loop bound, since a kernel without threads could not run there.
+// each, other untouched stages one thread an element, and one with
+// steps that bind nothing gets its outermost loop bound, since a kernel without threads could not
+// run there.
 #include "compiler/autoschedule/choose/sketch_space.h"
 
 #include <algorithm>
@@ -161,11 +162,21 @@ std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<boo
 /// The schedule that sketches are added to.
 autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const language::Schedule& given,
                                     const Target& target, const CompileOptions& options) {
+  if (options.automatic && target.traits().has_threads) {
+    const autoschedule::VectorUnit unit = autoschedule::vector_unit_of(target.arch);
+    return {autoschedule::with_reduction_stages(
+                kernel, given,
+                [&](const StageGraph& graph, StageId id) {
+                  return autoschedule::is_row_reduction(Chooser{graph, options, unit}, id);
+                }),
+            {}};
+  }
   const bool has_sketches = options.automatic && target.traits().has_vectors;
   if (!has_sketches) return {given, {}};
   // A padded factor hides the product, of which a reduction stage would be made.
   language::Schedule schedule = autoschedule::with_padded_stages(kernel, given, options);
-  schedule = autoschedule::with_reduction_stages(kernel, std::move(schedule));
+  schedule =
+      autoschedule::with_reduction_stages(kernel, std::move(schedule), autoschedule::gains_vectors);
   return autoschedule::fuse_stages(
       kernel, autoschedule::with_transposed_products(kernel, std::move(schedule), target, options),
       options, autoschedule::vector_unit_of(target.arch));

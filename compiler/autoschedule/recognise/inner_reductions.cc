@@ -1,4 +1,5 @@
-// Which reductions inside an expression become stages: those that then have vectors of their own.
+// Which reductions inside an expression become stages: on a CPU those that then have vectors of
+// their own, on a GPU those that the caller asks for.
 //
 //   Y[i, j] = tanh(sum[k](A[i, k] * B[k, j]))  ->  S[i, j] = sum[k](..); Y[i, j] = tanh(S[i, j])
 //
@@ -31,14 +32,6 @@ bool can_be_named(const StageGraph& graph, StageId id) {
          });
 }
 
-bool gains_vectors(const StageGraph& graph, StageId id) {
-  const Stage& stage = graph[id];
-  if (has_dependent_extents(graph, id) || has_indirect_reads(stage)) return false;
-  const std::vector<AxisId> columns = columns_of(stage);
-  if (columns.empty() || !vector_factor(graph, id, columns.back(), kVectorBytes)) return false;
-  return is_product(graph, id) || has_vectors_along_data(graph, id);
-}
-
 /// The reducer, where it has a name of the table.
 std::string_view word_for(const ir::Expr& body) {
   const ir::Reduce* reduce = ir::as<ir::Reduce>(body);
@@ -57,7 +50,17 @@ std::optional<language::Step> reduction_stage_of(const StageGraph& graph, StageI
   return step;
 }
 
-language::Schedule with_reduction_stages(const language::Kernel& kernel, language::Schedule given) {
+bool gains_vectors(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  if (has_dependent_extents(graph, id) || has_indirect_reads(stage)) return false;
+  const std::vector<AxisId> columns = columns_of(stage);
+  if (columns.empty() || !vector_factor(graph, id, columns.back(), kVectorBytes)) return false;
+  return is_product(graph, id) || has_vectors_along_data(graph, id);
+}
+
+language::Schedule with_reduction_stages(
+    const language::Kernel& kernel, language::Schedule given,
+    const std::function<bool(const StageGraph&, StageId)>& gains) {
   StageGraph graph = schedule::build_stage_graph(kernel);
   const auto is_part = [](const Stage& stage) { return stage.part_of && stage.is_live; };
   if (std::ranges::none_of(graph.stages, is_part)) return given;
@@ -67,7 +70,7 @@ language::Schedule with_reduction_stages(const language::Kernel& kernel, languag
     const Stage& stage = graph[id];
     if (!is_part(stage) || touched[root_of(graph, *stage.part_of)]) continue;
     const bool is_inline = graph[*stage.part_of].attach.kind == schedule::Attach::Kind::Inline;
-    if (is_inline || !gains_vectors(graph, id)) continue;
+    if (is_inline || !gains(graph, id)) continue;
     std::optional<language::Step> step = reduction_stage_of(graph, id);
     if (step) given.steps.push_back(*std::move(step));
   }

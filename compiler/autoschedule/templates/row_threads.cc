@@ -37,7 +37,8 @@ bool reads_once(const StageGraph& graph, const Stage& stage) {
   return true;
 }
 
-/// A reduction along which elements are neighbours, whose order may change.
+}  // namespace
+
 bool is_row_reduction(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
@@ -52,6 +53,8 @@ bool is_row_reduction(const Chooser& chooser, StageId id) {
          reads_once(graph, stage);
 }
 
+namespace {
+
 /// Elements that are computed where they are read.
 bool is_elementwise(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
@@ -59,12 +62,25 @@ bool is_elementwise(const StageGraph& graph, StageId id) {
          stage.time_dimension < 0 && reductions_inside(graph, id).empty();
 }
 
+/// Reductions that were taken out of expressions.
+std::vector<StageId> reduction_stages(const StageGraph& graph) {
+  std::vector<StageId> found;
+  for (StageId id = graph.kernel->definition.stages.size(); id < graph.stages.size(); ++id) {
+    const Stage& stage = graph[id];
+    const bool is_free = stage.is_live && !stage.is_touched && !stage.part_of &&
+                         stage.attach.kind == schedule::Attach::Kind::Root;
+    if (is_free && stage.is_reduction()) found.push_back(id);
+  }
+  return found;
+}
+
 /// The stages that are rows of the first dimensions of `last`; nothing where one of them is more
 /// than a number of its row, and no reduction can be divided.
 std::optional<RowThreads> rows_of_dimensions(const Chooser& chooser, StageId last,
                                              size_t dimensions) {
   RowThreads rows{.last = last, .reductions = {}, .inlined = {}, .dimensions = dimensions};
-  for (const StageId id : rows_of(chooser.graph, last, dimensions).members) {
+  for (const StageId id :
+       rows_of(chooser.graph, last, dimensions, reduction_stages(chooser.graph)).members) {
     if (is_elementwise(chooser.graph, id)) {
       rows.inlined.push_back(id);
     } else if (is_row_reduction(chooser, id) && chooser.graph[id].data.size() == dimensions) {

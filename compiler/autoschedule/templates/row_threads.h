@@ -8,6 +8,10 @@
 
 namespace kiln::autoschedule {
 
+/// Whether a reduction is along elements that are neighbours, each read once, and its order may
+/// change: one that threads divide. Reductions inside of expressions are asked for as well.
+bool is_row_reduction(const Chooser& chooser, StageId id);
+
 /// For CUDA: stages that one block computes row by row, its threads side by side along the row.
 struct RowThreads {
   StageId last = 0;                 // has the loop over rows; a reduction, where it is alone
