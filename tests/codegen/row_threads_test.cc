@@ -70,8 +70,6 @@ void expect_no_barrier(const char* text, const CompileOptions& options = {}) {
 
 TEST(RowThreadsLeave, ReductionsThatAreBetterOneThreadAnElement) {
   expect_no_barrier("kernel k(X: float32[m, n]) -> (Y: float32[n]) { Y[j] = sum[i < m](X[i, j]) }");
-  expect_no_barrier(R"(kernel k(A: float32[m, l], B: float32[n, l]) -> (C: float32[m, n]) {
-    C[i, j] = sum[k < l](A[i, k] * B[j, k]) })");
   expect_no_barrier("kernel k(X: float32[m, 8]) -> (Y: float32[m]) { Y[i] = sum[j < 8](X[i, j]) }");
 }
 

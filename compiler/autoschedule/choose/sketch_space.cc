@@ -1,7 +1,7 @@
 // For vector targets first the steps that change which stages there are (padded copies, reduction
 // stages, transposed products, fusion); then a list of sketches for each root stage that no step
 // has touched, as the templates have them for its kind. On a GPU rows that are reduced get a block
-// each, other untouched stages one thread an element, and one with
+// each, contractions one for each tile, other untouched stages one thread an element, and one with
 // steps that bind nothing gets its outermost loop bound, since a kernel without threads could not
 // run there.
 #include "compiler/autoschedule/choose/sketch_space.h"
@@ -12,6 +12,7 @@
 
 #include "compiler/autoschedule/choose/fusion.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
+#include "compiler/autoschedule/templates/block_tiles.h"
 #include "compiler/autoschedule/templates/image_sketches.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
 #include "compiler/autoschedule/templates/row_threads.h"
@@ -79,8 +80,12 @@ std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
   return nests;
 }
 
-/// One thread an element, or of a scatter one for each of what cannot meet.
-std::vector<Sketch> thread_sketches(const StageGraph& graph, StageId root) {
+/// A contraction in tiles; else one thread an element, or of a scatter one for each of what cannot
+/// meet.
+std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
+  const StageGraph& graph = chooser.graph;
+  if (std::optional<Sketch> tiles = autoschedule::block_tile_sketch(chooser, root))
+    return {*std::move(tiles)};
   const bool is_scatter = graph[root].kind == Stage::Kind::Scatter;
   const std::vector<StageId> nests = graph[root].kind == Stage::Kind::Scan
                                          ? nests_of_scan(graph, root)
@@ -209,7 +214,7 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
     if (const auto of_row = rows.find(id); of_row != rows.end()) {
       sketches = row_sketches(*graph_, of_row->second);
     } else if (target.traits().has_threads) {
-      sketches = touched[id] ? touched_sketches(*graph_, id) : thread_sketches(*graph_, id);
+      sketches = touched[id] ? touched_sketches(*graph_, id) : thread_sketches(chooser, id);
     } else if (!touched[id]) {
       sketches = core_sketches(chooser, id);
     }

@@ -91,11 +91,12 @@ void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor) {
 
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
                                                                StageId reader,
-                                                               const std::vector<AxisId>& layout) {
+                                                               const std::vector<AxisId>& layout,
+                                                               std::string_view scope) {
   Step copy = step(StepKind::CacheRead, tensor.stage, layout);
   copy.output = tensor.output;
   copy.readers = {id_of_stage(reader)};
-  copy.tag = "global";
+  copy.tag = scope;
   return add_stage(std::move(copy));
 }
 

@@ -32,7 +32,8 @@ class StepWriter {
   /// A copy of a tensor that `reader` reads instead of it, and the copy's axes: with a layout,
   /// these loops of the reader in this order.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, StageId reader,
-                                                     const std::vector<AxisId>& layout);
+                                                     const std::vector<AxisId>& layout,
+                                                     std::string_view scope = "global");
   /// A copy with what the reader puts around the tensor, and the copy's axes.
   std::pair<StageId, std::vector<AxisId>> cache_padded(language::TensorId tensor, StageId reader);
   /// A stage in a memory scope that computes the elements, of which `stage` becomes a copy, and the

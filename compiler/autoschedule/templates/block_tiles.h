@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+
+#include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/templates/sketch.h"
+
+namespace kiln::autoschedule {
+
+/// For CUDA: a contraction of which each block computes a tile. Its threads fetch the tile's parts
+/// of both factors to shared memory together, some steps of the reduction at a time, and each of
+/// them keeps the sums of a small tile of its own in registers.
+///
+/// Nothing where the stage is no contraction, where it is known to be smaller than a tile, or where
+/// the parts are of no constant size, as those of a window of any size.
+std::optional<Sketch> block_tile_sketch(const Chooser& chooser, StageId id);
+
+}  // namespace kiln::autoschedule
