@@ -52,7 +52,7 @@ def _jax(model, images, labels):
 
     def run():
         state[0], losses = epoch(state[0], x, y)
-        return np.asarray(losses)
+        return np.asarray(losses) / mnist.BATCH
 
     return run
 
@@ -76,9 +76,13 @@ def _torch(model, images, labels):
         parameter.requires_grad_()
 
     def run():
+        losses = []
         for images, labels in zip(x, y):
-            slopes = torch.autograd.grad(total(parameters, images, labels), parameters)
+            loss = total(parameters, images, labels)
+            slopes = torch.autograd.grad(loss, parameters)
             with torch.no_grad():
                 torch._foreach_sub_(parameters, torch._foreach_mul(slopes, 1e-3))
+            losses.append(loss.item() / mnist.BATCH)
+        return np.array(losses)
 
     return run
