@@ -65,6 +65,26 @@ def test_a_habit(names, title, code, result):
         same(result_of(code, names), expected)
 
 
+def test_arrays_of_jax(names):
+    jax = pytest.importorskip("jax")
+    jnp, x, v, f = jax.numpy, names["x"], names["v"], names["f"]
+    same(jnp.dot(jnp.asarray(x), jnp.asarray(x)), v @ v)
+    same(jnp.ones((2, 2)) + x, v + 1)
+    same(jax.dlpack.from_dlpack(x), v)
+    same(jnp.zeros(2, x.dtype), np.zeros(2, "float32"))
+    same(f(jnp.asarray(v)), v * 2)
+    same(kiln.nd.from_dlpack(jnp.asarray(v)), v)
+
+
+def test_tensors_of_torch(names):
+    torch = pytest.importorskip("torch")
+    x, v, f = names["x"], names["v"], names["f"]
+    same(torch.from_dlpack(x), v)
+    same(torch.asarray(x.numpy()) + 1, v + 1)
+    same(f(torch.from_numpy(v)), v * 2)
+    same(kiln.nd.from_dlpack(torch.from_numpy(v)), v)
+
+
 def test_the_page_is_the_table():
     spec = importlib.util.spec_from_file_location("generate_habits", ROOT / "docs/generate_habits.py")
     module = importlib.util.module_from_spec(spec)
