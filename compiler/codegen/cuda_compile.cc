@@ -4,19 +4,18 @@
 #include "compiler/codegen/cuda_compile.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/cuda_source.h"
+#include "compiler/codegen/occupancy.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
 namespace {
-
-/// Hopper: what a kernel is compiled for where no GPU and no arch is named.
-constexpr std::string_view kDefaultArch = "sm_90";
 
 std::vector<CudaEntry> entries_of(const ir::Kernel& compact, const ir::Kernel* strided) {
   std::vector<CudaEntry> entries = {{"kiln_compact", &compact}};
@@ -24,17 +23,43 @@ std::vector<CudaEntry> entries_of(const ir::Kernel& compact, const ir::Kernel* s
   return entries;
 }
 
-nlohmann::json kernels_json(std::string_view cubin, const std::vector<Launch>& launches) {
+/// The number, where it does not depend on the call.
+std::optional<int64_t> constant_of(const SizeExpr& expr) {
+  if (expr.nodes.size() != 1 || expr.nodes[0].op != SizeExpr::Op::Constant) return std::nullopt;
+  return expr.nodes[0].operand;
+}
+
+/// What the threads of a block of known size leave of a multiprocessor to others.
+void add_occupancy(nlohmann::json& row, const CubinKernel& kernel, const Launch& launch,
+                   std::string_view arch) {
+  const std::optional<int64_t> dynamic = constant_of(launch.shared_bytes);
+  int64_t threads = 1;
+  for (const SizeExpr& extent : launch.block) {
+    const std::optional<int64_t> constant = constant_of(extent);
+    if (!constant || !dynamic) return;
+    threads *= *constant;
+  }
+  row["threads"] = threads;
+  if (*dynamic > 0) row["dynamic_shared_bytes"] = *dynamic;
+  const Occupancy occupancy = occupancy_of(kernel, threads, *dynamic, ir::gpu_arch(arch));
+  row["occupancy_percent"] = occupancy.percent;
+  row["occupancy_bound"] = occupancy.bound;
+}
+
+nlohmann::json kernels_json(std::string_view cubin, const std::vector<Launch>& launches,
+                            std::string_view arch) {
   nlohmann::json result = nlohmann::json::array();
   const std::vector<CubinKernel> kernels = kernels_of_cubin(cubin);
   for (const Launch& launch : launches) {
     const auto found = std::ranges::find(kernels, launch.entry, &CubinKernel::name);
     if (found == kernels.end()) continue;
-    result.push_back({{"name", found->name},
-                      {"registers", found->registers},
-                      {"spill_bytes", found->stack_bytes},
-                      {"shared_bytes", found->shared_bytes},
-                      {"instructions", found->instructions}});
+    nlohmann::json row = {{"name", found->name},
+                          {"registers", found->registers},
+                          {"spill_bytes", found->stack_bytes},
+                          {"shared_bytes", found->shared_bytes},
+                          {"instructions", found->instructions}};
+    add_occupancy(row, *found, launch, arch);
+    result.push_back(std::move(row));
   }
   return result;
 }
@@ -47,7 +72,7 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
   const CudaSource source = cuda_source(entries);
   Artifact artifact;
   artifact.target = TargetKind::Cuda;
-  artifact.arch = options.arch.empty() ? kDefaultArch : options.arch;
+  artifact.arch = options.arch.empty() ? ir::kDefaultGpuArch : options.arch;
   CudaBinary binary = compile_cuda_source(source.text, {artifact.arch, options.strict});
 
   artifact.size_count = static_cast<int32_t>(compact.sizes.size());
@@ -61,8 +86,9 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
     variant.workspace_bytes = bytes_of(entries[i].kernel->workspace_bytes, *entries[i].kernel);
     artifact.variants.push_back(std::move(variant));
   }
-  const nlohmann::json report = {{"kernels", kernels_json(binary.cubin, source.launches[0])},
-                                 {"launches", source.launches[0].size()}};
+  const nlohmann::json report = {
+      {"kernels", kernels_json(binary.cubin, source.launches[0], artifact.arch)},
+      {"launches", source.launches[0].size()}};
   artifact.report = report.dump();
   artifact.code = std::move(binary.cubin);
   artifact.ptx = std::move(binary.ptx);

@@ -13,6 +13,7 @@
 #include "compiler/codegen/size_expr.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/dispatch.h"
+#include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "runtime/core/error.h"
@@ -34,6 +35,42 @@ class UsedBuffers : public Visitor {
   }
 };
 
+/// Of an array in C, which has an element; one of none is never touched.
+int64_t elements_of(const Buffer& buffer) {
+  int64_t elements = 1;
+  for (const Expr& extent : extents_in_memory(buffer)) {
+    const std::optional<int64_t> value = as_const_int(extent);
+    KILN_CHECK(value.has_value());
+    elements *= *value;
+  }
+  return std::max<int64_t>(elements, 1);
+}
+
+constexpr int64_t kSharedAlignment = 16;
+int64_t aligned_bytes(const Buffer& buffer) {
+  const int64_t bytes = elements_of(buffer) * size_of(buffer.type);
+  return (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+}
+
+class SharedBytes : public Visitor {
+ public:
+  int64_t bytes = 0;
+
+ private:
+  using Visitor::visit;
+  void visit(const Allocate& allocate) override {
+    if (allocate.buffer->scope == Scope::Shared) bytes += aligned_bytes(*allocate.buffer);
+    Visitor::visit(allocate);
+  }
+};
+
+/// What the launch must ask for: all of its shared memory, or nothing.
+int64_t dynamic_shared_bytes(const LaunchNest& nest) {
+  SharedBytes walk;
+  walk(nest.body);
+  return walk.bytes > kStaticSharedBytes ? walk.bytes : 0;
+}
+
 /// Writes one __global__ function.
 class Function {
  public:
@@ -49,6 +86,7 @@ class Function {
       line("const long long {} = {};", names_[axis->var], name_of(axis->thread));
     }
     declare_workspace();
+    declare_shared_memory();
     statement(nest_.body);
     --depth_;
     line("}}");
@@ -106,6 +144,15 @@ class Function {
     }
   }
 
+  /// More than every device has without being asked is one piece that the launch asks for.
+  void declare_shared_memory() {
+    const int64_t bytes = dynamic_shared_bytes(nest_);
+    if (bytes == 0) return;
+    line("extern __shared__ __align__({}) unsigned char kiln_shared_memory[];  // {} bytes",
+         kSharedAlignment, bytes);
+    is_dynamic_ = true;
+  }
+
   void statement(const Stmt& stmt) {
     dispatch(*stmt, [this](const auto& node) { write(node); });
   }
@@ -153,15 +200,16 @@ class Function {
 
   void write(const Allocate& allocate) {
     const Buffer& buffer = *allocate.buffer;
-    int64_t elements = 1;
-    for (const Expr& extent : extents_in_memory(buffer)) {
-      const std::optional<int64_t> value = as_const_int(extent);
-      KILN_CHECK(value.has_value());
-      elements *= *value;
+    const int64_t elements = elements_of(buffer);
+    const std::string_view type = cuda_type(buffer.type);
+    const std::string& name = names_[allocate.buffer];
+    if (is_dynamic_ && buffer.scope == Scope::Shared) {
+      line("{0}* const {1} = ({0}*)(kiln_shared_memory + {2});", type, name, shared_bytes_);
+      shared_bytes_ += aligned_bytes(buffer);
+    } else {
+      line("{}{} {}[{}];", buffer.scope == Scope::Shared ? "__shared__ " : "", type, name,
+           elements);
     }
-    // An array of C has an element; one of none is never touched.
-    line("{}{} {}[{}];", buffer.scope == Scope::Shared ? "__shared__ " : "", cuda_type(buffer.type),
-         names_[allocate.buffer], std::max<int64_t>(elements, 1));
     statement(allocate.body);
   }
 
@@ -211,6 +259,8 @@ class Function {
   CudaNames names_;
   std::string out_;
   size_t depth_ = 0;
+  bool is_dynamic_ = false;   // shared memory is one piece
+  int64_t shared_bytes_ = 0;  // of it those that are given out
 };
 
 /// The extents of the launch as the runtime computes them; axes that no loop is bound to have one.
@@ -218,6 +268,7 @@ Launch launch_of(const Kernel& kernel, const LaunchNest& nest, std::string entry
   const std::vector<VarRef> scalars = scalars_of(kernel);
   const SizeExpr one = SizeExpr::constant(1);
   Launch launch{std::move(entry), {one, one, one}, {one, one, one}};
+  launch.shared_bytes = SizeExpr::constant(dynamic_shared_bytes(nest));
   for (const For* axis : nest.axes) {
     const bool is_block = ir::is_block_axis(axis->thread);
     const auto first = is_block ? ThreadAxis::BlockX : ThreadAxis::ThreadX;

@@ -1,11 +1,13 @@
-// Refuses launches by what CUDA guarantees on every device: the extents of blockIdx and threadIdx,
-// static shared memory, and what a thread has of its own. Threads of a block together are
-// validate_threads' matter, which stands where the user's bind() can still be named.
+// Refuses launches by what CUDA guarantees on every device, the extents of blockIdx and threadIdx
+// and what a thread has of its own, and by the shared memory that the architecture has. Threads of
+// a block together are validate_threads' matter, which stands where the user's bind() can still be
+// named.
 #include <algorithm>
 #include <limits>
 #include <optional>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/at_line.h"
@@ -18,9 +20,6 @@ namespace kiln::passes {
 namespace {
 
 using namespace ir;
-
-/// Static shared memory of a block on every device; more is dynamic, and has to be asked for.
-constexpr int64_t kSharedBytes = 48 * 1024;
 
 /// What a launch allocates: of buffers whose lives do not overlap, the compiler of CUDA C does not
 /// promise to put one in the place of another.
@@ -50,7 +49,7 @@ class AllocatedBytes : public Visitor {
   int64_t largest_bytes_ = 0;
 };
 
-void check(const Kernel& kernel, const LaunchNest& nest) {
+void check(const Kernel& kernel, const LaunchNest& nest, std::string_view arch) {
   for (const For* loop : nest.axes) {
     const std::optional<int64_t> extent = as_const_int(loop->extent);
     if (!extent) continue;
@@ -63,10 +62,11 @@ void check(const Kernel& kernel, const LaunchNest& nest) {
 
   AllocatedBytes walk;
   walk(nest.body);
-  if (walk.shared > kSharedBytes) {
-    fail(ErrorKind::Unsupported, "SHARED_BYTES",
-         "{} needs {} bytes of shared memory a block; this version uses at most {}",
-         called(kernel.name), walk.shared, kSharedBytes);
+  const int64_t most = gpu_arch(arch).shared_bytes_of_block;
+  if (walk.shared > most) {
+    fail(ErrorKind::ResourceExhausted, "SHARED_BYTES",
+         "{} needs {} bytes of shared memory a block, but {} has at most {}; use smaller tiles",
+         called(kernel.name), walk.shared, arch.empty() ? kDefaultGpuArch : arch, most);
   }
   if (walk.local > kLocalBytesOfThread) {
     at_line(kernel.buffer_lines, BufferRef(walk.largest_local), [&] {
@@ -81,9 +81,9 @@ void check(const Kernel& kernel, const LaunchNest& nest) {
 
 }  // namespace
 
-ir::Kernel check_launch(ir::Kernel kernel, const PassContext&) {
+ir::Kernel check_launch(ir::Kernel kernel, const PassContext& context) {
   for (const Stmt& launched : launched_statements(kernel.body)) {
-    check(kernel, launch_nest(launched));
+    check(kernel, launch_nest(launched), context.target.arch);
   }
   return kernel;
 }

@@ -61,11 +61,12 @@ TEST(CheckLaunch, RefusesMoreSharedMemoryThanABlockHas) {
   expect_error(
       [] {
         run_pass(passes::check_launch, R"(fn f(A: float32[n]) { for b in 0..n bind(blockIdx.x) {
-          allocate s: float64[8000] scope(shared)  s[0] = 1.0:float64  A[b] = 0.0 } })",
+          allocate s: float64[30000] scope(shared)  s[0] = 1.0:float64  A[b] = 0.0 } })",
                  kCuda);
       },
-      ErrorKind::Unsupported,
-      "f needs 64000 bytes of shared memory a block; this version uses at most 49152");
+      ErrorKind::ResourceExhausted,
+      "f needs 240000 bytes of shared memory a block, but sm_90 has at most 232448; use smaller "
+      "tiles");
 }
 
 TEST(CheckLaunch, RefusesMoreThanAThreadHasOfItsOwn) {

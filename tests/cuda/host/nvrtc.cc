@@ -73,6 +73,13 @@ bool run(std::vector<std::string> words, const std::string& log) {
   return started == 0 && ::waitpid(pid, &status, 0) == pid && status == 0;
 }
 
+/// Shared memory that the launch asks for is an array here, of as many bytes as the source says
+/// behind it.
+std::string with_shared_memory(const std::string& source) {
+  static const std::regex piece(R"(extern (__shared__ [^;\n]*)\[\];\s*// (\d+) bytes)");
+  return std::regex_replace(source, piece, "$1[$2];");
+}
+
 std::string with_launchers(const std::string& source) {
   std::string text =
       "#include \"tests/cuda/host/cuda_host.h\"\n#line 1 \"gen.cu\"\n" + source + "\n";
@@ -103,7 +110,7 @@ int compile(Program& program) {
   const std::string object = folder.file("gen.o");
   const std::string shared = folder.file("gen.so");
   const std::string log = folder.file("log");
-  std::ofstream(source) << with_launchers(as_wanted(program.source));
+  std::ofstream(source) << with_launchers(with_shared_memory(as_wanted(program.source)));
   const char* given = std::getenv("FAKE_NVRTC_COMPILER");
   const std::string compiler = given != nullptr ? given : "c++";
   // No contraction: results are compared with those of an evaluator that has none.

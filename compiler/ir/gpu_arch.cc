@@ -1,0 +1,42 @@
+// From the CUDA C++ programming guide, technical specifications by compute capability.
+//   sm_90  ->  2048 threads, 32 blocks, 228 KB of shared memory, of which a block may have 227
+#include "compiler/ir/gpu_arch.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace kiln::ir {
+namespace {
+
+struct Row {
+  std::string_view arch;
+  int64_t threads;
+  int64_t blocks;
+  int64_t shared_kilobytes;
+};
+
+constexpr Row kRows[] = {
+    {"sm_75", 1024, 16, 64},   {"sm_80", 2048, 32, 164},  {"sm_86", 1536, 16, 100},
+    {"sm_87", 1536, 16, 164},  {"sm_88", 1536, 16, 164},  {"sm_89", 1536, 24, 100},
+    {"sm_90", 2048, 32, 228},  {"sm_100", 2048, 32, 228}, {"sm_103", 2048, 32, 228},
+    {"sm_110", 1536, 24, 228}, {"sm_120", 1536, 24, 100}, {"sm_121", 1536, 24, 100},
+};
+
+}  // namespace
+
+GpuArch gpu_arch(std::string_view arch) {
+  if (arch.empty()) arch = kDefaultGpuArch;
+  if (arch.ends_with('a') || arch.ends_with('f')) arch.remove_suffix(1);
+  const auto* row = std::ranges::find(kRows, arch, &Row::arch);
+  if (row == std::end(kRows)) return {};
+  // Of 8.0 and later the system takes one kilobyte for each block. From 9.0 on a cubin counts it.
+  const int64_t shared = row->shared_kilobytes << 10;
+  const int64_t reserved = arch == "sm_75" ? 0 : 1 << 10;
+  return {.threads = row->threads,
+          .blocks = row->blocks,
+          .shared_bytes = shared,
+          .shared_bytes_of_block = shared - reserved,
+          .uncounted_bytes = arch.starts_with("sm_8") ? reserved : 0};
+}
+
+}  // namespace kiln::ir

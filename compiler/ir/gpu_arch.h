@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace kiln::ir {
+
+/// Hopper: what a kernel is compiled for where no GPU and no arch is named.
+inline constexpr std::string_view kDefaultGpuArch = "sm_90";
+
+/// What a multiprocessor of an architecture has, for all blocks that run on it at once.
+struct GpuArch {
+  int64_t threads = 1024;
+  int64_t blocks = 16;
+  int64_t registers = 65536;
+  int64_t shared_bytes = 64 << 10;
+  int64_t shared_bytes_of_block = 48 << 10;  // at most, where they are asked for
+  int64_t uncounted_bytes = 0;               // of it for each block, which no cubin tells of
+};
+
+/// Shared memory that a block has without asking for it, on every device.
+inline constexpr int64_t kStaticSharedBytes = 48 << 10;
+
+/// "sm_90", "sm_90a"; empty is the default. Of an architecture that is not in the table, what every
+/// one has.
+GpuArch gpu_arch(std::string_view arch);
+
+}  // namespace kiln::ir

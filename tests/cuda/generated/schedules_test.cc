@@ -1,0 +1,104 @@
+// Schedules for GPUs, as the CUDA C that is made of them: tutorials' own and ones drawn at random.
+#include <cstdio>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/ir/launch.h"
+#include "compiler/ir/print.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/lower.h"
+#include "runtime/core/error.h"
+#include "tests/cuda/fake_device.h"
+#include "tests/cuda/generated/host_gpu.h"
+#include "tests/support/fuzz_case.h"
+#include "tests/support/gpu_run.h"
+#include "tests/support/kernels.h"
+#include "tests/support/random_schedule.h"
+
+namespace kiln::testing {
+namespace {
+
+/// Empty, or how what the threads give or do differs from the definition.
+std::string difference_on_host(const language::TextKernel& text, const ir::Kernel& loops,
+                               const std::vector<int64_t>& sizes) {
+  HostGpu gpu;
+  const size_t place = gpu.add(loops);
+  gpu.compile();
+  Random random(3);
+  const std::vector<HostTensor> inputs = random_inputs(text.kernel, sizes, random);
+  const std::vector<HostTensor> expected =
+      language::evaluate(text.kernel.definition, text.kernel.names, sizes, inputs);
+  const std::vector<double> errors(expected.size(), 1e-4);
+  try {
+    return difference(gpu.run(place, sizes, inputs), expected, errors);
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
+/// te's tutorial of scans: a thread a column, time inside.
+constexpr const char* kScan = R"(kernel scan(X: float32[m, n]) -> (S: float32[m, n]) {
+  scan t {
+    S[0, i] = X[0, i]
+    S[t, i] = S[t - 1, i] + X[t, i]
+  }
+  schedule cuda {
+    split(S.init.i, factor=256)
+    bind(S.init.i.outer, blockIdx.x)
+    bind(S.init.i.inner, threadIdx.x)
+    split(S.update.i, factor=256)
+    bind(S.update.i.outer, blockIdx.x)
+    bind(S.update.i.inner, threadIdx.x)
+  }
+})";
+
+TEST(SchedulesOnHost, TheScanOfTheTutorialIsOneLaunchAndEqualToTheLastBit) {
+  const language::TextKernel text = kernel_of(kScan);
+  const ir::Kernel loops = gpu_loops(text);
+  EXPECT_EQ(ir::launched_statements(loops.body).size(), 1u) << ir::print(loops);
+  HostGpu gpu;
+  gpu.add(loops);
+  gpu.compile();
+  for (const int64_t n : {1024, 1000}) {
+    HostTensor x = zeros(DType::Float32, {10, n});
+    auto* const values = reinterpret_cast<float*>(x.bytes.data());
+    for (int64_t i = 0; i < 10 * n; ++i)
+      values[i] = 1.0f / static_cast<float>(i + 3);
+    // numpy.cumsum adds in this order, rounding to float32 each time.
+    HostTensor expected = x;
+    auto* const sums = reinterpret_cast<float*>(expected.bytes.data());
+    for (int64_t i = n; i < 10 * n; ++i)
+      sums[i] = sums[i - n] + values[i];
+    EXPECT_EQ(gpu.run(0, {10, n}, {x})[0].bytes, expected.bytes) << n;
+  }
+}
+
+constexpr const char* kLargeTiles = R"(kernel k(A: float32[n, 16384]) -> (B: float32[n, 16384]) {
+  B[i, j] = A[i, 16383 - j] + 1
+  schedule cuda {
+    cache_read(A, shared, B)
+    bind(B.i, blockIdx.x)
+    split(B.j, factor=64)
+    bind(B.j.inner, threadIdx.x)
+    compute_at(A.shared, B.i)
+    split(A.shared.ax1, factor=64)
+    bind(A.shared.ax1.inner, threadIdx.x)
+  }
+})";
+
+TEST(SchedulesOnHost, MoreSharedMemoryThanEveryDeviceHasIsAskedFor) {
+  const language::TextKernel text = kernel_of(kLargeTiles);
+  const ir::Kernel loops = gpu_loops(text);
+  HostGpu gpu;
+  gpu.add(loops);
+  gpu.compile();
+  EXPECT_EQ(gpu.artifact(0).variants[0].launches[0].shared_bytes, SizeExpr::constant(65536));
+  EXPECT_EQ(difference_on_host(text, loops, {2}), "");
+}
+
+}  // namespace
+}  // namespace kiln::testing
