@@ -114,6 +114,15 @@ TEST(ThreadReductionErrors, OfAnExtentThatIsNoConstant) {
                  "memory, but k has m iterations, which is no constant; split k by a factor first");
 }
 
+TEST(ThreadReductionErrors, OfNothing) {
+  const language::TextKernel kernel = kernel_of(R"(kernel k(A: float32[n, 0]) -> (B: float32[n]) {
+    B[i] = sum[k < 0](A[i, k])
+    schedule cuda { bind(B.i, blockIdx.x) bind(B.k, threadIdx.x) } })");
+  expect_error([&] { gpu_loops(kernel); }, ErrorKind::Unsupported,
+               "cannot bind k on a GPU: it has no iterations, so no thread would store what B "
+               "starts from; leave k unbound");
+}
+
 TEST(ThreadReductionErrors, OfALoopOverDataInside) {
   expect_refused("split(B.k, factor=8) bind(B.k.inner, threadIdx.x) reorder(B.k.inner, B.i)",
                  "cannot bind k.inner on a GPU: i of B stands inside its reduction, of which "

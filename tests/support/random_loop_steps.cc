@@ -138,10 +138,15 @@ void draw<StepKind::Reorder>(ScheduleDrawer& drawer, DrawnStage& stage) {
 
 template <>
 void draw<StepKind::Bind>(ScheduleDrawer& drawer, DrawnStage& stage) {
-  const std::optional<size_t> place = random_data_leaf(stage, drawer.random);
-  if (!place) return;
-  const std::string tag = drawer.random.pick(
-      std::vector<std::string>{"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"});
+  const std::optional<size_t> place = drawer.is_for_gpu ? stage.random_free_leaf(drawer.random)
+                                                        : random_data_leaf(stage, drawer.random);
+  if (!place || stage.leaves[*place].time) return;
+  // No block is shared by the iterations of a reduction.
+  const bool is_reduction = stage.leaves[*place].reduce;
+  const std::string tag =
+      drawer.random.pick(is_reduction ? std::vector<std::string>{"threadIdx.x", "threadIdx.y"}
+                                      : std::vector<std::string>{"blockIdx.x", "blockIdx.y",
+                                                                 "threadIdx.x", "threadIdx.y"});
   if (!drawer.bound.insert({stage.stage, tag}).second) return;
   mark(drawer, stage, *place, StepKind::Bind, tag);
 }

@@ -28,9 +28,24 @@ constexpr int weight_of(StepKind kind) {
   }
 }
 
+/// The same for GPUs.
+constexpr int gpu_weight_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::Bind: return 16;
+    case StepKind::Split: return 10;
+    case StepKind::ComputeAt:
+    case StepKind::CacheRead: return 5;
+    case StepKind::CacheWrite:
+    case StepKind::Fuse:
+    case StepKind::Reorder: return 3;
+    default: return 1;
+  }
+}
+
 struct StepDraw {
   StepKind kind;
   int weight;
+  int gpu_weight;
   void (*draw)(ScheduleDrawer&, DrawnStage&);
 };
 
@@ -38,7 +53,8 @@ struct StepDraw {
 /// last, so that a seed stands for the schedule that it has always stood for.
 std::vector<StepDraw> step_draws() {
   std::vector<StepDraw> steps = {
-#define STEP(name, ...) {StepKind::name, weight_of(StepKind::name), draw<StepKind::name>},
+#define STEP(name, ...) \
+  {StepKind::name, weight_of(StepKind::name), gpu_weight_of(StepKind::name), draw<StepKind::name>},
 #include "compiler/language/tables/steps.def"
 #undef STEP
   };
@@ -47,17 +63,26 @@ std::vector<StepDraw> step_draws() {
   return steps;
 }
 
-const StepDraw& pick(Random& random) {
+const StepDraw& pick(Random& random, int StepDraw::*weight) {
   static const std::vector<StepDraw> steps = step_draws();
   int total = 0;
   for (const StepDraw& step : steps)
-    total += step.weight;
+    total += step.*weight;
   int drawn = random.below(total);
   for (const StepDraw& step : steps) {
-    drawn -= step.weight;
+    drawn -= step.*weight;
     if (drawn < 0) return step;
   }
   return steps[0];
+}
+
+/// Many a draw finds no place.
+void draw_steps(ScheduleDrawer& drawer, size_t steps, int StepDraw::*weight) {
+  for (size_t i = 0; i < steps * 3 && drawer.schedule.steps.size() < steps; ++i) {
+    if (drawer.stages.empty() || drawer.is_refused) break;
+    DrawnStage& stage = drawer.stages[drawer.random.below(static_cast<int>(drawer.stages.size()))];
+    pick(drawer.random, weight).draw(drawer, stage);
+  }
 }
 
 }  // namespace
@@ -70,12 +95,14 @@ language::Schedule random_schedule(const language::Definition& definition, Rando
   for (size_t i = 0; i < drawer.stages.size(); ++i) {
     if (random.chance(0.7)) draw<StepKind::Tensorize>(drawer, drawer.stages[i]);
   }
-  // Many a draw finds no place.
-  for (size_t i = 0; i < steps * 3 && drawer.schedule.steps.size() < steps; ++i) {
-    if (drawer.stages.empty() || drawer.is_refused) break;
-    DrawnStage& stage = drawer.stages[random.below(static_cast<int>(drawer.stages.size()))];
-    pick(random).draw(drawer, stage);
-  }
+  draw_steps(drawer, steps, &StepDraw::weight);
+  return std::move(drawer.schedule);
+}
+
+language::Schedule random_gpu_schedule(const language::Definition& definition, Random& random) {
+  ScheduleDrawer drawer(definition, random);
+  drawer.is_for_gpu = true;
+  draw_steps(drawer, static_cast<size_t>(random.between(2, 10)), &StepDraw::gpu_weight);
   return std::move(drawer.schedule);
 }
 

@@ -10,6 +10,10 @@ namespace kiln::testing {
 /// sentence.
 language::Schedule random_schedule(const language::Definition& definition, Random& random);
 
+/// Two to ten steps, most of them such as schedules for GPUs are made of: loops over blocks and
+/// threads, of reductions too, and copies in shared memory.
+language::Schedule random_gpu_schedule(const language::Definition& definition, Random& random);
+
 /// Its steps before the first that the language refuses.
 language::Schedule accepted_steps(const language::Kernel& kernel,
                                   const language::Schedule& schedule);

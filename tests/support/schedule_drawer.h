@@ -44,6 +44,8 @@ class ScheduleDrawer {
   /// The computed stages, scans and scatters, in the order of the definition.
   std::vector<DrawnStage> stages;
   language::Schedule schedule;
+  /// Whether reductions are bound to threads, too.
+  bool is_for_gpu = false;
   /// Which threads a stage is bound to.
   std::set<std::pair<language::StageId, std::string>> bound;
 

@@ -169,11 +169,12 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
                                     const Target& target, const CompileOptions& options) {
   if (options.automatic && target.traits().has_threads) {
     const autoschedule::VectorUnit unit = autoschedule::vector_unit_of(target.arch);
-    return {autoschedule::with_reduction_stages(
-                kernel, given,
-                [&](const StageGraph& graph, StageId id) {
-                  return autoschedule::is_row_reduction(Chooser{graph, options, unit}, id);
-                }),
+    return {autoschedule::with_reduction_stages(kernel, given,
+                                                [&](const StageGraph& graph, StageId id) {
+                                                  return autoschedule::has_block_tiles(graph, id) ||
+                                                         autoschedule::is_row_reduction(
+                                                             Chooser{graph, options, unit}, id);
+                                                }),
             {}};
   }
   const bool has_sketches = options.automatic && target.traits().has_vectors;

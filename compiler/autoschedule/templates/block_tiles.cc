@@ -87,8 +87,7 @@ bool may_be_fetched(const StageGraph& graph, const ir::TensorRead& read) {
 std::optional<BlockTile> tile_of(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const bool is_plain = stage.kind == Stage::Kind::Compute && stage.time_dimension < 0 &&
-                        stage.conditions.empty() && !stage.part_of &&
-                        reductions_inside(graph, id).empty();
+                        stage.conditions.empty() && reductions_inside(graph, id).empty();
   if (!is_plain) return std::nullopt;
   const auto contraction = find_contraction(graph, id);
   if (!contraction || !ir::as<ir::Reduce>(stage.bodies[0])->init.empty()) return std::nullopt;
@@ -180,6 +179,8 @@ void write_tile(const StageGraph& graph, const BlockTile& tile, StepWriter& step
 }
 
 }  // namespace
+
+bool has_block_tiles(const StageGraph& graph, StageId id) { return tile_of(graph, id).has_value(); }
 
 std::optional<Sketch> block_tile_sketch(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;

@@ -15,4 +15,7 @@ namespace kiln::autoschedule {
 /// the parts are of no constant size, as those of a window of any size.
 std::optional<Sketch> block_tile_sketch(const Chooser& chooser, StageId id);
 
+/// Whether a stage has such tiles, or a reduction inside of an expression would have them as one.
+bool has_block_tiles(const StageGraph& graph, StageId id);
+
 }  // namespace kiln::autoschedule

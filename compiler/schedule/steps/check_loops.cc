@@ -71,6 +71,12 @@ void check_reducing_thread(const StageGraph& graph, const NestPlan& plan, StageI
   const Stage& stage = graph[id];
   const std::string& axis = graph.axes[loop.axis].name;
   const Nest& nest = plan.nests[id];
+  if (ir::is_const(loop.extent, 0)) {
+    fail(ErrorKind::Unsupported, "REDUCTION_AXIS",
+         "cannot bind {} on a GPU: it has no iterations, so no thread would store what {} starts "
+         "from; leave {} unbound",
+         axis, stage.name, axis);
+  }
   for (size_t i = nest.first_reduce(); i < nest.loops.size(); ++i) {
     if (nest.loops[i].is_reduce || nest.loops[i].is_elided) continue;
     const std::string& inner = graph.axes[nest.loops[i].axis].name;

@@ -100,5 +100,77 @@ TEST(SchedulesOnHost, MoreSharedMemoryThanEveryDeviceHasIsAskedFor) {
   EXPECT_EQ(difference_on_host(text, loops, {2}), "");
 }
 
+/// A drawn kernel with a drawn schedule, and what became of it.
+struct Drawn {
+  FuzzCase which;
+  std::string description;
+  size_t place = 0;
+};
+
+/// Adds the case to those that are compiled; the reason why it is refused, else.
+std::string lower_to(HostGpu& gpu, uint64_t seed, std::vector<Drawn>& cases) {
+  const Target target{TargetKind::Cuda, "sm_90"};
+  LoweringObserver silent;
+  Drawn drawn{.which = draw_case(seed), .description = {}};
+  FuzzCase& which = drawn.which;
+  Random random(seed + 1);
+  which.schedule = random_gpu_schedule(which.kernel.definition, random);
+  drawn.description = describe(seed, which);
+  SCOPED_TRACE(drawn.description);
+  try {
+    const ir::Kernel loops =
+        lower(which.kernel, choose_schedule(which.kernel, which.schedule, target, {}), target, {},
+              Layout::Compact, silent);
+    EXPECT_EQ(which.difference_of(loops, true), "") << ir::print(loops);
+    drawn.place = gpu.add(loops);
+    cases.push_back(std::move(drawn));
+    return "";
+  } catch (const Error& error) {
+    EXPECT_TRUE(error.kind() == ErrorKind::InvalidArgument ||
+                error.kind() == ErrorKind::Unsupported ||
+                error.kind() == ErrorKind::ResourceExhausted)
+        << error.message();
+    return error.reason();
+  }
+}
+
+std::string difference_on(const HostGpu& gpu, const Drawn& drawn) {
+  const FuzzCase& which = drawn.which;
+  try {
+    return which.difference_of([&] { return gpu.run(drawn.place, which.sizes, which.inputs); });
+  } catch (const Error& error) {
+    // Launches behind a check that has fired read what it kept from being stored.
+    const bool is_unwritten = error.message().find("uninitialised: ") != std::string::npos;
+    if (is_unwritten && (which.stops || which.drawn.may_stop)) return "";
+    return error.message();
+  }
+}
+
+/// Each is right in the interpreter and on the host, without a race, or refused with a sentence.
+TEST(SchedulesOnHostFuzz, DrawnAtRandomAreRightOrRefused) {
+  const uint64_t first = fuzz_seed(800'000);
+  const int rounds = fuzz_rounds(200);
+  constexpr int kAtOnce = 50;
+  std::map<std::string, int> refusals;
+  int compiled = 0;
+  for (int done = 0; done < rounds && !HasFailure(); done += kAtOnce) {
+    HostGpu gpu;
+    std::vector<Drawn> cases;
+    for (int i = done; i < std::min(rounds, done + kAtOnce); ++i) {
+      const std::string refusal = lower_to(gpu, first + static_cast<uint64_t>(i), cases);
+      if (!refusal.empty()) ++refusals[refusal];
+    }
+    gpu.compile();
+    for (const Drawn& drawn : cases) {
+      ++compiled;
+      EXPECT_EQ(difference_on(gpu, drawn), "") << drawn.description;
+    }
+  }
+  std::printf("  %d random schedules: %d compiled\n", rounds, compiled);
+  for (const auto& [refusal, count] : refusals)
+    std::printf("  %4d refused: %s\n", count, refusal.c_str());
+  EXPECT_GE(compiled, rounds / 5);
+}
+
 }  // namespace
 }  // namespace kiln::testing
