@@ -100,6 +100,43 @@ TEST(SchedulesOnHost, MoreSharedMemoryThanEveryDeviceHasIsAskedFor) {
   EXPECT_EQ(difference_on_host(text, loops, {2}), "");
 }
 
+TEST(SchedulesOnHost, ThreadsThatTheCallDecidesAreRefusedAtTheCall) {
+  const language::TextKernel text = kernel_of(R"(kernel k(A: float32[n, m]) -> (B: float32[n, m]) {
+    B[i, j] = A[i, j]
+    schedule cuda { bind(B.i, threadIdx.y) bind(B.j, threadIdx.x) } })");
+  const ir::Kernel loops = gpu_loops(text);
+  EXPECT_EQ(difference_on_host(text, loops, {16, 64}), "");
+  EXPECT_EQ(difference_on_host(text, loops, {64, 64}),
+            "a block would have 4096 threads (64 x 64 x 1); the limit of the device is 1024; bind "
+            "axes that are split by a constant to threadIdx");
+}
+
+/// Two barriers of a tile, and those of a row's maximum and sum.
+TEST(SchedulesOnHost, EachBarrierThatIsLeftOutIsMissed) {
+  const char* const kernels[] = {
+      R"(kernel k(A: float32[40, 40], B: float32[40, 40]) -> (C: float32[40, 40]) {
+        C[i, j] = sum[k < 40](A[i, k] * B[k, j]) })",
+      R"(kernel k(X: float32[2, 40]) -> (S: float32[2]) { S[i] = sum[k < 40](X[i, k])
+        schedule cuda { bind(S.i, blockIdx.x) split(S.k, factor=4) bind(S.k.inner, threadIdx.x) } })"};
+  for (const char* const kernel : kernels) {
+    const language::TextKernel text = kernel_of(kernel);
+    const ir::Kernel loops = gpu_loops(text);
+    const std::string printed = ir::print(loops);
+    EXPECT_EQ(difference_on_host(text, loops, {}), "") << printed;
+    int barriers = 0;
+    for (size_t at = printed.find("barrier\n"); at != std::string::npos;
+         at = printed.find("barrier\n", at + 1)) {
+      const Setting without("FAKE_NVRTC_WITHOUT_BARRIER", std::to_string(barriers++));
+      const std::string found = difference_on_host(text, loops, {});
+      EXPECT_TRUE(found.find("race: thread") != std::string::npos ||
+                  found.find("uninitialised: thread") != std::string::npos)
+          << "barrier " << barriers - 1 << " of\n"
+          << printed;
+    }
+    EXPECT_GE(barriers, 2);
+  }
+}
+
 /// A drawn kernel with a drawn schedule, and what became of it.
 struct Drawn {
   FuzzCase which;
@@ -139,6 +176,8 @@ std::string difference_on(const HostGpu& gpu, const Drawn& drawn) {
   try {
     return which.difference_of([&] { return gpu.run(drawn.place, which.sizes, which.inputs); });
   } catch (const Error& error) {
+    // Threads of which the call says how many are refused there.
+    if (error.reason() == "LAUNCH_SIZE") return "";
     // Launches behind a check that has fired read what it kept from being stored.
     const bool is_unwritten = error.message().find("uninitialised: ") != std::string::npos;
     if (is_unwritten && (which.stops || which.drawn.may_stop)) return "";
