@@ -238,9 +238,8 @@ class Emitter {
     const ThreadReduction threads(graph_, plan_, walk.stage, target_);
     const Walk parts{walk.stage, walk.nest, Part::Update, walk.renamed, &threads};
     std::vector<ir::Stmt> stmts = {rest(parts, level)};
-    for (ir::Stmt& step : threads.combine_parts())
+    for (ir::Stmt& step : threads.combine_parts(stored_whole(walk, threads)))
       stmts.push_back(std::move(step));
-    stmts.push_back(threads.by_first_thread(stored_whole(walk, threads)));
     ir::Stmt all = ir::Block::make(std::move(stmts));
     for (const ir::BufferRef& buffer : threads.shared()) {
       if (threads_around_ > 0) {

@@ -3,8 +3,8 @@
 //
 //   C[i] = sum[k](A[i, k]), k bound to threadIdx.x
 //     ->  own = 0, own += A[i, k] over the rest of k; C.parts[t] = own;
-//         t < 16: C.parts[t] += C.parts[t + 16]; .. t < 1: C.parts[0] += C.parts[1]; C[i] =
-//         C.parts[0]
+//         t < 16: C.parts[t] += C.parts[t + 16]; ..
+//         t < 1: C.parts[0] += C.parts[1], C[i] = C.parts[0]
 //
 // Harris, "Optimizing Parallel Reduction in CUDA", 2007, without bank conflicts. insert_barriers
 // sees to the waiting.
@@ -89,21 +89,30 @@ ir::Stmt ThreadReduction::part_of_thread(ir::Stmt body) const {
   return all;
 }
 
-std::vector<ir::Stmt> ThreadReduction::combine_parts() const {
+std::vector<ir::Stmt> ThreadReduction::combine_parts(const ir::Stmt& last) const {
   std::vector<ir::Stmt> steps;
   for (size_t axis = reduced_.size(); axis-- > 0;) {
     for (int64_t left = *ir::as_const_int(reduced_[axis].extent); left > 1;) {
       const int64_t distance = (left + 1) / 2;
-      steps.push_back(combine(axis, left - distance, distance));
+      const bool is_last = distance == 1 && is_one_thread_before(axis);
+      steps.push_back(combine(axis, left - distance, distance, is_last ? last : ir::Stmt()));
       left = distance;
     }
   }
+  if (is_one_thread_before(reduced_.size())) steps.push_back(by_first_thread(last));
   return steps;
 }
 
+bool ThreadReduction::is_one_thread_before(size_t axis) const {
+  return std::all_of(reduced_.begin(), reduced_.begin() + static_cast<long>(axis),
+                     [](const Threads& loop) { return ir::is_const(loop.extent, 1); });
+}
+
 /// The first threads of an axis each combine their part with that of a later one. Of the axes
-/// before, which are still whole, all take part; of those behind only the first threads.
-ir::Stmt ThreadReduction::combine(size_t axis, int64_t count, int64_t distance) const {
+/// before, which are still whole, all take part; of those behind only the first threads. `then`
+/// follows in the same threads.
+ir::Stmt ThreadReduction::combine(size_t axis, int64_t count, int64_t distance,
+                                  const ir::Stmt& then) const {
   std::vector<Threads> loops;
   std::vector<ir::Expr> here;
   for (size_t i = 0; i < reduced_.size(); ++i) {
@@ -125,6 +134,7 @@ ir::Stmt ThreadReduction::combine(size_t axis, int64_t count, int64_t distance) 
     }
     stmts.push_back(combine_values(how, accumulators, sources));
   }
+  if (then) stmts.push_back(then);
   ir::Stmt result = ir::Block::make(std::move(stmts));
   for (size_t i = loops.size(); i-- > 0;) {
     result = ir::For::make(loops[i].var, loops[i].extent, ir::LoopKind::ThreadIndex, loops[i].axis,

@@ -26,12 +26,11 @@ class ThreadReduction {
   Accumulator own(uint32_t output) const;
   /// Of one thread: start values, then `body`, then its part is kept for the others.
   ir::Stmt part_of_thread(ir::Stmt body) const;
-  /// Halves the parts until the first one is the combination of all, a loop over threads a step.
-  std::vector<ir::Stmt> combine_parts() const;
+  /// Halves the parts until the first one is the combination of all, a loop over threads a step;
+  /// then `last`, once, by the thread that made it, which waits for nobody.
+  std::vector<ir::Stmt> combine_parts(const ir::Stmt& last) const;
   /// The combination of all parts.
   ir::Expr whole(uint32_t output) const;
-  /// The body once, for all the threads of the reduction.
-  ir::Stmt by_first_thread(ir::Stmt body) const;
   /// What all threads of the block share.
   const std::vector<ir::BufferRef>& shared() const { return parts_; }
 
@@ -43,7 +42,10 @@ class ThreadReduction {
     ir::ThreadAxis axis;
   };
   std::vector<ir::Expr> place(const std::vector<ir::Expr>& of_reduction) const;
-  ir::Stmt combine(size_t axis, int64_t count, int64_t distance) const;
+  ir::Stmt combine(size_t axis, int64_t count, int64_t distance, const ir::Stmt& then) const;
+  ir::Stmt by_first_thread(ir::Stmt body) const;
+  /// Whether the axes before this one have one thread.
+  bool is_one_thread_before(size_t axis) const;
 
   const Stage& stage_;
   std::vector<Threads> around_;
