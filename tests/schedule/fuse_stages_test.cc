@@ -232,5 +232,26 @@ TEST(FuseStages, TakesNothingIntoALoopThatReadsItAgain) {
   EXPECT_NE(te.automatic().find("allocate B: float32[64, 64]"), std::string::npos);
 }
 
+/// A sum over rows has its vectors along columns, so no stage can go into its loop over these.
+TEST(FuseStages, LeavesColumnsOfAReductionToItsVectors) {
+  Te te;
+  const TeExpr n = te.integer(16);
+  const TeExpr m = te.integer(4);
+  const TeTensor X = te.placeholder("X", {n, m, n});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), m);
+  const TeTensor T =
+      te.compute("T", "i j", {n, n}, [&](auto v) { return te.sum(X(v[0], k, v[1]), {k}); });
+  const TeTensor S = te.compute("S", "i k j", {n, m, n}, [&](auto v) {
+    return (X(v[0], v[1], v[2]) - T(v[0], v[2])) * (X(v[0], v[1], v[2]) - T(v[0], v[2]));
+  });
+  const TeExpr r = te.reduce_axis("r", te.integer(0), m);
+  const TeTensor R =
+      te.compute("R", "i j", {n, n}, [&](auto v) { return te.sum(S(v[0], r, v[1]), {r}); });
+  te.arguments({X, R});
+  const std::string text = te.automatic();
+  EXPECT_NE(text.find("allocate T: float32[1, 16]"), std::string::npos) << text;
+  EXPECT_NE(text.find("for j.inner in 0..16 vectorize"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace kiln::testing

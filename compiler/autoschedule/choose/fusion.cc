@@ -66,7 +66,7 @@ class Fusion {
     std::vector<bool> done(graph.stages.size(), false);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
       if (done[*id] || !may_be_last(graph, *id)) continue;
-      const std::optional<RowStages> rows = rows_for(graph, *id, parts);
+      const std::optional<RowStages> rows = rows_for(chooser, *id, parts);
       if (!rows) continue;
       write(chooser, steps, *rows);
       for (const StageId member : rows->members)
@@ -90,17 +90,26 @@ class Fusion {
   }
 
   /// The most rows there are: the least is kept of each.
-  static std::optional<RowStages> rows_for(const StageGraph& graph, StageId last,
+  static std::optional<RowStages> rows_for(const Chooser& chooser, StageId last,
                                            const Parts& parts) {
+    const StageGraph& graph = chooser.graph;
     const auto known = parts.dimensions_of.find(last);
     if (known != parts.dimensions_of.end())
       return rows_of(graph, last, known->second, parts.stages);
     for (size_t dimensions = graph[last].data.size(); dimensions > 0; --dimensions) {
       if (!has_rows(graph, last, dimensions) || has_few_rows(graph, last, dimensions)) continue;
       RowStages rows = rows_of(graph, last, dimensions);
-      if (!rows.members.empty()) return rows;
+      if (!rows.members.empty() && keeps_its_loop(chooser, rows)) return rows;
     }
     return std::nullopt;
+  }
+
+  /// Whether the loop that the others go into is still there when the last stage has its vectors:
+  /// a reduction over columns, sum[i](X[i, j]), splits its loop over j.
+  static bool keeps_its_loop(const Chooser& chooser, const RowStages& rows) {
+    const Stage& last = chooser.graph[rows.last];
+    return rows.dimensions < last.data.size() || !last.is_reduction() ||
+           !has_vectors_along_data(chooser.graph, rows.last) || are_short(chooser, rows);
   }
 
   /// A reduction inside of an expression has vectors along itself at most. Where that makes short
