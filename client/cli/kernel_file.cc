@@ -91,13 +91,22 @@ void KernelChoice::add_to(CLI::App& command) {
   command.add_flag("--fast", fast, "reassociate float scans and reductions where it helps");
 }
 
-Definition KernelChoice::load(const std::string& target) const {
+std::pair<std::string, std::string> KernelChoice::read() const {
   if (file.ends_with(".npy")) {
     usage("{} is an array, but FILE is a kernel file; give arrays with --in NAME={}", file, file);
   }
-  const std::vector<Definition> kernels =
-      file == kStandard ? parse(read_standard_input("the kernel file"), "standard input")
-                        : load_file(file);
+  if (file == kStandard) return {read_standard_input("the kernel file"), "standard input"};
+  return {detail::read_text(file), file};
+}
+
+Definition KernelChoice::load(const std::string& target) const {
+  const auto [text, name] = read();
+  return choose(text, name, target);
+}
+
+Definition KernelChoice::choose(const std::string& text, const std::string& file_name,
+                                const std::string& target) const {
+  const std::vector<Definition> kernels = parse(text, file_name);
   const std::string name = choose_kernel(names_of(kernels), file, kernel);
   const auto chosen = std::find_if(kernels.begin(), kernels.end(),
                                    [&](const Definition& each) { return each.name() == name; });

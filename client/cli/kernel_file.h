@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +23,11 @@ struct KernelChoice {
   /// The kernel, with the schedule block for the target. Throws UsageError when the file has
   /// several and none is named, or not the one named.
   Definition load(const std::string& target) const;
+  /// The text of the file, and what messages call it.
+  std::pair<std::string, std::string> read() const;
+  /// load() of a text that is read already.
+  Definition choose(const std::string& text, const std::string& name,
+                    const std::string& target) const;
   BuildOptions options(const std::string& target) const;
 };
 

@@ -108,6 +108,12 @@ void OutputChoice::check(const std::vector<std::string>& outputs, const std::str
   }
 }
 
+bool OutputChoice::has_file(const std::string& output) const {
+  return std::any_of(files.begin(), files.end(), [&](const std::string& text) {
+    return split_pair(text, "--out").first == output;
+  });
+}
+
 void OutputChoice::deliver(const std::vector<NamedArray>& outputs, const Timings& timing,
                            bool json) const {
   std::map<std::string, std::string> paths;

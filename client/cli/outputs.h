@@ -23,6 +23,8 @@ struct OutputChoice {
   /// Throws UsageError for a name that is no output, and where two things go to standard output.
   /// `kernel` is what the message calls it.
   void check(const std::vector<std::string>& outputs, const std::string& kernel, bool json) const;
+  /// Whether this output goes to a file.
+  bool has_file(const std::string& output) const;
   /// Writes the files; prints the outputs that have none, and the timings when asked for.
   void deliver(const std::vector<NamedArray>& outputs, const Timings& timings, bool json) const;
 };

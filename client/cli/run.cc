@@ -1,22 +1,29 @@
-// `kiln run`: compile, call, deliver. Names of outputs are checked first, so that a mistake there
-// costs no compile.
+// `kiln run` of a kernel: compile, call, deliver. Names of outputs are checked first, so that a
+// mistake there costs no compile.
 #include <memory>
 
 #include "client/cli/kernel_file.h"
 #include "client/cli/outputs.h"
 #include "client/cli/program.h"
+#include "client/cli/run_program.h"
 
 namespace kiln::cli {
 namespace {
 
 struct RunCommand {
   KernelChoice kernel;
+  StepChoice steps;
   CallChoice call;
   OutputChoice output;
 
   int run(const Common& common) const {
     const std::string target = call.target();
-    const Definition definition = kernel.load(target);
+    const auto [text, name] = kernel.read();
+    const std::vector<client::Program> programs = parse_programs(text, name);
+    if (const client::Program* program = steps.choose(programs, kernel)) {
+      return run_program(common, *program, steps, call, output);
+    }
+    const Definition definition = kernel.choose(text, name, target);
     std::vector<std::string> names;
     for (const Parameter& parameter : definition.parameters()) {
       if (parameter.output) names.push_back(parameter.name);
@@ -42,11 +49,13 @@ struct RunCommand {
 }  // namespace
 
 void add_run(CLI::App& app, Program& program) {
-  CLI::App& command = add_command(app, program, "run", "compile a kernel and run it");
+  CLI::App& command =
+      add_command(app, program, "run", "compile a kernel, or a program of kernels, and run it");
   const auto state = std::make_shared<RunCommand>();
   state->kernel.add_to(command);
   state->call.add_to(command);
   state->output.add_to(command);
+  state->steps.add_to(command);
   command.callback([&program, state] {
     program.run = [&program, state] { return state->run(program.common); };
   });

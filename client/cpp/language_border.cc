@@ -175,6 +175,10 @@ std::vector<WireKernel> parse_text(std::string_view text, const std::string& fil
   });
 }
 
+std::vector<v1::Program> parse_programs(std::string_view text, const std::string& file_name) {
+  return translate([&] { return language::parse_programs(text, file_name); });
+}
+
 std::string print_text(const WireKernel& kernel) {
   return translate([&] {
     language::TextKernel text{.kernel = decoded(kernel)};

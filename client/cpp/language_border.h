@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kiln/v1/kernel.pb.h"
+#include "kiln/v1/program.pb.h"
 #include "kiln/v1/schedule.pb.h"
 
 /// All that the client takes from compiler/language, in plain types and wire messages: the
@@ -74,6 +75,7 @@ struct WireStage {
 WireStage new_stage(const WireKernel& kernel);
 
 std::vector<WireKernel> parse_text(std::string_view text, const std::string& file_name);
+std::vector<v1::Program> parse_programs(std::string_view text, const std::string& file_name);
 std::string print_text(const WireKernel& kernel);
 
 /// A kernel file or schedule file, laid out anew.

@@ -129,6 +129,7 @@ Link::Link(std::string address, const ConnectOptions& options)
   kernels_ = v1::KernelService::NewStub(channel_);
   tensors_ = v1::TensorService::NewStub(channel_);
   jobs_ = v1::JobService::NewStub(channel_);
+  programs_ = v1::ProgramService::NewStub(channel_);
   daemon_ = v1::DaemonService::NewStub(channel_);
 }
 

@@ -16,6 +16,7 @@
 #include "client/cpp/diagnose.h"
 #include "client/cpp/free_queue.h"
 #include "client/cpp/local_socket.h"
+#include "kiln/v1/program.grpc.pb.h"
 #include "kiln/v1/service.grpc.pb.h"
 
 namespace kiln {
@@ -72,6 +73,7 @@ class Link {
   v1::KernelService::Stub& kernels() { return *kernels_; }
   v1::TensorService::Stub& tensors() { return *tensors_; }
   v1::JobService::Stub& jobs() { return *jobs_; }
+  v1::ProgramService::Stub& programs() { return *programs_; }
   v1::DaemonService::Stub& daemon() { return *daemon_; }
 
  private:
@@ -98,6 +100,7 @@ class Link {
   std::unique_ptr<v1::KernelService::Stub> kernels_;
   std::unique_ptr<v1::TensorService::Stub> tensors_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::ProgramService::Stub> programs_;
   std::unique_ptr<v1::DaemonService::Stub> daemon_;
 
   mutable std::mutex mutex_;

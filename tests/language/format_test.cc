@@ -131,7 +131,7 @@ TEST(Format, RefusesWhatIsNoKernel) {
   expect_error([] { format_text("# nothing\n", "test.kiln"); }, ErrorKind::InvalidArgument,
                "expected a kernel, but the file has none");
   expect_error([] { format_text("program p { }", "test.kiln"); }, ErrorKind::InvalidArgument,
-               "programs are not part of this version; a file holds kernels");
+               "expected a kernel, but the file has none");
   expect_error([] { format_text("schedule cpu { } kernel f", "test.kiln"); },
                ErrorKind::InvalidArgument, "expected a schedule, but found kernel");
 }

@@ -67,8 +67,9 @@ TEST(Text, ReadsTheExamplesOfItsPage) {
     for (const TextKernel& kernel : parse_text(block, "kernel_files.md")) {
       expect_round_trip(kernel);
     }
+    EXPECT_NO_THROW(parse_programs(block, "kernel_files.md"));
   }
-  EXPECT_EQ(blocks, 6);
+  EXPECT_EQ(blocks, 7);
 }
 
 TEST(Text, PrintsWhatItRead) {
@@ -372,7 +373,7 @@ TEST(Text, SaysWhatIsWrongWithAFile) {
   expect_error([] { parse_text("", "k.kiln"); }, ErrorKind::InvalidArgument,
                "expected a kernel, but the file has none");
   expect_error([] { parse_text("program p {}", "k.kiln"); }, ErrorKind::InvalidArgument,
-               "programs are not part of this version; a file holds kernels");
+               "expected a kernel, but the file has none");
   const std::string kernel = "kernel k(A: float32[n]) -> (B: float32[n]) { B[i] = A[i] }\n";
   expect_error([&] { parse_text(kernel + kernel, "k.kiln"); }, ErrorKind::InvalidArgument,
                "the file has two kernels k");

@@ -10,6 +10,7 @@
 #include "compiler/language/kernel.h"
 #include "compiler/language/text/syntax.h"
 #include "compiler/language/text/text.h"
+#include "kiln/v1/program.pb.h"
 
 // From the tree of a kernel file to a definition. Not for other folders.
 namespace kiln::language::syntax {
@@ -165,5 +166,9 @@ Kernel build_kernel(const Source& source, const Tree& tree, const KernelText& te
 /// The steps of the blocks, by target.
 TargetSchedules build_schedules(const Source& source, const std::vector<ScheduleBlock>& blocks,
                                 const Kernel& kernel, const Limits& limits);
+
+/// The programs of a file, whose kernels are given. Throws SYNTAX.
+std::vector<v1::Program> build_programs(const Source& source, const Tree& tree,
+                                        const std::vector<TextKernel>& kernels);
 
 }  // namespace kiln::language::syntax

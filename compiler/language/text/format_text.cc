@@ -99,8 +99,9 @@ class LineBuilder {
     if (closes) --depth_;
     if (starts || !is_open_) begin_line(token.place, !starts);
     if (closes) lines_.back().blank_before = false;
-    const bool is_next_kernel = starts && depth_ == 0 && is(before_, "}") && token.text == "kernel";
-    if (is_next_kernel && !after_comment()) lines_.back().blank_before = true;
+    const bool is_next_block = starts && depth_ == 0 && is(before_, "}") &&
+                               (token.text == "kernel" || token.text == "program");
+    if (is_next_block && !after_comment()) lines_.back().blank_before = true;
     if (starts) nesting_ = 0;
     if (is_any(token, {")", "]"})) --nesting_;
     lines_.back().pieces.push_back({.text = token.text,

@@ -246,26 +246,48 @@ TargetSchedules build_schedules(const Source& source, const std::vector<Schedule
 
 }  // namespace syntax
 
-std::vector<TextKernel> parse_text(std::string_view text, std::string_view file_name,
-                                   const Limits& limits) {
-  check_limit("the file", "bytes", static_cast<int64_t>(text.size()), limits.text_bytes);
-  const syntax::Source source(text, file_name);
-  const syntax::Tree tree = syntax::parse(source, limits.depth, limits.expressions);
-  if (!tree.schedules.empty()) {
-    source.refuse(tree.schedules[0].place, "expected a kernel, but found schedule");
-  }
-  std::vector<TextKernel> kernels;
-  for (const syntax::KernelText& kernel_text : tree.kernels) {
-    for (const TextKernel& other : kernels) {
-      if (other.kernel.names.kernel != kernel_text.name) continue;
-      source.refuse(kernel_text.place, "the file has two kernels {}", kernel_text.name);
+namespace {
+
+/// What a file has, under the file's name.
+struct ParsedFile {
+  ParsedFile(std::string_view text, std::string_view file_name, const Limits& limits)
+      : source(text, file_name) {
+    check_limit("the file", "bytes", static_cast<int64_t>(text.size()), limits.text_bytes);
+    tree = syntax::parse(source, limits.depth, limits.expressions);
+    if (!tree.schedules.empty()) {
+      source.refuse(tree.schedules[0].place, "expected a kernel, but found schedule");
     }
-    TextKernel kernel = {syntax::build_kernel(source, tree, kernel_text, limits), {}};
-    kernel.schedules =
-        syntax::build_schedules(source, kernel_text.schedules, kernel.kernel, limits);
+    for (const syntax::KernelText& kernel : tree.kernels)
+      add(kernel, limits);
+  }
+
+  syntax::Source source;
+  syntax::Tree tree;
+  std::vector<TextKernel> kernels;
+
+ private:
+  void add(const syntax::KernelText& text, const Limits& limits) {
+    for (const TextKernel& other : kernels) {
+      if (other.kernel.names.kernel != text.name) continue;
+      source.refuse(text.place, "the file has two kernels {}", text.name);
+    }
+    TextKernel kernel = {syntax::build_kernel(source, tree, text, limits), {}};
+    kernel.schedules = syntax::build_schedules(source, text.schedules, kernel.kernel, limits);
     kernels.push_back(std::move(kernel));
   }
-  return kernels;
+};
+
+}  // namespace
+
+std::vector<TextKernel> parse_text(std::string_view text, std::string_view file_name,
+                                   const Limits& limits) {
+  return ParsedFile(text, file_name, limits).kernels;
+}
+
+std::vector<v1::Program> parse_programs(std::string_view text, std::string_view file_name,
+                                        const Limits& limits) {
+  const ParsedFile file(text, file_name, limits);
+  return syntax::build_programs(file.source, file.tree, file.kernels);
 }
 
 }  // namespace kiln::language

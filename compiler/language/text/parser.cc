@@ -45,8 +45,8 @@ class Parser {
         kernel();
       } else if (is_word("schedule")) {
         (of_kernel ? tree_.kernels.back().schedules : tree_.schedules).push_back(schedule());
-      } else if (is_word("program")) {
-        refuse_here("programs are not part of this version; a file holds kernels");
+      } else if (is_word("program") && tree_.schedules.empty()) {
+        tree_.programs.push_back(parse_program(source_, tokens_, at_, tree_.starts));
       } else {
         refuse_here("expected a {}, but found {}",
                     tree_.schedules.empty()

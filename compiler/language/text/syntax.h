@@ -197,15 +197,43 @@ struct KernelText {
   std::vector<ScheduleBlock> schedules;
 };
 
+/// One line of a program:
+///
+///   parameter u, v     v, change = step(u)     update u = v     until done
+struct ProgramLine {
+  struct Named {
+    std::string_view text;
+    Place place = 0;
+  };
+  std::string_view word;  // what it begins with; empty: a kernel is applied
+  Place place = 0;
+  std::vector<Named> names;      // listed, or left of the equals sign
+  Named kernel;                  // that is applied
+  std::vector<Named> arguments;  // of a kernel; the one value of an update
+};
+
+/// program NAME { lines }
+struct ProgramText {
+  std::string_view name;
+  Place place = 0;
+  std::vector<ProgramLine> lines;
+};
+
 struct Tree {
   std::vector<Node> nodes;
   std::vector<KernelText> kernels;
+  std::vector<ProgramText> programs;
   std::vector<ScheduleBlock> schedules;  // of a file without kernels
   std::vector<Place> starts;  // where a kernel, a statement, a block or a step begins, in order
 };
 
-/// A file of kernels, or of schedule blocks alone. Throws SYNTAX; ResourceExhausted LIMIT for
-/// nesting deeper than `depth` or more than `nodes` nodes.
+/// A program, from the word `program` at `tokens[at]` to its closing brace, behind which `at`
+/// stands then. Its lines are added to `starts`. Throws SYNTAX.
+ProgramText parse_program(const Source& source, const std::vector<Token>& tokens, size_t& at,
+                          std::vector<Place>& starts);
+
+/// A file of kernels and programs, or of schedule blocks alone. Throws SYNTAX; ResourceExhausted
+/// LIMIT for nesting deeper than `depth` or more than `nodes` nodes.
 Tree parse(const Source& source, int depth, int nodes);
 
 }  // namespace kiln::language::syntax

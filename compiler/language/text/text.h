@@ -6,6 +6,7 @@
 
 #include "compiler/language/kernel.h"
 #include "compiler/language/tables/step.h"
+#include "kiln/v1/program.pb.h"
 
 namespace kiln::language {
 
@@ -23,6 +24,11 @@ struct TextKernel {
 /// caret.
 std::vector<TextKernel> parse_text(std::string_view text, std::string_view file_name,
                                    const Limits& limits = {});
+
+/// The programs of a .kiln file, which wire its kernels, as they are sent; each kernel with its
+/// definition alone, as steps of programs are scheduled automatically. Throws as parse_text().
+std::vector<v1::Program> parse_programs(std::string_view text, std::string_view file_name,
+                                        const Limits& limits = {});
 
 /// The text of a kernel file or of a schedule file laid out anew: a statement a line, two blanks a
 /// level, comments at their places. What it says stays as it is, to the last bracket; only syntax

@@ -128,6 +128,55 @@ TEST_F(Examples, ElementwisePrintsWhatItComputes) {
             "out: float32[5]\n[-6. -3.  0.  3.  6.]\n");
 }
 
+TEST_F(Examples, JacobiStepsUntilNothingChanges) {
+  std::vector<float> plate(16 * 16, 0);
+  for (std::size_t j = 0; j < 16; ++j)
+    plate[j] = 1;
+  place_.write_array("u.npy", plate, {16, 16});
+  output_of({"run", "jacobi.kiln", "--in", "u=u.npy", "--steps", "1000", "--out", "u=warm.npy",
+             "--out", "change=change.npy"});
+  const Array change = cli::read_npy(place_.folder() / "change.npy", float64);
+  const auto changes = change.values<double>();
+  ASSERT_GT(changes.size(), 10U);
+  EXPECT_LT(changes.back(), 1e-4);
+  EXPECT_GE(changes[changes.size() - 2], 1e-4);
+  const std::vector<float> warm = take("warm.npy");
+  for (std::size_t i = 1; i < 15; ++i) {
+    for (std::size_t j = 1; j < 15; ++j) {
+      const float mean = (warm[(i - 1) * 16 + j] + warm[(i + 1) * 16 + j] + warm[i * 16 + j - 1] +
+                          warm[i * 16 + j + 1]) /
+                         4;
+      ASSERT_NEAR(warm[i * 16 + j], mean, 1e-3) << i << ", " << j;
+    }
+  }
+}
+
+TEST_F(Examples, ProgramsSayWhatTheyLack) {
+  const auto error_of = [&](const std::vector<std::string>& arguments) {
+    const Finished finished = place_.kiln(arguments);
+    EXPECT_NE(finished.exit_code, 0);
+    return finished.err;
+  };
+  EXPECT_EQ(error_of({"run", "jacobi.kiln"}),
+            "error: jacobi needs parameter u: give it with --in NAME=FILE.npy\n");
+  make("u.npy", 4, 4);
+  EXPECT_EQ(error_of({"run", "jacobi.kiln", "--in", "u=u.npy", "--in", "x=u.npy"}),
+            "error: jacobi has no input x\n");
+  EXPECT_EQ(error_of({"run", "jacobi.kiln", "--program", "heat", "--in", "u=u.npy"}),
+            "error: jacobi.kiln has no program heat; it has jacobi\n");
+  EXPECT_EQ(
+      error_of({"run", "jacobi.kiln", "--kernel", "relax", "--steps", "3", "--in", "u=u.npy"}),
+      "error: only programs take steps, but a kernel of jacobi.kiln is run; leave --steps, "
+      "--epochs, --batch, --first-step and --stop-on-nan out\n");
+  EXPECT_EQ(error_of({"run", "jacobi.kiln", "--in", "u=u.npy", "--size", "n=4"}),
+            "error: a program takes no --size; its sizes are those of its arrays\n");
+  EXPECT_EQ(error_of({"run", "jacobi.kiln", "--in", "u=u.npy", "--in", "u=u.npy"}),
+            "error: --in names u twice\n");
+  make("wide.npy", 16, 16);
+  EXPECT_EQ(error_of({"run", "jacobi.kiln", "--in", "u=wide.npy", "--steps", "2"}).substr(0, 40),
+            "error: done of jacobi was still 0 after ");
+}
+
 TEST_F(Examples, LowerPrintsTheLoops) {
   EXPECT_EQ(output_of({"lower", "cumsum.kiln"}),
             "fn cumsum(X: float32[m, n], S: float32[m, n]) {\n"

@@ -66,6 +66,22 @@ TEST_F(Usage, ATimeoutIsAboveZero) {
           "--timeout must be a number above 0, but got -1; kiln submit --help shows how");
 }
 
+TEST_F(Usage, OfSeveralProgramsOneIsChosen) {
+  place_.write("programs.kiln",
+               std::string(kTwoKernels) +
+                   "program once { input A  B = inc(A)  output B }\n"
+                   "program twice { input A  B = inc(A)  C = inc(B)  output C }\n");
+  refused(
+      {"run", "programs.kiln"},
+      "programs.kiln has several programs: choose one of once, twice with --program, or a kernel "
+      "with --kernel");
+  refused({"run", "programs.kiln", "--program", "thrice"},
+          "programs.kiln has no program thrice; it has once, twice");
+  refused({"run", "one.kiln", "--program", "once"}, "one.kiln has no program once; it has none");
+  refused({"run", "programs.kiln", "--program", "once"},
+          "once needs input A: give it with --in NAME=FILE.npy");
+}
+
 TEST_F(Usage, StandardInputAndOutputAreOneThingEach) {
   place_.input = "one.kiln";
   refused(

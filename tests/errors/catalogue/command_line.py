@@ -36,6 +36,22 @@ usage(
     "kiln run inc.kiln",
 )
 usage(
+    "steps_of_a_kernel",
+    "kiln run inc.kiln --in A=a.npy --steps 3",
+    "only programs take steps, but a kernel of inc.kiln is run; leave --steps, --epochs, --batch, --first-step and "
+    "--stop-on-nan out",
+    "kiln run inc.kiln --in A=a.npy",
+    inc=INC,
+    a_npy="np.ones(3, 'float32')",
+)
+usage(
+    "parameter_of_a_program_that_is_not_given",
+    "kiln run count.kiln --steps 3",
+    "count needs parameter w: give it with --in NAME=FILE.npy",
+    "kiln run count.kiln --in w=w.npy --steps 3",
+    count=INC + "program count {\n  parameter w\n  v = inc(w)\n  update w = v\n}\n",
+)
+usage(
     "array_in_place_of_a_kernel_file",
     "kiln run a.npy",
     "a.npy is an array, but FILE is a kernel file; give arrays with --in NAME=a.npy",
@@ -189,6 +205,15 @@ refused(
     "expected an expression, but found }}",
     "A[i] + 1",
     inc=INC.replace("+ 1", "+"),
+)
+refused(
+    "value_of_a_program_that_is_misspelt",
+    "SYNTAX",
+    "kiln run heat.kiln --in start=a.npy",
+    "program heat has no value stat; did you mean start",
+    "B = inc(start)",
+    heat=INC + "program heat {\n  input start\n  B = inc(stat)\n  output B\n}\n",
+    a_npy="np.ones(3, 'float32')",
 )
 refused(
     "schedule_that_does_not_fit",

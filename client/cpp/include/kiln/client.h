@@ -17,6 +17,7 @@
 #include <kiln/intrinsics.h>
 #include <kiln/job.h>
 #include <kiln/kernel.h>
+#include <kiln/program.h>
 #include <kiln/reducer.h>
 #include <kiln/schedule.h>
 #include <kiln/tensor.h>

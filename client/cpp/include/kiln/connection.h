@@ -11,6 +11,7 @@
 #include <kiln/definition.h>
 #include <kiln/job.h>
 #include <kiln/kernel.h>
+#include <kiln/program.h>
 #include <kiln/tune.h>
 
 namespace kiln {
@@ -123,6 +124,14 @@ class Connection {
   TuneResult tune(const Definition& definition, const TuneOptions& options = {},
                   const BuildOptions& build = {},
                   SourceLocation where = SourceLocation::current()) const;
+
+  /// Takes steps of a program in one call. `given` has a value for each of its inputs, data sets
+  /// and parameters. A parameter is an array of the service, which steps change, or one of this
+  /// process, which has the parameter's new values when the call ends, even by an error: those of
+  /// the last whole step.
+  ProgramResult run(const Program& program, const std::map<std::string, Argument>& given,
+                    const ProgramOptions& options = {},
+                    SourceLocation where = SourceLocation::current()) const;
 
   RemoteArray upload(const Array& array, const std::string& device = "cpu:0",
                      SourceLocation where = SourceLocation::current()) const;
