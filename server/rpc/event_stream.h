@@ -1,12 +1,14 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 
 #include <grpcpp/support/server_callback.h>
 
 #include "server/rpc/gate.h"
+#include "server/rpc/status.h"
 
 namespace kiln::server {
 
@@ -91,5 +93,13 @@ class EventStream final : public grpc::ServerWriteReactor<Event> {
   std::function<void()> at_end_;
   Ptr self_;
 };
+
+/// What ends the stream, with an error or without.
+template <typename Event>
+std::function<void(const Error*)> end_of(std::shared_ptr<EventStream<Event>> stream) {
+  return [stream = std::move(stream)](const Error* error) {
+    stream->close(error == nullptr ? grpc::Status::OK : status_of(*error));
+  };
+}
 
 }  // namespace kiln::server

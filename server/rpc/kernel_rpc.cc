@@ -180,10 +180,7 @@ grpc::ServerWriteReactor<v1::TuneEvent>* KernelRpc::Tune(grpc::CallbackServerCon
     *ticket =
         engine_.tune(*request, admission.caller,
                      {.event = [stream](const v1::TuneEvent& event) { return stream->push(event); },
-                      .end =
-                          [stream](const Error* error) {
-                            stream->close(error == nullptr ? grpc::Status::OK : status_of(*error));
-                          }});
+                      .end = end_of(stream)});
   } catch (...) {
     stream->close(status_of(current_error()));
   }

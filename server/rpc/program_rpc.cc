@@ -53,10 +53,7 @@ grpc::ServerWriteReactor<v1::ProgramEvent>* ProgramRpc::Run(grpc::CallbackServer
     engine_.programs().run(
         *request, call,
         {.event = [stream](const v1::ProgramEvent& event) { return stream->push(event); },
-         .end =
-             [stream](const Error* error) {
-               stream->close(error == nullptr ? grpc::Status::OK : status_of(*error));
-             }});
+         .end = end_of(stream)});
   } catch (...) {
     stream->close(status_of(current_error()));
   }
