@@ -63,6 +63,7 @@ GROUPS = [
     ("Products", "kiln.topi._product"),
     ("nn: activations", "kiln.topi.nn._activation"),
     ("nn: layers and losses", "kiln.topi.nn._dense"),
+    ("nn: attention", "kiln.topi.nn._attention"),
     ("nn: normalizations", "kiln.topi.nn._normalization"),
     ("nn: convolutions", "kiln.topi.nn._convolution"),
     ("nn: convolutions of any dimensions, transposed, in blocks", "kiln.topi.nn._convolution_nd"),

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import topi_cases
+import topi_model_cases
 import topi_nd_cases
 import topi_nn_cases
 import topi_places_cases
 
 from kiln import te, topi
 
-CASES = topi_cases.CASES + topi_places_cases.CASES + topi_nn_cases.CASES + topi_nd_cases.CASES
+CASES = topi_cases.CASES + topi_places_cases.CASES + topi_nn_cases.CASES + topi_nd_cases.CASES + topi_model_cases.CASES
 
 # What reads at indices that take a proof; each of the others has indices of the same kinds.
 _PROVED = ("nn.conv2d_n", "nn.pool2d", "nn.adaptive", "reshape", "concatenate", "strided", "tile", "take c")

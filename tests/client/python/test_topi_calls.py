@@ -67,8 +67,12 @@ def test_utils():
 
 
 MISTAKES = [
-    ("topi.nn.batch_norm is inference only; compute mean and variance with topi.sum",
-     lambda: topi.nn.batch_norm(tensor(2, 3), *[tensor(3) for _ in range(4)], training=True)),
+    ("topi.nn.attention: A has shape (6,), but queries, keys and values must have the same number of dimensions, at least 2",
+     lambda: topi.nn.attention(tensor(5, 4), tensor(6, 4), tensor(6))),
+    ("topi.nn.attention: K has shape (6, 4) and V (7, 4), but they must have one dimension -2",
+     lambda: topi.nn.attention(tensor(5, 4), te.placeholder((6, 4), name="K"), te.placeholder((7, 4), name="V"))),
+    ("topi.nn.gru takes data of 3 dimensions and weights of 2, but got (5, 2), (9, 2) and (9, 3)",
+     lambda: topi.nn.gru(tensor(5, 2), tensor(9, 2), tensor(9, 3))),
     ("topi.nn.conv2d_nchw: stride is [1, 2, 3], but must be one number or 2 of them",
      lambda: topi.nn.conv2d(IMAGES, tensor(4, 3, 3, 3), strides=[1, 2, 3])),
     ("topi.add: A of shape (4, 5) and B of shape (3, 5) do not broadcast to one shape",

@@ -5,6 +5,8 @@ from .._product import batch_matmul, matmul
 from .._shape import flatten as _flatten
 from ._activation import *  # noqa: F403
 from ._activation import __all__ as _activation
+from ._attention import *  # noqa: F403
+from ._attention import __all__ as _attention
 from ._blocks import *  # noqa: F403
 from ._blocks import __all__ as _blocks
 from ._convolution import *  # noqa: F403
@@ -25,7 +27,7 @@ flatten = _flatten
 
 __all__ = sorted(
     {
-        *_activation, *_blocks, *_convolution, *_convolution_nd, *_dense, *_normalization, *_pooling, *_recurrent,
+        *_activation, *_attention, *_blocks, *_convolution, *_convolution_nd, *_dense, *_normalization, *_pooling, *_recurrent,
         "batch_matmul", "dilate", "flatten", "matmul", "pad",
     }
 )  # fmt: skip

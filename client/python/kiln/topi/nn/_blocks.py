@@ -188,6 +188,8 @@ def _enlarged(data, dims, scales, method, align_corners, where):
 
         return define.compute(shape, nearest, name="upsampling")
 
+    own = data.dtype if data.dtype == "float64" else "float32"
+
     def mixed(*index):
         parts = [_neighbours(index[d], data.shape[d], shape[d], align_corners) for d in dims]
         total = None
@@ -198,7 +200,7 @@ def _enlarged(data, dims, scales, method, align_corners, where):
                 place[d] = high if upper else low
                 factor = share if upper else 1.0 - share
                 weight = factor if weight is None else weight * factor
-            value = cast("float32", data(*place)) * weight
+            value = cast(own, data(*place)) * cast(own, weight)
             total = value if total is None else total + value
         return cast(data.dtype, total)
 

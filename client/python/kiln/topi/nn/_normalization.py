@@ -24,21 +24,31 @@ def batch_norm(
     data, gamma, beta, moving_mean, moving_var, axis=1, epsilon=1e-5, center=True, scale=True,
     training=False, momentum=0.1,
 ):  # fmt: skip
-    """(data - mean) / sqrt(variance + epsilon) * gamma + beta for each channel of `axis`, as at
-    inference. Gives [result, mean, variance] as topi does."""
+    """(data - mean) / sqrt(variance + epsilon) * gamma + beta for each channel of `axis`. Gives [result, mean,
+    variance] as topi does. In `training` mean and variance are those of the data; those that are given move
+    by `momentum` towards them."""
     where = "topi.nn.batch_norm"
     data = tensor(data, where)
+    own_mean, own_var = moving_mean, moving_var = tensor(moving_mean, where), tensor(moving_var, where)
     if training:
-        raise invalid("TRAINING", f"{where} is inference only; compute mean and variance with topi.sum")
-    gamma, beta, mean, variance = (
-        of_channel(data, tensor(each, where), axis, where)
-        for each in (gamma, beta, moving_mean, moving_var)
+        channel = normal_axis(data, axis, where)
+        others = [d for d in range(data.ndim) if d != channel]
+        own_mean, own_var = mean_of(data, others), variance(data, others)
+        moving_mean = _moved(moving_mean, own_mean, momentum, "moving_mean")
+        moving_var = _moved(moving_var, own_var, momentum, "moving_var")
+    gamma, beta, own_mean, own_var = (
+        of_channel(data, tensor(each, where), axis, where) for each in (gamma, beta, own_mean, own_var)
     )
     result = operator("batch_norm")(
-        data, gamma if scale else 1, beta if center else 0, mean, variance, epsilon,
+        data, gamma if scale else 1, beta if center else 0, own_mean, own_var, epsilon,
         name="T_batch_norm",
     )  # fmt: skip
     return [result, moving_mean, moving_var]
+
+
+def _moved(old, new, momentum, name):
+    kept, taken = cast(old.dtype, 1 - momentum), cast(old.dtype, momentum)
+    return define.compute(old.shape, lambda *i: old(*i) * kept + new(*i) * taken, name=f"T_{name}")
 
 
 @_export

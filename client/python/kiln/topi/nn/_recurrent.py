@@ -77,3 +77,45 @@ def lstm(Xs, Wi, Wh, Bi=None, Bh=None, h_init=None, c_init=None, proj=None, p_i=
         (steps, batch, hidden), lambda t, b, j: states(t + 1, b, j), name=name
     )
     return cut(h_all, "hidden_states"), cut(c_all, "cell_states")
+
+
+@_export
+def gru(Xs, Wi, Wh, Bi=None, Bh=None, h_init=None):
+    """A layer of gated recurrent units: data (time, batch, c), weights (3 * h, c) and (3 * h, h), biases (3 * h,), whose
+    gates are reset, update and new. Gives all hidden states, (time, batch, h)."""
+    where = "topi.nn.gru"
+    X, wi, wh = (tensor(each, where) for each in (Xs, Wi, Wh))
+    if X.ndim != 3 or wi.ndim != 2 or wh.ndim != 2:
+        raise invalid(
+            "ARGUMENT_RANK", f"{where} takes data of 3 dimensions and weights of 2, but got {shape_text(X.shape)}, "
+            f"{shape_text(wi.shape)} and {shape_text(wh.shape)}"
+        )  # fmt: skip
+    steps, batch, width = X.shape
+    hidden = wh.shape[1]
+
+    def product(read, weights, size, bias, g, j):
+        k = define.reduce_axis((0, size), name="k")
+        total = reduce.sum(read(k) * weights(g * hidden + j, k), axis=k)
+        return total if bias is None else total + bias(g * hidden + j)
+
+    inputs = define.compute(
+        (steps, batch, 3, hidden), lambda t, b, g, j: product(lambda k: X(t, b, k), wi, width, Bi, g, j), name="gru_inputs"
+    )
+    shape = (steps + 1, batch, hidden)
+    state = define.placeholder(shape, X.dtype, name="gru_h")
+    first = define.compute(
+        (1, batch, hidden), lambda _, b, j: cast(X.dtype, 0) if h_init is None else h_init(b, j), name="h_first"
+    )
+    states = define.compute(
+        (*shape[:2], 3, hidden),
+        lambda t, b, g, j: product(lambda k: state(t - 1, b, k), wh, hidden, Bh, g, j),
+        name="gru_states",
+    )
+
+    def following(t, b, j):
+        reset, update = (_sigmoid(inputs(t - 1, b, g, j) + states(t, b, g, j)) for g in (0, 1))
+        new = _tanh(inputs(t - 1, b, 2, j) + reset * states(t, b, 2, j))
+        return (1 - update) * new + update * state(t - 1, b, j)
+
+    everything = define.scan(first, define.compute(shape, following, name="h_next"), state, name="gru")
+    return define.compute((steps, batch, hidden), lambda t, b, j: everything(t + 1, b, j), name="hidden_states")

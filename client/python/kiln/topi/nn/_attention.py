@@ -1,0 +1,41 @@
+"""Attention over keys, of queries in several heads."""
+
+from ..._base.error import invalid, public
+from ..._definitions import define
+from ..._expressions.arithmetic import apply, cast, constant
+from ..._expressions.text import shape_text
+from .._common import same_size, tensor
+from .._product import matmul, transposed
+from ._activation import softmax
+
+__all__ = ["attention"]
+
+
+@public
+def attention(query, key, value, causal=False, scale=None):
+    """softmax(query @ key.T * scale) @ value over the last two dimensions; the scale is one over the root of their
+    length. With `causal` a query sees the keys up to its own place, the last query all of them."""
+    where = "topi.nn.attention"
+    query, key, value = tensor(query, where), tensor(key, where), tensor(value, where)
+    for each in (query, key, value):
+        if each.ndim < 2 or each.ndim != query.ndim:
+            raise invalid(
+                "ARGUMENT_RANK",
+                f"{where}: {each.name} has shape {shape_text(each.shape)}, but queries, keys and values must have the same number "
+                "of dimensions, at least 2",
+            )
+    if not same_size(key.shape[-2], value.shape[-2]):
+        raise invalid(
+            "ARGUMENT_SHAPE",
+            f"{where}: {key.name} has shape {shape_text(key.shape)} and {value.name} {shape_text(value.shape)}, but they must "
+            "have one dimension -2",
+        )
+    looks = matmul(query, transposed(key, True))
+    dtype, later = looks.dtype, key.shape[-2] - query.shape[-2]
+    factor = constant(scale, dtype) if scale is not None else apply("rsqrt", cast(dtype, query.shape[-1]))
+
+    def look(*i):
+        scaled = looks(*i) * factor
+        return apply("select", i[-1] <= i[-2] + later, scaled, constant(float("-inf"), dtype)) if causal else scaled
+
+    return matmul(softmax(define.compute(looks.shape, look, name="T_looks")), value)
