@@ -125,9 +125,13 @@ class Derivative {
   ExprId sign(ExprId x) { return b_.op(Operator::CopySign, {number(1), x}); }
 
   /// Of equal operands the first gets all, but nothing where the second is a constant: relu'(0) =
-  /// 0.
+  /// 0. A result that is stored is above the constant where the first operand is, which then need
+  /// not be kept for the gradient.
   std::optional<ExprId> of_extreme(Operator wins, bool is_first) {
     const bool is_constant = b_.as<FloatConstant>(x_[1]) != nullptr;
+    if (is_first && is_constant && b_.as<Read>(y_) != nullptr) {
+      return where(wins, y_, x_[1], g_, number(0));
+    }
     const Operator beats = is_constant              ? wins
                            : wins == Operator::Less ? Operator::LessEqual
                                                     : Operator::GreaterEqual;

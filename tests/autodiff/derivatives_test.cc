@@ -104,7 +104,9 @@ TEST(Derivatives, AtCorners) {
   };
   EXPECT_EQ(text_of("max(X[i], 0)"),
             "kernel k(X: float32[n], Y_head: float32[n]) -> (X_grad: float32[n]) {\n"
-            "  X_grad[i] = select(X[i] > 0.0, Y_head[i], 0.0)\n}\n");
+            "  Y: float32[n]\n"
+            "  Y[i] = max(X[i], 0.0)\n"
+            "  X_grad[i] = select(Y[i] > 0.0, Y_head[i], 0.0)\n}\n");
   EXPECT_EQ(
       text_of("abs(X[i])"),
       "kernel k(X: float32[n], Y_head: float32[n]) -> (X_grad: float32[n]) {\n"
