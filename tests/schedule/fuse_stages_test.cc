@@ -71,6 +71,27 @@ TEST(FuseStages, ComputesASoftmaxRowByRow) {
 )");
 }
 
+/// X[n, l, m]; M[i, j] = sum(X[i, k, j]) and V[i, j] = sum((X[i, k, j] - M[i, j])^2), along the middle
+/// dimension: vectors of V go across j, so M is not computed inside a loop over j.
+TEST(FuseStages, LeavesLoopsAloneAcrossWhichVectorsGo) {
+  Te te;
+  const TeExpr n = te.integer(64);
+  const TeExpr l = te.integer(32);
+  const TeExpr m = te.integer(48);
+  const TeTensor X = te.placeholder("X", {n, l, m});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), l);
+  const TeTensor M =
+      te.compute("M", "i j", {n, m}, [&](auto v) { return te.sum(X(v[0], k, v[1]), {k}); });
+  const TeExpr r = te.reduce_axis("r", te.integer(0), l);
+  const TeTensor V = te.compute("V", "i j", {n, m}, [&](auto v) {
+    const TeExpr distance = X(v[0], r, v[1]) - M(v[0], v[1]);
+    return te.sum(distance * distance, {r});
+  });
+  te.arguments({X, V});
+  const std::string loops = te.automatic();
+  EXPECT_NE(loops.find("allocate M: float32[1, 48]"), std::string::npos) << loops;
+}
+
 TEST(FuseStages, ComputesShortRowsSideBySide) {
   Softmax k(100, 3);
   k.te.arguments({k.X, k.Y});
