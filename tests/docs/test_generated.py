@@ -3,6 +3,7 @@
 import ast
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -27,6 +28,13 @@ def test_every_field_of_the_wire_has_a_row():
                 numbered += 1
                 assert f"`{name.split()[-1]}`" in page, f"{path.name}: {line.strip()}"
     assert numbered > 300
+
+
+def test_tests_that_pages_name_are_there():
+    defined = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    for page in (ROOT / "docs").rglob("*.md"):
+        for name in re.findall(r"`(test_\w+)`", page.read_text()):
+            assert f"def {name}(" in defined, f"{page.name} names {name}"
 
 
 def test_the_notebook_runs(tmp_path, monkeypatch):

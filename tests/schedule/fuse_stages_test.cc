@@ -71,8 +71,8 @@ TEST(FuseStages, ComputesASoftmaxRowByRow) {
 )");
 }
 
-/// X[n, l, m]; M[i, j] = sum(X[i, k, j]) and V[i, j] = sum((X[i, k, j] - M[i, j])^2), along the middle
-/// dimension: vectors of V go across j, so M is not computed inside a loop over j.
+/// X[n, l, m]; M[i, j] = sum(X[i, k, j]) and V[i, j] = sum((X[i, k, j] - M[i, j])^2), along the
+/// middle dimension: vectors of V go across j, so M is not computed inside a loop over j.
 TEST(FuseStages, LeavesLoopsAloneAcrossWhichVectorsGo) {
   Te te;
   const TeExpr n = te.integer(64);

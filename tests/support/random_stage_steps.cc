@@ -1,5 +1,5 @@
 // Draws where stages are computed: at a loop of their only reader, inline, or at the root. Outputs
-// stay where they are.
+// stay where they are, but what reads them may do so inline.
 #include "tests/support/schedule_drawer.h"
 
 namespace kiln::testing {

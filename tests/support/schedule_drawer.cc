@@ -116,7 +116,8 @@ void ScheduleDrawer::add_stage(StageId id, const language::Compute& compute, int
   for (const AxisId axis : contents.reduce_axes) {
     drawn.leaves.push_back({axis, true, constant_extent(axis)});
   }
-  drawn.inlinable = contents.reduce_axes.empty() && !is_update(id) && !is_output(id);
+  drawn.inlinable =
+      contents.reduce_axes.empty() && !is_update(id) && (!is_output(id) || is_read(id));
   reads_[id] = contents.reads;
   stages.push_back(std::move(drawn));
 }
@@ -137,6 +138,14 @@ DrawnStage* ScheduleDrawer::find(StageId stage) {
 bool ScheduleDrawer::is_output(StageId stage) const {
   return std::any_of(definition.parameters.begin(), definition.parameters.end(),
                      [&](const language::TensorId& tensor) { return tensor.stage == stage; });
+}
+
+bool ScheduleDrawer::is_read(StageId stage) const {
+  return std::any_of(definition.expressions.begin(), definition.expressions.end(),
+                     [&](const language::Expression& expression) {
+                       const auto* read = std::get_if<language::Read>(&expression.node);
+                       return read != nullptr && read->tensor.stage == stage;
+                     });
 }
 
 bool ScheduleDrawer::is_update(StageId stage) const {

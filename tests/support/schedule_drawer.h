@@ -60,6 +60,8 @@ class ScheduleDrawer {
   std::optional<int64_t> constant_extent(language::AxisId axis) const;
   DrawnStage* find(language::StageId stage);
   bool is_output(language::StageId stage) const;
+  /// By some expression of the definition.
+  bool is_read(language::StageId stage) const;
   bool is_update(language::StageId stage) const;
   /// The stages that read this one.
   std::vector<language::StageId> readers_of(language::StageId stage) const;

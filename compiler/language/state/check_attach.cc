@@ -1,5 +1,5 @@
-// Which stages may move to where they are read: not arguments of the kernel, which the caller sees,
-// and not what a scan computes step by step.
+// Which stages may move to where they are read: not what a scan computes step by step. Of an output
+// the compiler asks whether all of it is computed there, since the caller sees it.
 //   compute_at(B, C.i.outer)  of B, which only C reads  ->  B stands in the loop C.i.outer
 // Whether all that read it stand in that loop is known when all steps are taken: the compiler asks.
 #include "compiler/language/state/check_step.h"
@@ -15,9 +15,6 @@ void check_compute_at(const Step& step, const StateTables& tables) {
   if (tables.stages[step.at_stage].kind == StageRow::Kind::Placeholder) {
     refuse("COMPUTE_AT", "{} is a placeholder and has no loops to compute {} in",
            tables.name_of(step.at_stage), stage.name);
-  }
-  if (stage.is_output) {
-    refuse("COMPUTE_AT", "{} is an output and cannot be computed inside another stage", stage.name);
   }
   if (stage.update_of >= 0) {
     refuse("COMPUTE_AT", "{} is the update of scan {}, which computes it", stage.name,
@@ -42,9 +39,6 @@ void check_inline(const Step& step, const StateTables& tables) {
   if (stage.init_of >= 0) {
     refuse("COMPUTE_INLINE", "{} gives scan {} its initial steps and cannot be inlined", stage.name,
            tables.name_of(static_cast<StageId>(stage.init_of)));
-  }
-  if (stage.is_output) {
-    refuse("COMPUTE_INLINE", "{} is an output and cannot be inlined", stage.name);
   }
   if (stage.is_reduction) {
     refuse("COMPUTE_INLINE", "{} has a reduction and cannot be inlined; use compute_at",

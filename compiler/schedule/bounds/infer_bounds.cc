@@ -302,7 +302,7 @@ ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, Ta
   return named;
 }
 
-/// `required` is the part of an attached stage that is kept.
+/// `required` is the part of an attached stage that is kept; of an output all is.
 void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
                  const std::vector<Region>& required, TargetKind target) {
   const Stage& stage = graph[id];
@@ -311,7 +311,7 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
     if (plan.storage.contains(tensor)) continue;
     Storage storage;
     std::vector<ir::Expr> shape = stage.shapes[output];
-    if (stage.attach.kind == Attach::Kind::At) {
+    if (stage.attach.kind == Attach::Kind::At && !graph.is_parameter(tensor)) {
       for (size_t d = 0; d < shape.size(); ++d) {
         const Region& region = required[d];
         shape[d] = region.extent;

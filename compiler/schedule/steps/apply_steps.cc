@@ -8,6 +8,7 @@
 #include <array>
 
 #include "compiler/schedule/graph/reads.h"
+#include "compiler/schedule/steps/inner_outputs.h"
 #include "compiler/schedule/steps/new_stage.h"
 #include "compiler/schedule/steps/steps.h"
 
@@ -164,6 +165,7 @@ void apply_steps(StageGraph& graph, const language::Schedule& schedule) {
     at_step(graph, resolved, position, describe(graph, resolved, resolved.axes),
             [&] { take(graph, step, resolved, position); });
   }
+  keep_inlined_outputs(graph);
   refuse_large_inlining(graph);
   check_attachments(graph, schedule);
   check_hints(graph, schedule);

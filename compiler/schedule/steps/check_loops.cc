@@ -12,6 +12,7 @@
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/steps/apply_steps.h"
 #include "compiler/schedule/steps/check_tiles.h"
+#include "compiler/schedule/steps/inner_outputs.h"
 #include "compiler/schedule/steps/steps.h"
 
 namespace kiln::schedule {
@@ -171,6 +172,7 @@ void refuse_fill_in_data_loop(const StageGraph& graph, const NestPlan& plan, Sta
 
 void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
                  TargetKind target, const CompileOptions& options) {
+  check_inner_outputs(graph, plan, schedule, target);
   for (const StageId id : graph.order) {
     if (!graph[id].is_live) continue;
     at_stage(graph, id, [&] { refuse_fill_in_data_loop(graph, plan, id, target); });

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/schedule/graph/reads.h"
+#include "compiler/schedule/steps/inner_outputs.h"
 #include "compiler/schedule/steps/steps.h"
 
 namespace kiln::schedule {
@@ -178,6 +179,10 @@ void check_attachment(const StageGraph& graph, StageId id) {
 template <>
 void apply<StepKind::ComputeAt>(const StepContext& context) {
   require_movable(context, "attach");
+  if (is_output(context.graph, context.stage) && readers_of(context.graph, context.stage).empty()) {
+    fail(ErrorKind::InvalidArgument, "COMPUTE_AT",
+         "{} is an output and cannot be computed inside another stage", context.record().name);
+  }
   const StageId consumer = context.step.at_stage;
   const AxisId axis = context.step.at_axis;
   const StageGraph& graph = context.graph;
@@ -191,6 +196,10 @@ void apply<StepKind::ComputeAt>(const StepContext& context) {
 template <>
 void apply<StepKind::ComputeInline>(const StepContext& context) {
   require_movable(context, "inline");
+  if (is_output(context.graph, context.stage) && readers_of(context.graph, context.stage).empty()) {
+    fail(ErrorKind::InvalidArgument, "COMPUTE_INLINE", "{} is an output and cannot be inlined",
+         context.record().name);
+  }
   KILN_CHECK(!context.record().is_reduction());  // the state refuses it
   context.record().attach = {Attach::Kind::Inline, 0, 0, context.position};
 }

@@ -149,8 +149,8 @@ SCHEDULE_MISTAKES = [
      "C is an output and cannot be inlined"),
     (scheduled(lambda s, a, b, c: s[a].compute_inline()), kiln.InvalidArgument,
      "A is a placeholder; steps apply to what is computed"),
-    (scheduled(lambda s, a, b, c: s[b].compute_at(s[c], c.op.axis[0]), all_arguments=True),
-     kiln.InvalidArgument, "B is an output and cannot be computed inside another stage"),
+    (scheduled(lambda s, a, b, c: s[c].compute_at(s[b], b.op.axis[0]), all_arguments=True),
+     kiln.InvalidArgument, "C is an output and cannot be computed inside another stage"),
     (reading(lambda i: i + 2), kiln.InvalidArgument,
      "B reads A[i, i + 2], whose index 1 reaches 5, but A has 0 to 4 there; guard the read with "
      "if_then_else or change the shape"),

@@ -273,7 +273,7 @@ cpp(
 cpp(
     "output_computed_inline", "COMPUTE_INLINE",
     "C is an output and cannot be inlined",
-    "k.s[k.B].compute_inline()",
+    "k.s[k.B].compute_inline()", at="build",
 )  # fmt: skip
 cpp(
     "time_of_a_scan_in_parallel", "SCAN_TIME",
