@@ -95,6 +95,12 @@ std::shared_ptr<Slice> ArenaPool::reserve(int64_t bytes) {
 
 void ArenaPool::require_room(int64_t bytes) const {
   if (bytes <= options_.limit_bytes - used_) return;
+  // What never fits is not worth a second attempt.
+  if (bytes > options_.limit_bytes) {
+    fail(ErrorKind::ResourceExhausted, "TENSOR_LIMIT",
+         "{} bytes of tensor memory are needed, but the service keeps at most {}", bytes,
+         options_.limit_bytes);
+  }
   fail(ErrorKind::ResourceExhausted, "TENSOR_MEMORY",
        "{} bytes of tensor memory are needed, but only {} of {} are free", bytes,
        options_.limit_bytes - used_, options_.limit_bytes);

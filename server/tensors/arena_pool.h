@@ -66,7 +66,7 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
   explicit ArenaPool(const Options& options) : options_(options) {}
 
   /// Contents are those of whoever had it before. Throws ResourceExhausted TENSOR_MEMORY past the
-  /// limit, HOST_MEMORY when the host has no more.
+  /// limit, TENSOR_LIMIT where no room would do, HOST_MEMORY when the host has no more.
   std::shared_ptr<Slice> allocate(int64_t bytes);
   /// The same, but huge pages are left for use(): memory that nobody writes is not taken yet.
   std::shared_ptr<Slice> reserve(int64_t bytes);

@@ -175,7 +175,7 @@ TEST_F(HostileLocal, MoreThanTheMemoryThereIsIsRefused) {
   const int fd = memory.get();
   const grpc::Status status = status_of(own.ask(put_of(kElements), {&fd, 1}));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(detail_of(status).reason(), "TENSOR_MEMORY");
+  EXPECT_EQ(detail_of(status).reason(), "TENSOR_LIMIT");
   expect_service();
 }
 

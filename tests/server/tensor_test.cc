@@ -240,10 +240,14 @@ TEST_F(Tensors, AreCountedAgainstALimit) {
   options.tensor_bytes = 1 << 20;
   restart(options);
   std::string tensor;
-  const grpc::Status status = service_->upload(header_of(1 << 20), {}, tensor);
-  expect_status(status, grpc::StatusCode::RESOURCE_EXHAUSTED, "TENSOR_MEMORY",
-                "4194304 bytes of tensor memory are needed, but only 1048576 of 1048576 are free");
-  EXPECT_DOUBLE_EQ(retry_seconds_of(status), 1);
+  const grpc::Status never = service_->upload(header_of(1 << 20), {}, tensor);
+  expect_status(never, grpc::StatusCode::RESOURCE_EXHAUSTED, "TENSOR_LIMIT",
+                "4194304 bytes of tensor memory are needed, but the service keeps at most 1048576");
+  EXPECT_DOUBLE_EQ(retry_seconds_of(never), 0);
+  const std::string kept = service_->upload(std::vector<float>(150'000));
+  const grpc::Status now = service_->upload(header_of(150'000), {}, tensor);
+  EXPECT_EQ(detail_of(now).reason(), "TENSOR_MEMORY");
+  EXPECT_DOUBLE_EQ(retry_seconds_of(now), 1);
 }
 
 TEST_F(Tensors, AreGoneOnceFreed) {

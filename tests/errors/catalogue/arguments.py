@@ -244,8 +244,8 @@ def array_larger_than_any_memory():
 
 
 @wrong(
-    "TENSOR_MEMORY",
-    "17592186044416 bytes of tensor memory are needed, but only {number} of {number} are free",
+    "TENSOR_LIMIT",
+    "17592186044416 bytes of tensor memory are needed, but the service keeps at most {number}",
     fix="smaller sizes, or a daemon with more memory",
     kind="ResourceExhausted", at="run",
 )
