@@ -91,6 +91,11 @@ TEST(ProgramText, SaysWhatIsWrong) {
   expect_refused("= u",
                  "expected a line of the program, as in v = step(u), parameter u or update u = v, "
                  "but found =");
+  expect_refused("parameter u rport u", "rport begins no line of a program; did you mean report");
+  expect_refused(
+      "input a b v = step(a)",
+      "b begins no line of a program; known: input, data, parameter, step, update, output, "
+      "report, until");
   expect_refused("update u", "expected = and what the parameter becomes, but found }");
   expect_error(
       [] { parse_programs(kKernels + "program p { input a", "p.kiln"); },

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/language/suggest.h"
 #include "compiler/language/text/syntax.h"
 
 namespace kiln::language::syntax {
@@ -78,7 +79,11 @@ class ProgramParser {
     line.place = start_here();
     const bool is_word = peek(1).kind == TokenKind::Name &&
                          std::find(kWords.begin(), kWords.end(), peek().text) != kWords.end();
-    if (is_word) line.word = tokens_[at_++].text;
+    if (is_word) {
+      line.word = tokens_[at_++].text;
+    } else if (peek().kind == TokenKind::Name && peek(1).kind == TokenKind::Name) {
+      refuse_word(peek());
+    }
     if (peek().kind != TokenKind::Name) {
       expected("a line of the program, as in v = step(u), parameter u or update u = v");
     }
@@ -94,6 +99,13 @@ class ProgramParser {
       expect_sign(")", "after what the kernel reads");
     }
     return line;
+  }
+
+  [[noreturn]] void refuse_word(const Token& token) const {
+    const std::string_view best = nearest(token.text, kWords);
+    source_.refuse(token.place, "{} begins no line of a program; {}", token.text.substr(0, 64),
+                   best.empty() ? fmt::format("known: {}", fmt::join(kWords, ", "))
+                                : fmt::format("did you mean {}", best));
   }
 
   const Source& source_;
