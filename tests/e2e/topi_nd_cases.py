@@ -197,6 +197,11 @@ for how, count_pad in (("max", True), ("avg", True), ("avg", False)):
 
 # Layers.
 
+case("nn.matmul with a bias", lambda a, b, c: nn.matmul(a, b, c, transpose_b=True), lambda a, b, c: a @ b.T + c,
+     real(4, 3), real(5, 3), real(5))
+case("nn.matmul without one", lambda a, b: nn.matmul(a, b, None, None, True), lambda a, b: a.T @ b, real(3, 4), real(3, 5))
+case("nn.add", nn.add, np.add, real(4, 3), real(3))
+
 NORMED = real(2, 6, 3, 4)
 
 

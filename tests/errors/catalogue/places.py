@@ -314,3 +314,13 @@ def lstm_with_a_gate_missing():
 def lstm_of_one_step():
     X, W = te.placeholder((2, 3), name="X"), te.placeholder((16, 3), name="W")
     topi.nn.lstm(X, W, te.placeholder((16, 4)))  # <-
+
+
+@wrong(
+    "ARGUMENT_TYPE",
+    "topi.nn.matmul: the bias is True; write transpose_a=True",
+    fix="topi.nn.matmul(A, A, transpose_a=True)",
+)
+def product_whose_bias_is_true():
+    A = te.placeholder((3, 4), name="A")
+    topi.nn.matmul(A, A, True)  # <-

@@ -1,7 +1,8 @@
 """The operators of neural networks. Those with a definition in compiler/operators are built on it."""
 
 from ..._base.suggest import answers as _answers
-from .._product import batch_matmul, matmul
+from .._elementwise import add
+from .._product import batch_matmul
 from .._shape import flatten as _flatten
 from ._activation import *  # noqa: F403
 from ._activation import __all__ as _activation
@@ -28,7 +29,7 @@ flatten = _flatten
 __all__ = sorted(
     {
         *_activation, *_attention, *_blocks, *_convolution, *_convolution_nd, *_dense, *_normalization, *_pooling, *_recurrent,
-        "batch_matmul", "dilate", "flatten", "matmul", "pad",
+        "add", "batch_matmul", "dilate", "flatten", "pad",
     }
 )  # fmt: skip
 __getattr__ = _answers(__name__, __all__)

@@ -6,7 +6,7 @@ from ..._definitions import views
 from ..._definitions.built_in import operator
 from ..._expressions.arithmetic import apply, cast
 from ..._expressions.text import shape_text
-from .. import _elementwise, _reduction
+from .. import _elementwise, _product, _reduction
 from .._common import normal_axis, tensor
 from .._product import agree, as_type, transposed
 
@@ -29,6 +29,16 @@ def dense(data, weight, bias=None, out_dtype=None, auto_scheduler_rewritten_layo
         return operator("matmul")(data, transposed(weight, True), name="T_dense")
     bias = views.cast(tensor(bias, "topi.nn.dense"), data.dtype)
     return operator("dense")(data, weight, bias, name="T_dense")
+
+
+@_export
+def matmul(tensor_a, tensor_b, bias=None, out_dtype=None, transpose_a=False, transpose_b=False,
+           auto_scheduler_rewritten_layout="", meta_schedule_original_shape=None):  # fmt: skip
+    """tensor_a @ tensor_b + bias, each transposed first if asked; topi.matmul has no bias."""
+    if isinstance(bias, bool):
+        raise invalid("ARGUMENT_TYPE", f"topi.nn.matmul: the bias is {bias}; write transpose_a={bias}")
+    product = _product.matmul(tensor_a, tensor_b, transpose_a, transpose_b, out_dtype)
+    return product if bias is None else _elementwise.add(product, tensor(bias, "topi.nn.matmul"))
 
 
 @_export
