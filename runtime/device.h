@@ -53,7 +53,7 @@ class Device {
   virtual void copy_in(void* device, const void* host, int64_t bytes);
   virtual void copy_out(void* host, const void* device, int64_t bytes);
   /// Between two buffers of this device, which do not overlap; done when it returns.
-  void copy_within(void* to, const void* from, int64_t bytes);
+  virtual void copy_within(void* to, const void* from, int64_t bytes);
   /// Runs to the end. Returns the seconds the kernel itself took. Throws Cancelled, or
   /// InvalidArgument INDEX_OUT_OF_RANGE when a check fires.
   virtual double run(const LoadedKernel& kernel, const KernelCall& call) = 0;

@@ -112,6 +112,11 @@ class CudaDevice : public Device {
     noting_launches([&] { work_->out.copy_out(host, address_of(device), bytes); });
   }
 
+  void copy_within(void* to, const void* from, int64_t bytes) override {
+    context_.use();
+    noting_launches([&] { work_->out.copy_within(address_of(to), address_of(from), bytes); });
+  }
+
   double run(const LoadedKernel& kernel, const KernelCall& call) override;
 
  private:

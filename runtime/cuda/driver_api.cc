@@ -38,17 +38,26 @@ void require_version(const DriverApi& api) {
        version / 1000, version % 1000 / 10);
 }
 
+[[noreturn]] void fail_without_driver(const char* path) {
+  // Images for GPUs set it, for the container toolkit that brings the driver in.
+  if (std::getenv("NVIDIA_VISIBLE_DEVICES") != nullptr) {
+    fail(ErrorKind::Unavailable, "NO_DEVICE",
+         "this container sees no NVIDIA driver ({} was not found); start it with --gpus all, on a "
+         "host with a GPU and NVIDIA's container toolkit; to compile without one, name an arch "
+         "such as sm_90",
+         path);
+  }
+  fail(ErrorKind::Unavailable, "NO_DEVICE",
+       "this host has no NVIDIA driver ({} was not found); install the driver, or run where there "
+       "is a GPU; to compile without one, name an arch such as sm_90",
+       path);
+}
+
 DriverApi open() {
   const char* given = std::getenv("KILN_LIBCUDA");
   const char* path = given != nullptr ? given : "libcuda.so.1";
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    fail(
-        ErrorKind::Unavailable, "NO_DEVICE",
-        "this host has no NVIDIA driver ({} was not found); install the driver, or run where there "
-        "is a GPU; to compile without one, name an arch such as sm_90",
-        path);
-  }
+  if (library == nullptr) fail_without_driver(path);
   DriverApi api{};
 #define FUNCTION(name, symbol, parameters) find(library, #symbol, api.name);
 #include "runtime/cuda/driver_functions.def"

@@ -17,6 +17,7 @@ constexpr int64_t kSlotBytes = int64_t{2} << 20;
 
 constexpr const char* kIn = "copy to the device";
 constexpr const char* kOut = "copy from the device";
+constexpr const char* kWithin = "copy on the device";
 
 }  // namespace
 
@@ -65,6 +66,13 @@ void TransferRing::copy_out(void* host, DevicePointer device, int64_t bytes) {
           kOut);
     slot.done.record(stream_);
   }
+}
+
+void TransferRing::copy_within(DevicePointer to, DevicePointer from, int64_t bytes) {
+  if (bytes == 0) return;
+  const std::lock_guard lock(mutex_);
+  check(api_, api_.copy_within(to, from, static_cast<size_t>(bytes), stream_.handle()), kWithin);
+  stream_.wait(kWithin);
 }
 
 }  // namespace kiln::cuda

@@ -18,6 +18,7 @@ class TransferRing {
   /// Each is done when it returns.
   void copy_in(DevicePointer device, const void* host, int64_t bytes);
   void copy_out(void* host, DevicePointer device, int64_t bytes);
+  void copy_within(DevicePointer to, DevicePointer from, int64_t bytes);
 
  private:
   /// The device copies by itself only from and to pinned memory.

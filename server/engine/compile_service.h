@@ -12,7 +12,7 @@
 #include "server/engine/compile_request.h"
 #include "server/engine/compiler_pool.h"
 #include "server/engine/kernel_table.h"
-#include "server/engine/task_queue.h"
+#include "server/task_queue.h"
 
 namespace kiln::server {
 

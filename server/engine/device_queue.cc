@@ -17,7 +17,6 @@ namespace {
 constexpr size_t kKernelsInWorker = 512;
 // A packet has room for this many descriptors, and one of its own.
 constexpr size_t kArenasAMessage = 7;
-
 /// Late and cancelled calls end alike on the worker; who waits is told which it was.
 Error ended_early(bool past_deadline, const std::string& kernel) {
   if (past_deadline) {
@@ -35,6 +34,7 @@ DeviceQueue::DeviceQueue(Options options, Launcher& launcher, Supervisor& superv
       arenas_(arenas),
       quarantine_(quarantine),
       counters_(counters),
+      copies_(name_),
       slot_(options_.spec, launcher, supervisor, options_.times, *this) {}
 
 void DeviceQueue::submit(DeviceCall work) {
@@ -48,7 +48,7 @@ void DeviceQueue::submit(DeviceCall work) {
     if (waiting_.size() >= options_.limit) {
       counters_.rejected.fetch_add(1);
       fail(ErrorKind::ResourceExhausted, "QUEUE_FULL",
-           "{} calls wait for {} already; try again soon", waiting_.size(), slot_.name());
+           "{} calls wait for {} already; try again soon", waiting_.size(), name_);
     }
     number = next_number_++;
     Entry entry;
@@ -79,6 +79,10 @@ void DeviceQueue::send_next(Endings& endings) {
       endings.emplace_back(std::move(entry), ended_early(late, kernel));
       continue;
     }
+    if (const std::optional<Error> lost = lost_input(entry)) {
+      endings.emplace_back(std::move(entry), *lost);
+      continue;
+    }
     entry.started = now;
     slot_.set_cancelled(false);
     running_ = std::move(entry);
@@ -88,21 +92,15 @@ void DeviceQueue::send_next(Endings& endings) {
 }
 
 bool DeviceQueue::send_call(const Entry& entry) {
-  if (!drop_arenas() || !send_arenas(entry)) return false;
+  if (!drop_unused() || !send_arenas(entry.work.tensors)) return false;
   if (entry.work.program) return send_program(entry);
   if (!send_kernel(*entry.work.kernel)) return false;
   internal::ToWorker message;
   internal::Exec& exec = *message.mutable_exec();
   exec.set_call(entry.number);
   exec.set_kernel(entry.work.kernel->number);
-  for (size_t i = 0; i < entry.work.tensors.size(); ++i) {
-    const Slice& slice = *entry.work.tensors[i];
-    internal::Place& place = *exec.add_tensors();
-    place.set_arena(slice.arena()->number);
-    place.set_offset(static_cast<uint64_t>(slice.offset()));
-    const std::vector<int64_t>& shape = entry.work.bound.shapes[i];
-    place.mutable_shape()->Add(shape.begin(), shape.end());
-  }
+  for (size_t i = 0; i < entry.work.tensors.size(); ++i)
+    *exec.add_tensors() = place_of(entry, i);
   const std::vector<int64_t>& scalars = entry.work.bound.scalars;
   exec.mutable_scalars()->Add(scalars.begin(), scalars.end());
   exec.set_variant(static_cast<uint32_t>(entry.work.bound.variant));
@@ -129,9 +127,9 @@ bool DeviceQueue::send_program(const Entry& entry) {
   return slot_.send(message);
 }
 
-/// The memory of the call's tensors, as far as this worker has not mapped it; the descriptors
+/// The memory of the tensors, as far as this worker has not mapped it; the descriptors
 /// travel with the messages, a few with each.
-bool DeviceQueue::send_arenas(const Entry& entry) {
+bool DeviceQueue::send_arenas(std::span<const std::shared_ptr<Slice>> slices) {
   internal::ToWorker message;
   std::vector<int> fds;
   const auto flush = [&] {
@@ -140,7 +138,7 @@ bool DeviceQueue::send_arenas(const Entry& entry) {
     fds.clear();
     return is_sent;
   };
-  for (const std::shared_ptr<Slice>& slice : entry.work.tensors) {
+  for (const std::shared_ptr<Slice>& slice : slices) {
     const Arena& arena = *slice->arena();
     if (!known_arenas_.insert(arena.number).second) continue;
     internal::AddArena& added = *message.mutable_add_arenas()->add_arenas();
@@ -207,7 +205,11 @@ void DeviceQueue::on_ready(const internal::Hello& hello) {
     greeted_ = true;
     // Who had a device is not told for a passing reason that there is none; calls wait for the
     // next.
-    if (hello.has_absent() && was_ready_) return;
+    gone_.reset();
+    if (hello.has_absent() && was_ready_) {
+      gone_ = from_wire(hello.absent());
+      return;
+    }
     hello_ = hello;
     // A new process knows nothing of what the one before was sent.
     known_arenas_.clear();
@@ -225,9 +227,14 @@ void DeviceQueue::on_ready(const internal::Hello& hello) {
 }
 
 void DeviceQueue::on_reply(internal::FromWorker& reply) {
+  if (reply.has_fetched()) return on_fetched(reply.fetched());
   Endings endings;
   {
     const std::lock_guard lock(mutex_);
+    if (reply.has_staged() && staging_ > 0) {
+      --staging_;
+      return;
+    }
     const bool expected = reply.kind_case() == internal::FromWorker::kDone && running_ &&
                           reply.done().call() == running_->number;
     if (!expected) {
@@ -235,7 +242,12 @@ void DeviceQueue::on_reply(internal::FromWorker& reply) {
     }
     Entry entry = std::move(*running_);
     running_.reset();
-    quarantine_.absolve(entry.work.kernel->key);
+    if (reply.done().error().reason() == "DEVICE_FAULT") {
+      quarantine_.blame(entry.work.kernel->key);
+    } else {
+      quarantine_.absolve(entry.work.kernel->key);
+    }
+    if (!reply.done().has_error()) note_copies(entry);
     send_next(endings);
     Outcome<DeviceResult> outcome = ending_of(entry, reply.done());
     endings.emplace_back(std::move(entry), std::move(outcome));
@@ -253,7 +265,9 @@ Outcome<DeviceResult> DeviceQueue::ending_of(const Entry& entry, const internal:
   }
   DeviceResult result;
   result.queue_seconds = seconds_between(entry.submitted, entry.started);
+  result.upload_seconds = done.upload_seconds();
   result.kernel_seconds = done.kernel_seconds();
+  result.download_seconds = done.download_seconds();
   result.measured.assign(done.measured().begin(), done.measured().end());
   result.steps = done.steps();
   return result;
@@ -261,9 +275,13 @@ Outcome<DeviceResult> DeviceQueue::ending_of(const Entry& entry, const internal:
 
 bool DeviceQueue::on_lost(WorkerEnd end) {
   Endings endings;
+  std::map<uint64_t, Fetching> fetching;
   bool had_work = false;
   {
     const std::lock_guard lock(mutex_);
+    copies_.lose_all();
+    fetching.swap(fetching_);
+    staging_ = 0;
     // Workers that end as they start prolong no wait.
     if (is_up_) down_since_ = Clock::now();
     is_up_ = false;
@@ -293,7 +311,19 @@ bool DeviceQueue::on_lost(WorkerEnd end) {
     }
   }
   finish(endings);
+  for (const auto& [number, each] : fetching)
+    each.done(tensor_lost(name_));
   return had_work;
+}
+
+Error DeviceQueue::restarting() const {
+  if (gone_) {
+    return Error(ErrorKind::Unavailable, "DEVICE_GONE",
+                 fmt::format("{} was here but is not any more, and is looked for again: {}", name_,
+                             gone_->message()));
+  }
+  return Error(ErrorKind::Unavailable, "WORKER_RESTARTED",
+               fmt::format("the worker of {} is being started again; try again soon", name_));
 }
 
 Error DeviceQueue::lost_error(const Entry& entry) const {
@@ -302,11 +332,11 @@ Error DeviceQueue::lost_error(const Entry& entry) const {
     return Error(ErrorKind::Unavailable, "WORKER_LOST",
                  fmt::format("the worker of {} ended while it ran {}, which overwrites its own "
                              "input; what it wrote is unknown, so it is not run again",
-                             slot_.name(), called(entry.work.kernel->names.kernel)));
+                             name_, called(entry.work.kernel->names.kernel)));
   }
   return Error(ErrorKind::Unavailable, "WORKER_RESTARTED",
-               fmt::format("the worker of {} ended while it ran {}; it is started again",
-                           slot_.name(), called(entry.work.kernel->names.kernel)));
+               fmt::format("the worker of {} ended while it ran {}; it is started again", name_,
+                           called(entry.work.kernel->names.kernel)));
 }
 
 void DeviceQueue::cancel(uint64_t number) {
@@ -351,7 +381,7 @@ void DeviceQueue::tick(Clock::time_point now) {
               now - running_->told_to_end > options_.times.margin;
     }
     end_those_without_worker(endings, now);
-    if (!running_ && slot_.state() == WorkerSlot::State::Ready) drop_arenas();
+    if (!running_ && slot_.state() == WorkerSlot::State::Ready) drop_unused();
   }
   finish(endings);
   // Kernels look at the flag now and then; one that does not is ended with its process.
@@ -363,19 +393,17 @@ void DeviceQueue::end_those_without_worker(Endings& endings, Clock::time_point n
   if (slot_.state() == WorkerSlot::State::Ready) return;
   const Clock::duration grace = was_ready_ ? options_.times.restart_grace : options_.times.start;
   if (now - down_since_ <= grace) return;
-  end_waiting(endings,
-              was_ready_
-                  ? Error(ErrorKind::Unavailable, "WORKER_RESTARTED",
-                          fmt::format("the worker of {} is being started again; try again soon",
-                                      slot_.name()))
-                  : Error(ErrorKind::Unavailable, "DEVICE_STARTING",
-                          fmt::format("{} has not started yet; try again soon", slot_.name())));
+  end_waiting(endings, was_ready_
+                           ? restarting()
+                           : Error(ErrorKind::Unavailable, "DEVICE_STARTING",
+                                   fmt::format("{} has not started yet; try again soon", name_)));
 }
 
-/// Arenas that the pool has given back: while a worker maps one, its memory is not free. Only a
-/// worker that runs nothing is told, and of all at once: a socket holds few messages for one that
-/// does not read. False when it cannot be reached.
-bool DeviceQueue::drop_arenas() {
+/// Arenas that the pool has given back: while a worker maps one, its memory is not free. The same
+/// goes for tensors that a device keeps. Only a worker that runs nothing is told, and of all at
+/// once: a socket holds few messages for one that does not read. False when it cannot be reached.
+bool DeviceQueue::drop_unused() {
+  if (!drop_copies()) return false;
   const uint64_t drops = arenas_.drops();
   if (drops == drops_seen_) return true;
   drops_seen_ = drops;
@@ -404,11 +432,16 @@ v1::Device DeviceQueue::describe() const {
   const WorkerSlot::State state = slot_.state();
   const std::lock_guard lock(mutex_);
   v1::Device device = hello_.device();
-  device.set_name(slot_.name());
+  device.set_name(name_);
   device.set_state(state == WorkerSlot::State::Ready    ? "ready"
                    : state == WorkerSlot::State::Absent ? "absent"
                                                         : "starting");
   return device;
+}
+
+size_t DeviceQueue::kind_count() const {
+  const std::lock_guard lock(mutex_);
+  return hello_.devices();
 }
 
 std::vector<v1::Component> DeviceQueue::components() const {

@@ -4,6 +4,7 @@
 // process. A kernel that fails under a record's schedule is compiled without it.
 #include "server/engine/engine.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -20,8 +21,8 @@ namespace {
 
 constexpr auto kWarmTime = std::chrono::seconds(10);  // of memory, after the last client left
 
-DeviceQueue::Options device_options(const EngineOptions& options, Role role) {
-  return {.spec = {.role = role, .index = 0, .threads = options.threads},
+DeviceQueue::Options device_options(const EngineOptions& options, Role role, int index) {
+  return {.spec = {.role = role, .index = index, .threads = options.threads},
           .limit = options.queue,
           .times = options.times};
 }
@@ -80,13 +81,14 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
                   .memory_bytes = options.compile_memory_bytes,
                   .times = options.times},
                  *launcher_, supervisor_, quarantine_, counters_),
-      cpu_(device_options(options, Role::Cpu), *launcher_, supervisor_, *arenas_, quarantine_,
-           counters_),
-      cuda_(device_options(options, Role::Cuda), *launcher_, supervisor_, *arenas_, quarantine_,
-            counters_),
+      devices_([this, options](Role role, int index) {
+        return std::make_unique<DeviceQueue>(device_options(options, role, index), *launcher_,
+                                             supervisor_, *arenas_, quarantine_, counters_);
+      }),
       compile_service_(kernels_, memory_, disk_, compilers_, counters_),
       specialiser_(options.specialisation, compilers_, kernels_, counters_),
       run_service_(kernels_, tensors_, sessions_, arenas_, devices_, specialiser_, counters_),
+      copies_(tensors_, sessions_, *arenas_, devices_),
       records_(options.cache_folder, {}),
       tune_service_({.compiles = compile_service_,
                      .compilers = compilers_,
@@ -120,9 +122,8 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
 }
 
 void Engine::tick(Clock::time_point now) {
-  cpu_.tick(now);
+  devices_.tick(now);
   compilers_.tick(now);
-  cuda_.tick(now);
   sessions_.expire(now);
   // What was warm for clients is of no use to nobody.
   if (sessions_.idle_for(now) > kWarmTime) arenas_->cool_down();
@@ -134,10 +135,14 @@ void Engine::tick(Clock::time_point now) {
 bool Engine::wait_until_ready(Clock::duration limit) {
   const Clock::time_point until = Clock::now() + limit;
   while (Clock::now() < until) {
-    if (cpu_.settled() && cuda_.settled() && compilers_.settled()) return true;
+    const std::vector<DeviceQueue*> devices = devices_.all();
+    const bool settled = std::ranges::all_of(devices, &DeviceQueue::settled);
+    // Of further GPUs the first one tells; each then has a worker that starts.
+    const bool complete = devices.size() > devices_.of(TargetKind::Cuda).kind_count();
+    if (settled && complete && compilers_.settled()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  return cpu_.settled();
+  return cpu().settled();
 }
 
 CompileSetting Engine::setting() const {
@@ -146,7 +151,7 @@ CompileSetting Engine::setting() const {
   setting.build_id = hello.build_id();
   setting.arch = [this, host = hello.host_arch()](TargetKind target) {
     if (traits_of(target).is_host) return host;
-    const DeviceQueue& device = *devices_.at(target);
+    const DeviceQueue& device = devices_.of(target);
     device.require_present();
     const std::string arch = device.describe().arch();
     if (arch.empty()) {
@@ -185,7 +190,7 @@ std::optional<CompileResult> Engine::find_again(const std::string& request) {
   const Artifact& artifact = result.kernel->artifact();
   // Without the device it was for, the request may mean something else now.
   if (!traits_of(artifact.target).is_host &&
-      devices_.at(artifact.target)->describe().arch() != artifact.arch) {
+      devices_.of(artifact.target).describe().arch() != artifact.arch) {
     return std::nullopt;
   }
   result.level = v1::CACHE_LEVEL_MEMORY;
@@ -196,7 +201,7 @@ std::optional<CompileResult> Engine::find_again(const std::string& request) {
 std::optional<TuningKey> Engine::tuning_key(const CheckedRequest& checked) const {
   std::string definition = tuning_of(checked);
   if (definition.empty()) return std::nullopt;
-  const v1::Device device = devices_.at(checked.target)->describe();
+  const v1::Device device = devices_.of(checked.target).describe();
   if (device.arch() != checked.wire.target().arch()) return std::nullopt;
   return TuningKey{.definition = std::move(definition),
                    .sizes = "",
@@ -330,6 +335,22 @@ void Engine::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunD
 
 void Engine::submit(const v1::SubmitRequest& request, const Caller& caller,
                     Then<std::string> done) {
+  // A job keeps its inputs, which a device may have newer.
+  const auto keep = [&](const v1::SubmitRequest& whole, const std::string& kernel) {
+    std::vector<std::shared_ptr<Slice>> inputs;
+    for (const v1::Argument& argument : whole.run().arguments()) {
+      if (argument.has_tensor())
+        inputs.push_back(tensors_.find(caller.principal.tenant, argument.tensor())->slice);
+    }
+    devices_.bring_home(std::move(inputs), [this, whole, kernel, caller, done](auto outcome) {
+      try {
+        if (const Error* error = std::get_if<Error>(&outcome)) throw *error;
+        jobs_.submit(whole, kernel, caller, done);
+      } catch (...) {
+        done(current_error());
+      }
+    });
+  };
   if (request.has_kernel()) {
     const CheckedRequest checked = check_request(request.kernel(), setting());
     const v1::Definition& definition = request.kernel().definition();
@@ -337,7 +358,7 @@ void Engine::submit(const v1::SubmitRequest& request, const Caller& caller,
       const uint32_t stage = definition.parameters(i).stage();
       return !definition.stages(static_cast<int>(stage)).has_placeholder();
     });
-    return jobs_.submit(request, checked.names.kernel, caller, std::move(done));
+    return keep(request, checked.names.kernel);
   }
   const std::shared_ptr<const KernelEntry> kernel = kernels_.get(request.run().kernel_id());
   require_own_outputs(request.run(), kernel->names, [&](int i) {
@@ -346,22 +367,24 @@ void Engine::submit(const v1::SubmitRequest& request, const Caller& caller,
   // The next daemon does not know the kernel.
   v1::SubmitRequest whole = request;
   KILN_CHECK(whole.mutable_kernel()->ParseFromString(kernel->request));
-  jobs_.submit(whole, kernel->names.kernel, caller, std::move(done));
+  keep(whole, kernel->names.kernel);
 }
 
-std::string Engine::device_named(const std::string& name) const {
-  if (name.empty() || name == "cpu:0" || name == "cpu") return "cpu:0";
-  if (name == "cuda:0" || name == "cuda") {
-    cuda_.require_present();
-    return "cuda:0";
-  }
-  fail(ErrorKind::Unavailable, "NO_DEVICE",
-       "there is no device {} here; kiln devices lists those there are", name.substr(0, 80));
+void Engine::bring_home(const Tensor& tensor, FetchDone done) {
+  devices_.bring_home({tensor.slice}, std::move(done));
+}
+
+void Engine::stage(const Tensor& tensor) {
+  if (DeviceQueue* device = devices_.find(tensor.device)) device->stage(tensor.slice, tensor.bytes);
+}
+
+void Engine::copy(const v1::CopyRequest& request, const Caller& caller, Then<std::string> done) {
+  copies_.copy(request, caller, std::move(done));
 }
 
 Tensor Engine::check_header(const v1::TensorHeader& header, const Caller& caller) const {
   sessions_.require(caller.principal.tenant, header.session());
-  const std::string device = device_named(header.device());
+  const std::string device = devices_.named(header.device()).name();
   const std::optional<DType> type = dtype_from_number(header.type());
   if (!type) {
     fail(ErrorKind::InvalidArgument, "DTYPE", "the tensor has an unknown type (number {})",
@@ -395,8 +418,10 @@ v1::DescribeResponse Engine::describe() const {
   response.set_version(kVersion);
   response.set_boot_id(boot_id_);
   response.set_pid(static_cast<uint32_t>(::getpid()));
-  *response.add_devices() = cpu_.describe();
-  if (cuda_.describe().state() != "absent") *response.add_devices() = cuda_.describe();
+  for (const DeviceQueue* device : devices_.all()) {
+    v1::Device described = device->describe();
+    if (described.state() != "absent") *response.add_devices() = std::move(described);
+  }
 
   auto& counters = *response.mutable_counters();
 #define COUNTER(name) counters[#name] = counters_.name.load();
@@ -410,12 +435,13 @@ v1::DescribeResponse Engine::describe() const {
   counters["specialised_kernels"] = specialiser_.count();
   counters["tuning_records"] = records_.count();
   counters["unfinished_jobs"] = static_cast<int64_t>(jobs_.unfinished());
-  counters["queued_runs"] = static_cast<int64_t>(cpu_.waiting() + cuda_.waiting());
-
-  for (const v1::Component& part : cpu_.components())
-    *response.add_components() = part;
-  for (const v1::Component& part : cuda_.components())
-    *response.add_components() = part;
+  int64_t queued = 0;
+  for (const DeviceQueue* device : devices_.all()) {
+    queued += static_cast<int64_t>(device->waiting());
+    for (const v1::Component& part : device->components())
+      *response.add_components() = part;
+  }
+  counters["queued_runs"] = queued;
   if (compilers_.settled()) {
     const internal::Hello hello = compilers_.hello();
     for (const v1::Component& part : hello.components())
@@ -449,8 +475,7 @@ void Engine::stop() {
   tune_service_.drain();
   // In the thread that started them: they end with it, and should find us knowing why.
   supervisor_.stop([this] {
-    cpu_.stop();
-    cuda_.stop();
+    devices_.stop();
     compilers_.stop();
   });
   tune_service_.stop();

@@ -8,6 +8,7 @@
 #include "server/engine/compile_service.h"
 #include "server/engine/request_memo.h"
 #include "server/engine/run_service.h"
+#include "server/engine/tensor_copies.h"
 #include "server/jobs/job_service.h"
 #include "server/programs/program_service.h"
 #include "server/tensors/idle_transfers.h"
@@ -50,7 +51,7 @@ class Engine {
 
   /// Waits until the workers have answered, or `limit`. False: the cpu worker has not.
   bool wait_until_ready(Clock::duration limit);
-  bool cpu_ready() const { return cpu_.ready(); }
+  bool cpu_ready() const { return cpu().ready(); }
 
   // Each throws, or tells its outcome once.
   void compile(const v1::CompileRequest& request, std::shared_ptr<Call> call, CompileDone done);
@@ -68,6 +69,12 @@ class Engine {
   Tensor prepare_tensor(const v1::TensorHeader& header, const Caller& caller);
   /// The same without memory.
   Tensor check_header(const v1::TensorHeader& header, const Caller& caller) const;
+  /// Tells `done` once the contents of `tensor` lie where the front end reads them.
+  void bring_home(const Tensor& tensor, FetchDone done);
+  /// The contents of `tensor`, which are here, begin their way to its device.
+  void stage(const Tensor& tensor);
+  /// Tells the id of the tensor that has the contents then. Throws.
+  void copy(const v1::CopyRequest& request, const Caller& caller, Then<std::string> done);
   v1::DescribeResponse describe() const;
 
   TensorStore& tensors() { return tensors_; }
@@ -80,16 +87,16 @@ class Engine {
   RecordStore& records() { return records_; }
   Counters& counters() { return counters_; }
   /// Process ids of the device workers, for tests.
-  int cpu_pid() const { return cpu_.pid(); }
+  int cpu_pid() const { return cpu().pid(); }
+  int pid_of(const std::string& device) const { return devices_.find(device)->pid(); }
   std::vector<int> compiler_pids() const { return compilers_.pids(); }
 
   /// Ends the workers, and every call with Unavailable DRAINING. Writes what the disk cache lacks.
   void stop();
 
  private:
+  DeviceQueue& cpu() const { return devices_.of(TargetKind::Llvm); }
   CompileSetting setting() const;
-  /// Throws Unavailable NO_DEVICE.
-  std::string device_named(const std::string& name) const;
   void ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
                 std::shared_ptr<Call> call, Then<std::string> done);
   /// The kernel that a request of the same bytes got, while it is still known.
@@ -116,14 +123,11 @@ class Engine {
   ArtifactCache memory_;
   DiskCache disk_;
   CompilerPool compilers_;
-  DeviceQueue cpu_;
-  DeviceQueue cuda_;
-  /// What runs the artifacts of each target.
-  const std::map<TargetKind, DeviceQueue*> devices_ = {
-      {TargetKind::Llvm, &cpu_}, {TargetKind::Cuda, &cuda_}, {TargetKind::Interpreter, &cpu_}};
+  Devices devices_;
   CompileService compile_service_;
   Specialiser specialiser_;
   RunService run_service_;
+  TensorCopies copies_;
   RecordStore records_;
   TuneService tune_service_;
   ProgramService programs_;

@@ -57,6 +57,7 @@ struct RunService::Prepared {
   std::map<std::string, std::shared_ptr<Slice>> renewed;
   Clock::time_point begun = Clock::now();
   double upload_seconds = 0;
+  std::string device;
 };
 
 void write_reply(const RunResult& result, v1::RunResponse& reply) {
@@ -70,10 +71,12 @@ void write_reply(const RunResult& result, v1::RunResponse& reply) {
       written.set_data(output.slice->data(), static_cast<size_t>(output.bytes));
     } else {
       written.set_tensor(output.tensor);
+      written.set_device(result.device);
     }
   }
   *reply.mutable_timings() = result.timings;
-  reply.mutable_timings()->set_download(seconds_between(begin, Clock::now()));
+  reply.mutable_timings()->set_download(result.timings.download() +
+                                        seconds_between(begin, Clock::now()));
   reply.mutable_measured()->Add(result.measured.begin(), result.measured.end());
 }
 
@@ -92,7 +95,7 @@ std::shared_ptr<RunService::Prepared> RunService::prepare(const v1::RunRequest& 
   prepared->session = request.session();
   sessions_.require(call.tenant(), request.session());
   const KernelEntry& kernel = *prepared->kernel;
-  devices_.at(kernel.artifact().target)->require_present();
+  devices_.of(kernel.artifact().target).require_present();
   if (request.measurements() > kMaxMeasurements) {
     fail(ErrorKind::InvalidArgument, "MEASUREMENTS",
          "{} measurements are asked for; the limit is {}", request.measurements(),
@@ -116,7 +119,8 @@ DeviceCall RunService::place_call(const v1::RunRequest& request, const Call& cal
 
 void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done) {
   const std::shared_ptr<Prepared> prepared = prepare(request, *call);
-  DeviceQueue& device = *devices_.at(prepared->kernel->artifact().target);
+  DeviceQueue& device = device_of(*prepared, request.device());
+  prepared->device = device.name();
   DeviceCall& work = prepared->work;
   work.kernel = specialiser_.choose(prepared->kernel, work.bound);
   work.call = std::move(call);
@@ -135,7 +139,52 @@ void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, 
     specialiser_.note(prepared->kernel, scalars, runs, result.kernel_seconds);
     done(collect(*prepared, result));
   };
-  device.submit(std::move(work));
+  submit(prepared, device);
+}
+
+DeviceQueue& RunService::device_of(const Prepared& prepared, const std::string& asked) const {
+  DeviceQueue* found = nullptr;
+  const TargetKind target = prepared.kernel->artifact().target;
+  if (!asked.empty()) {
+    DeviceQueue& device = devices_.named(asked);
+    if (!device.name().starts_with(traits_of(target).device)) {
+      fail(ErrorKind::InvalidArgument, "OTHER_TARGET",
+           "{} was compiled for {}, which {} does not run", called(prepared.kernel->names.kernel),
+           name_of(target), device.name());
+    }
+    return device;
+  }
+  for (const std::shared_ptr<const Tensor>& tensor : prepared.given) {
+    if (tensor == nullptr || !tensor->device.starts_with(traits_of(target).device)) continue;
+    DeviceQueue* const device = devices_.find(tensor->device);
+    if (device == nullptr || device == found) continue;
+    if (found != nullptr) {
+      fail(ErrorKind::InvalidArgument, "SEVERAL_DEVICES",
+           "the arguments of {} lie on {} and {}; copy them to one device",
+           called(prepared.kernel->names.kernel), found->name(), device->name());
+    }
+    found = device;
+  }
+  return found != nullptr ? *found : devices_.of(target);
+}
+
+/// Once what other devices have newer of its tensors is here.
+void RunService::submit(const std::shared_ptr<Prepared>& prepared, DeviceQueue& device) {
+  std::vector<std::shared_ptr<Slice>> away;
+  for (const std::shared_ptr<Slice>& slice : prepared->work.tensors) {
+    const std::shared_ptr<DeviceCopy> copy = slice->copy();
+    if (copy != nullptr && copy->is_newer && copy->device != device.name()) away.push_back(slice);
+  }
+  if (away.empty()) return device.submit(std::move(prepared->work));
+  devices_.bring_home(std::move(away), [prepared, &device](Outcome<std::monostate> outcome) {
+    if (const Error* error = std::get_if<Error>(&outcome)) return prepared->work.done(*error);
+    const auto done = prepared->work.done;
+    try {
+      device.submit(std::move(prepared->work));
+    } catch (...) {
+      done(current_error());
+    }
+  });
 }
 
 std::vector<ArgumentSlot> RunService::slots_of(Prepared& prepared, const v1::RunRequest& request) {
@@ -176,6 +225,7 @@ void RunService::place(Prepared& prepared, const v1::RunRequest& request) {
     if (argument.has_tensor()) {
       prepared.work.tensors.push_back(is_output ? place_given_output(prepared, *prepared.given[at])
                                                 : prepared.given[at]->slice);
+      prepared.work.stays.push_back(true);
       const Slice* slice = prepared.work.tensors.back().get();
       // Of two outputs in one place the second to be written stays: which one that is may differ.
       if (is_output && !outputs.insert(slice).second) overlap = true;
@@ -187,6 +237,7 @@ void RunService::place(Prepared& prepared, const v1::RunRequest& request) {
       const DType type = kernel.artifact().parameters[at].type;
       require_bytes(kernel, at, byte_size(type, prepared.work.bound.shapes[at]), data.size());
       prepared.work.tensors.push_back(arenas_->allocate(static_cast<int64_t>(data.size())));
+      prepared.work.stays.push_back(false);
       if (!data.empty()) {
         std::memcpy(prepared.work.tensors.back()->data(), data.data(), data.size());
       }
@@ -225,6 +276,7 @@ void RunService::place_output(Prepared& prepared, uint32_t parameter,
   if (argument.has_output() && argument.output().keep()) prepared.keep.insert(parameter);
   output.slice = allocate_output(prepared, output.bytes);
   prepared.work.tensors.push_back(output.slice);
+  prepared.work.stays.push_back(prepared.keep.count(parameter) != 0);
   prepared.outputs.push_back(std::move(output));
 }
 
@@ -242,7 +294,7 @@ RunResult RunService::collect(Prepared& prepared, const DeviceResult& device) {
       Tensor tensor;
       tensor.tenant = prepared.tenant;
       tensor.session = sessions_.owner(prepared.session);
-      tensor.device = fmt::format("{}:0", traits_of(prepared.kernel->artifact().target).device);
+      tensor.device = prepared.device;
       tensor.type = output.type;
       tensor.shape = output.shape;
       tensor.bytes = output.bytes;
@@ -254,10 +306,13 @@ RunResult RunService::collect(Prepared& prepared, const DeviceResult& device) {
     result.outputs.push_back(std::move(output));
   }
   result.timings.set_queue(device.queue_seconds);
-  result.timings.set_upload(prepared.upload_seconds);
+  result.timings.set_upload(prepared.upload_seconds + device.upload_seconds);
   result.timings.set_kernel(device.kernel_seconds);
+  result.timings.set_download(device.download_seconds);
   result.timings.set_cache(v1::CACHE_LEVEL_MEMORY);
   result.measured = device.measured;
+  if (prepared.device != devices_.of(prepared.kernel->artifact().target).name())
+    result.device = prepared.device;
   return result;
 }
 

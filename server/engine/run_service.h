@@ -1,12 +1,11 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "server/engine/device_queue.h"
+#include "server/engine/devices.h"
 #include "server/engine/specialiser.h"
 #include "server/tensors/sessions.h"
 
@@ -27,6 +26,7 @@ struct RunResult {
   std::vector<RunOutput> outputs;
   v1::Timings timings;
   std::vector<double> measured;
+  std::string device;  // where kept outputs lie; empty: the first of the kernel's target
 };
 
 /// The reply for a result; copies the outputs that were not kept.
@@ -41,13 +41,13 @@ using RunDone = std::function<void(Outcome<RunResult>)>;
 class RunService {
  public:
   RunService(KernelTable& kernels, TensorStore& tensors, Sessions& sessions,
-             std::shared_ptr<ArenaPool> arenas, std::map<TargetKind, DeviceQueue*> devices,
-             Specialiser& specialiser, Counters& counters)
+             std::shared_ptr<ArenaPool> arenas, Devices& devices, Specialiser& specialiser,
+             Counters& counters)
       : kernels_(kernels),
         tensors_(tensors),
         sessions_(sessions),
         arenas_(std::move(arenas)),
-        devices_(std::move(devices)),
+        devices_(devices),
         specialiser_(specialiser),
         counters_(counters) {}
 
@@ -66,13 +66,17 @@ class RunService {
   void place_output(Prepared& prepared, uint32_t parameter, const v1::Argument& argument);
   std::shared_ptr<Slice> place_given_output(Prepared& prepared, const Tensor& tensor);
   std::shared_ptr<Slice> allocate_output(const Prepared& prepared, int64_t bytes);
+  /// Where it runs: where the request says, at its tensors, or on the first device for its
+  /// artifact.
+  DeviceQueue& device_of(const Prepared& prepared, const std::string& asked) const;
+  void submit(const std::shared_ptr<Prepared>& prepared, DeviceQueue& device);
   RunResult collect(Prepared& prepared, const DeviceResult& device);
 
   KernelTable& kernels_;
   TensorStore& tensors_;
   Sessions& sessions_;
   const std::shared_ptr<ArenaPool> arenas_;
-  const std::map<TargetKind, DeviceQueue*> devices_;
+  Devices& devices_;
   Specialiser& specialiser_;
   Counters& counters_;
 };

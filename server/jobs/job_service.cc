@@ -187,6 +187,10 @@ void JobService::run(const JobTable::Begun& begun, const internal::JobSpec& spec
   table_.advance(begun.job, v1::JOB_PHASE_RUNNING);
   v1::RunRequest request = spec.run();
   request.set_kernel_id(kernel);
+  for (v1::Argument& argument : *request.mutable_arguments()) {
+    // The contents are kept here, and not on the device.
+    if (argument.has_output()) argument.mutable_output()->set_keep(false);
+  }
   const std::string& tenant = begun.call->tenant();
   std::vector<std::string> loaded;
   const std::shared_ptr<void> unload(nullptr, [&](void*) { parts_.tensors.free(tenant, loaded); });

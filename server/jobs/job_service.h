@@ -8,9 +8,9 @@
 
 #include "server/engine/compile_service.h"
 #include "server/engine/run_service.h"
-#include "server/engine/task_queue.h"
 #include "server/jobs/job_store.h"
 #include "server/jobs/job_table.h"
+#include "server/task_queue.h"
 
 namespace kiln::server {
 

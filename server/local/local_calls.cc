@@ -107,6 +107,7 @@ void LocalCalls::answer_run(uint64_t id, const RunResult& result, const std::set
       written.mutable_shape()->Add(output.shape.begin(), output.shape.end());
       if (kept.count(output.parameter) != 0) {
         written.set_tensor(output.tensor);
+        written.set_device(result.device);
         continue;
       }
       // Too large for a reply of gRPC, it was kept unasked.
@@ -144,14 +145,26 @@ v1::UploadResponse LocalCalls::put(v1::LocalPut& request, std::vector<Fd>& fds) 
 void LocalCalls::contents(uint64_t id, const std::string& name) {
   const std::shared_ptr<void> pass = gate_.enter();
   const std::shared_ptr<const Tensor> tensor = engine_.tensors().find(tenant(), name);
+  engine_.bring_home(
+      *tensor, [self = shared_from_this(), pass, id, tensor](Outcome<std::monostate> outcome) {
+        try {
+          if (const Error* error = std::get_if<Error>(&outcome)) throw *error;
+          self->answer_contents(id, *tensor);
+        } catch (...) {
+          self->fail_with(id, current_error());
+        }
+      });
+}
+
+void LocalCalls::answer_contents(uint64_t id, const Tensor& tensor) {
   v1::LocalReply reply;
   v1::LocalContents& contents = *reply.mutable_contents();
-  write_header(*tensor, *contents.mutable_header());
+  write_header(tensor, *contents.mutable_header());
   std::vector<Fd> fds;
-  if (tensor->bytes <= kInlineBytes) {
-    contents.set_data(tensor->slice->data(), static_cast<size_t>(tensor->bytes));
+  if (tensor.bytes <= kInlineBytes) {
+    contents.set_data(tensor.slice->data(), static_cast<size_t>(tensor.bytes));
   } else {
-    fds.push_back(show_memory(engine_.arenas(), *tensor->slice, tensor->bytes, session_));
+    fds.push_back(show_memory(engine_.arenas(), *tensor.slice, tensor.bytes, session_));
     contents.mutable_region()->set_index(0);
   }
   engine_.counters().downloads.fetch_add(1);

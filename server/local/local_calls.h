@@ -37,6 +37,7 @@ class LocalCalls : public std::enable_shared_from_this<LocalCalls> {
   void answer_run(uint64_t id, const RunResult& result, const std::set<uint32_t>& kept);
   v1::UploadResponse put(v1::LocalPut& request, std::vector<Fd>& fds);
   void contents(uint64_t id, const std::string& tensor);
+  void answer_contents(uint64_t id, const Tensor& tensor);
 
   const std::string& tenant() const { return caller_.principal.tenant; }
   void begin(uint64_t id, std::shared_ptr<Call> call);

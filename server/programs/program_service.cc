@@ -237,11 +237,27 @@ void ProgramService::plan(const v1::PlanProgramRequest& request, std::shared_ptr
   });
 }
 
+/// Steps work on what lies in the front end's memory.
+void ProgramService::start_at_home(std::shared_ptr<ProgramRun> run,
+                                   std::vector<std::shared_ptr<Slice>> slices,
+                                   const ProgramWatcher& watcher) {
+  parts_.devices.bring_home(std::move(slices),
+                            [run = std::move(run), watcher](Outcome<std::monostate> outcome) {
+                              try {
+                                if (const Error* error = std::get_if<Error>(&outcome)) throw *error;
+                                run->start();
+                              } catch (...) {
+                                const Error error = current_error();
+                                watcher.end(&error);
+                              }
+                            });
+}
+
 void ProgramService::run(const v1::RunProgramRequest& request, std::shared_ptr<Call> call,
                          ProgramWatcher watcher) {
   const std::shared_ptr<const ProgramEntry> entry = programs_.get(request.program_id());
   parts_.sessions.require(call->tenant(), request.session());
-  DeviceQueue& device = *parts_.devices.at(target_of(*entry));
+  DeviceQueue& device = parts_.devices.of(target_of(*entry));
   device.require_present();
   GivenValues given = Giver(*entry, request, parts_.tensors, *parts_.arenas, call->tenant()).run();
   const program::GivenTypes types = given.types;
@@ -255,9 +271,13 @@ void ProgramService::run(const v1::RunProgramRequest& request, std::shared_ptr<C
                                          .arenas = parts_.arenas,
                                          .device = device,
                                          .counters = parts_.counters};
-                    std::make_shared<ProgramRun>(parts, entry, std::get<0>(outcome), request,
-                                                 std::move(given), call, watcher)
-                        ->start();
+                    std::vector<std::shared_ptr<Slice>> slices;
+                    for (const auto& [value, slice] : given.slices)
+                      slices.push_back(slice);
+                    start_at_home(
+                        std::make_shared<ProgramRun>(parts, entry, std::get<0>(outcome), request,
+                                                     std::move(given), call, watcher),
+                        std::move(slices), watcher);
                   } catch (...) {
                     const Error error = current_error();
                     watcher.end(&error);

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
+#include "server/engine/devices.h"
 #include "server/programs/program_run.h"
 
 namespace kiln::server {
@@ -15,7 +15,7 @@ class ProgramService {
     TensorStore& tensors;
     Sessions& sessions;
     std::shared_ptr<ArenaPool> arenas;
-    std::map<TargetKind, DeviceQueue*> devices;
+    Devices& devices;
     Counters& counters;
   };
   ProgramService(Parts parts, Planner::Compile compile)
@@ -29,6 +29,9 @@ class ProgramService {
            ProgramWatcher watcher);
 
  private:
+  void start_at_home(std::shared_ptr<ProgramRun> run, std::vector<std::shared_ptr<Slice>> slices,
+                     const ProgramWatcher& watcher);
+
   const Parts parts_;
   ProgramTable programs_{256, size_t{256} << 20};
   Planner planner_;

@@ -8,10 +8,6 @@ namespace kiln::server {
 
 namespace {
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
-}
-
 void require_same_layout(const Tensor& tensor, const v1::TensorHeader& header) {
   const std::vector<int64_t> shape(header.shape().begin(), header.shape().end());
   if (static_cast<int>(tensor.type) == header.type() && tensor.shape == shape) return;
@@ -26,11 +22,14 @@ void require_same_layout(const Tensor& tensor, const v1::TensorHeader& header) {
 
 TensorArrival::TensorArrival(Engine& engine, const v1::TensorHeader& header, const Caller& caller,
                              bool adopts)
-    : engine_(engine), tenant_(caller.principal.tenant), session_(header.session()) {
+    : engine_(engine),
+      tenant_(caller.principal.tenant),
+      session_(header.session()),
+      is_empty_(header.empty()) {
   if (header.into().empty()) {
     tensor_ =
         adopts ? engine_.check_header(header, caller) : engine_.prepare_tensor(header, caller);
-    if (header.empty()) filled_ = tensor_.bytes;
+    if (is_empty_) filled_ = tensor_.bytes;
     return;
   }
   tensor_ = *engine_.tensors().find(tenant_, header.into());
@@ -71,6 +70,8 @@ std::string TensorArrival::complete() {
   // A tensor of a session that has ended meanwhile would never be freed.
   engine_.sessions().require(tenant_, session_);
   engine_.counters().uploads.fetch_add(1);
+  tensor_.slice->written();
+  if (!is_empty_) engine_.stage(tensor_);
   if (tensor_.id.empty()) {
     tensor_.id = engine_.tensors().add(std::move(tensor_))->id;
   } else if (is_renewed_) {

@@ -28,6 +28,7 @@ class TensorArrival {
   Engine& engine_;
   const std::string tenant_;
   const std::string session_;
+  const bool is_empty_;  // no contents follow
   Tensor tensor_;
   bool is_renewed_ = false;  // overwrites a tensor, but in other memory
   int64_t filled_ = 0;

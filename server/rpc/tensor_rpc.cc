@@ -119,6 +119,18 @@ class DownloadCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       return;
     }
     engine.counters().downloads.fetch_add(1);
+    users_.fetch_add(1);
+    engine.bring_home(*tensor_, [this](const Outcome<std::monostate>& outcome) {
+      if (const Error* error = std::get_if<Error>(&outcome)) {
+        end(status_of(*error));
+      } else if (!ended_.load()) {
+        send_header();
+      }
+      release();
+    });
+  }
+
+  void send_header() {
     v1::DownloadResponse first;
     write_header(*tensor_, *first.mutable_header());
     part_ = frame_of(first);
@@ -142,13 +154,17 @@ class DownloadCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   }
 
   void OnCancel() override { end(grpc::Status::CANCELLED); }
-  void OnDone() override { delete this; }
+  void OnDone() override { release(); }
 
  private:
   void end(const grpc::Status& status) {
     if (!ended_.exchange(true)) Finish(status);
   }
+  void release() {
+    if (users_.fetch_sub(1) == 1) delete this;
+  }
 
+  std::atomic<int> users_{1};  // gRPC, and a device that is to bring the contents
   std::shared_ptr<const Tensor> tensor_;
   int64_t sent_ = 0;
   grpc::ByteBuffer part_;
@@ -190,6 +206,17 @@ grpc::ServerUnaryReactor* TensorRpc::Free(grpc::CallbackServerContext* context,
     const std::vector<std::string> ids(request->tensors().begin(), request->tensors().end());
     const int freed = engine_.tensors().free(call->call()->tenant(), ids);
     call->answer([&](auto& reply) { reply.set_freed(static_cast<uint32_t>(freed)); });
+  });
+}
+
+grpc::ServerUnaryReactor* TensorRpc::Copy(grpc::CallbackServerContext* context,
+                                          const v1::CopyRequest* request,
+                                          v1::UploadResponse* response) {
+  return UnaryCall<v1::UploadResponse>::start(context, gate_, response, [&](const auto& call) {
+    engine_.copy(*request, call->call()->caller(), [call](Outcome<std::string> outcome) {
+      end_call(call, std::move(outcome),
+               [](auto& reply, const std::string& tensor) { reply.set_tensor(tensor); });
+    });
   });
 }
 

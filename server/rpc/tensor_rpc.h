@@ -23,6 +23,9 @@ class TensorRpc final : public RawTensorService {
   grpc::ServerUnaryReactor* Free(grpc::CallbackServerContext* context,
                                  const v1::FreeRequest* request,
                                  v1::FreeResponse* response) override;
+  grpc::ServerUnaryReactor* Copy(grpc::CallbackServerContext* context,
+                                 const v1::CopyRequest* request,
+                                 v1::UploadResponse* response) override;
 
  private:
   Engine& engine_;

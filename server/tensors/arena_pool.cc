@@ -32,6 +32,21 @@ Slice::Slice(std::shared_ptr<ArenaPool> pool, std::shared_ptr<const Arena> arena
 
 Slice::~Slice() { pool_->give_back(*arena_, offset_, bytes_); }
 
+void Slice::written() {
+  version_.fetch_add(1);
+  if (const std::shared_ptr<DeviceCopy> known = copy()) known->is_newer = false;
+}
+
+std::shared_ptr<DeviceCopy> Slice::copy() const {
+  const std::lock_guard lock(mutex_);
+  return copy_;
+}
+
+void Slice::set_copy(std::shared_ptr<DeviceCopy> copy) {
+  const std::lock_guard lock(mutex_);
+  copy_.swap(copy);
+}
+
 std::shared_ptr<Slice> ArenaPool::allocate(int64_t bytes) {
   std::shared_ptr<Slice> slice = reserve(bytes);
   use(*slice, 0, slice->bytes());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/ipc/memfd.h"
+#include "server/tensors/device_copy.h"
 
 namespace kiln::server {
 
@@ -46,11 +47,22 @@ class Slice {
   const std::shared_ptr<const Arena>& arena() const { return arena_; }
   int64_t offset() const { return offset_; }
 
+  /// Counts up with the contents, as far as this process writes them or has them written.
+  uint64_t version() const { return version_.load(); }
+  /// The contents are new; a device's copy is not any more.
+  void written();
+  /// What a device keeps of it, or null. Its `is_newer` says where the contents are.
+  std::shared_ptr<DeviceCopy> copy() const;
+  void set_copy(std::shared_ptr<DeviceCopy> copy);
+
  private:
   const std::shared_ptr<ArenaPool> pool_;
   const std::shared_ptr<const Arena> arena_;
   const int64_t offset_;
   const int64_t bytes_;
+  std::atomic<uint64_t> version_{1};
+  mutable std::mutex mutex_;
+  std::shared_ptr<DeviceCopy> copy_;
 };
 
 /// Hands out slices of arenas. Memory given back stays warm for the next call: touching fresh pages

@@ -10,6 +10,10 @@
 
 namespace kiln::server {
 
+std::string shape_text(std::span<const int64_t> shape) {
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
+
 std::string random_hex(int bytes) {
   std::vector<unsigned char> random(static_cast<size_t>(bytes));
   KILN_CHECK(::getrandom(random.data(), random.size(), 0) == bytes);

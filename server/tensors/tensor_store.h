@@ -13,8 +13,8 @@
 
 namespace kiln::server {
 
-/// A tensor that stays on the service between calls. Row-major and compact, in memory of the host:
-/// devices with memory of their own copy at each call.
+/// A tensor that stays on the service between calls. Row-major and compact, in memory of the host;
+/// of what a device with memory of its own keeps, the slice knows.
 struct Tensor {
   std::string id;
   std::string tenant;
@@ -25,6 +25,9 @@ struct Tensor {
   int64_t bytes = 0;
   std::shared_ptr<Slice> slice;
 };
+
+/// "(3,)", "(2, 3)".
+std::string shape_text(std::span<const int64_t> shape);
 
 /// The tensors of all sessions, by id. To a tenant those of others do not exist. Whoever holds a
 /// Tensor may use its memory, freed or not.

@@ -142,6 +142,13 @@ void Tuner::place_arguments() {
                       parts_.tensor_bytes, request);
   }
   call_ = parts_.runs.place_call(request, *call);
+  // Outputs are compared here.
+  call_.stays.clear();
+  Answer<std::monostate> home;
+  parts_.devices.bring_home(call_.tensors, home.taker());
+  const auto brought = home.wait([&] { return cancelled_.load(); });
+  if (!brought) require_uncancelled();
+  if (const Error* error = std::get_if<Error>(&*brought)) throw *error;
   for (size_t i = 0; i < call_.tensors.size(); ++i) {
     const bool is_output = default_kernel_->artifact().parameters[i].is_output;
     outputs_.push_back(is_output ? parts_.arenas->allocate(call_.tensors[i]->bytes()) : nullptr);
@@ -302,7 +309,7 @@ DeviceResult Tuner::execute(const Compiled& compiled, uint32_t repeat, uint32_t 
   Answer<DeviceResult> answer;
   work.done = answer.taker();
   const std::shared_ptr<Call> call = work.call;
-  parts_.devices.at(default_kernel_->artifact().target)->submit(std::move(work));
+  parts_.devices.of(default_kernel_->artifact().target).submit(std::move(work));
   bool told = false;
   auto outcome = answer.wait([&] {
     if (cancelled_ && !told) {

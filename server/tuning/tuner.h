@@ -22,7 +22,7 @@ struct TuningParts {
   CompilerPool& compilers;
   KernelTable& kernels;
   RunService& runs;
-  std::map<TargetKind, DeviceQueue*> devices;
+  Devices& devices;
   std::shared_ptr<ArenaPool> arenas;
   int64_t tensor_bytes = 0;  // that the arenas may give out
   RecordStore& records;

@@ -144,7 +144,7 @@ DeviceWorker cpu_worker(int threads) {
     device.set_memory_bytes(available_memory());
     device.set_description(fmt::format("{} threads", used));
   };
-  worker.components = [used] {
+  worker.components = [used](const std::optional<Error>&) {
     return std::vector<v1::Component>{component(
         "cpu", [used] { return fmt::format("{}, kernels run on {} threads", host_cpu(), used); })};
   };
@@ -159,16 +159,21 @@ DeviceWorker cuda_worker(int index) {
     device.set_memory_bytes(properties.memory_bytes);
     device.set_description(properties.name);
   };
-  worker.components = [index] {
+  worker.count = [] { return cuda::device_count(cuda::driver_api()); };
+  worker.components = [index](const std::optional<Error>& absent) {
     const auto library = [] {
       int version = 0;
       cuda::driver_api().driver_version(&version);
       return fmt::format("the CUDA driver for CUDA {}.{}", version / 1000, version % 1000 / 10);
     };
-    const auto device = [index] {
-      const std::unique_ptr<Device> opened = open_cuda_device(index);
-      return fmt::format("{} ({})", opened->name(), opened->arch());
+    const auto device = [&] {
+      if (absent) throw *absent;
+      const cuda::DeviceProperties properties = cuda::properties_of(cuda::driver_api(), index);
+      return fmt::format("cuda:{} ({}), {}", index, cuda::arch_of(properties.capability),
+                         properties.name);
     };
+    // The driver is that of all, and the first speaks of it.
+    if (index != 0) return std::vector<v1::Component>{component("cuda device", device)};
     return std::vector<v1::Component>{component("libcuda", library),
                                       component("cuda device", device)};
   };

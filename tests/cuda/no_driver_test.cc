@@ -21,6 +21,18 @@ TEST(NoDriver, IsOneSentenceThatSaysWhatToDo) {
   EXPECT_EQ(error.reason(), "NO_DEVICE");
 }
 
+TEST(NoDriver, AContainerNeedsToBeGivenTheGpus) {
+  setenv("KILN_LIBCUDA", "libcuda-that-is-not-there.so", 1);
+  setenv("NVIDIA_VISIBLE_DEVICES", "all", 1);
+  const Error error = expect_error(
+      [] { open_cuda_device(0); }, ErrorKind::Unavailable,
+      "this container sees no NVIDIA driver (libcuda-that-is-not-there.so was not found); start it "
+      "with --gpus all, on a host with a GPU and NVIDIA's container toolkit; to compile without "
+      "one, name an arch such as sm_90");
+  unsetenv("NVIDIA_VISIBLE_DEVICES");
+  EXPECT_EQ(error.reason(), "NO_DEVICE");
+}
+
 TEST(NoDriver, ADriverWithoutAGpuSaysSo) {
   setenv("KILN_LIBCUDA", FAKE_LIBCUDA, 1);
   setenv("FAKE_CUDA_DEVICES", "0", 1);

@@ -17,6 +17,7 @@
 #include "compiler/language/wire/decode.h"
 #include "kiln/internal/worker.pb.h"
 #include "runtime/core/error.h"
+#include "runtime/cuda/device_properties.h"
 #include "server/ipc/channel.h"
 #include "server/worker/compiler_loop.h"
 #include "server/worker/device_loop.h"
@@ -279,6 +280,14 @@ Artifact fake_compile(const internal::Compile& task, v1::Schedule& schedule) {
     artifact.parameters.push_back(std::move(parameter));
   }
   artifact.variants.emplace_back();
+  if (artifact.target == TargetKind::Cuda) {
+    // As the fake libcuda knows it.
+    const std::string& name = kernel.names.kernel;
+    artifact.code = "fake cubin";
+    const SizeExpr one = SizeExpr::constant(1);
+    artifact.variants[0].launches = {
+        {name == "fault" || name == "hang" ? name : "add_one", {one}, {one}}};
+  }
   artifact.report = R"({"guards":0})";
   return artifact;
 }
@@ -297,7 +306,15 @@ v1::Component component(const char* name) {
   return part;
 }
 
-int run_fake(const std::string& role) {
+/// The real runtime, on a fake driver where the test has one.
+std::unique_ptr<Device> open_cuda(int index) {
+  if (std::getenv("KILN_LIBCUDA") == nullptr) {
+    fail(ErrorKind::Unavailable, "NO_DEVICE", "there is no CUDA device in a test");
+  }
+  return open_cuda_device(index);
+}
+
+int run_fake(const std::string& role, int index) {
   const auto gone = [] { ::_exit(1); };
   if (role == "compiler") {
     CompilerWorker worker;
@@ -312,14 +329,13 @@ int run_fake(const std::string& role) {
   }
   DeviceWorker worker;
   worker.describe = [](v1::Device& device) { device.set_description("a fake"); };
-  worker.components = [role] {
+  worker.components = [role](const std::optional<Error>&) {
     return std::vector<v1::Component>{component(role == "cuda" ? "cuda device" : "cpu")};
   };
   worker.abandoned = gone;
-  worker.open = [role]() -> std::unique_ptr<Device> {
-    if (role == "cuda") {
-      fail(ErrorKind::Unavailable, "NO_DEVICE", "there is no CUDA device in a test");
-    }
+  if (role == "cuda") worker.count = [] { return cuda::device_count(cuda::driver_api()); };
+  worker.open = [role, index]() -> std::unique_ptr<Device> {
+    if (role == "cuda") return open_cuda(index);
     open_as_told();
     return std::make_unique<FakeDevice>();
   };
@@ -331,9 +347,11 @@ int run_fake(const std::string& role) {
 
 int main(int argc, char** argv) {
   std::string role = "cpu";
+  int index = 0;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) == "--role") role = argv[i + 1];
+    if (std::string_view(argv[i]) == "--index") index = std::atoi(argv[i + 1]);
   }
   if (!kiln::server::become_worker()) return 2;
-  return kiln::server::run_fake(role);
+  return kiln::server::run_fake(role, index);
 }

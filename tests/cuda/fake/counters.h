@@ -12,6 +12,7 @@ namespace kiln::fake {
   X(graph_launches)           \
   X(copies)                   \
   X(copied_bytes)             \
+  X(copied_within)            \
   X(events)                   \
   X(trims)
 

@@ -206,6 +206,19 @@ int cuMemcpyDtoHAsync_v2(void* to, Pointer from, size_t bytes, void* stream) {
   });
 }
 
+int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t bytes, void* stream) {
+  return in_context([&] {
+    if (!driver().memory.holds(to, bytes) || !driver().memory.holds(from, bytes))
+      return kInvalidValue;
+    counters().copied_within += static_cast<int64_t>(bytes);
+    return driver().streams.add(static_cast<Stream*>(stream), [to, from, bytes] {
+      std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+      kiln::host::note_written(to, bytes);
+      return kSuccess;
+    });
+  });
+}
+
 int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* options,
                        void** values) {
   return in_context([&] {
@@ -257,7 +270,11 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
       std::vector<void*> pointers;
       for (uint64_t& value : values)
         pointers.push_back(&value);
-      return kernel->run(launch, pointers.data());
+      if (!kernel->is_endless) return kernel->run(launch, pointers.data());
+      driver().mutex.unlock();  // a device that computes is no driver that hangs
+      const int result = kernel->run(launch, pointers.data());
+      driver().mutex.lock();
+      return result;
     });
   });
 }

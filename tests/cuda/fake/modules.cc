@@ -93,7 +93,7 @@ Module::~Module() {
 
 const Kernel* Module::find(const std::string& name) const {
   static const std::map<std::string, Kernel> kKnown = {
-      {"add_one", {7, add_one}}, {"fault", {0, fault}}, {"hang", {0, hang}}};
+      {"add_one", {7, add_one}}, {"fault", {0, fault}}, {"hang", {0, hang, true}}};
   if (library_ == nullptr) {
     const auto at = kKnown.find(name);
     return at != kKnown.end() ? &at->second : nullptr;

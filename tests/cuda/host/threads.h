@@ -14,6 +14,7 @@ struct KilnHostLaunch {
 struct KilnHostKernel {
   int parameters;
   int (*run)(const KilnHostLaunch& launch, void** parameters);
+  bool is_endless = false;
 };
 
 struct KilnHostThread {
