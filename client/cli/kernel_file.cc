@@ -24,6 +24,13 @@ template <typename... Args>
   throw UsageError(fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// "cuda:1"
+bool is_numbered_gpu(std::string_view device) {
+  constexpr std::string_view kBefore = "cuda:";
+  return device.starts_with(kBefore) && device.size() > kBefore.size() &&
+         device.find_first_not_of("0123456789", kBefore.size()) == std::string_view::npos;
+}
+
 std::vector<std::string> names_of(const std::vector<Definition>& kernels) {
   std::vector<std::string> names;
   names.reserve(kernels.size());
@@ -130,7 +137,8 @@ void CallChoice::add_to(CLI::App& command) {
       ->allow_extra_args(false);
   command.add_option("--size", sizes, "a size that no input gives: NAME=NUMBER")
       ->allow_extra_args(false);
-  command.add_option("--device", device, "cpu, cuda or cuda:0")->capture_default_str();
+  command.add_option("--device", device, "cpu, cuda, or a GPU by its number: cuda:1")
+      ->capture_default_str();
   command.add_option("--timeout", timeout, "seconds that the call may take")
       ->check(CLI::PositiveNumber);
   command.add_flag("--interpret", interpret,
@@ -143,8 +151,8 @@ std::string CallChoice::target() const {
   const bool interprets = interpret || check_nan;
   if (device == "cpu" || device == "cpu:0") return interprets ? "interpreter" : "llvm";
   if (interprets) usage("the interpreter runs on the CPU; leave --device {} out", device);
-  if (device == "cuda" || device == "cuda:0") return "cuda";
-  usage("there is no device {}; known are cpu and cuda:0", device);
+  if (device == "cuda" || is_numbered_gpu(device)) return "cuda";
+  usage("there is no device {}; known are cpu, cuda:0 and further GPUs by their numbers", device);
 }
 
 BuildOptions CallChoice::build_options(const KernelChoice& kernel) const {
@@ -178,6 +186,7 @@ std::vector<Argument> CallChoice::load(const Definition& definition) const {
 CallOptions CallChoice::options(const Definition& definition) const {
   const std::vector<std::string> known = definition.sizes();
   CallOptions options;
+  if (is_numbered_gpu(device)) options.device = device;
   for (const auto& [name, text] : pairs_of(sizes, "--size")) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -82,6 +82,12 @@ struct TuneCommand {
 
   int run(const Common& common) const {
     const std::string target = call.target();
+    if (call.device.starts_with("cuda:") && call.device != "cuda:0") {
+      throw UsageError(fmt::format(
+          "tune measures on the first GPU, and what it finds serves all; leave the number out of "
+          "--device {}",
+          call.device));
+    }
     const Definition definition = kernel.load(target);
     TuneOptions options{
         .sizes = call.options(definition).sizes, .trials = trials, .seconds = seconds};

@@ -200,7 +200,7 @@ std::vector<RemoteArray> Kernel::call_remote(const std::vector<Argument>& inputs
   for (const v1::Result& result : response.results()) {
     outputs.emplace_back(std::make_shared<const detail::RemoteState>(
         state_->link(), result.tensor(), static_cast<DType>(result.type()),
-        std::vector<std::int64_t>(result.shape().begin(), result.shape().end())));
+        std::vector<std::int64_t>(result.shape().begin(), result.shape().end()), result.device()));
   }
   return outputs;
 }

@@ -163,6 +163,7 @@ PreparedCall prepare_call(const std::shared_ptr<Link>& link, const std::string& 
     }
   }
   call.request.mutable_sizes()->insert(options.sizes.begin(), options.sizes.end());
+  call.request.set_device(options.device);
   return call;
 }
 

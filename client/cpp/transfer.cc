@@ -217,7 +217,7 @@ std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, con
                                           : upload_once(*link, context, header, array, response);
   });
   return std::make_shared<const RemoteState>(link, response.tensor(), array.dtype(), array.shape(),
-                                             !session.empty());
+                                             device, !session.empty());
 }
 
 Array array_in(const Descriptor& memory, DType type, const std::vector<std::int64_t>& shape,
@@ -246,9 +246,34 @@ void download(Link& link, const std::string& tensor, const Array& array,
 DType RemoteArray::dtype() const { return state_->type; }
 const std::vector<std::int64_t>& RemoteArray::shape() const { return state_->shape; }
 const std::string& RemoteArray::id() const { return state_->id; }
+const std::string& RemoteArray::device() const { return state_->device; }
 
 Array RemoteArray::download() const {
   return detail::download(*state_->link, state_->id, state_->type, state_->shape, {});
+}
+
+RemoteArray RemoteArray::copy_to(const std::string& device, SourceLocation where) const {
+  return detail::at_line(where, [&] {
+    const std::shared_ptr<detail::Link>& link = state_->link;
+    v1::CopyRequest request;
+    request.set_tensor(state_->id);
+    request.set_device(device);
+    request.set_session(link->session());
+    v1::UploadResponse response;
+    link->call(link->tensors(), &v1::TensorService::Stub::Copy, request, response);
+    return RemoteArray(std::make_shared<const detail::RemoteState>(
+        link, response.tensor(), state_->type, state_->shape, device));
+  });
+}
+
+void RemoteArray::copy_to(const RemoteArray& into, SourceLocation where) const {
+  detail::at_line(where, [&] {
+    v1::CopyRequest request;
+    request.set_tensor(state_->id);
+    request.set_into(into.id());
+    v1::UploadResponse response;
+    state_->link->call(state_->link->tensors(), &v1::TensorService::Stub::Copy, request, response);
+  });
 }
 
 }  // namespace client

@@ -18,11 +18,12 @@ namespace detail {
 /// itself.
 struct RemoteState {
   RemoteState(std::shared_ptr<Link> link, std::string id, DType type,
-              std::vector<std::int64_t> shape, bool frees = true)
+              std::vector<std::int64_t> shape, std::string device = {}, bool frees = true)
       : link(std::move(link)),
         id(std::move(id)),
         type(type),
         shape(std::move(shape)),
+        device(std::move(device)),
         frees(frees) {}
   RemoteState(const RemoteState&) = delete;
   RemoteState& operator=(const RemoteState&) = delete;
@@ -34,6 +35,7 @@ struct RemoteState {
   const std::string id;
   const DType type;
   const std::vector<std::int64_t> shape;
+  const std::string device;
   const bool frees;
 };
 

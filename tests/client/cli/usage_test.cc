@@ -195,9 +195,15 @@ TEST_F(Usage, WantsPairs) {
 
 TEST_F(Usage, KnowsDevicesAndTargets) {
   refused({"run", "one.kiln", "--device", "tpu"},
-          "there is no device tpu; known are cpu and cuda:0");
+          "there is no device tpu; known are cpu, cuda:0 and further GPUs by their numbers");
   refused({"compile", "one.kiln", "--target", "tpu"},
           "there is no target tpu; known are llvm (or cpu) and cuda");
+}
+
+TEST_F(Usage, TunesOnTheFirstGpu) {
+  refused({"tune", "one.kiln", "--device", "cuda:1"},
+          "tune measures on the first GPU, and what it finds serves all; leave the number out of "
+          "--device cuda:1");
 }
 
 TEST_F(Usage, InterpretsOnTheCpuOnly) {

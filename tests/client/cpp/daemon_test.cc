@@ -175,6 +175,21 @@ TEST_F(RealDaemon, KeepsArraysBetweenCalls) {
   EXPECT_EQ(to_string(value[0].download()), "[ 0. 16. 32. 48.]");
 }
 
+TEST_F(RealDaemon, CopiesArraysOfTheService) {
+  const RemoteArray first = connection_.upload(counting({4}));
+  EXPECT_EQ(first.device(), "cpu:0");
+  const RemoteArray second = first.copy_to("cpu:0");
+  EXPECT_EQ(to_string(second.download()), "[0. 1. 2. 3.]");
+  connection_.upload(Array({4})).copy_to(second);
+  EXPECT_EQ(to_string(second.download()), "[0. 0. 0. 0.]");
+  EXPECT_EQ(to_string(first.download()), "[0. 1. 2. 3.]");
+  expect_client_error([&] { first.copy_to("cuda:9"); }, ErrorKind::Unavailable, "NO_DEVICE",
+                      "there is no device cuda:9 here; kiln devices lists those there are");
+  expect_client_error(
+      [&] { connection_.upload(Array({3})).copy_to(second); }, ErrorKind::InvalidArgument,
+      "COPY_SHAPE", "the tensor to overwrite is float32 (4,), but the one to copy is float32 (3,)");
+}
+
 TEST_F(RealDaemon, RunsJobs) {
   const Job job =
       connection_.submit(Definition(matmul(), "matmul"), {counting({2, 2}), counting({2, 2})});

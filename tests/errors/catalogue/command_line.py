@@ -110,8 +110,15 @@ usage(
 usage(
     "unknown_device_of_a_command",
     "kiln run inc.kiln --device tpu",
-    "there is no device tpu; known are cpu and cuda:0",
+    "there is no device tpu; known are cpu, cuda:0 and further GPUs by their numbers",
     "--device cpu",
+    inc=INC,
+)
+usage(
+    "tune_on_a_numbered_gpu",
+    "kiln tune inc.kiln --device cuda:1",
+    "tune measures on the first GPU, and what it finds serves all; leave the number out of --device cuda:1",
+    "--device cuda",
     inc=INC,
 )
 usage(

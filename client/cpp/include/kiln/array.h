@@ -87,8 +87,15 @@ class RemoteArray {
   const std::vector<std::int64_t>& shape() const;
   /// As the service calls it.
   const std::string& id() const;
+  /// "cuda:0"; of a kernel's result empty where that is the first device of its target.
+  const std::string& device() const;
   /// The numbers, fetched.
   Array download() const;
+  /// A copy on a device, "cuda:1", made by the service.
+  RemoteArray copy_to(const std::string& device,
+                      SourceLocation where = SourceLocation::current()) const;
+  /// Overwrites an array of the same type and shape, on any device of the service.
+  void copy_to(const RemoteArray& into, SourceLocation where = SourceLocation::current()) const;
 
   explicit RemoteArray(std::shared_ptr<const detail::RemoteState> state)
       : state_(std::move(state)) {}

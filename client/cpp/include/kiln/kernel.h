@@ -39,6 +39,8 @@ struct CallOptions {
   std::map<std::string, std::int64_t> sizes = {};
   /// How long the call may take; 0: as long as it needs.
   std::chrono::milliseconds deadline{0};
+  /// "cuda:1"; empty: where the arguments lie, or the first device of the kernel's target.
+  std::string device = {};
 };
 
 using Argument = std::variant<Array, RemoteArray>;

@@ -58,9 +58,14 @@ class NDArray(NumpyHabits, OtherHabits):
     @public
     def copyfrom(self, source):
         """Overwrites the contents; `source` is anything numpy takes, of the same shape."""
-        source = source.numpy() if isinstance(source, NDArray) else np.asarray(source)
+        source = source if isinstance(source, NDArray) else np.asarray(source)
         if source.shape != self.shape:
             raise invalid("SHAPE", f"cannot copy shape {source.shape} into an array of shape {self.shape}")
+        if isinstance(source, NDArray):
+            if source._connection is self._connection and source._dtype == self._dtype:
+                self._connection.copy(source._id, into=self._id)
+                return self
+            source = source.numpy()
         values = source.astype(self.dtype)
         self._connection.upload(values, self.device.wire_name, into=self._id)
         return self
@@ -87,7 +92,7 @@ class NDArray(NumpyHabits, OtherHabits):
             np.copyto(target, self.numpy())
             return target
         if isinstance(target, Device):
-            return array_on(self._connection, self.numpy(), target)
+            return array_on(self._connection, self, target)
         raise invalid(
             "COPY_TARGET",
             f"copyto takes an NDArray, a numpy array or a device, but got {type(target).__name__}",
@@ -161,10 +166,13 @@ def as_numpy(value, what, wanted=None):
 
 def array_on(connection, value, device):
     """A new NDArray with the contents of `value`."""
+    device = device_of(device)
     if isinstance(value, NDArray):
+        if value._connection is connection:
+            tensor = connection.copy(value._id, device.wire_name)
+            return NDArray(connection, tensor, value.shape, value._dtype, device)
         value = value.numpy()
     values, dtype = as_numpy(value, "nd.array")
-    device = device_of(device)
     tensor = connection.upload(values, device.wire_name)
     return NDArray(connection, tensor, values.shape, dtype, device)
 

@@ -15,6 +15,7 @@ from .._expressions.arithmetic import is_integer, whole
 from ..v1 import service_pb2 as wire
 from .local import INLINE as LOCAL_INLINE
 from .array import NDArray, as_numpy
+from .device import device
 from .rpc import failure_of
 
 # What travels inside a call; larger arrays are uploaded first.
@@ -54,6 +55,7 @@ class Call:
         self._deadline = None
         self._out = None  # what was given as out=, which the call returns
         self._inline = 0
+        self._device = None  # where it runs
         self.upload_seconds = self.download_seconds = 0.0  # of arrays that do not travel inside the call
         self._kept = []  # arrays that live as long as the call
         self._targets = {}  # parameter -> the numpy array to write into
@@ -63,6 +65,7 @@ class Call:
         parameters = self.function._parameters
         given = self._by_position()
         self._add_named(given)
+        self._device = self._device_of(given)
         pieces, inputs, outputs = [], set(), set()
         for position, parameter in enumerate(parameters):
             piece = self._argument(position, parameter, given)
@@ -74,6 +77,12 @@ class Call:
         if self.sizes:
             pieces.append(wire.RunRequest(sizes=self.sizes).SerializeToString())
         self.encoded = b"".join(pieces)
+
+    def _device_of(self, given):
+        """Where the call runs: at its arrays, or on the first device of the function's target."""
+        default = self.function.device
+        places = (value.device for value in given.values() if isinstance(value, NDArray))
+        return next((place for place in places if place.kind == default.kind), default)
 
     def _by_position(self):
         """The values by the positions of their parameters: for all of them, or for the inputs; fewer, where others come
@@ -180,7 +189,7 @@ class Call:
         each, all_of_them = _INLINE_LOCAL if self.function._connection.local else _INLINE
         if values.nbytes > each or self._inline + values.nbytes > all_of_them:
             begin = time.perf_counter()
-            array = self.function._connection.array(values, self.function.device)
+            array = self.function._connection.array(values, self._device)
             self.upload_seconds += time.perf_counter() - begin
             self._kept.append(array)
             return array._wire
@@ -227,7 +236,7 @@ class Call:
             dtype = dtypes.NAME[result.type]
             array = None
             if result.tensor:
-                array = NDArray(connection, result.tensor, tuple(result.shape), dtype, function.device)
+                array = kept_array(function, result)
             target = self._targets.get(result.parameter)
             if target is None:
                 made.append(array)
@@ -257,10 +266,13 @@ def _share_memory(a, b):
 
 def new_arrays(function, results):
     """What a call returns whose results all stay on the daemon."""
-    return _one_or_all([
-        NDArray(function._connection, result.tensor, tuple(result.shape), dtypes.NAME[result.type], function.device)
-        for result in results
-    ])
+    return _one_or_all([kept_array(function, result) for result in results])
+
+
+def kept_array(function, result):
+    """A result that stays where it was computed."""
+    place = device(result.device) if result.device else function.device
+    return NDArray(function._connection, result.tensor, tuple(result.shape), dtypes.NAME[result.type], place)
 
 
 def _one_or_all(arrays):

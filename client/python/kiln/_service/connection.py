@@ -285,6 +285,16 @@ class Connection:
 
         return self._put(header, b"")
 
+    def copy(self, tensor_id, place="", into=""):
+        """Copies a tensor on the daemon: to a new one on a device, or into another; returns the copy's id."""
+        self.collect()
+
+        def send():
+            request = wire.CopyRequest(tensor=tensor_id, device=place, into=into, session=self.session)
+            return self.call("TensorService/Copy", request, wire.UploadResponse)
+
+        return self._renewing(send).tensor
+
     def _header(self, shape, dtype, place, into):
         return wire.TensorHeader(
             type=dtypes.NUMBER[dtypes.dtype_name(dtype, "array")],
