@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds deploy/Dockerfile and tries the image, without a Docker engine: buildah with chroot isolation
+# Builds deploy/Dockerfile and tries its images, without a Docker engine: buildah with chroot isolation
 # on a Debian base made by mmdebstrap. Needs root, or user namespaces.
 #
-#   deploy/build-image.sh [--keep] [--programs FOLDER]
+#   deploy/build-image.sh [--keep] [--programs FOLDER] [--target cpu|cuda]
 #
 # --keep leaves the storage folder (build/image) for a second run. With --programs the image takes bin and libexec of
 # FOLDER, a build of the release preset, and is not compiled once more inside.
@@ -24,11 +24,13 @@ cleanup() { [ "${1:-}" = --keep ] || { chmod -R u+w "$work" 2>/dev/null || true;
 trap 'cleanup "${keep:-}"' EXIT
 keep=
 programs=
+targets=(cpu cuda)
 while [ $# -gt 0 ]; do
   case $1 in
     --keep) keep=--keep ;;
     --programs) programs=${2:?"--programs names a folder"}; shift ;;
-    *) echo "usage: $0 [--keep] [--programs FOLDER]" >&2; exit 2 ;;
+    --target) targets=("${2:?"--target names cpu or cuda"}"); shift ;;
+    *) echo "usage: $0 [--keep] [--programs FOLDER] [--target cpu|cuda]" >&2; exit 2 ;;
   esac
   shift
 done
@@ -72,17 +74,10 @@ if [ -n "$programs" ]; then
   done
   contexts=(--build-context "build=$work/build")
 fi
-buildah_ bud --format docker "${contexts[@]}" "${layers[@]}" --isolation chroot --pull-never "${environment[@]}" --target cpu -f deploy/Dockerfile -t kiln:cpu .
 
-size=$(buildah_ images --json kiln:cpu | sed -nE 's/.*"size": "([^"]*)".*/\1/p')
-echo "== the image runs: $size"
-box=$(buildah_ from --pull-never kiln:cpu)
-inside() { buildah_ run --isolation chroot --user 65532:65532 "$box" -- "$@"; }
-inside kilnd --version
-buildah_ copy -q "$box" examples/cumsum.kiln /tmp/cumsum.kiln
-# As its entry point starts it, on a port of this machine that is free.
+# As its entry point starts it, on a port of this machine that is free. Without a GPU, CUDA is what is compiled for.
 # shellcheck disable=SC2016
-inside sh -c '
+try_daemon='
   set -e
   export KILN_ADDRESS=127.0.0.1:17411 KILN_PROFILE=
   tini -s -- kilnd --config /etc/kiln/kilnd.toml --listen "$KILN_ADDRESS" > /tmp/kilnd.log 2>&1 &
@@ -93,12 +88,34 @@ inside sh -c '
   $login
   kiln doctor
   kiln compile /tmp/cumsum.kiln
+  if [ -n "${KILN_NVRTC:-}" ]; then
+    kiln doctor | grep -E "^ok +nvrtc +NVRTC 13.0 in /opt/kiln/lib/"
+    kiln doctor | grep -E "^missing +libcuda +this container sees no NVIDIA driver .* --gpus all"
+    kiln compile /tmp/cumsum.kiln --target cuda --arch sm_90 --report
+  fi
   kill -TERM $daemon
   wait $daemon
 '
-if inside kilnd --listen 0.0.0.0:7411 --cache-dir /tmp/c; then
-  echo "the daemon started on all interfaces without a token" >&2
-  exit 1
-fi
-buildah_ rm "$box" >/dev/null
-echo "The image was built and runs as user 65532."
+
+try_image() {
+  local image=$1 box size
+  size=$(buildah_ images --json "$image" | sed -nE 's/.*"size": "([^"]*)".*/\1/p')
+  echo "== $image runs: $size"
+  box=$(buildah_ from --pull-never "$image")
+  inside() { buildah_ run --isolation chroot --user 65532:65532 "$box" -- "$@"; }
+  inside kilnd --version
+  buildah_ copy -q "$box" examples/cumsum.kiln /tmp/cumsum.kiln
+  inside sh -c "$try_daemon"
+  if inside kilnd --listen 0.0.0.0:7411 --cache-dir /tmp/c; then
+    echo "the daemon started on all interfaces without a token" >&2
+    exit 1
+  fi
+  buildah_ rm "$box" >/dev/null
+}
+
+for target in "${targets[@]}"; do
+  buildah_ bud --format docker "${contexts[@]}" "${layers[@]}" --isolation chroot --pull-never "${environment[@]}" \
+    --target "$target" -f deploy/Dockerfile -t "kiln:$target" .
+  try_image "kiln:$target"
+done
+echo "The images (${targets[*]}) were built and run as user 65532."

@@ -1,11 +1,13 @@
 """What is deployed is checked by the tools of its kind: hadolint, shellcheck, systemd."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
+import yaml
 from deployed import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -27,6 +29,27 @@ def needs(tool):
 def test_hadolint():
     for name in sorted(DEPLOY.glob("Dockerfile*")):
         passes(TOOLS / "hadolint", name)
+
+
+def stages():
+    return set(re.findall(r"^FROM \S+ AS (\w+)$", (DEPLOY / "Dockerfile").read_text(), re.M))
+
+
+def test_compose_runs_what_the_dockerfile_builds():
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    for name, service in compose["services"].items():
+        assert service["build"]["target"] in stages()
+        assert service["profiles"] == [name]
+        assert {volume.split(":")[0] for volume in service["volumes"]} <= compose["volumes"].keys()
+    (gpus,) = compose["services"]["cuda"]["deploy"]["resources"]["reservations"]["devices"]
+    assert gpus == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    assert "deploy" not in compose["services"]["cpu"]
+
+
+def test_the_image_has_the_nvrtc_that_kiln_names():
+    (pin,) = re.findall(r"^nvidia-cuda-nvrtc==\S+", (DEPLOY / "image" / "nvrtc.txt").read_text(), re.M)
+    assert pin in (ROOT / "compiler" / "codegen" / "nvrtc_library.cc").read_text()
+    assert pin in (ROOT / "docs" / "gpu.md").read_text()
 
 
 def test_shellcheck():
