@@ -16,6 +16,7 @@ KEPT_TOGETHER = [
     (re.compile(r"(?:test_topi\.py::test_it|test_kernel_text\.py::test_kernels_of_topi)\w+\[(.*)\]$"), "topi {}"),
     (re.compile(r"(test_cpp\.py)::"), "the run of the wrong programs of {}"),
     (re.compile(r"(test_wheels\.py)::"), "the wheels of {}"),
+    (re.compile(r"gpu/(test_\w+\.py)::"), "the daemon of {}"),
 ]
 
 

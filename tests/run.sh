@@ -80,7 +80,7 @@ long_python_tests() {
 python_tests() {
   deploy/python-env.sh build/venv test
   KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
-    build/venv/bin/python -m pytest -q -n auto --maxprocesses 4 tests/client/python tests/docs tests/errors tests/e2e tests/deploy
+    build/venv/bin/python -m pytest -q -n auto --maxprocesses 4 tests/client/python tests/docs tests/errors tests/e2e tests/gpu tests/deploy
 }
 
 # Ten minutes in all, half of them for whole requests, which are the slowest to try. What is found

@@ -1,0 +1,6 @@
+"""Tests here use the kernels of tests/e2e."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))

@@ -1,0 +1,80 @@
+"""A daemon on this host's GPU, or on the fake driver, and what the host is."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import kiln
+
+
+class CompilesOnly(Exception):
+    """There is no GPU here: what was asked for is compiled for one elsewhere."""
+
+
+class Compiling:
+    """Stands for a connection where kernels are compiled for an architecture, and none is run."""
+
+    def __init__(self, connection, arch):
+        self.connection, self.arch = connection, arch
+
+    def build(self, *args, target, **options):
+        if target == "cuda":
+            self.connection.compile(*args, target=target, arch=self.arch, **options)
+        raise CompilesOnly
+
+    def describe(self):
+        return {"devices": [{"name": "cuda:0"}]}
+
+
+class Host:
+    """kilnd of a build, with a cache of its own, which begins as `cache`; `checker` is a command before it."""
+
+    def __init__(self, build, fake, checker=(), settings=(), cache=None):
+        self.folder = tempfile.TemporaryDirectory(prefix="kiln-gpu-")
+        folder = pathlib.Path(self.folder.name)
+        environment = {**os.environ, **dict(settings)}
+        if cache:
+            shutil.copytree(cache, folder / "cache", dirs_exist_ok=True)
+        if fake:
+            libraries = pathlib.Path(build) / "tests" / "cuda" / "fake"
+            environment.update(KILN_LIBCUDA=str(libraries / "libfake_libcuda.so"),
+                               KILN_NVRTC=str(libraries / "libfake_libnvrtc.so"), FAKE_CUDA_DEVICES="2")
+        self.log = open(folder / "log", "wb")
+        command = [*checker, str(pathlib.Path(build) / "bin" / "kilnd"), "--listen", f"unix:{folder}/s",
+                   "--cache-dir", f"{folder}/cache"]
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True)
+        line = self.process.stdout.readline()
+        if not line.startswith("listening on "):
+            raise SystemExit(f"kilnd did not start: {line}{(folder / 'log').read_text()}")
+        self.connection = kiln.connect(line.removeprefix("listening on ").strip())
+
+    def close(self, keep=None):
+        """`keep` is a folder for what the cache has then."""
+        self.connection.close()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self.process.stdout.close()
+        self.log.close()
+        if keep:
+            shutil.copytree(pathlib.Path(self.folder.name) / "cache", keep, dirs_exist_ok=True)
+        self.folder.cleanup()
+        return self.process.returncode
+
+
+def facts(connection, fake):
+    """What was run on: devices and parts as the daemon tells them, and the commit."""
+    described = connection.describe()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+                            cwd=pathlib.Path(__file__).parent).stdout.strip()
+    smi = shutil.which("nvidia-smi")
+    driver = subprocess.run([smi, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"],
+                            capture_output=True, text=True).stdout.strip() if smi and not fake else ""
+    return {"fake": fake, "commit": commit, "devices": [str(d) for d in described["devices"]],
+            "parts": [str(part) for part in described.get("components", [])], "nvidia_smi": driver}

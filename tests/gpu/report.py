@@ -1,0 +1,112 @@
+"""Runs all parts one after another, each as long as it may take, and writes what they found as one JSON."""
+
+import argparse
+import datetime
+import json
+import pathlib
+import shutil
+import sys
+import time
+
+import bench
+import correct
+import host
+
+RESULTS = pathlib.Path(__file__).resolve().parent.parent / "bench" / "results"
+
+
+def counted(rows):
+    states = [row["state"] for row in rows.values()]
+    return {state: states.count(state) for state in sorted(set(states))}
+
+
+def checked_memory(options):
+    """A few kernels under compute-sanitizer, where it is there: what each of its tools finds."""
+    program = shutil.which("compute-sanitizer")
+    if program is None or options.fake:
+        return {"state": "not on the fake driver" if options.fake else "compute-sanitizer is not here"}
+    found = {}
+    for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
+        log = pathlib.Path(f"compute-sanitizer-{tool}.log")
+        under = host.Host(options.build, options.fake,
+                          [program, "--tool", tool, "--target-processes", "all", "--log-file", str(log)],
+                          cache=options.cache)
+        try:
+            rows = {**correct.whole_programs(under.connection), **correct.resident(under.connection, 1)}
+        finally:
+            under.close()
+        text = log.read_text(errors="replace") if log.exists() else ""
+        found[tool] = {"counts": counted(rows), "summary": text.strip().splitlines()[-1:] }
+        log.unlink(missing_ok=True)
+    return found
+
+
+def compile_all(options):
+    """Compiles what a run on a GPU of this architecture will, into the cache that it will begin with."""
+    here = host.Host(options.build, False)
+    elsewhere = host.Compiling(here.connection, options.compile_for)
+    rows = {**correct.whole_programs(elsewhere), **correct.resident(elsewhere), **correct.trouble(elsewhere),
+            **correct.operators(elsewhere, time.monotonic() + 3600, options.cases)}
+    bench.compile_all(elsewhere)
+    here.close(keep=options.cache)
+    print(json.dumps(counted(rows)))
+    failed = [f"{name}: {row['sentence']}" for name, row in rows.items() if row["state"] in ("failed", "wrong")]
+    print("\n".join(failed))
+    return 1 if failed else 0
+
+
+def all_parts(options):
+    begin = time.monotonic()
+    end = begin + options.seconds
+    here = host.Host(options.build, options.fake, cache=options.cache)
+    report = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+    parts = {
+        "facts": lambda: host.facts(here.connection, options.fake),
+        "programs": lambda: correct.whole_programs(here.connection),
+        "resident": lambda: correct.resident(here.connection),
+        "trouble": lambda: correct.trouble(here.connection),
+        "times": lambda: bench.times(here.connection, options.fake),
+        # What is left but for two minutes, which the memory checks may take.
+        "operators": lambda: correct.operators(here.connection, end - 120, options.cases),
+    }
+    try:
+        for name, part in parts.items():
+            started = time.monotonic()
+            report[name] = part()
+            print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
+    finally:
+        here.close()
+    report["memory"] = checked_memory(options)
+    report["counts"] = {name: counted(report[name]) for name in ("programs", "resident", "trouble", "operators")}
+    report["seconds"] = round(time.monotonic() - begin, 1)
+    return report
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--fake", action="store_true")
+    parser.add_argument("--out")
+    parser.add_argument("--seconds", type=float, default=540)
+    parser.add_argument("--cases", default="")
+    parser.add_argument("--cache")
+    parser.add_argument("--compile-for", metavar="ARCH")
+    options = parser.parse_args()
+    if options.compile_for:
+        return compile_all(options)
+    if options.fake and not options.out:
+        parser.error("a rehearsal is no result: name its file by --out")
+    report = all_parts(options)
+    name = f"gpu-{report['date'][:10]}-{report['facts']['commit']}.json"
+    out = pathlib.Path(options.out) if options.out else RESULTS / name
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(report["counts"]), f"in {out}")
+    bad = [f"{part}: {name}: {row['state']}: {row.get('sentence', '')}" for part in report["counts"]
+           for name, row in report[part].items() if row["state"] in ("wrong", "failed")]
+    print("\n".join(bad))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
