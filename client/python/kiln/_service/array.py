@@ -72,7 +72,7 @@ class NDArray(NumpyHabits, OtherHabits):
 
     def copy(self, order="C"):
         """A new array of the daemon with the same contents, on the same device."""
-        return array_on(self._connection, self.numpy(), self.device)
+        return array_on(self._connection, self, self.device)
 
     __copy__ = copy
 
