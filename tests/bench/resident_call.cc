@@ -17,8 +17,6 @@
 namespace kiln {
 namespace {
 
-namespace internal = server::internal;
-
 constexpr int64_t kElements = 64;
 constexpr int64_t kBytes = kElements * static_cast<int64_t>(sizeof(float));
 
