@@ -71,8 +71,11 @@ class Host:
 def facts(connection, fake):
     """What was run on: devices and parts as the daemon tells them, and the commit."""
     described = connection.describe()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
-                            cwd=pathlib.Path(__file__).parent).stdout.strip()
+    root = pathlib.Path(__file__).resolve().parent.parent.parent
+    if (root / "commit").exists():  # a kit
+        commit = (root / "commit").read_text().strip()
+    else:
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=root).stdout.strip()
     smi = shutil.which("nvidia-smi")
     driver = subprocess.run([smi, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"],
                             capture_output=True, text=True).stdout.strip() if smi and not fake else ""

@@ -33,6 +33,7 @@ strip -o "$kit/libexec/kiln-worker" "$build/libexec/kiln-worker"
 ln -s kiln-worker "$kit/libexec/kiln-compiler"
 cp "$root"/tests/gpu/*.py "$root/tests/gpu/run.sh" "$kit/tests/gpu/"
 cp "$root"/tests/e2e/{kernels,topi_cases,topi_nn_cases}.py "$kit/tests/e2e/"
+git -C "$root" rev-parse --short HEAD > "$kit/commit"
 "$python" - "$kit/python" <<'END'
 """Copies the client and what it imports from the environment to a folder of their own."""
 import importlib.metadata
