@@ -73,6 +73,24 @@ TEST(RowThreadsLeave, ReductionsThatAreBetterOneThreadAnElement) {
   expect_no_barrier("kernel k(X: float32[m, 8]) -> (Y: float32[m]) { Y[i] = sum[j < 8](X[i, j]) }");
 }
 
+TEST(ShortRows, AreComputedInOneLaunchOneThreadEach) {
+  const language::TextKernel text =
+      kernel_of(R"(kernel softmax(X: float32[m, 10]) -> (Y: float32[m, 10]) {
+        M: float32[m]
+        M[i] = max[k < 10](X[i, k])
+        E: float32[m, 10]
+        E[i, k] = exp(X[i, k] - M[i])
+        S: float32[m]
+        S[i] = sum[k < 10](E[i, k])
+        Y[i, k] = E[i, k] / S[i] })");
+  for (const bool strict : {false, true}) {
+    const ir::Kernel loops = gpu_loops(text, CompileOptions{.strict = strict});
+    EXPECT_EQ(ir::launched_statements(loops.body).size(), 1u) << ir::print(loops);
+    EXPECT_EQ(ir::print(loops).find("barrier"), std::string::npos) << ir::print(loops);
+    EXPECT_EQ(gpu_difference(text, loops, {140}), "");
+  }
+}
+
 TEST(RowThreadsLeave, FloatSumsInTheirOrderWhereStrict) {
   expect_no_barrier("kernel k(X: float32[m, n]) -> (Y: float32[m]) { Y[i] = sum[j < n](X[i, j]) }",
                     CompileOptions{.strict = true});

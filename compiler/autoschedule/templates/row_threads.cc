@@ -21,6 +21,7 @@ constexpr int64_t kThreadsOfRow = 128;
 constexpr int64_t kThreadsOfAll = 512;
 // What so few threads reduce, one does as soon.
 constexpr int64_t kShortRow = 32;
+constexpr int64_t kThreadsOfShortRows = 128;
 
 /// Whether each read that moves along the reduction is of another element for each row: else
 /// neighbouring rows would read the same again, as a product of matrices does.
@@ -74,16 +75,36 @@ std::vector<StageId> reduction_stages(const StageGraph& graph) {
   return found;
 }
 
+/// Whether so few elements are combined that one thread does it in passing.
+bool is_short_reduction(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  if (stage.kind != Stage::Kind::Compute || !stage.is_reduction() || stage.time_dimension >= 0 ||
+      has_dependent_extents(graph, id) || has_indirect_reads(stage) ||
+      !reductions_inside(graph, id).empty()) {
+    return false;
+  }
+  int64_t length = 1;
+  for (const AxisId axis : stage.reduce)
+    length *= std::min(constant_extent(graph, axis).value_or(kShortRow + 1), kShortRow + 1);
+  return length <= kShortRow;
+}
+
 /// The stages that are rows of the first dimensions of `last`; nothing where one of them is more
-/// than a number of its row, and no reduction can be divided.
+/// than a number of its row, or no reduction can be divided, or is short.
 std::optional<RowThreads> rows_of_dimensions(const Chooser& chooser, StageId last,
-                                             size_t dimensions) {
-  RowThreads rows{.last = last, .reductions = {}, .inlined = {}, .dimensions = dimensions};
+                                             size_t dimensions, bool are_short) {
+  RowThreads rows{.last = last,
+                  .reductions = {},
+                  .inlined = {},
+                  .dimensions = dimensions,
+                  .are_short = are_short};
   for (const StageId id :
        rows_of(chooser.graph, last, dimensions, reduction_stages(chooser.graph)).members) {
     if (is_elementwise(chooser.graph, id)) {
       rows.inlined.push_back(id);
-    } else if (is_row_reduction(chooser, id) && chooser.graph[id].data.size() == dimensions) {
+    } else if (chooser.graph[id].data.size() == dimensions &&
+               (are_short ? is_short_reduction(chooser.graph, id)
+                          : is_row_reduction(chooser, id))) {
       rows.reductions.push_back(id);
     } else {
       return std::nullopt;
@@ -108,7 +129,10 @@ std::optional<RowThreads> row_threads_of(const Chooser& chooser, StageId last) {
   }
   if (!is_elementwise(chooser.graph, last)) return std::nullopt;
   for (size_t dimensions = stage.data.size(); dimensions > 0; --dimensions) {
-    if (std::optional<RowThreads> rows = rows_of_dimensions(chooser, last, dimensions)) return rows;
+    for (const bool are_short : {false, true}) {
+      std::optional<RowThreads> rows = rows_of_dimensions(chooser, last, dimensions, are_short);
+      if (rows) return rows;
+    }
   }
   return std::nullopt;
 }
@@ -118,6 +142,15 @@ void bind_rows(const StageGraph& graph, StepWriter& steps, const RowThreads& row
   const auto end = data.begin() + static_cast<long>(rows.dimensions);
   for (const StageId id : rows.inlined)
     steps.compute_inline(id);
+  if (rows.are_short) {
+    const AxisId row = steps.fuse(rows.last, {data.begin(), end});
+    const auto [block, thread] = steps.split(rows.last, row, kThreadsOfShortRows);
+    steps.bind(rows.last, block, "blockIdx.x");
+    steps.bind(rows.last, thread, "threadIdx.x");
+    for (const StageId id : rows.reductions)
+      steps.compute_at(id, rows.last, thread);
+    return;
+  }
   if (rows.dimensions > 0) {
     const AxisId row = steps.fuse(rows.last, {data.begin(), end});
     steps.bind(rows.last, row, "blockIdx.x");

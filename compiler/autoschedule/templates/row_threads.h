@@ -12,12 +12,14 @@ namespace kiln::autoschedule {
 /// change: one that threads divide. Reductions inside of expressions are asked for as well.
 bool is_row_reduction(const Chooser& chooser, StageId id);
 
-/// For CUDA: stages that one block computes row by row, its threads side by side along the row.
+/// For CUDA: stages that one block computes row by row, its threads side by side along the row; of
+/// rows that are known to be short, one thread computes each.
 struct RowThreads {
   StageId last = 0;                 // has the loop over rows; a reduction, where it is alone
   std::vector<StageId> reductions;  // of the row, computed in that loop
   std::vector<StageId> inlined;
   size_t dimensions = 0;  // those of `last` that say which row
+  bool are_short = false;
 };
 
 /// What can run so; nothing where the stage is better one thread an element.
