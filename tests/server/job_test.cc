@@ -78,7 +78,7 @@ TEST_F(Jobs, AreWatchedUntilTheyEnd) {
   ASSERT_GE(states.size(), 2U);
   for (size_t i = 1; i < states.size(); ++i)
     EXPECT_GT(states[i].phase(), states[i - 1].phase());
-  EXPECT_EQ(states.front().phase(), v1::JOB_PHASE_COMPILING);
+  EXPECT_LE(states.front().phase(), v1::JOB_PHASE_COMPILING);  // or still queued
   EXPECT_EQ(states.back().phase(), v1::JOB_PHASE_DONE);
 }
 

@@ -26,6 +26,8 @@ constexpr int kThreads = 2;
 constexpr int32_t kCheckFired = 1;
 constexpr int64_t kNobody = -1;
 constexpr int64_t kSeveral = -2;
+/// Bytes on both sides of an argument, so that what lies a little outside of it is nearest to it.
+constexpr size_t kMargin = 256;
 
 /// Who touched a byte in the parallel loop under way.
 struct Touched {
@@ -228,12 +230,16 @@ WatchedRun run_watched(const Artifact& artifact, const std::vector<HostTensor>& 
 
   Watch watch;
   std::vector<HostTensor> memory = tensors;
+  std::vector<AlignedMemory> blocks;
   std::vector<void*> pointers;
   for (size_t i = 0; i < memory.size(); ++i) {
     const bool is_output = artifact.parameters[i].is_output;
     if (is_output) memory[i] = zeros(artifact.parameters[i].type, bound.shapes[i]);
-    pointers.push_back(memory[i].bytes.data());
-    watch.add(fmt::format("argument {}", i), pointers[i], memory[i].bytes.size(), is_output);
+    const size_t bytes = memory[i].bytes.size();
+    blocks.push_back(allocate_aligned(static_cast<int64_t>(bytes + 2 * kMargin)));
+    pointers.push_back(blocks[i].get() + kMargin);
+    std::ranges::copy(memory[i].bytes, static_cast<std::byte*>(pointers[i]));
+    watch.add(fmt::format("argument {}", i), pointers[i], bytes, is_output);
   }
   const auto shared = rounded(variant.workspace_bytes.evaluate(bound.scalars));
   const auto own = rounded(variant.workspace_bytes_per_thread.evaluate(bound.scalars));
@@ -267,7 +273,10 @@ WatchedRun run_watched(const Artifact& artifact, const std::vector<HostTensor>& 
   if (ended && status == kCheckFired)
     fail_check({frame.fired_check, frame.fired_index, frame.fired_extent}, artifact, &names);
   for (size_t i = 0; i < memory.size(); ++i) {
-    if (artifact.parameters[i].is_output) result.outputs.push_back(std::move(memory[i]));
+    if (!artifact.parameters[i].is_output) continue;
+    std::copy_n(static_cast<const std::byte*>(pointers[i]), memory[i].bytes.size(),
+                memory[i].bytes.begin());
+    result.outputs.push_back(std::move(memory[i]));
   }
   return result;
 }

@@ -38,7 +38,7 @@ for binary in "$work/build/kiln_example" "$work/stage/bin/kiln"; do
   fi
 done
 "$work/stage/bin/kiln" --help > "$work/help"
-grep -q "compile a kernel and run it" "$work/help"
+grep -q "compile a kernel, or a program of kernels, and run it" "$work/help"
 
 if [ -z "$daemon" ]; then
   echo "built and linked; no daemon to run it with"

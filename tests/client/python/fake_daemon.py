@@ -201,6 +201,11 @@ class FakeDaemon:
         parts = [wire.UploadRequest(header=request.header), wire.UploadRequest(chunk=request.data)]
         return self._upload(iter(parts), context)
 
+    def _copy(self, request, context):
+        name = request.into or f"tensor-{next(self._ids)}"
+        self.tensors[name] = self.tensors[request.tensor]
+        return wire.UploadResponse(tensor=name)
+
     def _download(self, request, context):
         values = self.tensors[request.tensor]
         yield wire.DownloadResponse(header=wire.TensorHeader(
