@@ -18,6 +18,8 @@ find_package(SQLite3 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)
+pkg_check_modules(LIBEVENT REQUIRED IMPORTED_TARGET libevent_extra)
+pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 # Not by pkg-config, which takes half a minute over gRPC's static libraries.
 find_package(gRPC REQUIRED CONFIG)
 # Flags that it was compiled with, among them -pthread, which is not how the precompiled headers are.
@@ -51,6 +53,14 @@ if(KILN_STATIC)
   kiln_find_archives(openssl ssl crypto)
   kiln_find_archives(sqlite sqlite3)
   kiln_find_archives(xxhash xxhash)
+  kiln_find_archives(reflection grpc++_reflection)
+  kiln_find_archives(event event_extra event_core)
+  # Debian's package has no archive of this one: deploy/install-deps.sh makes it where Debian's sources can be reached.
+  find_library(prometheus libprometheus-cpp-core.a NO_CACHE)
+  if(NOT prometheus)
+    message(STATUS "Kiln: there is no libprometheus-cpp-core.a: the daemon will need libprometheus-cpp-core.so where it runs")
+    set(prometheus PkgConfig::PROMETHEUS)
+  endif()
   list(GET grpc 0 folder)
   get_filename_component(folder ${folder} DIRECTORY)
   # The linker takes the members it needs, in whatever order the archives stand.
@@ -75,6 +85,9 @@ kiln_library(crypto_library "OpenSSL::SSL;OpenSSL::Crypto" ${openssl} Threads::T
 kiln_library(grpc_library gRPC::grpc++ ${grpc} ${abseil} ${openssl} ${protobuf} Threads::Threads ${CMAKE_DL_LIBS})
 kiln_library(sqlite_library SQLite::SQLite3 ${sqlite} Threads::Threads ${CMAKE_DL_LIBS} m)
 kiln_library(xxhash_library PkgConfig::XXHASH ${xxhash})
+kiln_library(event_library PkgConfig::LIBEVENT ${event})
+kiln_library(reflection_library gRPC::grpc++_reflection ${reflection} grpc_library)
+kiln_library(prometheus_library PkgConfig::PROMETHEUS ${prometheus})
 kiln_library(fmt_library fmt::fmt kiln_fmt)
 # Of these two there is no archive either; the few files that include them compile them.
 kiln_library(spdlog_library spdlog::spdlog fmt_library)

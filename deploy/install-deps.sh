@@ -9,8 +9,8 @@ set -euo pipefail
 build=(
   build-essential ca-certificates cmake git ninja-build pkg-config
   python3 python3-pip python3-venv
-  libcli11-dev libgrpc++-dev libprotobuf-dev libspdlog-dev libsqlite3-dev libfmt-dev libssl-dev libtomlplusplus-dev
-  libxxhash-dev libzstd-dev zlib1g-dev nlohmann-json3-dev
+  libcli11-dev libevent-dev libgrpc++-dev libprotobuf-dev libspdlog-dev libsqlite3-dev libfmt-dev libssl-dev
+  libtomlplusplus-dev libxxhash-dev libzstd-dev zlib1g-dev nlohmann-json3-dev prometheus-cpp-dev
   lld-19 llvm-19-dev protobuf-compiler protobuf-compiler-grpc
 )
 tests=(ccache clang-14 clang-format-14 clang-tidy-14 libbenchmark-dev libclang-rt-14-dev libgtest-dev libgmock-dev openssl)
@@ -29,6 +29,12 @@ if ! command -v apt-get >/dev/null; then
   exit 1
 fi
 
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "Run this as root, or install sudo." >&2; exit 1; }
+  as_root=(sudo)
+fi
+
 missing=()
 for package in "${wanted[@]}"; do
   if [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
@@ -37,16 +43,14 @@ for package in "${wanted[@]}"; do
 done
 if [ ${#missing[@]} -eq 0 ]; then
   echo "All ${#wanted[@]} Debian packages that Kiln needs are installed."
-  exit 0
+else
+  echo "Kiln needs ${#wanted[@]} Debian packages; installing the ${#missing[@]} that are missing: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  echo "Installed."
 fi
-
-echo "Kiln needs ${#wanted[@]} Debian packages; installing the ${#missing[@]} that are missing: ${missing[*]}"
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo >/dev/null || { echo "Run this as root, or install sudo." >&2; exit 1; }
-  as_root=(sudo)
+if [ ! -e /usr/local/lib/libprometheus-cpp-core.a ]; then
+  "${as_root[@]}" "$(dirname "$0")/prometheus-archive.sh" ||
+    echo "Without an archive of prometheus-cpp the daemon needs its shared library where it runs." >&2
 fi
-export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-echo "Installed."

@@ -18,6 +18,7 @@
 #include "command_line/usage_text.h"
 #include "compiler/language/suggest.h"
 #include "compiler/language/wire/canonical.h"
+#include "server/address.h"
 #include "server/version.h"
 
 namespace kiln::server {
@@ -89,6 +90,7 @@ std::map<std::string, Setter> setters(Config& config) {
   EngineOptions& engine = config.engine;
   return {
       {"listen", text(config.listen)},
+      {"metrics-listen", text(config.metrics_listen)},
       {"cache-dir", text(config.cache_dir)},
       {"token-file", text(config.token_file)},
       {"tls-cert", text(config.tls_cert)},
@@ -190,6 +192,8 @@ void read_toml(const std::string& path, Config& config) {
 /// alone.
 void add_flags(CLI::App& app, Config& config, std::string& config_file) {
   app.add_option("--listen", config.listen, "unix:PATH or HOST:PORT; port 0 takes a free one");
+  app.add_option("--metrics-listen", config.metrics_listen,
+                 "HOST:PORT of the status page, metrics and probes; without it there is none");
   app.add_option("--cache-dir", config.cache_dir, "where compiled kernels are kept");
   app.add_option("--config", config_file, "a TOML file with the same settings")
       ->check(CLI::ExistingFile);
@@ -232,11 +236,6 @@ std::string job_folder(const Config& config) {
     name = language::id_of(config.listen).substr(0, 16) + name.substr(name.size() - kLongest);
   }
   return config.cache_dir + "/jobs/" + name;
-}
-
-/// Names that lead nowhere else; another name may, and is treated as if it did.
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "[::1]" || host == "::1" || host.rfind("127.", 0) == 0;
 }
 
 }  // namespace
@@ -294,6 +293,7 @@ void check_config(const Config& config) {
     fail(ErrorKind::InvalidArgument, "ISOLATION",
          "the isolation is {}, but must be process or none", config.isolation);
   }
+  if (!config.metrics_listen.empty()) parse_host_port(config.metrics_listen, "not HOST:PORT");
   if (config.listen.rfind("unix:", 0) == 0) {
     // sockaddr_un has 108 bytes, the last one 0.
     constexpr size_t kLongestPath = 107;
@@ -304,18 +304,8 @@ void check_config(const Config& config) {
     }
     return;
   }
-  const size_t colon = config.listen.rfind(':');
-  const std::string port = colon == std::string::npos ? "" : config.listen.substr(colon + 1);
-  if (port.empty() || port.find_first_not_of("0123456789") != std::string::npos) {
-    fail(ErrorKind::InvalidArgument, "LISTEN", "the address {} is neither unix:PATH nor HOST:PORT",
-         config.listen);
-  }
-  if (port.size() > 5 || std::stoi(port) > 65535) {
-    fail(ErrorKind::InvalidArgument, "LISTEN", "the port of {} is {}, but must be at most 65535",
-         config.listen, port);
-  }
-  if (config.token_file.empty() && !config.insecure &&
-      !is_loopback(config.listen.substr(0, colon))) {
+  const HostPort place = parse_host_port(config.listen);
+  if (config.token_file.empty() && !config.insecure && !is_loopback(place.host)) {
     fail(ErrorKind::InvalidArgument, "INSECURE",
          "{} can be reached from other machines; give --credentials, a folder in which it "
          "makes a token and a certificate, or --token-file (and --tls-cert and --tls-key), or "
@@ -326,8 +316,7 @@ void check_config(const Config& config) {
 
 bool sends_token_in_the_clear(const Config& config) {
   return !config.token_file.empty() && config.tls_cert.empty() &&
-         config.listen.rfind("unix:", 0) != 0 &&
-         !is_loopback(config.listen.substr(0, config.listen.rfind(':')));
+         config.listen.rfind("unix:", 0) != 0 && !is_loopback(parse_host_port(config.listen).host);
 }
 
 }  // namespace kiln::server

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "server/metrics/metrics.h"
+
 namespace kiln::server {
 
 /// What Describe counts since the start of the daemon.
@@ -18,7 +20,9 @@ struct Counters {
   COUNTER(worker_restarts)     \
   COUNTER(compiler_restarts)   \
   COUNTER(uploads)             \
+  COUNTER(uploaded_bytes)      \
   COUNTER(downloads)           \
+  COUNTER(downloaded_bytes)    \
   COUNTER(rejected)            \
   COUNTER(searches)            \
   COUNTER(tuning_trials)       \
@@ -31,6 +35,7 @@ struct Counters {
 #define COUNTER(name) std::atomic<int64_t> name{0};
   KILN_COUNTERS(COUNTER)
 #undef COUNTER
+  Metrics metrics;  // what has labels, or is measured
 };
 
 }  // namespace kiln::server

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "server/credentials.h"
+#include "server/http/pages.h"
 #include "server/rpc/grpc_server.h"
 
 namespace kiln::server {
@@ -146,7 +147,7 @@ void serve(const Config& config, Engine& engine, GrpcServer& server) {
   // How late a signal or a change of health may be seen.
   constexpr timespec kPeriod{.tv_sec = 0, .tv_nsec = 200'000'000};
   while (true) {
-    server.set_serving(engine.cpu_ready());
+    server.set_serving(engine.why_not_ready());
     if (::sigtimedwait(&signals, nullptr, &kPeriod) > 0) {
       spdlog::info("asked to end");
       return;
@@ -165,7 +166,7 @@ void drain(const Config& config, Engine& engine, GrpcServer& server) {
   const auto grace =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(config.grace));
   const LastResort last_resort(kLinger + grace + std::chrono::seconds(1));
-  server.set_serving(false);
+  server.set_serving("the daemon is ending");
   engine.tunes().drain();  // may take minutes, and goes on from its records
   std::this_thread::sleep_for(kLinger);
   server.refuse_calls();
@@ -207,8 +208,13 @@ int run_daemon(const Config& given, std::unique_ptr<Launcher> launcher) {
     }
     // Only now: a client that finds the address finds a service that knows its devices.
     GrpcServer server(engine, options);
-    server.set_serving(engine.cpu_ready());
+    server.set_serving(engine.why_not_ready());
+    std::unique_ptr<HttpServer> pages;
+    if (!config.metrics_listen.empty()) {
+      pages = std::make_unique<HttpServer>(config.metrics_listen, operator_pages(engine, server));
+    }
     std::printf("listening on %s\n", server.address().c_str());
+    if (pages) std::printf("metrics on http://%s/\n", pages->address().c_str());
     std::fflush(stdout);
     say_login(config, server.address(), is_first_start);
     serve(config, engine, server);

@@ -17,6 +17,11 @@ int64_t ArtifactCache::cost_of(const CachedArtifact& entry) {
   return static_cast<int64_t>(entry.form.size() + 2 * entry.bytes.size());
 }
 
+int64_t ArtifactCache::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
 std::shared_ptr<const CachedArtifact> ArtifactCache::find(const std::string& key,
                                                           const std::string& form) {
   const std::lock_guard lock(mutex_);

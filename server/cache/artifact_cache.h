@@ -28,6 +28,7 @@ class ArtifactCache {
   /// Nothing when the key is unknown, or known for another form.
   std::shared_ptr<const CachedArtifact> find(const std::string& key, const std::string& form);
   void put(const std::string& key, std::shared_ptr<const CachedArtifact> entry);
+  int64_t bytes() const;
   /// The memory that an entry takes, about.
   static int64_t cost_of(const CachedArtifact& entry);
 
@@ -38,7 +39,7 @@ class ArtifactCache {
   };
 
   const int64_t limit_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   int64_t bytes_ = 0;
   std::list<std::string> uses_;  // keys, last used first
   std::unordered_map<std::string, Slot> slots_;

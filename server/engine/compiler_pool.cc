@@ -90,6 +90,8 @@ void CompilerPool::send_next(Endings& endings) {
         continue;
       }
       entry.started = Clock::now();
+      counters_.metrics.observe(Metric::QueueSeconds, {"compiler"},
+                                seconds_between(entry.submitted, entry.started));
       compiler->running_ = std::move(entry);
       compiler->slot_.send(compiler->running_->task.message);
     }
@@ -119,6 +121,10 @@ void CompilerPool::Compiler::on_reply(internal::FromWorker& reply) {
     }
     Entry entry = std::move(*running_);
     running_.reset();
+    if (reply.has_compiled()) {
+      pool_.counters_.metrics.observe(Metric::CompileSeconds, {},
+                                      seconds_between(entry.started, Clock::now()));
+    }
     pool_.send_next(endings);
     endings.emplace_back(std::move(entry), outcome_of(reply));
   }
@@ -234,9 +240,22 @@ bool CompilerPool::idle() const {
          });
 }
 
+size_t CompilerPool::waiting() const {
+  const std::lock_guard lock(mutex_);
+  const auto running = std::count_if(compilers_.begin(), compilers_.end(),
+                                     [](const auto& each) { return each->running_.has_value(); });
+  return waiting_.size() + static_cast<size_t>(running);
+}
+
 bool CompilerPool::settled() const {
   const std::lock_guard lock(mutex_);
   return hello_.has_value();
+}
+
+bool CompilerPool::is_up() const {
+  return std::any_of(compilers_.begin(), compilers_.end(), [](const auto& each) {
+    return each->slot_.state() == WorkerSlot::State::Ready;
+  });
 }
 
 std::vector<int> CompilerPool::pids() const {

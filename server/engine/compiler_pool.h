@@ -43,11 +43,15 @@ class CompilerPool {
 
   /// Nothing waits, and a compiler has nothing to do.
   bool idle() const;
+  /// Tasks that wait or are being done.
+  size_t waiting() const;
 
   /// What the compilers say of themselves. Throws Unavailable COMPILER_STARTING before the first
   /// did.
   internal::Hello hello() const;
   bool settled() const;
+  /// A compiler runs.
+  bool is_up() const;
   std::vector<int> pids() const;
 
   void tick(Clock::time_point now);
@@ -57,6 +61,7 @@ class CompilerPool {
   struct Entry {
     uint64_t number = 0;
     CompilerTask task;
+    Clock::time_point submitted = Clock::now();
     Clock::time_point started;
   };
   using Endings = std::vector<std::pair<Entry, Outcome<internal::FromWorker>>>;

@@ -20,6 +20,8 @@ namespace kiln::server {
 namespace {
 
 constexpr auto kWarmTime = std::chrono::seconds(10);  // of memory, after the last client left
+// Of the thread that ticks ten times a second and waits for nobody.
+constexpr double kStuckSeconds = 30;
 
 DeviceQueue::Options device_options(const EngineOptions& options, Role role, int index) {
   return {.spec = {.role = role, .index = index, .threads = options.threads},
@@ -130,6 +132,19 @@ void Engine::tick(Clock::time_point now) {
   uploads_.expire(now);
   tensors_.expire(now);
   jobs_.tick(now);
+  ticked_ = now;
+}
+
+std::string Engine::why_not_ready() const {
+  if (!cpu().ready()) return "the worker of cpu:0 is being started";
+  if (!compilers_.is_up()) return "the compiler is being started";
+  return "";
+}
+
+std::string Engine::why_not_live() const {
+  const double seconds = seconds_between(ticked_, Clock::now());
+  if (seconds < kStuckSeconds) return "";
+  return fmt::format("nothing was looked after for {:.0f} s", seconds);
 }
 
 bool Engine::wait_until_ready(Clock::duration limit) {
@@ -429,6 +444,7 @@ v1::DescribeResponse Engine::describe() const {
 #undef COUNTER
   counters["disk_corrupt"] = disk_.corrupt();
   counters["disk_bytes"] = disk_.bytes();
+  counters["memory_bytes"] = memory_.bytes();
   counters["tensors"] = tensors_.count();
   counters["tensor_bytes"] = arenas_->used_bytes();
   counters["sessions"] = sessions_.count();
@@ -466,6 +482,15 @@ v1::DescribeResponse Engine::describe() const {
                         : disk_.problem());
   *response.add_components() = disk_component(disk_.folder());
   return response;
+}
+
+std::vector<Engine::Queue> Engine::queues() const {
+  std::vector<Queue> queues = {{"compiler", compilers_.waiting()}};
+  for (const DeviceQueue* device : devices_.all()) {
+    if (device->describe().state() != "absent")
+      queues.push_back({device->name(), device->waiting()});
+  }
+  return queues;
 }
 
 void Engine::stop() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "server/engine/run_service.h"
 #include "server/engine/tensor_copies.h"
 #include "server/jobs/job_service.h"
+#include "server/metrics/recent_errors.h"
 #include "server/programs/program_service.h"
 #include "server/tensors/idle_transfers.h"
 #include "server/tuning/tune_service.h"
@@ -51,7 +53,16 @@ class Engine {
 
   /// Waits until the workers have answered, or `limit`. False: the cpu worker has not.
   bool wait_until_ready(Clock::duration limit);
-  bool cpu_ready() const { return cpu().ready(); }
+  /// Why it should be sent no calls now; empty when nothing is wrong.
+  std::string why_not_ready() const;
+  /// Why it should be ended and started again; empty when nothing is wrong.
+  std::string why_not_live() const;
+  bool compiler_answers() const { return compilers_.is_up(); }
+  struct Queue {
+    std::string name;
+    size_t length = 0;  // what waits or runs
+  };
+  std::vector<Queue> queues() const;
 
   // Each throws, or tells its outcome once.
   void compile(const v1::CompileRequest& request, std::shared_ptr<Call> call, CompileDone done);
@@ -82,10 +93,14 @@ class Engine {
   ArenaPool& arenas() { return *arenas_; }
   IdleTransfers& uploads() { return uploads_; }
   JobService& jobs() { return jobs_; }
+  const JobService& jobs() const { return jobs_; }
   TuneService& tunes() { return tune_service_; }
   ProgramService& programs() { return programs_; }
   RecordStore& records() { return records_; }
   Counters& counters() { return counters_; }
+  const Counters& counters() const { return counters_; }
+  RecentErrors& errors() { return errors_; }
+  const RecentErrors& errors() const { return errors_; }
   /// Process ids of the device workers, for tests.
   int cpu_pid() const { return cpu().pid(); }
   int pid_of(const std::string& device) const { return devices_.find(device)->pid(); }
@@ -111,6 +126,7 @@ class Engine {
 
   const std::string boot_id_;
   Counters counters_;
+  RecentErrors errors_;
   const std::unique_ptr<Launcher> launcher_;
   Supervisor supervisor_;
   Quarantine quarantine_;
@@ -132,6 +148,7 @@ class Engine {
   TuneService tune_service_;
   ProgramService programs_;
   JobService jobs_;
+  std::atomic<Clock::time_point> ticked_ = Clock::now();
   bool stopped_ = false;
 };
 

@@ -135,6 +135,9 @@ void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, 
     }
     counters_.runs.fetch_add(1);
     const auto& result = std::get<DeviceResult>(outcome);
+    const std::string& device = prepared->device;
+    counters_.metrics.observe(Metric::QueueSeconds, {device}, result.queue_seconds);
+    counters_.metrics.observe(Metric::KernelSeconds, {device}, result.kernel_seconds);
     // Before the caller is told: what it does next finds its call counted.
     specialiser_.note(prepared->kernel, scalars, runs, result.kernel_seconds);
     done(collect(*prepared, result));

@@ -51,6 +51,7 @@ class JobService {
   /// Tells the state once the end is asked for. Throws NotFound JOB.
   void cancel(const std::string& tenant, const std::string& job, Done<v1::JobState> done);
   std::vector<v1::JobState> list(const std::string& tenant) const { return table_.list(tenant); }
+  std::vector<v1::JobState> list_all() const { return table_.list_all(); }
 
   size_t unfinished() const { return table_.unfinished(); }
   size_t under_way() const { return table_.under_way(); }

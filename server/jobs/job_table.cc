@@ -292,11 +292,24 @@ std::vector<v1::JobState> JobTable::list(const std::string& tenant) const {
   for (const auto& [id, job] : jobs_) {
     if (job.accepted && job.record.tenant == tenant) own.push_back(&job);
   }
-  std::sort(own.begin(), own.end(), [](const Job* a, const Job* b) {
+  return states_of(std::move(own));
+}
+
+std::vector<v1::JobState> JobTable::list_all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<const Job*> all;
+  for (const auto& [id, job] : jobs_) {
+    if (job.accepted) all.push_back(&job);
+  }
+  return states_of(std::move(all));
+}
+
+std::vector<v1::JobState> JobTable::states_of(std::vector<const Job*> jobs) {
+  std::sort(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
     return number_of(a->record.id) < number_of(b->record.id);
   });
   std::vector<v1::JobState> states;
-  for (const Job* job : own)
+  for (const Job* job : jobs)
     states.push_back(state_of(*job));
   return states;
 }

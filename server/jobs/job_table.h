@@ -74,6 +74,8 @@ class JobTable {
   bool cancel(const std::string& tenant, const std::string& job);
   v1::JobState state(const std::string& tenant, const std::string& job) const;
   std::vector<v1::JobState> list(const std::string& tenant) const;
+  /// Of all tenants, for operators.
+  std::vector<v1::JobState> list_all() const;
   size_t unfinished() const;
   size_t under_way() const;
   /// No more are begun.
@@ -111,6 +113,7 @@ class JobTable {
   void forget(const std::string& job);
   Job& find(const std::string& tenant, const std::string& job);
   static v1::JobState state_of(const Job& job);
+  static std::vector<v1::JobState> states_of(std::vector<const Job*> jobs);
   static void tell_watchers(Job& job);
 
   const Options options_;

@@ -2,12 +2,16 @@
 // for this user alone from their first moment.
 #include "server/rpc/grpc_server.h"
 
+#include <mutex>
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include "server/local/local_server.h"
+#include "server/rpc/call_watch.h"
 #include "server/rpc/daemon_rpc.h"
 #include "server/rpc/job_rpc.h"
 #include "server/rpc/kernel_rpc.h"
@@ -82,16 +86,22 @@ struct GrpcServer::Parts {
   DaemonRpc daemon;
   ProgramRpc programs;
   std::string address;
+  std::mutex mutex;
+  std::string problem;  // under the lock
   std::unique_ptr<grpc::Server> server;
 };
 
 GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
     : parts_(std::make_unique<Parts>(engine, options)) {
   grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   set_arguments(builder);
   int port = 0;
   builder.AddListeningPort(options.listen, credentials_of(options), &port);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watches;
+  watches.push_back(std::make_unique<CallWatch>(engine.counters().metrics, engine.errors()));
+  builder.experimental().SetInterceptorCreators(std::move(watches));
   builder.RegisterService(&parts_->kernels);
   builder.RegisterService(&parts_->tensors);
   builder.RegisterService(&parts_->jobs);
@@ -112,18 +122,27 @@ GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
     parts_->address =
         options.listen.substr(0, options.listen.rfind(':') + 1) + std::to_string(port);
   }
-  set_serving(false);
+  set_serving("the daemon is starting");
 }
 
 GrpcServer::~GrpcServer() { shut_down(std::chrono::seconds(0)); }
 
 const std::string& GrpcServer::address() const { return parts_->address; }
 
-void GrpcServer::set_serving(bool serving) {
+void GrpcServer::set_serving(const std::string& problem) {
+  {
+    const std::lock_guard lock(parts_->mutex);
+    parts_->problem = problem;
+  }
   grpc::HealthCheckServiceInterface* const health = parts_->server->GetHealthCheckService();
-  health->SetServingStatus(serving);
+  health->SetServingStatus(problem.empty());
   for (const char* service : kServices)
-    health->SetServingStatus(service, serving);
+    health->SetServingStatus(service, problem.empty());
+}
+
+std::string GrpcServer::why_not_serving() const {
+  const std::lock_guard lock(parts_->mutex);
+  return parts_->problem;
 }
 
 int64_t GrpcServer::active() const { return parts_->gate.active(); }

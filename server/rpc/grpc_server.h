@@ -25,8 +25,10 @@ class GrpcServer {
 
   /// What it listens on, with the port that was chosen for port 0.
   const std::string& address() const;
-  /// What health checks are told.
-  void set_serving(bool serving);
+  /// What health checks are told: SERVING when `problem` is empty.
+  void set_serving(const std::string& problem);
+  /// What was set last.
+  std::string why_not_serving() const;
   /// Calls in progress, sessions not counted.
   int64_t active() const;
   /// From now on new calls are refused with DRAINING, and sessions end.

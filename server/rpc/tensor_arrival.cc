@@ -46,6 +46,7 @@ uint8_t* TensorArrival::take(int64_t bytes) {
   }
   const int64_t offset = filled_;
   filled_ += bytes;
+  engine_.counters().uploaded_bytes.fetch_add(bytes);
   engine_.arenas().use(*tensor_.slice, offset, bytes);
   return tensor_.slice->data() + offset;
 }

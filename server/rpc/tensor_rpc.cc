@@ -119,6 +119,7 @@ class DownloadCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       return;
     }
     engine.counters().downloads.fetch_add(1);
+    engine.counters().downloaded_bytes.fetch_add(tensor_->bytes);
     users_.fetch_add(1);
     engine.bring_home(*tensor_, [this](const Outcome<std::monostate>& outcome) {
       if (const Error* error = std::get_if<Error>(&outcome)) {

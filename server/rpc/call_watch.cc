@@ -1,0 +1,133 @@
+// One interceptor a call. A call has a request id: the one its client sent as x-request-id, else
+// one made here; it stands in the log and goes back with the answer, so that a user's report and
+// the log can be brought together.
+//
+//   Run that fails  ->  kiln_calls_total{method="kiln.v1.KernelService/Run",status="NOT_FOUND"} 1,
+//                       kiln_errors_total{reason="KERNEL"} 1, and a line in the log
+#include "server/rpc/call_watch.h"
+
+#include <array>
+#include <atomic>
+
+#include <google/rpc/error_details.pb.h>
+#include <google/rpc/status.pb.h>
+#include <spdlog/spdlog.h>
+
+#include "server/clock.h"
+#include "server/tensors/tensor_store.h"
+
+namespace kiln::server {
+
+namespace {
+
+using grpc::experimental::InterceptionHookPoints;
+using grpc::experimental::InterceptorBatchMethods;
+
+constexpr const char* kRequestHeader = "x-request-id";
+constexpr size_t kLongestId = 64;
+
+/// As gRPC writes them; a number that it has not is UNKNOWN.
+const char* name_of(grpc::StatusCode code) {
+  constexpr std::array<const char*, 17> kNames = {"OK",
+                                                  "CANCELLED",
+                                                  "UNKNOWN",
+                                                  "INVALID_ARGUMENT",
+                                                  "DEADLINE_EXCEEDED",
+                                                  "NOT_FOUND",
+                                                  "ALREADY_EXISTS",
+                                                  "PERMISSION_DENIED",
+                                                  "RESOURCE_EXHAUSTED",
+                                                  "FAILED_PRECONDITION",
+                                                  "ABORTED",
+                                                  "OUT_OF_RANGE",
+                                                  "UNIMPLEMENTED",
+                                                  "INTERNAL",
+                                                  "UNAVAILABLE",
+                                                  "DATA_LOSS",
+                                                  "UNAUTHENTICATED"};
+  const auto number = static_cast<size_t>(code);
+  return number < kNames.size() ? kNames[number] : "UNKNOWN";
+}
+
+/// The stable reason of an error of ours, else the name of its code.
+std::string reason_of(const grpc::Status& status) {
+  google::rpc::Status details;
+  google::rpc::ErrorInfo info;
+  if (details.ParseFromString(status.error_details())) {
+    for (const auto& detail : details.details())
+      if (detail.UnpackTo(&info)) return info.reason();
+  }
+  return name_of(status.error_code());
+}
+
+/// An id that others chose is taken if it can stand in a log as it is.
+bool is_plain(std::string_view id) {
+  return !id.empty() && id.size() <= kLongestId &&
+         id.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+             std::string_view::npos;
+}
+
+std::string next_request_id() {
+  static const std::string boot = random_hex(4);
+  static std::atomic<uint64_t> next{1};
+  return fmt::format("{}-{}", boot, next.fetch_add(1));
+}
+
+class Watched : public grpc::experimental::Interceptor {
+ public:
+  Watched(const char* method, Metrics& metrics, RecentErrors& errors)
+      : method_(*method == '/' ? method + 1 : method), metrics_(metrics), errors_(errors) {}
+
+  void Intercept(InterceptorBatchMethods* batch) override {
+    if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
+      take_request_id(*batch->GetRecvInitialMetadata());
+    }
+    if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
+      end(batch->GetSendStatus());
+    }
+    batch->Proceed();
+  }
+
+ private:
+  void take_request_id(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+    const auto at = metadata.find(kRequestHeader);
+    if (at == metadata.end()) return;
+    const std::string_view id(at->second.data(), at->second.size());
+    if (is_plain(id)) request_ = id;
+  }
+
+  void end(const grpc::Status& status) {
+    metrics_.count(Metric::Calls, {method_, name_of(status.error_code())});
+    metrics_.observe(Metric::CallSeconds, {method_}, seconds_between(came_, Clock::now()));
+    if (!status.ok()) note(status);
+  }
+
+  void note(const grpc::Status& status) {
+    if (request_.empty()) request_ = next_request_id();
+    const std::string reason = reason_of(status);
+    metrics_.count(Metric::Errors, {reason});
+    spdlog::info("{} failed: {}: {} (request {})", method_, reason, status.error_message(),
+                 request_);
+    errors_.add({.when = std::chrono::system_clock::now(),
+                 .method = std::string(method_),
+                 .reason = reason,
+                 .message = status.error_message(),
+                 .request = request_});
+  }
+
+  const std::string_view method_;  // gRPC's, as long as the server lives
+  const Clock::time_point came_ = Clock::now();
+  std::string request_;
+  Metrics& metrics_;
+  RecentErrors& errors_;
+};
+
+}  // namespace
+
+grpc::experimental::Interceptor* CallWatch::CreateServerInterceptor(
+    grpc::experimental::ServerRpcInfo* info) {
+  return new Watched(info->method(), metrics_, errors_);  // gRPC owns it
+}
+
+}  // namespace kiln::server
