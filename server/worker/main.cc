@@ -12,6 +12,7 @@
 #include "server/daemon.h"
 #include "server/worker/one_process.h"
 #include "server/worker/process.h"
+#include "server/worker/sandbox.h"
 #include "server/workers/worker_fds.h"
 
 namespace kiln::server {
@@ -43,7 +44,10 @@ int run_worker(int argc, char** argv) {
     std::fprintf(stderr, "kiln-worker: only kilnd starts this program\n");
     return 2;
   }
-  return run_role(spec, Fd(kWorkerSocketFd), Fd(kWorkerPageFd), [] { ::_exit(0); });
+  // Before there are threads, and before anything of a user's is here.
+  const Sandbox sandbox = confine(spec.role);
+  return run_role(spec, Fd(kWorkerSocketFd), Fd(kWorkerPageFd), component_of(sandbox, spec.name()),
+                  [] { ::_exit(0); });
 }
 
 }  // namespace

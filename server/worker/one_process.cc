@@ -17,12 +17,19 @@ namespace {
 constexpr auto kEnding = std::chrono::seconds(2);  // of a thread whose socket is closed
 
 /// A worker in a thread. It ends by itself once the front end has hung up.
+v1::Component no_sandbox(const WorkerSpec& spec) {
+  v1::Component part;
+  part.set_name("sandbox of " + spec.name());
+  part.set_message("none: with --isolation=none kernels run in the daemon's own process");
+  return part;
+}
+
 class WorkerThread : public Child {
  public:
   WorkerThread(const WorkerSpec& spec, Fd socket, Fd page) : ending_(std::make_shared<Ending>()) {
     thread_ = std::thread(
         [spec, ending = ending_, socket = std::move(socket), page = std::move(page)]() mutable {
-          run_role(spec, std::move(socket), std::move(page), [] {});
+          run_role(spec, std::move(socket), std::move(page), no_sandbox(spec), [] {});
           const std::lock_guard lock(ending->mutex);
           ending->over = true;
           ending->changed.notify_one();
@@ -64,14 +71,25 @@ std::unique_ptr<Child> ThreadLauncher::start(const WorkerSpec& spec, Fd socket, 
   return std::make_unique<WorkerThread>(spec, std::move(socket), std::move(page));
 }
 
-int run_role(const WorkerSpec& spec, Fd socket, Fd page, std::function<void()> abandoned) {
+int run_role(const WorkerSpec& spec, Fd socket, Fd page, const v1::Component& sandbox,
+             std::function<void()> abandoned) {
+  // What a worker says of itself, and of its sandbox; a device's also takes why there is no device.
+  const auto and_sandbox = [&](auto parts) {
+    return [parts = std::move(parts), sandbox](const auto&... absent) {
+      std::vector<v1::Component> all = parts(absent...);
+      all.push_back(sandbox);
+      return all;
+    };
+  };
   if (spec.role == Role::Compiler) {
     CompilerWorker worker = kiln_compiler();
+    worker.components = and_sandbox(std::move(worker.components));
     worker.abandoned = std::move(abandoned);
     return compiler_loop(worker, std::move(socket), std::move(page));
   }
   DeviceWorker worker =
       spec.role == Role::Cuda ? cuda_worker(spec.index) : cpu_worker(spec.threads);
+  worker.components = and_sandbox(std::move(worker.components));
   worker.abandoned = std::move(abandoned);
   return device_loop(worker, std::move(socket), std::move(page));
 }

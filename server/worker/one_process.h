@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "kiln/v1/service.pb.h"
 #include "server/workers/launcher.h"
 
 namespace kiln::server {
@@ -14,7 +15,9 @@ class ThreadLauncher : public Launcher {
   std::unique_ptr<Child> start(const WorkerSpec& spec, Fd socket, Fd page) override;
 };
 
-/// Runs the worker of a role until its front end hangs up. `abandoned` as in DeviceWorker.
-int run_role(const WorkerSpec& spec, Fd socket, Fd page, std::function<void()> abandoned);
+/// Runs the worker of a role until its front end hangs up. It says of itself what it is confined
+/// to; `abandoned` as in DeviceWorker.
+int run_role(const WorkerSpec& spec, Fd socket, Fd page, const v1::Component& sandbox,
+             std::function<void()> abandoned);
 
 }  // namespace kiln::server
