@@ -28,11 +28,13 @@ FLOORS = [
         ("server", "kilnd", "flags, start, stop"),
         ("server/rpc", "rpc", "the wire's calls"),
         ("server/local", "local", "clients on this host"),
+        ("server/http", "http", "pages for operators"),
         ("server/engine", "engine", "compile, queue, run"),
         ("server/cache", "cache", "artifacts kept"),
         ("server/tensors", "tensors", "uploads, sessions"),
         ("server/jobs", "jobs", "submitted runs"),
         ("server/programs", "programs", "graphs, their runs"),
+        ("server/metrics", "metrics", "counted, measured"),
         ("server/tuning", "tuning", "search, records"),
     ]),
     ("processes", [
@@ -85,7 +87,8 @@ FLOORS = [
 APART = {
     "compiler/target.h": "compiler/target.h",
     **{f"server/{name}": "server/*.h"
-       for name in ("call.h", "clock.h", "config.cc", "config.h", "counters.h", "errors.cc", "errors.h", "version.h")},
+       for name in ("address.cc", "address.h", "call.h", "clock.h", "config.cc", "config.h", "counters.h", "errors.cc",
+                    "errors.h", "version.h")},
 }
 
 # From a .kiln file to a result: `kiln run cumsum.kiln --in X=x.npy`.

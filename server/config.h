@@ -9,7 +9,7 @@ namespace kiln::server {
 
 /// Everything an operator can say: flags win over the file of --config.
 struct Config {
-  std::string listen;  // unix:PATH or HOST:PORT
+  std::string listen;          // unix:PATH or HOST:PORT
   std::string metrics_listen;  // HOST:PORT; empty: nowhere
   std::string cache_dir;
   int threads = 0;  // of the cpu worker; 0: as many as the process may use

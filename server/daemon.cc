@@ -23,6 +23,7 @@
 #include "server/credentials.h"
 #include "server/http/pages.h"
 #include "server/rpc/grpc_server.h"
+#include "server/service_notice.h"
 
 namespace kiln::server {
 
@@ -33,7 +34,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kStartLimit = std::chrono::seconds(30);  // for the workers to say what they are
-constexpr auto kLinger = milliseconds(500);  // for health checks to see that we are ending
+constexpr auto kLinger = milliseconds(500);    // for health checks to see that we are ending
+constexpr auto kPassing = milliseconds(1000);  // in which a worker that ended is there again
+constexpr int kGaveUp = 4;  // exit code: the grace was over before all calls were
 
 sigset_t ending_signals() {
   sigset_t signals;
@@ -121,7 +124,7 @@ class LastResort {
           std::unique_lock lock(mutex_);
           if (!done_.wait_for(lock, limit, [&] { return over_; })) {
             spdlog::warn("the grace is over; what still runs is given up");
-            ::_exit(0);
+            ::_exit(kGaveUp);
           }
         }) {}
   ~LastResort() {
@@ -146,8 +149,12 @@ void serve(const Config& config, Engine& engine, GrpcServer& server) {
   const auto idle_limit = std::chrono::duration<double>(config.idle_exit);
   // How late a signal or a change of health may be seen.
   constexpr timespec kPeriod{.tv_sec = 0, .tv_nsec = 200'000'000};
+  Clock::time_point well{};
   while (true) {
-    server.set_serving(engine.why_not_ready());
+    const std::string problem = engine.why_not_ready();
+    if (problem.empty()) well = Clock::now();
+    // Clients that watch it would leave for a kernel that crashed somebody else's worker.
+    server.set_serving(Clock::now() - well < kPassing ? "" : problem);
     if (::sigtimedwait(&signals, nullptr, &kPeriod) > 0) {
       spdlog::info("asked to end");
       return;
@@ -162,7 +169,8 @@ void serve(const Config& config, Engine& engine, GrpcServer& server) {
   }
 }
 
-void drain(const Config& config, Engine& engine, GrpcServer& server) {
+/// Whether all that was begun also ended.
+bool drain(const Config& config, Engine& engine, GrpcServer& server) {
   const auto grace =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(config.grace));
   const LastResort last_resort(kLinger + grace + std::chrono::seconds(1));
@@ -176,9 +184,11 @@ void drain(const Config& config, Engine& engine, GrpcServer& server) {
     std::this_thread::sleep_for(milliseconds(5));
   }
   // Only answers that are under way on the wire are waited for then.
-  const bool finished = server.active() == 0;
-  server.shut_down(finished ? milliseconds(200) : milliseconds(0));
+  const bool answered = server.active() == 0;
+  const bool finished = answered && engine.jobs().under_way() == 0;
+  server.shut_down(answered ? milliseconds(200) : milliseconds(0));
   engine.stop();
+  return finished;
 }
 
 }  // namespace
@@ -217,10 +227,12 @@ int run_daemon(const Config& given, std::unique_ptr<Launcher> launcher) {
     if (pages) std::printf("metrics on http://%s/\n", pages->address().c_str());
     std::fflush(stdout);
     say_login(config, server.address(), is_first_start);
+    notify_service_manager("READY=1");
     serve(config, engine, server);
-    drain(config, engine, server);
-    spdlog::info("ended");
-    return 0;
+    notify_service_manager("STOPPING=1");
+    const bool finished = drain(config, engine, server);
+    spdlog::info(finished ? "ended" : "ended; what still ran was given up");
+    return finished ? 0 : kGaveUp;
   } catch (const Error& error) {
     std::fprintf(stderr, "kilnd: %s\n", error.what());
     return error.kind() == ErrorKind::InvalidArgument ? 2 : 1;

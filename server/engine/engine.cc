@@ -22,6 +22,7 @@ namespace {
 constexpr auto kWarmTime = std::chrono::seconds(10);  // of memory, after the last client left
 // Of the thread that ticks ten times a second and waits for nobody.
 constexpr double kStuckSeconds = 30;
+constexpr auto kCanaryLimit = std::chrono::seconds(5);  // of microseconds of work
 
 DeviceQueue::Options device_options(const EngineOptions& options, Role role, int index) {
   return {.spec = {.role = role, .index = index, .threads = options.threads},
@@ -87,6 +88,8 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
         return std::make_unique<DeviceQueue>(device_options(options, role, index), *launcher_,
                                              supervisor_, *arenas_, quarantine_, counters_);
       }),
+      canary_({.compilers = compilers_, .cpu = cpu(), .arenas = *arenas_, .kernels = kernels_},
+              options.canary_period, kCanaryLimit),
       compile_service_(kernels_, memory_, disk_, compilers_, counters_),
       specialiser_(options.specialisation, compilers_, kernels_, counters_),
       run_service_(kernels_, tensors_, sessions_, arenas_, devices_, specialiser_, counters_),
@@ -126,6 +129,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
 void Engine::tick(Clock::time_point now) {
   devices_.tick(now);
   compilers_.tick(now);
+  canary_.tick(now);
   sessions_.expire(now);
   // What was warm for clients is of no use to nobody.
   if (sessions_.idle_for(now) > kWarmTime) arenas_->cool_down();
@@ -138,7 +142,7 @@ void Engine::tick(Clock::time_point now) {
 std::string Engine::why_not_ready() const {
   if (!cpu().ready()) return "the worker of cpu:0 is being started";
   if (!compilers_.is_up()) return "the compiler is being started";
-  return "";
+  return canary_.problem();
 }
 
 std::string Engine::why_not_live() const {

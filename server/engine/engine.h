@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/cache/disk_cache.h"
+#include "server/engine/canary.h"
 #include "server/engine/compile_service.h"
 #include "server/engine/request_memo.h"
 #include "server/engine/run_service.h"
@@ -35,6 +36,7 @@ struct EngineOptions {
   TuneService::Options tuning;
   Specialiser::Options specialisation;
   WorkerTimes times;
+  Clock::duration canary_period = std::chrono::seconds(10);  // 0: there is none
   Clock::duration session_grace = std::chrono::seconds(2);
   Clock::duration unowned_tensor_life = std::chrono::minutes(10);
   Clock::duration idle_upload = std::chrono::seconds(60);  // in which nothing comes
@@ -140,6 +142,7 @@ class Engine {
   DiskCache disk_;
   CompilerPool compilers_;
   Devices devices_;
+  Canary canary_;
   CompileService compile_service_;
   Specialiser specialiser_;
   RunService run_service_;

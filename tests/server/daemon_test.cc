@@ -6,6 +6,8 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "tests/server/service_test.h"
 
@@ -125,7 +127,7 @@ TEST(Kilnd, TellsHealthChecksThatItEnds) {
   std::thread caller([&] { EXPECT_TRUE(client.run(waits).ok()); });
   EXPECT_TRUE(eventually([&] { return std::filesystem::exists(folder.path() / "waits.begun"); }));
   for (const char* service : {"", "kiln.v1.KernelService", "kiln.v1.TensorService"}) {
-    EXPECT_EQ(health_of(client, service), 1) << service;
+    EXPECT_TRUE(eventually([&] { return health_of(client, service) == 1; })) << service;
   }
   daemon.signal(SIGTERM);
   EXPECT_TRUE(eventually([&] { return health_of(client, "kiln.v1.KernelService") == 2; }));
@@ -141,9 +143,47 @@ TEST(Kilnd, DoesNotWaitForEverForAKernel) {
   std::thread caller([&] { EXPECT_FALSE(client.run(hangs).ok()); });
   std::this_thread::sleep_for(milliseconds(300));
   const Clock::time_point begin = Clock::now();
-  EXPECT_EQ(daemon.stop(), 0);
+  EXPECT_EQ(daemon.stop(), 4);  // not all ended
   EXPECT_LT(seconds_between(begin, Clock::now()), 4.0);
   caller.join();
+}
+
+/// The next datagram that a service manager gets.
+std::string told(const Fd& socket) {
+  char text[64];
+  const ssize_t length = ::recv(socket.get(), text, sizeof text, 0);
+  return {text, length < 0 ? 0 : static_cast<size_t>(length)};
+}
+
+TEST(Kilnd, TellsTheServiceManagerWhenItIsReadyAndWhenItEnds) {
+  const testing::TemporaryFolder folder;
+  const std::string path = (folder.path() / "notify").string();
+  const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const timeval limit{.tv_sec = 20, .tv_usec = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  Daemon::Options options = fake_daemon();
+  options.environment = {"NOTIFY_SOCKET=" + path};
+  Daemon daemon(options);
+  EXPECT_EQ(told(socket), "READY=1");
+  EXPECT_EQ(daemon.stop(), 0);
+  EXPECT_EQ(told(socket), "STOPPING=1");
+}
+
+TEST(Kilnd, IsNotReadyWhileItComputesNonsense) {
+  const testing::TemporaryFolder folder;
+  Daemon::Options options = fake_daemon();
+  options.environment = {"KILN_FAKE_FOLDER=" + folder.path().string()};
+  std::ofstream(folder.path() / "wrong_canary") << "wrong";
+  Daemon daemon(options);
+  const Client client(daemon);
+  EXPECT_TRUE(eventually(
+      [&] { return daemon.log().find("the canary kernel got 3 for 1 + 1") != std::string::npos; }));
+  EXPECT_TRUE(eventually([&] { return health_of(client, "") == 2; }));
+  EXPECT_TRUE(client.run(client.kernel(add_one("inc"))).ok());  // who calls it is answered
 }
 
 TEST(Kilnd, EndsWhenNobodyIsThere) {

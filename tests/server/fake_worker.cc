@@ -131,6 +131,9 @@ class FakeDevice : public Device {
     behave(call);
     if (call.names->kernel.starts_with("tuned")) return run_way(kernel.artifact().code, call);
     add_one(call);
+    if (call.names->kernel == "canary" && std::filesystem::exists(marker("wrong_canary"))) {
+      spoil(call);
+    }
     return 1e-6;
   }
 
@@ -144,6 +147,9 @@ class FakeDevice : public Device {
       output[i] = input[i] + 1;
   }
 
+  /// A result that is wrong.
+  static void spoil(const KernelCall& call) { static_cast<float*>(call.tensors.back())[0] += 1; }
+
   /// As the candidate says whose code this is; see Way.
   static double run_way(const std::string& code, const KernelCall& call) {
     const int way = std::stoi(code);
@@ -151,7 +157,7 @@ class FakeDevice : public Device {
     if (way == kHangs) hang();
     if (call.names->kernel == "tuned_slowly") sleep_for(20);
     add_one(call);
-    if (way == kWrong) static_cast<float*>(call.tensors.back())[0] += 1;
+    if (way == kWrong) spoil(call);
     return way == kFast ? 1e-3 : 2e-3;
   }
 
