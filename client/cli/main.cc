@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   add_doctor(app, program);
   add_login(app, program);
   add_serve(app, program);
+  add_top(app, program);
   add_tune(app, program);
   add_version(app, program);
   add_completion(app, program);
