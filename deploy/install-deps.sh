@@ -9,11 +9,14 @@ set -euo pipefail
 build=(
   build-essential ca-certificates cmake git ninja-build pkg-config
   python3 python3-pip python3-venv
-  libcli11-dev libevent-dev libgrpc++-dev libprotobuf-dev libseccomp-dev libspdlog-dev libsqlite3-dev libfmt-dev
-  libssl-dev libtomlplusplus-dev libxxhash-dev libzstd-dev zlib1g-dev nlohmann-json3-dev prometheus-cpp-dev
+  libcli11-dev libevent-dev libgrpc++-dev libhiredis-dev libprotobuf-dev libseccomp-dev libspdlog-dev libsqlite3-dev
+  libfmt-dev libssl-dev libtomlplusplus-dev libxxhash-dev libzstd-dev zlib1g-dev nlohmann-json3-dev prometheus-cpp-dev
   lld-19 llvm-19-dev protobuf-compiler protobuf-compiler-grpc
 )
-tests=(ccache clang-14 clang-format-14 clang-tidy-14 libbenchmark-dev libclang-rt-14-dev libgtest-dev libgmock-dev openssl)
+tests=(
+  ccache clang-14 clang-format-14 clang-tidy-14 libbenchmark-dev libclang-rt-14-dev libgtest-dev libgmock-dev openssl
+  redis-server
+)
 images=(buildah mmdebstrap)
 
 wanted=("${build[@]}")

@@ -92,6 +92,7 @@ std::map<std::string, Setter> setters(Config& config) {
       {"listen", text(config.listen)},
       {"metrics-listen", text(config.metrics_listen)},
       {"cache-dir", text(config.cache_dir)},
+      {"shared-cache", text(config.engine.shared_cache)},
       {"token-file", text(config.token_file)},
       {"tls-cert", text(config.tls_cert)},
       {"tls-key", text(config.tls_key)},
@@ -195,6 +196,8 @@ void add_flags(CLI::App& app, Config& config, std::string& config_file) {
   app.add_option("--metrics-listen", config.metrics_listen,
                  "HOST:PORT of the status page, metrics and probes; without it there is none");
   app.add_option("--cache-dir", config.cache_dir, "where compiled kernels are kept");
+  app.add_option("--shared-cache", config.engine.shared_cache,
+                 "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] that several daemons share");
   app.add_option("--config", config_file, "a TOML file with the same settings")
       ->check(CLI::ExistingFile);
   app.add_option("--threads", config.threads,
@@ -293,6 +296,7 @@ void check_config(const Config& config) {
     fail(ErrorKind::InvalidArgument, "ISOLATION",
          "the isolation is {}, but must be process or none", config.isolation);
   }
+  if (!config.engine.shared_cache.empty()) parse_redis_url(config.engine.shared_cache);
   if (!config.metrics_listen.empty()) parse_host_port(config.metrics_listen, "not HOST:PORT");
   if (config.listen.rfind("unix:", 0) == 0) {
     // sockaddr_un has 108 bytes, the last one 0.

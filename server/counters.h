@@ -14,6 +14,7 @@ struct Counters {
   COUNTER(compiles)            \
   COUNTER(memory_hits)         \
   COUNTER(disk_hits)           \
+  COUNTER(shared_hits)         \
   COUNTER(runs)                \
   COUNTER(failed_runs)         \
   COUNTER(retried_runs)        \

@@ -2,11 +2,10 @@
 // its own and renamed, and every read checks length, checksum and form. Which were used last is the
 // time of the file, so that it outlives the daemon.
 //
-//   FOLDER/artifacts/ab/abcd...kart:  header (48 bytes), canonical form, artifact
+//   FOLDER/artifacts/ab/abcd...kart:  an entry as cache_entry.h has it
 #include "server/cache/disk_cache.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <fstream>
 #include <system_error>
@@ -14,7 +13,8 @@
 
 #include <spdlog/spdlog.h>
 #include <unistd.h>
-#include <xxhash.h>
+
+#include "server/cache/cache_entry.h"
 
 namespace kiln::server {
 
@@ -23,25 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kExtension = ".kart";
-constexpr std::array<char, 8> kMagic = {'K', 'I', 'L', 'N', 'K', 'A', 'R', 'T'};
-constexpr uint32_t kVersion = 1;
 constexpr auto kAbandoned = std::chrono::hours(1);  // a temporary file of a daemon that died
-
-/// Before the contents of each file; numbers as this machine has them, since caches do not travel.
-struct Header {
-  std::array<char, 8> magic = kMagic;
-  uint32_t version = kVersion;
-  uint32_t reserved = 0;
-  uint64_t form_bytes = 0;
-  uint64_t artifact_bytes = 0;
-  std::array<uint64_t, 2> checksum{};
-};
-static_assert(sizeof(Header) == 48);
-
-std::array<uint64_t, 2> checksum_of(std::string_view contents) {
-  const XXH128_hash_t hash = XXH3_128bits(contents.data(), contents.size());
-  return {hash.low64, hash.high64};
-}
 
 std::optional<std::string> read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -49,20 +31,6 @@ std::optional<std::string> read_file(const fs::path& path) {
   std::string contents((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (file.bad()) return std::nullopt;
   return contents;
-}
-
-/// What is wrong with a file's bytes; empty when nothing is.
-std::string damage_of(std::string_view contents, Header& header) {
-  if (contents.size() < sizeof header) return "it is too short";
-  std::memcpy(&header, contents.data(), sizeof header);
-  if (header.magic != kMagic) return "it is no cache entry";
-  if (header.version != kVersion) return "it is of another version";
-  const std::string_view body = contents.substr(sizeof header);
-  if (header.form_bytes > body.size() || header.artifact_bytes != body.size() - header.form_bytes) {
-    return "its length is wrong";
-  }
-  if (header.checksum != checksum_of(body)) return "its checksum is wrong";
-  return "";
 }
 
 }  // namespace
@@ -76,7 +44,6 @@ DiskCache::DiskCache(fs::path folder, int64_t limit_bytes)
         fmt::format("the cache folder {} cannot be written: {}; compiled kernels are not kept",
                     folder_.string(), error ? error.message() : std::strerror(errno));
     spdlog::warn("{}", problem_);
-    return;
   }
   scan();
 }
@@ -114,45 +81,34 @@ void DiskCache::scan() {
 }
 
 std::optional<std::string> DiskCache::find(const std::string& key, const std::string& form) {
-  if (!problem_.empty()) return std::nullopt;
   const fs::path path = path_of(key);
   std::optional<std::string> contents = read_file(path);
   if (!contents) {
     forget(key);
     return std::nullopt;
   }
-  Header header;
-  if (const std::string damage = damage_of(*contents, header); !damage.empty()) {
+  if (const std::string damage = damage_of(*contents); !damage.empty()) {
     reject(key, damage);
     return std::nullopt;
   }
-  if (std::string_view(*contents).substr(sizeof header, header.form_bytes) != form) {
-    return std::nullopt;  // another request with the same hash
-  }
+  if (!is_of_form(*contents, form)) return std::nullopt;
   std::error_code ignored;
   fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
   note_use(key, static_cast<int64_t>(contents->size()));
-  // In place: an artifact may be many megabytes.
-  contents->erase(0, sizeof header + header.form_bytes);
+  keep_artifact(*contents);
   return contents;
 }
 
 void DiskCache::put(const std::string& key, const std::string& form, const std::string& artifact) {
   if (!problem_.empty()) return;
-  const std::string body = form + artifact;
-  Header header;
-  header.form_bytes = form.size();
-  header.artifact_bytes = artifact.size();
-  header.checksum = checksum_of(body);
-
+  const std::string entry = pack_entry(form, artifact);
   const fs::path path = path_of(key);
   const fs::path temporary =
       path.parent_path() / fmt::format(".{}.{}.{}", key, ::getpid(), next_file_.fetch_add(1));
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   std::ofstream file(temporary, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(&header), sizeof header);
-  file.write(body.data(), static_cast<std::streamsize>(body.size()));
+  file.write(entry.data(), static_cast<std::streamsize>(entry.size()));
   file.close();
   if (file) fs::rename(temporary, path, error);
   if (!file || error) {
@@ -161,7 +117,7 @@ void DiskCache::put(const std::string& key, const std::string& form, const std::
     fs::remove(temporary, error);
     return;
   }
-  note_use(key, static_cast<int64_t>(sizeof header + body.size()));
+  note_use(key, static_cast<int64_t>(entry.size()));
   evict();
 }
 

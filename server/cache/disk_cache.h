@@ -9,26 +9,25 @@
 #include <string>
 #include <unordered_map>
 
+#include "server/cache/cache_level.h"
+
 namespace kiln::server {
 
-/// Artifacts on disk: one file an entry, FOLDER/artifacts/ab/KEY.kart, which holds the canonical
-/// form of the request, the artifact's bytes and a checksum over both.
+/// Artifacts on disk: one file an entry, FOLDER/artifacts/ab/KEY.kart.
 ///
-/// A cache is never an error: what cannot be read is deleted, logged and counted, what cannot be
-/// written is logged. Several daemons may share a folder. Does file input and output: not for a
-/// thread that answers calls.
-class DiskCache {
+/// What cannot be read is deleted, logged and counted, what cannot be written is logged. Several
+/// daemons may share a folder. One that cannot be written serves what is in it.
+class DiskCache : public CacheLevel {
  public:
   /// Reads the names and sizes of what is there. `folder` is made when it is missing.
   DiskCache(std::filesystem::path folder, int64_t limit_bytes);
 
-  /// The artifact's bytes, or nothing.
-  std::optional<std::string> find(const std::string& key, const std::string& form);
-  void put(const std::string& key, const std::string& form, const std::string& artifact);
-  /// Deletes an entry whose contents turned out to be of no use.
-  void reject(const std::string& key, const std::string& why);
+  v1::CacheLevel level() const override { return v1::CACHE_LEVEL_DISK; }
+  std::optional<std::string> find(const std::string& key, const std::string& form) override;
+  void put(const std::string& key, const std::string& form, const std::string& artifact) override;
+  void reject(const std::string& key, const std::string& why) override;
 
-  /// Empty: the folder can be used; else why not.
+  /// Empty: the folder can be read and written; else why not.
   const std::string& problem() const { return problem_; }
   const std::filesystem::path& folder() const { return folder_; }
   int64_t bytes() const;

@@ -40,7 +40,7 @@ void CompileService::compile(CheckedRequest request, std::shared_ptr<Call> call,
   flight->waiters.push_back({std::move(request), std::move(call), std::move(done)});
   lock.unlock();
   if (begun) {
-    disk_work_.post([this, begun] { look_on_disk(begun); });
+    level_work_.post([this, begun] { look_in_levels(begun); });
   }
 }
 
@@ -62,26 +62,39 @@ CompileResult CompileService::result_for(const CheckedRequest& request,
   return result;
 }
 
-void CompileService::look_on_disk(const std::shared_ptr<Flight>& flight) {
-  if (const std::shared_ptr<const CachedArtifact> entry = find_on_disk(*flight)) {
-    counters_.disk_hits.fetch_add(1);
-    land(*flight, entry, v1::CACHE_LEVEL_DISK);
-  } else {
-    ask_compiler(flight);
+void CompileService::look_in_levels(const std::shared_ptr<Flight>& flight) {
+  for (size_t i = 0; i < levels_.size(); ++i) {
+    const std::shared_ptr<const CachedArtifact> entry = find_in(*levels_[i], *flight);
+    if (!entry) continue;
+    const v1::CacheLevel level = levels_[i]->level();
+    (level == v1::CACHE_LEVEL_DISK ? counters_.disk_hits : counters_.shared_hits).fetch_add(1);
+    land(*flight, entry, level);
+    return keep(flight->leader.key, entry, i);
   }
+  ask_compiler(flight);
 }
 
-std::shared_ptr<const CachedArtifact> CompileService::find_on_disk(const Flight& flight) {
-  std::optional<std::string> bytes = disk_.find(flight.leader.key, flight.leader.form);
+std::shared_ptr<const CachedArtifact> CompileService::find_in(CacheLevel& level,
+                                                              const Flight& flight) {
+  std::optional<std::string> bytes = level.find(flight.leader.key, flight.leader.form);
   if (!bytes) return nullptr;
   try {
     auto entry = cached_artifact(flight.leader.form, std::move(*bytes));
     require_fitting(*entry->artifact, flight.leader.names);
     return entry;
   } catch (const Error& error) {
-    disk_.reject(flight.leader.key, error.message());
+    level.reject(flight.leader.key, error.message());
     return nullptr;
   }
+}
+
+void CompileService::keep(const std::string& key,
+                          const std::shared_ptr<const CachedArtifact>& entry, size_t levels) {
+  if (levels == 0) return;
+  level_work_.post([this, key, entry, levels] {
+    for (size_t i = 0; i < levels; ++i)
+      levels_[i]->put(key, entry->form, entry->bytes);
+  });
 }
 
 void CompileService::ask_compiler(const std::shared_ptr<Flight>& flight) {
@@ -124,9 +137,7 @@ void CompileService::take_compiled(const std::shared_ptr<Flight>& flight,
                                        std::move(*reply.mutable_compiled()->mutable_artifact()));
     require_fitting(*entry->artifact, flight->leader.names);
     counters_.compiles.fetch_add(1);
-    // Behind the reply: nobody waits for the disk.
-    disk_work_.post(
-        [this, key = flight->leader.key, entry] { disk_.put(key, entry->form, entry->bytes); });
+    keep(flight->leader.key, entry, levels_.size());
     land(*flight, entry, v1::CACHE_LEVEL_COMPILED);
   } catch (...) {
     crash(*flight, current_error());

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "server/cache/disk_cache.h"
+#include "server/cache/artifact_cache.h"
+#include "server/cache/cache_level.h"
 #include "server/call.h"
 #include "server/engine/compile_request.h"
 #include "server/engine/compiler_pool.h"
@@ -24,19 +25,25 @@ struct CompileResult {
 
 using CompileDone = std::function<void(Outcome<CompileResult>)>;
 
-/// Compiled kernels from the nearest place that has them: memory, disk, the compiler. However many
+/// Compiled kernels from the nearest place that has them: memory, the other levels (disk, a
+/// shared one), the compiler. However many
 /// ask for one kernel at a time, it is compiled once.
 class CompileService {
  public:
-  CompileService(KernelTable& kernels, ArtifactCache& memory, DiskCache& disk, CompilerPool& pool,
-                 Counters& counters)
-      : kernels_(kernels), memory_(memory), disk_(disk), pool_(pool), counters_(counters) {}
+  /// `levels`: behind memory, the nearest first.
+  CompileService(KernelTable& kernels, ArtifactCache& memory, std::vector<CacheLevel*> levels,
+                 CompilerPool& pool, Counters& counters)
+      : kernels_(kernels),
+        memory_(memory),
+        levels_(std::move(levels)),
+        pool_(pool),
+        counters_(counters) {}
 
   /// `done` is told once, perhaps before this returns. Does not throw.
   void compile(CheckedRequest request, std::shared_ptr<Call> call, CompileDone done);
 
   /// Does what was begun; nothing may be asked after it.
-  void stop() { disk_work_.stop(); }
+  void stop() { level_work_.stop(); }
 
  private:
   struct Waiter {
@@ -54,8 +61,11 @@ class CompileService {
 
   CompileResult result_for(const CheckedRequest& request,
                            std::shared_ptr<const CachedArtifact> compiled, v1::CacheLevel level);
-  void look_on_disk(const std::shared_ptr<Flight>& flight);
-  std::shared_ptr<const CachedArtifact> find_on_disk(const Flight& flight);
+  void look_in_levels(const std::shared_ptr<Flight>& flight);
+  std::shared_ptr<const CachedArtifact> find_in(CacheLevel& level, const Flight& flight);
+  /// Behind the reply: nobody waits for a disk or a network.
+  void keep(const std::string& key, const std::shared_ptr<const CachedArtifact>& entry,
+            size_t levels);
   /// Does not throw: what goes wrong ends the flight.
   void ask_compiler(const std::shared_ptr<Flight>& flight);
   void take_compiled(const std::shared_ptr<Flight>& flight, Outcome<internal::FromWorker> outcome);
@@ -66,12 +76,12 @@ class CompileService {
 
   KernelTable& kernels_;
   ArtifactCache& memory_;
-  DiskCache& disk_;
+  const std::vector<CacheLevel*> levels_;
   CompilerPool& pool_;
   Counters& counters_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Flight>> flights_;  // by form
-  TaskQueue disk_work_;                                     // last: its thread uses the above
+  TaskQueue level_work_;                                    // last: its thread uses the above
 };
 
 }  // namespace kiln::server

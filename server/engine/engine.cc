@@ -63,6 +63,11 @@ void require_own_outputs(const v1::RunRequest& run, const KernelNames& names,
   }
 }
 
+std::unique_ptr<RedisCache> shared_cache(const EngineOptions& options) {
+  if (options.shared_cache.empty()) return nullptr;
+  return std::make_unique<RedisCache>(parse_redis_url(options.shared_cache), options.shared_times);
+}
+
 std::string text_of(const internal::FromWorker& reply) { return reply.text().text(); }
 
 }  // namespace
@@ -79,6 +84,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       kernels_(options.kernels, options.memory_cache_bytes),
       memory_(options.memory_cache_bytes),
       disk_(options.cache_folder, options.disk_cache_bytes),
+      shared_(shared_cache(options)),
       compilers_({.compilers = options.compilers,
                   .limit = options.queue,
                   .memory_bytes = options.compile_memory_bytes,
@@ -90,7 +96,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       }),
       canary_({.compilers = compilers_, .cpu = cpu(), .arenas = *arenas_, .kernels = kernels_},
               options.canary_period, kCanaryLimit),
-      compile_service_(kernels_, memory_, disk_, compilers_, counters_),
+      compile_service_(kernels_, memory_, levels(), compilers_, counters_),
       specialiser_(options.specialisation, compilers_, kernels_, counters_),
       run_service_(kernels_, tensors_, sessions_, arenas_, devices_, specialiser_, counters_),
       copies_(tensors_, sessions_, *arenas_, devices_),
@@ -149,6 +155,12 @@ std::string Engine::why_not_live() const {
   const double seconds = seconds_between(ticked_, Clock::now());
   if (seconds < kStuckSeconds) return "";
   return fmt::format("nothing was looked after for {:.0f} s", seconds);
+}
+
+std::vector<CacheLevel*> Engine::levels() {
+  std::vector<CacheLevel*> levels = {&disk_};
+  if (shared_) levels.push_back(shared_.get());
+  return levels;
 }
 
 bool Engine::wait_until_ready(Clock::duration limit) {
@@ -485,6 +497,13 @@ v1::DescribeResponse Engine::describe() const {
                                       disk_.folder().string(), disk_.bytes())
                         : disk_.problem());
   *response.add_components() = disk_component(disk_.folder());
+  if (shared_) {
+    v1::Component& shared = *response.add_components();
+    const std::string problem = shared_->problem();
+    shared.set_name("shared cache");
+    shared.set_ok(problem.empty());
+    shared.set_message(problem.empty() ? shared_->address().text() : problem);
+  }
   return response;
 }
 

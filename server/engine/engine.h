@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/cache/disk_cache.h"
+#include "server/cache/redis_cache.h"
 #include "server/engine/canary.h"
 #include "server/engine/compile_service.h"
 #include "server/engine/request_memo.h"
@@ -22,6 +23,8 @@ namespace kiln::server {
 
 struct EngineOptions {
   std::string cache_folder;
+  std::string shared_cache;  // redis://...; empty: none
+  RedisCache::Times shared_times;
   int threads = 0;
   int compilers = 1;
   int64_t tensor_bytes = int64_t{4} << 30;
@@ -114,6 +117,8 @@ class Engine {
  private:
   DeviceQueue& cpu() const { return devices_.of(TargetKind::Llvm); }
   CompileSetting setting() const;
+  /// The levels behind memory, the nearest first.
+  std::vector<CacheLevel*> levels();
   void ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
                 std::shared_ptr<Call> call, Then<std::string> done);
   /// The kernel that a request of the same bytes got, while it is still known.
@@ -140,6 +145,7 @@ class Engine {
   RequestMemo requests_;  // that got a kernel while there were no tuning records
   ArtifactCache memory_;
   DiskCache disk_;
+  const std::unique_ptr<RedisCache> shared_;  // null: there is none
   CompilerPool compilers_;
   Devices devices_;
   Canary canary_;

@@ -115,6 +115,7 @@ std::string caches(const v1::DescribeResponse& now) {
   };
   row("memory", "memory_hits", "memory_bytes");
   row("disk", "disk_hits", "disk_bytes");
+  row("shared", "shared_hits", nullptr);
   row("compiler", "compiles", nullptr);
   return table.html("");
 }

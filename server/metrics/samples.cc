@@ -31,6 +31,7 @@ const std::vector<Known>& known() {
       {"compiles", Metric::CacheMisses, {}},
       {"memory_hits", Metric::CacheHits, {"memory"}},
       {"disk_hits", Metric::CacheHits, {"disk"}},
+      {"shared_hits", Metric::CacheHits, {"shared"}},
       {"disk_corrupt", Metric::CacheCorrupt, {}},
       {"memory_bytes", Metric::CacheBytes, {"memory"}},
       {"disk_bytes", Metric::CacheBytes, {"disk"}},

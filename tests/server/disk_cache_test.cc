@@ -4,6 +4,7 @@
 #include <functional>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/support/daemon.h"
 
@@ -92,6 +93,27 @@ TEST_F(DiskCacheTest, DropsTheEntriesNotUsedForLongest) {
   EXPECT_FALSE(cache.find(std::string(32, '0'), "form").has_value());
   EXPECT_TRUE(cache.find(std::string(32, '1'), "form").has_value());
   EXPECT_TRUE(cache.find(std::string(32, '5'), "form").has_value());
+}
+
+TEST_F(DiskCacheTest, ServesReadsFromAFolderThatCannotBeWritten) {
+  const bool is_root = ::getuid() == 0;
+  if (is_root) ASSERT_EQ(::setresuid(65534, 65534, 0), 0);  // root may write anywhere
+  const testing::TemporaryFolder own;
+  {
+    DiskCache cache(own.path(), 1 << 20);
+    cache.put(kKey, "form", "artifact");
+  }
+  fs::permissions(own.path() / "artifacts" / kKey.substr(0, 2), fs::perms(0555));
+  fs::permissions(own.path() / "artifacts", fs::perms(0555));
+  DiskCache cache(own.path(), 1 << 20);
+  EXPECT_NE(cache.problem().find("cannot be written: Permission denied"), std::string::npos)
+      << cache.problem();
+  EXPECT_EQ(cache.find(kKey, "form"), "artifact");
+  cache.put(std::string(32, 'f'), "form", "artifact");
+  EXPECT_EQ(cache.find(std::string(32, 'f'), "form"), std::nullopt);
+  fs::permissions(own.path() / "artifacts", fs::perms(0755));
+  fs::permissions(own.path() / "artifacts" / kKey.substr(0, 2), fs::perms(0755));
+  if (is_root) ASSERT_EQ(::setresuid(0, 0, 0), 0);
 }
 
 TEST_F(DiskCacheTest, GoesOnWithoutAFolder) {
