@@ -11,7 +11,8 @@
 namespace kiln::server {
 
 /// A tiny kernel that is compiled once and run now and then, so that a worker which answers but
-/// computes nothing, or nonsense, is noticed. It is nobody's: it stands in no cache and no counter.
+/// computes nothing, or nonsense, is noticed. It is nobody's: it stands in no cache, and among no
+/// calls.
 class Canary {
  public:
   struct Parts {

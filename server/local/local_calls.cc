@@ -11,6 +11,7 @@
 #include <google/rpc/status.pb.h>
 
 #include "server/local/passed_memory.h"
+#include "server/rpc/call_watch.h"
 #include "server/rpc/status.h"
 #include "server/rpc/tensor_arrival.h"
 
@@ -21,7 +22,8 @@ namespace {
 // Below, copying costs less than a descriptor and a mapping on both sides.
 constexpr int64_t kInlineBytes = int64_t{16} << 10;
 constexpr size_t kMostRegions = Channel::kMaxFds - 1;
-constexpr size_t kMostRunning = 256;  // of one connection, as many as wait for a device
+constexpr const char* kMethod = "kiln.v1.Local";  // in metrics and the log
+constexpr size_t kMostRunning = 256;              // of one connection, as many as wait for a device
 
 Clock::time_point deadline_after(double seconds) {
   constexpr double kYear = 365.0 * 24 * 3600;
@@ -168,6 +170,7 @@ void LocalCalls::answer_contents(uint64_t id, const Tensor& tensor) {
     contents.mutable_region()->set_index(0);
   }
   engine_.counters().downloads.fetch_add(1);
+  engine_.counters().downloaded_bytes.fetch_add(tensor.bytes);
   send(id, reply, fds);
 }
 
@@ -203,6 +206,8 @@ void LocalCalls::cancel_all() {
 
 void LocalCalls::fail_with(uint64_t id, const Error& error) {
   const grpc::Status status = status_of(error);
+  count_call(engine_.counters().metrics, kMethod, status);
+  note_failure(engine_.counters().metrics, engine_.errors(), kMethod, status);
   // Whole, though in gRPC's details the message is left out, which it sends itself.
   google::rpc::Status whole;
   KILN_CHECK(whole.ParseFromString(status.error_details()));
@@ -214,6 +219,7 @@ void LocalCalls::fail_with(uint64_t id, const Error& error) {
 
 void LocalCalls::send(uint64_t id, v1::LocalReply& reply, const std::vector<Fd>& fds) {
   reply.set_id(id);
+  if (!reply.has_failed()) count_call(engine_.counters().metrics, kMethod, grpc::Status::OK);
   std::vector<int> numbers;
   for (const Fd& fd : fds)
     numbers.push_back(fd.get());

@@ -27,7 +27,7 @@ constexpr const char* kRequestHeader = "x-request-id";
 constexpr size_t kLongestId = 64;
 
 /// As gRPC writes them; a number that it has not is UNKNOWN.
-const char* name_of(grpc::StatusCode code) {
+const char* code_name(grpc::StatusCode code) {
   constexpr std::array<const char*, 17> kNames = {"OK",
                                                   "CANCELLED",
                                                   "UNKNOWN",
@@ -57,7 +57,7 @@ std::string reason_of(const grpc::Status& status) {
     for (const auto& detail : details.details())
       if (detail.UnpackTo(&info)) return info.reason();
   }
-  return name_of(status.error_code());
+  return code_name(status.error_code());
 }
 
 /// An id that others chose is taken if it can stand in a log as it is.
@@ -98,22 +98,9 @@ class Watched : public grpc::experimental::Interceptor {
   }
 
   void end(const grpc::Status& status) {
-    metrics_.count(Metric::Calls, {method_, name_of(status.error_code())});
+    count_call(metrics_, method_, status);
     metrics_.observe(Metric::CallSeconds, {method_}, seconds_between(came_, Clock::now()));
-    if (!status.ok()) note(status);
-  }
-
-  void note(const grpc::Status& status) {
-    if (request_.empty()) request_ = next_request_id();
-    const std::string reason = reason_of(status);
-    metrics_.count(Metric::Errors, {reason});
-    spdlog::info("{} failed: {}: {} (request {})", method_, reason, status.error_message(),
-                 request_);
-    errors_.add({.when = std::chrono::system_clock::now(),
-                 .method = std::string(method_),
-                 .reason = reason,
-                 .message = status.error_message(),
-                 .request = request_});
+    note_failure(metrics_, errors_, method_, status, request_);
   }
 
   const std::string_view method_;  // gRPC's, as long as the server lives
@@ -124,6 +111,24 @@ class Watched : public grpc::experimental::Interceptor {
 };
 
 }  // namespace
+
+void count_call(Metrics& metrics, std::string_view method, const grpc::Status& status) {
+  metrics.count(Metric::Calls, {method, code_name(status.error_code())});
+}
+
+void note_failure(Metrics& metrics, RecentErrors& errors, std::string_view method,
+                  const grpc::Status& status, std::string request) {
+  if (status.ok() || status.error_code() == grpc::StatusCode::CANCELLED) return;
+  if (request.empty()) request = next_request_id();
+  const std::string reason = reason_of(status);
+  metrics.count(Metric::Errors, {reason});
+  spdlog::info("{} failed: {}: {} (request {})", method, reason, status.error_message(), request);
+  errors.add({.when = std::chrono::system_clock::now(),
+              .method = std::string(method),
+              .reason = reason,
+              .message = status.error_message(),
+              .request = std::move(request)});
+}
 
 grpc::experimental::Interceptor* CallWatch::CreateServerInterceptor(
     grpc::experimental::ServerRpcInfo* info) {

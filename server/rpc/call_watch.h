@@ -1,13 +1,24 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <grpcpp/support/server_interceptor.h>
+#include <grpcpp/support/status.h>
 
 #include "server/metrics/metrics.h"
 #include "server/metrics/recent_errors.h"
 
 namespace kiln::server {
+
+/// Counts a call that ended.
+void count_call(Metrics& metrics, std::string_view method, const grpc::Status& status);
+
+/// Counts a call that failed by its reason, and notes it in the log and among the recent errors. A
+/// caller who went away is no failure. `request` is the call's id; empty: it gets one.
+void note_failure(Metrics& metrics, RecentErrors& errors, std::string_view method,
+                  const grpc::Status& status, std::string request = "");
 
 /// Sees every call of the server come and end, whichever service has it: counts it, and notes how
 /// it failed.

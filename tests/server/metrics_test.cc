@@ -71,6 +71,20 @@ TEST_F(MetricsTest, CountCallsByMethodAndStatus) {
   EXPECT_TRUE(becomes(R"(kiln_runs_total{outcome="done"})", 2));
 }
 
+TEST_F(MetricsTest, TakeNoCallerWhoLeavesForAnError) {
+  {
+    grpc::ClientContext context;
+    const auto session = service_->daemon->Session(&context, v1::SessionRequest());
+    v1::SessionEvent event;
+    ASSERT_TRUE(session->Read(&event));
+    context.TryCancel();
+    session->Finish();
+  }
+  EXPECT_TRUE(
+      becomes(R"(kiln_calls_total{method="kiln.v1.DaemonService/Session",status="CANCELLED"})", 1));
+  EXPECT_NE(page("/").body.find("No call has failed."), std::string::npos);
+}
+
 TEST_F(MetricsTest, MeasureInBaseUnits) {
   const std::string inc = service_->kernel(add_one("inc"));
   EXPECT_TRUE(service_->run(inc, {1, 2}).ok());
