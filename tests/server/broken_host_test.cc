@@ -148,7 +148,7 @@ class SilentGpu : public Launcher {
 TEST(BrokenHost, TheGpuHasNotStartedYet) {
   testing::TemporaryFolder folder;
   Engine engine(quick_options(folder.path().string()), std::make_unique<SilentGpu>());
-  ASSERT_TRUE(eventually([&] { return engine.cpu_ready(); }));
+  ASSERT_TRUE(eventually([&] { return engine.why_not_ready().empty(); }));
   v1::CompileRequest request = add_one("inc");
   request.mutable_target()->set_name("cuda");
   const auto call = std::make_shared<Call>(Caller{.deadline = Clock::now() + kLong});
@@ -193,7 +193,9 @@ TEST(BrokenHost, ProcessesThatDoNotEndAreReplacedAndAtLastAreNot) {
   for (int death = 1; death <= 4; ++death) {
     const int before = engine.cpu_pid();
     ::kill(before, SIGKILL);
-    const auto is_replaced = [&] { return engine.cpu_pid() != before && engine.cpu_ready(); };
+    const auto is_replaced = [&] {
+      return engine.cpu_pid() != before && engine.why_not_ready().empty();
+    };
     if (death < 4) {
       EXPECT_TRUE(eventually(is_replaced));
     } else {

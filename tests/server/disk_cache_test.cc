@@ -95,25 +95,40 @@ TEST_F(DiskCacheTest, DropsTheEntriesNotUsedForLongest) {
   EXPECT_TRUE(cache.find(std::string(32, '5'), "form").has_value());
 }
 
+/// Root may write anywhere, so that it becomes nobody meanwhile.
+class AsNobody {
+ public:
+  explicit AsNobody(const fs::path& folder) {
+    if (!was_root_) return;
+    EXPECT_EQ(::chown(folder.c_str(), kNobody, kNobody), 0);
+    EXPECT_EQ(::setresuid(kNobody, kNobody, 0), 0);
+  }
+  ~AsNobody() {
+    const bool is_root = ::setresuid(0, 0, 0) == 0;
+    EXPECT_EQ(is_root, was_root_);
+  }
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  const bool was_root_ = ::getuid() == 0;
+};
+
 TEST_F(DiskCacheTest, ServesReadsFromAFolderThatCannotBeWritten) {
-  const bool is_root = ::getuid() == 0;
-  if (is_root) ASSERT_EQ(::setresuid(65534, 65534, 0), 0);  // root may write anywhere
-  const testing::TemporaryFolder own;
+  const AsNobody nobody(folder_.path());
   {
-    DiskCache cache(own.path(), 1 << 20);
+    DiskCache cache(folder_.path(), 1 << 20);
     cache.put(kKey, "form", "artifact");
   }
-  fs::permissions(own.path() / "artifacts" / kKey.substr(0, 2), fs::perms(0555));
-  fs::permissions(own.path() / "artifacts", fs::perms(0555));
-  DiskCache cache(own.path(), 1 << 20);
+  fs::permissions(folder_.path() / "artifacts" / "00", fs::perms(0555));
+  fs::permissions(folder_.path() / "artifacts", fs::perms(0555));
+  DiskCache cache(folder_.path(), 1 << 20);
   EXPECT_NE(cache.problem().find("cannot be written: Permission denied"), std::string::npos)
       << cache.problem();
   EXPECT_EQ(cache.find(kKey, "form"), "artifact");
   cache.put(std::string(32, 'f'), "form", "artifact");
   EXPECT_EQ(cache.find(std::string(32, 'f'), "form"), std::nullopt);
-  fs::permissions(own.path() / "artifacts", fs::perms(0755));
-  fs::permissions(own.path() / "artifacts" / kKey.substr(0, 2), fs::perms(0755));
-  if (is_root) ASSERT_EQ(::setresuid(0, 0, 0), 0);
+  fs::permissions(folder_.path() / "artifacts", fs::perms(0755));
+  fs::permissions(folder_.path() / "artifacts" / "00", fs::perms(0755));
 }
 
 TEST_F(DiskCacheTest, GoesOnWithoutAFolder) {

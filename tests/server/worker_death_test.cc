@@ -188,8 +188,9 @@ TEST_F(WorkerDeath, IsTheEndOfAWorkerThatStopsToBeat) {
 TEST_F(WorkerDeath, OfAnIdleWorkerIsRepairedByItself) {
   const int before = service_->engine().cpu_pid();
   ::kill(before, SIGKILL);
-  EXPECT_TRUE(eventually(
-      [&] { return service_->counter("worker_restarts") == 1 && service_->engine().cpu_ready(); }));
+  EXPECT_TRUE(eventually([&] {
+    return service_->counter("worker_restarts") == 1 && service_->engine().why_not_ready().empty();
+  }));
   EXPECT_NE(service_->engine().cpu_pid(), before);
   EXPECT_TRUE(service_->run(service_->kernel(add_one("inc")), {1}).ok());
 }
@@ -217,7 +218,7 @@ TEST_F(WorkerDeath, IsTheEndOfAWorkerThatBeatsButNeverGreets) {
   const std::string inc = service_->kernel(add_one("inc"));
   set_fault("mute");
   ::kill(service_->engine().cpu_pid(), SIGKILL);
-  EXPECT_TRUE(eventually([&] { return !service_->engine().cpu_ready(); }));
+  EXPECT_TRUE(eventually([&] { return !service_->engine().why_not_ready().empty(); }));
   expect_status(service_->run(inc, {1}), grpc::StatusCode::UNAVAILABLE, "WORKER_RESTARTED",
                 "the worker of cpu:0 is being started again; try again soon");
   clear_fault("mute");
