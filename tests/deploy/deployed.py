@@ -1,10 +1,15 @@
 """Where the tree is, and how its tests of packages run commands."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+TOOLS = pathlib.Path(sys.executable).parent
 
 
 def version():
@@ -22,3 +27,10 @@ def new_venv(folder):
     """A virtual environment with nothing in it; its python."""
     run(sys.executable, "-m", "venv", folder)
     return folder / "bin" / "python"
+
+
+def needs(tool):
+    """The tool, if this machine has it."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"there is no {tool}")
+    return tool
