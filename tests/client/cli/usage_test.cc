@@ -38,7 +38,7 @@ TEST_F(Usage, NeedsACommand) {
   refused(
       {"bake"},
       "there is no command bake; known: run, compile, lower, differentiate, schedule, fmt, submit, "
-      "wait, result, jobs, cancel, devices, doctor, login, logout, serve, tune, version, "
+      "wait, result, jobs, cancel, devices, doctor, login, logout, serve, top, tune, version, "
       "completion");
   refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
   refused({"tun", "one.kiln"}, "there is no command tun; did you mean tune");
