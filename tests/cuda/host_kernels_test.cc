@@ -164,6 +164,15 @@ TEST(HostKernels, AnAccessBesideMemoryIsFound) {
             "out of bounds: thread 63 of block 0 writes 4 bytes at no memory of the device");
 }
 
+TEST(HostKernels, AnAccessThatIsWrongDoesNotHappen) {
+  // Beside the stores, nothing that the thread would do then, and nothing of other threads.
+  EXPECT_EQ(found("for (int k = 0; k < 100000; ++k) y[t + 128 + k] = x[t];"),
+            "out of bounds: thread 0 of block 0 writes 4 bytes at no memory of the device");
+  EXPECT_EQ(found("const long long at = ((const long long*)y)[t / 2]; y[at] = x[t];"),
+            "uninitialised: thread 0 of block 0 reads byte 0 of memory of 512 bytes, which nobody "
+            "has written");
+}
+
 TEST(HostKernels, AReadOfWhatNobodyWroteIsFound) {
   EXPECT_EQ(found("y[t] = y[t] + x[t];"),
             "uninitialised: thread 0 of block 0 reads byte 0 of memory of 512 bytes, which nobody "
@@ -171,7 +180,12 @@ TEST(HostKernels, AReadOfWhatNobodyWroteIsFound) {
 }
 
 TEST(HostKernels, LanesThatDoNotComeAreADeadlock) {
-  EXPECT_EQ(found("float v = x[t]; if (i != 5) v = __shfl_sync(0xffffffffu, v, 0); y[t] = v;"),
+  // One that has ended is in nobody's way.
+  EXPECT_EQ(run("float v = x[t]; if (i != 5) v = __shfl_sync(0xffffffffu, v, 0); y[t] = v;",
+                counting())[4],
+            0);
+  EXPECT_EQ(found("float v = x[t]; if (i != 5) v = __shfl_sync(0xffffffffu, v, 0); y[t] = v; "
+                  "__syncthreads();"),
             "deadlock: thread 0 of block (0, 0, 0) waits for lanes of its warp that do not come");
 }
 

@@ -1,7 +1,7 @@
 // Runs a block: each of its threads is a context with a stack of its own, which is left where the
 // thread waits for others. A barrier is over once no thread that has not ended is short of it, an
-// exchange within a warp once all lanes of its mask have come with the same mask. Whoever waits for
-// what cannot come is a deadlock.
+// exchange within a warp once all lanes of its mask that have not ended have come with the same
+// mask. Whoever waits for what cannot come is a deadlock.
 #include "tests/cuda/host/block.h"
 
 #include <algorithm>
@@ -101,14 +101,17 @@ bool Block::release_warps() {
       for (size_t other = 0; other < lanes; ++other) {
         const Fiber& there = fibers_[first + other];
         if ((mask >> other & 1) == 0) continue;
-        all = all && there.state == Fiber::State::AtWarp && there.mask == fiber.mask;
+        const bool has_come = there.state == Fiber::State::AtWarp && there.mask == fiber.mask;
+        all = all && (has_come || there.state == Fiber::State::Ended);
       }
       if (!all) continue;
       met_warp(static_cast<unsigned>(first / kWarp));
       for (size_t other = 0; other < lanes; ++other) {
         if ((mask >> other & 1) == 0) continue;
-        values_[first / kWarp][other] = fibers_[first + other].value;
-        fibers_[first + other].state = Fiber::State::Ready;
+        // Of a lane that has ended nobody knows the value.
+        const bool has_ended = fibers_[first + other].state == Fiber::State::Ended;
+        values_[first / kWarp][other] = has_ended ? ~uint64_t{0} : fibers_[first + other].value;
+        if (!has_ended) fibers_[first + other].state = Fiber::State::Ready;
       }
       any = true;
     }
@@ -130,6 +133,10 @@ bool Block::release_barrier() {
 }
 
 unsigned current_thread() { return running->current().number; }
+void end_thread() {
+  running->wait(Fiber::State::Ended);
+  std::abort();  // nobody resumes it
+}
 
 }  // namespace kiln::host
 

@@ -56,5 +56,7 @@ class Block {
 
 /// The number, within its block, of the thread that runs.
 unsigned current_thread();
+/// Ends it where it stands.
+[[noreturn]] void end_thread();
 
 }  // namespace kiln::host

@@ -147,10 +147,12 @@ bool is_constant(const void* pointer) {
   return ::dladdr(pointer, &info) != 0;
 }
 
+/// An access that is a violation does not happen, nor what would follow: it would be to memory of
+/// this process, or by a value that nobody wrote.
 void access(const void* pointer, uint64_t bytes, Kind kind) {
   Launch& now = launch();
   const auto address = reinterpret_cast<uint64_t>(pointer);
-  if (address - now.stacks_begin < now.stacks_bytes || !now.violation.empty()) return;
+  if (address - now.stacks_begin < now.stacks_bytes) return;
   Range* const range = find(address);
   if (range == nullptr || bytes > range->begin + range->bytes - address) {
     if (range == nullptr && kind == Kind::Read && is_constant(pointer)) return;
@@ -160,12 +162,13 @@ void access(const void* pointer, uint64_t bytes, Kind kind) {
     violate("out of bounds: thread " + std::to_string(kiln_thread()->index[0]) + " of block " +
             std::to_string(kiln_block()->index[0]) + " " + verb(kind) + " " +
             std::to_string(bytes) + " bytes at " + beside);
-    return;
+    end_thread();
   }
   const bool is_shared = range == &now.shared;
   const uint64_t first = address - range->begin;
   for (uint64_t at = first; at < first + bytes; ++at)
     check_byte(range->touched[at], kind, *range, address, is_shared);
+  if (!now.violation.empty()) end_thread();
 }
 
 }  // namespace
