@@ -68,6 +68,15 @@ class Host:
         return self.process.returncode
 
 
+def without_gpu(connection):
+    """Why there is no GPU to run on, in a sentence; None where there is one."""
+    described = connection.describe()
+    if any(device["name"].startswith("cuda") for device in described["devices"]):
+        return None
+    absent = [part["message"] for part in described["components"] if part["name"] == "libcuda" and not part["ok"]]
+    return absent[0] if absent else "the daemon has no GPU; kiln doctor says why"
+
+
 def facts(connection, fake):
     """What was run on: devices and parts as the daemon tells them, and the commit."""
     described = connection.describe()

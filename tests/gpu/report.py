@@ -59,6 +59,10 @@ def all_parts(options):
     begin = time.monotonic()
     end = begin + options.seconds
     here = host.Host(options.build, options.fake, cache=options.cache)
+    if why := host.without_gpu(here.connection):
+        here.close()
+        sys.exit(f"nothing was run: {why}. tests/gpu/pack.sh packs all that is needed for a host that has a GPU; "
+                 "--fake --out FILE rehearses here")
     report = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
     parts = {
         "facts": lambda: host.facts(here.connection, options.fake),

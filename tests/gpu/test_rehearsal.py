@@ -24,6 +24,18 @@ def report(tmp_path_factory):
     return json.loads(out.read_text())
 
 
+def test_without_a_gpu_it_says_what_is_missing(tmp_path):
+    daemon = pathlib.Path(os.environ["KILN_DAEMON"])
+    out = tmp_path / "report.json"
+    done = subprocess.run(
+        [ROOT / "tests" / "gpu" / "run.sh", "--out", out, "--build", daemon.parent.parent, "--python", sys.executable],
+        capture_output=True, text=True, timeout=100, env={**os.environ, "KILN_LIBCUDA": str(tmp_path / "libcuda.so.1")})
+    assert done.returncode == 1
+    assert done.stderr.startswith("nothing was run: ") and "Traceback" not in done.stderr, done.stderr
+    assert "--fake --out FILE rehearses here" in done.stderr
+    assert not out.exists()
+
+
 def test_nothing_is_wrong(report):
     for part, counts in report["counts"].items():
         assert set(counts) <= {"right", "refused"}, (part, counts)
