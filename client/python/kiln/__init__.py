@@ -51,6 +51,8 @@ from ._service.device import (
     rocm,
     vulkan,
 )
+from ._service.fleet import Fleet
+from ._service.fleet_call import FleetFunction
 from ._service.job import Job, JobState
 from ._service.kernel_file import kernel_text, load_kernels, parse_kernels
 from ._service.module_functions import build, compile, job, jobs, lower, tune  # and puts them on connections
@@ -73,7 +75,7 @@ del graphs, scripts, tuners
 __all__ = sorted(
     {
         *_te,
-        "Cancelled", "DeadlineExceeded", "Device", "Error", "HandleLost", "Internal",
+        "Cancelled", "DeadlineExceeded", "Device", "Error", "Fleet", "FleetFunction", "HandleLost", "Internal",
         "InvalidArgument", "Job", "JobState", "Kernel", "NotFound", "PassContext", "Program", "ProgramPlan", "ProgramResult", "Range", "ResourceExhausted", "Select",
         "IRModule", "TVMContext", "TVMError", "Unauthenticated", "Unavailable", "UnknownName",
         "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_extern", "call_intrin",

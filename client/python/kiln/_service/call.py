@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import itertools
+import math
 import threading
 import time
 
@@ -59,6 +60,7 @@ class Call:
         self.upload_seconds = self.download_seconds = 0.0  # of arrays that do not travel inside the call
         self._kept = []  # arrays that live as long as the call
         self._targets = {}  # parameter -> the numpy array to write into
+        self._new_output = NEW_OUTPUT  # what is asked for of an output that was not given
 
     def marshal(self):
         """Makes the arguments' part of the request."""
@@ -161,7 +163,7 @@ class Call:
 
     def _argument(self, position, parameter, given):
         if position not in given:
-            return NEW_OUTPUT
+            return self._new_output
         value = given[position]
         if isinstance(value, NDArray):
             if value._connection is self.function._connection:
@@ -216,7 +218,7 @@ class Call:
             return
         names = self.function._names
         for (i, a), (j, b) in itertools.combinations(self._targets.items(), 2):
-            if _share_memory(a, b):
+            if share_memory(a, b):
                 raise InvalidArgument(
                     f"arguments {names[i]} and {names[j]} of {called(self.function.entry_name)} are both written, but share "
                     "memory",
@@ -233,35 +235,46 @@ class Call:
         function._reply = encoded
         made = []
         for result in wire.RunResponse.FromString(encoded).results:
-            dtype = dtypes.NAME[result.type]
             array = None
             if result.tensor:
                 array = kept_array(function, result)
             target = self._targets.get(result.parameter)
             if target is None:
-                made.append(array)
+                made.append(self._made(result, encoded, array))
             elif array is not None:
                 begin = time.perf_counter()
                 connection.download(array._id, out=target)
                 self.download_seconds += time.perf_counter() - begin
             elif result.WhichOneof("value") == "region":
                 begin = time.perf_counter()
-                values = encoded.memory[result.region.index][: target.nbytes].view(dtypes.NUMPY[dtype])
-                target[...] = values.reshape(result.shape)
+                target[...] = contents(result, encoded)
                 self.download_seconds += time.perf_counter() - begin
             else:
-                target[...] = np.frombuffer(result.data, dtypes.NUMPY[dtype]).reshape(result.shape)
+                target[...] = contents(result, encoded)
         function._transfers = (self.upload_seconds, self.download_seconds)
         if self._out is not None:
             return self._out
         return _one_or_all(made)
 
+    def _made(self, result, encoded, array):
+        """What the call returns of an output that was not given: what stays on the daemon."""
+        return array
 
-def _share_memory(a, b):
+
+def share_memory(a, b):
     try:
         return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=10_000)
     except np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError:
         return True
+
+
+def contents(result, encoded):
+    """The values that came with the reply."""
+    dtype = dtypes.NUMPY[dtypes.NAME[result.type]]
+    if result.WhichOneof("value") == "region":
+        size = math.prod(result.shape) * dtype.itemsize
+        return encoded.memory[result.region.index][:size].view(dtype).reshape(result.shape)
+    return np.frombuffer(result.data, dtype).reshape(result.shape)
 
 
 def new_arrays(function, results):
@@ -284,6 +297,7 @@ def _encoded(argument):
 
 
 NEW_OUTPUT = _encoded(wire.Argument(output=wire.OutputRequest(keep=True)))
+FETCHED_OUTPUT = _encoded(wire.Argument(output=wire.OutputRequest()))
 
 
 class Future(concurrent.futures.Future):

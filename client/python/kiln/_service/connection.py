@@ -41,6 +41,10 @@ _OPTIONS = [
     # How long one attempt may take, whatever its name says; a busy host needs more than a moment.
     ("grpc.min_reconnect_backoff_ms", 2000),
     ("grpc.max_reconnect_backoff_ms", 2000),
+    # A daemon that vanished without a word, its host or its network with it, is noticed within 30 s.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
     (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
 ]
 
@@ -56,7 +60,7 @@ _default = None
 _default_lock = threading.Lock()
 
 
-def _grpc_target(address):
+def grpc_target(address):
     host, separator, port = address.rpartition(":")
     if address.startswith("unix:") and len(address) > len("unix:"):
         return "unix:" + os.path.abspath(address[len("unix:") :])
@@ -88,7 +92,7 @@ class Connection:
         self._private = address is None
         self.address = daemon.private_address() if self._private else address
         self._metadata = (("authorization", f"Bearer {token}"),) if token else None
-        target = _grpc_target(self.address)
+        target = grpc_target(self.address)
         named = [("grpc.ssl_target_name_override", server_name)] if server_name else []
         self._channel = (
             grpc.secure_channel(target, _credentials(ca), _OPTIONS + named)
