@@ -15,7 +15,7 @@ build=(
 )
 tests=(
   ccache clang-14 clang-format-14 clang-tidy-14 libbenchmark-dev libclang-rt-14-dev libgtest-dev libgmock-dev openssl
-  redis-server
+  haproxy munge redis-server slurm-client slurmctld slurmd
 )
 images=(buildah mmdebstrap)
 

@@ -33,7 +33,8 @@ def test_the_image_has_the_nvrtc_that_kiln_names():
 
 
 def test_shellcheck():
-    run(needs("shellcheck"), *sorted(DEPLOY.glob("*.sh")), *sorted((DEPLOY / "debian").glob("p*")))
+    run(needs("shellcheck"), *sorted(DEPLOY.glob("*.sh")), *sorted((DEPLOY / "debian").glob("p*")),
+        DEPLOY / "slurm" / "kiln.sbatch")
 
 
 def test_the_unit_of_systemd(tmp_path):
