@@ -1,7 +1,12 @@
-"""How the Python tests are divided among the processes of pytest-xdist: `pytest -n auto`."""
+"""How the Python tests are divided among the processes of pytest-xdist (`pytest -n auto`), and what tests of several folders
+share: a folder for sockets, and daemons over TCP."""
 
 import os
+import pathlib
 import re
+import shutil
+import subprocess
+import tempfile
 
 import pytest
 
@@ -38,3 +43,32 @@ def pytest_xdist_make_scheduler(config, log):
             return kept_with(nodeid)
 
     return KeepingTogether(config, log)
+
+
+@pytest.fixture
+def short_folder():
+    """A folder whose path is short enough for a socket."""
+    path = tempfile.mkdtemp(prefix="kiln-py-")
+    yield pathlib.Path(path)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def start(program, short_folder):
+    """start(*flags) runs kilnd, the `program` of the folder's tests, on a free port and gives its address."""
+    running = []
+
+    def run(*flags):
+        log = open(short_folder / "log", "wb")
+        running.append(subprocess.Popen(
+            [program, "--listen", "127.0.0.1:0", "--cache-dir", short_folder / "cache", *flags],
+            stdout=subprocess.PIPE, stderr=log, text=True))
+        line = running[-1].stdout.readline()
+        assert line.startswith("listening on "), (short_folder / "log").read_text()
+        return line.split()[-1]
+
+    yield run
+    for process in running:
+        process.terminate()
+        process.wait(timeout=20)
+        process.stdout.close()

@@ -16,6 +16,12 @@ def programs():
 
 
 @pytest.fixture(scope="session")
+def program(programs):
+    """The daemon among them, for the fixture `start`."""
+    return programs / "bin" / "kilnd"
+
+
+@pytest.fixture(scope="session")
 def clean_environment():
     """The environment of somebody who has nothing of Kiln: without its variables, and without this tree on PATH."""
     kept = {name: value for name, value in os.environ.items()

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 
 import pytest
@@ -16,35 +15,6 @@ import kiln
 from kiln._service import compatible
 
 FAKES = pathlib.Path(__file__).resolve().parents[1] / "client" / "python"
-
-
-@pytest.fixture
-def folder():
-    """Short enough for a socket."""
-    path = tempfile.mkdtemp(prefix="kiln-")
-    yield pathlib.Path(path)
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture
-def start(programs, folder):
-    """start(*flags) runs kilnd on a free port and gives its address."""
-    running = []
-
-    def run(*flags):
-        log = open(folder / "log", "wb")
-        running.append(subprocess.Popen(
-            [programs / "bin" / "kilnd", "--listen", "127.0.0.1:0", "--cache-dir", folder / "cache", *flags],
-            stdout=subprocess.PIPE, stderr=log, text=True))
-        line = running[-1].stdout.readline()
-        assert line.startswith("listening on "), (folder / "log").read_text()
-        return line.split()[-1]
-
-    yield run
-    for process in running:
-        process.terminate()
-        process.wait(timeout=20)
-        process.stdout.close()
 
 
 def make_certificate(folder, name, names, *more):
@@ -92,16 +62,16 @@ def test_a_port_on_which_nobody_listens(programs):
     says(programs, address, "UNREACHABLE", f"nothing listens at {address}: start kilnd there, or correct the address")
 
 
-def test_a_socket_that_is_not_there(programs, folder):
-    address = f"unix:{folder}/none.sock"
+def test_a_socket_that_is_not_there(programs, short_folder):
+    address = f"unix:{short_folder}/none.sock"
     says(programs, address, "UNREACHABLE",
          f"nothing listens at {address}, there is no such socket: start kilnd there, or correct the address")
 
 
-def test_a_socket_of_a_daemon_that_is_gone(programs, folder):
+def test_a_socket_of_a_daemon_that_is_gone(programs, short_folder):
     with socket.socket(socket.AF_UNIX) as gone:
-        gone.bind(f"{folder}/gone.sock")
-    address = f"unix:{folder}/gone.sock"
+        gone.bind(f"{short_folder}/gone.sock")
+    address = f"unix:{short_folder}/gone.sock"
     says(programs, address, "UNREACHABLE", f"nothing listens at {address}: start kilnd there, or correct the address")
 
 
@@ -133,39 +103,39 @@ def test_something_else_listens(programs):
         listening.close()
 
 
-def test_the_certificate_was_forgotten(programs, start, folder):
-    certificate, key = make_certificate(folder, "here", "IP:127.0.0.1")
+def test_the_certificate_was_forgotten(programs, start, short_folder):
+    certificate, key = make_certificate(short_folder, "here", "IP:127.0.0.1")
     address = start("--tls-cert", certificate, "--tls-key", key)
     says(programs, address, "TLS", f"the service at {address} wants TLS: name its certificate (ca=, --ca), or run the "
          "kiln login line that it logged")
 
 
-def test_the_service_has_no_certificate(programs, start, folder):
-    certificate, _ = make_certificate(folder, "here", "IP:127.0.0.1")
+def test_the_service_has_no_certificate(programs, start, short_folder):
+    certificate, _ = make_certificate(short_folder, "here", "IP:127.0.0.1")
     address = start()
     says(programs, address, "TLS", f"the service at {address} does not speak TLS: leave the certificate out (ca=, "
          "--ca), or start kilnd with --tls-cert and --tls-key", ca=certificate)
 
 
-def test_the_certificate_is_another_services(programs, start, folder):
-    certificate, key = make_certificate(folder, "here", "IP:127.0.0.1")
-    other, _ = make_certificate(folder, "other", "IP:127.0.0.1")
+def test_the_certificate_is_another_services(programs, start, short_folder):
+    certificate, key = make_certificate(short_folder, "here", "IP:127.0.0.1")
+    other, _ = make_certificate(short_folder, "other", "IP:127.0.0.1")
     address = start("--tls-cert", certificate, "--tls-key", key)
     says(programs, address, "CERTIFICATE", f"the certificate of {address} is none that {other} vouches for: take the "
          "service's own, from the kiln login line that it logged", ca=other)
 
 
-def test_the_certificate_is_for_another_name(programs, start, folder):
-    certificate, key = make_certificate(folder, "there", "DNS:there.example,IP:192.0.2.7")
+def test_the_certificate_is_for_another_name(programs, start, short_folder):
+    certificate, key = make_certificate(short_folder, "there", "DNS:there.example,IP:192.0.2.7")
     address = start("--tls-cert", certificate, "--tls-key", key)
     says(programs, address, "CERTIFICATE", f"the certificate of {address} is for there.example, 192.0.2.7, not for "
          "127.0.0.1: use such a name, or make a certificate for this one on the service", ca=certificate)
 
 
-def test_the_token_is_wrong_or_missing(programs, start, folder):
-    (folder / "token").write_text("secret\n")
-    (folder / "token").chmod(0o600)
-    address = start("--token-file", folder / "token")
+def test_the_token_is_wrong_or_missing(programs, start, short_folder):
+    (short_folder / "token").write_text("secret\n")
+    (short_folder / "token").chmod(0o600)
+    address = start("--token-file", short_folder / "token")
     for token in ("other", ""):
         says(programs, address, "TOKEN", "this daemon asks for a token, and the one given is missing or wrong",
              kind="Unauthenticated", token=token)

@@ -3,14 +3,11 @@ every client of the user reaches it; also from another network namespace, as fro
 
 import json
 import os
-import pathlib
 import re
-import shutil
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -27,16 +24,9 @@ print(kiln.describe()["address"], f([1.0, 2.0]).numpy().tolist())
 
 
 @pytest.fixture
-def folder():
-    path = tempfile.mkdtemp(prefix="kiln-")
-    yield pathlib.Path(path)
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture
-def user(folder, programs, clean_environment):
+def user(short_folder, programs, clean_environment):
     """Somebody with the command line and a home of their own."""
-    return {**clean_environment, "HOME": str(folder / "home"), "XDG_RUNTIME_DIR": str(folder),
+    return {**clean_environment, "HOME": str(short_folder / "home"), "XDG_RUNTIME_DIR": str(short_folder),
             "PATH": f"{programs / 'bin'}:{clean_environment['PATH']}"}
 
 
@@ -70,8 +60,8 @@ class Service:
 
 
 @pytest.fixture
-def service(programs, folder):
-    service = Service(programs, folder, "127.0.0.1:0")
+def service(programs, short_folder):
+    service = Service(programs, short_folder, "127.0.0.1:0")
     yield service
     service.stop()
 
@@ -80,26 +70,26 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_the_first_start_makes_what_is_secret_and_the_next_keeps_it(programs, folder, service):
+def test_the_first_start_makes_what_is_secret_and_the_next_keeps_it(programs, short_folder, service):
     line = service.login_line()
-    made = {path.name: path.read_text() for path in (folder / "credentials").iterdir()}
+    made = {path.name: path.read_text() for path in (short_folder / "credentials").iterdir()}
     assert made.pop("login").split() == line
     assert sorted(made) == ["cert.pem", "key.pem", "token"]
-    assert mode(folder / "credentials") == 0o700
-    assert all(mode(path) == 0o600 for path in (folder / "credentials").iterdir())
-    again = Service(programs, folder, "127.0.0.1:0", "--advertise", "gpu7.example:443")
+    assert mode(short_folder / "credentials") == 0o700
+    assert all(mode(path) == 0o600 for path in (short_folder / "credentials").iterdir())
+    again = Service(programs, short_folder, "127.0.0.1:0", "--advertise", "gpu7.example:443")
     file = again.logged(" the line in (.*)")
     again.stop()
-    now = {path.name: path.read_text() for path in (folder / "credentials").iterdir()}
-    assert file == f"{folder}/credentials/login"
+    now = {path.name: path.read_text() for path in (short_folder / "credentials").iterdir()}
+    assert file == f"{short_folder}/credentials/login"
     assert now.pop("login").split()[2] == "gpu7.example:443"
     assert now == made
     assert made["token"].strip() not in again.log.read_text()
 
 
-def test_the_logged_line_is_all_that_clients_need(service, user, folder):
+def test_the_logged_line_is_all_that_clients_need(service, user, short_folder):
     shown = run(*service.login_line(), env=user)
-    profile = folder / "home/.config/kiln/default.json"
+    profile = short_folder / "home/.config/kiln/default.json"
     assert re.fullmatch(rf"logged in to {service.address}, version \S+, with cpu:0\nclients of this user reach it without "
                         rf"an address \({profile}\); kiln logout forgets it\n", shown)
     assert mode(profile) == 0o600 and mode(profile.with_suffix(".pem")) == 0o600 and mode(profile.parent) == 0o700
@@ -135,7 +125,7 @@ def refused(command, user, code=1):
 
 
 @pytest.mark.parametrize("client", ["kiln", "python"])
-def test_what_is_wrong_with_a_login(service, user, folder, client):
+def test_what_is_wrong_with_a_login(service, user, short_folder, client):
     def login(*flags):
         words = ["kiln"] if client == "kiln" else [sys.executable, "-m", "kiln"]
         return refused([*words, "login", service.address, *flags], user)
@@ -147,7 +137,7 @@ def test_what_is_wrong_with_a_login(service, user, folder, client):
         "the service's log; if it is the same, another machine answers in its place")
     assert login("--token", "other", "--fingerprint", fingerprint).startswith("this daemon asks for a token")
     # What did not work is not kept.
-    assert not list((folder / "home").rglob("*.json")) and not list((folder / "home").rglob("*.pem"))
+    assert not list((short_folder / "home").rglob("*.json")) and not list((short_folder / "home").rglob("*.pem"))
 
 
 def test_a_service_without_tls_has_no_fingerprint(user):
@@ -174,8 +164,8 @@ def test_what_is_wrong_with_a_logout(user, client):
         "a/b is no name of a profile: use letters and digits")
 
 
-def test_a_damaged_profile_says_what_to_do(user, folder):
-    profile = folder / "home/.config/kiln/default.json"
+def test_a_damaged_profile_says_what_to_do(user, short_folder):
+    profile = short_folder / "home/.config/kiln/default.json"
     profile.parent.mkdir(parents=True)
     profile.write_text("{")
     message = (f"the profile {profile} is damaged: run the kiln login line of the service again, or delete the file")
@@ -214,9 +204,9 @@ def two_machines():
             subprocess.run(["ip", "netns", "del", name])
 
 
-def test_from_another_machine(programs, folder, user, two_machines):
+def test_from_another_machine(programs, short_folder, user, two_machines):
     (there, here), host = two_machines
-    service = Service(programs, folder, "0.0.0.0:7411", "--advertise", f"{host}:7411", inside=there)
+    service = Service(programs, short_folder, "0.0.0.0:7411", "--advertise", f"{host}:7411", inside=there)
     try:
         line = service.login_line()
         assert line[:3] == ["kiln", "login", f"{host}:7411"]

@@ -13,14 +13,6 @@ import kiln
 
 
 @pytest.fixture
-def short_folder():
-    """A folder whose path is short enough for a socket."""
-    path = tempfile.mkdtemp(prefix="kiln-py-")
-    yield pathlib.Path(path)
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture
 def fake(short_folder):
     """A fake daemon, and the default connection to it."""
     daemon = FakeDaemon(f"unix:{short_folder}/fake.sock")

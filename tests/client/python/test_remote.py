@@ -25,27 +25,6 @@ def program():
     return str(found)
 
 
-@pytest.fixture
-def start(program, short_folder):
-    """start(*flags) runs kilnd on a free port and gives its address."""
-    running = []
-
-    def run(*flags):
-        log = open(short_folder / "log", "wb")
-        running.append(subprocess.Popen(
-            [program, "--listen", "127.0.0.1:0", "--cache-dir", short_folder / "cache", *flags],
-            stdout=subprocess.PIPE, stderr=log, text=True))
-        line = running[-1].stdout.readline()
-        assert line.startswith("listening on "), (short_folder / "log").read_text()
-        return line.split()[-1]
-
-    yield run
-    for process in running:
-        process.terminate()
-        process.wait(timeout=20)
-        process.stdout.close()
-
-
 def check(address, **options):
     with kiln.connect(address, default=False, **options) as connection:
         return connection.array([1.0, 2.0]).numpy().tolist()
