@@ -31,10 +31,8 @@ Shapes may be symbolic. Tensors broadcast as numpy's; a number stands for a tens
 `topi.generic`, `topi.x86` and `topi.cuda` have any `schedule_*`: each gives a schedule without steps, which the
 compiler fills in.
 
-Of TVM v0.10's topi these are absent: the folders `vision`, `image`, `sparse` and `random`; what quantised and binary
-networks use (`bitpack`, `binary_dense`, `simulated_quantize`, `conv2d_NCHWc_int8`, ...); deformable convolutions,
-`correlation_nchw`, `fifo_buffer`, the transforms of winograd's algorithm, gradients of depthwise convolutions (`te.gradient`
-gives them), `stft`, `dft` and `dynamic_strided_slice`.
+[topi, name by name](topi.md) has every name of TVM v0.10's topi: which of these it is, or what to write instead.
+`topi.image`, `topi.sparse` and `topi.vision` are left out, and what quantised and binary networks use.
 
 This page is printed by `docs/generate_operators.py`.
 """
@@ -61,6 +59,8 @@ GROUPS = [
     ("Places, layouts and sequences", "kiln.topi._places"),
     ("Tensors of numbers", "kiln.topi._make"),
     ("Products", "kiln.topi._product"),
+    ("Spectra", "kiln.topi._signal"),
+    ("random: numbers that follow from a state", "kiln.topi.random"),
     ("nn: activations", "kiln.topi.nn._activation"),
     ("nn: layers and losses", "kiln.topi.nn._dense"),
     ("nn: attention", "kiln.topi.nn._attention"),
@@ -70,6 +70,7 @@ GROUPS = [
     ("nn: pools", "kiln.topi.nn._pooling"),
     ("nn: recurrent layers", "kiln.topi.nn._recurrent"),
     ("nn: blocks of pixels", "kiln.topi.nn._blocks"),
+    ("nn: gradients of depthwise convolutions, correlations, queues", "kiln.topi.nn._adjoints"),
     ("nn: padding", "kiln.topi.nn._padding"),
 ]
 

@@ -12,7 +12,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("script, page", [("generate_wire.py", "wire.md"), ("generate_notebook.py", "first_steps.ipynb")])
+@pytest.mark.parametrize("script, page", [("generate_wire.py", "wire.md"), ("generate_topi.py", "topi.md"),
+                                          ("generate_notebook.py", "first_steps.ipynb")])
 def test_a_page_is_what_its_script_writes(script, page):
     made = subprocess.run([sys.executable, ROOT / "docs" / script], check=True, capture_output=True, text=True).stdout
     assert (ROOT / "docs" / page).read_text() == made, f"python3 docs/{script} > docs/{page}"

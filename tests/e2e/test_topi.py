@@ -7,16 +7,20 @@ import topi_model_cases
 import topi_nd_cases
 import topi_nn_cases
 import topi_places_cases
+import topi_signal_cases
 
 from kiln import te, topi
 
-CASES = topi_cases.CASES + topi_places_cases.CASES + topi_nn_cases.CASES + topi_nd_cases.CASES + topi_model_cases.CASES
+CASES = [
+    case for table in (topi_cases, topi_places_cases, topi_nn_cases, topi_nd_cases, topi_model_cases, topi_signal_cases)
+    for case in table.CASES
+]
 
 # What reads at indices that take a proof; each of the others has indices of the same kinds.
 _PROVED = ("nn.conv2d_n", "nn.pool2d", "nn.adaptive", "reshape", "concatenate", "strided", "tile", "take c")
 
 # What has no numbers of its own to compare.
-_OTHERS = {"cuda", "generic", "nn", "tag", "util", "utils", "x86", "zeros", "ones"}
+_OTHERS = {"cuda", "generic", "nn", "random", "tag", "util", "utils", "x86", "zeros", "ones"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -50,3 +54,4 @@ def _covered(module, prefix):
 def test_every_operator_has_a_case():
     assert set(topi.__all__) - _OTHERS - _covered(topi, "") == set()
     assert set(topi.nn.__all__) - _covered(topi.nn, "nn.") == set()
+    assert set(topi.random.__all__) - {"threefry_test_wrapping"} - _covered(topi.random, "random.") == set()

@@ -4,8 +4,8 @@ Each is a function of tensors that gives tensors; nothing is computed until a ke
 Shapes may be symbolic. Where numpy has the operator, the meaning is numpy's unless the doc says otherwise.
 """
 
-from .._base.suggest import answers as _answers
-from . import generic, nn, tag, utils, utils as util
+from . import generic, nn, random, tag, utils, utils as util
+from ._absent import MODULES as _MODULES, ROOT as _ROOT, refusing as _refusing
 from ._elementwise import *  # noqa: F403
 from ._elementwise import __all__ as _elementwise
 from ._gather import *  # noqa: F403
@@ -22,14 +22,16 @@ from ._scatter import *  # noqa: F403
 from ._scatter import __all__ as _scatter
 from ._shape import *  # noqa: F403
 from ._shape import __all__ as _shape
+from ._signal import *  # noqa: F403
+from ._signal import __all__ as _signal
 from ._sort import *  # noqa: F403
 from ._sort import __all__ as _sort
 from .generic import cuda, x86
 
 __all__ = sorted(
     {
-        *_elementwise, *_gather, *_make, *_places, *_product, *_reduction, *_scatter, *_shape, *_sort,
-        "cuda", "generic", "nn", "tag", "util", "utils", "x86",
+        *_elementwise, *_gather, *_make, *_places, *_product, *_reduction, *_scatter, *_shape, *_signal, *_sort,
+        "cuda", "generic", "nn", "random", "tag", "util", "utils", "x86",
     }
 )  # fmt: skip
-__getattr__ = _answers(__name__, __all__)
+__getattr__ = _refusing(__name__, __all__, _ROOT, _MODULES)

@@ -1,11 +1,15 @@
 """The operators of neural networks. Those with a definition in compiler/operators are built on it."""
 
-from ..._base.suggest import answers as _answers
+from .._absent import NN as _NN
+from .._absent import refusing as _refusing
 from .._elementwise import add
+from .._places import layout_transform
 from .._product import batch_matmul
 from .._shape import flatten as _flatten
 from ._activation import *  # noqa: F403
 from ._activation import __all__ as _activation
+from ._adjoints import *  # noqa: F403
+from ._adjoints import __all__ as _adjoints
 from ._attention import *  # noqa: F403
 from ._attention import __all__ as _attention
 from ._blocks import *  # noqa: F403
@@ -28,8 +32,8 @@ flatten = _flatten
 
 __all__ = sorted(
     {
-        *_activation, *_attention, *_blocks, *_convolution, *_convolution_nd, *_dense, *_normalization, *_pooling, *_recurrent,
-        "add", "batch_matmul", "dilate", "flatten", "pad",
+        *_activation, *_adjoints, *_attention, *_blocks, *_convolution, *_convolution_nd, *_dense, *_normalization, *_pooling, *_recurrent,
+        "add", "batch_matmul", "dilate", "flatten", "layout_transform", "pad",
     }
 )  # fmt: skip
-__getattr__ = _answers(__name__, __all__)
+__getattr__ = _refusing(__name__, __all__, _NN)

@@ -68,6 +68,12 @@ def softmax(x, axis=-1):
 
 
 @_export
+def softmax_common(x, axis, use_fast_exp):
+    """As softmax, whose exponential is fast by itself."""
+    return softmax(x, axis)
+
+
+@_export
 def log_softmax(x, axis=-1):
     """The logarithm of softmax."""
     return operator("log_softmax")(tensor(x, "topi.nn.log_softmax"), axis=axis, name="T_log_softmax")

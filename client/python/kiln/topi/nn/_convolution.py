@@ -172,6 +172,12 @@ def conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
 
 
 @_export
+def conv2d_winograd_nhwc(data, weight, strides=1, padding=0, dilation=1, out_dtype=None):
+    """As conv2d_nhwc: by which algorithm is the compiler's to say."""
+    return conv2d_nhwc(data, weight, strides, padding, dilation, out_dtype)
+
+
+@_export
 def conv2d_hwcn(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (h, w, c, n) and filters (r, s, c, m); the result is (h, w, m, n)."""
     data, kernel, numbers = _images(
