@@ -272,6 +272,23 @@ def test_calls_of_all_kinds(daemon):
     assert len(measured.results) == 4 and measured.mean > 0
 
 
+def test_a_profile_says_where_the_time_goes(daemon):
+    a = te.placeholder((1000,), name="A")
+    f = tvm.build([a, te.compute(a.shape, lambda i: a[i] + 1, name="B")], name="add_one")
+    x = tvm.nd.array(uniform(1000))
+    for profile in (f.profile(x), tvm.runtime.profiling.profile_function(f, tvm.cpu(0))(x, tvm.nd.empty((1000,)))):
+        assert list(profile.seconds) == ["queue", "compile", "upload", "kernel", "download"]
+        assert profile.bytes == 8000 and len(profile.kernel.results) == 5
+        assert 0 < profile.kernel.min <= profile.kernel.median and profile.bandwidth == 8000 / profile.kernel.min
+        assert profile.seconds["kernel"] <= profile.wall
+        assert sum(share for _, _, share in profile.rows()) == pytest.approx(1)
+        lines = str(profile).splitlines()
+        assert lines[0] == "Function add_one(A: float32[1000], B: float32[1000]) for llvm"
+        assert [line.split()[0] for line in lines[2:8]] == [*profile.seconds, "way"]
+        assert lines[9].startswith("arguments and results: 8000 bytes, ")
+        assert profile._repr_html_().count("<tr>") == 7
+
+
 def test_sources_and_report(daemon):
     a = te.placeholder((64,), name="A")
     f = tvm.build([a, te.compute((64,), lambda i: a[i] + 1, name="B")], name="add_one")

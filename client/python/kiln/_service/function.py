@@ -16,6 +16,7 @@ from .connection import default_connection
 from .device import Device, cpu
 from .grpc_setup import grpc
 from .job import submit as submit_job
+from .profiled import profiled
 
 _FORMS = {"ll": "llvm", "s": "asm", "cu": "cuda"}
 _CACHE = {1: "compiled", 2: "memory", 3: "disk", 4: "shared"}
@@ -205,6 +206,12 @@ class Function:
             return ProfileResult(list(wire.RunResponse.FromString(reply).measured))
 
         return evaluate
+
+    @public
+    def profile(self, *args, **sizes):
+        """Where the time of such a call goes, as a table: its phases, the kernel alone, and the bytes of its arguments. The
+        kernel runs many times."""
+        return profiled(self, args, sizes)
 
     # What is known of it.
 
