@@ -5,6 +5,7 @@ from ._base.error import invalid, public
 from ._base.suggest import answers as _answers
 from ._definitions.define import size_var as size_var, var as var
 from ._definitions.intrin import Buffer as Buffer, decl_buffer as decl_buffer
+from ._encoding.lowered import Lowered as PrimFunc
 from ._expressions import arithmetic as _arithmetic, expr as _expr
 from ._expressions.arithmetic import cast as _cast
 from ._expressions.c_functions import (
@@ -110,7 +111,7 @@ def ceildiv(a, b, span=None):
 
 __all__ = sorted(
     {
-        *_operators, *_reduce, *_NODES, *_absent.TIR, "Buffer", "Call", "CallEffectKind", "Cast", "FloatImm", "IntImm", "IterVar", "PrimExpr", "Select",
+        *_operators, *_reduce, *_NODES, *_absent.TIR, "Buffer", "Call", "CallEffectKind", "Cast", "FloatImm", "IntImm", "IterVar", "PrimExpr", "PrimFunc", "Select",
         "SizeVar", "Var", "call_extern", "call_intrin", "call_pure_extern", "call_pure_intrin", "ceildiv", "decl_buffer",
     }
 )  # fmt: skip

@@ -345,8 +345,8 @@ def rfactor_of_a_reduction_inside_an_expression():
 
 @wrong(
     "NOT_IN_THIS_VERSION",
-    "the step create_group is not part of this version of Kiln",
-    fix="leave the step out",
+    "the step create_group is not part of this version of Kiln; attach each stage of the group by its own compute_at",
+    fix="s[B].compute_at(s[C], C.op.axis[0])",
     kind="Unsupported",
 )
 def step_that_this_version_lacks():

@@ -11,9 +11,10 @@ _FOREIGN = (
 _TREES = "shows the compiler's own trees, which stay in the daemon; kiln.lower(s, args) prints the loops"
 _REGISTRY = "takes part in a registry of functions, which Kiln has not; call kiln.build's result directly"
 
-# Steps of a stage and of a schedule that Kiln has not; those that the step table has meanwhile are not looked for here.
-ABSENT_STEPS = ("set_axis_separators",)
-ABSENT_STEPS_OF_A_SCHEDULE = ("create_group",)
+# Steps of a stage and of a schedule that Kiln has not, and what to do instead; those that the step table has meanwhile are not
+# looked for here.
+ABSENT_STEPS = {"set_axis_separators": "leave it out, memory is one row of elements"}
+ABSENT_STEPS_OF_A_SCHEDULE = {"create_group": "attach each stage of the group by its own compute_at"}
 IDLE_STEPS = ("set_store_predicate",)  # taken without effect
 
 # name -> what it does, and the way out

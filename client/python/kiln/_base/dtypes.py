@@ -28,6 +28,12 @@ def is_int(dtype):
     return KIND[dtype] in ("int", "uint")
 
 
+def is_vector(dtype):
+    """Whether it is written as several lanes of a known type: float32x4."""
+    lanes = _VECTOR.fullmatch(str(dtype))
+    return lanes is not None and lanes[1] in NUMBER
+
+
 def dtype_name(dtype, what):
     """The name of a dtype given as a string, a numpy dtype or a type. `what` is for the message."""
     if isinstance(dtype, str) and dtype in NUMBER:
@@ -35,8 +41,8 @@ def dtype_name(dtype, what):
     try:
         return _OF_NUMPY[np.dtype(dtype)]
     except (TypeError, KeyError):
-        lanes = _VECTOR.fullmatch(str(dtype))
-        if lanes is not None and lanes[1] in NUMBER:
+        if is_vector(dtype):
+            lanes = _VECTOR.fullmatch(str(dtype))
             raise invalid(
                 "DTYPE",
                 f"{what}: {dtype} is a vector type, which Kiln has not; write {lanes[1]} and a last dimension of {lanes[2]}, "

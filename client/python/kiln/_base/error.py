@@ -7,7 +7,7 @@ import types
 from . import source
 
 
-class Error(Exception):
+class Error(RuntimeError):
     """What Kiln raises. `str()` is the message, a line for each note, and the place if it is known."""
 
     kind = "Internal"

@@ -90,7 +90,7 @@ def placeholder(shape, dtype=None, name="placeholder"):
     try:
         dtype = dtypes.dtype_name(dtype or "float32", what)
     except InvalidArgument as error:
-        if not isinstance(dtype, str) or name != "placeholder":
+        if not isinstance(dtype, str) or name != "placeholder" or dtypes.is_vector(dtype):
             raise
         # The second parameter, taken for the name.
         raise invalid(error.reason, f'{error.message}; a name is given as name="{dtype}"') from None

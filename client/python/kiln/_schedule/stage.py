@@ -214,17 +214,17 @@ def _given_away_message(axis, step):
     return f"{name} is now a copy of {made}, with its own axes as loops; {axis.name} gave the copy its layout"
 
 
-def add_absent(owner, names):
+def add_absent(owner, steps):
     """Puts methods on a class that refuse the steps of classic te which the step table does not have."""
-    for name in names:
+    for name, instead in steps.items():
         if name not in ROWS:
-            setattr(owner, name, _absent(name))
+            setattr(owner, name, _absent(name, instead))
 
 
-def _absent(name):
+def _absent(name, instead):
     def step(self, *args, **kwargs):
         raise unsupported(
-            "NOT_IN_THIS_VERSION", f"the step {name} is not part of this version of Kiln"
+            "NOT_IN_THIS_VERSION", f"the step {name} is not part of this version of Kiln; {instead}"
         )
 
     step.__name__ = name

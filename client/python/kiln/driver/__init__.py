@@ -1,5 +1,6 @@
 """What programs take from tvm.driver."""
 
-from ._service.build import build, lower
+from . import build_module
+from .build_module import build, lower
 
-__all__ = ["build", "lower"]
+__all__ = ["build", "build_module", "lower"]
