@@ -13,6 +13,7 @@ python=$venv/bin/python
 tables() { "$build/bin/kiln-tables" "$@"; }
 tables_of_the_client() { tables | "$python" client/python/generate_tables.py; }
 definitions_of_the_client() { tables compiler/operators/*.kiln | "$python" client/python/generate_tables.py; }
+page_of_topi() { "$python" docs/generate_topi.py; }
 page_of_operators() { "$python" docs/generate_operators.py; }
 
 # rewrite FILE COMMAND: a command that fails leaves the file as it is.
@@ -26,6 +27,8 @@ rewrite client/python/kiln/_operator_tables.py definitions_of_the_client
 tables | "$python" docs/generate_tables.py docs/language.md
 deploy/python-env.sh "$venv" test
 rewrite docs/operators.md page_of_operators
+rewrite docs/topi.md page_of_topi
+"$python" client/python/generate_stubs.py
 "$python" docs/generate_errors.py
 page_of_habits() { "$python" docs/generate_habits.py; }
 page_of_the_wire() { "$python" docs/generate_wire.py; }
