@@ -18,6 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// What kernels of a GPU may take of the beginning of a tensor: they move so many bytes at once.
+constexpr uintptr_t kGpuAlignment = 16;
+
 template <typename T>
 T as(const std::byte* bytes) {
   T value;
@@ -49,7 +52,11 @@ double number_of(DType type, const std::byte* bytes) {
 /// Where each slot lies, from step to step.
 class Places {
  public:
-  Places(Device& device, const Step& step) : device_(device), step_(step) {
+  Places(Device& device, const Step& step)
+      : device_(device),
+        step_(step),
+        aligned_(step.slots.size()),
+        needs_alignment_(!traits_of(device.target()).is_host) {
     for (const StepSlot& slot : step.slots)
       now_.push_back(slot.data);
     for (const StepKernel& kernel : step.kernels) {
@@ -67,7 +74,8 @@ class Places {
     for (size_t slot = 0; slot < now_.size(); ++slot) {
       const StepSlot& each = step_.slots[slot];
       if (!each.is_data_set) continue;
-      now_[slot] = static_cast<uint8_t*>(each.data) + static_cast<int64_t>(batch) * each.bytes;
+      now_[slot] = aligned(
+          slot, static_cast<uint8_t*>(each.data) + static_cast<int64_t>(batch) * each.bytes);
     }
     follow();
   }
@@ -89,6 +97,15 @@ class Places {
   }
 
  private:
+  /// The rows where they lie, or a copy where they begin in the middle of what moves at once.
+  void* aligned(size_t slot, void* rows) {
+    if (!needs_alignment_ || reinterpret_cast<uintptr_t>(rows) % kGpuAlignment == 0) return rows;
+    const int64_t bytes = step_.slots[slot].bytes;
+    if (!aligned_[slot]) aligned_[slot] = device_.allocate(bytes);
+    device_.copy_within(aligned_[slot]->data(), rows, bytes);
+    return aligned_[slot]->data();
+  }
+
   void follow() {
     for (size_t k = 0; k < pointers_.size(); ++k) {
       for (size_t i = 0; i < pointers_[k].size(); ++i)
@@ -98,8 +115,10 @@ class Places {
 
   Device& device_;
   const Step& step_;
-  std::vector<void*> now_;                    // by slot
-  std::vector<std::vector<void*>> pointers_;  // by kernel
+  std::vector<void*> now_;                              // by slot
+  std::vector<std::vector<void*>> pointers_;            // by kernel
+  std::vector<std::unique_ptr<DeviceBuffer>> aligned_;  // by slot, where one was needed
+  const bool needs_alignment_;
   bool exchanged_ = false;
 };
 
