@@ -64,6 +64,27 @@ class SharedBytes : public Visitor {
   }
 };
 
+/// The buffers that vectors move to and from.
+class VectorBuffers : public Visitor {
+ public:
+  std::unordered_set<const Buffer*> found;
+
+ private:
+  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
+    if (as<Ramp>(indices[0]) != nullptr) found.insert(buffer.get());
+    Visitor::element(buffer, indices);
+  }
+};
+
+/// The type that moves so many bytes at once.
+std::string_view vector_type(int64_t bytes) {
+  switch (bytes) {
+    case 4: return "unsigned";
+    case 8: return "uint2";
+    default: KILN_CHECK(bytes == kSharedAlignment); return "uint4";
+  }
+}
+
 /// What the launch must ask for: all of its shared memory, or nothing.
 int64_t dynamic_shared_bytes(const LaunchNest& nest) {
   SharedBytes walk;
@@ -85,6 +106,9 @@ class Function {
     for (const For* axis : nest_.axes) {
       line("const long long {} = {};", names_[axis->var], name_of(axis->thread));
     }
+    VectorBuffers vectors;
+    vectors(nest_.body);
+    vectors_ = std::move(vectors.found);
     declare_workspace();
     declare_shared_memory();
     statement(nest_.body);
@@ -191,7 +215,18 @@ class Function {
     line("}}");
   }
 
+  /// Neighbours that move at once; the pass that made them knows that they are aligned.
+  void write_vector(const Store& store, const Ramp& to) {
+    const Load* load = as<Load>(store.value);
+    const Ramp* from = load != nullptr ? as<Ramp>(load->indices[0]) : nullptr;
+    KILN_CHECK(from != nullptr && is_const(to.stride, 1) && is_const(from->stride, 1));
+    line("*({0}*)&{1}[{2}] = *(const {0}*)&{3}[{4}];",
+         vector_type(to.lanes * size_of(store.buffer->type)), names_[store.buffer],
+         cuda_expr(to.base, names_), names_[load->buffer], cuda_expr(from->base, names_));
+  }
+
   void write(const Store& store) {
+    if (const Ramp* ramp = as<Ramp>(store.indices[0])) return write_vector(store, *ramp);
     const std::string guard =
         store.predicate ? fmt::format("if ({}) ", cuda_expr(store.predicate, names_)) : "";
     line("{}{}[{}] = {};", guard, names_[store.buffer], cuda_expr(store.indices[0], names_),
@@ -207,8 +242,10 @@ class Function {
       line("{0}* const {1} = ({0}*)(kiln_shared_memory + {2});", type, name, shared_bytes_);
       shared_bytes_ += aligned_bytes(buffer);
     } else {
-      line("{}{} {}[{}];", buffer.scope == Scope::Shared ? "__shared__ " : "", type, name,
-           elements);
+      const std::string aligned =
+          vectors_.contains(&buffer) ? fmt::format("__align__({}) ", kSharedAlignment) : "";
+      line("{}{}{} {}[{}];", buffer.scope == Scope::Shared ? "__shared__ " : "", aligned, type,
+           name, elements);
     }
     statement(allocate.body);
   }
@@ -259,8 +296,9 @@ class Function {
   CudaNames names_;
   std::string out_;
   size_t depth_ = 0;
-  bool is_dynamic_ = false;   // shared memory is one piece
-  int64_t shared_bytes_ = 0;  // of it those that are given out
+  std::unordered_set<const Buffer*> vectors_;  // moved at once
+  bool is_dynamic_ = false;                    // shared memory is one piece
+  int64_t shared_bytes_ = 0;                   // of it those that are given out
 };
 
 /// The extents of the launch as the runtime computes them; axes that no loop is bound to have one.

@@ -1,6 +1,8 @@
 // Strip-mines each vectorised loop: full vectors of 64 lanes, then an epilogue of one vector for
 // each power of two in what is left. 100 elements are vectors of 64, 32 and 4 lanes.
 // vector_lanes.cc makes the vectors; a loop that it cannot do runs serially, and a note says why.
+// On a GPU, whose threads are the lanes, a vector is what a thread moves at once
+// (vector_accesses.cc).
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -10,6 +12,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/vector_accesses.h"
 #include "compiler/passes/vector_lanes.h"
 #include "runtime/core/error.h"
 
@@ -53,7 +56,10 @@ class VectorizeLoops : public Mutator {
            "cannot vectorize {}: its extent {} is not a constant", loop.var->name, loop.extent);
     }
     const Stmt body = (*this)(loop.body);
-    if (has_threads_) return serial(loop, body, "on cuda the threads are the lanes");
+    if (has_threads_) {
+      const Stmt moved = with_vector_accesses(loop, body, *extent);
+      return moved ? moved : serial(loop, body, "nothing of it is known to lie side by side");
+    }
     // Lanes of lanes have no form here; the obstacles that the walk below finds come too late for
     // that.
     HasVectorLoop inner;

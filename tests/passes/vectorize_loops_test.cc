@@ -199,13 +199,84 @@ TEST(VectorizeLoops, FetchesForAllLanesOnce) {
       "fn f(A: float32[32]) { prefetch A[0 + 8]  A[ramp(0, 1, 8)] = broadcast(0.0, 8) }");
 }
 
-TEST(VectorizeLoops, RunsSeriallyOnCuda) {
+TEST(VectorizeLoops, MovesVectorsOnCuda) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[64], B: float32[64], n: float32[1]) {
+      for t in 0..16 { for v in 0..4 vectorize { B[t*4 + v] = exp(A[t*4 + v]) + n[0] } } })",
+                 R"(fn f(A: float32[64], B: float32[64], n: float32[1]) { for t in 0..16 {
+      allocate B.vector: float32[4] scope(local)
+      allocate A.vector: float32[4] scope(local)
+      A.vector[ramp(0, 1, 4)] = A[ramp(t*4 + 0, 1, 4)]
+      for v in 0..4 unroll { B.vector[v] = exp(A.vector[v]) + n[0] }
+      B[ramp(t*4 + 0, 1, 4)] = B.vector[ramp(0, 1, 4)] } })",
+                 kCuda);
+}
+
+// Half of the words of a vector; eight neighbours are two vectors.
+TEST(VectorizeLoops, MovesSixteenBytesAtOnceOnCuda) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float64[8], B: float64[8]) {
+      for v in 0..8 vectorize { B[v] = A[v] } })",
+                 R"(fn f(A: float64[8], B: float64[8]) { for v.part in 0..4 unroll {
+      allocate B.vector: float64[2] scope(local)
+      allocate A.vector: float64[2] scope(local)
+      A.vector[ramp(0, 1, 2)] = A[ramp(v.part*2, 1, 2)]
+      for v in 0..2 unroll { B.vector[v] = A.vector[v] }
+      B[ramp(v.part*2, 1, 2)] = B.vector[ramp(0, 1, 2)] } })",
+                 kCuda);
+}
+
+TEST(VectorizeLoops, MovesWhatIsAlignedAloneOnCuda) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[64], B: float32[64, 3]) {
+      for t in 0..16 { for v in 0..4 vectorize { B[(t*4 + v)*3] = A[t*4 + v] + A[t*4 + v + 1] } } })",
+                 R"(fn f(A: float32[64], B: float32[64, 3]) { for t in 0..16 {
+      allocate A.vector: float32[4] scope(local)
+      A.vector[ramp(0, 1, 4)] = A[ramp(t*4 + 0, 1, 4)]
+      for v in 0..4 unroll { B[(t*4 + v)*3] = A.vector[v] + A[t*4 + v + 1] } } })",
+                 kCuda);
+}
+
+TEST(VectorizeLoops, AsksAGuardOnceOnCuda) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[100], B: float32[100]) { for t in 0..32 {
+      for v in 0..4 vectorize { if likely(t*4 + v < 100) { B[t*4 + v] = A[t*4 + v] } } } })",
+                 R"(fn f(A: float32[100], B: float32[100]) { for t in 0..32 {
+      if likely(t*4 + 0 < 100) {
+        allocate B.vector: float32[4] scope(local)
+        allocate A.vector: float32[4] scope(local)
+        A.vector[ramp(0, 1, 4)] = A[ramp(t*4 + 0, 1, 4)]
+        for v in 0..4 unroll { B.vector[v] = A.vector[v] }
+        B[ramp(t*4 + 0, 1, 4)] = B.vector[ramp(0, 1, 4)] } } })",
+                 kCuda);
+}
+
+void expect_serial_on_cuda(const std::string& parameters, const std::string& body) {
   const ir::Kernel kernel = expect_becomes(
-      vectorize_loops, "fn f(A: float32[8]) { for i in 0..8 vectorize { A[i] = 0.0 } }",
-      "fn f(A: float32[8]) { for i in 0..8 { A[i] = 0.0 } }", kCuda);
+      vectorize_loops, "fn f(" + parameters + ") { for v in 0..4 vectorize { " + body + " } }",
+      "fn f(" + parameters + ") { for v in 0..4 { " + body + " } }", kCuda);
   EXPECT_EQ(kernel.notes,
-            std::vector<std::string>{
-                "i runs serially, not as vectors: on cuda the threads are the lanes"});
+            std::vector<std::string>{"v runs serially, not as vectors: nothing of it is "
+                                     "known to lie side by side"});
+}
+
+TEST(VectorizeLoops, LeavesOtherLoopsSerialOnCuda) {
+  expect_serial_on_cuda("A: float32[n, n]", "A[v*n] = 0.0");  // apart
+  expect_serial_on_cuda("A: float32[n]", "A[n + v] = 0.0");   // not aligned, for all one knows
+  expect_serial_on_cuda("A: float32[9]", "A[v + 1] = A[v] + 1.0");  // one after the other
+  expect_serial_on_cuda("A: float32[4], n: int64[1]", "if v < n[0] { A[v] = 0.0 }");
+}
+
+// What is not chosen may lie outside.
+TEST(VectorizeLoops, LoadsWhatIsChosenOneByOneOnCuda) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[2], B: float32[4]) {
+      for v in 0..4 vectorize { B[v] = if_then_else(v < 2, A[v], 0.0) } })",
+                 R"(fn f(A: float32[2], B: float32[4]) {
+      allocate B.vector: float32[4] scope(local)
+      for v in 0..4 unroll { B.vector[v] = if_then_else(v < 2, A[v], 0.0) }
+      B[ramp(0, 1, 4)] = B.vector[ramp(0, 1, 4)] })",
+                 kCuda);
 }
 
 TEST(VectorizeLoops, NeedsAConstantExtent) {

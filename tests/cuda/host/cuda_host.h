@@ -31,6 +31,12 @@
 struct uint3 {
   unsigned x, y, z;
 };
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
 
 // As CUDA has it, each is a variable; here they are asked for, since threads take turns. By value,
 // so that no access to them is watched.
