@@ -1,6 +1,9 @@
 // Contractions get tiles in shared memory, without a step.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/autoschedule/choose/sketch_space.h"
+#include "compiler/autoschedule/templates/block_tile_cost.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/print.h"
 #include "compiler/language/evaluate/evaluate.h"
@@ -58,6 +61,85 @@ TEST_P(BlockTiles, ComputeWhatTheDefinitionSays) {
   EXPECT_NE(printed.find("scope(shared)"), std::string::npos) << printed;
   for (const std::vector<int64_t>& sizes : GetParam().sizes)
     EXPECT_EQ(gpu_difference(text, loops, sizes), "");
+}
+
+/// The names of the tiles of a kernel, the preferred one first.
+std::vector<std::string> tiles_of(const language::TextKernel& text) {
+  const SketchSpace space(text.kernel, {}, {TargetKind::Cuda, "sm_90"}, {});
+  std::vector<std::string> names;
+  for (const autoschedule::Sketch& sketch : space.stages().at(0).sketches)
+    names.push_back(sketch.name);
+  return names;
+}
+
+// Of products with sizes that are known there are four, of which each is right.
+TEST(BlockTiles, OfAnySizeComputeWhatTheDefinitionSays) {
+  const char* const kTexts[] = {
+      R"(kernel k(A: float32[130, 19], B: float32[19, 150]) -> (C: float32[130, 150]) {
+        C[i, j] = sum[k < 19](A[i, k] * B[k, j]) })",
+      R"(kernel k(A: float32[2, 19, 64], B: float32[2, 140, 19]) -> (C: float32[2, 64, 140]) {
+        C[b, i, j] = sum[k < 19](A[b, k, i] * B[b, j, k]) })",
+      R"(kernel k(X: float32[1, 3, 9, 40], F: float32[130, 3, 3, 3]) -> (Y: float32[1, 130, 7, 38]) {
+        Y[b, o, i, j] = sum[k < 3, p < 3, q < 3](X[b, k, i + p, j + q] * F[o, k, p, q]) })",
+  };
+  const Target target{TargetKind::Cuda, "sm_90"};
+  for (const char* const text : kTexts) {
+    const language::TextKernel kernel = kernel_of(text);
+    const SketchSpace space(kernel.kernel, {}, target, {});
+    ASSERT_EQ(space.stages().size(), 1U);
+    ASSERT_EQ(space.stages()[0].sketches.size(), 4U);
+    for (uint32_t sketch = 0; sketch < 4; ++sketch) {
+      autoschedule::Candidate candidate = space.preferred();
+      candidate.stages[0].sketch = sketch;
+      LoweringObserver silent;
+      const ir::Kernel loops =
+          lower(kernel.kernel, space.schedule(candidate), target, {}, Layout::Compact, silent);
+      EXPECT_EQ(gpu_difference(kernel, loops, {}), "")
+          << text << space.stages()[0].sketches[sketch].name;
+    }
+  }
+}
+
+TEST(BlockTiles, AreAsLargeAsThereAreMultiprocessors) {
+  const auto square = [](int n) {
+    return kernel_of(fmt::format(
+        "kernel k(A: float32[{0}, {0}], B: float32[{0}, {0}]) -> (C: float32[{0}, {0}]) {{"
+        " C[i, j] = sum[k < {0}](A[i, k] * B[k, j]) }}",
+        n));
+  };
+  EXPECT_EQ(tiles_of(square(4096))[0], "a tile a block, 8 x 8 a thread");
+  EXPECT_EQ(tiles_of(square(512))[0], "a tile a block, 4 x 4 a thread");
+  EXPECT_EQ(tiles_of(square(1024))[0], "a tile a block, 4 x 4 a thread");
+}
+
+TEST(BlockTiles, OfUnknownSizesAreSmall) {
+  EXPECT_EQ(tiles_of(kernel_of(kTiled[0].text)),
+            std::vector<std::string>{"a tile a block, 4 x 4 a thread"});
+}
+
+TEST(BlockTiles, KeepTheSumsInRegisters) {
+  const language::TextKernel text = kernel_of(
+      "kernel k(A: float64[4096, 4096], B: float64[4096, 4096]) -> (C: float64[4096, 4096]) {"
+      " C[i, j] = sum[k < 4096](A[i, k] * B[k, j]) }");
+  for (const std::string& name : tiles_of(text))
+    EXPECT_NE(name, "a tile a block, 8 x 8 a thread");
+}
+
+// A step of 128 x 128 is 128 cycles of 128 lanes; 64 x 64 fetches twice as much for each product.
+TEST(BlockTileCost, IsThatOfTheBusiestMultiprocessor) {
+  const autoschedule::GpuMachine& h100 = autoschedule::gpu_machine("sm_90a");
+  EXPECT_EQ(h100.multiprocessors, 132);
+  const auto cycles = [&](int64_t rows, int64_t side) {
+    return autoschedule::block_cycles({.rows = rows, .columns = 128, .steps = 1000}, {side, side},
+                                      h100);
+  };
+  EXPECT_EQ(cycles(128, 8), cycles(128 * 132, 8));        // one each
+  EXPECT_GT(cycles(128 * 133, 8), cycles(128 * 132, 8));  // one has two
+  EXPECT_GT(cycles(128 * 1320, 4), cycles(128 * 1320, 8));
+  EXPECT_LT(cycles(128 * 66, 4), cycles(128 * 66, 8));
+  const autoschedule::GpuMachine slow{.multiprocessors = 132, .float_lanes = 128, .l2_bytes = 1};
+  const autoschedule::BlockProduct product{.rows = 1280, .columns = 1280, .steps = 1000};
+  EXPECT_EQ(autoschedule::block_cycles(product, {8, 8}, slow), 1000 * 1024 * 1.5);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BlockTiles, ::testing::ValuesIn(kTiled),

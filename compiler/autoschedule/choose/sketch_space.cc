@@ -80,22 +80,35 @@ std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
   return nests;
 }
 
-/// A contraction in tiles; else one thread an element, or of a scatter one for each of what cannot
-/// meet.
+/// Threads of a block.
+const autoschedule::Parameter kBlock = {"block", {32, 64, 128, 256, 512, 1024}, 256};
+
+/// A contraction in tiles; else one thread an element, or for some neighbours, or of a scatter one
+/// for each of what cannot meet.
 std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
   const StageGraph& graph = chooser.graph;
-  if (std::optional<Sketch> tiles = autoschedule::block_tile_sketch(chooser, root))
-    return {*std::move(tiles)};
-  const bool is_scatter = graph[root].kind == Stage::Kind::Scatter;
+  std::vector<Sketch> tiles = autoschedule::block_tile_sketches(chooser, root);
+  if (!tiles.empty()) return tiles;
+  if (graph[root].kind == Stage::Kind::Scatter) {
+    return {{.name = "threads",
+             .parameters = {kBlock},
+             .write = [&graph, root](StepWriter& steps, const Values& values) {
+               autoschedule::bind_scatter(graph, steps, root, values.get("block", 256));
+             }}};
+  }
   const std::vector<StageId> nests = graph[root].kind == Stage::Kind::Scan
                                          ? nests_of_scan(graph, root)
                                          : std::vector<StageId>{root};
-  const auto bind = is_scatter ? autoschedule::bind_scatter : autoschedule::bind_elements;
+  const int64_t lanes =
+      autoschedule::lanes_of_thread(graph, root, autoschedule::gpu_machine(chooser.arch));
+  std::vector<autoschedule::Parameter> parameters = {kBlock};
+  if (lanes > 1) parameters.push_back({"lanes", {1, lanes}, lanes});
   return {{.name = "threads",
-           .parameters = {{"block", {32, 64, 128, 256, 512, 1024}, 256}},
-           .write = [&graph, nests, bind](StepWriter& steps, const Values& values) {
+           .parameters = std::move(parameters),
+           .write = [&graph, nests](StepWriter& steps, const Values& values) {
              for (const StageId nest : nests)
-               bind(graph, steps, nest, values.get("block", 256));
+               autoschedule::bind_elements(graph, steps, nest, values.get("block", 256),
+                                           values.get("lanes", 1));
            }}};
 }
 
@@ -196,7 +209,7 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
   if (!options.automatic || !target.traits().is_compiled) return;
   graph_ = std::make_unique<StageGraph>(autoschedule::graph_of(kernel, given_));
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
-  const Chooser chooser{*graph_, options, autoschedule::vector_unit_of(target.arch)};
+  const Chooser chooser{*graph_, options, autoschedule::vector_unit_of(target.arch), target.arch};
   std::vector<StageId> taken =
       target.traits().has_vectors ? taken_sources(chooser, touched) : std::vector<StageId>{};
   std::map<StageId, autoschedule::RowThreads> rows;

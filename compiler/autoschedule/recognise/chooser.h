@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "compiler/autoschedule/recognise/structure.h"
 #include "compiler/autoschedule/recognise/vector_unit.h"
@@ -13,6 +14,7 @@ struct Chooser {
   const StageGraph& graph;
   const CompileOptions& options;
   VectorUnit vectors = {};
+  std::string_view arch = {};  // of a GPU
 };
 
 /// Elements of a register, of the widest type of the stage.

@@ -3,33 +3,46 @@
 // in shared memory.
 //
 //   C[i, j] = sum[k](A[i, k] * B[k, j])
-//     ->  blockIdx: tiles of 64 x 64; k in steps of 16:
-//           threads fetch A[64 rows, 16] and B[16, 64 columns] to shared memory
-//           each thread adds 4 x 4 products for each of the 16
+//     ->  blockIdx: tiles of 128 x 128; k in steps of 8:
+//           threads fetch A[128 rows, 8] and B[8, 128 columns] to shared memory
+//           each thread adds 8 x 8 products for each of the 8
 //
-// The order of the sum stays that of the definition.
+// A thread's rows and columns are groups of four, 64 apart, so that the threads of a warp read
+// shared memory side by side, 128 bits each; what lies along k is turned on its way there. The
+// order of the sum stays that of the definition. Which tile is taken is predicted
+// (block_tile_cost.cc).
 #include "compiler/autoschedule/templates/block_tiles.h"
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "compiler/analysis/affine.h"
+#include "compiler/autoschedule/templates/block_tile_cost.h"
+#include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kThreads = 16;      // along each side of a tile
-constexpr int64_t kTile = 64;         // elements along each side
-constexpr int64_t kLeast = 32;        // of an axis that is cut into tiles
-constexpr int64_t kMostSteps = 64;    // of the reduction between two barriers
-constexpr int64_t kBytes = 24 << 10;  // of shared memory: two blocks have room on every device
+constexpr int64_t kLeast = 32;           // of an axis that is cut into tiles
+constexpr int64_t kMostSteps = 64;       // of the reduction between two barriers
+constexpr int64_t kBytes = 24 << 10;     // of shared memory: two blocks have room on every device
+constexpr int64_t kGroup = 4;            // neighbouring sums of a thread: 128 bits of float32
+constexpr int64_t kBanks = 32;           // of shared memory, four bytes each
+constexpr int64_t kSumBytes = 256;       // of a thread's sums: a quarter of its registers
+constexpr int64_t kMostProducts = 512;   // that stand between two barriers without a loop
+constexpr ThreadTile kAnyTile = {4, 4};  // where sizes are not known
+constexpr ThreadTile kTiles[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8}};
 
 /// How a contraction is cut.
 struct BlockTile {
   StageId stage = 0;
   Contraction contraction;
   std::vector<AxisId> batch;  // data axes that are neither row nor column
+  int64_t window = 1;         // products of all reduction axes but the first
   int64_t steps = 0;          // of the first reduction axis at once
+  ThreadTile own = kAnyTile;  // of a thread
 };
 
 bool is_short(const StageGraph& graph, AxisId axis) {
@@ -40,8 +53,11 @@ bool is_short(const StageGraph& graph, AxisId axis) {
 std::optional<int64_t> part_of(const StageGraph& graph, const BlockTile& tile, AxisId axis) {
   const Stage& stage = graph[tile.stage];
   const std::optional<int64_t> extent = constant_extent(graph, axis);
-  if (axis == tile.contraction.row || axis == tile.contraction.column)
-    return std::min(extent.value_or(kTile), kTile);
+  if (axis == tile.contraction.row || axis == tile.contraction.column) {
+    const bool is_row = axis == tile.contraction.row;
+    const int64_t side = kThreadsOfSide * (is_row ? tile.own.rows : tile.own.columns);
+    return std::min(extent.value_or(side), side);
+  }
   if (axis == stage.reduce[0]) return std::min(extent.value_or(tile.steps), tile.steps);
   return graph.axes[axis].kind == schedule::AxisKind::Data ? 1 : extent;
 }
@@ -84,7 +100,8 @@ bool may_be_fetched(const StageGraph& graph, const ir::TensorRead& read) {
          graph[read.stage].kind != Stage::Kind::Scan && !graph[read.stage].is_touched;
 }
 
-std::optional<BlockTile> tile_of(const StageGraph& graph, StageId id) {
+/// What all tiles of the stage have in common; nothing where it has none.
+std::optional<BlockTile> any_tile_of(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const bool is_plain = stage.kind == Stage::Kind::Compute && stage.time_dimension < 0 &&
                         stage.conditions.empty() && reductions_inside(graph, id).empty();
@@ -108,89 +125,245 @@ std::optional<BlockTile> tile_of(const StageGraph& graph, StageId id) {
     if (!ir::as_const_int(extent) && ir::as<ir::Var>(extent) == nullptr) return std::nullopt;
     tile.batch.push_back(axis);
   }
-  int64_t window = 1;
   for (size_t i = 1; i < stage.reduce.size(); ++i) {
     const auto extent = constant_extent(graph, stage.reduce[i]);
     if (!extent || *extent > kMostSteps) return std::nullopt;
-    window *= std::max<int64_t>(*extent, 1);
+    tile.window *= std::max<int64_t>(*extent, 1);
   }
-  for (tile.steps = 16; tile.steps > 0; tile.steps /= 2) {
-    if (tile.steps * window <= kMostSteps && fits(graph, tile)) return tile;
+  return tile;
+}
+
+int64_t sum_bytes(const StageGraph& graph, const BlockTile& tile) {
+  return tile.own.rows * tile.own.columns * size_of(graph[tile.stage].bodies[0]->type.element);
+}
+
+/// The tile with as many steps at once as there is room for; nothing where there is none.
+std::optional<BlockTile> with_steps(const StageGraph& graph, BlockTile tile) {
+  if (tile.own != kAnyTile && sum_bytes(graph, tile) > kSumBytes) return std::nullopt;
+  // More would only make longer code of the large tiles.
+  const int64_t most = tile.own == kAnyTile ? 16 : 8;
+  for (tile.steps = most; tile.steps > 0; tile.steps /= 2) {
+    if (tile.steps * tile.window <= kMostSteps && fits(graph, tile)) return tile;
   }
   return std::nullopt;
 }
 
-/// All threads of the block, side by side along the last dimension.
-void fetch_together(StepWriter& steps, StageId copy, const std::vector<AxisId>& axes) {
+/// What is not known makes 0 of the rows.
+BlockProduct product_of(const StageGraph& graph, const BlockTile& tile) {
+  const Contraction& contraction = tile.contraction;
+  const auto extent = [&](AxisId axis) { return constant_extent(graph, axis).value_or(0); };
+  BlockProduct product{.rows = extent(contraction.row),
+                       .columns = extent(contraction.column),
+                       .steps = extent(graph[tile.stage].reduce[0]) * tile.window,
+                       .element_bytes = size_of(contraction.row_factor->type.element)};
+  for (const AxisId axis : tile.batch)
+    product.batch *= std::max<int64_t>(extent(axis), 1);
+  return product;
+}
+
+/// The tiles that fit, the one that is predicted to be fastest first.
+std::vector<BlockTile> tiles_of(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  std::vector<BlockTile> tiles;
+  const std::optional<BlockTile> any = any_tile_of(graph, id);
+  if (!any) return tiles;
+  const BlockProduct product = product_of(graph, *any);
+  const bool is_known = product.rows * product.columns * product.steps > 0;
+  for (const ThreadTile& own : kTiles) {
+    BlockTile tile = *any;
+    tile.own = own;
+    if (!is_known && own != kAnyTile) continue;
+    if (const auto found = with_steps(graph, tile)) tiles.push_back(*found);
+  }
+  const GpuMachine& machine = gpu_machine(chooser.arch);
+  std::ranges::stable_sort(tiles, {}, [&](const BlockTile& tile) {
+    return is_known ? block_cycles(product, tile.own, machine) : 0;
+  });
+  return tiles;
+}
+
+/// All threads of the block, side by side along the last axis, each `lanes` neighbours at once.
+void fetch_together(StepWriter& steps, StageId copy, std::vector<AxisId> axes, int64_t lanes) {
+  steps.reorder(copy, axes);
+  if (lanes > 1) {
+    const auto [vectors, lane] = steps.split(copy, axes.back(), lanes);
+    steps.vectorize(copy, lane);
+    axes.back() = vectors;
+  }
   const AxisId all = steps.fuse(copy, axes);
-  const auto [rest, x] = steps.split(copy, all, kThreads);
-  const auto [outer, y] = steps.split(copy, rest, kThreads);
+  const auto [rest, x] = steps.split(copy, all, kThreadsOfSide);
+  const auto [outer, y] = steps.split(copy, rest, kThreadsOfSide);
   steps.bind(copy, y, "threadIdx.y");
   steps.bind(copy, x, "threadIdx.x");
 }
 
-void write_tile(const StageGraph& graph, const BlockTile& tile, StepWriter& steps) {
-  const StageId id = tile.stage;
-  const Contraction& contraction = tile.contraction;
-  const auto fetch = [&](const ir::TensorRead& read) {
-    return steps.cache_read({read.stage, read.output}, id, {}, "shared");
-  };
-  const auto [rows, rows_axes] = fetch(*contraction.row_factor);
-  const auto [columns, columns_axes] = fetch(*contraction.column_factor);
-  const auto made = steps.cache_write(id, "local");
-  const StageId sums = made.first;
-  const std::vector<AxisId>& sums_axes = made.second;
+/// Writes the schedule of a tile.
+class TileWriter {
+ public:
+  TileWriter(const StageGraph& graph, const BlockTile& tile, StepWriter& steps)
+      : graph_(graph), tile_(tile), steps_(steps) {}
 
-  const auto [row_tile, row] = steps.split(id, contraction.row, kTile);
-  const auto [column_tile, column] = steps.split(id, contraction.column, kTile);
-  const auto [y, own_row] = steps.split(id, row, kTile / kThreads);
-  const auto [x, own_column] = steps.split(id, column, kTile / kThreads);
-  std::vector<AxisId> blocks = tile.batch;
-  blocks.insert(blocks.end(), {row_tile, column_tile});
-  std::vector<AxisId> order = blocks;
-  order.insert(order.end(), {y, x, own_row, own_column});
-  steps.reorder(id, order);
-  // One axis: the others of a grid end at 65535 blocks.
-  steps.bind(id, steps.fuse(id, blocks), "blockIdx.x");
-  steps.bind(id, y, "threadIdx.y");
-  steps.bind(id, x, "threadIdx.x");
-  steps.unroll(id, own_row);
-  steps.unroll(id, own_column);
+  void write() {
+    const Contraction& contraction = tile_.contraction;
+    const Fetch rows = fetch(*contraction.row_factor, contraction.row);
+    const Fetch columns = fetch(*contraction.column_factor, contraction.column);
+    // The loops give the sums their layout, then they are the copy's.
+    const size_t own = cut().own.size();
+    const auto [sums, sums_axes] = steps_.cache_write(tile_.stage, "local");
+    const Loops loops = cut();
+    // One axis: the others of a grid end at 65535 blocks.
+    steps_.bind(tile_.stage, steps_.fuse(tile_.stage, loops.blocks), "blockIdx.x");
+    steps_.bind(tile_.stage, loops.y, "threadIdx.y");
+    steps_.bind(tile_.stage, loops.x, "threadIdx.x");
+    for (const AxisId axis : loops.own)
+      steps_.unroll(tile_.stage, axis);
+    const size_t data = loops.blocks.size() + 2;
+    const auto begin = sums_axes.begin() + static_cast<std::ptrdiff_t>(data);
+    const auto end = begin + static_cast<std::ptrdiff_t>(own);
+    const AxisId part = write_sums(sums, loops.x, {begin, end}, {end, sums_axes.end()});
+    for (const Fetch& each : {rows, columns}) {
+      steps_.compute_at(each.copy, sums, part);
+      fetch_together(steps_, each.copy, each.axes, each.lanes);
+    }
+  }
 
-  // Of the sums: data axes, then those of the reduction, each in the definition's order.
-  const std::vector<AxisId>& data = graph[id].data;
-  const auto of_sums = [&](AxisId axis) {
-    return sums_axes[static_cast<size_t>(std::ranges::find(data, axis) - data.begin())];
+ private:
+  struct Fetch {
+    StageId copy;
+    std::vector<AxisId> axes;  // neighbours of the source last
+    int64_t lanes = 1;         // of them that a thread fetches at once
   };
-  const std::vector<AxisId> reduce(sums_axes.begin() + static_cast<long>(data.size()),
-                                   sums_axes.end());
-  steps.compute_at(sums, id, x);
-  const auto [part, step] = steps.split(sums, reduce[0], tile.steps);
-  std::vector<AxisId> loops = {part, step};
-  loops.insert(loops.end(), reduce.begin() + 1, reduce.end());
-  loops.insert(loops.end(), {of_sums(contraction.row), of_sums(contraction.column)});
-  steps.reorder(sums, loops);
-  steps.unroll(sums, of_sums(contraction.row));
-  steps.unroll(sums, of_sums(contraction.column));
-  steps.compute_at(rows, sums, part);
-  steps.compute_at(columns, sums, part);
-  fetch_together(steps, rows, rows_axes);
-  fetch_together(steps, columns, columns_axes);
-}
+  struct Loops {
+    std::vector<AxisId> blocks;
+    AxisId y = 0;
+    AxisId x = 0;
+    std::vector<AxisId> own;  // of a thread: groups of rows, a row, groups of columns, a column
+  };
+
+  /// A copy in shared memory. Where the factor lies along the sum it is turned, and the lines are
+  /// four banks further apart each, so that neither side of it meets in a bank.
+  Fetch fetch(const ir::TensorRead& read, AxisId side) {
+    const Stage& stage = graph_[tile_.stage];
+    const language::TensorId tensor = {read.stage, read.output};
+    std::vector<AxisId> layout = tile_.batch;
+    std::erase_if(layout, [&](AxisId axis) { return !is_used_in(graph_, read, axis); });
+    layout.insert(layout.end(), {stage.reduce[0], side});
+    const bool is_turned = stage.reduce.size() == 1 && only_reorders(graph_, read, layout) &&
+                           is_contiguous_in(graph_, read, stage.reduce[0]);
+    const auto [copy, axes] = steps_.cache_read(
+        tensor, tile_.stage, is_turned ? layout : std::vector<AxisId>{}, "shared");
+    const int64_t lanes = lanes_of(read, layout);
+    if (!is_turned) return {copy, axes, lanes};
+    const AxisId step = axes[axes.size() - 2];
+    const int64_t pad = std::max<int64_t>(16 / size_of(read.type.element), 1);
+    steps_.storage_align(copy, step, kBanks, std::min(pad, kBanks - 1));
+    std::vector<AxisId> order = axes;
+    std::swap(order[order.size() - 2], order.back());
+    return {copy, order, lanes};
+  }
+
+  /// 128 bits, where a row of the factor is a multiple of that, so that all of its tiles are
+  /// aligned; `axes` are those of a plain read.
+  int64_t lanes_of(const ir::TensorRead& read, const std::vector<AxisId>& axes) const {
+    const int64_t lanes = 16 / size_of(read.type.element);
+    if (lanes < 2 || !only_reorders(graph_, read, axes)) return 1;
+    for (const AxisId axis : axes) {
+      if (!is_contiguous_in(graph_, read, axis)) continue;
+      const bool is_whole = constant_extent(graph_, axis).value_or(1) % lanes == 0;
+      const bool is_step = axis == graph_[tile_.stage].reduce[0];
+      return is_whole && (!is_step || tile_.steps % lanes == 0) ? lanes : 1;
+    }
+    return 1;
+  }
+
+  /// The axes of one side: tiles, groups of a thread (or the thread's part, for a group of all),
+  /// threads, and neighbours.
+  struct Side {
+    AxisId tiles;
+    std::optional<AxisId> group;
+    AxisId thread;
+    AxisId own;
+  };
+  Side cut_side(AxisId axis, int64_t own) {
+    const StageId id = tile_.stage;
+    const auto [tiles, part] = steps_.split(id, axis, kThreadsOfSide * own);
+    std::optional<AxisId> group;
+    AxisId rest = part;
+    if (own > kGroup) {
+      const auto [groups, in_group] = steps_.split(id, part, kThreadsOfSide * kGroup);
+      group = groups;
+      rest = in_group;
+    }
+    const auto [thread, neighbour] = steps_.split(id, rest, std::min(own, kGroup));
+    return {tiles, group, thread, neighbour};
+  }
+
+  Loops cut() {
+    const Side rows = cut_side(tile_.contraction.row, tile_.own.rows);
+    const Side columns = cut_side(tile_.contraction.column, tile_.own.columns);
+    Loops loops{.blocks = tile_.batch, .y = rows.thread, .x = columns.thread, .own = {}};
+    loops.blocks.insert(loops.blocks.end(), {rows.tiles, columns.tiles});
+    for (const Side& side : {rows, columns}) {
+      if (side.group) loops.own.push_back(*side.group);
+      loops.own.push_back(side.own);
+    }
+    std::vector<AxisId> order = loops.blocks;
+    order.insert(order.end(), {loops.y, loops.x});
+    order.insert(order.end(), loops.own.begin(), loops.own.end());
+    steps_.reorder(tile_.stage, order);
+    return loops;
+  }
+
+  /// Whether tiles and steps leave nothing over: no product of them has a guard.
+  bool is_even() const {
+    const std::vector<AxisId>& reduce = graph_[tile_.stage].reduce;
+    const auto is_multiple = [&](AxisId axis, int64_t of) {
+      return constant_extent(graph_, axis).value_or(1) % of == 0;
+    };
+    return reduce.size() == 1 && is_multiple(reduce[0], tile_.steps) &&
+           is_multiple(tile_.contraction.row, kThreadsOfSide * tile_.own.rows) &&
+           is_multiple(tile_.contraction.column, kThreadsOfSide * tile_.own.columns);
+  }
+
+  /// The loop between the barriers.
+  AxisId write_sums(StageId sums, AxisId thread, const std::vector<AxisId>& own,
+                    const std::vector<AxisId>& reduce) {
+    steps_.compute_at(sums, tile_.stage, thread);
+    const auto [part, step] = steps_.split(sums, reduce[0], tile_.steps);
+    std::vector<AxisId> loops = {part, step};
+    loops.insert(loops.end(), reduce.begin() + 1, reduce.end());
+    loops.insert(loops.end(), own.begin(), own.end());
+    steps_.reorder(sums, loops);
+    const int64_t products = tile_.own.rows * tile_.own.columns * tile_.steps;
+    if (is_even() && products <= kMostProducts) steps_.unroll(sums, step);
+    for (const AxisId axis : own)
+      steps_.unroll(sums, axis);
+    return part;
+  }
+
+  const StageGraph& graph_;
+  const BlockTile& tile_;
+  StepWriter& steps_;
+};
 
 }  // namespace
 
-bool has_block_tiles(const StageGraph& graph, StageId id) { return tile_of(graph, id).has_value(); }
+bool has_block_tiles(const StageGraph& graph, StageId id) {
+  const std::optional<BlockTile> any = any_tile_of(graph, id);
+  return any && with_steps(graph, *any).has_value();
+}
 
-std::optional<Sketch> block_tile_sketch(const Chooser& chooser, StageId id) {
-  const StageGraph& graph = chooser.graph;
-  const std::optional<BlockTile> tile = tile_of(graph, id);
-  if (!tile) return std::nullopt;
-  return Sketch{.name = "a tile a block",
-                .parameters = {},
-                .write = [&graph, tile = *tile](StepWriter& steps, const Values&) {
-                  write_tile(graph, tile, steps);
-                }};
+std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id) {
+  std::vector<Sketch> sketches;
+  for (const BlockTile& tile : tiles_of(chooser, id)) {
+    sketches.push_back(
+        {.name = fmt::format("a tile a block, {} x {} a thread", tile.own.rows, tile.own.columns),
+         .parameters = {},
+         .write = [&graph = chooser.graph, tile](StepWriter& steps, const Values&) {
+           TileWriter(graph, tile, steps).write();
+         }});
+  }
+  return sketches;
 }
 
 }  // namespace kiln::autoschedule

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/templates/sketch.h"
@@ -11,9 +11,10 @@ namespace kiln::autoschedule {
 /// of both factors to shared memory together, some steps of the reduction at a time, and each of
 /// them keeps the sums of a small tile of its own in registers.
 ///
-/// Nothing where the stage is no contraction, where it is known to be smaller than a tile, or where
-/// the parts are of no constant size, as those of a window of any size.
-std::optional<Sketch> block_tile_sketch(const Chooser& chooser, StageId id);
+/// The one that is predicted to be fastest comes first. None where the stage is no contraction,
+/// where it is known to be smaller than a tile, or where the parts are of no constant size, as
+/// those of a window of any size.
+std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id);
 
 /// Whether a stage has such tiles, or a reduction inside of an expression would have them as one.
 bool has_block_tiles(const StageGraph& graph, StageId id);

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/parameters.h"
 
 namespace kiln::autoschedule {
@@ -36,8 +37,12 @@ std::vector<Sketch> scatter_sketches(const Chooser& chooser, StageId stage);
 /// One thread for each value of the axes that are an index by themselves.
 void bind_scatter(const StageGraph& graph, StepWriter& steps, StageId stage, int64_t block);
 
-/// One thread an element: the data axes but time as one loop.
-void bind_elements(const StageGraph& graph, StepWriter& steps, StageId stage, int64_t block);
+/// How many neighbours a thread computes, so that they move at once; 1 where they are not known to
+/// be aligned, or the machine has more threads than that.
+int64_t lanes_of_thread(const StageGraph& graph, StageId stage, const GpuMachine& machine);
+/// One thread for so many elements side by side: the data axes but time as one loop.
+void bind_elements(const StageGraph& graph, StepWriter& steps, StageId stage, int64_t block,
+                   int64_t lanes = 1);
 
 /// How many columns are a block that runs through all rows: kRunBytes, but blocks enough for some
 /// cores. Nothing when there are too few columns for vectors.

@@ -83,9 +83,10 @@ void StepWriter::bind(StageId stage, AxisId axis, std::string_view thread) {
   bind.tag = thread;
   add(std::move(bind));
 }
-void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor) {
+void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor, int64_t offset) {
   Step align = step(StepKind::StorageAlign, stage, {axis});
   align.factors = {factor};
+  align.value = offset;
   add(std::move(align));
 }
 

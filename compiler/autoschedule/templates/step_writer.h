@@ -27,8 +27,8 @@ class StepWriter {
   void vectorize(StageId stage, AxisId axis);
   void unroll(StageId stage, AxisId axis);
   void bind(StageId stage, AxisId axis, std::string_view thread);
-  /// Neighbours along the axis begin at multiples of so many elements.
-  void storage_align(StageId stage, AxisId axis, int64_t factor);
+  /// Neighbours along the axis begin at multiples of so many elements, and `offset` more for each.
+  void storage_align(StageId stage, AxisId axis, int64_t factor, int64_t offset = 0);
   /// A copy of a tensor that `reader` reads instead of it, and the copy's axes: with a layout,
   /// these loops of the reader in this order.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, StageId reader,

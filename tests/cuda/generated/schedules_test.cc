@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/autoschedule/choose/sketch_space.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/print.h"
 #include "compiler/language/evaluate/evaluate.h"
@@ -109,6 +110,29 @@ TEST(SchedulesOnHost, ThreadsThatTheCallDecidesAreRefusedAtTheCall) {
   EXPECT_EQ(difference_on_host(text, loops, {64, 64}),
             "a block would have 4096 threads (64 x 64 x 1); the limit of the device is 1024; bind "
             "axes that are split by a constant to threadIdx");
+}
+
+/// Tiles of 64 and of 128, whose factors are fetched in vectors, as they lie and turned.
+TEST(SchedulesOnHost, TilesOfEachSizeAreRight) {
+  const Target target{TargetKind::Cuda, "sm_90"};
+  for (const char* const index : {"A[i, k] * B[k, j]", "A[k, i] * B[j, k]"}) {
+    const language::TextKernel text =
+        kernel_of(fmt::format("kernel k(A: float32[132, 132], B: float32[132, 132]) -> (C: "
+                              "float32[132, 132]) {{ C[i, j] = sum[k < 132]({}) }}",
+                              index));
+    const SketchSpace space(text.kernel, {}, target, {});
+    const auto count = static_cast<uint32_t>(space.stages().at(0).sketches.size());
+    EXPECT_EQ(count, 4U);
+    for (uint32_t sketch = 0; sketch < count; ++sketch) {
+      autoschedule::Candidate candidate = space.preferred();
+      candidate.stages[0].sketch = sketch;
+      LoweringObserver silent;
+      const ir::Kernel loops =
+          lower(text.kernel, space.schedule(candidate), target, {}, Layout::Compact, silent);
+      EXPECT_NE(ir::print(loops).find("ramp("), std::string::npos);
+      EXPECT_EQ(difference_on_host(text, loops, {}), "") << ir::print(loops);
+    }
+  }
 }
 
 /// Two barriers of a tile, and those of a row's maximum and sum.

@@ -1,0 +1,58 @@
+// What a tile of a contraction costs on a GPU: the slowest of its instructions, its shared memory
+// and its L2 traffic, for as many blocks as the busiest multiprocessor gets.
+//
+//   1024 x 1024 on 132 multiprocessors: 64 x 64 is 256 blocks, 128 x 128 only 64, of which each
+//   has one alone; 4096 x 4096 has enough of the larger, which read half as much
+#include "compiler/autoschedule/templates/block_tile_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr double kWarps = kThreadsOfSide * kThreadsOfSide / 32.0;
+// A multiprocessor starts one instruction a cycle for each of its four schedulers, and moves 128
+// bytes to or from shared memory (CUDA C++ programming guide).
+constexpr double kInstructions = 4;
+constexpr double kSharedBytes = 128;
+constexpr double kVectorBytes = 16;  // of one load from shared memory
+// Of 256 threads, one block waits at its barriers and for its loads with nobody to take its turn;
+// as much as a half more in the main loops of gemms.
+constexpr double kAlone = 1.5;
+// Barriers, loads and stores of a step beside its products: those of the loops as they come out
+// (docs/gpu.md) are 12 to 15 of 100 with 4 x 4 sums a thread, 11 with 8 x 8.
+constexpr double kLoopInstructions = 0.5;  // a step of the reduction
+
+double whole(int64_t extent, int64_t part) {
+  return std::ceil(static_cast<double>(extent) / static_cast<double>(part));
+}
+
+/// Of one step of the reduction in one block.
+double cycles_of_step(const BlockProduct& product, const ThreadTile& tile,
+                      const GpuMachine& machine) {
+  const auto rows = static_cast<double>(tile.rows);
+  const auto columns = static_cast<double>(tile.columns);
+  const auto bytes = static_cast<double>(product.element_bytes);
+  const double loads = (rows + columns) * bytes / kVectorBytes;
+  const double arithmetic = kWarps * 32 * rows * columns / static_cast<double>(machine.float_lanes);
+  const double issue = kWarps * (rows * columns + loads + kLoopInstructions) / kInstructions;
+  // Two rows of threads of a warp read the same row elements, 16 threads different columns.
+  const double shared = kWarps * (2 * rows + kThreadsOfSide * columns) * bytes / kSharedBytes;
+  const double fetched = kThreadsOfSide * (rows + columns) * bytes;
+  return std::max({arithmetic, issue, shared, fetched / machine.l2_bytes});
+}
+
+}  // namespace
+
+double block_cycles(const BlockProduct& product, const ThreadTile& tile,
+                    const GpuMachine& machine) {
+  const double blocks = whole(product.rows, kThreadsOfSide * tile.rows) *
+                        whole(product.columns, kThreadsOfSide * tile.columns) *
+                        static_cast<double>(product.batch);
+  const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
+  const double block = static_cast<double>(product.steps) * cycles_of_step(product, tile, machine);
+  return block * turns * (turns < 2 ? kAlone : 1);
+}
+
+}  // namespace kiln::autoschedule

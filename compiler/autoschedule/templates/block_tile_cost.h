@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "compiler/autoschedule/templates/gpu_machine.h"
+
+namespace kiln::autoschedule {
+
+/// Threads along each side of a block's tile.
+constexpr int64_t kThreadsOfSide = 16;
+
+/// A contraction in numbers; extents that are not known are 0.
+struct BlockProduct {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t steps = 0;  // of the whole reduction
+  int64_t batch = 1;
+  int64_t element_bytes = 4;  // of a factor
+};
+
+/// Rows and columns whose sums one thread has.
+struct ThreadTile {
+  int64_t rows = 4;
+  int64_t columns = 4;
+  bool operator==(const ThreadTile&) const = default;
+};
+
+/// About how many cycles a product takes on the machine, with blocks of 16 x 16 threads.
+double block_cycles(const BlockProduct& product, const ThreadTile& tile, const GpuMachine& machine);
+
+}  // namespace kiln::autoschedule
