@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <toml++/toml.h>
@@ -157,6 +158,12 @@ std::map<std::string, Setter> setters(Config& config) {
   };
 }
 
+Config default_config() {
+  Config config;
+  config.engine.compilers = 0;  // as many as there are cores
+  return config;
+}
+
 void read_toml(const std::string& path, Config& config) {
   toml::table table;
   try {
@@ -252,7 +259,7 @@ std::string default_listen() {
 }
 
 std::optional<Config> read_config(int argc, const char* const* argv, int& exit_code) {
-  Config config;
+  Config config = default_config();
   std::string config_file;
   CLI::App app("The Kiln daemon: compiles and runs tensor kernels for its clients.", "kilnd");
   add_flags(app, config, config_file);
@@ -262,7 +269,7 @@ std::optional<Config> read_config(int argc, const char* const* argv, int& exit_c
       fail(ErrorKind::InvalidArgument, "FLAGS", "{}", mistake);
     if (!config_file.empty()) {
       // The file first, then the flags once more over it.
-      config = Config{};
+      config = default_config();
       read_toml(config_file, config);
       app.clear();
       app.parse(argc, argv);
@@ -270,6 +277,9 @@ std::optional<Config> read_config(int argc, const char* const* argv, int& exit_c
     if (config.listen.empty()) config.listen = default_listen();
     if (config.cache_dir.empty()) config.cache_dir = default_cache_dir();
     config.engine.cache_folder = config.cache_dir;
+    if (config.engine.compilers == 0) {
+      config.engine.compilers = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+    }
     config.engine.job_folder = job_folder(config);
     config.engine.threads = config.threads;
     return config;

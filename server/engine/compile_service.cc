@@ -36,7 +36,7 @@ void CompileService::compile(CheckedRequest request, std::shared_ptr<Call> call,
   }
   std::shared_ptr<Flight> begun;
   std::shared_ptr<Flight>& flight = flights_[request.form];
-  if (!flight) flight = begun = std::make_shared<Flight>(request);
+  if (!flight) flight = begun = std::make_shared<Flight>(request, call->caller());
   flight->waiters.push_back({std::move(request), std::move(call), std::move(done)});
   lock.unlock();
   if (begun) {
@@ -101,6 +101,7 @@ void CompileService::ask_compiler(const std::shared_ptr<Flight>& flight) {
   CompilerTask task;
   *task.message.mutable_compile()->mutable_request() = flight->leader.wire;
   task.kernel = flight->leader.names.kernel;
+  task.caller = flight->caller;
   task.key = flight->leader.key;
   task.wanted = [this, flight] { return wanted(*flight); };
   task.done = [this, flight](Outcome<internal::FromWorker> outcome) {
@@ -183,7 +184,9 @@ void CompileService::crash(const Flight& flight, const Error& error) {
         continue;
       }
       // One of the others leads, and its error will speak in its names.
-      if (!next) next = flights_[flight.leader.form] = std::make_shared<Flight>(waiter.request);
+      if (!next)
+        next = flights_[flight.leader.form] =
+            std::make_shared<Flight>(waiter.request, waiter.call->caller());
       next->waiters.push_back(std::move(waiter));
     }
   }

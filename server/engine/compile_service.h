@@ -53,8 +53,9 @@ class CompileService {
   };
   /// One form that is being found or compiled, on behalf of the caller who asked first.
   struct Flight {
-    explicit Flight(const CheckedRequest& first) : leader(first) {}
+    Flight(const CheckedRequest& first, Caller caller) : leader(first), caller(std::move(caller)) {}
     const CheckedRequest leader;
+    const Caller caller;
     const Clock::time_point started = Clock::now();
     std::vector<Waiter> waiters;  // under the lock of the service
   };

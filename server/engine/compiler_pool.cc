@@ -31,6 +31,11 @@ Outcome<internal::FromWorker> outcome_of(internal::FromWorker& reply) {
   return outcome_of(reply, reply.text());
 }
 
+Error cancelled_error(const std::string& kernel) {
+  return {ErrorKind::Cancelled, "CANCELLED",
+          fmt::format("the compilation of {} was cancelled", called(kernel))};
+}
+
 int64_t seconds_of(Clock::duration duration) {
   return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
 }
@@ -46,32 +51,61 @@ bool answers(const internal::FromWorker& reply, uint64_t number, const internal:
 
 CompilerPool::CompilerPool(const Options& options, Launcher& launcher, Supervisor& supervisor,
                            Quarantine& quarantine, Counters& counters)
-    : options_(options), quarantine_(quarantine), counters_(counters) {
-  for (int i = 0; i < options.compilers; ++i) {
-    const WorkerSpec spec{.role = Role::Compiler, .index = i};
-    compilers_.push_back(
-        std::make_unique<Compiler>(*this, spec, launcher, supervisor, options.times));
+    : options_(options),
+      launcher_(launcher),
+      supervisor_(supervisor),
+      quarantine_(quarantine),
+      counters_(counters) {
+  add_compiler();
+}
+
+void CompilerPool::add_compiler() {
+  const WorkerSpec spec{.role = Role::Compiler, .index = static_cast<int>(compilers_.size())};
+  compilers_.push_back(
+      std::make_unique<Compiler>(*this, spec, launcher_, supervisor_, options_.times));
+}
+
+std::unique_ptr<CompilerPool::Compiler> CompilerPool::grow_or_shrink(Clock::time_point now) {
+  const bool all_busy = std::all_of(compilers_.begin(), compilers_.end(), [](const auto& compiler) {
+    return compiler->running_.has_value();
+  });
+  if (!waiting_.empty() && all_busy &&
+      compilers_.size() < static_cast<size_t>(options_.compilers)) {
+    add_compiler();
   }
+  Compiler& last = *compilers_.back();
+  const bool has_idled = !last.running_ && now - last.idle_since_ > options_.idle;
+  if (compilers_.size() == 1 || !waiting_.empty() || !has_idled) return nullptr;
+  std::unique_ptr<Compiler> over = std::move(compilers_.back());
+  compilers_.pop_back();
+  return over;
 }
 
 void CompilerPool::submit(CompilerTask task) {
   quarantine_.require_free(task.key, task.kernel);
   Endings endings;
+  bool is_short = false;
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= options_.limit) {
+    const size_t own = waiting_.size_of(task.caller.principal.tenant);
+    if (own >= options_.limit || waiting_.size() >= 4 * options_.limit) {
       counters_.rejected.fetch_add(1);
       fail(ErrorKind::ResourceExhausted, "QUEUE_FULL",
-           "{} kernels wait for a compiler already; try again soon", waiting_.size());
+           "{} kernels wait for a compiler already; try again soon",
+           own >= options_.limit ? own : waiting_.size());
     }
     Entry entry;
     entry.number = next_number_++;
     set_number(task.message, entry.number);
+    const Caller caller = task.caller;
+    const uint64_t number = entry.number;
     entry.task = std::move(task);
-    waiting_.push_back(std::move(entry));
+    waiting_.push(caller, number, std::move(entry));
     send_next(endings);
+    is_short = !waiting_.empty();
   }
   finish(endings);
+  if (is_short) supervisor_.wake();
 }
 
 /// Gives waiting tasks to free compilers. With the lock held, so what is to be told goes to
@@ -80,12 +114,9 @@ void CompilerPool::send_next(Endings& endings) {
   for (const std::unique_ptr<Compiler>& compiler : compilers_) {
     while (!waiting_.empty() && !compiler->running_ &&
            compiler->slot_.state() == WorkerSlot::State::Ready) {
-      Entry entry = std::move(waiting_.front());
-      waiting_.pop_front();
+      Entry entry = *waiting_.pop();
       if (!entry.task.wanted()) {
-        const Error error(
-            ErrorKind::Cancelled, "CANCELLED",
-            fmt::format("the compilation of {} was cancelled", called(entry.task.kernel)));
+        const Error error = cancelled_error(entry.task.kernel);
         endings.emplace_back(std::move(entry), error);
         continue;
       }
@@ -111,6 +142,15 @@ void CompilerPool::Compiler::on_ready(const internal::Hello& hello) {
   finish(endings);
 }
 
+/// Takes it off the compiler, and puts the time down to its caller.
+CompilerPool::Entry CompilerPool::Compiler::end_running() {
+  Entry entry = *std::move(running_);
+  running_.reset();
+  idle_since_ = Clock::now();
+  pool_.waiting_.charge(entry.task.caller.principal, seconds_between(entry.started, idle_since_));
+  return entry;
+}
+
 void CompilerPool::Compiler::on_reply(internal::FromWorker& reply) {
   Endings endings;
   {
@@ -119,8 +159,7 @@ void CompilerPool::Compiler::on_reply(internal::FromWorker& reply) {
     if (!running_ || !answers(reply, running_->number, running_->task.message)) {
       fail(ErrorKind::Internal, "PEER_GARBAGE", "it answered what was not asked");
     }
-    Entry entry = std::move(*running_);
-    running_.reset();
+    Entry entry = end_running();
     if (reply.has_compiled()) {
       pool_.counters_.metrics.observe(Metric::CompileSeconds, {},
                                       seconds_between(entry.started, Clock::now()));
@@ -138,11 +177,12 @@ bool CompilerPool::Compiler::on_lost(WorkerEnd end) {
     const std::lock_guard lock(pool_.mutex_);
     had_work = running_.has_value();
     if (running_) {
-      Entry entry = std::move(*running_);
-      running_.reset();
+      Entry entry = end_running();
       // A machine that has too much to do is not the kernel's fault, nor is who stops or kills
       // others.
-      if (end == WorkerEnd::Fault) pool_.quarantine_.blame(entry.task.key);
+      if (end == WorkerEnd::Fault && excess_ != Excess::Unwanted) {
+        pool_.quarantine_.blame(entry.task.key);
+      }
       const Error error = error_of_end(end, called(entry.task.kernel));
       endings.emplace_back(std::move(entry), error);
     }
@@ -163,6 +203,7 @@ Error CompilerPool::Compiler::error_of_end(WorkerEnd end, const std::string& ker
       return {ErrorKind::ResourceExhausted, "COMPILE_MEMORY",
               fmt::format("{} took more than {} bytes of memory to compile", kernel,
                           options.memory_bytes)};
+    case Excess::Unwanted: return cancelled_error(kernel);
     case Excess::None: break;
   }
   switch (end) {
@@ -193,34 +234,47 @@ Error CompilerPool::Compiler::error_of_end(WorkerEnd end, const std::string& ker
 
 CompilerPool::Compiler::Excess CompilerPool::Compiler::excess_of_task(Clock::time_point now) const {
   if (!running_) return Excess::None;
+  if (!running_->task.wanted()) return Excess::Unwanted;
   if (now - running_->started > pool_.options_.times.compile_limit) return Excess::Time;
   return resident_bytes(slot_.pid()) > pool_.options_.memory_bytes ? Excess::Memory : Excess::None;
 }
 
+/// Tasks nobody waits for any more leave the queue here too, when all compilers are down.
+void CompilerPool::end_unwanted(Endings& endings) {
+  const auto unwanted = [](uint64_t, const Entry& entry) { return !entry.task.wanted(); };
+  while (std::optional<Entry> entry = waiting_.take_if(unwanted)) {
+    const Error error = cancelled_error(entry->task.kernel);
+    endings.emplace_back(*std::move(entry), error);
+  }
+}
+
 void CompilerPool::tick(Clock::time_point now) {
   Endings endings;
-  for (const std::unique_ptr<Compiler>& compiler : compilers_) {
-    Compiler::Excess excess = {};
-    {
-      const std::lock_guard lock(mutex_);
-      excess = compiler->excess_of_task(now);
+  std::vector<std::pair<Compiler*, Compiler::Excess>>
+      present;  // this thread alone adds and removes
+  std::unique_ptr<Compiler> over;
+  {
+    const std::lock_guard lock(mutex_);
+    end_unwanted(endings);
+    over = grow_or_shrink(now);
+    for (const std::unique_ptr<Compiler>& compiler : compilers_) {
       // Noted before the kill, so that on_lost() tells the reason and not the signal.
+      const Compiler::Excess excess = compiler->excess_of_task(now);
       if (excess != Compiler::Excess::None) compiler->excess_ = excess;
-      // Tasks nobody waits for any more leave the queue here too, when all compilers are down.
-      std::erase_if(waiting_, [&](Entry& entry) {
-        if (entry.task.wanted()) return false;
-        const Error error(
-            ErrorKind::Cancelled, "CANCELLED",
-            fmt::format("the compilation of {} was cancelled", called(entry.task.kernel)));
-        endings.emplace_back(std::move(entry), error);
-        return true;
-      });
+      present.emplace_back(compiler.get(), excess);
     }
-    if (excess == Compiler::Excess::Time) compiler->slot_.kill("a compilation took too long");
-    if (excess == Compiler::Excess::Memory) compiler->slot_.kill("a compilation took much memory");
-    compiler->slot_.tick(now);
   }
   finish(endings);
+  if (over) over->slot_.stop();
+  for (const auto& [compiler, excess] : present) {
+    switch (excess) {
+      case Compiler::Excess::None: break;
+      case Compiler::Excess::Time: compiler->slot_.kill("a compilation took too long"); break;
+      case Compiler::Excess::Memory: compiler->slot_.kill("a compilation took much memory"); break;
+      case Compiler::Excess::Unwanted: compiler->slot_.kill("nobody waits for it any more"); break;
+    }
+    compiler->slot_.tick(now);
+  }
 }
 
 internal::Hello CompilerPool::hello() const {
@@ -253,6 +307,7 @@ bool CompilerPool::settled() const {
 }
 
 bool CompilerPool::is_up() const {
+  const std::lock_guard lock(mutex_);
   return std::any_of(compilers_.begin(), compilers_.end(), [](const auto& each) {
     return each->slot_.state() == WorkerSlot::State::Ready;
   });
@@ -260,6 +315,7 @@ bool CompilerPool::is_up() const {
 
 std::vector<int> CompilerPool::pids() const {
   std::vector<int> pids;
+  const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Compiler>& compiler : compilers_)
     pids.push_back(compiler->slot_.pid());
   return pids;
@@ -271,11 +327,10 @@ void CompilerPool::stop() {
   Endings endings;
   {
     const std::lock_guard lock(mutex_);
-    for (Entry& entry : waiting_) {
-      endings.emplace_back(std::move(entry),
+    while (std::optional<Entry> entry = waiting_.pop()) {
+      endings.emplace_back(*std::move(entry),
                            Error(ErrorKind::Unavailable, "DRAINING", "the daemon is ending"));
     }
-    waiting_.clear();
   }
   finish(endings);
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "server/counters.h"
+#include "server/engine/fair_queue.h"
 #include "server/engine/quarantine.h"
 #include "server/errors.h"
 #include "server/workers/worker_slot.h"
@@ -20,19 +20,21 @@ struct CompilerTask {
   internal::ToWorker message;  // its task number is filled in
   std::string kernel;          // the user's name
   std::string key;             // whom to blame when the compiler dies
-  /// False: nobody waits for it any more, so it need not be begun.
+  Caller caller;               // who takes turns with whom
+  /// False: nobody waits for it any more: it is not begun, or ended with its compiler.
   std::function<bool()> wanted;
   /// Told once, from a thread that must not be kept. A reply with an error in it is an Error here.
   std::function<void(Outcome<internal::FromWorker>)> done;
 };
 
-/// A few compiler processes and one bounded queue before them.
+/// Compiler processes, more while tasks wait for one, and bounded queues of tenants before them.
 class CompilerPool {
  public:
   struct Options {
-    int compilers = 1;
-    size_t limit = 256;                       // tasks that wait
-    int64_t memory_bytes = int64_t{4} << 30;  // of one compiler
+    int compilers = 1;                               // at most
+    Clock::duration idle = std::chrono::minutes(1);  // before one that is not the only one ends
+    size_t limit = 256;                              // tasks of one tenant that wait
+    int64_t memory_bytes = int64_t{4} << 30;         // of one compiler
     WorkerTimes times;
   };
   CompilerPool(const Options& options, Launcher& launcher, Supervisor& supervisor,
@@ -76,28 +78,39 @@ class CompilerPool {
     bool on_lost(WorkerEnd end) override;
 
     /// Why it is ended before its task is done.
-    enum class Excess { None, Time, Memory };
+    enum class Excess { None, Time, Memory, Unwanted };
 
+    /// With the pool's lock held.
+    Entry end_running();
     Excess excess_of_task(Clock::time_point now) const;
     Error error_of_end(WorkerEnd end, const std::string& kernel) const;
 
     CompilerPool& pool_;
     std::optional<Entry> running_;  // under the pool's lock
     bool was_ready_ = false;
-    Excess excess_ = Excess::None;  // under the pool's lock
-    WorkerSlot slot_;               // last: its thread uses the above
+    Clock::time_point idle_since_ = Clock::now();  // under the pool's lock
+    Excess excess_ = Excess::None;                 // under the pool's lock
+    WorkerSlot slot_;                              // last: its thread uses the above
   };
 
+  // With the lock held.
   void send_next(Endings& endings);
+  void end_unwanted(Endings& endings);
+  /// A compiler more while all are busy and somebody waits; else one that has idled for long.
+  std::unique_ptr<Compiler> grow_or_shrink(Clock::time_point now);
+  void add_compiler();
+
   static void finish(Endings& endings);
 
   const Options options_;
+  Launcher& launcher_;
+  Supervisor& supervisor_;
   Quarantine& quarantine_;
   Counters& counters_;
   mutable std::mutex mutex_;
   std::optional<internal::Hello> hello_;
   uint64_t next_number_ = 1;
-  std::deque<Entry> waiting_;
+  FairQueue<Entry> waiting_;
   std::vector<std::unique_ptr<Compiler>> compilers_;
 };
 

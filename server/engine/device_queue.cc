@@ -1,6 +1,7 @@
-// One call at a time for a device's worker, with what the worker needs first: arenas, the kernel,
-// then the call. A call whose worker died is run once more when running it twice has the effect of
-// once (it is idempotent), else it fails; three deaths that it brought about quarantine the kernel.
+// One call at a time for a device's worker, of tenants and clients by turns, with what the worker
+// needs first: arenas, the kernel, then the call. A call whose worker died is run once more when
+// running it twice has the effect of once (it is idempotent), else it fails; three deaths that it
+// brought about quarantine the kernel.
 //
 //   exec on worker 1, which dies  ->  worker 2: add_arenas, load_kernel, exec  ->  done
 #include "server/engine/device_queue.h"
@@ -45,22 +46,28 @@ void DeviceQueue::submit(DeviceCall work) {
   Endings endings;
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= options_.limit) {
-      counters_.rejected.fetch_add(1);
-      fail(ErrorKind::ResourceExhausted, "QUEUE_FULL",
-           "{} calls wait for {} already; try again soon", waiting_.size(), name_);
-    }
+    require_place(call->tenant());
     number = next_number_++;
     Entry entry;
     entry.number = number;
     entry.work = std::move(work);
     entry.submitted = Clock::now();
-    waiting_.push_back(std::move(entry));
+    waiting_.push(call->caller(), number, std::move(entry));
     if (!running_) send_next(endings);
   }
   finish(endings);
   // By number, since the call may be over when its caller goes away.
   call->on_cancel([this, number] { cancel(number); });
+}
+
+/// One tenant that asks for too much leaves place for others.
+void DeviceQueue::require_place(const std::string& tenant) const {
+  const size_t own = waiting_.size_of(tenant);
+  const bool is_full = own >= options_.limit || waiting_.size() >= 4 * options_.limit;
+  if (!is_full) return;
+  counters_.rejected.fetch_add(1);
+  fail(ErrorKind::ResourceExhausted, "QUEUE_FULL", "{} calls wait for {} already; try again soon",
+       own >= options_.limit ? own : waiting_.size(), name_);
 }
 
 void DeviceQueue::require_present() const {
@@ -70,8 +77,7 @@ void DeviceQueue::require_present() const {
 
 void DeviceQueue::send_next(Endings& endings) {
   while (!running_ && !waiting_.empty() && slot_.state() == WorkerSlot::State::Ready) {
-    Entry entry = std::move(waiting_.front());
-    waiting_.pop_front();
+    Entry entry = *waiting_.pop();
     const std::string& kernel = entry.work.kernel->names.kernel;
     const Clock::time_point now = Clock::now();
     const bool late = entry.work.call->deadline() <= now;
@@ -226,6 +232,15 @@ void DeviceQueue::on_ready(const internal::Hello& hello) {
   finish(endings);
 }
 
+/// Takes it off the worker, and puts the time down to its caller.
+DeviceQueue::Entry DeviceQueue::end_running() {
+  Entry entry = *std::move(running_);
+  running_.reset();
+  waiting_.charge(entry.work.call->caller().principal,
+                  seconds_between(entry.started, Clock::now()));
+  return entry;
+}
+
 void DeviceQueue::on_reply(internal::FromWorker& reply) {
   if (reply.has_fetched()) return on_fetched(reply.fetched());
   Endings endings;
@@ -240,8 +255,7 @@ void DeviceQueue::on_reply(internal::FromWorker& reply) {
     if (!expected) {
       fail(ErrorKind::Internal, "PEER_GARBAGE", "it answered what was not asked");
     }
-    Entry entry = std::move(*running_);
-    running_.reset();
+    Entry entry = end_running();
     if (reply.done().error().reason() == "DEVICE_FAULT") {
       quarantine_.blame(entry.work.kernel->key);
     } else {
@@ -287,8 +301,7 @@ bool DeviceQueue::on_lost(WorkerEnd end) {
     is_up_ = false;
     if (running_) {
       had_work = running_->begun;
-      Entry entry = std::move(*running_);
-      running_.reset();
+      Entry entry = end_running();
       if (entry.told_to_end != Clock::time_point{}) {
         const Error error = ended_early(entry.past_deadline, entry.work.kernel->names.kernel);
         endings.emplace_back(std::move(entry), error);
@@ -301,8 +314,9 @@ bool DeviceQueue::on_lost(WorkerEnd end) {
           entry.retried = entry.begun;
           entry.begun = false;
           counters_.retried_runs.fetch_add(1);
-          // In front: it was the first.
-          waiting_.push_front(std::move(entry));
+          const uint64_t number = entry.number;
+          const Caller caller = entry.work.call->caller();
+          waiting_.push(caller, number, std::move(entry));
         } else {
           const Error error = lost_error(entry);
           endings.emplace_back(std::move(entry), error);
@@ -347,13 +361,11 @@ void DeviceQueue::cancel(uint64_t number) {
       tell_to_end(Clock::now(), running_->work.call->deadline() <= Clock::now());
       return;
     }
-    const auto at = std::find_if(waiting_.begin(), waiting_.end(),
-                                 [&](const Entry& entry) { return entry.number == number; });
-    if (at == waiting_.end()) return;
-    const bool late = at->work.call->deadline() <= Clock::now();
-    const Error error = ended_early(late, at->work.kernel->names.kernel);
-    endings.emplace_back(std::move(*at), error);
-    waiting_.erase(at);
+    std::optional<Entry> entry = waiting_.take(number);
+    if (!entry) return;
+    const bool late = entry->work.call->deadline() <= Clock::now();
+    const Error error = ended_early(late, entry->work.kernel->names.kernel);
+    endings.emplace_back(*std::move(entry), error);
   }
   finish(endings);
 }
@@ -418,9 +430,8 @@ bool DeviceQueue::drop_unused() {
 }
 
 void DeviceQueue::end_waiting(Endings& endings, const Error& error) {
-  for (Entry& entry : waiting_)
-    endings.emplace_back(std::move(entry), error);
-  waiting_.clear();
+  while (std::optional<Entry> entry = waiting_.pop())
+    endings.emplace_back(*std::move(entry), error);
 }
 
 void DeviceQueue::finish(Endings& endings) {

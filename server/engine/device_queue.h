@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -11,6 +10,7 @@
 #include "server/call.h"
 #include "server/counters.h"
 #include "server/engine/copy_table.h"
+#include "server/engine/fair_queue.h"
 #include "server/engine/kernel_table.h"
 #include "server/engine/quarantine.h"
 #include "server/errors.h"
@@ -61,13 +61,13 @@ struct DeviceCall {
 /// Told once, from a thread that must not be kept.
 using FetchDone = std::function<void(Outcome<std::monostate>)>;
 
-/// A device as the front end sees it: a bounded queue, and a worker that runs one call after
-/// another.
+/// A device as the front end sees it: bounded queues of tenants and their clients who take turns,
+/// and a worker that runs one call after another.
 class DeviceQueue : private WorkerOwner {
  public:
   struct Options {
     WorkerSpec spec;
-    size_t limit = 256;  // calls that wait
+    size_t limit = 256;  // calls of one tenant that wait, and a quarter of all
     WorkerTimes times;
   };
   DeviceQueue(Options options, Launcher& launcher, Supervisor& supervisor, ArenaPool& arenas,
@@ -128,6 +128,8 @@ class DeviceQueue : private WorkerOwner {
   bool on_lost(WorkerEnd end) override;
 
   // With the lock held.
+  void require_place(const std::string& tenant) const;
+  Entry end_running();
   void send_next(Endings& endings);
   bool send_call(const Entry& entry);
   bool send_program(const Entry& entry);
@@ -168,7 +170,7 @@ class DeviceQueue : private WorkerOwner {
   internal::Hello hello_;
   bool greeted_ = false;
   uint64_t next_number_ = 1;
-  std::deque<Entry> waiting_;
+  FairQueue<Entry> waiting_;
   std::optional<Entry> running_;
   Clock::time_point down_since_ = Clock::now();
   bool is_up_ = false;

@@ -297,6 +297,7 @@ void Engine::ask_text(internal::ToWorker message, const std::string& kernel, con
   task.message = std::move(message);
   task.kernel = kernel;
   task.key = key;
+  task.caller = call->caller();
   task.wanted = [call = std::move(call)] {
     return !call->cancelled() && call->deadline() > Clock::now();
   };

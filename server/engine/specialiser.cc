@@ -101,6 +101,7 @@ void Specialiser::compile(const std::shared_ptr<const KernelEntry>& kernel, cons
   message.mutable_sizes()->Add(key.second.begin(), key.second.end());
   task.kernel = kernel->names.kernel;
   task.key = fmt::format("{} for {}", kernel->key, fmt::join(key.second, ","));
+  task.caller.priority = Priority::Low;
   task.wanted = [] { return true; };
   task.done = [this, kernel, key](Outcome<internal::FromWorker> outcome) {
     // One that fails is not asked for again: the kernel itself serves these sizes.

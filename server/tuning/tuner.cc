@@ -163,6 +163,7 @@ internal::FromWorker Tuner::ask_compiler(internal::ToWorker message, std::string
   task.message = std::move(message);
   task.kernel = task_.request.names.kernel;
   task.key = std::move(key);
+  task.caller = task_.caller;
   const auto gone = std::make_shared<std::atomic<bool>>(false);
   task.wanted = [gone] { return !*gone; };
   Answer<internal::FromWorker> answer;

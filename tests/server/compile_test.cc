@@ -212,6 +212,39 @@ TEST_F(Compile, EndsForACallerWhoseDeadlinePasses) {
   EXPECT_EQ(compiled(add_one_of("inc", 3)).cache(), v1::CACHE_LEVEL_COMPILED);
 }
 
+TEST_F(Compile, EndsWhatNobodyWaitsForAnyMore) {
+  const std::vector<int> before = service_->engine().compiler_pids();
+  EXPECT_EQ(status_of_compile(add_one("compile_hangs"), milliseconds(500)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  // The one compiler there is had hung for ever.
+  EXPECT_TRUE(status_of_compile(add_one_of("inc", 3)).ok());
+  EXPECT_NE(service_->engine().compiler_pids(), before);
+  // Three of them are no fault of the kernel.
+  for (int i = 0; i < 3; ++i)
+    status_of_compile(add_one("compile_hangs"), milliseconds(100));
+  EXPECT_EQ(status_of_compile(add_one("compile_hangs"), milliseconds(100)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(Compile, TakesMoreCompilersWhileSomebodyWaits) {
+  EngineOptions options = usual_options();
+  options.compilers = 3;
+  restart(options);
+  EXPECT_EQ(service_->engine().compiler_pids().size(), 1U);
+  std::vector<std::thread> waiting;
+  for (int i = 1; i <= 2; ++i) {
+    waiting.emplace_back(
+        [&, i] { EXPECT_TRUE(status_of_compile(add_one_of("compile_waits", i)).ok()); });
+  }
+  EXPECT_TRUE(eventually([&] { return service_->engine().compiler_pids().size() == 2; }));
+  // Neither of the two holds up the third.
+  EXPECT_TRUE(status_of_compile(add_one("inc")).ok());
+  EXPECT_LE(service_->engine().compiler_pids().size(), 3U);
+  let_go();
+  for (std::thread& thread : waiting)
+    thread.join();
+}
+
 TEST_F(Compile, CompilesAgainWhatTheDiskCacheLost) {
   compiled(add_one("inc"));
   const auto damages = {+[](const std::string& bytes) { return bytes.substr(0, bytes.size() / 2); },
