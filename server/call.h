@@ -35,6 +35,12 @@ inline Caller without_deadline(Caller caller) {
   return caller;
 }
 
+/// A session is one client, however its calls come; gRPC calls all clients of a unix socket alike.
+inline Caller of_session(Caller caller, const std::string& session) {
+  if (!session.empty()) caller.principal.client = session;
+  return caller;
+}
+
 /// One request in progress, as the world outside sees it: whose it is, until when its caller waits,
 /// and whether the caller went away. Any thread may use it.
 class Call {

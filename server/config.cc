@@ -116,6 +116,10 @@ std::map<std::string, Setter> setters(Config& config) {
        [&](const auto& key, const auto& node) {
          engine.compilers = static_cast<int>(count_of(key, node));
        }},
+      {"limits.cpu-workers",
+       [&](const auto& key, const auto& node) {
+         engine.cpu_workers = static_cast<int>(std::max<int64_t>(count_of(key, node), 1));
+       }},
       {"limits.queue",
        [&](const auto& key, const auto& node) {
          engine.queue = static_cast<size_t>(count_of(key, node));

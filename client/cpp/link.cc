@@ -7,6 +7,7 @@
 #include "client/cpp/link.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <random>

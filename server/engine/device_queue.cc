@@ -1,9 +1,12 @@
-// One call at a time for a device's worker, of tenants and clients by turns, with what the worker
-// needs first: arenas, the kernel, then the call. A call whose worker died is run once more when
-// running it twice has the effect of once (it is idempotent), else it fails; three deaths that it
-// brought about quarantine the kernel.
+// Which call goes next, to which worker, and what becomes of one whose worker died: it is run once
+// more when running it twice has the effect of once (it is idempotent), else it fails; three deaths
+// that it brought about quarantine the kernel.
 //
 //   exec on worker 1, which dies  ->  worker 2: add_arenas, load_kernel, exec  ->  done
+//
+// Short calls run one after another, each with the whole device. A call counts as long after a
+// while, and then does not keep others from beginning: where a second worker can share the device,
+// there is one (preemption by the operating system, as between any processes).
 #include "server/engine/device_queue.h"
 
 #include <algorithm>
@@ -14,10 +17,8 @@ namespace kiln::server {
 
 namespace {
 
-// Loaded code in the memory of a worker; the least recently used one goes.
-constexpr size_t kKernelsInWorker = 512;
-// A packet has room for this many descriptors, and one of its own.
-constexpr size_t kArenasAMessage = 7;
+constexpr auto kPatience = std::chrono::seconds(10);  // of what is measured, with others' calls
+
 /// Late and cancelled calls end alike on the worker; who waits is told which it was.
 Error ended_early(bool past_deadline, const std::string& kernel) {
   if (past_deadline) {
@@ -32,11 +33,29 @@ Error ended_early(bool past_deadline, const std::string& kernel) {
 DeviceQueue::DeviceQueue(Options options, Launcher& launcher, Supervisor& supervisor,
                          ArenaPool& arenas, Quarantine& quarantine, Counters& counters)
     : options_(options),
+      launcher_(launcher),
+      supervisor_(supervisor),
       arenas_(arenas),
       quarantine_(quarantine),
       counters_(counters),
       copies_(name_),
-      slot_(options_.spec, launcher, supervisor, options_.times, *this) {}
+      first_(add_lane()) {}
+
+DeviceLane& DeviceQueue::add_lane() {
+  LaneOwner& owner = *this;  // a base that is nobody else's matter
+  lanes_.push_back(std::make_unique<DeviceLane>(options_.spec, launcher_, supervisor_,
+                                                options_.times, arenas_, owner));
+  return *lanes_.back();
+}
+
+bool DeviceQueue::any_ready() const {
+  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->is_ready(); });
+}
+
+bool DeviceQueue::ready() const {
+  const std::lock_guard lock(mutex_);
+  return any_ready();
+}
 
 void DeviceQueue::submit(DeviceCall work) {
   quarantine_.require_free(work.kernel->key, work.kernel->names.kernel);
@@ -53,7 +72,7 @@ void DeviceQueue::submit(DeviceCall work) {
     entry.work = std::move(work);
     entry.submitted = Clock::now();
     waiting_.push(call->caller(), number, std::move(entry));
-    if (!running_) send_next(endings);
+    send_next(endings);
   }
   finish(endings);
   // By number, since the call may be over when its caller goes away.
@@ -75,14 +94,59 @@ void DeviceQueue::require_present() const {
   if (hello_.has_absent()) throw from_wire(hello_.absent());
 }
 
+/// Of a client one call runs at a time: its next may use what that one writes. What is measured
+/// has the device for itself when it begins, unless others never let it.
+bool DeviceQueue::may_begin(const Principal& who, const Entry& entry) const {
+  const bool waits = entry.work.is_measured() && Clock::now() - entry.submitted < kPatience;
+  return std::ranges::none_of(lanes_, [&](const auto& lane) {
+    return lane->running && (waits || lane->running->work.principal() == who);
+  });
+}
+
+/// None while a call runs that is not long yet.
+DeviceLane* DeviceQueue::free_lane(Clock::time_point now) const {
+  DeviceLane* free = nullptr;
+  for (const std::unique_ptr<DeviceLane>& lane : lanes_) {
+    if (lane->running && now - lane->running->started < options_.long_call) return nullptr;
+    if (free == nullptr && lane->is_free()) free = lane.get();
+  }
+  return free;
+}
+
+/// A worker more when all are at long calls and somebody waits who could begin.
+void DeviceQueue::grow(Clock::time_point now) {
+  const auto is_long = [&](const auto& lane) {
+    return lane->running && now - lane->running->started >= options_.long_call;
+  };
+  const bool may_share = options_.spec.role == Role::Cpu;
+  if (!may_share || lanes_.size() >= static_cast<size_t>(options_.workers)) return;
+  if (!std::ranges::all_of(lanes_, is_long)) return;
+  const bool somebody_waits =
+      waiting_.any([&](const Principal& who, const Entry& entry) { return may_begin(who, entry); });
+  if (somebody_waits) add_lane();
+}
+
+/// The last worker, when it has had nothing to do for long and is not the only one.
+std::unique_ptr<DeviceLane> DeviceQueue::shrink(Clock::time_point now) {
+  const DeviceLane& last = *lanes_.back();
+  if (lanes_.size() == 1 || last.running || now - last.idle_since <= options_.idle) return nullptr;
+  std::unique_ptr<DeviceLane> over = std::move(lanes_.back());
+  lanes_.pop_back();
+  return over;
+}
+
 void DeviceQueue::send_next(Endings& endings) {
-  while (!running_ && !waiting_.empty() && slot_.state() == WorkerSlot::State::Ready) {
-    Entry entry = *waiting_.pop();
+  const Clock::time_point now = Clock::now();
+  while (DeviceLane* const lane = free_lane(now)) {
+    std::optional<Entry> next = waiting_.pop(
+        [&](const Principal& who, const Entry& entry) { return may_begin(who, entry); });
+    if (!next) return;
+    Entry entry = *std::move(next);
     const std::string& kernel = entry.work.kernel->names.kernel;
-    const Clock::time_point now = Clock::now();
     const bool late = entry.work.call->deadline() <= now;
     if (late || entry.work.call->cancelled()) {
-      endings.emplace_back(std::move(entry), ended_early(late, kernel));
+      const Error error = ended_early(late, kernel);
+      endings.emplace_back(std::move(entry), error);
       continue;
     }
     if (const std::optional<Error> lost = lost_input(entry)) {
@@ -90,17 +154,17 @@ void DeviceQueue::send_next(Endings& endings) {
       continue;
     }
     entry.started = now;
-    slot_.set_cancelled(false);
-    running_ = std::move(entry);
+    lane->slot.set_cancelled(false);
+    lane->running = std::move(entry);
     // A worker that cannot be reached is on its way to on_lost(), which decides what becomes of it.
-    running_->begun = send_call(*running_);
+    lane->running->begun = send_call(*lane, *lane->running);
   }
 }
 
-bool DeviceQueue::send_call(const Entry& entry) {
-  if (!drop_unused() || !send_arenas(entry.work.tensors)) return false;
-  if (entry.work.program) return send_program(entry);
-  if (!send_kernel(*entry.work.kernel)) return false;
+bool DeviceQueue::send_call(DeviceLane& lane, const Entry& entry) {
+  if (!drop_unused(lane) || !lane.send_arenas(entry.work.tensors)) return false;
+  if (entry.work.program) return send_program(lane, entry);
+  if (!lane.send_kernel(*entry.work.kernel)) return false;
   internal::ToWorker message;
   internal::Exec& exec = *message.mutable_exec();
   exec.set_call(entry.number);
@@ -112,99 +176,28 @@ bool DeviceQueue::send_call(const Entry& entry) {
   exec.set_variant(static_cast<uint32_t>(entry.work.bound.variant));
   exec.set_repeat(entry.work.repeat);
   exec.set_measurements(entry.work.measurements);
-  return slot_.send(message);
+  return lane.slot.send(message);
 }
 
 /// All that the worker lacks of the kernels travels along.
-bool DeviceQueue::send_program(const Entry& entry) {
+bool DeviceQueue::send_program(DeviceLane& lane, const Entry& entry) {
   internal::ToWorker message;
   internal::ExecProgram& exec = *message.mutable_exec_program();
   exec = entry.work.program->message;
   exec.set_call(entry.number);
   std::vector<const KernelEntry*> missing;
   for (const std::shared_ptr<const KernelEntry>& kernel : entry.work.program->kernels) {
-    if (!has_kernel(*kernel)) missing.push_back(kernel.get());
+    if (!lane.has_kernel(*kernel)) missing.push_back(kernel.get());
   }
   std::vector<uint64_t> unloads;
   for (const KernelEntry* kernel : missing) {
-    if (!has_kernel(*kernel)) *exec.add_loads() = load_of(*kernel, unloads);
+    if (!lane.has_kernel(*kernel)) *exec.add_loads() = lane.load_of(*kernel, unloads);
   }
   exec.mutable_unloads()->Add(unloads.begin(), unloads.end());
-  return slot_.send(message);
+  return lane.slot.send(message);
 }
 
-/// The memory of the tensors, as far as this worker has not mapped it; the descriptors
-/// travel with the messages, a few with each.
-bool DeviceQueue::send_arenas(std::span<const std::shared_ptr<Slice>> slices) {
-  internal::ToWorker message;
-  std::vector<int> fds;
-  const auto flush = [&] {
-    const bool is_sent = fds.empty() || slot_.send(message, fds);
-    message.Clear();
-    fds.clear();
-    return is_sent;
-  };
-  for (const std::shared_ptr<Slice>& slice : slices) {
-    const Arena& arena = *slice->arena();
-    if (!known_arenas_.insert(arena.number).second) continue;
-    internal::AddArena& added = *message.mutable_add_arenas()->add_arenas();
-    added.set_arena(arena.number);
-    added.set_bytes(static_cast<uint64_t>(arena.bytes()));
-    fds.push_back(arena.fd.get());
-    if (fds.size() == kArenasAMessage && !flush()) return false;
-  }
-  return flush();
-}
-
-bool DeviceQueue::has_kernel(const KernelEntry& kernel) {
-  const auto at = kernel_uses_.find(kernel.number);
-  if (at == kernel_uses_.end()) return false;
-  known_kernels_.splice(known_kernels_.begin(), known_kernels_, at->second);
-  return true;
-}
-
-internal::LoadKernel DeviceQueue::load_of(const KernelEntry& kernel,
-                                          std::vector<uint64_t>& unloads) {
-  if (known_kernels_.size() >= kKernelsInWorker) {
-    unloads.push_back(known_kernels_.back());
-    kernel_uses_.erase(known_kernels_.back());
-    known_kernels_.pop_back();
-  }
-  internal::LoadKernel load;
-  load.set_kernel(kernel.number);
-  load.set_artifact(kernel.compiled->bytes);
-  internal::Names& names = *load.mutable_names();
-  names.set_kernel(kernel.names.kernel);
-  for (const std::string& name : kernel.names.parameters)
-    names.add_parameters(name);
-  for (const std::string& name : kernel.names.sizes)
-    names.add_sizes(name);
-  for (const std::string& name : kernel.names.stages)
-    names.add_stages(name);
-  for (const SourceLocation& line : kernel.names.lines) {
-    names.add_files(line.file);
-    names.add_lines(static_cast<uint32_t>(line.line));
-  }
-  known_kernels_.push_front(kernel.number);
-  kernel_uses_[kernel.number] = known_kernels_.begin();
-  return load;
-}
-
-/// The artifact and the caller's names, unless this worker has them.
-bool DeviceQueue::send_kernel(const KernelEntry& kernel) {
-  if (has_kernel(kernel)) return true;
-  std::vector<uint64_t> unloads;
-  internal::ToWorker message;
-  *message.mutable_load_kernel() = load_of(kernel, unloads);
-  for (const uint64_t unload : unloads) {
-    internal::ToWorker before;
-    before.mutable_unload_kernel()->set_kernel(unload);
-    if (!slot_.send(before)) return false;
-  }
-  return slot_.send(message);
-}
-
-void DeviceQueue::on_ready(const internal::Hello& hello) {
+void DeviceQueue::on_ready(DeviceLane& lane, const internal::Hello& hello) {
   Endings endings;
   {
     const std::lock_guard lock(mutex_);
@@ -217,31 +210,28 @@ void DeviceQueue::on_ready(const internal::Hello& hello) {
       return;
     }
     hello_ = hello;
-    // A new process knows nothing of what the one before was sent.
-    known_arenas_.clear();
-    known_kernels_.clear();
-    kernel_uses_.clear();
+    lane.forget();
     if (hello.has_absent()) {
       end_waiting(endings, from_wire(hello.absent()));
     } else {
-      if (was_ready_) counters_.worker_restarts.fetch_add(1);
-      was_ready_ = is_up_ = true;
-      if (!running_) send_next(endings);
+      if (lane.was_ready) counters_.worker_restarts.fetch_add(1);
+      was_ready_ = is_up_ = lane.was_ready = true;
+      send_next(endings);
     }
   }
   finish(endings);
 }
 
 /// Takes it off the worker, and puts the time down to its caller.
-DeviceQueue::Entry DeviceQueue::end_running() {
-  Entry entry = *std::move(running_);
-  running_.reset();
-  waiting_.charge(entry.work.call->caller().principal,
-                  seconds_between(entry.started, Clock::now()));
+DeviceQueue::Entry DeviceQueue::end_running(DeviceLane& lane) {
+  Entry entry = *std::move(lane.running);
+  lane.running.reset();
+  lane.idle_since = Clock::now();
+  waiting_.charge(entry.work.principal(), seconds_between(entry.started, lane.idle_since));
   return entry;
 }
 
-void DeviceQueue::on_reply(internal::FromWorker& reply) {
+void DeviceQueue::on_reply(DeviceLane& lane, internal::FromWorker& reply) {
   if (reply.has_fetched()) return on_fetched(reply.fetched());
   Endings endings;
   {
@@ -250,12 +240,12 @@ void DeviceQueue::on_reply(internal::FromWorker& reply) {
       --staging_;
       return;
     }
-    const bool expected = reply.kind_case() == internal::FromWorker::kDone && running_ &&
-                          reply.done().call() == running_->number;
+    const bool expected = reply.kind_case() == internal::FromWorker::kDone && lane.running &&
+                          reply.done().call() == lane.running->number;
     if (!expected) {
       fail(ErrorKind::Internal, "PEER_GARBAGE", "it answered what was not asked");
     }
-    Entry entry = end_running();
+    Entry entry = end_running(lane);
     if (reply.done().error().reason() == "DEVICE_FAULT") {
       quarantine_.blame(entry.work.kernel->key);
     } else {
@@ -287,7 +277,7 @@ Outcome<DeviceResult> DeviceQueue::ending_of(const Entry& entry, const internal:
   return result;
 }
 
-bool DeviceQueue::on_lost(WorkerEnd end) {
+bool DeviceQueue::on_lost(DeviceLane& lane, WorkerEnd end) {
   Endings endings;
   std::map<uint64_t, Fetching> fetching;
   bool had_work = false;
@@ -297,37 +287,43 @@ bool DeviceQueue::on_lost(WorkerEnd end) {
     fetching.swap(fetching_);
     staging_ = 0;
     // Workers that end as they start prolong no wait.
-    if (is_up_) down_since_ = Clock::now();
-    is_up_ = false;
-    if (running_) {
-      had_work = running_->begun;
-      Entry entry = end_running();
-      if (entry.told_to_end != Clock::time_point{}) {
-        const Error error = ended_early(entry.past_deadline, entry.work.kernel->names.kernel);
-        endings.emplace_back(std::move(entry), error);
-      } else {
-        // Who kills a worker from outside, or starves or stops it, may do so amid any kernel.
-        const bool at_fault = end == WorkerEnd::Fault && entry.begun;
-        const bool refused = at_fault && quarantine_.blame(entry.work.kernel->key);
-        const bool may_repeat = !entry.begun || (entry.work.may_retry && !entry.retried);
-        if (may_repeat && !refused) {
-          entry.retried = entry.begun;
-          entry.begun = false;
-          counters_.retried_runs.fetch_add(1);
-          const uint64_t number = entry.number;
-          const Caller caller = entry.work.call->caller();
-          waiting_.push(caller, number, std::move(entry));
-        } else {
-          const Error error = lost_error(entry);
-          endings.emplace_back(std::move(entry), error);
-        }
-      }
+    if (is_up_ && !any_ready()) {
+      down_since_ = Clock::now();
+      is_up_ = false;
+    }
+    if (lane.running) {
+      had_work = lane.running->begun;
+      end_lost(end_running(lane), end, endings);
+      send_next(endings);
     }
   }
   finish(endings);
   for (const auto& [number, each] : fetching)
     each.done(tensor_lost(name_));
   return had_work;
+}
+
+void DeviceQueue::end_lost(Entry entry, WorkerEnd end, Endings& endings) {
+  if (entry.told_to_end != Clock::time_point{}) {
+    const Error error = ended_early(entry.past_deadline, entry.work.kernel->names.kernel);
+    endings.emplace_back(std::move(entry), error);
+    return;
+  }
+  // Who kills a worker from outside, or starves or stops it, may do so amid any kernel.
+  const bool at_fault = end == WorkerEnd::Fault && entry.begun;
+  const bool refused = at_fault && quarantine_.blame(entry.work.kernel->key);
+  const bool may_repeat = !entry.begun || (entry.work.may_retry && !entry.retried);
+  if (!may_repeat || refused) {
+    const Error error = lost_error(entry);
+    endings.emplace_back(std::move(entry), error);
+    return;
+  }
+  entry.retried = entry.begun;
+  entry.begun = false;
+  counters_.retried_runs.fetch_add(1);
+  const uint64_t number = entry.number;
+  const Caller caller = entry.work.call->caller();
+  waiting_.push(caller, number, std::move(entry));
 }
 
 Error DeviceQueue::restarting() const {
@@ -357,8 +353,9 @@ void DeviceQueue::cancel(uint64_t number) {
   Endings endings;
   {
     const std::lock_guard lock(mutex_);
-    if (running_ && running_->number == number) {
-      tell_to_end(Clock::now(), running_->work.call->deadline() <= Clock::now());
+    for (const std::unique_ptr<DeviceLane>& lane : lanes_) {
+      if (!lane->running || lane->running->number != number) continue;
+      tell_to_end(*lane, Clock::now(), lane->running->work.call->deadline() <= Clock::now());
       return;
     }
     std::optional<Entry> entry = waiting_.take(number);
@@ -372,37 +369,55 @@ void DeviceQueue::cancel(uint64_t number) {
 
 /// By the flag in shared memory, which a kernel sees while it runs; tick() ends a worker that does
 /// not.
-void DeviceQueue::tell_to_end(Clock::time_point now, bool past_deadline) {
-  if (running_->told_to_end != Clock::time_point{}) return;
-  running_->told_to_end = now;
-  running_->past_deadline = past_deadline;
-  slot_.set_cancelled(true);
+void DeviceQueue::tell_to_end(DeviceLane& lane, Clock::time_point now, bool past_deadline) {
+  if (lane.running->told_to_end != Clock::time_point{}) return;
+  lane.running->told_to_end = now;
+  lane.running->past_deadline = past_deadline;
+  lane.slot.set_cancelled(true);
+}
+
+void DeviceQueue::end_when_late(DeviceLane& lane, Clock::time_point now) const {
+  if (!lane.running) return;
+  const DeviceCall& work = lane.running->work;
+  const Clock::time_point limit =
+      std::min(work.call->deadline(),
+               lane.running->started + std::min(work.limit, options_.times.run_limit));
+  if (now >= limit) tell_to_end(lane, now, true);
+}
+
+/// Whether its call was told to end but does not.
+bool DeviceQueue::is_stuck(const DeviceLane& lane, Clock::time_point now) const {
+  return lane.running && lane.running->told_to_end != Clock::time_point{} &&
+         now - lane.running->told_to_end > options_.times.margin;
 }
 
 void DeviceQueue::tick(Clock::time_point now) {
-  bool stuck = false;
   Endings endings;
+  std::vector<std::pair<DeviceLane*, bool>> present;  // and whether it is stuck
+  std::unique_ptr<DeviceLane> over;
   {
     const std::lock_guard lock(mutex_);
-    if (running_) {
-      const Clock::time_point limit =
-          std::min(running_->work.call->deadline(),
-                   running_->started + std::min(running_->work.limit, options_.times.run_limit));
-      if (now >= limit) tell_to_end(now, true);
-      stuck = running_->told_to_end != Clock::time_point{} &&
-              now - running_->told_to_end > options_.times.margin;
-    }
     end_those_without_worker(endings, now);
-    if (!running_ && slot_.state() == WorkerSlot::State::Ready) drop_unused();
+    send_next(endings);  // what runs may have become long
+    grow(now);
+    over = shrink(now);
+    for (const std::unique_ptr<DeviceLane>& lane : lanes_) {
+      end_when_late(*lane, now);
+      present.emplace_back(lane.get(), is_stuck(*lane, now));
+      if (lane->is_free()) drop_unused(*lane);
+    }
   }
   finish(endings);
-  // Kernels look at the flag now and then; one that does not is ended with its process.
-  if (stuck) slot_.kill("a kernel did not end when it was told to");
-  slot_.tick(now);
+  if (over) over->slot.stop();
+  for (const auto& [lane, stuck] : present) {
+    // Kernels look at the flag now and then; one that does not is ended with its process.
+    if (stuck) lane->slot.kill("a kernel did not end when it was told to");
+    lane->slot.tick(now);
+  }
 }
 
 void DeviceQueue::end_those_without_worker(Endings& endings, Clock::time_point now) {
-  if (slot_.state() == WorkerSlot::State::Ready) return;
+  if (any_ready()) return;
   const Clock::duration grace = was_ready_ ? options_.times.restart_grace : options_.times.start;
   if (now - down_since_ <= grace) return;
   end_waiting(endings, was_ready_
@@ -411,23 +426,9 @@ void DeviceQueue::end_those_without_worker(Endings& endings, Clock::time_point n
                                    fmt::format("{} has not started yet; try again soon", name_)));
 }
 
-/// Arenas that the pool has given back: while a worker maps one, its memory is not free. The same
-/// goes for tensors that a device keeps. Only a worker that runs nothing is told, and of all at
-/// once: a socket holds few messages for one that does not read. False when it cannot be reached.
-bool DeviceQueue::drop_unused() {
-  if (!drop_copies()) return false;
-  const uint64_t drops = arenas_.drops();
-  if (drops == drops_seen_) return true;
-  drops_seen_ = drops;
-  const std::vector<uint64_t> present = arenas_.arenas();
-  internal::ToWorker message;
-  std::erase_if(known_arenas_, [&](uint64_t arena) {
-    if (std::binary_search(present.begin(), present.end(), arena)) return false;
-    message.mutable_drop_arenas()->add_arenas(arena);
-    return true;
-  });
-  return !message.has_drop_arenas() || slot_.send(message);
-}
+/// Arenas that the pool has given back, and tensors that the device keeps for nobody. Only a worker
+/// that runs nothing is told. False when it cannot be reached.
+bool DeviceQueue::drop_unused(DeviceLane& lane) { return drop_copies() && lane.drop_arenas(); }
 
 void DeviceQueue::end_waiting(Endings& endings, const Error& error) {
   while (std::optional<Entry> entry = waiting_.pop())
@@ -440,13 +441,11 @@ void DeviceQueue::finish(Endings& endings) {
 }
 
 v1::Device DeviceQueue::describe() const {
-  const WorkerSlot::State state = slot_.state();
   const std::lock_guard lock(mutex_);
   v1::Device device = hello_.device();
   device.set_name(name_);
-  device.set_state(state == WorkerSlot::State::Ready    ? "ready"
-                   : state == WorkerSlot::State::Absent ? "absent"
-                                                        : "starting");
+  const bool is_absent = first_.slot.state() == WorkerSlot::State::Absent;
+  device.set_state(any_ready() ? "ready" : is_absent ? "absent" : "starting");
   return device;
 }
 
@@ -467,17 +466,22 @@ bool DeviceQueue::settled() const {
 
 size_t DeviceQueue::waiting() const {
   const std::lock_guard lock(mutex_);
-  return waiting_.size() + (running_ ? 1 : 0);
+  const auto running =
+      std::ranges::count_if(lanes_, [](const auto& lane) { return lane->running.has_value(); });
+  return waiting_.size() + static_cast<size_t>(running);
 }
 
 void DeviceQueue::stop() {
-  slot_.stop();
+  for (const std::unique_ptr<DeviceLane>& lane : lanes_)
+    lane->slot.stop();
   Endings endings;
   {
     const std::lock_guard lock(mutex_);
     const Error error(ErrorKind::Unavailable, "DRAINING", "the daemon is ending");
-    if (running_) endings.emplace_back(std::move(*running_), error);
-    running_.reset();
+    for (const std::unique_ptr<DeviceLane>& lane : lanes_) {
+      if (lane->running) endings.emplace_back(*std::move(lane->running), error);
+      lane->running.reset();
+    }
     end_waiting(endings, error);
   }
   finish(endings);

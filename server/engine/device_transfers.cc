@@ -79,21 +79,21 @@ bool DeviceQueue::drop_copies() {
   if (freed.residents_size() == 0) return true;
   internal::ToWorker message;
   *message.mutable_drop_tensors() = std::move(freed);
-  return slot_.send(message);
+  return first_.slot.send(message);
 }
 
 void DeviceQueue::stage(const std::shared_ptr<Slice>& slice, int64_t bytes) {
   if (options_.spec.role != Role::Cuda || bytes == 0) return;
   const std::lock_guard lock(mutex_);
   // The first call that uses it copies it, otherwise.
-  if (slot_.state() != WorkerSlot::State::Ready || staging_ >= kMostStaging) return;
+  if (!first_.is_ready() || staging_ >= kMostStaging) return;
   const std::shared_ptr<DeviceCopy> copy = copies_.of(*slice);
   const uint64_t version = slice->version();
   internal::ToWorker message;
   message.mutable_stage()->set_bytes(static_cast<uint64_t>(bytes));
   set_place(*slice, *message.mutable_stage()->mutable_place());
   message.mutable_stage()->mutable_place()->set_resident(copy->number);
-  if (!drop_copies() || !send_arenas({&slice, 1}) || !slot_.send(message)) return;
+  if (!drop_copies() || !first_.send_arenas({&slice, 1}) || !first_.slot.send(message)) return;
   ++staging_;
   copy->version = version;
 }
@@ -144,7 +144,7 @@ bool DeviceQueue::send_fetch(uint64_t number, const Fetching& fetching) {
   set_place(*host, *fetch.mutable_place());
   fetch.mutable_place()->set_resident(fetching.from->copy()->number);
   if (fetching.stays) fetch.set_into(copies_.of(*fetching.into)->number);
-  return send_arenas({&host, 1}) && slot_.send(message);
+  return first_.send_arenas({&host, 1}) && first_.slot.send(message);
 }
 
 void DeviceQueue::on_fetched(const internal::Fetched& fetched) {

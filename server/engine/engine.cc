@@ -27,6 +27,7 @@ constexpr auto kCanaryLimit = std::chrono::seconds(5);  // of microseconds of wo
 DeviceQueue::Options device_options(const EngineOptions& options, Role role, int index) {
   return {.spec = {.role = role, .index = index, .threads = options.threads},
           .limit = options.queue,
+          .workers = std::max(options.cpu_workers, 1),
           .times = options.times};
 }
 

@@ -27,6 +27,7 @@ struct EngineOptions {
   RedisCache::Times shared_times;
   int threads = 0;
   int compilers = 1;
+  int cpu_workers = 4;
   int64_t tensor_bytes = int64_t{4} << 30;
   ArenaPool::Options arenas;  // but for their limit, which is the line above
   int64_t memory_cache_bytes = int64_t{256} << 20;

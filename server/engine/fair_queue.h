@@ -32,9 +32,9 @@ class FairQueue {
   }
 
   std::optional<Item> pop() {
-    return pop([](const Principal&) { return true; });
+    return pop([](const Principal&, const Item&) { return true; });
   }
-  /// Of those principals alone that `may_go(principal)`.
+  /// Of those clients alone whose first item `may_go(principal, item)`.
   template <typename MayGo>
   std::optional<Item> pop(const MayGo& may_go) {
     const auto [tenant, client] = next(may_go);
@@ -124,7 +124,7 @@ class FairQueue {
     Client* best = nullptr;
     for (auto& [address, client] : tenant.clients) {
       const bool is_better = client.waits() && (best == nullptr || key(client) < key(*best));
-      if (is_better && may_go(Principal{name, address})) best = &client;
+      if (is_better && may_go({name, address}, client.items.begin()->second)) best = &client;
     }
     return best;
   }

@@ -25,7 +25,7 @@ class LocalCalls : public std::enable_shared_from_this<LocalCalls> {
         gate_(gate),
         channel_(std::move(channel)),
         session_(std::move(session)),
-        caller_{.principal = std::move(principal)} {}
+        caller_(of_session({.principal = std::move(principal)}, session_)) {}
 
   /// Throws nothing: what is wrong with a request is its reply.
   void take(v1::LocalRequest& request, std::vector<Fd> fds);

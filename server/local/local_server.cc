@@ -83,8 +83,7 @@ std::string LocalServer::admit(const std::string& session, const Principal& prin
   join_those_over();
   std::string nonce = random_hex(16);
   const std::lock_guard lock(mutex_);
-  // gRPC calls all clients of a unix socket alike.
-  sessions_[nonce] = {session, {.tenant = principal.tenant, .client = session}};
+  sessions_[nonce] = {session, principal};
   return nonce;
 }
 

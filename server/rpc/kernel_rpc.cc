@@ -161,12 +161,13 @@ grpc::ServerUnaryReactor* KernelRpc::Differentiate(grpc::CallbackServerContext* 
 
 grpc::ServerUnaryReactor* KernelRpc::Run(grpc::CallbackServerContext* context,
                                          const v1::RunRequest* request, v1::RunResponse* response) {
-  return UnaryCall<v1::RunResponse>::start(context, gate_, response, [&](const auto& call) {
+  const auto begin = [&](const auto& call) {
     engine_.run(*request, call->call(), [call](Outcome<RunResult> outcome) {
       end_call(call, std::move(outcome),
                [](auto& reply, const RunResult& result) { write_reply(result, reply); });
     });
-  });
+  };
+  return UnaryCall<v1::RunResponse>::start(context, gate_, response, begin, request->session());
 }
 
 grpc::ServerWriteReactor<v1::TuneEvent>* KernelRpc::Tune(grpc::CallbackServerContext* context,

@@ -46,7 +46,7 @@ grpc::ServerWriteReactor<v1::ProgramEvent>* ProgramRpc::Run(grpc::CallbackServer
   const auto stream = EventStream<v1::ProgramEvent>::make();
   try {
     Admission admission = gate_.enter(*context);
-    Caller& caller = admission.caller;
+    Caller caller = of_session(std::move(admission.caller), request->session());
     caller.deadline = std::min(caller.deadline, deadline_after(request->timeout()));
     const auto call = std::make_shared<Call>(std::move(caller));
     stream->keep(std::move(admission.pass), [call] { call->cancel(); });

@@ -23,16 +23,18 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
   explicit UnaryCall(Response* response) : response_(response) {}
 
-  /// Lets the call in and runs `begin(call)`; what that throws is the answer.
+  /// Lets the call in and runs `begin(call)`; what that throws is the answer. `session` is what the
+  /// request says it belongs to.
   template <typename Begin>
   static grpc::ServerUnaryReactor* start(grpc::CallbackServerContext* context, Gate& gate,
-                                         Response* response, Begin&& begin) {
+                                         Response* response, Begin&& begin,
+                                         const std::string& session = {}) {
     const Ptr call = std::make_shared<UnaryCall>(response);
     call->self_ = call;
     try {
       Admission admission = gate.enter(*context);
       call->pass_ = std::move(admission.pass);
-      call->call_ = std::make_shared<Call>(std::move(admission.caller));
+      call->call_ = std::make_shared<Call>(of_session(std::move(admission.caller), session));
       begin(call);
     } catch (...) {
       call->fail(current_error());

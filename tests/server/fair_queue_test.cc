@@ -116,7 +116,7 @@ TEST_F(Fairness, WhoMayNotGoIsLeftForLater) {
   push("a", "x", "x1");
   push("a", "y", "y1");
   push("b", "z", "z1");
-  const auto not_x = [](const Principal& who) { return who.client != "x"; };
+  const auto not_x = [](const Principal& who, const Item&) { return who.client != "x"; };
   EXPECT_EQ(queue_.pop(not_x)->name, "y1");
   EXPECT_EQ(queue_.pop(not_x)->name, "z1");
   EXPECT_FALSE(queue_.any(not_x));

@@ -229,6 +229,48 @@ TEST_F(Run, RefusesCallsPastTheQueue) {
   EXPECT_EQ(service_->counter("rejected"), 5);
 }
 
+TEST_F(Run, NobodyWaitsBehindALongCallOfAnother) {
+  const std::string waits = service_->kernel(add_one("waits"));
+  const std::string inc = service_->kernel(add_one_of("inc", 1));
+  std::thread first([&] { EXPECT_TRUE(service_->run(waits, {1}).ok()); });
+  ASSERT_TRUE(eventually([&] { return has_begun("waits"); }));
+  // The client's own next call may use what the first writes.
+  std::atomic<bool> second_done{false};
+  std::thread second([&] {
+    EXPECT_TRUE(service_->run(inc, {1}).ok());
+    second_done = true;
+  });
+  v1::RunRequest others = request("inc", inline_argument({1}), output_argument());
+  others.set_session(service_->engine().sessions().open(""));
+  for (int i = 0; i < 3; ++i) {
+    v1::RunResponse response;
+    const grpc::Status status = service_->run(others, response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(floats_of(response.results(0).data()), (std::vector<float>{2}));
+  }
+  EXPECT_FALSE(second_done);
+  let_go();
+  first.join();
+  second.join();
+  EXPECT_EQ(service_->counter("worker_restarts"), 0);
+}
+
+TEST_F(Run, OneWorkerAloneRunsOneCallAfterAnother) {
+  EngineOptions options = usual_options();
+  options.cpu_workers = 1;
+  restart(options);
+  const std::string waits = service_->kernel(add_one("waits"));
+  std::thread first([&] { EXPECT_TRUE(service_->run(waits, {1}).ok()); });
+  ASSERT_TRUE(eventually([&] { return has_begun("waits"); }));
+  v1::RunRequest others = request("inc", inline_argument({1}), output_argument());
+  others.set_session(service_->engine().sessions().open(""));
+  v1::RunResponse response;
+  EXPECT_EQ(service_->run(others, response, milliseconds(500)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  let_go();
+  first.join();
+}
+
 TEST_F(Run, ServesManyAtATime) {
   const std::string kernel = service_->kernel(add_one("inc"));
   std::atomic<int> wrong{0};

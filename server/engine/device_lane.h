@@ -1,0 +1,70 @@
+#pragma once
+
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "server/engine/device_call.h"
+#include "server/workers/worker_slot.h"
+
+namespace kiln::server {
+
+class DeviceLane;
+
+/// What a lane tells its queue, from its worker's thread and without a lock held; see WorkerOwner.
+class LaneOwner {
+ public:
+  virtual ~LaneOwner() = default;
+  virtual void on_ready(DeviceLane& lane, const internal::Hello& hello) = 0;
+  virtual void on_reply(DeviceLane& lane, internal::FromWorker& reply) = 0;
+  virtual bool on_lost(DeviceLane& lane, WorkerEnd end) = 0;
+};
+
+/// One worker of a device, what the present one was sent, and the call it runs. Its queue locks.
+class DeviceLane : private WorkerOwner {
+ public:
+  DeviceLane(const WorkerSpec& spec, Launcher& launcher, Supervisor& supervisor,
+             const WorkerTimes& times, ArenaPool& arenas, LaneOwner& owner)
+      : arenas_(arenas), owner_(owner), slot(spec, launcher, supervisor, times, *this) {}
+
+  bool is_ready() const { return slot.state() == WorkerSlot::State::Ready; }
+  bool is_free() const { return !running && is_ready(); }
+  /// Another process knows nothing of what the one before was sent.
+  void forget();
+
+  // Each is false when the worker cannot be reached.
+  /// The memory of the tensors, as far as this worker has not mapped it.
+  bool send_arenas(std::span<const std::shared_ptr<Slice>> slices);
+  /// The artifact and the caller's names, unless this worker has them.
+  bool send_kernel(const KernelEntry& kernel);
+  /// Arenas that the pool has given back: while a worker maps one, its memory is not free.
+  bool drop_arenas();
+
+  /// Whether the worker has it; notes that it is used.
+  bool has_kernel(const KernelEntry& kernel);
+  /// Notes that the worker will have it, and what it then has no more room for.
+  internal::LoadKernel load_of(const KernelEntry& kernel, std::vector<uint64_t>& unloads);
+
+ private:
+  void on_ready(const internal::Hello& hello) override { owner_.on_ready(*this, hello); }
+  void on_reply(internal::FromWorker& reply) override { owner_.on_reply(*this, reply); }
+  bool on_lost(WorkerEnd end) override { return owner_.on_lost(*this, end); }
+
+  ArenaPool& arenas_;
+  LaneOwner& owner_;
+  std::set<uint64_t> known_arenas_;
+  uint64_t drops_seen_ = 0;            // of the pool
+  std::list<uint64_t> known_kernels_;  // last used first
+  std::map<uint64_t, std::list<uint64_t>::iterator> kernel_uses_;
+
+ public:
+  std::optional<QueuedCall> running;
+  Clock::time_point idle_since = Clock::now();
+  bool was_ready = false;  // a worker of this lane, once
+  WorkerSlot slot;         // last: its thread uses all of the above
+};
+
+}  // namespace kiln::server
