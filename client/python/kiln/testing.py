@@ -102,6 +102,24 @@ def parameter(*values, ids=None):
     return value
 
 
+def check_numerical_grads(function, input_values, grad_values, function_value=None, delta=1e-3, atol=1e-2, rtol=0.1):
+    """Compares gradients with what `function` of the inputs, a number, changes by when one element of them does."""
+    given = [np.array(_host(value), dtype="float64") for value in input_values]
+    for number, (values, gradient) in enumerate(zip(given, map(_host, grad_values))):
+        found = np.zeros(values.shape)
+        for place in np.ndindex(*values.shape):
+            ends = []
+            for step in (delta, -delta):
+                moved = values.copy()
+                moved[place] += step
+                inputs = [*given[:number], moved, *given[number + 1 :]]
+                ends.append(float(function(*(x.astype(_host(old).dtype) for x, old in zip(inputs, input_values)))))
+            found[place] = (ends[0] - ends[1]) / (2 * delta)
+        # An element that is small beside the others is compared with them.
+        scale = abs(found).mean() if found.size else 0.0
+        np.testing.assert_allclose(gradient, found, rtol=rtol, atol=atol + rtol * scale, err_msg=f"gradient of input {number}")
+
+
 def main():
     """Runs the tests of the file that calls it."""
     import pytest  # which only tests have
@@ -111,6 +129,6 @@ def main():
 
 
 __all__ = [
-    "assert_allclose", "device_enabled", "enabled_targets", "main", "parameter",
+    "assert_allclose", "check_numerical_grads", "device_enabled", "enabled_targets", "main", "parameter",
     "parametrize", "parametrize_targets", "requires_cpu", "requires_cuda", "requires_gpu", "requires_llvm", "uses_gpu",
 ]  # fmt: skip

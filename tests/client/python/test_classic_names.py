@@ -133,6 +133,25 @@ def test_operators_of_whole_tensors(daemon):
     assert (a + b).name == "T_add"
 
 
+def test_sizes_and_single_elements_beside_whole_tensors(daemon):
+    n, A, B = te.var("n"), te.placeholder((3, 4), name="A"), te.placeholder((4,), name="B")
+    for made, tag in ((n + A, "elemwise"), (A - n, "elemwise"), (A[0, 1] * A, "elemwise"), (A + B, "broadcast"), (n < A, "elemwise")):
+        assert isinstance(made, te.Tensor) and made.op.tag == tag
+    f = tvm.build([n, A, B, n - A * B + n * 2])
+    x, y = (np.random.default_rng(0).uniform(size=shape).astype("float32") for shape in ((3, 4), (4,)))
+    np.testing.assert_allclose(f(5, x, y).numpy(), 5 - x * y + 10, rtol=1e-6)
+    expect(tvm.InvalidArgument, "tensor B of shape (4,) stands in an expression without indices; read an element, as in B[i], "
+           "inside te.compute", lambda: te.compute((4,), lambda i: i + B))
+
+
+def test_gradients_are_checked_by_differences():
+    x, y = np.array([1.0, 2.0], "float32"), np.array([3.0, 4.0], "float32")
+    function = lambda a, b: (a * a * b).sum()  # noqa: E731
+    tvm.testing.check_numerical_grads(function, [x, y], [2 * x * y, x * x])
+    with pytest.raises(AssertionError, match="gradient of input 1"):
+        tvm.testing.check_numerical_grads(function, [x, y], [2 * x * y, x])
+
+
 def test_whole_tensors_inside_a_compute_are_a_mistake():
     a = te.placeholder((4,), name="A")
     message = ("tensor A of shape (4,) stands in an expression without indices; read an element, as in A[i], "
@@ -381,6 +400,7 @@ def test_definitions_are_saved_as_json():
     init = te.compute((1, 4), lambda _, i: 0.0)
     scan = te.scan(init, te.compute((N, 4), lambda t, i: state[t - 1, i] + A[t]), state, name="S")
     assert tvm.load_json(tvm.save_json(scan)).op.kind == "scan"
+    assert isinstance(tvm.load_json(tvm.save_json(scan.op)), te.ScanOp)
 
 
 def test_sizes_lose_what_changes_nothing():

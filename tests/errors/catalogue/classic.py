@@ -96,7 +96,7 @@ def compute_at_of_a_loop_of_one_iteration():
 
 @wrong(
     "NOT_A_TENSOR",
-    "save_json takes a tensor or a list of them, but got Schedule; a schedule is saved by s.save(path), a built function "
+    "save_json takes a tensor, a list of them or an operation, but got Schedule; a schedule is saved by s.save(path), a built function "
     "by f.export_library(path)",
     fix='s.save("c.schedule")',
 )

@@ -10,7 +10,7 @@ from google.protobuf import json_format
 
 from .._base.error import invalid, public
 from .._definitions.kernel import Kernel
-from .._definitions.tensor import Tensor, operations_below
+from .._definitions.tensor import Operation, Tensor, operations_below
 from ..v1 import kernel_pb2
 from .encode import encode
 
@@ -19,13 +19,14 @@ _FORMAT = 1
 
 @public
 def save_json(tensors):
-    """A tensor, or a list of them, as JSON."""
-    asked = list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
+    """A tensor, a list of them, or an operation, as JSON."""
+    operation = tensors if isinstance(tensors, Operation) else None
+    asked = operation.outputs if operation is not None else list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
     for each in asked:
         if not isinstance(each, Tensor):
             raise invalid(
                 "NOT_A_TENSOR",
-                f"save_json takes a tensor or a list of them, but got {type(each).__name__}; a schedule is saved by "
+                f"save_json takes a tensor, a list of them or an operation, but got {type(each).__name__}; a schedule is saved by "
                 "s.save(path), a built function by f.export_library(path)",
             )
     arguments = [*_inputs_of(asked), *dict.fromkeys(each for each in asked if each.op.kind != "placeholder")]
@@ -35,7 +36,8 @@ def save_json(tensors):
         "definition": json_format.MessageToDict(encoded.definition),
         "source_map": json_format.MessageToDict(encoded.source_map),
         "tensors": [arguments.index(each) for each in asked],
-        "single": not isinstance(tensors, (list, tuple)),
+        "single": operation is None and not isinstance(tensors, (list, tuple)),
+        "operation": operation is not None,
     })
 
 
@@ -56,6 +58,8 @@ def load_json(json_str):
         source_map = json_format.ParseDict(saved["source_map"], kernel_pb2.SourceMap())
         made = Kernel(definition, source_map).tensors()
         tensors = [made[position] for position in saved["tensors"]]
+        if saved.get("operation"):
+            return tensors[0].op
         return tensors[0] if saved["single"] else tensors
     except (ValueError, KeyError, TypeError, IndexError, json_format.ParseError):
         raise invalid("SAVED_TENSORS", "load_json takes what kiln.ir.save_json gave, which this is not") from None
