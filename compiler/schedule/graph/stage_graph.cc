@@ -8,6 +8,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/schedule/graph/expressions.h"
 #include "compiler/schedule/graph/hidden_reductions.h"
+#include "compiler/schedule/graph/initial_steps.h"
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/graph/scan_cells.h"
 #include "compiler/schedule/graph/scatters.h"
@@ -199,6 +200,7 @@ std::optional<ScanOutput> StageGraph::scan_output_of(TensorId tensor) const {
 
 StageGraph build_stage_graph(const language::Kernel& kernel) {
   StageGraph graph = Records(kernel).make();
+  drop_initial_steps(graph);
   take_out_reductions(graph);
   copy_shared_scan_inputs(graph);
   place_scatter_bases(graph);
