@@ -108,6 +108,23 @@ bool remove_profile(const std::string& name) {
   return fs::remove(file_of(name, ".json"), ignored);
 }
 
+namespace {
+
+/// The variable's value where nothing was given.
+void fill_unset(std::string& given, const char* variable) {
+  const char* value = std::getenv(variable);
+  if (given.empty() && value != nullptr) given = value;
+}
+
+/// Of a service that was named; the private daemon has neither token nor certificate.
+void fill_from_environment(Endpoint& endpoint) {
+  if (endpoint.address.empty()) return;
+  fill_unset(endpoint.options.token, "KILN_TOKEN");
+  fill_unset(endpoint.options.ca, "KILN_CA");
+}
+
+}  // namespace
+
 Endpoint endpoint_of(const std::string& address, const ConnectOptions& options) {
   Endpoint endpoint{.address = address, .options = options, .source = "--address"};
   const char* named = std::getenv("KILN_ADDRESS");
@@ -117,10 +134,14 @@ Endpoint endpoint_of(const std::string& address, const ConnectOptions& options) 
   }
   if (endpoint.address.empty()) endpoint.source.clear();
   const std::optional<Profile> profile = load_profile(profile_name());
-  if (!profile || (!endpoint.address.empty() && endpoint.address != profile->address))
-    return endpoint;
-  if (endpoint.address.empty()) endpoint.source = "profile " + profile->name;
-  endpoint.address = profile->address;
+  const bool is_of_profile =
+      profile && (endpoint.address.empty() || endpoint.address == profile->address);
+  if (is_of_profile) {
+    if (endpoint.address.empty()) endpoint.source = "profile " + profile->name;
+    endpoint.address = profile->address;
+  }
+  fill_from_environment(endpoint);
+  if (!is_of_profile) return endpoint;
   if (endpoint.options.token.empty()) endpoint.options.token = profile->token;
   if (endpoint.options.ca.empty()) {
     endpoint.options.ca = profile->ca;

@@ -38,8 +38,8 @@ struct Endpoint {
   ConnectOptions options;
   std::string source;  // "--address", "KILN_ADDRESS", "profile NAME" or nothing
 };
-/// What was given, then $KILN_ADDRESS, then the profile; token and certificate of the profile are
-/// used for its own address alone.
+/// What was given, then $KILN_ADDRESS, $KILN_TOKEN and $KILN_CA, then the profile; token and
+/// certificate of the profile are used for its own address alone.
 Endpoint endpoint_of(const std::string& address, const ConnectOptions& options);
 
 }  // namespace detail

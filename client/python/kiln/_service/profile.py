@@ -36,10 +36,13 @@ def load():
 
 
 def endpoint(address, token, ca, server_name):
-    """What a connection is to, and how: what was given, then KILN_ADDRESS, then the profile, whose token and certificate
-    are for its own address alone."""
+    """What a connection is to, and how: what was given, then KILN_ADDRESS, KILN_TOKEN and KILN_CA, then the profile, whose
+    token and certificate are for its own address alone. The private daemon has neither."""
     address = address or os.environ.get("KILN_ADDRESS") or None
     profile = load()
+    if address or profile is not None:
+        token = token or os.environ.get("KILN_TOKEN") or None
+        ca = ca or os.environ.get("KILN_CA") or None
     if profile is None or (address and address != profile["address"]):
         return address, token, ca, server_name
     if not ca:
