@@ -23,9 +23,9 @@ CLI::App& add_command(CLI::App& app, Program& program, const std::string& name,
   command.add_option("--address", common.address,
                      "the service: HOST:PORT or unix:PATH; without it $KILN_ADDRESS, then the "
                      "service of kiln login, then a private daemon");
-  command.add_option("--token", common.token, "a bearer token")->envname("KILN_TOKEN");
-  command.add_option("--ca", common.ca, "a PEM file with the authorities to trust; turns on TLS")
-      ->envname("KILN_CA");
+  command.add_option("--token", common.token, "a bearer token; without it $KILN_TOKEN");
+  command.add_option("--ca", common.ca,
+                     "a PEM file with the authorities to trust; turns on TLS; without it $KILN_CA");
   command.add_flag("--json", common.json, "print JSON");
   return command;
 }
@@ -103,6 +103,7 @@ int run(int argc, char** argv) {
   add_jobs(app, program);
   add_devices(app, program);
   add_doctor(app, program);
+  add_explain(app, program);
   add_login(app, program);
   add_serve(app, program);
   add_top(app, program);

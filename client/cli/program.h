@@ -37,6 +37,7 @@ void add_lower(CLI::App& app, Program& program);
 void add_jobs(CLI::App& app, Program& program);
 void add_devices(CLI::App& app, Program& program);
 void add_doctor(CLI::App& app, Program& program);
+void add_explain(CLI::App& app, Program& program);
 void add_login(CLI::App& app, Program& program);
 void add_differentiate(CLI::App& app, Program& program);
 void add_format(CLI::App& app, Program& program);

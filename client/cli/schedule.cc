@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "client/cli/draw_loops.h"
 #include "client/cli/kernel_file.h"
 #include "client/cli/program.h"
 #include "client/cli/report.h"
@@ -26,15 +27,29 @@ struct ShowCommand {
   std::string target = "cpu";
   std::string arch;
   bool automatic = false;
+  bool svg = false;
 
   int run(const Common& common) const {
     const std::string compiled_for = target_named(target);
     const std::string block = compiled_for == "llvm" ? "cpu" : compiled_for;
     const Definition definition = kernel.load(compiled_for);
+    if (svg) {
+      print(drawn(definition, compiled_for, common), common);
+      return kDone;
+    }
     print(automatic ? chosen(definition, compiled_for, block, common)
                     : definition.schedule_text(block),
           common);
     return kDone;
+  }
+
+  /// The loops that the steps make, as a picture.
+  std::string drawn(const Definition& definition, const std::string& compiled_for,
+                    const Common& common) const {
+    LowerOptions options;
+    options.automatic = automatic;
+    return draw_loops(common.connect().lower(definition, options, kernel.options(compiled_for),
+                                             SourceLocation::none()));
   }
 
   /// What the service makes of it: the steps of the file and those for stages without any.
@@ -82,6 +97,7 @@ void add_show(CLI::App& app, Program& program) {
                      "with --auto: sm_90, or a CPU's name; without it that of the device");
   command.add_flag("--auto", state->automatic,
                    "the schedule that will run, with untouched stages scheduled");
+  command.add_flag("--svg", state->svg, "a picture of the loops in place of the steps");
   command.callback([&program, state] {
     program.run = [&program, state] { return state->run(program.common); };
   });

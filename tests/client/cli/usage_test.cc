@@ -38,7 +38,8 @@ TEST_F(Usage, NeedsACommand) {
   refused(
       {"bake"},
       "there is no command bake; known: run, compile, lower, differentiate, schedule, fmt, submit, "
-      "wait, result, jobs, cancel, devices, doctor, login, logout, serve, top, tune, version, "
+      "wait, result, jobs, cancel, devices, doctor, explain, login, logout, serve, top, tune, "
+      "version, "
       "completion");
   refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
   refused({"tun", "one.kiln"}, "there is no command tun; did you mean tune");
@@ -51,6 +52,29 @@ TEST_F(Usage, WithoutACommandShowsTheFirstOnes) {
   for (const char* command : {"doctor", "run", "lower", "compile", "submit"}) {
     EXPECT_NE(finished.out.find(std::string("  kiln ") + command + " "), std::string::npos);
   }
+}
+
+TEST_F(Usage, ExplainsAnErrorByItsReason) {
+  const Finished finished = place_.kiln({"explain", "split-factor"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.err, "");
+  EXPECT_NE(finished.out.find("the factor must be at least 1\n"), std::string::npos);
+  EXPECT_NE(finished.out.find("InvalidArgument, SPLIT_FACTOR, by the call. Instead: "),
+            std::string::npos);
+  EXPECT_NE(finished.out.find("  # <-\n"), std::string::npos);
+  EXPECT_EQ(finished.out.find('`'), std::string::npos);
+  EXPECT_NE(place_.kiln({"explain"}).out.find("\nSPLIT_FACTOR "), std::string::npos);
+  EXPECT_NE(place_.kiln({"explain", "SPLIT_FACTOR", "--json"}).out.find("\"reason\": "),
+            std::string::npos);
+}
+
+TEST_F(Usage, NamesTheReasonNearest) {
+  const Finished finished = place_.kiln({"explain", "SPLIT_FACTORS"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.err,
+            "error: no error has the reason SPLIT_FACTORS; did you mean SPLIT_FACTOR\n");
+  EXPECT_EQ(place_.kiln({"explain", "XYZZY"}).err,
+            "error: no error has the reason XYZZY; kiln explain lists all reasons\n");
 }
 
 TEST_F(Usage, VersionIsAFlagToo) {

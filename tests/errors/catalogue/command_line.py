@@ -279,3 +279,11 @@ usage(
     "--device cuda:0, or a block schedule cpu { ... }",
     a_npy="np.ones(3, np.float32)", inc=INC, gpu="schedule cuda {\n  bind(B.i, threadIdx.x)\n}\n",
 )
+refused(
+    "reason_that_no_error_has",
+    "REASON",
+    "kiln explain SPLIT_FACTORS",
+    "no error has the reason SPLIT_FACTORS; did you mean SPLIT_FACTOR",
+    "kiln explain SPLIT_FACTOR",
+    kind="NotFound",
+)

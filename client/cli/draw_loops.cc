@@ -1,0 +1,137 @@
+// Lowered loops as nested boxes. Each line of the text is a row of the picture, so the picture
+// reads as the text does:
+//
+//   for i in 0..n parallel {      a box headed "i in 0..n  parallel", in the colour of its kind,
+//     C[i] = A[i] + 1             around this row
+//   }
+//
+// Braces of other lines (fn, if) indent and make no box.
+#include "client/cli/draw_loops.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace kiln::cli {
+namespace {
+
+constexpr int kRow = 18;          // height of a line
+constexpr int kIndent = 16;       // width of a level
+constexpr int kCharacter = 7;     // width of one, about
+constexpr size_t kLongest = 110;  // of a line; what is longer is cut, and whole when pointed at
+
+/// The colour of loops that run like this; plain loops have no word.
+std::string_view colour_of(std::string_view kind) {
+  static const std::map<std::string_view, std::string_view> kColours = {
+      {"parallel", "#cfe3f6"}, {"vectorize", "#d5ecd0"}, {"unroll", "#f6e3c5"},
+      {"bind", "#ead9f3"},     {"", "#f4f4f4"},
+  };
+  const auto found = kColours.find(kind);
+  return found == kColours.end() ? "#f4f4f4" : found->second;
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '&') {
+      result += "&amp;";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else if (c == '>') {
+      result += "&gt;";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+/// A line of the text, and of a loop the line that closes it.
+struct Line {
+  std::string text;
+  int level = 0;
+  bool is_loop = false;
+  std::string kind;
+  size_t last = 0;
+};
+
+/// "for i in 0..n parallel {" as "i in 0..n  parallel".
+Line loop_of(std::string_view text, int level) {
+  text.remove_prefix(4);
+  text.remove_suffix(2);
+  Line line{.text = std::string(text), .level = level, .is_loop = true, .kind = "", .last = 0};
+  for (const std::string_view kind : {"parallel", "vectorize", "unroll", "bind"}) {
+    if (text.ends_with(fmt::format(" {}", kind))) line.kind = kind;
+  }
+  return line;
+}
+
+/// The lines without those that only close a brace.
+std::vector<Line> lines_of(std::string_view lowered) {
+  std::vector<Line> lines;
+  std::vector<size_t> open;
+  while (!lowered.empty()) {
+    const size_t end = std::min(lowered.find('\n'), lowered.size());
+    std::string_view text = lowered.substr(0, end);
+    lowered.remove_prefix(std::min(end + 1, lowered.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    if (text.empty()) continue;
+    const int level = static_cast<int>(open.size());
+    if (text == "}") {
+      if (open.empty()) continue;
+      lines[open.back()].last = lines.size() - 1;
+      open.pop_back();
+      continue;
+    }
+    const bool opens = text.ends_with(" {");
+    lines.push_back(opens && text.starts_with("for ")
+                        ? loop_of(text, level)
+                        : Line{.text = std::string(text.substr(0, text.size() - (opens ? 2 : 0))),
+                               .level = level,
+                               .is_loop = false,
+                               .kind = "",
+                               .last = 0});
+    if (opens) open.push_back(lines.size() - 1);
+  }
+  return lines;
+}
+
+std::string shown(const std::string& text) {
+  return text.size() <= kLongest ? text : text.substr(0, kLongest - 1) + "…";
+}
+
+}  // namespace
+
+std::string draw_loops(std::string_view lowered) {
+  const std::vector<Line> lines = lines_of(lowered);
+  int width = 0;
+  for (const Line& line : lines) {
+    const int letters = static_cast<int>(std::min(line.text.size(), kLongest));
+    width = std::max(width, line.level * kIndent * 2 + letters * kCharacter + 2 * kIndent);
+  }
+  std::string picture = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
+      "font-family=\"monospace\" font-size=\"12\">\n",
+      width, static_cast<int>(lines.size()) * kRow + kRow);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const Line& line = lines[i];
+    const int x = line.level * kIndent + 4;
+    const int y = static_cast<int>(i) * kRow + 4;
+    if (line.is_loop) {
+      const int rows = static_cast<int>(line.last - i) + 1;
+      picture += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"4\" fill=\"{}\" "
+          "stroke=\"#888\"/>\n",
+          x, y, width - 2 * x, rows * kRow - 2, colour_of(line.kind));
+    }
+    picture += fmt::format("<text x=\"{}\" y=\"{}\"{}>{}<title>{}</title></text>\n", x + 6, y + 13,
+                           line.is_loop ? " font-weight=\"bold\"" : "", escaped(shown(line.text)),
+                           escaped(line.text));
+  }
+  return picture + "</svg>\n";
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,107 @@
+// `kiln explain REASON`: the wrong programs of docs/errors.md that have a reason, each with its
+// sentence and what to write instead. The page is part of the program, so it is that of this
+// version, and no service is asked.
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "client/cli/error_pages.h"
+#include "client/cli/program.h"
+#include "client/cli/report.h"
+#include "client/cpp/fail.h"
+#include "compiler/language/suggest.h"
+
+namespace kiln::cli {
+namespace {
+
+using Pages = std::map<std::string_view, std::vector<const ErrorPage*>>;
+
+Pages by_reason() {
+  Pages pages;
+  for (const ErrorPage& page : error_pages())
+    pages[page.reason].push_back(&page);
+  return pages;
+}
+
+/// As reasons are written, whatever the case: split-factor is SPLIT_FACTOR.
+std::string as_reason(std::string word) {
+  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) {
+    return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  });
+  return word;
+}
+
+nlohmann::ordered_json described(const std::vector<const ErrorPage*>& programs) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const ErrorPage* page : programs)
+    list.push_back({{"title", page->title}, {"text", page->text}});
+  return list;
+}
+
+int list_reasons(const Pages& pages, bool json) {
+  if (json) {
+    nlohmann::ordered_json all;
+    for (const auto& [reason, programs] : pages)
+      all[std::string(reason)] = programs.size();
+    std::cout << all.dump(2) << "\n";
+    return kDone;
+  }
+  std::vector<std::vector<std::string>> rows{{"REASON", "PROGRAMS", "FIRST"}};
+  for (const auto& [reason, programs] : pages) {
+    rows.push_back({std::string(reason), std::to_string(programs.size()),
+                    std::string(programs.front()->title)});
+  }
+  std::cout << table(rows);
+  return kDone;
+}
+
+int explain(const std::string& word, bool json) {
+  const Pages pages = by_reason();
+  if (word.empty()) return list_reasons(pages, json);
+  const std::string reason = as_reason(word);
+  const auto found = pages.find(reason);
+  if (found == pages.end()) {
+    std::vector<std::string_view> known;
+    for (const auto& [each, programs] : pages)
+      known.push_back(each);
+    const std::string_view near = language::nearest(reason, known);
+    client::detail::fail(
+        ErrorKind::NotFound, "REASON", "no error has the reason {}{}", reason,
+        near.empty() ? "; kiln explain lists all reasons" : fmt::format("; did you mean {}", near));
+  }
+  if (json) {
+    std::cout << nlohmann::ordered_json{{"reason", reason}, {"programs", described(found->second)}}
+                     .dump(2)
+              << "\n";
+    return kDone;
+  }
+  std::string text;
+  for (const ErrorPage* page : found->second) {
+    text += fmt::format("{}{}\n{}\n\n{}", text.empty() ? "" : "\n", page->title,
+                        std::string(page->title.size(), '-'), page->text);
+  }
+  std::cout << text;
+  return kDone;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Program& program) {
+  CLI::App& command =
+      *app.add_subcommand("explain", "what an error means, by its reason, and what to do");
+  const auto reason = std::make_shared<std::string>();
+  command.add_option("REASON", *reason, "as --json and .reason give it; without it all are listed");
+  command.add_flag("--json", program.common.json, "print JSON");
+  command.callback([&program, reason] {
+    program.run = [&program, reason] { return explain(*reason, program.common.json); };
+  });
+}
+
+}  // namespace kiln::cli
