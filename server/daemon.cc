@@ -3,6 +3,7 @@
 // and at last the end of the process, whatever hangs.
 #include "server/daemon.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -22,6 +23,7 @@
 
 #include "server/credentials.h"
 #include "server/http/pages.h"
+#include "server/own_programs.h"
 #include "server/rpc/grpc_server.h"
 #include "server/service_notice.h"
 
@@ -34,8 +36,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kStartLimit = std::chrono::seconds(30);  // for the workers to say what they are
-constexpr auto kLinger = milliseconds(500);    // for health checks to see that we are ending
-constexpr auto kPassing = milliseconds(1000);  // in which a worker that ended is there again
+constexpr auto kReplacedLimit = milliseconds(500);  // without clients, once another build is there
+constexpr auto kLinger = milliseconds(500);         // for health checks to see that we are ending
+constexpr auto kPassing = milliseconds(1000);       // in which a worker that ended is there again
 constexpr int kGaveUp = 4;  // exit code: the grace was over before all calls were
 
 sigset_t ending_signals() {
@@ -143,10 +146,18 @@ class LastResort {
   std::thread thread_;
 };
 
+/// How long nobody need be there for the daemon to end. One that is shared and was built anew ends
+/// soon, so that the next client finds the new build.
+std::chrono::duration<double> idle_limit(const Config& config, const OwnPrograms& programs) {
+  const std::chrono::duration<double> limit(config.idle_exit);
+  return programs.replaced() ? std::min<std::chrono::duration<double>>(limit, kReplacedLimit)
+                             : limit;
+}
+
 /// Until a signal, or until nobody was there for long enough.
 void serve(const Config& config, Engine& engine, GrpcServer& server) {
   const sigset_t signals = ending_signals();
-  const auto idle_limit = std::chrono::duration<double>(config.idle_exit);
+  const OwnPrograms programs;
   // How late a signal or a change of health may be seen.
   constexpr timespec kPeriod{.tv_sec = 0, .tv_nsec = 200'000'000};
   Clock::time_point well{};
@@ -161,9 +172,9 @@ void serve(const Config& config, Engine& engine, GrpcServer& server) {
     }
     const bool idle = config.idle_exit > 0 && server.active() == 0 &&
                       engine.jobs().unfinished() == 0 &&
-                      engine.sessions().idle_for(Clock::now()) >= idle_limit;
+                      engine.sessions().idle_for(Clock::now()) >= idle_limit(config, programs);
     if (idle) {
-      spdlog::info("nobody was here for {} s", config.idle_exit);
+      spdlog::info("nobody was here for {} s", idle_limit(config, programs).count());
       return;
     }
   }

@@ -1,5 +1,6 @@
 """Daemons of other kinds than the one the other tests share: over TCP, and the private one."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -42,6 +43,21 @@ def test_a_token_is_asked_for_and_given(start, short_folder):
         assert isinstance(error, PermissionError)
 
 
+def test_token_and_certificate_may_stand_in_the_environment(start, short_folder, monkeypatch):
+    token = short_folder / "token"
+    token.write_text("secret\n")
+    token.chmod(0o600)
+    address = start("--token-file", token)
+    monkeypatch.setenv("KILN_TOKEN", "secret")
+    assert check(address) == [1, 2]
+    monkeypatch.setenv("KILN_TOKEN", "wrong")
+    assert check(address, token="secret") == [1, 2]
+    monkeypatch.setenv("KILN_CA", "/nowhere/ca.pem")
+    expect(kiln.InvalidArgument, "cannot read the certificate /nowhere/ca.pem: No such file or directory",
+           lambda: check(address))
+
+
+
 def test_tls(start, short_folder):
     if shutil.which("openssl") is None:
         pytest.skip("no openssl to make a certificate with")
@@ -78,6 +94,41 @@ def test_the_private_daemon_serves_the_next_program_from_memory(private):
     while pathlib.Path(f"/proc/{pid}").exists():
         assert time.monotonic() < limit
         time.sleep(0.05)
+
+
+def _install(program, folder):
+    """A copy of kilnd in place of one that is there, with the workers beside it."""
+    copy = folder / "bin" / "kilnd"
+    copy.parent.mkdir(exist_ok=True)
+    copy.unlink(missing_ok=True)
+    shutil.copy(program, copy)
+    if not (folder / "libexec").exists():
+        (folder / "libexec").symlink_to(pathlib.Path(program).resolve().parent.parent / "libexec")
+    return str(copy)
+
+
+def _pid_of_the_private_daemon():
+    with kiln.connect(default=False) as connection:
+        return connection.describe()["pid"]
+
+
+def test_a_private_daemon_ends_when_another_build_is_in_its_place_and_nobody_is_there(program, private, short_folder, monkeypatch):
+    monkeypatch.setenv("KILN_DAEMON", _install(program, short_folder))
+    monkeypatch.delenv("KILN_ADDRESS", raising=False)
+    with kiln.connect(default=False) as connection:
+        first = connection.describe()["pid"]
+        _install(program, short_folder)
+        time.sleep(2)
+        assert connection.describe()["pid"] == first  # as long as somebody uses it
+    limit = time.monotonic() + 30
+    while pathlib.Path(f"/proc/{first}").exists():
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(first, os.WNOHANG)
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    second = _pid_of_the_private_daemon()
+    assert second != first
+    os.kill(second, signal.SIGTERM)
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples/python").glob("*.py")), ids=lambda p: p.stem)
