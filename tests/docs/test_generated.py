@@ -34,6 +34,8 @@ def test_every_field_of_the_wire_has_a_row():
 def test_tests_that_pages_name_are_there():
     defined = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     for page in (ROOT / "docs").rglob("*.md"):
+        if page.name == "te_tests.md":  # which names TVM's
+            continue
         for name in re.findall(r"`(test_\w+)`", page.read_text()):
             assert f"def {name}(" in defined, f"{page.name} names {name}"
 
