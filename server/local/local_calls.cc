@@ -4,11 +4,8 @@
 //   put {float32 (1000000,), region 0} + descriptor  ->  tensor T, which lies in that memory
 #include "server/local/local_calls.h"
 
-#include <cmath>
 #include <cstring>
 #include <set>
-
-#include <google/rpc/status.pb.h>
 
 #include "server/local/passed_memory.h"
 #include "server/rpc/call_watch.h"
@@ -24,13 +21,6 @@ constexpr int64_t kInlineBytes = int64_t{16} << 10;
 constexpr size_t kMostRegions = Channel::kMaxFds - 1;
 constexpr const char* kMethod = "kiln.v1.Local";  // in metrics and the log
 constexpr size_t kMostRunning = 256;              // of one connection, as many as wait for a device
-
-Clock::time_point deadline_after(double seconds) {
-  constexpr double kYear = 365.0 * 24 * 3600;
-  if (!(seconds > 0) || seconds > kYear) return Clock::time_point::max();
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
 
 Fd take_descriptor(const v1::Region& region, std::vector<Fd>& fds) {
   if (region.index() >= fds.size()) {
@@ -205,15 +195,8 @@ void LocalCalls::cancel_all() {
 }
 
 void LocalCalls::fail_with(uint64_t id, const Error& error) {
-  const grpc::Status status = status_of(error);
-  count_call(engine_.counters().metrics, kMethod, status);
-  note_failure(engine_.counters().metrics, engine_.errors(), kMethod, status);
-  // Whole, though in gRPC's details the message is left out, which it sends itself.
-  google::rpc::Status whole;
-  KILN_CHECK(whole.ParseFromString(status.error_details()));
-  whole.set_message(status.error_message());
   v1::LocalReply reply;
-  whole.SerializeToString(reply.mutable_failed());
+  reply.set_failed(failed_call(engine_.counters().metrics, engine_.errors(), kMethod, error));
   send(id, reply);
 }
 

@@ -14,6 +14,7 @@
 #include <spdlog/spdlog.h>
 
 #include "server/clock.h"
+#include "server/rpc/status.h"
 #include "server/tensors/tensor_store.h"
 
 namespace kiln::server {
@@ -128,6 +129,17 @@ void note_failure(Metrics& metrics, RecentErrors& errors, std::string_view metho
               .reason = reason,
               .message = status.error_message(),
               .request = std::move(request)});
+}
+
+std::string failed_call(Metrics& metrics, RecentErrors& errors, std::string_view method,
+                        const Error& error) {
+  const grpc::Status status = status_of(error);
+  count_call(metrics, method, status);
+  note_failure(metrics, errors, method, status);
+  google::rpc::Status whole;
+  KILN_CHECK(whole.ParseFromString(status.error_details()));
+  whole.set_message(status.error_message());  // which gRPC sends itself
+  return whole.SerializeAsString();
 }
 
 grpc::experimental::Interceptor* CallWatch::CreateServerInterceptor(

@@ -7,6 +7,7 @@
 #include <grpcpp/support/server_interceptor.h>
 #include <grpcpp/support/status.h>
 
+#include "runtime/core/error.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/recent_errors.h"
 
@@ -19,6 +20,10 @@ void count_call(Metrics& metrics, std::string_view method, const grpc::Status& s
 /// caller who went away is no failure. `request` is the call's id; empty: it gets one.
 void note_failure(Metrics& metrics, RecentErrors& errors, std::string_view method,
                   const grpc::Status& status, std::string request = "");
+
+/// Both, of a call whose reply holds the error; returns that, a google.rpc.Status with its message.
+std::string failed_call(Metrics& metrics, RecentErrors& errors, std::string_view method,
+                        const Error& error);
 
 /// Sees every call of the server come and end, whichever service has it: counts it, and notes how
 /// it failed.

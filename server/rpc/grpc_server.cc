@@ -12,6 +12,7 @@
 
 #include "server/local/local_server.h"
 #include "server/rpc/call_watch.h"
+#include "server/rpc/calls_rpc.h"
 #include "server/rpc/daemon_rpc.h"
 #include "server/rpc/job_rpc.h"
 #include "server/rpc/kernel_rpc.h"
@@ -22,9 +23,9 @@ namespace kiln::server {
 
 namespace {
 
-constexpr const char* kServices[] = {"kiln.v1.KernelService", "kiln.v1.TensorService",
-                                     "kiln.v1.JobService", "kiln.v1.DaemonService",
-                                     "kiln.v1.ProgramService"};
+constexpr const char* kServices[] = {"kiln.v1.KernelService",  "kiln.v1.TensorService",
+                                     "kiln.v1.JobService",     "kiln.v1.DaemonService",
+                                     "kiln.v1.ProgramService", "kiln.v1.CallService"};
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
@@ -75,6 +76,7 @@ struct GrpcServer::Parts {
         kernels(engine, gate),
         tensors(engine, gate),
         jobs(engine, gate),
+        calls(engine, gate),
         daemon(engine, gate, local.get()),
         programs(engine, gate) {}
 
@@ -83,6 +85,7 @@ struct GrpcServer::Parts {
   KernelRpc kernels;
   TensorRpc tensors;
   JobRpc jobs;
+  CallsRpc calls;
   DaemonRpc daemon;
   ProgramRpc programs;
   std::string address;
@@ -105,6 +108,7 @@ GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
   builder.RegisterService(&parts_->kernels);
   builder.RegisterService(&parts_->tensors);
   builder.RegisterService(&parts_->jobs);
+  builder.RegisterService(&parts_->calls);
   builder.RegisterService(&parts_->daemon);
   builder.RegisterService(&parts_->programs);
   {

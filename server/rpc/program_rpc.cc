@@ -9,17 +9,6 @@
 
 namespace kiln::server {
 
-namespace {
-
-Clock::time_point deadline_after(double seconds) {
-  // A number that is none, or that ends no run anybody waits for.
-  if (!(seconds > 0 && seconds < 1e8)) return Clock::time_point::max();
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-}  // namespace
-
 grpc::ServerUnaryReactor* ProgramRpc::Define(grpc::CallbackServerContext* context,
                                              const v1::DefineProgramRequest* request,
                                              v1::DefineProgramResponse* response) {

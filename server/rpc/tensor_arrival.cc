@@ -62,7 +62,7 @@ void TensorArrival::adopt(std::shared_ptr<Slice> slice) {
   filled_ = tensor_.bytes;
 }
 
-std::string TensorArrival::complete() {
+std::string TensorArrival::complete(uint64_t number) {
   if (filled_ != tensor_.bytes) {
     fail(ErrorKind::InvalidArgument, "UPLOAD_BYTES",
          "the upload has {} bytes, but its shape {} needs {}", filled_, shape_text(tensor_.shape),
@@ -74,6 +74,11 @@ std::string TensorArrival::complete() {
   tensor_.slice->written();
   if (!is_empty_) engine_.stage(tensor_);
   if (tensor_.id.empty()) {
+    if (number != 0 && session_.empty()) {
+      fail(ErrorKind::InvalidArgument, "TENSOR_NUMBER",
+           "tensor {} has a number but no session, and numbers are those of a session", number);
+    }
+    if (number != 0) tensor_.id = fmt::format("{}#{}", session_, number);
     tensor_.id = engine_.tensors().add(std::move(tensor_))->id;
   } else if (is_renewed_) {
     engine_.tensors().renew(tensor_.id, tensor_.slice);

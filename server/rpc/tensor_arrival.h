@@ -21,8 +21,9 @@ class TensorArrival {
   void append(std::string_view data);
   /// All of the contents.
   void adopt(std::shared_ptr<Slice> slice);
-  /// The id. An upload that overwrites a tensor keeps its own.
-  std::string complete();
+  /// The id. An upload that overwrites a tensor keeps its own; another has that of its session and
+  /// `number`, if not 0, or one that nobody can guess.
+  std::string complete(uint64_t number = 0);
 
  private:
   Engine& engine_;

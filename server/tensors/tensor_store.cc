@@ -24,10 +24,12 @@ std::string random_hex(int bytes) {
 }
 
 std::shared_ptr<const Tensor> TensorStore::add(Tensor tensor) {
-  tensor.id = boot_id_ + "-" + random_hex(12);
+  if (tensor.id.empty()) tensor.id = boot_id_ + "-" + random_hex(12);
   auto stored = std::make_shared<const Tensor>(std::move(tensor));
   const std::lock_guard lock(mutex_);
-  entries_[stored->id] = {stored, Clock::now()};
+  if (!entries_.try_emplace(stored->id, Entry{stored, Clock::now()}).second) {
+    fail(ErrorKind::InvalidArgument, "TENSOR_NUMBER", "there is a tensor {} already", stored->id);
+  }
   return stored;
 }
 

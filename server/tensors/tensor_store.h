@@ -37,7 +37,8 @@ class TensorStore {
   TensorStore(std::string boot_id, Clock::duration unowned_life)
       : boot_id_(std::move(boot_id)), unowned_life_(unowned_life) {}
 
-  /// Stores `tensor` under a new id, which nobody can guess.
+  /// Stores `tensor` under its id, or a new one, which nobody can guess. Throws InvalidArgument
+  /// TENSOR_NUMBER when there is one of this id.
   std::shared_ptr<const Tensor> add(Tensor tensor);
   /// Throws NotFound TENSOR, or HandleLost HANDLE_LOST for one of an earlier daemon.
   std::shared_ptr<const Tensor> find(const std::string& tenant, const std::string& id);

@@ -14,6 +14,7 @@ from .._base import dtypes
 from .._base.error import InvalidArgument, NotFound, Unavailable, invalid, public
 from ..v1 import service_pb2 as wire
 from . import daemon, frames
+from .calls import CallStream
 from .compatible import require_compatible
 from .diagnose import why_unreachable
 from .grpc_setup import grpc
@@ -109,7 +110,8 @@ class Connection:
         run = self._channel.unary_unary("/kiln.v1.KernelService/Run")
         self._run_bytes = self._with_token(run)
         self._put_bytes = self._bound("/kiln.v1.TensorService/Put", self._channel.unary_unary)
-        self.run_future = self._with_token(run.future)
+        self._run_future = self._with_token(run.future)
+        self._call_stream = None  # opened by the first call that nobody waits for
         self._check_service(ca, server_name)
         self._open_session()
         _connections.add(self)
@@ -145,6 +147,8 @@ class Connection:
         if self._open:
             self._shut("the connection is closed")
             self._close_local()
+            if self._call_stream is not None:
+                self._call_stream.close()
             self._session_stream.cancel()
             self._channel.close()
 
@@ -165,6 +169,20 @@ class Connection:
         if shorter is not None and shorter.is_open:
             return shorter.run(request, timeout)
         return self._run_bytes(request, timeout=timeout)
+
+    def run_future(self, request, timeout=None):
+        """A future of that reply, for calls that nobody waits for one by one."""
+        if timeout is not None:  # which is kept also when the daemon does not answer any more
+            return self._run_future(request, timeout=timeout)
+        future = None
+        while future is None:
+            with self._lock:
+                if self._call_stream is None or not self._call_stream.is_usable:
+                    open_stream = self._bound("/kiln.v1.CallService/Calls", self._channel.stream_stream)
+                    self._call_stream = CallStream(open_stream, self._run_future)
+                stream = self._call_stream
+            future = stream.run(request)
+        return future
 
     def call(self, method, request, reply_type, repeatable=True, timeout=None):
         """A unary call, repeated where that may help."""

@@ -21,7 +21,7 @@ from .memory import sealed_copy, shown
 _PACKET = 64 << 10  # what the daemon reads at once; larger messages travel in memory
 _ANCILLARY = socket.CMSG_SPACE(32 * 4) if hasattr(socket, "CMSG_SPACE") else 0  # for 32 descriptors
 _SPARE_SECONDS = 0.5  # for the daemon to say itself that the time is over
-_CODES = {code.value[0]: code for code in grpc.StatusCode}
+CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 _FIELDS = local_pb2.LocalRequest.DESCRIPTOR.fields_by_name
 RUN, PUT, MAP, FREE = (_FIELDS[name].number for name in ("run", "put", "map", "free"))
@@ -119,7 +119,7 @@ class LocalSocket:
         for fd in descriptors:
             os.close(fd)
         status = status_pb2.Status.FromString(reply.failed)
-        raise LocalError(_CODES.get(status.code, grpc.StatusCode.UNKNOWN), status.message, reply.failed)
+        raise LocalError(CODES.get(status.code, grpc.StatusCode.UNKNOWN), status.message, reply.failed)
 
     def _exchange(self, message, descriptors, timeout):
         """The bytes of the reply to a message, and the descriptors that came with it."""

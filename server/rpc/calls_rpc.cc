@@ -1,0 +1,260 @@
+// Many small calls over one stream: what a call of its own costs in HTTP/2 is paid once for as many
+// as are under way. Replies that are ready while one is being written go together in the next.
+//
+//   put #1, run(#1), free #1 in one message  ->  the three replies, in one message or several
+#include "server/rpc/calls_rpc.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "server/errors.h"
+#include "server/rpc/call_watch.h"
+#include "server/rpc/status.h"
+#include "server/rpc/tensor_arrival.h"
+
+namespace kiln::server {
+
+namespace {
+
+constexpr size_t kMostRunning = 128;         // of one stream: half of what may wait for a device
+constexpr size_t kMostReplyBytes = 4 << 20;  // that a client which does not read them lets wait
+constexpr size_t kMessageBytes = 1 << 20;    // of several replies
+constexpr const char* kSmallCall = "kiln.v1.SmallCall";  // in metrics and the log
+
+class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsReply> {
+ public:
+  CallsStream(Engine& engine, Gate& gate) : engine_(engine), gate_(gate) {}
+
+  static CallsStream* start(const grpc::CallbackServerContext& context, Engine& engine,
+                            Gate& gate) {
+    const auto stream = std::make_shared<CallsStream>(engine, gate);
+    stream->self_ = stream;
+    try {
+      // Its pass is not kept: each call is counted for itself, and an idle stream holds up nobody.
+      stream->caller_ = gate.enter(context).caller;
+      stream->caller_.deadline = Clock::time_point::max();  // of the stream, not of a call
+      stream->listener_ = gate.on_close([weak = std::weak_ptr<CallsStream>(stream)] {
+        if (const auto open = weak.lock()) open->drain();
+      });
+      const std::lock_guard lock(stream->mutex_);
+      if (!stream->is_finished_) stream->StartRead(&stream->request_);
+    } catch (...) {
+      stream->end(status_of(current_error()));
+    }
+    return stream.get();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      const std::lock_guard lock(mutex_);
+      is_read_ = true;
+      finish_if_over();
+      return;
+    }
+    for (v1::SmallCall& call : *request_.mutable_calls())
+      take(call);
+    const std::lock_guard lock(mutex_);
+    is_full_ = running_.size() >= kMostRunning || waiting_bytes_ >= kMostReplyBytes;
+    if (!is_full_ && !is_finished_) StartRead(&request_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    is_writing_ = false;
+    if (!ok) return;  // OnCancel follows
+    write_next();
+    finish_if_over();
+    read_on();
+  }
+
+  void OnCancel() override {
+    end(grpc::Status::CANCELLED);
+    std::map<uint64_t, Running> running;
+    {
+      const std::lock_guard lock(mutex_);
+      running.swap(running_);
+    }
+    for (const auto& [id, each] : running)
+      each.call->cancel();
+  }
+
+  void OnDone() override {
+    if (listener_ != 0) gate_.forget(listener_);
+    self_.reset();
+  }
+
+ private:
+  struct Running {
+    std::shared_ptr<Call> call;
+    std::shared_ptr<void> pass;
+  };
+
+  void take(v1::SmallCall& call) {
+    if (call.kind_case() == v1::SmallCall::kCancel) return cancel(call.cancel());
+    v1::SmallReply reply;
+    reply.set_id(call.id());
+    try {
+      if (call.kind_case() == v1::SmallCall::kRun) return run(call);
+      const std::shared_ptr<void> pass = gate_.enter();
+      answer(call, reply);
+      count_call(engine_.counters().metrics, kSmallCall, grpc::Status::OK);
+    } catch (...) {
+      reply.set_failed(
+          failed_call(engine_.counters().metrics, engine_.errors(), kSmallCall, current_error()));
+    }
+    const std::lock_guard lock(mutex_);
+    push(std::move(reply));
+  }
+
+  /// What is done at once.
+  void answer(v1::SmallCall& call, v1::SmallReply& reply) {
+    switch (call.kind_case()) {
+      case v1::SmallCall::kPut: {
+        TensorArrival arrival(engine_, call.put().header(), caller_);
+        arrival.append(call.put().data());
+        reply.mutable_put()->set_tensor(arrival.complete(call.number()));
+        return;
+      }
+      case v1::SmallCall::kFree: {
+        const std::vector<std::string> ids(call.free().tensors().begin(),
+                                           call.free().tensors().end());
+        reply.mutable_free()->set_freed(
+            static_cast<uint32_t>(engine_.tensors().free(caller_.principal.tenant, ids)));
+        return;
+      }
+      default:
+        fail(ErrorKind::InvalidArgument, "SMALL_CALL", "call {} of the stream asks for nothing",
+             call.id());
+    }
+  }
+
+  void run(v1::SmallCall& asked) {
+    const uint64_t id = asked.id();
+    Caller caller = of_session(caller_, asked.run().session());
+    caller.deadline = deadline_after(asked.timeout());
+    const auto call = std::make_shared<Call>(std::move(caller));
+    {
+      std::shared_ptr<void> pass = gate_.enter();
+      const std::lock_guard lock(mutex_);
+      if (is_finished_) return;
+      if (!running_.try_emplace(id, Running{call, std::move(pass)}).second) {
+        fail(ErrorKind::InvalidArgument, "SMALL_CALL", "a call with the id {} runs already", id);
+      }
+    }
+    try {
+      engine_.run(asked.run(), call, [self = self_, id](Outcome<RunResult> outcome) {
+        self->end_run(id, std::move(outcome));
+      });
+    } catch (...) {
+      end_run(id, current_error());
+    }
+  }
+
+  void end_run(uint64_t id, Outcome<RunResult> outcome) {
+    v1::SmallReply reply;
+    reply.set_id(id);
+    Metrics& metrics = engine_.counters().metrics;
+    if (const Error* error = std::get_if<Error>(&outcome)) {
+      reply.set_failed(failed_call(metrics, engine_.errors(), kSmallCall, *error));
+    } else {
+      write_reply(std::get<RunResult>(outcome), *reply.mutable_run());
+      count_call(metrics, kSmallCall, grpc::Status::OK);
+    }
+    std::shared_ptr<void> pass;  // ends behind the lock: who waits for the last one may come here
+    const std::lock_guard lock(mutex_);
+    if (const auto at = running_.find(id); at != running_.end()) {
+      pass = std::move(at->second.pass);
+      running_.erase(at);
+    }
+    push(std::move(reply));
+    finish_if_over();
+    read_on();
+  }
+
+  void cancel(uint64_t id) {
+    std::shared_ptr<Call> call;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto at = running_.find(id);
+      if (at == running_.end()) return;  // it has ended
+      call = at->second.call;
+    }
+    call->cancel();
+  }
+
+  /// The daemon takes no more calls: what runs is answered, then the stream ends.
+  void drain() {
+    const std::lock_guard lock(mutex_);
+    is_read_ = true;
+    status_ = status_of(Error(ErrorKind::Unavailable, "DRAINING", "the daemon is ending"));
+    finish_if_over();
+  }
+
+  void end(const grpc::Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (!is_finished_) finish(status);
+  }
+
+  // With the lock held.
+  void push(v1::SmallReply reply) {
+    if (is_finished_) return;
+    waiting_bytes_ += reply.ByteSizeLong();
+    waiting_.push_back(std::move(reply));
+    if (!is_writing_) write_next();
+  }
+  void write_next() {
+    if (is_finished_ || waiting_.empty()) return;
+    is_writing_ = true;
+    reply_.Clear();
+    for (size_t bytes = 0; !waiting_.empty(); waiting_.pop_front()) {
+      const size_t more = waiting_.front().ByteSizeLong();
+      if (bytes != 0 && bytes + more > kMessageBytes) break;
+      bytes += more;
+      waiting_bytes_ -= more;
+      *reply_.add_replies() = std::move(waiting_.front());
+    }
+    StartWrite(&reply_);
+  }
+  void read_on() {
+    const bool has_room = running_.size() <= kMostRunning / 2 && waiting_bytes_ < kMostReplyBytes;
+    if (!is_full_ || is_finished_ || !has_room) return;
+    is_full_ = false;
+    StartRead(&request_);
+  }
+  void finish_if_over() {
+    if (!is_finished_ && is_read_ && running_.empty() && !is_writing_) finish(status_);
+  }
+  void finish(const grpc::Status& status) {
+    is_finished_ = true;
+    Finish(status);
+  }
+
+  Engine& engine_;
+  Gate& gate_;
+  Caller caller_;
+  uint64_t listener_ = 0;  // 0: none
+  v1::CallsRequest request_;
+  v1::CallsReply reply_;
+
+  std::mutex mutex_;
+  std::map<uint64_t, Running> running_;
+  std::deque<v1::SmallReply> waiting_;
+  size_t waiting_bytes_ = 0;
+  grpc::Status status_;
+  bool is_read_ = false;  // no more calls will come
+  bool is_full_ = false;  // reading waits for calls to end
+  bool is_writing_ = false;
+  bool is_finished_ = false;
+  std::shared_ptr<CallsStream> self_;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsReply>* CallsRpc::Calls(
+    grpc::CallbackServerContext* context) {
+  return CallsStream::start(*context, engine_, gate_);
+}
+
+}  // namespace kiln::server
