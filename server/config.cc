@@ -129,6 +129,15 @@ std::map<std::string, Setter> setters(Config& config) {
          engine.kernels = static_cast<size_t>(count_of(key, node));
        }},
       {"limits.tensor-bytes", bytes(engine.tensor_bytes)},
+      {"limits.tenant-tensor-bytes", bytes(engine.tenant_tensor_bytes)},
+      {"limits.tenant-kernels",
+       [&](const auto& key, const auto& node) {
+         engine.tenant_kernels = static_cast<size_t>(count_of(key, node));
+       }},
+      {"limits.tenant-jobs",
+       [&](const auto& key, const auto& node) {
+         engine.jobs.of_a_tenant = static_cast<size_t>(count_of(key, node));
+       }},
       {"limits.memory-cache-bytes", bytes(engine.memory_cache_bytes)},
       {"limits.disk-cache-bytes", bytes(engine.disk_cache_bytes)},
       {"limits.run-seconds", time(engine.times.run_limit)},

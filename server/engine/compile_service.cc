@@ -31,7 +31,7 @@ void CompileService::compile(CheckedRequest request, std::shared_ptr<Call> call,
   if (auto found = memory_.find(request.key, request.form)) {
     lock.unlock();
     counters_.memory_hits.fetch_add(1);
-    done(result_for(request, std::move(found), v1::CACHE_LEVEL_MEMORY));
+    done(result_for(request, call->tenant(), std::move(found), v1::CACHE_LEVEL_MEMORY));
     return;
   }
   std::shared_ptr<Flight> begun;
@@ -44,7 +44,7 @@ void CompileService::compile(CheckedRequest request, std::shared_ptr<Call> call,
   }
 }
 
-CompileResult CompileService::result_for(const CheckedRequest& request,
+CompileResult CompileService::result_for(const CheckedRequest& request, const std::string& tenant,
                                          std::shared_ptr<const CachedArtifact> compiled,
                                          v1::CacheLevel level) {
   CompileResult result;
@@ -53,6 +53,7 @@ CompileResult CompileService::result_for(const CheckedRequest& request,
   if (result.kernel && result.kernel->compiled->form == compiled->form) return result;
   KernelEntry entry;
   entry.id = request.kernel_id;
+  entry.tenant = tenant;
   entry.key = request.key;
   entry.compiled = std::move(compiled);
   entry.names = request.names;
@@ -158,7 +159,7 @@ void CompileService::land(const Flight& flight, const std::shared_ptr<const Cach
   }
   const double seconds = seconds_between(flight.started, Clock::now());
   for (const Waiter& waiter : waiters) {
-    CompileResult result = result_for(waiter.request, entry, level);
+    CompileResult result = result_for(waiter.request, waiter.call->tenant(), entry, level);
     result.seconds = seconds;
     // For those who asked later it is as good as in memory. Counted before the caller knows, who
     // may look at the counter next.

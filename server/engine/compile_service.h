@@ -60,7 +60,7 @@ class CompileService {
     std::vector<Waiter> waiters;  // under the lock of the service
   };
 
-  CompileResult result_for(const CheckedRequest& request,
+  CompileResult result_for(const CheckedRequest& request, const std::string& tenant,
                            std::shared_ptr<const CachedArtifact> compiled, v1::CacheLevel level);
   void look_in_levels(const std::shared_ptr<Flight>& flight);
   std::shared_ptr<const CachedArtifact> find_in(CacheLevel& level, const Flight& flight);

@@ -79,10 +79,12 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       supervisor_(options.tick),
       quarantine_(options.times.quarantine),
       arenas_(std::make_shared<ArenaPool>(arena_options(options))),
-      tensors_(boot_id_, options.unowned_tensor_life),
+      tensors_(boot_id_, options.unowned_tensor_life, options.tenant_tensor_bytes),
       sessions_(tensors_, *arenas_, options.session_grace),
       uploads_(options.idle_upload),
-      kernels_(options.kernels, options.memory_cache_bytes),
+      kernels_({.kernels = options.kernels,
+                .of_a_tenant = options.tenant_kernels,
+                .bytes = options.memory_cache_bytes}),
       memory_(options.memory_cache_bytes),
       disk_(options.cache_folder, options.disk_cache_bytes),
       shared_(shared_cache(options)),
@@ -435,6 +437,7 @@ Tensor Engine::check_header(const v1::TensorHeader& header, const Caller& caller
          "dimension {} of the tensor is {}, but must be at least 0", i, tensor.shape[i]);
   }
   tensor.bytes = byte_size(tensor.type, tensor.shape);
+  tensors_.require_room(tensor.tenant, tensor.bytes);
   return tensor;
 }
 

@@ -35,6 +35,9 @@ struct EngineOptions {
   int64_t compile_memory_bytes = int64_t{4} << 30;  // of one compiler
   size_t kernels = 4096;
   size_t queue = 256;
+  // Of one tenant; 0: no limit but the ones of all together.
+  int64_t tenant_tensor_bytes = 0;
+  size_t tenant_kernels = 0;
   std::string job_folder;  // empty: cache_folder/jobs
   JobTable::Options jobs;
   TuneService::Options tuning;

@@ -3,6 +3,8 @@
 // successor.
 #include "server/engine/kernel_table.h"
 
+#include <algorithm>
+
 #include "runtime/core/error.h"
 
 namespace kiln::server {
@@ -33,6 +35,8 @@ int64_t KernelTable::cost_of(const KernelEntry& entry) {
 void KernelTable::erase(const std::string& id) {
   const auto at = slots_.find(id);
   bytes_ -= cost_of(*at->second.entry);
+  const auto count = counts_.find(at->second.entry->tenant);
+  if (--count->second == 0) counts_.erase(count);
   uses_.erase(at->second.use);
   slots_.erase(at);
 }
@@ -50,10 +54,22 @@ std::shared_ptr<const KernelEntry> KernelTable::put(KernelEntry entry) {
   uses_.push_front(stored->id);
   slots_[stored->id] = {stored, uses_.begin()};
   bytes_ += cost_of(*stored);
-  // The one that was just asked for stays, however large.
-  while (slots_.size() > 1 && (slots_.size() > limit_ || bytes_ > limit_bytes_))
-    erase(std::string(uses_.back()));
+  ++counts_[stored->tenant];
+  make_room_for(*stored);
   return stored;
+}
+
+/// The one that was just asked for stays, however large.
+void KernelTable::make_room_for(const KernelEntry& entry) {
+  const std::string& tenant = entry.tenant;
+  if (limits_.of_a_tenant != 0 && counts_.at(tenant) > std::max<size_t>(limits_.of_a_tenant, 1)) {
+    const auto oldest = std::find_if(uses_.rbegin(), uses_.rend(), [&](const std::string& id) {
+      return slots_.at(id).entry->tenant == tenant;
+    });
+    erase(std::string(*oldest));
+  }
+  while (slots_.size() > 1 && (slots_.size() > limits_.kernels || bytes_ > limits_.bytes))
+    erase(std::string(uses_.back()));
 }
 
 std::shared_ptr<const KernelEntry> KernelTable::number(KernelEntry entry) {

@@ -13,7 +13,8 @@ namespace kiln::server {
 
 /// A compiled kernel as one caller knows it: the artifact, which others may share, and own names.
 struct KernelEntry {
-  std::string id;  // the artifact key, then a hash of the names
+  std::string id;      // the artifact key, then a hash of the names
+  std::string tenant;  // that asked for it first
   std::string key;
   uint64_t number = 0;  // what workers know it by
   std::shared_ptr<const CachedArtifact> compiled;
@@ -26,10 +27,15 @@ struct KernelEntry {
 
 /// The kernels that clients can name, the last used ones up to a number and to the bytes that they
 /// keep in memory, artifacts included. One that fell out is NotFound, and
-/// clients compile it again.
+/// clients compile it again. Who asks for many pushes out its own first.
 class KernelTable {
  public:
-  KernelTable(size_t limit, int64_t limit_bytes) : limit_(limit), limit_bytes_(limit_bytes) {}
+  struct Limits {
+    size_t kernels = 4096;
+    size_t of_a_tenant = 0;  // 0: as many as of all
+    int64_t bytes = int64_t{256} << 20;
+  };
+  explicit KernelTable(const Limits& limits) : limits_(limits) {}
 
   /// Throws NotFound KERNEL.
   std::shared_ptr<const KernelEntry> get(const std::string& id);
@@ -46,13 +52,14 @@ class KernelTable {
   };
   static int64_t cost_of(const KernelEntry& entry);
   void erase(const std::string& id);
+  void make_room_for(const KernelEntry& entry);
 
-  const size_t limit_;
-  const int64_t limit_bytes_;
+  const Limits limits_;
   std::mutex mutex_;
   uint64_t next_number_ = 1;
   int64_t bytes_ = 0;
-  std::list<std::string> uses_;  // ids, last used first
+  std::list<std::string> uses_;                     // ids, last used first
+  std::unordered_map<std::string, size_t> counts_;  // by tenant
   std::unordered_map<std::string, Slot> slots_;
 };
 

@@ -276,7 +276,10 @@ void RunService::place_output(Prepared& prepared, uint32_t parameter,
   if (argument.has_inline_() && !argument.inline_().data().empty()) {
     require_bytes(kernel, parameter, output.bytes, argument.inline_().data().size());
   }
-  if (argument.has_output() && argument.output().keep()) prepared.keep.insert(parameter);
+  if (argument.has_output() && argument.output().keep()) {
+    tensors_.require_room(prepared.tenant, output.bytes);
+    prepared.keep.insert(parameter);
+  }
   output.slice = allocate_output(prepared, output.bytes);
   prepared.work.tensors.push_back(output.slice);
   prepared.work.stays.push_back(prepared.keep.count(parameter) != 0);

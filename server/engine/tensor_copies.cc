@@ -17,6 +17,7 @@ TensorCopies::Target TensorCopies::target_of(const v1::CopyRequest& request, con
   Target target;
   if (request.into().empty()) {
     sessions_.require(caller.principal.tenant, request.session());
+    tensors_.require_room(caller.principal.tenant, from.bytes);
     target.tensor = from;
     target.tensor.id.clear();
     target.tensor.session = sessions_.owner(request.session());

@@ -42,12 +42,19 @@ std::string JobTable::reserve(JobRecord record) {
          "{} jobs are unfinished already; try again soon", unfinished_);
   }
   Tenant& tenant = tenants_[record.tenant];
+  if (options_.of_a_tenant != 0 && tenant.unfinished >= options_.of_a_tenant) {
+    fail(ErrorKind::ResourceExhausted, "JOB_COUNT",
+         "{} jobs of this tenant are unfinished, as many as a tenant may have; wait until one has "
+         "ended, or cancel one",
+         tenant.unfinished);
+  }
   if (tenant.input_bytes + record.input_bytes > options_.input_bytes) {
     fail(ErrorKind::ResourceExhausted, "JOB_BYTES",
          "the inputs of unfinished jobs would be {} bytes; the limit of a tenant is {}",
          tenant.input_bytes + record.input_bytes, options_.input_bytes);
   }
   ++unfinished_;
+  ++tenant.unfinished;
   tenant.input_bytes += record.input_bytes;
   record.id = fmt::format("job-{}-{}", next_++, random_hex(4));
   record.submitted = seconds_since_1970();
@@ -79,6 +86,7 @@ void JobTable::leave(Job& job) {
   Tenant& tenant = tenant_of(job);
   tenant.waiting.erase(rank_of(job.record));
   tenant.input_bytes -= job.record.input_bytes;
+  --tenant.unfinished;
   --unfinished_;
   if (!job.call) return;
   job.call.reset();
@@ -103,6 +111,7 @@ void JobTable::restore(JobRecord record) {
   if (!job.record.request_id.empty()) tenant.requests[job.record.request_id] = id;
   if (!has_ended(job.record.phase)) {
     ++unfinished_;
+    ++tenant.unfinished;
     tenant.input_bytes += job.record.input_bytes;
     job.record.phase = v1::JOB_PHASE_QUEUED;
     wait_for_turn(job);

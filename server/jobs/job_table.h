@@ -25,6 +25,7 @@ class JobTable {
  public:
   struct Options {
     size_t unfinished = 4096;                       // of all tenants
+    size_t of_a_tenant = 0;                         // unfinished; 0: as many as of all
     size_t ended = 10'000;                          // that are remembered
     int64_t input_bytes = int64_t{4} << 30;         // snapshots of one tenant's unfinished jobs
     int64_t result_bytes = int64_t{4} << 30;        // kept results of one tenant
@@ -34,8 +35,8 @@ class JobTable {
   };
   explicit JobTable(const Options& options) : options_(options) {}
 
-  /// A job with an id of its own that nobody sees yet. Throws ResourceExhausted QUEUE_FULL or
-  /// JOB_BYTES.
+  /// A job with an id of its own that nobody sees yet. Throws ResourceExhausted QUEUE_FULL,
+  /// JOB_COUNT or JOB_BYTES.
   std::string reserve(JobRecord record);
   /// It is kept: from now on it is seen and may begin.
   void accept(const std::string& job);
@@ -99,6 +100,7 @@ class JobTable {
   using Rank = std::pair<int, uint64_t>;
   struct Tenant {
     std::map<Rank, std::string> waiting;
+    size_t unfinished = 0;
     size_t under_way = 0;
     int64_t input_bytes = 0;                      // of unfinished jobs
     int64_t result_bytes = 0;                     // of ended ones

@@ -27,10 +27,40 @@ std::shared_ptr<const Tensor> TensorStore::add(Tensor tensor) {
   if (tensor.id.empty()) tensor.id = boot_id_ + "-" + random_hex(12);
   auto stored = std::make_shared<const Tensor>(std::move(tensor));
   const std::lock_guard lock(mutex_);
+  // Others of the tenant's may have come meanwhile.
+  require_room_for(stored->tenant, stored->bytes);
   if (!entries_.try_emplace(stored->id, Entry{stored, Clock::now()}).second) {
     fail(ErrorKind::InvalidArgument, "TENSOR_NUMBER", "there is a tensor {} already", stored->id);
   }
+  used_bytes_[stored->tenant] += stored->bytes;
   return stored;
+}
+
+void TensorStore::require_room(const std::string& tenant, int64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  require_room_for(tenant, bytes);
+}
+
+void TensorStore::require_room_for(const std::string& tenant, int64_t bytes) const {
+  if (tenant_bytes_ == 0) return;
+  if (bytes > tenant_bytes_) {
+    fail(ErrorKind::ResourceExhausted, "TENSOR_LIMIT",
+         "a tensor of {} bytes is asked for, but a tenant may have {} in all its tensors", bytes,
+         tenant_bytes_);
+  }
+  const auto at = used_bytes_.find(tenant);
+  const int64_t used = at == used_bytes_.end() ? 0 : at->second;
+  if (used + bytes <= tenant_bytes_) return;
+  fail(ErrorKind::ResourceExhausted, "TENSOR_MEMORY",
+       "the tensors of this tenant have {} bytes of the {} that a tenant may have, and {} more are "
+       "needed; free some",
+       used, tenant_bytes_, bytes);
+}
+
+void TensorStore::note_freed(const Tensor& tensor) {
+  const auto at = used_bytes_.find(tensor.tenant);
+  if (at == used_bytes_.end()) return;  // it has only tensors without bytes
+  if ((at->second -= tensor.bytes) == 0) used_bytes_.erase(at);
 }
 
 std::shared_ptr<const Tensor> TensorStore::find(const std::string& tenant, const std::string& id) {
@@ -67,6 +97,7 @@ int TensorStore::free(const std::string& tenant, std::span<const std::string> id
   for (const std::string& id : ids) {
     const auto at = entries_.find(id);
     if (at == entries_.end() || at->second.tensor->tenant != tenant) continue;
+    note_freed(*at->second.tensor);
     entries_.erase(at);
     ++freed;
   }
@@ -75,14 +106,20 @@ int TensorStore::free(const std::string& tenant, std::span<const std::string> id
 
 void TensorStore::free_session(const std::string& session) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(entries_,
-                [&](const auto& entry) { return entry.second.tensor->session == session; });
+  std::erase_if(entries_, [&](const auto& entry) {
+    const bool is_of_it = entry.second.tensor->session == session;
+    if (is_of_it) note_freed(*entry.second.tensor);
+    return is_of_it;
+  });
 }
 
 void TensorStore::expire(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::erase_if(entries_, [&](const auto& entry) {
-    return entry.second.tensor->session.empty() && entry.second.used + unowned_life_ < now;
+    const bool is_old =
+        entry.second.tensor->session.empty() && entry.second.used + unowned_life_ < now;
+    if (is_old) note_freed(*entry.second.tensor);
+    return is_old;
   });
 }
 

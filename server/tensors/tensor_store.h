@@ -33,12 +33,16 @@ std::string shape_text(std::span<const int64_t> shape);
 /// Tensor may use its memory, freed or not.
 class TensorStore {
  public:
-  /// Tensors without a session are freed when nobody used them for `unowned_life`.
-  TensorStore(std::string boot_id, Clock::duration unowned_life)
-      : boot_id_(std::move(boot_id)), unowned_life_(unowned_life) {}
+  /// Tensors without a session are freed when nobody used them for `unowned_life`. Those of one
+  /// tenant have `tenant_bytes` at most; 0: there is no such limit.
+  TensorStore(std::string boot_id, Clock::duration unowned_life, int64_t tenant_bytes = 0)
+      : boot_id_(std::move(boot_id)), unowned_life_(unowned_life), tenant_bytes_(tenant_bytes) {}
 
+  /// Throws ResourceExhausted TENSOR_MEMORY unless the tenant may have so many bytes more,
+  /// TENSOR_LIMIT where it never may.
+  void require_room(const std::string& tenant, int64_t bytes) const;
   /// Stores `tensor` under its id, or a new one, which nobody can guess. Throws InvalidArgument
-  /// TENSOR_NUMBER when there is one of this id.
+  /// TENSOR_NUMBER when there is one of this id, and what require_room() throws.
   std::shared_ptr<const Tensor> add(Tensor tensor);
   /// Throws NotFound TENSOR, or HandleLost HANDLE_LOST for one of an earlier daemon.
   std::shared_ptr<const Tensor> find(const std::string& tenant, const std::string& id);
@@ -56,9 +60,15 @@ class TensorStore {
     Clock::time_point used;
   };
 
+  // With the lock held.
+  void require_room_for(const std::string& tenant, int64_t bytes) const;
+  void note_freed(const Tensor& tensor);
+
   const std::string boot_id_;
   const Clock::duration unowned_life_;
+  const int64_t tenant_bytes_;
   mutable std::mutex mutex_;
+  std::unordered_map<std::string, int64_t> used_bytes_;  // by tenant
   std::unordered_map<std::string, Entry> entries_;
 };
 

@@ -235,6 +235,47 @@ TEST(BrokenHost, JobsHaveNoMoreInputsThanTheirTenantMay) {
   jobs.reserve({.tenant = "alice", .input_bytes = 50});
 }
 
+TEST(BrokenHost, ATenantHasNoMoreUnfinishedJobsThanItMay) {
+  JobTable jobs({.of_a_tenant = 2});
+  const std::string first = jobs.reserve({.tenant = "alice"});
+  jobs.reserve({.tenant = "alice"});
+  expect_error([&] { jobs.reserve({.tenant = "alice"}); }, ErrorKind::ResourceExhausted,
+               "2 jobs of this tenant are unfinished, as many as a tenant may have; wait until one "
+               "has ended, or cancel one");
+  jobs.reserve({.tenant = "bob"});
+  jobs.drop(first);
+  jobs.reserve({.tenant = "alice"});
+}
+
+TEST(BrokenHost, ATenantHasNoMoreTensorsThanItMay) {
+  TensorStore store("0123456789abcdef", std::chrono::minutes(1), 100);
+  const auto add = [&](const std::string& tenant, int64_t bytes, const std::string& session = "") {
+    Tensor tensor;
+    tensor.tenant = tenant;
+    tensor.session = session;
+    tensor.bytes = bytes;
+    return store.add(std::move(tensor))->id;
+  };
+  const std::string first = add("alice", 60);
+  add("alice", 40, "session");
+  add("alice", 0);
+  expect_error([&] { store.require_room("alice", 1); }, ErrorKind::ResourceExhausted,
+               "the tensors of this tenant have 100 bytes of the 100 that a tenant may have, and 1 "
+               "more are needed; free some");
+  EXPECT_THROW(add("alice", 1), Error);
+  expect_error([&] { store.require_room("bob", 101); }, ErrorKind::ResourceExhausted,
+               "a tensor of 101 bytes is asked for, but a tenant may have 100 in all its tensors");
+  add("bob", 100);
+  store.free_session("session");
+  add("alice", 40);
+  store.free("bob", {&first, 1});  // which is not bob's
+  EXPECT_THROW(store.require_room("alice", 1), Error);
+  store.free("alice", {&first, 1});
+  store.require_room("alice", 60);
+  store.expire(Clock::now() + std::chrono::minutes(2));
+  store.require_room("alice", 100);
+}
+
 class BrokenWorker : public ServiceTest {
  protected:
   grpc::Status status_of_compile(const v1::CompileRequest& request) {

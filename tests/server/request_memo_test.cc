@@ -39,7 +39,7 @@ KernelEntry entry_of(const std::string& id, size_t request_bytes) {
 }
 
 TEST(KernelTable, IsBoundedByNumberAndByWhatItsEntriesKeepAlive) {
-  KernelTable table(4, 10'000);
+  KernelTable table({.kernels = 4, .bytes = 10'000});
   for (const std::string id : {"a", "b", "c", "d", "e"})
     table.put(entry_of(id, 100));
   EXPECT_EQ(table.find("a"), nullptr);
@@ -51,6 +51,23 @@ TEST(KernelTable, IsBoundedByNumberAndByWhatItsEntriesKeepAlive) {
   table.put(entry_of("too large", 20'000));
   EXPECT_EQ(table.find("large"), nullptr);
   EXPECT_NE(table.find("too large"), nullptr);
+}
+
+TEST(KernelTable, WhoAsksForManyPushesOutItsOwn) {
+  KernelTable table({.kernels = 4, .of_a_tenant = 2, .bytes = 10'000});
+  const auto put = [&](const std::string& tenant, const std::string& id) {
+    KernelEntry entry = entry_of(id, 100);
+    entry.tenant = tenant;
+    table.put(std::move(entry));
+  };
+  put("bob", "b");
+  for (const std::string id : {"a1", "a2", "a3", "a4"})
+    put("alice", id);
+  EXPECT_NE(table.find("b"), nullptr);
+  EXPECT_EQ(table.find("a1"), nullptr);
+  EXPECT_EQ(table.find("a2"), nullptr);
+  EXPECT_NE(table.find("a3"), nullptr);
+  EXPECT_NE(table.find("a4"), nullptr);
 }
 
 }  // namespace

@@ -14,9 +14,13 @@ class TwoTenants : public ServiceTest {
  protected:
   TwoTenants() {
     write_tokens("alice alices-token\nbob bobs-token\n");
-    GrpcOptions options;
-    options.tokens = std::make_shared<TokenFile>(token_file());
-    service_ = std::make_unique<Service>(usual_options(), options);
+    start(usual_options());
+  }
+  void start(const EngineOptions& options) {
+    GrpcOptions grpc;
+    grpc.tokens = std::make_shared<TokenFile>(token_file());
+    service_.reset();
+    service_ = std::make_unique<Service>(options, grpc);
   }
 
   std::string token_file() const { return (folder_.path() / "tokens").string(); }
@@ -174,6 +178,62 @@ TEST_F(TwoTenants, DoNotReachTheSessionsOfEachOther) {
   EXPECT_TRUE(
       call("alice", *service_->tensors, &v1::TensorService::Stub::Put, request, response).ok());
   context.TryCancel();
+}
+
+TEST_F(TwoTenants, HaveNoMoreTensorsThanEachMay) {
+  EngineOptions options = usual_options();
+  options.tenant_tensor_bytes = 16;
+  start(options);
+  put("alice", {1, 2, 3});
+  v1::PutRequest request;
+  *request.mutable_header() = header_of(2);
+  request.set_data(bytes_of({1, 2}));
+  v1::UploadResponse response;
+  const grpc::Status status =
+      call("alice", *service_->tensors, &v1::TensorService::Stub::Put, request, response);
+  const std::string refusal =
+      "the tensors of this tenant have 12 bytes of the 16 that a tenant may have, and 8 more are "
+      "needed; free some";
+  expect_status(status, grpc::StatusCode::RESOURCE_EXHAUSTED, "TENSOR_MEMORY", refusal);
+  EXPECT_GT(retry_seconds_of(status), 0);
+  // What a call leaves there counts, too; what it returns does not.
+  v1::RunRequest run_request;
+  run_request.set_kernel_id(compile("alice", "inc"));
+  *run_request.add_arguments() = inline_argument({1, 2});
+  *run_request.add_arguments() = output_argument(true);
+  expect_status(run("alice", run_request), grpc::StatusCode::RESOURCE_EXHAUSTED, "TENSOR_MEMORY",
+                refusal);
+  *run_request.mutable_arguments(1) = output_argument();
+  EXPECT_TRUE(run("alice", run_request).ok());
+  put("bob", {1, 2, 3});
+}
+
+TEST_F(TwoTenants, DoNotTakeEachOthersPlacesInAQueue) {
+  EngineOptions options = usual_options();
+  options.queue = 1;
+  options.cpu_workers = 1;
+  start(options);
+  v1::RunRequest waits;
+  waits.set_kernel_id(compile("alice", "waits"));
+  *waits.add_arguments() = inline_argument({1});
+  *waits.add_arguments() = output_argument();
+  std::atomic<int> refused{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      const grpc::Status status = run("alice", waits);
+      if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) ++refused;
+    });
+  }
+  // One runs, one waits.
+  EXPECT_TRUE(eventually([&] { return refused == 2; }));
+  v1::RunRequest inc = waits;
+  inc.set_kernel_id(compile("bob", "inc"));
+  callers.emplace_back([&] { EXPECT_TRUE(run("bob", inc).ok()); });
+  EXPECT_TRUE(eventually([&] { return service_->counter("queued_runs") == 3; }));
+  let_go();
+  for (std::thread& caller : callers)
+    caller.join();
 }
 
 TEST_F(TwoTenants, DoNotReachTheJobsOfEachOther) {
