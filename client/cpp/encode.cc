@@ -35,8 +35,9 @@ class Encoder {
     *kernel_.definition.add_stages() = std::move(stage);
     kernel_.names.add_stages(node->name);
     *kernel_.names.add_stage_lines() = line(node->file, node->line);
+    const auto id = static_cast<std::uint32_t>(nodes_.stages.size());
     nodes_.stages.push_back(node);
-    const std::uint32_t id = remember(stages_, node.get());
+    stages_[node.get()] = id;
     for (std::uint32_t output = 0; output < node->tensor_names.size(); ++output) {
       v1::TensorName& named = *kernel_.names.add_tensors();
       named.mutable_tensor()->set_stage(id);
@@ -44,6 +45,18 @@ class Encoder {
       named.set_name(node->tensor_names[output]);
     }
     return id;
+  }
+
+  /// What another definition makes is a placeholder of this one.
+  void given(const Tensor& tensor) {
+    v1::Stage stage;
+    fill(stage, PlaceholderStage{tensor.dtype(), tensor.shape()});
+    *kernel_.definition.add_stages() = std::move(stage);
+    kernel_.names.add_stages(tensor.name());
+    *kernel_.names.add_stage_lines() = line(tensor.stage()->file, tensor.stage()->line);
+    nodes_.stages.push_back(tensor.stage());
+    given_[{tensor.stage().get(), tensor.output()}] =
+        static_cast<std::uint32_t>(nodes_.stages.size() - 1);
   }
 
   void parameter(const Tensor& tensor) { *kernel_.definition.add_parameters() = id_of(tensor); }
@@ -100,6 +113,11 @@ class Encoder {
 
   v1::TensorId id_of(const Tensor& tensor) {
     v1::TensorId id;
+    const auto given = given_.find({tensor.stage().get(), tensor.output()});
+    if (given != given_.end()) {
+      id.set_stage(given->second);
+      return id;
+    }
     id.set_stage(stage(tensor.stage()));
     id.set_output(tensor.output());
     return id;
@@ -305,6 +323,7 @@ class Encoder {
   EncodedNodes nodes_;
   const StageNode* current_ = nullptr;  // the stage that is being filled in
   std::unordered_map<const StageNode*, std::uint32_t> stages_;
+  std::map<std::pair<const StageNode*, unsigned>, std::uint32_t> given_;
   std::map<Owned<AxisNode>, std::uint32_t> axes_;
   std::map<Owned<ExprNode>, std::uint32_t> expressions_;
   std::unordered_map<const ExprNode*, std::uint32_t> variables_;
@@ -328,6 +347,21 @@ border::WireKernel encode(const std::vector<Tensor>& arguments, const std::strin
   for (const Tensor& argument : arguments)
     encoder.parameter(argument);
   if (schedule != nullptr) encoder.schedule(*schedule);
+  return kernel;
+}
+
+border::WireKernel encode_node(const GraphNode& node) {
+  border::WireKernel kernel;
+  kernel.names.set_kernel(node.stages.back()->name);
+  Encoder encoder(kernel);
+  for (const Tensor& input : node.inputs)
+    encoder.given(input);
+  for (const std::shared_ptr<const StageNode>& stage : node.stages)
+    encoder.stage(stage);
+  for (const Tensor& input : node.inputs)
+    encoder.parameter(input);
+  for (const Tensor& output : node.outputs())
+    encoder.parameter(output);
   return kernel;
 }
 

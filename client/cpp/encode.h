@@ -6,6 +6,7 @@
 #include <kiln/tensor.h>
 
 #include "client/cpp/language_border.h"
+#include "client/cpp/program_graph.h"
 
 namespace kiln {
 inline namespace client {
@@ -17,6 +18,9 @@ struct ScheduleState;
 /// block named "".
 border::WireKernel encode(const std::vector<Tensor>& arguments, const std::string& name,
                           const ScheduleState* schedule);
+
+/// The definition of one node of a program: its inputs are placeholders, then come its outputs.
+border::WireKernel encode_node(const GraphNode& node);
 
 /// What the ids of a definition stand for in the program.
 struct EncodedNodes {

@@ -51,13 +51,9 @@ std::vector<ProgramValue> Program::values() const {
   return found;
 }
 
-std::vector<std::string> Program::outputs() const {
-  return names_of(state_->wire, state_->wire.outputs());
-}
+std::vector<std::string> Program::outputs() const { return state_->outputs; }
 
-std::vector<std::string> Program::reports() const {
-  return names_of(state_->wire, state_->wire.reports());
-}
+std::vector<std::string> Program::reports() const { return state_->reports; }
 
 bool Program::has_end() const { return state_->wire.has_until(); }
 
@@ -65,6 +61,8 @@ std::vector<Program> parse_programs(std::string_view text, const std::string& fi
   std::vector<Program> programs;
   for (v1::Program& wire : border::parse_programs(text, file_name)) {
     auto state = std::make_shared<detail::ProgramState>();
+    state->outputs = names_of(wire, wire.outputs());
+    state->reports = names_of(wire, wire.reports());
     state->wire = std::move(wire);
     programs.emplace_back(std::shared_ptr<const detail::ProgramState>(std::move(state)));
   }

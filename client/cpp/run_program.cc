@@ -21,9 +21,9 @@ constexpr std::chrono::milliseconds kGrace{10'000};
 
 class ProgramCall {
  public:
-  ProgramCall(std::shared_ptr<detail::Link> link, const v1::Program& program,
+  ProgramCall(std::shared_ptr<detail::Link> link, const detail::ProgramState& state,
               const ProgramOptions& options)
-      : link_(std::move(link)), program_(program), options_(options) {
+      : link_(std::move(link)), state_(state), program_(state.wire), options_(options) {
     request_.set_steps(options.steps);
     request_.set_epochs(options.epochs);
     request_.set_batch(options.batch);
@@ -34,8 +34,11 @@ class ProgramCall {
   }
 
   void give(const std::map<std::string, Argument>& given) {
+    std::map<std::uint32_t, Argument> arguments = state_.own;
     for (const auto& [name, argument] : given)
-      give(id_of(name), argument);
+      arguments.insert_or_assign(id_of(name), argument);
+    for (const auto& [id, argument] : arguments)
+      give(id, argument);
   }
 
   ProgramResult run() {
@@ -125,7 +128,7 @@ class ProgramCall {
     ProgramProgress progress{
         .steps = event.steps(), .epochs = event.epochs(), .seconds = event.seconds()};
     for (int i = 0; i < event.means_size(); ++i)
-      progress.means[name_of(program_.reports(i))] = event.means(i);
+      progress.means[state_.reports[static_cast<std::size_t>(i)]] = event.means(i);
     options_.on_progress(progress);
   }
 
@@ -134,16 +137,12 @@ class ProgramCall {
     result_.timings = detail::from_wire(result.timings());
     for (int i = 0; i < result.reports_size(); ++i) {
       const auto& values = result.reports(i).values();
-      result_.reports[name_of(program_.reports(i))] = {values.begin(), values.end()};
+      result_.reports[state_.reports[static_cast<std::size_t>(i)]] = {values.begin(), values.end()};
     }
     for (const v1::Result& output : result.outputs()) {
-      const std::string& name = name_of(program_.outputs(static_cast<int>(output.parameter())));
+      const std::string& name = state_.outputs.at(output.parameter());
       result_.outputs.insert_or_assign(name, detail::take_result(link_, output, {}, {}, {}));
     }
-  }
-
-  const std::string& name_of(std::uint32_t id) const {
-    return program_.values(static_cast<int>(id)).name();
   }
 
   void write_back() const {
@@ -152,6 +151,7 @@ class ProgramCall {
   }
 
   const std::shared_ptr<detail::Link> link_;
+  const detail::ProgramState& state_;
   const v1::Program& program_;
   const ProgramOptions& options_;
   v1::RunProgramRequest request_;
@@ -166,7 +166,7 @@ class ProgramCall {
 ProgramResult Connection::run(const Program& program, const std::map<std::string, Argument>& given,
                               const ProgramOptions& options, SourceLocation where) const {
   return detail::at_line(where, [&] {
-    ProgramCall call(link_, program.state()->wire, options);
+    ProgramCall call(link_, *program.state(), options);
     call.give(given);
     return call.run();
   });

@@ -17,7 +17,9 @@
 #include <kiln/intrinsics.h>
 #include <kiln/job.h>
 #include <kiln/kernel.h>
+#include <kiln/optimizers.h>
 #include <kiln/program.h>
+#include <kiln/program_builder.h>
 #include <kiln/reducer.h>
 #include <kiln/schedule.h>
 #include <kiln/tensor.h>

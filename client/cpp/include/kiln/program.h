@@ -68,8 +68,9 @@ struct ProgramResult {
   Timings timings = {};
 };
 
-/// A step that a service repeats, as a kernel file has it: kernels wired by name, parameters that
-/// change, what is kept of every step. Connection::run takes steps. Immutable.
+/// A step that a service repeats, as a kernel file has it or a ProgramBuilder makes it: kernels
+/// wired by name, parameters that change, what is kept of every step. Connection::run takes steps.
+/// Immutable.
 class Program {
  public:
   const std::string& name() const;
