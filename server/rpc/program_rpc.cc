@@ -1,13 +1,28 @@
-// Programs on the wire. A run that nobody follows any more is cancelled.
+// Programs on the wire. Parse is done here at once, since it needs no compiler. A run that nobody
+// follows any more is cancelled.
 #include "server/rpc/program_rpc.h"
 
 #include <algorithm>
 
+#include "compiler/language/text/text.h"
 #include "server/rpc/event_stream.h"
 #include "server/rpc/status.h"
 #include "server/rpc/unary_call.h"
 
 namespace kiln::server {
+
+grpc::ServerUnaryReactor* ProgramRpc::Parse(grpc::CallbackServerContext* context,
+                                            const v1::ParseProgramsRequest* request,
+                                            v1::ParseProgramsResponse* response) {
+  return UnaryCall<v1::ParseProgramsResponse>::start(
+      context, gate_, response, [&](const auto& call) {
+        call->answer([&](auto& reply) {
+          for (v1::Program& program :
+               language::parse_programs(request->text(), request->file_name()))
+            *reply.add_programs() = std::move(program);
+        });
+      });
+}
 
 grpc::ServerUnaryReactor* ProgramRpc::Define(grpc::CallbackServerContext* context,
                                              const v1::DefineProgramRequest* request,

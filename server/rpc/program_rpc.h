@@ -10,6 +10,9 @@ class ProgramRpc final : public v1::ProgramService::CallbackService {
  public:
   ProgramRpc(Engine& engine, Gate& gate) : engine_(engine), gate_(gate) {}
 
+  grpc::ServerUnaryReactor* Parse(grpc::CallbackServerContext* context,
+                                  const v1::ParseProgramsRequest* request,
+                                  v1::ParseProgramsResponse* response) override;
   grpc::ServerUnaryReactor* Define(grpc::CallbackServerContext* context,
                                    const v1::DefineProgramRequest* request,
                                    v1::DefineProgramResponse* response) override;

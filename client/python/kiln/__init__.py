@@ -34,6 +34,7 @@ from ._encoding.encode import kernel
 from ._expressions.c_functions import register_intrin_rule
 from ._programs.function import function
 from ._programs.plan import ProgramPlan
+from ._programs.load import load_programs, parse_programs
 from ._programs.program import Program
 from ._programs.run import ProgramResult
 from ._schedule.replay import load_schedule, parse_schedule
@@ -81,8 +82,8 @@ __all__ = sorted(
         "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_extern", "call_intrin",
         "call_pure_extern", "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "decl_buffer", "describe",
         "device", "driver", "error", "expr", "function", "get_global_func", "gpu", "ir", "ir_pass", "job", "jobs", "kernel", "kernel_text",
-        "intrin", "ir_builder", "load", "load_json", "load_kernels", "load_module", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd", "optimizers",
-        "ndarray", "opencl", "parse_kernels", "parse_schedule", "register_func", "register_intrin_rule", "relax", "relay", "rocm", "rpc", "runtime", "save_json",
+        "intrin", "ir_builder", "load", "load_json", "load_kernels", "load_module", "load_programs", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd", "optimizers",
+        "ndarray", "opencl", "parse_kernels", "parse_programs", "parse_schedule", "register_func", "register_intrin_rule", "relax", "relay", "rocm", "rpc", "runtime", "save_json",
         "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "tune", "TuneResult", "vulkan",
     }
 )  # fmt: skip

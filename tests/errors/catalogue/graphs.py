@@ -147,3 +147,27 @@ def an_input_that_is_minimized_by():
 )
 def a_momentum_that_grows():
     kiln.optimizers.SGD(0.1, momentum=1.5)  # <-
+
+
+HALVING = "kernel halve(w: float32[n]) -> (h: float32[n]) { h[i] = w[i] * 0.5 }  program halving { parameter w  h = halve(w)  update w = h }"
+
+
+@wrong(
+    "PROGRAM_GIVEN",
+    'halving needs parameter w; give it with the first run, as in run({{"w": array}})',
+    fix='halving.run({"w": values}, steps=3)',
+    at="run",
+)
+def a_program_of_a_file_without_its_parameter():
+    halving = kiln.parse_programs(HALVING)["halving"]
+    halving.run(steps=3)  # <-
+
+
+@wrong(
+    "PROGRAM_FILE",
+    "halving is a program of a kernel file, where its steps are written; change it there, or make one by kiln.Program",
+    fix="program block of the file, or kiln.Program",
+)
+def a_program_of_a_file_that_is_changed():
+    halving = kiln.parse_programs(HALVING)["halving"]
+    halving.input((3,), name="x")  # <-

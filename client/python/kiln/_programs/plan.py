@@ -94,7 +94,7 @@ def plan_of(program, feeds, batch):
         if kind == messages.STEP:
             continue
         shape, dtype = tensor.shape, tensor.dtype
-        value = feeds.get(tensor)
+        value = feeds.get(tensor, program._arrays.get(tensor))
         if value is not None:
             shape = value.shape
             dtype = value._dtype if isinstance(value, NDArray) else dtypes.dtype_name(value.dtype, tensor.name)

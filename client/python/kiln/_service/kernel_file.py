@@ -26,16 +26,21 @@ def parse_kernels(text, file_name="text", connection=None):
     }
 
 
-@public
-def load_kernels(path, connection=None):
-    """The kernels of a .kiln file, by name; each can be built, or called on tensors."""
+def read_kernel_file(path):
+    """The text of a file, and what errors call it."""
     path = os.fspath(path)
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read()
+            return file.read(), path
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise invalid("KERNEL_FILE", f"cannot read the kernel file {path}: {reason}") from None
+
+
+@public
+def load_kernels(path, connection=None):
+    """The kernels of a .kiln file, by name; each can be built, or called on tensors."""
+    text, path = read_kernel_file(path)
     return parse_kernels(text, path, connection)
 
 
