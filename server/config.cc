@@ -97,6 +97,7 @@ std::map<std::string, Setter> setters(Config& config) {
       {"token-file", text(config.token_file)},
       {"tls-cert", text(config.tls_cert)},
       {"tls-key", text(config.tls_key)},
+      {"tls-client-ca", text(config.tls_client_ca)},
       {"credentials", text(config.credentials)},
       {"advertise", text(config.advertise)},
       {"isolation", text(config.isolation)},
@@ -227,6 +228,9 @@ void add_flags(CLI::App& app, Config& config, std::string& config_file) {
                  "a file with the token every call must carry, or lines of TENANT TOKEN");
   app.add_option("--tls-cert", config.tls_cert, "certificate chain, PEM");
   app.add_option("--tls-key", config.tls_key, "private key, PEM");
+  app.add_option("--tls-client-ca", config.tls_client_ca,
+                 "authorities, PEM: clients show a certificate of theirs, whose common name is the "
+                 "tenant");
   app.add_option("--credentials", config.credentials,
                  "a folder in which token and certificate are made at the first start");
   app.add_option("--advertise", config.advertise,
@@ -315,6 +319,10 @@ void check_config(const Config& config) {
     fail(ErrorKind::InvalidArgument, "TLS",
          "--tls-cert and --tls-key are given together or not at all");
   }
+  if (!config.tls_client_ca.empty() && config.tls_cert.empty()) {
+    fail(ErrorKind::InvalidArgument, "TLS",
+         "--tls-client-ca needs --tls-cert and --tls-key: certificates are shown over TLS alone");
+  }
   if (config.isolation != "process" && config.isolation != "none") {
     fail(ErrorKind::InvalidArgument, "ISOLATION",
          "the isolation is {}, but must be process or none", config.isolation);
@@ -332,7 +340,8 @@ void check_config(const Config& config) {
     return;
   }
   const HostPort place = parse_host_port(config.listen);
-  if (config.token_file.empty() && !config.insecure && !is_loopback(place.host)) {
+  const bool asks = !config.token_file.empty() || !config.tls_client_ca.empty();
+  if (!asks && !config.insecure && !is_loopback(place.host)) {
     fail(ErrorKind::InvalidArgument, "INSECURE",
          "{} can be reached from other machines; give --credentials, a folder in which it "
          "makes a token and a certificate, or --token-file (and --tls-cert and --tls-key), or "

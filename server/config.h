@@ -16,8 +16,9 @@ struct Config {
   std::string token_file;
   std::string tls_cert;
   std::string tls_key;
-  std::string credentials;  // a folder: token, certificate and key are made in it
-  std::string advertise;    // HOST:PORT in the line for clients
+  std::string tls_client_ca;  // authorities of clients' certificates; empty: none are asked for
+  std::string credentials;    // a folder: token, certificate and key are made in it
+  std::string advertise;      // HOST:PORT in the line for clients
   bool insecure = false;
   std::string isolation = "process";  // or "none"
   double idle_exit = 0;               // seconds; 0: never

@@ -97,6 +97,9 @@ GrpcOptions grpc_options(const Config& config) {
     options.certificate = read_all(config.tls_cert, "certificate");
     options.private_key = read_all(config.tls_key, "private key");
   }
+  if (!config.tls_client_ca.empty()) {
+    options.client_authorities = read_all(config.tls_client_ca, "authorities of clients");
+  }
   return options;
 }
 

@@ -26,6 +26,11 @@ CLI::App& add_command(CLI::App& app, Program& program, const std::string& name,
   command.add_option("--token", common.token, "a bearer token; without it $KILN_TOKEN");
   command.add_option("--ca", common.ca,
                      "a PEM file with the authorities to trust; turns on TLS; without it $KILN_CA");
+  command.add_option("--cert", common.cert,
+                     "a PEM file with this client's certificate, where the service asks for one; "
+                     "without it $KILN_CERT");
+  command.add_option("--key", common.key,
+                     "a PEM file with the certificate's key; without it $KILN_KEY");
   command.add_flag("--json", common.json, "print JSON");
   return command;
 }

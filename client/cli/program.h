@@ -14,9 +14,13 @@ struct Common {
   std::string address;
   std::string token;
   std::string ca;
+  std::string cert;
+  std::string key;
   bool json = false;
 
-  Connection connect() const { return client::connect(address, {.token = token, .ca = ca}); }
+  Connection connect() const {
+    return client::connect(address, {.token = token, .ca = ca, .cert = cert, .key = key});
+  }
 };
 
 /// The program while its flags are read: a command that is found sets what is to be done.

@@ -36,14 +36,28 @@ constexpr int kTries = 6;
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kConnectTime{10'000};  // to a daemon that listens
 
+std::string read_pem(const std::string& path, const char* what) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(ErrorKind::NotFound, "CA_FILE", "the file of {} {} cannot be read", what, path);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
 std::shared_ptr<grpc::ChannelCredentials> credentials_of(const ConnectOptions& options) {
-  if (options.ca.empty()) return grpc::InsecureChannelCredentials();
-  std::ifstream in(options.ca, std::ios::binary);
-  if (!in) {
-    fail(ErrorKind::NotFound, "CA_FILE", "the file of authorities {} cannot be read", options.ca);
+  if (options.cert.empty() != options.key.empty()) {
+    fail(ErrorKind::InvalidArgument, "CERTIFICATE",
+         "a client's certificate and its key are given together or not at all");
+  }
+  if (options.ca.empty()) {
+    if (options.cert.empty()) return grpc::InsecureChannelCredentials();
+    fail(ErrorKind::InvalidArgument, "CERTIFICATE",
+         "a client's certificate needs TLS: give the authorities of the service, too (ca)");
   }
   grpc::SslCredentialsOptions ssl;
-  ssl.pem_root_certs.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  ssl.pem_root_certs = read_pem(options.ca, "authorities");
+  if (!options.cert.empty()) {
+    ssl.pem_cert_chain = read_pem(options.cert, "the client's certificate");
+    ssl.pem_private_key = read_pem(options.key, "the client's key");
+  }
   return grpc::SslCredentials(ssl);
 }
 

@@ -121,6 +121,8 @@ void fill_from_environment(Endpoint& endpoint) {
   if (endpoint.address.empty()) return;
   fill_unset(endpoint.options.token, "KILN_TOKEN");
   fill_unset(endpoint.options.ca, "KILN_CA");
+  fill_unset(endpoint.options.cert, "KILN_CERT");
+  fill_unset(endpoint.options.key, "KILN_KEY");
 }
 
 }  // namespace

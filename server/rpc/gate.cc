@@ -1,12 +1,16 @@
-// Lets calls in: the token first, so that strangers learn nothing, then whether the daemon is
+// Lets calls in: who it is first, so that strangers learn nothing, then whether the daemon is
 // ending, then the count that draining waits for. What a call says of itself stands in its
 // metadata:
 //
 //   authorization: Bearer TOKEN    kiln-priority: low    traceparent: 00-...
 #include "server/rpc/gate.h"
 
+#include <optional>
 #include <string_view>
 #include <vector>
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_context.h>
 
 #include "runtime/core/error.h"
 
@@ -37,23 +41,45 @@ Clock::time_point deadline_of(const grpc::CallbackServerContext& context) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(left);
 }
 
-}  // namespace
-
-Principal Gate::identify(const grpc::CallbackServerContext& context) {
-  Principal principal{.tenant = "", .client = context.peer()};
-  if (!tokens_) return principal;
+std::optional<std::string> tenant_by_token(const grpc::CallbackServerContext& context,
+                                           TokenFile& tokens) {
   constexpr std::string_view kScheme = "Bearer ";
   const auto [begin, end] = context.client_metadata().equal_range("authorization");
   for (auto at = begin; at != end; ++at) {
     const std::string_view value(at->second.data(), at->second.size());
     if (value.substr(0, kScheme.size()) != kScheme) continue;
-    if (auto tenant = tokens_->tenant_of(value.substr(kScheme.size()))) {
-      principal.tenant = *std::move(tenant);
-      return principal;
-    }
+    if (auto tenant = tokens.tenant_of(value.substr(kScheme.size()))) return tenant;
   }
-  fail(ErrorKind::Unauthenticated, "TOKEN",
-       "this daemon asks for a token, and the one given is missing or wrong");
+  return std::nullopt;
+}
+
+/// The common name of a certificate that TLS has verified; nothing when none was shown.
+std::optional<std::string> tenant_by_certificate(const grpc::CallbackServerContext& context) {
+  const auto shown = context.auth_context();
+  if (!shown || !shown->IsPeerAuthenticated()) return std::nullopt;
+  const auto names = shown->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
+  if (names.size() != 1 || names.front().empty()) return std::nullopt;
+  return std::string(names.front().data(), names.front().size());
+}
+
+}  // namespace
+
+Principal Gate::identify(const grpc::CallbackServerContext& context) {
+  Principal principal{.tenant = "", .client = context.peer()};
+  if (!proofs_.tokens && !proofs_.by_certificate) return principal;
+  std::optional<std::string> tenant;
+  if (proofs_.tokens) tenant = tenant_by_token(context, *proofs_.tokens);
+  if (!tenant && proofs_.by_certificate) tenant = tenant_by_certificate(context);
+  if (tenant) {
+    principal.tenant = *std::move(tenant);
+    return principal;
+  }
+  if (proofs_.tokens) {
+    fail(ErrorKind::Unauthenticated, "TOKEN",
+         "this daemon asks for a token, and the one given is missing or wrong");
+  }
+  fail(ErrorKind::Unauthenticated, "CERTIFICATE",
+       "the client's certificate has no common name, by which this daemon knows tenants");
 }
 
 Admission Gate::enter(const grpc::CallbackServerContext& context) {

@@ -24,11 +24,14 @@ struct Admission {
 /// Where every call comes in: who is it, and are we still taking calls.
 class Gate {
  public:
-  /// Without tokens everybody is let in.
-  Gate(std::shared_ptr<TokenFile> tokens, Sessions& sessions)
-      : tokens_(std::move(tokens)), sessions_(sessions) {}
+  /// By what callers show who they are; by nothing: everybody is let in.
+  struct Proofs {
+    std::shared_ptr<TokenFile> tokens;  // null: there are none
+    bool by_certificate = false;        // which TLS has verified
+  };
+  Gate(Proofs proofs, Sessions& sessions) : proofs_(std::move(proofs)), sessions_(sessions) {}
 
-  /// Throws Unauthenticated TOKEN, Unavailable DRAINING, InvalidArgument PRIORITY.
+  /// Throws Unauthenticated TOKEN or CERTIFICATE, Unavailable DRAINING, InvalidArgument PRIORITY.
   Admission enter(const grpc::CallbackServerContext& context);
   /// The pass of a caller who is known. Throws Unavailable DRAINING.
   std::shared_ptr<void> enter();
@@ -41,10 +44,10 @@ class Gate {
   void forget(uint64_t listener);
 
  private:
-  /// Throws Unauthenticated TOKEN.
+  /// Throws Unauthenticated TOKEN or CERTIFICATE.
   Principal identify(const grpc::CallbackServerContext& context);
 
-  const std::shared_ptr<TokenFile> tokens_;
+  const Proofs proofs_;
   Sessions& sessions_;
   std::atomic<int64_t> active_{0};
   std::atomic<bool> closed_{false};

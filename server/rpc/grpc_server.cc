@@ -29,7 +29,14 @@ constexpr const char* kServices[] = {"kiln.v1.KernelService",  "kiln.v1.TensorSe
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions tls;
+  grpc_ssl_client_certificate_request_type asks = GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE;
+  // Who has a token needs none where there are tokens, too.
+  if (!options.client_authorities.empty()) {
+    asks = options.tokens ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                          : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  }
+  grpc::SslServerCredentialsOptions tls(asks);
+  tls.pem_root_certs = options.client_authorities;
   tls.pem_key_cert_pairs.push_back({options.private_key, options.certificate});
   return grpc::SslServerCredentials(tls);
 }
@@ -71,7 +78,8 @@ std::unique_ptr<LocalServer> local_server(Engine& engine, Gate& gate, const std:
 
 struct GrpcServer::Parts {
   Parts(Engine& engine, const GrpcOptions& options)
-      : gate(options.tokens, engine.sessions()),
+      : gate({.tokens = options.tokens, .by_certificate = !options.client_authorities.empty()},
+             engine.sessions()),
         local(local_server(engine, gate, options.listen)),
         kernels(engine, gate),
         tensors(engine, gate),

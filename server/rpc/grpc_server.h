@@ -14,6 +14,7 @@ struct GrpcOptions {
   std::shared_ptr<TokenFile> tokens;  // null: none is asked for
   std::string certificate;            // PEM; empty: no TLS
   std::string private_key;
+  std::string client_authorities;  // PEM; empty: clients need no certificate
 };
 
 /// The wire of the service: kiln.v1 and grpc.health.v1 on one address.

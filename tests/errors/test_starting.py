@@ -21,6 +21,8 @@ MISTAKES = [
      "--log-level must be one of debug, info, warn, error, but got loud; kilnd --help shows how"),
     ("serve", {}, 2, "kilnd takes no serve here; kilnd --help shows how"),
     ("--listen unix:s --tls-cert c.pem", {}, 2, "--tls-cert and --tls-key are given together or not at all"),
+    ("--listen 127.0.0.1:0 --tls-client-ca ca.pem", {}, 2,
+     "--tls-client-ca needs --tls-cert and --tls-key: certificates are shown over TLS alone"),
     ("--config kilnd.toml", {"kilnd.toml": 'isolation = "thread"\n'}, 2,
      "the isolation is thread, but must be process or none"),
     (f"--listen unix:{LONG}", {}, 2, f"the path {LONG} is too long for a unix socket; it may have 107 bytes"),

@@ -86,6 +86,66 @@ TEST_F(Security, ServesTls) {
   EXPECT_EQ(describe(*service_->daemon, "").error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+class Certificates : public Security {
+ protected:
+  /// One of the authority's, for localhost, in NAME.pem and NAME.key.
+  void make(const std::string& name, const std::string& subject) const {
+    run("req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj " + subject +
+        " -keyout " + name + ".key -out " + name + ".csr");
+    run("x509 -req -in " + name +
+        ".csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile "
+        "names -out " +
+        name + ".pem");
+  }
+  void run(const std::string& arguments) const {
+    const std::string command = "cd " + folder_.path().string() + " && openssl " + arguments;
+    ASSERT_EQ(std::system((command + " 2>/dev/null").c_str()), 0) << command;
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(folder_.path() / name);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  /// A client that shows the certificate of this name; none: none.
+  grpc::Status describe_as(const std::string& name) const {
+    grpc::SslCredentialsOptions trust;
+    trust.pem_root_certs = read("ca.pem");
+    if (!name.empty()) trust.pem_cert_chain = read(name + ".pem");
+    if (!name.empty()) trust.pem_private_key = read(name + ".key");
+    return describe(*v1::DaemonService::NewStub(service_->channel(grpc::SslCredentials(trust))),
+                    "");
+  }
+
+  Certificates() {
+    std::ofstream(folder_.path() / "names") << "subjectAltName=DNS:localhost";
+    run("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
+        "/CN=authority -keyout ca.key -out ca.pem");
+    make("kilnd", "/CN=localhost");
+    GrpcOptions options;
+    options.listen = "localhost:0";
+    options.certificate = read("kilnd.pem");
+    options.private_key = read("kilnd.key");
+    options.client_authorities = read("ca.pem");
+    start(options);
+  }
+};
+
+TEST_F(Certificates, LetInWhoIsNamedByOne) {
+  make("alice", "/CN=alice");
+  make("nameless", "/O=alice");
+  const grpc::Status status = describe_as("alice");
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  expect_status(describe_as("nameless"), grpc::StatusCode::UNAUTHENTICATED, "CERTIFICATE",
+                "the client's certificate has no common name, by which this daemon knows tenants");
+  EXPECT_EQ(describe_as("").error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(Certificates, OfOthersAreWorthNothing) {
+  make("alice", "/CN=alice");
+  run("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=alice "
+      "-keyout alice.key -out alice.pem");
+  EXPECT_EQ(describe_as("alice").error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
 TEST_F(Security, KeepsItsSocketToItsUser) {
   GrpcOptions options;
   options.listen = "unix:" + (folder_.path() / "private.sock").string();

@@ -361,6 +361,16 @@ TEST(Connect, RefusesAFileOfAuthoritiesThatIsNotThere) {
                       "the file of authorities /nowhere/ca.pem cannot be read");
 }
 
+TEST(Connect, RefusesHalfOfACertificate) {
+  expect_client_error([] { connect("localhost:1", {.ca = "ca.pem", .cert = "cert.pem"}); },
+                      ErrorKind::InvalidArgument, "CERTIFICATE",
+                      "a client's certificate and its key are given together or not at all");
+  expect_client_error(
+      [] { connect("localhost:1", {.cert = "cert.pem", .key = "key.pem"}); },
+      ErrorKind::InvalidArgument, "CERTIFICATE",
+      "a client's certificate needs TLS: give the authorities of the service, too (ca)");
+}
+
 TEST(Connect, SaysThatNobodyAnswers) {
   const Connection connection = connect("unix:/nowhere/kiln.sock");
   expect_client_error([&] { connection.describe(); }, ErrorKind::Unavailable, "UNREACHABLE",

@@ -72,6 +72,63 @@ def test_tls(start, short_folder):
     assert caught.value.reason == "TLS"
 
 
+def _openssl(*arguments):
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+def _certificates(folder, *clients):
+    """An authority in ca.pem, the daemon's certificate, and one of each client."""
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    _openssl("req", "-x509", *curve, "-days", 2, "-subj", "/CN=authority", "-keyout", folder / "ca.key",
+             "-out", folder / "ca.pem")
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1")
+    for name in ("kilnd", *clients):
+        _openssl("req", *curve, "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr")
+        _openssl("x509", "-req", "-in", folder / f"{name}.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
+                 "-CAcreateserial", "-days", 2, "-extfile", folder / "names", "-out", folder / f"{name}.pem")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
+def test_clients_are_known_by_their_certificates(start, short_folder):
+    _certificates(short_folder, "alice", "bob")
+    ca = short_folder / "ca.pem"
+    address = start("--tls-cert", short_folder / "kilnd.pem", "--tls-key", short_folder / "kilnd.key",
+                    "--tls-client-ca", ca)
+
+    def connect(name):
+        return kiln.connect(address, ca=ca, cert=short_folder / f"{name}.pem", key=short_folder / f"{name}.key",
+                            default=False)
+
+    with connect("alice") as alice, connect("bob") as bob:
+        array = alice.array([1.0, 2.0])
+        assert array.numpy().tolist() == [1, 2]
+        expect(kiln.NotFound, f"there is no tensor {array._id}; it was freed, or its session has ended",
+               lambda: bob.download(array._id))
+    with pytest.raises(kiln.Unavailable):
+        check(address, ca=ca)  # without one TLS does not begin
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
+def test_a_token_does_where_there_are_both(start, short_folder):
+    _certificates(short_folder, "alice")
+    ca, token = short_folder / "ca.pem", short_folder / "token"
+    token.write_text("bob secret\n")
+    token.chmod(0o600)
+    address = start("--tls-cert", short_folder / "kilnd.pem", "--tls-key", short_folder / "kilnd.key",
+                    "--tls-client-ca", ca, "--token-file", token)
+    assert check(address, ca=ca, token="secret") == [1, 2]
+    assert check(address, ca=ca, cert=short_folder / "alice.pem", key=short_folder / "alice.key") == [1, 2]
+    expect(kiln.Unauthenticated, "this daemon asks for a token, and the one given is missing or wrong",
+           lambda: check(address, ca=ca))
+
+
+def test_half_of_a_certificate_is_refused():
+    expect(kiln.InvalidArgument, "a client's certificate and its key are given together (cert=, key=) or not at all",
+           lambda: kiln.connect("localhost:1", ca=True, cert="cert.pem"))
+    expect(kiln.InvalidArgument, "a client's certificate needs TLS: give the authorities of the service, too (ca=)",
+           lambda: kiln.connect("localhost:1", cert="cert.pem", key="key.pem"))
+
+
 @pytest.fixture
 def private(program, short_folder, monkeypatch):
     """The environment of a user without a daemon; gives a function that ends the one that was started."""

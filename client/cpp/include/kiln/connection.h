@@ -22,6 +22,9 @@ struct ConnectOptions {
   std::string token = {};
   /// A PEM file with the authorities to trust; with it the connection uses TLS.
   std::string ca = {};
+  /// PEM files with a certificate (chain) and its key, for a service that asks clients for one.
+  std::string cert = {};
+  std::string key = {};
   /// The name that its certificate is for, where it is not that of the address.
   std::string server_name = {};
 };

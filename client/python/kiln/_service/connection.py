@@ -70,22 +70,25 @@ def grpc_target(address):
     raise invalid("ADDRESS", f"the address {address} is neither HOST:PORT nor unix:PATH")
 
 
-def _credentials(ca):
-    if ca is True:
-        return grpc.ssl_channel_credentials()
-    if isinstance(ca, bytes):
-        return grpc.ssl_channel_credentials(ca)
+def _pem(path):
     try:
-        with open(ca, "rb") as file:
-            return grpc.ssl_channel_credentials(file.read())
+        with open(path, "rb") as file:
+            return file.read()
     except OSError as error:
-        raise invalid("CA", f"cannot read the certificate {ca}: {error.strerror}") from None
+        raise invalid("CA", f"cannot read the certificate {path}: {error.strerror}") from None
+
+
+def _credentials(ca, cert, key):
+    authorities = None if ca is True else ca if isinstance(ca, bytes) else _pem(ca)
+    if not cert:
+        return grpc.ssl_channel_credentials(authorities)
+    return grpc.ssl_channel_credentials(authorities, _pem(key), _pem(cert))
 
 
 class Connection:
     """A daemon. The functions of the module are its methods as well: module_functions.py puts them here."""
 
-    def __init__(self, address=None, token=None, ca=None, server_name=None):
+    def __init__(self, address=None, token=None, ca=None, server_name=None, cert=None, key=None):
         global _grpc_in_use
         if _forked:
             raise Unavailable(_FORKED, "FORKED")
@@ -94,9 +97,13 @@ class Connection:
         self.address = daemon.private_address() if self._private else address
         self._metadata = (("authorization", f"Bearer {token}"),) if token else None
         target = grpc_target(self.address)
+        if bool(cert) != bool(key):
+            raise invalid("CERTIFICATE", "a client's certificate and its key are given together (cert=, key=) or not at all")
+        if cert and not ca:
+            raise invalid("CERTIFICATE", "a client's certificate needs TLS: give the authorities of the service, too (ca=)")
         named = [("grpc.ssl_target_name_override", server_name)] if server_name else []
         self._channel = (
-            grpc.secure_channel(target, _credentials(ca), _OPTIONS + named)
+            grpc.secure_channel(target, _credentials(ca, cert, key), _OPTIONS + named)
             if ca
             else grpc.insecure_channel(target, _OPTIONS)
         )
@@ -445,14 +452,18 @@ def _collected(replies, out):
 
 
 @public
-def connect(address=None, token=None, ca=None, default=True, server_name=None):
+def connect(address=None, token=None, ca=None, default=True, server_name=None, cert=None, key=None):
     """Connects to a daemon: HOST:PORT or unix:PATH; without an address KILN_ADDRESS, then the service of `kiln login`,
     else the private daemon of this user. `ca` is a PEM file with the authorities to trust, `server_name` the name that
-    the certificate is for where it is not the address's. With `default`, the module's functions use it from now on."""
+    the certificate is for where it is not the address's, `cert` and `key` PEM files of this client's own certificate, where
+    the service asks for one. With `default`, the module's functions use it from now on."""
     global _default
     if address is not None and not isinstance(address, str):
         raise InvalidArgument(f"an address is a string, but got {type(address).__name__}", "ADDRESS")
-    connection = Connection(*endpoint(address, token, ca, server_name))
+    where = endpoint(address, token, ca, server_name)
+    if where[0] is not None:  # the private daemon asks for none
+        cert, key = cert or os.environ.get("KILN_CERT"), key or os.environ.get("KILN_KEY")
+    connection = Connection(*where, cert, key)
     if default:
         _default = connection
     return connection
