@@ -25,7 +25,7 @@ enum class Priority : uint8_t { Low, Normal, High };
 struct Caller {
   Principal principal;
   Priority priority = Priority::Normal;
-  std::string trace;  // the caller's W3C traceparent; empty: none
+  std::string trace;  // the id of the trace that the call is part of; empty: none
   Clock::time_point deadline = Clock::time_point::max();
 };
 

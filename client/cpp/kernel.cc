@@ -89,7 +89,8 @@ Timings from_wire(const v1::Timings& timings) {
           .upload = timings.upload(),
           .kernel = timings.kernel(),
           .download = timings.download(),
-          .cache = std::string(name_of_level(timings.cache()))};
+          .cache = std::string(name_of_level(timings.cache())),
+          .trace = timings.trace()};
 }
 
 KernelState::KernelState(std::shared_ptr<Link> link, v1::CompileRequest request,

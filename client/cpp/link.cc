@@ -77,6 +77,15 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
   return grpc::CreateCustomChannel(address, credentials_of(options), arguments);
 }
 
+/// The token, and the trace that this process is part of, as OpenTelemetry hands it to processes.
+Metadata metadata_of(const ConnectOptions& options) {
+  Metadata metadata;
+  if (!options.token.empty()) metadata.emplace_back("authorization", "Bearer " + options.token);
+  const char* const trace = std::getenv("TRACEPARENT");
+  if (trace != nullptr && *trace != 0) metadata.emplace_back("traceparent", trace);
+  return metadata;
+}
+
 /// HOST:PORT or unix:PATH, as --listen has it.
 void check_address(const std::string& address) {
   if (address.starts_with("unix:")) return;
@@ -136,7 +145,7 @@ CallControl CallControl::with_deadline(milliseconds time) {
 
 Link::Link(std::string address, const ConnectOptions& options)
     : private_(address.empty()),
-      token_(options.token),
+      metadata_(metadata_of(options)),
       trust_{.ca = options.ca, .server_name = options.server_name},
       address_(private_ ? ensure_private_daemon() : std::move(address)) {
   check_address(address_);
@@ -151,7 +160,8 @@ Link::Link(std::string address, const ConnectOptions& options)
 Link::~Link() { close(); }
 
 void Link::prepare(grpc::ClientContext& context, const CallControl& control) const {
-  if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
+  for (const auto& [key, value] : metadata_)
+    context.AddMetadata(key, value);
   if (control.deadline) context.set_deadline(*control.deadline);
 }
 
@@ -255,7 +265,7 @@ void Link::require_open() const {
 std::shared_ptr<SessionStream> Link::session_stream() {
   const std::lock_guard lock(mutex_);
   if (session_ == nullptr || session_->ended()) {
-    session_ = std::make_shared<SessionStream>(*daemon_, token_);
+    session_ = std::make_shared<SessionStream>(*daemon_, metadata_);
   }
   return session_;
 }

@@ -93,7 +93,7 @@ class Link {
   std::shared_ptr<SessionStream> session_stream();
 
   const bool private_;
-  const std::string token_;
+  const std::vector<std::pair<std::string, std::string>> metadata_;  // of each call
   const Trust trust_;
   std::string address_;
   std::shared_ptr<grpc::Channel> channel_;

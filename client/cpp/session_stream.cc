@@ -9,8 +9,9 @@ namespace kiln {
 inline namespace client {
 namespace detail {
 
-SessionStream::SessionStream(v1::DaemonService::Stub& stub, const std::string& token) {
-  if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
+SessionStream::SessionStream(v1::DaemonService::Stub& stub, const Metadata& metadata) {
+  for (const auto& [key, value] : metadata)
+    context_.AddMetadata(key, value);
   thread_ = std::thread([this, &stub] { read(stub); });
 }
 

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <grpcpp/client_context.h>
 
@@ -14,14 +16,17 @@ namespace kiln {
 inline namespace client {
 namespace detail {
 
+/// What each call says of its caller.
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
 /// The stream that stands for this client's life: the service frees its tensors when it ends.
 ///
 /// Read by a thread of its own. gRPC's callbacks would do without one, but they may hold the last
 /// reference to a channel, and a channel that ends on gRPC's own thread takes the process with it.
 class SessionStream {
  public:
-  /// Opens the stream, without waiting for it. `token` may be empty.
-  SessionStream(v1::DaemonService::Stub& stub, const std::string& token);
+  /// Opens the stream, without waiting for it.
+  SessionStream(v1::DaemonService::Stub& stub, const Metadata& metadata);
   /// Ends the stream.
   ~SessionStream();
   SessionStream(const SessionStream&) = delete;

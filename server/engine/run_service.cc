@@ -49,6 +49,7 @@ struct RunService::Prepared {
   std::shared_ptr<const KernelEntry> kernel;
   std::string tenant;
   std::string session;
+  std::string trace;
   std::vector<std::shared_ptr<const Tensor>> given;  // one a parameter; null where none is
   DeviceCall work;
   std::vector<RunOutput> outputs;
@@ -93,6 +94,7 @@ std::shared_ptr<RunService::Prepared> RunService::prepare(const v1::RunRequest& 
   prepared->kernel = kernels_.get(request.kernel_id());
   prepared->tenant = call.tenant();
   prepared->session = request.session();
+  prepared->trace = call.caller().trace;
   sessions_.require(call.tenant(), request.session());
   const KernelEntry& kernel = *prepared->kernel;
   devices_.of(kernel.artifact().target).require_present();
@@ -316,6 +318,7 @@ RunResult RunService::collect(Prepared& prepared, const DeviceResult& device) {
   result.timings.set_kernel(device.kernel_seconds);
   result.timings.set_download(device.download_seconds);
   result.timings.set_cache(v1::CACHE_LEVEL_MEMORY);
+  result.timings.set_trace(prepared.trace);
   result.measured = device.measured;
   if (prepared.device != devices_.of(prepared.kernel->artifact().target).name())
     result.device = prepared.device;

@@ -196,7 +196,8 @@ void LocalCalls::cancel_all() {
 
 void LocalCalls::fail_with(uint64_t id, const Error& error) {
   v1::LocalReply reply;
-  reply.set_failed(failed_call(engine_.counters().metrics, engine_.errors(), kMethod, error));
+  reply.set_failed(
+      failed_call(engine_.counters().metrics, engine_.errors(), kMethod, error, caller_.trace));
   send(id, reply);
 }
 

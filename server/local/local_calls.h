@@ -20,12 +20,12 @@ namespace kiln::server {
 class LocalCalls : public std::enable_shared_from_this<LocalCalls> {
  public:
   LocalCalls(Engine& engine, Gate& gate, std::shared_ptr<Channel> channel, std::string session,
-             Principal principal)
+             Caller caller)
       : engine_(engine),
         gate_(gate),
         channel_(std::move(channel)),
         session_(std::move(session)),
-        caller_(of_session({.principal = std::move(principal)}, session_)) {}
+        caller_(of_session(std::move(caller), session_)) {}
 
   /// Throws nothing: what is wrong with a request is its reply.
   void take(v1::LocalRequest& request, std::vector<Fd> fds);

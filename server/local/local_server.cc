@@ -79,11 +79,11 @@ LocalServer::~LocalServer() {
     connection.thread.join();
 }
 
-std::string LocalServer::admit(const std::string& session, const Principal& principal) {
+std::string LocalServer::admit(const std::string& session, const Caller& caller) {
   join_those_over();
   std::string nonce = random_hex(16);
   const std::lock_guard lock(mutex_);
-  sessions_[nonce] = {session, principal};
+  sessions_[nonce] = {session, caller};
   return nonce;
 }
 
@@ -155,8 +155,8 @@ void LocalServer::serve(Connection& connection) {
 }
 
 void LocalServer::serve(Connection& connection, const std::string& session) {
-  const auto calls = std::make_shared<LocalCalls>(engine_, gate_, connection.channel, session,
-                                                  connection.principal);
+  const auto calls =
+      std::make_shared<LocalCalls>(engine_, gate_, connection.channel, session, connection.caller);
   // However this ends.
   const std::shared_ptr<void> at_end(nullptr, [&](void*) { calls->cancel_all(); });
   v1::LocalRequest request;
@@ -181,7 +181,7 @@ std::string LocalServer::greet(Connection& connection) {
         });
     if (at == sessions_.end() || static_cast<size_t>(count) >= kMostOfASession) return {};
     session = connection.session = at->second.session;
-    connection.principal = at->second.principal;
+    connection.caller = at->second.caller;
   }
   set_receive_limit(*connection.channel, {});
   engine_.sessions().set_local(session);

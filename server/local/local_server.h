@@ -27,7 +27,7 @@ class LocalServer {
 
   const std::string& path() const { return path_; }
   /// A nonce with which connections belong to this session, until dismiss().
-  std::string admit(const std::string& session, const Principal& principal);
+  std::string admit(const std::string& session, const Caller& caller);
   void dismiss(const std::string& session);
 
  private:
@@ -36,7 +36,7 @@ class LocalServer {
         : channel(std::make_shared<Channel>(std::move(socket), Channel::WhenFull::Fail)) {}
     const std::shared_ptr<Channel> channel;
     std::string session;  // none yet
-    Principal principal;
+    Caller caller;
     bool is_over = false;
     std::thread thread;
   };
@@ -44,7 +44,7 @@ class LocalServer {
   /// What a nonce is good for.
   struct Admitted {
     std::string session;
-    Principal principal;
+    Caller caller;
   };
 
   void accept_all();

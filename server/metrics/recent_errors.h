@@ -15,6 +15,7 @@ struct RecentError {
   std::string reason;
   std::string message;
   std::string request;  // its id
+  std::string trace;    // that it is part of; empty: none
 };
 
 /// The last calls that failed. Any thread may use it.

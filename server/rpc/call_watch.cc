@@ -2,6 +2,8 @@
 // one made here; it stands in the log and goes back with the answer, so that a user's report and
 // the log can be brought together.
 //
+// A W3C traceparent of the client's makes the line part of its trace.
+//
 //   Run that fails  ->  kiln_calls_total{method="kiln.v1.KernelService/Run",status="NOT_FOUND"} 1,
 //                       kiln_errors_total{reason="KERNEL"} 1, and a line in the log
 #include "server/rpc/call_watch.h"
@@ -16,6 +18,7 @@
 #include "server/clock.h"
 #include "server/rpc/status.h"
 #include "server/tensors/tensor_store.h"
+#include "server/trace.h"
 
 namespace kiln::server {
 
@@ -25,6 +28,7 @@ using grpc::experimental::InterceptionHookPoints;
 using grpc::experimental::InterceptorBatchMethods;
 
 constexpr const char* kRequestHeader = "x-request-id";
+constexpr const char* kTraceHeader = "traceparent";
 constexpr size_t kLongestId = 64;
 
 /// As gRPC writes them; a number that it has not is UNKNOWN.
@@ -82,7 +86,7 @@ class Watched : public grpc::experimental::Interceptor {
 
   void Intercept(InterceptorBatchMethods* batch) override {
     if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
-      take_request_id(*batch->GetRecvInitialMetadata());
+      take_ids(*batch->GetRecvInitialMetadata());
     }
     if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       end(batch->GetSendStatus());
@@ -91,22 +95,25 @@ class Watched : public grpc::experimental::Interceptor {
   }
 
  private:
-  void take_request_id(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
-    const auto at = metadata.find(kRequestHeader);
-    if (at == metadata.end()) return;
-    const std::string_view id(at->second.data(), at->second.size());
-    if (is_plain(id)) request_ = id;
+  void take_ids(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+    const auto find = [&](const char* header) -> std::string_view {
+      const auto at = metadata.find(header);
+      return at == metadata.end() ? "" : std::string_view(at->second.data(), at->second.size());
+    };
+    if (const std::string_view id = find(kRequestHeader); is_plain(id)) request_ = id;
+    trace_ = trace_id_of(find(kTraceHeader));
   }
 
   void end(const grpc::Status& status) {
     count_call(metrics_, method_, status);
     metrics_.observe(Metric::CallSeconds, {method_}, seconds_between(came_, Clock::now()));
-    note_failure(metrics_, errors_, method_, status, request_);
+    note_failure(metrics_, errors_, method_, status, trace_, request_);
   }
 
   const std::string_view method_;  // gRPC's, as long as the server lives
   const Clock::time_point came_ = Clock::now();
   std::string request_;
+  std::string trace_;
   Metrics& metrics_;
   RecentErrors& errors_;
 };
@@ -118,24 +125,26 @@ void count_call(Metrics& metrics, std::string_view method, const grpc::Status& s
 }
 
 void note_failure(Metrics& metrics, RecentErrors& errors, std::string_view method,
-                  const grpc::Status& status, std::string request) {
+                  const grpc::Status& status, std::string_view trace, std::string request) {
   if (status.ok() || status.error_code() == grpc::StatusCode::CANCELLED) return;
   if (request.empty()) request = next_request_id();
   const std::string reason = reason_of(status);
   metrics.count(Metric::Errors, {reason});
-  spdlog::info("{} failed: {}: {} (request {})", method, reason, status.error_message(), request);
+  spdlog::info("{} failed: {}: {} (request {}{}{})", method, reason, status.error_message(),
+               request, trace.empty() ? "" : ", trace ", trace);
   errors.add({.when = std::chrono::system_clock::now(),
               .method = std::string(method),
               .reason = reason,
               .message = status.error_message(),
-              .request = std::move(request)});
+              .request = std::move(request),
+              .trace = std::string(trace)});
 }
 
 std::string failed_call(Metrics& metrics, RecentErrors& errors, std::string_view method,
-                        const Error& error) {
+                        const Error& error, std::string_view trace) {
   const grpc::Status status = status_of(error);
   count_call(metrics, method, status);
-  note_failure(metrics, errors, method, status);
+  note_failure(metrics, errors, method, status, trace);
   google::rpc::Status whole;
   KILN_CHECK(whole.ParseFromString(status.error_details()));
   whole.set_message(status.error_message());  // which gRPC sends itself

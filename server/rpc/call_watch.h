@@ -17,13 +17,14 @@ namespace kiln::server {
 void count_call(Metrics& metrics, std::string_view method, const grpc::Status& status);
 
 /// Counts a call that failed by its reason, and notes it in the log and among the recent errors. A
-/// caller who went away is no failure. `request` is the call's id; empty: it gets one.
+/// caller who went away is no failure. `trace` is the trace that the call is part of, `request` the
+/// call's id; empty: it gets one.
 void note_failure(Metrics& metrics, RecentErrors& errors, std::string_view method,
-                  const grpc::Status& status, std::string request = "");
+                  const grpc::Status& status, std::string_view trace, std::string request = "");
 
 /// Both, of a call whose reply holds the error; returns that, a google.rpc.Status with its message.
 std::string failed_call(Metrics& metrics, RecentErrors& errors, std::string_view method,
-                        const Error& error);
+                        const Error& error, std::string_view trace);
 
 /// Sees every call of the server come and end, whichever service has it: counts it, and notes how
 /// it failed.

@@ -101,8 +101,8 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
       answer(call, reply);
       count_call(engine_.counters().metrics, kSmallCall, grpc::Status::OK);
     } catch (...) {
-      reply.set_failed(
-          failed_call(engine_.counters().metrics, engine_.errors(), kSmallCall, current_error()));
+      reply.set_failed(failed_call(engine_.counters().metrics, engine_.errors(), kSmallCall,
+                                   current_error(), caller_.trace));
     }
     const std::lock_guard lock(mutex_);
     push(std::move(reply));
@@ -157,7 +157,7 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     reply.set_id(id);
     Metrics& metrics = engine_.counters().metrics;
     if (const Error* error = std::get_if<Error>(&outcome)) {
-      reply.set_failed(failed_call(metrics, engine_.errors(), kSmallCall, *error));
+      reply.set_failed(failed_call(metrics, engine_.errors(), kSmallCall, *error, caller_.trace));
     } else {
       write_reply(std::get<RunResult>(outcome), *reply.mutable_run());
       count_call(metrics, kSmallCall, grpc::Status::OK);

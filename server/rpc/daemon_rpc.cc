@@ -21,7 +21,7 @@ grpc::ServerWriteReactor<v1::SessionEvent>* DaemonRpc::Session(grpc::CallbackSer
   try {
     // Not kept: a session lives as long as its client, which must not hold up the end of the
     // daemon.
-    const Caller caller = gate_.enter(*context).caller;
+    const Caller caller = without_deadline(gate_.enter(*context).caller);
     const std::string session = engine_.sessions().open(caller.principal.tenant);
     const std::weak_ptr<EventStream<v1::SessionEvent>> weak = stream;
     const uint64_t listener = gate_.on_close([weak] {
@@ -38,7 +38,7 @@ grpc::ServerWriteReactor<v1::SessionEvent>* DaemonRpc::Session(grpc::CallbackSer
     event.set_session(session);
     if (local_ != nullptr) {
       event.mutable_local()->set_path(local_->path());
-      event.mutable_local()->set_nonce(local_->admit(session, caller.principal));
+      event.mutable_local()->set_nonce(local_->admit(session, caller));
     }
     stream->push(std::move(event));
   } catch (...) {

@@ -13,6 +13,7 @@
 #include <grpcpp/security/auth_context.h>
 
 #include "runtime/core/error.h"
+#include "server/trace.h"
 
 namespace kiln::server {
 
@@ -87,7 +88,7 @@ Admission Gate::enter(const grpc::CallbackServerContext& context) {
   admission.caller.principal = identify(context);
   admission.pass = enter();
   admission.caller.priority = priority_of(context);
-  admission.caller.trace = metadata_of(context, "traceparent");
+  admission.caller.trace = trace_id_of(metadata_of(context, "traceparent"));
   admission.caller.deadline = deadline_of(context);
   return admission;
 }

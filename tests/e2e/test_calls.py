@@ -74,6 +74,21 @@ def test_calls_under_way_outlive_a_worker(daemon):
         assert future.result(60).numpy()[0] == 1
 
 
+def test_a_call_is_part_of_the_trace_of_its_process(daemon, monkeypatch):
+    assert "trace" not in daemon.connection.build(kernels.add_one()).timings
+    monkeypatch.setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    with kiln.connect(daemon.address, default=False) as connection:
+        f = connection.build(kernels.add_one(8), name="plus")
+        x = np.zeros(8, "float32")
+        f(x)
+        assert f.timings["trace"] == "0af7651916cd43dd8448eb211c80319c"
+        f.submit(x).result(60)
+        assert f.timings["trace"] == "0af7651916cd43dd8448eb211c80319c"
+        with pytest.raises(kiln.InvalidArgument):
+            f(connection.array(np.zeros(9, "float32")))
+    assert ", trace 0af7651916cd43dd8448eb211c80319c)" in daemon.log.read_text()
+
+
 def test_another_client_does_not_wait_behind_a_long_call(daemon):
     f, g = endless(daemon.connection), daemon.connection.build(kernels.add_one(8))
     with kiln.connect(daemon.address, default=False) as other:

@@ -431,6 +431,16 @@ def test_the_token_goes_with_every_call(fake):
         assert fake.metadata[method][-1]["authorization"] == "Bearer secret", method
 
 
+def test_the_trace_of_the_process_goes_with_every_call(fake, monkeypatch):
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    monkeypatch.setenv("TRACEPARENT", trace)
+    with kiln.connect(fake.address, token="secret", default=False) as connection:
+        connection.build(add_one())([1.0])
+    for method in ("Session", "Compile", "Run"):
+        assert fake.metadata[method][-1]["traceparent"] == trace, method
+        assert fake.metadata[method][-1]["authorization"] == "Bearer secret", method
+
+
 @pytest.mark.parametrize("address", ["nowhere", "unix:", "host:port"])
 def test_an_unreadable_address_is_refused(address):
     expect(kiln.InvalidArgument, f"the address {address} is neither HOST:PORT nor unix:PATH",

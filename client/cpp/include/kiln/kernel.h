@@ -32,6 +32,7 @@ struct Timings {
   double kernel = 0;
   double download = 0;
   std::string cache;  // where the kernel came from: compiled, memory, disk or shared
+  std::string trace;  // the id of the W3C trace that the call was part of; empty: none
 };
 
 struct CallOptions {

@@ -95,7 +95,8 @@ class Connection:
         _grpc_in_use = True
         self._private = address is None
         self.address = daemon.private_address() if self._private else address
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else None
+        said = {"authorization": token and f"Bearer {token}", "traceparent": os.environ.get("TRACEPARENT")}
+        self._metadata = tuple((key, value) for key, value in said.items() if value) or None
         target = grpc_target(self.address)
         if bool(cert) != bool(key):
             raise invalid("CERTIFICATE", "a client's certificate and its key are given together (cert=, key=) or not at all")

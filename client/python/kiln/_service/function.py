@@ -217,7 +217,8 @@ class Function:
 
     @property
     def timings(self):
-        """Of the last call: a dict of seconds (queue, compile, upload, kernel, download) and `cache`."""
+        """Of the last call: a dict of seconds (queue, compile, upload, kernel, download) and `cache`, and the id of the
+        `trace` that it was part of, where there was one."""
         reply = self._reply
         timings = self._compiled.timings
         if reply is not None:
@@ -227,7 +228,8 @@ class Function:
         measured = {key: getattr(timings, key) for key in seconds}
         measured["upload"] += self._transfers[0]
         measured["download"] += self._transfers[1]
-        return {**measured, "cache": _CACHE.get(cache, "")}
+        traced = {"trace": timings.trace} if timings.trace else {}
+        return {**measured, "cache": _CACHE.get(cache, ""), **traced}
 
     @public
     def source(self, kind):
