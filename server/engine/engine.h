@@ -96,6 +96,10 @@ class Engine {
   /// Tells the id of the tensor that has the contents then. Throws.
   void copy(const v1::CopyRequest& request, const Caller& caller, Then<std::string> done);
   v1::DescribeResponse describe() const;
+  /// Null where it is not known here, or no more.
+  std::shared_ptr<const KernelEntry> find_kernel(const std::string& id) {
+    return kernels_.find(id);
+  }
 
   TensorStore& tensors() { return tensors_; }
   Sessions& sessions() { return sessions_; }

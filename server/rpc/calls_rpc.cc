@@ -2,25 +2,31 @@
 // as are under way. Replies that are ready while one is being written go together in the next.
 //
 //   put #1, run(#1), free #1 in one message  ->  the three replies, in one message or several
+//
+// A call begins as soon as it comes, unless a run that is under way writes what it uses, or uses
+// what it writes; those behind it wait with it.
 #include "server/rpc/calls_rpc.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "server/errors.h"
 #include "server/rpc/call_watch.h"
 #include "server/rpc/status.h"
 #include "server/rpc/tensor_arrival.h"
+#include "server/rpc/tensor_uses.h"
 
 namespace kiln::server {
 
 namespace {
 
-constexpr size_t kMostRunning = 128;         // of one stream: half of what may wait for a device
-constexpr size_t kMostReplyBytes = 4 << 20;  // that a client which does not read them lets wait
-constexpr size_t kMessageBytes = 1 << 20;    // of several replies
+constexpr size_t kMostRunning = 128;       // of one stream: half of what may wait for a device
+constexpr size_t kMostBytes = 4 << 20;     // of calls that wait, and of replies that nobody reads
+constexpr size_t kMessageBytes = 1 << 20;  // of several replies
 constexpr const char* kSmallCall = "kiln.v1.SmallCall";  // in metrics and the log
 
 class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsReply> {
@@ -33,13 +39,12 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     stream->self_ = stream;
     try {
       // Its pass is not kept: each call is counted for itself, and an idle stream holds up nobody.
-      stream->caller_ = gate.enter(context).caller;
-      stream->caller_.deadline = Clock::time_point::max();  // of the stream, not of a call
+      stream->caller_ = without_deadline(gate.enter(context).caller);
       stream->listener_ = gate.on_close([weak = std::weak_ptr<CallsStream>(stream)] {
         if (const auto open = weak.lock()) open->drain();
       });
       const std::lock_guard lock(stream->mutex_);
-      if (!stream->is_finished_) stream->StartRead(&stream->request_);
+      stream->read_on();
     } catch (...) {
       stream->end(status_of(current_error()));
     }
@@ -47,26 +52,34 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
   }
 
   void OnReadDone(bool ok) override {
-    if (!ok) {
+    std::vector<uint64_t> cancelled;
+    {
       const std::lock_guard lock(mutex_);
-      is_read_ = true;
-      finish_if_over();
-      return;
+      is_reading_ = false;
+      if (!ok) is_read_ = true;
+      for (v1::SmallCall& call : *request_.mutable_calls()) {
+        if (call.kind_case() == v1::SmallCall::kCancel) {
+          cancelled.push_back(call.cancel());
+          continue;
+        }
+        held_bytes_ += call.ByteSizeLong();
+        held_.push_back(std::move(call));
+      }
+      request_.Clear();
     }
-    for (v1::SmallCall& call : *request_.mutable_calls())
-      take(call);
-    const std::lock_guard lock(mutex_);
-    is_full_ = running_.size() >= kMostRunning || waiting_bytes_ >= kMostReplyBytes;
-    if (!is_full_ && !is_finished_) StartRead(&request_);
+    for (const uint64_t id : cancelled)
+      cancel(id);
+    take_held();
   }
 
   void OnWriteDone(bool ok) override {
-    const std::lock_guard lock(mutex_);
-    is_writing_ = false;
-    if (!ok) return;  // OnCancel follows
-    write_next();
-    finish_if_over();
-    read_on();
+    {
+      const std::lock_guard lock(mutex_);
+      is_writing_ = false;
+      if (!ok) return;  // OnCancel follows
+      write_next();
+    }
+    take_held();
   }
 
   void OnCancel() override {
@@ -89,20 +102,61 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
   struct Running {
     std::shared_ptr<Call> call;
     std::shared_ptr<void> pass;
+    TensorUses uses;
   };
 
-  void take(v1::SmallCall& call) {
-    if (call.kind_case() == v1::SmallCall::kCancel) return cancel(call.cancel());
+  /// Begins what may begin, in order and by one thread at a time; then reads on.
+  void take_held() {
+    std::unique_lock lock(mutex_);
+    if (is_taking_) return;  // who does sees what has changed
+    is_taking_ = true;
+    while (!held_.empty() && !is_finished_ && has_room()) {
+      const TensorUses uses = uses_of(held_.front());
+      const bool waits = std::any_of(running_.begin(), running_.end(), [&](const auto& each) {
+        return uses.conflicts_with(each.second.uses);
+      });
+      if (waits) break;
+      v1::SmallCall call = std::move(held_.front());
+      held_.pop_front();
+      held_bytes_ -= call.ByteSizeLong();
+      lock.unlock();
+      take(call, uses);
+      lock.lock();
+    }
+    is_taking_ = false;
+    finish_if_over();
+    read_on();
+  }
+
+  TensorUses uses_of(const v1::SmallCall& call) {
+    TensorUses uses;
+    if (call.has_put() && !call.put().header().into().empty())
+      uses.writes.push_back(call.put().header().into());
+    if (!call.has_run()) return uses;
+    const std::shared_ptr<const KernelEntry> kernel = engine_.find_kernel(call.run().kernel_id());
+    if (!kernel) return uses;  // it will fail
+    const std::vector<Parameter>& parameters = kernel->artifact().parameters;
+    for (size_t i = 0; i < static_cast<size_t>(call.run().arguments_size()); ++i) {
+      const v1::Argument& argument = call.run().arguments(static_cast<int>(i));
+      if (!argument.has_tensor()) continue;
+      const bool is_output = i < parameters.size() && parameters[i].is_output;
+      (is_output ? uses.writes : uses.reads).push_back(argument.tensor());
+    }
+    return uses;
+  }
+
+  void take(v1::SmallCall& call, const TensorUses& uses) {
     v1::SmallReply reply;
     reply.set_id(call.id());
+    Metrics& metrics = engine_.counters().metrics;
     try {
-      if (call.kind_case() == v1::SmallCall::kRun) return run(call);
+      if (call.has_run()) return run(call, uses);
       const std::shared_ptr<void> pass = gate_.enter();
       answer(call, reply);
-      count_call(engine_.counters().metrics, kSmallCall, grpc::Status::OK);
+      count_call(metrics, kSmallCall, grpc::Status::OK);
     } catch (...) {
-      reply.set_failed(failed_call(engine_.counters().metrics, engine_.errors(), kSmallCall,
-                                   current_error(), caller_.trace));
+      reply.set_failed(
+          failed_call(metrics, engine_.errors(), kSmallCall, current_error(), caller_.trace));
     }
     const std::lock_guard lock(mutex_);
     push(std::move(reply));
@@ -130,7 +184,7 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     }
   }
 
-  void run(v1::SmallCall& asked) {
+  void run(v1::SmallCall& asked, const TensorUses& uses) {
     const uint64_t id = asked.id();
     Caller caller = of_session(caller_, asked.run().session());
     caller.deadline = deadline_after(asked.timeout());
@@ -139,7 +193,7 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
       std::shared_ptr<void> pass = gate_.enter();
       const std::lock_guard lock(mutex_);
       if (is_finished_) return;
-      if (!running_.try_emplace(id, Running{call, std::move(pass)}).second) {
+      if (!running_.try_emplace(id, Running{call, std::move(pass), uses}).second) {
         fail(ErrorKind::InvalidArgument, "SMALL_CALL", "a call with the id {} runs already", id);
       }
     }
@@ -163,25 +217,38 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
       count_call(metrics, kSmallCall, grpc::Status::OK);
     }
     std::shared_ptr<void> pass;  // ends behind the lock: who waits for the last one may come here
-    const std::lock_guard lock(mutex_);
-    if (const auto at = running_.find(id); at != running_.end()) {
-      pass = std::move(at->second.pass);
-      running_.erase(at);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto at = running_.find(id); at != running_.end()) {
+        pass = std::move(at->second.pass);
+        running_.erase(at);
+      }
+      push(std::move(reply));
     }
-    push(std::move(reply));
-    finish_if_over();
-    read_on();
+    take_held();
   }
 
   void cancel(uint64_t id) {
     std::shared_ptr<Call> call;
     {
       const std::lock_guard lock(mutex_);
-      const auto at = running_.find(id);
-      if (at == running_.end()) return;  // it has ended
-      call = at->second.call;
+      if (const auto at = running_.find(id); at != running_.end()) call = at->second.call;
+      const auto held = std::find_if(held_.begin(), held_.end(),
+                                     [&](const v1::SmallCall& each) { return each.id() == id; });
+      if (!call && held != held_.end()) {
+        held_bytes_ -= held->ByteSizeLong();
+        held_.erase(held);
+        v1::SmallReply reply;
+        reply.set_id(id);
+        reply.set_failed(failed_call(
+            engine_.counters().metrics, engine_.errors(), kSmallCall,
+            Error(ErrorKind::Cancelled, "CANCELLED",
+                  fmt::format("call {} of the stream was cancelled before it began", id)),
+            caller_.trace));
+        push(std::move(reply));
+      }
     }
-    call->cancel();
+    if (call) call->cancel();
   }
 
   /// The daemon takes no more calls: what runs is answered, then the stream ends.
@@ -198,6 +265,12 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
   }
 
   // With the lock held.
+  bool has_room() const { return running_.size() < kMostRunning && waiting_bytes_ < kMostBytes; }
+  void read_on() {
+    if (is_reading_ || is_read_ || is_finished_ || held_bytes_ >= kMostBytes) return;
+    is_reading_ = true;
+    StartRead(&request_);
+  }
   void push(v1::SmallReply reply) {
     if (is_finished_) return;
     waiting_bytes_ += reply.ByteSizeLong();
@@ -217,14 +290,9 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     }
     StartWrite(&reply_);
   }
-  void read_on() {
-    const bool has_room = running_.size() <= kMostRunning / 2 && waiting_bytes_ < kMostReplyBytes;
-    if (!is_full_ || is_finished_ || !has_room) return;
-    is_full_ = false;
-    StartRead(&request_);
-  }
   void finish_if_over() {
-    if (!is_finished_ && is_read_ && running_.empty() && !is_writing_) finish(status_);
+    const bool is_over = is_read_ && held_.empty() && running_.empty() && !is_writing_;
+    if (is_over && !is_taking_ && !is_finished_) finish(status_);
   }
   void finish(const grpc::Status& status) {
     is_finished_ = true;
@@ -239,12 +307,15 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
   v1::CallsReply reply_;
 
   std::mutex mutex_;
+  std::deque<v1::SmallCall> held_;  // that have come but not begun
+  size_t held_bytes_ = 0;
   std::map<uint64_t, Running> running_;
   std::deque<v1::SmallReply> waiting_;
   size_t waiting_bytes_ = 0;
   grpc::Status status_;
-  bool is_read_ = false;  // no more calls will come
-  bool is_full_ = false;  // reading waits for calls to end
+  bool is_reading_ = false;
+  bool is_read_ = false;    // no more calls will come
+  bool is_taking_ = false;  // a thread is at held_
   bool is_writing_ = false;
   bool is_finished_ = false;
   std::shared_ptr<CallsStream> self_;

@@ -165,6 +165,45 @@ TEST_F(Calls, AreCancelledOneByOne) {
   EXPECT_TRUE(replies.at(2).has_run());
 }
 
+TEST_F(Calls, SeeWhatThoseBeforeThemHaveWritten) {
+  const std::string kernel = service_->kernel(add_one("inc"));
+  send({put(1, 1, {0, 0}), put(2, 2, {5, 5})});
+  std::vector<v1::SmallCall> calls;
+  for (uint64_t id = 10; id < 60; ++id) {
+    // Each overwrites its own input, then the other reads it.
+    const v1::Argument x = tensor_argument(numbered(1));
+    calls.push_back(run(2 * id, kernel, x, x));
+    calls.push_back(run(2 * id + 1, kernel, x, output_argument()));
+  }
+  v1::SmallCall over = put(200, 0, {7, 7});
+  over.mutable_put()->mutable_header()->set_into(numbered(1));
+  calls.push_back(over);
+  calls.push_back(run(201, kernel, tensor_argument(numbered(1)), output_argument()));
+  send(calls);
+  const auto replies = receive(2 + calls.size());
+  for (uint64_t id = 10; id < 60; ++id) {
+    const auto value = static_cast<float>(id - 10 + 2);
+    EXPECT_EQ(floats_of(replies.at(2 * id + 1).run().results(0).data()),
+              (std::vector<float>{value, value}));
+  }
+  EXPECT_EQ(floats_of(replies.at(201).run().results(0).data()), (std::vector<float>{8, 8}));
+}
+
+TEST_F(Calls, AreCancelledBeforeTheyBegin) {
+  const std::string kernel = service_->kernel(add_one("waits"));
+  const v1::Argument x = tensor_argument(numbered(1));
+  send({put(1, 1, {1}), run(2, kernel, x, x), run(3, kernel, x, x)});
+  ASSERT_TRUE(eventually([&] { return has_begun("waits"); }));
+  v1::SmallCall cancel;
+  cancel.set_cancel(3);
+  send({cancel});
+  const auto replies = receive(2);
+  expect_status(status_of(replies.at(3)), grpc::StatusCode::CANCELLED, "CANCELLED",
+                "call 3 of the stream was cancelled before it began");
+  let_go();
+  EXPECT_TRUE(receive(1).at(2).has_run());
+}
+
 TEST_F(Calls, AreNamedOnce) {
   const std::string waits = service_->kernel(add_one("waits"));
   send({run(1, waits, inline_argument({1}), output_argument())});
