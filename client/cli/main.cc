@@ -110,6 +110,7 @@ int run(int argc, char** argv) {
   add_doctor(app, program);
   add_explain(app, program);
   add_login(app, program);
+  add_cache(app, program);
   add_serve(app, program);
   add_top(app, program);
   add_tune(app, program);

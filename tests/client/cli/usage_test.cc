@@ -38,7 +38,8 @@ TEST_F(Usage, NeedsACommand) {
   refused(
       {"bake"},
       "there is no command bake; known: run, compile, lower, differentiate, schedule, fmt, submit, "
-      "wait, result, jobs, cancel, devices, doctor, explain, login, logout, serve, top, tune, "
+      "wait, result, jobs, cancel, devices, doctor, explain, login, logout, cache, serve, top, "
+      "tune, "
       "version, "
       "completion");
   refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
