@@ -86,6 +86,13 @@ class CollectAccesses : public ir::Visitor {
     add(store.buffer, store.indices, true);
   }
 
+  void visit(const ir::Atomic& node) override {
+    statement_ = &node;
+    Visitor::visit(node);
+    add(node.buffer, node.indices, true);
+    accesses_.back().is_atomic = true;
+  }
+
   void visit(const ir::If& node) override {
     statement_ = &node;
     (*this)(node.condition);

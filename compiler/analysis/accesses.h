@@ -11,6 +11,7 @@ struct Access {
   ir::BufferRef buffer;
   std::vector<ir::Expr> indices;
   bool is_store = false;
+  bool is_atomic = false;                      // a store that also reads, in one piece
   std::vector<const ir::For*> loops;           // outermost first
   std::vector<ir::Expr> conditions;            // of the branches taken
   const ir::StmtNode* statement = nullptr;     // the statement it stands in

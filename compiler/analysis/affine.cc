@@ -30,8 +30,9 @@ bool are_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
 
 /// Whether what holds for the one holds for the other.
 bool is_covered(const Place& place, const Place& by) {
-  return (by.is_store || !place.is_store) && place.index_changes == by.index_changes &&
-         are_equal(place.indices, by.indices) && are_alike_around(place, by);
+  return (by.is_store || !place.is_store) && (place.is_atomic || !by.is_atomic) &&
+         place.index_changes == by.index_changes && are_equal(place.indices, by.indices) &&
+         are_alike_around(place, by);
 }
 
 /// The places but for those that say nothing more, by number.
@@ -132,8 +133,8 @@ bool are_alike_around(const Place& a, const Place& b) {
 }
 
 Place place_of(const Access& access, std::vector<LoopRange> loops) {
-  return {access.indices, std::move(loops), access.conditions, access.is_store,
-          access.index_changes};
+  return {access.indices,  std::move(loops), access.conditions,
+          access.is_store, access.is_atomic, access.index_changes};
 }
 
 Overlap overlap_of(const std::vector<Place>& places, const std::vector<ir::VarRef>& vars,
@@ -150,7 +151,7 @@ Overlap overlap_of(const std::vector<Place>& places, const std::vector<ir::VarRe
     for (size_t b = a; b < kept.size(); ++b) {
       const Place& x = *all[a];
       const Place& y = *all[b];
-      if (!x.is_store && !y.is_store) continue;
+      if ((!x.is_store && !y.is_store) || (x.is_atomic && y.is_atomic)) continue;
       const bool is_asked = kept.size() > 1 && ++pairs <= kMaxPairs;
       if (is_asked && are_never_one(x, y, vars, facts)) continue;
       return {is_one_element(x, y, vars) ? Touch::Always : Touch::May, kept[a], kept[b]};

@@ -25,6 +25,7 @@ struct Place {
   std::vector<LoopRange> loops;      // variables with any of their values in each access
   std::vector<ir::Expr> conditions;  // they hold where the element is touched
   bool is_store = false;
+  bool is_atomic = false;      // two of these never get in each other's way
   bool index_changes = false;  // an index may be another number when it is computed again
 };
 

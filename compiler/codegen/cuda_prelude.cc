@@ -166,6 +166,16 @@ __device__ inline T kiln_bits(F value) {
   return same.to;
 }
 )"},
+    // By words, since types of 8 and 16 bits have no shuffle of their own.
+    Function{"kiln_shuffle", R"(template <typename T>
+__device__ inline T kiln_shuffle(T value, int distance, int width) {
+  union { T value; unsigned words[(sizeof(T) + 3) / 4]; } moved;
+  moved.words[0] = 0;
+  moved.value = value;
+  for (unsigned& word : moved.words) word = __shfl_down_sync(0xffffffffu, word, distance, width);
+  return moved.value;
+}
+)"},
     Function{"kiln_nextafter", R"(template <typename T>
 __device__ inline T kiln_nextafter(T a, T b) {
   const float from = a, to = b;
@@ -196,6 +206,33 @@ __device__ inline T kiln_min(T a, T b) {
     Function{"kiln_max", R"(template <typename T>
 __device__ inline T kiln_max(T a, T b) {
   return a != a || !(a < b || b != b) ? a : b;
+}
+)"},
+    Function{"kiln_atomic_bits", R"(template <typename T, typename Bits, typename Change>
+__device__ inline void kiln_atomic_bits(T* place, Change change) {
+  union { T value; Bits bits; } seen, next;
+  seen.bits = atomicCAS((Bits*)place, Bits(0), Bits(0));
+  while (true) {
+    next.value = change(seen.value);
+    if (next.bits == seen.bits) return;
+    const Bits now = atomicCAS((Bits*)place, seen.bits, next.bits);
+    if (now == seen.bits) return;
+    seen.bits = now;
+  }
+}
+)"},
+    Function{"kiln_atomic_min", R"(__device__ inline void kiln_atomic_min(float* place, float b) {
+  kiln_atomic_bits<float, unsigned>(place, [=](float a) { return kiln_min(a, b); });
+}
+__device__ inline void kiln_atomic_min(double* place, double b) {
+  kiln_atomic_bits<double, unsigned long long>(place, [=](double a) { return kiln_min(a, b); });
+}
+)"},
+    Function{"kiln_atomic_max", R"(__device__ inline void kiln_atomic_max(float* place, float b) {
+  kiln_atomic_bits<float, unsigned>(place, [=](float a) { return kiln_max(a, b); });
+}
+__device__ inline void kiln_atomic_max(double* place, double b) {
+  kiln_atomic_bits<double, unsigned long long>(place, [=](double a) { return kiln_max(a, b); });
 }
 )"},
     Function{"kiln_shift_left", R"(template <typename T>

@@ -120,15 +120,17 @@ class Function {
  private:
   /// ptxas gives a thread no more registers than a block has room for: of its own size, where that
   /// is known, or of any that the device allows. Else a launch may fail for want of them.
-  std::string launch_bounds() const {
+  std::string launch_bounds() const { return fmt::format("__launch_bounds__({}) ", threads()); }
+
+  /// The most that a block has.
+  int64_t threads() const {
     int64_t threads = 1;
     for (const For* axis : nest_.axes) {
       if (ir::is_block_axis(axis->thread)) continue;
       const std::optional<int64_t> extent = as_const_int(axis->extent);
       threads *= std::max<int64_t>(extent.value_or(kThreadsOfBlock), 1);
     }
-    threads = std::min(threads, kThreadsOfBlock);
-    return fmt::format("__launch_bounds__({}) ", threads);
+    return std::min(threads, kThreadsOfBlock);
   }
 
   std::string parameter_list() {
@@ -233,6 +235,24 @@ class Function {
          cuda_expr(store.value, names_));
   }
 
+  /// Of integers CUDA has it; of int64 a sum is that of the same bits as uint64.
+  void write(const Atomic& node) {
+    const std::string place =
+        fmt::format("{}[{}]", names_[node.buffer], cuda_expr(node.indices[0], names_));
+    const std::string value = cuda_expr(node.value, names_);
+    const std::string_view name = node.op == Operator::Add   ? "atomicAdd"
+                                  : node.op == Operator::Min ? "atomicMin"
+                                                             : "atomicMax";
+    if (is_float(node.buffer->type)) {
+      line("kiln_{}(&{}, {});", node.op == Operator::Min ? "atomic_min" : "atomic_max", place,
+           value);
+    } else if (node.op == Operator::Add && node.buffer->type == DType::Int64) {
+      line("atomicAdd((unsigned long long*)&{}, (unsigned long long)({}));", place, value);
+    } else {
+      line("{}(&{}, {});", name, place, value);
+    }
+  }
+
   void write(const Allocate& allocate) {
     const Buffer& buffer = *allocate.buffer;
     const int64_t elements = elements_of(buffer);
@@ -262,7 +282,15 @@ class Function {
     line("}}");
   }
 
-  void write(const Barrier&) { line("__syncthreads();"); }
+  void write(const Barrier&) {
+    line("{}", threads() <= kWarp ? "__syncwarp();" : "__syncthreads();");
+  }
+
+  void write(const Shuffle& node) {
+    line("{}[{}] = kiln_shuffle({}, {}, {});", names_[node.buffer],
+         cuda_expr(node.indices[0], names_), cuda_expr(node.value, names_), node.distance,
+         node.width);
+  }
 
   // build_loops makes no others for a GPU.
   template <typename T>

@@ -7,12 +7,12 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/ranges.h>
 
 #include "compiler/ir/launch.h"
-#include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/races.h"
 #include "compiler/language/evaluate/scalar.h"
@@ -101,30 +101,6 @@ struct Bindings {
   GridThread thread;
   Launches* launches = nullptr;  // null where nothing runs as threads
 };
-
-class FindBarrier : public Visitor {
- public:
-  bool found = false;
-
- private:
-  using Visitor::visit;
-  void visit(const Barrier&) override { found = true; }
-};
-
-bool has_barrier(const Stmt& stmt) {
-  FindBarrier find;
-  find(stmt);
-  return find.found;
-}
-
-bool is_thread_loop(const For& loop) {
-  switch (loop.thread) {
-    case ThreadAxis::ThreadX:
-    case ThreadAxis::ThreadY:
-    case ThreadAxis::ThreadZ: return true;
-    default: return false;
-  }
-}
 
 /// Evaluates expressions one lane at a time.
 class Evaluate {
@@ -306,12 +282,14 @@ class Interpreter {
         return;
       }
       case NodeKind::Store: return store(*as<Store>(stmt));
+      case NodeKind::Atomic: return change(*as<Atomic>(stmt));
       case NodeKind::Allocate: {
         allocate(as<Allocate>(stmt)->buffer);
         return run(as<Allocate>(stmt)->body);
       }
       case NodeKind::Check: return check(*as<Check>(stmt));
       case NodeKind::Barrier: return;  // of a block whose threads are not being run
+      case NodeKind::Shuffle: breach("a shuffle stands outside the loops over threads");
       case NodeKind::Tensorize: return run(as<Tensorize>(stmt)->body);
       case NodeKind::Prefetch: {
         const Prefetch& prefetch = *as<Prefetch>(stmt);
@@ -342,7 +320,7 @@ class Interpreter {
  private:
   void run_loop(const For& loop) {
     const int64_t extent = evaluate_.index(loop.extent);
-    if (is_thread_loop(loop) && has_barrier(loop.body)) {
+    if (is_thread_axis(loop.thread) && waits_in(loop.body).at_all()) {
       std::vector<Bindings> threads = threads_of({scope_}, loop, extent);
       run_in_step(loop.body, threads);
       return;
@@ -377,7 +355,7 @@ class Interpreter {
   /// holds no barrier runs thread by thread; loops and branches around one must be the same for
   /// all.
   void run_in_step(const Stmt& stmt, std::vector<Bindings>& threads) {
-    if (!has_barrier(stmt)) {
+    if (!waits_in(stmt).at_all()) {
       for (Bindings& thread : threads)
         Interpreter(thread, watch_).run(stmt);
       return;
@@ -388,20 +366,48 @@ class Interpreter {
     } else if (const For* loop = as<For>(stmt)) {
       run_loop_in_step(*loop, threads);
     } else if (const If* node = as<If>(stmt)) {
-      const bool taken = common_value(node->condition, threads) != 0;
-      if (taken) run_in_step(node->then_body, threads);
-      if (!taken && node->else_body) run_in_step(node->else_body, threads);
+      run_if_in_step(*node, threads);
     } else if (const Allocate* allocate = as<Allocate>(stmt)) {
       allocate_in_step(allocate->buffer, threads);
       run_in_step(allocate->body, threads);
     } else if (as<Barrier>(stmt) && scope_.launches != nullptr) {
       ++scope_.launches->now.barrier;
+    } else if (const Shuffle* shuffle = as<Shuffle>(stmt)) {
+      exchange(*shuffle, threads);
     }
+  }
+
+  /// All threads have read before one writes.
+  void exchange(const Shuffle& node, std::vector<Bindings>& threads) {
+    std::unordered_map<int64_t, Scalar> values;
+    for (Bindings& thread : threads)
+      values.emplace(thread.thread.thread, Evaluate(thread)(node.value));
+    for (Bindings& thread : threads) {
+      const bool is_within = thread.thread.along_x() % node.width + node.distance < node.width;
+      const auto found = values.find(thread.thread.thread + (is_within ? node.distance : 0));
+      if (found == values.end()) breach("a shuffle reads of a thread that does not come to it");
+      const int64_t place = Evaluate(thread).position(node.buffer, node.indices, 0);
+      Interpreter(thread, watch_).write(node.buffer, place, found->second);
+    }
+  }
+
+  /// Warps may take different branches, where they do not wait for each other.
+  void run_if_in_step(const If& node, std::vector<Bindings>& threads) {
+    if (waits_in(&node).for_block) common_value(node.condition, threads);
+    std::vector<Bindings> taken;
+    std::vector<Bindings> others;
+    for (const Bindings& thread : threads) {
+      Bindings own = thread;
+      const bool holds = Evaluate(own).condition(node.condition);
+      (holds ? taken : others).push_back(std::move(own));
+    }
+    if (!taken.empty()) run_in_step(node.then_body, taken);
+    if (!others.empty() && node.else_body) run_in_step(node.else_body, others);
   }
 
   void run_loop_in_step(const For& loop, std::vector<Bindings>& threads) {
     const int64_t extent = common_value(loop.extent, threads);
-    if (is_thread_loop(loop)) {
+    if (is_thread_axis(loop.thread)) {
       std::vector<Bindings> inner = threads_of(threads, loop, extent);
       run_in_step(loop.body, inner);
       return;
@@ -453,6 +459,23 @@ class Interpreter {
     }
     for (const auto& [position, value] : values)
       write(node.buffer, position, value);
+  }
+
+  void change(const Atomic& node) {
+    const int64_t position = evaluate_.position(node.buffer, node.indices, 0);
+    Storage& memory = evaluate_.storage(node.buffer);
+    if (!memory.written[static_cast<size_t>(position)]) {
+      breach("element {} of {} is changed before it is written", position, node.buffer->name);
+    }
+    if (evaluate_.is_shared(node.buffer) &&
+        !memory.history.change(position, scope_.thread, scope_.launches->now)) {
+      breach("element {} of {} is changed by a GPU thread while another one may use it", position,
+             node.buffer->name);
+    }
+    const Scalar operands[] = {language::read_element(*memory.elements, position),
+                               evaluate_(node.value)};
+    language::write_element(*memory.elements, position,
+                            language::apply_operator(node.op, operands));
   }
 
   void write(const BufferRef& buffer, int64_t position, const Scalar& value) {

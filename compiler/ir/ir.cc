@@ -193,6 +193,12 @@ Stmt Store::make(BufferRef buffer, std::vector<Expr> indices, Expr value, Expr p
   return new Store(std::move(buffer), std::move(indices), std::move(value), std::move(predicate));
 }
 
+Stmt Atomic::make(Operator op, BufferRef buffer, std::vector<Expr> indices, Expr value) {
+  KILN_CHECK(buffer && value && value->type == (Type{buffer->type, 1}) && lanes_of(indices) == 1);
+  KILN_CHECK(op == Operator::Add || op == Operator::Min || op == Operator::Max);
+  return new Atomic(op, std::move(buffer), std::move(indices), std::move(value));
+}
+
 Stmt Allocate::make(BufferRef buffer, Stmt body) {
   KILN_CHECK(buffer && body);
   return new Allocate(std::move(buffer), std::move(body));
@@ -204,6 +210,13 @@ Stmt Check::make(Expr index, Expr extent, int check) {
 }
 
 Stmt Barrier::make() { return new Barrier(); }
+
+Stmt Shuffle::make(int distance, int width, BufferRef buffer, std::vector<Expr> indices,
+                   Expr value) {
+  KILN_CHECK(buffer && value && value->type == (Type{buffer->type, 1}) && lanes_of(indices) == 1);
+  KILN_CHECK(width >= 1 && width <= kWarp && (width & (width - 1)) == 0 && distance >= 0);
+  return new Shuffle(distance, width, std::move(buffer), std::move(indices), std::move(value));
+}
 
 Stmt Tensorize::make(language::TensorIntrinsic intrinsic, Stmt body) {
   KILN_CHECK(body);

@@ -193,6 +193,8 @@ class Parser {
     if (reader_.accept(If::kWord)) return parse_if();
     if (reader_.accept(Check::kWord)) return parse_check();
     if (reader_.accept(Barrier::kWord)) return Barrier::make();
+    if (reader_.accept(Atomic::kWord)) return parse_atomic();
+    if (reader_.accept(Shuffle::kWord)) return parse_shuffle();
     if (reader_.accept(Tensorize::kWord)) return parse_tensorize();
     if (reader_.accept(Prefetch::kWord)) return parse_prefetch();
     return parse_store();
@@ -259,6 +261,46 @@ class Parser {
     reader_.expect("#");
     return Check::make(index, extent,
                        static_cast<int>(reader_.expect_integer("the number of a check")));
+  }
+
+  /// `shuffle 16 of 32: s[0] = own[0]`
+  Stmt parse_shuffle() {
+    const Token at = reader_.peek();
+    const int64_t distance = reader_.expect_integer("how far behind a thread is");
+    reader_.expect("of");
+    const int64_t width = reader_.expect_integer("how many threads are together");
+    if (width < 1 || width > kWarp || (width & (width - 1)) != 0 || distance > kWarp) {
+      fail_syntax(at, fmt::format("a shuffle is among 1, 2, 4 .. {} threads", kWarp));
+    }
+    const auto [access, value] = parse_one_element();
+    return Shuffle::make(static_cast<int>(distance), static_cast<int>(width), access.buffer,
+                         access.indices, value);
+  }
+
+  /// `atomic max: C[X[i]] = 5`
+  Stmt parse_atomic() {
+    const Token at = reader_.take();
+    const std::optional<Operator> op = language::find_operator(at.text);
+    if (op != Operator::Add && op != Operator::Min && op != Operator::Max) {
+      fail_syntax(at, fmt::format("'{}' is not done in one piece; add, min and max are", at.text));
+    }
+    const auto [access, value] = parse_one_element();
+    return Atomic::make(*op, access.buffer, access.indices, value);
+  }
+
+  /// `: C[i] = v`
+  std::pair<Access, Expr> parse_one_element() {
+    reader_.expect(":");
+    const Token at = reader_.peek();
+    reader_.expect_name("the name of a buffer");
+    Access access = build_access(read_access(reader_, at), names_);
+    for (const Expr& index : access.indices) {
+      if (index->type.lanes > 1) fail_syntax(at, "it is done to one element");
+    }
+    reader_.expect("=");
+    const Type type{access.buffer->type, 1};
+    Expr value = build_typed(read_expression(reader_), names_, type);
+    return {std::move(access), std::move(value)};
   }
 
   /// `tensorize x86.fma.f32 { .. }`

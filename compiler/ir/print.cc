@@ -294,6 +294,13 @@ class StmtPrinter {
     line("{} = {}", access, text(store.value, store.buffer->type));
   }
 
+  void write_node(const Atomic& node) {
+    std::string access;
+    ExprPrinter(names_, access).print_access(node.buffer, node.indices, nullptr);
+    line("{} {}: {} = {}", Atomic::kWord, language::row_of(node.op).spelling, access,
+         text(node.value, node.buffer->type));
+  }
+
   void write_node(const Allocate& allocate) {
     line("allocate {} scope({})", declaration(allocate.buffer), scope_name(allocate.buffer->scope));
     write_sequence(allocate.body);
@@ -305,6 +312,13 @@ class StmtPrinter {
   }
 
   void write_node(const Barrier&) { line("{}", Barrier::kWord); }
+
+  void write_node(const Shuffle& node) {
+    std::string access;
+    ExprPrinter(names_, access).print_access(node.buffer, node.indices, nullptr);
+    line("{} {} of {}: {} = {}", Shuffle::kWord, node.distance, node.width, access,
+         text(node.value, node.buffer->type));
+  }
 
   void write_node(const Tensorize& node) {
     open("{} {} {{", Tensorize::kWord, language::row_of(node.intrinsic).spelling);

@@ -11,11 +11,36 @@
 
 #include <algorithm>
 
+#include "compiler/ir/mutator.h"
+
 namespace kiln::ir {
 
+namespace {
+
+constexpr int kBitsOfBlock = 21;
+constexpr int kBitsOfThread = 16;
+
+class FindWaits : public Visitor {
+ public:
+  Waits found;
+
+ private:
+  using Visitor::visit;
+  void visit(const Barrier&) override { found.for_block = true; }
+  void visit(const Shuffle&) override { found.for_warp = true; }
+};
+
+}  // namespace
+
+Waits waits_in(const Stmt& stmt) {
+  FindWaits walk;
+  walk(stmt);
+  return walk.found;
+}
+
+int64_t GridThread::along_x() const { return thread & ((int64_t{1} << kBitsOfThread) - 1); }
+
 void GridThread::set(ThreadAxis axis, int64_t index) {
-  constexpr int kBitsOfBlock = 21;
-  constexpr int kBitsOfThread = 16;
   const auto put = [index](int64_t& id, int place, int bits) {
     const int64_t mask = ((int64_t{1} << bits) - 1) << (place * bits);
     id = (id & ~mask) | ((index << (place * bits)) & mask);
@@ -34,9 +59,9 @@ void GridThread::set(ThreadAxis axis, int64_t index) {
 bool AccessHistory::read(int64_t element, GridThread by, Moment now) {
   Element& at = elements_[element];
   if (at.written.launch == now.launch) {
-    if (at.writer.block != by.block) return false;
-    const bool is_own =
-        at.writer.thread == by.thread || std::ranges::find(at.same, by.thread) != at.same.end();
+    if (at.writer.block != by.block || at.others_blocks) return false;
+    const bool is_writer = at.writer.thread == by.thread && !at.others_threads;
+    const bool is_own = is_writer || std::ranges::find(at.same, by.thread) != at.same.end();
     if (at.written.barrier == now.barrier && !is_own) return false;
   }
   const bool is_first_of_launch = at.read.launch != now.launch;
@@ -53,23 +78,44 @@ bool AccessHistory::read(int64_t element, GridThread by, Moment now) {
   return true;
 }
 
+bool AccessHistory::is_read_by_others(const Element& at, GridThread by, Moment now) {
+  if (at.read.launch != now.launch) return false;
+  if (at.by_blocks || at.reader.block != by.block) return true;
+  return at.read.barrier == now.barrier && (at.by_threads || at.reader.thread != by.thread);
+}
+
 bool AccessHistory::write(int64_t element, GridThread by, Moment now, bool changes) {
   Element& at = elements_[element];
   const bool is_same_launch = at.written.launch == now.launch;
-  const bool is_same_block = is_same_launch && at.writer.block == by.block;
+  const bool is_same_block = is_same_launch && at.writer.block == by.block && !at.others_blocks;
   if (!changes) {
     if (is_same_block && at.written.barrier == now.barrier) at.same.push_back(by.thread);
     return true;
   }
   if (is_same_launch) {
     if (!is_same_block) return false;
-    if (at.written.barrier == now.barrier && at.writer.thread != by.thread) return false;
+    const bool others = at.others_threads || at.writer.thread != by.thread;
+    if (at.written.barrier == now.barrier && others) return false;
   }
-  if (at.read.launch == now.launch) {
-    if (at.by_blocks || at.reader.block != by.block) return false;
-    const bool other = at.by_threads || at.reader.thread != by.thread;
-    if (at.read.barrier == now.barrier && other) return false;
+  if (is_read_by_others(at, by, now)) return false;
+  at.written = now;
+  at.writer = by;
+  at.same.clear();
+  at.in_one_piece = at.others_blocks = at.others_threads = false;
+  return true;
+}
+
+bool AccessHistory::change(int64_t element, GridThread by, Moment now) {
+  Element& at = elements_[element];
+  if (at.written.launch != now.launch || !at.in_one_piece) {
+    if (!write(element, by, now, true)) return false;
+    at.in_one_piece = true;
+    return true;
   }
+  if (is_read_by_others(at, by, now)) return false;
+  at.others_blocks = at.others_blocks || at.writer.block != by.block;
+  const bool since = at.written.barrier == now.barrier;
+  at.others_threads = since && (at.others_threads || at.writer.thread != by.thread);
   at.written = now;
   at.writer = by;
   at.same.clear();

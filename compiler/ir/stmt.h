@@ -33,6 +33,9 @@ struct Block : StmtNode {
 /// one iteration after the other, each of launches of its own.
 enum class LoopKind : uint8_t { Serial, Parallel, Vectorized, Unrolled, ThreadIndex, Host };
 
+/// Threads of a GPU that run together, side by side along threadIdx.x.
+constexpr int kWarp = 32;
+
 /// Which hardware index a ThreadIndex loop is. Loops of one thread axis in one launch are the same
 /// index.
 enum class ThreadAxis : uint8_t {
@@ -117,6 +120,23 @@ struct Store : StmtNode {
         predicate(std::move(p)) {}
 };
 
+/// buffer[indices] = op(buffer[indices], value), in one piece: threads that do it to one element at
+/// once have the effect of one after the other, in some order.
+struct Atomic : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Atomic;
+  static constexpr std::string_view kWord = "atomic";
+  static Stmt make(Operator op, BufferRef buffer, std::vector<Expr> indices, Expr value);
+  auto fields() const { return std::tie(op, buffer, indices, value); }
+  const Operator op;  // of two operands, whose order does not matter
+  const BufferRef buffer;
+  const std::vector<Expr> indices;
+  const Expr value;
+
+ private:
+  Atomic(Operator o, BufferRef b, std::vector<Expr> i, Expr v)
+      : StmtNode(kKind), op(o), buffer(std::move(b)), indices(std::move(i)), value(std::move(v)) {}
+};
+
 /// Memory for `buffer` while `body` runs; its contents are undefined before the first store.
 struct Allocate : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Allocate;
@@ -154,6 +174,31 @@ struct Barrier : StmtNode {
 
  private:
   Barrier() : StmtNode(kKind) {}
+};
+
+/// buffer[indices], of one thread, = what `value` is in the thread `distance` behind along
+/// threadIdx.x. Threads are taken together `width` at a time; where there is none so far behind, it
+/// is the thread's own. They must all come to it: only inside ThreadIndex loops, as a Barrier.
+struct Shuffle : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Shuffle;
+  static constexpr std::string_view kWord = "shuffle";
+  static Stmt make(int distance, int width, BufferRef buffer, std::vector<Expr> indices,
+                   Expr value);
+  auto fields() const { return std::tie(distance, width, buffer, indices, value); }
+  const int distance;
+  const int width;  // a power of two, at most kWarp
+  const BufferRef buffer;
+  const std::vector<Expr> indices;
+  const Expr value;
+
+ private:
+  Shuffle(int d, int w, BufferRef b, std::vector<Expr> i, Expr v)
+      : StmtNode(kKind),
+        distance(d),
+        width(w),
+        buffer(std::move(b)),
+        indices(std::move(i)),
+        value(std::move(v)) {}
 };
 
 /// The body is meant to be this intrinsic: the pass tensorize makes it so, and leaves none of

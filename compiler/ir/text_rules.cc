@@ -31,6 +31,7 @@ class FindStore : public Visitor {
  private:
   using Visitor::visit;
   void visit(const Store& store) override { found = found || store.buffer == buffer_; }
+  void visit(const Atomic& node) override { found = found || node.buffer == buffer_; }
   const BufferRef& buffer_;
 };
 

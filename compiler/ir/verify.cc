@@ -134,6 +134,11 @@ class Verify : public Visitor {
     Visitor::visit(store);
   }
 
+  void visit(const Atomic& node) override {
+    if (inputs_.count(node.buffer) > 0) breach("input {} is stored to", node.buffer->name);
+    Visitor::visit(node);
+  }
+
   /// After flatten_storage there is one index, whatever the shape.
   void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
     if (buffers_.count(buffer) == 0) {
@@ -181,6 +186,11 @@ class Verify : public Visitor {
 
   void visit(const Barrier&) override {
     if (thread_loops_ == 0) breach("a barrier stands outside the loops over threads");
+  }
+  void visit(const Shuffle& node) override {
+    if (thread_loops_ == 0) breach("a shuffle stands outside the loops over threads");
+    if (node.buffer->scope != Scope::Local) breach("a shuffle fills {}", node.buffer->name);
+    Visitor::visit(node);
   }
 
   const Kernel& kernel_;

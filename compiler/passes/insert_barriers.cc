@@ -68,6 +68,11 @@ class CollectEffects : public Visitor {
     if (shared_.rewritten.contains(store.buffer)) effects.rewritten.insert(store.buffer);
     Visitor::visit(store);
   }
+  void visit(const Atomic& node) override {
+    if (shared_.contested.contains(node.buffer)) effects.written.insert(node.buffer);
+    if (shared_.rewritten.contains(node.buffer)) effects.rewritten.insert(node.buffer);
+    Visitor::visit(node);
+  }
   const SharedBuffers& shared_;
 };
 

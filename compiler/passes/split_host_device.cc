@@ -50,6 +50,7 @@ class ThreadBody : public Mutator {
   Stmt visit(const Store& store) override {
     return own_.contains(store.buffer) ? Stmt(&store) : by_first_thread(&store);
   }
+  Stmt visit(const Atomic& node) override { return by_first_thread(&node); }
   Stmt visit(const Check& check) override { return by_first_thread(&check); }
 
   Stmt visit(const Allocate& allocate) override {

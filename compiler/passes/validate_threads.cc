@@ -67,8 +67,10 @@ class StoresToShared : public Visitor {
     own_.insert(allocate.buffer);
     Visitor::visit(allocate);
   }
-  void visit(const Store& store) override {
-    if (store.buffer->scope != Scope::Shared && !own_.contains(store.buffer)) result = false;
+  void visit(const Store& store) override { note(store.buffer); }
+  void visit(const Atomic& node) override { note(node.buffer); }
+  void note(const BufferRef& buffer) {
+    if (buffer->scope != Scope::Shared && !own_.contains(buffer)) result = false;
   }
   std::unordered_set<BufferRef> own_;
 };

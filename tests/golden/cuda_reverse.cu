@@ -10,6 +10,6 @@ extern "C" __global__ void __launch_bounds__(32) kiln_compact_0(const float* A, 
   const long long threadIdx_x = threadIdx.x;
   __shared__ float s[32];
   s[threadIdx_x] = A[blockIdx_x * 32 + threadIdx_x];
-  __syncthreads();
+  __syncwarp();
   C[blockIdx_x * 32 + threadIdx_x] = s[31 - threadIdx_x];
 }

@@ -198,6 +198,37 @@ TEST(Interpret, LaunchesSeeWhatThoseBeforeThemStored) {
             (std::vector<float>{4, 3, 2, 1}));
 }
 
+TEST(Interpret, ShufflesTakeWhatAThreadBehindHas) {
+  EXPECT_EQ(run("for threadIdx.x in 0..4 bind { allocate r: float32[1] scope(local) "
+                "shuffle 1 of 2: r[0] = A[threadIdx.x] B[threadIdx.x] = r[0] }",
+                4),
+            (std::vector<float>{2, 2, 4, 4}));
+  EXPECT_EQ(run("for threadIdx.y in 0..2 bind { for threadIdx.x in 0..2 bind { "
+                "allocate r: float32[1] scope(local) "
+                "shuffle 1 of 2: r[0] = A[threadIdx.y*2 + threadIdx.x] "
+                "B[threadIdx.y*2 + threadIdx.x] = r[0] } }",
+                4),
+            (std::vector<float>{2, 2, 4, 4}));
+}
+
+TEST(Interpret, UpdatesInOnePieceMeetEachOtherAndNothingElse) {
+  const std::string threads =
+      "allocate s: float32[1] scope(shared) for threadIdx.x in 0..4 bind { "
+      "if threadIdx.x == 0 { s[0] = 0.0 } barrier atomic add: s[0] = A[threadIdx.x] ";
+  EXPECT_EQ(run(threads + "barrier B[threadIdx.x] = s[0] }", 4),
+            (std::vector<float>{10, 10, 10, 10}));
+  EXPECT_EQ(
+      run("B[0] = 0.0 for blockIdx.x in 0..4 bind { atomic max: B[0] = A[blockIdx.x] }", 4)[0], 4);
+  expect_breach(threads + "B[threadIdx.x] = s[0] }", 4,
+                "element 0 of s is read by a GPU thread that did not wait for the store to it");
+  expect_breach(threads + "if threadIdx.x == 3 { s[0] = 0.0 } }", 4,
+                "element 0 of s is stored to by a GPU thread while another one may use it");
+  expect_breach(
+      "B[0] = 0.0 for blockIdx.x in 0..4 bind { atomic add: B[0] = 1.0 "
+      "if blockIdx.x == 3 { B[1] = B[0] } }",
+      4, "element 0 of B is read by a GPU thread that did not wait for the store to it");
+}
+
 /// Nobody sees who of them did it.
 TEST(Interpret, ThreadsThatAllStoreTheSameValue) {
   EXPECT_EQ(run("allocate s: float32[1] scope(shared) "

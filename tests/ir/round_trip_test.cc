@@ -45,6 +45,11 @@ TEST(RoundTrip, EveryStatement) {
     for k in 0..4 unroll {
       for i.outer in 0..2 bind(vthread) {
         barrier
+        {
+          allocate s3: float32[1] scope(local)
+          shuffle 16 of 32: s3[0] = s1[0, i] + 1.0
+        }
+        atomic max: B[i] = 2.0
       }
     }
     if i < 3 {

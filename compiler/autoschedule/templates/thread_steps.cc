@@ -1,5 +1,6 @@
 // Steps for CUDA: one loop over all that is independent, cut into blocks of threads. Where there
-// are enough elements for all threads, each has neighbours of 128 bits, which move at once.
+// are enough elements for all threads, each has neighbours of 128 bits, which move at once. Updates
+// of a scatter are independent too where each is in one piece.
 #include <algorithm>
 
 #include "compiler/autoschedule/templates/stage_schedules.h"
@@ -15,7 +16,9 @@ void bind_scatter(const StageGraph& graph, StepWriter& steps, StageId id, int64_
     const bool is_apart = schedule::tells_elements_apart(graph, id, axis);
     (is_apart ? apart : serial).push_back(axis);
   }
+  if (schedule::is_in_one_piece(stage) && is_int(stage.types[0])) apart = stage.data;
   if (apart.empty()) return;
+  if (apart.size() == stage.data.size()) serial.clear();
   std::vector<AxisId> order = apart;
   order.insert(order.end(), serial.begin(), serial.end());
   if (order != stage.data) steps.reorder(id, order);

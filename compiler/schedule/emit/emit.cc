@@ -22,6 +22,7 @@
 #include "compiler/schedule/emit/prefetch.h"
 #include "compiler/schedule/emit/thread_reduction.h"
 #include "compiler/schedule/graph/reads.h"
+#include "compiler/schedule/graph/scatters.h"
 
 namespace kiln::schedule {
 namespace {
@@ -235,10 +236,11 @@ class Emitter {
 
   /// The same where threads reduce a part each.
   ir::Stmt reduced_by_threads(const Walk& walk, size_t level) {
-    const ThreadReduction threads(graph_, plan_, walk.stage, target_);
+    ThreadReduction threads(graph_, plan_, walk.stage, target_);
+    threads.set_last(stored_whole(walk, threads));
     const Walk parts{walk.stage, walk.nest, Part::Update, walk.renamed, &threads};
     std::vector<ir::Stmt> stmts = {rest(parts, level)};
-    for (ir::Stmt& step : threads.combine_parts(stored_whole(walk, threads)))
+    for (ir::Stmt& step : threads.combine_parts())
       stmts.push_back(std::move(step));
     ir::Stmt all = ir::Block::make(std::move(stmts));
     for (const ir::BufferRef& buffer : threads.shared()) {
@@ -424,6 +426,11 @@ class Emitter {
     const ir::BufferRef& buffer = plan_.storage.at({walk.stage, 0}).buffer;
     LoweredScatter lowered = lower_scatter(graph_, plan_, walk.stage, values, facts_, checks_);
     ir::Expr value = lowered.update;
+    if (traits_of(target_).has_threads && has_meeting_threads(graph_, walk.stage)) {
+      lowered.checks.push_back(
+          ir::Atomic::make(*stage.as_scatter.combiner, buffer, lowered.indices, value));
+      return ir::Block::make(std::move(lowered.checks));
+    }
     if (stage.as_scatter.combiner) {
       value = ir::Binary::make(*stage.as_scatter.combiner, ir::Load::make(buffer, lowered.indices),
                                value);

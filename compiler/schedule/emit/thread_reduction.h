@@ -24,11 +24,15 @@ class ThreadReduction {
 
   /// The thread's own value of an output.
   Accumulator own(uint32_t output) const;
-  /// Of one thread: start values, then `body`, then its part is kept for the others.
+  /// What is done with the combination of all, once, by the thread that made it, which waits for
+  /// nobody. Given before the statements are asked for.
+  void set_last(ir::Stmt last) { last_ = std::move(last); }
+  /// Of one thread: start values, then `body`, then its part is kept for the others. Where all of
+  /// them are of one warp these combine them, too.
   ir::Stmt part_of_thread(ir::Stmt body) const;
-  /// Halves the parts until the first one is the combination of all, a loop over threads a step;
-  /// then `last`, once, by the thread that made it, which waits for nobody.
-  std::vector<ir::Stmt> combine_parts(const ir::Stmt& last) const;
+  /// Halves the parts until those that are left are of one warp, or the first one is the
+  /// combination of all; a loop over threads a step.
+  std::vector<ir::Stmt> combine_parts() const;
   /// The combination of all parts.
   ir::Expr whole(uint32_t output) const;
   /// What all threads of the block share.
@@ -41,9 +45,15 @@ class ThreadReduction {
     ir::Expr extent;
     ir::ThreadAxis axis;
   };
+  void find_lanes(const StageGraph& graph, const NestPlan& plan,
+                  const std::vector<const Loop*>& loops);
+  bool is_one_warp() const;
   std::vector<ir::Expr> place(const std::vector<ir::Expr>& of_reduction) const;
   ir::Stmt combine(size_t axis, int64_t count, int64_t distance, const ir::Stmt& then) const;
   ir::Stmt by_first_thread(ir::Stmt body) const;
+  ir::Stmt start_of(const ir::BufferRef& buffer, uint32_t output) const;
+  ir::Stmt in_warp(const ir::VarRef& lane) const;
+  ir::Stmt by_first_warp(int64_t left) const;
   /// Whether the axes before this one have one thread.
   bool is_one_thread_before(size_t axis) const;
 
@@ -51,7 +61,11 @@ class ThreadReduction {
   std::vector<Threads> around_;
   std::vector<Threads> reduced_;
   std::vector<ir::BufferRef> own_;    // one an output
-  std::vector<ir::BufferRef> parts_;  // likewise
+  std::vector<ir::BufferRef> left_;   // likewise, what a lane of the last warp has
+  std::vector<ir::BufferRef> other_;  // likewise, what a lane behind it has
+  std::vector<ir::BufferRef> parts_;  // likewise; none where all threads are of one warp
+  int lanes_ = 0;                     // of a warp that combine what is left; 0: none do
+  ir::Stmt last_;
 };
 
 }  // namespace kiln::schedule

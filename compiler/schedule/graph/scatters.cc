@@ -7,6 +7,7 @@
 
 #include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/launch.h"
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/graph/scan_cells.h"
 
@@ -69,6 +70,34 @@ bool tells_elements_apart(const StageGraph& graph, StageId id, AxisId axis) {
     if (!has_read(index)) indices.push_back(ir::substitute(index, from_zero));  // data: any number
   }
   return asked.var && !indices.empty() && analysis::are_distinct(indices, {asked}, others);
+}
+
+bool may_meet(const StageGraph& graph, StageId id, AxisId loop) {
+  const auto meets = [&](AxisId axis) { return may_meet(graph, id, axis); };
+  for (const Relation& relation : graph[id].loops.relations) {
+    const Split* split = std::get_if<Split>(&relation);
+    if (split != nullptr && (split->outer == loop || split->inner == loop))
+      return meets(split->parent);
+    const Fuse* fuse = std::get_if<Fuse>(&relation);
+    if (fuse != nullptr && fuse->fused == loop) return std::ranges::any_of(fuse->parts, meets);
+  }
+  return !tells_elements_apart(graph, id, loop);
+}
+
+bool is_in_one_piece(const Stage& scatter) {
+  using language::Operator;
+  const std::optional<Operator> how = scatter.as_scatter.combiner;
+  const DType type = scatter.types[0];
+  const bool is_extremum = how == Operator::Min || how == Operator::Max;
+  const bool is_wide = size_of(type) >= 4 && type != DType::Bool;
+  return is_wide && (is_extremum || (how == Operator::Add && is_int(type)));
+}
+
+bool has_meeting_threads(const StageGraph& graph, StageId id) {
+  return std::ranges::any_of(graph[id].loops.leaves, [&](AxisId leaf) {
+    const ir::ThreadAxis thread = graph.axes[leaf].thread;
+    return (ir::is_thread_axis(thread) || ir::is_block_axis(thread)) && may_meet(graph, id, leaf);
+  });
 }
 
 }  // namespace kiln::schedule

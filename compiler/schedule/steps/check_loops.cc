@@ -10,6 +10,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
 #include "compiler/schedule/graph/reads.h"
+#include "compiler/schedule/graph/scatters.h"
 #include "compiler/schedule/steps/apply_steps.h"
 #include "compiler/schedule/steps/check_tiles.h"
 #include "compiler/schedule/steps/inner_outputs.h"
@@ -176,6 +177,11 @@ void check_loops(const StageGraph& graph, const NestPlan& plan, const language::
   for (const StageId id : graph.order) {
     if (!graph[id].is_live) continue;
     at_stage(graph, id, [&] { refuse_fill_in_data_loop(graph, plan, id, target); });
+    const bool meets = graph[id].kind == Stage::Kind::Scatter && has_meeting_threads(graph, id);
+    const bool shows = options.strict && is_float(graph[id].types[0]);
+    if (meets && (shows || !traits_of(target).has_threads)) {
+      at_stage(graph, id, [&] { refuse_meeting_updates(graph, id, schedule); });
+    }
     int64_t copies = 1;
     for (const Loop& loop : plan.nests[id].loops) {
       const Axis& axis = graph.axes[loop.axis];

@@ -54,6 +54,9 @@ void check_hints(StageGraph& graph, const language::Schedule& schedule);
 /// Refuses loops of scatters that would update one element at once or in another order than the
 /// definition's. Integers may be combined in any order, one after the other.
 void check_scatters(const StageGraph& graph, const language::Schedule& schedule);
+/// The same where the target has no threads that could meet, or the order shows.
+void refuse_meeting_updates(const StageGraph& graph, StageId scatter,
+                            const language::Schedule& schedule);
 
 /// "i.outer, j, i.inner"
 std::string names_of_axes(const StageGraph& graph, const std::vector<AxisId>& axes);

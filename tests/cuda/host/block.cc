@@ -96,7 +96,8 @@ bool Block::release_warps() {
       const Fiber& fiber = fibers_[first + lane];
       if (fiber.state != Fiber::State::AtWarp) continue;
       // Lanes that the block does not have are in nobody's way.
-      const unsigned mask = lanes == kWarp ? fiber.mask : fiber.mask & ((1u << lanes) - 1);
+      const unsigned everyone = lanes == kWarp ? ~0u : (1u << lanes) - 1;
+      const unsigned mask = fiber.mask & everyone;
       bool all = true;
       for (size_t other = 0; other < lanes; ++other) {
         const Fiber& there = fibers_[first + other];
@@ -106,6 +107,7 @@ bool Block::release_warps() {
       }
       if (!all) continue;
       met_warp(static_cast<unsigned>(first / kWarp));
+      if (fibers_.size() <= kWarp && mask == everyone) met_block();
       for (size_t other = 0; other < lanes; ++other) {
         if ((mask >> other & 1) == 0) continue;
         // Of a lane that has ended nobody knows the value.

@@ -12,7 +12,6 @@
 #include <set>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fcntl.h>
@@ -97,11 +96,13 @@ std::string with_launchers(const std::string& source) {
 std::string as_wanted(std::string source) {
   const char* const without = std::getenv("FAKE_NVRTC_WITHOUT_BARRIER");
   if (without == nullptr) return source;
-  constexpr std::string_view kBarrier = "__syncthreads();";
-  size_t at = source.find(kBarrier);
-  for (int left = std::atoi(without); left > 0 && at != std::string::npos; --left)
-    at = source.find(kBarrier, at + 1);
-  return at == std::string::npos ? source : source.erase(at, kBarrier.size());
+  static const std::regex barrier(R"(__sync(threads|warp)\(\);)");
+  std::sregex_iterator at(source.begin(), source.end(), barrier);
+  const std::sregex_iterator end;
+  for (int left = std::atoi(without); left > 0 && at != end; --left)
+    ++at;
+  if (at == end) return source;
+  return source.erase(static_cast<size_t>(at->position()), static_cast<size_t>(at->length()));
 }
 
 int compile(Program& program) {
