@@ -29,6 +29,8 @@ constexpr Pass kPasses[] = {
     {"collapse_parallel", passes::collapse_parallel, Serves::All},
     // These three while indices are per dimension, where accesses are easily told apart.
     {"validate_vectors", passes::validate_vectors, Serves::Cores},
+    // Before memory is looked at for who shares it.
+    {"interleave_vthreads", passes::interleave_vthreads, Serves::Threads},
     {"separate_launches", passes::separate_launches, Serves::Threads},
     {"insert_barriers", passes::insert_barriers, Serves::Threads},
     // While indices are per dimension; before a thread's buffers get their place.

@@ -89,6 +89,16 @@ ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context);
 /// apart. What it leaves marked, vectorize_loops may run in any order of statements and lanes.
 ir::Kernel validate_vectors(ir::Kernel kernel, const PassContext& context);
 
+/// Puts the loop over virtual threads around what is another statement for each of them.
+///
+///   for v in 0..2 bind(vthread) { allocate s[4] .. { fill b; for j { s[j] = s[j] + b[v, j] } } }
+///     ->
+///   allocate s[2, 4] .. { fill b; for v in 0..2 unroll { for j { s[v, j] = s[v, j] + b[v, j] } } }
+///
+/// A buffer that differs from one to the next is one for each. Where one may need what another one
+/// stores they run one after the other, with a note. Stands before insert_barriers.
+ir::Kernel interleave_vthreads(ir::Kernel kernel, const PassContext& context);
+
 /// Lets the host run a loop of which each iteration needs what other blocks did in those before.
 ///
 ///   for t in 0..m { for b in 0..n bind(blockIdx.x) { S[t + 1, b] = S[t, n - 1 - b] } }

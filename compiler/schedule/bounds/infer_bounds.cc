@@ -71,8 +71,10 @@ class RequiredRegion {
     const bool for_threads = is_filled_by_threads(graph, plan, stage, target);
     for (const Loop* loop : loops_around(graph, plan, stage)) {
       facts_.push_range(loop->var, ir::index(0), loop->extent);
-      // Threads that fill a buffer together need the union of what each of them reads.
-      if (for_threads && is_thread_index(graph.axes[loop->axis].thread)) continue;
+      // Threads that fill a buffer together need the union of what each of them reads, all its
+      // virtual threads.
+      const ir::ThreadAxis thread = graph.axes[loop->axis].thread;
+      if (for_threads && (is_thread_index(thread) || thread == ir::ThreadAxis::VThread)) continue;
       fixed_.insert(loop->var);
       around_.push_back({loop->var, ir::index(0), loop->extent});
     }
