@@ -5,6 +5,7 @@
 
 #include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/ir/kernel.h"
+#include "compiler/language/evaluate/evaluate.h"
 #include "compiler/lower.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/random.h"

@@ -16,6 +16,7 @@
 #include "compiler/ir/launch.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
 #include "compiler/schedule/emit/combine.h"
+#include "compiler/schedule/emit/fetch_early.h"
 #include "compiler/schedule/emit/hoist_checks.h"
 #include "compiler/schedule/emit/lower_reads.h"
 #include "compiler/schedule/emit/pragmas.h"
@@ -171,10 +172,47 @@ class Emitter {
         for_threads_.push_back(here[i]);
         nests[i] = by_all_threads(here[i], nests[i]);
       }
+      if (is_fetched_early(walk.stage, axis, here[i]))
+        nests[i] = fetched_early(walk, level, here[i], nests[i]);
       result = ir::Block::make({nests[i], result});
       if (allocates_here(here[i])) result = allocate(here[i], result);
     }
     return result;
+  }
+
+  /// Whether a step pipelines the loop, and what is computed at it needs nothing else that is.
+  bool is_fetched_early(StageId consumer, AxisId axis, StageId id) const {
+    if (!traits_of(target_).has_threads) return false;
+    const auto is_asked = [&](const Pipeline& pipeline) {
+      return pipeline.stage == consumer && pipeline.axis == axis;
+    };
+    bool is_from_outside = true;
+    for (const ir::Expr& body : expanded_bodies(graph_, id)) {
+      for_each_read(body, [&](const ir::TensorRead& read) {
+        const Attach& attach = graph_[read.stage].attach;
+        const bool is_inside = attach.kind == Attach::Kind::At && attach.stage == consumer;
+        is_from_outside = is_from_outside && !is_inside;
+      });
+    }
+    return is_from_outside && std::ranges::any_of(graph_.pipelines, is_asked);
+  }
+
+  /// The nest of `id` in the loop before `level`: what of it stays there.
+  ir::Stmt fetched_early(const Walk& walk, size_t level, StageId id, const ir::Stmt& nest) {
+    const Loop& loop = walk.nest.loops[level - 1];
+    if (loop.is_elided) return nest;
+    std::vector<const Loop*> loops = loops_around(graph_, plan_, walk.stage);
+    for (size_t i = 0; i + 1 < level; ++i)
+      loops.push_back(&walk.nest.loops[i]);
+    std::vector<ThreadsAround> threads;
+    for (const Loop* around : loops) {
+      const ir::ThreadAxis thread = graph_.axes[around->axis].thread;
+      if (is_thread_index(thread) && !around->is_elided)
+        threads.push_back({around->var, around->extent, thread});
+    }
+    early_.push_back(fetch_early(nest, loop.var, loop.extent, threads, graph_[id].name,
+                                 graph_.axes[loop.axis].name + " of " + graph_[walk.stage].name));
+    return ir::Block::make({early_.back().put, early_.back().next});
   }
 
   std::vector<StageId> attached_at(StageId consumer, AxisId axis) const {
@@ -316,6 +354,7 @@ class Emitter {
     threads_around_ += is_threads ? 1 : 0;
     bound_around_ += is_bound ? 1 : 0;
     facts_.push_range(var, ir::index(0), extent);
+    const size_t early = early_.size();
     ir::Stmt body = guarded(walk, level + 1);
     const bool is_init = walk.part == Part::Init;
     if (!is_init && traits_of(target_).has_vectors) {
@@ -327,6 +366,10 @@ class Emitter {
     bound_around_ -= is_bound ? 1 : 0;
     before.push_back(loop_with_checks(walk, loop, var, extent, std::move(body)));
     ir::Stmt result = ir::Block::make(std::move(before));
+    for (; early_.size() > early; early_.pop_back()) {
+      result = ir::Allocate::make(early_.back().registers,
+                                  ir::Block::make({early_.back().first, std::move(result)}));
+    }
     if (is_threads && threads_around_ == 0) result = with_shared_memory(std::move(result));
     if (is_init) return result;
     // Memory that iterations share is there for all of them.
@@ -523,6 +566,7 @@ class Emitter {
   // What still needs its memory outside of these.
   std::vector<StageId> for_threads_;
   std::vector<ir::BufferRef> shared_buffers_;
+  std::vector<EarlyFetch> early_;  // whose registers and first values stand before a loop around
 };
 
 }  // namespace

@@ -24,9 +24,11 @@ class HintNotes {
         note_env_thread(id, thread);
       if (has_threads_) note_intrinsics(id);
     }
-    for (const Pipeline& pipeline : graph_.pipelines)
-      note_pipeline(pipeline);
-    if (!has_threads_) return;
+    if (!has_threads_) {
+      for (const Pipeline& pipeline : graph_.pipelines)
+        note_pipeline(pipeline);
+      return;
+    }
     for (const Prefetch& prefetch : graph_.prefetches) {
       notes_.push_back(fmt::format(
           "{} is not prefetched in {} of {}: the threads of a GPU do other "
@@ -76,10 +78,10 @@ class HintNotes {
 
   void note_pipeline(const Pipeline& pipeline) const {
     if (!graph_[pipeline.stage].is_live) return;
-    notes_.push_back(fmt::format("the {} stages of {} of {} run one after the other{}",
-                                 pipeline.stages, axis(pipeline.axis), graph_[pipeline.stage].name,
-                                 has_threads_ ? ": this version makes no copies in the background"
-                                              : ": a CPU makes no copies in the background"));
+    notes_.push_back(
+        fmt::format("the {} stages of {} of {} run one after the other: a CPU makes no copies in "
+                    "the background",
+                    pipeline.stages, axis(pipeline.axis), graph_[pipeline.stage].name));
   }
 
   const StageGraph& graph_;

@@ -7,7 +7,9 @@
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cuda_source.h"
 #include "compiler/codegen/nvrtc.h"
+#include "compiler/language/evaluate/evaluate.h"
 #include "tests/cuda/fake_device.h"
+#include "tests/support/fuzz_case.h"
 
 namespace kiln::testing {
 namespace {
@@ -107,6 +109,23 @@ std::vector<HostTensor> HostGpu::run_on(Device& device,
     outputs.push_back(std::move(output));
   }
   return outputs;
+}
+
+std::string difference_on_host(const language::TextKernel& text, const ir::Kernel& loops,
+                               const std::vector<int64_t>& sizes) {
+  HostGpu gpu;
+  const size_t place = gpu.add(loops);
+  gpu.compile();
+  Random random(3);
+  const std::vector<HostTensor> inputs = random_inputs(text.kernel, sizes, random);
+  const std::vector<HostTensor> expected =
+      language::evaluate(text.kernel.definition, text.kernel.names, sizes, inputs);
+  const std::vector<double> errors(expected.size(), 1e-4);
+  try {
+    return difference(gpu.run(place, sizes, inputs), expected, errors);
+  } catch (const Error& error) {
+    return error.message();
+  }
 }
 
 }  // namespace kiln::testing

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/ir/kernel.h"
+#include "compiler/language/text/text.h"
 #include "runtime/device.h"
 #include "tests/support/tensors.h"
 
@@ -35,5 +36,9 @@ class HostGpu {
   std::vector<std::shared_ptr<Artifact>> artifacts_;
   mutable std::unique_ptr<Device> device_;  // opened when it is first used
 };
+
+/// Empty, or how what the threads of these loops give or do differs from the definition.
+std::string difference_on_host(const language::TextKernel& text, const ir::Kernel& loops,
+                               const std::vector<int64_t>& sizes);
 
 }  // namespace kiln::testing

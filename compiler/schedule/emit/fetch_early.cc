@@ -1,0 +1,166 @@
+// Fetches what the next iteration of a pipelined loop needs while this one computes: through
+// registers, which every GPU has, so that loads are under way during the arithmetic. What is stored
+// at the loop is cut into a load, one iteration early, and a store. Modulo scheduling of two stages
+// (Lam, 1988), of a tile as in CUTLASS's SIMT main loop.
+#include "compiler/schedule/emit/fetch_early.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
+#include "compiler/ir/launch.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/ir/print.h"
+#include "compiler/schedule/graph/reads.h"
+#include "runtime/core/error.h"
+
+namespace kiln::schedule {
+namespace {
+
+using namespace ir;
+
+class Cut {
+ public:
+  Cut(const std::vector<ThreadsAround>& around, std::string called, std::string axis)
+      : around_(around), called_(std::move(called)), axis_(std::move(axis)) {}
+
+  /// The nest with the threads that stand around in the place of its own loops over them.
+  Stmt by_threads_around(const Stmt& nest) const { return ByThreads(*this)(nest); }
+
+  /// Finds the one store, and the loops around it.
+  void find_store(const Stmt& stmt) {
+    if (const Block* block = as<Block>(stmt)) {
+      for (const Stmt& inner : block->body)
+        find_store(inner);
+    } else if (const For* loop = as<For>(stmt)) {
+      loops_.push_back(loop);
+      find_store(loop->body);
+      if (store_ == nullptr) loops_.pop_back();
+    } else if (const If* node = as<If>(stmt)) {
+      if (node->else_body) refuse_value();
+      find_store(node->then_body);
+    } else if (const Store* store = as<Store>(stmt)) {
+      if (store_ != nullptr) refuse_value();
+      store_ = store;
+    } else {
+      refuse_value();
+    }
+  }
+
+  BufferRef registers() const {
+    if (store_ == nullptr) refuse_value();
+    std::vector<Expr> shape;
+    for (const For* loop : loops_) {
+      if (!as_const_int(loop->extent)) {
+        refuse(
+            fmt::format("the part of {} that a thread fetches has {} iterations of {}, which is "
+                        "no constant",
+                        called_, loop->extent, loop->var->name));
+      }
+      shape.push_back(loop->extent);
+    }
+    return Buffer::make(store_->buffer->name + ".next", store_->buffer->type, std::move(shape),
+                        Scope::Local);
+  }
+
+  /// The nest with another statement in the place of its store.
+  Stmt with(const Stmt& nest, const Stmt& statement) const {
+    return fresh_copy(Replace(store_, statement)(nest));
+  }
+
+  Stmt load_to(const BufferRef& registers) const {
+    return Store::make(registers, places(), store_->value);
+  }
+  Stmt put_from(const BufferRef& registers) const {
+    return Store::make(store_->buffer, store_->indices, Load::make(registers, places()));
+  }
+
+ private:
+  class ByThreads : public Mutator {
+   public:
+    explicit ByThreads(const Cut& cut) : cut_(cut) {}
+
+   private:
+    using Mutator::visit;
+    Stmt visit(const For& loop) override {
+      if (loop.loop_kind != LoopKind::ThreadIndex) return Mutator::visit(loop);
+      const auto same = std::ranges::find(cut_.around_, loop.thread, &ThreadsAround::axis);
+      if (same == cut_.around_.end()) cut_.refuse_threads();
+      const bool is_equal = equal_trees(same->extent, loop.extent);
+      const std::optional<int64_t> own = as_const_int(loop.extent);
+      if (!is_equal &&
+          (!own || *own > std::max<int64_t>(as_const_int(same->extent).value_or(1), 1)))
+        cut_.refuse_threads();
+      const Stmt body = (*this)(substitute(loop.body, {{loop.var, same->var}}));
+      return is_equal ? body : If::make(less(same->var, loop.extent), body);
+    }
+    const Cut& cut_;
+  };
+
+  class Replace : public Mutator {
+   public:
+    Replace(const Store* from, Stmt to) : from_(from), to_(std::move(to)) {}
+
+   private:
+    using Mutator::visit;
+    Stmt visit(const Store& store) override { return &store == from_ ? to_ : Stmt(&store); }
+    const Store* from_;
+    const Stmt to_;
+  };
+
+  std::vector<Expr> places() const {
+    std::vector<Expr> result;
+    for (const For* loop : loops_)
+      result.emplace_back(loop->var);
+    return result;
+  }
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    fail(ErrorKind::Unsupported, "SOFTWARE_PIPELINE", "cannot pipeline {}: {}", axis_, why);
+  }
+  [[noreturn]] void refuse_value() const {
+    refuse(
+        fmt::format("{} is more than one value stored at each place, which could wait in "
+                    "registers of a GPU's thread",
+                    called_));
+  }
+  [[noreturn]] void refuse_threads() const {
+    refuse(
+        fmt::format("{} is computed by other threads than those that {} stands in; bind axes of "
+                    "both to the same ones",
+                    called_, axis_));
+  }
+
+  const std::vector<ThreadsAround>& around_;
+  const std::string called_;
+  const std::string axis_;
+  std::vector<const For*> loops_;  // around the store
+  const Store* store_ = nullptr;
+};
+
+}  // namespace
+
+EarlyFetch fetch_early(const Stmt& nest, const VarRef& loop, const Expr& extent,
+                       const std::vector<ThreadsAround>& around, const std::string& called,
+                       const std::string& axis) {
+  if (has_read(extent)) {
+    fail(ErrorKind::Unsupported, "SOFTWARE_PIPELINE",
+         "cannot pipeline {}: data says how many iterations it has", axis);
+  }
+  Cut cut(around, called, axis);
+  const Stmt by_threads = cut.by_threads_around(nest);
+  cut.find_store(by_threads);
+  EarlyFetch result;
+  result.registers = cut.registers();
+  const Stmt fetch = cut.with(by_threads, cut.load_to(result.registers));
+  const auto fetch_of = [&](const Expr& iteration) {
+    return If::make(less(iteration, extent), fresh_copy(substitute(fetch, {{loop, iteration}})));
+  };
+  result.first = fetch_of(index(0));
+  result.next = fetch_of(loop + index(1));
+  result.put = cut.with(by_threads, cut.put_from(result.registers));
+  return result;
+}
+
+}  // namespace kiln::schedule

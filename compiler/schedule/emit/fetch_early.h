@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/bounds/nest.h"
+
+namespace kiln::schedule {
+
+/// What is computed at a pipelined loop, cut in two: its values are in registers of the thread one
+/// iteration before they are stored.
+///
+///   for k in 0..n { for t { s[t] = A[k, t] } .. }
+///     ->
+///   allocate s.next: float32[1] { if 0 < n { s.next[0] = A[0, t] }
+///     for k in 0..n { s[t] = s.next[0]; if k + 1 < n { s.next[0] = A[k + 1, t] } .. } }
+struct EarlyFetch {
+  ir::BufferRef registers;
+  ir::Stmt first;  // in front of the loop
+  ir::Stmt put;    // in each iteration, in the place of what is computed
+  ir::Stmt next;   // behind `put`
+};
+
+/// A loop over threads, which stands around the pipelined one.
+struct ThreadsAround {
+  ir::VarRef var;
+  ir::Expr extent;
+  ir::ThreadAxis axis;
+};
+
+/// `nest` is what `called` computes in each iteration of `loop`, called `axis`, whose extent is
+/// `extent`. Throws Unsupported SOFTWARE_PIPELINE where that is no single value stored at each
+/// place, or not by the threads that stand around.
+EarlyFetch fetch_early(const ir::Stmt& nest, const ir::VarRef& loop, const ir::Expr& extent,
+                       const std::vector<ThreadsAround>& around, const std::string& called,
+                       const std::string& axis);
+
+}  // namespace kiln::schedule
