@@ -26,7 +26,7 @@ constexpr Pass kPasses[] = {
     {"shift_last_tiles", passes::shift_last_tiles, Serves::Cores},
     {"partition_loops", passes::partition_loops, Serves::All},
     // After partition_loops: a guard is simple in the loops' own variables, not in the fused one.
-    {"collapse_parallel", passes::collapse_parallel, Serves::All},
+    {"collapse_parallel", passes::collapse_parallel, Serves::Cores},
     // These three while indices are per dimension, where accesses are easily told apart.
     {"validate_vectors", passes::validate_vectors, Serves::Cores},
     // Before memory is looked at for who shares it.

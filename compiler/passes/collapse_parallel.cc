@@ -23,18 +23,13 @@ const For* as_parallel(const Stmt& stmt) {
 
 class CollapseParallel : public Mutator {
  public:
-  CollapseParallel(Kernel& kernel, const TargetTraits& target) : kernel_(kernel), target_(target) {}
+  explicit CollapseParallel(Kernel& kernel) : kernel_(kernel) {}
 
  private:
   using Mutator::visit;
 
   Stmt visit(const For& loop) override {
     if (loop.loop_kind != LoopKind::Parallel) return Mutator::visit(loop);
-    if (target_.has_threads) {
-      return serial(loop, fmt::format("{} is parallel and runs serially on cuda, where bind() says "
-                                      "what runs at once",
-                                      loop.var->name));
-    }
     if (around_ != nullptr) {
       return serial(loop,
                     fmt::format("{} is parallel and runs serially inside {}, which is parallel",
@@ -98,14 +93,13 @@ class CollapseParallel : public Mutator {
   }
 
   Kernel& kernel_;
-  const TargetTraits& target_;
   const Var* around_ = nullptr;  // the parallel loop being visited
 };
 
 }  // namespace
 
-ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context) {
-  CollapseParallel mutator(kernel, context.target.traits());
+ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext&) {
+  CollapseParallel mutator(kernel);
   kernel.body = mutator(kernel.body);
   return kernel;
 }

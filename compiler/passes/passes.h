@@ -79,8 +79,7 @@ ir::Kernel partition_loops(ir::Kernel kernel, const PassContext& context);
 ///     ->
 ///   for i.j.fused in 0..n*m parallel { S with i = floordiv(i.j.fused, m), j = floormod(...) }
 ///
-/// A parallel loop in another one that does more runs serially, with a note. On CUDA, where bind()
-/// says what runs at once, every parallel loop runs serially, with a note.
+/// A parallel loop in another one that does more runs serially, with a note.
 ir::Kernel collapse_parallel(ir::Kernel kernel, const PassContext& context);
 
 /// Makes a vectorised loop serial, with a note, when an iteration may need what another one stored.

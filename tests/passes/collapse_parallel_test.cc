@@ -52,14 +52,6 @@ TEST(CollapseParallel, RunsTheInnerLoopSeriallyWhereItsExtentDependsOnTheOuterOn
       "fn f(A: float32[n, n]) { for i in 0..n parallel { for j in 0..i { A[i, j] = 0.0 } } }");
 }
 
-TEST(CollapseParallel, RunsAllLoopsSeriallyOnCuda) {
-  const ir::Kernel kernel = expect_becomes(
-      collapse_parallel, "fn f(A: float32[n]) { for i in 0..n parallel { A[i] = 0.0 } }",
-      "fn f(A: float32[n]) { for i in 0..n { A[i] = 0.0 } }", kCuda);
-  EXPECT_EQ(kernel.notes, std::vector<std::string>{"i is parallel and runs serially on cuda, where "
-                                                   "bind() says what runs at once"});
-}
-
 /// The condition is asked once, before the iterations that change what it reads.
 TEST(CollapseParallel, KeepsAConditionOnMemoryOutside) {
   expect_becomes(collapse_parallel,

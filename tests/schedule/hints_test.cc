@@ -274,14 +274,15 @@ TEST(Prefetch, CannotForetellALoopThatDataBounds) {
                "cannot prefetch A in i: which part of it B reads depends on data");
 }
 
-TEST(Prefetch, IsLeftOutOnAGpu) {
+TEST(Prefetch, IsRefusedOnAGpu) {
   Rows k;
   k.te.compute_inline(k.B);
   k.te.prefetch(k.C, k.A, "i", 1);
-  EXPECT_EQ(k.te.lowered(TargetKind::Cuda).find("prefetch"), std::string::npos);
-  EXPECT_EQ(k.te.notes(TargetKind::Cuda),
-            std::vector<std::string>{"A is not prefetched in i of C: the threads of a GPU do other "
-                                     "work while one waits"});
+  const Error error =
+      expect_error([&] { k.te.lowered(TargetKind::Cuda); }, ErrorKind::Unsupported,
+                   "cannot prefetch A in i of C on a GPU: its threads do other work while one "
+                   "waits; leave the step out");
+  EXPECT_EQ(error.notes(), std::vector<std::string>{"at step 2: prefetch(A, i)"});
 }
 
 TEST(Tensorize, WantsTheExtentsOfItsIntrinsic) {
@@ -341,10 +342,18 @@ TEST(Tensorize, MarksTheLoopsOfACpu) {
   }
 }
 )");
-  EXPECT_EQ(k.te.lowered(TargetKind::Cuda).find("tensorize"), std::string::npos);
-  EXPECT_EQ(k.te.notes(TargetKind::Cuda),
-            std::vector<std::string>{"j.inner of C runs as the loops it is written as: x86.fma.f32 "
-                                     "is of a CPU"});
+  expect_error(
+      [&] { k.te.lowered(TargetKind::Cuda); }, ErrorKind::Unsupported,
+      "cannot tensorize j.inner of C on a GPU: x86.fma.f32 is an intrinsic of a CPU; leave "
+      "the step out");
+}
+
+TEST(Parallel, IsRefusedOnAGpu) {
+  Rows k;
+  k.te.parallel(k.C, "i");
+  expect_error([&] { k.te.lowered(TargetKind::Cuda); }, ErrorKind::Unsupported,
+               "cannot run i of C in parallel on a GPU: bind() says there what runs at once; bind "
+               "it to blockIdx.x or threadIdx.x");
 }
 
 TEST(EnvThreads, SaysWhenTheThreadsStandAroundTheScan) {

@@ -22,19 +22,10 @@ class HintNotes {
       if (graph_[id].memory.doubled_by >= 0) note_single_copy(id);
       for (const ir::ThreadAxis thread : graph_[id].as_scan.env_threads)
         note_env_thread(id, thread);
-      if (has_threads_) note_intrinsics(id);
     }
-    if (!has_threads_) {
-      for (const Pipeline& pipeline : graph_.pipelines)
-        note_pipeline(pipeline);
-      return;
-    }
-    for (const Prefetch& prefetch : graph_.prefetches) {
-      notes_.push_back(fmt::format(
-          "{} is not prefetched in {} of {}: the threads of a GPU do other "
-          "work while one waits",
-          graph_.tensor_name(prefetch.tensor), axis(prefetch.axis), graph_[prefetch.reader].name));
-    }
+    if (has_threads_) return;
+    for (const Pipeline& pipeline : graph_.pipelines)
+      note_pipeline(pipeline);
   }
 
  private:
@@ -64,16 +55,6 @@ class HintNotes {
                           "update are bound differently, or one thread reads what another "
                           "computed",
                           ir::name_of(thread), graph_[id].name));
-  }
-
-  void note_intrinsics(StageId id) const {
-    for (const AxisId leaf : graph_[id].loops.leaves) {
-      const auto intrinsic = graph_.axes[leaf].intrinsic;
-      if (!intrinsic) continue;
-      notes_.push_back(fmt::format("{} of {} runs as the loops it is written as: {} is of a CPU",
-                                   axis(leaf), graph_[id].name,
-                                   language::row_of(*intrinsic).spelling));
-    }
   }
 
   void note_pipeline(const Pipeline& pipeline) const {

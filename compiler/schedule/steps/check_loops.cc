@@ -169,11 +169,41 @@ void refuse_fill_in_data_loop(const StageGraph& graph, const NestPlan& plan, Sta
   }
 }
 
+/// What only a CPU can follow is refused on a GPU rather than left out.
+void refuse_step_of_a_cpu(const StageGraph& graph, StageId id, const Axis& axis) {
+  const std::string& stage = graph[id].name;
+  if (axis.intrinsic) {
+    fail(ErrorKind::Unsupported, "TENSORIZE",
+         "cannot tensorize {} of {} on a GPU: {} is an intrinsic of a CPU; leave the step out",
+         axis.name, stage, language::row_of(*axis.intrinsic).spelling);
+  }
+  if (axis.loop_kind != ir::LoopKind::Parallel) return;
+  fail(ErrorKind::Unsupported, "PARALLEL",
+       "cannot run {} of {} in parallel on a GPU: bind() says there what runs at once; bind it to "
+       "blockIdx.x or threadIdx.x",
+       axis.name, stage);
+}
+
+void refuse_prefetches(const StageGraph& graph, const language::Schedule& schedule) {
+  for (const Prefetch& prefetch : graph.prefetches) {
+    const Step& step = schedule.steps[static_cast<size_t>(prefetch.step)];
+    const Axis& axis = graph.axes[prefetch.axis];
+    const std::string tensor = graph.tensor_name(prefetch.tensor);
+    at_step(graph, step, prefetch.step, fmt::format("prefetch({}, {})", tensor, axis.name), [&] {
+      fail(ErrorKind::Unsupported, "PREFETCH",
+           "cannot prefetch {} in {} of {} on a GPU: its threads do other work while one waits; "
+           "leave the step out",
+           tensor, axis.name, graph[prefetch.reader].name);
+    });
+  }
+}
+
 }  // namespace
 
 void check_loops(const StageGraph& graph, const NestPlan& plan, const language::Schedule& schedule,
                  TargetKind target, const CompileOptions& options) {
   check_inner_outputs(graph, plan, schedule, target);
+  if (traits_of(target).has_threads) refuse_prefetches(graph, schedule);
   for (const StageId id : graph.order) {
     if (!graph[id].is_live) continue;
     at_stage(graph, id, [&] { refuse_fill_in_data_loop(graph, plan, id, target); });
@@ -199,7 +229,10 @@ void check_loops(const StageGraph& graph, const NestPlan& plan, const language::
         }
         if (axis.loop_kind == ir::LoopKind::Unrolled)
           refuse_many_copies(axis, loop, options.limits, copies);
-        if (traits_of(target).has_threads) refuse_long_thread_axis(axis, loop);
+        if (traits_of(target).has_threads) {
+          refuse_long_thread_axis(axis, loop);
+          refuse_step_of_a_cpu(graph, id, axis);
+        }
         if (axis.thread != ir::ThreadAxis::None && !loop.is_shared)
           check_thread(graph, plan, id, loop, target, options.strict);
       });
