@@ -142,7 +142,7 @@ bool wraps_by_cast(Operator op, DType type) {
 
 class Expression {
  public:
-  explicit Expression(CudaNames& names) : names_(names) {}
+  Expression(CudaNames& names, bool is_narrow) : names_(names), is_narrow_(is_narrow) {}
 
   Text operator()(const Expr& expr) {
     KILN_CHECK(expr->type.lanes == 1);
@@ -150,14 +150,20 @@ class Expression {
   }
 
  private:
-  Text of(const IntImm& node) { return int_literal(node.type.element, node.value); }
+  /// As it is written: an index of 64 bits may have 32.
+  DType written(DType type) const {
+    if (!is_narrow_) return type;
+    return type == DType::Int64 ? DType::Int32 : type == DType::UInt64 ? DType::UInt32 : type;
+  }
+
+  Text of(const IntImm& node) { return int_literal(written(node.type.element), node.value); }
   Text of(const FloatImm& node) { return float_literal(node.type.element, node.value); }
   Text of(const Var& node) { return {names_[VarRef(&node)]}; }
 
   Text of(const Binary& node) {
-    const DType element = node.a->type.element;
+    const DType element = written(node.a->type.element);
     const Text result = binary(node, is_small_float(element) ? DType::Float32 : element);
-    return node.type.element == element ? rounded(element, result) : result;
+    return written(node.type.element) == element ? rounded(element, result) : result;
   }
 
   Text binary(const Binary& node, DType type) {
@@ -169,7 +175,8 @@ class Expression {
     }
     const Infix infix = infix_of(node.op);
     KILN_CHECK(infix.binds > 0);
-    if (wraps_by_cast(node.op, type)) {
+    const bool may_wrap = node.type.element == written(node.type.element);
+    if (may_wrap && wraps_by_cast(node.op, type)) {
       return cast_to(type, {fmt::format("(unsigned){} {} (unsigned){}", inside(a, kUnary),
                                         infix.text, inside(b, kUnary)),
                             infix.binds});
@@ -282,10 +289,11 @@ class Expression {
   }
 
   Text of(const Cast& node) {
-    const DType to = node.type.element;
-    if (node.value->type.element == to) return (*this)(node.value);
-    const bool is_widened = is_small_float(node.value->type.element);
-    const DType from = is_widened ? DType::Float32 : node.value->type.element;
+    const DType to = written(node.type.element);
+    const DType given = written(node.value->type.element);
+    if (given == to) return (*this)(node.value);
+    const bool is_widened = is_small_float(given);
+    const DType from = is_widened ? DType::Float32 : given;
     const Text value = operand(node.value);
     if (from == to) return value;
     if (is_small_float(to)) {
@@ -322,6 +330,7 @@ class Expression {
   }
 
   CudaNames& names_;
+  const bool is_narrow_;
 };
 
 }  // namespace
@@ -347,6 +356,8 @@ std::string_view cuda_type(DType type) {
   check_failed("a type of CUDA C", __FILE__, __LINE__);
 }
 
-std::string cuda_expr(const Expr& expr, CudaNames& names) { return Expression(names)(expr).text; }
+std::string cuda_expr(const Expr& expr, CudaNames& names, bool is_narrow) {
+  return Expression(names, is_narrow)(expr).text;
+}
 
 }  // namespace kiln::codegen

@@ -11,7 +11,8 @@ namespace kiln::codegen {
 /// "float", "long long"; a float of 8 or 16 bits is a type of cuda_prelude.h.
 std::string_view cuda_type(DType type);
 
-/// The expression in CUDA C, with no more parentheses than it needs. Of one lane.
-std::string cuda_expr(const ir::Expr& expr, CudaNames& names);
+/// The expression in CUDA C, with no more parentheses than it needs. Of one lane. With
+/// `is_narrow` integers of 64 bits have 32: what they are fits (narrow_index.h).
+std::string cuda_expr(const ir::Expr& expr, CudaNames& names, bool is_narrow = false);
 
 }  // namespace kiln::codegen

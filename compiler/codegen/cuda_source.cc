@@ -10,6 +10,7 @@
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/codegen/cuda_prelude.h"
+#include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/size_expr.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/dispatch.h"
@@ -96,7 +97,10 @@ int64_t dynamic_shared_bytes(const LaunchNest& nest) {
 class Function {
  public:
   Function(const Kernel& kernel, const LaunchNest& nest, const HostLoops& around)
-      : kernel_(kernel), nest_(nest), around_(around) {}
+      : kernel_(kernel),
+        nest_(nest),
+        around_(around),
+        is_narrow_(has_narrow_indices(nest, around)) {}
 
   std::string operator()(const std::string& name) {
     // Names are given in the order in which a person reads them: parameters first.
@@ -104,7 +108,7 @@ class Function {
     line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds(), name, parameters);
     ++depth_;
     for (const For* axis : nest_.axes) {
-      line("const long long {} = {};", names_[axis->var], name_of(axis->thread));
+      line("const {} {} = {};", index_type(), names_[axis->var], name_of(axis->thread));
     }
     VectorBuffers vectors;
     vectors(nest_.body);
@@ -179,6 +183,9 @@ class Function {
     is_dynamic_ = true;
   }
 
+  std::string_view index_type() const { return is_narrow_ ? "int" : "long long"; }
+  std::string text(const Expr& expr) { return cuda_expr(expr, names_, is_narrow_); }
+
   void statement(const Stmt& stmt) {
     dispatch(*stmt, [this](const auto& node) { write(node); });
   }
@@ -202,13 +209,13 @@ class Function {
   void write(const For& loop) {
     KILN_CHECK(loop.loop_kind == LoopKind::Serial);
     const std::string& var = names_[loop.var];
-    line("for (long long {0} = 0; {0} < {1}; ++{0}) {{", var, comparand(loop.extent));
+    line("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", index_type(), var, comparand(loop.extent));
     nested(loop.body);
     line("}}");
   }
 
   void write(const If& node) {
-    line("if ({}) {{", cuda_expr(node.condition, names_));
+    line("if ({}) {{", text(node.condition));
     nested(node.then_body);
     if (node.else_body) {
       line("}} else {{");
@@ -223,23 +230,20 @@ class Function {
     const Ramp* from = load != nullptr ? as<Ramp>(load->indices[0]) : nullptr;
     KILN_CHECK(from != nullptr && is_const(to.stride, 1) && is_const(from->stride, 1));
     line("*({0}*)&{1}[{2}] = *(const {0}*)&{3}[{4}];",
-         vector_type(to.lanes * size_of(store.buffer->type)), names_[store.buffer],
-         cuda_expr(to.base, names_), names_[load->buffer], cuda_expr(from->base, names_));
+         vector_type(to.lanes * size_of(store.buffer->type)), names_[store.buffer], text(to.base),
+         names_[load->buffer], text(from->base));
   }
 
   void write(const Store& store) {
     if (const Ramp* ramp = as<Ramp>(store.indices[0])) return write_vector(store, *ramp);
-    const std::string guard =
-        store.predicate ? fmt::format("if ({}) ", cuda_expr(store.predicate, names_)) : "";
-    line("{}{}[{}] = {};", guard, names_[store.buffer], cuda_expr(store.indices[0], names_),
-         cuda_expr(store.value, names_));
+    const std::string guard = store.predicate ? fmt::format("if ({}) ", text(store.predicate)) : "";
+    line("{}{}[{}] = {};", guard, names_[store.buffer], text(store.indices[0]), text(store.value));
   }
 
   /// Of integers CUDA has it; of int64 a sum is that of the same bits as uint64.
   void write(const Atomic& node) {
-    const std::string place =
-        fmt::format("{}[{}]", names_[node.buffer], cuda_expr(node.indices[0], names_));
-    const std::string value = cuda_expr(node.value, names_);
+    const std::string place = fmt::format("{}[{}]", names_[node.buffer], text(node.indices[0]));
+    const std::string value = text(node.value);
     const std::string_view name = node.op == Operator::Add   ? "atomicAdd"
                                   : node.op == Operator::Min ? "atomicMin"
                                                              : "atomicMax";
@@ -272,8 +276,8 @@ class Function {
 
   /// One comparison for both ends: a negative index is a huge unsigned one.
   void write(const Check& check) {
-    const std::string place = cuda_expr(check.index, names_);
-    const std::string extent = cuda_expr(check.extent, names_);
+    const std::string place = text(check.index);
+    const std::string extent = text(check.extent);
     line("if ((unsigned long long)({}) >= (unsigned long long)({})) {{", place, extent);
     ++depth_;
     line("kiln_fire(fault, {}, {}, {});", check.check, place, extent);
@@ -287,9 +291,8 @@ class Function {
   }
 
   void write(const Shuffle& node) {
-    line("{}[{}] = kiln_shuffle({}, {}, {});", names_[node.buffer],
-         cuda_expr(node.indices[0], names_), cuda_expr(node.value, names_), node.distance,
-         node.width);
+    line("{}[{}] = kiln_shuffle({}, {}, {});", names_[node.buffer], text(node.indices[0]),
+         text(node.value), node.distance, node.width);
   }
 
   // build_loops makes no others for a GPU.
@@ -306,7 +309,7 @@ class Function {
 
   /// The text as an operand of `<`.
   std::string comparand(const Expr& expr) {
-    const std::string text = cuda_expr(expr, names_);
+    const std::string text = this->text(expr);
     const bool is_simple = as<Var>(expr) != nullptr || as<IntImm>(expr) != nullptr;
     return is_simple ? text : "(" + text + ")";
   }
@@ -321,6 +324,7 @@ class Function {
   const Kernel& kernel_;
   const LaunchNest& nest_;
   const HostLoops& around_;  // at most one, whose number is the last argument
+  const bool is_narrow_;     // loop variables and what is made of them have 32 bits
   CudaNames names_;
   std::string out_;
   size_t depth_ = 0;
