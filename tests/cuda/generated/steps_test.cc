@@ -94,8 +94,8 @@ kernel conv(A: float32[3, 3, 16, 32], W: float32[3, 3, 16, 64]) -> (B: float32[3
 TEST(StepsOnHost, TheConvolutionOfTheTutorialIsRight) {
   const std::string source = right_source(kConvolution, {});
   // Tiles of all virtual threads, filled once: 8 channels of 32 images and of 32 filters.
-  EXPECT_NE(source.find("__shared__ float Apad_shared[256];"), std::string::npos) << source;
-  EXPECT_NE(source.find("__shared__ float W_shared[256];"), std::string::npos) << source;
+  EXPECT_NE(source.find("float Apad_shared[256];"), std::string::npos) << source;
+  EXPECT_NE(source.find("float W_shared[256];"), std::string::npos) << source;
   EXPECT_EQ(count_in(source, "__syncthreads();"), 2u) << source;
 }
 

