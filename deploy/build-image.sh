@@ -5,7 +5,8 @@
 #   deploy/build-image.sh [--keep] [--programs FOLDER] [--target cpu|cuda]
 #
 # --keep leaves the storage folder (build/image) for a second run. With --programs the image takes bin and libexec of
-# FOLDER, a build of the release preset, and is not compiled once more inside.
+# FOLDER, a build of the release preset, and is not compiled once more inside. An image for hosts without a GPU that is
+# larger than 200 MB is refused.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -19,7 +20,8 @@ done
 
 work=$root/build/image
 mkdir -p "$work"
-buildah_() { buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs "$@"; }
+storage=(--root "$work/storage" --runroot "$work/run" --storage-driver vfs)
+buildah_() { buildah "${storage[@]}" "$@"; }
 cleanup() { [ "${1:-}" = --keep ] || { chmod -R u+w "$work" 2>/dev/null || true; rm -rf "$work/storage" "$work/run"; }; }
 trap 'cleanup "${keep:-}"' EXIT
 keep=
@@ -39,7 +41,14 @@ if [ ! -f "$work/base.tar" ]; then
   echo "== base: Debian 12, minimal"
   sources=/etc/apt/sources.list.d/debian.sources
   [ -f "$sources" ] || sources=/etc/apt/sources.list
-  mmdebstrap --mode=root --variant=minbase bookworm "$work/base.tar.part" "$sources"
+  # As Docker's debian:bookworm-slim, which this stands for: without manuals and translations, and apt keeps no tables.
+  slim=()
+  for folder in doc groff info linda lintian locale man; do
+    slim+=(--dpkgopt="path-exclude=/usr/share/$folder/*")
+  done
+  slim+=(--dpkgopt='path-include=/usr/share/doc/*/copyright' --aptopt='Dir::Cache::pkgcache ""'
+    --aptopt='Dir::Cache::srcpkgcache ""')
+  mmdebstrap --format=tar --mode=root --variant=minbase "${slim[@]}" bookworm "$work/base.tar.part" "$sources"
   mv "$work/base.tar.part" "$work/base.tar"
 fi
 if ! buildah_ inspect --type image docker.io/library/debian:bookworm-slim >/dev/null 2>&1; then
@@ -75,34 +84,58 @@ if [ -n "$programs" ]; then
   contexts=(--build-context "build=$work/build")
 fi
 
-# As its entry point starts it, on a port of this machine that is free. Without a GPU, CUDA is what is compiled for.
+# As its entry point starts it, on a port of this machine that is free. Without a GPU, CUDA is what is compiled for. The
+# image has no other tools than its shell.
 # shellcheck disable=SC2016
 try_daemon='
   set -e
-  export KILN_ADDRESS=127.0.0.1:17411 KILN_PROFILE=
-  tini -s -- kilnd --config /etc/kiln/kilnd.toml --listen "$KILN_ADDRESS" > /tmp/kilnd.log 2>&1 &
-  daemon=$!
-  for _ in $(seq 100); do grep -q "listening on" /tmp/kilnd.log && break; sleep 0.1; done
-  login=$(grep -oE "kiln login [^\"]*" /tmp/kilnd.log)
-  unset KILN_ADDRESS KILN_CA KILN_PROFILE
-  $login
-  kiln doctor
-  kiln compile /tmp/cumsum.kiln
-  if [ -n "${KILN_NVRTC:-}" ]; then
-    kiln doctor | grep -E "^ok +nvrtc +NVRTC 13.0 in /opt/kiln/lib/"
-    kiln doctor | grep -E "^missing +libcuda +this container sees no NVIDIA driver .* --gpus all"
-    kiln compile /tmp/cumsum.kiln --target cuda --arch sm_90 --report
-  fi
-  kill -TERM $daemon
-  wait $daemon
+  expect() { case "$1" in *"$2"*) ;; *) echo "$1"; echo "has no $2"; exit 1 ;; esac; }
+  { tini -s -- sh -c "echo \$\$ > /tmp/pid; exec kilnd --config /etc/kiln/kilnd.toml --listen 127.0.0.1:17411"
+    echo "ended $?"; } | {
+    read -r listening
+    read -r daemon < /tmp/pid
+    trap "kill -TERM $daemon" EXIT
+    expect "$listening" "listening on 127.0.0.1:17411"
+    unset KILN_ADDRESS KILN_CA
+    until [ -s /var/lib/kiln/login ]; do kiln version > /dev/null; done
+    read -r login < /var/lib/kiln/login
+    $login
+    kiln doctor
+    kiln compile /tmp/cumsum.kiln
+    if [ -n "${KILN_NVRTC:-}" ]; then
+      doctor=$(kiln doctor)
+      expect "$doctor" "NVRTC 13.0 in /opt/kiln/lib/"
+      expect "$doctor" "this container sees no NVIDIA driver"
+      kiln compile /tmp/cumsum.kiln --target cuda --arch sm_90 --report
+    fi
+    trap - EXIT
+    kill -TERM "$daemon"
+    while read -r line && [ "${line#ended}" = "$line" ]; do :; done
+    expect "$line" "ended 0"
+  }
 '
+
+largest=200000000
+
+# What the files of an image take, without what layers hide.
+bytes_of() {
+  local box root
+  box=$(buildah_ from --pull-never "$1")
+  root=$(buildah_ mount "$box")
+  du -sb "$root" | cut -f1
+  buildah_ rm "$box" >/dev/null
+}
 
 try_image() {
   local image=$1 box size
   size=$(buildah_ images --json "$image" | sed -nE 's/.*"size": "([^"]*)".*/\1/p')
   echo "== $image runs: $size"
+  if [ "$image" = kiln:cpu ] && [ "$(bytes_of "$image")" -gt "$largest" ]; then
+    echo "$image is larger than $largest bytes" >&2
+    exit 1
+  fi
   box=$(buildah_ from --pull-never "$image")
-  inside() { buildah_ run --isolation chroot --user 65532:65532 "$box" -- "$@"; }
+  inside() { timeout 300 buildah "${storage[@]}" run --isolation chroot --user 65532:65532 "$box" -- "$@"; }
   inside kilnd --version
   buildah_ copy -q "$box" examples/cumsum.kiln /tmp/cumsum.kiln
   inside sh -c "$try_daemon"
