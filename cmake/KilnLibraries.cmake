@@ -76,6 +76,7 @@ if(KILN_STATIC)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/fmt.cc CONTENT "#include <fmt/format-inl.h>
 template auto fmt::detail::thousands_sep_impl<char>(fmt::detail::locale_ref) -> thousands_sep_result<char>;
 template auto fmt::detail::decimal_point_impl(fmt::detail::locale_ref) -> char;
+template auto fmt::detail::locale_ref::get<std::locale>() const -> std::locale;
 ")
   add_library(kiln_fmt STATIC ${CMAKE_BINARY_DIR}/fmt.cc)
   # Not for the client's shared library, whose exceptions programs with a standard library of their own catch.
