@@ -16,6 +16,8 @@ import sys
 import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
+# The package that is installed, which has the messages of the wire.
+sys.path[:] = [path for path in sys.path if pathlib.Path(path).resolve() != HERE]
 MODULES = (
     "kiln", "kiln.te", "kiln.tir", "kiln.topi", "kiln.topi.nn", "kiln.topi.random", "kiln.topi.tag", "kiln.topi.utils", "kiln.nd",
     "kiln.runtime", "kiln.target", "kiln.ir", "kiln.error", "kiln.testing", "kiln.transform", "kiln.driver", "kiln.driver.build_module", "kiln.optimizers",

@@ -41,7 +41,8 @@ class Host:
         if fake:
             libraries = pathlib.Path(build) / "tests" / "cuda" / "fake"
             environment.update(KILN_LIBCUDA=str(libraries / "libfake_libcuda.so"),
-                               KILN_NVRTC=str(libraries / "libfake_libnvrtc.so"), FAKE_CUDA_DEVICES="2")
+                               KILN_NVRTC=str(libraries / "libfake_libnvrtc.so"), FAKE_CUDA_DEVICES="2",
+                               KILN_SANDBOX="off")  # the imitation of NVRTC starts a compiler
         self.log = open(folder / "log", "wb")
         command = [*checker, str(pathlib.Path(build) / "bin" / "kilnd"), "--listen", f"unix:{folder}/s",
                    "--cache-dir", f"{folder}/cache"]
