@@ -129,3 +129,11 @@ std::string difference_on_host(const language::TextKernel& text, const ir::Kerne
 }
 
 }  // namespace kiln::testing
+
+// The leak sanitizer takes thread-local memory of libraries that were loaded and unloaded for what
+// it is not, and reads past it (its __tls_get_addr guesses where the allocation begins); here that
+// is hundreds of them. Without it, it looks everywhere else.
+extern "C" const char* __lsan_default_options();   // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __lsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
+  return "use_tls=0";
+}
