@@ -435,9 +435,12 @@ void DeviceQueue::end_waiting(Endings& endings, const Error& error) {
     endings.emplace_back(*std::move(entry), error);
 }
 
+/// Who is told may free the tensors at once, and counts on their memory for the next call.
 void DeviceQueue::finish(Endings& endings) {
-  for (auto& [entry, outcome] : endings)
+  for (auto& [entry, outcome] : endings) {
+    entry.work.tensors.clear();
     entry.work.done(std::move(outcome));
+  }
 }
 
 v1::Device DeviceQueue::describe() const {

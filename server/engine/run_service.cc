@@ -17,9 +17,9 @@ namespace {
 
 // What the outputs of one reply may take of a message of 4 MiB.
 constexpr int64_t kReplyBytes = int64_t{3} << 20;
-// 8 bytes each in the reply, so well below a message of 4 MiB.
 // From here on a local client is shown its outputs instead of being sent them.
 constexpr int64_t kShownBytes = int64_t{64} << 10;
+// 8 bytes each in the reply, so well below a message of 4 MiB.
 constexpr uint32_t kMaxMeasurements = 100'000;
 
 std::string argument_name(const KernelEntry& kernel, size_t i) {
@@ -130,6 +130,7 @@ void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, 
   const auto runs = static_cast<int64_t>(work.repeat) * work.measurements;
   work.done = [this, prepared, scalars = work.bound.scalars, runs,
                done = std::move(done)](Outcome<DeviceResult> outcome) {
+    prepared->given.clear();
     if (const Error* error = std::get_if<Error>(&outcome)) {
       counters_.failed_runs.fetch_add(1);
       done(*error);

@@ -4,16 +4,11 @@
 //   stage 7, exec {7}   ->  the call waits for the copy, or copies where that failed
 #include "server/worker/resident_tensors.h"
 
-#include <chrono>
-
 #include "server/errors.h"
 
 namespace kiln::server {
 
 namespace {
-
-/// For memory of freed tensors, which those that still use it give back meanwhile.
-constexpr std::chrono::milliseconds kPatience{250};
 
 /// What `work` throws.
 template <typename Work>
@@ -33,21 +28,8 @@ ResidentTensors::Found ResidentTensors::get(uint64_t resident, int64_t bytes) {
   Tensor& tensor = tensors_[resident];
   staged_.wait(lock, [&] { return tensor.staging == 0; });
   const bool is_new = !tensor.buffer || tensor.buffer->bytes() != bytes;
-  if (is_new) tensor.buffer = allocate(lock, bytes);
+  if (is_new) tensor.buffer = device_.allocate(bytes);
   return {tensor.buffer, is_new};
-}
-
-std::shared_ptr<DeviceBuffer> ResidentTensors::allocate(std::unique_lock<std::mutex>& lock,
-                                                        int64_t bytes) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (true) {
-    try {
-      return device_.allocate(bytes);
-    } catch (const Error& error) {
-      if (error.reason() != "DEVICE_MEMORY" || std::chrono::steady_clock::now() >= end) throw;
-    }
-    staged_.wait_for(lock, std::chrono::milliseconds(1));
-  }
 }
 
 std::shared_ptr<DeviceBuffer> ResidentTensors::find(uint64_t resident) {

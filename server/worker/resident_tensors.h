@@ -51,8 +51,6 @@ class ResidentTensors {
     int staging = 0;
   };
 
-  /// Waits a little where there is no memory, with the mutex free for those that give some back.
-  std::shared_ptr<DeviceBuffer> allocate(std::unique_lock<std::mutex>& lock, int64_t bytes);
   std::shared_ptr<DeviceBuffer> find(uint64_t resident);
   std::shared_ptr<DeviceBuffer> buffer_to_fill(uint64_t resident, int64_t bytes);
   std::optional<Error> stage_now(uint64_t resident, const HostPlace& from, int64_t bytes);
