@@ -73,6 +73,8 @@ class Accesses : public Visitor {
   void visit(const Allocate&) override { is_plain = false; }
   void visit(const Check&) override { is_plain = false; }
   void visit(const Barrier&) override { is_plain = false; }
+  void visit(const Atomic&) override { is_plain = false; }
+  void visit(const Shuffle&) override { is_plain = false; }
 
   int choices_ = 0;  // around
 };
