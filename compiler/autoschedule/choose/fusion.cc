@@ -42,7 +42,7 @@ bool is_read_once(const StageGraph& graph, StageId id) {
 /// Elements that can be computed where they are read, as long as nothing is computed twice.
 bool can_be_inline(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
-  if (!is_free(graph, id) || is_argument(graph, id) || stage.is_reduction() ||
+  if (!is_free(graph, id) || graph.has_parameter(id) || stage.is_reduction() ||
       stage.bodies.size() != 1 || !reductions_inside(graph, id).empty() ||
       !is_read_once(graph, id)) {
     return false;

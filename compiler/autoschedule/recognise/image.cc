@@ -51,7 +51,7 @@ bool measure_window(const StageGraph& graph, const Stage& stage, const ir::Expr&
 
 bool is_computed_for(const StageGraph& graph, StageId source, StageId reader) {
   const Stage& stage = graph[source];
-  if (!is_free(graph, source) || is_argument(graph, source) || stage.is_reduction() ||
+  if (!is_free(graph, source) || graph.has_parameter(source) || stage.is_reduction() ||
       stage.bodies.size() != 1 || !reductions_inside(graph, source).empty() ||
       has_indirect_reads(stage)) {
     return false;

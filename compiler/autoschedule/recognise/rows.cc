@@ -41,7 +41,7 @@ class Rows {
   bool belongs(StageId id) const {
     const Stage& stage = graph_[id];
     const bool may_move = is_free(graph_, id) || std::ranges::find(parts_, id) != parts_.end();
-    if (id == last_ || !may_move || is_argument(graph_, id) || stage.data.size() < dimensions_ ||
+    if (id == last_ || !may_move || graph_.has_parameter(id) || stage.data.size() < dimensions_ ||
         is_product(graph_, id) || has_dependent_extents(graph_, id) || has_indirect_reads(stage)) {
       return false;
     }

@@ -59,13 +59,6 @@ std::vector<bool> touched_roots(const StageGraph& graph) {
   return touched;
 }
 
-bool is_argument(const StageGraph& graph, StageId id) {
-  for (uint32_t output = 0; output < graph[id].types.size(); ++output) {
-    if (graph.is_parameter({id, output})) return true;
-  }
-  return false;
-}
-
 bool is_free(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   return stage.is_live && stage.kind == Stage::Kind::Compute && !stage.is_touched &&

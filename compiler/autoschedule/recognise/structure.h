@@ -18,9 +18,6 @@ StageId root_of(const StageGraph& graph, StageId stage);
 /// By stage, whether steps name it as a root, or anything that stands in its loops.
 std::vector<bool> touched_roots(const StageGraph& graph);
 
-/// Whether an output of the stage is an argument of the kernel, so that its memory is the caller's.
-bool is_argument(const StageGraph& graph, StageId stage);
-
 /// Whether the compiler is free to choose where a stage is computed.
 bool is_free(const StageGraph& graph, StageId stage);
 

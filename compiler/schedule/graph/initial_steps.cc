@@ -81,13 +81,6 @@ class FindSteps {
   bool is_at_step_ = true;
 };
 
-bool is_argument(const StageGraph& graph, StageId id) {
-  for (uint32_t output = 0; output < graph[id].types.size(); ++output) {
-    if (graph.is_parameter({id, output})) return true;
-  }
-  return false;
-}
-
 void drop(StageGraph& graph, StageId id, const StepsRead& steps) {
   Stage& stage = graph.stages[id];
   const AxisId dropped = stage.data[steps.dimension];
@@ -119,7 +112,7 @@ void drop_initial_steps(StageGraph& graph) {
   const Cells cells(graph);
   for (StageId id = 0; id < graph.stages.size(); ++id) {
     const Stage& stage = graph[id];
-    if (stage.kind != Stage::Kind::Compute || cells.steps_of(id) || is_argument(graph, id))
+    if (stage.kind != Stage::Kind::Compute || cells.steps_of(id) || graph.has_parameter(id))
       continue;
     const std::optional<StepsRead> steps = FindSteps(graph, cells, id).find();
     if (!steps) continue;

@@ -185,6 +185,11 @@ bool StageGraph::is_parameter(TensorId tensor) const {
   return std::find(parameters.begin(), parameters.end(), tensor) != parameters.end();
 }
 
+bool StageGraph::has_parameter(StageId id) const {
+  return std::ranges::any_of(kernel->definition.parameters,
+                             [&](TensorId parameter) { return parameter.stage == id; });
+}
+
 std::optional<ScanOutput> StageGraph::scan_output_of(TensorId tensor) const {
   for (StageId id = 0; id < stages.size(); ++id) {
     const Stage& scan = stages[id];

@@ -195,6 +195,9 @@ struct StageGraph {
   /// "C", or "scan.v1" for an output of a stage with several.
   std::string tensor_name(TensorId tensor) const;
   bool is_parameter(TensorId tensor) const;
+  /// Whether an output of the stage is an argument of the kernel, so that its memory is the
+  /// caller's.
+  bool has_parameter(StageId id) const;
   /// The scan output that a tensor is stored in: states, inits and updates.
   std::optional<ScanOutput> scan_output_of(TensorId tensor) const;
 };

@@ -229,17 +229,10 @@ void redirect(StageGraph& graph, Stage& reader, StageId from, StageId to) {
 
 }  // namespace
 
-bool is_output(const StageGraph& graph, StageId id) {
-  for (uint32_t output = 0; output < graph[id].types.size(); ++output) {
-    if (graph.is_parameter({id, output})) return true;
-  }
-  return false;
-}
-
 void keep_inlined_outputs(StageGraph& graph) {
   const auto count = static_cast<StageId>(graph.stages.size());
   for (StageId id = 0; id < count; ++id) {
-    if (graph[id].attach.kind != Attach::Kind::Inline || !is_output(graph, id)) continue;
+    if (graph[id].attach.kind != Attach::Kind::Inline || !graph.has_parameter(id)) continue;
     const StageId copy = enter_stage(graph, inline_copy(graph, id), id, true);
     for (StageId reader = 0; reader < count; ++reader) {
       if (reader != id) redirect(graph, graph.stages[reader], id, copy);
@@ -253,7 +246,7 @@ void check_inner_outputs(const StageGraph& graph, const NestPlan& plan,
   for (const StageId id : graph.order) {
     const Attach& attach = graph[id].attach;
     if (!graph[id].is_live || attach.kind != Attach::Kind::At || attach.step < 0) continue;
-    if (!is_output(graph, id)) continue;
+    if (!graph.has_parameter(id)) continue;
     const language::Step& step = schedule.steps[static_cast<size_t>(attach.step)];
     const std::string text = fmt::format("compute_at({}, {}.{})", graph[id].name,
                                          graph[attach.stage].name, graph.axes[attach.axis].name);

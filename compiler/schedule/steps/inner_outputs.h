@@ -6,9 +6,6 @@
 
 namespace kiln::schedule {
 
-/// Whether an argument of the kernel is computed by the stage.
-bool is_output(const StageGraph& graph, StageId id);
-
 /// Has the readers of each output that is inline read an inline copy of it; the output itself is
 /// computed at the root, since the caller sees it.
 void keep_inlined_outputs(StageGraph& graph);

@@ -179,7 +179,8 @@ void check_attachment(const StageGraph& graph, StageId id) {
 template <>
 void apply<StepKind::ComputeAt>(const StepContext& context) {
   require_movable(context, "attach");
-  if (is_output(context.graph, context.stage) && readers_of(context.graph, context.stage).empty()) {
+  if (context.graph.has_parameter(context.stage) &&
+      readers_of(context.graph, context.stage).empty()) {
     fail(ErrorKind::InvalidArgument, "COMPUTE_AT",
          "{} is an output and cannot be computed inside another stage", context.record().name);
   }
@@ -196,7 +197,8 @@ void apply<StepKind::ComputeAt>(const StepContext& context) {
 template <>
 void apply<StepKind::ComputeInline>(const StepContext& context) {
   require_movable(context, "inline");
-  if (is_output(context.graph, context.stage) && readers_of(context.graph, context.stage).empty()) {
+  if (context.graph.has_parameter(context.stage) &&
+      readers_of(context.graph, context.stage).empty()) {
     fail(ErrorKind::InvalidArgument, "COMPUTE_INLINE", "{} is an output and cannot be inlined",
          context.record().name);
   }
