@@ -137,6 +137,13 @@ Place place_of(const Access& access, std::vector<LoopRange> loops) {
           access.is_store, access.is_atomic, access.index_changes};
 }
 
+Place place_in(const ir::For& loop, const Access& access) {
+  std::vector<LoopRange> loops = {{loop.var, loop.extent}};
+  for (const ir::For* inner : access.loops)
+    loops.push_back({inner->var, inner->extent});
+  return place_of(access, std::move(loops));
+}
+
 Overlap overlap_of(const std::vector<Place>& places, const std::vector<ir::VarRef>& vars,
                    Facts& facts) {
   const std::vector<size_t> kept = distinct(places);

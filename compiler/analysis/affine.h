@@ -31,6 +31,8 @@ struct Place {
 
 /// The place of an access that stands in these loops.
 Place place_of(const Access& access, std::vector<LoopRange> loops);
+/// The same in the iterations of `loop`, in whose body it was found.
+Place place_in(const ir::For& loop, const Access& access);
 
 /// Whether the loops and conditions are the same.
 bool are_alike_around(const Place& a, const Place& b);

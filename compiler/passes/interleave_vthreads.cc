@@ -201,10 +201,7 @@ class InterleaveVthreads : public Mutator {
     std::unordered_map<BufferRef, std::vector<analysis::Place>> places;
     for (const analysis::Access& access : analysis::accesses_of(loop.body)) {
       if (access.is_own()) continue;
-      std::vector<analysis::LoopRange> loops = {{loop.var, loop.extent}};
-      for (const For* inner : access.loops)
-        loops.push_back({inner->var, inner->extent});
-      places[access.buffer].push_back(analysis::place_of(access, std::move(loops)));
+      places[access.buffer].push_back(analysis::place_in(loop, access));
     }
     return std::ranges::all_of(places, [&](const auto& entry) {
       const bool is_stored = std::ranges::any_of(entry.second, &analysis::Place::is_store);

@@ -38,14 +38,6 @@ bool is_reduction(const std::vector<Access>& accesses, const VarRef& var) {
   return as<Binary>(store->value) != nullptr;
 }
 
-/// The access, by an iteration of the loop.
-Place place_in(const For& loop, const Access& access) {
-  std::vector<analysis::LoopRange> loops = {{loop.var, loop.extent}};
-  for (const For* inner : access.loops)
-    loops.push_back({inner->var, inner->extent});
-  return analysis::place_of(access, std::move(loops));
-}
-
 /// The name of a buffer through which one iteration may need another one; nothing when none does.
 std::optional<std::string> find_dependence(const For& loop, analysis::Facts& facts) {
   const std::vector<Access> all = analysis::accesses_of(loop.body);
@@ -57,7 +49,7 @@ std::optional<std::string> find_dependence(const For& loop, analysis::Facts& fac
     for (const Access& access : all) {
       if (access.buffer != stored.buffer) continue;
       same.push_back(access);
-      places.push_back(place_in(loop, access));
+      places.push_back(analysis::place_in(loop, access));
     }
     if (same.size() == 1 || is_reduction(same, loop.var)) continue;
     const analysis::Overlap overlap = analysis::overlap_of(places, {loop.var}, facts);
