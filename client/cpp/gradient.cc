@@ -13,16 +13,13 @@
 #include "client/cpp/fail.h"
 #include "client/cpp/instance.h"
 #include "client/cpp/link.h"
+#include "client/cpp/nodes.h"
 #include "client/cpp/sizes.h"
 
 namespace kiln {
 inline namespace client {
 namespace detail {
 namespace {
-
-bool is_same(const Tensor& a, const Tensor& b) {
-  return a.stage() == b.stage() && a.output() == b.output();
-}
 
 void check_head(const Tensor& output, const Tensor& head, const SourceLocation& where) {
   if (head.dtype() != output.dtype()) {

@@ -139,6 +139,11 @@ Expr to_index(const Expr& expr, const std::string& what);
 /// A size for a message: a number, a variable's name, or "not known".
 std::string size_text(const Expr& size);
 
+/// Whether they are one output of one stage.
+inline bool is_same(const Tensor& a, const Tensor& b) {
+  return a.stage() == b.stage() && a.output() == b.output();
+}
+
 /// The axes that the reductions in `bodies` run over, in the order of appearance.
 std::vector<Axis> reduced_axes(const std::vector<Expr>& bodies);
 

@@ -45,6 +45,20 @@ Tensor of_elements(const Tensor& parameter, const std::string& what, Element ele
   return compute(parameter.shape(), element, parameter.name() + "_" + what, where);
 }
 
+/// Of the values of all steps so far, as this step leaves it: `beta` of it stays in each.
+template <typename Value>
+Tensor running_mean(ProgramBuilder& program, const Tensor& parameter, const std::string& what,
+                    double beta, Value value, const SourceLocation& where) {
+  const Tensor before = kept(program, parameter, what, where);
+  const Expr stays = constant(beta, parameter.dtype());
+  const Expr comes = constant(1 - beta, parameter.dtype());
+  const Tensor now = of_elements(
+      parameter, what + "_next",
+      [&](const Indices& i) { return before(i) * stays + value(i) * comes; }, where);
+  program.update(before, now, where);
+  return now;
+}
+
 /// The parameters, and the gradient of each.
 struct Slopes {
   std::vector<Tensor> parameters;
@@ -145,35 +159,20 @@ void minimize(ProgramBuilder& program, const Connection& connection, const Tenso
   for (std::size_t p = 0; p < slopes.parameters.size(); ++p) {
     const Tensor& w = slopes.parameters[p];
     const Tensor& gradient = slopes.gradients[p];
+    const Tensor mean = running_mean(
+        program, w, "mean", adam.beta1, [&](const Indices& i) { return gradient(i); }, where);
+    const Tensor square = running_mean(
+        program, w, "square", adam.beta2,
+        [&](const Indices& i) { return gradient(i) * gradient(i); }, where);
     const auto number = [&](double value) { return constant(value, w.dtype()); };
-    const Tensor mean_before = kept(program, w, "mean", where);
-    const Tensor square_before = kept(program, w, "square", where);
-    const Tensor mean = of_elements(
-        w, "mean_next",
-        [&](const Indices& i) {
-          return mean_before(i) * number(adam.beta1) + gradient(i) * number(1 - adam.beta1);
-        },
-        where);
-    const Tensor square = of_elements(
-        w, "square_next",
-        [&](const Indices& i) {
-          return square_before(i) * number(adam.beta2) +
-                 gradient(i) * gradient(i) * number(1 - adam.beta2);
-        },
-        where);
-    const Tensor next = of_elements(
-        w, "next",
-        [&](const Indices& i) {
-          const Expr unbiased = mean(i) * whole_mean().astype(w.dtype());
-          const Expr spread = square(i) * whole_square().astype(w.dtype());
-          Expr step = unbiased / (sqrt(spread) + number(adam.epsilon));
-          if (adam.weight_decay != 0) step += w(i) * number(adam.weight_decay);
-          return w(i) - step * number(adam.rate);
-        },
-        where);
-    program.update(mean_before, mean, where);
-    program.update(square_before, square, where);
-    program.update(w, next, where);
+    const auto element = [&](const Indices& i) {
+      const Expr unbiased = mean(i) * whole_mean().astype(w.dtype());
+      const Expr spread = square(i) * whole_square().astype(w.dtype());
+      Expr step = unbiased / (sqrt(spread) + number(adam.epsilon));
+      if (adam.weight_decay != 0) step += w(i) * number(adam.weight_decay);
+      return w(i) - step * number(adam.rate);
+    };
+    program.update(w, of_elements(w, "next", element, where), where);
   }
 }
 

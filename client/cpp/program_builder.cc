@@ -44,10 +44,6 @@ struct ProgramParts {
 
 namespace {
 
-bool is_same(const Tensor& a, const Tensor& b) {
-  return a.stage() == b.stage() && a.output() == b.output();
-}
-
 /// A tensor that a step computes, with the same elements.
 Tensor copied(const Tensor& tensor, const std::string& name) {
   return compute(
@@ -172,13 +168,13 @@ class Message {
   std::map<std::string, std::uint32_t> definitions_;
 };
 
-Tensor add_given(ProgramParts& parts, ProgramParts::Given given) {
+Tensor add_given(ProgramParts& parts, ProgramParts::Given given, const SourceLocation& where) {
   const std::string name = given.tensor.name();
   const bool is_known = std::ranges::any_of(
       parts.given, [&](const ProgramParts::Given& other) { return other.tensor.name() == name; });
   if (is_known) {
-    fail(ErrorKind::InvalidArgument, "PROGRAM_NAME",
-         "{} has two placeholders {}; give each a name of its own", parts.name, name);
+    fail_at(where, "PROGRAM_NAME", "{} has two placeholders {}; give each a name of its own",
+            parts.name, name);
   }
   return parts.given.emplace_back(std::move(given)).tensor;
 }
@@ -224,26 +220,20 @@ ProgramBuilder::ProgramBuilder(std::string name, std::uint64_t seed)
 const std::string& ProgramBuilder::name() const { return parts_->name; }
 
 Tensor ProgramBuilder::data(Shape shape, DType type, std::string name, SourceLocation where) {
-  return detail::at_line(where, [&] {
-    return detail::add_given(*parts_, {placeholder(std::move(shape), type, std::move(name), where),
-                                       v1::VALUE_KIND_BATCH});
-  });
+  const Tensor tensor = placeholder(std::move(shape), type, std::move(name), where);
+  return detail::add_given(*parts_, {tensor, v1::VALUE_KIND_BATCH}, where);
 }
 
 Tensor ProgramBuilder::input(Shape shape, DType type, std::string name, SourceLocation where) {
-  return detail::at_line(where, [&] {
-    return detail::add_given(*parts_, {placeholder(std::move(shape), type, std::move(name), where),
-                                       v1::VALUE_KIND_INPUT});
-  });
+  const Tensor tensor = placeholder(std::move(shape), type, std::move(name), where);
+  return detail::add_given(*parts_, {tensor, v1::VALUE_KIND_INPUT}, where);
 }
 
 Tensor ProgramBuilder::parameter(const Argument& values, std::string name, SourceLocation where) {
   const auto [type, sizes] = detail::type_of(values);
-  const Shape shape(sizes.begin(), sizes.end());
-  const Tensor tensor = placeholder(shape, type, std::move(name), where);
-  return detail::at_line(where, [&] {
-    return detail::add_given(*parts_, {tensor, v1::VALUE_KIND_PARAMETER, values});
-  });
+  const Tensor tensor =
+      placeholder(Shape(sizes.begin(), sizes.end()), type, std::move(name), where);
+  return detail::add_given(*parts_, {tensor, v1::VALUE_KIND_PARAMETER, values}, where);
 }
 
 std::vector<Tensor> ProgramBuilder::parameters() const {
@@ -258,9 +248,8 @@ Tensor ProgramBuilder::step(SourceLocation where) {
   for (const detail::ProgramParts::Given& given : parts_->given) {
     if (given.kind == v1::VALUE_KIND_STEP) return given.tensor;
   }
-  return detail::at_line(where, [&] {
-    return detail::add_given(*parts_, {placeholder({}, int64, "step", where), v1::VALUE_KIND_STEP});
-  });
+  const Tensor tensor = placeholder({}, int64, "step", where);
+  return detail::add_given(*parts_, {tensor, v1::VALUE_KIND_STEP}, where);
 }
 
 Tensor ProgramBuilder::uniform(const std::vector<std::int64_t>& shape, std::string name,

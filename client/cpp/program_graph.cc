@@ -31,9 +31,8 @@ class Reads {
     std::visit([this](const auto& value) { of(value); }, expr.node()->value);
   }
   void add(const Tensor& tensor) {
-    const bool is_known = std::ranges::any_of(tensors, [&](const Tensor& other) {
-      return other.stage() == tensor.stage() && other.output() == tensor.output();
-    });
+    const bool is_known =
+        std::ranges::any_of(tensors, [&](const Tensor& other) { return is_same(other, tensor); });
     if (!is_known) tensors.push_back(tensor);
   }
 
