@@ -17,12 +17,12 @@ constexpr double kWarps = kThreadsOfSide * kThreadsOfSide / 32.0;
 constexpr double kInstructions = 4;
 constexpr double kSharedBytes = 128;
 constexpr double kVectorBytes = 16;  // of one load from shared memory
-// Of 256 threads, one block waits at its barriers and for its loads with nobody to take its turn;
-// as much as a half more in the main loops of gemms.
+// One block of 256 threads waits at its barriers and for its loads with nobody to take its turn. An
+// estimate, as no GPU was measured.
 constexpr double kAlone = 1.5;
-// Barriers, loads and stores of a step beside its products: those of the loops as they come out
-// (docs/gpu.md) are 12 to 15 of 100 with 4 x 4 sums a thread, 11 with 8 x 8.
-constexpr double kLoopInstructions = 0.5;  // a step of the reduction
+// For each step of the reduction beside products and their loads: barriers, fetches, the loop. Of
+// the order that main loops come out with (docs/gpu.md).
+constexpr double kLoopInstructions = 0.5;
 
 double whole(int64_t extent, int64_t part) {
   return std::ceil(static_cast<double>(extent) / static_cast<double>(part));

@@ -1,9 +1,9 @@
-// One GPU an architecture, the one that data centres have most of. From NVIDIA's data sheets:
-// multiprocessors, boost clock, memory bandwidth; float32 lanes from the CUDA C++ programming
-// guide, throughput of native arithmetic instructions. L2 bytes are those that Chips and Cheese
-// measured (A100, H100) or half of what the fabric could, for the others.
+// One GPU an architecture. Float32 lanes are those of the CUDA C++ programming guide (throughput of
+// native arithmetic instructions). Multiprocessors, boost clocks and what L2 gives to all of them
+// together are figures of the order that is published for these cards; none was measured here, and
+// those of L2 are estimates. They decide between tiles only.
 //
-//   sm_90  ->  H100 SXM: 132 x 128 lanes at 1.83 GHz, 3.35 TB/s
+//   sm_90  ->  132 multiprocessors of 128 lanes, 24 bytes a cycle from L2 each
 #include "compiler/autoschedule/templates/gpu_machine.h"
 
 #include <charconv>
@@ -19,25 +19,22 @@ struct Row {
   GpuMachine machine;
 };
 
-constexpr GpuMachine machine(std::string_view name, int64_t multiprocessors, double gigahertz,
-                             int64_t float_lanes, double l2_gigabytes, double memory_gigabytes) {
-  const double cycles = static_cast<double>(multiprocessors) * gigahertz;  // of all, in 1e9
-  return {.name = name,
-          .multiprocessors = multiprocessors,
-          .gigahertz = gigahertz,
+/// With the bytes from L2 as 1e9 a second for all multiprocessors, at so many gigahertz.
+constexpr GpuMachine machine(int64_t multiprocessors, int64_t float_lanes, double l2_gigabytes,
+                             double gigahertz) {
+  return {.multiprocessors = multiprocessors,
           .float_lanes = float_lanes,
-          .l2_bytes = l2_gigabytes / cycles,
-          .memory_bytes = memory_gigabytes / cycles};
+          .l2_bytes = l2_gigabytes / (static_cast<double>(multiprocessors) * gigahertz)};
 }
 
 constexpr Row kRows[] = {
-    {75, machine("T4", 40, 1.59, 64, 1270, 320)},
-    {80, machine("A100 SXM", 108, 1.41, 64, 4500, 2039)},
-    {86, machine("A10", 72, 1.695, 128, 2500, 600)},
-    {89, machine("L4", 58, 2.04, 128, 2400, 300)},
-    {90, machine("H100 SXM", 132, 1.83, 128, 5700, 3352)},
-    {100, machine("B200", 148, 1.85, 128, 9000, 8000)},
-    {120, machine("RTX PRO 6000", 188, 2.6, 128, 8000, 1792)},
+    {75, machine(40, 64, 1270, 1.59)},     // T4
+    {80, machine(108, 64, 4500, 1.41)},    // A100 SXM
+    {86, machine(72, 128, 2500, 1.695)},   // A10
+    {89, machine(58, 128, 2400, 2.04)},    // L4
+    {90, machine(132, 128, 5700, 1.83)},   // H100 SXM
+    {100, machine(148, 128, 9000, 1.85)},  // B200
+    {120, machine(188, 128, 8000, 2.6)},   // RTX PRO 6000
 };
 
 }  // namespace

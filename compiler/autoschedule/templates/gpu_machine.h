@@ -7,12 +7,9 @@ namespace kiln::autoschedule {
 
 /// What a GPU does in a cycle of a multiprocessor, as far as schedules are chosen by it.
 struct GpuMachine {
-  std::string_view name;
   int64_t multiprocessors = 0;
-  double gigahertz = 0;     // the boost clock
   int64_t float_lanes = 0;  // float32 multiply-adds a cycle
   double l2_bytes = 0;      // a cycle, from L2
-  double memory_bytes = 0;  // a cycle, from memory
 };
 
 /// A GPU of this architecture ("sm_90", "sm_90a"; empty: the default), or of the nearest one.
