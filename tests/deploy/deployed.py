@@ -34,3 +34,10 @@ def needs(tool):
     if shutil.which(tool) is None:
         pytest.skip(f"there is no {tool}")
     return tool
+
+
+def permitted(*command):
+    """Runs what makes a network; where that is not allowed, as in many containers, the test is skipped."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"networks are not made here: {' '.join(command)}: {done.stderr.strip()}")

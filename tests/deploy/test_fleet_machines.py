@@ -8,9 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 import pytest
+from deployed import permitted
 from fleets import wait_until
 
 HOSTS = 3
@@ -45,20 +45,6 @@ for number in range(8):
 for line in sys.stdin:
     print(json.dumps({"done": done, "failed": failed, "up": fleet.servers}), flush=True)
 """
-
-
-def permitted(*command):
-    """Runs what makes a network; where that is not allowed, as in many containers, the test is skipped."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"networks are not made here: {' '.join(command)}: {done.stderr.strip()}")
-
-
-@pytest.fixture
-def folder():
-    path = pathlib.Path(tempfile.mkdtemp(prefix="kiln-"))
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture
@@ -120,16 +106,16 @@ class Client:
         self._process.communicate()
 
 
-def test_calls_go_on_when_a_host_is_cut_off_and_when_one_drains(programs, folder, network):
+def test_calls_go_on_when_a_host_is_cut_off_and_when_one_drains(programs, short_folder, network):
     hosts, here = network
     servers = []
     for name in hosts:  # the first makes the token and the certificate
         server = inside(name, programs / "bin" / "kilnd", "--listen", "0.0.0.0:7411", "--threads", "1", "--credentials",
-                        folder / "credentials", "--cache-dir", folder / name, "--log-level", "error",
+                        short_folder / "credentials", "--cache-dir", short_folder / name, "--log-level", "error",
                         stdout=subprocess.PIPE)
         servers.append(server)
         assert server.stdout.readline().startswith("listening on ")
-    client = Client(here, folder / "credentials")
+    client = Client(here, short_folder / "credentials")
     try:
         client.go_on()
         assert client.up() == [True, True, True]

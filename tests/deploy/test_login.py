@@ -12,7 +12,7 @@ import threading
 import time
 
 import pytest
-from deployed import run
+from deployed import permitted, run
 
 PYTHON = """
 import kiln
@@ -172,13 +172,6 @@ def test_a_damaged_profile_says_what_to_do(user, short_folder):
     assert refused(["kiln", "devices"], user) == message
     done = subprocess.run([sys.executable, "-c", "import kiln; kiln.describe()"], env=user, capture_output=True, text=True)
     assert f"kiln.InvalidArgument: {message}\n" in done.stderr
-
-
-def permitted(*command):
-    """Runs what makes a network; where that is not allowed, as in many containers, the test is skipped."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"networks are not made here: {' '.join(command)}: {done.stderr.strip()}")
 
 
 @pytest.fixture

@@ -3,12 +3,10 @@
 import collections
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 
 import fleets
@@ -21,13 +19,6 @@ import kiln
 from kiln import te
 
 X = np.arange(4, dtype="float32")
-
-
-@pytest.fixture
-def folder():
-    path = pathlib.Path(tempfile.mkdtemp(prefix="kiln-"))
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def answers(address):
@@ -61,9 +52,9 @@ class Proxied:
 
 
 @pytest.fixture
-def proxied(programs, folder):
+def proxied(programs, short_folder):
     needs("haproxy")
-    proxied = Proxied(programs, folder)
+    proxied = Proxied(programs, short_folder)
     yield proxied
     proxied.end()
 
@@ -167,7 +158,7 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 
 
 @pytest.fixture
-def slurm(folder, programs):
+def slurm(short_folder, programs):
     """A cluster of one node; the environment of somebody who uses it."""
     if os.environ.get("KILN_LONG") != "1":
         pytest.skip("starts a cluster of Slurm, which is not steady on a busy host; KILN_LONG=1 runs it")
@@ -175,20 +166,20 @@ def slurm(folder, programs):
         needs(tool)
     if os.geteuid() != 0:
         pytest.skip("a node of Slurm is root's")
-    settings = folder / "slurm.conf"
-    settings.write_text(SLURM.format(folder=folder, controller=fleets.free_port(), node=fleets.free_port(), cpus=os.cpu_count()))
-    (folder / "key").write_bytes(os.urandom(128))
-    (folder / "key").chmod(0o400)
+    settings = short_folder / "slurm.conf"
+    settings.write_text(SLURM.format(folder=short_folder, controller=fleets.free_port(), node=fleets.free_port(), cpus=os.cpu_count()))
+    (short_folder / "key").write_bytes(os.urandom(128))
+    (short_folder / "key").chmod(0o400)
     environment = {**os.environ, "SLURM_CONF": str(settings), "PATH": f"{programs / 'bin'}:{os.environ['PATH']}",
                    "KILN_HOST": "127.0.0.1"}
-    commands = [["munged", "-F", "-f", f"--socket={folder}/munge.socket", f"--key-file={folder}/key",
-                 f"--pid-file={folder}/munge.pid", f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed"],
+    commands = [["munged", "-F", "-f", f"--socket={short_folder}/munge.socket", f"--key-file={short_folder}/key",
+                 f"--pid-file={short_folder}/munge.pid", f"--log-file={short_folder}/munge.log", f"--seed-file={short_folder}/munge.seed"],
                 ["slurmctld", "-D", "-i"], ["slurmd", "-D", "-N", "localhost"]]
     started = []
     for command in commands:
         started.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         if command[0] == "munged":
-            wait_until(lambda: (folder / "munge.socket").exists())
+            wait_until(lambda: (short_folder / "munge.socket").exists())
     try:
         wait_until(lambda: "idle" in subprocess.run(["sinfo", "-h", "-o", "%T"], env=environment, capture_output=True,
                                                     text=True).stdout)
@@ -199,15 +190,15 @@ def slurm(folder, programs):
             process.wait(timeout=30)
 
 
-def test_slurm_runs_servers_whose_folder_is_all_that_clients_need(slurm, folder):
-    shared = folder / "fleet"
+def test_slurm_runs_servers_whose_folder_is_all_that_clients_need(slurm, short_folder):
+    shared = short_folder / "fleet"
     sys.path.insert(0, str(DEPLOY / "slurm"))
     import kiln_on_slurm
 
     sys.path.pop(0)
-    job = run("sbatch", "--parsable", "--ntasks-per-node=2", f"--output={folder}/job.log", DEPLOY / "slurm" / "kiln.sbatch",
+    job = run("sbatch", "--parsable", "--ntasks-per-node=2", f"--output={short_folder}/job.log", DEPLOY / "slurm" / "kiln.sbatch",
               shared, env=slurm).strip()
-    log = folder / "job.log"
+    log = short_folder / "job.log"
     wait_until(lambda: len(kiln_on_slurm.addresses(shared)) == 2 if (shared / "servers").exists() else False)
     with kiln_on_slurm.fleet(shared, "round_robin") as fleet:
         f = kernel(fleet)

@@ -16,19 +16,14 @@
 #include <sys/types.h>
 
 #include "tests/client/cpp/expect_client_error.h"
+#include "tests/client/cpp/on_a_daemon.h"
 
 namespace kiln::test {
 namespace {
 
 /// The client against a real daemon, which all tests of this file share.
-class RealDaemon : public ::testing::Test {
+class RealDaemon : public OnADaemon {
  protected:
-  static void SetUpTestSuite() { daemon_ = new testing::Daemon({.program = KILND}); }
-  static void TearDownTestSuite() {
-    delete daemon_;
-    daemon_ = nullptr;
-  }
-
   static Array counting(const std::vector<std::int64_t>& shape) {
     Array array(shape);
     const auto values = array.values<float>();
@@ -65,7 +60,6 @@ class RealDaemon : public ::testing::Test {
     }
   }
 
-  static inline testing::Daemon* daemon_ = nullptr;
   Connection connection_ = connect(daemon_->address());
 };
 

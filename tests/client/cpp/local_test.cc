@@ -11,7 +11,7 @@
 #include <kiln/client.h>
 
 #include "tests/client/cpp/expect_client_error.h"
-#include "tests/support/daemon.h"
+#include "tests/client/cpp/on_a_daemon.h"
 
 namespace kiln::test {
 namespace {
@@ -37,13 +37,8 @@ bool is_shown(const Array& array) {
   return mapping_at(array.bytes().data()).find("memfd:kiln-arena") != std::string::npos;
 }
 
-class LocalService : public ::testing::Test {
+class LocalService : public OnADaemon {
  protected:
-  static void SetUpTestSuite() { daemon_ = new testing::Daemon({.program = KILND}); }
-  static void TearDownTestSuite() {
-    delete daemon_;
-    daemon_ = nullptr;
-  }
   LocalService() { connection_.upload(counted(0, 4)); }  // from here on there is a session
 
   static Array counted(float from, std::int64_t size = kLarge) {
@@ -74,7 +69,6 @@ class LocalService : public ::testing::Test {
     return connection_.build({X, Y});
   }
 
-  static inline testing::Daemon* daemon_ = nullptr;
   Connection connection_ = connect(daemon_->address());
 };
 

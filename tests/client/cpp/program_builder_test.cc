@@ -6,27 +6,14 @@
 #include <kiln/client.h>
 
 #include "tests/client/cpp/expect_client_error.h"
-#include "tests/support/daemon.h"
+#include "tests/client/cpp/floats.h"
+#include "tests/client/cpp/on_a_daemon.h"
 
 namespace kiln::test {
 namespace {
 
-class ProgramBuilders : public ::testing::Test {
+class ProgramBuilders : public OnADaemon {
  protected:
-  static void SetUpTestSuite() { daemon_ = new testing::Daemon({.program = KILND}); }
-  static void TearDownTestSuite() {
-    delete daemon_;
-    daemon_ = nullptr;
-  }
-
-  static Array array_of(const std::vector<float>& values) {
-    return {values, {static_cast<std::int64_t>(values.size())}};
-  }
-  static std::vector<float> values_of(const Array& array) {
-    return {array.values<float>().begin(), array.values<float>().end()};
-  }
-
-  static inline testing::Daemon* daemon_ = nullptr;
   const Connection connection_ = connect(daemon_->address());
 };
 
