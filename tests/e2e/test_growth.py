@@ -1,5 +1,6 @@
 """Processes that have done the same a hundred thousand times are as large as before. With KILN_LONG=1 a million times."""
 
+import itertools
 import os
 import pathlib
 import time
@@ -18,7 +19,7 @@ def resident(daemon):
     """Bytes in memory of the daemon and its worker, and of this process, once what was let go is freed."""
     daemon.connection.free()
     time.sleep(0.5)  # until the worker is told, too
-    pids = [daemon.process.pid, *daemon.children("kiln-worker"), os.getpid()]
+    pids = [daemon.process.pid, *daemon.children("kiln-worker"), os.getpid(), *daemon.children("kiln-compiler")[:1]]
     return [int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") for pid in pids]
 
 
@@ -66,6 +67,23 @@ def test_calls_that_fail(daemon, plus, way):
             plus(a, b)
 
     assert max(growth(daemon, fail, CALLS // way // 10)) < MARGIN
+
+
+def test_compiles_that_fail(daemon):
+    """Each of another kernel, which fails in the compiler. What LLVM takes at first it keeps."""
+    numbers = itertools.count()
+
+    def fail():
+        x = te.placeholder((4,), name="X")
+        k = te.reduce_axis((0, 1 << 20), name="k")
+        number = next(numbers)
+        y = te.compute((4,), lambda i: te.sum(x[i] * (k.astype("float32") + number), axis=k), name="Y")
+        schedule = te.create_schedule(y.op)
+        schedule[y].unroll(k)
+        with pytest.raises(kiln.ResourceExhausted):
+            daemon.connection.build(schedule, [x, y])
+
+    assert max(growth(daemon, fail, 10_000 if CALLS == 1_000_000 else 600)) < 2 * MARGIN
 
 
 def test_what_is_kept_is_seen_here(daemon, plus):

@@ -385,6 +385,30 @@ def test_an_ended_session_is_opened_again(fake):
     assert fake.requests["Run"][-1].session == fake.connection.session
 
 
+def test_an_ended_session_is_opened_again_once_for_all_threads(fake):
+    f = kiln.build(add_one())
+    threads = 8
+    together = threading.Barrier(threads)
+    fake.fail_next("Run", CODE.NOT_FOUND, 3, "SESSION", "session 1 has ended; open another", times=threads)
+
+    def call():
+        together.wait()
+        return f([1.0]).numpy().tolist()
+
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        assert [each.result() for each in [pool.submit(call) for _ in range(threads)]] == [[2]] * threads
+    assert fake.counts["Run"] == 2 * threads
+    # Of a thread that began its call when others had the new session already, it was the new one that was said to be gone.
+    assert fake.counts["Session"] < threads
+
+
+def test_who_is_refused_for_lack_of_room_has_patience(fake):
+    f = kiln.build(add_one())
+    fake.fail_next("Run", CODE.RESOURCE_EXHAUSTED, 5, "QUEUE_FULL", "256 calls wait", retry_after=0.02, times=20)
+    assert f([1.0]).numpy().tolist() == [2]
+    assert fake.counts["Run"] == 21
+
+
 def test_a_restarted_daemon_is_found_again(fake):
     f = kiln.build(add_one())
     fake.stop()

@@ -51,6 +51,7 @@ class Call:
         self.args = args
         self.sizes = sizes
         self.encoded = b""
+        self.prefix = None  # of the function, in the request that was sent last
         self.repeatable = True
         self.timeout = None  # seconds
         self._deadline = None
@@ -307,7 +308,8 @@ class Future(concurrent.futures.Future):
         super().__init__()
         self._function = function
         self._call = call
-        request = function._prefix + call.encoded
+        call.prefix = function._prefix
+        request = call.prefix + call.encoded
         self._rpc = function._connection.run_future(request, timeout=call.seconds_left())
         self._rpc.add_done_callback(self._done)
 

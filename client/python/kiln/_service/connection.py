@@ -6,6 +6,7 @@ import functools
 import math
 import os
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -28,7 +29,9 @@ _UPLOAD_CHUNK = wire.UploadRequest.DESCRIPTOR.fields_by_name["chunk"].number
 _DOWNLOAD_CHUNK = wire.DownloadResponse.DESCRIPTOR.fields_by_name["chunk"].number
 _PUT_DATA = wire.PutRequest.DESCRIPTOR.fields_by_name["data"].number
 _CONNECT_SECONDS = 10
-_RECOVER_SECONDS = 1.5
+_RECOVER_SECONDS = 6  # in which a daemon that was lost may be there again
+_ANSWER_SECONDS = 1.5  # for one that is there to say so
+_RECOVER_PAUSE = 0.05
 # Tensors without a reference are freed in batches, of so many or so many bytes.
 _GARBAGE_TENSORS = 64
 _GARBAGE_BYTES = 16 << 20
@@ -48,6 +51,8 @@ _OPTIONS = [
     ("grpc.http2.max_pings_without_data", 0),
     (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
 ]
+
+_MAY_COME_BACK = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 
 _FORKED = (
     "Kiln was used before this process was forked, and gRPC does not survive a fork; start the process "
@@ -239,12 +244,15 @@ class Connection:
             daemon.private_address()
         # A channel that failed waits before it tries again; this waits with it.
         describe = self._bound("/kiln.v1.DaemonService/Describe", self._channel.unary_unary)
-        for _ in range(2):  # where the local socket broke, the first may be what finds the channel broken, too
+        limit = time.monotonic() + _RECOVER_SECONDS
+        while (left := limit - time.monotonic()) > 0:
             try:
-                describe(b"", timeout=_RECOVER_SECONDS, wait_for_ready=True)
+                describe(b"", timeout=min(left, _ANSWER_SECONDS), wait_for_ready=True)
                 return True
-            except grpc.RpcError:
-                continue
+            except grpc.RpcError as error:
+                if error.code() not in _MAY_COME_BACK:
+                    return False
+                time.sleep(_RECOVER_PAUSE)  # one that is ending still answers for a moment, that it is
         return False
 
     # The session.

@@ -91,7 +91,9 @@ class Function:
                         return self._run_into_new(pieces)
                 except grpc.RpcError as failure:
                     error = failure
-                return self._run(Call(self, args, sizes), error)
+                call = Call(self, args, sizes)
+                call.prefix = pieces[0]
+                return self._run(call, error)
         return self._run(Call(self, args, sizes))
 
     def _run_into_new(self, pieces):
@@ -143,23 +145,27 @@ class Function:
         def attempt():
             if failed:
                 raise failed.pop()
-            return self._connection.run_bytes(self._prefix + call.encoded, timeout=call.seconds_left())
+            call.prefix = self._prefix
+            return self._connection.run_bytes(call.prefix + call.encoded, timeout=call.seconds_left())
 
         try:
-            for _ in range(2):  # a restarted daemon has neither the kernel nor the session
+            # A restarted daemon has neither the kernel nor the session, and the one before may have ended the session first.
+            for _ in range(4):
                 try:
                     return self._connection.repeated(attempt, call.repeatable)
                 except NotFound as error:
-                    self._recompile(error)
+                    self._recompile(error, call.prefix)
             return self._connection.repeated(attempt, call.repeatable)
         except DeadlineExceeded as error:
             raise call.explained(error) from None
 
-    def _recompile(self, error):
-        """After the daemon has forgotten the kernel or the session, or is another one than before."""
+    def _recompile(self, error, prefix):
+        """After the daemon has forgotten the kernel or the session of `prefix`, or is another one than before."""
         if error.reason not in ("KERNEL", "SESSION"):
             raise error
         with self._lock:
+            if self._prefix is not prefix:
+                return  # another thread has: to do it again would end what that one calls
             if error.reason == "SESSION":
                 self._connection.renew(self._session)
             self._compile()
@@ -254,10 +260,11 @@ class Function:
             request = wire.InspectRequest(kernel_id=self._kernel_id, source=source)
             return self._connection.call("KernelService/Inspect", request, wire.InspectResponse)
 
+        prefix = self._prefix
         try:
             return ask()
         except NotFound as error:
-            self._recompile(error)
+            self._recompile(error, prefix)
             return ask()
 
     @property

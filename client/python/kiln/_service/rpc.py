@@ -1,5 +1,7 @@
 """Calls to the daemon: errors become exceptions here, and what may be repeated is repeated."""
 
+import itertools
+import random
 import re
 import time
 
@@ -11,8 +13,11 @@ from .grpc_setup import grpc
 
 _ATTEMPTS = 5
 _LONGEST_PAUSE = 2.0
+_PATIENCE = 10  # seconds in which others may leave room for a call that was refused
+# Refusals because others have the room, which they may leave at any time.
+_CROWDED = ("QUEUE_FULL", "TENSOR_MEMORY", "JOB_COUNT", "JOB_BYTES", "DEVICE_SECONDS")
 # Refusals of a call that has not begun: a worker may have died amid any other, its output half written.
-_NOT_BEGUN = ("QUEUE_FULL", "TENSOR_MEMORY", "COMPILER_STARTING", "DEVICE_STARTING")
+_NOT_BEGUN = (*_CROWDED, "COMPILER_STARTING", "DEVICE_STARTING")
 
 _BY_CODE = {
     grpc.StatusCode.INVALID_ARGUMENT: errors.InvalidArgument,
@@ -86,7 +91,8 @@ def repeated(call, address, recover, make_room, repeatable=True):
     tensors; they say whether to try again at once.
     """
     recovered = False
-    for attempt in range(_ATTEMPTS):
+    begin = time.monotonic()
+    for attempt in itertools.count():
         try:
             return call()
         except grpc.RpcError as rpc_error:
@@ -95,10 +101,13 @@ def repeated(call, address, recover, make_room, repeatable=True):
             recovered = True
             if recover(failure):
                 continue
-        if failure.error.reason == "TENSOR_MEMORY" and attempt + 1 < _ATTEMPTS and make_room():
+        reason = failure.error.reason
+        is_last = time.monotonic() - begin > _PATIENCE if reason in _CROWDED else attempt + 1 >= _ATTEMPTS
+        if reason == "TENSOR_MEMORY" and not is_last and make_room():
             continue
-        harmless = repeatable or failure.error.reason in _NOT_BEGUN
-        if failure.pause is None or not harmless or attempt + 1 == _ATTEMPTS:
+        harmless = repeatable or reason in _NOT_BEGUN
+        if failure.pause is None or not harmless or is_last:
             raise failure.error
-        time.sleep(min(failure.pause, _LONGEST_PAUSE))
-    raise AssertionError("the last attempt returns or raises")
+        pause = min(failure.pause, _LONGEST_PAUSE)
+        # Those who were refused together would come together again.
+        time.sleep(random.uniform(0.25, 1) * pause if reason in _CROWDED else pause)
