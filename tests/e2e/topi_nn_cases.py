@@ -313,3 +313,4 @@ case("nn.conv2d as older programs call it", lambda x, f: nn.conv2d(x, f, (1, 1),
 case("nn.pool2d max of integers", lambda x: nn.pool2d(x, 2, 1, 1, 1, "max"),
      lambda x: windows(pad(x, ((1, 1), (1, 1)), -128), (2, 2), (1, 1), (1, 1), (2, 3)).max((-1, -2)),
      whole(1, 2, 4, 4, low=-128, high=-100, dtype="int8"))
+case("nn.embedding", nn.embedding, lambda i, t: t[i], whole(3, 4, low=0, high=6), real(6, 5))

@@ -210,3 +210,6 @@ case("einsum with dots of one", lambda a, b: topi.einsum("i...,i->...", a, b), l
      real(4, 2, 3), real(4))
 case("einsum with dots and no arrow", lambda a: topi.einsum("...ii", a), lambda a: np.einsum("...ii", a), real(2, 3, 3))
 case("matmul transposed", lambda a, b: topi.matmul(a, b, transpose_a=True, transpose_b=True), lambda a, b: a.T @ b.T, real(4, 3), real(5, 4))
+for name in ("tril", "triu"):
+    for k in (0, -1, 2):
+        case(f"{name} {k}", lambda x, k=k, f=getattr(topi, name): f(x, k), lambda x, k=k, f=getattr(np, name): f(x, k), real(2, 4, 5))

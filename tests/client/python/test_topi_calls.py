@@ -71,6 +71,8 @@ MISTAKES = [
      lambda: topi.nn.attention(tensor(5, 4), tensor(6, 4), tensor(6))),
     ("topi.nn.attention: K has shape (6, 4) and V (7, 4), but they must have one dimension -2",
      lambda: topi.nn.attention(tensor(5, 4), te.placeholder((6, 4), name="K"), te.placeholder((7, 4), name="V"))),
+    ("topi.nn.embedding: the table A has shape (6,), but must have two dimensions: a row for each word",
+     lambda: topi.nn.embedding(te.placeholder((4,), "int32"), tensor(6))),
     ("topi.nn.gru takes data of 3 dimensions and weights of 2, but got (5, 2), (9, 2) and (9, 3)",
      lambda: topi.nn.gru(tensor(5, 2), tensor(9, 2), tensor(9, 3))),
     ("topi.nn.conv2d_nchw: stride is [1, 2, 3], but must be one number or 2 of them",

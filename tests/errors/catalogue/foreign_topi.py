@@ -96,3 +96,25 @@ def product_of_bits():
 def image_resized():
     X = te.placeholder((1, 3, 8, 8), name="X")
     topi.image.resize2d(X, None, (16, 16))  # <-
+
+
+@wrong(
+    "NOT_PART_OF_KILN",
+    "topi.nn.dropout draws other numbers at each step, which a program has; write program.dropout(x, rate), or x times a mask of "
+    "topi.random.uniform",
+    fix='program.dropout(program.input((4, 8), name="X"), 0.1)',
+    kind="Unsupported",
+)
+def dropout_outside_of_a_program():
+    X = te.placeholder((4, 8), name="X")
+    topi.nn.dropout(X, 0.1)  # <-
+
+
+@wrong(
+    "ARGUMENT_RANK",
+    "topi.nn.embedding: the table T has shape (8,), but must have two dimensions: a row for each word",
+    fix="a table of shape (words, width)",
+)
+def embedding_without_a_width():
+    words, T = te.placeholder((4,), "int32", name="words"), te.placeholder((8,), name="T")
+    topi.nn.embedding(words, T)  # <-

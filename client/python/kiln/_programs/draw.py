@@ -4,7 +4,7 @@ there, as long as it is needed."""
 import math
 from xml.sax.saxutils import escape
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _LABELS = 960, 360, 20, 30, 130
+_WIDTH, _HEIGHT, _LEFT, _TOP, _LABELS = 960, 360, 20, 30, 170
 _COLOURS = ("#8fb8de", "#f2c078", "#a8d5a2", "#e59fa0", "#c3b1e1", "#d9c7a0")
 
 
@@ -25,6 +25,8 @@ def picture(plan):
         what = f"{value['name']}: {value['dtype']}{list(value['shape'])}"
         if value["becomes"]:
             what += f", becomes {value['becomes']}"
+        if value["reuses"]:
+            what += f", where {value['reuses']} was"
         parts.append(
             f'<g><title>{escape(what)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{(last - first + 1) * column:.1f}" '
             f'height="{max(size * scale, 1):.1f}" fill="{_COLOURS[number % len(_COLOURS)]}" stroke="white"/>'
@@ -34,7 +36,7 @@ def picture(plan):
         parts.append("</g>")
     for number, kernel in enumerate(plan.kernels):
         x, y = _LEFT + (number + 0.5) * column, _TOP + _HEIGHT + 10
-        parts.append(f'<text transform="translate({x:.1f},{y}) rotate(60)">{escape(kernel["name"])}</text>')
+        parts.append(f'<text transform="translate({x:.1f},{y}) rotate(60)">{escape(kernel["name"])}: {kernel["reads"] + kernel["writes"]:,} bytes</text>')
     return "\n".join([*parts, "</svg>\n"])
 
 

@@ -78,6 +78,10 @@ NN = {
         )
     },
     "deformable_conv2d_nchw": _DEFORMED, "deformable_conv2d_nhwc": _DEFORMED,
+    "dropout": (
+        "draws other numbers at each step, which a program has; write program.dropout(x, rate), or x times a mask of "
+        "topi.random.uniform"
+    ),
     "dense_pack": "packs filters for one kind of machine, as the compiler does by itself; call topi.nn.dense",
 }  # fmt: skip
 

@@ -107,9 +107,13 @@ def roll(a, shift, axis=None):
 @_export
 def trilu(data, k, upper):
     """The upper triangles of the last two dimensions, from the diagonal `k` on, or the lower ones up to it; 0 elsewhere."""
-    data = tensor(data, "topi.trilu")
+    return _triangle(data, k, upper, "topi.trilu")
+
+
+def _triangle(data, k, upper, where):
+    data = tensor(data, where)
     if data.ndim < 2:
-        raise invalid("ARGUMENT_RANK", f"topi.trilu takes matrices, but {data.name} has {dimensions(data.ndim)}")
+        raise invalid("ARGUMENT_RANK", f"{where} takes matrices, but {data.name} has {dimensions(data.ndim)}")
     k = k() if hasattr(k, "ndim") else k
 
     def body(*index):
@@ -118,6 +122,18 @@ def trilu(data, k, upper):
         return apply("select", inside, data(*index), cast(data.dtype, 0))
 
     return define.compute(data.shape, body, name="trilu")
+
+
+@_export
+def tril(data, k=0):
+    """numpy.tril: the lower triangles of the last two dimensions, up to the diagonal `k`; 0 elsewhere."""
+    return _triangle(data, k, False, "topi.tril")
+
+
+@_export
+def triu(data, k=0):
+    """numpy.triu: the upper triangles of the last two dimensions, from the diagonal `k` on; 0 elsewhere."""
+    return _triangle(data, k, True, "topi.triu")
 
 
 @_export

@@ -8,6 +8,7 @@ from ..._expressions.arithmetic import apply, cast
 from ..._expressions.text import shape_text
 from .. import _elementwise, _product, _reduction
 from .._common import normal_axis, tensor
+from .._gather import take
 from .._product import agree, as_type, transposed
 
 __all__ = []
@@ -29,6 +30,19 @@ def dense(data, weight, bias=None, out_dtype=None, auto_scheduler_rewritten_layo
         return operator("matmul")(data, transposed(weight, True), name="T_dense")
     bias = views.cast(tensor(bias, "topi.nn.dense"), data.dtype)
     return operator("dense")(data, weight, bias, name="T_dense")
+
+
+@_export
+def embedding(indices, table):
+    """The rows of the table that the indices say, a row for each; one out of range is the nearest that is there."""
+    table = tensor(table, "topi.nn.embedding")
+    if table.ndim != 2:
+        raise invalid(
+            "ARGUMENT_RANK",
+            f"topi.nn.embedding: the table {table.name} has shape {shape_text(table.shape)}, but must have two dimensions: "
+            "a row for each word",
+        )
+    return take(table, tensor(indices, "topi.nn.embedding"), 0)
 
 
 @_export
