@@ -66,7 +66,7 @@ def place_of(error, file):
     return [frame for frame in frames_of(error) if frame[0] == file][-1]
 
 
-@entries(but=["command_line", "cpp_programs", "service"])
+@entries(but=["command_line", "cpp_programs", "service", "streams"])
 def test_a_wrong_program_gets_its_sentence_and_the_users_traceback(daemon, unharmed, entry):
     error = expect_sentence(entry)
     assert sum(source.is_ours(file) for file, _ in frames_of(error)) <= 2
@@ -75,7 +75,7 @@ def test_a_wrong_program_gets_its_sentence_and_the_users_traceback(daemon, unhar
     unharmed()
 
 
-@entries("service")
+@entries("service", "streams")
 def test_a_wrong_request_gets_its_sentence(daemon, unharmed, entry):
     expect_sentence(entry)
     unharmed()

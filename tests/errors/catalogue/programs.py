@@ -1,8 +1,13 @@
 """The programs that mistakes are made in: those of the tutorials."""
 
+from google.rpc import status_pb2
+
 import kiln
 from kiln import te
 from kiln._service import connection as _connection
+from kiln._service.local import CODES, LocalError
+from kiln._service.rpc import failure_of
+from kiln.v1 import calls_pb2
 from kiln.v1 import service_pb2 as wire
 from kiln.v1 import types_pb2
 
@@ -60,6 +65,16 @@ def ask(method, message, reply):
 def compiled(message):
     """Asks it to compile."""
     return ask("KernelService/Compile", message, wire.CompileResponse)
+
+
+def over_stream(call):
+    """Asks it over a stream of small calls."""
+    connection = _connection.default_connection()
+    calls = connection._bound("/kiln.v1.CallService/Calls", connection._channel.stream_stream)
+    request = calls_pb2.CallsRequest(calls=[call]).SerializeToString()
+    reply = calls_pb2.CallsReply.FromString(next(calls(iter([request])))).replies[0]
+    status = status_pb2.Status.FromString(reply.failed)
+    raise failure_of(LocalError(CODES[status.code], status.message, reply.failed), connection.address).error
 
 
 def upload_header():
