@@ -190,6 +190,40 @@ def slurm(short_folder, programs):
             process.wait(timeout=30)
 
 
+FAKE_KILND = """#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in --credentials) folder=$2; shift ;; --listen) address=$2; shift ;; esac; shift; done
+for name in token cert.pem login; do echo "$name" > "$folder/$name"; done
+echo "listening on $address"
+case $address in 127.*) ;; *) exec sleep 60 ;; esac
+"""
+FAKE_SRUN = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+SLURM_JOB_ID=1 SLURM_PROCID=0 exec "$@"
+"""
+
+
+def test_slurm_needs_no_first_daemon_once_the_credentials_are_there(tmp_path):
+    """The daemon that makes them may have ended before the script looks at it again, as on a busy host."""
+    for name, text in (("kilnd", FAKE_KILND), ("srun", FAKE_SRUN)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "slow").write_text('kill() { builtin kill "$@"; sleep 0.5; }\n')
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "KILN_HOST": "node-1", "BASH_ENV": str(tmp_path / "slow")}
+    job = subprocess.Popen(["bash", DEPLOY / "slurm" / "kiln.sbatch", tmp_path / "fleet"], env=environment,
+                           stderr=subprocess.PIPE, text=True)
+    server = tmp_path / "fleet" / "servers" / "0"
+    try:
+        wait_until(lambda: server.exists() or job.poll() is not None)
+        assert job.poll() is None, job.stderr.read()
+        assert server.read_text() == "node-1:0\n"
+        job.terminate()
+        assert job.wait(timeout=60) == 0
+        assert not server.exists()
+    finally:
+        job.kill()
+        job.wait()
+
+
 def test_slurm_runs_servers_whose_folder_is_all_that_clients_need(slurm, short_folder):
     shared = short_folder / "fleet"
     sys.path.insert(0, str(DEPLOY / "slurm"))
