@@ -28,6 +28,7 @@ class Times:
     shared: float = 1e-3  # a kernel from the shared cache: found, sent, loaded
     network: float = 0.0  # there and back
     spread: float = 0.0  # of the kernel's time, its coefficient of variation; 1 is exponential
+    measured: tuple = ()  # (kernel, call) of single calls, drawn in place of these; the slowest of a hundred follow from them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,17 +171,19 @@ class Model:
             self._work(server, begin)
 
     def _work(self, server, begin):
-        seconds = self._kernel_seconds()
+        seconds, call = self._seconds_of_a_call()
         self._worked += seconds
         if self._cores:
-            seconds += self.times.call  # which the same cores do
+            seconds += call  # which the same cores do
         self._after(seconds, lambda: self._end(server, begin))
 
-    def _kernel_seconds(self):
-        spread = self.times.spread
+    def _seconds_of_a_call(self):
+        spread, measured = self.times.spread, self.times.measured
+        if measured:
+            return self._random.choice(measured)
         if not spread:
-            return self.times.kernel
-        return self._random.gammavariate(spread**-2, self.times.kernel * spread**2)
+            return self.times.kernel, self.times.call
+        return self._random.gammavariate(spread**-2, self.times.kernel * spread**2), self.times.call
 
     def _end(self, server, begin):
         self._devices[server].leave()
@@ -202,13 +205,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--servers", type=int, nargs="+", default=[1, 10, 100, 1000])
     parser.add_argument("--clients", type=int, nargs="+", default=[10, 100, 1000, 10_000, 100_000])
-    for field in dataclasses.fields(Times):
+    numbers = [field for field in dataclasses.fields(Times) if field.type in (float, "float")]
+    for field in numbers:
         parser.add_argument(f"--{field.name}", type=float, default=field.default)
     for name, kind in (("think", float), ("kernels", int), ("skew", float), ("price", float), ("policy", str)):
         parser.add_argument(f"--{name}", type=kind, default=getattr(Fleet, name))
     parser.add_argument("--without-shared-cache", action="store_true")
     given = parser.parse_args()
-    times = Times(**{field.name: getattr(given, field.name) for field in dataclasses.fields(Times)})
+    times = Times(**{field.name: getattr(given, field.name) for field in numbers})
     for servers, clients in itertools.product(given.servers, given.clients):
         fleet = Fleet(servers, clients, given.think, given.kernels, given.skew, given.policy,
                       not given.without_shared_cache, price=given.price)

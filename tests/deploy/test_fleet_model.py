@@ -66,6 +66,15 @@ def test_what_all_share_one_host_is_bounded_by_its_cores():
     assert result.throughput == pytest.approx(2 / (2 / MU), rel=0.02)
 
 
+def test_calls_are_drawn_from_measured_ones():
+    """A tail that was measured is predicted: one call in twenty takes ten times as long."""
+    calls = ((1e-3, 1e-3),) * 19 + ((18e-3, 2e-3),)
+    alone = simulate(Fleet(clients=1, think=0, kernels=1, cores=2), Times(compile=0, measured=calls), calls=20_000)
+    assert alone.median == pytest.approx(2e-3)
+    assert alone.p99 == pytest.approx(20e-3)
+    assert alone.throughput == pytest.approx(1 / (19 / 20 * 2e-3 + 1 / 20 * 20e-3), rel=0.03)
+
+
 def test_the_cost_is_that_of_the_servers():
     result = simulate(many(MU / 2, servers=2, price=3.6, policy="round_robin"), ALONE)
     assert result.cost == pytest.approx(2 * 3.6 / 3600 / (MU / 2) * 1e6, rel=0.03)
