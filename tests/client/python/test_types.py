@@ -1,6 +1,7 @@
 """What type checkers and editors see of the package: stubs that are the modules' own, and that mypy and pyright agree with."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,7 +15,9 @@ TYPED = pathlib.Path(__file__).parent / "typed"
 
 
 def mypy(folder, file, *flags):
-    command = [sys.executable, "-m", "mypy", "--cache-dir", folder / "mypy", *flags, file]
+    # What mypy knows of numpy and the library stays from test to test and from run to run, apart for each process of pytest.
+    cache = ROOT / "build" / "mypy" / "-".join([os.environ.get("PYTEST_XDIST_WORKER", "one"), *flags])
+    command = [sys.executable, "-m", "mypy", "--cache-dir", cache, *flags, file]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     return {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}, done.stdout + done.stderr
 
