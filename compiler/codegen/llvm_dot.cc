@@ -1,7 +1,13 @@
-// Decides how a Dot is computed: by vpdpbusd or vdpbf16ps where the CPU has them and the lanes fill
-// registers, else by products and sums of the factors, taken out of their groups by shuffles. Both
-// give the same sums, but for bfloat16, where the instruction has its own rounding and strict mode
-// does not use it.
+// Decides how a Dot is computed: by vpdpbusd or vdpbf16ps where the CPU has them, else by products
+// and sums of the factors, taken out of their groups by shuffles. Both give the same sums, but for
+// bfloat16, where the instruction has its own rounding and strict mode does not use it.
+//
+// vpdpbusd multiplies unsigned bytes by signed ones. Two of one kind are made so by turning the
+// sign bit of `a` over, which moves it by 128: 128 times the other factor is taken off again.
+// oneDNN calls that compensation.
+#include <bit>
+#include <numeric>
+
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "compiler/codegen/llvm_expr.h"
@@ -15,7 +21,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr int kLanes = 16;  // of 32 bits, in a vector of 64 bytes
+constexpr int kFewestLanes = 4;  // of 32 bits, in the shortest vector that the instructions take
 
 /// Every `group`-th element, from `first` on: the i-th factor of each lane.
 Value* factor_of_lanes(llvm::IRBuilderBase& b, Value* groups, int first, int group, int lanes) {
@@ -26,16 +32,50 @@ Value* factor_of_lanes(llvm::IRBuilderBase& b, Value* groups, int first, int gro
   return b.CreateShuffleVector(groups, places);
 }
 
+bool is_byte(DType type) { return type == DType::UInt8 || type == DType::Int8; }
+
 bool is_bytes(const ir::Dot& node) {
-  const DType a = node.a->type.element;
-  const DType b = node.b->type.element;
-  return node.type.element == DType::Int32 && node.group() == 4 &&
-         ((a == DType::UInt8 && b == DType::Int8) || (a == DType::Int8 && b == DType::UInt8));
+  return node.type.element == DType::Int32 && node.group() == 4 && is_byte(node.a->type.element) &&
+         is_byte(node.b->type.element);
 }
 
 bool is_halves(const ir::Dot& node) {
   return node.type.element == DType::Float32 && node.group() == 2 &&
          node.a->type.element == DType::BFloat16 && node.b->type.element == DType::BFloat16;
+}
+
+llvm::Intrinsic::ID bytes_of(int lanes) {
+  if (lanes == 16) return llvm::Intrinsic::x86_avx512_vpdpbusd_512;
+  return lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                    : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+}
+
+llvm::Intrinsic::ID halves_of(int lanes) {
+  if (lanes == 16) return llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512;
+  return lanes == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256
+                    : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128;
+}
+
+/// Two vectors of one length, one behind the other; of all, a power of two of them.
+Value* joined(llvm::IRBuilderBase& b, std::vector<Value*> parts) {
+  while (parts.size() > 1) {
+    std::vector<Value*> pairs;
+    for (size_t i = 0; i < parts.size(); i += 2) {
+      const auto* const type = llvm::cast<llvm::FixedVectorType>(parts[i]->getType());
+      std::vector<int> places(2 * type->getNumElements());
+      std::iota(places.begin(), places.end(), 0);
+      pairs.push_back(b.CreateShuffleVector(parts[i], parts[i + 1], places));
+    }
+    parts = std::move(pairs);
+  }
+  return parts[0];
+}
+
+/// The vector with as many more lanes, of which nobody asks what they hold.
+Value* widened(llvm::IRBuilderBase& b, Value* vector, int lanes, int wanted) {
+  std::vector<int> places(static_cast<size_t>(wanted), -1);
+  std::iota(places.begin(), places.begin() + lanes, 0);
+  return b.CreateShuffleVector(vector, places);
 }
 
 }  // namespace
@@ -44,13 +84,15 @@ Value* ExprEmitter::dot(const ir::Dot& node) {
   const DType type = node.type.element;
   const int lanes = node.type.lanes;
   const int group = node.group();
+  int widest = 0;
+  if (is_bytes(node)) widest = lane_access_.dots_bytes;
+  if (is_halves(node)) widest = lane_access_.dots_halves;
+  if (widest > 0 && lanes > 1 && std::has_single_bit(static_cast<unsigned>(lanes)))
+    return dot_by_instruction(node, widest);
+
   Value* const start = emit(node.start, Use::Data);
   Value* const a = emit(node.a, Use::Data);
   Value* const b = emit(node.b, Use::Data);
-  const bool has_instruction =
-      (is_bytes(node) && lane_access_.dots_bytes) || (is_halves(node) && lane_access_.dots_halves);
-  if (has_instruction && lanes % kLanes == 0) return dot_by_instruction(node, start, a, b);
-
   const bool shares_a = node.a->type.lanes == group;
   Value* const left = convert(b_, a, node.a->type.element, type);
   Value* const right = convert(b_, b, node.b->type.element, type);
@@ -65,50 +107,67 @@ Value* ExprEmitter::dot(const ir::Dot& node) {
 }
 
 /// Vector by vector; an instruction takes the groups as words of 32 bits.
-Value* ExprEmitter::dot_by_instruction(const ir::Dot& node, Value* start, Value* a, Value* b) {
+Value* ExprEmitter::dot_by_instruction(const ir::Dot& node, int widest) {
   const int lanes = node.type.lanes;
   const int group = node.group();
-  const bool bytes = is_bytes(node);
-  auto* const words = llvm::FixedVectorType::get(b_.getInt32Ty(), kLanes);
-  auto* const halves = llvm::FixedVectorType::get(b_.getBFloatTy(), 2 * kLanes);
-  const auto words_of = [&](Value* groups, int vector) {
-    Value* const part =
-        lanes == kLanes ? groups : slice(b_, groups, vector * kLanes * group, kLanes * group);
-    return b_.CreateBitCast(part, words);
+  const int width = std::clamp(lanes, kFewestLanes, widest);
+  const auto part_of = [&](Value* vector, int first, int elements) {
+    if (lanes < width) return widened(b_, vector, lanes * elements, width * elements);
+    return lanes == width ? vector : slice(b_, vector, first * elements, width * elements);
   };
-  Value* const shared = node.a->type.lanes == group
-                            ? b_.CreateVectorSplat(kLanes, b_.CreateBitCast(a, b_.getInt32Ty()))
-                            : nullptr;
+  auto* const words = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(width));
+  Value* const start = emit(node.start, Use::Data);
+  const bool shares_a = node.a->type.lanes == group;
+  Value* const a = shares_a ? word_in_lanes(node.a, width) : emit(node.a, Use::Data);
+  Value* const b = emit(node.b, Use::Data);
   std::vector<Value*> sums;
-  for (int vector = 0; vector < lanes / kLanes; ++vector) {
-    Value* const sum = lanes == kLanes ? start : slice(b_, start, vector * kLanes, kLanes);
-    Value* x = shared != nullptr ? shared : words_of(a, vector);
-    Value* y = words_of(b, vector);
-    if (bytes) {
-      if (node.a->type.element == DType::Int8) std::swap(x, y);  // the unsigned ones come first
-      sums.push_back(b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {}, {sum, x, y}));
-    } else {
-      sums.push_back(
-          b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
-                             {sum, b_.CreateBitCast(x, halves), b_.CreateBitCast(y, halves)}));
-    }
+  for (int first = 0; first < lanes; first += width) {
+    Value* const x = shares_a ? a : b_.CreateBitCast(part_of(a, first, group), words);
+    Value* const y = b_.CreateBitCast(part_of(b, first, group), words);
+    Value* const sum = part_of(start, first, 1);
+    sums.push_back(is_bytes(node) ? dot_of_bytes(node, sum, x, y) : dot_of_halves(sum, x, y));
   }
-  Value* result = sums[0];
-  for (size_t i = 1; i < sums.size(); ++i) {
-    // Shuffles take operands of one length.
-    const int have = static_cast<int>(i) * kLanes;
-    std::vector<int> wide;
-    std::vector<int> places;
-    for (int lane = 0; lane < have; ++lane) {
-      wide.push_back(lane < kLanes ? lane : -1);
-      places.push_back(lane);
-    }
-    Value* const next = have == kLanes ? sums[i] : b_.CreateShuffleVector(sums[i], wide);
-    for (int lane = 0; lane < kLanes; ++lane)
-      places.push_back(have + lane);
-    result = b_.CreateShuffleVector(result, next, places);
+  Value* const result = joined(b_, std::move(sums));
+  return lanes < width ? slice(b_, result, 0, lanes) : result;
+}
+
+/// A group as a word in all lanes. Bits are turned over there: a load that is a word to begin with
+/// is one instruction with all of its lanes.
+Value* ExprEmitter::word_in_lanes(const ir::Expr& group, int lanes) {
+  const auto* turned = ir::as<ir::Binary>(group);
+  if (turned != nullptr && turned->op == Operator::BitXor) {
+    return b_.CreateXor(word_in_lanes(turned->a, lanes), word_in_lanes(turned->b, lanes));
   }
-  return result;
+  return b_.CreateVectorSplat(static_cast<unsigned>(lanes),
+                              b_.CreateBitCast(emit(group, Use::Data), b_.getInt32Ty()));
+}
+
+Value* ExprEmitter::dot_of_halves(Value* sum, Value* x, Value* y) {
+  auto* const type = llvm::cast<llvm::FixedVectorType>(sum->getType());
+  const auto lanes = type->getNumElements();
+  auto* const halves = llvm::FixedVectorType::get(b_.getBFloatTy(), 2 * lanes);
+  return b_.CreateIntrinsic(halves_of(static_cast<int>(lanes)), {},
+                            {sum, b_.CreateBitCast(x, halves), b_.CreateBitCast(y, halves)});
+}
+
+// Rows of a tile share `y`, and with it what is taken off, which LLVM computes once for all.
+Value* ExprEmitter::dot_of_bytes(const ir::Dot& node, Value* sum, Value* x, Value* y) {
+  const DType of_x = node.a->type.element;
+  const DType of_y = node.b->type.element;
+  auto* const type = llvm::cast<llvm::FixedVectorType>(sum->getType());
+  const llvm::Intrinsic::ID add = bytes_of(static_cast<int>(type->getNumElements()));
+  // The unsigned ones come first.
+  const auto dot = [&](Value* start, Value* a, Value* b, bool is_swapped) {
+    if (is_swapped) std::swap(a, b);
+    return b_.CreateIntrinsic(add, {}, {start, a, b});
+  };
+  if (of_x != of_y) return dot(sum, x, y, of_x == DType::Int8);
+  // int8 becomes uint8 and the reverse. As the other kind of number the turned bits alone, 0x80,
+  // are 128, or -128 where they are signed.
+  Value* const turned = integer(type, static_cast<int32_t>(0x80808080U));
+  const bool is_swapped = of_x == DType::UInt8;
+  Value* const moved = dot(integer(type, 0), turned, y, is_swapped);
+  return b_.CreateSub(dot(sum, b_.CreateXor(x, turned), y, is_swapped), moved);
 }
 
 }  // namespace kiln::codegen

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -26,8 +27,8 @@ struct LaneAccess {
   bool gathers = false;        // and scatters
   bool masks_words = false;    // masked loads and stores of elements of 4 and 8 bytes
   bool masks_bytes = false;    // of smaller ones
-  bool dots_bytes = false;     // four products of uint8 and int8 into an int32
-  bool dots_halves = false;    // two products of bfloat16 into a float32
+  int dots_bytes = 0;          // most lanes of four products of bytes into an int32
+  int dots_halves = 0;         // most lanes of two products of bfloat16 into a float32
   bool adds_products = false;  // a product and a sum, rounded once
   Arithmetic arithmetic = {};
 };
@@ -54,6 +55,9 @@ class ExprEmitter {
   llvm::Value* value(const ir::Expr& expr) { return emit(expr, Use::Data); }
   llvm::Value* index(const ir::Expr& expr) { return emit(expr, Use::Index); }
   void store(const ir::Store& node);
+  /// Statements that each store every n-th of n times as many neighbours, from the first one of
+  /// them on: how many there are at the beginning of the list, stored at once. 0 where none are.
+  size_t store_together(std::span<const ir::Stmt> statements);
   void prefetch(const ir::Prefetch& node);
   /// Orders the non-temporal stores before all that comes later, where there were any.
   void fence();
@@ -104,8 +108,10 @@ class ExprEmitter {
   llvm::Value* ramp(const ir::Ramp& node);
   llvm::Value* vector_reduce(const ir::VectorReduce& node);
   llvm::Value* dot(const ir::Dot& node);
-  llvm::Value* dot_by_instruction(const ir::Dot& node, llvm::Value* start, llvm::Value* a,
-                                  llvm::Value* b);
+  llvm::Value* dot_by_instruction(const ir::Dot& node, int widest);
+  llvm::Value* word_in_lanes(const ir::Expr& group, int lanes);
+  llvm::Value* dot_of_bytes(const ir::Dot& node, llvm::Value* sum, llvm::Value* x, llvm::Value* y);
+  llvm::Value* dot_of_halves(llvm::Value* sum, llvm::Value* x, llvm::Value* y);
 
   /// The lanes of an index, where they are known to be equally spaced by a constant.
   std::optional<Progression> progression(const ir::Expr& index);
@@ -116,8 +122,8 @@ class ExprEmitter {
   bool reads_memory(const ir::Expr& expr);
 
   /// Lane by lane, without branches: a lane that does not run uses a place of its own on the stack.
-  llvm::Value* load_every_second(const BufferPlace& place, const Place& first,
-                                 const ir::Load& node);
+  llvm::Value* load_apart(const BufferPlace& place, const Place& first, int64_t apart,
+                          const ir::Load& node);
   llvm::Value* load_lanes(const BufferPlace& place, const ir::Load& node, llvm::Value* mask);
   void store_lanes(const BufferPlace& place, const ir::Store& node, llvm::Value* value,
                    llvm::Value* mask);

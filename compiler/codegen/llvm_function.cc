@@ -220,11 +220,7 @@ llvm::AllocaInst* FunctionEmitter::on_stack(llvm::Type* type) {
 void FunctionEmitter::emit(const ir::Stmt& stmt) {
   expr_.forget();
   switch (stmt->kind) {
-    case ir::NodeKind::Block:
-      for (const ir::Stmt& part : as<ir::Block>(stmt)->body) {
-        emit(part);
-      }
-      return;
+    case ir::NodeKind::Block: return emit(*as<ir::Block>(stmt));
     case ir::NodeKind::For: return emit(*as<ir::For>(stmt));
     case ir::NodeKind::If: return emit(*as<ir::If>(stmt));
     case ir::NodeKind::Store: return expr_.store(*as<ir::Store>(stmt));
@@ -232,6 +228,18 @@ void FunctionEmitter::emit(const ir::Stmt& stmt) {
     case ir::NodeKind::Check: return emit(*as<ir::Check>(stmt));
     case ir::NodeKind::Prefetch: return expr_.prefetch(*as<ir::Prefetch>(stmt));
     default: KILN_CHECK(!"a statement of a kernel for the CPU");
+  }
+}
+
+void FunctionEmitter::emit(const ir::Block& block) {
+  std::span<const ir::Stmt> left = block.body;
+  while (!left.empty()) {
+    size_t done = expr_.store_together(left);
+    if (done == 0) {
+      emit(left[0]);
+      done = 1;
+    }
+    left = left.subspan(done);
   }
 }
 

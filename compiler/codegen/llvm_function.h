@@ -45,6 +45,7 @@ class FunctionEmitter {
   llvm::Value* frame_field(size_t offset, llvm::Type* type, const char* name);
 
   void emit(const ir::Stmt& stmt);
+  void emit(const ir::Block& block);
   void emit(const ir::For& loop);
   void emit_serial(const ir::For& loop, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
   void emit_parallel(const ir::For& loop);

@@ -1,7 +1,7 @@
 // Decides how each load and store reaches memory: one instruction for contiguous lanes, reversed
-// ones and every second one by shuffles of rows, the rest by gather and scatter where the CPU has
-// them and lane by lane where not. Masks become masked instructions, or addresses of a spare place
-// on the stack instead of branches.
+// ones and those a few elements apart by shuffles of rows, the rest by gather and scatter where the
+// CPU has them and lane by lane where not. Masks become masked instructions, or addresses of a
+// spare place on the stack instead of branches.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -151,8 +151,11 @@ Value* ExprEmitter::load(const ir::Load& node) {
   if (is_row && (mask == nullptr || row->stride == 0 || has_masks(type))) {
     return load_row(place, *row, node, mask);
   }
-  if (row && row->stride == 2 && mask == nullptr && size_of(type) >= 4) {
-    return load_every_second(place, row->first, node);
+  // A gather takes as long as a load for each lane, and of bytes and halves there is none.
+  const int64_t most_apart = size_of(type) >= 4 ? 2 : 4;
+  if (row && row->stride >= 2 && row->stride <= most_apart && row->stride <= node.type.lanes &&
+      mask == nullptr) {
+    return load_apart(place, row->first, row->stride, node);
   }
   if (!lane_access_.gathers) return load_lanes(place, node, mask);
 
@@ -213,25 +216,6 @@ Value* ExprEmitter::load_row(const BufferPlace& place, const Progression& row, c
                     place);
   }
   return from_memory(backwards ? reversed(b_, loaded, lanes) : loaded, type);
-}
-
-/// Two rows that end with the last element, and overlap: a gather takes as long as a load for each
-/// lane.
-Value* ExprEmitter::load_every_second(const BufferPlace& place, const Place& first,
-                                      const ir::Load& node) {
-  const DType type = node.buffer->type;
-  const int lanes = node.type.lanes;
-  llvm::Type* const vector =
-      like(value_type(b_.getContext(), node.type), memory_type(b_.getContext(), type));
-  const auto from = [&](int64_t element) {
-    const Place at{first.base, first.constant + element};
-    return load_at(node.buffer, vector, element_address(place, type, at));
-  };
-  std::vector<int> order;
-  order.reserve(static_cast<size_t>(lanes));
-  for (int lane = 0; lane < lanes; ++lane)
-    order.push_back(2 * lane < lanes ? 2 * lane : 2 * lane + 1);
-  return from_memory(b_.CreateShuffleVector(from(0), from(lanes - 1), order), type);
 }
 
 // LLVM makes a branch a lane of a masked access that the CPU has no instruction for.

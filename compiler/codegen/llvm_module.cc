@@ -59,7 +59,7 @@ std::string emit_cpu_code(std::span<const EntryKernel> kernels, const CpuOptions
   for (const EntryKernel& kernel : kernels) {
     LaneAccess access = generator->lane_access();
     // The instruction treats the smallest numbers as 0 and rounds in its own way.
-    access.dots_halves = access.dots_halves && !options.strict;
+    if (options.strict) access.dots_halves = 0;
     access.adds_products = access.arithmetic.fuses && !options.strict;
     KernelModule shared{module, *kernel.kernel, access, kernel.entry};
     FunctionEmitter::emit_entry(shared);
