@@ -38,9 +38,13 @@ constexpr Pass kPasses[] = {
     {"keep_strided_plain", passes::keep_strided_plain, Serves::Cores},
     // Of full tiles, so after partition_loops.
     {"tensorize", passes::tensorize, Serves::Cores},
+    // The same where no step names it.
+    {"add_in_groups", passes::add_in_groups, Serves::Cores},
     // After partition_loops, since full tiles are what it is for; before the accumulators get a
     // place.
     {"accumulate_in_registers", passes::accumulate_in_registers, Serves::Cores},
+    // While rows and columns of the accumulators are loops.
+    {"turn_signs_once", passes::turn_signs_once, Serves::Cores},
     // While indices are per dimension.
     {"lay_out_lanes", passes::lay_out_lanes, Serves::Cores},
     // After all that makes a loop parallel or serial: a buffer in a parallel loop is one a thread.

@@ -56,7 +56,9 @@ class UseAccumulator : public Mutator {
     std::vector<Expr> indices;
     for (const Expr& index : load.indices)
       indices.push_back((*this)(index));
-    return Load::make(load.buffer, indices, padded_->is_inside);
+    const int lanes = load.type.lanes;  // of a Dot's group
+    return Load::make(load.buffer, indices,
+                      lanes > 1 ? Broadcast::make(padded_->is_inside, lanes) : padded_->is_inside);
   }
   Stmt visit(const Store& store) override {
     return Store::make(accumulator_, place_, (*this)(store.value));

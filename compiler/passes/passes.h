@@ -140,6 +140,16 @@ ir::Kernel keep_strided_plain(ir::Kernel kernel, const PassContext& context);
 /// and before the sums get registers.
 ir::Kernel tensorize(ir::Kernel kernel, const PassContext& context);
 
+/// Adds up groups of products at once where their elements lie side by side: four of 8 bits into an
+/// int32, two of bfloat16 into a float32.
+///
+///   for j in 0..48 vectorize { for k in 0..4 { C[j] = C[j] + int32(A[k])*int32(B[j, k]) } }
+///     ->
+///   for j in 0..48 vectorize { C[j] = dot(C[j], A[ramp(0, 1, 4)], B[j, ramp(0, 1, 4)]) }
+///
+/// Stands where tensorize does, for the same reasons; only for compact arguments.
+ir::Kernel add_in_groups(ir::Kernel kernel, const PassContext& context);
+
 /// Keeps the elements that a reduction adds up, over a tile written out by unrolled and vectorised
 /// loops, in registers while it runs.
 ///
@@ -164,6 +174,20 @@ ir::Kernel tensorize(ir::Kernel kernel, const PassContext& context);
 /// Stands before flatten_storage, where elements of different indices are easily told apart; LLVM
 /// could not, once a stride is a variable.
 ir::Kernel accumulate_in_registers(ir::Kernel kernel, const PassContext& context);
+
+/// Multiplies bytes of one kind as bytes of two, which is what CPUs have instructions for.
+///
+///   allocate C.acc: int32[2, 16] .. { load C.acc
+///     for q in 0..l { for i in 0..2 unroll { for j in 0..16 vectorize {
+///       C.acc[i, j] = dot(C.acc[i, j], A[i, q, ramp(0, 1, 4)], B[q, j, ramp(0, 1, 4)]) } } }
+///     store C.acc }
+///     ->
+///   the same with uint8(A[..]) ^ broadcast(128, 4) in the place of A[..], beside it
+///   for j in 0..16 vectorize { C.acc.moved[j] = dot(C.acc.moved[j], 128, B[q, j, ..]) }
+///   and before C.acc is stored, C.acc.moved taken off each row
+///
+/// Only where rows of an accumulator tile share their columns.
+ir::Kernel turn_signs_once(ir::Kernel kernel, const PassContext& context);
 
 /// Puts the dimension of an allocated buffer last along which all vectors on it go, so that their
 /// lanes lie side by side.

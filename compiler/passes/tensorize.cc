@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/analysis/affine.h"
-#include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
-#include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/product_loops.h"
 #include "runtime/core/error.h"
 
 namespace kiln::passes {
@@ -46,60 +44,6 @@ std::optional<Tile> tile_of(const Stmt& body) {
       return tile;
     }
   }
-}
-
-/// `place + x*y`, stored to the place.
-struct Product {
-  Expr place;
-  Expr x;
-  Expr y;
-};
-
-/// Either operand may be the place: `c + a*b` and `a*b + c` are one sum.
-std::optional<Product> product_of(const Store& store) {
-  const auto* sum = as<Binary>(store.value);
-  if (sum == nullptr || sum->op != Operator::Add) return std::nullopt;
-  const auto is_place = [&](const Expr& expr) {
-    const auto* load = as<Load>(expr);
-    return load != nullptr && load->buffer == store.buffer && !load->predicate &&
-           std::ranges::equal(load->indices, store.indices,
-                              [](const Expr& a, const Expr& b) { return equal_trees(a, b); });
-  };
-  for (const auto& [place, term] : {std::pair(sum->a, sum->b), std::pair(sum->b, sum->a)}) {
-    const auto* product = as<Binary>(term);
-    if (!is_place(place) || product == nullptr || product->op != Operator::Mul) continue;
-    return Product{place, product->a, product->b};
-  }
-  return std::nullopt;
-}
-
-/// The load that a factor is, maybe converted.
-const Load* load_in(const Expr& factor) {
-  const auto* cast = as<Cast>(factor);
-  const auto* load = as<Load>(cast != nullptr ? cast->value : factor);
-  return load != nullptr && !load->predicate ? load : nullptr;
-}
-
-/// How many elements lie between neighbours along a loop; nothing when that is no constant.
-std::optional<int64_t> distance(const BufferRef& buffer, const std::vector<Expr>& indices,
-                                const VarRef& var) {
-  int64_t result = 0;
-  std::optional<int64_t> stride = 1;  // of the dimension
-  for (size_t d = indices.size(); d-- > 0;) {
-    if (!buffer->strides.empty()) stride = as_const_int(buffer->strides[d]);
-    const std::optional<int64_t> step = analysis::stride_of(indices[d], var);
-    if (!step || (*step != 0 && !stride)) return std::nullopt;
-    int64_t part = 0;
-    if (__builtin_mul_overflow(*step, stride.value_or(0), &part) ||
-        __builtin_add_overflow(result, part, &result)) {
-      return std::nullopt;
-    }
-    const std::optional<int64_t> extent = as_const_int(buffer->shape[d]);
-    int64_t next = 0;
-    const bool is_known = stride && extent && !__builtin_mul_overflow(*stride, *extent, &next);
-    stride = is_known ? std::optional(next) : std::nullopt;
-  }
-  return result;
 }
 
 /// Makes the loops of one mark the intrinsic, or says in what they differ.
@@ -212,15 +156,6 @@ class MakeIntrinsic {
     const Expr value = Dot::make(product.place, row_along(a, k, group), row_along(b, k, group));
     return For::make(j, columns.extent, LoopKind::Vectorized,
                      Store::make(store_.buffer, store_.indices, value));
-  }
-
-  /// The elements that the loop over `k` reads, at once.
-  static Expr row_along(const Load& load, const VarRef& k, int count) {
-    std::vector<Expr> indices;
-    for (const Expr& index : load.indices)
-      indices.push_back(analysis::simplify(substitute(index, {{k, ir::index(0)}})));
-    indices.back() = Ramp::make(indices.back(), ir::index(1), count);
-    return Load::make(load.buffer, std::move(indices));
   }
 
   /// Written out, the rows and columns are what accumulate_in_registers looks for.

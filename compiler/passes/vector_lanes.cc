@@ -190,18 +190,36 @@ class Vectorizer : public Mutator {
 
   /// The elements of all lanes, side by side; those of one where all have the same.
   Expr groups_of(const Expr& operand, int group) {
+    const bool is_same =
+        !uses_var(operand, var_) && std::ranges::none_of(copies_, [&](const auto& copy) {
+          return loads_from(operand, copy.first);
+        });
+    if (is_same) return operand;
     const Load* load = as<Load>(operand);
     const Ramp* row = load != nullptr ? as<Ramp>(load->indices[0]) : nullptr;
     if (row == nullptr || !is_const(row->stride, 1) || copies_.contains(load->buffer)) {
       return refuse(*operand, "the products in it are not of elements side by side");
     }
     const Expr base = (*this)(row->base);
-    if (base == row->base) return operand;
     const Ramp* bases = as<Ramp>(base);
     if (bases == nullptr || !is_const(bases->stride, group)) {
       return refuse(*operand, "the products in it are not of elements side by side");
     }
-    return Load::make(load->buffer, {Ramp::make(bases->base, index(1), group * lanes_)});
+    const int elements = group * lanes_;
+    const Expr inside = load->predicate ? inside_of_groups(load->predicate, group) : Expr();
+    return Load::make(load->buffer, {Ramp::make(bases->base, index(1), elements)}, inside);
+  }
+
+  /// Which elements are of groups inside, where lanes are while their number is below an extent.
+  Expr inside_of_groups(const Expr& predicate, int group) {
+    const Broadcast* for_all = as<Broadcast>(predicate);
+    const Binary* below = for_all != nullptr ? as<Binary>(for_all->value) : nullptr;
+    const bool is_end = below != nullptr && below->op == Operator::Less && below->a == Expr(var_) &&
+                        !uses_var(below->b, var_);
+    if (!is_end) return refuse(*predicate, "the products in it are of some lanes");
+    const int elements = group * lanes_;
+    return Binary::make(Operator::Less, Ramp::make(base_ * group, index(1), elements),
+                        Broadcast::make(below->b * group, elements));
   }
 
   /// C[i] = v is C[ramp] = v under the mask. Places that do not depend on the variable are the hard

@@ -1,0 +1,71 @@
+// Takes sums of products apart, for the passes that make instructions of them: the place, the two
+// elements, and how far apart neighbours lie along a loop.
+//
+//   C[j] = C[j] + int32(A[k])*int32(B[j, k])  ->  place C[j], factors A[k] and B[j, k]
+#include "compiler/passes/product_loops.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/affine.h"
+#include "compiler/analysis/prove.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
+#include "compiler/ir/mutator.h"
+
+namespace kiln::passes {
+
+using namespace ir;
+
+std::optional<Product> product_of(const Store& store) {
+  const auto* sum = as<Binary>(store.value);
+  if (sum == nullptr || sum->op != Operator::Add) return std::nullopt;
+  const auto is_place = [&](const Expr& expr) {
+    const auto* load = as<Load>(expr);
+    return load != nullptr && load->buffer == store.buffer && !load->predicate &&
+           std::ranges::equal(load->indices, store.indices,
+                              [](const Expr& a, const Expr& b) { return equal_trees(a, b); });
+  };
+  for (const auto& [place, term] : {std::pair(sum->a, sum->b), std::pair(sum->b, sum->a)}) {
+    const auto* product = as<Binary>(term);
+    if (!is_place(place) || product == nullptr || product->op != Operator::Mul) continue;
+    return Product{place, product->a, product->b};
+  }
+  return std::nullopt;
+}
+
+const Load* load_in(const Expr& factor) {
+  const auto* cast = as<Cast>(factor);
+  const auto* load = as<Load>(cast != nullptr ? cast->value : factor);
+  return load != nullptr && !load->predicate ? load : nullptr;
+}
+
+std::optional<int64_t> distance(const BufferRef& buffer, const std::vector<Expr>& indices,
+                                const VarRef& var) {
+  int64_t result = 0;
+  std::optional<int64_t> stride = 1;  // of the dimension
+  for (size_t d = indices.size(); d-- > 0;) {
+    if (!buffer->strides.empty()) stride = as_const_int(buffer->strides[d]);
+    const std::optional<int64_t> step = analysis::stride_of(indices[d], var);
+    if (!step || (*step != 0 && !stride)) return std::nullopt;
+    int64_t part = 0;
+    if (__builtin_mul_overflow(*step, stride.value_or(0), &part) ||
+        __builtin_add_overflow(result, part, &result)) {
+      return std::nullopt;
+    }
+    const std::optional<int64_t> extent = as_const_int(buffer->shape[d]);
+    int64_t next = 0;
+    const bool is_known = stride && extent && !__builtin_mul_overflow(*stride, *extent, &next);
+    stride = is_known ? std::optional(next) : std::nullopt;
+  }
+  return result;
+}
+
+Expr row_along(const Load& load, const VarRef& k, int count) {
+  std::vector<Expr> indices;
+  for (const Expr& index : load.indices)
+    indices.push_back(analysis::simplify(substitute(index, {{k, ir::index(0)}})));
+  indices.back() = Ramp::make(indices.back(), ir::index(1), count);
+  return Load::make(load.buffer, std::move(indices));
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/stmt.h"
+
+namespace kiln::passes {
+
+/// `place + x*y`, stored to the place.
+struct Product {
+  ir::Expr place;
+  ir::Expr x;
+  ir::Expr y;
+};
+
+/// Either operand may be the place: `c + a*b` and `a*b + c` are one sum.
+std::optional<Product> product_of(const ir::Store& store);
+
+/// The load that a factor is, maybe converted; null for anything else.
+const ir::Load* load_in(const ir::Expr& factor);
+
+/// How many elements lie between neighbours along a loop; nothing when that is no constant.
+std::optional<int64_t> distance(const ir::BufferRef& buffer, const std::vector<ir::Expr>& indices,
+                                const ir::VarRef& var);
+
+/// The `count` neighbours that the loop over `k` reads from its start on, at once.
+ir::Expr row_along(const ir::Load& load, const ir::VarRef& k, int count);
+
+}  // namespace kiln::passes

@@ -1,0 +1,81 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::add_in_groups;
+
+TEST(AddInGroups, FindsFourProductsOfBytes) {
+  expect_becomes(add_in_groups, R"(fn f(A: int8[l, 4], B: int8[l, 48, 4], C: int32[48] output) {
+      for q in 0..l {
+        for j in 0..48 vectorize {
+          for k in 0..4 { C[j] = C[j] + int32(A[q, k])*int32(B[q, j, k]) }
+        }
+      }
+    })",
+                 R"(fn f(A: int8[l, 4], B: int8[l, 48, 4], C: int32[48] output) {
+      for q in 0..l {
+        for j in 0..48 vectorize {
+          C[j] = dot(C[j], A[q, ramp(0, 1, 4)], B[q, j, ramp(0, 1, 4)])
+        }
+      }
+    })");
+}
+
+TEST(AddInGroups, FindsTwoProductsOfHalvesInAnyOrder) {
+  expect_becomes(add_in_groups,
+                 R"(fn f(A: bfloat16[l], B: bfloat16[l, 8, 2], C: float32[8] output) {
+      for q in 0..l {
+        for j in 0..8 vectorize {
+          for k in 0..2 unroll { C[j] = float32(B[q, j, k])*float32(A[q*2 + k]) + C[j] }
+        }
+      }
+    })",
+                 R"(fn f(A: bfloat16[l], B: bfloat16[l, 8, 2], C: float32[8] output) {
+      for q in 0..l {
+        for j in 0..8 vectorize {
+          C[j] = dot(C[j], A[ramp(q*2, 1, 2)], B[q, j, ramp(0, 1, 2)])
+        }
+      }
+    })");
+}
+
+TEST(AddInGroups, LeavesOtherSumsAlone) {
+  for (const std::string_view update :
+       {"C[j] = C[j] + int32(A[q, k])*int32(D[q, k, j])",         // b lies apart
+        "C[j] = C[j] + int32(int8(A[q, k]*B[q, j, k]))",          // multiplied in 8 bits
+        "C[j] = C[j] + int32(int16(A[q, k]))*int32(B[q, j, k])",  // converted twice
+        "C[j] = C[j] + int32(A[q, k]) + int32(B[q, j, k])"}) {    // no product
+    expect_unchanged(
+        add_in_groups,
+        fmt::format("fn f(A: int8[l, 4], B: int8[l, 16, 4], D: int8[l, 4, 16], C: int32[16] "
+                    "output) {{ for q in 0..l {{ for j in 0..16 vectorize {{ for k in 0..4 {{ {} "
+                    "}} }} }} }}",
+                    update));
+  }
+}
+
+TEST(AddInGroups, LeavesGroupsOfAnotherLengthAlone) {
+  expect_unchanged(add_in_groups, R"(fn f(A: int8[l, 3], B: int8[l, 16, 3], C: int32[16] output) {
+      for q in 0..l {
+        for j in 0..16 vectorize {
+          for k in 0..3 { C[j] = C[j] + int32(A[q, k])*int32(B[q, j, k]) }
+        }
+      }
+    })");
+}
+
+TEST(AddInGroups, LeavesArgumentsOfAnyStrideAlone) {
+  constexpr std::string_view kText =
+      R"(fn f(A: int8[l, 4], B: int8[l, 16, 4], C: int32[16] output) {
+      for q in 0..l {
+        for j in 0..16 vectorize {
+          for k in 0..4 { C[j] = C[j] + int32(A[q, k])*int32(B[q, j, k]) }
+        }
+      }
+    })";
+  expect_becomes(add_in_groups, kText, kText, {TargetKind::Llvm, Layout::Strided, {}});
+}
+
+}  // namespace
+}  // namespace kiln::testing
