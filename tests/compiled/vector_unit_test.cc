@@ -20,9 +20,15 @@ VectorUnit unit_by_features(llvm::StringRef cpu) {
     return std::ranges::any_of(features,
                                [&](llvm::StringRef f) { return f.starts_with(beginning); });
   };
-  if (has("avx512")) return {.bytes = 64, .registers = 32};
-  if (has("avx") || has("fma") || has("vaes")) return {.bytes = 32, .registers = 16};
-  return {.bytes = 16, .registers = 16};
+  VectorUnit unit = {.bytes = 16, .registers = 16};
+  if (has("avx512")) {
+    unit = {.bytes = 64, .registers = 32};
+  } else if (has("avx") || has("fma") || has("vaes")) {
+    unit = {.bytes = 32, .registers = 16};
+  }
+  unit.adds_bytes = has("avx512vnni") || has("avxvnni");
+  unit.adds_halves = has("avx512bf16");
+  return unit;
 }
 
 TEST(VectorUnit, IsThatOfEveryCpuThatLlvmKnows) {
@@ -35,7 +41,8 @@ TEST(VectorUnit, IsThatOfEveryCpuThatLlvmKnows) {
 
 TEST(VectorUnit, OfAnUnknownCpuIsWhatEveryCpuHas) {
   EXPECT_EQ(vector_unit_of("znver9"), (VectorUnit{.bytes = 16, .registers = 16}));
-  EXPECT_EQ(vector_unit_of("znver5+avx512bf16"), (VectorUnit{.bytes = 64, .registers = 32}));
+  EXPECT_EQ(vector_unit_of("znver5+avx512bf16"), (VectorUnit{64, 32, true, true}));
+  EXPECT_EQ(vector_unit_of("x86-64-v4+avx512vnni"), (VectorUnit{64, 32, true, false}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "runtime/core/cpu_name.h"
 
@@ -40,12 +41,37 @@ constexpr std::array<std::string_view, 28> kAvxNames = {
     "raptorlake",  "meteorlake",  "arrowlake",    "arrowlake-s",     "lunarlake",  "gracemont",
     "pantherlake", "grandridge",  "sierraforest", "clearwaterforest"};
 
+// With AVX512-VNNI, or with AVX-VNNI.
+constexpr std::array<std::string_view, 21> kByteNames = {
+    "cascadelake",    "cooperlake",    "icelake-client", "rocketlake",   "icelake-server",
+    "tigerlake",      "alderlake",     "sapphirerapids", "raptorlake",   "meteorlake",
+    "arrowlake",      "arrowlake-s",   "lunarlake",      "gracemont",    "pantherlake",
+    "emeraldrapids",  "graniterapids", "grandridge",     "sierraforest", "clearwaterforest",
+    "graniterapids-d"};
+constexpr std::array<std::string_view, 2> kZenNames = {"znver4", "znver5"};
+constexpr std::array<std::string_view, 5> kHalfNames = {
+    "cooperlake", "sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"};
+
+bool has(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 }  // namespace
 
 VectorUnit vector_unit_of(std::string_view arch) {
-  const std::string_view name = cpu_name_of(arch).cpu;
-  if (name.empty() || std::ranges::find(kAvx512Names, name) != kAvx512Names.end()) return kAvx512;
-  return std::ranges::find(kAvxNames, name) != kAvxNames.end() ? kAvx : kSse;
+  const CpuName name = cpu_name_of(arch);
+  VectorUnit unit = kSse;
+  if (name.cpu.empty() || has(kAvx512Names, name.cpu)) {
+    unit = kAvx512;
+  } else if (has(kAvxNames, name.cpu)) {
+    unit = kAvx;
+  }
+  const auto has_feature = [&](std::string_view feature) { return has(name.features, feature); };
+  const bool is_zen = has(kZenNames, name.cpu);
+  unit.adds_bytes =
+      is_zen || has(kByteNames, name.cpu) || has_feature("avx512vnni") || has_feature("avxvnni");
+  unit.adds_halves = is_zen || has(kHalfNames, name.cpu) || has_feature("avx512bf16");
+  return unit;
 }
 
 }  // namespace kiln::autoschedule

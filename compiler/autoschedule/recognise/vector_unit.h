@@ -9,12 +9,15 @@ namespace kiln::autoschedule {
 struct VectorUnit {
   int64_t bytes = 64;
   int64_t registers = 32;
+  bool adds_bytes = false;   // four products of bytes into an int32, with one instruction
+  bool adds_halves = false;  // two of bfloat16 into a float32
 
   bool operator==(const VectorUnit&) const = default;
 };
 
-/// Of the CPU of this name. One that is not known has those of every x86-64, SSE2's; without a
-/// name, for loops that are only looked at, those of AVX-512.
+/// Of the CPU of this name, with the features that it may name beyond. One that is not known has
+/// those of every x86-64, SSE2's; without a name, for loops that are only looked at, those of
+/// AVX-512.
 VectorUnit vector_unit_of(std::string_view arch);
 
 }  // namespace kiln::autoschedule

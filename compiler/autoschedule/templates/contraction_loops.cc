@@ -23,8 +23,22 @@ constexpr int64_t kMostUnrolled = 216;
 void align_panel(const Tiling& tiling, StepWriter& steps, StageId copy,
                  const std::vector<AxisId>& axes, const Values& values) {
   // Rows of full vectors are aligned as they are; others would have vectors across two lines.
+  if (tiling.group.products > 1) return;
   if (values.get("lanes", 1) % tiling.register_lanes == 0) return;
   steps.storage_align(copy, axes[axes.size() - 2], tiling.register_lanes);
+}
+
+/// Columns of a copy whose innermost loop is over the products that are added at once, or rows: in
+/// vectors that are interleaved, or where a group lies side by side already, one group after the
+/// other.
+void write_group_copy(const StageGraph& graph, const Tiling& tiling, const ir::TensorRead& factor,
+                      AxisId neighbour, StepWriter& steps, StageId copy, AxisId lane,
+                      AxisId group) {
+  const bool is_together = is_contiguous_in(graph, factor, neighbour);
+  if (!is_together && distance_along(graph, factor, tiling.group.axis) == 1)
+    return steps.vectorize(copy, group);
+  steps.vectorize(copy, lane);
+  steps.unroll(copy, group);
 }
 
 /// A panel is copied in vectors of its columns. From what lies along the reduction these are
@@ -32,6 +46,12 @@ void align_panel(const Tiling& tiling, StepWriter& steps, StageId copy,
 /// copied together are, row by row.
 void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                       StageId copy, const std::vector<AxisId>& axes, size_t panels) {
+  if (tiling.group.products > 1) {
+    const auto row = axes.end() - 2 - static_cast<std::ptrdiff_t>(tiling.reduce.size());
+    if (panels > 0) steps.reorder(copy, joined({{row, axes.end() - 2}, {*(row - 1)}}));
+    return write_group_copy(graph, tiling, *tiling.contraction.column_factor,
+                            tiling.contraction.column, steps, copy, *(axes.end() - 2), axes.back());
+  }
   if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column)) {
     // So many steps use up a line of each column while it is in L1.
     steps.split(copy, axes[axes.size() - 2], kLine);
@@ -96,6 +116,21 @@ void copy_rows_in_order(const StageGraph& graph, const Tiling& tiling, StepWrite
     steps.parallel(copy, axis);
 }
 
+/// The same for rows whose steps of a group lie apart.
+void copy_rows_in_groups(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                         const std::vector<AxisId>& tiles, AxisId row, const Reduction& reduction,
+                         bool parallel) {
+  const auto [copy, axes] =
+      steps.cache_read(tiling.rows, tiling.stage,
+                       joined({tiling.row_batch, tiles, reduction.loops, {row}, reduction.group}));
+  write_group_copy(graph, tiling, *tiling.contraction.row_factor, tiling.contraction.row, steps,
+                   copy, *(axes.end() - 2), axes.back());
+  if (!parallel) return;
+  const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.row_batch.size()) + 1;
+  for (auto axis = axes.begin(); axis != end; ++axis)
+    steps.parallel(copy, *axis);
+}
+
 /// The innermost loops.
 void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                 const Values& values, const std::vector<AxisId>& reduce, AxisId row,
@@ -123,6 +158,7 @@ Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contract
   tiling.panel = {contraction.column_factor->stage, contraction.column_factor->output};
   tiling.rows = {contraction.row_factor->stage, contraction.row_factor->output};
   tiling.register_lanes = register_lanes(chooser, id);
+  tiling.group = product_group_of(chooser, id, contraction);
   return tiling;
 }
 
@@ -162,6 +198,15 @@ TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter&
   const auto [column_tiles, column] =
       split_tile(graph, steps, tiling.stage, contraction.column, values.get(columns, 1));
   return {row_tiles, row, column_tiles, column};
+}
+
+Reduction split_groups(const Tiling& tiling, StepWriter& steps) {
+  Reduction reduction{tiling.reduce, {}};
+  if (tiling.group.products == 1) return reduction;
+  const auto [groups, group] = steps.split(tiling.stage, tiling.group.axis, tiling.group.products);
+  std::ranges::replace(reduction.loops, tiling.group.axis, groups);
+  reduction.group = {group};
+  return reduction;
 }
 
 int64_t registers_of_tile(const Tiling& tiling, const Values& values) {
@@ -223,7 +268,8 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
   const AxisId block = panels[0];
   std::vector<AxisId> outer = {block};
   const std::vector<AxisId> inside(panels.begin() + 1, panels.end());
-  std::vector<AxisId> reduce = tiling.reduce;
+  const Reduction reduction = split_groups(tiling, steps);
+  std::vector<AxisId> reduce = reduction.loops;
   const bool copies_rows = values.get("rows in order", 0) != 0;
   const int64_t depth = copies_rows ? 0 : values.get("depth", 0);
   if (depth > 0) {
@@ -234,10 +280,13 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
   const bool columns_first = values.get("columns first", 0) != 0;
   const std::vector<AxisId> tiles =
       columns_first ? joined({inside, {rows}}) : joined({{rows}, inside});
-  steps.reorder(id, joined({tiling.batch, outer, tiles, reduce, {row, column}}));
-  const std::vector<AxisId> layout = joined({tiling.panel_batch, outer, inside, reduce, {column}});
+  steps.reorder(id, joined({tiling.batch, outer, tiles, reduce, {row, column}, reduction.group}));
+  const std::vector<AxisId> layout =
+      joined({tiling.panel_batch, outer, inside, reduce, {column}, reduction.group});
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
   align_panel(tiling, steps, copy, axes, values);
+  if (tiling.group.copies_rows)
+    copy_rows_in_groups(graph, tiling, steps, {rows}, row, reduction, parallel);
   if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
@@ -259,16 +308,20 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
     tiles.push_back(inner);
   }
   outer.push_back(row_tiles[0]);
-  steps.reorder(id, joined({outer, tiles, tiling.reduce, {row, column}}));
+  const Reduction reduction = split_groups(tiling, steps);
+  steps.reorder(id, joined({outer, tiles, reduction.loops, {row, column}, reduction.group}));
   const std::vector<AxisId> layout =
-      joined({tiling.panel_batch, {columns}, tiling.reduce, {column}});
+      joined({tiling.panel_batch, {columns}, reduction.loops, {column}, reduction.group});
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
   align_panel(tiling, steps, copy, axes, values);
+  if (tiling.group.copies_rows)
+    copy_rows_in_groups(graph, tiling, steps, row_tiles, row, reduction, parallel);
   if (values.get("rows in order", 0) != 0)
     copy_rows_in_order(graph, tiling, steps, row_tiles, row, parallel);
-  write_tile(graph, tiling, steps, values, tiling.reduce, row, column);
+  write_tile(graph, tiling, steps, values, reduction.loops, row, column);
   if (parallel) parallel_outer(graph, steps, id, outer);
-  if (lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
+  if (tiling.group.products == 1 &&
+      lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
     const CopyAxes all = copy_axes(axes, tiling.panel_batch.size(), 1);
     return write_copy_for_all(steps, copy, all, parallel);
   }

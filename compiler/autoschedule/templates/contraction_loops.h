@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "compiler/autoschedule/recognise/product_groups.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 
 namespace kiln::autoschedule {
@@ -17,6 +18,7 @@ struct Tiling {
   language::TensorId panel;         // the column factor
   language::TensorId rows;          // the row factor
   int64_t register_lanes = 1;
+  ProductGroup group;
 };
 
 Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contraction);
@@ -47,6 +49,14 @@ struct TileLoops {
 /// Tiles of so many rows and columns as the values "rows" and `columns` say.
 TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                       const Values& values, std::string_view columns);
+
+/// The loops over the reduction, and in them that over the products that an instruction adds: none
+/// where it adds one.
+struct Reduction {
+  std::vector<AxisId> loops;
+  std::vector<AxisId> group;
+};
+Reduction split_groups(const Tiling& tiling, StepWriter& steps);
 
 /// Registers of a tile with the values "rows" and "lanes".
 int64_t registers_of_tile(const Tiling& tiling, const Values& values);

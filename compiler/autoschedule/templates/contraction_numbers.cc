@@ -20,9 +20,12 @@ Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) 
   Numbers numbers{.size = size_on(chooser.vectors, tiling.register_lanes)};
   numbers.size.rows = constant_extent(graph, tiling.contraction.row).value_or(0);
   numbers.size.columns = constant_extent(graph, tiling.contraction.column).value_or(0);
+  if (tiling.group.turns_signs) numbers.size.column_registers = 2;
   numbers.size.steps = 1;
   for (const AxisId axis : tiling.reduce) {
-    const int64_t extent = constant_extent(graph, axis).value_or(kAnySteps);
+    const int64_t products = axis == tiling.group.axis ? tiling.group.products : 1;
+    const int64_t elements = constant_extent(graph, axis).value_or(kAnySteps);
+    const int64_t extent = (elements + products - 1) / products;
     numbers.size.steps *= std::clamp<int64_t>(extent, 1, int64_t{1} << 20);
     numbers.size.steps = std::min(numbers.size.steps, int64_t{1} << 30);
   }

@@ -5,7 +5,8 @@
 
 namespace kiln::autoschedule {
 
-/// A contraction in numbers; those that are not known are 0.
+/// A contraction in numbers; those that are not known are 0. What an instruction adds at once
+/// counts as one step, and as one element: it is as large as an element of the sum.
 struct Numbers {
   ContractionSize size;
   int64_t panels = 0;  // elements of the column factor, of one of a batch

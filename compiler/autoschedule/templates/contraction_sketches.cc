@@ -100,17 +100,19 @@ class Sketches {
       block = size.rows >= kRowsForPanels ? best_blocks(size, numbers_.batch)
                                           : BlockShape{best_panel_tile(size), 1};
       // What is transposed comes in pieces of a line.
-      const bool is_plain = tiling_.reduce.size() == 1 && columns_lie_together();
+      const bool is_plain =
+          tiling_.reduce.size() == 1 && columns_lie_together() && tiling_.group.products == 1;
       if (size.rows < kRowsForPanels && is_plain) depth = best_depth(size, block.tile.lanes);
     }
     const bool columns_first = block.panels > 1 && is_near(size, block.tile.lanes);
     std::set<int64_t> depths = {0, 64, 128, depth};
+    if (tiling_.group.products > 1) depths = {0};
     std::vector<Parameter> parameters = {rows(block.tile.rows),
                                          columns(block.tile.lanes),
                                          {"panels at once", {1, 2, 3, 4, 6, 8}, block.panels},
                                          {"depth", {depths.begin(), depths.end()}, depth},
                                          {"columns first", {0, 1}, columns_first ? 1 : 0}};
-    if (may_be_blocks() && !rows_lie_along_sum())
+    if (may_be_blocks() && !rows_lie_along_sum() && tiling_.group.products == 1)
       parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
     return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);
   }
@@ -126,7 +128,7 @@ class Sketches {
     }
     std::vector<Parameter> parameters = {
         rows(tile.rows), columns(tile.lanes), {"rows of a panel", {0, 4, 8, 16, 32}, block}};
-    if (!rows_lie_along_sum())
+    if (!rows_lie_along_sum() && tiling_.group.products == 1)
       parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
     return sketch("outer products of panels in order", std::move(parameters),
                   write_panels_in_order);
@@ -151,8 +153,17 @@ class Sketches {
            numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
   }
 
-  /// Whether a copy of the rows for the tiles alone is better than where they are.
+  /// Whether each core copies its panels where products are added in groups, for which they are
+  /// copied in any case.
+  bool groups_in_blocks() const {
+    return products_of_a_panel() == 1 &&
+           numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
+  }
+
+  /// Whether a copy of the rows for the tiles alone is better than where they are. In groups they
+  /// are copied where they must be, for another reason.
   bool gains_by_rows_in_order() const {
+    if (tiling_.group.products > 1) return false;
     const int64_t elements = numbers_.size.rows * numbers_.size.steps;
     const ir::TensorRead& read = *tiling_.contraction.row_factor;
     return !rows_lie_along_sum() &&
@@ -258,6 +269,14 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   const bool in_order =
       may_copy && only_reorders(graph, *contraction.column_factor,
                                 joined({tiling.panel_batch, tiling.reduce, {contraction.column}}));
+  if (tiling.group.products > 1) {
+    std::vector<Sketch> sketches = {all.packed_panels()};
+    if (in_order) {
+      sketches.insert(all.groups_in_blocks() ? sketches.end() : sketches.begin(),
+                      all.panels_in_order());
+    }
+    return sketches;
+  }
   const std::optional<int64_t> steps = vector_factor(graph, id, innermost, chooser.vectors.bytes);
   const bool as_dots =
       steps && !is_contiguous_in(graph, *contraction.column_factor, contraction.column) &&

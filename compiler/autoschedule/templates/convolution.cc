@@ -42,6 +42,8 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) 
   const std::optional<Image> image = find_image(graph, id, *contraction);
   if (!image) return std::nullopt;
   Tiling tiling = tiling_of(chooser, id, *contraction);
+  // Its packed panels are better than lines whose products are widened one by one.
+  if (tiling.group.products > 1) return std::nullopt;
   Numbers numbers = numbers_of(chooser, tiling, /*parallel=*/false);
   if (numbers.size.rows == 0 || numbers.size.columns == 0 || numbers.panels == 0) {
     return std::nullopt;

@@ -101,7 +101,8 @@ void for_each_shape(const ContractionSize& size, Visit&& visit) {
     for (int64_t rows = 1; rows <= std::min(size.rows, kMostRows); ++rows) {
       const int64_t sums = rows * vectors;
       // Beside the sums: the vectors of a row of B, and the element of A that is broadcast.
-      if (sums > size.most_sums || sums + vectors + 1 > size.registers) break;
+      const int64_t beside = vectors * size.column_registers + 1;
+      if (sums > size.most_sums || sums + beside > size.registers) break;
       visit(TileShape{rows, std::min(size.columns, vectors * size.register_lanes)});
     }
   }

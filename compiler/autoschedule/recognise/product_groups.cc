@@ -1,0 +1,84 @@
+// Decides which sums of narrow products are added in groups by one instruction, and along which
+// axis: one whose neighbours the row factor has side by side, so that it stays where it is, or else
+// the longest, and both factors are copied.
+//
+//   sum[k](int32(A[i, k]) * int32(B[k, j])), int8, on a CPU with VNNI  ->  4 products, along k
+#include "compiler/autoschedule/recognise/product_groups.h"
+
+#include <algorithm>
+
+#include "compiler/ir/build.h"
+#include "compiler/schedule/graph/reads.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+using language::Operator;
+
+// Fewer columns leave most lanes of a vector empty.
+constexpr int64_t kLeastColumns = 16;
+// Fewer groups are hardly a loop.
+constexpr int64_t kLeastGroups = 4;
+
+/// The type of what is read by a factor that is converted to the type of the sum at once.
+std::optional<DType> converted_from(const StageGraph& graph, const ir::Expr& factor, DType sum) {
+  const auto* cast = ir::as<ir::Cast>(factor);
+  const auto* read = cast != nullptr ? ir::as<ir::TensorRead>(cast->value) : nullptr;
+  if (read == nullptr || cast->type.element != sum) return std::nullopt;
+  return graph[read->stage].types[read->output];
+}
+
+bool is_byte(DType type) { return type == DType::Int8 || type == DType::UInt8; }
+
+/// How many, and whether signs are turned.
+ProductGroup products_at_once(const Chooser& chooser, StageId id) {
+  const Stage& stage = chooser.graph[id];
+  const auto* reduce = ir::as<ir::Reduce>(stage.bodies[0]);
+  const auto* product = ir::as<ir::Binary>(reduce->sources[0]);
+  if (product == nullptr || product->op != Operator::Mul) return {};
+  const DType sum = stage.types[0];
+  const std::optional<DType> a = converted_from(chooser.graph, product->a, sum);
+  const std::optional<DType> b = converted_from(chooser.graph, product->b, sum);
+  if (!a || !b) return {};
+  if (is_byte(*a) && is_byte(*b) && sum == DType::Int32) {
+    if (!chooser.vectors.adds_bytes) return {};
+    return {.products = 4, .turns_signs = *a == *b};
+  }
+  const bool is_half = *a == DType::BFloat16 && *b == DType::BFloat16 && sum == DType::Float32;
+  if (!is_half || !chooser.vectors.adds_halves || chooser.options.strict) return {};
+  return {.products = 2};
+}
+
+}  // namespace
+
+ProductGroup product_group_of(const Chooser& chooser, StageId id, const Contraction& found) {
+  const StageGraph& graph = chooser.graph;
+  ProductGroup best;
+  const ProductGroup kind = products_at_once(chooser, id);
+  const int64_t products = kind.products;
+  const StageId rows = found.row_factor->stage;
+  const StageId panel = found.column_factor->stage;
+  const bool may_copy = rows != panel && graph[id].role.cell_of < 0 &&
+                        graph[panel].role.cell_of < 0 && graph[rows].role.cell_of < 0 &&
+                        !graph[id].part_of;
+  const int64_t columns = constant_extent(graph, found.column).value_or(0);
+  if (products == 1 || !may_copy || columns < kLeastColumns) return {};
+  int64_t longest = 0;
+  for (const AxisId axis : graph[id].reduce) {
+    const int64_t extent = constant_extent(graph, axis).value_or(0);
+    if (extent < kLeastGroups * products || !is_used_in(graph, *found.row_factor, axis) ||
+        !is_used_in(graph, *found.column_factor, axis)) {
+      continue;
+    }
+    const bool lies_together = distance_along(graph, *found.row_factor, axis) == 1;
+    if (!lies_together && extent <= longest) continue;
+    longest = extent;
+    best = kind;
+    best.axis = axis;
+    best.copies_rows = !lies_together;
+    if (lies_together) break;
+  }
+  return best;
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "compiler/autoschedule/recognise/chooser.h"
+
+namespace kiln::autoschedule {
+
+/// Steps of a contraction that the CPU adds with one instruction.
+struct ProductGroup {
+  int64_t products = 1;  // 1: it has none for the types
+  AxisId axis = 0;       // of the reduction, of which they are neighbours
+  bool turns_signs =
+      false;  // of bytes of one kind, which takes a register more for a vector of columns
+  bool copies_rows = false;  // where they are, neighbours of the row factor lie apart
+};
+
+/// Four products of bytes into an int32, or two of bfloat16 into a float32, where both factors may
+/// be copied side by side.
+ProductGroup product_group_of(const Chooser& chooser, StageId stage, const Contraction& found);
+
+}  // namespace kiln::autoschedule

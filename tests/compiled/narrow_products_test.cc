@@ -1,0 +1,157 @@
+// Products of 8 and 16 bits without a schedule: the same as the definition says, for all ways in
+// which factors lie, and by the instructions that CPUs have for them.
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/compile.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "runtime/core/cpu_name.h"
+#include "tests/support/fuzz_case.h"
+#include "tests/support/kernels.h"
+#include "tests/support/run_on_cpu.h"
+
+namespace kiln::testing {
+namespace {
+
+constexpr uint64_t kSeed = 41;
+constexpr int kRounds = 30;
+
+/// How the factors of a product of matrices lie.
+struct Layouts {
+  std::string_view a;
+  std::string_view a_at;
+  std::string_view b;
+  std::string_view b_at;
+};
+constexpr Layouts kPlain = {"{0}, {1}", "i, k", "{1}, {2}", "k, j"};
+
+std::string product(std::string_view types, const Layouts& layouts, int rows, int steps,
+                    int columns) {
+  const std::string a(types.substr(0, types.find(' ')));
+  const std::string b(types.substr(types.find(' ') + 1));
+  const std::string sum = a == "bfloat16" || a == "float16" ? "float32" : "int32";
+  const auto shape = [&](std::string_view text) {
+    return fmt::format(fmt::runtime(text), rows, steps, columns);
+  };
+  return fmt::format(
+      "kernel product(A: {}[{}], B: {}[{}]) -> (C: {}[{}, {}]) {{ C[i, j] = sum[k < {}]({}(A[{}]) "
+      "* "
+      "{}(B[{}])) }}",
+      a, shape(layouts.a), b, shape(layouts.b), sum, rows, columns, steps, sum, layouts.a_at, sum,
+      layouts.b_at);
+}
+
+constexpr Layouts kLayouts[] = {kPlain,
+                                {"{0}, {1}", "i, k", "{2}, {1}", "j, k"},
+                                {"{1}, {0}", "k, i", "{1}, {2}", "k, j"},
+                                {"{1}, {0}", "k, i", "{2}, {1}", "j, k"}};
+const std::vector<std::string> kTypes = {"int8 int8",   "uint8 int8",        "int8 uint8",
+                                         "uint8 uint8", "bfloat16 bfloat16", "float16 float16"};
+
+language::Schedule chosen(const language::Kernel& kernel, const Target& target,
+                          const CompileOptions& options = {}) {
+  return choose_schedule(kernel, {}, target, options);
+}
+
+void expect_right(const std::string& text, Random& random) {
+  SCOPED_TRACE(text);
+  const language::TextKernel parsed = kernel_of(text);
+  const std::vector<HostTensor> inputs = random_inputs(parsed.kernel, {}, random);
+  const auto expected =
+      language::evaluate(parsed.kernel.definition, parsed.kernel.names, {}, inputs);
+  const auto actual =
+      run_on_cpu(parsed.kernel, chosen(parsed.kernel, {TargetKind::Llvm, host_cpu()}), {}, inputs);
+  EXPECT_EQ(difference(actual, expected, {}), "");
+}
+
+TEST(NarrowProducts, AreWhatTheDefinitionSays) {
+  const uint64_t seed = fuzz_seed(kSeed);
+  for (int round = 0; round < fuzz_rounds(kRounds) && !::testing::Test::HasFailure(); ++round) {
+    SCOPED_TRACE(fmt::format("KILN_FUZZ_SEED={}", seed + static_cast<uint64_t>(round)));
+    Random random(seed + static_cast<uint64_t>(round));
+    const int rows = random.chance(0.3) ? random.between(1, 4) : random.between(5, 150);
+    const int columns = random.chance(0.3) ? 16 * random.between(1, 8) : random.between(1, 150);
+    const int steps = random.chance(0.5) ? 8 * random.between(1, 12) : random.between(1, 99);
+    expect_right(product(random.pick(kTypes), kLayouts[random.below(4)], rows, steps, columns),
+                 random);
+  }
+}
+
+TEST(NarrowProducts, OfBatchesAndConvolutionsAreWhatTheDefinitionSays) {
+  Random random(kSeed);
+  for (const std::string_view type : {"int8", "uint8", "bfloat16", "float16"}) {
+    const std::string sum = type.ends_with("float16") ? "float32" : "int32";
+    const auto with_types = [&](std::string_view text) {
+      return fmt::format(fmt::runtime(text), type, sum);
+    };
+    for (const std::string_view text :
+         {"kernel batch(A: {0}[3, 20, 37], B: {0}[3, 37, 50]) -> (C: {1}[3, 20, 50]) {{"
+          " C[b, i, j] = sum[k < 37]({1}(A[b, i, k]) * {1}(B[b, k, j])) }}",
+          "kernel shared(A: {0}[3, 20, 36], B: {0}[36, 48]) -> (C: {1}[3, 20, 48]) {{"
+          " C[b, i, j] = sum[k < 36]({1}(A[b, i, k]) * {1}(B[k, j])) }}",
+          "kernel nchw(X: {0}[2, 16, 5, 28], W: {0}[10, 16, 3, 3]) -> (Y: {1}[2, 10, 3, 26]) {{"
+          " Y[n, o, y, x] = sum[c < 16, r < 3, s < 3]({1}(X[n, c, y + r, x + s]) * "
+          "{1}(W[o, c, r, s])) }}",
+          "kernel nhwc(X: {0}[2, 5, 11, 18], W: {0}[3, 3, 18, 40]) -> (Y: {1}[2, 3, 9, 40]) {{"
+          " Y[n, y, x, o] = sum[r < 3, s < 3, c < 18]({1}(X[n, y + r, x + s, c]) * "
+          "{1}(W[r, s, c, o])) }}",
+          "kernel strided(X: {0}[2, 16, 9, 41], W: {0}[24, 16, 1, 1]) -> (Y: {1}[2, 24, 5, 21]) {{"
+          " Y[n, o, y, x] = sum[c < 16, r < 1, s < 1]({1}(X[n, c, y*2 + r, x*2 + s]) * "
+          "{1}(W[o, c, r, s])) }}",
+          "kernel padded(X: {0}[1, 16, 5, 18], W: {0}[20, 16, 3, 3]) -> (Y: {1}[1, 20, 5, 18]) {{"
+          " Y[n, o, y, x] = sum[c < 16, r < 3, s < 3]({1}(if_then_else(y + r >= 1 && y + r < 6 && "
+          "x + s >= 1 && x + s < 19, X[n, c, y + r - 1, x + s - 1], {0}(0))) * {1}(W[o, c, r, s])) "
+          "}}"}) {
+      expect_right(with_types(text), random);
+    }
+  }
+}
+
+TEST(NarrowProducts, KeepTheExtremesOfTheirTypes) {
+  for (const auto& [types, a, b, each] : {std::tuple("int8 int8", 0x80, 0x80, 128 * 128),
+                                          std::tuple("int8 int8", 0x7f, 0x80, -127 * 128),
+                                          std::tuple("uint8 uint8", 0xff, 0xff, 255 * 255),
+                                          std::tuple("uint8 int8", 0xff, 0x80, -255 * 128)}) {
+    const language::TextKernel text = kernel_of(product(types, kPlain, 5, 64, 33));
+    Random random(1);
+    std::vector<HostTensor> inputs = random_inputs(text.kernel, {}, random);
+    std::ranges::fill(inputs[0].bytes, static_cast<std::byte>(a));
+    std::ranges::fill(inputs[1].bytes, static_cast<std::byte>(b));
+    const auto actual =
+        run_on_cpu(text.kernel, chosen(text.kernel, {TargetKind::Llvm, host_cpu()}), {}, inputs);
+    EXPECT_EQ(values_of<int32_t>(actual[0]), std::vector<int32_t>(5 * 33, 64 * each)) << types;
+  }
+}
+
+/// The assembly of a product of matrices for a CPU, as it is chosen.
+std::string assembly(std::string_view types, const std::string& cpu, bool strict = false) {
+  const language::TextKernel text = kernel_of(product(types, kPlain, 256, 256, 256));
+  CompileOptions options;
+  options.strict = strict;
+  const Target target{TargetKind::Llvm, cpu};
+  return source_of(text.kernel, chosen(text.kernel, target, options), target, options, "asm");
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(NarrowProducts, UseTheInstructionsOfTheCpu) {
+  for (const char* const cpu : {"cascadelake", "icelake-server", "sapphirerapids", "znver4",
+                                "znver5", "x86-64-v4+avx512vnni"}) {
+    for (const char* const types : {"int8 int8", "uint8 int8", "uint8 uint8"})
+      EXPECT_TRUE(contains(assembly(types, cpu), "vpdpbusd")) << types << " on " << cpu;
+  }
+  EXPECT_TRUE(contains(assembly("int8 int8", "alderlake"), "{vex}\tvpdpbusd"));
+  for (const char* const cpu : {"cooperlake", "sapphirerapids", "znver4", "znver5"})
+    EXPECT_TRUE(contains(assembly("bfloat16 bfloat16", cpu), "vdpbf16ps")) << cpu;
+}
+
+TEST(NarrowProducts, DoWithoutWhereTheCpuHasNone) {
+  EXPECT_FALSE(contains(assembly("int8 int8", "x86-64-v3"), "vpdpbusd"));
+  EXPECT_FALSE(contains(assembly("bfloat16 bfloat16", "icelake-server"), "vdpbf16ps"));
+  EXPECT_FALSE(contains(assembly("bfloat16 bfloat16", "znver4", true), "vdpbf16ps"));
+}
+
+}  // namespace
+}  // namespace kiln::testing
