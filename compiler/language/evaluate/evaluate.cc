@@ -5,6 +5,7 @@
 //   Y[i] = X[i - 1] + X[i]     element(Y, 3)  ->  value_of(body) with i = 3  ->  element(X, 2), ..
 #include "compiler/language/evaluate/evaluate.h"
 
+#include <array>
 #include <map>
 #include <utility>
 
@@ -15,6 +16,9 @@
 
 namespace kiln::language {
 namespace {
+
+/// Of an operator that is computed whole.
+constexpr size_t kMostOperands = 3;
 
 /// A tensor of which some elements are known.
 struct Memo {
@@ -163,11 +167,8 @@ class Evaluator {
       }
       return;
     }
-    std::vector<int64_t> indices;
-    for (const ExprId index : scatter.indices)
-      indices.push_back(value_of(index).integer);
+    const int64_t position = position_of(tensor, scatter.indices);
     const Scalar update = value_of(scatter.update);
-    const int64_t position = position_of(tensor, indices);
     HostTensor& result = memo_of(tensor).tensor;
     const Scalar both[] = {read_element(result, position), update};
     const bool combines = scatter.combiner.has_value();
@@ -204,11 +205,11 @@ class Evaluator {
     if (node.op == Operator::IfThenElse) {
       return value_of(node.operands[value_of(node.operands[0]).integer != 0 ? 1 : 2]);
     }
-    std::vector<Scalar> operands;
-    operands.reserve(node.operands.size());
-    for (const ExprId operand : node.operands)
-      operands.push_back(value_of(operand));
-    return rounded(apply_operator(node.op, operands));
+    std::array<Scalar, kMostOperands> operands;
+    KILN_CHECK(node.operands.size() <= operands.size());
+    for (size_t i = 0; i < node.operands.size(); ++i)
+      operands[i] = value_of(node.operands[i]);
+    return rounded(apply_operator(node.op, {operands.data(), node.operands.size()}));
   }
 
   Scalar value(const Read& node, DType type) {
@@ -216,26 +217,29 @@ class Evaluator {
     const auto state = scan_of_state_.find(tensor);
     // A state is the scan at its earlier steps, which run_scan() has filled in.
     if (state != scan_of_state_.end()) tensor = state->second;
-    std::vector<int64_t> indices;
-    for (const ExprId index : node.indices)
-      indices.push_back(value_of(index).integer);
     // A stage never needs itself, so computing the element leaves the axes of this one alone.
-    return element(tensor, position_of(tensor, indices));
+    return element(tensor, position_of(tensor, node.indices));
   }
 
-  int64_t position_of(TensorId tensor, const std::vector<int64_t>& indices) {
+  int64_t position_of(TensorId tensor, const std::vector<ExprId>& indices) {
     const std::vector<int64_t>& shape = memo_of(tensor).tensor.shape;
     int64_t position = 0;
     for (size_t d = 0; d < indices.size(); ++d) {
-      if (indices[d] < 0 || indices[d] >= shape[d]) {
-        fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
-             "{}[{}] is outside of {}, which has shape ({})",
-             names_.tensor_name(definition_, tensor), fmt::join(indices, ", "),
-             names_.tensor_name(definition_, tensor), fmt::join(shape, ", "));
-      }
-      position = position * shape[d] + indices[d];
+      const int64_t index = value_of(indices[d]).integer;
+      if (index < 0 || index >= shape[d]) refuse_position(tensor, indices);
+      position = position * shape[d] + index;
     }
     return position;
+  }
+
+  [[noreturn]] void refuse_position(TensorId tensor, const std::vector<ExprId>& indices) {
+    std::vector<int64_t> values;
+    for (const ExprId index : indices)
+      values.push_back(value_of(index).integer);
+    fail(ErrorKind::InvalidArgument, "INDEX_OUT_OF_RANGE",
+         "{}[{}] is outside of {}, which has shape ({})", names_.tensor_name(definition_, tensor),
+         fmt::join(values, ", "), names_.tensor_name(definition_, tensor),
+         fmt::join(memo_of(tensor).tensor.shape, ", "));
   }
 
   Scalar value(const ReducerParameter& node, DType type) { return parameters_[node.position]; }
@@ -255,14 +259,15 @@ class Evaluator {
 
   void combine(const Reduction& node, std::vector<Scalar>& totals) {
     if (node.condition && value_of(*node.condition).integer == 0) return;
+    if (node.combiner) {
+      const Scalar both[] = {totals[0], value_of(node.sources[0])};
+      totals[0] = rounded(apply_operator(row_of(*node.combiner).op, both));
+      return;
+    }
     // All values are read before one is replaced, as the language says of reducers.
     std::vector<Scalar> both = totals;
     for (const ExprId source : node.sources)
       both.push_back(value_of(source));
-    if (node.combiner) {
-      totals = {rounded(apply_operator(row_of(*node.combiner).op, both))};
-      return;
-    }
     parameters_ = std::move(both);
     for (size_t i = 0; i < totals.size(); ++i)
       totals[i] = value_of(definition_.reducers[node.reducer].results[i]);
