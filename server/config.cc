@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <thread>
+#include <type_traits>
 
 #include <CLI/CLI.hpp>
 #include <toml++/toml.h>
@@ -79,8 +81,18 @@ Setter text(std::string& target) {
 Setter number(double& target) {
   return [&](const auto& key, const auto& node) { target = seconds_of(key, node); };
 }
-Setter bytes(int64_t& target) {
-  return [&](const auto& key, const auto& node) { target = count_of(key, node); };
+Setter flag(bool& target) {
+  return [&](const auto& key, const auto& node) {
+    target = value_of<bool>(key, node, "true or false");
+  };
+}
+/// Numbers that the target cannot hold mean the most that it can.
+template <typename Integer>
+Setter count(Integer& target, int64_t least = 0,
+             int64_t most = std::numeric_limits<std::make_signed_t<Integer>>::max()) {
+  return [&target, least, most](const auto& key, const auto& node) {
+    target = static_cast<Integer>(std::clamp(count_of(key, node), least, most));
+  };
 }
 Setter time(Clock::duration& target) {
   return [&](const auto& key, const auto& node) { target = duration_of(key, node); };
@@ -105,69 +117,29 @@ std::map<std::string, Setter> setters(Config& config) {
       {"log-level", text(config.log_level)},
       {"idle-exit", number(config.idle_exit)},
       {"grace", number(config.grace)},
-      {"insecure",
-       [&](const auto& key, const auto& node) {
-         config.insecure = value_of<bool>(key, node, "true or false");
-       }},
-      {"threads",
-       [&](const auto& key, const auto& node) {
-         config.threads = static_cast<int>(count_of(key, node));
-       }},
-      {"limits.compilers",
-       [&](const auto& key, const auto& node) {
-         engine.compilers = static_cast<int>(count_of(key, node));
-       }},
-      {"limits.cpu-workers",
-       [&](const auto& key, const auto& node) {
-         engine.cpu_workers = static_cast<int>(std::max<int64_t>(count_of(key, node), 1));
-       }},
-      {"limits.queue",
-       [&](const auto& key, const auto& node) {
-         engine.queue = static_cast<size_t>(count_of(key, node));
-       }},
-      {"limits.kernels",
-       [&](const auto& key, const auto& node) {
-         engine.kernels = static_cast<size_t>(count_of(key, node));
-       }},
-      {"limits.tensor-bytes", bytes(engine.tensor_bytes)},
-      {"limits.tenant-tensor-bytes", bytes(engine.tenant_tensor_bytes)},
-      {"limits.tenant-kernels",
-       [&](const auto& key, const auto& node) {
-         engine.tenant_kernels = static_cast<size_t>(count_of(key, node));
-       }},
-      {"limits.tenant-jobs",
-       [&](const auto& key, const auto& node) {
-         engine.jobs.of_a_tenant = static_cast<size_t>(count_of(key, node));
-       }},
-      {"limits.memory-cache-bytes", bytes(engine.memory_cache_bytes)},
-      {"limits.disk-cache-bytes", bytes(engine.disk_cache_bytes)},
+      {"insecure", flag(config.insecure)},
+      {"threads", count(config.threads)},
+      {"limits.compilers", count(engine.compilers)},
+      {"limits.cpu-workers", count(engine.cpu_workers, 1)},
+      {"limits.queue", count(engine.queue)},
+      {"limits.kernels", count(engine.kernels)},
+      {"limits.tensor-bytes", count(engine.tensor_bytes)},
+      {"limits.tenant-tensor-bytes", count(engine.tenant_tensor_bytes)},
+      {"limits.tenant-kernels", count(engine.tenant_kernels)},
+      {"limits.tenant-jobs", count(engine.jobs.of_a_tenant)},
+      {"limits.memory-cache-bytes", count(engine.memory_cache_bytes)},
+      {"limits.disk-cache-bytes", count(engine.disk_cache_bytes)},
       {"limits.run-seconds", time(engine.times.run_limit)},
       {"limits.compile-seconds", time(engine.times.compile_limit)},
-      {"limits.specialised-kernels",
-       [&](const auto& key, const auto& node) {
-         engine.specialisation.kernels = static_cast<size_t>(count_of(key, node));
-       }},
-      {"limits.specialise-after-calls",
-       [&](const auto& key, const auto& node) {
-         engine.specialisation.calls = std::max<int64_t>(count_of(key, node), 1);
-       }},
+      {"limits.specialised-kernels", count(engine.specialisation.kernels)},
+      {"limits.specialise-after-calls", count(engine.specialisation.calls, 1)},
       {"limits.tune-seconds", time(engine.tuning.time)},
-      {"limits.tune-trials",
-       [&](const auto& key, const auto& node) {
-         engine.tuning.trials =
-             static_cast<uint32_t>(std::min<int64_t>(count_of(key, node), 1 << 20));
-       }},
-      {"limits.compile-memory-bytes", bytes(engine.compile_memory_bytes)},
-      {"limits.jobs",
-       [&](const auto& key, const auto& node) {
-         engine.jobs.unfinished = static_cast<size_t>(count_of(key, node));
-       }},
-      {"limits.jobs-at-a-time",
-       [&](const auto& key, const auto& node) {
-         engine.jobs.at_a_time = static_cast<size_t>(std::max<int64_t>(count_of(key, node), 1));
-       }},
-      {"limits.job-input-bytes", bytes(engine.jobs.input_bytes)},
-      {"limits.job-result-bytes", bytes(engine.jobs.result_bytes)},
+      {"limits.tune-trials", count(engine.tuning.trials, 0, 1 << 20)},
+      {"limits.compile-memory-bytes", count(engine.compile_memory_bytes)},
+      {"limits.jobs", count(engine.jobs.unfinished)},
+      {"limits.jobs-at-a-time", count(engine.jobs.at_a_time, 1)},
+      {"limits.job-input-bytes", count(engine.jobs.input_bytes)},
+      {"limits.job-result-bytes", count(engine.jobs.result_bytes)},
       {"limits.job-kept-seconds", time(engine.jobs.kept)},
   };
 }

@@ -24,6 +24,9 @@ struct CompileResult {
 };
 
 using CompileDone = std::function<void(Outcome<CompileResult>)>;
+/// Compiles a request on behalf of a call, and tells what became of it once.
+using CompileCall =
+    std::function<void(const v1::CompileRequest&, std::shared_ptr<Call>, CompileDone)>;
 
 /// Compiled kernels from the nearest place that has them: memory, the other levels (disk, a
 /// shared one), the compiler. However many

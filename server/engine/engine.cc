@@ -9,11 +9,8 @@
 #include <thread>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "runtime/core/called.h"
-#include "server/cache/disk_space.h"
-#include "server/version.h"
 
 namespace kiln::server {
 
@@ -119,12 +116,8 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
                  .arenas = arenas_,
                  .devices = devices_,
                  .counters = counters_},
-                [this](const auto& request, auto call, CompileDone done) {
-                  compile(request, std::move(call), std::move(done));
-                }),
-      jobs_({.compile =
-                 [this](const v1::CompileRequest& request, std::shared_ptr<Call> call,
-                        CompileDone done) { compile(request, std::move(call), std::move(done)); },
+                compile_call()),
+      jobs_({.compile = compile_call(),
              .runs = run_service_,
              .tensors = tensors_,
              .sessions = sessions_,
@@ -133,6 +126,12 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
             options.jobs) {
   supervisor_.add([this](Clock::time_point now) { tick(now); });
   supervisor_.start();
+}
+
+CompileCall Engine::compile_call() {
+  return [this](const v1::CompileRequest& request, std::shared_ptr<Call> call, CompileDone done) {
+    compile(request, std::move(call), std::move(done));
+  };
 }
 
 void Engine::tick(Clock::time_point now) {
@@ -447,69 +446,6 @@ Tensor Engine::prepare_tensor(const v1::TensorHeader& header, const Caller& call
   if (header.empty()) arenas_->use(*tensor.slice, 0, tensor.bytes);
   if (header.empty()) std::memset(tensor.slice->data(), 0, static_cast<size_t>(tensor.bytes));
   return tensor;
-}
-
-v1::DescribeResponse Engine::describe() const {
-  v1::DescribeResponse response;
-  response.set_version(kVersion);
-  response.set_boot_id(boot_id_);
-  response.set_pid(static_cast<uint32_t>(::getpid()));
-  for (const DeviceQueue* device : devices_.all()) {
-    v1::Device described = device->describe();
-    if (described.state() != "absent") *response.add_devices() = std::move(described);
-  }
-
-  auto& counters = *response.mutable_counters();
-#define COUNTER(name) counters[#name] = counters_.name.load();
-  KILN_COUNTERS(COUNTER)
-#undef COUNTER
-  counters["disk_corrupt"] = disk_.corrupt();
-  counters["disk_bytes"] = disk_.bytes();
-  counters["memory_bytes"] = memory_.bytes();
-  counters["tensors"] = tensors_.count();
-  counters["tensor_bytes"] = arenas_->used_bytes();
-  counters["sessions"] = sessions_.count();
-  counters["specialised_kernels"] = specialiser_.count();
-  counters["tuning_records"] = records_.count();
-  counters["unfinished_jobs"] = static_cast<int64_t>(jobs_.unfinished());
-  int64_t queued = 0;
-  for (const DeviceQueue* device : devices_.all()) {
-    queued += static_cast<int64_t>(device->waiting());
-    for (const v1::Component& part : device->components())
-      *response.add_components() = part;
-  }
-  counters["queued_runs"] = queued;
-  if (compilers_.settled()) {
-    const internal::Hello hello = compilers_.hello();
-    for (const v1::Component& part : hello.components())
-      *response.add_components() = part;
-  }
-  v1::Component& tuning = *response.add_components();
-  tuning.set_name("tuning");
-  tuning.set_ok(records_.problem().empty());
-  tuning.set_message(records_.problem().empty() ? fmt::format("{} tuning records", records_.count())
-                                                : records_.problem());
-  v1::Component& jobs = *response.add_components();
-  jobs.set_name("jobs");
-  jobs.set_ok(jobs_.problem().empty());
-  jobs.set_message(jobs_.problem().empty() ? fmt::format("{} unfinished jobs", jobs_.unfinished())
-                                           : jobs_.problem());
-  v1::Component& cache = *response.add_components();
-  cache.set_name("cache");
-  cache.set_ok(disk_.problem().empty());
-  cache.set_message(disk_.problem().empty()
-                        ? fmt::format("compiled kernels are kept in {} ({} bytes)",
-                                      disk_.folder().string(), disk_.bytes())
-                        : disk_.problem());
-  *response.add_components() = disk_component(disk_.folder());
-  if (shared_) {
-    v1::Component& shared = *response.add_components();
-    const std::string problem = shared_->problem();
-    shared.set_name("shared cache");
-    shared.set_ok(problem.empty());
-    shared.set_message(problem.empty() ? shared_->address().text() : problem);
-  }
-  return response;
 }
 
 std::vector<Engine::Queue> Engine::queues() const {

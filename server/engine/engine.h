@@ -125,6 +125,8 @@ class Engine {
  private:
   DeviceQueue& cpu() const { return devices_.of(TargetKind::Llvm); }
   CompileSetting setting() const;
+  /// compile(), for those that do it for their own callers.
+  CompileCall compile_call();
   /// The levels behind memory, the nearest first.
   std::vector<CacheLevel*> levels();
   void ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
@@ -138,6 +140,8 @@ class Engine {
   /// The request under the schedule of its record; nothing when there is none.
   std::optional<CheckedRequest> with_record(const CheckedRequest& checked) const;
   void tick(Clock::time_point now);
+  void add_counts(v1::DescribeResponse& response) const;
+  void add_components(v1::DescribeResponse& response) const;
 
   const std::string boot_id_;
   Counters counters_;

@@ -16,7 +16,7 @@ namespace kiln::server {
 
 /// What jobs are done with.
 struct JobParts {
-  std::function<void(const v1::CompileRequest&, std::shared_ptr<Call>, CompileDone)> compile;
+  CompileCall compile;
   RunService& runs;
   TensorStore& tensors;
   Sessions& sessions;

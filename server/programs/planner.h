@@ -28,9 +28,7 @@ using PlanDone = std::function<void(Outcome<std::shared_ptr<const CompiledPlan>>
 /// Plans of programs, the last used ones, and the compiles they need.
 class Planner {
  public:
-  using Compile =
-      std::function<void(const v1::CompileRequest&, std::shared_ptr<Call>, CompileDone)>;
-  explicit Planner(Compile compile, size_t limit = 64)
+  explicit Planner(CompileCall compile, size_t limit = 64)
       : compile_(std::move(compile)), limit_(limit) {}
 
   /// `done` is told once, perhaps before this returns; wrong shapes are thrown.
@@ -58,7 +56,7 @@ class Planner {
   void ask(const std::shared_ptr<Flight>& flight);
   void take(const std::shared_ptr<Flight>& flight, size_t kernel, Outcome<CompileResult> outcome);
 
-  const Compile compile_;
+  const CompileCall compile_;
   const size_t limit_;
   std::mutex mutex_;
   std::list<std::pair<std::string, std::shared_ptr<const CompiledPlan>>> plans_;  // last used first

@@ -18,7 +18,7 @@ class ProgramService {
     Devices& devices;
     Counters& counters;
   };
-  ProgramService(Parts parts, Planner::Compile compile)
+  ProgramService(Parts parts, CompileCall compile)
       : parts_(std::move(parts)), planner_(std::move(compile)) {}
 
   // Each throws, or tells its outcome once.
