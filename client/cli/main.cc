@@ -93,12 +93,7 @@ constexpr const char* kFirstSteps =
     "  kiln submit FILE.kiln --in X=x.npy               leave it to the service, as a job\n\n"
     "kiln --help lists all commands, kiln COMMAND --help the flags of one.\n";
 
-int run(int argc, char** argv) {
-  CLI::App app("Compiles and runs tensor kernels on a Kiln service", "kiln");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", fmt::format("kiln {}", client::version()));
-  Program program;
-  app.add_flag("--json", program.common.json, "print JSON");
+void add_commands(CLI::App& app, Program& program) {
   add_run(app, program);
   add_compile(app, program);
   add_lower(app, program);
@@ -116,6 +111,15 @@ int run(int argc, char** argv) {
   add_tune(app, program);
   add_version(app, program);
   add_completion(app, program);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Compiles and runs tensor kernels on a Kiln service", "kiln");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", fmt::format("kiln {}", client::version()));
+  Program program;
+  app.add_flag("--json", program.common.json, "print JSON");
+  add_commands(app, program);
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (arguments.empty()) {
     std::cout << kFirstSteps;

@@ -91,27 +91,34 @@ Builder::Range Builder::range_of(ExprId atom) {
   return {Polynomial{}, std::nullopt};
 }
 
+namespace {
+
+/// The atom to replace next by what bounds it: a quotient or remainder first, since these hold
+/// axes; else the innermost axis; nothing where only sizes are left.
+std::optional<ExprId> innermost(const Builder& builder, const Polynomial& p) {
+  std::optional<ExprId> inner;
+  AxisId inner_axis = 0;
+  for (const ExprId atom : p.atoms()) {
+    if (builder.as<VariableUse>(atom) != nullptr) continue;
+    const auto* use = builder.as<AxisUse>(atom);
+    if (use == nullptr) return atom;
+    if (!inner || use->axis > inner_axis) {
+      inner = atom;
+      inner_axis = use->axis;
+    }
+  }
+  return inner;
+}
+
+}  // namespace
+
 bool Builder::is_nonnegative(const Polynomial& polynomial_) {
   count_step();
   Polynomial p = polynomial_;
   std::vector<Polynomial> extents;  // 1 or more, since their axes are used
   // Bounded: each turn replaces an axis by what its bounds use.
   for (int turns = 0; turns < 32; ++turns) {
-    std::optional<ExprId> inner;
-    AxisId inner_axis = 0;
-    for (const ExprId atom : p.atoms()) {
-      if (as<VariableUse>(atom) != nullptr) continue;
-      const auto* use = as<AxisUse>(atom);
-      // Quotients and remainders first: they hold axes.
-      if (use == nullptr) {
-        inner = atom;
-        break;
-      }
-      if (!inner || use->axis > inner_axis) {
-        inner = atom;
-        inner_axis = use->axis;
-      }
-    }
+    const std::optional<ExprId> inner = innermost(*this, p);
     if (!inner) break;
     const std::optional<Split> parts = split(p, *inner);
     const Range range = range_of(*inner);

@@ -47,17 +47,8 @@ std::string unique(std::string name, Taken& taken) {
   return name;
 }
 
-}  // namespace
-
-SourceMap printable_names(const Kernel& kernel) {
-  const Definition& definition = kernel.definition;
-  SourceMap names = kernel.names;
-  names.kernel = identifier(names.kernel);
-  std::replace(names.kernel.begin(), names.kernel.end(), '.', '_');
-  Taken sizes = {"_"};  // several axes may be called so; what is used must not
-  for (std::string& name : names.variables) {
-    name = unique(identifier(name), sizes);
-  }
+void rename_stages(const Definition& definition, const SourceMap& given, const Taken& sizes,
+                   SourceMap& names) {
   Taken taken = sizes;
   for (StageId id = 0; id < definition.stages.size(); ++id) {
     const uint32_t outputs = output_count(definition.stages[id]);
@@ -66,12 +57,15 @@ SourceMap printable_names(const Kernel& kernel) {
       continue;
     }
     for (uint32_t i = 0; i < outputs; ++i) {
-      const std::string output = kernel.names.tensor_name(definition, {id, i});
+      const std::string output = given.tensor_name(definition, {id, i});
       names.tensors[{id, i}] = unique(identifier(output), taken);
     }
     // A schedule names the stage by its first output.
     names.stages[id] = names.tensors[{id, 0}];
   }
+}
+
+void rename_reducers(const Taken& sizes, SourceMap& names) {
   Taken reducers;
   for (const CombinerRow& row : combiner_table())
     reducers.emplace(row.spelling);
@@ -83,6 +77,9 @@ SourceMap printable_names(const Kernel& kernel) {
     for (std::string& name : reducer.parameters)
       name = unique(identifier(name), values);
   }
+}
+
+void rename_axes(const Definition& definition, const Taken& sizes, SourceMap& names) {
   std::vector<bool> used(definition.axes.size());
   for (const Expression& expression : definition.expressions) {
     if (const auto* use = std::get_if<AxisUse>(&expression.node)) used[use->axis] = true;
@@ -103,6 +100,22 @@ SourceMap printable_names(const Kernel& kernel) {
       name = unique(std::move(name), taken_in[owner]);
     }
   }
+}
+
+}  // namespace
+
+SourceMap printable_names(const Kernel& kernel) {
+  const Definition& definition = kernel.definition;
+  SourceMap names = kernel.names;
+  names.kernel = identifier(names.kernel);
+  std::replace(names.kernel.begin(), names.kernel.end(), '.', '_');
+  Taken sizes = {"_"};  // several axes may be called so; what is used must not
+  for (std::string& name : names.variables) {
+    name = unique(identifier(name), sizes);
+  }
+  rename_stages(definition, kernel.names, sizes, names);
+  rename_reducers(sizes, names);
+  rename_axes(definition, sizes, names);
   return names;
 }
 
