@@ -4,8 +4,12 @@
 
 install(FILES deploy/systemd/kilnd.toml DESTINATION /etc/kiln COMPONENT service EXCLUDE_FROM_ALL)
 install(FILES deploy/systemd/kilnd.service DESTINATION /lib/systemd/system COMPONENT service EXCLUDE_FROM_ALL)
-foreach(component cli client daemon)
-  install(FILES LICENSE NOTICE DESTINATION share/doc/kiln-${component} COMPONENT ${component})
+install(FILES LICENSE NOTICE DESTINATION share/doc/kiln-client COMPONENT client)
+# What the programs are linked with is in them, so its licences lie beside them.
+foreach(component cli daemon)
+  install(CODE "execute_process(COMMAND ${CMAKE_SOURCE_DIR}/deploy/licences.sh
+    \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/doc/kiln-${component} COMMAND_ERROR_IS_FATAL ANY)"
+    COMPONENT ${component})
 endforeach()
 
 set(CPACK_PACKAGE_NAME kiln)

@@ -81,6 +81,7 @@ if [ -n "$programs" ]; then
     mkdir -p "$work/build/opt/kiln/$(dirname "$name")"
     strip -o "$work/build/opt/kiln/$name" "$programs/$name"
   done
+  ./deploy/licences.sh "$work/build/opt/kiln/share/doc/kiln-daemon"
   contexts=(--build-context "build=$work/build")
 fi
 
@@ -137,6 +138,10 @@ try_image() {
   box=$(buildah_ from --pull-never "$image")
   inside() { timeout 300 buildah "${storage[@]}" run --isolation chroot --user 65532:65532 "$box" -- "$@"; }
   inside kilnd --version
+  # The licences of what the programs are linked with, and of what is beside them.
+  for name in kiln/NOTICE kiln/llvm-19-dev kiln/libgrpc++-dev kiln/libseccomp-dev libc6/copyright tini/copyright; do
+    inside sh -c "test -s /usr/share/doc/$name"
+  done
   buildah_ copy -q "$box" examples/cumsum.kiln /tmp/cumsum.kiln
   inside sh -c "$try_daemon"
   if inside kilnd --listen 0.0.0.0:7411 --cache-dir /tmp/c; then

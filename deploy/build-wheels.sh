@@ -29,14 +29,7 @@ for name in bin/kiln bin/kilnd libexec/kiln-worker; do
   strip -o "$work/programs/$name" "$programs/$name"
 done
 
-# The licences of what is in them: the packages that NOTICE names.
-mkdir "$work/programs/licenses"
-cp LICENSE NOTICE "$work/programs/licenses/"
-sed -nE 's/^  ([a-z][a-z0-9+-]+-dev) .*/\1/p' NOTICE | while read -r package; do
-  if [ -e "/usr/share/doc/$package/copyright" ]; then
-    cp -L "/usr/share/doc/$package/copyright" "$work/programs/licenses/$package"
-  fi
-done
+./deploy/licences.sh "$work/programs/licenses"
 
 # Packed from a copy: what an earlier or another build left in the tree would be packed along.
 mkdir "$work/source"
