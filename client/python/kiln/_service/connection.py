@@ -13,6 +13,7 @@ import numpy as np
 
 from .._base import dtypes
 from .._base.error import InvalidArgument, NotFound, Unavailable, invalid, public
+from .._base.waiting import Waiting
 from ..v1 import service_pb2 as wire
 from . import daemon, frames
 from .calls import CallStream
@@ -373,7 +374,10 @@ class Connection:
             encoded = self._put_bytes(request + frames.field(_PUT_DATA, data) if data else request)
             return wire.UploadResponse.FromString(encoded)
 
-        return self._renewing(send).tensor
+        if len(data) <= _PUT:
+            return self._renewing(send).tensor
+        with Waiting(f"uploading {len(data) / 1e6:.0f} MB"):
+            return self._renewing(send).tensor
 
     def download(self, tensor_id, out=None):
         """The contents of a tensor as a numpy array, `out` when one is given."""

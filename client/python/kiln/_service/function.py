@@ -7,6 +7,7 @@ import threading
 
 from .._base import dtypes
 from .._base.error import DeadlineExceeded, InvalidArgument, NotFound, called, invalid, public
+from .._base.waiting import Waiting
 from .._expressions.arithmetic import as_integer
 from ..v1 import service_pb2 as wire
 from . import saved
@@ -54,9 +55,8 @@ class Function:
         )
 
     def _compile(self):
-        reply = self._connection.call(
-            "KernelService/Compile", self._request, wire.CompileResponse
-        )
+        with Waiting(f"compiling {self.entry_name}"):
+            reply = self._connection.call("KernelService/Compile", self._request, wire.CompileResponse)
         self._kernel_id = reply.kernel_id
         self._compiled = reply
         self._parameters = list(reply.parameters)
