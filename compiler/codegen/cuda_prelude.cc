@@ -33,6 +33,17 @@ constexpr std::array kFunctions = {
   fault->extent = extent;
 }
 )"},
+    // In memory of the device, which all threads of later launches can read at little cost: what
+    // KilnFault lies in is the host's. The runtime clears it. Past the first level of the cache,
+    // which does not see what other cores write.
+    Function{"kiln_stop",
+             R"(__device__ int kiln_stopped;
+__device__ inline void kiln_stop(KilnFault* fault, int check, long long index, long long extent) {
+  atomicExch(&kiln_stopped, 1);
+  kiln_fire(fault, check, index, extent);
+}
+__device__ inline bool kiln_is_stopped() { return __ldcg(&kiln_stopped) != 0; }
+)"},
     Function{"kiln_floordiv", R"(template <typename T>
 __device__ inline T kiln_floordiv(T a, T b) {
   if (b == 0) return 0;

@@ -77,6 +77,49 @@ class VectorBuffers : public Visitor {
   }
 };
 
+class HasChecks : public Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const Check& check) override {
+    found = true;
+    Visitor::visit(check);
+  }
+};
+
+/// What a launch has to do with checks that fire in its call: after one, the launches that follow
+/// would work on memory that nobody wrote.
+struct LaunchOrder {
+  bool is_before_others = false;  // its checks tell those that follow
+  bool is_after_checks = false;   // it does nothing once one has fired
+};
+
+/// Of each launch, in order. Within a loop of the host, each follows all.
+std::vector<LaunchOrder> orders_of(const Stmt& body) {
+  struct Seen {
+    bool has_checks;
+    const For* loop;
+  };
+  std::vector<Seen> seen;
+  ir::map_launches(body, [&](const Stmt& launched, const HostLoops& around) {
+    HasChecks walk;
+    walk(launched);
+    seen.push_back({walk.found, around.empty() ? nullptr : around[0]});
+    return launched;
+  });
+  std::vector<LaunchOrder> orders(seen.size());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    orders[i].is_before_others = i + 1 < seen.size() || seen[i].loop != nullptr;
+    for (size_t j = 0; j < seen.size(); ++j) {
+      const bool follows = j < i || (seen[j].loop != nullptr && seen[j].loop == seen[i].loop);
+      if (follows && seen[j].has_checks) orders[i].is_after_checks = true;
+    }
+  }
+  return orders;
+}
+
 /// The type that moves so many bytes at once.
 std::string_view vector_type(int64_t bytes) {
   switch (bytes) {
@@ -96,10 +139,11 @@ int64_t dynamic_shared_bytes(const LaunchNest& nest) {
 /// Writes one __global__ function.
 class Function {
  public:
-  Function(const Kernel& kernel, const LaunchNest& nest, const HostLoops& around)
+  Function(const Kernel& kernel, const LaunchNest& nest, const HostLoops& around, LaunchOrder order)
       : kernel_(kernel),
         nest_(nest),
         around_(around),
+        order_(order),
         is_narrow_(has_narrow_indices(nest, around)) {}
 
   std::string operator()(const std::string& name) {
@@ -107,6 +151,7 @@ class Function {
     const std::string parameters = parameter_list();
     line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds(), name, parameters);
     ++depth_;
+    if (order_.is_after_checks) line("if (kiln_is_stopped()) return;");
     for (const For* axis : nest_.axes) {
       line("const {} {} = {};", index_type(), names_[axis->var], name_of(axis->thread));
     }
@@ -280,7 +325,8 @@ class Function {
     const std::string extent = text(check.extent);
     line("if ((unsigned long long)({}) >= (unsigned long long)({})) {{", place, extent);
     ++depth_;
-    line("kiln_fire(fault, {}, {}, {});", check.check, place, extent);
+    line("{}(fault, {}, {}, {});", order_.is_before_others ? "kiln_stop" : "kiln_fire", check.check,
+         place, extent);
     line("return;");
     --depth_;
     line("}}");
@@ -324,7 +370,8 @@ class Function {
   const Kernel& kernel_;
   const LaunchNest& nest_;
   const HostLoops& around_;  // at most one, whose number is the last argument
-  const bool is_narrow_;     // loop variables and what is made of them have 32 bits
+  const LaunchOrder order_;
+  const bool is_narrow_;  // loop variables and what is made of them have 32 bits
   CudaNames names_;
   std::string out_;
   size_t depth_ = 0;
@@ -357,6 +404,7 @@ CudaSource cuda_source(std::span<const CudaEntry> entries) {
     std::vector<Launch>& launches = result.launches.emplace_back();
     std::vector<LaunchLoop>& loops = result.loops.emplace_back();
     const For* repeated = nullptr;
+    const std::vector<LaunchOrder> orders = orders_of(entry.kernel->body);
     ir::map_launches(entry.kernel->body, [&](const Stmt& launched, const HostLoops& around) {
       KILN_CHECK(around.size() <= 1);
       const auto place = static_cast<int32_t>(launches.size());
@@ -367,7 +415,8 @@ CudaSource cuda_source(std::span<const CudaEntry> entries) {
       repeated = loop;
       const LaunchNest nest = ir::launch_nest(launched);
       const std::string name = fmt::format("{}_{}", entry.prefix, place);
-      functions += (functions.empty() ? "" : "\n") + Function(*entry.kernel, nest, around)(name);
+      functions += (functions.empty() ? "" : "\n") +
+                   Function(*entry.kernel, nest, around, orders[launches.size()])(name);
       launches.push_back(launch_of(*entry.kernel, nest, name));
       return launched;
     });

@@ -142,6 +142,7 @@ class CudaDevice : public Device {
 
   std::vector<cuda::LaunchSize> sizes_of(const Variant& variant,
                                          std::span<const int64_t> scalars) const;
+  void clear_stopped(const CudaKernel& kernel);
   void start(const CudaKernel& kernel, cuda::CallValues values,
              std::span<const cuda::LaunchSize> sizes, const std::string& called);
   void launch(const CudaKernel& kernel, cuda::CallValues& values,
@@ -184,10 +185,12 @@ double CudaDevice::run(const LoadedKernel& kernel, const KernelCall& call) {
   // Before the first launch: one that cannot be leaves nothing under way.
   const std::vector<cuda::LaunchSize> sizes = sizes_of(variant, scalars);
 
+  clear_stopped(cuda_kernel);
   const cuda::Memory workspace(work_->pool, variant.workspace_bytes.evaluate(scalars));
   auto& fault = *static_cast<KilnDeviceFault*>(work_->fault.data());
   fault.check = -1;
   const std::string kernel_name = called(call.names);
+  cuda_kernel.may_be_stopped() = true;  // until it is known that no check fired
   noting_launches([&] {
     start(cuda_kernel,
           {call.bound->variant,
@@ -198,8 +201,16 @@ double CudaDevice::run(const LoadedKernel& kernel, const KernelCall& call) {
           sizes, kernel_name);
     work_->end.wait("run " + kernel_name);
   });
+  cuda_kernel.may_be_stopped() = fault.check >= 0;
   if (fault.check >= 0) fail_check({fault.check, fault.index, fault.extent}, artifact, call.names);
   return work_->begin.seconds_until(work_->end);
+}
+
+/// Of the call before this one.
+void CudaDevice::clear_stopped(const CudaKernel& kernel) {
+  if (!kernel.stopped() || !kernel.may_be_stopped()) return;
+  constexpr int32_t kNotStopped = 0;
+  work_->in.copy_in(*kernel.stopped(), &kNotStopped, sizeof kNotStopped);
 }
 
 std::vector<cuda::LaunchSize> CudaDevice::sizes_of(const Variant& variant,

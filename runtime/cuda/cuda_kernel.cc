@@ -52,6 +52,7 @@ CudaKernel::CudaKernel(const DriverApi& api, const DeviceProperties& device,
     for (const Launch& launch : variant.launches)
       functions.push_back(module_->function(launch.entry));
   }
+  if (!artifact_->checks.empty()) stopped_ = module_->variable("kiln_stopped");
 }
 
 }  // namespace kiln::cuda

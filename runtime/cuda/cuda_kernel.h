@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,12 @@ class CudaKernel : public LoadedKernel {
     return functions_[static_cast<size_t>(variant)];
   }
 
+  /// What a check that fires sets for the launches after it, which do nothing then; none where no
+  /// launch asks.
+  std::optional<DevicePointer> stopped() const { return stopped_; }
+  /// Whether it may be set. Only for the device, as below.
+  bool& may_be_stopped() const { return may_be_stopped_; }
+
   /// What the call before this one was, and its launches as a graph once it came twice.
   struct Last {
     CallValues values;
@@ -50,6 +57,8 @@ class CudaKernel : public LoadedKernel {
   const std::shared_ptr<const Artifact> artifact_;
   const std::unique_ptr<Module> module_;
   std::vector<std::vector<void*>> functions_;
+  std::optional<DevicePointer> stopped_;
+  mutable bool may_be_stopped_ = false;
   mutable Last last_;
 };
 

@@ -10,6 +10,11 @@
 #include "runtime/cuda/driver_errors.h"
 
 namespace kiln::cuda {
+namespace {
+
+constexpr Result kNotFound = 500;
+
+}  // namespace
 
 Context::Context(const DriverApi& api, int device) : api_(api), device_(device) {
   check(api_, api_.retain_context(&context_, device), "make a context");
@@ -56,6 +61,14 @@ void* Module::function(const std::string& name) const {
   check(api_, api_.find_function(&function, module_, name.c_str()),
         fmt::format("find {} in the kernel", name));
   return function;
+}
+std::optional<DevicePointer> Module::variable(const std::string& name) const {
+  DevicePointer pointer = 0;
+  size_t bytes = 0;
+  const Result result = api_.find_global(&pointer, &bytes, module_, name.c_str());
+  if (result == kNotFound) return std::nullopt;
+  check(api_, result, fmt::format("find {} in the kernel", name));
+  return pointer;
 }
 
 Event::Event(const DriverApi& api, Timing timing) : api_(api) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/cuda/driver_api.h"
@@ -65,6 +66,8 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
   void* function(const std::string& name) const;
+  /// Where a variable of the code lies; none where it has none of this name.
+  std::optional<DevicePointer> variable(const std::string& name) const;
 
  private:
   const DriverApi& api_;

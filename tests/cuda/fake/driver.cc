@@ -195,7 +195,8 @@ int cuMemHostGetDevicePointer_v2(Pointer* address, void* pinned, unsigned) {
 }
 int cuMemcpyHtoDAsync_v2(Pointer to, const void* from, size_t bytes, void* stream) {
   return in_context([&] {
-    if (!driver().memory.holds(to, bytes)) return kInvalidValue;
+    const bool is_known = driver().memory.holds(to, bytes) || Module::has_variable(to);
+    if (!is_known) return kInvalidValue;
     return copy(reinterpret_cast<void*>(to), from, bytes, static_cast<Stream*>(stream), from);
   });
 }
@@ -249,6 +250,14 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   return in_context([&] {
     *function = const_cast<Kernel*>(static_cast<Module*>(module)->find(name));
     return *function == nullptr ? kNotFound : kSuccess;
+  });
+}
+int cuModuleGetGlobal_v2(Pointer* pointer, size_t* bytes, void* module, const char* name) {
+  return in_context([&] {
+    void* const variable = static_cast<Module*>(module)->variable(name);
+    if (variable == nullptr) return kNotFound;
+    *pointer = reinterpret_cast<Pointer>(variable);
+    return *bytes = Module::kVariableBytes, kSuccess;
   });
 }
 int cuFuncSetAttribute(void*, int, int) { return kSuccess; }

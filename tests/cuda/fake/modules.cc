@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <vector>
 
 #include <dlfcn.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/core/kernel_abi.h"
+#include "tests/cuda/host/checks.h"
 
 namespace kiln::fake {
 namespace {
@@ -52,6 +54,14 @@ int hang(const Launch&, void**) {
     ::pause();
 }
 
+/// The one that generated code has. It is zero at first, as on a GPU.
+const std::string kVariable = "kiln_stopped";
+/// Where those of all modules lie; outlives modules that are never unloaded.
+std::set<uint64_t>& variables() {
+  static auto& variables = *new std::set<uint64_t>;
+  return variables;
+}
+
 /// A shared object has its own length: sections stand last.
 size_t length_of(const char* image) {
   Elf64_Ehdr header;
@@ -70,7 +80,13 @@ bool Module::open_object(const char* image) {
   if (::write(file_, image, length) != static_cast<ssize_t>(length)) return false;
   const std::string path = "/proc/self/fd/" + std::to_string(file_);
   library_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return library_ != nullptr;
+  if (library_ == nullptr) return false;
+  if (const auto begin = reinterpret_cast<uint64_t>(variable(kVariable)); begin != 0) {
+    variables().insert(begin);
+    host::add_memory(begin, kVariableBytes);
+    host::note_written(begin, kVariableBytes);
+  }
+  return true;
 }
 
 Module* Module::load(const char* image, int* result) {
@@ -87,9 +103,19 @@ Module* Module::load(const char* image, int* result) {
 }
 
 Module::~Module() {
+  if (const auto begin = reinterpret_cast<uint64_t>(variable(kVariable)); begin != 0) {
+    variables().erase(begin);
+    host::remove_memory(begin);
+  }
   if (library_ != nullptr) ::dlclose(library_);
   if (file_ >= 0) ::close(file_);
 }
+
+void* Module::variable(const std::string& name) const {
+  return library_ != nullptr ? ::dlsym(library_, name.c_str()) : nullptr;
+}
+
+bool Module::has_variable(uint64_t address) { return variables().contains(address); }
 
 const Kernel* Module::find(const std::string& name) const {
   static const std::map<std::string, Kernel> kKnown = {

@@ -22,6 +22,12 @@ class Module {
 
   /// Null where it has none of this name.
   const Kernel* find(const std::string& name) const;
+  /// Memory of the device that its code names; null where it has none of this name.
+  void* variable(const std::string& name) const;
+  /// Whether a variable of any module lies there.
+  static bool has_variable(uint64_t address);
+
+  static constexpr uint64_t kVariableBytes = 4;
 
  private:
   bool open_object(const char* image);

@@ -76,20 +76,23 @@ std::vector<HostTensor> HostGpu::run(size_t kernel, const std::vector<int64_t>& 
   const BoundCall bound = bind_arguments(*artifact, names, slots, named);
 
   if (!device_) device_ = open_cuda_device(0);
+  std::shared_ptr<LoadedKernel>& loaded = loaded_[kernel];
   try {
-    return run_on(*device_, artifact, bound, names, inputs);
-  } catch (const Error&) {
-    const NewProcessAfterwards restart;  // the context may be broken
+    if (!loaded) loaded = device_->load(artifact);
+    return run_on(*device_, *loaded, bound, names, inputs);
+  } catch (const Error& error) {
+    if (error.reason() != "DEVICE_FAULT") throw;
+    const NewProcessAfterwards restart;  // the context is broken
+    loaded_.clear();
     device_.reset();
     throw;
   }
 }
 
-std::vector<HostTensor> HostGpu::run_on(Device& device,
-                                        const std::shared_ptr<const Artifact>& artifact,
+std::vector<HostTensor> HostGpu::run_on(Device& device, const LoadedKernel& loaded,
                                         const BoundCall& bound, const KernelNames& names,
                                         const std::vector<HostTensor>& inputs) {
-  const std::shared_ptr<LoadedKernel> loaded = device.load(artifact);
+  const Artifact* const artifact = &loaded.artifact();
   std::vector<std::unique_ptr<DeviceBuffer>> memory;
   std::vector<void*> pointers;
   size_t next = 0;
@@ -100,7 +103,7 @@ std::vector<HostTensor> HostGpu::run_on(Device& device,
     pointers.push_back(memory.back()->data());
     if (!parameter.is_output) device.copy_in(pointers.back(), inputs[next++].bytes.data(), bytes);
   }
-  device.run(*loaded, {.tensors = pointers, .bound = &bound, .names = &names});
+  device.run(loaded, {.tensors = pointers, .bound = &bound, .names = &names});
   std::vector<HostTensor> outputs;
   for (size_t i = 0; i < artifact->parameters.size(); ++i) {
     if (!artifact->parameters[i].is_output) continue;

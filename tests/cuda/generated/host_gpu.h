@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,14 +28,14 @@ class HostGpu {
   const Artifact& artifact(size_t kernel) const { return *artifacts_[kernel]; }
 
  private:
-  static std::vector<HostTensor> run_on(Device& device,
-                                        const std::shared_ptr<const Artifact>& artifact,
+  static std::vector<HostTensor> run_on(Device& device, const LoadedKernel& loaded,
                                         const BoundCall& bound, const KernelNames& names,
                                         const std::vector<HostTensor>& inputs);
 
   std::vector<ir::Kernel> kernels_;
   std::vector<std::shared_ptr<Artifact>> artifacts_;
   mutable std::unique_ptr<Device> device_;  // opened when it is first used
+  mutable std::map<size_t, std::shared_ptr<LoadedKernel>> loaded_;
 };
 
 /// Empty, or how what the threads of these loops give or do differs from the definition.

@@ -183,7 +183,7 @@ std::string difference_on(const HostGpu& gpu, const Drawn& drawn) {
   } catch (const Error& error) {
     // Threads of which the call says how many are refused there.
     if (error.reason() == "LAUNCH_SIZE") return "";
-    // Launches behind a check that has fired read what it kept from being stored.
+    // Threads of the launch in which a check has fired read what it kept from being stored.
     const bool is_unwritten = error.message().find("uninitialised: ") != std::string::npos;
     if (is_unwritten && (which.stops || which.drawn.may_stop)) return "";
     return error.message();

@@ -1,13 +1,17 @@
 // What single steps come to in the CUDA C that is made of them: virtual threads, pipelines through
 // registers, reductions by a warp, updates in one piece. Each is right on the host, thread by
 // thread.
+#include <cstring>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/cuda_source.h"
+#include "compiler/ir/launch.h"
 #include "compiler/ir/print.h"
 #include "tests/cuda/fake_device.h"
 #include "tests/cuda/generated/host_gpu.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
@@ -292,6 +296,47 @@ TEST(StepsOnHost, ThreadsUpdateOneElementInOnePiece) {
       EXPECT_NE(right_source(kernel, {100}).find("atomic"), std::string::npos);
     }
   }
+}
+
+/// Its second launch reads what the first one has not stored where the check has fired.
+TEST(StepsOnHost, LaunchesAfterACheckThatFiredDoNothing) {
+  const language::TextKernel text = kernel_of(
+      R"(kernel k(A: float32[n], I: int32[70]) -> (C: float32[70]) {
+        B: float32[70]
+        B[i] = A[I[i]] * 2
+        C[i] = B[69 - i] + 1
+        schedule cuda {
+          split(B.i, factor=32)
+          bind(B.i.outer, blockIdx.x)
+          bind(B.i.inner, threadIdx.x)
+          bind(C.i, threadIdx.x)
+        }
+      })");
+  const ir::Kernel loops = gpu_loops(text);
+  EXPECT_EQ(ir::launched_statements(loops.body).size(), 2u) << ir::print(loops);
+  HostGpu gpu;
+  gpu.add(loops);
+  gpu.compile();
+  const HostTensor a = zeros(DType::Float32, {5});
+  const auto run = [&](int32_t outside) {
+    HostTensor indices = zeros(DType::Int32, {70});
+    std::memcpy(&indices.bytes[4 * 33], &outside, sizeof outside);
+    const std::vector<int64_t> sizes = {5};
+    const std::vector<HostTensor> inputs = {a, indices};
+    const std::vector<HostTensor> outputs = gpu.run(0, sizes, inputs);
+    return difference(outputs,
+                      language::evaluate(text.kernel.definition, text.kernel.names, sizes, inputs),
+                      std::vector<double>{0});
+  };
+  EXPECT_EQ(run(4), "");
+  // A read of what nobody has written would be told as a fault of the device.
+  const Error error =
+      expect_error([&] { run(5); }, ErrorKind::InvalidArgument,
+                   "stage of k reads index 5 of dimension 0 of stage, but its extent there is 5");
+  EXPECT_EQ(error.reason(), "INDEX_OUT_OF_RANGE");
+  // The next call of the same code is as the first.
+  EXPECT_EQ(run(3), "");
+  EXPECT_EQ(run(3), "");
 }
 
 TEST(StepsOnHost, AHistogramNeedsNoSchedule) {

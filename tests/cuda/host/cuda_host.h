@@ -150,6 +150,11 @@ template <typename T>
 inline T __ldg(const T* address) {
   return *address;
 }
+/// As the one of GPUs, it may meet an access that changes the place: it reads before or after it.
+template <typename T>
+KILN_HOST_ONLY inline T __ldcg(const T* address) {
+  return *address;
+}
 template <typename To, typename From>
 KILN_HOST_ONLY inline To kiln_reinterpret(From from) {
   static_assert(sizeof(To) == sizeof(From));
