@@ -15,7 +15,10 @@
 namespace kiln::host {
 namespace {
 
-constexpr size_t kStackBytes = size_t{256} << 10;
+// The 512 KB that a thread of a GPU may have of its own, four times: what the host's compiler keeps
+// of an unrolled kernel beside them is as much again. Pages that no thread touches cost nothing.
+constexpr size_t kStackBytes = size_t{2} << 20;
+constexpr size_t kGuardBytes = 4096;  // at the low end, where a stack that is too small would end
 constexpr int kLaunchFailed = 719;
 
 thread_local Block* running = nullptr;
@@ -38,6 +41,8 @@ Block::Block(const KilnHostLaunch& launch, void (*kernel)(void**), void** parame
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (stacks == MAP_FAILED) std::abort();
   stacks_ = static_cast<char*>(stacks);
+  for (unsigned i = 0; i < threads; ++i)
+    ::mprotect(stacks_ + i * kStackBytes, kGuardBytes, PROT_NONE);
   own_memory(stacks_, kStackBytes * threads);
 }
 
