@@ -3,6 +3,10 @@
 //
 //   s[t] = A[t]    C[t] = s[31 - t]    ->    s[t] = A[t]    barrier    C[t] = s[31 - t]
 //
+// Where two copies of a buffer take turns, what an iteration writes is not what others still read:
+//
+//   for k: s[k % 2, t] = A[k, t]    barrier    C[t] += s[k % 2, 31 - t]      one barrier, not two
+//
 // Which buffers threads need each other's elements of shared_buffers.h knows, and whether they do
 // within one statement; a buffer that blocks share so is refused, since nothing orders blocks.
 #include <algorithm>
@@ -15,6 +19,7 @@
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/at_line.h"
+#include "compiler/passes/barrier_effects.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/shared_buffers.h"
 #include "runtime/core/error.h"
@@ -24,61 +29,9 @@ namespace {
 
 using namespace ir;
 
-auto is_in(const std::unordered_set<BufferRef>& set) {
-  return [&set](const BufferRef& buffer) { return set.contains(buffer); };
-}
-
-/// What a statement does to contested buffers.
-struct Effects {
-  std::unordered_set<BufferRef> read;
-  std::unordered_set<BufferRef> written;
-  std::unordered_set<BufferRef> rewritten;  // of the written ones those that other stores may hit
-
-  void add(const Effects& other) {
-    read.insert(other.read.begin(), other.read.end());
-    written.insert(other.written.begin(), other.written.end());
-    rewritten.insert(other.rewritten.begin(), other.rewritten.end());
-  }
-  bool conflicts(const Effects& later) const {
-    return std::ranges::any_of(later.read, is_in(written)) ||
-           std::ranges::any_of(later.written, is_in(read)) ||
-           std::ranges::any_of(later.written, is_in(rewritten));
-  }
-  /// Buffers of which a thread may need here what another one does here.
-  std::unordered_set<BufferRef> inner_conflicts() const {
-    std::unordered_set<BufferRef> result = rewritten;
-    std::ranges::copy_if(written, std::inserter(result, result.end()), is_in(read));
-    return result;
-  }
-};
-
-class CollectEffects : public Visitor {
- public:
-  explicit CollectEffects(const SharedBuffers& shared) : shared_(shared) {}
-  Effects effects;
-
- private:
-  using Visitor::visit;
-  void visit(const Load& load) override {
-    if (shared_.contested.contains(load.buffer)) effects.read.insert(load.buffer);
-    Visitor::visit(load);
-  }
-  void visit(const Store& store) override {
-    if (shared_.contested.contains(store.buffer)) effects.written.insert(store.buffer);
-    if (shared_.rewritten.contains(store.buffer)) effects.rewritten.insert(store.buffer);
-    Visitor::visit(store);
-  }
-  void visit(const Atomic& node) override {
-    if (shared_.contested.contains(node.buffer)) effects.written.insert(node.buffer);
-    if (shared_.rewritten.contains(node.buffer)) effects.rewritten.insert(node.buffer);
-    Visitor::visit(node);
-  }
-  const SharedBuffers& shared_;
-};
-
-/// Loops in each other whose bodies are walked twice, once for what an iteration leaves behind.
-/// Inside of them it is taken to leave all its effects, since each walk doubles those of the loops
-/// in it.
+/// Loops in each other whose bodies are walked until it is known what an iteration leaves behind,
+/// which takes two walks, and a third one where it touches copies in turn. Inside of them it is
+/// taken to leave all its effects, since each walk doubles those of the loops in it.
 constexpr int kExactLoops = 6;
 
 class PlaceBarriers {
@@ -101,11 +54,7 @@ class PlaceBarriers {
   }
 
  private:
-  Effects effects_of(const Stmt& stmt) const {
-    CollectEffects walk(shared_);
-    walk(stmt);
-    return std::move(walk.effects);
-  }
+  Effects effects_of(const Stmt& stmt) const { return passes::effects_of(stmt, shared_, in_turn_); }
 
   /// Whether no thread needs what another one does in the statement, while each does it once. Asked
   /// again for each iteration that is walked.
@@ -142,28 +91,65 @@ class PlaceBarriers {
   Stmt place(const For& loop) {
     const bool is_threads = is_thread_axis(loop.thread);
     if (is_threads) threads_.push_back(&loop);
-    const Stmt body = is_launch_axis(loop) ? (*this)(loop.body) : iterated(loop);
+    const auto with = [&](const Stmt& body) {
+      return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, body);
+    };
+    const Stmt result = is_launch_axis(loop) ? with((*this)(loop.body)) : iterated(loop, with);
     if (is_threads) threads_.pop_back();
-    return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, body);
+    return result;
   }
 
   /// The body follows what came before the loop, or what an iteration leaves behind.
-  Stmt iterated(const For& loop) {
-    const Effects before = pending_;
+  template <typename With>
+  Stmt iterated(const For& loop, With&& with) {
     ++loops_;
-    Stmt body;
+    Stmt result;
     if (loops_ <= kExactLoops) {
-      (*this)(loop.body);
-      pending_.add(before);
-      body = (*this)(loop.body);
+      result = iterated_exactly(loop, with);
     } else {
+      const Effects before = pending_;
       pending_.add(effects_of(loop.body));
-      body = (*this)(loop.body);
+      result = with((*this)(loop.body));
+      if (!runs(loop)) pending_.add(before);
     }
     --loops_;
-    if (!runs(loop)) pending_.add(before);
-    return body;
+    return result;
   }
+
+  template <typename With>
+  Stmt iterated_exactly(const For& loop, With&& with) {
+    const std::unordered_set<BufferRef> doubled = copies_in_turn(loop);
+    // The first iteration waits in front of the loop, so that no other one does.
+    const bool waits_before = !doubled.empty() && touches_pending(loop, doubled);
+    if (waits_before) pending_ = {};
+    const Effects before = pending_;
+    const std::unordered_set<BufferRef> outside = in_turn_;
+    in_turn_.insert(doubled.begin(), doubled.end());
+    Effects start = before;
+    Stmt body;
+    while (true) {
+      pending_ = start;
+      body = (*this)(loop.body);
+      Effects left = pending_;
+      left.change(doubled, [](Copies copies) {
+        return static_cast<Copies>((copies & kThisTurn) * kOtherTurn + copies / kOtherTurn);
+      });
+      if (start.includes(left)) break;
+      start.add(left);
+    }
+    in_turn_ = outside;
+    pending_.change(doubled, [](Copies) { return kAllCopies; });
+    if (!runs(loop)) pending_.add(before);
+    const Stmt result = with(body);
+    return waits_before ? Block::make({barrier(), result}) : result;
+  }
+
+  /// Whether the loop needs copies of these buffers that threads have touched before it.
+  bool touches_pending(const For& loop, const std::unordered_set<BufferRef>& buffers) const {
+    return pending_.conflicts(passes::effects_of(loop.body, shared_, in_turn_, &buffers));
+  }
+
+  Stmt barrier() const { return threads_.empty() ? axes_.barrier() : Barrier::make(); }
 
   Stmt place(const If& node) {
     const Effects before = pending_;
@@ -177,7 +163,7 @@ class PlaceBarriers {
   /// A statement that may hold no barrier gets one in front when it needs it.
   Stmt place_before(const Stmt& stmt) {
     const Effects effects = effects_of(stmt);
-    for (const BufferRef& buffer : effects.written) {
+    for (const BufferRef& buffer : effects.written.buffers()) {
       if (effects.read.contains(buffer) && shared_.meet_in(stmt, buffer, threads_)) {
         at_line(kernel_.buffer_lines, buffer, [&] {
           fail(ErrorKind::Unsupported, "DIVERGENT_BARRIER",
@@ -191,7 +177,7 @@ class PlaceBarriers {
     if (!needs_none) pending_ = {};
     pending_.add(effects);
     if (needs_none) return stmt;
-    return Block::make({threads_.empty() ? axes_.barrier() : Barrier::make(), stmt});
+    return Block::make({barrier(), stmt});
   }
 
   const Kernel& kernel_;
@@ -200,7 +186,8 @@ class PlaceBarriers {
   int loops_ = 0;  // around the statement being placed, each iteration after another
   std::vector<const For*> threads_;  // likewise, over threads
   std::unordered_map<const StmtNode*, bool> ordered_;
-  Effects pending_;  // what was done since the last barrier
+  std::unordered_set<BufferRef> in_turn_;  // by the iterations of a loop around
+  Effects pending_;                        // what was done since the last barrier
 };
 
 void refuse(const Kernel& kernel, const SharedBuffers::AcrossBlocks& dependence) {

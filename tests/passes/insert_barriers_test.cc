@@ -287,5 +287,55 @@ TEST(InsertBarriers, OrdersAThreadThatIsAnIterationAhead) {
                  kCuda);
 }
 
+/// What an iteration fills, no other thread may still read: it reads the other copy.
+TEST(InsertBarriers, PutsOneIntoAnIterationWhereTwoCopiesTakeTurns) {
+  expect_becomes(insert_barriers,
+                 R"(fn f(A: float32[9, 32], C: float32[9, 32]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[2, 32] scope(shared)
+                   for k in 0..9 {
+                     for t in 0..32 bind(threadIdx.x) { s[floormod(k, 2), t] = A[k, t] }
+                     for u in 0..32 bind(threadIdx.x) { C[k, u] = s[floormod(k, 2), 31 - u] } } } })",
+                 R"(fn f(A: float32[9, 32], C: float32[9, 32]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[2, 32] scope(shared)
+                   for k in 0..9 {
+                     for t in 0..32 bind(threadIdx.x) { s[floormod(k, 2), t] = A[k, t] }
+                     for u in 0..32 bind(threadIdx.x) {
+                       barrier  C[k, u] = s[floormod(k, 2), 31 - u] } } } })",
+                 kCuda);
+}
+
+/// The loop begins with the copy that the last iteration of the loop before it may still read.
+TEST(InsertBarriers, StandsInFrontOfALoopWhoseCopiesTakeTurns) {
+  expect_becomes(insert_barriers,
+                 R"(fn f(A: float32[9, 32], C: float32[32]) { for b in 0..1 bind(blockIdx.x) {
+        allocate s: float32[2, 32] scope(shared)
+        for t in 0..32 bind(threadIdx.x) { for i in 0..3 { for k in 0..9 {
+          s[floormod(k, 2), t] = A[k, t]
+          C[t] = C[t] + s[floormod(k, 2), 31 - t] } } } } })",
+                 R"(fn f(A: float32[9, 32], C: float32[32]) { for b in 0..1 bind(blockIdx.x) {
+        allocate s: float32[2, 32] scope(shared)
+        for t in 0..32 bind(threadIdx.x) { for i in 0..3 { barrier for k in 0..9 {
+          s[floormod(k, 2), t] = A[k, t]
+          barrier
+          C[t] = C[t] + s[floormod(k, 2), 31 - t] } } } } })",
+                 kCuda);
+}
+
+/// Some threads read both copies, or one that no iteration agrees on.
+TEST(InsertBarriers, DoesNotTrustCopiesThatTakeNoTurns) {
+  for (const char* other : {"1", "floormod(k + 1, 2)", "floormod(u, 2)"}) {
+    const auto text = [&](const char* barrier) {
+      return fmt::format(
+          R"(fn f(A: float32[9, 32], C: float32[9, 32]) {{ for b in 0..1 bind(blockIdx.x) {{
+            allocate s: float32[2, 32] scope(shared)
+            for k in 0..9 {{
+              for t in 0..32 bind(threadIdx.x) {{ {1} s[floormod(k, 2), t] = A[k, t] }}
+              for u in 0..32 bind(threadIdx.x) {{ {1} C[k, u] = s[{0}, 31 - u] }} }} }} }})",
+          other, barrier);
+    };
+    expect_becomes(insert_barriers, text(""), text("barrier"), kCuda);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::testing

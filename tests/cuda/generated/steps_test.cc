@@ -168,6 +168,21 @@ TEST(StepsOnHost, EachBarrierOfAPipelineIsNeeded) {
   }
 }
 
+/// With two copies of the tiles an iteration waits once: until they are filled.
+TEST(StepsOnHost, TilesOfTwoCopiesSaveABarrier) {
+  for (const char* more : {"double_buffer(A.shared) double_buffer(B.shared)",
+                           "double_buffer(A.shared) double_buffer(B.shared) "
+                           "software_pipeline(C.local.k.outer, stages=2)"}) {
+    const language::TextKernel text = kernel_of(product("24", more));
+    const ir::Kernel loops = gpu_loops(text);
+    EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+    EXPECT_EQ(difference_on_host(text, loops, {}), "");
+    EXPECT_EQ(count_in(ir::print(loops), "barrier\n"), 1u) << ir::print(loops);
+    const Setting without("FAKE_NVRTC_WITHOUT_BARRIER", "0");
+    EXPECT_NE(difference_on_host(text, loops, {}), "");
+  }
+}
+
 TEST(StepsOnHost, WhatCannotWaitInRegistersIsNotPipelined) {
   const auto refused = [](const std::string& kernel) -> std::string {
     try {

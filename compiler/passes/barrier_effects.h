@@ -1,0 +1,98 @@
+#pragma once
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/ir/stmt.h"
+#include "compiler/passes/shared_buffers.h"
+
+namespace kiln::passes {
+
+/// Of a buffer of two copies that the iterations of a loop use in turn: which of them.
+enum Copies : unsigned { kThisTurn = 1, kOtherTurn = 2, kAllCopies = 3 };
+
+/// Buffers, and which copies of each.
+class Touched {
+ public:
+  void add(const ir::BufferRef& buffer, Copies copies) {
+    copies_[buffer] = static_cast<Copies>(copies_[buffer] | copies);
+  }
+  void add(const Touched& other) {
+    for (const auto& [buffer, copies] : other.copies_)
+      add(buffer, copies);
+  }
+  bool contains(const ir::BufferRef& buffer) const { return copies_.contains(buffer); }
+  bool meets(const Touched& other) const {
+    return std::ranges::any_of(copies_, [&](const auto& entry) {
+      const auto at = other.copies_.find(entry.first);
+      return at != other.copies_.end() && (at->second & entry.second) != 0;
+    });
+  }
+  bool includes(const Touched& other) const {
+    return std::ranges::all_of(other.copies_, [&](const auto& entry) {
+      const auto at = copies_.find(entry.first);
+      return at != copies_.end() && (entry.second & ~at->second) == 0;
+    });
+  }
+  std::vector<ir::BufferRef> buffers() const {
+    std::vector<ir::BufferRef> result;
+    for (const auto& [buffer, copies] : copies_)
+      result.push_back(buffer);
+    return result;
+  }
+  /// With what `change` makes of the copies of these buffers.
+  void change(const std::unordered_set<ir::BufferRef>& buffers, Copies (*change)(Copies)) {
+    for (auto& [buffer, copies] : copies_) {
+      if (buffers.contains(buffer)) copies = change(copies);
+    }
+  }
+
+ private:
+  std::unordered_map<ir::BufferRef, Copies> copies_;
+};
+
+/// What a statement does to contested buffers.
+struct Effects {
+  Touched read;
+  Touched written;
+  Touched rewritten;  // of the written ones those that other stores may hit
+
+  void add(const Effects& other) {
+    read.add(other.read);
+    written.add(other.written);
+    rewritten.add(other.rewritten);
+  }
+  bool conflicts(const Effects& later) const {
+    return later.read.meets(written) || later.written.meets(read) || later.written.meets(rewritten);
+  }
+  bool includes(const Effects& other) const {
+    return read.includes(other.read) && written.includes(other.written) &&
+           rewritten.includes(other.rewritten);
+  }
+  void change(const std::unordered_set<ir::BufferRef>& buffers, Copies (*change)(Copies)) {
+    for (Touched* const touched : {&read, &written, &rewritten})
+      touched->change(buffers, change);
+  }
+  /// Buffers of which a thread may need here what another one does here.
+  std::vector<ir::BufferRef> inner_conflicts() const {
+    std::vector<ir::BufferRef> result = rewritten.buffers();
+    for (ir::BufferRef& buffer : written.buffers()) {
+      if (read.contains(buffer)) result.push_back(std::move(buffer));
+    }
+    return result;
+  }
+};
+
+/// The buffers of which each iteration of a loop touches one of two copies, the next one the other:
+/// an index of all accesses is floormod(k, 2).
+std::unordered_set<ir::BufferRef> copies_in_turn(const ir::For& loop);
+
+/// What `stmt` does to contested buffers, or to those of `only`; of those that take turns around
+/// it, to this turn's copy.
+Effects effects_of(const ir::Stmt& stmt, const SharedBuffers& shared,
+                   const std::unordered_set<ir::BufferRef>& in_turn,
+                   const std::unordered_set<ir::BufferRef>* only = nullptr);
+
+}  // namespace kiln::passes
