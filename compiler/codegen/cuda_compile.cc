@@ -1,6 +1,7 @@
-// Joins what a CUDA artifact is made of: the source of both variants is one translation unit, so
-// NVRTC runs once, and the report says of each kernel what the cubin holds, since occupancy follows
-// from registers and shared memory.
+// Joins what a CUDA artifact is made of: the source of its variants is one translation unit, so
+// NVRTC runs once. Of sizes that the call brings there is one for those whose indices have 32 bits;
+// the others, which are rare, take the one for any strides. And the report says of each kernel what
+// the cubin holds, since occupancy follows from registers and shared memory.
 #include "compiler/codegen/cuda_compile.h"
 
 #include <algorithm>
@@ -11,22 +12,39 @@
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/cuda_source.h"
+#include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/occupancy.h"
+#include "compiler/codegen/size_expr.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
 namespace {
 
-std::vector<CudaEntry> entries_of(const ir::Kernel& compact, const ir::Kernel* strided) {
-  std::vector<CudaEntry> entries = {{"kiln_compact", &compact}};
-  if (strided != nullptr) entries.push_back({"kiln_strided", strided});
-  return entries;
+/// Code for the calls that satisfy a condition on their scalars.
+struct Chosen {
+  CudaEntry entry;
+  SizeExpr condition;
+};
+
+std::vector<Chosen> variants_of(const ir::Kernel& compact, const ir::Kernel* strided) {
+  const SizeExpr is_dense =
+      is_compact(parameters_of(compact), static_cast<int64_t>(compact.sizes.size()));
+  std::vector<Chosen> chosen;
+  const std::optional<SizeExpr> is_narrow = where_indices_are_narrow(compact);
+  if (is_narrow) {
+    chosen.push_back({{"kiln_narrow", &compact, true},
+                      SizeExpr::binary(SizeExpr::Op::And, is_dense, *is_narrow)});
+  }
+  if (!is_narrow || strided == nullptr) chosen.push_back({{"kiln_compact", &compact}, is_dense});
+  if (strided != nullptr) chosen.push_back({{"kiln_strided", strided}, SizeExpr::constant(1)});
+  return chosen;
 }
 
-/// The number, where it does not depend on the call.
-std::optional<int64_t> constant_of(const SizeExpr& expr) {
-  if (expr.nodes.size() != 1 || expr.nodes[0].op != SizeExpr::Op::Constant) return std::nullopt;
-  return expr.nodes[0].operand;
+std::vector<CudaEntry> entries_of(const std::vector<Chosen>& chosen) {
+  std::vector<CudaEntry> entries;
+  for (const Chosen& each : chosen)
+    entries.push_back(each.entry);
+  return entries;
 }
 
 /// What the threads of a block of known size leave of a multiprocessor to others.
@@ -68,8 +86,8 @@ nlohmann::json kernels_json(std::string_view cubin, const std::vector<Launch>& l
 
 Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
                             const CudaOptions& options) {
-  const std::vector<CudaEntry> entries = entries_of(compact, strided);
-  const CudaSource source = cuda_source(entries);
+  const std::vector<Chosen> chosen = variants_of(compact, strided);
+  const CudaSource source = cuda_source(entries_of(chosen));
   Artifact artifact;
   artifact.target = TargetKind::Cuda;
   artifact.arch = options.arch.empty() ? ir::kDefaultGpuArch : options.arch;
@@ -78,12 +96,13 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
   artifact.size_count = static_cast<int32_t>(compact.sizes.size());
   artifact.parameters = parameters_of(compact);
   artifact.checks = compact.checks;
-  for (size_t i = 0; i < entries.size(); ++i) {
+  for (size_t i = 0; i < chosen.size(); ++i) {
     Variant variant;
-    if (i == 0) variant.condition = is_compact(artifact.parameters, artifact.size_count);
+    variant.condition = chosen[i].condition;
     variant.launches = source.launches[i];
     variant.loops = source.loops[i];
-    variant.workspace_bytes = bytes_of(entries[i].kernel->workspace_bytes, *entries[i].kernel);
+    variant.workspace_bytes =
+        bytes_of(chosen[i].entry.kernel->workspace_bytes, *chosen[i].entry.kernel);
     artifact.variants.push_back(std::move(variant));
   }
   const nlohmann::json report = {
@@ -96,7 +115,7 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
 }
 
 std::string cuda_text(const ir::Kernel& compact, const ir::Kernel* strided) {
-  return cuda_source(entries_of(compact, strided)).text;
+  return cuda_source(entries_of(variants_of(compact, strided))).text;
 }
 
 }  // namespace kiln::codegen

@@ -139,12 +139,14 @@ int64_t dynamic_shared_bytes(const LaunchNest& nest) {
 /// Writes one __global__ function.
 class Function {
  public:
-  Function(const Kernel& kernel, const LaunchNest& nest, const HostLoops& around, LaunchOrder order)
-      : kernel_(kernel),
+  Function(const CudaEntry& entry, const LaunchNest& nest, const HostLoops& around,
+           LaunchOrder order)
+      : kernel_(*entry.kernel),
         nest_(nest),
         around_(around),
         order_(order),
-        is_narrow_(has_narrow_indices(nest, around)) {}
+        has_narrow_sizes_(entry.is_narrow),
+        is_narrow_(entry.is_narrow || has_narrow_indices(nest, around)) {}
 
   std::string operator()(const std::string& name) {
     // Names are given in the order in which a person reads them: parameters first.
@@ -190,7 +192,7 @@ class Function {
                           cuda_type(buffer->type), names_[buffer]);
     }
     for (const VarRef& size : kernel_.sizes)
-      text += fmt::format("long long {}, ", names_[size]);
+      text += fmt::format("{} {}, ", size_type(), names_[size]);
     for (const VarRef& stride : kernel_.strides) {
       text += fmt::format("long long {}, ", names_[stride]);
     }
@@ -203,7 +205,7 @@ class Function {
     }
     text += "unsigned char* workspace, KilnFault* fault";
     for (const For* loop : around_)
-      text += fmt::format(", long long {}", names_[loop->var]);
+      text += fmt::format(", {} {}", size_type(), names_[loop->var]);
     return text;
   }
 
@@ -215,7 +217,7 @@ class Function {
       if (!walk.used.contains(entry.buffer.get())) continue;
       const std::string_view type = cuda_type(entry.buffer->type);
       line("{}* const {} = ({}*)(workspace + ({}));", type, names_[entry.buffer], type,
-           cuda_expr(entry.offset_bytes, names_));
+           cuda_expr(entry.offset_bytes, names_, has_narrow_sizes_));
     }
   }
 
@@ -228,6 +230,8 @@ class Function {
     is_dynamic_ = true;
   }
 
+  /// A launch is given 64 bits, of which a parameter may take those that count.
+  std::string_view size_type() const { return has_narrow_sizes_ ? "int" : "long long"; }
   std::string_view index_type() const { return is_narrow_ ? "int" : "long long"; }
   std::string text(const Expr& expr) { return cuda_expr(expr, names_, is_narrow_); }
 
@@ -371,6 +375,7 @@ class Function {
   const LaunchNest& nest_;
   const HostLoops& around_;  // at most one, whose number is the last argument
   const LaunchOrder order_;
+  const bool has_narrow_sizes_;
   const bool is_narrow_;  // loop variables and what is made of them have 32 bits
   CudaNames names_;
   std::string out_;
@@ -416,7 +421,7 @@ CudaSource cuda_source(std::span<const CudaEntry> entries) {
       const LaunchNest nest = ir::launch_nest(launched);
       const std::string name = fmt::format("{}_{}", entry.prefix, place);
       functions += (functions.empty() ? "" : "\n") +
-                   Function(*entry.kernel, nest, around, orders[launches.size()])(name);
+                   Function(entry, nest, around, orders[launches.size()])(name);
       launches.push_back(launch_of(*entry.kernel, nest, name));
       return launched;
     });

@@ -14,6 +14,7 @@ namespace kiln::codegen {
 struct CudaEntry {
   std::string prefix;  // "kiln_compact": its launches are kiln_compact_0, kiln_compact_1, ...
   const ir::Kernel* kernel = nullptr;
+  bool is_narrow = false;  // indices have 32 bits: of calls where they fit (narrow_index.h)
 };
 
 struct CudaSource {

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "compiler/ir/launch.h"
+#include "runtime/core/size_expr.h"
 
 namespace kiln::codegen {
 
@@ -11,5 +14,10 @@ namespace kiln::codegen {
 ///   C[b*256 + t] = A[floordiv(b*256 + t, 37)], b < 16, t < 256    yes
 ///   the same where the size n bounds b                            no: n may be large
 bool has_narrow_indices(const ir::LaunchNest& nest, const ir::HostLoops& around);
+
+/// Of a kernel whose launches have not all narrow indices at any call: the calls at which they
+/// have, as a condition on its scalars. None where nothing says which, or it would take long to
+/// tell.
+std::optional<SizeExpr> where_indices_are_narrow(const ir::Kernel& kernel);
 
 }  // namespace kiln::codegen

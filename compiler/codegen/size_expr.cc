@@ -94,4 +94,9 @@ SizeExpr to_size_expr(const Expr& expr, std::span<const ir::VarRef> scalars) {
   return ToSizeExpr(scalars)(expr);
 }
 
+std::optional<int64_t> constant_of(const SizeExpr& expr) {
+  if (expr.nodes.size() != 1 || expr.nodes[0].op != Op::Constant) return std::nullopt;
+  return expr.nodes[0].operand;
+}
+
 }  // namespace kiln::codegen

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "compiler/ir/expr.h"
@@ -13,5 +14,8 @@ namespace kiln::codegen {
 ///
 /// Throws Unsupported SIZE_EXPR when it uses an operator the runtime does not know, or a float.
 SizeExpr to_size_expr(const ir::Expr& expr, std::span<const ir::VarRef> scalars);
+
+/// The number, where it does not depend on the call.
+std::optional<int64_t> constant_of(const SizeExpr& expr);
 
 }  // namespace kiln::codegen

@@ -81,6 +81,14 @@ __device__ inline T kiln_max(T a, T b) {
   return a != a || !(a < b || b != b) ? a : b;
 }
 
+extern "C" __global__ void __launch_bounds__(64) kiln_narrow_0(const kiln_float16* A, const kiln_bfloat16* B, kiln_float16* C, int n, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
+  const int blockIdx_x = blockIdx.x;
+  const int threadIdx_x = threadIdx.x;
+  if (blockIdx_x * 64 + threadIdx_x < n) {
+    C[blockIdx_x * 64 + threadIdx_x] = kiln_float16::of((float)kiln_float16::of(kiln_max<float>((float)kiln_float16::of((float)A[blockIdx_x * 64 + threadIdx_x] * 1.5f), 0.0f)) + (float)kiln_float16::of((float)B[blockIdx_x * 64 + threadIdx_x]));
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(64) kiln_compact_0(const kiln_float16* A, const kiln_bfloat16* B, kiln_float16* C, long long n, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
   const long long blockIdx_x = blockIdx.x;
   const long long threadIdx_x = threadIdx.x;

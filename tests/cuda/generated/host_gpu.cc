@@ -6,6 +6,7 @@
 
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cuda_source.h"
+#include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/nvrtc.h"
 #include "compiler/language/evaluate/evaluate.h"
 #include "tests/cuda/fake_device.h"
@@ -34,8 +35,14 @@ size_t HostGpu::add(ir::Kernel kernel) {
 
 void HostGpu::compile(bool strict) {
   std::vector<codegen::CudaEntry> entries;
-  for (size_t i = 0; i < kernels_.size(); ++i)
-    entries.push_back({fmt::format("k{}", i), &kernels_[i]});
+  std::vector<SizeExpr> conditions;
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    // Every other one as it is for sizes whose indices have 32 bits, as those of tests have.
+    const std::optional<SizeExpr> is_narrow =
+        i % 2 == 1 ? codegen::where_indices_are_narrow(kernels_[i]) : std::nullopt;
+    entries.push_back({fmt::format("k{}", i), &kernels_[i], is_narrow.has_value()});
+    conditions.push_back(is_narrow.value_or(SizeExpr::constant(1)));
+  }
   const codegen::CudaSource source = codegen::cuda_source(entries);
   const codegen::CudaBinary binary = codegen::compile_cuda_source(source.text, {"sm_90", strict});
   for (size_t i = 0; i < kernels_.size(); ++i) {
@@ -48,6 +55,7 @@ void HostGpu::compile(bool strict) {
     artifact->checks = kernel.checks;
     artifact->code = binary.cubin;
     Variant variant;
+    variant.condition = conditions[i];
     variant.launches = source.launches[i];
     variant.loops = source.loops[i];
     variant.workspace_bytes = codegen::bytes_of(kernel.workspace_bytes, kernel);
