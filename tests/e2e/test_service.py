@@ -62,6 +62,25 @@ def test_the_second_compile_comes_from_memory_and_after_a_restart_from_disk(star
     assert second.connection.describe()["compiles"] == 0
 
 
+def test_a_cubin_is_kept_across_restarts(start):
+    """Code for a GPU that this host need not have; from disk without NVRTC, which takes 20 ms at least."""
+    def compiled(daemon):
+        f = daemon.connection.compile(kernels.add_one(), target="cuda", arch="sm_90")
+        return f.timings["cache"], f.report()["kernels"]
+
+    first = start()
+    try:
+        level, kernels_of_first = compiled(first)
+    except kiln.Unavailable as error:
+        pytest.skip(f"no NVRTC here: {error.message}")
+    assert level == "compiled"
+    assert compiled(first)[0] == "memory"
+    assert first.stop() == 0
+    second = start()
+    assert compiled(second) == ("disk", kernels_of_first)
+    assert second.connection.describe()["compiles"] == 0
+
+
 def truncate(entry):
     entry.write_bytes(entry.read_bytes()[: entry.stat().st_size // 2])
 
