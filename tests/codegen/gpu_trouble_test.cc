@@ -92,6 +92,19 @@ TEST(GpuTrouble, AParallelReduction) {
       "i, or vectorize k, or rfactor B over it and bind that axis of the partial results");
 }
 
+TEST(GpuTrouble, MemoryOfAWarp) {
+  expect_refused(R"(kernel k(A: float32[n, 32]) -> (C: float32[n, 32]) {
+    B: float32[n, 32]
+    B[i, j] = A[i, j] + 1
+    C[i, j] = B[i, 31 - j]
+    schedule cuda { bind(C.i, blockIdx.x) bind(C.j, threadIdx.x) compute_at(B, C.i)
+      set_scope(B, warp) bind(B.j, threadIdx.x) } })",
+                 ErrorKind::Unsupported,
+                 "B cannot lie in warp memory: this version passes values between the threads of a "
+                 "warp where they reduce, and keeps no others in their registers; name shared, "
+                 "which needs no barrier of the block where all its threads are one warp");
+}
+
 TEST(GpuTrouble, NamesThatCHasForOtherThings) {
   const char* const text =
       R"(kernel main(NULL: float32[n], int: float32[n]) -> (float: float32[n]) {

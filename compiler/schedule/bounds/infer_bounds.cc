@@ -289,7 +289,13 @@ ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, Ta
     }
   }
   if (stage.memory.scope.empty() || stage.memory.scope == "global") return scope;
-  if (stage.memory.scope == "warp" || stage.memory.scope.starts_with("wmma.")) {
+  if (stage.memory.scope == "warp") {
+    refuse_scope(stage,
+                 "this version passes values between the threads of a warp where they reduce, and "
+                 "keeps no others in their registers; name shared, which needs no barrier of the "
+                 "block where all its threads are one warp");
+  }
+  if (stage.memory.scope.starts_with("wmma.")) {
     refuse_scope(stage, "this version uses global, shared and local memory on a GPU");
   }
   const ir::Scope named = named_scope(stage.memory.scope);

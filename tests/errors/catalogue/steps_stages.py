@@ -532,6 +532,22 @@ def whole_tensor_in_the_memory_of_a_thread():
 
 
 @wrong(
+    "MEMORY_SCOPE",
+    "B cannot lie in warp memory: this version passes values between the threads of a warp where they "
+    "reduce, and keeps no others in their registers; name shared, which needs no barrier of the block "
+    "where all its threads are one warp",
+    fix='set_scope("shared")',
+    kind="Unsupported", at="lower",
+)
+def tensor_in_the_registers_of_a_warp():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].set_scope("warp")  # <-
+    s[C].bind(C.op.axis[0], te.thread_axis("threadIdx.x"))
+    kiln.lower(s, [A, C], target="cuda", auto=True)
+
+
+@wrong(
     "THREAD_AXIS",
     "cannot bind j of B to threadIdx.x: it runs inside i, which is bound to it already; threads share their "
     "work only on a stage in shared memory",
