@@ -155,6 +155,8 @@ std::string CallChoice::target() const {
   usage("there is no device {}; known are cpu, cuda:0 and further GPUs by their numbers", device);
 }
 
+std::string CallChoice::numbered_gpu() const { return is_numbered_gpu(device) ? device : ""; }
+
 BuildOptions CallChoice::build_options(const KernelChoice& kernel) const {
   BuildOptions options = kernel.options(target());
   options.check_nan = check_nan;
@@ -186,7 +188,7 @@ std::vector<Argument> CallChoice::load(const Definition& definition) const {
 CallOptions CallChoice::options(const Definition& definition) const {
   const std::vector<std::string> known = definition.sizes();
   CallOptions options;
-  if (is_numbered_gpu(device)) options.device = device;
+  options.device = numbered_gpu();
   for (const auto& [name, text] : pairs_of(sizes, "--size")) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -43,6 +43,8 @@ struct CallChoice {
   void add_to(CLI::App& command);
   /// "llvm", "cuda" or "interpreter". Throws UsageError for other devices.
   std::string target() const;
+  /// "cuda:1", where a GPU is named by its number; else empty.
+  std::string numbered_gpu() const;
   /// How the kernel is built for this call.
   BuildOptions build_options(const KernelChoice& kernel) const;
   /// The inputs in the order of the parameters. Throws UsageError for a name the kernel does not

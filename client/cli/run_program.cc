@@ -130,6 +130,7 @@ int run_program(const Common& common, const client::Program& program, const Step
   const std::map<std::string, Argument> given = load(program, call.inputs);
   if (!call.sizes.empty()) usage("a program takes no --size; its sizes are those of its arrays");
   ProgramOptions options{.target = call.target(),
+                         .device = call.numbered_gpu(),
                          .steps = steps.steps,
                          .epochs = steps.epochs,
                          .batch = steps.batch,

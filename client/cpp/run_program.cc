@@ -31,6 +31,7 @@ class ProgramCall {
     request_.set_stop_on_nan(options.stop_on_nan);
     request_.set_timeout(std::chrono::duration<double>(options.timeout).count());
     request_.set_session(link_->session());
+    request_.set_device(options.device);
   }
 
   void give(const std::map<std::string, Argument>& given) {
@@ -83,8 +84,7 @@ class ProgramCall {
     const bool is_parameter =
         program_.values(static_cast<int>(id)).kind() == v1::VALUE_KIND_PARAMETER;
     if (is_parameter || bytes > kMostInline || inline_bytes_ + bytes > kMostInlineOfAll) {
-      const std::string device = options_.target == "cuda" ? "cuda:0" : "cpu:0";
-      kept_.push_back(detail::upload(link_, array, device, link_->session(), {}));
+      kept_.push_back(detail::upload(link_, array, device(), link_->session(), {}));
       given.mutable_argument()->set_tensor(kept_.back()->id);
       if (is_parameter) parameters_.emplace_back(kept_.back()->id, array);
       return;
@@ -95,6 +95,12 @@ class ProgramCall {
     for (const std::int64_t size : array.shape())
       out.add_shape(size);
     out.set_data(array.bytes().data(), bytes);
+  }
+
+  /// Where its arrays go.
+  std::string device() const {
+    if (!options_.device.empty()) return options_.device;
+    return options_.target == "cuda" ? "cuda:0" : "cpu:0";
   }
 
   void define() {

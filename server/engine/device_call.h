@@ -27,6 +27,9 @@ struct DeviceResult {
 struct ProgramSteps {
   std::vector<std::shared_ptr<const KernelEntry>> kernels;
   internal::ExecProgram message;
+  /// By slot: what was given with the run, which a device with memory of its own keeps there; null
+  /// where the slot is memory of the run.
+  std::vector<std::shared_ptr<Slice>> given;
 };
 
 /// One call of a kernel, or some steps of a program, its arguments checked and in place.

@@ -194,6 +194,11 @@ bool DeviceQueue::send_program(DeviceLane& lane, const Entry& entry) {
     if (!lane.has_kernel(*kernel)) *exec.add_loads() = lane.load_of(*kernel, unloads);
   }
   exec.mutable_unloads()->Add(unloads.begin(), unloads.end());
+  const std::vector<std::shared_ptr<Slice>>& given = entry.work.program->given;
+  for (size_t slot = 0; slot < given.size() && options_.spec.role == Role::Cuda; ++slot) {
+    if (given[slot] != nullptr)
+      set_copy(*given[slot], *exec.mutable_slots(static_cast<int>(slot))->mutable_place());
+  }
   return lane.slot.send(message);
 }
 
@@ -251,7 +256,11 @@ void DeviceQueue::on_reply(DeviceLane& lane, internal::FromWorker& reply) {
     } else {
       quarantine_.absolve(entry.work.kernel->key);
     }
-    if (!reply.done().has_error()) note_copies(entry);
+    if (entry.work.program) {
+      note_copies(*entry.work.program, !reply.done().has_error());
+    } else if (!reply.done().has_error()) {
+      note_copies(entry);
+    }
     send_next(endings);
     Outcome<DeviceResult> outcome = ending_of(entry, reply.done());
     endings.emplace_back(std::move(entry), std::move(outcome));

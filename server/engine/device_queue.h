@@ -92,10 +92,13 @@ class DeviceQueue : private LaneOwner {
   Entry end_running(DeviceLane& lane);
   void send_next(Endings& endings);
   bool send_call(DeviceLane& lane, const Entry& entry);
-  static bool send_program(DeviceLane& lane, const Entry& entry);
+  bool send_program(DeviceLane& lane, const Entry& entry);
   static std::optional<Error> lost_input(const Entry& entry);
   internal::Place place_of(const Entry& entry, size_t parameter);
+  /// Names the copy of `slice` here in `place`, and whether the slice is newer.
+  void set_copy(Slice& slice, internal::Place& place);
   void note_copies(const Entry& entry);
+  void note_copies(const ProgramSteps& steps, bool ran_to_end);
   /// Whether the device keeps a copy of this parameter's tensor.
   bool keeps(const Entry& entry, size_t parameter) const;
   bool drop_unused(DeviceLane& lane);

@@ -45,12 +45,14 @@ internal::Place DeviceQueue::place_of(const Entry& entry, size_t parameter) {
   set_place(slice, place);
   const std::vector<int64_t>& shape = entry.work.bound.shapes[parameter];
   place.mutable_shape()->Add(shape.begin(), shape.end());
-  if (keeps(entry, parameter)) {
-    const std::shared_ptr<DeviceCopy> copy = copies_.of(slice);
-    place.set_resident(copy->number);
-    place.set_is_newer(!copy->is_newer && copy->version != slice.version());
-  }
+  if (keeps(entry, parameter)) set_copy(slice, place);
   return place;
+}
+
+void DeviceQueue::set_copy(Slice& slice, internal::Place& place) {
+  const std::shared_ptr<DeviceCopy> copy = copies_.of(slice);
+  place.set_resident(copy->number);
+  place.set_is_newer(!copy->is_newer && copy->version != slice.version());
 }
 
 /// After a call that ran to its end: the device has its inputs as they are here, and its outputs
@@ -58,10 +60,6 @@ internal::Place DeviceQueue::place_of(const Entry& entry, size_t parameter) {
 void DeviceQueue::note_copies(const Entry& entry) {
   for (size_t i = 0; i < entry.work.tensors.size(); ++i) {
     Slice& slice = *entry.work.tensors[i];
-    if (entry.work.program) {
-      slice.written();  // perhaps: only the worker knows which are
-      continue;
-    }
     const bool is_output = entry.work.kernel->artifact().parameters[i].is_output;
     if (!keeps(entry, i)) {
       if (is_output) slice.written();
@@ -70,6 +68,17 @@ void DeviceQueue::note_copies(const Entry& entry) {
     DeviceCopy& copy = *copies_.of(slice);
     copy.version = slice.version();
     if (is_output) copy.note_written();
+  }
+}
+
+/// What steps have changed is here as it is on the device.
+void DeviceQueue::note_copies(const ProgramSteps& steps, bool ran_to_end) {
+  for (size_t slot = 0; slot < steps.given.size(); ++slot) {
+    if (steps.given[slot] == nullptr) continue;
+    Slice& slice = *steps.given[slot];
+    if (steps.message.slots(static_cast<int>(slot)).is_result()) slice.written();
+    if (ran_to_end && options_.spec.role == Role::Cuda)
+      copies_.of(slice)->version = slice.version();
   }
 }
 

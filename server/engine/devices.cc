@@ -39,6 +39,33 @@ DeviceQueue& Devices::named(const std::string& name) const {
   return *device;
 }
 
+DeviceQueue& Devices::for_call(TargetKind target, const std::string& asked,
+                               std::span<const std::shared_ptr<const Tensor>> tensors,
+                               const std::string& what) const {
+  const std::string_view kind = traits_of(target).device;
+  if (!asked.empty()) {
+    DeviceQueue& device = named(asked);
+    if (!device.name().starts_with(kind)) {
+      fail(ErrorKind::InvalidArgument, "OTHER_TARGET",
+           "{} was compiled for {}, which {} does not run", what, name_of(target), device.name());
+    }
+    return device;
+  }
+  DeviceQueue* found = nullptr;
+  for (const std::shared_ptr<const Tensor>& tensor : tensors) {
+    if (tensor == nullptr || !tensor->device.starts_with(kind)) continue;
+    DeviceQueue* const device = find(tensor->device);
+    if (device == nullptr || device == found) continue;
+    if (found != nullptr) {
+      fail(ErrorKind::InvalidArgument, "SEVERAL_DEVICES",
+           "the arguments of {} lie on {} and {}; copy them to one device", what, found->name(),
+           device->name());
+    }
+    found = device;
+  }
+  return found != nullptr ? *found : of(target);
+}
+
 void Devices::bring_home(std::vector<std::shared_ptr<Slice>> slices, FetchDone done) const {
   while (!slices.empty()) {
     const std::shared_ptr<Slice> slice = std::move(slices.back());

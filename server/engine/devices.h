@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/engine/device_queue.h"
+#include "server/tensors/tensor_store.h"
 
 namespace kiln::server {
 
@@ -24,6 +25,12 @@ class Devices {
   DeviceQueue* find(const std::string& name) const;
   /// By what a client calls it: "cuda:1", "cuda", "cpu", or nothing. Throws Unavailable NO_DEVICE.
   DeviceQueue& named(const std::string& name) const;
+  /// Where a call of what was compiled for `target` runs: on the device that is asked for by name,
+  /// else on the one where its tensors (or nulls) lie, else on the first one. `what` is called, for
+  /// sentences. Throws Unavailable NO_DEVICE, InvalidArgument OTHER_TARGET, SEVERAL_DEVICES.
+  DeviceQueue& for_call(TargetKind target, const std::string& asked,
+                        std::span<const std::shared_ptr<const Tensor>> tensors,
+                        const std::string& what) const;
   /// The CPU first.
   std::vector<DeviceQueue*> all() const;
 

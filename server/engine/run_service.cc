@@ -121,7 +121,8 @@ DeviceCall RunService::place_call(const v1::RunRequest& request, const Call& cal
 
 void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done) {
   const std::shared_ptr<Prepared> prepared = prepare(request, *call);
-  DeviceQueue& device = device_of(*prepared, request.device());
+  DeviceQueue& device = devices_.for_call(prepared->kernel->artifact().target, request.device(),
+                                          prepared->given, called(prepared->kernel->names.kernel));
   prepared->device = device.name();
   DeviceCall& work = prepared->work;
   work.kernel = specialiser_.choose(prepared->kernel, work.bound);
@@ -146,32 +147,6 @@ void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, 
     done(collect(*prepared, result));
   };
   submit(prepared, device);
-}
-
-DeviceQueue& RunService::device_of(const Prepared& prepared, const std::string& asked) const {
-  DeviceQueue* found = nullptr;
-  const TargetKind target = prepared.kernel->artifact().target;
-  if (!asked.empty()) {
-    DeviceQueue& device = devices_.named(asked);
-    if (!device.name().starts_with(traits_of(target).device)) {
-      fail(ErrorKind::InvalidArgument, "OTHER_TARGET",
-           "{} was compiled for {}, which {} does not run", called(prepared.kernel->names.kernel),
-           name_of(target), device.name());
-    }
-    return device;
-  }
-  for (const std::shared_ptr<const Tensor>& tensor : prepared.given) {
-    if (tensor == nullptr || !tensor->device.starts_with(traits_of(target).device)) continue;
-    DeviceQueue* const device = devices_.find(tensor->device);
-    if (device == nullptr || device == found) continue;
-    if (found != nullptr) {
-      fail(ErrorKind::InvalidArgument, "SEVERAL_DEVICES",
-           "the arguments of {} lie on {} and {}; copy them to one device",
-           called(prepared.kernel->names.kernel), found->name(), device->name());
-    }
-    found = device;
-  }
-  return found != nullptr ? *found : devices_.of(target);
 }
 
 /// Once what other devices have newer of its tensors is here.

@@ -66,9 +66,6 @@ class RunService {
   void place_output(Prepared& prepared, uint32_t parameter, const v1::Argument& argument);
   std::shared_ptr<Slice> place_given_output(Prepared& prepared, const Tensor& tensor);
   std::shared_ptr<Slice> allocate_output(const Prepared& prepared, int64_t bytes);
-  /// Where it runs: where the request says, at its tensors, or on the first device for its
-  /// artifact.
-  DeviceQueue& device_of(const Prepared& prepared, const std::string& asked) const;
   void submit(const std::shared_ptr<Prepared>& prepared, DeviceQueue& device);
   RunResult collect(Prepared& prepared, const DeviceResult& device);
 

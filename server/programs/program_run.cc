@@ -84,8 +84,10 @@ void ProgramRun::add_slots() {
     slot.mutable_place()->mutable_shape()->Add(type.shape.begin(), type.shape.end());
     slot.set_bytes(static_cast<uint64_t>(type.bytes()));
     slot.set_is_data_set(values[value].kind == program::ValueKind::Batch);
+    slot.set_is_made(is_step || planned.place == program::Place::Arena);
     if (is_step) message_.set_step_slot(slots_[value]);
-    if (given != given_.slices.end()) memory_.push_back(given->second);
+    given_slots_.push_back(given != given_.slices.end() ? given->second : nullptr);
+    if (given_slots_.back()) memory_.push_back(given_slots_.back());
   }
 }
 
@@ -135,6 +137,7 @@ void ProgramRun::submit() {
   auto steps = std::make_shared<ProgramSteps>();
   steps->kernels = plan_->kernels;
   steps->message = message_;
+  steps->given = given_slots_;
   steps->message.set_begin(done_);
   steps->message.set_end(steps_wanted());
   DeviceCall work;
@@ -256,7 +259,8 @@ v1::Result ProgramRun::output(size_t position, int64_t& inline_bytes) {
   Tensor tensor;
   tensor.tenant = call_->tenant();
   tensor.session = parts_.sessions.owner(request_.session());
-  tensor.device = parts_.device.describe().name();
+  tensor.device = parts_.device.name();
+  result.set_device(tensor.device);
   tensor.type = type.type;
   tensor.shape = type.shape;
   tensor.bytes = type.bytes();

@@ -24,6 +24,7 @@ struct GivenValues {
   program::GivenTypes types;  // of one step
   std::map<program::ValueId, std::shared_ptr<Slice>> slices;
   uint64_t batches = 0;
+  std::vector<std::shared_ptr<const Tensor>> tensors;  // those that clients know
 };
 
 /// Of which parts of the service runs are made.
@@ -70,6 +71,7 @@ class ProgramRun : public std::enable_shared_from_this<ProgramRun> {
   std::shared_ptr<const KernelEntry> name_;
   internal::ExecProgram message_;
   std::map<program::ValueId, uint32_t> slots_;
+  std::vector<std::shared_ptr<Slice>> given_slots_;  // by slot; null: memory of the run
   std::shared_ptr<Slice> arena_;
   std::shared_ptr<Slice> number_;  // of the step
   std::vector<std::shared_ptr<Slice>> memory_;

@@ -134,6 +134,7 @@ class Giver {
                    [&] { return tensors_.find(tenant_, wire.argument().tensor()); });
       type = {tensor->type, tensor->shape};
       slice = is_updated(value) ? writable(*tensor) : tensor->slice;
+      given_.tensors.push_back(tensor);
     } else if (wire.argument().has_inline_() &&
                program_.values[value].kind != ValueKind::Parameter) {
       type = inline_type(name, wire.argument().inline_());
@@ -257,9 +258,10 @@ void ProgramService::run(const v1::RunProgramRequest& request, std::shared_ptr<C
                          ProgramWatcher watcher) {
   const std::shared_ptr<const ProgramEntry> entry = programs_.get(request.program_id());
   parts_.sessions.require(call->tenant(), request.session());
-  DeviceQueue& device = parts_.devices.of(target_of(*entry));
-  device.require_present();
+  parts_.devices.of(target_of(*entry)).require_present();
   GivenValues given = Giver(*entry, request, parts_.tensors, *parts_.arenas, call->tenant()).run();
+  DeviceQueue& device = parts_.devices.for_call(target_of(*entry), request.device(), given.tensors,
+                                                program::called(entry->program));
   const program::GivenTypes types = given.types;
   planner_.plan(entry, types, call,
                 [this, entry, request, call, &device, given = std::move(given),

@@ -87,6 +87,8 @@ internal::Done DeviceServer::exec(const internal::ExecProgram& message) {
             },
         .pointer = [this](const internal::Place& place,
                           int64_t bytes) { return host_pointer(place, bytes); },
+        .resident = [this](uint64_t resident,
+                           int64_t bytes) { return residents().get(resident, bytes); },
     };
     double seconds = 0;
     *done.mutable_steps() = exec_program(host, message, seconds);

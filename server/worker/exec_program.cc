@@ -1,5 +1,6 @@
-// Steps of a program in a device process: places become addresses, on a device of its own memory
-// those of copies that live as long as these steps, and run_steps() does the rest.
+// Steps of a program in a device process: places become addresses, and run_steps() does the rest.
+// On a device with memory of its own what was given is what the device keeps of it, so that only
+// what changed here is copied there; what passes between kernels lives as long as these steps.
 #include "server/worker/exec_program.h"
 
 #include "runtime/core/error.h"
@@ -14,8 +15,22 @@ struct HostSlot {
   uint8_t* data = nullptr;
   int64_t bytes = 0;
   bool is_result = false;
-  std::unique_ptr<DeviceBuffer> copy;
+  std::shared_ptr<DeviceBuffer> copy;
 };
+
+/// Memory of the device for the slot, with its contents.
+std::shared_ptr<DeviceBuffer> copy_of(const ProgramHost& host, const internal::ProgramSlot& wire,
+                                      const HostSlot& slot) {
+  ResidentTensors::Found found;
+  if (wire.place().resident() != 0) {
+    found = host.resident(wire.place().resident(), slot.bytes);
+  } else {
+    found = {host.device.allocate(slot.bytes), true};
+  }
+  if (!wire.is_made() && (found.is_new || wire.place().is_newer()))
+    host.device.copy_in(found.buffer->data(), slot.data, slot.bytes);
+  return found.buffer;
+}
 
 std::vector<HostSlot> slots_of(const ProgramHost& host, const internal::ExecProgram& message) {
   // A device of its own memory works on copies.
@@ -27,9 +42,7 @@ std::vector<HostSlot> slots_of(const ProgramHost& host, const internal::ExecProg
     if (wire.is_data_set()) slot.bytes *= static_cast<int64_t>(message.batches());
     slot.data = host.pointer(wire.place(), slot.bytes);
     slot.is_result = wire.is_result();
-    if (!is_staged) continue;
-    slot.copy = host.device.allocate(slot.bytes);
-    host.device.copy_in(slot.copy->data(), slot.data, slot.bytes);
+    if (is_staged) slot.copy = copy_of(host, wire, slot);
   }
   return slots;
 }

@@ -6,6 +6,7 @@
 
 #include "kiln/internal/worker.pb.h"
 #include "runtime/device.h"
+#include "server/worker/resident_tensors.h"
 
 namespace kiln::server {
 
@@ -18,6 +19,8 @@ struct ProgramHost {
       kernel;
   /// The address of so many bytes, checked.
   std::function<uint8_t*(const internal::Place&, int64_t bytes)> pointer;
+  /// Of a device with memory of its own: what it keeps under a number.
+  std::function<ResidentTensors::Found(uint64_t resident, int64_t bytes)> resident;
 };
 
 /// Runs the steps that the message asks for.

@@ -99,6 +99,37 @@ def test_a_copy_must_have_the_same_shape(connection):
         connection.array(VALUES, kiln.cuda(1)).copyto(three)
 
 
+@pytest.mark.parametrize("given", [{"device": "cuda:1"}, {"target": "cuda", "device": kiln.cuda(1)}], ids=str)
+def test_a_program_runs_where_it_is_told(connection, given):
+    program = kiln.Program("count", connection=connection, **given)
+    w = program.parameter(VALUES, "w")
+    program.update(w, w + 1.0)
+    program.output(twice=w * 2.0)
+    result = program.run(steps=2, numpy=False)
+    assert result.twice.device == kiln.cuda(1)
+    np.testing.assert_array_equal(result.twice.numpy(), 2 * (VALUES + 1))
+    np.testing.assert_array_equal(program.parameters["w"].numpy(), VALUES + 2)
+
+
+def test_the_command_line_runs_programs_where_it_is_told(connection, tmp_path):
+    (tmp_path / "count.kiln").write_text(
+        "kernel inc(x: float32[n]) -> (y: float32[n]) { y[i] = x[i] + 1 }\n"
+        "program count {\n  parameter w\n  w1 = inc(w)\n  update w = w1\n}\n")
+    np.save(tmp_path / "w.npy", VALUES)
+    program = pathlib.Path(os.environ["KILN_DAEMON"]).parent / "kiln"
+
+    def run(device):
+        command = [program, "run", "count.kiln", "--in", "w=w.npy", "--out", "w=end.npy", "--steps", "2", "--device", device]
+        return subprocess.run([*command, "--address", connection.address], cwd=tmp_path, capture_output=True, text=True)
+
+    done = run("cuda:1")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "end.npy"), VALUES + 2)
+    done = run("cuda:5")
+    assert done.returncode == 3
+    assert "there is no device cuda:5 here; kiln devices lists those there are" in done.stderr
+
+
 def test_the_command_line_runs_where_it_is_told(connection, tmp_path):
     (tmp_path / "inc.kiln").write_text("kernel inc(X: float32[n]) -> (Y: float32[n]) { Y[i] = X[i] + 1 }\n")
     np.save(tmp_path / "x.npy", VALUES)

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "kiln/v1/program.grpc.pb.h"
 #include "tests/cuda/fake/counters.h"
 #include "tests/server/service_test.h"
 
@@ -88,6 +89,48 @@ class Resident : public ServiceTest {
     *request.add_arguments() = tensor_argument(y);
     v1::RunResponse response;
     return service_->run(request, response);
+  }
+  /// A program whose one node makes x + 1 of its first value, which is of this kind; a parameter
+  /// becomes that. Of one element: sizes in programs are constants, which the fake kernel is not
+  /// told.
+  v1::RunProgramRequest run_of(v1::ValueKind kind, const std::string& x) {
+    v1::DefineProgramRequest request;
+    request.mutable_target()->set_name("cuda");
+    v1::Program& program = *request.mutable_program();
+    program.set_name("counting");
+    const v1::CompileRequest kernel = add_one("inc");
+    *program.add_definitions() = kernel.definition();
+    *program.add_source_maps() = kernel.source_map();
+    program.add_values()->set_name("x");
+    program.mutable_values(0)->set_kind(kind);
+    program.add_values()->set_name("y");
+    v1::ProgramNode& node = *program.add_nodes();
+    node.set_name("inc");
+    node.add_inputs(0);
+    node.add_outputs(1);
+    if (kind == v1::VALUE_KIND_PARAMETER) {
+      program.add_updates()->set_value(1);
+    } else {
+      program.add_outputs(1);
+    }
+    grpc::ClientContext context;
+    v1::DefineProgramResponse response;
+    const auto programs = v1::ProgramService::NewStub(service_->channel());
+    EXPECT_TRUE(programs->Define(&context, request, &response).ok());
+    v1::RunProgramRequest run;
+    run.set_program_id(response.program_id());
+    *run.add_given()->mutable_argument() = tensor_argument(x);
+    return run;
+  }
+  grpc::Status run(const v1::RunProgramRequest& request, v1::ProgramResult& result) {
+    grpc::ClientContext context;
+    const auto programs = v1::ProgramService::NewStub(service_->channel());
+    const auto stream = programs->Run(&context, request);
+    v1::ProgramEvent event;
+    while (stream->Read(&event)) {
+      if (event.has_result()) result = event.result();
+    }
+    return stream->Finish();
   }
   std::vector<float> get(const std::string& tensor) {
     std::string bytes;
@@ -294,6 +337,54 @@ TEST_F(Resident, ACallRunsWhereItIsAsked) {
                 "OTHER_TARGET", "inc was compiled for cuda, which cpu:0 does not run");
   request.set_device("cuda:7");
   expect_status(service_->run(request, response), grpc::StatusCode::UNAVAILABLE, "NO_DEVICE",
+                "there is no device cuda:7 here; kiln devices lists those there are");
+}
+
+TEST_F(Resident, APassOverADataSetCopiesNothingOfIt) {
+  v1::RunProgramRequest request = run_of(v1::VALUE_KIND_BATCH, put({1, 2, 3}));
+  request.set_batch(1);
+  request.set_epochs(3);  // each of which the device is asked for by itself
+  const fake::Numbers before = counted();
+  v1::ProgramResult result;
+  ASSERT_TRUE(run(request, result).ok());
+  EXPECT_EQ(floats_of(result.outputs(0).data()), (std::vector<float>{4}));
+  EXPECT_EQ(counted().launches, before.launches + 9);
+  EXPECT_EQ(counted().copied_bytes, before.copied_bytes + 3 * 4);  // the output
+}
+
+TEST_F(Resident, AProgramRunsWhereItsParametersLie) {
+  const std::string kernel = service_->kernel(for_cuda(add_one("inc")));
+  const std::string w = put({1}, "cuda:1");
+  const std::string y = put({0}, "cuda:1");
+  v1::RunProgramRequest request = run_of(v1::VALUE_KIND_PARAMETER, w);
+  request.set_steps(3);
+  const fake::Numbers before = counted();
+  v1::ProgramResult result;
+  ASSERT_TRUE(run(request, result).ok());
+  EXPECT_EQ(counted().copied_bytes, before.copied_bytes + 4);  // what became of it
+  ASSERT_TRUE(call(kernel, w, y).ok());
+  EXPECT_EQ(counted().copied_bytes, before.copied_bytes + 4);
+  EXPECT_EQ(get(w), (std::vector<float>{4}));
+  EXPECT_EQ(get(y), (std::vector<float>{5}));
+  // What a kernel computed on the device, the next steps begin with.
+  ASSERT_TRUE(call(kernel, y, w).ok());
+  ASSERT_TRUE(run(request, result).ok());
+  EXPECT_EQ(get(w), (std::vector<float>{9}));
+}
+
+TEST_F(Resident, AProgramRunsWhereItIsAsked) {
+  v1::RunProgramRequest request = run_of(v1::VALUE_KIND_INPUT, put({1}, "cpu:0"));
+  request.set_device("cuda:1");
+  request.set_keep(true);
+  v1::ProgramResult result;
+  ASSERT_TRUE(run(request, result).ok());
+  EXPECT_EQ(result.outputs(0).device(), "cuda:1");
+  EXPECT_EQ(get(result.outputs(0).tensor()), (std::vector<float>{2}));
+  request.set_device("cpu");
+  expect_status(run(request, result), grpc::StatusCode::INVALID_ARGUMENT, "OTHER_TARGET",
+                "counting was compiled for cuda, which cpu:0 does not run");
+  request.set_device("cuda:7");
+  expect_status(run(request, result), grpc::StatusCode::UNAVAILABLE, "NO_DEVICE",
                 "there is no device cuda:7 here; kiln devices lists those there are");
 }
 

@@ -44,6 +44,8 @@ struct ProgramProgress {
 struct ProgramOptions {
   /// "llvm" (or "cpu"), "cuda", or "interpreter".
   std::string target = "llvm";
+  /// "cuda:1"; empty: where its arrays lie, or the first device of the target.
+  std::string device = {};
   /// How many steps; 0: one pass over the data sets, else one. With `until`, at most so many.
   std::uint64_t steps = 0;
   /// Passes over the data sets, in place of `steps`.

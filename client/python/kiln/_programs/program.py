@@ -38,6 +38,10 @@ class Program:
         self.name = name
         self._seed, self._streams = seed, 0
         self._connection = connection
+        if device is not None:
+            device = device_of(device)
+            target = target or ("cuda" if device.kind == "cuda" else None)
+        self._asked_device = f"{device.kind}:{device.index}" if device is not None else ""
         self._device = device or (cpu(0) if target in (None, "llvm", "cpu", "interpreter") else device_of(target))
         self._target = {None: "llvm", "cpu": "llvm"}.get(target, target)
         self._given = {}  # tensor -> kind

@@ -6,6 +6,7 @@ from .._base import dtypes
 from .._base.error import DeadlineExceeded, NotFound, invalid
 from .._definitions.tensor import Tensor
 from .._service.array import NDArray, array_on, as_numpy
+from .._service.device import device
 from .._service.grpc_setup import grpc
 from .._service.rpc import failure_of
 from ..v1 import program_pb2 as wire, service_pb2
@@ -99,6 +100,7 @@ class Run:
         self.request = wire.RunProgramRequest(
             steps=steps or 0, epochs=epochs or 0, batch=batch or 0, first_step=first_step,
             stop_on_nan=bool(stop_on_nan), keep=not numpy, timeout=timeout or 0,
+            device=program._asked_device,
         )  # fmt: skip
         self._message = program.message()
         feeds = named_feeds(program, feeds)
@@ -198,7 +200,8 @@ class Run:
         dtype, shape = dtypes.NAME[result.type], tuple(result.shape)
         if not result.tensor:
             return np.frombuffer(result.data, dtypes.NUMPY[dtype]).reshape(shape).copy()
-        array = NDArray(self.program.connection, result.tensor, shape, dtype, self.program._device)
+        place = device(result.device) if result.device else self.program._device
+        array = NDArray(self.program.connection, result.tensor, shape, dtype, place)
         return array.numpy() if self.numpy else array
 
 
