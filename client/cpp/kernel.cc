@@ -8,7 +8,7 @@
 #include <kiln/kernel.h>
 
 #include "client/cpp/fail.h"
-#include "client/cpp/kernel_state.h"
+#include "client/cpp/kernel_call.h"
 #include "client/cpp/transfer.h"
 
 namespace kiln {
@@ -24,19 +24,6 @@ std::string_view name_of_level(v1::CacheLevel level) {
     case v1::CACHE_LEVEL_SHARED: return "shared";
     default: return "";
   }
-}
-
-/// A call that reads and writes one tensor of the service gives another result the second time.
-bool is_idempotent(const v1::RunRequest& request, const std::vector<Parameter>& parameters) {
-  std::set<std::string> read;
-  std::set<std::string> written;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    const v1::Argument& argument = request.arguments(static_cast<int>(p));
-    if (!argument.has_tensor()) continue;
-    (parameters[p].output ? written : read).insert(argument.tensor());
-  }
-  return std::none_of(written.begin(), written.end(),
-                      [&](const std::string& id) { return read.contains(id); });
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -56,12 +43,30 @@ RunReply run(KernelState& kernel, PreparedCall& call, CallControl control) {
   return reply;
 }
 
-/// Pack, run, take results, and put together where the time went.
+}  // namespace
+
+bool is_idempotent(const v1::RunRequest& request, const std::vector<Parameter>& parameters) {
+  std::set<std::string> read;
+  std::set<std::string> written;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const v1::Argument& argument = request.arguments(static_cast<int>(p));
+    if (!argument.has_tensor()) continue;
+    (parameters[p].output ? written : read).insert(argument.tensor());
+  }
+  return std::none_of(written.begin(), written.end(),
+                      [&](const std::string& id) { return read.contains(id); });
+}
+
 Outputs call_kernel(KernelState& kernel, const std::vector<Argument>& arguments,
                     const CallOptions& options, const CallControl& control) {
   PreparedCall call =
       prepare_call(kernel.link(), kernel.name(), kernel.parameters(), arguments, options, control);
   const RunReply reply = run(kernel, call, control);
+  return take_outputs(kernel, call, reply, control);
+}
+
+Outputs take_outputs(KernelState& kernel, const PreparedCall& call, const RunReply& reply,
+                     const CallControl& control) {
   Timings timings = from_wire(reply.response.timings());
   const auto start = std::chrono::steady_clock::now();
   Outputs outputs;
@@ -80,8 +85,6 @@ Outputs call_kernel(KernelState& kernel, const std::vector<Argument>& arguments,
   kernel.set_last_timings(timings);
   return outputs;
 }
-
-}  // namespace
 
 Timings from_wire(const v1::Timings& timings) {
   return {.queue = timings.queue(),
@@ -103,6 +106,11 @@ KernelState::KernelState(std::shared_ptr<Link> link, v1::CompileRequest request,
   link_->start_session();
 }
 
+std::string KernelState::id() const {
+  const std::lock_guard lock(mutex_);
+  return id_;
+}
+
 std::string KernelState::compile(const CallControl& control) {
   v1::CompileResponse response;
   link_->call(link_->kernels(), &v1::KernelService::Stub::Compile, request_, response, control);
@@ -114,11 +122,7 @@ std::string KernelState::compile(const CallControl& control) {
 
 void KernelState::with_id(const CallControl& control,
                           const std::function<void(const std::string&)>& use) {
-  std::string id;
-  {
-    const std::lock_guard lock(mutex_);
-    id = id_;
-  }
+  std::string id = this->id();
   try {
     use(id);
     return;
@@ -159,28 +163,12 @@ Outputs::operator Array() const {
   return front();
 }
 
-void Future::cancel() const { cancel_->cancel(); }
-
 Outputs Kernel::call(const std::vector<Argument>& arguments, const CallOptions& options,
                      SourceLocation where) const {
   return detail::at_line(where, [&] {
     return detail::call_kernel(*state_, arguments, options,
                                detail::CallControl::with_deadline(options.deadline));
   });
-}
-
-Future Kernel::submit_call(std::vector<Argument> arguments, CallOptions options,
-                           SourceLocation where) const {
-  auto cancel = std::make_shared<detail::CancelState>();
-  auto control = detail::CallControl::with_deadline(options.deadline);
-  control.cancel = cancel;
-  std::future<Outputs> result = std::async(
-      std::launch::async, [state = state_, arguments = std::move(arguments),
-                           options = std::move(options), control = std::move(control), where] {
-        return detail::at_line(
-            where, [&] { return detail::call_kernel(*state, arguments, options, control); });
-      });
-  return Future(std::move(result), std::move(cancel));
 }
 
 std::vector<RemoteArray> Kernel::call_remote(const std::vector<Argument>& inputs,

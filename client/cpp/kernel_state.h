@@ -29,6 +29,8 @@ class KernelState {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::shared_ptr<Link>& link() const { return link_; }
 
+  /// What the service knew it by when that was last asked.
+  std::string id() const;
   /// Runs `use` with the kernel's id; when the service has forgotten it, compiles it and runs `use`
   /// once more.
   void with_id(const CallControl& control, const std::function<void(const std::string&)>& use);

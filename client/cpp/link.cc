@@ -17,6 +17,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include "client/cpp/call_stream.h"
 #include "client/cpp/compatible.h"
 #include "client/cpp/fail.h"
 #include "client/cpp/private_daemon.h"
@@ -307,13 +308,25 @@ void Link::free_now(const std::vector<std::string>& tensors) {
   tensors_->Free(&context, request, &response);
 }
 
+std::shared_ptr<CallStream> Link::call_stream() {
+  std::shared_ptr<CallStream> broken;  // ends without the lock, which what it still tells may take
+  const std::lock_guard lock(mutex_);
+  if (closed_ || (calls_ && !calls_->is_known())) return nullptr;
+  if (calls_ && calls_->is_open()) return calls_;
+  broken = std::move(calls_);
+  return calls_ = std::make_shared<CallStream>(channel_, metadata_);
+}
+
 void Link::close() {
   std::shared_ptr<SessionStream> session;
+  std::shared_ptr<CallStream> calls;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     session = std::move(session_);
+    calls = std::move(calls_);
   }
+  if (calls) calls->close();  // those that wait for a call of it hold it, too
   freed_.stop();
 }
 

@@ -29,6 +29,7 @@ struct RunReply {
   std::vector<Descriptor> memory;
 };
 
+class CallStream;
 class SessionStream;
 
 /// One channel to one service, with its session. Every call goes through retry(). Thread-safe.
@@ -65,6 +66,8 @@ class Link {
   std::string session_if_open() const;
   /// The shorter way to a service on this host, once the session is open; nothing elsewhere.
   std::shared_ptr<LocalSocket> local() const;
+  /// For calls that nobody waits for one by one; nothing where the service has no such stream.
+  std::shared_ptr<CallStream> call_stream();
   /// Frees tensors without waiting for it.
   void free_tensor(const std::string& id) { freed_.push(id); }
   void close();
@@ -105,6 +108,7 @@ class Link {
 
   mutable std::mutex mutex_;
   std::shared_ptr<SessionStream> session_;
+  std::shared_ptr<CallStream> calls_;
   bool closed_ = false;
   std::atomic<bool> reached_ = false;  // it has answered, and is of a version that we know
   FreeQueue freed_{[this](const auto& tensors) { free_now(tensors); }};

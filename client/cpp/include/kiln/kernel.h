@@ -68,12 +68,28 @@ class Future {
   /// Ends the call on the service too; get() then throws Cancelled, unless it had ended before.
   void cancel() const;
 
-  Future(std::future<Outputs> result, std::shared_ptr<detail::CancelState> cancel)
-      : result_(std::move(result)), cancel_(std::move(cancel)) {}
+  /// `keeps` is what the call needs until it has ended.
+  Future(std::future<Outputs> result, std::shared_ptr<detail::CancelState> cancel,
+         std::shared_ptr<void> keeps)
+      : result_(std::move(result)), cancel_(std::move(cancel)), keeps_(std::move(keeps)) {}
+  ~Future() { end(); }
+  Future(Future&&) = default;
+  Future& operator=(Future&& other) noexcept {
+    end();
+    result_ = std::move(other.result_);
+    cancel_ = std::move(other.cancel_);
+    keeps_ = std::move(other.keeps_);
+    return *this;
+  }
 
  private:
+  void end() const noexcept {
+    if (result_.valid()) result_.wait();
+  }
+
   std::future<Outputs> result_;
   std::shared_ptr<detail::CancelState> cancel_;
+  std::shared_ptr<void> keeps_;
 };
 
 namespace detail {
