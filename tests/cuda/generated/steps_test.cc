@@ -257,7 +257,7 @@ TEST(StepsOnHost, ThreadsOfOneWarpReduceByShuffles) {
     EXPECT_EQ(count_in(source, "__shared__"), 0u) << source;
     EXPECT_EQ(count_in(source, "__sync"), 0u) << source;
   }
-  for (const char* type : {"float16", "float64", "int8", "int64", "bfloat16"})
+  for (const char* type : {"float16", "float64", "int8", "int64", "bfloat16", "uint32"})
     EXPECT_NE(right_source(rows("max", 70, 16, type), {}).find("kiln_shuffle"), std::string::npos);
 }
 

@@ -69,31 +69,31 @@ KILN_HOST_ONLY inline T kiln_from_bits(uint64_t bits) {
 
 /// What `lane` of this warp has in `value`; its own where the lane takes no part.
 template <typename T>
-KILN_HOST_ONLY inline T kiln_shuffle(unsigned mask, T value, int lane) {
+KILN_HOST_ONLY inline T kiln_of_lane(unsigned mask, T value, int lane) {
   return kiln_from_bits<T>(kiln_meet_warp(mask, kiln_to_bits(value))[lane & 31]);
 }
 template <typename T>
 KILN_HOST_ONLY inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
   const int own = kiln_lane();
-  return kiln_shuffle(mask, value, (own & ~(width - 1)) + (lane & (width - 1)));
+  return kiln_of_lane(mask, value, (own & ~(width - 1)) + (lane & (width - 1)));
 }
 template <typename T>
 KILN_HOST_ONLY inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
   const int own = kiln_lane();
   const bool inside = (own & (width - 1)) + static_cast<int>(by) < width;
-  return kiln_shuffle(mask, value, inside ? own + static_cast<int>(by) : own);
+  return kiln_of_lane(mask, value, inside ? own + static_cast<int>(by) : own);
 }
 template <typename T>
 KILN_HOST_ONLY inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
   const int own = kiln_lane();
   const bool inside = (own & (width - 1)) >= static_cast<int>(by);
-  return kiln_shuffle(mask, value, inside ? own - static_cast<int>(by) : own);
+  return kiln_of_lane(mask, value, inside ? own - static_cast<int>(by) : own);
 }
 template <typename T>
 KILN_HOST_ONLY inline T __shfl_xor_sync(unsigned mask, T value, int with, int width = 32) {
   const int other = kiln_lane() ^ with;
   const bool inside = (other & ~(width - 1)) == (kiln_lane() & ~(width - 1));
-  return kiln_shuffle(mask, value, inside ? other : kiln_lane());
+  return kiln_of_lane(mask, value, inside ? other : kiln_lane());
 }
 KILN_HOST_ONLY inline unsigned __ballot_sync(unsigned mask, int is_so) {
   const uint64_t* const all = kiln_meet_warp(mask, is_so != 0);
