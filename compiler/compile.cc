@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include "compiler/autoschedule/recognise/machine.h"
 #include "compiler/backends.h"
 #include "compiler/codegen/cpu_code.h"
 #include "compiler/executable_id.h"
@@ -16,6 +17,7 @@
 #include "compiler/report.h"
 #include "compiler/requirements.h"
 #include "runtime/core/called.h"
+#include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 
 namespace kiln {
@@ -117,7 +119,12 @@ std::string source_of(const language::Kernel& kernel, const language::Schedule& 
                            : plain_loops(kernel, schedule, target, options, silent);
   if (!is_report) return backend->source(lowered, target, options, what);
   if (backend != nullptr) backend->add_notes(schedule, target, options, lowered);
-  return named_report_of(kernel, schedule, lowered);
+  std::string machine;
+  if (target.traits().has_vectors) {
+    machine = autoschedule::text_of(
+        autoschedule::machine_of(target.arch.empty() ? host_cpu() : target.arch));
+  }
+  return named_report_of(kernel, schedule, lowered, machine);
 }
 
 std::string compiler_build_id() {

@@ -66,10 +66,12 @@ std::string report_of(const ir::Kernel& kernel, const Artifact& artifact, int64_
 }
 
 std::string named_report_of(const language::Kernel& definition, const language::Schedule& schedule,
-                            const ir::Kernel& kernel) {
-  return text_of({{"schedule", language::kernel_file_text(schedule, definition.definition,
-                                                          language::printable_names(definition))},
-                  {"notes", kernel.notes}});
+                            const ir::Kernel& kernel, std::string_view machine) {
+  json report = {{"schedule", language::kernel_file_text(schedule, definition.definition,
+                                                         language::printable_names(definition))},
+                 {"notes", kernel.notes}};
+  if (!machine.empty()) report["machine"] = machine;
+  return text_of(report);
 }
 
 }  // namespace kiln

@@ -23,8 +23,8 @@ class CountAccesses : public LoweringObserver {
 std::string report_of(const ir::Kernel& kernel, const Artifact& artifact, int64_t accesses);
 
 /// The part of a report that is in the caller's names, as JSON: `schedule` (the steps that ran, as
-/// a kernel file has them) and `notes`.
+/// a kernel file has them), `notes`, and `machine`, which the steps are chosen for; on a GPU none.
 std::string named_report_of(const language::Kernel& definition, const language::Schedule& schedule,
-                            const ir::Kernel& kernel);
+                            const ir::Kernel& kernel, std::string_view machine);
 
 }  // namespace kiln

@@ -6,6 +6,7 @@
 
 #include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/autoschedule/choose/sketch_space.h"
+#include "compiler/autoschedule/recognise/machine.h"
 #include "compiler/codegen/nvrtc_library.h"
 #include "compiler/compile.h"
 #include "compiler/language/wire/decode.h"
@@ -142,7 +143,8 @@ DeviceWorker cpu_worker(int threads) {
   const int used = threads > 0 ? threads : available_cpus();
   worker.describe = [used](v1::Device& device) {
     device.set_memory_bytes(available_memory());
-    device.set_description(fmt::format("{} threads", used));
+    device.set_description(fmt::format(
+        "{} threads; {}", used, autoschedule::text_of(autoschedule::machine_of(host_cpu()))));
   };
   worker.components = [used](const std::optional<Error>&) {
     return std::vector<v1::Component>{component(

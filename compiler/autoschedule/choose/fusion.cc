@@ -53,8 +53,8 @@ bool can_be_inline(const StageGraph& graph, StageId id) {
 
 class Fusion {
  public:
-  Fusion(const language::Kernel& kernel, const CompileOptions& options, VectorUnit vectors)
-      : kernel_(kernel), options_(options), vectors_(vectors) {}
+  Fusion(const language::Kernel& kernel, const CompileOptions& options, const Machine& machine)
+      : kernel_(kernel), options_(options), machine_(machine) {}
 
   // Backwards: a stage that reads last has the loops over rows, and takes all that only it needs.
   OpenSchedule run(OpenSchedule given) {
@@ -62,7 +62,7 @@ class Fusion {
     const Parts parts = add_parts_of_short_rows(given);
     const StageGraph graph = graph_of(kernel_, given);
     StepWriter steps(std::move(given.schedule), graph);
-    const Chooser chooser{graph, options_, vectors_};
+    const Chooser chooser{graph, options_, machine_};
     std::vector<bool> done(graph.stages.size(), false);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
       if (done[*id] || !may_be_last(graph, *id)) continue;
@@ -128,7 +128,7 @@ class Fusion {
           StageGraph changed = graph_of(kernel_, with);
           const RowStages all = rows_of(changed, *id, dimensions, stages);
           if (all.members.size() == rows.members.size() + stages.size() - parts.stages.size() &&
-              are_short({changed, options_, vectors_}, all)) {
+              are_short({changed, options_, machine_}, all)) {
             given = std::move(with);
             graph = std::move(changed);
             parts.stages = std::move(stages);
@@ -206,14 +206,14 @@ class Fusion {
 
   const language::Kernel& kernel_;
   const CompileOptions& options_;
-  const VectorUnit vectors_;
+  const Machine machine_;
 };
 
 }  // namespace
 
 OpenSchedule fuse_stages(const language::Kernel& kernel, OpenSchedule given,
-                         const CompileOptions& options, VectorUnit vectors) {
-  return Fusion(kernel, options, vectors).run(std::move(given));
+                         const CompileOptions& options, const Machine& machine) {
+  return Fusion(kernel, options, machine).run(std::move(given));
 }
 
 }  // namespace kiln::autoschedule

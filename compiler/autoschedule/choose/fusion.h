@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/autoschedule/recognise/vector_unit.h"
+#include "compiler/autoschedule/recognise/machine.h"
 #include "compiler/autoschedule/templates/open_schedule.h"
 #include "compiler/target.h"
 
@@ -17,6 +17,6 @@ namespace kiln::autoschedule {
 ///
 /// No element is computed twice.
 OpenSchedule fuse_stages(const language::Kernel& kernel, OpenSchedule given,
-                         const CompileOptions& options, VectorUnit vectors);
+                         const CompileOptions& options, const Machine& machine);
 
 }  // namespace kiln::autoschedule

@@ -181,12 +181,12 @@ std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<boo
 autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const language::Schedule& given,
                                     const Target& target, const CompileOptions& options) {
   if (options.automatic && target.traits().has_threads) {
-    const autoschedule::VectorUnit unit = autoschedule::vector_unit_of(target.arch);
+    const autoschedule::Machine machine = autoschedule::machine_of(target.arch);
     return {autoschedule::with_reduction_stages(kernel, given,
                                                 [&](const StageGraph& graph, StageId id) {
                                                   return autoschedule::has_block_tiles(graph, id) ||
                                                          autoschedule::is_row_reduction(
-                                                             Chooser{graph, options, unit}, id);
+                                                             Chooser{graph, options, machine}, id);
                                                 }),
             {}};
   }
@@ -198,7 +198,7 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
       autoschedule::with_reduction_stages(kernel, std::move(schedule), autoschedule::gains_vectors);
   return autoschedule::fuse_stages(
       kernel, autoschedule::with_transposed_products(kernel, std::move(schedule), target, options),
-      options, autoschedule::vector_unit_of(target.arch));
+      options, autoschedule::machine_of(target.arch));
 }
 
 }  // namespace
@@ -209,7 +209,7 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
   if (!options.automatic || !target.traits().is_compiled) return;
   graph_ = std::make_unique<StageGraph>(autoschedule::graph_of(kernel, given_));
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
-  const Chooser chooser{*graph_, options, autoschedule::vector_unit_of(target.arch), target.arch};
+  const Chooser chooser{*graph_, options, autoschedule::machine_of(target.arch), target.arch};
   std::vector<StageId> taken =
       target.traits().has_vectors ? taken_sources(chooser, touched) : std::vector<StageId>{};
   std::map<StageId, autoschedule::RowThreads> rows;

@@ -17,7 +17,7 @@ int64_t register_lanes(const Chooser& chooser, StageId id) {
   int64_t widest = 1;
   for (const DType type : chooser.graph[id].types)
     widest = std::max<int64_t>(widest, size_of(type));
-  return std::max<int64_t>(chooser.vectors.bytes / widest, 1);
+  return std::max<int64_t>(chooser.machine.vectors.bytes / widest, 1);
 }
 
 bool may_reassociate(const Chooser& chooser, StageId stage) {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string_view>
 
+#include "compiler/autoschedule/recognise/machine.h"
 #include "compiler/autoschedule/recognise/structure.h"
-#include "compiler/autoschedule/recognise/vector_unit.h"
 #include "compiler/target.h"
 
 namespace kiln::autoschedule {
@@ -13,7 +13,7 @@ namespace kiln::autoschedule {
 struct Chooser {
   const StageGraph& graph;
   const CompileOptions& options;
-  VectorUnit vectors = {};
+  Machine machine = {};        // a CPU
   std::string_view arch = {};  // of a GPU
 };
 

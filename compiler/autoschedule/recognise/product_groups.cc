@@ -41,11 +41,11 @@ ProductGroup products_at_once(const Chooser& chooser, StageId id) {
   const std::optional<DType> b = converted_from(chooser.graph, product->b, sum);
   if (!a || !b) return {};
   if (is_byte(*a) && is_byte(*b) && sum == DType::Int32) {
-    if (!chooser.vectors.adds_bytes) return {};
+    if (!chooser.machine.vectors.adds_bytes) return {};
     return {.products = 4, .turns_signs = *a == *b};
   }
   const bool is_half = *a == DType::BFloat16 && *b == DType::BFloat16 && sum == DType::Float32;
-  if (!is_half || !chooser.vectors.adds_halves || chooser.options.strict) return {};
+  if (!is_half || !chooser.machine.vectors.adds_halves || chooser.options.strict) return {};
   return {.products = 2};
 }
 

@@ -93,7 +93,7 @@ std::vector<Sketch> batch_sketches(const Chooser& chooser, StageId id, bool may_
   int64_t lanes = register_lanes(chooser, id);
   lanes = std::min(lanes, constant_extent(graph, product->batch).value_or(lanes));
   // 4 x 6 sums and what they load fill 32 registers; 2 x 4 fit the 16 of AVX2.
-  const bool is_wide = chooser.vectors.registers >= 32;
+  const bool is_wide = chooser.machine.vectors.registers >= 32;
   return {{.name = "products side by side",
            .parameters = {tile_parameter(graph, "rows", product->rows.own, {1, 2, 4, 6},
                                          is_wide ? 4 : 2),

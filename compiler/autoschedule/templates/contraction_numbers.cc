@@ -17,7 +17,7 @@ constexpr int64_t kRowsToShare = 64;
 
 Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) {
   const StageGraph& graph = chooser.graph;
-  Numbers numbers{.size = size_on(chooser.vectors, tiling.register_lanes)};
+  Numbers numbers{.size = size_on(chooser.machine, tiling.register_lanes)};
   numbers.size.rows = constant_extent(graph, tiling.contraction.row).value_or(0);
   numbers.size.columns = constant_extent(graph, tiling.contraction.column).value_or(0);
   if (tiling.group.turns_signs) numbers.size.column_registers = 2;

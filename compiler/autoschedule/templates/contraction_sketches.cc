@@ -277,7 +277,8 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
     }
     return sketches;
   }
-  const std::optional<int64_t> steps = vector_factor(graph, id, innermost, chooser.vectors.bytes);
+  const std::optional<int64_t> steps =
+      vector_factor(graph, id, innermost, chooser.machine.vectors.bytes);
   const bool as_dots =
       steps && !is_contiguous_in(graph, *contraction.column_factor, contraction.column) &&
       is_contiguous_in(graph, *contraction.column_factor, innermost) &&

@@ -58,7 +58,7 @@ bool are_short(const Chooser& chooser, const RowStages& rows) {
   const StageGraph& graph = chooser.graph;
   const auto short_one = [&](StageId id) { return is_short(graph, id, rows.dimensions); };
   const AxisId row = graph[rows.last].data[rows.dimensions - 1];
-  return chooser.vectors.bytes >= kRegisterBytes && short_one(rows.last) &&
+  return chooser.machine.vectors.bytes >= kRegisterBytes && short_one(rows.last) &&
          std::ranges::all_of(rows.members, short_one) &&
          constant_extent(graph, row).value_or(0) >= kFewestGroups * kLanes;
 }

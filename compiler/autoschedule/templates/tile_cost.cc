@@ -14,11 +14,8 @@
 namespace kiln::autoschedule {
 namespace {
 
-// A core does two multiply-adds and two loads a cycle; a sum is ready for the next one after four.
-// Measured on Sapphire Rapids, where shapes differ by up to 20 %; on Zen 5 they hardly do.
-constexpr double kPerCycle = 2;
-constexpr double kLatency = 4;
-// Of one step of the reduction: the loop itself.
+// Measured on Sapphire Rapids, where shapes differ by up to 20 %; on Zen 5 they hardly do. Of one
+// step of the reduction: the loop itself.
 constexpr double kLoopCycles = 1.5;
 // Of a tile: the end of its loop is not foreseen, its elements come and go.
 constexpr double kTileCycles = 30;
@@ -29,20 +26,21 @@ constexpr int64_t kMostVectors = 4;
 // From so many tasks on, what the last ones leave undone does not count.
 constexpr int64_t kManyTasks = 32;
 constexpr int64_t kBlockTasks = 8;
-// Floats: a block of rows of the row factor stays in L2 while all panels pass.
-constexpr int64_t kBlockElements = 256 * 1024;
-// Floats: panels that are copied at once leave room for rows in L2.
-constexpr int64_t kPanelElements = 200 * 1024;
+// A block of rows of the row factor takes half of L2 while all panels pass, of which those that are
+// copied at once take two fifths: rows have room beside them.
+int64_t block_elements(const ContractionSize& size) { return size.l2_elements / 2; }
+int64_t panel_elements(const ContractionSize& size) { return size.l2_elements * 2 / 5; }
 // All rows come from L3 again for each block: what that adds to the time of a panel, and in a tile
 // to that of a step, for an element. Several panels come from L2 one after the other.
 constexpr double kRowsAgain = 0.08;
 constexpr double kFarRowCycles = 0.35;
 constexpr double kRowInOrderCycles = 0.1;
 constexpr double kPanelVectorCycles = 0.7;
-// Floats: two thirds of L1, which has 48 KiB.
-constexpr int64_t kNearPanel = 8 * 1024;
-// Half of it, and steps that are worth to load and store the sums.
-constexpr int64_t kNearElements = 6 * 1024;
+// A panel takes three quarters of L1 while rows pass, or half of it where these are read for it
+// alone.
+int64_t near_panel(const ContractionSize& size) { return size.l1_elements * 3 / 4; }
+int64_t near_elements(const ContractionSize& size) { return size.l1_elements / 2; }
+// Steps that are worth to load and store the sums.
 constexpr int64_t kLeastDepth = 48;
 // Multiply-adds of a block that are worth another core.
 constexpr int64_t kBlockWork = 1024 * 1024;
@@ -63,8 +61,8 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   const double sums = static_cast<double>(rows) * vectors;
   // The longest of three bottlenecks: the ports of multiply-adds, the chain of one sum, and the
   // ports of loads, on which an element of a row is broadcast as it is loaded.
-  const double busy =
-      std::max({sums / kPerCycle, kLatency, (static_cast<double>(rows) + vectors) / kPerCycle});
+  const double busy = std::max({sums / size.multiply_adds, size.latency,
+                                (static_cast<double>(rows) + vectors) / size.loads});
   const double fetch = size.vector_cycles * vectors + size.row_cycles * static_cast<double>(rows);
   const double step = busy + kLoopCycles + fetch;
   return static_cast<double>(size.steps) * step + kTileCycles + kElementCycles * sums;
@@ -110,10 +108,16 @@ void for_each_shape(const ContractionSize& size, Visit&& visit) {
 
 }  // namespace
 
-ContractionSize size_on(const VectorUnit& vectors, int64_t register_lanes) {
+ContractionSize size_on(const Machine& machine, int64_t register_lanes) {
+  const int64_t element_bytes = machine.vectors.bytes / register_lanes;
   return {.register_lanes = register_lanes,
-          .registers = vectors.registers,
-          .most_sums = vectors.registers * 3 / 4};
+          .registers = machine.vectors.registers,
+          .multiply_adds = machine.multiply_adds,
+          .latency = machine.latency,
+          .loads = machine.loads,
+          .l1_elements = machine.l1_bytes / element_bytes,
+          .l2_elements = machine.l2_bytes / element_bytes,
+          .most_sums = machine.vectors.registers * 3 / 4};
 }
 
 double imbalance(int64_t tasks) {
@@ -153,7 +157,7 @@ TileShape best_tile(const ContractionSize& size) {
 TileShape best_panel_tile(ContractionSize size) { return best_tile(of_panels(size)); }
 
 int64_t best_depth(const ContractionSize& size, int64_t lanes) {
-  const int64_t most = std::min(kNearElements / lanes, size.steps / 2);
+  const int64_t most = std::min(near_elements(size) / lanes, size.steps / 2);
   for (int64_t depth = most; depth >= kLeastDepth; --depth) {
     if (size.steps % depth == 0) return depth;
   }
@@ -168,8 +172,8 @@ BlockShape best_blocks(ContractionSize size, int64_t products) {
     const double cycles = tile_cycles(size, tile);
     for (const int64_t panels : {1, 2, 3, 4, 6, 8}) {
       const int64_t blocks = ceil_div(size.columns, panels * tile.lanes);
-      const bool is_too_much =
-          products * blocks < kBlockTasks || panels * tile.lanes * size.steps > kPanelElements;
+      const bool is_too_much = products * blocks < kBlockTasks ||
+                               panels * tile.lanes * size.steps > panel_elements(size);
       if (is_too_much && panels > 1) return;
       const double all = cycles * blocks_share(size, panels * tile.lanes, products) *
                          (1 + kRowsAgain / static_cast<double>(panels));
@@ -182,7 +186,7 @@ BlockShape best_blocks(ContractionSize size, int64_t products) {
 }
 
 bool is_near(const ContractionSize& size, int64_t columns) {
-  return columns * size.steps <= kNearPanel && size.rows * size.steps <= kBlockElements;
+  return columns * size.steps <= near_panel(size) && size.rows * size.steps <= block_elements(size);
 }
 
 RowBlocks best_row_blocks(ContractionSize size) {
@@ -220,7 +224,7 @@ int64_t best_block(const ContractionSize& size, int64_t tile_rows) {
   for (const int64_t tiles : {4, 8, 16, 32}) {
     const int64_t rows = tiles * tile_rows;
     const int64_t tasks = ceil_div(size.rows, rows);
-    if (best > 1 && (tasks < kBlockTasks || rows * size.steps > kBlockElements)) break;
+    if (best > 1 && (tasks < kBlockTasks || rows * size.steps > block_elements(size))) break;
     const double whole = static_cast<double>(tasks * rows) / static_cast<double>(size.rows);
     const double time = imbalance(tasks) * whole * (1 + kFetchedRows / static_cast<double>(rows));
     if (best > 1 && time >= least) continue;

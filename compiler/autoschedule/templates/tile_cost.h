@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "compiler/autoschedule/recognise/vector_unit.h"
+#include "compiler/autoschedule/recognise/machine.h"
 
 namespace kiln::autoschedule {
 
@@ -13,6 +13,12 @@ struct ContractionSize {
   int64_t steps = 0;            // of the reduction
   int64_t register_lanes = 16;  // elements of a register
   int64_t registers = 32;
+  // Of the machine; the caches in elements.
+  double multiply_adds = 2;
+  double latency = 4;
+  double loads = 2;
+  int64_t l1_elements = 12 * 1024;
+  int64_t l2_elements = 512 * 1024;
   bool few_tasks = false;        // nothing but tiles of rows is shared among the cores
   int64_t least_vectors = 1;     // of a tile, where there are so many columns
   int64_t column_registers = 1;  // for a vector of columns, beside its sums
@@ -24,7 +30,7 @@ struct ContractionSize {
 };
 
 /// Of tiles in these registers, each with so many elements; the extents are left open.
-ContractionSize size_on(const VectorUnit& vectors, int64_t register_lanes);
+ContractionSize size_on(const Machine& machine, int64_t register_lanes);
 
 /// Rows of the row factor and columns (lanes) whose sums are in registers while the reduction runs.
 struct TileShape {

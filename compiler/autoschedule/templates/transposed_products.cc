@@ -34,7 +34,7 @@ struct Extents {
 std::optional<Extents> extents_of(const Chooser& chooser, const SideBySide& product) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[product.stage];
-  Extents found{.size = size_on(chooser.vectors, register_lanes(chooser, product.stage))};
+  Extents found{.size = size_on(chooser.machine, register_lanes(chooser, product.stage))};
   found.size.rows = found.size.columns = found.size.steps = 1;
   const auto multiply = [&](int64_t& count, AxisId axis) {
     const int64_t extent = constant_extent(graph, axis).value_or(0);
@@ -104,7 +104,7 @@ OpenSchedule with_transposed_products(const language::Kernel& kernel, language::
   OpenSchedule result{std::move(given), {}};
   const StageGraph graph = graph_of(kernel, result);
   const std::vector<bool> touched = touched_roots(graph);
-  const Chooser chooser{graph, options, vector_unit_of(target.arch)};
+  const Chooser chooser{graph, options, machine_of(target.arch)};
   StepWriter steps(result.schedule, graph);
   for (const StageId id : graph.stage_of_id) {
     if (!is_free(graph, id) || touched[id]) continue;

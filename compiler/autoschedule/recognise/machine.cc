@@ -1,0 +1,115 @@
+// The table of microarchitectures that schedules are planned for, with where each figure is from.
+//
+//   znver4  ->  Zen 4: one multiply-add of 64 bytes a cycle, 32 KiB of L1, 1 MiB of L2
+//
+// A CPU that nobody has described is not taken for another one: it is planned as the least of those
+// that have its vectors.
+#include "compiler/autoschedule/recognise/machine.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "runtime/core/cpu_name.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kKiB = 1024;
+
+struct Row {
+  std::span<const std::string_view> cpus;  // LLVM's names
+  Machine machine;
+};
+
+constexpr std::string_view kSkylakeServer[] = {"skylake-avx512", "skx", "cascadelake",
+                                               "cooperlake"};
+constexpr std::string_view kIceLake[] = {"icelake-server"};
+constexpr std::string_view kGoldenCove[] = {"sapphirerapids", "emeraldrapids"};
+constexpr std::string_view kHaswell[] = {"haswell", "core-avx2", "broadwell", "skylake"};
+constexpr std::string_view kZen2[] = {"znver2"};
+constexpr std::string_view kZen3[] = {"znver3"};
+constexpr std::string_view kZen4[] = {"znver4"};
+constexpr std::string_view kZen5[] = {"znver5"};
+constexpr std::string_view kV4[] = {"x86-64-v4"};
+constexpr std::string_view kV3[] = {"x86-64-v3"};
+constexpr std::string_view kV2[] = {"x86-64-v2", "x86-64"};
+
+/// Caches in KiB.
+constexpr Machine core(std::string_view name, double multiply_adds, double latency, double loads,
+                       int64_t l1, int64_t l2, std::string_view source) {
+  return {name, {}, multiply_adds, latency, loads, l1 * kKiB, l2 * kKiB, source};
+}
+
+/// Instructions by LLVM 19's scheduling models, as llvm-mca prints them, where nothing else is
+/// said. Of caches "measured" is what sysfs says of a host.
+constexpr Row kRows[] = {
+    {kSkylakeServer, core("Skylake server", 2, 4, 2, 32, 1024,
+                          "LLVM's X86SchedSkylakeServer; caches: AnandTech on Sunny Cove, "
+                          "allinfo.space on Sapphire Rapids")},
+    {kIceLake, core("Ice Lake server", 1, 4, 2, 48, 1280,
+                    "LLVM's X86SchedIceLake; caches: AnandTech on Sunny Cove, allinfo.space on "
+                    "Sapphire Rapids")},
+    {kGoldenCove, core("Golden Cove server", 2, 4, 2, 48, 2048,
+                       "multiply-adds and loads measured on Sapphire Rapids; caches: HardwareTimes "
+                       "on Sapphire Rapids")},
+    {kHaswell, core("Haswell to Skylake", 2, 5, 2, 32, 256,
+                    "LLVM's X86SchedHaswell; caches: AnandTech on Sunny Cove")},
+    {kZen2, core("Zen 2", 2, 5, 2, 32, 512,
+                 "LLVM's X86ScheduleZnver2, loads as on Zen 3; caches: AnandTech on Sunny Cove")},
+    {kZen3,
+     core("Zen 3", 2, 4, 2, 32, 512, "LLVM's X86ScheduleZnver3; caches: meterpreter.org on Zen 4")},
+    {kZen4, core("Zen 4", 1, 4, 2, 32, 1024,
+                 "LLVM's X86ScheduleZnver4, multiply-adds measured; caches measured")},
+    {kZen5, core("Zen 5", 2, 4, 2, 48, 1024,
+                 "LLVM's X86ScheduleZnver5, multiply-adds measured; caches measured")},
+    {kV4, core("x86-64-v4", 1, 4, 2, 32, 1024, "the least of those with AVX-512")},
+    {kV3, core("x86-64-v3", 2, 5, 2, 32, 256, "the least of those with AVX2")},
+    {kV2, core("x86-64-v2", 2, 5, 2, 32, 256, "x86-64-v3 with shorter vectors")},
+};
+
+const Machine& row_of(std::string_view cpu) {
+  const auto* const found = std::ranges::find_if(
+      kRows, [&](const Row& row) { return std::ranges::find(row.cpus, cpu) != row.cpus.end(); });
+  return found == std::end(kRows) ? row_of("x86-64-v2") : found->machine;
+}
+
+bool is_listed(std::string_view cpu) {
+  return std::ranges::any_of(
+      kRows, [&](const Row& row) { return std::ranges::find(row.cpus, cpu) != row.cpus.end(); });
+}
+
+/// The level whose vectors these are.
+std::string_view level_of(const VectorUnit& vectors) {
+  if (vectors.bytes == 64) return "x86-64-v4";
+  return vectors.bytes == 32 ? "x86-64-v3" : "x86-64-v2";
+}
+
+}  // namespace
+
+Machine machine_of(std::string_view arch) {
+  const std::string_view cpu = cpu_name_of(arch).cpu;
+  const VectorUnit vectors = vector_unit_of(arch);
+  Machine machine = row_of(cpu.empty()      ? "sapphirerapids"
+                           : is_listed(cpu) ? cpu
+                                            : level_of(vectors));
+  machine.vectors = vectors;
+  return machine;
+}
+
+std::string text_of(const Machine& machine) {
+  const VectorUnit& vectors = machine.vectors;
+  std::string sums;
+  if (vectors.adds_bytes) sums += ", sums of four products of bytes";
+  if (vectors.adds_halves) sums += ", of two of bfloat16";
+  return fmt::format(
+      "{}: {} vectors of {} bytes, {:g} multiply-add{} a cycle of {:g} cycles each, {:g} loads a "
+      "cycle, L1 {} KiB, L2 {} KiB{} ({})",
+      machine.name, vectors.registers, vectors.bytes, machine.multiply_adds,
+      machine.multiply_adds == 1 ? "" : "s", machine.latency, machine.loads,
+      machine.l1_bytes / kKiB, machine.l2_bytes / kKiB, sums, machine.source);
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "compiler/autoschedule/recognise/vector_unit.h"
+
+namespace kiln::autoschedule {
+
+/// What schedules are chosen for: a core of a CPU, by its name alone, so that equal names have
+/// equal plans, and these equal bits.
+struct Machine {
+  std::string_view name = {};  // of the microarchitecture
+  VectorUnit vectors = {};
+  // Of full vectors of float32: how many multiply-adds begin each cycle, after how many cycles one
+  // is ready for the next, and how many are loaded each cycle.
+  double multiply_adds = 2;
+  double latency = 4;
+  double loads = 2;
+  // Bytes of the caches of one core.
+  int64_t l1_bytes = 48 * 1024;
+  int64_t l2_bytes = 2048 * 1024;
+  std::string_view source = {};  // where the figures are from
+};
+
+/// The machine that a CPU of this name is ("znver4"). A CPU that is not in the table is planned as
+/// the least that its vectors promise, and its name says so; without a name, for loops that are
+/// only looked at, it is the one that the figures of docs/performance.md are of.
+Machine machine_of(std::string_view arch);
+
+/// "Zen 4: vectors of 64 bytes, ..": in a line, for people.
+std::string text_of(const Machine& machine);
+
+}  // namespace kiln::autoschedule
