@@ -233,6 +233,7 @@ void add_cache(CLI::App& app, Program& program) {
       .add_option("--unused-days", options->unused_days,
                   "remove what was not used for so many days")
       ->check(CLI::NonNegativeNumber);
+  add_warm(cache, program);
 }
 
 }  // namespace kiln::cli

@@ -51,6 +51,8 @@ void add_serve(CLI::App& app, Program& program);
 void add_top(CLI::App& app, Program& program);
 void add_tune(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);
+/// Among the commands of the cache.
+void add_warm(CLI::App& cache, Program& program);
 
 /// Compiles for a device that need not be there; what lacks an arch is told which flag names one.
 Kernel compile_anywhere(const Common& common, const Definition& definition,

@@ -36,6 +36,25 @@ class Commands : public ::testing::Test {
   Workplace place_;
 };
 
+TEST_F(Commands, CacheWarmHasKernelsCompiled) {
+  prints({"cache", "warm", "inc.kiln"}, "1 compiled, 0 there already, 0 failed\n");
+  place_.write("list.txt", "# what the model needs\ninc.kiln\n\n  inc.kiln  # twice\n");
+  prints({"cache", "warm", "--list", "list.txt", "inc.kiln"},
+         "3 compiled, 0 there already, 0 failed\n");
+}
+
+TEST_F(Commands, CacheWarmGoesOnBehindWhatFails) {
+  const Finished finished = place_.kiln({"cache", "warm", "nowhere.kiln", "inc.kiln"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.out, "1 compiled, 0 there already, 1 failed\n");
+  EXPECT_TRUE(finished.err.starts_with("error: nowhere.kiln: ")) << finished.err;
+  const Finished nothing = place_.kiln({"cache", "warm"});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_NE(nothing.err.find("cache warm takes kernel files, or a list of them: --list FILE"),
+            std::string::npos)
+      << nothing.err;
+}
+
 TEST_F(Commands, RunPrintsOutputs) {
   prints({"run", "inc.kiln", "--in", "A=a.npy"}, "B: float32[3]\n[2. 3. 4.]\n");
 }
