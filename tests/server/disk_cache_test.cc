@@ -1,9 +1,13 @@
 #include "server/cache/disk_cache.h"
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
+#include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/daemon.h"
@@ -129,6 +133,46 @@ TEST_F(DiskCacheTest, ServesReadsFromAFolderThatCannotBeWritten) {
   EXPECT_EQ(cache.find(std::string(32, 'f'), "form"), std::nullopt);
   fs::permissions(folder_.path() / "artifacts", fs::perms(0755));
   fs::permissions(folder_.path() / "artifacts" / "00", fs::perms(0755));
+}
+
+/// Looks for the same entries as other processes do, and puts what is not there. How often it got
+/// something else than was put.
+int64_t race(const fs::path& folder, unsigned number) {
+  constexpr int kRounds = 300;
+  constexpr unsigned kKeys = 100;
+  // Less than all of them take, so that entries go while others look for them.
+  DiskCache cache(folder, 40'000);
+  std::minstd_rand random(number + 1);
+  int64_t wrong = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string id = std::to_string(100 + random() % kKeys);
+    const std::string artifact(static_cast<size_t>(500 + std::stoi(id)), id.back());
+    const std::optional<std::string> found = cache.find(id + std::string(29, 'a'), "form " + id);
+    if (!found) {
+      cache.put(id + std::string(29, 'a'), "form " + id, artifact);
+    } else if (*found != artifact) {
+      ++wrong;
+    }
+  }
+  return wrong + cache.corrupt();
+}
+
+TEST_F(DiskCacheTest, ServesManyProcessesAtATime) {
+  constexpr unsigned kProcesses = 64;
+  std::vector<pid_t> processes;
+  for (unsigned i = 0; i < kProcesses; ++i) {
+    const pid_t process = ::fork();
+    ASSERT_GE(process, 0);
+    if (process == 0) ::_exit(static_cast<int>(std::min<int64_t>(race(folder_.path(), i), 100)));
+    processes.push_back(process);
+  }
+  for (const pid_t process : processes) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(process, &status, 0), process);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  DiskCache cache(folder_.path(), 1 << 20);
+  EXPECT_GT(cache.bytes(), 0);
 }
 
 TEST_F(DiskCacheTest, GoesOnWithoutAFolder) {
