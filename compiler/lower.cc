@@ -24,6 +24,8 @@ constexpr Pass kPasses[] = {
     {"carry_states", passes::carry_states, Serves::Cores},
     // Before partition_loops, which has nothing to cut there then.
     {"shift_last_tiles", passes::shift_last_tiles, Serves::Cores},
+    // Before partition_loops, which cuts loops for the guards that are left.
+    {"fill_tiles", passes::fill_tiles, Serves::Threads},
     {"partition_loops", passes::partition_loops, Serves::All},
     // After partition_loops: a guard is simple in the loops' own variables, not in the fused one.
     {"collapse_parallel", passes::collapse_parallel, Serves::Cores},

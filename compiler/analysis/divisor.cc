@@ -15,6 +15,8 @@ int64_t divisor_of_operation(const ir::Binary& node) {
   switch (node.op) {
     case ir::Operator::Add:
     case ir::Operator::Sub:
+    case ir::Operator::Min:
+    case ir::Operator::Max:
     case ir::Operator::FloorMod: return std::gcd(a, b);
     case ir::Operator::Mul:
       // A factor of a product is enough where the product is too large.

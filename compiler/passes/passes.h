@@ -57,6 +57,17 @@ ir::Kernel carry_states(ir::Kernel kernel, const PassContext& context);
 /// the same whenever it runs.
 ir::Kernel shift_last_tiles(ir::Kernel kernel, const PassContext& context);
 
+/// Fills tiles at the end of an axis as all others: guards go that say of an element of shared or
+/// local memory whether it is there.
+///
+///   allocate s[64] { if likely(b*64 + t < n) { s[t] = A[b*64 + t] } .. }
+///     ->
+///   allocate s[64] { if likely(0 < n) { s[t] = A[min(b*64 + t, n - 1)] } .. }
+///
+/// What stands there is not read by anybody who needs it, as before. Guards stay around what cannot
+/// be computed of any values, and those that change while the memory is there.
+ir::Kernel fill_tiles(ir::Kernel kernel, const PassContext& context);
+
 /// Splits loops where a `likely` guard begins or ceases to hold: full tiles run without the guard.
 ///
 ///   for i in 0..ceildiv(n, 4) { for j in 0..4 { if likely(i*4 + j < n) { S } } }

@@ -314,17 +314,6 @@ class TileWriter {
     return loops;
   }
 
-  /// Whether tiles and steps leave nothing over: no product of them has a guard.
-  bool is_even() const {
-    const std::vector<AxisId>& reduce = graph_[tile_.stage].reduce;
-    const auto is_multiple = [&](AxisId axis, int64_t of) {
-      return constant_extent(graph_, axis).value_or(1) % of == 0;
-    };
-    return reduce.size() == 1 && is_multiple(reduce[0], tile_.steps) &&
-           is_multiple(tile_.contraction.row, kThreadsOfSide * tile_.own.rows) &&
-           is_multiple(tile_.contraction.column, kThreadsOfSide * tile_.own.columns);
-  }
-
   /// The loop between the barriers.
   AxisId write_sums(StageId sums, AxisId thread, const std::vector<AxisId>& own,
                     const std::vector<AxisId>& reduce) {
@@ -335,7 +324,7 @@ class TileWriter {
     loops.insert(loops.end(), own.begin(), own.end());
     steps_.reorder(sums, loops);
     const int64_t products = tile_.own.rows * tile_.own.columns * tile_.steps;
-    if (is_even() && products <= kMostProducts) steps_.unroll(sums, step);
+    if (reduce.size() == 1 && products <= kMostProducts) steps_.unroll(sums, step);
     for (const AxisId axis : own)
       steps_.unroll(sums, axis);
     return part;

@@ -1,0 +1,167 @@
+// Which guards of a store say something of the element alone, for as long as the memory is there.
+//
+//   allocate s[64] { for k { for t in 0..64 { if b*64 + t < n { if k + t < l { s[t] = .. } } } } }
+//     ->  the first one: b*64 + t is b*64 and once the index; of the second k changes meanwhile
+#include "compiler/passes/guarded_stores.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "compiler/analysis/affine.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
+#include "compiler/ir/mutator.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+size_t count_used(const Expr& expr, std::span<const For* const> loops) {
+  return static_cast<size_t>(
+      std::ranges::count_if(loops, [&](const For* loop) { return uses_var(expr, loop->var); }));
+}
+
+/// How often `index` stands in `place`, as far as one of the loops says; 0 where it does not.
+int64_t stride_in(const Expr& place, const Expr& index, std::span<const For* const> loops) {
+  for (const For* loop : loops) {
+    if (!uses_var(index, loop->var)) continue;
+    const auto own = analysis::stride_of(index, loop->var);
+    const auto of_place = analysis::stride_of(place, loop->var);
+    if (!own || !of_place || *own == 0) continue;
+    return *of_place % *own == 0 ? *of_place / *own : 0;
+  }
+  return 1;
+}
+
+/// The bound that a guard is for the element of a store; `loops` are those inside the allocation.
+std::optional<Bound> bound_of(const If& guard, const Store& store,
+                              std::span<const For* const> loops) {
+  const Binary* order = as<Binary>(guard.condition);
+  const bool is_bound = order != nullptr && order->op == Operator::Less && guard.likely &&
+                        !guard.else_body && order->a->type == kIndexType &&
+                        !reads_memory(guard.condition) && count_used(order->b, loops) == 0;
+  if (!is_bound) return std::nullopt;
+  Bound bound{.guard = &guard, .place = order->a, .limit = order->b, .start = order->a};
+  for (const Expr& index : store.indices) {
+    bound.strides.push_back(0);
+    const size_t used = count_used(bound.start, loops);
+    if (used == 0 || reads_memory(index)) continue;
+    const int64_t stride = stride_in(bound.start, index, loops);
+    if (stride == 0) continue;
+    const Expr rest = analysis::simplify(bound.start - index * stride);
+    if (count_used(rest, loops) >= used) continue;
+    bound.start = rest;
+    bound.strides.back() = stride;
+  }
+  return count_used(bound.start, loops) == 0 ? std::optional(bound) : std::nullopt;
+}
+
+class FindStores : public Visitor {
+ public:
+  FoundStores found;
+  std::unordered_set<BufferRef> changed;  // by something else than a store
+
+ private:
+  using Visitor::visit;
+
+  /// What stood around a buffer where it was allocated.
+  struct Level {
+    size_t loops = 0;
+    size_t guards = 0;
+  };
+
+  void visit(const For& loop) override {
+    loops_.push_back(&loop);
+    Visitor::visit(loop);
+    loops_.pop_back();
+  }
+  void visit(const If& node) override {
+    (*this)(node.condition);
+    guards_.push_back(&node);
+    (*this)(node.then_body);
+    guards_.pop_back();
+    if (!node.else_body) return;
+    conditions_.push_back(logical_not(node.condition));
+    (*this)(node.else_body);
+    conditions_.pop_back();
+  }
+  void visit(const Allocate& allocate) override {
+    seal();
+    levels_[allocate.buffer] = {loops_.size(), guards_.size()};
+    (*this)(allocate.body);
+  }
+  void visit(const Store& store) override {
+    const auto level = levels_.find(store.buffer);
+    if (level == levels_.end() || store.buffer->scope == Scope::Global) {
+      seal();
+    } else if (store.predicate) {
+      seal();
+      changed.insert(store.buffer);
+    } else {
+      add(store, level->second);
+    }
+    Visitor::visit(store);
+  }
+  void visit(const Atomic& node) override {
+    changed.insert(node.buffer);
+    seal();
+    Visitor::visit(node);
+  }
+  void visit(const Shuffle& node) override {
+    changed.insert(node.buffer);
+    seal();
+    Visitor::visit(node);
+  }
+  void visit(const Check& node) override {
+    seal();
+    Visitor::visit(node);
+  }
+  void visit(const Barrier&) override { seal(); }
+  void visit(const Tensorize& node) override {
+    seal();
+    Visitor::visit(node);
+  }
+  void visit(const Prefetch& node) override {
+    seal();
+    Visitor::visit(node);
+  }
+
+  void seal() { found.sealed.insert(found.sealed.end(), guards_.begin(), guards_.end()); }
+
+  void add(const Store& store, const Level& level) {
+    GuardedStore guarded{.store = &store,
+                         .loops = loops_,
+                         .guards = guards_,
+                         .conditions = conditions_,
+                         .bounds = {}};
+    const std::span<const For* const> inside = std::span(loops_).subspan(level.loops);
+    for (size_t i = level.guards; i < guards_.size(); ++i) {
+      if (auto bound = bound_of(*guards_[i], store, inside)) guarded.bounds.push_back(*bound);
+    }
+    found.stores[store.buffer].push_back(std::move(guarded));
+  }
+
+  std::unordered_map<BufferRef, Level> levels_;
+  std::vector<const For*> loops_;
+  std::vector<const If*> guards_;
+  std::vector<Expr> conditions_;
+};
+
+}  // namespace
+
+bool Bound::is_same(const Bound& other) const {
+  return strides == other.strides && equal_trees(start, other.start) &&
+         equal_trees(limit, other.limit);
+}
+
+FoundStores find_guarded_stores(const Stmt& body) {
+  FindStores walk;
+  walk(body);
+  for (const BufferRef& buffer : walk.changed)
+    walk.found.stores.erase(buffer);
+  return std::move(walk.found);
+}
+
+}  // namespace kiln::passes

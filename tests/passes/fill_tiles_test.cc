@@ -1,0 +1,131 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+using passes::fill_tiles;
+
+TEST(FillTiles, FetchesTheLastElementForThoseBeyondTheEnd) {
+  expect_becomes(fill_tiles,
+                 R"(fn f(A: float32[n], C: float32[n]) {
+                   for b in 0..floordiv(n + 63, 64) bind(blockIdx.x) {
+                     allocate s: float32[64] scope(shared)
+                     for t in 0..64 bind(threadIdx.x) {
+                       if likely(b*64 + t < n) { s[t] = A[b*64 + t] }
+                       if likely(b*64 + t < n) { C[b*64 + t] = s[t] } } } })",
+                 R"(fn f(A: float32[n], C: float32[n]) {
+                   for b in 0..floordiv(n + 63, 64) bind(blockIdx.x) {
+                     allocate s: float32[64] scope(shared)
+                     for t in 0..64 bind(threadIdx.x) {
+                       if likely(0 < n) { s[t] = A[min(b*64 + t, n - 1)] }
+                       if likely(b*64 + t < n) { C[b*64 + t] = s[t] } } } })",
+                 kCuda);
+}
+
+TEST(FillTiles, AddsUpWhatNobodyNeedsAndKeepsTheGuardOfTheSum) {
+  expect_becomes(fill_tiles,
+                 R"(fn f(A: float32[100], C: float32[100]) {
+                   for b in 0..13 bind(blockIdx.x) {
+                     allocate c: float32[2, 4] scope(local)
+                     allocate s: float32[16] scope(shared)
+                     for g in 0..2 { for i in 0..4 {
+                       if likely(b*8 + g*4 + i < 100) { c[g, i] = 0.0 } } }
+                     for k in 0..7 {
+                       for t in 0..16 { if likely(k*16 + t < 100) { s[t] = A[k*16 + t] } }
+                       for j in 0..16 { if likely(k*16 + j < 100) {
+                         for g in 0..2 { for i in 0..4 {
+                           if likely(b*8 + g*4 + i < 100) { c[g, i] = c[g, i] + s[j] } } } } } }
+                     for g in 0..2 { for i in 0..4 {
+                       if likely(b*8 + g*4 + i < 100) { C[b*8 + g*4 + i] = c[g, i] } } } } })",
+                 R"(fn f(A: float32[100], C: float32[100]) {
+                   for b in 0..13 bind(blockIdx.x) {
+                     allocate c: float32[2, 4] scope(local)
+                     allocate s: float32[16] scope(shared)
+                     for g in 0..2 { for i in 0..4 { c[g, i] = 0.0 } }
+                     for k in 0..7 {
+                       for t in 0..16 { if likely(k*16 + t < 100) { s[t] = A[k*16 + t] } }
+                       for j in 0..16 { if likely(k*16 + j < 100) {
+                         for g in 0..2 { for i in 0..4 { c[g, i] = c[g, i] + s[j] } } } } }
+                     for g in 0..2 { for i in 0..4 {
+                       if likely(b*8 + g*4 + i < 100) { C[b*8 + g*4 + i] = c[g, i] } } } } })",
+                 kCuda);
+}
+
+TEST(FillTiles, KeepsVectorsWhole) {
+  expect_becomes(fill_tiles,
+                 R"(fn f(A: float32[100]) { for b in 0..2 bind(blockIdx.x) {
+                   allocate s: float32[64] scope(shared)
+                   for t in 0..16 bind(threadIdx.x) { for v in 0..4 vectorize {
+                     if likely(b*64 + t*4 + v < 100) { s[t*4 + v] = A[b*64 + t*4 + v] } } } } })",
+                 R"(fn f(A: float32[100]) { for b in 0..2 bind(blockIdx.x) {
+                   allocate s: float32[64] scope(shared)
+                   for t in 0..16 bind(threadIdx.x) { for v in 0..4 vectorize {
+                     s[t*4 + v] = A[min(b*64 + t*4, 96) + v] } } } })",
+                 kCuda);
+}
+
+TEST(FillTilesLeaves, WhatIsThereBeforeOneStoreAlone) {
+  expect_unchanged(fill_tiles, R"(fn f(A: float32[100], C: float32[128]) {
+    for b in 0..2 bind(blockIdx.x) {
+      allocate s: float32[64] scope(local)
+      for t in 0..64 { s[t] = 1.0 }
+      for t in 0..64 { if likely(b*64 + t < 100) { s[t] = A[b*64 + t] } }
+      for t in 0..64 { C[b*64 + t] = s[t] } } })");
+}
+
+TEST(FillTilesLeaves, WhatAnEarlierIterationMayHaveStored) {
+  expect_unchanged(fill_tiles, R"(fn f(A: float32[100], C: float32[64]) {
+    for b in 0..1 bind(blockIdx.x) {
+      allocate s: float32[64] scope(local)
+      for k in 0..2 { for t in 0..64 { if likely(k*64 + t < 100) { s[t] = A[k*64 + t] } } }
+      for t in 0..64 { C[t] = s[t] } } })");
+}
+
+TEST(FillTilesLeaves, WhatCannotBeComputedOfAnyValue) {
+  expect_unchanged(fill_tiles, R"(fn f(A: int32[100], C: int32[100]) {
+    for b in 0..2 bind(blockIdx.x) {
+      allocate s: int32[64] scope(local)
+      for t in 0..64 { if likely(b*64 + t < 100) { s[t] = floordiv(int32(7), A[b*64 + t]) } }
+      for t in 0..64 { if likely(b*64 + t < 100) { C[b*64 + t] = s[t] } } } })");
+  // Of a table that knows no end of its own.
+  expect_unchanged(fill_tiles, R"(fn f(A: float32[100], I: int64[100], C: float32[100]) {
+    for b in 0..2 bind(blockIdx.x) {
+      allocate s: float32[64] scope(local)
+      for t in 0..64 { if likely(b*64 + t < 100) { s[t] = A[I[b*64 + t]] } }
+      for t in 0..64 { if likely(b*64 + t < 100) { C[b*64 + t] = s[t] } } } })");
+  // Beyond the end of what was allocated.
+  expect_unchanged(fill_tiles, R"(fn f(A: float32[100], C: float32[100]) {
+    for b in 0..1 bind(blockIdx.x) {
+      allocate s: float32[100] scope(local)
+      for t in 0..128 { if likely(t < 100) { s[t] = A[t] } }
+      for t in 0..100 { C[t] = s[t] } } })");
+}
+
+TEST(FillTilesLeaves, WhatOtherThreadsMayBeStoring) {
+  expect_unchanged(fill_tiles, R"(fn f(A: float32[9, 100], S: float32[9, 100]) {
+    for b in 0..2 bind(blockIdx.x) {
+      allocate s: float32[1] scope(local)
+      for i in 0..64 bind(threadIdx.x) { for t in 0..8 {
+        if likely(b*64 + i < 100) { s[0] = S[t, b*64 + i] }
+        if likely(b*64 + i < 100) { S[t + 1, b*64 + i] = s[0] + A[t, b*64 + i] } } } } })");
+}
+
+TEST(FillTilesLeaves, WhatReadsTilesThatKeepTheirGuards) {
+  expect_unchanged(fill_tiles, R"(fn f(A: int32[100], C: int32[100]) {
+    for b in 0..2 bind(blockIdx.x) {
+      allocate s: int32[64] scope(local)
+      allocate r: int32[64] scope(local)
+      for t in 0..64 { if likely(b*64 + t < 100) { s[t] = floordiv(int32(7), A[b*64 + t]) } }
+      for t in 0..64 { if likely(b*64 + t < 100) { r[t] = s[t] + int32(1) } }
+      for t in 0..64 { if likely(b*64 + t < 100) { C[b*64 + t] = r[t] } } } })");
+}
+
+TEST(FillTilesLeaves, GuardsOfMoreThanStores) {
+  expect_unchanged(fill_tiles, R"(fn f(A: float32[100], C: float32[100]) {
+    for b in 0..2 bind(blockIdx.x) {
+      allocate s: float32[64] scope(local)
+      for t in 0..64 { if likely(b*64 + t < 100) { s[t] = A[b*64 + t]  C[b*64 + t] = s[t] } } } })");
+}
+
+}  // namespace
+}  // namespace kiln::testing
