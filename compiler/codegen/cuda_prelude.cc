@@ -169,6 +169,53 @@ struct kiln_small_float {
              "typedef kiln_small_float<unsigned char, 3, 7, 0x7f, 0x7f> kiln_float8_e4m3fn;\n"},
     Function{"kiln_float8_e5m2",
              "typedef kiln_small_float<unsigned char, 2, 15, 0x7c, 0x7e> kiln_float8_e5m2;\n"},
+    // The tensor cores of sm_80 and later; a strict kernel keeps the order of its sums.
+    Function{"KILN_HAS_MATRIX_UNITS", R"(#ifdef KILN_CUDA_ON_HOST
+#define KILN_HAS_MATRIX_UNITS 1
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(KILN_STRICT)
+#define KILN_HAS_MATRIX_UNITS 1
+#else
+#define KILN_HAS_MATRIX_UNITS 0
+#endif
+)"},
+    Function{"kiln_load_matrices", R"(template <bool kTurned>
+__device__ inline void kiln_load_matrices(unsigned* to, const void* row) {
+#ifdef KILN_CUDA_ON_HOST
+  kiln_host_load_matrices(to, row, kTurned);
+#elif KILN_HAS_MATRIX_UNITS
+  const unsigned place = (unsigned)__cvta_generic_to_shared(row);
+  if (kTurned) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(place) : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(place) : "memory");
+  }
+#endif
+}
+)"},
+    Function{"kiln_multiply", R"(template <typename T, bool kIsBfloat16>
+__device__ inline void kiln_multiply(float& a, float& b, float& c, float& d, const unsigned* rows,
+                                     const unsigned* columns) {
+#ifdef KILN_CUDA_ON_HOST
+  kiln_host_multiply<T>(a, b, c, d, rows, columns);
+#elif KILN_HAS_MATRIX_UNITS
+  if (!kIsBfloat16) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(a), "+f"(b), "+f"(c), "+f"(d)
+                 : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(columns[0]),
+                   "r"(columns[1]));
+  } else {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(a), "+f"(b), "+f"(c), "+f"(d)
+                 : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(columns[0]),
+                   "r"(columns[1]));
+  }
+#endif
+}
+)"},
     Function{"kiln_bits", R"(template <typename T, typename F>
 __device__ inline T kiln_bits(F value) {
   static_assert(sizeof(T) == sizeof(F), "two types of one width");

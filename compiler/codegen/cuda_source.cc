@@ -9,6 +9,7 @@
 
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cuda_expr.h"
+#include "compiler/codegen/cuda_matrix.h"
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/size_expr.h"
@@ -17,6 +18,7 @@
 #include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/ir/races.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -120,6 +122,42 @@ std::vector<LaunchOrder> orders_of(const Stmt& body) {
   return orders;
 }
 
+/// Of products of matrices the factors, whose rows are loaded at once, and the sums.
+class MatrixBuffers : public Visitor {
+ public:
+  explicit MatrixBuffers(const std::vector<const For*>& axes) : axes_(axes) {}
+  std::unordered_set<const Buffer*> factors;
+  std::unordered_set<const Buffer*> sums;
+
+ private:
+  using Visitor::visit;
+  void visit(const For& loop) override {
+    if (const auto product = find_matrix_product(loop, axes_)) {
+      factors.insert(product->rows.buffer.get());
+      factors.insert(product->columns.buffer.get());
+      sums.insert(product->sums.get());
+    }
+    Visitor::visit(loop);
+  }
+  const std::vector<const For*>& axes_;
+};
+
+/// Whether a loop chooses among the elements of these buffers.
+class Chooses : public Visitor {
+ public:
+  Chooses(const VarRef& var, const std::unordered_set<const Buffer*>& buffers)
+      : var_(var), buffers_(buffers) {}
+  bool found = false;
+
+ private:
+  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
+    found = found || (buffers_.contains(buffer.get()) && uses_var(indices[0], var_));
+    Visitor::element(buffer, indices);
+  }
+  const VarRef& var_;
+  const std::unordered_set<const Buffer*>& buffers_;
+};
+
 /// The type that moves so many bytes at once.
 std::string_view vector_type(int64_t bytes) {
   switch (bytes) {
@@ -151,6 +189,9 @@ class Function {
   std::string operator()(const std::string& name) {
     // Names are given in the order in which a person reads them: parameters first.
     const std::string parameters = parameter_list();
+    MatrixBuffers matrices(nest_.axes);
+    matrices(nest_.body);
+    sums_ = std::move(matrices.sums);
     line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds(), name, parameters);
     ++depth_;
     if (order_.is_after_checks) line("if (kiln_is_stopped()) return;");
@@ -160,6 +201,7 @@ class Function {
     VectorBuffers vectors;
     vectors(nest_.body);
     vectors_ = std::move(vectors.found);
+    vectors_.merge(matrices.factors);
     declare_workspace();
     declare_shared_memory();
     statement(nest_.body);
@@ -170,8 +212,11 @@ class Function {
 
  private:
   /// ptxas gives a thread no more registers than a block has room for: of its own size, where that
-  /// is known, or of any that the device allows. Else a launch may fail for want of them.
-  std::string launch_bounds() const { return fmt::format("__launch_bounds__({}) ", threads()); }
+  /// is known, or of any that the device allows. Else a launch may fail for want of them. Where it
+  /// holds sums of matrices they are not for more blocks: spilled registers would cost more.
+  std::string launch_bounds() const {
+    return fmt::format("__launch_bounds__({}{}) ", threads(), sums_.empty() ? "" : ", 1");
+  }
 
   /// The most that a block has.
   int64_t threads() const {
@@ -257,6 +302,73 @@ class Function {
 
   void write(const For& loop) {
     KILN_CHECK(loop.loop_kind == LoopKind::Serial);
+    const auto product = find_matrix_product(loop, nest_.axes);
+    if (!product) return write_loop(loop);
+    out_ += "#if KILN_HAS_MATRIX_UNITS\n";
+    write(*product);
+    out_ += "#else\n";
+    write_loop(loop);
+    out_ += "#endif\n";
+  }
+
+  /// All fragments are loaded, then multiplied: each is used by several products.
+  void write(const MatrixProduct& product) {
+    const size_t rows = product.rows.tiles.size();
+    const size_t columns = product.columns.tiles.size();
+    line("{{");
+    ++depth_;
+    line("const int kiln_lane = threadIdx.y * 4 + threadIdx.x;");
+    line("unsigned kiln_rows[{}][4], kiln_columns[{}][2];", rows, columns);
+    // Of rows, what is eight below comes second, and what is eight steps on third; of columns two
+    // tiles are loaded at once, of each what is eight steps on second.
+    declare_place("kiln_row", product.rows, product.rows.side, product.rows.step);
+    declare_place("kiln_column", product.columns, product.columns.step,
+                  product.columns.tiles[1] - product.columns.tiles[0]);
+    for (size_t i = 0; i < rows; ++i)
+      load("kiln_row", product.rows, i);
+    for (size_t j = 0; j < columns; j += 2)
+      load("kiln_column", product.columns, j);
+    for (size_t i = 0; i < rows; ++i) {
+      for (size_t j = 0; j < columns; ++j)
+        multiply(product, i, j);
+    }
+    --depth_;
+    line("}}");
+  }
+
+  /// Where the row begins that a lane has loaded, of the first tile.
+  void declare_place(std::string_view name, const MatrixFactor& factor, int64_t second,
+                     int64_t last) {
+    line(
+        "const {}* const {} = &{}[{}] + kiln_lane % 8 * {} + kiln_lane / 8 % 2 * {} + "
+        "kiln_lane / 16 * {};",
+        cuda_type(factor.buffer->type), name, names_[factor.buffer], text(factor.first), factor.row,
+        second, last);
+  }
+
+  void load(std::string_view place, const MatrixFactor& factor, size_t tile) {
+    line("kiln_load_matrices<{0}>({1}s[{2}], {1} + {3});", factor.is_turned, place, tile,
+         factor.tiles[tile]);
+  }
+
+  void multiply(const MatrixProduct& product, size_t i, size_t j) {
+    const int64_t place = product.row_places[i] + product.column_places[j];
+    const DType type = product.rows.buffer->type;
+    line(
+        "kiln_multiply<{0}, {8}>({1}[{2}], {1}[{3}], {1}[{4}], {1}[{5}], kiln_rows[{6}], "
+        "kiln_columns[{7}]);",
+        cuda_type(type), names_[product.sums], place, place + product.neighbour,
+        place + product.lower, place + product.lower + product.neighbour, i, j,
+        type == DType::BFloat16);
+  }
+
+  void write_loop(const For& loop) {
+    // Registers have no index: what chooses one is written out.
+    Chooses walk(loop.var, sums_);
+    if (!sums_.empty()) walk(loop.body);
+    if (walk.found && as_const_int(loop.extent)) line("#pragma unroll");
+    // Between barriers there is enough to do without a second iteration.
+    if (!sums_.empty() && waits_in(loop.body).for_block) line("#pragma unroll 1");
     const std::string& var = names_[loop.var];
     line("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", index_type(), var, comparand(loop.extent));
     nested(loop.body);
@@ -381,6 +493,7 @@ class Function {
   std::string out_;
   size_t depth_ = 0;
   std::unordered_set<const Buffer*> vectors_;  // moved at once
+  std::unordered_set<const Buffer*> sums_;     // of products of matrices
   bool is_dynamic_ = false;                    // shared memory is one piece
   int64_t shared_bytes_ = 0;                   // of it those that are given out
 };

@@ -14,6 +14,7 @@
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
 #include "compiler/autoschedule/templates/image_sketches.h"
+#include "compiler/autoschedule/templates/matrix_tiles.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
 #include "compiler/autoschedule/templates/row_threads.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
@@ -87,6 +88,9 @@ const autoschedule::Parameter kBlock = {"block", {32, 64, 128, 256, 512, 1024}, 
 /// for each of what cannot meet.
 std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
   const StageGraph& graph = chooser.graph;
+  // Either all of a stage's sketches keep the order of its sum, or none does.
+  std::vector<Sketch> matrices = autoschedule::matrix_tile_sketches(chooser, root);
+  if (!matrices.empty()) return matrices;
   std::vector<Sketch> tiles = autoschedule::block_tile_sketches(chooser, root);
   if (!tiles.empty()) return tiles;
   if (graph[root].kind == Stage::Kind::Scatter) {

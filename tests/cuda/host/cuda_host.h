@@ -104,6 +104,56 @@ KILN_HOST_ONLY inline unsigned __ballot_sync(unsigned mask, int is_so) {
 }
 KILN_HOST_ONLY inline unsigned __activemask() { return ~0u; }
 
+/// ldmatrix: of four times eight rows, whose addresses the lanes give eight by eight, each lane
+/// gets two neighbours a matrix; turned, the two are below each other.
+KILN_HOST_ONLY inline void kiln_rows_of_lanes(const void* row, const char* (&rows)[32]) {
+  const uint64_t* const all = kiln_meet_warp(~0u, reinterpret_cast<uint64_t>(row));
+  for (int lane = 0; lane < 32; ++lane)
+    rows[lane] = reinterpret_cast<const char*>(all[lane]);
+}
+inline void kiln_host_load_matrices(unsigned* to, const void* row, bool turned) {
+  const char* rows[32];
+  kiln_rows_of_lanes(row, rows);
+  const int lane = kiln_lane();
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    unsigned short pair[2];
+    for (int i = 0; i < 2; ++i) {
+      const int along = lane % 4 * 2 + i;
+      const char* const from = rows[matrix * 8 + (turned ? along : lane / 4)];
+      pair[i] = reinterpret_cast<const unsigned short*>(from)[turned ? lane / 4 : along];
+    }
+    to[matrix] = pair[0] | static_cast<unsigned>(pair[1]) << 16;
+  }
+}
+
+/// mma.m16n8k16: the sums of a lane are two neighbours of row lane / 4, and those eight rows below.
+template <typename T>
+KILN_HOST_ONLY inline void kiln_host_multiply(float& a, float& b, float& c, float& d,
+                                              const unsigned* rows, const unsigned* columns) {
+  unsigned words[6][32];
+  for (int word = 0; word < 6; ++word) {
+    const uint64_t* const all = kiln_meet_warp(~0u, word < 4 ? rows[word] : columns[word - 4]);
+    for (int lane = 0; lane < 32; ++lane)
+      words[word][lane] = static_cast<unsigned>(all[lane]);
+  }
+  // Of element (row, k): which lane has it, in which word and half.
+  const auto value = [&](int first, int line, int step, int word) {
+    const unsigned both = words[first + word][line % 8 * 4 + step % 8 / 2];
+    T element;
+    const auto half = static_cast<unsigned short>(step % 2 == 0 ? both : both >> 16);
+    std::memcpy(&element, &half, sizeof half);
+    return static_cast<float>(element);
+  };
+  float* const sums[4] = {&a, &b, &c, &d};
+  for (int i = 0; i < 4; ++i) {
+    const int row = kiln_lane() / 4 + i / 2 * 8;
+    const int column = kiln_lane() % 4 * 2 + i % 2;
+    for (int step = 0; step < 16; ++step) {
+      *sums[i] += value(0, row, step, row / 8 + step / 8 * 2) * value(4, column, step, step / 8);
+    }
+  }
+}
+
 /// An access that others may meet. Threads take turns only where they meet, so it is one piece.
 template <typename T, typename Change>
 KILN_HOST_ONLY inline T kiln_atomic(T* address, Change change) {

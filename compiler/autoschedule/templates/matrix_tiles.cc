@@ -1,0 +1,267 @@
+// Tiles of a contraction for tensor cores, as CUTLASS's kernels for sm_80 have them: factors in
+// shared memory, a part of the tile for each warp, sums in registers.
+//
+//   C[i, j] = sum[k](A[i, k] * B[k, j])
+//     ->  blockIdx: tiles of 128 x 128; k in steps of 64:
+//           threads fetch A[128 rows, 64] and B[64, 128 columns], 16 bytes at once
+//           a warp adds 64 x 64, by products of 16 x 8 with 16 steps each
+//
+// The loops are ordered as the sums lie in the lanes of mma.m16n8k16 (codegen/cuda_matrix.h), which
+// is what makes them matrix instructions. Rows in shared memory are 16 bytes longer than they need
+// to be, so that the eight of them that ldmatrix reads at once begin in different banks.
+#include "compiler/autoschedule/templates/matrix_tiles.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/gpu_arch.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kRows = 16;  // of a product, and its steps
+constexpr int64_t kColumns = 8;
+constexpr int64_t kLanes = 8;         // elements that are fetched at once
+constexpr int64_t kLeast = 64;        // of an axis that is cut into tiles
+constexpr int kFirstCapability = 80;  // with mma.m16n8k16
+// A tensor core of sm_80 multiplies 16 x 8 x 16 in eight cycles (NVIDIA, "A100 Tensor Core GPU
+// Architecture"), and there are four to a multiprocessor.
+constexpr double kCycles = 8;
+constexpr double kCores = 4;
+// One block alone waits at its barriers with nobody to take its turn.
+constexpr double kAlone = 1.5;
+
+struct MatrixTile {
+  StageId stage = 0;
+  Contraction contraction;
+  std::vector<AxisId> batch;  // data axes that are neither row nor column
+  int64_t warps_down = 2;
+  int64_t warps_across = 2;
+  int64_t rows = 4;  // products of a warp along each side
+  int64_t columns = 8;
+  int64_t steps = 64;  // of the sum at once
+
+  int64_t block_rows() const { return warps_down * rows * kRows; }
+  int64_t block_columns() const { return warps_across * columns * kColumns; }
+  int64_t warps() const { return warps_down * warps_across; }
+};
+
+bool has_matrix_units(std::string_view arch) {
+  if (arch.empty()) arch = ir::kDefaultGpuArch;
+  int capability = 0;
+  if (arch.starts_with("sm_"))
+    std::from_chars(arch.data() + 3, arch.data() + arch.size(), capability);
+  return capability >= kFirstCapability;
+}
+
+bool is_long(const StageGraph& graph, AxisId axis) {
+  return constant_extent(graph, axis).value_or(kLeast) >= kLeast;
+}
+
+bool may_be_fetched(const StageGraph& graph, const ir::TensorRead& read,
+                    const std::vector<AxisId>& axes) {
+  const Stage& source = graph[read.stage];
+  const DType type = read.type.element;
+  std::vector<AxisId> used = axes;
+  std::erase_if(used, [&](AxisId axis) { return !is_used_in(graph, read, axis); });
+  return source.attach.kind == schedule::Attach::Kind::Root && source.kind != Stage::Kind::Scan &&
+         !source.is_touched && (type == DType::Float16 || type == DType::BFloat16) &&
+         only_reorders(graph, read, used);
+}
+
+/// What all tiles of the stage have in common; nothing where it has none.
+std::optional<MatrixTile> any_tile_of(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  const Stage& stage = graph[id];
+  const bool is_plain = stage.kind == Stage::Kind::Compute && stage.time_dimension < 0 &&
+                        stage.conditions.empty() && reductions_inside(graph, id).empty() &&
+                        stage.reduce.size() == 1;
+  if (!is_plain || !has_matrix_units(chooser.arch) || chooser.options.strict) return std::nullopt;
+  const auto contraction = find_contraction(graph, id);
+  if (!contraction || !ir::as<ir::Reduce>(stage.bodies[0])->init.empty()) return std::nullopt;
+  MatrixTile tile{.stage = id, .contraction = *contraction, .batch = {}};
+  std::vector<AxisId> axes = stage.data;
+  axes.push_back(stage.reduce[0]);
+  const ir::TensorRead& rows = *contraction->row_factor;
+  const ir::TensorRead& columns = *contraction->column_factor;
+  const bool fits = rows.stage != columns.stage && rows.type == columns.type &&
+                    stage.types[0] == DType::Float32 && may_be_fetched(graph, rows, axes) &&
+                    may_be_fetched(graph, columns, axes) && is_long(graph, contraction->row) &&
+                    is_long(graph, contraction->column) &&
+                    constant_extent(graph, stage.reduce[0]).value_or(kRows) >= kRows;
+  if (!fits) return std::nullopt;
+  for (const AxisId axis : stage.data) {
+    if (axis == contraction->row || axis == contraction->column) continue;
+    const ir::Expr& extent = graph.axes[axis].extent;
+    if (!ir::as_const_int(extent) && ir::as<ir::Var>(extent) == nullptr) return std::nullopt;
+    tile.batch.push_back(axis);
+  }
+  const int64_t sum = constant_extent(graph, stage.reduce[0]).value_or(tile.steps);
+  tile.steps = std::min(tile.steps, sum / kRows * kRows);
+  return tile;
+}
+
+/// About how many cycles the product takes; of unknown sizes, for one tile of the smallest.
+double cycles_of(const StageGraph& graph, const MatrixTile& tile, const GpuMachine& machine) {
+  const auto extent = [&](AxisId axis) { return constant_extent(graph, axis).value_or(kLeast); };
+  const auto whole = [&](AxisId axis, int64_t part) {
+    return static_cast<double>((extent(axis) + part - 1) / part);
+  };
+  double blocks = whole(tile.contraction.row, tile.block_rows()) *
+                  whole(tile.contraction.column, tile.block_columns());
+  for (const AxisId axis : tile.batch)
+    blocks *= static_cast<double>(std::max<int64_t>(extent(axis), 1));
+  const double products = static_cast<double>(tile.warps() * tile.rows * tile.columns);
+  const double fetched =
+      static_cast<double>((tile.block_rows() + tile.block_columns()) * kRows * 2);
+  const double step = std::max(products * kCycles / std::min<double>(kCores, tile.warps()),
+                               fetched / machine.l2_bytes);
+  const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
+  return step * turns * (turns < 2 ? kAlone : 1);
+}
+
+/// Writes the schedule of a tile.
+class MatrixWriter {
+ public:
+  MatrixWriter(const StageGraph& graph, const MatrixTile& tile, StepWriter& steps)
+      : graph_(graph), tile_(tile), steps_(steps) {}
+
+  void write() {
+    const StageId id = tile_.stage;
+    const Fetch rows = fetch(*tile_.contraction.row_factor, tile_.contraction.row);
+    const Fetch columns = fetch(*tile_.contraction.column_factor, tile_.contraction.column);
+    // The loops give the sums their layout, then they are the copy's.
+    cut();
+    const auto [sums, axes] = steps_.cache_write(id, "local");
+    const Loops loops = cut();
+    steps_.bind(id, steps_.fuse(id, loops.blocks), "blockIdx.x");
+    steps_.bind(id, steps_.fuse(id, loops.warps), "threadIdx.z");
+    steps_.bind(id, loops.row, "threadIdx.y");
+    steps_.bind(id, loops.pair, "threadIdx.x");
+    for (const AxisId axis : loops.own)
+      steps_.unroll(id, axis);
+    steps_.compute_at(sums, id, loops.pair);
+    const std::vector<AxisId> own(axes.end() - 5, axes.end() - 1);
+    const auto [part, inside] = steps_.split(sums, axes.back(), tile_.steps);
+    const auto [group, step] = steps_.split(sums, inside, kRows);
+    std::vector<AxisId> order = {part, group, step};
+    order.insert(order.end(), own.begin(), own.end());
+    steps_.reorder(sums, order);
+    for (const Fetch& each : {rows, columns}) {
+      steps_.compute_at(each.copy, sums, part);
+      fetch_together(each);
+    }
+  }
+
+ private:
+  struct Fetch {
+    StageId copy;
+    std::vector<AxisId> axes;
+    int64_t lanes = 1;
+  };
+  struct Loops {
+    std::vector<AxisId> blocks;
+    std::vector<AxisId> warps;  // down and across
+    AxisId row = 0;
+    AxisId pair = 0;
+    std::vector<AxisId> own;  // of a thread: products down and across, two rows, two columns
+  };
+
+  /// A copy in shared memory with the factor's own order of dimensions.
+  Fetch fetch(const ir::TensorRead& read, AxisId side) {
+    const AxisId sum = graph_[tile_.stage].reduce[0];
+    const auto [copy, axes] =
+        steps_.cache_read({read.stage, read.output}, tile_.stage, {}, "shared");
+    const AxisId line = is_contiguous_in(graph_, read, sum) ? sum : side;
+    const int64_t width = line == sum                     ? tile_.steps
+                          : side == tile_.contraction.row ? tile_.block_rows()
+                                                          : tile_.block_columns();
+    steps_.storage_align(copy, axes[axes.size() - 2], width, kLanes);
+    const bool is_whole = constant_extent(graph_, line).value_or(1) % kLanes == 0;
+    return {copy, axes, is_whole ? kLanes : 1};
+  }
+
+  /// All threads of the block, side by side along the last axis.
+  void fetch_together(const Fetch& fetch) {
+    std::vector<AxisId> axes = fetch.axes;
+    if (fetch.lanes > 1) {
+      const auto [vectors, lane] = steps_.split(fetch.copy, axes.back(), fetch.lanes);
+      steps_.vectorize(fetch.copy, lane);
+      axes.back() = vectors;
+    }
+    const AxisId all = steps_.fuse(fetch.copy, axes);
+    const auto [above, x] = steps_.split(fetch.copy, all, 4);
+    const auto [rest, y] = steps_.split(fetch.copy, above, 8);
+    const auto [outer, z] = steps_.split(fetch.copy, rest, tile_.warps());
+    steps_.bind(fetch.copy, z, "threadIdx.z");
+    steps_.bind(fetch.copy, y, "threadIdx.y");
+    steps_.bind(fetch.copy, x, "threadIdx.x");
+  }
+
+  Loops cut() {
+    const StageId id = tile_.stage;
+    const auto [row_tiles, row_part] = steps_.split(id, tile_.contraction.row, tile_.block_rows());
+    const auto [down, of_warp] = steps_.split(id, row_part, tile_.rows * kRows);
+    const auto [row_products, in_product] = steps_.split(id, of_warp, kRows);
+    const auto [lower, row] = steps_.split(id, in_product, kRows / 2);
+    const auto [column_tiles, column_part] =
+        steps_.split(id, tile_.contraction.column, tile_.block_columns());
+    const auto [across, of_warp_too] = steps_.split(id, column_part, tile_.columns * kColumns);
+    const auto [column_products, in_column] = steps_.split(id, of_warp_too, kColumns);
+    const auto [pair, neighbour] = steps_.split(id, in_column, 2);
+    Loops loops{
+        .blocks = tile_.batch, .warps = {down, across}, .row = row, .pair = pair, .own = {}};
+    loops.blocks.insert(loops.blocks.end(), {row_tiles, column_tiles});
+    loops.own = {row_products, column_products, lower, neighbour};
+    std::vector<AxisId> order = loops.blocks;
+    order.insert(order.end(), {down, across, row, pair});
+    order.insert(order.end(), loops.own.begin(), loops.own.end());
+    steps_.reorder(id, order);
+    return loops;
+  }
+
+  const StageGraph& graph_;
+  const MatrixTile& tile_;
+  StepWriter& steps_;
+};
+
+}  // namespace
+
+std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id) {
+  const std::optional<MatrixTile> any = any_tile_of(chooser, id);
+  if (!any) return {};
+  struct Shape {
+    int64_t down, across, rows, columns;
+  };
+  constexpr Shape kShapes[] = {{2, 2, 4, 8}, {2, 2, 4, 4}, {2, 2, 2, 4}};
+  std::vector<MatrixTile> tiles;
+  for (const Shape& shape : kShapes) {
+    MatrixTile tile = *any;
+    tile.warps_down = shape.down;
+    tile.warps_across = shape.across;
+    tile.rows = shape.rows;
+    tile.columns = shape.columns;
+    tiles.push_back(tile);
+  }
+  const GpuMachine& machine = gpu_machine(chooser.arch);
+  std::ranges::stable_sort(
+      tiles, {}, [&](const MatrixTile& tile) { return cycles_of(chooser.graph, tile, machine); });
+  std::vector<Sketch> sketches;
+  for (const MatrixTile& tile : tiles) {
+    sketches.push_back({.name = fmt::format("matrix instructions, {} x {} a block",
+                                            tile.block_rows(), tile.block_columns()),
+                        .parameters = {},
+                        .write = [&graph = chooser.graph, tile](StepWriter& steps, const Values&) {
+                          MatrixWriter(graph, tile, steps).write();
+                        }});
+  }
+  return sketches;
+}
+
+}  // namespace kiln::autoschedule
