@@ -107,11 +107,8 @@ CudaBinary compile_cuda_source(const std::string& source, const CudaOptions& opt
 }
 
 std::string describe_nvrtc() {
-  const NvrtcLibrary& library = nvrtc_library();
-  int major = 0;
-  int minor = 0;
-  library.version(&major, &minor);
-  return fmt::format("NVRTC {}.{} in {}", major, minor, library.path);
+  const NvrtcVersion version = nvrtc_version();
+  return fmt::format("NVRTC {}.{} in {}", version.major, version.minor, version.path);
 }
 
 }  // namespace kiln::codegen

@@ -120,6 +120,7 @@ std::optional<NvrtcLibrary> open(const std::string& file) {
     dlclose(handle);
     return std::nullopt;
   }
+  library.handle = handle;
   library.path = path_of(reinterpret_cast<void*>(library.version), file);
   return library;
 }
@@ -142,15 +143,33 @@ NvrtcLibrary open_any() {
        "install nvidia-cuda-nvrtc==13.0.88, or let KILN_NVRTC name the file");
 }
 
+/// A failure is not kept: the library may be installed while the process runs.
+struct Kept {
+  std::mutex mutex;
+  std::optional<NvrtcLibrary> library;
+};
+Kept& kept() {
+  static Kept kept;
+  return kept;
+}
+
 }  // namespace
 
 const NvrtcLibrary& nvrtc_library() {
-  // A failure is not kept: the library may be installed while the process runs.
-  static std::mutex mutex;
-  static std::optional<NvrtcLibrary> library;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(kept().mutex);
+  std::optional<NvrtcLibrary>& library = kept().library;
   if (!library) library = open_any();
   return *library;
+}
+
+NvrtcVersion nvrtc_version() {
+  const std::lock_guard lock(kept().mutex);
+  const bool is_kept = kept().library.has_value();
+  const NvrtcLibrary library = is_kept ? *kept().library : open_any();
+  NvrtcVersion version{.path = library.path};
+  library.version(&version.major, &version.minor);
+  if (!is_kept) dlclose(library.handle);
+  return version;
 }
 
 }  // namespace kiln::codegen

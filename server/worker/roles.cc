@@ -7,7 +7,7 @@
 #include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/autoschedule/choose/sketch_space.h"
 #include "compiler/autoschedule/recognise/machine.h"
-#include "compiler/codegen/nvrtc_library.h"
+#include "compiler/codegen/nvrtc.h"
 #include "compiler/compile.h"
 #include "compiler/language/wire/decode.h"
 #include "compiler/target.h"
@@ -126,13 +126,7 @@ CompilerWorker kiln_compiler() {
   worker.text = text_of;
   worker.sketches = sketches_of;
   worker.components = [] {
-    return std::vector<v1::Component>{component("nvrtc", [] {
-      const codegen::NvrtcLibrary& library = codegen::nvrtc_library();
-      int major = 0;
-      int minor = 0;
-      library.version(&major, &minor);
-      return fmt::format("NVRTC {}.{} in {}", major, minor, library.path);
-    })};
+    return std::vector<v1::Component>{component("nvrtc", codegen::describe_nvrtc)};
   };
   return worker;
 }

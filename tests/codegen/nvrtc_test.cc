@@ -1,5 +1,8 @@
 #include "compiler/codegen/nvrtc.h"
 
+#include <fstream>
+#include <iterator>
+
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/cubin.h"
@@ -38,6 +41,24 @@ class Nvrtc : public ::testing::Test {
     }
   }
 };
+
+/// Its files among those that this process has mapped.
+bool is_mapped() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string text((std::istreambuf_iterator<char>(maps)), std::istreambuf_iterator<char>());
+  return text.find("libnvrtc") != std::string::npos;
+}
+
+TEST_F(Nvrtc, IsNotKeptForBeingAskedWhichItIs) {
+  const bool was_mapped = is_mapped();  // by a test of this process that compiled
+  const std::string text = describe_nvrtc();
+  EXPECT_TRUE(text.starts_with("NVRTC ")) << text;
+  EXPECT_EQ(is_mapped(), was_mapped);
+  compile_cuda_source(kSource, {"sm_90"});
+  EXPECT_TRUE(is_mapped());
+  EXPECT_EQ(describe_nvrtc(), text);
+  EXPECT_FALSE(compile_cuda_source(kSource, {"sm_90"}).cubin.empty());
+}
 
 TEST_F(Nvrtc, MakesCubinAndPtxWithoutAGpu) {
   const CudaBinary binary = compile_cuda_source(kSource, {"sm_90"});
