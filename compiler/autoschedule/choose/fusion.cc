@@ -194,16 +194,6 @@ class Fusion {
       steps.parallel(last, loop);
   }
 
-  /// Vectors along a row. A stage with one element a row has none, but its reductions may.
-  static void schedule_row(const Chooser& chooser, StepWriter& steps, StageId id,
-                           size_t dimensions) {
-    if (!has_rows(chooser.graph, id, dimensions)) return;
-    const std::vector<Sketch> sketches = compute_sketches(chooser, id, /*may_be_parallel=*/false);
-    if (sketches.empty()) return;
-    const std::vector<int64_t> values = sketches[0].preferred();
-    sketches[0].write(steps, Values(sketches[0].parameters, values));
-  }
-
   const language::Kernel& kernel_;
   const CompileOptions& options_;
   const Machine machine_;

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "compiler/autoschedule/choose/fusion.h"
+#include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
 #include "compiler/autoschedule/templates/image_sketches.h"
@@ -200,6 +201,7 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
   language::Schedule schedule = autoschedule::with_padded_stages(kernel, given, options);
   schedule =
       autoschedule::with_reduction_stages(kernel, std::move(schedule), autoschedule::gains_vectors);
+  schedule = autoschedule::with_product_chains(kernel, std::move(schedule), target, options);
   return autoschedule::fuse_stages(
       kernel, autoschedule::with_transposed_products(kernel, std::move(schedule), target, options),
       options, autoschedule::machine_of(target.arch));

@@ -26,8 +26,9 @@ StageId whole_of(const StageGraph& graph, StageId id) {
 class Rows {
  public:
   // A stage belongs when all its readers do, and readers come later in the order of the graph.
-  Rows(const StageGraph& graph, StageId last, size_t dimensions, const std::vector<StageId>& parts)
-      : graph_(graph), last_(last), dimensions_(dimensions), parts_(parts) {
+  Rows(const StageGraph& graph, StageId last, size_t dimensions, const std::vector<StageId>& parts,
+       Products products)
+      : graph_(graph), last_(last), dimensions_(dimensions), parts_(parts), products_(products) {
     readers_ = schedule::readers_of_each(graph);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
       if (belongs(*id)) members_.push_back(*id);
@@ -42,9 +43,10 @@ class Rows {
     const Stage& stage = graph_[id];
     const bool may_move = is_free(graph_, id) || std::ranges::find(parts_, id) != parts_.end();
     if (id == last_ || !may_move || graph_.has_parameter(id) || stage.data.size() < dimensions_ ||
-        is_product(graph_, id) || has_dependent_extents(graph_, id) || has_indirect_reads(stage)) {
+        has_dependent_extents(graph_, id) || has_indirect_reads(stage)) {
       return false;
     }
+    if (products_ == Products::StayApart && is_product(graph_, id)) return false;
     const std::vector<StageId>& readers = readers_[id];
     return !readers.empty() && std::ranges::all_of(readers, [&](StageId reader) {
       return is_member(whole_of(graph_, reader)) && reads_own_row(id, reader);
@@ -72,6 +74,7 @@ class Rows {
   const StageId last_;
   const size_t dimensions_;
   const std::vector<StageId>& parts_;
+  const Products products_;
   std::vector<std::vector<StageId>> readers_;
   std::vector<StageId> members_;
 };
@@ -79,8 +82,8 @@ class Rows {
 }  // namespace
 
 RowStages rows_of(const StageGraph& graph, StageId last, size_t dimensions,
-                  const std::vector<StageId>& parts) {
-  return Rows(graph, last, dimensions, parts).found();
+                  const std::vector<StageId>& parts, Products products) {
+  return Rows(graph, last, dimensions, parts, products).found();
 }
 
 bool has_rows(const StageGraph& graph, StageId id, size_t dimensions) {

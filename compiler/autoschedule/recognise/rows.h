@@ -14,10 +14,13 @@ struct RowStages {
   size_t dimensions;
 };
 
+/// Whether products belong to rows. Row by row they have no tiles, in blocks of rows they do.
+enum class Products : uint8_t { StayApart, Belong };
+
 /// The stages that can be computed in the loops over rows of `last`: free ones, and `parts`, which
 /// the schedule has taken out of expressions for that.
 RowStages rows_of(const StageGraph& graph, StageId last, size_t dimensions,
-                  const std::vector<StageId>& parts = {});
+                  const std::vector<StageId>& parts = {}, Products products = Products::StayApart);
 
 /// Whether rows of a stage are rows: what is left of it has loops of its own.
 bool has_rows(const StageGraph& graph, StageId id, size_t dimensions);

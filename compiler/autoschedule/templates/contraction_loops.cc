@@ -131,6 +131,21 @@ void copy_rows_in_groups(const StageGraph& graph, const Tiling& tiling, StepWrit
     steps.parallel(copy, *axis);
 }
 
+/// A copy of all panels before the product.
+void write_copy_of_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                          StageId copy, const std::vector<AxisId>& axes, bool parallel) {
+  if (tiling.group.products == 1 &&
+      lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
+    const CopyAxes all = copy_axes(axes, tiling.panel_batch.size(), 1);
+    return write_copy_for_all(steps, copy, all, parallel);
+  }
+  write_panel_copy(graph, tiling, steps, copy, axes, 0);
+  if (!parallel) return;
+  const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.panel_batch.size()) + 1;
+  for (auto axis = axes.begin(); axis != end; ++axis)
+    steps.parallel(copy, *axis);
+}
+
 /// The innermost loops.
 void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                 const Values& values, const std::vector<AxisId>& reduce, AxisId row,
@@ -320,17 +335,32 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
     copy_rows_in_order(graph, tiling, steps, row_tiles, row, parallel);
   write_tile(graph, tiling, steps, values, reduction.loops, row, column);
   if (parallel) parallel_outer(graph, steps, id, outer);
-  if (tiling.group.products == 1 &&
-      lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
-    const CopyAxes all = copy_axes(axes, tiling.panel_batch.size(), 1);
-    return write_copy_for_all(steps, copy, all, parallel);
+  write_copy_of_panels(graph, tiling, steps, copy, axes, parallel);
+}
+
+AxisId write_rows_of_block(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                           const Values& values) {
+  const StageId id = tiling.stage;
+  AxisId rows = tiling.contraction.row;
+  std::vector<AxisId> outer = tiling.batch;
+  if (const int64_t block = values.get("rows of a block", 0); block > 0) {
+    const auto [blocks, inner] = split_tile(graph, steps, id, rows, block);
+    outer.push_back(blocks);
+    rows = inner;
   }
-  write_panel_copy(graph, tiling, steps, copy, axes, 0);
-  if (parallel) {
-    const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.panel_batch.size()) + 1;
-    for (auto axis = axes.begin(); axis != end; ++axis)
-      steps.parallel(copy, *axis);
-  }
+  const auto [tiles, row] = steps.split(id, rows, values.get("rows", 1));
+  const auto [columns, column] =
+      split_tile(graph, steps, id, tiling.contraction.column, values.get("lanes", 1));
+  const std::vector<AxisId> inside = values.get("columns first", 0) != 0
+                                         ? std::vector<AxisId>{columns, tiles}
+                                         : std::vector<AxisId>{tiles, columns};
+  steps.reorder(id, joined({outer, inside, tiling.reduce, {row, column}}));
+  const auto [copy, axes] = steps.cache_read(
+      tiling.panel, id, joined({tiling.panel_batch, {columns}, tiling.reduce, {column}}));
+  align_panel(tiling, steps, copy, axes, values);
+  write_tile(graph, tiling, steps, values, tiling.reduce, row, column);
+  write_copy_of_panels(graph, tiling, steps, copy, axes, values.get("parallel", 0) != 0);
+  return outer.empty() ? tiles : outer.back();
 }
 
 void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, StepWriter& steps,

@@ -92,6 +92,13 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
 void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                            const Values& values);
 
+/// Tiles of rows that stand in the loop over blocks of rows of another stage, or, with "rows of a
+/// block" more than 0, in one of their own, which is returned: then it is cut into these first. The
+/// column factor is copied beforehand, as for panels in order. "columns first": a panel stays in L1
+/// while all rows of the block pass.
+AxisId write_rows_of_block(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                           const Values& values);
+
 /// Dot products of vectors along the reduction, several rows and "columns" at once.
 void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, StepWriter& steps,
                 const Values& values);

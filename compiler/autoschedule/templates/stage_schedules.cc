@@ -2,6 +2,7 @@
 // slides, of a reduction, of elements.
 #include "compiler/autoschedule/templates/stage_schedules.h"
 
+#include "compiler/autoschedule/recognise/rows.h"
 #include "compiler/autoschedule/templates/batch_sketches.h"
 #include "compiler/autoschedule/templates/window_sketches.h"
 
@@ -22,6 +23,14 @@ std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool ma
     sketches.insert(sketches.begin(), *std::move(window));
   }
   return sketches;
+}
+
+void schedule_row(const Chooser& chooser, StepWriter& steps, StageId id, size_t dimensions) {
+  if (!has_rows(chooser.graph, id, dimensions)) return;
+  const std::vector<Sketch> sketches = compute_sketches(chooser, id, /*may_be_parallel=*/false);
+  if (sketches.empty()) return;
+  const std::vector<int64_t> values = sketches[0].preferred();
+  sketches[0].write(steps, Values(sketches[0].parameters, values));
 }
 
 }  // namespace kiln::autoschedule

@@ -24,6 +24,10 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId stage, bo
 /// axis where the order of the reduction may change; outer loops on several cores.
 std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel);
 
+/// Vectors along rows of so many dimensions, for a stage that stands in a loop over rows. One with
+/// an element a row has none, but its reductions may.
+void schedule_row(const Chooser& chooser, StepWriter& steps, StageId stage, size_t dimensions);
+
 /// Columns on several cores, each running through time, where they are independent; vectors of
 /// columns where they are neighbours in memory.
 std::vector<Sketch> scan_sketches(const Chooser& chooser, StageId scan);
