@@ -34,7 +34,7 @@ COMPILER = {
     "autoschedule": ["schedule/", "analysis/", "ir/", "language/", "target.h"],
     "passes": ["analysis/", "ir/", "language/", "target.h"],
     "codegen": ["analysis/", "ir/", "language/"],
-    "program": ["language/"],
+    "program": ["autodiff/", "language/"],
 }
 
 # The Python client, in the direction in which data flows: a module may import those of earlier rows, at its top and

@@ -12,6 +12,7 @@ namespace {
 /// The type of a value is what a definition that reads it says; float32 where none does.
 DType type_of(const v1::Program& program, std::uint32_t value) {
   for (const v1::ProgramNode& node : program.nodes()) {
+    if (node.gradient()) continue;
     const v1::Definition& definition = program.definitions(static_cast<int>(node.definition()));
     int input = 0;
     for (const v1::TensorId& parameter : definition.parameters()) {

@@ -5,6 +5,9 @@
 //
 //   h = matmul(x, w), y = h + b, z = relu(y)   ->   {h, y, z}: y and z never leave the caches
 //
+// Products have tiles of their own and stay apart, but for those that one loop over blocks of rows
+// holds: what that saves is asked of autoschedule.
+//
 // A greedy merge by benefit over the edges of a graph, as XLA's fusion and Halide's grouping
 // (Mullapudi et al., 2016) do it; the prediction is a roofline: bytes over bandwidth.
 #include "compiler/program/fuse.h"
@@ -12,6 +15,8 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+
+#include "compiler/program/join.h"
 
 namespace kiln::program {
 namespace {
@@ -53,8 +58,13 @@ Traits traits_of(const language::Definition& definition) {
 
 class Fuser {
  public:
-  Fuser(const Program& program, const Graph& graph, const Shapes& shapes)
-      : program_(program), graph_(graph), shapes_(shapes), group_of_(program.nodes.size(), kNone) {
+  Fuser(const Program& program, const Graph& graph, const Shapes& shapes,
+        const SavedByProducts& saved_by_products)
+      : program_(program),
+        graph_(graph),
+        shapes_(shapes),
+        saved_by_products_(saved_by_products),
+        group_of_(program.nodes.size(), kNone) {
     for (const ValueId value : results_of(program))
       results_.insert(value);
   }
@@ -103,8 +113,6 @@ class Fuser {
     const Group& a = groups_[producer];
     const Group& b = groups_[consumer];
     if (a.traits.stages + b.traits.stages > kMostStages) return false;
-    // Two products have tiles of their own and would only wait for each other in one kernel.
-    if (a.traits.is_product && b.traits.is_product) return false;
     return !has_way_around(producer, consumer);
   }
 
@@ -127,8 +135,28 @@ class Fuser {
     return false;
   }
 
-  /// What passes between the two is not written for others to read, and there is one start less.
+  /// Two products have tiles of their own, unless one reads the other row by row.
   double saved_seconds(size_t producer, size_t consumer) const {
+    return groups_[producer].traits.is_product && groups_[consumer].traits.is_product
+               ? saved_by_rows(producer, consumer)
+               : saved_by_joining(producer, consumer);
+  }
+
+  double saved_by_rows(size_t producer, size_t consumer) const {
+    if (!saved_by_products_) return 0;
+    std::vector<NodeId> nodes = groups_[producer].nodes;
+    nodes.insert(nodes.end(), groups_[consumer].nodes.begin(), groups_[consumer].nodes.end());
+    const auto is_outside = [&](NodeId node) {
+      return group_of_[node] != producer && group_of_[node] != consumer;
+    };
+    const Joined joined = join(program_, shapes_, sorted(nodes), [&](ValueId value) {
+      return results_.count(value) != 0 || std::ranges::any_of(graph_.readers[value], is_outside);
+    });
+    return saved_by_products_(joined.kernel);
+  }
+
+  /// What passes between the two is not written for others to read, and there is one start less.
+  double saved_by_joining(size_t producer, size_t consumer) const {
     double saved = kLaunch;
     std::set<ValueId> passed;
     for (const NodeId node : groups_[consumer].nodes) {
@@ -202,6 +230,7 @@ class Fuser {
   const Program& program_;
   const Graph& graph_;
   const Shapes& shapes_;
+  const SavedByProducts& saved_by_products_;
   std::vector<size_t> group_of_;  // by node
   std::vector<Group> groups_;
   std::set<ValueId> results_;
@@ -210,8 +239,9 @@ class Fuser {
 }  // namespace
 
 std::vector<std::vector<NodeId>> fuse(const Program& program, const Graph& graph,
-                                      const Shapes& shapes) {
-  return Fuser(program, graph, shapes).run();
+                                      const Shapes& shapes,
+                                      const SavedByProducts& saved_by_products) {
+  return Fuser(program, graph, shapes, saved_by_products).run();
 }
 
 }  // namespace kiln::program

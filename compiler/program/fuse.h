@@ -1,14 +1,20 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "compiler/program/shapes.h"
 
 namespace kiln::program {
 
+/// Seconds that a kernel of several products is predicted to save by computing them in one loop
+/// over rows, as an attention; 0: they would only wait for each other.
+using SavedByProducts = std::function<double(const language::Kernel&)>;
+
 /// The nodes of a step in groups that become one kernel each, in an order in which they can run.
 /// Values pass between nodes of a group without a place in the arena.
 std::vector<std::vector<NodeId>> fuse(const Program& program, const Graph& graph,
-                                      const Shapes& shapes);
+                                      const Shapes& shapes,
+                                      const SavedByProducts& saved_by_products);
 
 }  // namespace kiln::program

@@ -57,6 +57,27 @@ class Checker {
 
   void check_node(NodeId id) {
     const Node& node = program_.nodes[id];
+    if (node.is_gradient) {
+      check_gradient(node);
+    } else {
+      check_kernel(node);
+    }
+    for (const ValueId value : node.inputs)
+      require_value("node " + node.name, value);
+    for (const ValueId value : node.outputs) {
+      require_value("node " + node.name, value);
+      set_maker(id, value);
+    }
+  }
+
+  void check_gradient(const Node& node) const {
+    if (node.inputs.size() > 1 && node.outputs.size() == node.inputs.size() - 1) return;
+    fail(ErrorKind::InvalidArgument, "PROGRAM_ARITY",
+         "node {} makes {} gradients, but names {} values to differentiate with respect to",
+         node.name, node.outputs.size(), node.inputs.empty() ? 0 : node.inputs.size() - 1);
+  }
+
+  void check_kernel(const Node& node) const {
     if (node.kernel >= program_.kernels.size()) {
       fail(ErrorKind::InvalidArgument, "PROGRAM_DEFINITION",
            "node {} applies definition {}, but {} has {}", node.name, node.kernel, called(program_),
@@ -71,12 +92,6 @@ class Checker {
     }
     check_arity(node, kernel, "reads", inputs, node.inputs.size());
     check_arity(node, kernel, "makes", outputs, node.outputs.size());
-    for (const ValueId value : node.inputs)
-      require_value("node " + node.name, value);
-    for (const ValueId value : node.outputs) {
-      require_value("node " + node.name, value);
-      set_maker(id, value);
-    }
   }
 
   void check_arity(const Node& node, const language::Kernel& kernel, std::string_view verb,

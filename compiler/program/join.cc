@@ -7,7 +7,6 @@
 #include "compiler/program/join.h"
 
 #include <algorithm>
-#include <map>
 
 namespace kiln::program {
 namespace {
@@ -32,7 +31,14 @@ class Joiner {
     for (size_t i = 0; i < values.size(); ++i) {
       if (from.is_output(from.parameters[i])) continue;
       const auto made = tensors_.find(values[i]);
-      if (made != tensors_.end()) replaced_[from.parameters[i].stage] = made->second;
+      if (made != tensors_.end()) {
+        replaced_[from.parameters[i].stage] = made->second;
+        continue;
+      }
+      const auto first =
+          std::find(values.begin(), values.begin() + static_cast<long>(i), values[i]);
+      const auto at = static_cast<size_t>(first - values.begin());
+      if (at < i) same_[from.parameters[i].stage] = from.parameters[at].stage;
     }
     append_expressions(from);
     append_axes(kernel);
@@ -58,6 +64,7 @@ class Joiner {
         to_.definition.parameters.push_back(tensors_.at(value));
     }
     joined.kernel = std::move(to_);
+    joined.tensors = std::move(tensors_);
     return joined;
   }
 
@@ -69,6 +76,7 @@ class Joiner {
     reducers_ = static_cast<uint32_t>(to_.definition.reducers.size());
     files_ = static_cast<uint32_t>(to_.names.files.size());
     replaced_.clear();
+    same_.clear();
     // Stages that are replaced are left out.
     stages_.assign(kernel.definition.stages.size(), 0);
     to_.names.files.insert(to_.names.files.end(), kernel.names.files.begin(),
@@ -100,8 +108,10 @@ class Joiner {
   void append_expressions(const Definition& from) {
     auto next = static_cast<StageId>(to_.definition.stages.size());
     for (StageId stage = 0; stage < from.stages.size(); ++stage) {
-      if (replaced_.count(stage) == 0) stages_[stage] = next++;
+      if (replaced_.count(stage) == 0 && same_.count(stage) == 0) stages_[stage] = next++;
     }
+    for (const auto& [stage, first] : same_)
+      replaced_[stage] = {stages_[first], 0};
     for (Expression expression : from.expressions) {
       std::visit([&](auto& node) { renumber(node); }, expression.node);
       to_.definition.expressions.push_back(std::move(expression));
@@ -206,6 +216,7 @@ class Joiner {
   uint32_t files_ = 0;
   std::vector<StageId> stages_;
   std::map<StageId, TensorId> replaced_;
+  std::map<StageId, StageId> same_;  // placeholders of a value that an earlier one stands for
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/program/fuse.h"
+#include "compiler/program/gradients.h"
 
 namespace kiln::program {
 namespace {
@@ -24,8 +24,9 @@ class Planner {
       results_.insert(value);
   }
 
-  Plan run() {
-    const std::vector<std::vector<NodeId>> groups = fuse(program_, graph_, plan_.shapes);
+  Plan run(const SavedByProducts& saved_by_products) {
+    const std::vector<std::vector<NodeId>> groups =
+        fuse(program_, graph_, plan_.shapes, saved_by_products);
     for (const std::vector<NodeId>& group : groups)
       add_kernel(group);
     plan_.values.resize(program_.values.size());
@@ -119,10 +120,14 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const Program& program, const GivenTypes& given) {
-  Graph graph = graph_of(program);
-  Shapes shapes = infer_shapes(program, graph, given);
-  return Planner(program, std::move(graph), std::move(shapes)).run();
+Plan make_plan(const Program& program, const GivenTypes& given,
+               const SavedByProducts& saved_by_products) {
+  Program whole = with_gradients(program, given);
+  Graph graph = graph_of(whole);
+  Shapes shapes = infer_shapes(whole, graph, given);
+  Plan plan = Planner(whole, std::move(graph), std::move(shapes)).run(saved_by_products);
+  plan.program = std::move(whole);
+  return plan;
 }
 
 }  // namespace kiln::program

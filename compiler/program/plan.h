@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/program/fuse.h"
 #include "compiler/program/join.h"
 #include "compiler/program/memory.h"
 
@@ -33,6 +34,7 @@ struct PlannedValue {
 
 /// All that is decided about a step for one set of shapes.
 struct Plan {
+  Program program;  // with nodes that compute its gradients
   Shapes shapes;
   std::vector<PlannedKernel> kernels;  // in the order in which they run
   std::vector<PlannedValue> values;
@@ -40,6 +42,7 @@ struct Plan {
 };
 
 /// Throws what graph_of() and infer_shapes() throw.
-Plan make_plan(const Program& program, const GivenTypes& given);
+Plan make_plan(const Program& program, const GivenTypes& given,
+               const SavedByProducts& saved_by_products = {});
 
 }  // namespace kiln::program

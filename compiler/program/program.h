@@ -29,13 +29,15 @@ struct Value {
   ValueKind kind = ValueKind::Made;
 };
 
-/// A kernel applied to values, in the order of its parameters.
+/// A kernel applied to values, in the order of its parameters; or a question for gradients: of the
+/// first input, a number, with respect to each of the others.
 struct Node {
   std::string name;
   uint32_t kernel = 0;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   SourceLocation line;
+  bool is_gradient = false;  // then `kernel` means nothing
 };
 
 struct Update {

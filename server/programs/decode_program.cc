@@ -72,6 +72,7 @@ program::Program decode_program(const v1::Program& wire) {
     program::Node& made = program.nodes.emplace_back();
     made.name = name_or(node.name(), "node", program.nodes.size() - 1);
     made.kernel = node.definition();
+    made.is_gradient = node.gradient();
     made.inputs.assign(node.inputs().begin(), node.inputs().end());
     made.outputs.assign(node.outputs().begin(), node.outputs().end());
     made.line = {language::harmless(node.file()),

@@ -4,9 +4,9 @@
 
 namespace kiln::server {
 
-void write_plan(const program::Program& program, const CompiledPlan& compiled,
-                v1::PlanProgramResponse& response) {
+void write_plan(const CompiledPlan& compiled, v1::PlanProgramResponse& response) {
   const program::Plan& plan = compiled.plan;
+  const program::Program& program = plan.program;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const program::PlannedKernel& kernel = plan.kernels[k];
     v1::PlannedKernel& written = *response.add_kernels();

@@ -6,7 +6,6 @@
 namespace kiln::server {
 
 /// What a plan is, for who looks at it.
-void write_plan(const program::Program& program, const CompiledPlan& plan,
-                v1::PlanProgramResponse& response);
+void write_plan(const CompiledPlan& plan, v1::PlanProgramResponse& response);
 
 }  // namespace kiln::server

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/language/wire/decode.h"
 
 namespace kiln::server {
@@ -34,6 +35,16 @@ v1::CompileRequest request_for(const ProgramEntry& entry, const program::Planned
   return request;
 }
 
+/// What products in one kernel would save on the program's target.
+program::SavedByProducts prediction_for(const ProgramEntry& entry) {
+  const Target target{.kind = target_of(entry)};
+  CompileOptions options;
+  options.automatic = entry.options.auto_() != v1::AUTO_MODE_NEVER;
+  return [target, options](const language::Kernel& kernel) {
+    return autoschedule::saved_by_product_chain(kernel, target, options);
+  };
+}
+
 BoundCall bound_call(const program::Plan& plan, const program::Joined& joined,
                      const KernelEntry& kernel) {
   std::vector<ArgumentSlot> slots;
@@ -55,7 +66,7 @@ void Planner::plan(const std::shared_ptr<const ProgramEntry>& program,
   const auto flight = std::make_shared<Flight>();
   flight->plan = std::make_shared<CompiledPlan>();
   CompiledPlan& plan = *flight->plan;
-  plan.plan = program::make_plan(program->program, given);
+  plan.plan = program::make_plan(program->program, given, prediction_for(*program));
   const size_t count = plan.plan.kernels.size();
   if (count > kMostKernels) {
     fail(ErrorKind::ResourceExhausted, "LIMIT", "a step of {} has {} kernels; the limit is {}",

@@ -65,7 +65,7 @@ void ProgramRun::add_slots() {
   arena_ = parts_.arenas->allocate(std::max<int64_t>(plan_->plan.memory.bytes, 64));
   number_ = parts_.arenas->allocate(sizeof(int64_t));
   memory_ = {arena_, number_};
-  const std::vector<program::Value>& values = entry_->program.values;
+  const std::vector<program::Value>& values = plan_->plan.program.values;
   for (program::ValueId value = 0; value < values.size(); ++value) {
     const program::PlannedValue& planned = plan_->plan.values[value];
     const bool is_step = values[value].kind == program::ValueKind::Step;

@@ -21,10 +21,6 @@ using program::Program;
 using program::ValueId;
 using program::ValueKind;
 
-TargetKind target_of(const ProgramEntry& entry) {
-  return entry.target.name().empty() ? TargetKind::Llvm : target_from_name(entry.target.name());
-}
-
 /// "data set x", for sentences.
 std::string what(const Program& program, ValueId value) {
   const program::Value& named = program.values[value];
@@ -233,7 +229,7 @@ void ProgramService::plan(const v1::PlanProgramRequest& request, std::shared_ptr
   planner_.plan(entry, given, std::move(call), [entry, done = std::move(done)](auto outcome) {
     if (const Error* error = std::get_if<Error>(&outcome)) return done(*error);
     v1::PlanProgramResponse response;
-    write_plan(entry->program, *std::get<0>(outcome), response);
+    write_plan(*std::get<0>(outcome), response);
     done(std::move(response));
   });
 }

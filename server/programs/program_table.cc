@@ -7,6 +7,10 @@
 
 namespace kiln::server {
 
+TargetKind target_of(const ProgramEntry& entry) {
+  return entry.target.name().empty() ? TargetKind::Llvm : target_from_name(entry.target.name());
+}
+
 std::shared_ptr<const ProgramEntry> ProgramTable::define(const v1::DefineProgramRequest& request) {
   const std::string bytes = request.SerializeAsString();
   const std::string id = language::id_of(bytes);

@@ -8,6 +8,7 @@
 
 #include "compiler/program/graph.h"
 #include "kiln/v1/program.pb.h"
+#include "runtime/core/target_kind.h"
 
 namespace kiln::server {
 
@@ -19,6 +20,9 @@ struct ProgramEntry {
   v1::CompileOptions options;
   size_t bytes = 0;  // of the request
 };
+
+/// What its kernels are compiled for.
+TargetKind target_of(const ProgramEntry& entry);
 
 /// The programs that clients can name, the last used ones. One that fell out is NotFound, and
 /// clients define it again.

@@ -70,6 +70,28 @@ TEST(ProgramText, EveryWordHasItsKind) {
   EXPECT_EQ(program.values(3).kind(), v1::VALUE_KIND_STEP);
 }
 
+TEST(ProgramText, AsksForGradients) {
+  const v1::Program program =
+      parse_one("parameter u, w  v, loss = step(u)  du, dw = gradient(loss, u, w)");
+  ASSERT_EQ(program.nodes_size(), 2);
+  const v1::ProgramNode& gradient = program.nodes(1);
+  EXPECT_TRUE(gradient.gradient());
+  EXPECT_FALSE(program.nodes(0).gradient());
+  EXPECT_EQ(std::vector<uint32_t>(gradient.inputs().begin(), gradient.inputs().end()),
+            (std::vector<uint32_t>{3, 0, 1}));
+  EXPECT_EQ(std::vector<uint32_t>(gradient.outputs().begin(), gradient.outputs().end()),
+            (std::vector<uint32_t>{4, 5}));
+  EXPECT_EQ(program.definitions_size(), 1);
+}
+
+TEST(ProgramText, AKernelOfTheFileMayBeCalledGradient) {
+  const auto programs = parse_programs(
+      "kernel gradient(u: float32[n]) -> (v: float32[n]) { v[i] = u[i] } "
+      "program p { input u  v = gradient(u)  output v }",
+      "p.kiln");
+  EXPECT_FALSE(programs.at(0).nodes(0).gradient());
+}
+
 TEST(ProgramText, AValueMayBeCalledAsAWordIs) {
   const v1::Program program = parse_one("input data  output, step = step(data)");
   EXPECT_EQ(program.values(0).name(), "data");
@@ -82,6 +104,11 @@ TEST(ProgramText, SaysWhatIsWrong) {
                  "program halve has no value stat; did you mean state");
   expect_refused("parameter u v = step(u)", "step gives 2 values (v, change), but has 1 here");
   expect_refused("parameter u v, c = step(u, u)", "step takes 1 value (u), but has 2 here");
+  expect_refused("parameter u v, c = step(u) g = gradient(c)",
+                 "gradient takes a number and what it is differentiated with respect to, as in "
+                 "slope = gradient(loss, w)");
+  expect_refused("parameter u v, c = step(u) g, h = gradient(c, u)",
+                 "gradient gives 1 value, one for each of 1 behind c, but has 2 names here");
   expect_refused("parameter u input u", "program halve makes u twice");
   expect_refused("parameter u until u until u",
                  "program halve has several values that it runs until");

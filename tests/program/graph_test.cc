@@ -35,6 +35,20 @@ TEST(ProgramGraph, LeavesOutWhatNoResultNeeds) {
   EXPECT_EQ(graph_of(net.program).order, (std::vector<NodeId>{0}));
 }
 
+TEST(ProgramGraph, AGradientIsAsManyAsItIsWithRespectTo) {
+  ProgramBuilder net("net");
+  net.input("x");
+  net.program.outputs = {net.node("a", kRelu, {"x"})};
+  Node& node = net.program.nodes.emplace_back();
+  node.name = "g";
+  node.is_gradient = true;
+  node.inputs = {net.value("a"), net.value("x")};
+  node.outputs = {net.value("g"), net.value("h")};
+  const Error error =
+      refused(net, "node g makes 2 gradients, but names 1 values to differentiate with respect to");
+  EXPECT_EQ(error.reason(), "PROGRAM_ARITY");
+}
+
 TEST(ProgramGraph, TellsACycleWithAllItsNodes) {
   ProgramBuilder net("net");
   net.input("x");

@@ -42,6 +42,62 @@ TEST(ProgramPlan, KeepsTwoProductsApart) {
   EXPECT_EQ(names_of(plan), (std::vector<std::string>{"a", "b"}));
 }
 
+TEST(ProgramPlan, JoinsTwoProductsThatArePredictedToGain) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  net.node("a", kDense, {"x", "x"});
+  net.node("r", kRelu, {"a"});
+  net.node("b", kDense, {"r", "x"});
+  net.program.outputs = {net.node("c", kDense, {"b", "x"})};
+  std::vector<size_t> asked;
+  const auto predict = [&](const language::Kernel& kernel) {
+    asked.push_back(kernel.definition.stages.size());
+    return asked.size() == 1 ? 1e-3 : 0;
+  };
+  const Plan plan = make_plan(net.program, {{x, float32({64, 64})}}, predict);
+  EXPECT_EQ(names_of(plan), (std::vector<std::string>{"b_and_2", "c"}));
+  // Of a, r and b with x, then of all.
+  EXPECT_EQ(asked, (std::vector<size_t>{4, 5}));
+}
+
+/// loss = sum((x w - y)^2): what the step has computed is read, not computed again.
+TEST(ProgramPlan, GradientsReadWhatTheStepComputes) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  const ValueId w = net.parameter("w");
+  net.node("p", kDense, {"x", "w"});
+  net.node("r", kRelu, {"p"});
+  const ValueId loss = net.node("loss", kTotal, {"r"});
+  Node& node = net.program.nodes.emplace_back();
+  node.name = "g";
+  node.is_gradient = true;
+  node.inputs = {loss, w};
+  node.outputs = {net.value("g")};
+  net.program.outputs = {net.value("g")};
+  const Plan plan = make_plan(net.program, {{x, float32({64, 64})}, {w, float32({64, 64})}});
+  size_t products = 0;
+  for (const Node& each : plan.program.nodes) {
+    EXPECT_FALSE(each.is_gradient);
+    products += each.name == "p" ? 1 : 0;
+  }
+  EXPECT_EQ(products, 1U);
+  EXPECT_EQ(plan.shapes.values[net.value("g")].shape, (std::vector<int64_t>{64, 64}));
+  ASSERT_EQ(plan.kernels.size(), 2U);
+  EXPECT_EQ(plan.kernels[1].joined.outputs, std::vector<ValueId>{net.value("g")});
+}
+
+TEST(ProgramPlan, ANodeMayReadAValueTwice) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  net.node("a", kAdd, {"x", "x"});
+  net.program.outputs = {net.node("b", kAdd, {"a", "a"})};
+  const Plan plan = make_plan(net.program, {{x, float32({30, 40})}});
+  ASSERT_EQ(plan.kernels.size(), 1U);
+  EXPECT_EQ(plan.kernels[0].joined.inputs, std::vector<ValueId>{x});
+  EXPECT_EQ(plan.kernels[0].joined.kernel.definition.stages.size(), 3U);
+  EXPECT_EQ(plan.kernels[0].read_bytes, 30 * 40 * 4);
+}
+
 TEST(ProgramPlan, NeverJoinsAcrossAnotherKernel) {
   // a and c would surround the product b.
   ProgramBuilder net("net");

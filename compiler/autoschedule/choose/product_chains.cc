@@ -269,7 +269,7 @@ language::Schedule with_product_chains(const language::Kernel& kernel, language:
                                        const Target& target, const CompileOptions& options) {
   if (!may_have_chains(kernel.definition)) return given;
   const StageGraph graph = graph_of(kernel, {given, {}});
-  const Chooser chooser{graph, options, vector_unit_of(target.arch), target.arch};
+  const Chooser chooser{graph, options, machine_of(target.arch), target.arch};
   const Chains chains(chooser);
   const std::vector<Chain> found = chains.find();
   if (found.empty()) return given;
@@ -284,7 +284,7 @@ double saved_by_product_chain(const language::Kernel& kernel, const Target& targ
   if (!options.automatic || !target.traits().has_vectors || !may_have_chains(kernel.definition))
     return 0;
   const StageGraph graph = graph_of(kernel, {});
-  const Chooser chooser{graph, options, vector_unit_of(target.arch), target.arch};
+  const Chooser chooser{graph, options, machine_of(target.arch), target.arch};
   const std::vector<Chain> found = Chains(chooser).find();
   if (found.size() != 1 || found[0].products.size() != count_products(graph)) return 0;
   return found[0].saved;

@@ -53,7 +53,7 @@ class ProgramBuilder {
 
   void add_line(const ProgramLine& line) {
     if (line.word.empty()) {
-      add_node(line);
+      is_gradient(line) ? add_gradient(line) : add_node(line);
     } else if (line.word == "update") {
       if (line.names.size() > 1) {
         source_.refuse(line.names[1].place, "an update is of one parameter; write a line for each");
@@ -74,6 +74,43 @@ class ProgramBuilder {
     }
   }
 
+  v1::ProgramNode& new_node(const ProgramLine& line) {
+    v1::ProgramNode& node = *program_.add_nodes();
+    node.set_name(std::string(line.names[0].text));
+    for (const Named& name : line.arguments)
+      node.add_inputs(value_of(name));
+    for (const Named& name : line.names)
+      node.add_outputs(value_of(name));
+    node.set_file(source_.file());
+    node.set_line(static_cast<uint32_t>(source_.line_of(line.place)));
+    return node;
+  }
+
+  /// The word is free for a kernel of the file.
+  bool is_gradient(const ProgramLine& line) const {
+    return line.kernel.text == "gradient" &&
+           std::ranges::none_of(kernels_, [](const TextKernel& kernel) {
+             return kernel.kernel.names.kernel == "gradient";
+           });
+  }
+
+  void add_gradient(const ProgramLine& line) {
+    const size_t parameters = line.arguments.empty() ? 0 : line.arguments.size() - 1;
+    if (parameters == 0) {
+      source_.refuse(line.kernel.place,
+                     "gradient takes a number and what it is differentiated with respect to, as in "
+                     "slope = gradient(loss, w)");
+    }
+    if (parameters != line.names.size()) {
+      source_.refuse(line.kernel.place,
+                     "gradient gives {} value{}, one for each of {} behind {}, but has {} name{} "
+                     "here",
+                     parameters, parameters == 1 ? "" : "s", parameters, line.arguments[0].text,
+                     line.names.size(), line.names.size() == 1 ? "" : "s");
+    }
+    new_node(line).set_gradient(true);
+  }
+
   void add_node(const ProgramLine& line) {
     const TextKernel& kernel = kernel_of(line.kernel);
     const Definition& definition = kernel.kernel.definition;
@@ -85,15 +122,8 @@ class ProgramBuilder {
     }
     expect_count(line.kernel, "takes", inputs, line.arguments.size());
     expect_count(line.kernel, "gives", outputs, line.names.size());
-    v1::ProgramNode& node = *program_.add_nodes();
-    node.set_name(std::string(line.names[0].text));
-    node.set_definition(definition_of(kernel));
-    for (const Named& name : line.arguments)
-      node.add_inputs(value_of(name));
-    for (const Named& name : line.names)
-      node.add_outputs(value_of(name));
-    node.set_file(source_.file());
-    node.set_line(static_cast<uint32_t>(source_.line_of(line.place)));
+    const uint32_t number = definition_of(kernel);
+    new_node(line).set_definition(number);
   }
 
   void expect_count(const Named& kernel, std::string_view does,

@@ -88,6 +88,8 @@ class FileProgram(Program):
 def _placeholder(program, number, name):
     """Of the type and with as many dimensions as the definition that reads it says; float32 where none does."""
     for node in program.nodes:
+        if node.gradient:
+            continue
         definition = program.definitions[node.definition]
         inputs = [definition.stages[tensor.stage] for tensor in definition.parameters]
         inputs = [stage.placeholder for stage in inputs if stage.WhichOneof("kind") == "placeholder"]
