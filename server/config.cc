@@ -98,10 +98,22 @@ Setter time(Clock::duration& target) {
   return [&](const auto& key, const auto& node) { target = duration_of(key, node); };
 }
 
-/// Every key of kilnd.toml, the same words as the flags where there is a flag.
+/// The keys of a tenant's quota, behind `prefix`.
+std::map<std::string, Setter> quota_setters(const std::string& prefix, Quota& quota) {
+  return {
+      {prefix + "tensor-bytes", count(quota.tensor_bytes)},
+      {prefix + "kernels", count(quota.kernels)},
+      {prefix + "jobs", count(quota.jobs)},
+      {prefix + "queue", count(quota.queue)},
+      {prefix + "device-seconds", number(quota.device_seconds)},
+  };
+}
+
+/// Every key of kilnd.toml but the tables of tenants, the same words as the flags where there is a
+/// flag.
 std::map<std::string, Setter> setters(Config& config) {
   EngineOptions& engine = config.engine;
-  return {
+  std::map<std::string, Setter> all = {
       {"listen", text(config.listen)},
       {"metrics-listen", text(config.metrics_listen)},
       {"cache-dir", text(config.cache_dir)},
@@ -124,9 +136,6 @@ std::map<std::string, Setter> setters(Config& config) {
       {"limits.queue", count(engine.queue)},
       {"limits.kernels", count(engine.kernels)},
       {"limits.tensor-bytes", count(engine.tensor_bytes)},
-      {"limits.tenant-tensor-bytes", count(engine.tenant_tensor_bytes)},
-      {"limits.tenant-kernels", count(engine.tenant_kernels)},
-      {"limits.tenant-jobs", count(engine.jobs.of_a_tenant)},
       {"limits.memory-cache-bytes", count(engine.memory_cache_bytes)},
       {"limits.disk-cache-bytes", count(engine.disk_cache_bytes)},
       {"limits.run-seconds", time(engine.times.run_limit)},
@@ -142,12 +151,44 @@ std::map<std::string, Setter> setters(Config& config) {
       {"limits.job-result-bytes", count(engine.jobs.result_bytes)},
       {"limits.job-kept-seconds", time(engine.jobs.kept)},
   };
+  all.merge(quota_setters("limits.tenant-", engine.quotas.usual));
+  return all;
 }
 
 Config default_config() {
   Config config;
   config.engine.compilers = 0;  // as many as there are cores
   return config;
+}
+
+void set(const std::string& path, const std::map<std::string, Setter>& known,
+         const std::string& key, const toml::node& node) {
+  const auto at = known.find(key);
+  if (at == known.end()) {
+    std::vector<std::string_view> keys;
+    keys.reserve(known.size());
+    for (const auto& [name, setter] : known)
+      keys.push_back(name);
+    fail(ErrorKind::InvalidArgument, "CONFIG", "{}: there is no setting {}{}", path, key,
+         language::suggestion(key, keys));
+  }
+  at->second(path + ": " + key, node);
+}
+
+/// [tenants.NAME], one table for each tenant with a quota of its own.
+void read_quotas(const std::string& path, const toml::node& node, Config& config) {
+  const toml::table* const tenants = node.as_table();
+  if (tenants == nullptr) wrong_value(path + ": tenants", "tables, [tenants.NAME]");
+  for (const auto& [name, quota] : *tenants) {
+    const std::string prefix = fmt::format("tenants.{}.", std::string_view(name));
+    const toml::table* const fields = quota.as_table();
+    if (fields == nullptr) wrong_value(path + ": " + prefix, "a table of settings");
+    Quota& own = config.engine.quotas.named[std::string(name)];
+    own = config.engine.quotas.usual;
+    const std::map<std::string, Setter> known = quota_setters(prefix, own);
+    for (const auto& [field, value] : *fields)
+      set(path, known, prefix + std::string(std::string_view(field)), value);
+  }
 }
 
 void read_toml(const std::string& path, Config& config) {
@@ -159,27 +200,19 @@ void read_toml(const std::string& path, Config& config) {
          error.description());
   }
   const std::map<std::string, Setter> known = setters(config);
-  const auto set = [&](const std::string& key, const toml::node& node) {
-    const auto at = known.find(key);
-    if (at == known.end()) {
-      std::vector<std::string_view> keys;
-      keys.reserve(known.size());
-      for (const auto& [name, setter] : known)
-        keys.push_back(name);
-      fail(ErrorKind::InvalidArgument, "CONFIG", "{}: there is no setting {}{}", path, key,
-           language::suggestion(key, keys));
-    }
-    at->second(path + ": " + key, node);
-  };
   for (const auto& [key, node] : table) {
+    if (std::string_view(key) == "tenants") continue;
     if (const toml::table* inner = node.as_table()) {
       for (const auto& [name, value] : *inner) {
-        set(fmt::format("{}.{}", std::string_view(key), std::string_view(name)), value);
+        set(path, known, fmt::format("{}.{}", std::string_view(key), std::string_view(name)),
+            value);
       }
     } else {
-      set(std::string(key), node);
+      set(path, known, std::string(key), node);
     }
   }
+  // After the limits of all tenants, which hold where nothing else is said of one.
+  if (const toml::node* tenants = table.get("tenants")) read_quotas(path, *tenants, config);
 }
 
 /// The settings that have flags: those an operator changes by hand. The others are in the file

@@ -31,12 +31,14 @@ Error ended_early(bool past_deadline, const std::string& kernel) {
 }  // namespace
 
 DeviceQueue::DeviceQueue(Options options, Launcher& launcher, Supervisor& supervisor,
-                         ArenaPool& arenas, Quarantine& quarantine, Counters& counters)
-    : options_(options),
+                         ArenaPool& arenas, Quarantine& quarantine, DeviceTime& times,
+                         Counters& counters)
+    : options_(std::move(options)),
       launcher_(launcher),
       supervisor_(supervisor),
       arenas_(arenas),
       quarantine_(quarantine),
+      device_time_(times),
       counters_(counters),
       copies_(name_),
       first_(add_lane()) {}
@@ -82,11 +84,13 @@ void DeviceQueue::submit(DeviceCall work) {
 /// One tenant that asks for too much leaves place for others.
 void DeviceQueue::require_place(const std::string& tenant) const {
   const size_t own = waiting_.size_of(tenant);
-  const bool is_full = own >= options_.limit || waiting_.size() >= 4 * options_.limit;
+  const size_t quota = options_.quotas.of(tenant).queue;
+  const size_t most = quota == 0 ? options_.limit : quota;
+  const bool is_full = own >= most || waiting_.size() >= 4 * options_.limit;
   if (!is_full) return;
   counters_.rejected.fetch_add(1);
   fail(ErrorKind::ResourceExhausted, "QUEUE_FULL", "{} calls wait for {} already; try again soon",
-       own >= options_.limit ? own : waiting_.size(), name_);
+       own >= most ? own : waiting_.size(), name_);
 }
 
 void DeviceQueue::require_present() const {
@@ -232,7 +236,9 @@ DeviceQueue::Entry DeviceQueue::end_running(DeviceLane& lane) {
   Entry entry = *std::move(lane.running);
   lane.running.reset();
   lane.idle_since = Clock::now();
-  waiting_.charge(entry.work.principal(), seconds_between(entry.started, lane.idle_since));
+  const double seconds = seconds_between(entry.started, lane.idle_since);
+  waiting_.charge(entry.work.principal(), seconds);
+  device_time_.charge(entry.work.principal().tenant, seconds, lane.idle_since);
   return entry;
 }
 

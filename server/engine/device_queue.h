@@ -10,6 +10,7 @@
 #include "server/engine/copy_table.h"
 #include "server/engine/device_call.h"
 #include "server/engine/device_lane.h"
+#include "server/engine/device_time.h"
 #include "server/engine/fair_queue.h"
 #include "server/engine/quarantine.h"
 
@@ -27,13 +28,14 @@ class DeviceQueue : private LaneOwner {
   struct Options {
     WorkerSpec spec;
     size_t limit = 256;  // calls of one tenant that wait, and a quarter of all
+    Quotas quotas;       // of tenants with another limit
     int workers = 4;     // at most; one for a device with memory of its own
     Clock::duration long_call = std::chrono::milliseconds(100);  // that others do not wait for
     Clock::duration idle = std::chrono::minutes(1);  // before a worker but the first ends
     WorkerTimes times;
   };
   DeviceQueue(Options options, Launcher& launcher, Supervisor& supervisor, ArenaPool& arenas,
-              Quarantine& quarantine, Counters& counters);
+              Quarantine& quarantine, DeviceTime& times, Counters& counters);
 
   /// Throws ResourceExhausted QUEUE_FULL, Unavailable NO_DEVICE, Unsupported KERNEL_QUARANTINED.
   void submit(DeviceCall call);
@@ -48,6 +50,8 @@ class DeviceQueue : private LaneOwner {
   void copy_within(std::shared_ptr<Slice> from, std::shared_ptr<Slice> into, FetchDone done);
   /// Throws Unavailable NO_DEVICE when there is no such device.
   void require_present() const;
+  /// Throws ResourceExhausted DEVICE_SECONDS when the tenant has had more than its quota.
+  void require_time(const std::string& tenant) const { device_time_.require(tenant, Clock::now()); }
 
   const std::string& name() const { return name_; }
   /// How many devices of this kind the host has, as far as the worker has said.
@@ -126,6 +130,7 @@ class DeviceQueue : private LaneOwner {
   Supervisor& supervisor_;
   ArenaPool& arenas_;
   Quarantine& quarantine_;
+  DeviceTime& device_time_;
   Counters& counters_;
 
   mutable std::mutex mutex_;

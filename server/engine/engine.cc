@@ -24,8 +24,15 @@ constexpr auto kCanaryLimit = std::chrono::seconds(5);  // of microseconds of wo
 DeviceQueue::Options device_options(const EngineOptions& options, Role role, int index) {
   return {.spec = {.role = role, .index = index, .threads = options.threads},
           .limit = options.queue,
+          .quotas = options.quotas,
           .workers = std::max(options.cpu_workers, 1),
           .times = options.times};
+}
+
+JobTable::Options job_options(const EngineOptions& options) {
+  JobTable::Options jobs = options.jobs;
+  jobs.quotas = options.quotas;
+  return jobs;
 }
 
 ArenaPool::Options arena_options(const EngineOptions& options) {
@@ -75,12 +82,13 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       launcher_(std::move(launcher)),
       supervisor_(options.tick),
       quarantine_(options.times.quarantine),
+      device_time_(options.quotas),
       arenas_(std::make_shared<ArenaPool>(arena_options(options))),
-      tensors_(boot_id_, options.unowned_tensor_life, options.tenant_tensor_bytes),
+      tensors_(boot_id_, options.unowned_tensor_life, options.quotas),
       sessions_(tensors_, *arenas_, options.session_grace),
       uploads_(options.idle_upload),
       kernels_({.kernels = options.kernels,
-                .of_a_tenant = options.tenant_kernels,
+                .quotas = options.quotas,
                 .bytes = options.memory_cache_bytes}),
       memory_(options.memory_cache_bytes),
       disk_(options.cache_folder, options.disk_cache_bytes),
@@ -92,7 +100,8 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
                  *launcher_, supervisor_, quarantine_, counters_),
       devices_([this, options](Role role, int index) {
         return std::make_unique<DeviceQueue>(device_options(options, role, index), *launcher_,
-                                             supervisor_, *arenas_, quarantine_, counters_);
+                                             supervisor_, *arenas_, quarantine_, device_time_,
+                                             counters_);
       }),
       canary_({.compilers = compilers_, .cpu = cpu(), .arenas = *arenas_, .kernels = kernels_},
               options.canary_period, kCanaryLimit),
@@ -123,7 +132,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
              .sessions = sessions_,
              .arenas = arenas_},
             options.job_folder.empty() ? options.cache_folder + "/jobs" : options.job_folder,
-            options.jobs) {
+            job_options(options)) {
   supervisor_.add([this](Clock::time_point now) { tick(now); });
   supervisor_.start();
 }

@@ -35,9 +35,7 @@ struct EngineOptions {
   int64_t compile_memory_bytes = int64_t{4} << 30;  // of one compiler
   size_t kernels = 4096;
   size_t queue = 256;
-  // Of one tenant; 0: no limit but the ones of all together.
-  int64_t tenant_tensor_bytes = 0;
-  size_t tenant_kernels = 0;
+  Quotas quotas;
   std::string job_folder;  // empty: cache_folder/jobs
   JobTable::Options jobs;
   TuneService::Options tuning;
@@ -149,6 +147,7 @@ class Engine {
   const std::unique_ptr<Launcher> launcher_;
   Supervisor supervisor_;
   Quarantine quarantine_;
+  DeviceTime device_time_;
   const std::shared_ptr<ArenaPool> arenas_;
   TensorStore tensors_;
   Sessions sessions_;

@@ -5,9 +5,11 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "runtime/core/arguments.h"
 #include "server/cache/artifact_cache.h"
+#include "server/quotas.h"
 
 namespace kiln::server {
 
@@ -32,10 +34,10 @@ class KernelTable {
  public:
   struct Limits {
     size_t kernels = 4096;
-    size_t of_a_tenant = 0;  // 0: as many as of all
+    Quotas quotas;
     int64_t bytes = int64_t{256} << 20;
   };
-  explicit KernelTable(const Limits& limits) : limits_(limits) {}
+  explicit KernelTable(Limits limits) : limits_(std::move(limits)) {}
 
   /// Throws NotFound KERNEL.
   std::shared_ptr<const KernelEntry> get(const std::string& id);

@@ -97,7 +97,9 @@ std::shared_ptr<RunService::Prepared> RunService::prepare(const v1::RunRequest& 
   prepared->trace = call.caller().trace;
   sessions_.require(call.tenant(), request.session());
   const KernelEntry& kernel = *prepared->kernel;
-  devices_.of(kernel.artifact().target).require_present();
+  const DeviceQueue& device = devices_.of(kernel.artifact().target);
+  device.require_present();
+  device.require_time(call.tenant());
   if (request.measurements() > kMaxMeasurements) {
     fail(ErrorKind::InvalidArgument, "MEASUREMENTS",
          "{} measurements are asked for; the limit is {}", request.measurements(),

@@ -17,8 +17,8 @@ constexpr uint32_t kMostAttempts = 3;
 
 /// It has nothing to do with the job: it begins again when the daemon has what it lacks now.
 bool is_passing(const Error& error) {
-  for (const char* reason :
-       {"QUEUE_FULL", "TENSOR_MEMORY", "COMPILER_STARTING", "DEVICE_STARTING", "DRAINING"}) {
+  for (const char* reason : {"QUEUE_FULL", "TENSOR_MEMORY", "DEVICE_SECONDS", "COMPILER_STARTING",
+                             "DEVICE_STARTING", "DRAINING"}) {
     if (error.reason() == reason) return true;
   }
   return false;

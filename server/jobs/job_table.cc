@@ -42,9 +42,10 @@ std::string JobTable::reserve(JobRecord record) {
          "{} jobs are unfinished already; try again soon", unfinished_);
   }
   Tenant& tenant = tenants_[record.tenant];
-  if (options_.of_a_tenant != 0 && tenant.unfinished >= options_.of_a_tenant) {
+  const size_t most = options_.quotas.of(record.tenant).jobs;
+  if (most != 0 && tenant.unfinished >= most) {
     fail(ErrorKind::ResourceExhausted, "JOB_COUNT",
-         "{} jobs of this tenant are unfinished, as many as a tenant may have; wait until one has "
+         "{} jobs of this tenant are unfinished, as many as it may have; wait until one has "
          "ended, or cancel one",
          tenant.unfinished);
   }

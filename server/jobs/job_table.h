@@ -13,6 +13,7 @@
 #include "kiln/v1/service.pb.h"
 #include "server/call.h"
 #include "server/jobs/job_record.h"
+#include "server/quotas.h"
 
 namespace kiln::server {
 
@@ -24,8 +25,8 @@ using JobWatcher = std::function<bool(const v1::JobState&)>;
 class JobTable {
  public:
   struct Options {
-    size_t unfinished = 4096;                       // of all tenants
-    size_t of_a_tenant = 0;                         // unfinished; 0: as many as of all
+    size_t unfinished = 4096;  // of all tenants
+    Quotas quotas;
     size_t ended = 10'000;                          // that are remembered
     int64_t input_bytes = int64_t{4} << 30;         // snapshots of one tenant's unfinished jobs
     int64_t result_bytes = int64_t{4} << 30;        // kept results of one tenant
@@ -33,7 +34,7 @@ class JobTable {
     size_t at_a_time = 4;                           // that are begun
     Clock::duration pause = std::chrono::milliseconds(200);  // before one is begun again
   };
-  explicit JobTable(const Options& options) : options_(options) {}
+  explicit JobTable(Options options) : options_(std::move(options)) {}
 
   /// A job with an id of its own that nobody sees yet. Throws ResourceExhausted QUEUE_FULL,
   /// JOB_COUNT or JOB_BYTES.

@@ -254,7 +254,9 @@ void ProgramService::run(const v1::RunProgramRequest& request, std::shared_ptr<C
                          ProgramWatcher watcher) {
   const std::shared_ptr<const ProgramEntry> entry = programs_.get(request.program_id());
   parts_.sessions.require(call->tenant(), request.session());
-  parts_.devices.of(target_of(*entry)).require_present();
+  const DeviceQueue& first = parts_.devices.of(target_of(*entry));
+  first.require_present();
+  first.require_time(call->tenant());
   GivenValues given = Giver(*entry, request, parts_.tensors, *parts_.arenas, call->tenant()).run();
   DeviceQueue& device = parts_.devices.for_call(target_of(*entry), request.device(), given.tensors,
                                                 program::called(entry->program));

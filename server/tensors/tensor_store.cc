@@ -42,19 +42,22 @@ void TensorStore::require_room(const std::string& tenant, int64_t bytes) const {
 }
 
 void TensorStore::require_room_for(const std::string& tenant, int64_t bytes) const {
-  if (tenant_bytes_ == 0) return;
-  if (bytes > tenant_bytes_) {
+  const int64_t limit = quotas_.of(tenant).tensor_bytes;
+  if (limit == 0) return;
+  if (bytes > limit) {
     fail(ErrorKind::ResourceExhausted, "TENSOR_LIMIT",
-         "a tensor of {} bytes is asked for, but a tenant may have {} in all its tensors", bytes,
-         tenant_bytes_);
+         "a tensor of {} bytes is asked for, but this tenant may have {} in all its "
+         "tensors",
+         bytes, limit);
   }
   const auto at = used_bytes_.find(tenant);
   const int64_t used = at == used_bytes_.end() ? 0 : at->second;
-  if (used + bytes <= tenant_bytes_) return;
+  if (used + bytes <= limit) return;
   fail(ErrorKind::ResourceExhausted, "TENSOR_MEMORY",
-       "the tensors of this tenant have {} bytes of the {} that a tenant may have, and {} more are "
-       "needed; free some",
-       used, tenant_bytes_, bytes);
+       "the tensors of this tenant have {} bytes of the {} that it may have, and {} more are "
+       "needed; "
+       "free some",
+       used, limit, bytes);
 }
 
 void TensorStore::note_freed(const Tensor& tensor) {

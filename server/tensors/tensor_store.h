@@ -9,6 +9,7 @@
 
 #include "runtime/core/dtype.h"
 #include "server/clock.h"
+#include "server/quotas.h"
 #include "server/tensors/arena_pool.h"
 
 namespace kiln::server {
@@ -34,9 +35,9 @@ std::string shape_text(std::span<const int64_t> shape);
 class TensorStore {
  public:
   /// Tensors without a session are freed when nobody used them for `unowned_life`. Those of one
-  /// tenant have `tenant_bytes` at most; 0: there is no such limit.
-  TensorStore(std::string boot_id, Clock::duration unowned_life, int64_t tenant_bytes = 0)
-      : boot_id_(std::move(boot_id)), unowned_life_(unowned_life), tenant_bytes_(tenant_bytes) {}
+  /// tenant have as many bytes as its quota at most.
+  TensorStore(std::string boot_id, Clock::duration unowned_life, Quotas quotas = {})
+      : boot_id_(std::move(boot_id)), unowned_life_(unowned_life), quotas_(std::move(quotas)) {}
 
   /// Throws ResourceExhausted TENSOR_MEMORY unless the tenant may have so many bytes more,
   /// TENSOR_LIMIT where it never may.
@@ -66,7 +67,7 @@ class TensorStore {
 
   const std::string boot_id_;
   const Clock::duration unowned_life_;
-  const int64_t tenant_bytes_;
+  const Quotas quotas_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, int64_t> used_bytes_;  // by tenant
   std::unordered_map<std::string, Entry> entries_;

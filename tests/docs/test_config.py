@@ -10,7 +10,10 @@ PAGE = (ROOT / "docs/service.md").read_text()
 
 def settings_of_the_source():
     part = SOURCE[SOURCE.index("setters(Config& config)") :]
-    return set(re.findall(r'^      \{"([\w.-]+)",', part[: part.index("\n}\n")], re.M))
+    own = set(re.findall(r'^      \{"([\w.-]+)",', part[: part.index("\n}\n")], re.M))
+    # Of a tenant's quota, which all have and each may have of its own.
+    quota = re.findall(r'^      \{prefix \+ "([\w-]+)",', SOURCE, re.M)
+    return own | {prefix + name for name in quota for prefix in ("limits.tenant-", "tenants.alice.")}
 
 
 def flags_of_the_source():

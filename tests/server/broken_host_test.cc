@@ -236,19 +236,23 @@ TEST(BrokenHost, JobsHaveNoMoreInputsThanTheirTenantMay) {
 }
 
 TEST(BrokenHost, ATenantHasNoMoreUnfinishedJobsThanItMay) {
-  JobTable jobs({.of_a_tenant = 2});
+  JobTable jobs({.quotas = {.usual = {.jobs = 2}, .named = {{"carol", {.jobs = 1}}}}});
   const std::string first = jobs.reserve({.tenant = "alice"});
   jobs.reserve({.tenant = "alice"});
   expect_error([&] { jobs.reserve({.tenant = "alice"}); }, ErrorKind::ResourceExhausted,
-               "2 jobs of this tenant are unfinished, as many as a tenant may have; wait until one "
-               "has ended, or cancel one");
+               "2 jobs of this tenant are unfinished, as many as it may have; wait until one has "
+               "ended, or cancel one");
   jobs.reserve({.tenant = "bob"});
+  jobs.reserve({.tenant = "carol"});
+  EXPECT_THROW(jobs.reserve({.tenant = "carol"}), Error);
   jobs.drop(first);
   jobs.reserve({.tenant = "alice"});
 }
 
 TEST(BrokenHost, ATenantHasNoMoreTensorsThanItMay) {
-  TensorStore store("0123456789abcdef", std::chrono::minutes(1), 100);
+  TensorStore store(
+      "0123456789abcdef", std::chrono::minutes(1),
+      {.usual = {.tensor_bytes = 100}, .named = {{"carol", {.tensor_bytes = 1000}}, {"dan", {}}}});
   const auto add = [&](const std::string& tenant, int64_t bytes, const std::string& session = "") {
     Tensor tensor;
     tensor.tenant = tenant;
@@ -260,11 +264,14 @@ TEST(BrokenHost, ATenantHasNoMoreTensorsThanItMay) {
   add("alice", 40, "session");
   add("alice", 0);
   expect_error([&] { store.require_room("alice", 1); }, ErrorKind::ResourceExhausted,
-               "the tensors of this tenant have 100 bytes of the 100 that a tenant may have, and 1 "
-               "more are needed; free some");
+               "the tensors of this tenant have 100 bytes of the 100 that it may have, and 1 more "
+               "are needed; free some");
   EXPECT_THROW(add("alice", 1), Error);
   expect_error([&] { store.require_room("bob", 101); }, ErrorKind::ResourceExhausted,
-               "a tensor of 101 bytes is asked for, but a tenant may have 100 in all its tensors");
+               "a tensor of 101 bytes is asked for, but this tenant may have 100 in all its "
+               "tensors");
+  store.require_room("carol", 1000);
+  store.require_room("dan", 1'000'000);
   add("bob", 100);
   store.free_session("session");
   add("alice", 40);

@@ -182,7 +182,7 @@ TEST_F(TwoTenants, DoNotReachTheSessionsOfEachOther) {
 
 TEST_F(TwoTenants, HaveNoMoreTensorsThanEachMay) {
   EngineOptions options = usual_options();
-  options.tenant_tensor_bytes = 16;
+  options.quotas.usual.tensor_bytes = 16;
   start(options);
   put("alice", {1, 2, 3});
   v1::PutRequest request;
@@ -192,8 +192,8 @@ TEST_F(TwoTenants, HaveNoMoreTensorsThanEachMay) {
   const grpc::Status status =
       call("alice", *service_->tensors, &v1::TensorService::Stub::Put, request, response);
   const std::string refusal =
-      "the tensors of this tenant have 12 bytes of the 16 that a tenant may have, and 8 more are "
-      "needed; free some";
+      "the tensors of this tenant have 12 bytes of the 16 that it may have, and 8 more are needed; "
+      "free some";
   expect_status(status, grpc::StatusCode::RESOURCE_EXHAUSTED, "TENSOR_MEMORY", refusal);
   EXPECT_GT(retry_seconds_of(status), 0);
   // What a call leaves there counts, too; what it returns does not.
@@ -234,6 +234,43 @@ TEST_F(TwoTenants, DoNotTakeEachOthersPlacesInAQueue) {
   let_go();
   for (std::thread& caller : callers)
     caller.join();
+}
+
+TEST_F(TwoTenants, HaveDevicesForNoLongerThanEachMay) {
+  EngineOptions options = usual_options();
+  options.quotas.named["alice"].device_seconds = 1e-9;
+  start(options);
+  v1::RunRequest request;
+  request.set_kernel_id(compile("alice", "inc"));
+  *request.add_arguments() = inline_argument({1});
+  *request.add_arguments() = output_argument();
+  EXPECT_TRUE(run("alice", request).ok());
+  const grpc::Status status = run("alice", request);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(detail_of(status).reason(), "DEVICE_SECONDS");
+  EXPECT_GT(retry_seconds_of(status), 0);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(run("bob", request).ok());
+}
+
+TEST_F(TwoTenants, HaveAsManyJobsAsEachMay) {
+  EngineOptions options = usual_options();
+  options.quotas.named["alice"].jobs = 1;
+  start(options);
+  const std::string job = submit("alice", "waits");
+  v1::SubmitRequest request;
+  *request.mutable_kernel() = add_one("inc");
+  *request.mutable_run()->add_arguments() = inline_argument({1});
+  *request.mutable_run()->add_arguments() = output_argument();
+  v1::SubmitResponse response;
+  const grpc::Status status =
+      call("alice", *service_->jobs, &v1::JobService::Stub::Submit, request, response);
+  expect_status(status, grpc::StatusCode::RESOURCE_EXHAUSTED, "JOB_COUNT",
+                "1 jobs of this tenant are unfinished, as many as it may have; wait until one has "
+                "ended, or cancel one");
+  EXPECT_GT(retry_seconds_of(status), 0);
+  let_go();
+  EXPECT_TRUE(result("alice", job).ok());
 }
 
 TEST_F(TwoTenants, DoNotReachTheJobsOfEachOther) {
