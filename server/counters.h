@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "server/metrics/metrics.h"
+#include "server/metrics/spans.h"
 
 namespace kiln::server {
 
@@ -37,6 +38,7 @@ struct Counters {
   KILN_COUNTERS(COUNTER)
 #undef COUNTER
   Metrics metrics;  // what has labels, or is measured
+  Spans spans;      // of calls that are part of a trace
 };
 
 }  // namespace kiln::server

@@ -48,6 +48,7 @@ void add_differentiate(CLI::App& app, Program& program);
 void add_format(CLI::App& app, Program& program);
 void add_schedule(CLI::App& app, Program& program);
 void add_serve(CLI::App& app, Program& program);
+void add_profile(CLI::App& app, Program& program);
 void add_top(CLI::App& app, Program& program);
 void add_tune(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);

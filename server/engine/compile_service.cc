@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include <unistd.h>
+
 #include "runtime/core/called.h"
 
 namespace kiln::server {
@@ -139,6 +141,10 @@ void CompileService::take_compiled(const std::shared_ptr<Flight>& flight,
                                        std::move(*reply.mutable_compiled()->mutable_artifact()));
     require_fitting(*entry->artifact, flight->leader.names);
     counters_.compiles.fetch_add(1);
+    const internal::WorkTime& work = reply.compiled().time();
+    counters_.spans.add(flight->caller.principal.tenant, flight->caller.trace,
+                        {"compile " + called(flight->leader.names.kernel), "kiln-compiler",
+                         static_cast<int>(work.pid()), "compiler", work.begin(), work.end()});
     keep(flight->leader.key, entry, levels_.size());
     land(*flight, entry, v1::CACHE_LEVEL_COMPILED);
   } catch (...) {
@@ -164,6 +170,9 @@ void CompileService::land(const Flight& flight, const std::shared_ptr<const Cach
     // For those who asked later it is as good as in memory. Counted before the caller knows, who
     // may look at the counter next.
     if (level == v1::CACHE_LEVEL_MEMORY) counters_.memory_hits.fetch_add(1);
+    counters_.spans.add(waiter.call->tenant(), waiter.call->caller().trace,
+                        {"find " + called(flight.leader.names.kernel), "kilnd", ::getpid(),
+                         "compilations", nanoseconds(flight.started), nanoseconds(Clock::now())});
     waiter.done(std::move(result));
     level = v1::CACHE_LEVEL_MEMORY;
   }

@@ -20,6 +20,9 @@ struct DeviceResult {
   double download_seconds = 0;
   std::vector<double> measured;
   internal::StepsDone steps;  // of a program
+  Clock::time_point submitted;
+  Clock::time_point started;
+  internal::WorkTime time;  // of its worker
 };
 
 /// Some steps of a program: its kernels, and what the worker is told but for the number of the

@@ -289,6 +289,9 @@ Outcome<DeviceResult> DeviceQueue::ending_of(const Entry& entry, const internal:
   result.download_seconds = done.download_seconds();
   result.measured.assign(done.measured().begin(), done.measured().end());
   result.steps = done.steps();
+  result.submitted = entry.submitted;
+  result.started = entry.started;
+  result.time = done.time();
   return result;
 }
 

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <set>
 
+#include <unistd.h>
+
 #include "runtime/core/called.h"
 
 namespace kiln::server {
@@ -142,6 +144,7 @@ void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, 
     counters_.runs.fetch_add(1);
     const auto& result = std::get<DeviceResult>(outcome);
     const std::string& device = prepared->device;
+    note_spans(*prepared, result);
     counters_.metrics.observe(Metric::QueueSeconds, {device}, result.queue_seconds);
     counters_.metrics.observe(Metric::KernelSeconds, {device}, result.kernel_seconds);
     // Before the caller is told: what it does next finds its call counted.
@@ -149,6 +152,36 @@ void RunService::run(const v1::RunRequest& request, std::shared_ptr<Call> call, 
     done(collect(*prepared, result));
   };
   submit(prepared, device);
+}
+
+/// The call in the front end, its wait, the worker's part of it, and in that the device's.
+void RunService::note_spans(const Prepared& prepared, const DeviceResult& result) {
+  if (prepared.trace.empty()) return;
+  const std::string name = called(prepared.kernel->names.kernel);
+  const auto add = [&](Span span) {
+    counters_.spans.add(prepared.tenant, prepared.trace, std::move(span));
+  };
+  const auto since = [](int64_t begin, double seconds) {
+    return begin + static_cast<int64_t>(seconds * 1e9);
+  };
+  const int pid = ::getpid();
+  add({"run " + name, "kilnd", pid, "calls", nanoseconds(prepared.begun),
+       nanoseconds(Clock::now())});
+  add({"queue", "kilnd", pid, prepared.device, nanoseconds(result.submitted),
+       nanoseconds(result.started)});
+  const internal::WorkTime& work = result.time;
+  const auto worker = static_cast<int>(work.pid());
+  add({"call " + name, "kiln-worker", worker, "calls", work.begin(), work.end()});
+  // On its device from behind: what comes before the copy to it is the worker's own.
+  const int64_t kernel_end = since(work.end(), -result.download_seconds);
+  const int64_t kernel_begin = since(kernel_end, -result.kernel_seconds);
+  add({"kernel " + name, "kiln-worker", worker, prepared.device, kernel_begin, kernel_end});
+  if (result.upload_seconds > 1e-6) {
+    add({"copy in", "kiln-worker", worker, prepared.device,
+         since(kernel_begin, -result.upload_seconds), kernel_begin});
+  }
+  if (result.download_seconds > 1e-6)
+    add({"copy out", "kiln-worker", worker, prepared.device, kernel_end, work.end()});
 }
 
 /// Once what other devices have newer of its tensors is here.

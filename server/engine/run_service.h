@@ -68,6 +68,7 @@ class RunService {
   std::shared_ptr<Slice> allocate_output(const Prepared& prepared, int64_t bytes);
   void submit(const std::shared_ptr<Prepared>& prepared, DeviceQueue& device);
   RunResult collect(Prepared& prepared, const DeviceResult& device);
+  void note_spans(const Prepared& prepared, const DeviceResult& result);
 
   KernelTable& kernels_;
   TensorStore& tensors_;

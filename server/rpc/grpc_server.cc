@@ -18,6 +18,7 @@
 #include "server/rpc/kernel_rpc.h"
 #include "server/rpc/program_rpc.h"
 #include "server/rpc/tensor_rpc.h"
+#include "server/rpc/trace_rpc.h"
 
 namespace kiln::server {
 
@@ -25,7 +26,8 @@ namespace {
 
 constexpr const char* kServices[] = {"kiln.v1.KernelService",  "kiln.v1.TensorService",
                                      "kiln.v1.JobService",     "kiln.v1.DaemonService",
-                                     "kiln.v1.ProgramService", "kiln.v1.CallService"};
+                                     "kiln.v1.ProgramService", "kiln.v1.CallService",
+                                     "kiln.v1.TraceService"};
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
@@ -86,7 +88,8 @@ struct GrpcServer::Parts {
         jobs(engine, gate),
         calls(engine, gate),
         daemon(engine, gate, local.get()),
-        programs(engine, gate) {}
+        programs(engine, gate),
+        traces(engine, gate) {}
 
   Gate gate;
   std::unique_ptr<LocalServer> local;
@@ -96,6 +99,7 @@ struct GrpcServer::Parts {
   CallsRpc calls;
   DaemonRpc daemon;
   ProgramRpc programs;
+  TraceRpc traces;
   std::string address;
   std::mutex mutex;
   std::string problem;  // under the lock
@@ -119,6 +123,7 @@ GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
   builder.RegisterService(&parts_->calls);
   builder.RegisterService(&parts_->daemon);
   builder.RegisterService(&parts_->programs);
+  builder.RegisterService(&parts_->traces);
   {
     const PrivateFiles guard;
     parts_->server = builder.BuildAndStart();

@@ -6,6 +6,7 @@
 #include "server/ipc/channel.h"
 #include "server/ipc/status_page.h"
 #include "server/worker/heartbeat.h"
+#include "server/worker/work_time.h"
 #include "server/workers/worker_fds.h"
 
 namespace kiln::server {
@@ -27,11 +28,13 @@ internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Com
   internal::FromWorker reply;
   internal::Compiled& compiled = *reply.mutable_compiled();
   compiled.set_task(task.task());
+  const Clock::time_point begin = Clock::now();
   try {
     compiled.set_artifact(serialize(worker.compile(task, *compiled.mutable_schedule())));
   } catch (...) {
     *compiled.mutable_error() = to_wire(current_error());
   }
+  *compiled.mutable_time() = work_time_since(begin);
   return reply;
 }
 

@@ -14,6 +14,7 @@
 #include "server/ipc/channel.h"
 #include "server/worker/device_server.h"
 #include "server/worker/heartbeat.h"
+#include "server/worker/work_time.h"
 #include "server/workers/worker_fds.h"
 
 namespace kiln::server {
@@ -83,7 +84,9 @@ class DeviceLoop {
     {
       const std::lock_guard running(running_);
       reading.unlock();
+      const Clock::time_point begin = Clock::now();
       *reply.mutable_done() = server_.exec(message);
+      *reply.mutable_done()->mutable_time() = work_time_since(begin);
     }
     send(reply);
     if (reply.done().has_error()) end_after(from_wire(reply.done().error()));

@@ -1,5 +1,11 @@
 #include "server/trace.h"
 
+#include <map>
+
+#include <unistd.h>
+
+#include "kiln/v1/trace.grpc.pb.h"
+#include "server/metrics/spans.h"
 #include "tests/server/service_test.h"
 
 namespace kiln::server {
@@ -41,6 +47,39 @@ class Traced : public ServiceTest {
     return service_->kernels->Run(&context, request, &response);
   }
 };
+
+TEST(Spans, AreOfOneTenantsTraceAndTheLatest) {
+  Spans spans(3);
+  spans.add("alice", "", {.name = "none"});
+  for (const char* const name : {"a", "b", "c", "d"})
+    spans.add("alice", "1", {.name = name});
+  EXPECT_EQ(spans.of("alice", "1").size(), 3U);
+  EXPECT_EQ(spans.of("alice", "1").front().name, "b");
+  EXPECT_TRUE(spans.of("bob", "1").empty());
+  EXPECT_TRUE(spans.of("alice", "2").empty());
+}
+
+TEST_F(Traced, SpansAreTold) {
+  const int64_t before = nanoseconds(Clock::now());
+  v1::RunResponse ran;
+  ASSERT_TRUE(run(service_->kernel(add_one("inc")), ran).ok());
+  const auto traces = v1::TraceService::NewStub(service_->channel());
+  grpc::ClientContext context;
+  v1::SpansRequest request;
+  request.set_trace(kTrace);
+  v1::SpansResponse response;
+  ASSERT_TRUE(traces->Spans(&context, request, &response).ok());
+  std::map<std::string, v1::Span> spans;
+  for (const v1::Span& span : response.spans())
+    spans[span.name()] = span;
+  ASSERT_TRUE(spans.contains("run inc") && spans.contains("queue"));
+  EXPECT_EQ(spans["run inc"].process(), "kilnd");
+  EXPECT_EQ(spans["run inc"].pid(), static_cast<uint32_t>(::getpid()));
+  EXPECT_LE(before, spans["run inc"].begin());
+  EXPECT_LE(spans["run inc"].begin(), spans["queue"].begin());
+  EXPECT_LE(spans["queue"].end(), spans["run inc"].end());
+  EXPECT_LE(spans["run inc"].end(), response.now());
+}
 
 TEST_F(Traced, TimingsAndErrorsNameTheTrace) {
   v1::RunResponse response;

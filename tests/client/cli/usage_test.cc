@@ -35,13 +35,14 @@ class Usage : public ::testing::Test {
 };
 
 TEST_F(Usage, NeedsACommand) {
-  refused(
-      {"bake"},
-      "there is no command bake; known: run, compile, lower, differentiate, schedule, fmt, submit, "
-      "wait, result, jobs, cancel, devices, doctor, explain, login, logout, cache, serve, top, "
-      "tune, "
-      "version, "
-      "completion");
+  refused({"bake"},
+          "there is no command bake; known: run, compile, profile, lower, differentiate, schedule, "
+          "fmt, "
+          "submit, wait, result, jobs, cancel, devices, doctor, explain, login, logout, cache, "
+          "serve, top, "
+          "tune, "
+          "version, "
+          "completion");
   refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
   refused({"tun", "one.kiln"}, "there is no command tun; did you mean tune");
 }
@@ -123,7 +124,7 @@ TEST_F(Usage, StandardInputAndOutputAreOneThingEach) {
 
 TEST_F(Usage, CompletesCommandsAndFlags) {
   const std::string bash = place_.kiln({"completion", "bash"}).out;
-  EXPECT_NE(bash.find("words=\"run compile lower"), std::string::npos);
+  EXPECT_NE(bash.find("words=\"run compile profile lower"), std::string::npos);
   EXPECT_NE(bash.find("    tune) words=\""), std::string::npos);
   EXPECT_NE(bash.find("--trials"), std::string::npos);
   EXPECT_NE(place_.kiln({"completion", "fish"})

@@ -81,6 +81,17 @@ struct Description {
   std::vector<Component> components;
 };
 
+/// Something that the service did for a call of a trace, and where: "kernel matmul" in a process
+/// "kiln-worker", there on "cpu:0". Nanoseconds of this host's std::chrono::steady_clock.
+struct Span {
+  std::string name;
+  std::string process;
+  unsigned pid = 0;
+  std::string track;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
 /// A daemon to compile and run with. A handle on one channel and one session; thread-safe.
 class Connection {
  public:
@@ -151,6 +162,9 @@ class Connection {
   std::vector<JobState> jobs() const;
 
   Description describe() const;
+  /// What the service did lately for calls of a W3C trace, by its id: those of a process to which
+  /// TRACEPARENT was given.
+  std::vector<Span> spans(const std::string& trace) const;
   /// As it was given, or that of the private daemon.
   const std::string& address() const;
   /// Ends the session: arrays on the service are freed. Calls after it throw.
