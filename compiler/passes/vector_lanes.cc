@@ -216,7 +216,7 @@ class Vectorizer : public Mutator {
     const Binary* below = for_all != nullptr ? as<Binary>(for_all->value) : nullptr;
     const bool is_end = below != nullptr && below->op == Operator::Less && below->a == Expr(var_) &&
                         !uses_var(below->b, var_);
-    if (!is_end) return refuse(*predicate, "the products in it are of some lanes");
+    if (!is_end) return refuse(*predicate, "the products in it are not of elements side by side");
     const int elements = group * lanes_;
     return Binary::make(Operator::Less, Ramp::make(base_ * group, index(1), elements),
                         Broadcast::make(below->b * group, elements));
