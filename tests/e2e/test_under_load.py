@@ -168,10 +168,10 @@ def test_ten_times_too_many_calls(start, record_property):
     usual, refused, _ = demand(daemon.address, request, places, seconds)
     assert refused == []
     served, refused, delays = demand(daemon.address, request, 10 * places, seconds)
-    record_property("p99 of a full queue", np.percentile(usual, 99))
-    record_property("p99 under ten times as much", np.percentile(served, 99))
+    record_property("p99 of a full queue", float(np.percentile(usual, 99)))
+    record_property("p99 under ten times as much", float(np.percentile(served, 99)))
     for percent in (50, 90, 99):
-        record_property(f"p{percent} of refusals", np.percentile(refused, percent))
+        record_property(f"p{percent} of refusals", float(np.percentile(refused, percent)))
     assert delays == {0.1}
     assert len(served) > 0.5 * len(usual), "work is lost to refusals"
     assert np.percentile(served, 99) < 3 * np.percentile(usual, 99)
