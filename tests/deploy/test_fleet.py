@@ -88,11 +88,13 @@ def test_each_kernel_has_a_home(fleet):
 @pytest.mark.parametrize("policy", ["affinity", "round_robin"])
 def test_nobody_sees_that_a_server_was_killed(servers, policy):
     with kiln.Fleet([s.address for s in servers], policy=policy) as fleet, Callers(fleet) as callers:
-        servers[0].end(signal.SIGKILL)
+        home = kernel(fleet, 0).home
+        called = next(server for server in servers if server.address == home)
+        called.end(signal.SIGKILL)
         callers.go_on()
-        assert fleet.servers[servers[0].address] is False
-        servers[0].start()
-        wait_until(lambda: fleet.servers[servers[0].address])
+        assert fleet.servers[called.address] is False
+        called.start()
+        wait_until(lambda: fleet.servers[called.address])
         callers.go_on()
 
 

@@ -97,6 +97,17 @@ def test_haproxy_gives_each_connection_a_server_and_a_new_one_when_that_is_lost(
         connection.close()
 
 
+def start_ray(ray):
+    """Ray ends a node of its own that is not up within 30 s, which happens on a machine that is busy."""
+    for is_last in (False, False, True):
+        try:
+            return ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        except Exception:
+            ray.shutdown()
+            if is_last:
+                raise
+
+
 def test_ray_starts_servers_again_and_clients_find_them(programs, monkeypatch):
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     monkeypatch.setenv("KILN_DAEMON", str(programs / "bin" / "kilnd"))
@@ -105,7 +116,7 @@ def test_ray_starts_servers_again_and_clients_find_them(programs, monkeypatch):
     sys.path.insert(0, str(DEPLOY / "ray"))
     import kiln_on_ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    start_ray(ray)
     try:
         with pytest.raises(LookupError, match="there is no kilnd in this Ray cluster: call kiln_on_ray.start first"):
             kiln_on_ray.fleet()
