@@ -79,11 +79,12 @@ long_python_tests() {
     build/venv/bin/python -m pytest -q tests/e2e tests/deploy -k 'real_digits or slurm'
 }
 
-# Each process has daemons of its own; tests that share what is compiled are kept in one (tests/conftest.py).
+# Each process has daemons of its own; tests that share what is compiled are kept in one (tests/conftest.py). Many of
+# them wait for something, so that there is one process more than cores.
 python_tests() {
   deploy/python-env.sh build/venv test
   KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
-    build/venv/bin/python -m pytest -q -n auto --maxprocesses 4 tests/client/python tests/docs tests/errors tests/e2e tests/gpu tests/deploy
+    build/venv/bin/python -m pytest -q -n $(($(nproc) < 4 ? $(nproc) + 1 : 4)) tests/client/python tests/docs tests/errors tests/e2e tests/gpu tests/deploy
 }
 
 # Ten minutes in all, half of them for whole requests, which are the slowest to try. What is found

@@ -221,6 +221,7 @@ def test_a_daemon_that_is_killed_in_the_middle_keeps_what_was_measured(start):
     while watcher.describe()["counters"]["tuning_trials"] < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     first.process.kill()
+    first.process.wait()  # until then it listens
     thread.join(timeout=60)
     assert [type(error) for error in caught] == [kiln.Unavailable]
     second = start(cache=first.cache)
