@@ -111,7 +111,8 @@ std::optional<MatrixTile> any_tile_of(const Chooser& chooser, StageId id) {
 double cycles_of(const StageGraph& graph, const MatrixTile& tile, const GpuMachine& machine) {
   const auto extent = [&](AxisId axis) { return constant_extent(graph, axis).value_or(kLeast); };
   const auto whole = [&](AxisId axis, int64_t part) {
-    return static_cast<double>((extent(axis) + part - 1) / part);
+    const int64_t parts = (extent(axis) + part - 1) / part;
+    return static_cast<double>(parts);
   };
   double blocks = whole(tile.contraction.row, tile.block_rows()) *
                   whole(tile.contraction.column, tile.block_columns());
@@ -120,8 +121,9 @@ double cycles_of(const StageGraph& graph, const MatrixTile& tile, const GpuMachi
   const double products = static_cast<double>(tile.warps() * tile.rows * tile.columns);
   const double fetched =
       static_cast<double>((tile.block_rows() + tile.block_columns()) * kRows * 2);
-  const double step = std::max(products * kCycles / std::min<double>(kCores, tile.warps()),
-                               fetched / machine.l2_bytes);
+  const double step =
+      std::max(products * kCycles / std::min<double>(kCores, static_cast<double>(tile.warps())),
+               fetched / machine.l2_bytes);
   const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
   return step * turns * (turns < 2 ? kAlone : 1);
 }
