@@ -8,22 +8,12 @@
 #include "compiler/codegen/cuda_source.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/print.h"
+#include "tests/support/cuda_text.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
 namespace kiln::testing {
 namespace {
-
-std::string source_of(const ir::Kernel& loops) {
-  return codegen::cuda_source(std::vector<codegen::CudaEntry>{{"k", &loops}}).text;
-}
-
-size_t count_in(const std::string& text, std::string_view word) {
-  size_t count = 0;
-  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
-    ++count;
-  return count;
-}
 
 /// A product of float16 with these reads of its factors.
 std::string product(std::string_view a, std::string_view a_shape, std::string_view b,

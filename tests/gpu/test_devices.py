@@ -111,37 +111,31 @@ def test_a_program_runs_where_it_is_told(connection, given):
     np.testing.assert_array_equal(program.parameters["w"].numpy(), VALUES + 2)
 
 
+def runs_where_it_is_told(connection, folder, *arguments):
+    """On cuda:1; a device that is not there is refused."""
+    command = [pathlib.Path(os.environ["KILN_DAEMON"]).parent / "kiln", *arguments, "--address", connection.address]
+
+    def run(device):
+        return subprocess.run([*command, "--device", device], cwd=folder, capture_output=True, text=True)
+
+    refused = run("cuda:5")
+    assert refused.returncode == 3
+    assert "there is no device cuda:5 here; kiln devices lists those there are" in refused.stderr
+    done = run("cuda:1")
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_command_line_runs_programs_where_it_is_told(connection, tmp_path):
     (tmp_path / "count.kiln").write_text(
         "kernel inc(x: float32[n]) -> (y: float32[n]) { y[i] = x[i] + 1 }\n"
         "program count {\n  parameter w\n  w1 = inc(w)\n  update w = w1\n}\n")
     np.save(tmp_path / "w.npy", VALUES)
-    program = pathlib.Path(os.environ["KILN_DAEMON"]).parent / "kiln"
-
-    def run(device):
-        command = [program, "run", "count.kiln", "--in", "w=w.npy", "--out", "w=end.npy", "--steps", "2", "--device", device]
-        return subprocess.run([*command, "--address", connection.address], cwd=tmp_path, capture_output=True, text=True)
-
-    done = run("cuda:1")
-    assert done.returncode == 0, done.stderr
+    runs_where_it_is_told(connection, tmp_path, "run", "count.kiln", "--in", "w=w.npy", "--out", "w=end.npy", "--steps", "2")
     np.testing.assert_array_equal(np.load(tmp_path / "end.npy"), VALUES + 2)
-    done = run("cuda:5")
-    assert done.returncode == 3
-    assert "there is no device cuda:5 here; kiln devices lists those there are" in done.stderr
 
 
 def test_the_command_line_runs_where_it_is_told(connection, tmp_path):
     (tmp_path / "inc.kiln").write_text("kernel inc(X: float32[n]) -> (Y: float32[n]) { Y[i] = X[i] + 1 }\n")
     np.save(tmp_path / "x.npy", VALUES)
-    program = pathlib.Path(os.environ["KILN_DAEMON"]).parent / "kiln"
-
-    def run(device):
-        command = [program, "run", "inc.kiln", "--in", "X=x.npy", "--out", "Y=y.npy", "--device", device]
-        return subprocess.run([*command, "--address", connection.address], cwd=tmp_path, capture_output=True, text=True)
-
-    done = run("cuda:1")
-    assert done.returncode == 0, done.stderr
+    runs_where_it_is_told(connection, tmp_path, "run", "inc.kiln", "--in", "X=x.npy", "--out", "Y=y.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), VALUES + 1)
-    done = run("cuda:5")
-    assert done.returncode == 3
-    assert "there is no device cuda:5 here; kiln devices lists those there are" in done.stderr

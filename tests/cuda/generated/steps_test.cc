@@ -6,28 +6,17 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/codegen/cuda_source.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/print.h"
 #include "tests/cuda/fake_device.h"
 #include "tests/cuda/generated/host_gpu.h"
+#include "tests/support/cuda_text.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
 namespace kiln::testing {
 namespace {
-
-std::string source_of(const ir::Kernel& loops) {
-  return codegen::cuda_source(std::vector<codegen::CudaEntry>{{"k", &loops}}).text;
-}
-
-size_t count_in(const std::string& text, std::string_view word) {
-  size_t count = 0;
-  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
-    ++count;
-  return count;
-}
 
 /// Right in the interpreter and on the host; the source.
 std::string right_source(const std::string& kernel, const std::vector<int64_t>& sizes) {
