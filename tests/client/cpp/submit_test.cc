@@ -9,7 +9,7 @@
 #include <signal.h>
 
 #include "tests/client/cpp/expect_client_error.h"
-#include "tests/support/daemon.h"
+#include "tests/client/cpp/on_a_daemon.h"
 
 namespace kiln::test {
 namespace {
@@ -36,15 +36,6 @@ class Submitted : public ::testing::Test {
     const Tensor Y = compute(
         {8}, [&](Expr i) { return X(i) + 1; }, "Y");
     return connection_.build({X, Y}, {.name = "plus"});
-  }
-  Kernel endless() {
-    const Expr n = var("n");
-    const Expr m = var("m");
-    const Tensor X = placeholder({n}, float32, "X");
-    const ReduceAxis k = reduce_axis(m, "k");
-    const Tensor Y = compute(
-        {n}, [&](Expr i) { return sum(sin(X(i) + Expr(k)), k); }, "Y");
-    return connection_.build({X, Y});
   }
 
   static inline testing::Daemon* daemon_ = nullptr;
@@ -73,7 +64,7 @@ TEST_F(Submitted, CallsFailEachForItself) {
 }
 
 TEST_F(Submitted, CallsAreCancelledOnTheService) {
-  const Kernel f = endless();
+  const Kernel f = endless(connection_);
   Future future = f.submit_call({filled(0)}, {.sizes = {{"m", std::int64_t{1} << 40}}});
   EXPECT_EQ(future.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
   future.cancel();
@@ -104,7 +95,7 @@ TEST_F(Submitted, CallsOutliveAWorker) {
 }
 
 TEST_F(Submitted, CallsOutliveAConnectionThatIsClosed) {
-  const Kernel f = endless();
+  const Kernel f = endless(connection_);
   Future future = f.submit_call({filled(0)}, {.sizes = {{"m", std::int64_t{1} << 40}}});
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   connection_.close();
