@@ -7,7 +7,7 @@ import pytest
 from expect import expect
 
 import kiln as tvm
-from kiln import te, tir
+from kiln import te, tir, topi
 
 N = te.var("n")
 A = te.placeholder((N,), name="A")
@@ -446,6 +446,10 @@ def test_quotients_rounded_up():
     (lambda: tvm.IRModule(), "IRModule is TensorIR, which Kiln has not; write the tensors with te.compute and te.scan"),
     (lambda: tvm.ir_builder.create(), "ir_builder.create writes loops by hand, which Kiln makes itself; write the "
                                       "tensors with te.compute and te.scan, and say how they run with a schedule"),
+    (lambda: topi.testing.get_elemwise_schedule, "topi.testing.get_elemwise_schedule has what topi's own tests use; write "
+                                                 "what is expected in numpy, and leave the schedule out"),
+    (lambda: te.schedule.CreateReadGraph([]), "te.CreateReadGraph shows the compiler's own trees, which stay in the daemon; "
+                                              "kiln.lower(s, args) prints the loops"),
     (lambda: te.schedule.InferBound(None), "te.InferBound shows the compiler's own trees, which stay in the daemon; "
                                            "kiln.lower(s, args) prints the loops"),
 ])  # fmt: skip

@@ -179,3 +179,31 @@ def test_where_keeps_elements_from_being_read():
     f = tvm.build([A, B])
     np.testing.assert_allclose(f(x).numpy(), expected, rtol=1e-5, atol=1e-6)
     assert f.report()["guards"] == 0
+
+
+@pytest.mark.parametrize("is_scheduled", (False, True))
+def test_an_identity_that_depends_on_the_row(is_scheduled):
+    A = te.placeholder((7, 50), name="A")
+    k = te.reduce_axis((0, 50), "k")
+
+    def largest_from(i):
+        at_least = te.comm_reducer(te.max, lambda t: (i - 3).astype(t) / 4.0, name="at_least")
+        return at_least(A[i, k], axis=k)
+
+    B = te.compute((7,), largest_from, name="B")
+    s = te.create_schedule(B.op)
+    if is_scheduled:
+        s[B].split(B.op.reduce_axis[0], factor=8)
+        s[B].parallel(B.op.axis[0])
+    a = uniform(7, 50) - 1
+    expected = np.maximum(a.max(axis=1), (np.arange(7) - 3).astype("float32") / 4)
+    np.testing.assert_array_equal(tvm.build(s, [A, B])(a).numpy(), expected)
+
+
+def test_an_identity_of_two_values_that_depend_on_a_size():
+    n = te.var("n")
+    A, k = te.placeholder((n,), name="A"), te.reduce_axis((0, n), "k")
+    later = te.comm_reducer(lambda x, y: (te.max(x[0], y[0]), x[1] + y[1]), lambda t, u: (n.astype(t), te.const(0, u)), name="later")
+    largest, total = te.compute((1,), lambda i: later((A[k], A[k]), axis=k), name="B")
+    given, sum_of = tvm.build([A, largest, total])(np.arange(5, dtype="float32"))
+    assert given.numpy()[0] == 5 and sum_of.numpy()[0] == 10

@@ -255,3 +255,14 @@ def identity_that_uses_a_value():
     A, k = te.placeholder((4,), name="A"), te.reduce_axis((0, 4), name="k")
     product = te.comm_reducer(lambda a, b: values.append(a) or a * b, lambda t: values[0], name="product")
     te.compute((), lambda: product(A[k], axis=k), name="B")  # <-
+
+
+@wrong(
+    "REDUCER",
+    "fidentity of te.comm_reducer from_here uses axis k, which is reduced over; it may use the axes around the reduction",
+    fix="lambda t: i.astype(t)",
+)
+def identity_that_uses_the_reduced_axis():
+    A, k = matrix()
+    from_here = te.comm_reducer(te.max, lambda t: k.astype(t), name="from_here")
+    te.compute((4,), lambda i: from_here(A[i, k], axis=k), name="B")  # <-

@@ -28,6 +28,11 @@ _ABSENT = {
     ),
     "InferBound": _TREES,
     "ScheduleOps": _TREES,
+    **{
+        name: _TREES for name in (
+            "CreateAttachPath", "CreateReadGraph", "PostDFSOrder", "ScanFixPointAnalysis", "ScanGetBody", "SchedulePostProcToPrimFunc",
+        )
+    },
     "trace": "calls back into Python, which a kernel does not; make the tensor to look at an output",
     "get_global_func": _REGISTRY,
     "register_func": _REGISTRY,
@@ -103,7 +108,10 @@ scripts = {
     for name in ("script", "IRModule")
 }
 
-TE = ("InferBound", "ScheduleOps", "extern", "extern_primfunc", "create_prim_func", "trace")
+TE = (
+    "CreateAttachPath", "CreateReadGraph", "InferBound", "PostDFSOrder", "ScanFixPointAnalysis", "ScanGetBody", "ScheduleOps",
+    "SchedulePostProcToPrimFunc", "extern", "extern_primfunc", "create_prim_func", "trace",
+)  # fmt: skip
 TIR = ("call_packed",)
 ROOT = ("get_global_func", "register_func")
 

@@ -15,8 +15,9 @@ __all__ = ["comm_reducer"]
 @public
 def comm_reducer(fcombine, fidentity, name="reduce"):
     """A reducer: `fcombine(left, right)` combines the values so far with the next ones, and
-    `fidentity(dtype)` is what leaves any value as it is. For several values at once, left, right and
-    what both functions return are tuples, and `fidentity` takes a dtype for each.
+    `fidentity(dtype)` is what leaves any value as it is, or, where it uses the axes around a
+    reduction, what that starts from. For several values at once, left, right and what both
+    functions return are tuples, and `fidentity` takes a dtype for each.
 
     `reducer(expr, axis=k, where=condition, init=start)` reduces, a tuple of expressions to a tuple;
     `reducer(a, b)` combines two values. In which order values are combined must not matter."""
@@ -31,11 +32,19 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
         if not sources:
             raise invalid("REDUCER", f"{what} got no value to reduce")
         types = tuple(source.dtype for source in sources)
-        if types not in made:
-            made[types] = _made(what, name, fcombine, fidentity, types)
+        made_by, around = made.get(types) or _made(what, name, fcombine, fidentity, types)
+        if around is None:
+            made[types] = made_by, None
         axes = axes_of(what, axis)
         starts = None if init is None else _starts(what, init, len(sources))
-        results = reduced(made[types], sources, axes, where, starts) if axes else tuple(sources)
+        if not axes:
+            results = tuple(sources)
+        elif around is None:
+            results = reduced(made_by, sources, axes, where, starts)
+        else:
+            _check_around(what, around, axes)
+            flag = arithmetic.constant(True, "bool")
+            results = reduced(made_by, [*sources, flag], axes, where, [*(starts or around), flag])[:-1]
         return results if isinstance(expr, (tuple, list)) else results[0]
 
     reducer.__name__ = reducer.__qualname__ = name
@@ -98,21 +107,51 @@ def _number_of(value):
 
 
 def _made(what, name, fcombine, fidentity, types):
-    several = len(types) > 1
-    parameters = [
+    """The reducer, and None; or one with a flag more, and what its values start from, where the identities depend on the
+    axes around the reduction."""
+    parameters = _parameters(fcombine, types)
+    left, right = parameters[: len(types)], parameters[len(types) :]
+    both = (tuple(left), tuple(right)) if len(types) > 1 else (left[0], right[0])
+    results = _typed(what, "fcombine", _called(what, "fcombine", fcombine, both, len(types)), types, True)
+    identities = _typed(what, "fidentity", _called(what, "fidentity", fidentity, types, len(types)), types, False)
+    if any(isinstance(node, Axis) for identity in identities for node in nodes(identity)):
+        return _with_flag(name, left, right, results), identities
+    return Reducer(name, parameters, identities, results), None
+
+
+def _with_flag(name, left, right, results):
+    """Combines only what has been set: nothing has the flag false, so that no constant is asked for which leaves every value as
+    it is."""
+    count = len(left)
+    has_left, has_right = Parameter("has_left", count, "bool"), Parameter("has_right", 2 * count + 1, "bool")
+    for place, parameter in enumerate(right):
+        parameter.position = count + 1 + place  # behind the flag of the left
+    select = lambda condition, a, b: arithmetic.apply("select", condition, a, b)  # noqa: E731
+    chosen = [select(has_left, select(has_right, both, a), b) for both, a, b in zip(results, left, right)]
+    nothing = [arithmetic.constant(0, each.dtype) for each in left]
+    return Reducer(
+        name,
+        [*left, has_left, *right, has_right],
+        (*nothing, arithmetic.constant(False, "bool")),
+        (*chosen, arithmetic.apply("logical_or", has_left, has_right)),
+    )
+
+
+def _parameters(fcombine, types):
+    return [
         Parameter(parameter, position, types[position % len(types)])
         for position, parameter in enumerate(_parameter_names(fcombine, len(types)))
     ]
-    left, right = parameters[: len(types)], parameters[len(types) :]
-    both = (tuple(left), tuple(right)) if several else (left[0], right[0])
-    results = _called(what, "fcombine", fcombine, both, len(types))
-    identities = _called(what, "fidentity", fidentity, types, len(types))
-    return Reducer(
-        name,
-        parameters,
-        _typed(what, "fidentity", identities, types, False),
-        _typed(what, "fcombine", results, types, True),
-    )
+
+
+def _check_around(what, identities, axes):
+    for identity in identities:
+        for node in nodes(identity):
+            if any(node is axis for axis in axes):
+                raise invalid(
+                    "REDUCER",
+                    f"fidentity of {what} uses axis {node.name}, which is reduced over; it may use the axes around the reduction",
+                )
 
 
 def _called(what, role, function, arguments, count):
@@ -167,7 +206,7 @@ def _of_type(which, value, dtype, is_result):
 
 def _check_own(which, node, is_result):
     knows = "its two arguments" if is_result else "the types it is given"
-    if isinstance(node, Axis):
+    if isinstance(node, Axis) and is_result:
         raise invalid("REDUCER", f"{which} uses axis {node.name}; it knows {knows} only")
     if isinstance(node, Read):
         raise invalid("REDUCER", f"{which} reads {node.tensor.name}; it knows {knows} only")

@@ -93,6 +93,7 @@ MODULES = {
     ),
     "sparse": _SPARSE,
     "vision": "is left out; boxes are sorted by topi.argsort, and compared by a te.compute",
+    "testing": "has what topi's own tests use; write what is expected in numpy, and leave the schedule out",
     "cpp": "is the C++ half of classic topi; the operators of topi are all there is",
     **{
         name: _EVERYWHERE for name in (
