@@ -24,6 +24,14 @@ for name, x in [("integers", ROWS), ("floats", ROWS.astype("float32")), ("specia
     case(f"sort of {name}", topi.sort, lambda x: np.sort(x), x)
     case(f"argsort of {name}", lambda x: topi.argsort(x, dtype="int32"),
          lambda x: np.argsort(x, kind="stable").astype("int32"), x)
+ZEROS = np.array([[0.0, -0.0, 1.0, -1.0, -0.0, 0.0]], "float32")
+for ascend in (True, False):
+    case(f"argsort of zeros of both signs {ascend}", lambda x, a=ascend: topi.argsort(x, is_ascend=a, dtype="int32"),
+         lambda x, a=ascend: np.argsort(x if a else -x, kind="stable").astype("int32"), ZEROS)
+case("argsort of a long row", lambda x: topi.argsort(x, dtype="int32"), lambda x: np.argsort(x, kind="stable").astype("int32"),
+     whole(1, 5001, low=-99, high=99).astype("float32"))
+case("sort of bytes descending", lambda x: topi.sort(x, is_ascend=False), lambda x: np.sort(x)[:, ::-1], whole(2, 33, low=0, high=256, dtype="uint8"))
+case("sort of halves", topi.sort, lambda x: np.sort(x), real(2, 33, dtype="float16"))
 case("sort descending along 0", lambda x: topi.sort(x, 0, False), lambda x: -np.sort(-x, 0), whole(7, 2, 3))
 case("argsort descending", lambda x: topi.argsort(x, axis=1, is_ascend=False),
      lambda x: np.argsort(-x, 1, kind="stable").astype("float32"), ROWS)

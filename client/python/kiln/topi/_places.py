@@ -5,6 +5,7 @@ import re
 from .._base import dtypes
 from .._base.error import invalid, public
 from .._definitions import define
+from .._definitions.scatter import scatter as scattered
 from .._expressions import arithmetic, operators, reduce, size_math
 from .._expressions.arithmetic import apply, as_expr, cast, constant
 from .._expressions.text import shape_text
@@ -322,13 +323,8 @@ def _divides(block, size):
 def invert_permutation(data):
     """Where each place stands in a permutation."""
     data = _indices(data, "topi.invert_permutation")
-    size = data.shape[0]
-
-    def body(i):
-        k = define.reduce_axis((0, size), name="k")
-        return reduce.sum(apply("select", cast("int64", data(k)) == i, cast(data.dtype, k), cast(data.dtype, 0)), axis=k)
-
-    return define.compute((size,), body, name="T_invert_permutation")
+    base = define.compute(data.shape, lambda i: constant(0, data.dtype), name="T_none")
+    return scattered(base, data.shape, lambda i: ((cast("int64", data(i)),), cast(data.dtype, i)), name="T_invert_permutation")
 
 
 @_export

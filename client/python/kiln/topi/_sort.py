@@ -1,15 +1,16 @@
 """Orders: sorting, the largest few, and what is told by comparing elements.
 
-Along a dimension whose size is known the order is found by a bitonic network, one stage of it a step of a scan over time,
-n * log2(n)^2 comparisons (K. E. Batcher, Sorting networks and their applications, 1968). Of equal elements the one that
-comes first stays first, and nan comes last, as numpy has it. A size that is known at the call only takes n * n comparisons.
+The place of an element is the number of those that come before it: n * n comparisons, all of which are vectors. A dimension that is
+known to be long is sorted by a bitonic network instead, one stage of it a step of a scan over time, n * log2(n)^2 comparisons (K. E.
+Batcher, Sorting networks and their applications, 1968). What is compared are integers in the order of the elements. Of equal
+elements the one that comes first stays first, and nan comes last, as numpy has it.
 """
 
 from .._base import dtypes
 from .._base.error import invalid, public
 from .._definitions import define
 from .._definitions.scatter import scatter as scattered
-from .._expressions import reduce, size_math
+from .._expressions import operators, reduce, size_math
 from .._expressions.arithmetic import apply, cast, constant
 from ._common import constant_int, is_empty, normal_axis, tensor
 from ._gather import gather
@@ -24,33 +25,49 @@ def _export(function):
     return public(function)
 
 
-def _comes_before(a, i, b, j, ascend):
-    """Whether element a, at place i of the tensor, stands before b from place j in the sorted one."""
-    smaller = a < b if ascend else a > b
-    same = a == b
-    if dtypes.is_float(a.dtype):
-        a_is_nan, b_is_nan = apply("isnan", a), apply("isnan", b)
-        smaller = reduce.any(smaller, reduce.all(apply("logical_not", a_is_nan), b_is_nan))
-        same = reduce.any(same, reduce.all(a_is_nan, b_is_nan))
-    return reduce.any(smaller, reduce.all(same, i < j))
+_LONGEST_COUNTED = 4096  # from here on the network takes less time
+
+
+def _keys(data, ascend):
+    """Integers in the order of the elements: of floats the bits, those of negative ones turned round. nan is the largest."""
+    dtype = data.dtype
+    if not dtypes.is_float(dtype):
+        if dtype == "bool":
+            dtype = "int32"
+        turned = lambda key: key if ascend else apply("bitwise_not", key)  # noqa: E731
+        return define.compute(data.shape, lambda *index: turned(cast(dtype, data(*index))), name="T_keys")
+    wide = dtype if dtype in ("float32", "float64") else "float32"
+    size = int(wide[5:])
+    dtype, largest = f"int{size}", (1 << (size - 1)) - 1
+
+    def body(*index):
+        value = cast(wide, data(*index))
+        bits = operators.reinterpret(dtype, value)
+        sign = apply("shift_right", bits, constant(size - 1, dtype))
+        key = apply("bitwise_xor", bits, apply("bitwise_and", sign, constant(largest, dtype)))
+        key = apply("select", value == 0, constant(0, dtype), key)  # both zeros
+        return apply("select", apply("isnan", value), constant(largest, dtype), key if ascend else apply("bitwise_not", key))
+
+    return define.compute(data.shape, body, name="T_keys")
 
 
 def _order(data, axis, ascend):
     """int32 places: which element of each row comes first, second, ..."""
     size = data.shape[axis]
-    if not isinstance(size, int):
-        return _order_by_counting(data, axis, ascend)
-    if size <= 1:
+    if isinstance(size, int) and size <= 1:
         return define.compute(data.shape, lambda *index: constant(0, "int32"), name="T_order")
-    return strided_slice(_network(data, axis, ascend), [0], [size], axes=[axis])
+    keys = _keys(data, ascend)
+    if isinstance(size, int) and size > _LONGEST_COUNTED:
+        return strided_slice(_network(keys, axis), [0], [size], axes=[axis])
+    return _order_by_counting(keys, axis)
 
 
-def _network(data, axis, ascend):
+def _network(keys, axis):
     """The places after the last stage of a bitonic network, of 2^k elements; those past the end of the data stay last."""
-    size = data.shape[axis]
+    size = keys.shape[axis]
     bits = (size - 1).bit_length()
     width, steps = 1 << bits, bits * (bits + 1) // 2
-    shape = [*data.shape[:axis], width, *data.shape[axis + 1 :]]
+    shape = [*keys.shape[:axis], width, *keys.shape[axis + 1 :]]
     # The stages in a row: blocks of 2^p elements, in each of which those 2^q apart are compared.
     stages = [(p, q) for p in range(1, bits + 1) for q in reversed(range(p))]
     block = _numbers([1 << p for p, _ in stages], "block")
@@ -64,11 +81,13 @@ def _network(data, axis, ascend):
         other = apply("min", apply("max", other, 0), width - 1)
         mine = state(t - 1, *index)
         theirs = state(t - 1, *index[:axis], other, *index[axis + 1 :])
-        at = lambda place: data(  # noqa: E731
+        at = lambda place: keys(  # noqa: E731
             *index[:axis], apply("min", apply("max", cast("int64", place), 0), size - 1), *index[axis + 1 :]
         )
         inside = reduce.all(mine < size, theirs < size)
-        before = apply("select", inside, _comes_before(at(mine), mine, at(theirs), theirs, ascend), mine < theirs)
+        a, b = at(mine), at(theirs)
+        earlier = reduce.any(a < b, reduce.all(a == b, mine < theirs))
+        before = apply("select", inside, earlier, mine < theirs)
         is_first = i < other
         rises = apply("bitwise_and", i, cast("int64", block(t - 1))) == 0
         keeps = apply("equal", apply("equal", before, is_first), rises)
@@ -92,23 +111,21 @@ def _numbers(values, name):
     return define.compute((len(values),), body, name=name)
 
 
-def _order_by_counting(data, axis, ascend):
-    size = data.shape[axis]
-    at = lambda index, i: data(*index[:axis], i, *index[axis + 1 :])  # noqa: E731
+def _order_by_counting(keys, axis):
+    size = keys.shape[axis]
+    at = lambda index, i: (*index[:axis], i, *index[axis + 1 :])  # noqa: E731
 
     def rank(*index):
-        j = define.reduce_axis((0, size), name="j")
-        before = _comes_before(at(index, j), j, at(index, index[axis]), index[axis], ascend)
-        return reduce.sum(cast("int32", before), axis=j)
+        j, i = define.reduce_axis((0, size), name="j"), index[axis]
+        other, mine = keys(*at(index, j)), keys(*index)
+        before = apply("select", cast("int32", j) < cast("int32", i), cast("int32", other <= mine), cast("int32", other < mine))
+        return reduce.sum(before, axis=j)
 
-    ranks = define.compute(data.shape, rank, name="T_rank")
-
-    def place(*index):
-        i = define.reduce_axis((0, size), name="i")
-        found = ranks(*index[:axis], i, *index[axis + 1 :]) == cast("int32", index[axis])
-        return reduce.sum(apply("select", found, cast("int32", i), constant(0, "int32")), axis=i)
-
-    return define.compute(data.shape, place, name="T_order")
+    ranks = define.compute(keys.shape, rank, name="T_rank")
+    nothing = define.compute(keys.shape, lambda *index: constant(0, "int32"), name="T_none")
+    return scattered(
+        nothing, keys.shape, lambda *index: (at(index, cast("int64", ranks(*index))), cast("int32", index[axis])), name="T_order"
+    )
 
 
 @_export
