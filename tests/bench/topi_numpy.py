@@ -1,84 +1,57 @@
-"""Operators of topi without a schedule against numpy: right in float32 and float64, and how fast. Prints a table, judges nothing.
+"""Operators of topi without a schedule against numpy: right in two types, and how fast. Prints a table, judges nothing.
 
     KILN_DAEMON=build/release/bin/kilnd build/venv/bin/python tests/bench/topi_numpy.py            all
     ... topi_numpy.py softmax conv                                                                 those with these words
+    ... topi_numpy.py --page > docs/topi_speed.md                                                  the page of the documentation
 
-Sizes are odd, so that no vector is full at the end of a row. The error is the largest, relative to the largest value of numpy's
-result in float64. Kiln's time is that of the kernel on resident arrays, numpy's that of the call; both take turns, and the
-shortest of all turns counts. On a machine that does something else, Kiln's threads wait for each other: the figures say nothing.
+The rows are in topi_rows.py and topi_nn_rows.py. The error is the largest, relative to the largest value of numpy's result in
+float64. Kiln's time is that of the kernel on resident arrays, numpy's that of the call; both take turns, and the shortest of all
+turns counts. On a machine that does something else, Kiln's threads wait for each other: the figures say nothing.
 """
 
+import argparse
+import math
+import os
 import sys
 import time
 
 import numpy as np
+import topi_nn_rows  # noqa: F401
+from topi_rows import ROWS
 
 import kiln
-from kiln import te, topi
-from kiln.topi import nn
+from kiln import te
 
 TURNS = 7
-ROWS, COLUMNS = 1023, 1001
-MATRIX = (ROWS, COLUMNS)
+REST = 0.02  # seconds without work before each turn, in which somebody else may have the core
+
+HEAD = """\
+# topi against numpy
+
+Every operator of topi without a schedule, as it is after an import, beside numpy {numpy} on the same arrays, in two types. Sizes are
+odd, so that no vector is full at the end of a row. The error is the largest, relative to the largest value of numpy's result in
+float64. Kiln's time is that of the kernel on arrays of the daemon, with {threads} threads; numpy's is that of the call, on one thread but
+for products. Where numpy is faster the ratio is bold; where numpy has no function and the reference is a loop of Python, there is
+none. [topi, name by name](topi.md) says what each takes, and `tests/e2e/test_topi.py` compares more uses of each with numpy.
+
+{machine}
+
+```sh
+python tests/bench/topi_numpy.py
+```
+
+"""
 
 
-def softmax(x, axis=-1):
-    e = np.exp(x - x.max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
+FOOT = """
+What falls short most:
 
-
-def windows(x, f):
-    """A convolution of numpy: windows that overlap, and a product."""
-    return np.einsum("nchwrs,mcrs->nmhw", np.lib.stride_tricks.sliding_window_view(x, f.shape[2:], (2, 3)), f, optimize=True)
-
-
-def pooled(x, of):
-    return of(np.lib.stride_tricks.sliding_window_view(x, (2, 2), (2, 3))[:, :, ::2, ::2], (-2, -1))
-
-
-def normalized(x, gamma, beta):
-    mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    return (x - mean) / np.sqrt(var + 1e-5) * gamma + beta
-
-
-def table():
-    """(name, operator, numpy's, shapes)."""
-    one = lambda *names: [(n, getattr(topi, n), getattr(np, n), [MATRIX]) for n in names]  # noqa: E731
-    two = lambda *names: [(n, getattr(topi, n), getattr(np, n), [MATRIX, MATRIX]) for n in names]  # noqa: E731
-    yield from one("exp", "tanh", "sin", "cos", "floor", "ceil", "abs", "negative", "sign", "exp2")
-    for name in ("sqrt", "log1p"):
-        yield f"{name} of abs", lambda x, f=getattr(topi, name): f(topi.abs(x)), lambda x, f=getattr(np, name): f(abs(x)), [MATRIX]
-    yield "log", lambda x: topi.log(topi.add(topi.abs(x), 1.0)), lambda x: np.log(abs(x) + 1), [MATRIX]
-    yield "sigmoid", topi.sigmoid, lambda x: 1 / (1 + np.exp(-x)), [MATRIX]
-    yield "clip", lambda x: topi.clip(x, -0.5, 0.5), lambda x: x.clip(-0.5, 0.5), [MATRIX]
-    yield "nn.relu", nn.relu, lambda x: np.maximum(x, 0), [MATRIX]
-    yield from two("add", "subtract", "multiply", "divide", "maximum", "minimum")
-    yield "add of a row", topi.add, np.add, [MATRIX, (COLUMNS,)]
-    yield "where", lambda c, a: topi.where(topi.greater(c, 0.0), c, a), lambda c, a: np.where(c > 0, c, a), [MATRIX, MATRIX]
-    for name in ("sum", "max", "min", "prod", "mean", "var", "argmax"):
-        for axis in (0, 1):
-            yield (f"{name} along {axis}", lambda x, f=getattr(topi, name), a=axis: f(x, a),
-                   lambda x, f=getattr(np, name), a=axis: f(x, a), [MATRIX])
-    yield "sum of all", topi.sum, np.sum, [MATRIX]
-    yield "cumsum along 1", lambda x: topi.cumsum(x, 1), lambda x: np.cumsum(x, 1), [MATRIX]
-    yield "transpose", topi.transpose, lambda x: np.ascontiguousarray(x.T), [MATRIX]
-    yield "concatenate", lambda a, b: topi.concatenate([a, b], 1), lambda a, b: np.concatenate([a, b], 1), [MATRIX, MATRIX]
-    yield "flip", lambda x: topi.flip(x, 1), lambda x: np.ascontiguousarray(np.flip(x, 1)), [MATRIX]
-    yield "tile", lambda x: topi.tile(x, (2, 2)), lambda x: np.tile(x, (2, 2)), [MATRIX]
-    yield "repeat", lambda x: topi.repeat(x, 2, 1), lambda x: x.repeat(2, 1), [MATRIX]
-    yield "strided_slice", lambda x: topi.strided_slice(x, (1, 2), (1000, 1000), (2, 3)), lambda x: x[1:1000:2, 2:1000:3].copy(), [MATRIX]
-    yield "sort", lambda x: topi.sort(x, 1), lambda x: np.sort(x, 1), [(101, COLUMNS)]
-    yield "nn.pad", lambda x: nn.pad(x, (1, 2)), lambda x: np.pad(x, ((1, 1), (2, 2))), [MATRIX]
-    yield "matmul", topi.matmul, np.matmul, [(511, 517), (517, 509)]
-    yield "nn.batch_matmul", nn.batch_matmul, lambda a, b: a @ b.transpose(0, 2, 1), [(15, 127, 129), (15, 125, 129)]
-    yield "nn.dense", nn.dense, lambda x, w: x @ w.T, [(129, 513), (255, 513)]
-    yield "einsum ij,ij->i", lambda a, b: topi.einsum("ij,ij->i", a, b), lambda a, b: np.einsum("ij,ij->i", a, b), [MATRIX, MATRIX]
-    yield "nn.softmax", nn.softmax, softmax, [MATRIX]
-    yield "nn.log_softmax", nn.log_softmax, lambda x: np.log(softmax(x)), [MATRIX]
-    yield "nn.layer_norm", lambda x, g, b: nn.layer_norm(x, g, b, [1]), normalized, [MATRIX, (COLUMNS,), (COLUMNS,)]
-    yield "nn.conv2d_nchw", nn.conv2d_nchw, windows, [(1, 31, 57, 57), (33, 31, 3, 3)]
-    yield "nn.pool2d max", lambda x: nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "max"), lambda x: pooled(x, np.max), [(1, 64, 56, 58)]
-    yield "nn.pool2d avg", lambda x: nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "avg"), lambda x: pooled(x, np.mean), [(1, 64, 56, 58)]
+- `tan asin acos atan sinh cosh asinh acosh atanh atan2`, and in float64 `exp log log1p tanh power` and what is made of them, are functions
+  of the C library, called element by element.
+- `sort`, `topk` and their kin compare every pair of a row of up to 4,096 elements and are a network from there on, `searchsorted` compares
+  each value with each element: a definition has no loops that depend on data.
+- Transposed convolutions, the gradient of a pool and `random.normal`: why was not looked into.
+"""
 
 
 def seconds(call):
@@ -87,33 +60,96 @@ def seconds(call):
     return time.perf_counter() - begin
 
 
-def row(name, operator, reference, shapes):
-    random = np.random.default_rng(0)
-    given = [random.uniform(-1, 1, shape) for shape in shapes]
-    cells = []
-    for dtype in ("float32", "float64"):
-        tensors = [te.placeholder(shape, dtype, f"X{i}") for i, shape in enumerate(shapes)]
-        kernel = kiln.build([*tensors, operator(*tensors)], name="f")
-        values = [x.astype(dtype) for x in given]
-        exact = reference(*(x.astype("float64") for x in values))
-        arrays = [kiln.nd.array(x) for x in values]
-        found = kernel(*arrays)
-        off = abs(found.numpy().astype("float64") - exact).max() / max(abs(exact).max(), 1e-30)
-        measure = kernel.time_evaluator("f", kiln.cpu(0), number=1)
-        turns = [(measure(*arrays, found).min, seconds(lambda v=values: reference(*v))) for _ in range(TURNS)]
-        ours, theirs = (min(side) for side in zip(*turns))
-        cells += [f"{off:.0e}", f"{ours * 1e6:.0f}", f"{theirs * 1e6:.0f}", f"{theirs / ours:.1f}"]
-    shown = ", ".join("x".join(map(str, shape)) for shape in shapes)
-    print(f"| `{name}` | {shown} | {' | '.join(cells)} |", flush=True)
+def exact_of(row, values, of_type):
+    """What numpy gives in float64, of the numbers that the kernel is given; in their own type where that is what it is about."""
+    wide = [x.astype("float64") if x.dtype.kind == "f" and not of_type else x for x in values]
+    with np.errstate(all="ignore"):
+        return np.asarray(row.reference(*wide, **of_type))
 
 
-def main(words):
-    print("| operator | shapes | error float32 | Kiln us | numpy us | times faster | error float64 | Kiln us | numpy us | times faster |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for name, operator, reference, shapes in table():
-        if not words or any(word in name for word in words):
-            row(name, operator, reference, shapes)
+def error_of(found, exact):
+    """The largest difference, relative to the largest value; nan where shapes or places of nan differ."""
+    if found.shape != exact.shape:
+        return math.nan
+    if found.dtype.kind in "biu" and exact.dtype.kind in "biu":
+        return 0.0 if np.array_equal(found, exact) else math.nan
+    exact = exact.astype("float64")
+    return float(abs(found.astype("float64") - exact).max() / max(abs(exact).max(), 1e-30))
+
+
+def measured(row, dtype):
+    """(error, seconds of Kiln's kernel, seconds of numpy's call) in one type."""
+    values = [each.array(dtype) for each in row.inputs]
+    of_type = {"dtype": dtype} if row.of_type else {}
+    tensors = [te.placeholder(x.shape, str(x.dtype), f"X{i}") for i, x in enumerate(values)]
+    kernel = kiln.build([*tensors, row.operator(*tensors, **of_type)], name="f")
+    arrays = [kiln.nd.array(x) for x in values]
+    error = error_of(kernel(*arrays).numpy(), exact_of(row, values, of_type))
+    measure = kernel.time_evaluator("f", kiln.cpu(0), number=1)
+    with np.errstate(all="ignore"):
+        turns = []
+        for _ in range(TURNS):
+            time.sleep(REST)
+            turns.append((measure(*arrays).min, math.nan if row.loop else seconds(lambda: row.reference(*values, **of_type))))
+    return error, *(min(side) for side in zip(*turns))
+
+
+def micro(value):
+    return "" if math.isnan(value) else f"{value * 1e6:.3g}" if value < 1e-4 else f"{value * 1e6:.0f}"
+
+
+def ratio(ours, theirs):
+    if math.isnan(theirs):
+        return ""
+    text = f"{theirs / ours:.2g}" if theirs < ours else f"{theirs / ours:.1f}"
+    return f"**{text}**" if theirs < 0.95 * ours else text
+
+
+def line_of(row):
+    """The row as a line of the table, and its ratios by type."""
+    cells, ratios = [], {}
+    for dtype in row.types:
+        error, ours, theirs = measured(row, dtype)
+        cells += [dtype, f"{error:.0e}" if error else "0", micro(ours), micro(theirs), ratio(ours, theirs)]
+        if not row.loop:
+            ratios[dtype] = theirs / ours
+        if math.isnan(error) or error > (1e-4 if dtype == "float32" else 1e-9):
+            print(f"{row.name} in {dtype} differs from numpy: {error}", file=sys.stderr)
+    cells += [""] * (10 - len(cells))
+    shown = ", ".join("x".join(map(str, each.array(row.types[0]).shape)) or "()" for each in row.inputs)
+    return f"| `{row.name}` | {shown} | {' | '.join(cells)} |", ratios
+
+
+def mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--page", action="store_true", help="with what stands above the table in the documentation")
+    parser.add_argument("--machine", default="", help="a sentence about the machine, for the page")
+    parser.add_argument("--nice", type=int, default=0, help="added to the priority of this process and its daemon")
+    args = parser.parse_args()
+    if args.nice:
+        os.nice(args.nice)
+    if args.page:
+        print(HEAD.format(numpy=np.__version__, threads=os.cpu_count(), machine=args.machine))
+    print("| operator | shapes | type | error | Kiln us | numpy us | times faster | type | error | Kiln us | numpy us | times faster |")
+    print("|" + "---|" * 12)
+    all_ratios = {}
+    for row in ROWS:
+        if args.words and not any(word in row.name for word in args.words):
+            continue
+        line, ratios = line_of(row)
+        print(line, flush=True)
+        for dtype, each in ratios.items():
+            all_ratios.setdefault(dtype, []).append(each)
+    means = ", ".join(f"{mean(each):.1f} in {dtype} ({len(each)} operators)" for dtype, each in all_ratios.items())
+    print(f"\nHow many times faster in the mean (geometric): {means}.")
+    if args.page:
+        print(FOOT, end="")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

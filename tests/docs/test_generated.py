@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from kiln import topi
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -17,6 +19,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def test_a_page_is_what_its_script_writes(script, page):
     made = subprocess.run([sys.executable, ROOT / "docs" / script], check=True, capture_output=True, text=True).stdout
     assert (ROOT / "docs" / page).read_text() == made, f"python3 docs/{script} > docs/{page}"
+
+
+def test_every_operator_of_topi_is_beside_numpy():
+    page = (ROOT / "docs/topi_speed.md").read_text()
+    rows = {name.split()[0] for name in re.findall(r"^\| `([^`]+)` \|", page, re.M)}
+    for module, prefix, others in ((topi, "", {"cuda", "generic", "nn", "random", "tag", "util", "utils", "x86"}),
+                                   (topi.nn, "nn.", set()), (topi.random, "random.", {"threefry_test_wrapping"})):
+        names = {}  # of each function, since some have several
+        for name in set(module.__all__) - others:
+            names.setdefault(getattr(module, name), []).append(prefix + name)
+        assert [each for each in names.values() if not rows & set(each)] == []
+    assert " nan " not in page
 
 
 def test_every_field_of_the_wire_has_a_row():
