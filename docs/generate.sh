@@ -34,3 +34,6 @@ page_of_habits() { "$python" docs/generate_habits.py; }
 page_of_the_wire() { "$python" docs/generate_wire.py; }
 rewrite docs/habits.md page_of_habits
 rewrite docs/wire.md page_of_the_wire
+page_of_the_api() { "$python" docs/generate_api.py; }
+rewrite docs/api.md page_of_the_api
+KILN_DAEMON=$build/bin/kilnd "$python" docs/generate_pictures.py

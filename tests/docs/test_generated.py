@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -14,11 +15,17 @@ from kiln import topi
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("script, page", [("generate_wire.py", "wire.md"), ("generate_topi.py", "topi.md"),
+@pytest.mark.parametrize("script, page", [("generate_wire.py", "wire.md"), ("generate_topi.py", "topi.md"), ("generate_api.py", "api.md"),
                                           ("generate_notebook.py", "first_steps.ipynb")])
 def test_a_page_is_what_its_script_writes(script, page):
     made = subprocess.run([sys.executable, ROOT / "docs" / script], check=True, capture_output=True, text=True).stdout
     assert (ROOT / "docs" / page).read_text() == made, f"python3 docs/{script} > docs/{page}"
+
+
+def test_pictures_are_what_their_script_draws():
+    if "KILN_DAEMON" not in os.environ:
+        pytest.skip("KILN_DAEMON names no kilnd with a kiln beside it")
+    subprocess.run([sys.executable, ROOT / "docs/generate_pictures.py", "--check"], check=True)
 
 
 def test_every_operator_of_topi_is_beside_numpy():
