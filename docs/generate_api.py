@@ -76,8 +76,8 @@ def entry(name, thing):
 
 
 def item(code, thing):
-    text = escaped(text_of(thing)).replace("\n", "\n  ")
-    return f"- `{code}`" + (f": {text}" if text else "")
+    text = escaped(text_of(thing)).replace("\n", "\n    ")
+    return f"- `{code}`" + (f": {text}\n" if text else "\n")
 
 
 def members(kind):
