@@ -5,8 +5,9 @@ take, and what a million calls cost, for so many servers and clients. Table of d
 
 A client calls a kernel, waits for the answer, thinks, and calls again. A call waits for a kernel that its server does not
 have yet (found in the shared cache, or compiled by the server's one compiler, once for all calls that wait), then for the
-server's device, which runs one kernel at a time. The times are measured ones (measure.py); what a fleet of many hosts
-would have more of, a network between them, is `network`.
+server's device, which runs one kernel at a time. Where servers and clients are on one host (`cores`), all of them share its
+processors. The times are measured ones (measure.py); what a fleet of many hosts would have more of, a network between
+them, is `network`.
 """
 
 import argparse
@@ -58,6 +59,44 @@ class Result:
                 f"busy {100 * self.busy:3.0f} %   compiles {self.compiles:6d}   {self.cost:8.2f} a million calls")
 
 
+class _Cores:
+    """Processors that all who compute share evenly, as an operating system has it: of n works on c cores each goes on at
+    the rate min(1, c / n). A work of s seconds that begins when each has had v ends when each has had v + s."""
+
+    def __init__(self, count, model):
+        self._count, self._model = count, model
+        self._works, self._number = [], itertools.count()  # (what each has had when it ends, which, what comes then)
+        self._had, self._since, self._plan = 0.0, 0.0, 0
+
+    def work(self, seconds, then):
+        self._go_on()
+        heapq.heappush(self._works, (self._had + seconds, next(self._number), then))
+        self._plan_next()
+
+    def _rate(self):
+        return min(1.0, self._count / len(self._works))
+
+    def _go_on(self):
+        if self._works:
+            self._had += (self._model.now - self._since) * self._rate()
+        self._since = self._model.now
+
+    def _plan_next(self):
+        self._plan += 1
+        if self._works:
+            plan, left = self._plan, self._works[0][0] - self._had
+            self._model.after(max(left, 0.0) / self._rate(), lambda: self._first_ends(plan))
+
+    def _first_ends(self, plan):
+        if plan != self._plan:
+            return  # another work came or went since
+        self._go_on()
+        ends, _, then = heapq.heappop(self._works)
+        self._had = ends
+        self._plan_next()
+        then()
+
+
 class _Queue:
     """So many places, each for one at a time, in the order in which they came."""
 
@@ -88,7 +127,7 @@ class Model:
         self._events, self._number = [], itertools.count()
         self._devices = [_Queue(1) for _ in range(fleet.servers)]
         self._compilers = [_Queue(1) for _ in range(fleet.servers)]
-        self._cores = _Queue(fleet.cores) if fleet.cores else None
+        self._cores = _Cores(fleet.cores, self) if fleet.cores else None
         self._loaded = {}  # (server, kernel) -> the calls that wait for it, or None when it is there
         self._shared = set()  # kernels of the shared cache
         self._homes = [self._random.randrange(fleet.servers) for _ in range(fleet.kernels)]
@@ -99,7 +138,7 @@ class Model:
     def run(self, calls):
         """What is seen of so many calls, after as many that warm the fleet up."""
         for _ in range(self.fleet.clients):
-            self._after(self._think(), self._call)
+            self.after(self._think(), self._call)
         self._until(calls)
         begin, self._seconds, self._ends, self._worked = self.now, [], [], 0.0
         self._until(calls)
@@ -115,7 +154,7 @@ class Model:
             self.now, _, happen = heapq.heappop(self._events)
             happen()
 
-    def _after(self, seconds, happen):
+    def after(self, seconds, happen):
         heapq.heappush(self._events, (self.now + seconds, next(self._number), happen))
 
     def _think(self):
@@ -123,59 +162,24 @@ class Model:
 
     # A call, step by step.
 
+    def _compute(self, seconds, then):
+        """On a core of the host that all share, or on the host that a server has to itself."""
+        if self._cores:
+            self._cores.work(seconds, then)
+        else:
+            self.after(seconds, then)
+
     def _call(self):
         begin = self.now
         (kernel,) = self._random.choices(range(self.fleet.kernels), cum_weights=self._popular)
         server = self._homes[kernel] if self.fleet.policy == "affinity" else next(self._turn) % self.fleet.servers
-        travel = self.times.network / 2
-        if not self._cores:
-            travel += self.times.call / 2
-        self._after(travel, lambda: self._arrive(server, kernel, begin))
-
-    def _arrive(self, server, kernel, begin):
-        waiting = self._loaded.get((server, kernel), self)
-        run = lambda: self._wait_for_device(server, begin)  # noqa: E731
-        if waiting is None:
-            run()
-        elif waiting is not self:
-            waiting.append(run)
-        else:
-            self._loaded[server, kernel] = [run]
-            self._load(server, kernel)
-
-    def _load(self, server, kernel):
-        if self.fleet.shared_cache and kernel in self._shared:
-            self._after(self.times.shared, lambda: self._is_loaded(server, kernel))
-            return
-
-        def compiled():
-            self._compilers[server].leave()
-            self.compiles += 1
-            self._shared.add(kernel)
-            self._is_loaded(server, kernel)
-
-        self._compilers[server].enter(lambda: self._after(self.times.compile, compiled))
-
-    def _is_loaded(self, server, kernel):
-        waiting, self._loaded[server, kernel] = self._loaded[server, kernel], None
-        for run in waiting:
-            run()
-
-    def _wait_for_device(self, server, begin):
-        self._devices[server].enter(lambda: self._wait_for_core(server, begin))
-
-    def _wait_for_core(self, server, begin):
-        if self._cores:
-            self._cores.enter(lambda: self._work(server, begin))
-        else:
-            self._work(server, begin)
-
-    def _work(self, server, begin):
         seconds, call = self._seconds_of_a_call()
-        self._worked += seconds
-        if self._cores:
-            seconds += call  # which the same cores do
-        self._after(seconds, lambda: self._end(server, begin))
+
+        def wait_for_device():
+            self._devices[server].enter(lambda: self._run(server, seconds, call, begin))
+
+        self.after(self.times.network / 2,
+                   lambda: self._compute(call / 2, lambda: self._when_loaded(server, kernel, wait_for_device)))
 
     def _seconds_of_a_call(self):
         spread, measured = self.times.spread, self.times.measured
@@ -185,16 +189,46 @@ class Model:
             return self.times.kernel, self.times.call
         return self._random.gammavariate(spread**-2, self.times.kernel * spread**2), self.times.call
 
-    def _end(self, server, begin):
-        self._devices[server].leave()
-        if self._cores:
-            self._cores.leave()
-        travel = self.times.network / 2 + (0 if self._cores else self.times.call / 2)
-        self._after(travel, lambda: self._answered(begin))
+    def _when_loaded(self, server, kernel, go):
+        waiting = self._loaded.get((server, kernel), self)
+        if waiting is None:
+            go()
+        elif waiting is not self:
+            waiting.append(go)
+        else:
+            self._loaded[server, kernel] = [go]
+            self._load(server, kernel)
+
+    def _load(self, server, kernel):
+        if self.fleet.shared_cache and kernel in self._shared:
+            self.after(self.times.shared, lambda: self._is_loaded(server, kernel))
+            return
+
+        def compiled():
+            self._compilers[server].leave()
+            self.compiles += 1
+            self._shared.add(kernel)
+            self._is_loaded(server, kernel)
+
+        self._compilers[server].enter(lambda: self._compute(self.times.compile, compiled))
+
+    def _is_loaded(self, server, kernel):
+        waiting, self._loaded[server, kernel] = self._loaded[server, kernel], None
+        for go in waiting:
+            go()
+
+    def _run(self, server, seconds, call, begin):
+        self._worked += seconds
+
+        def ended():
+            self._devices[server].leave()
+            self.after(self.times.network / 2, lambda: self._compute(call / 2, lambda: self._answered(begin)))
+
+        self._compute(seconds, ended)
 
     def _answered(self, begin):
         self._seconds.append(self.now - begin)
-        self._after(self._think(), self._call)
+        self.after(self._think(), self._call)
 
 
 def simulate(fleet, times, calls=None, seed=1):

@@ -42,6 +42,14 @@ def test_few_clients_are_repairmen_and_machines():
     assert result.busy == pytest.approx(4 / 5, rel=0.03)
 
 
+def test_cores_are_shared_evenly():
+    """The same two clients on a host with one core, and devices enough: how long calls take in particular does not matter where
+    all get the same share (4/5 for equal times as for exponential ones); one after the other the core would be busy
+    1 / (1 + exp(-1) / 2) = 0.845 of the time."""
+    result = simulate(Fleet(servers=1000, clients=2, think=1 / MU, kernels=1, policy="round_robin", cores=1), ALONE, calls=60_000)
+    assert result.throughput == pytest.approx(4 / 5 * MU, rel=0.015)
+
+
 def test_servers_in_turn_share_evenly_and_homes_do_not():
     busy = dict(servers=10, clients=1000, think=0.6, kernels=50, skew=1.0)
     in_turn = simulate(Fleet(policy="round_robin", **busy), ALONE, calls=40_000)
