@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/core/arguments.h"
 #include "runtime/core/artifact.h"
@@ -36,6 +37,31 @@ struct KernelCall {
   const std::atomic<int32_t>* cancelled = nullptr;  // may be null
 };
 
+/// One kernel of a sequence: what it is given, but for its tensors.
+struct SequenceKernel {
+  const LoadedKernel* kernel = nullptr;
+  const BoundCall* bound = nullptr;
+  const KernelNames* names = nullptr;
+};
+
+/// Bytes to be copied between two buffers of a device, which do not overlap.
+struct DeviceCopy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  int64_t bytes = 0;
+};
+
+/// Kernels that run one after the other, again and again. What it was made of outlives it.
+class KernelSequence {
+ public:
+  virtual ~KernelSequence() = default;
+  /// Copies, then runs all kernels, each on its own tensors, to the end of the last. Throws as
+  /// Device::run() does; what the kernels after the one that failed leave is not said.
+  /// `cancelled` may be null.
+  virtual void run(std::span<const std::vector<void*>> tensors, std::span<const DeviceCopy> copies,
+                   const std::atomic<int32_t>* cancelled) = 0;
+};
+
 /// A device that runs artifacts of its target.
 class Device {
  public:
@@ -57,6 +83,9 @@ class Device {
   /// Runs to the end. Returns the seconds the kernel itself took. Throws Cancelled, or
   /// InvalidArgument INDEX_OUT_OF_RANGE when a check fires.
   virtual double run(const LoadedKernel& kernel, const KernelCall& call) = 0;
+  /// Kernels to be run one after the other: one by one, unless a device knows how to start them
+  /// all at once.
+  virtual std::unique_ptr<KernelSequence> sequence(std::vector<SequenceKernel> kernels);
 };
 
 struct CpuOptions {

@@ -7,24 +7,10 @@
 
 #include "runtime/cuda/device_properties.h"
 #include "runtime/cuda/driver_objects.h"
-#include "runtime/cuda/launch_size.h"
+#include "runtime/cuda/launches.h"
 #include "runtime/device.h"
 
 namespace kiln::cuda {
-
-/// All that a call gives a kernel: its variant, and the values of its parameters in order.
-struct CallValues {
-  int variant = 0;
-  std::vector<void*> tensors;
-  std::vector<int64_t> scalars;
-  void* workspace = nullptr;
-  void* fault = nullptr;
-  int64_t iteration = 0;  // of a loop over launches
-  bool operator==(const CallValues&) const = default;
-
-  /// Where each parameter lies, as a launch takes them; while this lives and stays as it is.
-  std::vector<void*> addresses();
-};
 
 /// Code of an artifact on a device, with the functions of its launches.
 class CudaKernel : public LoadedKernel {
@@ -42,16 +28,11 @@ class CudaKernel : public LoadedKernel {
   /// What a check that fires sets for the launches after it, which do nothing then; none where no
   /// launch asks.
   std::optional<DevicePointer> stopped() const { return stopped_; }
-  /// Whether it may be set. Only for the device, as below.
+  /// Whether it may be set. Only for the device, which runs one call at a time.
   bool& may_be_stopped() const { return may_be_stopped_; }
 
-  /// What the call before this one was, and its launches as a graph once it came twice.
-  struct Last {
-    CallValues values;
-    std::unique_ptr<Graph> graph;
-  };
-  /// Only by the device, which runs one call at a time.
-  Last& last() const { return last_; }
+  /// Those of the call before this one. Only for the device, as above.
+  Launches& last() const { return last_; }
 
  private:
   const std::shared_ptr<const Artifact> artifact_;
@@ -59,7 +40,7 @@ class CudaKernel : public LoadedKernel {
   std::vector<std::vector<void*>> functions_;
   std::optional<DevicePointer> stopped_;
   mutable bool may_be_stopped_ = false;
-  mutable Last last_;
+  mutable Launches last_;
 };
 
 }  // namespace kiln::cuda

@@ -1,5 +1,5 @@
-// The loop over the steps of a program: the kernels of a step one after the other, without a look
-// at anything but them, then its numbers, then the exchange of each parameter with what it becomes.
+// The loop over the steps of a program: the kernels of a step as one sequence, without a look at
+// anything but them, then its numbers, then the exchange of each parameter with what it becomes.
 // That exchange is the commit: until then a step has written nothing that anybody else sees, so a
 // kernel that fails, a NaN and a cancelled run leave the parameters of the step before.
 //
@@ -17,9 +17,6 @@ namespace kiln {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// What kernels of a GPU may take of the beginning of a tensor: they move so many bytes at once.
-constexpr uintptr_t kGpuAlignment = 16;
 
 template <typename T>
 T as(const std::byte* bytes) {
@@ -53,29 +50,35 @@ double number_of(DType type, const std::byte* bytes) {
 class Places {
  public:
   Places(Device& device, const Step& step)
-      : device_(device),
-        step_(step),
-        aligned_(step.slots.size()),
-        needs_alignment_(!traits_of(device.target()).is_host) {
-    for (const StepSlot& slot : step.slots)
-      now_.push_back(slot.data);
-    for (const StepKernel& kernel : step.kernels) {
-      std::vector<void*>& pointers = pointers_.emplace_back();
-      for (const uint32_t slot : kernel.slots)
-        pointers.push_back(step.slots[slot].data);
+      : device_(device), step_(step), is_staged_(!traits_of(device.target()).is_host) {
+    for (size_t slot = 0; slot < step.slots.size(); ++slot) {
+      const StepSlot& each = step.slots[slot];
+      now_.push_back(each.data);
+      if (each.is_data_set && is_staged_) stage(slot);
     }
+    for (const StepKernel& kernel : step.kernels)
+      pointers_.emplace_back(kernel.slots.size());
+    follow();
   }
 
   void* of(uint32_t slot) const { return now_[slot]; }
-  std::span<void* const> of_kernel(size_t kernel) const { return pointers_[kernel]; }
+  std::span<const std::vector<void*>> of_kernels() const { return pointers_; }
+  /// To be done before the kernels of this step.
+  std::span<const DeviceCopy> copies() const { return copies_; }
 
   /// The data sets at the rows of this step.
   void move_to(uint64_t batch) {
+    size_t staged = 0;
     for (size_t slot = 0; slot < now_.size(); ++slot) {
       const StepSlot& each = step_.slots[slot];
       if (!each.is_data_set) continue;
-      now_[slot] = aligned(
-          slot, static_cast<uint8_t*>(each.data) + static_cast<int64_t>(batch) * each.bytes);
+      uint8_t* const rows =
+          static_cast<uint8_t*>(each.data) + static_cast<int64_t>(batch) * each.bytes;
+      if (is_staged_) {
+        copies_[staged++].from = rows;
+      } else {
+        now_[slot] = rows;
+      }
     }
     follow();
   }
@@ -97,13 +100,13 @@ class Places {
   }
 
  private:
-  /// The rows where they lie, or a copy where they begin in the middle of what moves at once.
-  void* aligned(size_t slot, void* rows) {
-    if (!needs_alignment_ || reinterpret_cast<uintptr_t>(rows) % kGpuAlignment == 0) return rows;
+  /// A GPU gets the rows of each step in the same place: a step that is started with the values of
+  /// one before it is a graph already, and kernels move 16 bytes at once, where rows need not
+  /// begin.
+  void stage(size_t slot) {
     const int64_t bytes = step_.slots[slot].bytes;
-    if (!aligned_[slot]) aligned_[slot] = device_.allocate(bytes);
-    device_.copy_within(aligned_[slot]->data(), rows, bytes);
-    return aligned_[slot]->data();
+    now_[slot] = staged_.emplace_back(device_.allocate(bytes))->data();
+    copies_.push_back({now_[slot], step_.slots[slot].data, bytes});
   }
 
   void follow() {
@@ -115,12 +118,20 @@ class Places {
 
   Device& device_;
   const Step& step_;
-  std::vector<void*> now_;                              // by slot
-  std::vector<std::vector<void*>> pointers_;            // by kernel
-  std::vector<std::unique_ptr<DeviceBuffer>> aligned_;  // by slot, where one was needed
-  const bool needs_alignment_;
+  const bool is_staged_;
+  std::vector<void*> now_;                             // by slot
+  std::vector<std::vector<void*>> pointers_;           // by kernel
+  std::vector<std::unique_ptr<DeviceBuffer>> staged_;  // one a data set
+  std::vector<DeviceCopy> copies_;                     // likewise
   bool exchanged_ = false;
 };
+
+std::vector<SequenceKernel> kernels_of(const Step& step) {
+  std::vector<SequenceKernel> kernels;
+  for (const StepKernel& kernel : step.kernels)
+    kernels.push_back({kernel.kernel.get(), &kernel.bound, kernel.names});
+  return kernels;
+}
 
 class Steps {
  public:
@@ -130,7 +141,8 @@ class Steps {
         step_(step),
         limits_(limits),
         cancelled_(cancelled),
-        places_(device, step) {}
+        places_(device, step),
+        kernels_(device.sequence(kernels_of(step))) {}
 
   StepsDone run() {
     try {
@@ -161,13 +173,7 @@ class Steps {
       const auto value = static_cast<int64_t>(limits_.number_of_first + number);
       device_.copy_in(places_.of(*step_.step_slot), &value, sizeof value);
     }
-    for (size_t k = 0; k < step_.kernels.size(); ++k) {
-      const StepKernel& kernel = step_.kernels[k];
-      device_.run(*kernel.kernel, {.tensors = places_.of_kernel(k),
-                                   .bound = &kernel.bound,
-                                   .names = kernel.names,
-                                   .cancelled = &cancelled_});
-    }
+    kernels_->run(places_.of_kernels(), places_.copies(), &cancelled_);
     for (const StepNumber& report : step_.reports) {
       const double value = read(report);
       if (limits_.stop_on_nan && std::isnan(value)) {
@@ -192,6 +198,7 @@ class Steps {
   const StepLimits& limits_;
   const std::atomic<int32_t>& cancelled_;
   Places places_;
+  const std::unique_ptr<KernelSequence> kernels_;
   StepsDone done_;
 };
 
