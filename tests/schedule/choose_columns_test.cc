@@ -55,6 +55,24 @@ TEST(ChooseSchedule, SumsElementsAFewApartInVectors) {
   EXPECT_EQ(loops_of_sum(5).find("vectorize"), std::string::npos) << loops_of_sum(5);
 }
 
+/// Whether a product of 784 rows that lie side by side has its rows in vectors, and is transposed.
+bool has_rows_last(int64_t columns) {
+  Te te;
+  const TeTensor A = te.placeholder("A", {te.integer(1000), te.integer(784)});
+  const TeTensor B = te.placeholder("B", {te.integer(1000), te.integer(columns)});
+  const TeExpr k = te.reduce_axis("k", te.integer(0), te.integer(1000));
+  const TeTensor C = te.compute("C", "i", {te.integer(784), te.integer(columns)},
+                                [&](auto v) { return te.sum(A(k, v[0]) * B(k, v[1]), {k}); });
+  te.arguments({A, B, C});
+  return te.automatic().find("allocate C.global") != std::string::npos;
+}
+
+TEST(ChooseSchedule, TransposesAProductOfFewColumns) {
+  EXPECT_TRUE(has_rows_last(10));
+  EXPECT_FALSE(has_rows_last(32));
+  EXPECT_FALSE(has_rows_last(256));
+}
+
 TEST(ChooseSchedule, ReadsSeveralLargeRowsAtOnce) {
   Te te;
   const TeExpr n = te.integer(1024);

@@ -11,6 +11,7 @@
 
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/few_columns.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
 
@@ -97,6 +98,16 @@ void choose_columns(const StageGraph& graph, SideBySide& product) {
     std::swap(product.rows, product.columns);
 }
 
+/// The order of the loops over data in which the products come one after the other, where that
+/// gains.
+std::optional<std::vector<AxisId>> batch_first(const Chooser& chooser, StageId id) {
+  std::optional<SideBySide> product = find_side_by_side(chooser.graph, id);
+  if (!product) return std::nullopt;
+  choose_columns(chooser.graph, *product);
+  if (!gains_by_transposing(chooser, *product)) return std::nullopt;
+  return joined({product->outer, {product->batch, product->rows.own, product->columns.own}});
+}
+
 }  // namespace
 
 OpenSchedule with_transposed_products(const language::Kernel& kernel, language::Schedule given,
@@ -108,12 +119,10 @@ OpenSchedule with_transposed_products(const language::Kernel& kernel, language::
   StepWriter steps(result.schedule, graph);
   for (const StageId id : graph.stage_of_id) {
     if (!is_free(graph, id) || touched[id]) continue;
-    std::optional<SideBySide> product = find_side_by_side(graph, id);
-    if (!product) continue;
-    choose_columns(graph, *product);
-    if (!gains_by_transposing(chooser, *product)) continue;
-    steps.reorder(
-        id, joined({product->outer, {product->batch, product->rows.own, product->columns.own}}));
+    std::optional<std::vector<AxisId>> order = batch_first(chooser, id);
+    if (!order) order = rows_last(chooser, id);
+    if (!order) continue;
+    steps.reorder(id, *order);
     result.open.insert(result.open.end(), {id, steps.cache_write(id, "global").first});
   }
   result.schedule = std::move(steps).schedule();
