@@ -316,7 +316,12 @@ TEST(Meaning, SurvivesTheChosenSchedule) {
       example.make(te);
       const Target target{.kind = kind};
       const language::Schedule schedule = choose_schedule(te.kernel, {}, target, CompileOptions{});
-      const ir::Kernel loops = build_loops(te.kernel, schedule, target, CompileOptions{});
+      // Threads that fetch for each other mean something with the barriers that passes insert.
+      LoweringObserver observer;
+      const ir::Kernel loops =
+          target.traits().has_threads
+              ? lower(te.kernel, schedule, target, CompileOptions{}, Layout::Compact, observer)
+              : build_loops(te.kernel, schedule, target, CompileOptions{});
       ir::verify(loops);
       expect_same_meaning(example, te.kernel, loops);
     }

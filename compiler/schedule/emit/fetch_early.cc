@@ -43,7 +43,7 @@ class Cut {
     } else if (const Store* store = as<Store>(stmt)) {
       if (store_ != nullptr) refuse_value();
       store_ = store;
-    } else {
+    } else if (as<Check>(stmt) == nullptr) {
       refuse_value();
     }
   }
@@ -72,8 +72,10 @@ class Cut {
   Stmt load_to(const BufferRef& registers) const {
     return Store::make(registers, places(), store_->value);
   }
-  Stmt put_from(const BufferRef& registers) const {
-    return Store::make(store_->buffer, store_->indices, Load::make(registers, places()));
+  /// What is checked was so when the value was fetched.
+  Stmt put_from(const BufferRef& registers, const Stmt& nest) const {
+    const Stmt put = Store::make(store_->buffer, store_->indices, Load::make(registers, places()));
+    return WithoutChecks()(with(nest, put));
   }
 
  private:
@@ -107,6 +109,11 @@ class Cut {
     Stmt visit(const Store& store) override { return &store == from_ ? to_ : Stmt(&store); }
     const Store* from_;
     const Stmt to_;
+  };
+
+  class WithoutChecks : public Mutator {
+    using Mutator::visit;
+    Stmt visit(const Check&) override { return Block::make({}); }
   };
 
   std::vector<Expr> places() const {
@@ -159,7 +166,7 @@ EarlyFetch fetch_early(const Stmt& nest, const VarRef& loop, const Expr& extent,
   };
   result.first = fetch_of(index(0));
   result.next = fetch_of(loop + index(1));
-  result.put = cut.with(by_threads, cut.put_from(result.registers));
+  result.put = cut.put_from(result.registers, by_threads);
   return result;
 }
 
