@@ -28,6 +28,7 @@ namespace {
 constexpr int64_t kLeast = 32;           // of an axis that is cut into tiles
 constexpr int64_t kMostSteps = 64;       // of the reduction between two barriers
 constexpr int64_t kBytes = 24 << 10;     // of shared memory: two blocks have room on every device
+constexpr int64_t kCopies = 2;           // of both factors, for iterations that take turns
 constexpr int64_t kGroup = 4;            // neighbouring sums of a thread: 128 bits of float32
 constexpr int64_t kBanks = 32;           // of shared memory, four bytes each
 constexpr int64_t kSumBytes = 256;       // of a thread's sums: a quarter of its registers
@@ -91,7 +92,7 @@ bool fits(const StageGraph& graph, const BlockTile& tile) {
     if (!elements) return false;
     bytes += *elements * size_of(read->type.element);
   }
-  return bytes <= kBytes;
+  return kCopies * bytes <= kBytes;
 }
 
 /// What a copy can be made of: a tensor with memory of its own.
@@ -221,10 +222,13 @@ class TileWriter {
     const auto begin = sums_axes.begin() + static_cast<std::ptrdiff_t>(data);
     const auto end = begin + static_cast<std::ptrdiff_t>(own);
     const AxisId part = write_sums(sums, loops.x, {begin, end}, {end, sums_axes.end()});
+    // Each iteration stores beside what others still read of the one before: one barrier.
     for (const Fetch& each : {rows, columns}) {
       steps_.compute_at(each.copy, sums, part);
+      steps_.double_buffer(each.copy);
       fetch_together(steps_, each.copy, each.axes, each.lanes);
     }
+    if (may_fetch_early()) steps_.software_pipeline(sums, part);
   }
 
  private:
@@ -274,6 +278,16 @@ class TileWriter {
       return is_whole && (!is_step || tile_.steps % lanes == 0) ? lanes : 1;
     }
     return 1;
+  }
+
+  /// Whether what the next iteration needs can wait in registers: of one value a place, and where
+  /// sizes are known, without which the code of a fetch is as long as that of the products.
+  bool may_fetch_early() const {
+    const BlockProduct product = product_of(graph_, tile_);
+    const Contraction& contraction = tile_.contraction;
+    return product.rows * product.columns * product.steps > 0 &&
+           graph_[contraction.row_factor->stage].types.size() == 1 &&
+           graph_[contraction.column_factor->stage].types.size() == 1;
   }
 
   /// The axes of one side: tiles, groups of a thread (or the thread's part, for a group of all),

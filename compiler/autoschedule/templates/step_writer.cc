@@ -90,6 +90,14 @@ void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor, int64
   add(std::move(align));
 }
 
+void StepWriter::double_buffer(StageId stage) { add(step(StepKind::DoubleBuffer, stage, {})); }
+
+void StepWriter::software_pipeline(StageId stage, AxisId axis) {
+  Step pipeline = step(StepKind::SoftwarePipeline, stage, {axis});
+  pipeline.value = 2;
+  add(std::move(pipeline));
+}
+
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
                                                                StageId reader,
                                                                const std::vector<AxisId>& layout,

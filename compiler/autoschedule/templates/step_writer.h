@@ -29,6 +29,10 @@ class StepWriter {
   void bind(StageId stage, AxisId axis, std::string_view thread);
   /// Neighbours along the axis begin at multiples of so many elements, and `offset` more for each.
   void storage_align(StageId stage, AxisId axis, int64_t factor, int64_t offset = 0);
+  /// The stage's memory exists twice, for iterations that take turns.
+  void double_buffer(StageId stage);
+  /// What is computed at the axis is fetched one iteration early.
+  void software_pipeline(StageId stage, AxisId axis);
   /// A copy of a tensor that `reader` reads instead of it, and the copy's axes: with a layout,
   /// these loops of the reader in this order.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, StageId reader,

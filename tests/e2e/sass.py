@@ -1,0 +1,81 @@
+"""The main loop of a kernel for a GPU, read from its cubin by NVIDIA's disassembler. Needs no GPU."""
+
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sysconfig
+
+import pytest
+
+_MATRIX = {"HMMA", "IMMA", "HGMMA"}
+_SCALAR = {"FFMA", "DFMA", "HFMA2"}
+_ROW = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)(.*?);")
+_LABEL = re.compile(r"^(\.L_x?\w+):")
+_TARGET = re.compile(r"`\((\.L_x?\w+)\)")
+_BYTES = {".U8": 1, ".S8": 1, ".U16": 2, ".S16": 2, ".64": 8, ".128": 16}
+
+
+class Loop:
+    """Instructions between two visits of the loop with the densest arithmetic."""
+
+    def __init__(self, opcodes):
+        self.opcodes = opcodes
+        self.kinds = collections.Counter(opcode.split(".")[0] for opcode in opcodes)
+        matrices = sum(self.kinds[kind] for kind in _MATRIX)
+        self.arithmetic = matrices or sum(self.kinds[kind] for kind in _SCALAR)
+
+    @property
+    def share(self):
+        return self.arithmetic / max(1, len(self.opcodes))
+
+    def widths(self, kind):
+        """Bytes that each instruction of the kind moves for a thread, once each."""
+        moves = [opcode for opcode in self.opcodes if opcode.split(".")[0] == kind]
+        return {next((size for word, size in _BYTES.items() if word in move), 4) for move in moves}
+
+
+def _disassembler():
+    given = os.environ.get("KILN_NVDISASM")
+    folder = pathlib.Path(sysconfig.get_path("purelib")) / "nvidia"
+    found = [pathlib.Path(given)] if given else sorted(folder.glob("*/bin/nvdisasm"))
+    if not found:
+        pytest.skip("no nvdisasm here: pip install nvidia-cuda-nvdisasm, or KILN_NVDISASM=FILE")
+    return found[-1]
+
+
+def _rows(text):
+    """Opcode, operands and the labels in front, of each instruction."""
+    rows, labels = [], []
+    for line in text.splitlines():
+        label = _LABEL.match(line.strip())
+        if label:
+            labels.append(label[1])
+        row = _ROW.match(line)
+        if row:
+            rows.append((row[1], row[2], labels))
+            labels = []
+    return rows
+
+
+def _loops(rows):
+    at = {label: i for i, row in enumerate(rows) for label in row[2]}
+    for i, (opcode, operands, _) in enumerate(rows):
+        target = _TARGET.search(operands)
+        if opcode.startswith("BRA") and target and at.get(target[1], i + 1) <= i:
+            yield Loop([row[0] for row in rows[at[target[1]] : i + 1]])
+
+
+def main_loop(daemon):
+    """Of the one kernel that a daemon has compiled for cuda: of the loops with an eighth of the arithmetic of the most."""
+    [entry] = daemon.cache.glob("artifacts/**/*.kart")
+    kept = entry.read_bytes()
+    cubin = daemon.folder / "kernel.cubin"
+    cubin.write_bytes(kept[kept.index(b"\x7fELF") :])
+    text = subprocess.run([_disassembler(), "-c", cubin], capture_output=True, text=True, check=True).stdout
+    # A kernel for arguments of any stride stands beside the one for those that are compact.
+    compact = re.split(r"\.section\s+\.text\.kiln_compact_0", text)[1]
+    loops = list(_loops(_rows(re.split(r"\.section\s+\.text\.", compact)[0])))
+    most = max(loop.arithmetic for loop in loops)
+    return max((loop for loop in loops if loop.arithmetic >= most / 8), key=lambda loop: loop.share)
