@@ -35,6 +35,16 @@ std::string cpu_source(const ir::Kernel& kernel, const Target& target,
       what == "llvm" ? codegen::CpuOutput::Source : codegen::CpuOutput::Assembly);
 }
 
+std::string aligned_cpu(const ir::Kernel& kernel, const Target& target,
+                        const CompileOptions& options) {
+  return codegen::aligned_cpu(kernel, cpu_options(target, options));
+}
+
+std::string aligned_cuda(const ir::Kernel& kernel, const Target& target,
+                         const CompileOptions& options) {
+  return codegen::aligned_cuda(kernel, {target.arch, options.strict});
+}
+
 /// Sums of products that the CPU has no instruction for are computed by others.
 void note_missing_instructions(const language::Schedule& schedule, const Target& target,
                                const CompileOptions& options, ir::Kernel& lowered) {
@@ -78,12 +88,14 @@ constexpr std::array kBackends = {
             .check_arch = check_cpu,
             .make_artifact = make_cpu_artifact,
             .source = cpu_source,
+            .aligned = aligned_cpu,
             .add_notes = note_missing_instructions},
     Backend{.kind = TargetKind::Cuda,
             .sources = kCudaSources,
             .check_arch = check_gpu,
             .make_artifact = make_cuda_artifact,
             .source = cuda_source,
+            .aligned = aligned_cuda,
             .add_notes = add_no_notes},
 };
 

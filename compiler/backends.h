@@ -29,6 +29,10 @@ struct Backend {
   std::string (*source)(const ir::Kernel& kernel, const Target& target,
                         const CompileOptions& options, std::string_view what);
 
+  /// Its loops and code line by line, as codegen/aligned_code.h has it.
+  std::string (*aligned)(const ir::Kernel& kernel, const Target& target,
+                         const CompileOptions& options);
+
   /// Notes for a report of loops without code: what the target does another way than asked.
   void (*add_notes)(const language::Schedule& schedule, const Target& target,
                     const CompileOptions& options, ir::Kernel& lowered);

@@ -109,7 +109,8 @@ std::string source_of(const language::Kernel& kernel, const language::Schedule& 
   if (what == "lowered") return lowered_text(kernel, schedule, target, options, "");
   const Backend* backend = find_backend(target);
   const bool is_report = what == "report";
-  if (!is_report &&
+  const bool is_aligned = what == "aligned" && backend != nullptr;
+  if (!is_report && !is_aligned &&
       (backend == nullptr || std::ranges::find(backend->sources, what) == backend->sources.end())) {
     fail_source(what, target, backend);
   }
@@ -117,6 +118,7 @@ std::string source_of(const language::Kernel& kernel, const language::Schedule& 
   ir::Kernel lowered = backend != nullptr
                            ? lower(kernel, schedule, target, options, Layout::Compact, silent)
                            : plain_loops(kernel, schedule, target, options, silent);
+  if (is_aligned) return backend->aligned(lowered, target, options);
   if (!is_report) return backend->source(lowered, target, options, what);
   if (backend != nullptr) backend->add_notes(schedule, target, options, lowered);
   std::string machine;

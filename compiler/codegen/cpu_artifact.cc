@@ -2,6 +2,7 @@
 // the strided variant has none and takes whatever is left.
 #include "compiler/codegen/cpu_artifact.h"
 
+#include "compiler/codegen/aligned_code.h"
 #include "compiler/codegen/artifact_parts.h"
 
 namespace kiln::codegen {
@@ -35,6 +36,14 @@ Artifact make_cpu_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
   }
   artifact.code = emit_cpu_code(entries, options, CpuOutput::Object);
   return artifact;
+}
+
+std::string aligned_cpu(const ir::Kernel& kernel, const CpuOptions& options) {
+  const ir::PrintedKernel loops = ir::print_with_lines(kernel);
+  const CpuListing listing = cpu_listing({"kiln_compact", &kernel}, loops, options);
+  return aligned_json(
+      loops.text,
+      {{"llvm", aligned_llvm(listing.llvm)}, {"asm", aligned_assembly(listing.assembly)}}, "");
 }
 
 }  // namespace kiln::codegen

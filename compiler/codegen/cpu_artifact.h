@@ -11,4 +11,7 @@ namespace kiln::codegen {
 Artifact make_cpu_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
                            const CpuOptions& options);
 
+/// Loops, LLVM IR and assembly of a kernel line by line (aligned_json()).
+std::string aligned_cpu(const ir::Kernel& kernel, const CpuOptions& options);
+
 }  // namespace kiln::codegen

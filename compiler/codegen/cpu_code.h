@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "compiler/ir/kernel.h"
+#include "compiler/ir/print.h"
 
 namespace kiln::codegen {
 
@@ -41,6 +42,15 @@ enum class CpuOutput {
 /// may call it. Throws Internal LLVM when LLVM refuses what we made.
 std::string emit_cpu_code(std::span<const EntryKernel> kernels, const CpuOptions& options,
                           CpuOutput output);
+
+/// The code of one kernel as text in which each instruction says, as for debuggers, on which line
+/// of the printed loops its statement stands: LLVM IR after the passes, and assembly with `.loc`.
+struct CpuListing {
+  std::string llvm;
+  std::string assembly;
+};
+CpuListing cpu_listing(const EntryKernel& kernel, const ir::PrintedKernel& loops,
+                       const CpuOptions& options);
 
 /// Throws Unsupported ARCH unless LLVM knows the CPU.
 void check_cpu_arch(std::string_view arch);

@@ -9,12 +9,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "compiler/codegen/aligned_code.h"
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/cuda_source.h"
 #include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/occupancy.h"
 #include "compiler/codegen/size_expr.h"
+#include "compiler/ir/print.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -112,6 +114,29 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
   artifact.code = std::move(binary.cubin);
   artifact.ptx = std::move(binary.ptx);
   return artifact;
+}
+
+std::string aligned_cuda(const ir::Kernel& kernel, const CudaOptions& options) {
+  const ir::PrintedKernel loops = ir::print_with_lines(kernel);
+  // The first is the one that most calls run.
+  const CudaEntry entry = variants_of(kernel, nullptr).front().entry;
+  const CudaSource source = cuda_source({&entry, 1});
+  CudaOptions with_lines = options;
+  if (with_lines.arch.empty()) with_lines.arch = ir::kDefaultGpuArch;
+  with_lines.lines = true;
+  const CudaBinary binary = compile_cuda_source(source.text, with_lines);
+  AlignedLines cuda;
+  size_t begin = 0;
+  for (const ir::Node* statement : source.statements) {
+    const size_t end = source.text.find('\n', begin);
+    const auto found = loops.lines.find(statement);
+    cuda.push_back(
+        {found == loops.lines.end() ? 0 : found->second, source.text.substr(begin, end - begin)});
+    begin = end + 1;
+  }
+  return aligned_json(loops.text,
+                      {{"cuda", cuda}, {"ptx", through(aligned_assembly(binary.ptx), cuda)}},
+                      binary.cubin);
 }
 
 std::string cuda_text(const ir::Kernel& compact, const ir::Kernel* strided) {

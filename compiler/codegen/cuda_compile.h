@@ -15,6 +15,10 @@ namespace kiln::codegen {
 Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
                             const CudaOptions& options);
 
+/// Loops, CUDA C and PTX of a kernel line by line (aligned_json()), and the cubin for who has a
+/// disassembler.
+std::string aligned_cuda(const ir::Kernel& kernel, const CudaOptions& options);
+
 /// The CUDA C of the same.
 std::string cuda_text(const ir::Kernel& compact, const ir::Kernel* strided);
 

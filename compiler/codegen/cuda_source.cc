@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cuda_expr.h"
@@ -210,6 +211,9 @@ class Function {
     return std::move(out_);
   }
 
+  /// The statement of each line of the text.
+  std::vector<const Node*> statements() { return std::move(statements_); }
+
  private:
   /// ptxas gives a thread no more registers than a block has room for: of its own size, where that
   /// is known, or of any that the device allows. Else a launch may fail for want of them. Where it
@@ -281,7 +285,9 @@ class Function {
   std::string text(const Expr& expr) { return cuda_expr(expr, names_, is_narrow_); }
 
   void statement(const Stmt& stmt) {
+    const Node* const around = std::exchange(current_, stmt.get());
     dispatch(*stmt, [this](const auto& node) { write(node); });
+    current_ = around;
   }
 
   void write(const Block& block) {
@@ -304,11 +310,11 @@ class Function {
     KILN_CHECK(loop.loop_kind == LoopKind::Serial);
     const auto product = find_matrix_product(loop, nest_.axes);
     if (!product) return write_loop(loop);
-    out_ += "#if KILN_HAS_MATRIX_UNITS\n";
+    directive("#if KILN_HAS_MATRIX_UNITS");
     write(*product);
-    out_ += "#else\n";
+    directive("#else");
     write_loop(loop);
-    out_ += "#endif\n";
+    directive("#endif");
   }
 
   /// All fragments are loaded, then multiplied: each is used by several products.
@@ -481,6 +487,14 @@ class Function {
     out_.append(2 * depth_, ' ');
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
     out_.push_back('\n');
+    statements_.push_back(current_);
+  }
+
+  /// Of the preprocessor, which wants no indentation.
+  void directive(std::string_view text) {
+    out_ += text;
+    out_.push_back('\n');
+    statements_.push_back(current_);
   }
 
   const Kernel& kernel_;
@@ -491,6 +505,8 @@ class Function {
   const bool is_narrow_;  // loop variables and what is made of them have 32 bits
   CudaNames names_;
   std::string out_;
+  std::vector<const Node*> statements_;
+  const Node* current_ = nullptr;
   size_t depth_ = 0;
   std::unordered_set<const Buffer*> vectors_;  // moved at once
   std::unordered_set<const Buffer*> sums_;     // of products of matrices
@@ -533,13 +549,22 @@ CudaSource cuda_source(std::span<const CudaEntry> entries) {
       repeated = loop;
       const LaunchNest nest = ir::launch_nest(launched);
       const std::string name = fmt::format("{}_{}", entry.prefix, place);
-      functions += (functions.empty() ? "" : "\n") +
-                   Function(entry, nest, around, orders[launches.size()])(name);
+      if (!functions.empty()) {
+        functions += "\n";
+        result.statements.push_back(nullptr);
+      }
+      Function function(entry, nest, around, orders[launches.size()]);
+      functions += function(name);
+      const std::vector<const Node*> statements = function.statements();
+      result.statements.insert(result.statements.end(), statements.begin(), statements.end());
       launches.push_back(launch_of(*entry.kernel, nest, name));
       return launched;
     });
   }
-  result.text = cuda_prelude(functions) + functions;
+  const std::string prelude = cuda_prelude(functions);
+  result.statements.insert(result.statements.begin(),
+                           static_cast<size_t>(std::ranges::count(prelude, '\n')), nullptr);
+  result.text = prelude + functions;
   return result;
 }
 

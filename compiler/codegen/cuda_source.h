@@ -19,6 +19,7 @@ struct CudaEntry {
 
 struct CudaSource {
   std::string text;                            // needs no header
+  std::vector<const ir::Node*> statements;     // whose line it is, by line; null: of none
   std::vector<std::vector<Launch>> launches;   // of each entry
   std::vector<std::vector<LaunchLoop>> loops;  // likewise
 };

@@ -112,6 +112,9 @@ FunctionEmitter::FunctionEmitter(KernelModule& shared, llvm::Function* function)
       expr_(b_, shared.lane_access),
       frame_(function->getArg(0)) {
   describe_frame(function);
+  if (shared.lines == nullptr) return;
+  shared.lines->add(*function);
+  b_.SetCurrentDebugLocation(shared.lines->place_of(*function));
 }
 
 void FunctionEmitter::emit_entry(KernelModule& shared) {
@@ -218,6 +221,21 @@ llvm::AllocaInst* FunctionEmitter::on_stack(llvm::Type* type) {
 }
 
 void FunctionEmitter::emit(const ir::Stmt& stmt) {
+  if (shared_.lines == nullptr) return emit_node(stmt);
+  const llvm::DebugLoc around = b_.getCurrentDebugLocation();
+  mark(*stmt);
+  emit_node(stmt);
+  b_.SetCurrentDebugLocation(around);
+}
+
+/// What is emitted next is of this statement, if it has a line of its own.
+void FunctionEmitter::mark(const ir::Node& stmt) {
+  if (shared_.lines == nullptr) return;
+  if (const llvm::DebugLoc place = shared_.lines->place_of(stmt, *function_))
+    b_.SetCurrentDebugLocation(place);
+}
+
+void FunctionEmitter::emit_node(const ir::Stmt& stmt) {
   expr_.forget();
   switch (stmt->kind) {
     case ir::NodeKind::Block: return emit(*as<ir::Block>(stmt));
@@ -234,6 +252,7 @@ void FunctionEmitter::emit(const ir::Stmt& stmt) {
 void FunctionEmitter::emit(const ir::Block& block) {
   std::span<const ir::Stmt> left = block.body;
   while (!left.empty()) {
+    mark(*left.front());
     size_t done = expr_.store_together(left);
     if (done == 0) {
       emit(left[0]);
@@ -365,6 +384,7 @@ void FunctionEmitter::emit_parallel_body(const ir::For& loop, const Captures& ca
   in_parallel_ = true;
   thread_ = function->getArg(4);
   load_frame();
+  mark(loop);
   Value* const memory = function->getArg(1);
   const auto slot = [&](size_t i, llvm::Type* type) {
     Value* const address = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), memory, i);

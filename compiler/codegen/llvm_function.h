@@ -6,6 +6,7 @@
 #include <llvm/IR/Module.h>
 
 #include "compiler/codegen/llvm_expr.h"
+#include "compiler/codegen/llvm_lines.h"
 #include "compiler/ir/kernel.h"
 
 namespace kiln::codegen {
@@ -16,6 +17,7 @@ struct KernelModule {
   const ir::Kernel& kernel;
   LaneAccess lane_access;
   std::string entry;                                      // also the prefix of other functions
+  LineTable* lines = nullptr;                             // null: nobody asks for them
   std::unordered_map<ir::BufferRef, llvm::MDNode*> tags;  // one a buffer
   llvm::MDNode* frame_tag = nullptr;
   int parallel_bodies = 0;
@@ -46,6 +48,8 @@ class FunctionEmitter {
 
   void emit(const ir::Stmt& stmt);
   void emit(const ir::Block& block);
+  void emit_node(const ir::Stmt& stmt);
+  void mark(const ir::Node& stmt);
   void emit(const ir::For& loop);
   void emit_serial(const ir::For& loop, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
   void emit_parallel(const ir::For& loop);

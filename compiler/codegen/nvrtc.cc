@@ -94,6 +94,7 @@ CudaBinary compile_cuda_source(const std::string& source, const CudaOptions& opt
   // Textures and functions of CUDA's runtime, which generated code never names, are 4 ms of each.
   if (major >= 13) wanted.push_back("--minimal");
   if (options.strict) wanted.push_back("--define-macro=KILN_STRICT");
+  if (options.lines) wanted.push_back("--generate-line-info");
   const int result = program.compile(wanted);
   if (result == kNvrtcInvalidOption) {
     fail(ErrorKind::InvalidArgument, "ARCH", "NVRTC {}.{} does not compile for {}", major, minor,

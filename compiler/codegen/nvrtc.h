@@ -14,6 +14,7 @@ struct CudaBinary {
 struct CudaOptions {
   std::string_view arch;  // "sm_90"
   bool strict = false;    // a product and a sum are rounded each, never as one multiply-add
+  bool lines = false;     // the code says which line of the source it is of
 };
 
 /// Compiles header-free CUDA C. Needs no GPU and no driver.

@@ -254,9 +254,11 @@ class StmtPrinter {
   }
 
   std::string take() { return std::move(out_); }
+  PrintedKernel take_with_lines() { return {std::move(out_), std::move(first_lines_)}; }
 
  private:
   void write(const Stmt& stmt) {
+    first_lines_.try_emplace(stmt.get(), lines_ + 1);
     dispatch(*stmt, [this](const auto& node) { write_node(node); });
   }
 
@@ -406,6 +408,7 @@ class StmtPrinter {
     out_.append(2 * depth_, ' ');
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
     out_.push_back('\n');
+    ++lines_;
   }
   template <typename... Args>
   void open(fmt::format_string<Args...> format, Args&&... args) {
@@ -420,6 +423,8 @@ class StmtPrinter {
   Names names_;
   std::string out_;
   size_t depth_ = 0;
+  int lines_ = 0;
+  std::unordered_map<const Node*, int> first_lines_;
 };
 
 }  // namespace
@@ -428,6 +433,12 @@ std::string print(const Kernel& kernel) {
   StmtPrinter printer;
   printer.print(kernel);
   return printer.take();
+}
+
+PrintedKernel print_with_lines(const Kernel& kernel) {
+  StmtPrinter printer;
+  printer.print(kernel);
+  return printer.take_with_lines();
 }
 
 std::string print(const Stmt& stmt) {

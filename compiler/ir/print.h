@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 
 #include "compiler/ir/kernel.h"
 
@@ -10,6 +11,13 @@ namespace kiln::ir {
 std::string print(const Kernel& kernel);
 std::string print(const Stmt& stmt);
 std::string print(const Expr& expr);
+
+/// The lowered text, and on which line of it, from 1, each statement begins.
+struct PrintedKernel {
+  std::string text;
+  std::unordered_map<const Node*, int> lines;
+};
+PrintedKernel print_with_lines(const Kernel& kernel);
 
 }  // namespace kiln::ir
 

@@ -80,6 +80,13 @@ TEST_P(MatrixTiles, ComputeWhatTheDefinitionSaysByMatrixInstructions) {
   EXPECT_NE(source.find("kiln_multiply<"), std::string::npos) << source;
 }
 
+TEST_P(MatrixTiles, EachLineOfTheSourceHasItsStatement) {
+  const ir::Kernel loops = gpu_loops(kernel_of(GetParam().text));
+  const codegen::CudaEntry entry{"k", &loops};
+  const codegen::CudaSource source = codegen::cuda_source({&entry, 1});
+  EXPECT_EQ(source.statements.size(), count_in(source.text, "\n"));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, MatrixTiles, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
