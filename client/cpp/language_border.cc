@@ -6,6 +6,8 @@
 
 #include "client/cpp/error_border.h"
 #include "compiler/language/describe.h"
+#include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/parts.h"
 #include "compiler/language/state/schedule_state.h"
 #include "compiler/language/tables/operator.h"
 #include "compiler/language/tables/step.h"
@@ -124,6 +126,39 @@ std::vector<WireParameter> parameters_of(const WireKernel& kernel) {
       parameters.push_back(std::move(parameter));
     }
     return parameters;
+  });
+}
+
+std::vector<WirePart> parts_of(const WireKernel& kernel, std::span<const std::int64_t> sizes) {
+  return translate([&] {
+    const language::Kernel checked = decoded(kernel);
+    std::vector<WirePart> parts;
+    for (const language::Part& part : language::parts_of(checked.definition, checked.names)) {
+      const language::Work work = language::work_of(checked.definition, part, sizes);
+      const language::Kernel alone = language::kernel_of(checked, part);
+      parts.push_back({.name = part.name,
+                       .kernel = {.definition = language::encode(alone.definition),
+                                  .names = language::encode(alone.names),
+                                  .schedules = {}},
+                       .operations = work.operations,
+                       .bytes_read = work.bytes_read,
+                       .bytes_written = work.bytes_written});
+    }
+    return parts;
+  });
+}
+
+std::vector<std::vector<std::int64_t>> shapes_of(const WireKernel& kernel,
+                                                 std::span<const std::int64_t> sizes) {
+  return translate([&] {
+    const language::Kernel checked = decoded(kernel);
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const language::TensorId id : checked.definition.parameters) {
+      shapes.emplace_back();
+      for (const language::ExprId size : checked.definition.shape_of(id))
+        shapes.back().push_back(language::evaluate_size(checked.definition, size, sizes));
+    }
+    return shapes;
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +57,20 @@ struct WireParameter {
 };
 /// Throws what the check of the definition throws.
 std::vector<WireParameter> parameters_of(const WireKernel& kernel);
+
+/// What is computed together of a kernel, as a kernel of its own, and what it has to do at least.
+struct WirePart {
+  std::string name;
+  WireKernel kernel;
+  double operations;
+  double bytes_read;
+  double bytes_written;
+};
+/// `sizes` has a value for each of the kernel's variables. The parts keep these variables.
+std::vector<WirePart> parts_of(const WireKernel& kernel, std::span<const std::int64_t> sizes);
+/// The extents of each parameter.
+std::vector<std::vector<std::int64_t>> shapes_of(const WireKernel& kernel,
+                                                 std::span<const std::int64_t> sizes);
 
 /// Whether a step makes a stage.
 bool defines_stage(std::string_view step);
