@@ -55,6 +55,11 @@ struct CompileCommand {
 
   int run(const Common& common) const {
     const std::string name = target_named(target);
+    if (name != "cuda" && (emit == "cuda" || emit == "ptx")) {
+      throw UsageError(fmt::format(
+          "{} is code of a GPU: add --target cuda, and --arch sm_90 where the service has none",
+          emit));
+    }
     const Definition definition = kernel.load(name);
     BuildOptions options = kernel.options(name);
     options.arch = arch;
@@ -62,7 +67,7 @@ struct CompileCommand {
     if (common.json) {
       print_json(compiled);
     } else if (!emit.empty()) {
-      print_text(compiled.source(emit));
+      print_text(compiled.source(emit, SourceLocation::none()));
     } else if (report) {
       print_report(nlohmann::ordered_json::parse(compiled.report()), 0);
     } else {
@@ -82,7 +87,7 @@ struct CompileCommand {
     } else {
       object = {{"kernel", compiled.name()}, {"timings", to_json(compiled.build_timings())}};
     }
-    if (!emit.empty()) object["source"] = compiled.source(emit);
+    if (!emit.empty()) object["source"] = compiled.source(emit, SourceLocation::none());
     std::cout << object.dump(2) << "\n";
   }
 };

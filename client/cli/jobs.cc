@@ -11,6 +11,7 @@
 #include "client/cli/program.h"
 #include "client/cli/progress.h"
 #include "client/cli/report.h"
+#include "client/cli/waiting.h"
 
 namespace kiln::cli {
 namespace {
@@ -32,8 +33,12 @@ struct SubmitCommand {
     const Definition definition = kernel.load(target);
     const std::vector<Argument> inputs = call.load(definition);
     const CallOptions options = call.options(definition);
-    const Job job = common.connect().submit(definition, inputs, call.build_options(kernel), options,
-                                            SourceLocation::none());
+    const Connection connection = common.connect();
+    const Job job = [&] {
+      const Waiting waiting("sending the inputs of " + definition.name());
+      return connection.submit(definition, inputs, call.build_options(kernel), options,
+                               SourceLocation::none());
+    }();
     if (common.json) {
       std::cout << nlohmann::ordered_json{{"job", job.id()}}.dump(2) << "\n";
     } else {

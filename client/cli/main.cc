@@ -10,6 +10,7 @@
 
 #include "client/cli/program.h"
 #include "client/cli/report.h"
+#include "client/cli/waiting.h"
 #include "client/cpp/fail.h"
 #include "command_line/usage_text.h"
 #include "compiler/language/suggest.h"
@@ -37,8 +38,10 @@ CLI::App& add_command(CLI::App& app, Program& program, const std::string& name,
 
 Kernel compile_anywhere(const Common& common, const Definition& definition,
                         const BuildOptions& options) {
+  const Connection connection = common.connect();
   try {
-    return common.connect().compile(definition, options, SourceLocation::none());
+    const Waiting waiting("compiling " + definition.name());
+    return connection.compile(definition, options, SourceLocation::none());
   } catch (const Error& error) {
     if (error.reason() != "NO_DEVICE" || !options.arch.empty()) throw;
     ErrorFields fields = error.fields();

@@ -6,6 +6,7 @@
 #include "client/cli/outputs.h"
 #include "client/cli/program.h"
 #include "client/cli/run_program.h"
+#include "client/cli/waiting.h"
 
 namespace kiln::cli {
 namespace {
@@ -32,9 +33,11 @@ struct RunCommand {
     const std::vector<Argument> inputs = call.load(definition);
     const CallOptions options = call.options(definition);
 
-    const Kernel compiled =
-        common.connect().build(definition, call.build_options(kernel), SourceLocation::none());
-    const Outputs results = compiled.call(inputs, options, SourceLocation::none());
+    const Kernel compiled = build_here(common.connect(), definition, call.build_options(kernel));
+    const Outputs results = [&] {
+      const Waiting waiting("running " + definition.name());
+      return compiled.call(inputs, options, SourceLocation::none());
+    }();
     std::vector<NamedArray> outputs;
     for (std::size_t i = 0; i < results.size(); ++i)
       outputs.push_back({names[i], results[i]});

@@ -14,6 +14,7 @@
 
 #include "client/cli/npy.h"
 #include "client/cli/report.h"
+#include "client/cli/waiting.h"
 
 namespace kiln::cli {
 namespace {
@@ -139,9 +140,17 @@ int run_program(const Common& common, const client::Program& program, const Step
   // Rounded up, since 0 would be no limit.
   options.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(call.timeout * 1000)));
-  if (!common.json) options.on_progress = show;
-  const ProgramResult result =
-      common.connect().run(program, given, options, SourceLocation::none());
+  const Connection connection = common.connect();
+  // What comes first: sending, planning, compiling.
+  std::optional<Waiting> waiting("starting " + program.name());
+  if (!common.json) {
+    options.on_progress = [&waiting](const ProgramProgress& progress) {
+      waiting.reset();
+      show(progress);
+    };
+  }
+  const ProgramResult result = connection.run(program, given, options, SourceLocation::none());
+  waiting.reset();
 
   std::vector<NamedArray> arrays;
   for (const std::string& name : names) {

@@ -11,6 +11,7 @@
 #include "client/cli/kernel_file.h"
 #include "client/cli/program.h"
 #include "client/cli/report.h"
+#include "client/cli/waiting.h"
 #include "client/cpp/fail.h"
 #include "client/cpp/text_file.h"
 
@@ -74,6 +75,7 @@ struct WarmCommand {
       outcome.file = file;
       outcome.kernel = kernel.name();
       try {
+        const Waiting waiting("compiling " + kernel.name());
         note(connection.compile(kernel.with_schedule(name == "cuda" ? name : "cpu"),
                                 {.target = name, .arch = arch}, SourceLocation::none()),
              outcome);

@@ -143,6 +143,8 @@ TEST_F(Usage, KnowsItsFlags) {
           "kiln run has no flag --time-out; did you mean --timeout; kiln run --help shows how");
   refused({"run", "one.kiln", "two.kiln"},
           "kiln run takes no two.kiln here; kiln run --help shows how");
+  refused({"compile", "one.kiln", "--emit", "ptx"},
+          "ptx is code of a GPU: add --target cuda, and --arch sm_90 where the service has none");
   refused({"compile", "one.kiln", "--emit", "wasm"},
           "--emit must be one of lowered, llvm, asm, cuda, ptx, but got wasm; kiln compile --help "
           "shows "
