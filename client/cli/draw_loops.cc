@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "client/cli/markup.h"
+
 namespace kiln::cli {
 namespace {
 
@@ -31,22 +33,6 @@ std::string_view colour_of(std::string_view kind) {
   };
   const auto found = kColours.find(kind);
   return found == kColours.end() ? "#f4f4f4" : found->second;
-}
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '&') {
-      result += "&amp;";
-    } else if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else {
-      result += c;
-    }
-  }
-  return result;
 }
 
 /// A line of the text, and of a loop the line that closes it.

@@ -1,6 +1,6 @@
 // `kiln explain REASON`: the wrong programs of docs/errors.md that have a reason, each with its
 // sentence and what to write instead. The page is part of the program, so it is that of this
-// version, and no service is asked.
+// version, and no service is asked. A file, or the name of an operator, is explain_kernel.cc's.
 #include <algorithm>
 #include <cctype>
 #include <iostream>
@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/cli/error_pages.h"
+#include "client/cli/explain_kernel.h"
 #include "client/cli/program.h"
 #include "client/cli/report.h"
 #include "client/cpp/fail.h"
@@ -72,6 +73,8 @@ int explain(const std::string& word, bool json) {
     for (const auto& [each, programs] : pages)
       known.push_back(each);
     const std::string_view near = language::nearest(reason, known);
+    // In small letters it was rather meant as an operator, whose neighbours are named then.
+    if (near.empty() && word != reason) load_operator(word);
     client::detail::fail(
         ErrorKind::NotFound, "REASON", "no error has the reason {}{}", reason,
         near.empty() ? "; kiln explain lists all reasons" : fmt::format("; did you mean {}", near));
@@ -94,13 +97,23 @@ int explain(const std::string& word, bool json) {
 }  // namespace
 
 void add_explain(CLI::App& app, Program& program) {
-  CLI::App& command =
-      *app.add_subcommand("explain", "what an error means, by its reason, and what to do");
-  const auto reason = std::make_shared<std::string>();
-  command.add_option("REASON", *reason, "as --json and .reason give it; without it all are listed");
-  command.add_flag("--json", program.common.json, "print JSON");
-  command.callback([&program, reason] {
-    program.run = [&program, reason] { return explain(*reason, program.common.json); };
+  CLI::App& command = add_command(
+      app, program, "explain",
+      "where the time of a kernel goes, with its code; or what an error means, by its reason");
+  const auto state = std::make_shared<ExplainKernel>();
+  command.add_option("WHAT", state->kernel.file,
+                     "a .kiln file (- for standard input), an operator of Kiln's (matmul), or a "
+                     "REASON as --json and .reason give it; without one all reasons are listed");
+  state->add_to(command);
+  command.callback([&program, state] {
+    program.run = [&program, state] {
+      const std::string& what = state->kernel.file;
+      if (!what.empty() && ExplainKernel::is_kernel(what)) return state->run(program.common);
+      if (!state->html.empty() && what.empty()) {
+        throw UsageError("--html draws a kernel: name its file, or an operator");
+      }
+      return explain(what, program.common.json);
+    };
   });
 }
 

@@ -87,6 +87,10 @@ std::string target_named(const std::string& name) {
 
 void KernelChoice::add_to(CLI::App& command) {
   command.add_option("FILE", file, "a .kiln file; - for standard input")->required();
+  add_flags_to(command);
+}
+
+void KernelChoice::add_flags_to(CLI::App& command) {
   command.add_option("--kernel", kernel, "which kernel, where the file has several");
   CLI::Option* const from =
       command.add_option("--schedule", schedule,
@@ -117,15 +121,19 @@ Definition KernelChoice::choose(const std::string& text, const std::string& file
   const std::string name = choose_kernel(names_of(kernels), file, kernel);
   const auto chosen = std::find_if(kernels.begin(), kernels.end(),
                                    [&](const Definition& each) { return each.name() == name; });
-  if (no_schedule) return chosen->without_schedule();
+  return scheduled(*chosen, target);
+}
+
+Definition KernelChoice::scheduled(const Definition& definition, const std::string& target) const {
+  if (no_schedule) return definition.without_schedule();
   const std::string block = target == "cuda" ? target : "cpu";
-  if (schedule.empty()) return chosen->with_schedule(block);
-  const Definition scheduled = chosen->with_schedules(detail::read_text(schedule), schedule);
-  const std::vector<std::string> blocks = scheduled.schedules();
+  if (schedule.empty()) return definition.with_schedule(block);
+  const Definition with_blocks = definition.with_schedules(detail::read_text(schedule), schedule);
+  const std::vector<std::string> blocks = with_blocks.schedules();
   if (std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
     usage("{} has no schedule for {}; it has one for {}", schedule, block, fmt::join(blocks, ", "));
   }
-  return scheduled.with_schedule(block);
+  return with_blocks.with_schedule(block);
 }
 
 BuildOptions KernelChoice::options(const std::string& target) const {

@@ -20,11 +20,15 @@ struct KernelChoice {
   std::string schedule;  // a file of schedule blocks, in the place of those of the file
 
   void add_to(CLI::App& command);
+  /// The same without FILE, which the command has by another name.
+  void add_flags_to(CLI::App& command);
   /// The kernel, with the schedule block for the target. Throws UsageError when the file has
   /// several and none is named, or not the one named.
   Definition load(const std::string& target) const;
   /// The text of the file, and what messages call it.
   std::pair<std::string, std::string> read() const;
+  /// The kernel of that definition, with the schedule block that the flags choose.
+  Definition scheduled(const Definition& definition, const std::string& target) const;
   /// load() of a text that is read already.
   Definition choose(const std::string& text, const std::string& name,
                     const std::string& target) const;

@@ -262,5 +262,26 @@ TEST_F(Examples, DoctorFindsTheCpu) {
   EXPECT_NE(output_of({"doctor"}).find("ok       cpu "), std::string::npos);
 }
 
+TEST_F(Examples, ExplainHasTheCostOfEachStageAndItsCode) {
+  const std::vector<std::string> command = {"explain", "softmax.kiln", "--size",
+                                            "n=64",    "--size",       "m=128"};
+  const std::string text = output_of(command);
+  for (const char* stage : {"largest", "E", "total", "Y", "softmax"})
+    EXPECT_NE(text.find("\n" + std::string(stage) + " "), std::string::npos) << text;
+  EXPECT_NE(text.find("sizes: m = 128, n = 64\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n       llvm  "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n        asm  "), std::string::npos) << text;
+  std::vector<std::string> to_page = command;
+  to_page.insert(to_page.end(), {"--html", "page.html"});
+  EXPECT_EQ(output_of(to_page).find("llvm"), std::string::npos);
+  EXPECT_NE(place_.read("page.html").find("<h2>asm</h2>"), std::string::npos);
+}
+
+TEST_F(Examples, ExplainTakesSizesAndOperatorsByName) {
+  const std::string text = output_of({"explain", "softmax", "--no-run", "--no-code"});
+  EXPECT_NE(text.find("(taken where not given: --size NAME=NUMBER, or --in)"), std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace kiln::test

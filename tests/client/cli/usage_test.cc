@@ -77,6 +77,10 @@ TEST_F(Usage, NamesTheReasonNearest) {
             "error: no error has the reason SPLIT_FACTORS; did you mean SPLIT_FACTOR\n");
   EXPECT_EQ(place_.kiln({"explain", "XYZZY"}).err,
             "error: no error has the reason XYZZY; kiln explain lists all reasons\n");
+  EXPECT_EQ(place_.kiln({"explain", "softmx"}).err,
+            "error: unknown operator softmx; did you mean softmax\n");
+  refused({"explain", "--html", "page.html"},
+          "--html draws a kernel: name its file, or an operator");
 }
 
 TEST_F(Usage, VersionIsAFlagToo) {
