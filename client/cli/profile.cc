@@ -15,11 +15,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "client/cli/files.h"
 #include "client/cli/kernel_file.h"
 #include "client/cli/outputs.h"
 #include "client/cli/program.h"
 #include "client/cli/report.h"
-#include "client/cpp/text_file.h"
+#include "client/cli/timeline.h"
+#include "client/cli/waiting.h"
 
 namespace kiln::cli {
 namespace {
@@ -76,10 +78,39 @@ nlohmann::ordered_json chrome_trace(const std::vector<Span>& spans) {
   return {{"traceEvents", events}, {"displayTimeUnit", "ns"}};
 }
 
+/// A row for each span: how long it took, and within this call its share.
+std::vector<std::vector<std::string>> table_of(const std::vector<Span>& spans, const Span& call) {
+  std::vector<std::vector<std::string>> rows{{"SPAN", "PROCESS", "PID", "TOOK", "OF THE CALL"}};
+  for (const Span& span : spans) {
+    const auto took = static_cast<double>(span.end - span.begin);
+    const bool is_within = span.begin >= call.begin && span.end <= call.end;
+    const double share =
+        took / static_cast<double>(std::max<std::int64_t>(call.end - call.begin, 1));
+    rows.push_back({span.name, span.process + (span.track == "client" ? "" : " " + span.track),
+                    std::to_string(span.pid), time_text(took * 1e-9),
+                    is_within ? fmt::format("{:.1f} %", 100 * share) : ""});
+  }
+  return rows;
+}
+
+nlohmann::ordered_json to_json(const std::vector<Span>& spans) {
+  nlohmann::ordered_json objects = nlohmann::ordered_json::array();
+  for (const Span& span : spans) {
+    objects.push_back({{"name", span.name},
+                       {"process", span.process},
+                       {"pid", span.pid},
+                       {"track", span.track},
+                       {"begin", span.begin},
+                       {"end", span.end}});
+  }
+  return objects;
+}
+
 struct ProfileCommand {
   KernelChoice kernel;
   CallChoice call;
-  std::string file;
+  std::string trace_file;
+  std::string html;
 
   int run(const Common& common) const {
     const std::string trace = trace_of_process();
@@ -99,50 +130,41 @@ struct ProfileCommand {
       return result;
     };
     const Connection connection = timed("connect", [&] { return common.connect(); });
-    const Kernel compiled = timed("build", [&] {
-      return connection.build(definition, call.build_options(kernel), SourceLocation::none());
-    });
+    const Kernel compiled = timed(
+        "build", [&] { return build_here(connection, definition, call.build_options(kernel)); });
     // The first touches what was never touched.
     timed("first call", [&] { return compiled.call(inputs, options, SourceLocation::none()); });
     timed("call", [&] { return compiled.call(inputs, options, SourceLocation::none()); });
+    const Span last = spans.back();
     for (Span& span : connection.spans(trace))
       spans.push_back(std::move(span));
-    if (!file.empty()) {
-      client::detail::write_text(file, chrome_trace(spans).dump(1) + "\n");
-    }
-    print(common, compiled.name(), spans);
+    std::ranges::stable_sort(spans, {}, &Span::begin);
+    deliver(common, compiled.name(), spans, last);
     return kDone;
   }
 
-  /// A row for each span: how long it took, and within the last call its share.
-  void print(const Common& common, const std::string& name, std::vector<Span> spans) const {
-    std::ranges::stable_sort(spans, {}, &Span::begin);
-    const Span call = *std::ranges::find_if(spans, [](const Span& s) { return s.name == "call"; });
-    std::vector<std::vector<std::string>> rows{{"SPAN", "PROCESS", "PID", "TOOK", "OF THE CALL"}};
-    nlohmann::ordered_json objects = nlohmann::ordered_json::array();
-    for (const Span& span : spans) {
-      const auto took = static_cast<double>(span.end - span.begin);
-      const bool is_within = span.begin >= call.begin && span.end <= call.end;
-      const double share =
-          took / static_cast<double>(std::max<std::int64_t>(call.end - call.begin, 1));
-      rows.push_back({span.name, span.process + (span.track == "client" ? "" : " " + span.track),
-                      std::to_string(span.pid), time_text(took * 1e-9),
-                      is_within ? fmt::format("{:.1f} %", 100 * share) : ""});
-      objects.push_back({{"name", span.name},
-                         {"process", span.process},
-                         {"pid", span.pid},
-                         {"track", span.track},
-                         {"begin", span.begin},
-                         {"end", span.end}});
+ private:
+  void deliver(const Common& common, const std::string& name, const std::vector<Span>& spans,
+               const Span& last) const {
+    const std::vector<std::vector<std::string>> rows = table_of(spans, last);
+    if (!trace_file.empty()) {
+      write_through(trace_file,
+                    [&](std::ostream& out) { out << chrome_trace(spans).dump(1) << "\n"; });
+    }
+    if (!html.empty()) {
+      write_through(html, [&](std::ostream& out) {
+        out << timeline_page(fmt::format("{} on {}", name, call.device), spans, last, rows);
+      });
     }
     if (common.json) {
-      std::cout << nlohmann::ordered_json{{"kernel", name}, {"spans", objects}}.dump(2) << "\n";
+      std::cout << nlohmann::ordered_json{{"kernel", name}, {"spans", to_json(spans)}}.dump(2)
+                << "\n";
       return;
     }
     std::cout << table(rows);
-    if (!file.empty()) {
+    if (!trace_file.empty()) {
       std::cout << fmt::format("{} spans in {}: open it in ui.perfetto.dev or chrome://tracing\n",
-                               spans.size(), file);
+                               spans.size(), trace_file);
     }
   }
 };
@@ -155,8 +177,10 @@ void add_profile(CLI::App& app, Program& program) {
   const auto state = std::make_shared<ProfileCommand>();
   state->kernel.add_to(command);
   state->call.add_to(command);
-  command.add_option("--trace", state->file,
+  command.add_option("--trace", state->trace_file,
                      "write a trace for ui.perfetto.dev or chrome://tracing");
+  command.add_option("--html", state->html,
+                     "draw the timeline: one HTML file that needs nothing beside it");
   command.callback([&program, state] {
     program.run = [&program, state] { return state->run(program.common); };
   });

@@ -283,5 +283,14 @@ TEST_F(Examples, ExplainTakesSizesAndOperatorsByName) {
       << text;
 }
 
+TEST_F(Examples, ProfileDrawsWhatEachProcessDid) {
+  make("x.npy", 10, 100);
+  output_of({"profile", "cumsum.kiln", "--in", "X=x.npy", "--html", "calls.html"});
+  const std::string page = place_.read("calls.html");
+  EXPECT_NE(page.find("<h1>cumsum on cpu</h1>"), std::string::npos) << page;
+  const std::string alone = page.substr(page.find("<h2>The last call</h2>"));
+  EXPECT_NE(alone.find("<title>kernel cumsum: "), std::string::npos) << alone;
+}
+
 }  // namespace
 }  // namespace kiln::test
