@@ -69,7 +69,10 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
 std::pair<std::string, std::string> split_pair(const std::string& text, const std::string& flag) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    usage("{} {}: write NAME={}", flag, text, flag == "--size" ? "NUMBER" : "FILE.npy");
+    usage("{} {}: write NAME={}", flag, text,
+          flag == "--size"    ? "NUMBER"
+          : flag == "--shape" ? "ROWS,COLUMNS"
+                              : "FILE.npy");
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }

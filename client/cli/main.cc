@@ -102,6 +102,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_profile(app, program);
   add_lower(app, program);
   add_differentiate(app, program);
+  add_inspect(app, program);
   add_schedule(app, program);
   add_format(app, program);
   add_jobs(app, program);

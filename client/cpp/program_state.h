@@ -7,6 +7,7 @@
 
 #include <kiln/kernel.h>
 
+#include "client/cpp/link.h"
 #include "kiln/v1/program.pb.h"
 
 namespace kiln {
@@ -20,6 +21,11 @@ struct ProgramState {
   std::vector<std::string> reports = {};
   std::map<std::uint32_t, Argument> own = {};  // of parameters, where a run is given no others
 };
+
+/// The number of what a run is given by this name. Throws InvalidArgument PROGRAM_FEED.
+std::uint32_t given_id(const v1::Program& program, const std::string& name);
+/// Makes the program known to the service, which is nothing where it is; its id there.
+std::string define(Link& link, const v1::Program& program, const std::string& target);
 
 }  // namespace detail
 }  // namespace client

@@ -37,13 +37,13 @@ class ProgramCall {
   void give(const std::map<std::string, Argument>& given) {
     std::map<std::uint32_t, Argument> arguments = state_.own;
     for (const auto& [name, argument] : given)
-      arguments.insert_or_assign(id_of(name), argument);
+      arguments.insert_or_assign(detail::given_id(program_, name), argument);
     for (const auto& [id, argument] : arguments)
       give(id, argument);
   }
 
   ProgramResult run() {
-    define();
+    request_.set_program_id(detail::define(*link_, program_, options_.target));
     try {
       follow();
     } catch (const Error&) {
@@ -58,20 +58,6 @@ class ProgramCall {
   }
 
  private:
-  std::uint32_t id_of(const std::string& name) const {
-    std::vector<std::string> known;
-    for (int id = 0; id < program_.values_size(); ++id) {
-      const v1::ProgramValue& value = program_.values(id);
-      if (value.kind() == v1::VALUE_KIND_UNSPECIFIED || value.kind() == v1::VALUE_KIND_STEP)
-        continue;
-      if (value.name() == name) return static_cast<std::uint32_t>(id);
-      known.push_back(value.name());
-    }
-    detail::fail(ErrorKind::InvalidArgument, "PROGRAM_FEED",
-                 "{} is no input of {}; its inputs are {}", name, program_.name(),
-                 known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
-  }
-
   void give(std::uint32_t id, const Argument& argument) {
     v1::GivenValue& given = *request_.add_given();
     given.set_value(id);
@@ -101,15 +87,6 @@ class ProgramCall {
   std::string device() const {
     if (!options_.device.empty()) return options_.device;
     return options_.target == "cuda" ? "cuda:0" : "cpu:0";
-  }
-
-  void define() {
-    v1::DefineProgramRequest request;
-    *request.mutable_program() = program_;
-    request.mutable_target()->set_name(options_.target == "cpu" ? "llvm" : options_.target);
-    v1::DefineProgramResponse response;
-    link_->call(link_->programs(), &v1::ProgramService::Stub::Define, request, response);
-    request_.set_program_id(response.program_id());
   }
 
   /// Not begun a second time unseen: parameters may have changed.

@@ -151,6 +151,33 @@ TEST_F(Examples, JacobiStepsUntilNothingChanges) {
   }
 }
 
+TEST_F(Examples, InspectPrintsAndDrawsWhatAStepRuns) {
+  const std::string text =
+      output_of({"inspect", "jacobi.kiln", "--shape", "u=64,64", "--svg", "plan.svg"});
+  EXPECT_TRUE(text.starts_with("jacobi: ")) << text;
+  EXPECT_NE(text.find("v: float32[64, 64], becomes u"), std::string::npos) << text;
+  const std::string picture = place_.read("plan.svg");
+  EXPECT_TRUE(picture.starts_with("<svg ")) << picture;
+  EXPECT_NE(picture.find("<title>v: float32[64, 64], becomes u</title>"), std::string::npos);
+  const std::string json = output_of({"inspect", "jacobi.kiln", "--shape", "u=64,64", "--json"});
+  EXPECT_TRUE(json.starts_with("{\n  \"program\": \"jacobi\",")) << json;
+
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& error) {
+    const Finished finished = place_.kiln(arguments);
+    EXPECT_NE(finished.exit_code, 0);
+    EXPECT_EQ(finished.err, "error: " + error + "\n");
+  };
+  refused({"inspect", "jacobi.kiln"},
+          "jacobi needs the shape of u: give it with --shape u=ROWS,COLUMNS");
+  refused({"inspect", "jacobi.kiln", "--shape", "u"}, "--shape u: write NAME=ROWS,COLUMNS");
+  refused({"inspect", "jacobi.kiln", "--shape", "u=3,x"},
+          "--shape of u must be sizes with commas between, as in u=3,4, or u=() of a number");
+  refused({"inspect", "jacobi.kiln", "--shape", "u=3,4", "--shape", "w=1"},
+          "w is no input of jacobi; its inputs are u");
+  refused({"inspect", "matmul.kiln"},
+          "matmul.kiln has no program; the loops of a kernel are printed by kiln lower");
+}
+
 TEST_F(Examples, ProgramsSayWhatTheyLack) {
   const auto error_of = [&](const std::vector<std::string>& arguments) {
     const Finished finished = place_.kiln(arguments);

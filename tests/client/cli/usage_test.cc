@@ -36,7 +36,8 @@ class Usage : public ::testing::Test {
 
 TEST_F(Usage, NeedsACommand) {
   refused({"bake"},
-          "there is no command bake; known: run, compile, profile, lower, differentiate, schedule, "
+          "there is no command bake; known: run, compile, profile, lower, differentiate, inspect, "
+          "schedule, "
           "fmt, "
           "submit, wait, result, jobs, cancel, devices, doctor, explain, login, logout, cache, "
           "serve, top, "

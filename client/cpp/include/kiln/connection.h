@@ -147,6 +147,12 @@ class Connection {
                     const ProgramOptions& options = {},
                     SourceLocation where = SourceLocation::current()) const;
 
+  /// The kernels and the memory of a step for arrays of these shapes. Compiles, and runs nothing.
+  ProgramPlan plan(const Program& program,
+                   const std::map<std::string, std::vector<std::int64_t>>& shapes,
+                   const ProgramOptions& options = {},
+                   SourceLocation where = SourceLocation::current()) const;
+
   RemoteArray upload(const Array& array, const std::string& device = "cpu:0",
                      SourceLocation where = SourceLocation::current()) const;
   Array download(const RemoteArray& array) const { return array.download(); }

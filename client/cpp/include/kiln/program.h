@@ -70,6 +70,37 @@ struct ProgramResult {
   Timings timings = {};
 };
 
+/// What a step of a program runs for some shapes, and where its values lie.
+struct ProgramPlan {
+  struct Step {  // one kernel
+    std::string name;
+    std::vector<std::string> nodes;  // that it computes
+    std::int64_t read_bytes = 0;
+    std::int64_t written_bytes = 0;
+  };
+  struct Value {
+    std::string name;
+    DType type;
+    std::vector<std::int64_t> shape;
+    std::int64_t offset = -1;  // in the arena; -1: outside of it
+    std::string becomes;       // the parameter whose place it takes at the end of a step
+    std::string reuses;        // a value that lay in this memory before
+    std::size_t first = 0;     // the kernels that need its memory, from one to another
+    std::size_t last = 0;
+
+    std::int64_t bytes() const;
+  };
+  std::string program;
+  std::vector<Step> kernels;  // in the order in which they run
+  std::vector<Value> values;
+  std::int64_t arena_bytes = 0;     // beside what is given
+  std::int64_t live_bytes = 0;      // the most that is alive at a time
+  std::int64_t separate_bytes = 0;  // without reuse
+
+  /// What the kernels of a step read and write.
+  std::int64_t moved_bytes() const;
+};
+
 /// A step that a service repeats, as a kernel file has it or a ProgramBuilder makes it: kernels
 /// wired by name, parameters that change, what is kept of every step. Connection::run takes steps.
 /// Immutable.
