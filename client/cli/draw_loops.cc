@@ -23,6 +23,7 @@ namespace {
 constexpr int kRow = 18;          // height of a line
 constexpr int kIndent = 16;       // width of a level
 constexpr int kCharacter = 7;     // width of one, about
+constexpr int kBelow = 3;         // between the bottoms of boxes that end with the same line
 constexpr size_t kLongest = 110;  // of a line; what is longer is cut, and whole when pointed at
 
 /// The colour of loops that run like this; plain loops have no word.
@@ -98,20 +99,31 @@ std::string draw_loops(std::string_view lowered) {
     const int letters = static_cast<int>(std::min(line.text.size(), kLongest));
     width = std::max(width, line.level * kIndent * 2 + letters * kCharacter + 2 * kIndent);
   }
+  // Where each line stands, below the bottoms of the boxes that ended before it.
+  std::vector<int> closes(lines.size(), 0);
+  for (const Line& line : lines) {
+    if (line.is_loop) ++closes[line.last];
+  }
+  std::vector<int> tops;
+  int bottom = 4;
+  for (const int closing : closes) {
+    tops.push_back(bottom);
+    bottom += kRow + closing * kBelow;
+  }
   std::string picture = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
       "font-family=\"monospace\" font-size=\"12\">\n",
-      width, static_cast<int>(lines.size()) * kRow + kRow);
+      width, bottom + 4);
   for (size_t i = 0; i < lines.size(); ++i) {
     const Line& line = lines[i];
     const int x = line.level * kIndent + 4;
-    const int y = static_cast<int>(i) * kRow + 4;
+    const int y = tops[i];
     if (line.is_loop) {
-      const int rows = static_cast<int>(line.last - i) + 1;
+      const int height = tops[line.last] + kRow + closes[line.last]-- * kBelow - y - 2;
       picture += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"4\" fill=\"{}\" "
           "stroke=\"#888\"/>\n",
-          x, y, width - 2 * x, rows * kRow - 2, colour_of(line.kind));
+          x, y, width - 2 * x, height, colour_of(line.kind));
     }
     picture += fmt::format("<text x=\"{}\" y=\"{}\"{}>{}<title>{}</title></text>\n", x + 6, y + 13,
                            line.is_loop ? " font-weight=\"bold\"" : "", escaped(shown(line.text)),

@@ -27,8 +27,8 @@ TEST(DrawLoops, HasABoxForEachLoopInTheColourOfItsKind) {
   const std::string picture = draw_loops(kLoops);
   EXPECT_EQ(count(picture, "<rect "), 2U);
   EXPECT_EQ(count(picture, "<text "), 5U);
-  EXPECT_NE(picture.find("height=\"70\" rx=\"4\" fill=\"#cfe3f6\""), std::string::npos);
-  EXPECT_NE(picture.find("height=\"34\" rx=\"4\" fill=\"#f4f4f4\""), std::string::npos);
+  EXPECT_NE(picture.find("height=\"76\" rx=\"4\" fill=\"#cfe3f6\""), std::string::npos);
+  EXPECT_NE(picture.find("height=\"37\" rx=\"4\" fill=\"#f4f4f4\""), std::string::npos);
   EXPECT_NE(picture.find(">i in 0..n parallel<title>"), std::string::npos);
 }
 
