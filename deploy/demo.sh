@@ -1,23 +1,45 @@
 #!/usr/bin/env bash
 # From a fresh clone to numbers: installs what is missing, builds, and runs the examples through the
 # command line, the C++ client and the Python client, on a private daemon that starts by itself.
+#
+#   deploy/demo.sh [--programs FOLDER]
+#
+# FOLDER has bin/kiln, bin/kilnd and libexec/kiln-worker already, as a build folder, the wheel kiln-daemon
+# (.../site-packages/kiln_daemon) and an installation (/usr) have them; then nothing is compiled but the example in C++,
+# where FOLDER has the client's library.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
 step() { printf '\n== %s (%d s)\n' "$*" $((SECONDS - start)); }
 
-step "Debian packages"
-./deploy/install-deps.sh --build
+programs=
+case "${1:-}" in
+  "") ;;
+  --programs) programs=$(realpath "${2:?"--programs names a folder"}") ;;
+  *) echo "usage: $0 [--programs FOLDER]" >&2; exit 2 ;;
+esac
+for program in bin/kiln bin/kilnd libexec/kiln-worker; do
+  if [ -n "$programs" ] && [ ! -x "$programs/$program" ]; then
+    echo "$programs has no $program: name a build folder or an installation, or leave --programs out to build" >&2
+    exit 1
+  fi
+done
 
-step "Build"
-if [ ! -f build/release/build.ninja ]; then
-  cmake --preset release -DKILN_TESTS=OFF > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
-  rm -f build-configure.log
+if [ -z "$programs" ]; then
+  step "Debian packages"
+  ./deploy/install-deps.sh --build
+
+  step "Build"
+  if [ ! -f build/release/build.ninja ]; then
+    cmake --preset release -DKILN_TESTS=OFF > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+    rm -f build-configure.log
+  fi
+  cmake --build --preset release
+  programs=$PWD/build/release
 fi
-cmake --build --preset release
 
 # A daemon of the demo's own: nothing of it stays behind, and what the user runs is left alone.
-bin=$PWD/build/release/bin
+bin=$programs/bin
 export XDG_RUNTIME_DIR
 XDG_RUNTIME_DIR=$(mktemp -d)
 export KILN_DAEMON=$bin/kilnd
@@ -71,11 +93,20 @@ run_and_compare "softmax" "np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)" exa
   --in "X=$data/X.npy" --out "Y=$data/Y.npy"
 
 step "C++ client (examples/cpp)"
-cmake --install build/release --prefix build/stage > /dev/null
-cmake -S examples/cpp -B build/example-cpp -G Ninja -DCMAKE_PREFIX_PATH="$PWD/build/stage" \
-  -DCMAKE_BUILD_TYPE=Release > /dev/null
-cmake --build build/example-cpp > /dev/null
-build/example-cpp/kiln_example
+prefix=
+if [ -f "$programs/cmake_install.cmake" ]; then  # a build
+  prefix=$PWD/build/stage
+  cmake --install "$programs" --prefix "$prefix" > /dev/null
+elif [ -n "$(find "$programs"/lib* -maxdepth 4 -name kilnConfig.cmake 2>/dev/null | head -n 1)" ]; then
+  prefix=$programs
+fi
+if [ -n "$prefix" ]; then
+  cmake -S examples/cpp -B build/example-cpp -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release > /dev/null
+  cmake --build build/example-cpp > /dev/null
+  build/example-cpp/kiln_example
+else
+  echo "left out: $programs has no C++ library"
+fi
 
 step "Python client (examples/python)"
 for program in examples/python/*.py; do

@@ -15,9 +15,9 @@ build=(
 )
 tests=(
   ccache clang-14 clang-format-14 clang-tidy-14 libbenchmark-dev libclang-rt-14-dev libgtest-dev libgmock-dev openssl
-  haproxy munge redis-server slurm-client slurmctld slurmd
+  haproxy munge prometheus redis-server slurm-client slurmctld slurmd
 )
-images=(buildah mmdebstrap)
+images=(bubblewrap buildah iproute2 mmdebstrap podman systemd-container)
 
 wanted=("${build[@]}")
 case "${1:-}" in

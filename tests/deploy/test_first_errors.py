@@ -2,7 +2,9 @@
 Python, the command line and (by the same library as the command line) C++. Nothing of gRPC's own is printed."""
 
 import json
+import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -10,6 +12,7 @@ import sys
 import threading
 
 import pytest
+import transcript
 
 import kiln
 from kiln._service import compatible
@@ -32,7 +35,7 @@ PYTHON = """
 import sys, kiln
 address, token, ca = sys.argv[1:]
 try:
-    kiln.connect(address, token=token or None, ca=ca or None)
+    kiln.connect(address or None, token=token or None, ca=ca or None)
 except kiln.Error as error:
     print(type(error).__name__, error.reason, error.message)
 """
@@ -40,6 +43,7 @@ except kiln.Error as error:
 
 def says(programs, address, reason, message, *, kind="Unavailable", token="", ca=""):
     """Both clients, in processes of their own: what they print is the sentence and nothing else."""
+    title = os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split()[0].removeprefix("test_").replace("_", " ")
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}
     done = subprocess.run([sys.executable, "-c", PYTHON, address, token, str(ca)], capture_output=True, text=True,
                           timeout=60, env=environment)
@@ -49,6 +53,7 @@ def says(programs, address, reason, message, *, kind="Unavailable", token="", ca
                           text=True, timeout=60, env=environment)
     assert done.stderr == f"error: {message}\n"
     assert done.returncode == {"Unavailable": 3}.get(kind, 1)
+    transcript.note(title, " ".join(map(str, ["kiln devices --address", address, *flags])), done.stderr)
 
 
 def free_port():
@@ -60,6 +65,19 @@ def free_port():
 def test_a_port_on_which_nobody_listens(programs):
     address = f"127.0.0.1:{free_port()}"
     says(programs, address, "UNREACHABLE", f"nothing listens at {address}: start kilnd there, or correct the address")
+
+
+def test_no_daemon_is_found(programs, tmp_path, short_folder):
+    """The command line alone, as of the Debian package kiln without kiln-daemon; and Python without kiln-daemon."""
+    shutil.copy(programs / "bin" / "kiln", tmp_path)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "XDG_RUNTIME_DIR": str(short_folder)}
+    sentence = (r"no daemon to start: looked at \$KILN_DAEMON \(not set\), .*PATH; install Kiln, name the daemon in KILN_DAEMON, "
+                r"or name a running service in KILN_ADDRESS\n")
+    for command in ([sys.executable, "-c", PYTHON, "", "", ""], [tmp_path / "kiln", "devices"]):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        printed = done.stderr + done.stdout
+        assert re.fullmatch(f"(error: |Unavailable NO_DAEMON ){sentence}", printed), printed
+    transcript.note("no daemon is found", "kiln devices", printed)
 
 
 def test_a_socket_that_is_not_there(programs, short_folder):
