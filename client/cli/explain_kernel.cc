@@ -182,7 +182,10 @@ int ExplainKernel::run(const Common& common) const {
         "arrays); more than 100 % of the bytes comes out of caches",
         amount(roof->operations), amount(roof->bytes)));
   }
-  if (costs.size() > 1) {
+  if (!roof) {
+    explanation.notes.emplace_back(
+        "operations and bytes are counted; times need a run on a device that is here");
+  } else if (costs.size() > 1) {
     explanation.notes.emplace_back(
         "each stage is measured alone, as a kernel that the service schedules; the last row is the "
         "whole, in which stages share loops and keep what they pass on out of memory");

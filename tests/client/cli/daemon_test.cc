@@ -308,6 +308,9 @@ TEST_F(Examples, ExplainTakesSizesAndOperatorsByName) {
   const std::string text = output_of({"explain", "softmax", "--no-run", "--no-code"});
   EXPECT_NE(text.find("(taken where not given: --size NAME=NUMBER, or --in)"), std::string::npos)
       << text;
+  EXPECT_TRUE(text.ends_with(
+      "operations and bytes are counted; times need a run on a device that is here\n"))
+      << text;
 }
 
 TEST_F(Examples, ProfileDrawsWhatEachProcessDid) {
