@@ -13,6 +13,7 @@
 #include <random>
 #include <utility>
 
+#include <fmt/format.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
@@ -84,6 +85,11 @@ Metadata metadata_of(const ConnectOptions& options) {
   if (!options.token.empty()) metadata.emplace_back("authorization", "Bearer " + options.token);
   const char* const trace = std::getenv("TRACEPARENT");
   if (trace != nullptr && *trace != 0) metadata.emplace_back("traceparent", trace);
+  const char* const named = std::getenv("KILN_AFFINITY");
+  std::string affinity;  // as hexadecimal, so that any name fits a header
+  for (const unsigned char byte : std::string(named != nullptr ? named : ""))
+    affinity += fmt::format("{:02x}", byte);
+  if (!affinity.empty()) metadata.emplace_back("kiln-affinity", affinity);
   return metadata;
 }
 

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.request
 
 import grpc
 import numpy as np
@@ -29,8 +30,11 @@ def wait_until(condition, seconds=60):
 
 
 class Server:
-    def __init__(self, program, folder, *flags):
+    """`ready` is the address of its probe, where gRPC asks for a token."""
+
+    def __init__(self, program, folder, *flags, ready=None):
         folder.mkdir()
+        self._ready = ready
         self.log = folder / "log"
         self.address = f"127.0.0.1:{free_port()}"
         self.command = [program, "--listen", self.address, "--cache-dir", folder / "cache", "--threads", "1", *flags]
@@ -44,6 +48,11 @@ class Server:
 
     def _serves(self):
         """Whether its canary kernel has run."""
+        if self._ready:
+            try:
+                return urllib.request.urlopen(self._ready).status == 200
+            except OSError:  # a 503 is one, too
+                return False
         with grpc.insecure_channel(self.address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
             try:
                 return channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=10) == b"\x08\x01"

@@ -3,6 +3,7 @@
 import collections
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -28,15 +29,19 @@ def answers(address):
 
 
 class Proxied:
-    """Three daemons behind deploy/haproxy/kiln.cfg, with addresses of this machine in place of the names there."""
+    """Three daemons behind a file of deploy/haproxy, with addresses of this machine in place of the names there."""
 
-    def __init__(self, programs, folder):
+    def __init__(self, programs, folder, settings="kiln.cfg", changed=(), flags=()):
         self.address = f"127.0.0.1:{fleets.free_port()}"
-        text = (DEPLOY / "haproxy" / "kiln.cfg").read_text().replace("bind :7411", f"bind {self.address}")
+        text = (DEPLOY / "haproxy" / settings).read_text().replace("bind :7411", f"bind {self.address}")
+        for was, now in changed:
+            assert was in text
+            text = text.replace(was, str(now))
         self.servers = {}
         for name in "abc":
             metrics = fleets.free_port()
-            server = fleets.Server(programs / "bin" / "kilnd", folder / name, "--metrics-listen", f"127.0.0.1:{metrics}")
+            server = fleets.Server(programs / "bin" / "kilnd", folder / name, "--metrics-listen", f"127.0.0.1:{metrics}", *flags,
+                                   ready=f"http://127.0.0.1:{metrics}/readyz")
             self.servers[name] = server
             assert f"server {name} {name}:7411" in text
             text = text.replace(f"server {name} {name}:7411", f"server {name} {server.address} port {metrics}")
@@ -95,6 +100,59 @@ def test_haproxy_gives_each_connection_a_server_and_a_new_one_when_that_is_lost(
     assert shown.endswith(f" at {proxied.address}\n")
     for connection in connections:
         connection.close()
+
+
+@pytest.fixture
+def by_name(programs, short_folder):
+    """Daemons behind the proxy that looks at names, with a token and a certificate, and the user's settings to reach them."""
+    needs("haproxy")
+    made = short_folder / "credentials"
+    first = subprocess.Popen([programs / "bin" / "kilnd", "--listen", "127.0.0.1:0", "--cache-dir", short_folder / "first",
+                              "--credentials", made, "--log-level", "error"], stdout=subprocess.PIPE)
+    first.stdout.readline()
+    first.terminate()
+    first.communicate()
+    (short_folder / "fleet.pem").write_text((made / "cert.pem").read_text() + (made / "key.pem").read_text())
+    proxied = Proxied(programs, short_folder, "affinity.cfg", [("fleet.pem", short_folder / "fleet.pem")],
+                      ["--tls-cert", made / "cert.pem", "--tls-key", made / "key.pem", "--token-file", made / "token"])
+    proxied.trust = {"token": (made / "token").read_text().strip(), "ca": str(made / "cert.pem")}
+    yield proxied
+    proxied.end()
+
+
+def test_haproxy_gives_each_name_a_home(by_name, programs):
+    def connect(number):
+        return kiln.connect(by_name.address, default=False, affinity=f"add {number}", **by_name.trust)
+
+    homes = {}
+    for number in range(40):
+        with connect(number) as connection:
+            array = connection.array(X)  # which lives where the kernel does
+            assert np.array_equal(kernel(connection, number)(array).numpy(), X + number)
+            homes[number] = connection.describe()["pid"]
+    spread = collections.Counter(homes.values())
+    assert len(spread) == 3 and min(spread.values()) >= 4, spread
+
+    def home_of(number):
+        shown = run(programs / "bin" / "kiln", "doctor", "--address", by_name.address, "--token", by_name.trust["token"], "--ca",
+                    by_name.trust["ca"], env={"KILN_AFFINITY": f"add {number}"})
+        return int(re.search(r", process (\d+)$", shown, re.M)[1])
+
+    for number in range(40):
+        with connect(number) as connection:
+            assert connection.describe()["pid"] == homes[number]
+    assert [home_of(number) for number in range(4)] == [homes[number] for number in range(4)]
+
+    lost = by_name.servers["a"]
+    called = connect(next(number for number, pid in homes.items() if pid == lost.process.pid))
+    f = kernel(called, 1)
+    assert np.array_equal(f(X).numpy(), X + 1)
+    lost.end(signal.SIGKILL)
+    assert np.array_equal(f(X).numpy(), X + 1)  # elsewhere
+    called.close()
+    for number, pid in homes.items():
+        with connect(number) as connection:
+            assert (connection.describe()["pid"] == pid) == (pid != lost.process.pid)
 
 
 def start_ray(ray):

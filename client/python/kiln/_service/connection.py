@@ -94,14 +94,18 @@ def _credentials(ca, cert, key):
 class Connection:
     """A daemon. The functions of the module are its methods as well: module_functions.py puts them here."""
 
-    def __init__(self, address=None, token=None, ca=None, server_name=None, cert=None, key=None):
+    def __init__(self, address=None, token=None, ca=None, server_name=None, cert=None, key=None, affinity=None):
         global _grpc_in_use
         if _forked:
             raise Unavailable(_FORKED, "FORKED")
         _grpc_in_use = True
         self._private = address is None
         self.address = daemon.private_address() if self._private else address
-        said = {"authorization": token and f"Bearer {token}", "traceparent": os.environ.get("TRACEPARENT")}
+        said = {
+            "authorization": token and f"Bearer {token}",
+            "traceparent": os.environ.get("TRACEPARENT"),
+            "kiln-affinity": (affinity or os.environ.get("KILN_AFFINITY", "")).encode().hex(),  # any name fits a header
+        }
         self._metadata = tuple((key, value) for key, value in said.items() if value) or None
         target = grpc_target(self.address)
         if bool(cert) != bool(key):
@@ -465,18 +469,20 @@ def _collected(replies, out):
 
 
 @public
-def connect(address=None, token=None, ca=None, default=True, server_name=None, cert=None, key=None):
+def connect(address=None, token=None, ca=None, default=True, server_name=None, cert=None, key=None, affinity=None):
     """Connects to a daemon: HOST:PORT or unix:PATH; without an address KILN_ADDRESS, then the service of `kiln login`,
     else the private daemon of this user. `ca` is a PEM file with the authorities to trust, `server_name` the name that
     the certificate is for where it is not the address's, `cert` and `key` PEM files of this client's own certificate, where
-    the service asks for one. With `default`, the module's functions use it from now on."""
+    the service asks for one. `affinity` (or KILN_AFFINITY) names what is called, such as a kernel: behind a proxy that looks
+    at it, connections that give the same name come to the same server. With `default`, the module's functions use the
+    connection from now on."""
     global _default
     if address is not None and not isinstance(address, str):
         raise InvalidArgument(f"an address is a string, but got {type(address).__name__}", "ADDRESS")
     where = endpoint(address, token, ca, server_name)
     if where[0] is not None:  # the private daemon asks for none
         cert, key = cert or os.environ.get("KILN_CERT"), key or os.environ.get("KILN_KEY")
-    connection = Connection(*where, cert, key)
+    connection = Connection(*where, cert, key, affinity)
     if default:
         _default = connection
     return connection
