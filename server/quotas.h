@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace kiln::server {
 
@@ -26,5 +28,11 @@ struct Quotas {
     return at == named.end() ? usual : at->second;
   }
 };
+
+/// The ones that all parts of a service go by.
+using SharedQuotas = std::shared_ptr<const Quotas>;
+inline SharedQuotas shared_quotas(Quotas quotas) {
+  return std::make_shared<const Quotas>(std::move(quotas));
+}
 
 }  // namespace kiln::server

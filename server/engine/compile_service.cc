@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/core/called.h"
+#include "runtime/core/host_clock.h"
 
 namespace kiln::server {
 

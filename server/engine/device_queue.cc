@@ -84,7 +84,7 @@ void DeviceQueue::submit(DeviceCall work) {
 /// One tenant that asks for too much leaves place for others.
 void DeviceQueue::require_place(const std::string& tenant) const {
   const size_t own = waiting_.size_of(tenant);
-  const size_t quota = options_.quotas.of(tenant).queue;
+  const size_t quota = options_.quotas->of(tenant).queue;
   const size_t most = quota == 0 ? options_.limit : quota;
   const bool is_full = own >= most || waiting_.size() >= 4 * options_.limit;
   if (!is_full) return;

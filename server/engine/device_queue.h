@@ -27,9 +27,9 @@ class DeviceQueue : private LaneOwner {
  public:
   struct Options {
     WorkerSpec spec;
-    size_t limit = 256;  // calls of one tenant that wait, and a quarter of all
-    Quotas quotas;       // of tenants with another limit
-    int workers = 4;     // at most; one for a device with memory of its own
+    size_t limit = 256;                       // calls of one tenant that wait, and a quarter of all
+    SharedQuotas quotas = shared_quotas({});  // of tenants with another limit
+    int workers = 4;                          // at most; one for a device with memory of its own
     Clock::duration long_call = std::chrono::milliseconds(100);  // that others do not wait for
     Clock::duration idle = std::chrono::minutes(1);  // before a worker but the first ends
     WorkerTimes times;

@@ -26,7 +26,7 @@ DeviceTime::Account& DeviceTime::account_of(const std::string& tenant, double qu
 }
 
 void DeviceTime::require(const std::string& tenant, Clock::time_point now) {
-  const double quota = quotas_.of(tenant).device_seconds;
+  const double quota = quotas_->of(tenant).device_seconds;
   if (quota <= 0) return;
   const std::lock_guard lock(mutex_);
   const double left = account_of(tenant, quota, now).left;
@@ -38,7 +38,7 @@ void DeviceTime::require(const std::string& tenant, Clock::time_point now) {
 }
 
 void DeviceTime::charge(const std::string& tenant, double seconds, Clock::time_point now) {
-  const double quota = quotas_.of(tenant).device_seconds;
+  const double quota = quotas_->of(tenant).device_seconds;
   if (quota <= 0) return;
   const std::lock_guard lock(mutex_);
   account_of(tenant, quota, now).left -= seconds;

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "server/clock.h"
 #include "server/quotas.h"
@@ -12,7 +13,7 @@ namespace kiln::server {
 /// The time that tenants with a quota of device seconds have had. Any thread may use it.
 class DeviceTime {
  public:
-  explicit DeviceTime(const Quotas& quotas) : quotas_(quotas) {}
+  explicit DeviceTime(SharedQuotas quotas) : quotas_(std::move(quotas)) {}
 
   /// Throws ResourceExhausted DEVICE_SECONDS while the tenant has had more than it may.
   void require(const std::string& tenant, Clock::time_point now);
@@ -26,7 +27,7 @@ class DeviceTime {
   };
   Account& account_of(const std::string& tenant, double quota, Clock::time_point now);
 
-  const Quotas quotas_;
+  const SharedQuotas quotas_;
   std::mutex mutex_;
   std::map<std::string, Account> accounts_;
 };

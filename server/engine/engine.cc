@@ -21,17 +21,17 @@ constexpr auto kWarmTime = std::chrono::seconds(10);  // of memory, after the la
 constexpr double kStuckSeconds = 30;
 constexpr auto kCanaryLimit = std::chrono::seconds(5);  // of microseconds of work
 
-DeviceQueue::Options device_options(const EngineOptions& options, Role role, int index) {
-  return {.spec = {.role = role, .index = index, .threads = options.threads},
+DeviceQueue::Options device_options(const EngineOptions& options, const SharedQuotas& quotas) {
+  return {.spec = {.threads = options.threads},
           .limit = options.queue,
-          .quotas = options.quotas,
+          .quotas = quotas,
           .workers = std::max(options.cpu_workers, 1),
           .times = options.times};
 }
 
-JobTable::Options job_options(const EngineOptions& options) {
+JobTable::Options job_options(const EngineOptions& options, const SharedQuotas& quotas) {
   JobTable::Options jobs = options.jobs;
-  jobs.quotas = options.quotas;
+  jobs.quotas = quotas;
   return jobs;
 }
 
@@ -79,17 +79,17 @@ std::string text_of(const internal::FromWorker& reply) { return reply.text().tex
 
 Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
     : boot_id_(random_hex(8)),
+      quotas_(shared_quotas(options.quotas)),
       launcher_(std::move(launcher)),
       supervisor_(options.tick),
       quarantine_(options.times.quarantine),
-      device_time_(options.quotas),
+      device_time_(quotas_),
       arenas_(std::make_shared<ArenaPool>(arena_options(options))),
-      tensors_(boot_id_, options.unowned_tensor_life, options.quotas),
+      tensors_(boot_id_, options.unowned_tensor_life, quotas_),
       sessions_(tensors_, *arenas_, options.session_grace),
       uploads_(options.idle_upload),
-      kernels_({.kernels = options.kernels,
-                .quotas = options.quotas,
-                .bytes = options.memory_cache_bytes}),
+      kernels_(
+          {.kernels = options.kernels, .quotas = quotas_, .bytes = options.memory_cache_bytes}),
       memory_(options.memory_cache_bytes),
       disk_(options.cache_folder, options.disk_cache_bytes),
       shared_(shared_cache(options)),
@@ -98,10 +98,12 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
                   .memory_bytes = options.compile_memory_bytes,
                   .times = options.times},
                  *launcher_, supervisor_, quarantine_, counters_),
-      devices_([this, options](Role role, int index) {
-        return std::make_unique<DeviceQueue>(device_options(options, role, index), *launcher_,
-                                             supervisor_, *arenas_, quarantine_, device_time_,
-                                             counters_);
+      devices_([this, each = device_options(options, quotas_)](Role role, int index) {
+        DeviceQueue::Options own = each;
+        own.spec.role = role;
+        own.spec.index = index;
+        return std::make_unique<DeviceQueue>(std::move(own), *launcher_, supervisor_, *arenas_,
+                                             quarantine_, device_time_, counters_);
       }),
       canary_({.compilers = compilers_, .cpu = cpu(), .arenas = *arenas_, .kernels = kernels_},
               options.canary_period, kCanaryLimit),
@@ -132,7 +134,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
              .sessions = sessions_,
              .arenas = arenas_},
             options.job_folder.empty() ? options.cache_folder + "/jobs" : options.job_folder,
-            job_options(options)) {
+            job_options(options, quotas_)) {
   supervisor_.add([this](Clock::time_point now) { tick(now); });
   supervisor_.start();
 }

@@ -142,6 +142,7 @@ class Engine {
   void add_components(v1::DescribeResponse& response) const;
 
   const std::string boot_id_;
+  const SharedQuotas quotas_;
   Counters counters_;
   RecentErrors errors_;
   const std::unique_ptr<Launcher> launcher_;

@@ -62,7 +62,7 @@ std::shared_ptr<const KernelEntry> KernelTable::put(KernelEntry entry) {
 /// The one that was just asked for stays, however large.
 void KernelTable::make_room_for(const KernelEntry& entry) {
   const std::string& tenant = entry.tenant;
-  const size_t most = limits_.quotas.of(tenant).kernels;
+  const size_t most = limits_.quotas->of(tenant).kernels;
   if (most != 0 && counts_.at(tenant) > most) {
     const auto oldest = std::find_if(uses_.rbegin(), uses_.rend(), [&](const std::string& id) {
       return slots_.at(id).entry->tenant == tenant;

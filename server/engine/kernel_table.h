@@ -34,7 +34,7 @@ class KernelTable {
  public:
   struct Limits {
     size_t kernels = 4096;
-    Quotas quotas;
+    SharedQuotas quotas = shared_quotas({});
     int64_t bytes = int64_t{256} << 20;
   };
   explicit KernelTable(Limits limits) : limits_(std::move(limits)) {}

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/core/called.h"
+#include "runtime/core/host_clock.h"
 
 namespace kiln::server {
 

@@ -42,7 +42,7 @@ std::string JobTable::reserve(JobRecord record) {
          "{} jobs are unfinished already; try again soon", unfinished_);
   }
   Tenant& tenant = tenants_[record.tenant];
-  const size_t most = options_.quotas.of(record.tenant).jobs;
+  const size_t most = options_.quotas->of(record.tenant).jobs;
   if (most != 0 && tenant.unfinished >= most) {
     fail(ErrorKind::ResourceExhausted, "JOB_COUNT",
          "{} jobs of this tenant are unfinished, as many as it may have; wait until one has "

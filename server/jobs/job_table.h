@@ -26,7 +26,7 @@ class JobTable {
  public:
   struct Options {
     size_t unfinished = 4096;  // of all tenants
-    Quotas quotas;
+    SharedQuotas quotas = shared_quotas({});
     size_t ended = 10'000;                          // that are remembered
     int64_t input_bytes = int64_t{4} << 30;         // snapshots of one tenant's unfinished jobs
     int64_t result_bytes = int64_t{4} << 30;        // kept results of one tenant

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "server/clock.h"
-
 namespace kiln::server {
 
 /// Something that a process of the service did for a call of a trace.
@@ -21,10 +19,6 @@ struct Span {
   int64_t begin = 0;  // nanoseconds of the monotonic clock, which processes of a host share
   int64_t end = 0;
 };
-
-inline int64_t nanoseconds(Clock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
 
 /// The latest spans of calls that are part of a trace. Any thread may use it.
 class Spans {

@@ -1,6 +1,7 @@
 // The spans of a trace on the wire. A trace of another tenant is one without spans.
 #include "server/rpc/trace_rpc.h"
 
+#include "runtime/core/host_clock.h"
 #include "server/rpc/unary_call.h"
 
 namespace kiln::server {

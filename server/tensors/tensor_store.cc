@@ -42,7 +42,7 @@ void TensorStore::require_room(const std::string& tenant, int64_t bytes) const {
 }
 
 void TensorStore::require_room_for(const std::string& tenant, int64_t bytes) const {
-  const int64_t limit = quotas_.of(tenant).tensor_bytes;
+  const int64_t limit = quotas_->of(tenant).tensor_bytes;
   if (limit == 0) return;
   if (bytes > limit) {
     fail(ErrorKind::ResourceExhausted, "TENSOR_LIMIT",

@@ -36,7 +36,8 @@ class TensorStore {
  public:
   /// Tensors without a session are freed when nobody used them for `unowned_life`. Those of one
   /// tenant have as many bytes as its quota at most.
-  TensorStore(std::string boot_id, Clock::duration unowned_life, Quotas quotas = {})
+  TensorStore(std::string boot_id, Clock::duration unowned_life,
+              SharedQuotas quotas = shared_quotas({}))
       : boot_id_(std::move(boot_id)), unowned_life_(unowned_life), quotas_(std::move(quotas)) {}
 
   /// Throws ResourceExhausted TENSOR_MEMORY unless the tenant may have so many bytes more,
@@ -67,7 +68,7 @@ class TensorStore {
 
   const std::string boot_id_;
   const Clock::duration unowned_life_;
-  const Quotas quotas_;
+  const SharedQuotas quotas_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, int64_t> used_bytes_;  // by tenant
   std::unordered_map<std::string, Entry> entries_;

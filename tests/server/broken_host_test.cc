@@ -236,7 +236,8 @@ TEST(BrokenHost, JobsHaveNoMoreInputsThanTheirTenantMay) {
 }
 
 TEST(BrokenHost, ATenantHasNoMoreUnfinishedJobsThanItMay) {
-  JobTable jobs({.quotas = {.usual = {.jobs = 2}, .named = {{"carol", {.jobs = 1}}}}});
+  JobTable jobs(
+      {.quotas = shared_quotas({.usual = {.jobs = 2}, .named = {{"carol", {.jobs = 1}}}})});
   const std::string first = jobs.reserve({.tenant = "alice"});
   jobs.reserve({.tenant = "alice"});
   expect_error([&] { jobs.reserve({.tenant = "alice"}); }, ErrorKind::ResourceExhausted,
@@ -250,9 +251,9 @@ TEST(BrokenHost, ATenantHasNoMoreUnfinishedJobsThanItMay) {
 }
 
 TEST(BrokenHost, ATenantHasNoMoreTensorsThanItMay) {
-  TensorStore store(
-      "0123456789abcdef", std::chrono::minutes(1),
-      {.usual = {.tensor_bytes = 100}, .named = {{"carol", {.tensor_bytes = 1000}}, {"dan", {}}}});
+  TensorStore store("0123456789abcdef", std::chrono::minutes(1),
+                    shared_quotas({.usual = {.tensor_bytes = 100},
+                                   .named = {{"carol", {.tensor_bytes = 1000}}, {"dan", {}}}}));
   const auto add = [&](const std::string& tenant, int64_t bytes, const std::string& session = "") {
     Tensor tensor;
     tensor.tenant = tenant;

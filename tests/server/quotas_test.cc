@@ -60,7 +60,7 @@ TEST(Quotas, OfUnknownNamesAreRefused) {
 }
 
 TEST(DeviceTime, IsHadAsItComes) {
-  DeviceTime time({.usual = {}, .named = {{"alice", {.device_seconds = 6}}}});
+  DeviceTime time(shared_quotas({.usual = {}, .named = {{"alice", {.device_seconds = 6}}}}));
   const Clock::time_point start{};
   time.require("alice", start);
   time.charge("alice", 9, start);
@@ -74,7 +74,7 @@ TEST(DeviceTime, IsHadAsItComes) {
 }
 
 TEST(DeviceTime, IsSavedUpForAMinute) {
-  DeviceTime time({.usual = {.device_seconds = 6}});
+  DeviceTime time(shared_quotas({.usual = {.device_seconds = 6}}));
   const Clock::time_point start{};
   time.require("alice", start);
   const Clock::time_point later = start + std::chrono::hours(10);

@@ -54,7 +54,8 @@ TEST(KernelTable, IsBoundedByNumberAndByWhatItsEntriesKeepAlive) {
 }
 
 TEST(KernelTable, WhoAsksForManyPushesOutItsOwn) {
-  KernelTable table({.kernels = 4, .quotas = {.usual = {.kernels = 2}}, .bytes = 10'000});
+  KernelTable table(
+      {.kernels = 4, .quotas = shared_quotas({.usual = {.kernels = 2}}), .bytes = 10'000});
   const auto put = [&](const std::string& tenant, const std::string& id) {
     KernelEntry entry = entry_of(id, 100);
     entry.tenant = tenant;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "kiln/v1/trace.grpc.pb.h"
+#include "runtime/core/host_clock.h"
 #include "server/metrics/spans.h"
 #include "tests/server/service_test.h"
 
