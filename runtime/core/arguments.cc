@@ -98,8 +98,15 @@ class Binder {
  private:
   struct KnownSize {
     int64_t value;
-    std::string origin;  // "from dimension 1 of A"
+    std::optional<std::pair<size_t, size_t>> origin;  // dimension and argument; none: it was given
   };
+
+  /// "from dimension 1 of A". Said in errors alone, so made there: texts cost more than all else.
+  std::string origin_of(const KnownSize& size) const {
+    if (!size.origin) return "given as a size";
+    const auto& [dimension, argument] = *size.origin;
+    return fmt::format("from dimension {} of {}", dimension, names_.parameters[argument]);
+  }
 
   std::string argument_name(size_t i) const {
     return fmt::format("argument {} of {}", names_.parameters[i], called(names_.kernel));
@@ -156,7 +163,7 @@ class Binder {
       fail(ErrorKind::ResourceExhausted, "SIZE_OVERFLOW", "size {} of {} is {}; the limit is {}",
            name, called(names_.kernel), value, kLargestSize);
     }
-    sizes_[static_cast<size_t>(found - names_.sizes.begin())] = {value, "given as a size"};
+    sizes_[static_cast<size_t>(found - names_.sizes.begin())] = {value, std::nullopt};
   }
 
   /// Takes the sizes that are dimensions of this argument; one that is known already must agree.
@@ -168,11 +175,11 @@ class Binder {
       const auto size = static_cast<size_t>(shape[d].nodes[0].operand);
       const int64_t actual = arguments_[i].layout.shape[d];
       if (!sizes_[size]) {
-        sizes_[size] = {actual, fmt::format("from dimension {} of {}", d, names_.parameters[i])};
+        sizes_[size] = {actual, std::pair(d, i)};
       } else if (sizes_[size]->value != actual) {
         fail(ErrorKind::InvalidArgument, "ARGUMENT_SHAPE",
              "{}: dimension {} is {}, but must be {} ({}, {})", argument_name(i), d, actual,
-             sizes_[size]->value, names_.sizes[size], sizes_[size]->origin);
+             sizes_[size]->value, names_.sizes[size], origin_of(*sizes_[size]));
       }
     }
   }
@@ -187,8 +194,7 @@ class Binder {
       if (!shifted || sizes_[shifted->size]) continue;
       int64_t value = 0;
       if (__builtin_sub_overflow(arguments_[i].layout.shape[d], shifted->by, &value)) continue;
-      sizes_[shifted->size] = {value,
-                               fmt::format("from dimension {} of {}", d, names_.parameters[i])};
+      sizes_[shifted->size] = {value, std::pair(d, i)};
     }
   }
 
@@ -205,25 +211,37 @@ class Binder {
     return values;
   }
 
+  /// What the extent of a dimension is computed from, in parentheses.
+  std::string why(const SizeExpr& extent) const {
+    return is_constant(extent) ? "" : fmt::format(" ({})", extent.describe(names_.sizes));
+  }
+
+  int64_t evaluated(const SizeExpr& extent, std::span<const int64_t> sizes, size_t dimension,
+                    size_t argument) const {
+    try {
+      return extent.evaluate(sizes);
+    } catch (Error& error) {
+      error.add_note(
+          fmt::format("in dimension {} of {}{}", dimension, argument_name(argument), why(extent)));
+      throw;
+    }
+  }
+
   /// The shape the sizes say, which a given argument must have.
   std::vector<int64_t> checked_shape(size_t i, std::span<const int64_t> sizes) const {
     std::vector<int64_t> shape;
     for (const SizeExpr& extent : artifact_.parameters[i].shape) {
       const size_t d = shape.size();
-      const std::string why =
-          is_constant(extent) ? "" : fmt::format(" ({})", extent.describe(names_.sizes));
-      const int64_t wanted =
-          annotate(fmt::format("in dimension {} of {}{}", d, argument_name(i), why),
-                   [&] { return extent.evaluate(sizes); });
+      const int64_t wanted = evaluated(extent, sizes, d, i);
       if (arguments_[i].given && arguments_[i].layout.shape[d] != wanted) {
         fail(ErrorKind::InvalidArgument, "ARGUMENT_SHAPE",
              "{}: dimension {} is {}, but must be {}{}", argument_name(i), d,
-             arguments_[i].layout.shape[d], wanted, why);
+             arguments_[i].layout.shape[d], wanted, why(extent));
       }
       if (wanted < 0) {
         fail(ErrorKind::InvalidArgument, "ARGUMENT_SHAPE",
              "{}: dimension {} would be {}{}, but must not be negative", argument_name(i), d,
-             wanted, why);
+             wanted, why(extent));
       }
       shape.push_back(wanted);
     }

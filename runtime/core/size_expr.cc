@@ -129,7 +129,9 @@ SizeExpr SizeExpr::negation(const SizeExpr& a) {
 
 // Postfix: operands before their operator, so that one pass over the nodes is enough.
 int64_t SizeExpr::evaluate(std::span<const int64_t> scalars) const {
+  if (nodes.size() == 1 && nodes.front().op == Op::Constant) return nodes.front().operand;
   std::vector<int64_t> stack;
+  stack.reserve(nodes.size());
   for (const Node& node : nodes) {
     if (node.op == Op::Constant) {
       stack.push_back(node.operand);

@@ -204,6 +204,16 @@ void RunService::submit(const std::shared_ptr<Prepared>& prepared, DeviceQueue& 
   });
 }
 
+std::shared_ptr<const Tensor> RunService::given_tensor(const Prepared& prepared, size_t i,
+                                                       const std::string& tensor) {
+  try {
+    return tensors_.find(prepared.tenant, tensor);
+  } catch (Error& error) {
+    error.add_note(fmt::format("in {}", argument_name(*prepared.kernel, i)));
+    throw;
+  }
+}
+
 std::vector<ArgumentSlot> RunService::slots_of(Prepared& prepared, const v1::RunRequest& request) {
   const KernelEntry& kernel = *prepared.kernel;
   const auto count = static_cast<size_t>(request.arguments_size());
@@ -216,9 +226,7 @@ std::vector<ArgumentSlot> RunService::slots_of(Prepared& prepared, const v1::Run
     switch (argument.value_case()) {
       case v1::Argument::kInline: slots[i].layout = shape_of(kernel, i, argument.inline_()); break;
       case v1::Argument::kTensor:
-        prepared.given[i] = annotate(fmt::format("in {}", argument_name(kernel, i)), [&] {
-          return tensors_.find(prepared.tenant, argument.tensor());
-        });
+        prepared.given[i] = given_tensor(prepared, i, argument.tensor());
         slots[i].layout = {prepared.given[i]->type, prepared.given[i]->shape, {}};
         break;
       case v1::Argument::kOutput: slots[i].given = false; break;

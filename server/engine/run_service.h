@@ -62,6 +62,8 @@ class RunService {
   std::shared_ptr<Prepared> prepare(const v1::RunRequest& request, const Call& call);
   /// What is known of the arguments before their shapes are checked.
   std::vector<ArgumentSlot> slots_of(Prepared& prepared, const v1::RunRequest& request);
+  std::shared_ptr<const Tensor> given_tensor(const Prepared& prepared, size_t i,
+                                             const std::string& tensor);
   void place(Prepared& prepared, const v1::RunRequest& request);
   void place_output(Prepared& prepared, uint32_t parameter, const v1::Argument& argument);
   std::shared_ptr<Slice> place_given_output(Prepared& prepared, const Tensor& tensor);

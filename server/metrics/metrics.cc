@@ -4,8 +4,9 @@
 //   count(Metric::Calls, {"Run", "OK"})  ->  kiln_calls_total{method="Run",status="OK"} 1
 #include "server/metrics/metrics.h"
 
-#include <array>
 #include <map>
+#include <shared_mutex>
+#include <unordered_map>
 
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
@@ -78,10 +79,42 @@ void add(prometheus::MetricFamily& family, const MetricRow& row, const Sample& s
 
 const MetricRow& row_of(Metric metric) { return rows().at(static_cast<size_t>(metric)); }
 
+namespace {
+
+/// One family with the metrics that it has by now: to find one by its labels the library makes
+/// another, and each call of a kernel counts in three.
+template <typename T>
+class Series {
+ public:
+  explicit Series(prometheus::Family<T>& family) : family_(family) {}
+
+  template <typename... Args>
+  T& of(const MetricRow& row, Metrics::Labels labels, const Args&... args) {
+    std::string key;
+    for (const std::string_view label : labels)
+      key.append(label).push_back('\0');
+    {
+      const std::shared_lock lock(mutex_);
+      if (const auto at = known_.find(key); at != known_.end()) return *at->second;
+    }
+    T& found = family_.Add(labels_of(row, labels), args...);
+    const std::lock_guard lock(mutex_);
+    known_.emplace(std::move(key), &found);
+    return found;
+  }
+
+ private:
+  prometheus::Family<T>& family_;
+  std::shared_mutex mutex_;
+  std::unordered_map<std::string, T*> known_;
+};
+
+}  // namespace
+
 struct Metrics::Parts {
   prometheus::Registry registry;
-  std::map<Metric, prometheus::Family<prometheus::Counter>*> counters;
-  std::map<Metric, prometheus::Family<prometheus::Histogram>*> histograms;
+  std::map<Metric, Series<prometheus::Counter>> counters;
+  std::map<Metric, Series<prometheus::Histogram>> histograms;
 };
 
 Metrics::Metrics() : parts_(std::make_unique<Parts>()) {
@@ -91,11 +124,11 @@ Metrics::Metrics() : parts_(std::make_unique<Parts>()) {
     const std::string name(row.name);
     const std::string help(row.help);
     if (row.kind == MetricKind::Counter) {
-      parts_->counters[metric] =
-          &prometheus::BuildCounter().Name(name).Help(help).Register(parts_->registry);
+      parts_->counters.try_emplace(
+          metric, prometheus::BuildCounter().Name(name).Help(help).Register(parts_->registry));
     } else if (row.kind == MetricKind::Histogram) {
-      parts_->histograms[metric] =
-          &prometheus::BuildHistogram().Name(name).Help(help).Register(parts_->registry);
+      parts_->histograms.try_emplace(
+          metric, prometheus::BuildHistogram().Name(name).Help(help).Register(parts_->registry));
     }
   }
 }
@@ -103,13 +136,11 @@ Metrics::Metrics() : parts_(std::make_unique<Parts>()) {
 Metrics::~Metrics() = default;
 
 void Metrics::count(Metric counter, Labels labels, double by) {
-  parts_->counters.at(counter)->Add(labels_of(row_of(counter), labels)).Increment(by);
+  parts_->counters.at(counter).of(row_of(counter), labels).Increment(by);
 }
 
 void Metrics::observe(Metric histogram, Labels labels, double seconds) {
-  parts_->histograms.at(histogram)
-      ->Add(labels_of(row_of(histogram), labels), buckets())
-      .Observe(seconds);
+  parts_->histograms.at(histogram).of(row_of(histogram), labels, buckets()).Observe(seconds);
 }
 
 std::string Metrics::text(std::span<const Sample> samples) const {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "server/errors.h"
@@ -62,8 +63,10 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
           cancelled.push_back(call.cancel());
           continue;
         }
-        held_bytes_ += call.ByteSizeLong();
-        held_.push_back(std::move(call));
+        Held& held = held_.emplace_back();
+        held.bytes = call.ByteSizeLong();
+        held.call = std::move(call);
+        held_bytes_ += held.bytes;
       }
       request_.Clear();
     }
@@ -88,6 +91,7 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     {
       const std::lock_guard lock(mutex_);
       running.swap(running_);
+      under_way_ = {};
     }
     for (const auto& [id, each] : running)
       each.call->cancel();
@@ -99,6 +103,12 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
   }
 
  private:
+  /// A call that has come but not begun.
+  struct Held {
+    v1::SmallCall call;
+    size_t bytes = 0;
+    std::optional<TensorUses> uses;  // once it was the next
+  };
   struct Running {
     std::shared_ptr<Call> call;
     std::shared_ptr<void> pass;
@@ -111,16 +121,14 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     if (is_taking_) return;  // who does sees what has changed
     is_taking_ = true;
     while (!held_.empty() && !is_finished_ && has_room()) {
-      const TensorUses uses = uses_of(held_.front());
-      const bool waits = std::any_of(running_.begin(), running_.end(), [&](const auto& each) {
-        return uses.conflicts_with(each.second.uses);
-      });
-      if (waits) break;
-      v1::SmallCall call = std::move(held_.front());
+      Held& next = held_.front();
+      if (!next.uses) next.uses = uses_of(next.call);
+      if (under_way_.conflict_with(*next.uses)) break;
+      Held held = std::move(next);
       held_.pop_front();
-      held_bytes_ -= call.ByteSizeLong();
+      held_bytes_ -= held.bytes;
       lock.unlock();
-      take(call, uses);
+      take(held.call, *held.uses);
       lock.lock();
     }
     is_taking_ = false;
@@ -196,6 +204,7 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
       if (!running_.try_emplace(id, Running{call, std::move(pass), uses}).second) {
         fail(ErrorKind::InvalidArgument, "SMALL_CALL", "a call with the id {} runs already", id);
       }
+      under_way_.add(uses);
     }
     try {
       engine_.run(asked.run(), call, [self = self_, id](Outcome<RunResult> outcome) {
@@ -221,6 +230,7 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
       const std::lock_guard lock(mutex_);
       if (const auto at = running_.find(id); at != running_.end()) {
         pass = std::move(at->second.pass);
+        under_way_.remove(at->second.uses);
         running_.erase(at);
       }
       push(std::move(reply));
@@ -234,9 +244,9 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
       const std::lock_guard lock(mutex_);
       if (const auto at = running_.find(id); at != running_.end()) call = at->second.call;
       const auto held = std::find_if(held_.begin(), held_.end(),
-                                     [&](const v1::SmallCall& each) { return each.id() == id; });
+                                     [&](const Held& each) { return each.call.id() == id; });
       if (!call && held != held_.end()) {
-        held_bytes_ -= held->ByteSizeLong();
+        held_bytes_ -= held->bytes;
         held_.erase(held);
         v1::SmallReply reply;
         reply.set_id(id);
@@ -307,9 +317,10 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
   v1::CallsReply reply_;
 
   std::mutex mutex_;
-  std::deque<v1::SmallCall> held_;  // that have come but not begun
+  std::deque<Held> held_;
   size_t held_bytes_ = 0;
   std::map<uint64_t, Running> running_;
+  UsesUnderWay under_way_;  // what running_ uses
   std::deque<v1::SmallReply> waiting_;
   size_t waiting_bytes_ = 0;
   grpc::Status status_;
