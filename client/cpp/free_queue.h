@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -22,17 +24,19 @@ class FreeQueue {
   FreeQueue(const FreeQueue&) = delete;
   FreeQueue& operator=(const FreeQueue&) = delete;
 
-  void push(std::string tensor);
+  void push(std::string tensor, std::size_t bytes);
   /// What is still queued is dropped: it goes with the session.
   void stop();
 
  private:
   void work();
+  bool has_many() const;  // with the lock held
 
   const std::function<void(const std::vector<std::string>&)> free_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> waiting_;
+  std::size_t bytes_ = 0;  // of what waits
   bool stopped_ = false;
   std::thread thread_;
 };

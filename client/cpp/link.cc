@@ -2,15 +2,19 @@
 // pauses that double and vary (exponential back-off with jitter), within the caller's deadline.
 //
 //   UNAVAILABLE from the transport  ->  again after 25 to 50 ms, then 50 to 100, ...
+//   QUEUE_FULL, retry in 100 ms     ->  again after 25 to 100 ms, for up to 10 s
 //
 // The private daemon, which ends when it is idle, is started again between two tries.
 #include "client/cpp/link.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,6 +39,12 @@ using std::chrono::system_clock;
 
 // With the pauses below about 1.5 s: a daemon that is replaced is back by then.
 constexpr int kTries = 6;
+constexpr milliseconds kPatience{10'000};  // in which others may leave room for a call
+// Refusals because others have the room, which they may leave at any time.
+constexpr std::array<std::string_view, 5> kCrowded = {"QUEUE_FULL", "TENSOR_MEMORY", "JOB_COUNT",
+                                                      "JOB_BYTES", "DEVICE_SECONDS"};
+// Other refusals of calls that have not begun: repeating them does no harm, whatever they write.
+constexpr std::array<std::string_view, 2> kStarting = {"COMPILER_STARTING", "DEVICE_STARTING"};
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kConnectTime{10'000};  // to a daemon that listens
 
@@ -115,10 +125,26 @@ bool is_transient(const FailedCall& failed, grpc::StatusCode code) {
   return code == grpc::StatusCode::UNAVAILABLE || code == grpc::StatusCode::CANCELLED;
 }
 
-milliseconds backoff(int attempt) {
+bool is_crowded(const FailedCall& failed) {
+  return std::ranges::find(kCrowded, failed.error.reason) != kCrowded.end();
+}
+
+bool has_not_begun(const FailedCall& failed) {
+  return is_crowded(failed) || std::ranges::find(kStarting, failed.error.reason) != kStarting.end();
+}
+
+/// From a part of `most` to all of it.
+milliseconds varied(milliseconds most, double least) {
   thread_local std::minstd_rand random(std::random_device{}());
-  const auto most = kFirstPause * (1 << attempt);
-  return milliseconds(std::uniform_int_distribution<long>(most.count() / 2, most.count())(random));
+  const auto count = static_cast<double>(most.count());
+  return milliseconds(std::lround(std::uniform_real_distribution(least * count, count)(random)));
+}
+
+milliseconds pause_before(int attempt, const FailedCall& failed) {
+  if (!failed.retry_after) return varied(kFirstPause * (1 << attempt), 0.5);
+  // The service's own time wins: it knows when a worker is back. Those who were refused together
+  // would come together again.
+  return is_crowded(failed) ? varied(*failed.retry_after, 0.25) : *failed.retry_after;
 }
 
 }  // namespace
@@ -193,10 +219,13 @@ grpc::Status Link::run_once(const std::shared_ptr<LocalSocket>& local, v1::RunRe
 }
 
 void Link::run(v1::RunRequest& request, RunReply& reply, const CallControl& control) {
-  retry(control, [&](grpc::ClientContext& context) {
-    const std::shared_ptr<LocalSocket> shorter = local();
-    return shorter ? run_once(shorter, request, reply, control)
-                   : kernels_->Run(&context, request, &reply.response);
+  retry_each(control, [&] {
+    // A context of gRPC costs more than the rest of a call by the shorter way.
+    if (const std::shared_ptr<LocalSocket> shorter = local())
+      return run_once(shorter, request, reply, control);
+    return run_once(control, [&](grpc::ClientContext& context) {
+      return kernels_->Run(&context, request, &reply.response);
+    });
   });
 }
 
@@ -215,9 +244,14 @@ bool Link::pause(const CallControl& control, milliseconds time) const {
 
 void Link::retry(const CallControl& control,
                  const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
+  retry_each(control, [&] { return run_once(control, attempt); });
+}
+
+void Link::retry_each(const CallControl& control, const std::function<grpc::Status()>& attempt) {
   require_open();
+  const auto begin = std::chrono::steady_clock::now();
   for (int tried = 0;; ++tried) {
-    const grpc::Status status = run_once(control, attempt);
+    const grpc::Status status = attempt();
     if (status.ok()) return check_version(control);
     FailedCall failed = failed_call(status, address_);
     bool asked_for = false;
@@ -225,10 +259,12 @@ void Link::retry(const CallControl& control,
       const std::lock_guard lock(control.cancel->mutex);
       asked_for = control.cancel->cancelled;
     }
-    const bool again = control.idempotent && !asked_for && tried + 1 < kTries &&
-                       is_transient(failed, status.error_code());
-    // The service's own time wins: it knows when a worker is back.
-    if (!again || !pause(control, failed.retry_after.value_or(backoff(tried)))) {
+    const bool is_last = is_crowded(failed) ? std::chrono::steady_clock::now() - begin > kPatience
+                                            : tried + 1 >= kTries;
+    const bool harmless = control.idempotent || has_not_begun(failed);
+    const bool again =
+        harmless && !asked_for && !is_last && is_transient(failed, status.error_code());
+    if (!again || !pause(control, pause_before(tried, failed))) {
       const bool silent = status.error_code() == grpc::StatusCode::UNAVAILABLE &&
                           !failed.from_service && !private_ && !reached_;
       if (silent) {

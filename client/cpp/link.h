@@ -46,6 +46,10 @@ class Link {
   void retry(const CallControl& control,
              const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
 
+  /// Tries once, with a context of its own.
+  grpc::Status run_once(const CallControl& control,
+                        const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
+
   template <typename Stub, typename Request, typename Response>
   void call(Stub& stub,
             grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -69,7 +73,7 @@ class Link {
   /// For calls that nobody waits for one by one; nothing where the service has no such stream.
   std::shared_ptr<CallStream> call_stream();
   /// Frees tensors without waiting for it.
-  void free_tensor(const std::string& id) { freed_.push(id); }
+  void free_tensor(const std::string& id, std::size_t bytes) { freed_.push(id, bytes); }
   void close();
 
   grpc::ChannelInterface& channel() { return *channel_; }
@@ -80,8 +84,8 @@ class Link {
   v1::DaemonService::Stub& daemon() { return *daemon_; }
 
  private:
-  grpc::Status run_once(const CallControl& control,
-                        const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
+  /// The same of attempts that have contexts of their own, or none.
+  void retry_each(const CallControl& control, const std::function<grpc::Status()>& attempt);
   static grpc::Status run_once(const std::shared_ptr<LocalSocket>& local, v1::RunRequest& request,
                                RunReply& reply, const CallControl& control);
   void prepare(grpc::ClientContext& context, const CallControl& control) const;

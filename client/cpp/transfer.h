@@ -28,7 +28,14 @@ struct RemoteState {
   RemoteState(const RemoteState&) = delete;
   RemoteState& operator=(const RemoteState&) = delete;
   ~RemoteState() {
-    if (frees) link->free_tensor(id);
+    if (frees) link->free_tensor(id, bytes());
+  }
+
+  std::size_t bytes() const {
+    std::size_t bytes = size_of(type);
+    for (const std::int64_t size : shape)
+      bytes *= static_cast<std::size_t>(size);
+    return bytes;
   }
 
   const std::shared_ptr<Link> link;

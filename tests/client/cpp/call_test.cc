@@ -218,6 +218,33 @@ TEST_F(Call, TriesAgainWhenTheServiceAsksForIt) {
   EXPECT_EQ(service_.calls("Run"), 3);
 }
 
+TEST_F(Call, HasPatienceWhereOthersHaveTheRoom) {
+  const Kernel f = connection_.build(increment());
+  const grpc::Status busy =
+      service_error(StatusCode::RESOURCE_EXHAUSTED, v1::ERROR_KIND_RESOURCE_EXHAUSTED, "QUEUE_FULL",
+                    "the queue is full", 40);
+  service_.fail_next("Run", std::vector<grpc::Status>(10, busy));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(to_string(f(Array({1}))), "[1.]");
+  EXPECT_EQ(service_.calls("Run"), 11);
+  // A quarter of the time that the service says at least, all of it at most.
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(100));
+}
+
+TEST_F(Call, RepeatsWhatHasNotBegunThoughItWritesOverItsInput) {
+  const Kernel f = connection_.build(increment());
+  const RemoteArray a = connection_.upload(Array(std::vector<float>{1}, {1}));
+  const auto refused = [](const std::string& reason) {
+    return service_error(StatusCode::UNAVAILABLE, v1::ERROR_KIND_UNAVAILABLE, reason, "not now", 1);
+  };
+  service_.fail_next("Run", {refused("DEVICE_STARTING"), refused("QUEUE_FULL")});
+  f(a, a);
+  EXPECT_EQ(service_.calls("Run"), 3);
+  service_.fail_next("Run", {refused("WORKER_RESTARTED")});
+  expect_client_error([&] { f(a, a); }, ErrorKind::Unavailable, "WORKER_RESTARTED", "not now");
+  EXPECT_EQ(service_.calls("Run"), 4);
+}
+
 TEST_F(Call, TriesAgainAfterACancellationItDidNotAskFor) {
   const Kernel f = connection_.build(increment());
   service_.fail_next("Run", {grpc::Status(StatusCode::CANCELLED, ""),
