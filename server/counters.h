@@ -23,6 +23,8 @@ struct Counters {
   COUNTER(compiler_restarts)   \
   COUNTER(uploads)             \
   COUNTER(uploaded_bytes)      \
+  COUNTER(found_uploads)       \
+  COUNTER(resumed_uploads)     \
   COUNTER(downloads)           \
   COUNTER(downloaded_bytes)    \
   COUNTER(rejected)            \

@@ -1,9 +1,7 @@
 // What a connection does that is one request and one answer. Requests are made from definitions
 // alone, so a kernel that the service forgot can be compiled again from its request.
-#include <random>
 #include <utility>
 
-#include <fmt/format.h>
 #include <kiln/connection.h>
 
 #include "client/cpp/compile_request.h"
@@ -11,6 +9,7 @@
 #include "client/cpp/kernel_state.h"
 #include "client/cpp/link.h"
 #include "client/cpp/profile.h"
+#include "client/cpp/random_id.h"
 #include "client/cpp/transfer.h"
 
 #ifndef KILN_VERSION
@@ -37,15 +36,6 @@ v1::CompileOptions to_wire(const BuildOptions& options) {
 namespace {
 
 using detail::request_of;
-
-/// 32 hex digits that nobody has chosen before.
-std::string random_id() {
-  std::random_device source;
-  std::string id;
-  for (int i = 0; i < 4; ++i)
-    id += fmt::format("{:08x}", source());
-  return id;
-}
 
 BuildOptions for_present_device(BuildOptions options, const SourceLocation& where) {
   if (!options.arch.empty()) {
@@ -114,8 +104,13 @@ std::string Connection::lower(const Schedule& schedule, const std::vector<Tensor
 
 RemoteArray Connection::upload(const Array& array, const std::string& device,
                                SourceLocation where) const {
+  return upload(array, UploadOptions{.device = device}, where);
+}
+
+RemoteArray Connection::upload(const Array& array, const UploadOptions& options,
+                               SourceLocation where) const {
   return detail::at_line(where, [&] {
-    return RemoteArray(detail::upload(link_, array, device, link_->session(), {}));
+    return RemoteArray(detail::upload(link_, array, options, link_->session(), {}));
   });
 }
 
@@ -130,7 +125,7 @@ Job Connection::submit(const Definition& definition, const std::vector<Argument>
                              inputs, call, {}, true);
     *request.mutable_run() = prepared.request;
     // Tried again under it, the job is the same.
-    request.set_request_id(random_id());
+    request.set_request_id(detail::random_id());
     v1::SubmitResponse response;
     link_->call(link_->jobs(), &v1::JobService::Stub::Submit, request, response);
     return job(response.job());

@@ -118,7 +118,7 @@ class CallPacker {
   std::string stream(const Array& array) {
     const auto start = std::chrono::steady_clock::now();
     const std::string owner = outlive_ ? "" : link_->session();
-    call_.temporaries.push_back(upload(link_, array, "", owner, control_));
+    call_.temporaries.push_back(upload(link_, array, {.device = ""}, owner, control_));
     call_.upload_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return call_.temporaries.back()->id;

@@ -70,7 +70,7 @@ class ProgramCall {
     const bool is_parameter =
         program_.values(static_cast<int>(id)).kind() == v1::VALUE_KIND_PARAMETER;
     if (is_parameter || bytes > kMostInline || inline_bytes_ + bytes > kMostInlineOfAll) {
-      kept_.push_back(detail::upload(link_, array, device(), link_->session(), {}));
+      kept_.push_back(detail::upload(link_, array, {.device = device()}, link_->session(), {}));
       given.mutable_argument()->set_tensor(kept_.back()->id);
       if (is_parameter) parameters_.emplace_back(kept_.back()->id, array);
       return;

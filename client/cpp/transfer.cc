@@ -1,6 +1,6 @@
 // Tensors to the service and back: as memory where the service is on this host, else in chunks that
-// are sent from where they lie. A transfer that broke off begins anew, whole: what arrived of an
-// upload is no tensor yet, and a download overwrites what it wrote.
+// are sent from where they lie. A download that broke off begins anew, whole, and overwrites what
+// it wrote; so does an upload to a service of a version that cannot go on with it.
 #include "client/cpp/transfer.h"
 
 #include <algorithm>
@@ -13,14 +13,13 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "client/cpp/fail.h"
+#include "client/cpp/upload_by_name.h"
 
 namespace kiln {
 inline namespace client {
 namespace detail {
 namespace {
 
-// Well under gRPC's limit of 4 MiB a message.
-constexpr std::size_t kChunk = 1 << 20;
 // Field 2 of both kinds of messages, as bytes: tag, length, contents.
 constexpr std::uint8_t kChunkTag = 2 << 3 | 2;
 static_assert(v1::UploadRequest::kChunkFieldNumber == 2);
@@ -34,19 +33,6 @@ grpc::Slice prefix_of(std::size_t bytes) {
     prefix[count++] = static_cast<std::uint8_t>(bytes | 0x80);
   prefix[count++] = static_cast<std::uint8_t>(bytes);
   return {prefix.data(), count};
-}
-
-/// A message with a part of the array, which lives until it is sent.
-grpc::ByteBuffer chunk_of(const Array& array, std::size_t at, std::size_t bytes) {
-  const auto let_go = [](void* owner) { delete static_cast<Array*>(owner); };
-  const std::array<grpc::Slice, 2> parts = {
-      prefix_of(bytes), grpc::Slice(array.bytes().data() + at, bytes, let_go, new Array(array))};
-  return {parts.data(), parts.size()};
-}
-
-grpc::ByteBuffer frame_of(const google::protobuf::MessageLite& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return {&slice, 1};
 }
 
 /// In one message.
@@ -199,25 +185,45 @@ Array fetch(Link& link, const std::string& tensor, DType type,
 
 }  // namespace
 
+grpc::ByteBuffer chunk_of(const Array& array, std::size_t at, std::size_t bytes) {
+  const auto let_go = [](void* owner) { delete static_cast<Array*>(owner); };
+  const std::array<grpc::Slice, 2> parts = {
+      prefix_of(bytes), grpc::Slice(array.bytes().data() + at, bytes, let_go, new Array(array))};
+  return {parts.data(), parts.size()};
+}
+
+grpc::ByteBuffer frame_of(const google::protobuf::MessageLite& message) {
+  const grpc::Slice slice(message.SerializeAsString());
+  return {&slice, 1};
+}
+
 std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, const Array& array,
-                                          const std::string& device, const std::string& session,
+                                          const UploadOptions& options, const std::string& session,
                                           const CallControl& control) {
   v1::TensorHeader header;
   header.set_type(static_cast<v1::DataType>(array.dtype()));
   for (const std::int64_t size : array.shape())
     header.add_shape(size);
-  header.set_device(device);
+  header.set_device(options.device);
   header.set_session(session);
+  const auto owned = [&](const std::string& tensor) {
+    return std::make_shared<const RemoteState>(link, tensor, array.dtype(), array.shape(),
+                                               options.device, !session.empty());
+  };
+  // What has no session outlives this process, and is nothing of a local connection's.
+  const bool is_local = !session.empty() && link->local() != nullptr;
+  if (!is_local && array.bytes().size() > kChunk) {
+    const auto tensor = upload_by_name(*link, header, array, options.by_digest, control);
+    if (tensor) return owned(*tensor);
+  }
   v1::UploadResponse response;
   link->retry(control, [&](grpc::ClientContext& context) {
-    // What has no session outlives this process, and is nothing of a local connection's.
     const std::shared_ptr<LocalSocket> local = session.empty() ? nullptr : link->local();
     if (local) return put_locally(*local, header, array, response, control);
     return array.bytes().size() <= kChunk ? put_once(*link, context, header, array, response)
                                           : upload_once(*link, context, header, array, response);
   });
-  return std::make_shared<const RemoteState>(link, response.tensor(), array.dtype(), array.shape(),
-                                             device, !session.empty());
+  return owned(response.tensor());
 }
 
 Array array_in(const Descriptor& memory, DType type, const std::vector<std::int64_t>& shape,

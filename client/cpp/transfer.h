@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <grpcpp/support/byte_buffer.h>
 #include <kiln/array.h>
 
 #include "client/cpp/link.h"
@@ -46,11 +47,18 @@ struct RemoteState {
   const bool frees;
 };
 
-/// Streams the array to a device. `session` owns the tensor; with none, the service frees it when
+/// Sends the array to a device. `session` owns the tensor; with none, the service frees it when
 /// it has not been used for a while.
 std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, const Array& array,
-                                          const std::string& device, const std::string& session,
+                                          const UploadOptions& options, const std::string& session,
                                           const CallControl& control);
+
+/// A message with a part of the array, which lives until it is sent: one field of bytes, as chunks
+/// of uploads are.
+grpc::ByteBuffer chunk_of(const Array& array, std::size_t at, std::size_t bytes);
+grpc::ByteBuffer frame_of(const google::protobuf::MessageLite& message);
+// Well under gRPC's limit of 4 MiB a message.
+constexpr std::size_t kChunk = 1 << 20;
 
 /// The contents of memory that the service sent: mapped, or copied into the array that is given.
 Array array_in(const Descriptor& memory, DType type, const std::vector<std::int64_t>& shape,

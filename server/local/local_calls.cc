@@ -122,7 +122,9 @@ void LocalCalls::answer_run(uint64_t id, const RunResult& result, const std::set
 v1::UploadResponse LocalCalls::put(v1::LocalPut& request, std::vector<Fd>& fds) {
   const std::shared_ptr<void> pass = gate_.enter();
   request.mutable_header()->set_session(session_);
-  TensorArrival arrival(engine_, request.header(), caller_, request.has_region());
+  TensorArrival arrival(
+      engine_, request.header(), caller_,
+      request.has_region() ? TensorArrival::Memory::Given : TensorArrival::Memory::Usual);
   if (request.has_region()) {
     arrival.adopt(
         take_memory(engine_.arenas(), take_descriptor(request.region(), fds), arrival.bytes()));

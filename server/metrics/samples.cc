@@ -42,6 +42,8 @@ const std::vector<Known>& known() {
       {"compiler_restarts", Metric::WorkerRestarts, {"compiler"}},
       {"uploads", Metric::Uploads, {}},
       {"uploaded_bytes", Metric::UploadedBytes, {}},
+      {"found_uploads", Metric::FoundUploads, {}},
+      {"resumed_uploads", Metric::ResumedUploads, {}},
       {"downloads", Metric::Downloads, {}},
       {"downloaded_bytes", Metric::DownloadedBytes, {}},
       {"rejected", Metric::Rejected, {}},

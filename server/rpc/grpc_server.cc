@@ -19,6 +19,7 @@
 #include "server/rpc/program_rpc.h"
 #include "server/rpc/tensor_rpc.h"
 #include "server/rpc/trace_rpc.h"
+#include "server/rpc/upload_rpc.h"
 
 namespace kiln::server {
 
@@ -27,7 +28,7 @@ namespace {
 constexpr const char* kServices[] = {"kiln.v1.KernelService",  "kiln.v1.TensorService",
                                      "kiln.v1.JobService",     "kiln.v1.DaemonService",
                                      "kiln.v1.ProgramService", "kiln.v1.CallService",
-                                     "kiln.v1.TraceService"};
+                                     "kiln.v1.TraceService",   "kiln.v1.UploadService"};
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
@@ -89,7 +90,8 @@ struct GrpcServer::Parts {
         calls(engine, gate),
         daemon(engine, gate, local.get()),
         programs(engine, gate),
-        traces(engine, gate) {}
+        traces(engine, gate),
+        uploads(engine, gate) {}
 
   Gate gate;
   std::unique_ptr<LocalServer> local;
@@ -100,6 +102,7 @@ struct GrpcServer::Parts {
   DaemonRpc daemon;
   ProgramRpc programs;
   TraceRpc traces;
+  UploadRpc uploads;
   std::string address;
   std::mutex mutex;
   std::string problem;  // under the lock
@@ -124,6 +127,7 @@ GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
   builder.RegisterService(&parts_->daemon);
   builder.RegisterService(&parts_->programs);
   builder.RegisterService(&parts_->traces);
+  builder.RegisterService(&parts_->uploads);
   {
     const PrivateFiles guard;
     parts_->server = builder.BuildAndStart();

@@ -41,7 +41,10 @@ std::optional<int> retry_after(const Error& error) {
   // A place is free as soon as one call ends; workers take a few hundred milliseconds to start.
   if (reason == "QUEUE_FULL") return 100;
   if (reason == "TENSOR_MEMORY" || reason == "DRAINING") return 1000;
-  if (reason == "JOB_COUNT" || reason == "JOB_BYTES" || reason == "DEVICE_SECONDS") return 1000;
+  if (reason == "JOB_COUNT" || reason == "JOB_BYTES" || reason == "DEVICE_SECONDS" ||
+      reason == "UPLOADS") {
+    return 1000;
+  }
   if (reason == "WORKER_RESTARTED" || reason == "COMPILER_STARTING" ||
       reason == "COMPILER_STOPPED" || reason == "COMPILER_KILLED" || reason == "DEVICE_STARTING") {
     return 500;

@@ -8,6 +8,9 @@ namespace kiln::server {
 
 namespace {
 
+// The owner of arenas that have one tensor each, and are frozen once it is here.
+constexpr const char* kFixed = "fixed contents";
+
 void require_same_layout(const Tensor& tensor, const v1::TensorHeader& header) {
   const std::vector<int64_t> shape(header.shape().begin(), header.shape().end());
   if (static_cast<int>(tensor.type) == header.type() && tensor.shape == shape) return;
@@ -21,21 +24,32 @@ void require_same_layout(const Tensor& tensor, const v1::TensorHeader& header) {
 }  // namespace
 
 TensorArrival::TensorArrival(Engine& engine, const v1::TensorHeader& header, const Caller& caller,
-                             bool adopts)
+                             Memory memory)
     : engine_(engine),
       tenant_(caller.principal.tenant),
       session_(header.session()),
-      is_empty_(header.empty()) {
+      is_empty_(header.empty()),
+      memory_(memory) {
+  const bool is_given = memory == Memory::Given;
   if (header.into().empty()) {
-    tensor_ =
-        adopts ? engine_.check_header(header, caller) : engine_.prepare_tensor(header, caller);
+    if (memory == Memory::Usual) {
+      tensor_ = engine_.prepare_tensor(header, caller);
+    } else {
+      tensor_ = engine_.check_header(header, caller);
+    }
+    if (memory == Memory::Fixed) tensor_.slice = engine_.arenas().reserve_for(kFixed, bytes());
     if (is_empty_) filled_ = tensor_.bytes;
     return;
   }
   tensor_ = *engine_.tensors().find(tenant_, header.into());
   require_same_layout(tensor_, header);
-  is_renewed_ = adopts || tensor_.slice->arena()->is_frozen();
-  if (is_renewed_) tensor_.slice = adopts ? nullptr : engine_.arenas().reserve(tensor_.bytes);
+  is_renewed_ = is_given || tensor_.slice->arena()->is_frozen();
+  if (is_renewed_) tensor_.slice = is_given ? nullptr : engine_.arenas().reserve(tensor_.bytes);
+}
+
+void TensorArrival::belong_to(const std::string& session) {
+  session_ = session;
+  tensor_.session = engine_.sessions().owner(session);
 }
 
 uint8_t* TensorArrival::take(int64_t bytes) {
@@ -56,9 +70,10 @@ void TensorArrival::append(std::string_view data) {
   std::memcpy(take(static_cast<int64_t>(data.size())), data.data(), data.size());
 }
 
-void TensorArrival::adopt(std::shared_ptr<Slice> slice) {
+void TensorArrival::adopt(std::shared_ptr<Slice> slice, bool is_shared) {
   KILN_CHECK(slice->bytes() >= tensor_.bytes);
   tensor_.slice = std::move(slice);
+  is_shared_ = is_shared;
   filled_ = tensor_.bytes;
 }
 
@@ -71,7 +86,8 @@ std::string TensorArrival::complete(uint64_t number) {
   // A tensor of a session that has ended meanwhile would never be freed.
   engine_.sessions().require(tenant_, session_);
   engine_.counters().uploads.fetch_add(1);
-  tensor_.slice->written();
+  if (!is_shared_) tensor_.slice->written();
+  if (memory_ == Memory::Fixed) KILN_CHECK(engine_.arenas().freeze(*tensor_.slice, kFixed));
   if (!is_empty_) engine_.stage(tensor_);
   if (tensor_.id.empty()) {
     if (number != 0 && session_.empty()) {

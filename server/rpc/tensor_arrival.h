@@ -11,16 +11,24 @@ namespace kiln::server {
 /// once all is here. What throws is InvalidArgument UPLOAD_SHAPE or UPLOAD_BYTES, or of the engine.
 class TensorArrival {
  public:
-  /// `adopts`: it will be given its memory, and needs none of its own.
+  enum class Memory {
+    Usual,
+    Given,  // by adopt()
+    Fixed,  // of its own, which nobody writes any more once all is here
+  };
   TensorArrival(Engine& engine, const v1::TensorHeader& header, const Caller& caller,
-                bool adopts = false);
+                Memory memory = Memory::Usual);
 
   int64_t bytes() const { return tensor_.bytes; }
+  int64_t filled() const { return filled_; }
+  const std::shared_ptr<Slice>& slice() const { return tensor_.slice; }
+  /// Its session from now on, which is the tenant's.
+  void belong_to(const std::string& session);
   /// Where the next so many bytes are to be written.
   uint8_t* take(int64_t bytes);
   void append(std::string_view data);
-  /// All of the contents.
-  void adopt(std::shared_ptr<Slice> slice);
+  /// All of the contents; `is_shared`: another tensor has them there already.
+  void adopt(std::shared_ptr<Slice> slice, bool is_shared = false);
   /// The id. An upload that overwrites a tensor keeps its own; another has that of its session and
   /// `number`, if not 0, or one that nobody can guess.
   std::string complete(uint64_t number = 0);
@@ -28,10 +36,12 @@ class TensorArrival {
  private:
   Engine& engine_;
   const std::string tenant_;
-  const std::string session_;
+  std::string session_;
   const bool is_empty_;  // no contents follow
+  const Memory memory_;
   Tensor tensor_;
   bool is_renewed_ = false;  // overwrites a tensor, but in other memory
+  bool is_shared_ = false;
   int64_t filled_ = 0;
 };
 

@@ -1,12 +1,12 @@
-// Tensors on the wire: a header, then chunks, in both directions. One chunk is under way at a time:
-// what a slow client holds up is one chunk, not a queue of them.
+// Tensors on the wire: a header, then chunks, in both directions. One or two chunks are under way
+// at a time: what a slow client holds up is these, not a queue of them.
 #include "server/rpc/tensor_rpc.h"
 
 #include <algorithm>
 #include <optional>
 
+#include "server/rpc/incoming_chunks.h"
 #include "server/rpc/tensor_arrival.h"
-#include "server/rpc/tensor_frames.h"
 #include "server/rpc/unary_call.h"
 
 namespace kiln::server {
@@ -17,48 +17,12 @@ namespace {
 constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
 /// Takes a header, then chunks into the tensor's memory. The tensor exists once all are here.
-class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+class UploadCall final : public IncomingChunks {
  public:
-  UploadCall(Engine& engine, grpc::ByteBuffer* response) : engine_(engine), response_(response) {}
-
-  void begin(grpc::CallbackServerContext* context, Gate& gate) {
-    try {
-      admission_ = gate.enter(*context);
-    } catch (...) {
-      end(status_of(current_error()));
-      return;
-    }
-    transfer_ = engine_.uploads().enter([this] {
-      end(status_of(Error(ErrorKind::DeadlineExceeded, "UPLOAD_IDLE",
-                          "the upload was ended, since nothing came for a while")));
-    });
-    StartRead(&part_);
-  }
-
-  void OnReadDone(bool ok) override {
-    if (ended_.load()) return;
-    try {
-      if (!ok) {
-        complete();
-        return;
-      }
-      transfer_->touch();
-      take(part_);
-    } catch (...) {
-      end(status_of(current_error()));
-      return;
-    }
-    StartRead(&part_);
-  }
-
-  void OnCancel() override { end(grpc::Status::CANCELLED); }
-  void OnDone() override {
-    if (transfer_) transfer_->leave();
-    delete this;
-  }
+  using IncomingChunks::IncomingChunks;
 
  private:
-  void take(const grpc::ByteBuffer& part) {
+  void take(const grpc::ByteBuffer& part) override {
     if (const std::optional<ReceivedChunk> chunk = ReceivedChunk::in(part)) {
       chunk->copy_to(started().take(chunk->bytes()));
       return;
@@ -69,10 +33,16 @@ class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     }
     if (request.has_header()) {
       if (arrival_) fail(ErrorKind::InvalidArgument, "UPLOAD_HEADER", "an upload has one header");
-      arrival_.emplace(engine_, request.header(), admission_.caller);
+      arrival_.emplace(engine(), request.header(), caller());
       return;
     }
     started().append(request.chunk());
+  }
+
+  grpc::ByteBuffer reply() override {
+    v1::UploadResponse response;
+    response.set_tensor(started().complete());
+    return frame_of(response);
   }
 
   TensorArrival& started() {
@@ -81,25 +51,7 @@ class UploadCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     return *arrival_;
   }
 
-  void complete() {
-    v1::UploadResponse response;
-    response.set_tensor(started().complete());
-    if (ended_.exchange(true)) return;
-    *response_ = frame_of(response);
-    Finish(grpc::Status::OK);
-  }
-
-  void end(const grpc::Status& status) {
-    if (!ended_.exchange(true)) Finish(status);
-  }
-
-  Engine& engine_;
-  grpc::ByteBuffer* const response_;
-  grpc::ByteBuffer part_;
   std::optional<TensorArrival> arrival_;
-  std::atomic<bool> ended_{false};
-  Admission admission_;
-  std::shared_ptr<IdleTransfers::Transfer> transfer_;
 };
 
 /// Sends the header, then the contents in chunks.

@@ -151,22 +151,23 @@ ArenaPool::Holding* ArenaPool::find_unused(const std::string& owner, int64_t are
 }
 
 std::shared_ptr<Slice> ArenaPool::allocate_for(const std::string& owner, int64_t bytes) {
-  KILN_CHECK(bytes > 0 && !owner.empty());
-  std::shared_ptr<Slice> slice;
-  {
-    const std::lock_guard lock(mutex_);
-    require_room(bytes);
-    // As large as it has to be, so that what is shown of it is the tensor alone.
-    const int64_t size = rounded_up(bytes, kPage);
-    Holding* holding = find_unused(owner, size);
-    if (holding == nullptr) {
-      holding = &add_arena(std::make_shared<const Arena>(next_arena_, size));
-      holding->owner = owner;
-    }
-    slice = take(*holding, 0, size);
-  }
+  std::shared_ptr<Slice> slice = reserve_for(owner, bytes);
   use(*slice, 0, slice->bytes());
   return slice;
+}
+
+std::shared_ptr<Slice> ArenaPool::reserve_for(const std::string& owner, int64_t bytes) {
+  KILN_CHECK(bytes > 0 && !owner.empty());
+  const std::lock_guard lock(mutex_);
+  require_room(bytes);
+  // As large as it has to be, so that what is shown of it is the tensor alone.
+  const int64_t size = rounded_up(bytes, kPage);
+  Holding* holding = find_unused(owner, size);
+  if (holding == nullptr) {
+    holding = &add_arena(std::make_shared<const Arena>(next_arena_, size));
+    holding->owner = owner;
+  }
+  return take(*holding, 0, size);
 }
 
 std::shared_ptr<Slice> ArenaPool::adopt(Fd sealed, int64_t bytes) {

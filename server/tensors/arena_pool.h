@@ -87,6 +87,8 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
 
   /// As allocate(), in an arena of which nobody but this owner ever sees anything.
   std::shared_ptr<Slice> allocate_for(const std::string& owner, int64_t bytes);
+  /// The same as reserve().
+  std::shared_ptr<Slice> reserve_for(const std::string& owner, int64_t bytes);
   /// A slice of memory that is_sealed_memory(); it counts towards the limit.
   std::shared_ptr<Slice> adopt(Fd sealed, int64_t bytes);
   /// Makes the slice fit to be shown to its owner, and frozen. False when others may see its arena.

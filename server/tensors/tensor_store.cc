@@ -36,12 +36,12 @@ std::shared_ptr<const Tensor> TensorStore::add(Tensor tensor) {
   return stored;
 }
 
-void TensorStore::require_room(const std::string& tenant, int64_t bytes) const {
+void TensorStore::require_room(const std::string& tenant, int64_t bytes, int64_t coming) const {
   const std::lock_guard lock(mutex_);
-  require_room_for(tenant, bytes);
+  require_room_for(tenant, bytes, coming);
 }
 
-void TensorStore::require_room_for(const std::string& tenant, int64_t bytes) const {
+void TensorStore::require_room_for(const std::string& tenant, int64_t bytes, int64_t coming) const {
   const int64_t limit = quotas_->of(tenant).tensor_bytes;
   if (limit == 0) return;
   if (bytes > limit) {
@@ -51,7 +51,7 @@ void TensorStore::require_room_for(const std::string& tenant, int64_t bytes) con
          bytes, limit);
   }
   const auto at = used_bytes_.find(tenant);
-  const int64_t used = at == used_bytes_.end() ? 0 : at->second;
+  const int64_t used = coming + (at == used_bytes_.end() ? 0 : at->second);
   if (used + bytes <= limit) return;
   fail(ErrorKind::ResourceExhausted, "TENSOR_MEMORY",
        "the tensors of this tenant have {} bytes of the {} that it may have, and {} more are "
@@ -83,6 +83,18 @@ std::shared_ptr<const Tensor> TensorStore::find(const std::string& tenant, const
   }
   fail(ErrorKind::NotFound, "TENSOR",
        "there is no tensor {}; it was freed, or its session has ended", id);
+}
+
+bool TensorStore::hand_over(const std::string& tenant, const std::string& id,
+                            const std::string& session) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(id);
+  if (at == entries_.end() || at->second.tensor->tenant != tenant) return false;
+  if (at->second.tensor->session == session) return true;
+  Tensor handed = *at->second.tensor;
+  handed.session = session;
+  at->second.tensor = std::make_shared<const Tensor>(std::move(handed));
+  return true;
 }
 
 void TensorStore::renew(const std::string& id, std::shared_ptr<Slice> slice) {

@@ -40,14 +40,16 @@ class TensorStore {
               SharedQuotas quotas = shared_quotas({}))
       : boot_id_(std::move(boot_id)), unowned_life_(unowned_life), quotas_(std::move(quotas)) {}
 
-  /// Throws ResourceExhausted TENSOR_MEMORY unless the tenant may have so many bytes more,
-  /// TENSOR_LIMIT where it never may.
-  void require_room(const std::string& tenant, int64_t bytes) const;
+  /// Throws ResourceExhausted TENSOR_MEMORY unless the tenant may have so many bytes more beside
+  /// its tensors and those that are `coming`, TENSOR_LIMIT where it never may.
+  void require_room(const std::string& tenant, int64_t bytes, int64_t coming = 0) const;
   /// Stores `tensor` under its id, or a new one, which nobody can guess. Throws InvalidArgument
   /// TENSOR_NUMBER when there is one of this id, and what require_room() throws.
   std::shared_ptr<const Tensor> add(Tensor tensor);
   /// Throws NotFound TENSOR, or HandleLost HANDLE_LOST for one of an earlier daemon.
   std::shared_ptr<const Tensor> find(const std::string& tenant, const std::string& id);
+  /// It belongs to this session from now on; false where find() throws.
+  bool hand_over(const std::string& tenant, const std::string& id, const std::string& session);
   /// The tensor has its contents there from now on; nothing when it was freed meanwhile.
   void renew(const std::string& id, std::shared_ptr<Slice> slice);
   /// How many of these existed.
@@ -63,7 +65,7 @@ class TensorStore {
   };
 
   // With the lock held.
-  void require_room_for(const std::string& tenant, int64_t bytes) const;
+  void require_room_for(const std::string& tenant, int64_t bytes, int64_t coming = 0) const;
   void note_freed(const Tensor& tensor);
 
   const std::string boot_id_;

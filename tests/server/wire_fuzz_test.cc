@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "kiln/v1/uploads.pb.h"
 #include "server/ipc/fd.h"
 #include "tests/server/service_test.h"
 
@@ -59,6 +60,10 @@ class WireFuzz : public ServiceTest {
     free.add_tensors("none");
     v1::DownloadRequest download;
     download.set_tensor(tensor_);
+    v1::BeginUploadRequest begin;
+    *begin.mutable_header() = header_of(3);
+    begin.set_upload("upload");
+    begin.set_sha256(std::string(32, 'd'));
     v1::InspectRequest inspect;
     inspect.set_kernel_id(kernel_);
     v1::ParseRequest parse;
@@ -75,6 +80,7 @@ class WireFuzz : public ServiceTest {
             {"KernelService/Inspect", inspect.SerializeAsString()},
             {"KernelService/Parse", parse.SerializeAsString()},
             {"TensorService/Put", put.SerializeAsString()},
+            {"UploadService/Begin", begin.SerializeAsString()},
             {"TensorService/Free", free.SerializeAsString()},
             {"TensorService/Download", download.SerializeAsString()},
             {"JobService/Submit", submit.SerializeAsString()},

@@ -9,7 +9,7 @@ from kiln._service.local import CODES, LocalError
 from kiln._service.rpc import failure_of
 from kiln.v1 import calls_pb2
 from kiln.v1 import service_pb2 as wire
-from kiln.v1 import types_pb2
+from kiln.v1 import types_pb2, uploads_pb2
 
 
 def add_one(shape=(4,)):
@@ -85,7 +85,21 @@ def upload_header():
 
 def uploaded(*messages):
     """Uploads what a stream of messages holds."""
-    return _connection.default_connection()._upload(lambda: (message.SerializeToString() for message in messages))
+    connection = _connection.default_connection()
+    return connection._renewing(lambda: connection._stream(message.SerializeToString() for message in messages)).tensor
+
+
+def sent(*parts):
+    """Sends these parts of an upload by name."""
+    connection = _connection.default_connection()
+    send = connection._channel.stream_unary("/kiln.v1.UploadService/Send")
+    return connection.repeated(lambda: send(part.SerializeToString() for part in parts))
+
+
+def begun(name, **more):
+    """Begins an upload of four numbers under this name."""
+    message = uploads_pb2.BeginUploadRequest(**{"header": upload_header(), "upload": name, **more})
+    return ask("UploadService/Begin", message, uploads_pb2.UploadState)
 
 
 def product():

@@ -56,6 +56,13 @@ struct LowerOptions {
   bool automatic = false;
 };
 
+struct UploadOptions {
+  std::string device = "cpu:0";
+  /// Tells a service elsewhere the digest (SHA-256) of the contents first, which are sent only
+  /// where none of the caller's arrays there has them.
+  bool by_digest = false;
+};
+
 struct Device {
   std::string name;    // cpu:0
   std::string target;  // llvm
@@ -153,7 +160,10 @@ class Connection {
                    const ProgramOptions& options = {},
                    SourceLocation where = SourceLocation::current()) const;
 
+  /// Large arrays go on where a connection broke off.
   RemoteArray upload(const Array& array, const std::string& device = "cpu:0",
+                     SourceLocation where = SourceLocation::current()) const;
+  RemoteArray upload(const Array& array, const UploadOptions& options,
                      SourceLocation where = SourceLocation::current()) const;
   Array download(const RemoteArray& array) const { return array.download(); }
 

@@ -164,7 +164,7 @@ def as_numpy(value, what, wanted=None):
     return np.ascontiguousarray(values).reshape(values.shape), dtypes.dtype_name(values.dtype, what)
 
 
-def array_on(connection, value, device):
+def array_on(connection, value, device, by_digest=False):
     """A new NDArray with the contents of `value`."""
     device = device_of(device)
     if isinstance(value, NDArray):
@@ -173,7 +173,7 @@ def array_on(connection, value, device):
             return NDArray(connection, tensor, value.shape, value._dtype, device)
         value = value.numpy()
     values, dtype = as_numpy(value, "nd.array")
-    tensor = connection.upload(values, device.wire_name)
+    tensor = connection.upload(values, device.wire_name, by_digest=by_digest)
     return NDArray(connection, tensor, values.shape, dtype, device)
 
 
@@ -189,9 +189,10 @@ def empty_on(connection, shape, dtype, device):
 
 
 @public
-def array(arr, device=None, mem_scope=None, *, ctx=None, connection=None):
-    """A new array with the contents of anything numpy takes, on a device (the CPU by default)."""
-    return array_on(connection_or_default(connection), arr, device or ctx or cpu(0))
+def array(arr, device=None, mem_scope=None, *, ctx=None, by_digest=False, connection=None):
+    """A new array with the contents of anything numpy takes, on a device (the CPU by default). With `by_digest` a daemon elsewhere
+    is told their SHA-256 first, and is sent the contents only where no array of this user's there has them."""
+    return array_on(connection_or_default(connection), arr, device or ctx or cpu(0), by_digest)
 
 
 @public

@@ -23,10 +23,9 @@ from .grpc_setup import grpc
 from .local import FREE, opened
 from .profile import endpoint
 from .rpc import repeated
+from .uploads import Upload, messages
 
-_CHUNK = 1 << 20
 _PUT = 1 << 20  # what is uploaded in one message
-_UPLOAD_CHUNK = wire.UploadRequest.DESCRIPTOR.fields_by_name["chunk"].number
 _DOWNLOAD_CHUNK = wire.DownloadResponse.DESCRIPTOR.fields_by_name["chunk"].number
 _PUT_DATA = wire.PutRequest.DESCRIPTOR.fields_by_name["data"].number
 _CONNECT_SECONDS = 10
@@ -307,15 +306,21 @@ class Connection:
 
     # Tensors.
 
-    def upload(self, values, place, into=""):
-        """Sends a compact array to a device, "cpu:0"; returns the tensor's id."""
+    def upload(self, values, place, into="", by_digest=False):
+        """Sends a compact array to a device, "cpu:0"; returns the tensor's id. `by_digest`: only where the daemon has not its
+        contents already."""
         self.collect()
         data = memoryview(values.reshape(-1).view(np.uint8)) if values.size else b""
 
         def header():
             return self._header(values.shape, values.dtype, place, into)
 
-        return self._put(header, data)
+        upload = None
+        if len(data) > _PUT and not into and self.local is None:
+            begin = self._bound("/kiln.v1.UploadService/Begin", self._channel.unary_unary)
+            send = self._bound("/kiln.v1.UploadService/Send", self._channel.stream_unary)
+            upload = Upload(begin, send, header, data, by_digest, lambda: self._stream(messages(header(), data)))
+        return self._put(header, data, upload)
 
     def allocate(self, shape, dtype, place):
         """A tensor of zeros; returns its id."""
@@ -347,10 +352,6 @@ class Connection:
             into=into,
         )
 
-    def _upload(self, requests):
-        """Uploads what the encoded messages of `requests()` hold; the first names the session."""
-        return self._renewing(lambda: self._stream(requests())).tensor
-
     def _stream(self, requests):
         send = self._bound(
             "/kiln.v1.TensorService/Upload",
@@ -360,20 +361,25 @@ class Connection:
         )
         return send(requests)
 
-    def _put(self, header, data):
-        """Uploads `data` under `header()`, which names the session."""
+    def _uploaded(self, upload):
+        """What an upload gives, which goes on as long as each connection brings some of it."""
+        while True:
+            before = upload.offset
+            try:
+                return self._renewing(upload)
+            except (Unavailable, NotFound) as error:
+                if error.reason not in ("UNREACHABLE", "SESSION") or upload.offset == before:
+                    raise
 
-        def requests():
-            yield wire.UploadRequest(header=header()).SerializeToString()
-            for start in range(0, len(data), _CHUNK):
-                yield frames.field(_UPLOAD_CHUNK, data[start : start + _CHUNK])
+    def _put(self, header, data, upload=None):
+        """Uploads `data` under `header()`, which names the session; `upload()` does where it is not small."""
 
         def send():
             shorter = self.local
             if shorter is not None:
                 return shorter.put(header(), data)
             if len(data) > _PUT:
-                return self._stream(requests())
+                return self._stream(messages(header(), data))
             request = wire.PutRequest(header=header()).SerializeToString()
             encoded = self._put_bytes(request + frames.field(_PUT_DATA, data) if data else request)
             return wire.UploadResponse.FromString(encoded)
@@ -381,7 +387,7 @@ class Connection:
         if len(data) <= _PUT:
             return self._renewing(send).tensor
         with Waiting(f"uploading {len(data) / 1e6:.0f} MB"):
-            return self._renewing(send).tensor
+            return (self._renewing(send) if upload is None else self._uploaded(upload)).tensor
 
     def download(self, tensor_id, out=None):
         """The contents of a tensor as a numpy array, `out` when one is given."""
