@@ -117,6 +117,7 @@ std::map<std::string, Setter> setters(Config& config) {
       {"listen", text(config.listen)},
       {"metrics-listen", text(config.metrics_listen)},
       {"cache-dir", text(config.cache_dir)},
+      {"warm-up", text(config.warm_up)},
       {"shared-cache", text(config.engine.shared_cache)},
       {"token-file", text(config.token_file)},
       {"tls-cert", text(config.tls_cert)},
@@ -180,9 +181,10 @@ void read_quotas(const std::string& path, const toml::node& node, Config& config
   const toml::table* const tenants = node.as_table();
   if (tenants == nullptr) wrong_value(path + ": tenants", "tables, [tenants.NAME]");
   for (const auto& [name, quota] : *tenants) {
-    const std::string prefix = fmt::format("tenants.{}.", std::string_view(name));
+    const std::string key = fmt::format("tenants.{}", std::string_view(name));
+    const std::string prefix = key + ".";
     const toml::table* const fields = quota.as_table();
-    if (fields == nullptr) wrong_value(path + ": " + prefix, "a table of settings");
+    if (fields == nullptr) wrong_value(path + ": " + key, "a table of settings");
     Quota& own = config.engine.quotas.named[std::string(name)];
     own = config.engine.quotas.usual;
     const std::map<std::string, Setter> known = quota_setters(prefix, own);
@@ -224,6 +226,9 @@ void add_flags(CLI::App& app, Config& config, std::string& config_file) {
   app.add_option("--cache-dir", config.cache_dir, "where compiled kernels are kept");
   app.add_option("--shared-cache", config.engine.shared_cache,
                  "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] that several daemons share");
+  app.add_option("--warm-up", config.warm_up,
+                 "a file that names kernel files and saved modules, one a line, which are compiled "
+                 "before it is ready");
   app.add_option("--config", config_file, "a TOML file with the same settings")
       ->check(CLI::ExistingFile);
   app.add_option("--threads", config.threads,

@@ -12,7 +12,8 @@ struct Config {
   std::string listen;          // unix:PATH or HOST:PORT
   std::string metrics_listen;  // HOST:PORT; empty: nowhere
   std::string cache_dir;
-  int threads = 0;  // of the cpu worker; 0: as many as the process may use
+  std::string warm_up;  // a file that lists what is compiled before it is ready; empty: nothing
+  int threads = 0;      // of the cpu worker; 0: as many as the process may use
   std::string token_file;
   std::string tls_cert;
   std::string tls_key;

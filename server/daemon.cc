@@ -225,11 +225,14 @@ int run_daemon(const Config& given, std::unique_ptr<Launcher> launcher) {
     }
     const GrpcOptions options = grpc_options(config);
     prepare_socket(config.listen);
+    std::vector<v1::CompileRequest> warm_up;
+    if (!config.warm_up.empty()) warm_up = read_warm_up_list(config.warm_up);
     Engine engine(config.engine, std::move(launcher));
     if (!engine.wait_until_ready(kStartLimit)) {
       fail(ErrorKind::Unavailable, "WORKER_START",
            "the cpu worker did not start; the log above says why");
     }
+    engine.warm_up(std::move(warm_up));
     // Only now: a client that finds the address finds a service that knows its devices.
     GrpcServer server(engine, options);
     server.set_serving(engine.why_not_ready());

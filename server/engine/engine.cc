@@ -134,7 +134,8 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
              .sessions = sessions_,
              .arenas = arenas_},
             options.job_folder.empty() ? options.cache_folder + "/jobs" : options.job_folder,
-            job_options(options, quotas_)) {
+            job_options(options, quotas_)),
+      warm_up_(compile_call(), static_cast<size_t>(std::max(options.compilers, 1))) {
   supervisor_.add([this](Clock::time_point now) { tick(now); });
   supervisor_.start();
 }
@@ -161,7 +162,8 @@ void Engine::tick(Clock::time_point now) {
 std::string Engine::why_not_ready() const {
   if (!cpu().ready()) return "the worker of cpu:0 is being started";
   if (!compilers_.is_up()) return "the compiler is being started";
-  return canary_.problem();
+  const std::string left = warm_up_.problem();
+  return left.empty() ? canary_.problem() : left;
 }
 
 std::string Engine::why_not_live() const {

@@ -12,6 +12,7 @@
 #include "server/engine/request_memo.h"
 #include "server/engine/run_service.h"
 #include "server/engine/tensor_copies.h"
+#include "server/engine/warm_up.h"
 #include "server/jobs/job_service.h"
 #include "server/metrics/recent_errors.h"
 #include "server/programs/program_service.h"
@@ -64,6 +65,8 @@ class Engine {
   std::string why_not_ready() const;
   /// Why it should be ended and started again; empty when nothing is wrong.
   std::string why_not_live() const;
+  /// Compiles these for callers to come; it is not ready before.
+  void warm_up(std::vector<v1::CompileRequest> kernels) { warm_up_.begin(std::move(kernels)); }
   bool compiler_answers() const { return compilers_.is_up(); }
   struct Queue {
     std::string name;
@@ -169,6 +172,7 @@ class Engine {
   TuneService tune_service_;
   ProgramService programs_;
   JobService jobs_;
+  WarmUp warm_up_;
   std::atomic<Clock::time_point> ticked_ = Clock::now();
   bool stopped_ = false;
 };

@@ -23,7 +23,7 @@ def find_daemon():
 class Daemon:
     """kilnd on a socket of its own, its log in a file, and a connection to it."""
 
-    def __init__(self, folder, threads=None, cache=None, limits=None):
+    def __init__(self, folder, threads=None, cache=None, limits=None, flags=(), environment=None):
         self.folder = pathlib.Path(folder)
         self.cache = pathlib.Path(cache) if cache else self.folder / "cache"
         self.log = self.folder / f"kilnd-{time.monotonic_ns()}.log"
@@ -35,8 +35,9 @@ class Daemon:
             config = self.folder / "kilnd.toml"
             config.write_text("[limits]\n" + "".join(f"{name} = {value}\n" for name, value in limits.items()))
             command += ["--config", str(config)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE,
-                                        stderr=open(self.log, "wb"), text=True)
+        command += flags
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=open(self.log, "wb"), text=True,
+                                        env={**os.environ, **(environment or {})})
         line = self.process.stdout.readline()
         assert line.startswith("listening on "), line + self.log.read_text()
         self.address = line.removeprefix("listening on ").strip()
@@ -77,7 +78,7 @@ def folder():
 
 @pytest.fixture
 def start(folder):
-    """start(threads=, cache=, limits=) gives a Daemon; all that run are stopped at the end."""
+    """start(threads=, cache=, limits=, flags=, environment=) gives a Daemon; all that run are stopped at the end."""
     running = []
 
     def make(**options):
