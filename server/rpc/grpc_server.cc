@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -52,6 +53,16 @@ void set_arguments(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+}
+
+/// gRPC ends its threads with the last server, and one of them may be at a poll of 10 seconds, as
+/// after uploads whose senders had to wait. What the process needs no more goes with it.
+void keep_library() {
+  static const bool is_kept = [] {
+    grpc_init();
+    return true;
+  }();
+  static_cast<void>(is_kept);
 }
 
 /// Files made while it lives are for this user alone.
@@ -111,6 +122,7 @@ struct GrpcServer::Parts {
 
 GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
     : parts_(std::make_unique<Parts>(engine, options)) {
+  keep_library();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
