@@ -3,6 +3,8 @@
 import itertools
 import os
 import pathlib
+import shutil
+import subprocess
 import time
 
 import numpy as np
@@ -49,9 +51,13 @@ def way(daemon, request):
     return 1
 
 
-def test_cached_calls(daemon, plus, way):
+def cached_calls(plus):
     a, b = kiln.nd.array(np.zeros(16, "float32")), kiln.nd.empty(16)
-    assert max(growth(daemon, lambda: plus(a, b), CALLS // way)) < MARGIN
+    return lambda: plus(a, b)
+
+
+def test_cached_calls(daemon, plus, way):
+    assert max(growth(daemon, cached_calls(plus), CALLS // way)) < MARGIN
 
 
 def test_results_that_are_let_go(daemon, plus, way):
@@ -69,8 +75,8 @@ def test_calls_that_fail(daemon, plus, way):
     assert max(growth(daemon, fail, CALLS // way // 10)) < MARGIN
 
 
-def test_compiles_that_fail(daemon):
-    """Each of another kernel, which fails in the compiler. What LLVM takes at first it keeps."""
+def failing_compiles(daemon):
+    """Compiles, each of another kernel, which fail in the compiler."""
     numbers = itertools.count()
 
     def fail():
@@ -83,7 +89,32 @@ def test_compiles_that_fail(daemon):
         with pytest.raises(kiln.ResourceExhausted):
             daemon.connection.build(schedule, [x, y])
 
-    assert max(growth(daemon, fail, 10_000 if CALLS == 1_000_000 else 600)) < 2 * MARGIN
+    return fail
+
+
+def test_compiles_that_fail(daemon):
+    """What LLVM takes at first it keeps."""
+    assert max(growth(daemon, failing_compiles(daemon), 10_000 if CALLS == 1_000_000 else 600)) < 2 * MARGIN
+
+
+@pytest.fixture
+def leaky(start, tmp_path):
+    """A daemon that leaks, and so do its workers and compilers: of what they free, one block in 16 is kept."""
+    compiler = shutil.which("cc") or pytest.skip("there is no C compiler here")
+    library = tmp_path / "leak.so"
+    source = "void __libc_free(void *);\nvoid free(void *p) { static unsigned n; if (!p || ++n % 16) __libc_free(p); }\n"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, "-xc", "-"], input=source, text=True, check=True)
+    return start(environment={"LD_PRELOAD": str(library)})
+
+
+def test_a_leak_is_seen_in_calls(leaky):
+    x = te.placeholder((te.var("n"),), name="X")
+    plus = leaky.connection.build([x, te.compute(x.shape, lambda i: x[i] + 1, name="Y")], name="plus")
+    assert max(growth(leaky, cached_calls(plus), 20_000)) > 2 * MARGIN
+
+
+def test_a_leak_is_seen_in_compiles(leaky):
+    assert max(growth(leaky, failing_compiles(leaky), 600)) > 2 * MARGIN
 
 
 def test_what_is_kept_is_seen_here(daemon, plus):
