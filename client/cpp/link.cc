@@ -18,6 +18,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <grpc/grpc.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
@@ -73,8 +74,19 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_of(const ConnectOptions& o
   return grpc::SslCredentials(ssl);
 }
 
+/// gRPC ends its threads with the last channel, and one of them may be at a poll of 10 seconds, as
+/// after uploads that had to wait. What the process needs no more goes with it.
+void keep_library() {
+  static const bool is_kept = [] {
+    grpc_init();
+    return true;
+  }();
+  static_cast<void>(is_kept);
+}
+
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
                                             const ConnectOptions& options) {
+  keep_library();
   grpc::ChannelArguments arguments;
   // A dead peer is noticed within 30 s, and a service that comes back is found at once.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
