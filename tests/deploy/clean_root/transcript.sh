@@ -105,9 +105,11 @@ by_image() {
   about
   KILN_STORAGE="--root $tree/build/image/storage --runroot $tree/build/image/run --storage-driver vfs"
   export KILN_STORAGE
-  undo+=("podman $KILN_STORAGE rm -f -v kiln")
+  undo+=("podman $KILN_STORAGE rm -f kiln" "podman $KILN_STORAGE volume rm -f state cache")
   echo "# on the host of the service"
-  ip netns exec "$service" bash "$here/service.sh" 10.119.0.1 "$work/login"
+  # The engine wants cgroups of version 2, whatever this host has.
+  ip netns exec "$service" sh -c 'mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"' sh \
+    bash "$here/service.sh" 10.119.0.1 "$work/login"
   echo "# on another machine"
   in_root "$root" bash /transcript/client.sh
   in_network="ip netns exec $client" in_root "$root" bash /transcript/login.sh "$(cat "$work/login")"
