@@ -22,14 +22,12 @@
 #include "client/cli/report.h"
 #include "client/cli/timeline.h"
 #include "client/cli/waiting.h"
+#include "runtime/core/host_clock.h"
 
 namespace kiln::cli {
 namespace {
 
-std::int64_t now() {
-  const auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
-}
+std::int64_t now() { return nanoseconds(std::chrono::steady_clock::now()); }
 
 /// The id of the trace that this process is part of; one of its own where it is part of none.
 std::string trace_of_process() {
