@@ -101,6 +101,58 @@ AlignedCode code_of(const Kernel& compiled) {
   return code;
 }
 
+/// What the parts of a kernel cost; the roof only where a device has measured them.
+struct Costs {
+  std::vector<PartCost> parts;
+  std::optional<Roof> roof;
+};
+
+Costs measured(const PartMeasure& measure, const Definition& definition, const Kernel& compiled,
+               const std::vector<Argument>& inputs) {
+  const bool shows_progress = is_terminal(STDERR_FILENO);
+  const auto tell = [&](const std::string& what) {
+    if (shows_progress) std::cerr << "\r\x1b[Kmeasuring " << what << std::flush;
+  };
+  Costs costs{measure.parts(definition, compiled, inputs, tell), {}};
+  tell("the roof of the device");
+  costs.roof = measure.roof(type_of(definition));
+  if (shows_progress) std::cerr << "\r\x1b[K" << std::flush;
+  return costs;
+}
+
+std::vector<std::string> notes_of(const Costs& costs,
+                                  const std::map<std::string, std::int64_t>& sizes,
+                                  bool some_are_taken) {
+  std::vector<std::string> notes;
+  if (!sizes.empty()) {
+    notes.push_back(
+        fmt::format("sizes: {}{}", joined(sizes),
+                    some_are_taken ? " (taken where not given: --size NAME=NUMBER, or --in)" : ""));
+  }
+  if (!costs.roof) {
+    notes.emplace_back(
+        "operations and bytes are counted; times need a run on a device that is here");
+    return notes;
+  }
+  notes.push_back(fmt::format(
+      "roof, measured on the device: {}op/s (a product of matrices), {}B/s (a + 3*b of large "
+      "arrays); more than 100 % of the bytes comes out of caches",
+      amount(costs.roof->operations), amount(costs.roof->bytes)));
+  if (costs.parts.size() > 1) {
+    notes.emplace_back(
+        "each stage is measured alone, as a kernel that the service schedules; the last row is the "
+        "whole, in which stages share loops and keep what they pass on out of memory");
+  }
+  return notes;
+}
+
+void print(const Explanation& explanation, bool with_code) {
+  std::cout << explanation.title << "\n" << table(explanation.table);
+  for (const std::string& note : explanation.notes)
+    std::cout << note << "\n";
+  if (with_code) std::cout << "\n" << aligned_text(explanation.code);
+}
+
 }  // namespace
 
 bool ExplainKernel::is_kernel(const std::string& word) {
@@ -151,58 +203,25 @@ int ExplainKernel::run(const Common& common) const {
   const Kernel compiled = measures ? build_here(connection, definition, build)
                                    : compile_anywhere(common, definition, build);
 
-  const bool shows_progress = is_terminal(STDERR_FILENO);
-  std::optional<Roof> roof;
-  std::vector<PartCost> costs = parts_unmeasured(definition, options.sizes);
-  if (measures) {
-    const PartMeasure measure(connection, build, options);
-    const auto tell = [&](const std::string& what) {
-      if (shows_progress) std::cerr << "\r\x1b[Kmeasuring " << what << std::flush;
-    };
-    costs = measure.parts(definition, compiled, inputs, tell);
-    tell("the roof of the device");
-    roof = measure.roof(type_of(definition));
-    if (shows_progress) std::cerr << "\r\x1b[K" << std::flush;
-  }
+  const Costs costs =
+      measures ? measured(PartMeasure(connection, build, options), definition, compiled, inputs)
+               : Costs{parts_unmeasured(definition, options.sizes), {}};
 
   Explanation explanation;
   explanation.title =
       fmt::format("{} for {}{}", definition.name(), target == "llvm" ? "cpu" : target,
                   arch.empty() ? "" : " " + arch);
-  if (!options.sizes.empty()) {
-    explanation.notes.push_back(
-        fmt::format("sizes: {}{}", joined(options.sizes),
-                    given.size() < options.sizes.size()
-                        ? " (taken where not given: --size NAME=NUMBER, or --in)"
-                        : ""));
-  }
-  if (roof) {
-    explanation.notes.push_back(fmt::format(
-        "roof, measured on the device: {}op/s (a product of matrices), {}B/s (a + 3*b of large "
-        "arrays); more than 100 % of the bytes comes out of caches",
-        amount(roof->operations), amount(roof->bytes)));
-  }
-  if (!roof) {
-    explanation.notes.emplace_back(
-        "operations and bytes are counted; times need a run on a device that is here");
-  } else if (costs.size() > 1) {
-    explanation.notes.emplace_back(
-        "each stage is measured alone, as a kernel that the service schedules; the last row is the "
-        "whole, in which stages share loops and keep what they pass on out of memory");
-  }
-  explanation.table = table_of(costs, roof);
+  explanation.notes = notes_of(costs, options.sizes, given.size() < options.sizes.size());
+  explanation.table = table_of(costs.parts, costs.roof);
   if (!no_code) explanation.code = code_of(compiled);
   if (!html.empty()) {
     write_through(html, [&](std::ostream& out) { out << explain_page(explanation); });
   }
   if (common.json) {
-    std::cout << to_json(costs, roof, options.sizes, explanation.code).dump(2) << "\n";
-    return kDone;
+    std::cout << to_json(costs.parts, costs.roof, options.sizes, explanation.code).dump(2) << "\n";
+  } else {
+    print(explanation, html.empty() && !no_code);
   }
-  std::cout << explanation.title << "\n" << table(explanation.table);
-  for (const std::string& note : explanation.notes)
-    std::cout << note << "\n";
-  if (html.empty() && !no_code) std::cout << "\n" << aligned_text(explanation.code);
   return kDone;
 }
 
