@@ -1,13 +1,18 @@
 // Asks LLVM which features a CPU's name stands for and which this host has. The host is called by
 // its own name only if it has all that the name promises, else by the highest x86-64 level that
-// holds, plus the tensor instructions it has: "x86-64-v4+avx512vnni".
+// holds, plus the tensor instructions it has: "x86-64-v4+avx512vnni". KILN_CPU=x86-64-v3 has it
+// pass for another one, with fewer instructions.
 #include "runtime/core/cpu_name.h"
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
+#include <fmt/ranges.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/X86TargetParser.h>
+
+#include "runtime/core/error.h"
 
 namespace kiln {
 namespace {
@@ -26,6 +31,19 @@ std::vector<llvm::StringRef> features_of(std::string_view arch) {
   return all;
 }
 
+/// Those of the CPU that this host lacks.
+std::vector<llvm::StringRef> missing_features(std::string_view arch) {
+  const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  std::vector<llvm::StringRef> features = features_of(arch);
+  std::erase_if(features, [&](llvm::StringRef feature) {
+    const auto found = host.find(feature);
+    return found == host.end() || found->second;
+  });
+  return features;
+}
+
+constexpr size_t kFeaturesNamed = 4;  // in a sentence
+
 }  // namespace
 
 bool is_known_cpu(std::string_view arch) {
@@ -43,15 +61,36 @@ bool cpu_has(std::string_view arch, std::string_view feature) {
 }
 
 bool host_can_run(std::string_view arch) {
-  if (!is_known_cpu(arch)) return false;
-  const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  return std::ranges::all_of(features_of(arch), [&](llvm::StringRef feature) {
-    const auto found = host.find(feature);
-    return found == host.end() || found->second;
-  });
+  return is_known_cpu(arch) && missing_features(arch).empty();
 }
 
 std::string host_cpu() {
+  const char* const asked = std::getenv("KILN_CPU");
+  return asked != nullptr && *asked != '\0' ? asked : own_cpu();
+}
+
+std::string runnable_cpu() {
+  const std::string cpu = host_cpu();
+  if (!is_known_cpu(cpu)) {
+    fail(ErrorKind::Unsupported, "KILN_CPU",
+         "KILN_CPU is {}, but there is no such CPU; names are those of -march, as {} (this host) "
+         "or x86-64-v3",
+         cpu, own_cpu());
+  }
+  const std::vector<llvm::StringRef> missing = missing_features(cpu);
+  if (missing.empty()) return cpu;
+  std::vector<std::string_view> some(missing.begin(), missing.end());
+  const size_t more = some.size() - std::min<size_t>(some.size(), kFeaturesNamed);
+  some.resize(some.size() - more);
+  const std::string lacks =
+      fmt::format("{}{}", fmt::join(some, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+  fail(ErrorKind::Unsupported, "KILN_CPU",
+       "KILN_CPU is {}, whose code this host ({}) cannot run: it lacks {}; compile for it with "
+       "--arch {}, and leave KILN_CPU unset or name a lesser CPU, as x86-64-v3, to run",
+       cpu, own_cpu(), lacks, cpu);
+}
+
+std::string own_cpu() {
   const std::string own = llvm::sys::getHostCPUName().str();
   for (const std::string_view cpu :
        {std::string_view(own), std::string_view("x86-64-v4"), std::string_view("x86-64-v3"),

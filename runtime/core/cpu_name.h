@@ -32,10 +32,16 @@ bool is_known_cpu(std::string_view arch);
 /// Whether every CPU of this name has a feature.
 bool cpu_has(std::string_view arch, std::string_view feature);
 
+/// The CPU that this host is planned as: the one that KILN_CPU names, which is for tests, else its
+/// own.
+std::string host_cpu();
+/// host_cpu(), whose code runs here. Throws Unsupported KILN_CPU where it would not.
+std::string runnable_cpu();
+
 /// The CPU of this host ("znver5"); a generic level ("x86-64-v3") where the host lacks features
 /// that its own name promises, as virtual machines may, with the features beyond that kernels can
 /// use.
-std::string host_cpu();
+std::string own_cpu();
 
 /// Whether this host has every feature of the CPU of this name. False for names LLVM does not know.
 bool host_can_run(std::string_view arch);

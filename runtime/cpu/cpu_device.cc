@@ -79,7 +79,7 @@ int32_t parallel_for(KilnFrame* frame, KilnParallelBody body, void* captures, in
 class CpuDevice : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options)
-      : arch_(host_cpu()),
+      : arch_(runnable_cpu()),
         pool_(options.threads > 0 ? options.threads : available_cpus()),
         loader_(make_object_loader()) {}
 

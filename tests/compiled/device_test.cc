@@ -305,6 +305,54 @@ TEST_F(CpuDeviceTest, RefusesCodeThatIsNone) {
       "ARTIFACT_CORRUPT");
 }
 
+/// The host passes for another CPU while this lives.
+class PassesFor {
+ public:
+  explicit PassesFor(const std::string& cpu) { ::setenv("KILN_CPU", cpu.c_str(), 1); }
+  ~PassesFor() { ::unsetenv("KILN_CPU"); }
+  PassesFor(const PassesFor&) = delete;
+  PassesFor& operator=(const PassesFor&) = delete;
+};
+
+TEST(HostCpu, IsTheOneThatKilnCpuNames) {
+  const PassesFor level("x86-64-v2");
+  EXPECT_EQ(host_cpu(), "x86-64-v2");
+  EXPECT_EQ(runnable_cpu(), "x86-64-v2");
+  EXPECT_EQ(open_cpu_device({.threads = 1})->arch(), "x86-64-v2");
+}
+
+TEST(HostCpu, WhoseNameNobodyKnowsIsRefusedWhenItIsToRun) {
+  const PassesFor nothing("pentium9");
+  EXPECT_EQ(host_cpu(), "pentium9");
+  expect_error([] { open_cpu_device({.threads = 1}); }, ErrorKind::Unsupported,
+               "KILN_CPU is pentium9, but there is no such CPU; names are those of -march, as " +
+                   own_cpu() + " (this host) or x86-64-v3");
+}
+
+TEST(HostCpu, ThatTheHostCannotRunIsRefusedWithWhatItLacks) {
+  std::string cpu;
+  for (const char* name : {"sapphirerapids", "znver4"}) {
+    if (!host_can_run(name)) cpu = name;
+  }
+  ASSERT_NE(cpu, "") << "no CPU has the instructions of both";
+  const PassesFor other(cpu);
+  try {
+    open_cpu_device({.threads = 1});
+    FAIL() << cpu;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+    EXPECT_EQ(error.reason(), "KILN_CPU");
+    const std::string message = error.message();
+    const size_t begin = std::min(message.size(), message.find("it lacks ") + 9);
+    const std::string lacks = message.substr(begin, message.find("; compile") - begin);
+    EXPECT_FALSE(lacks.empty());
+    EXPECT_EQ(message, "KILN_CPU is " + cpu + ", whose code this host (" + own_cpu() +
+                           ") cannot run: it lacks " + lacks + "; compile for it with --arch " +
+                           cpu +
+                           ", and leave KILN_CPU unset or name a lesser CPU, as x86-64-v3, to run");
+  }
+}
+
 TEST(Compile, CompilesForOtherCpus) {
   const AddOne kernel;
   for (const char* arch :
