@@ -10,6 +10,7 @@
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
 
+#include "server/not_kept.h"
 #include "server/statement.h"
 
 namespace kiln::server {
@@ -49,7 +50,7 @@ Database::Database(const Options& options) {
       set_aside(options, why);
       continue;
     }
-    problem_ = fmt::format("{} are not kept: {}: {}", options.what, options.path.string(), why);
+    problem_ = not_kept(options.what, options.path, why);
     spdlog::warn("{}", problem_);
     return;
   }

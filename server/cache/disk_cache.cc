@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "server/cache/cache_entry.h"
+#include "server/not_kept.h"
 
 namespace kiln::server {
 
@@ -41,8 +42,7 @@ DiskCache::DiskCache(fs::path folder, int64_t limit_bytes)
   fs::create_directories(folder_ / "artifacts", error);
   if (error || ::access((folder_ / "artifacts").c_str(), W_OK | X_OK) != 0) {
     problem_ =
-        fmt::format("the cache folder {} cannot be written: {}; compiled kernels are not kept",
-                    folder_.string(), error ? error.message() : std::strerror(errno));
+        not_kept("compiled kernels", folder_, error ? error.message() : std::strerror(errno));
     spdlog::warn("{}", problem_);
   }
   scan();

@@ -16,6 +16,7 @@
 #include <sqlite3.h>
 #include <sys/file.h>
 
+#include "server/not_kept.h"
 #include "server/statement.h"
 
 namespace kiln::server {
@@ -41,8 +42,7 @@ Fd lock_folder(const fs::path& folder, std::string& problem) {
   fs::create_directories(folder / "blobs", error);
   Fd fd(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) {
-    problem = fmt::format("{}: {}", folder.string(),
-                          error ? error.message() : std::string(std::strerror(errno)));
+    problem = not_kept("jobs", folder, error ? error.message() : std::strerror(errno));
     return {};
   }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return {};
@@ -58,8 +58,8 @@ JobStore::JobStore(const fs::path& folder) {
     lock_ = lock_folder(folder_, problem);
   }
   if (!lock_) {
-    if (problem.empty()) problem = "other daemons use all its folders";
-    problem_ = fmt::format("jobs cannot be kept: {}", problem);
+    if (problem.empty()) problem = not_kept("jobs", folder, "other daemons use all its folders");
+    problem_ = problem;
     spdlog::warn("{}", problem_);
     return;
   }
@@ -134,8 +134,7 @@ bool JobStore::execute(const char* sql, const Values&... values) {
     problem_.clear();
     return sqlite3_changes(database_->get()) == 1;
   }
-  problem_ = fmt::format("jobs cannot be kept: {}: {}", folder_.string(),
-                         sqlite3_errmsg(database_->get()));
+  problem_ = not_kept("jobs", folder_, sqlite3_errmsg(database_->get()));
   spdlog::warn("{}", problem_);
   return false;
 }
@@ -210,7 +209,7 @@ void JobStore::write_blob(const std::string& job, const std::string& name, const
   const int number = errno;
   std::error_code ignored;
   fs::remove(blob(job, name), ignored);
-  fail_with(fmt::format("jobs cannot be kept: {}: {}", folder_.string(), std::strerror(number)));
+  fail_with(not_kept("jobs", folder_, std::strerror(number)));
 }
 
 void JobStore::read_blob(const std::string& job, const std::string& name, uint8_t* data,

@@ -10,6 +10,7 @@
 #include <sqlite3.h>
 
 #include "compiler/language/wire/canonical.h"
+#include "server/not_kept.h"
 #include "server/statement.h"
 
 namespace kiln::server {
@@ -190,10 +191,7 @@ bool RecordStore::write(const char* sql, const Values&... values) {
   statement.step();
   const bool done = statement.result() == SQLITE_DONE;
   std::string problem;
-  if (!done) {
-    problem = fmt::format("tuning records are not kept: {}: {}", path_.string(),
-                          sqlite3_errmsg(database_.get()));
-  }
+  if (!done) problem = not_kept("tuning records", path_, sqlite3_errmsg(database_.get()));
   const std::lock_guard memory(mutex_);
   if (!done && problem_ != problem) spdlog::warn("{}", problem);
   problem_ = std::move(problem);

@@ -302,7 +302,10 @@ TEST_F(BrokenWorker, JobsAreRefusedWhereTheyCannotBeKept) {
   grpc::ClientContext context;
   v1::SubmitResponse response;
   expect_status(service_->jobs->Submit(&context, request, &response), grpc::StatusCode::UNAVAILABLE,
-                "JOB_STORE", "jobs cannot be kept: " + options.job_folder + ": Not a directory");
+                "JOB_STORE",
+                "jobs are not kept: " + options.job_folder +
+                    ": Not a directory; make room, let kilnd write there, or name another folder "
+                    "with --cache-dir");
 }
 
 TEST_F(BrokenWorker, NoMoreKernelsWaitForACompiler) {

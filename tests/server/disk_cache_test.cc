@@ -126,8 +126,11 @@ TEST_F(DiskCacheTest, ServesReadsFromAFolderThatCannotBeWritten) {
   fs::permissions(folder_.path() / "artifacts" / "00", fs::perms(0555));
   fs::permissions(folder_.path() / "artifacts", fs::perms(0555));
   DiskCache cache(folder_.path(), 1 << 20);
-  EXPECT_NE(cache.problem().find("cannot be written: Permission denied"), std::string::npos)
-      << cache.problem();
+  EXPECT_EQ(
+      cache.problem(),
+      "compiled kernels are not kept: " + folder_.path().string() +
+          ": Permission denied; make room, let kilnd write there, or name another folder with "
+          "--cache-dir");
   EXPECT_EQ(cache.find(kKey, "form"), "artifact");
   cache.put(std::string(32, 'f'), "form", "artifact");
   EXPECT_EQ(cache.find(std::string(32, 'f'), "form"), std::nullopt);

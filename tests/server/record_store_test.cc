@@ -13,6 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kWayOut =
+    "; make room, let kilnd write there, or name another folder with --cache-dir";
+
 TuningKey key_for(const std::string& definition, const std::string& sizes = "9,10") {
   return {.definition = definition, .sizes = sizes, .device = "fake, 2 threads", .build = "b1"};
 }
@@ -141,7 +144,7 @@ TEST_F(Records, StayInMemoryWhereNoFileCanBe) {
   RecordStore store(folder_.path() / "file", {});
   EXPECT_EQ(store.problem(),
             "tuning records are not kept: " + (folder_.path() / "file" / "tuning.sqlite").string() +
-                ": unable to open database file");
+                ": unable to open database file" + kWayOut);
   store.put(key_for("matmul"), record_of(4));
   EXPECT_TRUE(store.find(key_for("matmul")));
 }
@@ -171,7 +174,7 @@ TEST_F(Records, StayInMemoryWhenTheDiskIsFullAndAreKeptAgainLater) {
     const FullDisk full(fs::file_size(file().string() + "-wal"));
     store.put(key_for("second"), record_of(2));
     EXPECT_EQ(store.problem(),
-              "tuning records are not kept: " + file().string() + ": disk I/O error");
+              "tuning records are not kept: " + file().string() + ": disk I/O error" + kWayOut);
     EXPECT_TRUE(store.find(key_for("second")));
   }
   store.put(key_for("third"), record_of(3));
