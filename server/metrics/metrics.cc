@@ -79,39 +79,35 @@ void add(prometheus::MetricFamily& family, const MetricRow& row, const Sample& s
 
 const MetricRow& row_of(Metric metric) { return rows().at(static_cast<size_t>(metric)); }
 
-namespace {
-
-/// One family with the metrics that it has by now: to find one by its labels the library makes
-/// another, and each call of a kernel counts in three.
-template <typename T>
-class Series {
- public:
-  explicit Series(prometheus::Family<T>& family) : family_(family) {}
-
-  template <typename... Args>
-  T& of(const MetricRow& row, Metrics::Labels labels, const Args&... args) {
-    std::string key;
-    for (const std::string_view label : labels)
-      key.append(label).push_back('\0');
-    {
-      const std::shared_lock lock(mutex_);
-      if (const auto at = known_.find(key); at != known_.end()) return *at->second;
-    }
-    T& found = family_.Add(labels_of(row, labels), args...);
-    const std::lock_guard lock(mutex_);
-    known_.emplace(std::move(key), &found);
-    return found;
-  }
-
- private:
-  prometheus::Family<T>& family_;
-  std::shared_mutex mutex_;
-  std::unordered_map<std::string, T*> known_;
-};
-
-}  // namespace
-
 struct Metrics::Parts {
+  /// One family with the metrics that it has by now: to find one by its labels the library makes
+  /// another, and each call of a kernel counts in three.
+  template <typename T>
+  class Series {
+   public:
+    explicit Series(prometheus::Family<T>& family) : family_(family) {}
+
+    template <typename... Args>
+    T& of(const MetricRow& row, Metrics::Labels labels, const Args&... args) {
+      std::string key;
+      for (const std::string_view label : labels)
+        key.append(label).push_back('\0');
+      {
+        const std::shared_lock lock(mutex_);
+        if (const auto at = known_.find(key); at != known_.end()) return *at->second;
+      }
+      T& found = family_.Add(labels_of(row, labels), args...);
+      const std::lock_guard lock(mutex_);
+      known_.emplace(std::move(key), &found);
+      return found;
+    }
+
+   private:
+    prometheus::Family<T>& family_;
+    std::shared_mutex mutex_;
+    std::unordered_map<std::string, T*> known_;
+  };
+
   prometheus::Registry registry;
   std::map<Metric, Series<prometheus::Counter>> counters;
   std::map<Metric, Series<prometheus::Histogram>> histograms;
