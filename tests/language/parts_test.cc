@@ -44,9 +44,9 @@ TEST(Parts, AScanIsOneWithItsCells) {
 }
 
 /// What a request with the part alone would go through.
-class TestKernels : public ::testing::TestWithParam<const char*> {};
+class PartsOfTestKernels : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(TestKernels, HavePartsThatAreKernels) {
+TEST_P(PartsOfTestKernels, AreKernels) {
   for (const TextKernel& text : parse_text(testing::kernel_file(GetParam()), GetParam())) {
     const std::vector<Part> parts = parts_of(text.kernel.definition, text.kernel.names);
     ASSERT_FALSE(parts.empty());
@@ -60,7 +60,7 @@ TEST_P(TestKernels, HavePartsThatAreKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Parts, TestKernels,
+INSTANTIATE_TEST_SUITE_P(Text, PartsOfTestKernels,
                          ::testing::Values("cumsum", "two_stage_scan", "two_state_scan",
                                            "row_cumsum", "backward", "lstm", "fibonacci", "matmul",
                                            "softmax", "conv2d", "elementwise"));

@@ -280,12 +280,14 @@ class TileWriter {
     return 1;
   }
 
-  /// Whether what the next iteration needs can wait in registers: of one value a place, and where
-  /// sizes are known, without which the code of a fetch is as long as that of the products.
+  /// Whether what the next iteration needs can wait in registers: of one value a place, where sizes
+  /// are known, without which the code of a fetch is as long as that of the products, and where no
+  /// window makes it so.
   bool may_fetch_early() const {
     const BlockProduct product = product_of(graph_, tile_);
     const Contraction& contraction = tile_.contraction;
     return product.rows * product.columns * product.steps > 0 &&
+           graph_[tile_.stage].reduce.size() == 1 &&
            graph_[contraction.row_factor->stage].types.size() == 1 &&
            graph_[contraction.column_factor->stage].types.size() == 1;
   }
