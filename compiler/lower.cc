@@ -1,18 +1,28 @@
 // A kernel's way from its definition to loops that code is generated from: build_loops, then a
-// table of passes. What each pass promises stands in passes/passes.h, how the table is run in
-// pass_table.h.
+// table of passes. What each pass promises stands at the head of passes/NAME.cc, how the table is
+// run in pass_table.h.
 #include "compiler/lower.h"
 
 #include "compiler/code_limits.h"
 #include "compiler/ir/print.h"
-#include "compiler/passes/passes.h"
 #include "compiler/schedule/build_loops.h"
+#include "runtime/core/error.h"
 
 namespace kiln {
+namespace passes {
+
+PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles, fill_tiles,
+    partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, separate_launches,
+    insert_barriers, accumulate_in_locals, keep_strided_plain, tensorize, add_in_groups,
+    accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage, flatten_storage,
+    vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once, hoist_invariants, fetch_ahead,
+    bypass_caches, divide_unsigned, split_host_device, check_launch;
+
+}  // namespace passes
+
 namespace {
 
-/// The compiler's table of contents: what happens to the loops of a kernel, in order. The contract
-/// of each pass stands in passes.h.
+/// The compiler's table of contents: what happens to the loops of a kernel, in order.
 constexpr Pass kPasses[] = {
     // The arithmetic of bounds inference is noisy; from here on loops read as the user wrote them.
     {"simplify", passes::simplify, Serves::All},
@@ -107,6 +117,12 @@ ir::Kernel run_passes(const ir::Kernel& kernel, const Target& target, const Comp
                       Layout layout, LoweringObserver& observer) {
   const PassContext context{target, options, layout};
   return passes_of(target.kind).run_until("", kernel, context, observer);
+}
+
+const Pass& pass_named(std::string_view name) {
+  for (const Pass& pass : kPasses)
+    if (pass.name == name) return pass;
+  fail(ErrorKind::InvalidArgument, "PASS", "there is no pass {}", name);
 }
 
 std::vector<std::string> pass_names(const Target& target) { return passes_of(target.kind).names(); }

@@ -26,6 +26,9 @@ ir::Kernel lower(const language::Kernel& kernel, const language::Schedule& sched
 ir::Kernel run_passes(const ir::Kernel& kernel, const Target& target, const CompileOptions& options,
                       Layout layout, LoweringObserver& observer);
 
+/// A row of the table of passes, for tests of one. Throws InvalidArgument PASS when there is none.
+const Pass& pass_named(std::string_view name);
+
 /// Names of the passes, in order; "NAME:1", "NAME:2" where one stands twice.
 std::vector<std::string> pass_names(const Target& target);
 

@@ -13,10 +13,14 @@ namespace kiln {
 /// Targets where loops run on cores, or as threads that are launched.
 enum class Serves { All, Cores, Threads };
 
+/// A pass: a pure function from kernel to kernel, in a .cc of compiler/passes that has its name and
+/// opens with its contract.
+using PassFunction = ir::Kernel(ir::Kernel kernel, const PassContext& context);
+
 /// A row of the table of passes.
 struct Pass {
   std::string_view name;
-  ir::Kernel (*run)(ir::Kernel, const PassContext&);
+  PassFunction* run;
   Serves serves;
 };
 

@@ -1,3 +1,17 @@
+// Sums up lane by lane what a loop adds to one element in any order, and the lanes once behind it.
+//
+//   for k in 0..n { S[0] = reduce_sum(S[0], A[ramp(k*32, 1, 32)], reassociate) }
+//     ->
+//   allocate S.lanes: float32[32] scope(local)
+//   S.lanes[ramp(0, 1, 32)] = broadcast(0.0, 32)
+//   for k in 0..n { S.lanes[ramp(0, 1, 32)] = S.lanes[ramp(0, 1, 32)] + A[ramp(k*32, 1, 32)] }
+//   S[0] = reduce_sum(S[0], S.lanes[ramp(0, 1, 32)], reassociate)
+//
+// Of an element that unrolled loops choose, each has lanes of its own, as far as registers reach.
+// An element that is there under a condition alone has its lanes added under that condition.
+//
+// Stands behind vectorize_loops, which makes the vectors.
+//
 // Finds serial loops that reduce vectors into one element again and again, and moves the horizontal
 // reduction behind the loop: inside, lanes add up independently of each other, which costs one
 // instruction a vector instead of a tree of shuffles. LLVM's LoopVectorize has the same form:
@@ -8,8 +22,9 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

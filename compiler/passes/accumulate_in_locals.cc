@@ -1,3 +1,14 @@
+// Keeps an element that is set before a loop, and that each step of the loop updates, in a local
+// buffer while the loop runs.
+//
+//   C[i] = 0    for k in 0..l { C[i] = C[i] + S }
+//     ->
+//   allocate C.acc: float32[1] scope(local) {
+//     C.acc[0] = 0    for k in 0..l { C.acc[0] = C.acc[0] + S }    C[i] = C.acc[0]
+//   }
+//
+// After insert_barriers: a loop in which threads wait for each other stays.
+//
 // Keeps what a thread adds up in a register: an element that is set before a loop, and that the
 // loop touches at that place alone, is a local buffer of one element while the loop runs. A
 // compiler of CUDA C cannot do it, since any other pointer might be to the same element; it is the
@@ -15,9 +26,10 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

@@ -1,3 +1,27 @@
+// Keeps the elements that a reduction adds up, over a tile written out by unrolled and vectorised
+// loops, in registers while it runs.
+//
+//   for k in 0..l { for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j] = C[i, j] + S } } }
+//     ->
+//   allocate C.acc: float32[8, 32] scope(local) {
+//     for i in 0..8 unroll { for j in 0..32 vectorize { C.acc[i, j] = C[i, j] } }
+//     for k in 0..l { for i .. { for j .. { C.acc[i, j] = C.acc[i, j] + S } } }
+//     for i in 0..8 unroll { for j in 0..32 vectorize { C[i, j] = C.acc[i, j] } }
+//   }
+//
+// The last vector of a row is padded where an epilogue of several short ones would take longer: of
+// 31 elements there are 32 in the registers, of which the last is no element and is not stored.
+//
+// Where a loop before stores a constant to just these elements, they begin with it instead, and
+// that loop is gone.
+//
+// A tile in serial loops is packed into memory of its own while a long sum passes, if it is small
+// beside the first cache: rows of C may lie so far apart that they evict each other (conflict
+// misses). A short loop over k is written out.
+//
+// Stands before flatten_storage, where elements of different indices are easily told apart; LLVM
+// could not, once a stride is a variable.
+//
 // Rewrites a reduction over an accumulator tile: load the tile, reduce into a buffer of constant
 // indices, store it. LLVM then promotes that buffer to registers (SROA), which gives the
 // micro-kernel of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
@@ -10,10 +34,11 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/accumulator_tile.h"
 #include "compiler/passes/padded_vectors.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

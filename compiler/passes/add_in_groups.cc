@@ -1,3 +1,12 @@
+// Adds up groups of products at once where their elements lie side by side: four of 8 bits into an
+// int32, two of bfloat16 into a float32.
+//
+//   for j in 0..48 vectorize { for k in 0..4 { C[j] = C[j] + int32(A[k])*int32(B[j, k]) } }
+//     ->
+//   for j in 0..48 vectorize { C[j] = dot(C[j], A[ramp(0, 1, 4)], B[j, ramp(0, 1, 4)]) }
+//
+// Stands where tensorize does, for the same reasons; only for compact arguments.
+//
 // Finds the sums of products that CPUs add in groups with one instruction (four of 8 bits into an
 // int32, two of bfloat16 into a float32) by their loops: columns in vectors, and in them a group of
 // the reduction whose elements lie side by side. Automatic schedules pack their panels so; a
@@ -6,8 +15,9 @@
 #include <algorithm>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "compiler/passes/product_loops.h"
 
 namespace kiln::passes {

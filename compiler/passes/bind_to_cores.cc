@@ -1,3 +1,12 @@
+// Gives loops bound to GPU indices a meaning on a CPU, and says so in a note.
+//
+//   for blockIdx.x in 0..n bind { for threadIdx.x in 0..16 bind { C[...] = ... } }
+//     ->
+//   for blockIdx.x in 0..n parallel { for threadIdx.x in 0..16 vectorize { C[...] = ... } }
+//
+// A threadIdx loop becomes vectors where it is the innermost of them, its extent is a constant and
+// what it stores lies side by side; else it runs one iteration after the other.
+//
 // Decides what a bound loop becomes on a CPU: blocks are independent of each other and run on the
 // cores; threads of a block are a loop, as vectors where what they store is contiguous, as in MCUDA
 // (Stratton, Stone and Hwu, 2008). vthread and threads that do not suit run one after the other.
@@ -5,10 +14,11 @@
 
 #include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/notes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

@@ -1,3 +1,14 @@
+// Names the outputs that get non-temporal stores: those that the kernel never reads, and that are
+// larger than a cache or of a size that is not known yet. A cached store first reads the line it
+// writes, and evicts what is needed sooner.
+//
+//   fn k(A: float32[n], C: float32[n]) { C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
+//     ->
+//   fn k(A: float32[n], C: float32[n]) { nontemporal C  C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
+//
+// Stands last, where parameters have their strides. At the call, the size that was not known
+// decides, and of each vector whether its place is aligned; others are stored as usual.
+//
 // Names the outputs that are worth non-temporal stores: vectors of them are written, the kernel
 // never reads them back, and they are larger than what a cache keeps for the next kernel. Ordinary
 // stores cost a read of each line as well (read for ownership), so that a copy moves three lines
@@ -6,9 +17,10 @@
 #include <unordered_set>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/constant_bytes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

@@ -1,3 +1,18 @@
+// Keeps the step that a scan has come to in a buffer of its own, where the output is large and
+// nothing else reads it: what is only stored can be stored with non-temporal stores.
+//
+//   for i in 0..512 vectorize { S[0, i] = X[0, i] }
+//   for t in 0..m - 1 { for i in 0..512 vectorize { S[t + 1, i] = S[t, i] + X[t + 1, i] } }
+//     ->
+//   allocate S.state: float32[512] scope(local)
+//   for i in 0..512 vectorize { S.state[i] = X[0, i]  S[0, i] = S.state[i] }
+//   for t in 0..floordiv(m - 1, 4) { for r in 0..4 unroll { for i in 0..512 vectorize {
+//     S.state[i] = S.state[i] + X[t*4 + r + 1, i]  S[t*4 + r + 1, i] = S.state[i] } } }
+//   for t in 0..floormod(m - 1, 4) { the steps that are left }
+//
+// Four rows at once, within the loops around the vectors: states stay in registers between them.
+// Stands before partition_loops, so that the first step and the others are one nest each.
+//
 // Gives the state of a scan a buffer of its own, as scalar replacement across iterations does
 // (Callahan, Carr and Kennedy, 1990), so that bypass_caches may store the output with non-temporal
 // stores; then unrolls the loop over time by four rows and jams them inside the loops around the
@@ -5,16 +20,15 @@
 #include "compiler/passes/carry_states.h"
 
 #include <algorithm>
-#include <optional>
-#include <vector>
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/accumulator_tile.h"
 #include "compiler/passes/constant_bytes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

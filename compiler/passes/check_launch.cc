@@ -1,3 +1,7 @@
+// Refuses a launch that no CUDA device can start, as far as extents, shared memory and what a
+// thread has of its own are constants; what depends on sizes the runtime checks at the call.
+// Changes nothing.
+//
 // Refuses launches by what CUDA guarantees on every device, the extents of blockIdx and threadIdx
 // and what a thread has of its own, and by the shared memory that the architecture has. Threads of
 // a block together are validate_threads' matter, which stands where the user's bind() can still be
@@ -8,11 +12,12 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/gpu_arch.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/at_line.h"
 #include "compiler/passes/constant_bytes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "runtime/core/called.h"
 #include "runtime/core/error.h"
 

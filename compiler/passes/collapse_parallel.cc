@@ -1,3 +1,11 @@
+// Nested parallel loops become one.
+//
+//   for i in 0..n parallel { for j in 0..m parallel { S } }
+//     ->
+//   for i.j.fused in 0..n*m parallel { S with i = floordiv(i.j.fused, m), j = floormod(...) }
+//
+// A parallel loop in another one that does more runs serially, with a note.
+//
 // Fuses parallel loops that stand directly in each other, so that the runtime divides all
 // iterations at once and starts one region instead of one for each iteration outside. Blocks of
 // parallel loops and guards around them, as partition_loops leaves them, are rearranged first until
@@ -7,9 +15,10 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/notes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

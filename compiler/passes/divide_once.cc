@@ -1,3 +1,15 @@
+// Divides only the first lane of a vector of indices, where all of them lie between the same two
+// multiples of the divisor: a CPU divides integers one by one, and what is side by side is a load
+// and not a gather.
+//
+//   C[ramp(i, 1, 16)] = A[floormod(ramp(i + s, 1, 16), broadcast(n, 16))]
+//     ->
+//   if floormod(i + s, n) + 15 < n {
+//     C[ramp(i, 1, 16)] = A[ramp(floormod(i + s, n), 1, 16)]
+//   } else { the same as before }
+//
+// Stands before simplify, which puts the sums of such ramps together.
+//
 // Vectors of indices divided by one number, of which most lie between two of its multiples:
 //
 //   A[floormod(ramp(i + s, 1, 16), broadcast(n, 16))]
@@ -10,8 +22,9 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

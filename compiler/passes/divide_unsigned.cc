@@ -1,3 +1,9 @@
+// Divides indices as unsigned numbers where neither operand is negative.
+//
+//   if b*256 + t < m*n { .. floordiv(b*256 + t, n) .. }
+//     ->
+//   if b*256 + t < m*n { .. int64(truncdiv(uint64(b*256 + t), uint64(n))) .. }
+//
 // Divides indices as unsigned numbers where neither operand is negative: rounding down is then what
 // the machine does, and the code that tells the signs apart goes. GPUs have no instruction that
 // divides, so each division is written out, one of signed 64 bits at great length.
@@ -7,9 +13,10 @@
 //   if b*256 + t < m*n { .. int64(truncdiv(uint64(b*256 + t), uint64(n))) .. }
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/facts_of.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

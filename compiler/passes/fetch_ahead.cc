@@ -1,3 +1,15 @@
+// Fetches what innermost loops read side by side a page before they do, from inputs that are
+// larger than the near caches: a CPU fetches ahead by itself, but stops at the end of a page.
+//
+//   for i in 0..131072 { C[..] = A[ramp(i*16, 1, 16)] }
+//     ->
+//   for i in 0..131072 { prefetch A[min(i*16 + 1024, 2097136)]  C[..] = A[ramp(i*16, 1, 16)] }
+//
+// Where the loop ends sooner and the one around it goes on elsewhere, it fetches what that one
+// reads next. Of several loops in one, that which computes most fetches. Of an output that a loop
+// reads too, as a scan does, it fetches where it is going to store. Stands where loops are in
+// vectors, unrolled, and parameters have one index.
+//
 // Software prefetching for streams that the hardware loses: it follows a row of memory line by
 // line, but stops at the end of a page, since the next page may lie anywhere (and costs a TLB
 // miss). So innermost loops fetch one page ahead, of inputs past the reach of the near caches,
@@ -13,9 +25,10 @@
 #include "compiler/analysis/affine.h"
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/constant_bytes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

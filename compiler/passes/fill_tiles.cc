@@ -1,3 +1,13 @@
+// Fills tiles at the end of an axis as all others: guards go that say of an element of shared or
+// local memory whether it is there.
+//
+//   allocate s[64] { if likely(b*64 + t < n) { s[t] = A[b*64 + t] } .. }
+//     ->
+//   allocate s[64] { if likely(0 < n) { s[t] = A[min(b*64 + t, n - 1)] } .. }
+//
+// What stands there is not read by anybody who needs it, as before. Guards stay around what cannot
+// be computed of any values, and those that change while the memory is there.
+//
 // Tiles at the end of an axis are filled as all others are. What stands in a tile beyond the end is
 // never read by anybody who needs it, so that what a guard keeps from it is time alone: sums of
 // elements that are not there are added up, and not stored at the end; what is fetched for them is
@@ -17,10 +27,11 @@
 #include "compiler/analysis/divisor.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/facts_of.h"
 #include "compiler/passes/guarded_stores.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

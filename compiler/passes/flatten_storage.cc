@@ -1,3 +1,8 @@
+// One index an access, in elements.
+//
+//   C[i, j] = ...    ->    C[i*n + j] = ...                     (Layout::Compact)
+//                    ->    C[i*C.stride0 + j*C.stride1] = ...   (Layout::Strided; parameters only)
+//
 // Writes each access as one index: the sum of the indices times their strides, row-major ones or
 // those of the call. Without arithmetic that would hide what passes behind look for: vectors stay
 // ramps, and an index split by floordiv and floormod is put together again. TVM's FlattenBuffer and
@@ -6,8 +11,9 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "compiler/passes/vector_index.h"
 #include "runtime/core/error.h"
 

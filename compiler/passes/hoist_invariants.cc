@@ -1,8 +1,15 @@
+// Moves a guard out of the loops it does not depend on.
+//
+//   for t in 0..m { if i < n { S } }    ->    if i < n { for t in 0..m { S } }
+//
+// Other invariant code is left to LLVM and ptxas, which move it well.
+//
 // Trivial loop unswitching, as in LLVM's SimpleLoopUnswitch: only a guard that is all of the body
 // leaves the loop, so that no code is copied. Bottom up, so that a guard passes all loops that it
 // does not depend on.
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

@@ -1,3 +1,12 @@
+// Puts a Barrier between a store and an access of the same element by another thread of the block.
+//
+//   for threadIdx.x ... { s[threadIdx.x] = ... }  for threadIdx.x ... { C[...] = s[31 - t] }
+//     ->    the same with a Barrier between the two loops
+//
+// In front of loops that need none inside. A loop over the threads of one around is divided.
+// Refuses what no barrier can order: a dependence across blocks, or a barrier that not all threads
+// of the block reach. Stands before flatten_storage, which loses the dimensions.
+//
 // Where threads of a block have to wait for each other: in front of a statement that needs what
 // another thread has stored since the last barrier, or overwrites what it may still read.
 //
@@ -16,11 +25,12 @@
 #include <unordered_set>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/at_line.h"
 #include "compiler/passes/barrier_effects.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "compiler/passes/shared_buffers.h"
 #include "runtime/core/error.h"
 

@@ -1,3 +1,12 @@
+// Puts the loop over virtual threads around what is another statement for each of them.
+//
+//   for v in 0..2 bind(vthread) { allocate s[4] .. { fill b; for j { s[j] = s[j] + b[v, j] } } }
+//     ->
+//   allocate s[2, 4] .. { fill b; for v in 0..2 unroll { for j { s[v, j] = s[v, j] + b[v, j] } } }
+//
+// A buffer that differs from one to the next is one for each. Where one may need what another one
+// stores they run one after the other, with a note. Stands before insert_barriers.
+//
 // Virtual threads share what a thread does once: the loop over them goes inward, to each statement
 // that is another one for each of them. What they have of their own gets a copy each.
 //
@@ -15,11 +24,12 @@
 
 #include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/facts_of.h"
 #include "compiler/passes/notes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

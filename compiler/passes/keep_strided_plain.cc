@@ -1,8 +1,16 @@
+// For arguments of any stride, loops marked `vectorize` or `unroll` run one iteration after the
+// other, but for those over a reduction, where the mark says in which order to add. For compact
+// arguments nothing changes.
+//
+// Vectors of elements that lie apart are gathers: ten times the code, hardly faster, and the
+// longest part of a compile.
+//
 // Takes back `vectorize` and `unroll` in the variant for arguments of any stride. A vectorised loop
 // that stores nowhere by its variable is a reduction, and keeps its mark: in which order its values
 // are added must not depend on how the arguments lie in memory.
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

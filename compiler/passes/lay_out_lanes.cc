@@ -1,3 +1,12 @@
+// Puts the dimension of an allocated buffer last along which all vectors on it go, so that their
+// lanes lie side by side.
+//
+//   allocate E: float32[16, 10] { for j in 0..10 { for i in 0..16 vectorize { E[i, j] = S } } .. }
+//     ->
+//   allocate E: float32[10, 16] { for j in 0..10 { for i in 0..16 vectorize { E[j, i] = S } } .. }
+//
+// Stands before flatten_storage, where a dimension is an index of its own.
+//
 // Transposes a buffer of the kernel's own when all vectors on it go along one dimension that is not
 // the last: strided lanes are gathers and scatters, contiguous ones a load and a store. It is the
 // array of structures made a structure of arrays, decided over all accesses before any is
@@ -8,8 +17,9 @@
 #include <vector>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

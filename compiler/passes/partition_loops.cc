@@ -1,3 +1,18 @@
+// Splits loops where a `likely` guard begins or ceases to hold: full tiles run without the guard.
+//
+//   for i in 0..ceildiv(n, 4) { for j in 0..4 { if likely(i*4 + j < n) { S } } }
+//     ->
+//   for i in 0..floordiv(n, 4) { for j in 0..4 { S } }
+//   if floordiv(n, 4) < ceildiv(n, 4) { for j in 0..n - floordiv(n, 4)*4 { S at the last i } }
+//
+// Conditions of if_then_else count as guards, and one may begin to hold, as padding does: the
+// iterations before come first then, in a loop of their own. A parallel loop stays one, with both
+// in an if, around what has guards alone; where loops over tiles inside of it can be cut, it is
+// left to them. What only the last iteration of a loop around has left over knows which it is.
+// Last iterations that do nothing are left out. Nested tiles are split from the outside in, up to
+// 8 copies of a statement; loops over GPU indices are left alone, as are those whose full tiles
+// end at more minima than the guards are worth. Leaves the kernel simplified.
+//
 // Cuts loops where guards begin or cease to hold: index set splitting, as Halide's partition_loops
 // and TVM's LoopPartition do it. From the outside in, with the bounds of each part known as facts
 // inside it, so that the guards of full tiles are proved away. Each cut copies the body, which is
@@ -11,7 +26,7 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/facts_of.h"
 #include "compiler/passes/find_guards.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/simplify.h"
 
 namespace kiln::passes {
 namespace {

@@ -1,3 +1,11 @@
+// Decides where each allocated buffer lives: small ones of constant size keep their Allocate
+// (stack, registers, shared memory), all others become a part of the workspace of the call.
+//
+//   allocate s1: float32[1, n] scope(global) { S }    ->    S, and an entry in kernel.workspace
+//
+// One inside a parallel loop is a part of the workspace of each thread. Bytes are expressions over
+// the sizes; their overflow is found when the runtime evaluates them.
+//
 // Where intermediate stages lie: small ones of constant size on the stack, all others in the
 // workspace of the call, or in that of each thread inside of a parallel loop.
 //
@@ -10,13 +18,14 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
 #include "compiler/passes/at_line.h"
 #include "compiler/passes/constant_bytes.h"
 #include "compiler/passes/notes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "runtime/core/error.h"
 
 namespace kiln::passes {

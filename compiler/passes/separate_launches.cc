@@ -1,3 +1,12 @@
+// Lets the host run a loop of which each iteration needs what other blocks did in those before.
+//
+//   for t in 0..m { for b in 0..n bind(blockIdx.x) { S[t + 1, b] = S[t, n - 1 - b] } }
+//     ->
+//   for t in 0..m host { for b in 0..n bind(blockIdx.x) { S[t + 1, b] = S[t, n - 1 - b] } }
+//
+// The statements of its body are launches one after the other. A loop that one launch can run
+// stays in it. Stands before insert_barriers, which refuses what is left.
+//
 // Where blocks of a launch would need what other blocks did in the iteration before, the host runs
 // the loop: launches are the one thing that orders blocks. Loop distribution at the level of
 // launches (Allen and Kennedy, Optimizing Compilers for Modern Architectures, 5.6), asked for only
@@ -5,9 +14,10 @@
 #include <algorithm>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 #include "compiler/passes/notes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "compiler/passes/shared_buffers.h"
 
 namespace kiln::passes {

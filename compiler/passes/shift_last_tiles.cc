@@ -1,3 +1,15 @@
+// Shifts the last tile of a serial loop inwards, so that it ends where the axis ends, instead of
+// cutting it: some elements are computed twice, at most one of 64, and there is one tile to
+// compile and not two.
+//
+//   for i in 0..114 { for j in 0..9 unroll { if likely(i*9 + j < 1024) { C[i*9 + j] = A[i*9 + j] }
+//   } }
+//     ->
+//   for i in 0..114 { for j in 0..9 unroll { C[min(i*9, 1015) + j] = A[min(i*9, 1015) + j] } }
+//
+// Only around loops that are written out, where all sizes are constants, and where the body stores
+// the same whenever it runs.
+//
 // Halide's TailStrategy::ShiftInwards, decided by the compiler: a last tile that the end of an axis
 // cuts begins early enough to be full, and computes some elements again. That is allowed where the
 // body is idempotent and depends on `tile*size + inner` alone, the element, so that it cannot be
@@ -6,19 +18,15 @@
 #include "compiler/passes/shift_last_tiles.h"
 
 #include <algorithm>
-#include <optional>
-#include <unordered_map>
-#include <unordered_set>
-#include <utility>
-#include <vector>
 
 #include "compiler/analysis/affine.h"
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/find_guards.h"
 #include "compiler/passes/is_idempotent.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

@@ -1,11 +1,15 @@
+// Each expression in its simplest form under what its loops and guards say; branches that are
+// never taken, loops that never run and Checks that never fire are gone.
+//
 // Walks the statements with what is known at each place: ranges of the loops around and conditions
 // of the branches. Expressions are analysis::simplify's matter; decided here is which statements
 // are left. Conditions that read memory are no facts, since the body may store there.
+#include "compiler/passes/simplify.h"
+
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/facts_of.h"
-#include "compiler/passes/passes.h"
 
 namespace kiln::passes {
 namespace {

@@ -1,3 +1,14 @@
+// Makes each statement of the body one launch: its ThreadIndex loops stand outermost, each axis
+// once.
+//
+//   for blockIdx.x in 0..b bind { for threadIdx.x in 0..32 bind { S }  for threadIdx.x in 0..8
+//   bind { T } }
+//     ->
+//   for blockIdx.x in 0..b bind { for threadIdx.x in 0..32 bind { S  if threadIdx.x < 8 { T } } }
+//
+// What stands outside the threads of its launch is done by the first thread alone. A loop around
+// bound ones is run by every thread: insert_barriers has seen to their order.
+//
 // Collects the thread axes of each launch, makes them loops around the whole of it, and replaces
 // the loops inside by the axes' variables: a shorter loop by a guard, what stands outside a loop by
 // a guard for the first thread. The extents are what the host computes for the launch, so they may
@@ -8,10 +19,11 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "runtime/core/error.h"
 
 namespace kiln::passes {

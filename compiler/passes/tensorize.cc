@@ -1,3 +1,16 @@
+// Makes the loops of each mark `tensorize` the intrinsic that it names.
+//
+//   tensorize x86.dot.u8s8s32 {
+//     for j in 0..16 { for k in 0..4 { C[j] = C[j] + int32(A[k])*int32(B[j, k]) } }
+//   }
+//     ->
+//   for j in 0..16 vectorize { C[j] = dot(C[j], A[ramp(0, 1, 4)], B[j, ramp(0, 1, 4)]) }
+//
+// x86.fma.f32 unrolls the rows and vectorises the columns. Refuses other loops, saying in what
+// they differ. Tiles that the end of an axis cuts off run as plain loops, with a note; so does all
+// for arguments of any stride. Stands after partition_loops, which frees the full tiles of guards,
+// and before the sums get registers.
+//
 // Matches the loops of a mark against what an intrinsic computes: the form of the sum, the types,
 // and how far apart neighbours lie along each loop. A loop nest that differs is refused by name, as
 // TVM's tensorize does, since the user has asked for the intrinsic. A dot product becomes a node of
@@ -6,9 +19,10 @@
 #include <optional>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/notes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "compiler/passes/product_loops.h"
 #include "runtime/core/error.h"
 

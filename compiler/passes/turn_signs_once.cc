@@ -1,3 +1,16 @@
+// Multiplies bytes of one kind as bytes of two, which is what CPUs have instructions for.
+//
+//   allocate C.acc: int32[2, 16] .. { load C.acc
+//     for q in 0..l { for i in 0..2 unroll { for j in 0..16 vectorize {
+//       C.acc[i, j] = dot(C.acc[i, j], A[i, q, ramp(0, 1, 4)], B[q, j, ramp(0, 1, 4)]) } } }
+//     store C.acc }
+//     ->
+//   the same with uint8(A[..]) ^ broadcast(128, 4) in the place of A[..], beside it
+//   for j in 0..16 vectorize { C.acc.moved[j] = dot(C.acc.moved[j], 128, B[q, j, ..]) }
+//   and before C.acc is stored, C.acc.moved taken off each row
+//
+// Only where rows of an accumulator tile share their columns.
+//
 // CPUs multiply unsigned bytes by signed ones. Where both factors are of one kind, `a` becomes the
 // other by turning its sign bit over, which moves it by 128 (-128 where it was unsigned): then 128
 // times the sum of the `b`s is taken off. Code generation can do that for each sum; here, once for
@@ -7,8 +20,9 @@
 #include <vector>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

@@ -1,3 +1,10 @@
+// Replaces each loop marked `unroll` by its iterations, in order.
+//
+//   for i in 0..3 unroll { A[i] = B[i] }    ->    A[0] = B[0]  A[1] = B[1]  A[2] = B[2]
+//
+// Runs after vectorize_loops, which wants the loops whole, and before simplify, which folds the
+// indices this leaves behind.
+//
 // Writes the iterations out, innermost loops first. The limit is on copies of one statement by all
 // unrolled loops around it, asked before anything is copied: four loops of 100 around each other
 // would fill the memory first.
@@ -6,9 +13,10 @@
 #include <utility>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "runtime/core/error.h"
 
 namespace kiln::passes {

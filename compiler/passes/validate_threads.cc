@@ -1,3 +1,8 @@
+// On CUDA, refuses a block of threads that no device can run: more than 1024 threads, or more than
+// an axis may have, as far as the extents are constants; and a loop inside another one over the
+// same threads, unless it fills shared memory. Changes nothing. Stands where bind() can still be
+// named: loops still are what the user bound.
+//
 // Checks what bind() asked for, while the loops are still the user's and have lines: the extent of
 // each axis, the threads of a block together, and one axis bound twice in a nest. Limits of a block
 // are CUDA's of every device (ir/launch.h); extents that are not constants the runtime checks.
@@ -6,10 +11,11 @@
 #include <unordered_set>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/at_line.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "runtime/core/called.h"
 #include "runtime/core/error.h"
 

@@ -1,3 +1,8 @@
+// Makes a vectorised loop serial, with a note, when an iteration may need what another one stored.
+//
+// Stands before flatten_storage, since indices that are kept per dimension are far easier to tell
+// apart. What it leaves marked, vectorize_loops may run in any order of statements and lanes.
+//
 // Keeps a loop serial that was to run as vectors, where one iteration may need what another one
 // stores: A[i + 1] = A[i] + 1. Whether iterations touch the same elements is asked of
 // analysis/affine; a sum into one place is left to vectorize_loops.
@@ -8,10 +13,11 @@
 #include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/facts_of.h"
 #include "compiler/passes/notes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
 namespace {

@@ -1,3 +1,14 @@
+// Replaces the variable of a loop marked `vectorize` by a vector of its values.
+//
+//   for i in 0..8 vectorize { for k in 0..n { C[i] = C[i] + A[k]*B[k*8 + i] } }
+//     ->
+//   for k in 0..n { C[ramp(0, 1, 8)] = C[ramp(0, 1, 8)] + broadcast(A[k], 8)*B[ramp(k*8, 1, 8)] }
+//
+// Guards that depend on the variable become predicates; `s = s op f(i)` becomes a VectorReduce; a
+// long loop becomes a loop over vectors of 64 lanes, and what is left of it an epilogue of vectors
+// of 32, 16, .. lanes. Where that cannot be done (an inner loop whose extent depends on the
+// variable, a Check of it) the loop runs serially, with a note.
+//
 // Strip-mines each vectorised loop: full vectors of 64 lanes, then an epilogue of one vector for
 // each power of two in what is left. 100 elements are vectors of 64, 32 and 4 lanes.
 // vector_lanes.cc makes the vectors; a loop that it cannot do runs serially, and a note says why.
@@ -8,10 +19,11 @@
 #include <optional>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
 #include "compiler/passes/notes.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/pass_context.h"
 #include "compiler/passes/vector_accesses.h"
 #include "compiler/passes/vector_lanes.h"
 #include "runtime/core/error.h"

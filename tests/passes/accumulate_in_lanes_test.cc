@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::accumulate_in_lanes;
+PassFunction* const accumulate_in_lanes = pass_named("accumulate_in_lanes").run;
 
 TEST(AccumulateInLanes, CombinesTheLanesBehindTheLoop) {
   expect_becomes(accumulate_in_lanes,

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::accumulate_in_locals;
+PassFunction* const accumulate_in_locals = pass_named("accumulate_in_locals").run;
 
 TEST(AccumulateInLocals, KeepsASumWhileItsLoopsRun) {
   expect_becomes(accumulate_in_locals,

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::accumulate_in_registers;
+PassFunction* const accumulate_in_registers = pass_named("accumulate_in_registers").run;
 
 TEST(AccumulateInRegisters, KeepsATileOutOfMemory) {
   expect_becomes(accumulate_in_registers,

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::add_in_groups;
+PassFunction* const add_in_groups = pass_named("add_in_groups").run;
 
 TEST(AddInGroups, FindsFourProductsOfBytes) {
   expect_becomes(add_in_groups, R"(fn f(A: int8[l, 4], B: int8[l, 48, 4], C: int32[48] output) {

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::bind_to_cores;
+PassFunction* const bind_to_cores = pass_named("bind_to_cores").run;
 
 TEST(BindToCores, RunsBlocksOnCoresAndThreadsAsVectors) {
   const ir::Kernel kernel = expect_becomes(bind_to_cores,

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::bypass_caches;
+PassFunction* const bypass_caches = pass_named("bypass_caches").run;
 
 TEST(BypassCaches, NamesLargeOutputsThatNothingReads) {
   expect_becomes(bypass_caches,

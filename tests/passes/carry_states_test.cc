@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::carry_states;
+PassFunction* const carry_states = pass_named("carry_states").run;
 
 TEST(CarryStates, KeepsTheStepThatAScanHasComeTo) {
   expect_becomes(carry_states,

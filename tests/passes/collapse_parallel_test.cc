@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::collapse_parallel;
+PassFunction* const collapse_parallel = pass_named("collapse_parallel").run;
 
 TEST(CollapseParallel, MakesOneLoopOfAPerfectNest) {
   expect_becomes(collapse_parallel,

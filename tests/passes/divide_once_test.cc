@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::divide_once;
+PassFunction* const divide_once = pass_named("divide_once").run;
 
 TEST(DivideOnce, DividesTheFirstLaneWhereTheOthersAreOfTheSameMultiple) {
   expect_becomes(divide_once,

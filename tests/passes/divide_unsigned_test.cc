@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::divide_unsigned;
+PassFunction* const divide_unsigned = pass_named("divide_unsigned").run;
 
 TEST(DivideUnsigned, DividesWhatIsNotNegativeByWhatIsPositive) {
   expect_becomes(divide_unsigned,

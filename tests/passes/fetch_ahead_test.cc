@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::fetch_ahead;
+PassFunction* const fetch_ahead = pass_named("fetch_ahead").run;
 
 TEST(FetchAhead, FetchesAPageAheadOfALargeInput) {
   expect_becomes(fetch_ahead,

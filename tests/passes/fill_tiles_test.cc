@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::fill_tiles;
+PassFunction* const fill_tiles = pass_named("fill_tiles").run;
 
 TEST(FillTiles, FetchesTheLastElementForThoseBeyondTheEnd) {
   expect_becomes(fill_tiles,

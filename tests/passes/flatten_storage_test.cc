@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::flatten_storage;
+PassFunction* const flatten_storage = pass_named("flatten_storage").run;
 
 constexpr const char* kTranspose =
     "fn f(A: float32[n, 3], B: float32[3, n]) { for i in 0..n { for j in 0..3 { B[j, i] = A[i, j] "

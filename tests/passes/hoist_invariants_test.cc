@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::hoist_invariants;
+PassFunction* const hoist_invariants = pass_named("hoist_invariants").run;
 
 TEST(HoistInvariants, MovesAGuardOutOfAllLoopsItDoesNotDependOn) {
   expect_becomes(hoist_invariants,

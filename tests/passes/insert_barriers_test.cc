@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::insert_barriers;
+PassFunction* const insert_barriers = pass_named("insert_barriers").run;
 
 TEST(InsertBarriers, OrdersAStoreBeforeTheReadOfAnotherThread) {
   expect_becomes(insert_barriers,

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::interleave_vthreads;
+PassFunction* const interleave_vthreads = pass_named("interleave_vthreads").run;
 
 TEST(InterleaveVthreads, FillsASharedTileOnceAndCopiesWhatEachHas) {
   expect_becomes(interleave_vthreads, R"(fn f(A: float32[n, 8], C: float32[2, 8]) {

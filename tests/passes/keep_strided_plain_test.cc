@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::keep_strided_plain;
+PassFunction* const keep_strided_plain = pass_named("keep_strided_plain").run;
 
 const PassSetting kStrided = {TargetKind::Llvm, Layout::Strided, {}};
 constexpr const char* kTile = R"(fn f(A: float32[n], C: float32[4, 16]) {

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::lay_out_lanes;
+PassFunction* const lay_out_lanes = pass_named("lay_out_lanes").run;
 
 TEST(LayOutLanes, PutsTheDimensionOfTheLanesLast) {
   expect_becomes(lay_out_lanes,

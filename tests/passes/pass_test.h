@@ -8,12 +8,10 @@
 #include "compiler/ir/parse.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
-#include "compiler/passes/passes.h"
+#include "compiler/lower.h"
 #include "tests/support/expect_error.h"
 
 namespace kiln::testing {
-
-using Pass = ir::Kernel (*)(ir::Kernel, const PassContext&);
 
 /// What a pass is run with.
 struct PassSetting {
@@ -22,17 +20,24 @@ struct PassSetting {
   CompileOptions options;
 };
 
-/// The kernel of this text after the pass, verified.
-inline ir::Kernel run_pass(Pass pass, std::string_view text, const PassSetting& setting = {}) {
+/// The kernel after the pass, verified.
+inline ir::Kernel run_pass(PassFunction* pass, const ir::Kernel& kernel,
+                           const PassSetting& setting = {}) {
   const Target target{setting.target, ""};
-  ir::Kernel result = pass(ir::parse(text), PassContext{target, setting.options, setting.layout});
+  ir::Kernel result = pass(kernel, PassContext{target, setting.options, setting.layout});
   ir::verify(result);
   return result;
 }
 
+/// The kernel of this text after the pass, verified.
+inline ir::Kernel run_pass(PassFunction* pass, std::string_view text,
+                           const PassSetting& setting = {}) {
+  return run_pass(pass, ir::parse(text), setting);
+}
+
 /// Fails unless the pass makes `after` of `before`; names of what is bound inside do not count.
-inline ir::Kernel expect_becomes(Pass pass, std::string_view before, std::string_view after,
-                                 const PassSetting& setting = {}) {
+inline ir::Kernel expect_becomes(PassFunction* pass, std::string_view before,
+                                 std::string_view after, const PassSetting& setting = {}) {
   ir::Kernel result = run_pass(pass, before, setting);
   EXPECT_TRUE(ir::equal_kernels(result, ir::parse(after))) << "got\n"
                                                            << ir::print(result) << "expected\n"
@@ -41,7 +46,8 @@ inline ir::Kernel expect_becomes(Pass pass, std::string_view before, std::string
 }
 
 /// Fails unless the pass gives back the very same body.
-inline void expect_unchanged(Pass pass, std::string_view text, const PassSetting& setting = {}) {
+inline void expect_unchanged(PassFunction* pass, std::string_view text,
+                             const PassSetting& setting = {}) {
   const ir::Kernel kernel = ir::parse(text);
   const Target target{setting.target, ""};
   const ir::Kernel result = pass(kernel, PassContext{target, setting.options, setting.layout});

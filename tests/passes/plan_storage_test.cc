@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::plan_storage;
+PassFunction* const plan_storage = pass_named("plan_storage").run;
 
 TEST(PlanStorage, KeepsSmallBuffersOfConstantSize) {
   const ir::Kernel kernel = run_pass(plan_storage, R"(fn f(A: float32[n]) { for i in 0..n parallel {

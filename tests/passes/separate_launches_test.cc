@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::separate_launches;
+PassFunction* const separate_launches = pass_named("separate_launches").run;
 
 TEST(SeparateLaunches, HasTheHostRunALoopWhoseBlocksNeedEachOther) {
   const ir::Kernel kernel = expect_becomes(separate_launches, R"(fn f(S: float32[m, n]) {
@@ -38,7 +38,7 @@ TEST(SeparateLaunches, TellsTheSlotsOfARingApart) {
     for b in 0..n bind(blockIdx.x) { Y[b] = S[1, b] } })",
                  kCuda);
   // The same slot twice is left to insert_barriers.
-  EXPECT_THROW(run_pass(passes::insert_barriers, R"(fn f(S: float32[3, n]) {
+  EXPECT_THROW(run_pass(pass_named("insert_barriers").run, R"(fn f(S: float32[3, n]) {
     for t in 0..5 host { for b in 0..n bind(blockIdx.x) {
       S[floormod(t + 3, 3), b] = S[floormod(t, 3), n - 1 - b] } } })",
                         kCuda),

@@ -5,7 +5,7 @@
 namespace kiln::testing {
 namespace {
 
-const Pass shift_last_tiles = passes::shift_last_tiles;
+PassFunction* const shift_last_tiles = pass_named("shift_last_tiles").run;
 
 void expect_left_alone(std::string_view text) { expect_unchanged(shift_last_tiles, text); }
 

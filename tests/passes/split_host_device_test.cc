@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::split_host_device;
+PassFunction* const split_host_device = pass_named("split_host_device").run;
 
 TEST(SplitHostDevice, MakesOneLoopAnAxisAndGuardsTheShorterNest) {
   expect_becomes(split_host_device,
@@ -60,7 +60,8 @@ TEST(SplitHostDevice, NeedsAnExtentThatIsKnownBeforeTheLaunch) {
 TEST(CheckLaunch, RefusesMoreSharedMemoryThanABlockHas) {
   expect_error(
       [] {
-        run_pass(passes::check_launch, R"(fn f(A: float32[n]) { for b in 0..n bind(blockIdx.x) {
+        run_pass(pass_named("check_launch").run,
+                 R"(fn f(A: float32[n]) { for b in 0..n bind(blockIdx.x) {
           allocate s: float64[30000] scope(shared)  s[0] = 1.0:float64  A[b] = 0.0 } })",
                  kCuda);
       },
@@ -71,7 +72,7 @@ TEST(CheckLaunch, RefusesMoreSharedMemoryThanABlockHas) {
 
 TEST(CheckLaunch, RefusesMoreThanAThreadHasOfItsOwn) {
   const auto with = [](int64_t elements) {
-    run_pass(passes::check_launch,
+    run_pass(pass_named("check_launch").run,
              fmt::format(R"(fn f(A: float32[n]) {{ for b in 0..n bind(threadIdx.x) {{
                allocate s: float64[{}] scope(local)  s[0] = 1.0:float64
                allocate u: float32[1024] scope(local)  u[0] = 2.0  A[b] = u[0] }} }})",
@@ -89,7 +90,7 @@ TEST(CheckLaunch, RefusesMoreThanAThreadHasOfItsOwn) {
 TEST(CheckLaunch, RefusesMoreBlocksThanAGridHas) {
   expect_error(
       [] {
-        run_pass(passes::check_launch,
+        run_pass(pass_named("check_launch").run,
                  "fn f(A: float32[70000]) { for b in 0..70000 bind(blockIdx.y) { A[b] = 0.0 } }",
                  kCuda);
       },

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::tensorize;
+PassFunction* const tensorize = pass_named("tensorize").run;
 
 const char* const kBytes = R"(fn f(A: uint8[l, 4], B: int8[l, 16, 4], C: int32[16] output) {
       for k.outer in 0..l {

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::turn_signs_once;
+PassFunction* const turn_signs_once = pass_named("turn_signs_once").run;
 
 TEST(TurnSignsOnce, TakesWhatFactorsAreMovedByOffAtTheEnd) {
   expect_becomes(turn_signs_once,

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::unroll_loops;
+PassFunction* const unroll_loops = pass_named("unroll_loops").run;
 
 TEST(UnrollLoops, PutsTheIterationsInOrder) {
   expect_becomes(unroll_loops,

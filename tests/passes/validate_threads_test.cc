@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::validate_threads;
+PassFunction* const validate_threads = pass_named("validate_threads").run;
 
 TEST(ValidateThreads, LeavesABlockThatFitsAlone) {
   expect_unchanged(validate_threads, R"(fn f(A: float32[n]) {

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::validate_vectors;
+PassFunction* const validate_vectors = pass_named("validate_vectors").run;
 
 TEST(ValidateVectors, LeavesIndependentIterationsAlone) {
   expect_unchanged(validate_vectors, R"(fn f(A: float32[m, n], B: float32[m, n]) {

@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-using passes::vectorize_loops;
+PassFunction* const vectorize_loops = pass_named("vectorize_loops").run;
 
 TEST(VectorizeLoops, MakesARampOfTheVariable) {
   expect_becomes(

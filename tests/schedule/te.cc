@@ -6,7 +6,7 @@
 #include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/ir/print.h"
 #include "compiler/lower.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/simplify.h"
 #include "compiler/schedule/build_loops.h"
 #include "runtime/core/error.h"
 

@@ -1,15 +1,15 @@
-#include <gtest/gtest.h>
-
-#include "tests/ir/pass_context.h"
+#include "tests/passes/pass_test.h"
 #include "tests/support/parse_ir.h"
 
 namespace kiln::testing {
 namespace {
 
+PassFunction* const simplify = pass_named("simplify").run;
+
 constexpr const char* kParameters = "A: float32[n], B: float32[n], I: int64[n] input";
 
 void expect_simplified(std::string_view before, std::string_view after) {
-  expect_same(run_pass(passes::simplify, parse_kernel(kParameters, before)),
+  expect_same(run_pass(simplify, parse_kernel(kParameters, before)),
               parse_kernel(kParameters, after));
 }
 
@@ -46,9 +46,9 @@ TEST(SimplifyPass, RemovesChecksThatNeverFire) {
     result.checks.resize(1);
     return result;
   };
-  expect_same(run_pass(passes::simplify,
-                       kernel("for i in 0..n { check i < n #0 check i + 1 < n #0 A[i] = 1.0 }")),
-              kernel("for i in 0..n { check i + 1 < n #0 A[i] = 1.0 }"));
+  expect_same(
+      run_pass(simplify, kernel("for i in 0..n { check i < n #0 check i + 1 < n #0 A[i] = 1.0 }")),
+      kernel("for i in 0..n { check i + 1 < n #0 A[i] = 1.0 }"));
 }
 
 TEST(SimplifyPass, RemovesMemoryThatNothingUses) {
@@ -67,7 +67,7 @@ TEST(SimplifyPass, GivesTheSameNodeWhenThereIsNothingToDo) {
                    "for i.outer in 0..floordiv(n + 31, 32) parallel { for i.inner in 0..32 { "
                    "if likely(i.outer*32 + i.inner < n) { A[i.outer*32 + i.inner] = B[i.outer*32 + "
                    "i.inner] } } }");
-  EXPECT_EQ(run_pass(passes::simplify, kernel).body, kernel.body);
+  EXPECT_EQ(run_pass(simplify, kernel).body, kernel.body);
 }
 
 }  // namespace

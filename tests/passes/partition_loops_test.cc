@@ -7,7 +7,7 @@
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/verify.h"
-#include "tests/ir/pass_context.h"
+#include "tests/passes/pass_test.h"
 #include "tests/support/parse_ir.h"
 #include "tests/support/random.h"
 
@@ -17,9 +17,7 @@ namespace {
 constexpr const char* kParameters = "A: float32[m, n], B: float32[m, n]";
 
 ir::Kernel partitioned(std::string_view body) {
-  ir::Kernel result = run_pass(passes::partition_loops, parse_kernel(kParameters, body));
-  ir::verify(result);
-  return result;
+  return run_pass(pass_named("partition_loops").run, parse_kernel(kParameters, body));
 }
 
 void expect_partitioned(std::string_view before, std::string_view after) {
@@ -437,7 +435,9 @@ TEST(PartitionLoopsFuzz, ComputesTheSame) {
                  body);
     const ir::Kernel kernel = parse_kernel(kParameters, body);
     changed +=
-        ir::equal_trees(partitioned(body).body, run_pass(passes::simplify, kernel).body) ? 0 : 1;
+        ir::equal_trees(partitioned(body).body, run_pass(pass_named("simplify").run, kernel).body)
+            ? 0
+            : 1;
     const int m = random.between(0, 14);
     const int n = random.between(0, 14);
     expect_same_numbers(body, {{m, n}, {n, m}, {random.between(10, 30), 12}});
