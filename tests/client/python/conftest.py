@@ -23,11 +23,17 @@ def fake(short_folder):
 
 
 @pytest.fixture(scope="session")
-def kilnd():
-    """A real daemon for all tests that only call it."""
-    program = find_program("kilnd")
-    if program is None:
+def program():
+    """The path of the daemon's program, for tests that start one in a way of their own."""
+    found = find_program("kilnd")
+    if found is None:
         pytest.skip("no kilnd was found: build it, or set KILN_DAEMON")
+    return str(found)
+
+
+@pytest.fixture(scope="session")
+def kilnd(program):
+    """A real daemon for all tests that only call it."""
     folder = tempfile.mkdtemp(prefix="kiln-py-")
     with open(f"{folder}/kilnd.log", "wb") as log:
         process = subprocess.Popen(

@@ -13,17 +13,9 @@ import grpc
 import numpy as np
 import pytest
 from expect import expect
-from tree import ROOT, find_program
+from tree import ROOT
 
 import kiln
-
-
-@pytest.fixture
-def program():
-    found = find_program("kilnd")
-    if found is None:
-        pytest.skip("no kilnd was found: build it, or set KILN_DAEMON")
-    return str(found)
 
 
 def check(address, **options):

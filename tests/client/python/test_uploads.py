@@ -4,20 +4,10 @@ import socket
 import threading
 
 import numpy as np
-import pytest
-from tree import find_program
 
 import kiln
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def program():
-    found = find_program("kilnd")
-    if found is None:
-        pytest.skip("no kilnd was found: build it, or set KILN_DAEMON")
-    return str(found)
 
 
 class Way:
