@@ -20,38 +20,43 @@
 namespace kiln::language {
 namespace {
 
+/// Where axes begin, and how long they are.
+std::vector<ExprId> bounds_of(const Definition& definition, const std::vector<AxisId>& axes) {
+  std::vector<ExprId> bounds;
+  for (const AxisId id : axes)
+    bounds.insert(bounds.end(), {definition.axes[id].minimum, definition.axes[id].extent});
+  return bounds;
+}
+
 /// What an expression is made of, operands first.
-std::vector<ExprId> operands_of(const Expression& expression) {
+std::vector<ExprId> operands_of(const Definition& definition, const Expression& expression) {
   if (const auto* operation = std::get_if<Operation>(&expression.node)) return operation->operands;
   if (const auto* cast = std::get_if<CastTo>(&expression.node)) return {cast->operand};
   if (const auto* read = std::get_if<Read>(&expression.node)) return read->indices;
-  if (const auto* reduction = std::get_if<Reduction>(&expression.node)) return parts_of(*reduction);
-  return {};
+  std::vector<ExprId> operands;
+  if (const auto* reduction = std::get_if<Reduction>(&expression.node)) {
+    operands = parts_of(*reduction);
+    const std::vector<ExprId> bounds = bounds_of(definition, reduction->axes);
+    operands.insert(operands.end(), bounds.begin(), bounds.end());
+  }
+  return operands;
 }
 
-/// The tensors that a stage reads.
-std::vector<TensorId> reads_of(const Definition& definition, StageId id) {
-  const Stage& stage = definition.stages[id];
-  std::vector<TensorId> reads;
-  if (const auto* scan = std::get_if<Scan>(&stage)) {
-    for (const auto* tensors : {&scan->init, &scan->update, &scan->state, &scan->inputs})
-      reads.insert(reads.end(), tensors->begin(), tensors->end());
-    return reads;
-  }
-  if (const auto* scatter = std::get_if<Scatter>(&stage)) reads.push_back(scatter->base);
+/// Calls `see` for each expression that these are made of, once, in the order of the text. By hand,
+/// not by recursion: chains can be long.
+template <typename See>
+void for_each_expression(const Definition& definition, std::vector<ExprId> todo, const See& see) {
   std::set<ExprId> seen;
-  std::vector<ExprId> todo = bodies_of(stage);
   std::ranges::reverse(todo);  // the last is looked at first
   while (!todo.empty()) {
     const ExprId expr = todo.back();
     todo.pop_back();
     if (!seen.insert(expr).second) continue;
     const Expression& expression = definition.expressions[expr];
-    if (const auto* read = std::get_if<Read>(&expression.node)) reads.push_back(read->tensor);
-    const std::vector<ExprId> operands = operands_of(expression);
+    see(expression);
+    const std::vector<ExprId> operands = operands_of(definition, expression);
     todo.insert(todo.end(), operands.rbegin(), operands.rend());
   }
-  return reads;
 }
 
 /// Which stages belong together, as the smallest id of each group.
@@ -126,6 +131,7 @@ class Copies {
     copy_.definition.variables = whole.definition.variables;
     copy_.names.variables = whole.names.variables;
     copy_.names.kernel = part.name;
+    copy_.names.files = whole.names.files;
     for (const TensorId input : part.inputs) {
       tensors_[input] = {static_cast<StageId>(copy_.definition.stages.size()), 0};
       add_placeholder(input);
@@ -140,7 +146,7 @@ class Copies {
       }
       // In its place before its expressions are copied: scans name stages behind them.
       copy_.definition.stages.emplace_back();
-      copy_.names.stages.push_back(whole.names.stages[id]);
+      add_name(whole.names.stages[id], id);
     }
     for (const StageId id : part.stages)
       copy_.definition.stages[tensors_.at({id, 0}).stage] = stage(whole.definition.stages[id]);
@@ -148,18 +154,23 @@ class Copies {
       for (const TensorId tensor : *tensors)
         copy_.definition.parameters.push_back(tensors_.at(tensor));
     }
-    copy_.names.stage_lines.resize(copy_.definition.stages.size());
   }
 
   Kernel take() { return std::move(copy_); }
 
  private:
+  void add_name(std::string name, StageId old) {
+    const auto& lines = whole_.names.stage_lines;
+    copy_.names.stages.push_back(std::move(name));
+    copy_.names.stage_lines.push_back(old < lines.size() ? lines[old] : SourceMap::Line{});
+  }
+
   void add_placeholder(TensorId tensor) {
     Placeholder placeholder{whole_.definition.type_of(tensor), {}};
     for (const ExprId extent : whole_.definition.shape_of(tensor))
       placeholder.shape.push_back(expression(extent));
     copy_.definition.stages.emplace_back(std::move(placeholder));
-    copy_.names.stages.push_back(whole_.names.tensor_name(whole_.definition, tensor));
+    add_name(whole_.names.tensor_name(whole_.definition, tensor), tensor.stage);
   }
 
   Stage stage(const Stage& old) {
@@ -293,7 +304,13 @@ class CountOperations {
   }
 
   int64_t extent_of(AxisId axis) const {
-    return evaluate_size(definition_, definition_.axes[axis].extent, sizes_);
+    const ExprId extent = definition_.axes[axis].extent;
+    bool is_known = true;
+    for_each_expression(definition_, {extent}, [&](const Expression& expression) {
+      is_known = is_known && !std::holds_alternative<Read>(expression.node) &&
+                 !std::holds_alternative<AxisUse>(expression.node);
+    });
+    return is_known ? evaluate_size(definition_, extent, sizes_) : 1;
   }
 
  private:
@@ -310,6 +327,24 @@ double bytes_of(const Definition& definition, TensorId tensor, std::span<const i
 }
 
 }  // namespace
+
+std::vector<TensorId> reads_of(const Definition& definition, StageId id) {
+  const Stage& stage = definition.stages[id];
+  std::vector<TensorId> reads;
+  if (const auto* scan = std::get_if<Scan>(&stage)) {
+    for (const auto* tensors : {&scan->init, &scan->update, &scan->state, &scan->inputs})
+      reads.insert(reads.end(), tensors->begin(), tensors->end());
+    return reads;
+  }
+  if (const auto* scatter = std::get_if<Scatter>(&stage)) reads.push_back(scatter->base);
+  std::vector<ExprId> expressions = bodies_of(stage);
+  const std::vector<ExprId> bounds = bounds_of(definition, axes_of(stage));
+  expressions.insert(expressions.end(), bounds.begin(), bounds.end());
+  for_each_expression(definition, std::move(expressions), [&](const Expression& expression) {
+    if (const auto* read = std::get_if<Read>(&expression.node)) reads.push_back(read->tensor);
+  });
+  return reads;
+}
 
 std::vector<Part> parts_of(const Definition& definition, const SourceMap& names) {
   const Groups groups(definition);

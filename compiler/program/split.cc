@@ -5,9 +5,9 @@
 #include "compiler/program/split.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
+#include "compiler/language/parts.h"
 #include "compiler/language/wire/canonical.h"
 
 namespace kiln::program {
@@ -49,93 +49,25 @@ class Splitter {
       const TensorId at = open.back();
       open.pop_back();
       if (is_known_(at) || is_given(at) || !needed_.insert(at.stage).second) continue;
-      const std::set<TensorId> read = reads(at.stage);
+      const std::vector<TensorId> read = reads_of(definition_, at.stage);
       open.insert(open.end(), read.begin(), read.end());
-    }
-  }
-
-  std::set<TensorId> reads(StageId id) const {
-    std::set<TensorId> found;
-    const Stage& stage = definition_.stages[id];
-    if (const auto* scan = std::get_if<Scan>(&stage)) {
-      for (const auto* list : {&scan->init, &scan->update, &scan->state, &scan->inputs})
-        found.insert(list->begin(), list->end());
-    }
-    if (const auto* scatter = std::get_if<Scatter>(&stage)) found.insert(scatter->base);
-    std::vector<ExprId> open = bodies_of(stage);
-    for (const AxisId axis : axes_of(stage))
-      open.insert(open.end(), {definition_.axes[axis].minimum, definition_.axes[axis].extent});
-    std::set<ExprId> seen;
-    while (!open.empty()) {
-      const ExprId at = open.back();
-      open.pop_back();
-      if (seen.insert(at).second) visit(at, open, found);
-    }
-    return found;
-  }
-
-  void visit(ExprId id, std::vector<ExprId>& open, std::set<TensorId>& found) const {
-    const auto& node = definition_.expressions[id].node;
-    const auto add = [&](const std::vector<ExprId>& ids) {
-      open.insert(open.end(), ids.begin(), ids.end());
-    };
-    if (const auto* read = std::get_if<Read>(&node)) {
-      found.insert(read->tensor);
-      add(read->indices);
-    } else if (const auto* operation = std::get_if<Operation>(&node)) {
-      add(operation->operands);
-    } else if (const auto* cast = std::get_if<CastTo>(&node)) {
-      open.push_back(cast->operand);
-    } else if (const auto* reduction = std::get_if<Reduction>(&node)) {
-      add(parts_of(*reduction));
-      for (const AxisId axis : reduction->axes)
-        add({definition_.axes[axis].minimum, definition_.axes[axis].extent});
     }
   }
 
   /// The stages, with a placeholder for each tensor of another one that they read.
   Piece piece(const std::set<StageId>& stages, const std::vector<TensorId>& made) const {
-    Piece piece{.kernel = whole_, .reads = {}, .makes = made};
-    Definition& to = piece.kernel.definition;
-    SourceMap& names = piece.kernel.names;
-    std::map<TensorId, TensorId> placeholders;
-    to.parameters.clear();
+    Part part{.name = whole_.names.tensor_name(definition_, made[0]),
+              .stages = {stages.begin(), stages.end()},
+              .inputs = {},
+              .outputs = made};
+    std::set<TensorId> inputs;
     for (const StageId id : stages) {
-      for (const TensorId tensor : reads(id)) {
-        if (stages.count(tensor.stage) != 0 || placeholders.count(tensor) != 0) continue;
-        const TensorId placeholder = {static_cast<StageId>(to.stages.size()), 0};
-        to.stages.emplace_back(
-            Placeholder{definition_.type_of(tensor), definition_.shape_of(tensor)});
-        names.stages.push_back(whole_.names.tensor_name(definition_, tensor));
-        names.stage_lines.resize(to.stages.size());
-        placeholders[tensor] = placeholder;
-        piece.reads.push_back(tensor);
-        to.parameters.push_back(placeholder);
+      for (const TensorId tensor : reads_of(definition_, id)) {
+        if (!stages.contains(tensor.stage) && inputs.insert(tensor).second)
+          part.inputs.push_back(tensor);
       }
     }
-    replace(to, stages, placeholders);
-    to.parameters.insert(to.parameters.end(), made.begin(), made.end());
-    names.kernel = whole_.names.tensor_name(definition_, made[0]);
-    piece.kernel = canonicalize(piece.kernel, {}).kernel;
-    return piece;
-  }
-
-  static void replace(Definition& to, const std::set<StageId>& stages,
-                      const std::map<TensorId, TensorId>& placeholders) {
-    const auto take = [&](TensorId& tensor) {
-      const auto placeholder = placeholders.find(tensor);
-      if (placeholder != placeholders.end()) tensor = placeholder->second;
-    };
-    for (Expression& expression : to.expressions) {
-      if (auto* read = std::get_if<Read>(&expression.node)) take(read->tensor);
-    }
-    for (const StageId id : stages) {
-      if (auto* scatter = std::get_if<Scatter>(&to.stages[id])) take(scatter->base);
-      auto* scan = std::get_if<Scan>(&to.stages[id]);
-      if (scan == nullptr) continue;
-      for (auto* list : {&scan->init, &scan->update, &scan->state, &scan->inputs})
-        std::ranges::for_each(*list, take);
-    }
+    return {canonicalize(kernel_of(whole_, part), {}).kernel, part.inputs, made};
   }
 
   const Kernel& whole_;

@@ -89,5 +89,19 @@ TEST(Parts, WorkCountsValuesAndEachElementOnce) {
   EXPECT_EQ(work.bytes_written, 10 * 8);
 }
 
+TEST(Parts, ALoopAsLongAsATensorSaysReadsThatTensor) {
+  const Kernel kernel = testing::kernel_of(
+                            "kernel f(A: float32[n, m], L: int32[n]) -> (C: float32[n]) {\n"
+                            "  C[i] = sum[k < L[i]](A[i, k])\n"
+                            "}")
+                            .kernel;
+  EXPECT_EQ(texts_of(kernel), (std::vector<std::string>{"C(A, L) -> C"}));
+  const Part part = parts_of(kernel.definition, kernel.names).front();
+  EXPECT_EQ(kernel_of(kernel, part).definition.parameters.size(), 3U);
+  const Work work = work_of(kernel.definition, part, std::vector<int64_t>{10, 20});
+  EXPECT_EQ(work.operations, 10);
+  EXPECT_EQ(work.bytes_read, 10 * 20 * 4 + 10 * 4);
+}
+
 }  // namespace
 }  // namespace kiln::language
