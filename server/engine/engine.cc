@@ -16,7 +16,6 @@ namespace kiln::server {
 
 namespace {
 
-constexpr auto kWarmTime = std::chrono::seconds(10);  // of memory, after the last client left
 // Of the thread that ticks ten times a second and waits for nobody.
 constexpr double kStuckSeconds = 30;
 constexpr auto kCanaryLimit = std::chrono::seconds(5);  // of microseconds of work
@@ -135,7 +134,8 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
              .arenas = arenas_},
             options.job_folder.empty() ? options.cache_folder + "/jobs" : options.job_folder,
             job_options(options, quotas_)),
-      warm_up_(compile_call(), static_cast<size_t>(std::max(options.compilers, 1))) {
+      warm_up_(compile_call(), static_cast<size_t>(std::max(options.compilers, 1))),
+      warm_memory_(options.warm_memory) {
   supervisor_.add([this](Clock::time_point now) { tick(now); });
   supervisor_.start();
 }
@@ -152,7 +152,7 @@ void Engine::tick(Clock::time_point now) {
   canary_.tick(now);
   sessions_.expire(now);
   // What was warm for clients is of no use to nobody.
-  if (sessions_.idle_for(now) > kWarmTime) arenas_->cool_down();
+  if (sessions_.idle_for(now) > warm_memory_) arenas_->cool_down();
   uploads_.expire(now);
   tensors_.expire(now);
   jobs_.tick(now);

@@ -44,6 +44,7 @@ struct EngineOptions {
   WorkerTimes times;
   Clock::duration canary_period = std::chrono::seconds(10);  // 0: there is none
   Clock::duration session_grace = std::chrono::seconds(2);
+  Clock::duration warm_memory = std::chrono::seconds(10);  // is kept, after the last client left
   Clock::duration unowned_tensor_life = std::chrono::minutes(10);
   Clock::duration idle_upload = std::chrono::seconds(60);  // in which nothing comes
   Clock::duration tick = std::chrono::milliseconds(100);
@@ -173,6 +174,7 @@ class Engine {
   ProgramService programs_;
   JobService jobs_;
   WarmUp warm_up_;
+  const Clock::duration warm_memory_;
   std::atomic<Clock::time_point> ticked_ = Clock::now();
   bool stopped_ = false;
 };

@@ -1,4 +1,6 @@
 #include <fstream>
+#include <iterator>
+#include <thread>
 
 #include <unistd.h>
 
@@ -256,6 +258,35 @@ TEST_F(Tensors, AreGoneOnceFreed) {
   EXPECT_EQ(freed(tensor), 0U);
   expect_status(status_of_download(tensor), grpc::StatusCode::NOT_FOUND, "TENSOR",
                 "there is no tensor " + tensor + "; it was freed, or its session has ended");
+}
+
+TEST_F(Tensors, LeaveNoMemoryBehindOnceNobodyIsThere) {
+  EngineOptions options = usual_options();
+  options.warm_memory = std::chrono::seconds(1);
+  restart(options);
+  const auto session = open_session();
+  const std::string kernel = service_->kernel(add_one("inc"));
+  const std::string tensor = service_->upload(std::vector<float>(1 << 20), session->id);
+  // Its worker has mapped it, too.
+  v1::RunRequest run;
+  run.set_kernel_id(kernel);
+  *run.add_arguments() = tensor_argument(tensor);
+  *run.add_arguments() = output_argument(true);
+  v1::RunResponse response;
+  ASSERT_TRUE(service_->run(run, response).ok());
+  freed(tensor);
+  freed(response.results(0).tensor());
+  // While somebody is there it stays warm for the next call.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  EXPECT_FALSE(service_->engine().arenas().arenas().empty());
+  end(*session);
+  const auto is_mapped = [&] {
+    std::ifstream maps(fmt::format("/proc/{}/maps", service_->engine().cpu_pid()));
+    return std::string(std::istreambuf_iterator<char>(maps), {}).find("kiln-arena") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(eventually([&] { return service_->engine().arenas().arenas().empty(); }));
+  EXPECT_TRUE(eventually([&] { return !is_mapped(); }));
 }
 
 TEST_F(Tensors, OfAnEarlierDaemonAreLost) {
