@@ -43,6 +43,18 @@ const Case kCases[] = {
      "kernel k(A: float32[35, 144], B: float32[144, 100]) -> (C: float32[35, 100]) {"
      " C[i, j] = sum[k < 144](A[i, k] * B[k, j]) }",
      {}},
+    {"matmul_of_few_columns",
+     "kernel k(A: float32[131, 300], B: float32[300, 7]) -> (C: float32[131, 7]) {"
+     " C[i, j] = sum[k < 300](A[i, k] * B[k, j]) }",
+     {}},
+    {"matmul_of_one_column",
+     "kernel k(A: float32[131, 300], B: float32[300, 1]) -> (C: float32[131, 1]) {"
+     " C[i, j] = sum[k < 300](A[i, k] * B[k, j]) }",
+     {}},
+    {"matmul_of_few_rows_and_a_large_factor",
+     "kernel k(A: float32[5, 600], B: float32[600, 457]) -> (C: float32[5, 457]) {"
+     " C[i, j] = sum[k < 600](A[i, k] * B[k, j]) }",
+     {}},
     {"matmul_in_blocks",
      "kernel k(A: float32[40, 131], B: float32[40, 213]) -> (C: float32[131, 213]) {"
      " C[i, j] = sum[k < 40](A[k, i] * B[k, j]) }",

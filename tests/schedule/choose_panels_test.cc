@@ -150,6 +150,46 @@ TEST(ChoosePanels, CopiesEachPanelBeforeFewRowsReadIt) {
   EXPECT_FALSE(has(rows_by_columns(33, 777, 1009), "split(C.k"));
 }
 
+/// A copy would be read once. A core that adds one vector a cycle is busy until the next comes.
+TEST(ChoosePanels, ReadsALargeFactorOnceWhereItIs) {
+  EXPECT_EQ(rows_by_columns(10, 784, 1000),
+            "schedule cpu {\n"
+            "  split(C.i, factor=10)\n"
+            "  split(C.j, factor=32)\n"
+            "  reorder(C.j.outer, C.i.outer, C.k, C.i.inner, C.j.inner)\n"
+            "  vectorize(C.j.inner)\n"
+            "  unroll(C.i.inner)\n"
+            "  parallel(C.j.outer)\n"
+            "}\n");
+  const std::string text =
+      "kernel k(A: float32[33, 1000], B: float32[1000, 777]) -> (C: float32[33, 777]) {\n"
+      "  C[i, j] = sum[k < 1000](A[i, k] * B[k, j])\n"
+      "}\n";
+  EXPECT_TRUE(has(steps_of(text, "sapphirerapids"), "cache_read(B, global"));
+  EXPECT_FALSE(has(steps_of(text, "znver4"), "cache_read"));
+}
+
+/// Ten columns are ten lanes of sixteen; along the sum all are full.
+TEST(ChoosePanels, TurnsFewColumnsAndAddsAlongTheSum) {
+  EXPECT_EQ(rows_by_columns(1000, 10, 784),
+            "schedule cpu {\n"
+            "  split(C.i, factor=8)\n"
+            "  split(C.j, factor=2)\n"
+            "  split(C.k, factor=16)\n"
+            "  reorder(C.i.outer, C.j.outer, C.k.outer, C.i.inner, C.j.inner, C.k.inner)\n"
+            "  cache_read(B, global, C, C.j.outer, C.k.outer, C.j.inner, C.k.inner)\n"
+            "  vectorize(C.k.inner)\n"
+            "  unroll(C.j.inner)\n"
+            "  unroll(C.i.inner)\n"
+            "  parallel(C.i.outer)\n"
+            "}\n");
+  EXPECT_TRUE(has(rows_by_columns(1000, 1, 784), "vectorize(C.k.inner)"));
+  for (const int columns : {15, 16, 20})
+    EXPECT_FALSE(has(rows_by_columns(1000, columns, 784), "vectorize(C.k.inner)")) << columns;
+  // A copy of as many elements as there are products.
+  EXPECT_FALSE(has(rows_by_columns(1, 10, 784), "cache_read"));
+}
+
 TEST(ChoosePanels, TurnsNothingForFewRows) {
   EXPECT_FALSE(has(rows_by_rows(8, 512, 512), "cache_read"));
 }

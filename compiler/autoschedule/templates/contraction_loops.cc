@@ -371,6 +371,10 @@ void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, St
   const auto [chunks, chunk] = steps.split(id, reduce.back(), lanes);
   reduce.back() = chunks;
   steps.reorder(id, joined({tiling.batch, {rows, columns}, reduce, {row, column, chunk}}));
+  if (values.get("columns in order", 0) != 0) {
+    steps.cache_read(tiling.panel, id,
+                     joined({tiling.panel_batch, {columns}, reduce, {column, chunk}}));
+  }
   steps.vectorize(id, chunk);
   steps.unroll(id, column);
   steps.unroll(id, row);

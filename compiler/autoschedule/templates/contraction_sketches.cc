@@ -4,12 +4,14 @@
 //
 //   A[i, k] * B[k, j], 1024  ->  packed panels      64  ->  outer products, nothing copied
 //   A[i, k] * B[j, k], few rows  ->  dot products    more rows  ->  panels, transposed as packed
+//   A[i, k] * B[k, j], few columns  ->  dot products of transposed columns
 //
 // The thresholds are measured; docs/performance.md says what lies beside them.
 #include <algorithm>
 #include <set>
 
 #include "compiler/autoschedule/templates/contraction_numbers.h"
+#include "compiler/autoschedule/templates/dot_products.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -74,16 +76,21 @@ class Sketches {
     tile_ = is_known() ? best_tile(numbers_.size) : TileShape{kAnyTile.rows, any_lanes};
   }
 
-  Sketch outer_products(bool copies_rows) const {
+  /// `columns_first`: the column factor is large, and tiles of it are read by few rows.
+  Sketch outer_products(bool copies_rows, bool columns_first) const {
     RowBlocks blocks{tile_, 1};
-    if (is_known() && !copies_rows) blocks = best_row_blocks(numbers_.size);
+    if (columns_first) {
+      blocks.tile = best_far_tile(numbers_.size);
+    } else if (is_known() && !copies_rows) {
+      blocks = best_row_blocks(numbers_.size);
+    }
     const int64_t block = blocks.tiles > 1 ? blocks.tiles : 0;
     std::set<int64_t> tiles = {0, 4, 8, block};
     std::vector<Parameter> parameters = {
         rows(blocks.tile.rows),
         columns(blocks.tile.lanes),
         tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0),
-        {"columns first", {0, 1}, 0},
+        {"columns first", {0, 1}, columns_first ? 1 : 0},
         {"rows of a panel", {tiles.begin(), tiles.end()}, block}};
     if (copies_rows) parameters.push_back({"rows in order", {0, 1}, 1});
     return sketch("outer products", std::move(parameters), write_outer_products);
@@ -175,9 +182,18 @@ class Sketches {
     return lies_along(graph_, *tiling_.contraction.row_factor, tiling_.row_batch);
   }
 
-  /// Whether each is copied before it is used: there are too few rows to copy all first, but what
-  /// is far apart comes sooner when it is read alone.
-  bool gains_by_packing() const { return numbers_.panels > kLargePanels && numbers_.size.rows > 1; }
+  /// Whether panels are many and rows too few to copy all first: then each is copied before it is
+  /// used, or read where it is.
+  bool has_few_rows() const {
+    return numbers_.panels > kLargePanels && numbers_.size.rows > 1 &&
+           numbers_.size.rows < kRowsForPanels;
+  }
+  bool gains_by_packing() const {
+    return numbers_.panels > kLargePanels && numbers_.size.rows > 1 &&
+           (!has_few_rows() || gains_by_copy(numbers_.size));
+  }
+
+  const ContractionSize& size() const { return numbers_.size; }
 
  private:
   bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
@@ -241,17 +257,34 @@ class Sketches {
   TileShape tile_;
 };
 
-Sketch dots_sketch(const Chooser& chooser, const Tiling& tiling, int64_t lanes, bool parallel) {
+/// Of a tile of so many rows and columns. `in_order`: the columns are copied first.
+Sketch dots_sketch(const Chooser& chooser, const Tiling& tiling, int64_t lanes, DotShape tile,
+                   bool in_order, bool parallel) {
   const StageGraph& graph = chooser.graph;
+  const auto sizes = [&](const char* name, AxisId axis, int64_t preferred) {
+    std::set<int64_t> values = {1, 2, 4, 6, 8, preferred};
+    return tile_parameter(graph, name, axis, {values.begin(), values.end()}, preferred);
+  };
+  std::vector<Parameter> parameters = {sizes("rows", tiling.contraction.row, tile.rows),
+                                       sizes("columns", tiling.contraction.column, tile.columns)};
+  if (in_order) parameters.push_back({"columns in order", {1}, 1});
+  parameters.push_back(parallel_parameter(parallel));
   return {.name = "dot products",
-          .parameters = {tile_parameter(graph, "rows", tiling.contraction.row, {1, 2, 4, 6, 8},
-                                        kDotRows),
-                         tile_parameter(graph, "columns", tiling.contraction.column,
-                                        {1, 2, 4, 6, 8}, kDotRows),
-                         parallel_parameter(parallel)},
+          .parameters = std::move(parameters),
           .write = [&graph, tiling, lanes](StepWriter& steps, const Values& values) {
             write_dots(graph, tiling, lanes, steps, values);
           }};
+}
+
+/// Whether rows lie along the only sum, in its type: as dot products, only columns are to be
+/// copied.
+bool has_dots_in_order(const Chooser& chooser, StageId id, const Contraction& contraction) {
+  const Stage& stage = chooser.graph[id];
+  const DType type = stage.types[0];
+  return stage.reduce.size() == 1 && contraction.row_factor->type.element == type &&
+         contraction.column_factor->type.element == type &&
+         is_contiguous_in(chooser.graph, *contraction.row_factor, stage.reduce[0]) &&
+         may_reassociate(chooser, id);
 }
 
 }  // namespace
@@ -286,13 +319,19 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   // Dot products add in another order than the rest; sketches of a stage must all compute the same
   // bits, so they stand alone.
   if (as_dots && !(in_order && all.gains_by_order()))
-    return {dots_sketch(chooser, tiling, *steps, parallel)};
+    return {dots_sketch(chooser, tiling, *steps, {kDotRows, kDotRows}, false, parallel)};
+  if (in_order && !as_dots && steps && has_dots_in_order(chooser, id, contraction) &&
+      gains_by_dots(all.size())) {
+    return {dots_sketch(chooser, tiling, *steps, best_dots(all.size()), true, parallel)};
+  }
   if (!lanes) return {};
   const bool rows_in_order =
       may_copy && all.gains_by_rows_in_order() &&
       only_reorders(graph, *contraction.row_factor,
                     joined({tiling.row_batch, tiling.reduce, {contraction.row}}));
-  std::vector<Sketch> sketches = {all.outer_products(rows_in_order)};
+  const bool in_place =
+      in_order && !all.gains_by_order() && all.has_few_rows() && !all.gains_by_packing();
+  std::vector<Sketch> sketches = {all.outer_products(rows_in_order, in_place)};
   if (in_order) {
     const auto place = all.gains_by_order() ? sketches.begin() : sketches.end();
     sketches.insert(place, all.panels_in_order());

@@ -36,6 +36,13 @@ constexpr double kRowsAgain = 0.08;
 constexpr double kFarRowCycles = 0.35;
 constexpr double kRowInOrderCycles = 0.1;
 constexpr double kPanelVectorCycles = 0.7;
+// A core looks ahead as far as so many instructions, so that the longer a step is, the fewer lines
+// are on their way: the latency of L3 over the instructions of the window (380 of 512 on Sapphire
+// Rapids, where a product of 33 rows takes 1.17 times as long in place). A core with one unit for
+// multiply-adds is busy that long. And what a vector of a copy takes, on Zen 4 and there.
+constexpr double kFarCycles = 0.74;
+constexpr double kStepInstructions = 3;
+constexpr double kCopiedVectorCycles = 7.5;
 // A panel takes three quarters of L1 while rows pass, or half of it where these are read for it
 // alone.
 int64_t near_panel(const ContractionSize& size) { return size.l1_elements * 3 / 4; }
@@ -62,7 +69,8 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   // The longest of three bottlenecks: the ports of multiply-adds, the chain of one sum, and the
   // ports of loads, on which an element of a row is broadcast as it is loaded.
   const double busy = std::max({sums / size.multiply_adds, size.latency,
-                                (static_cast<double>(rows) + vectors) / size.loads});
+                                (static_cast<double>(rows) + vectors) / size.loads,
+                                size.far_cycles * (sums + vectors + kStepInstructions)});
   const double fetch = size.vector_cycles * vectors + size.row_cycles * static_cast<double>(rows);
   const double step = busy + kLoopCycles + fetch;
   return static_cast<double>(size.steps) * step + kTileCycles + kElementCycles * sums;
@@ -87,6 +95,13 @@ double blocks_share(const ContractionSize& size, int64_t columns, int64_t produc
 ContractionSize of_panels(ContractionSize size) {
   size.row_cycles = size.rows_in_order ? kRowInOrderCycles : kFarRowCycles;
   size.vector_cycles = kPanelVectorCycles;
+  return size;
+}
+
+/// Of columns that are read where they are, tile by tile, by all rows.
+ContractionSize of_far_columns(ContractionSize size) {
+  size.few_tasks = false;
+  size.far_cycles = kFarCycles;
   return size;
 }
 
@@ -155,6 +170,17 @@ TileShape best_tile(const ContractionSize& size) {
 }
 
 TileShape best_panel_tile(ContractionSize size) { return best_tile(of_panels(size)); }
+
+TileShape best_far_tile(ContractionSize size) { return best_tile(of_far_columns(size)); }
+
+bool gains_by_copy(const ContractionSize& size) {
+  const ContractionSize far = of_far_columns(size);
+  ContractionSize near = of_panels(size);
+  near.few_tasks = false;
+  const auto vectors = static_cast<double>(ceil_div(size.columns, size.register_lanes));
+  const double copy = vectors * static_cast<double>(size.steps) * kCopiedVectorCycles;
+  return copy + tile_cycles(near, best_tile(near)) < tile_cycles(far, best_tile(far));
+}
 
 int64_t best_depth(const ContractionSize& size, int64_t lanes) {
   const int64_t most = std::min(near_elements(size) / lanes, size.steps / 2);

@@ -27,6 +27,8 @@ struct ContractionSize {
   double vector_cycles = 0.6;
   double row_cycles = 0;
   bool rows_in_order = false;  // elements of a tile's rows lie side by side
+  // Cycles for which columns from beyond L2 hold up each instruction of a step.
+  double far_cycles = 0;
 };
 
 /// Of tiles in these registers, each with so many elements; the extents are left open.
@@ -49,6 +51,13 @@ TileShape best_tile(const ContractionSize& size);
 
 /// The shape that takes the fewest where the columns are copied next to each other.
 TileShape best_panel_tile(ContractionSize size);
+
+/// The shape that takes the fewest where large column factors are read where they are.
+TileShape best_far_tile(ContractionSize size);
+
+/// Whether a large column factor is better copied, a tile's columns at a time, than read where it
+/// is by all tiles of rows.
+bool gains_by_copy(const ContractionSize& size);
 
 /// How many steps of the reduction few rows take along copied columns that then are still in L1,
 /// without a remainder; 0 where there is no such number.
