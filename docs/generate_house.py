@@ -47,6 +47,7 @@ FLOORS = [
         ("compiler", "compiler/*.cc", "compile, lower, report"),
         ("compiler/autodiff", "autodiff", "gradients"),
         ("compiler/program", "program", "graphs to kernels"),
+        ("compiler/predict", "predict", "what loops take"),
         ("compiler/autoschedule/choose", "choose", "the cheapest sketch"),
         ("compiler/autoschedule/templates", "templates", "sketches as steps"),
         ("compiler/autoschedule/recognise", "recognise", "structure of stages"),

@@ -34,6 +34,7 @@ COMPILER = {
     "autoschedule": ["schedule/", "analysis/", "ir/", "language/", "target.h"],
     "passes": ["analysis/", "ir/", "language/", "target.h"],
     "codegen": ["analysis/", "ir/", "language/"],
+    "predict": ["autoschedule/", "ir/", "language/"],
     "program": ["autodiff/", "language/"],
 }
 

@@ -33,9 +33,9 @@ TEST(Machine, TakesFeaturesFromTheName) {
 
 TEST(Machine, IsALineForPeople) {
   EXPECT_EQ(text_of(machine_of("znver3")),
-            "Zen 3: 16 vectors of 32 bytes, 2 multiply-adds a cycle of 4 cycles each, 2 loads a "
-            "cycle, L1 32 KiB, L2 512 KiB (LLVM's X86ScheduleZnver3; caches: meterpreter.org on "
-            "Zen 4)");
+            "Zen 3: 16 vectors of 32 bytes, 2 multiply-adds a cycle of 4 cycles each, 4 "
+            "operations and 2 loads a cycle, L1 32 KiB, L2 512 KiB (LLVM's X86ScheduleZnver3; "
+            "caches: meterpreter.org on Zen 4)");
 }
 
 }  // namespace

@@ -38,36 +38,37 @@ constexpr std::string_view kV3[] = {"x86-64-v3"};
 constexpr std::string_view kV2[] = {"x86-64-v2", "x86-64"};
 
 /// Caches in KiB.
-constexpr Machine core(std::string_view name, double multiply_adds, double latency, double loads,
-                       int64_t l1, int64_t l2, std::string_view source) {
-  return {name, {}, multiply_adds, latency, loads, l1 * kKiB, l2 * kKiB, source};
+constexpr Machine core(std::string_view name, double multiply_adds, double operations,
+                       double latency, double loads, int64_t l1, int64_t l2,
+                       std::string_view source) {
+  return {name, {}, multiply_adds, operations, latency, loads, l1 * kKiB, l2 * kKiB, source};
 }
 
 /// Instructions by LLVM 19's scheduling models, as llvm-mca prints them, where nothing else is
 /// said. Of caches "measured" is what sysfs says of a host.
 constexpr Row kRows[] = {
-    {kSkylakeServer, core("Skylake server", 2, 4, 2, 32, 1024,
+    {kSkylakeServer, core("Skylake server", 2, 2, 4, 2, 32, 1024,
                           "LLVM's X86SchedSkylakeServer; caches: AnandTech on Sunny Cove, "
                           "allinfo.space on Sapphire Rapids")},
-    {kIceLake, core("Ice Lake server", 1, 4, 2, 48, 1280,
+    {kIceLake, core("Ice Lake server", 1, 2, 4, 2, 48, 1280,
                     "LLVM's X86SchedIceLake; caches: AnandTech on Sunny Cove, allinfo.space on "
                     "Sapphire Rapids")},
-    {kGoldenCove, core("Golden Cove server", 2, 4, 2, 48, 2048,
+    {kGoldenCove, core("Golden Cove server", 2, 2, 4, 2, 48, 2048,
                        "multiply-adds and loads measured on Sapphire Rapids; caches: HardwareTimes "
                        "on Sapphire Rapids")},
-    {kHaswell, core("Haswell to Skylake", 2, 5, 2, 32, 256,
+    {kHaswell, core("Haswell to Skylake", 2, 3, 5, 2, 32, 256,
                     "LLVM's X86SchedHaswell; caches: AnandTech on Sunny Cove")},
-    {kZen2, core("Zen 2", 2, 5, 2, 32, 512,
+    {kZen2, core("Zen 2", 2, 4, 5, 2, 32, 512,
                  "LLVM's X86ScheduleZnver2, loads as on Zen 3; caches: AnandTech on Sunny Cove")},
-    {kZen3,
-     core("Zen 3", 2, 4, 2, 32, 512, "LLVM's X86ScheduleZnver3; caches: meterpreter.org on Zen 4")},
-    {kZen4, core("Zen 4", 1, 4, 2, 32, 1024,
+    {kZen3, core("Zen 3", 2, 4, 4, 2, 32, 512,
+                 "LLVM's X86ScheduleZnver3; caches: meterpreter.org on Zen 4")},
+    {kZen4, core("Zen 4", 1, 2, 4, 2, 32, 1024,
                  "LLVM's X86ScheduleZnver4, multiply-adds measured; caches measured")},
-    {kZen5, core("Zen 5", 2, 4, 2, 48, 1024,
+    {kZen5, core("Zen 5", 2, 2, 4, 2, 48, 1024,
                  "LLVM's X86ScheduleZnver5, multiply-adds measured; caches measured")},
-    {kV4, core("x86-64-v4", 1, 4, 2, 32, 1024, "the least of those with AVX-512")},
-    {kV3, core("x86-64-v3", 2, 5, 2, 32, 256, "the least of those with AVX2")},
-    {kV2, core("x86-64-v2", 2, 5, 2, 32, 256, "x86-64-v3 with shorter vectors")},
+    {kV4, core("x86-64-v4", 1, 2, 4, 2, 32, 1024, "the least of those with AVX-512")},
+    {kV3, core("x86-64-v3", 2, 3, 5, 2, 32, 256, "the least of those with AVX2")},
+    {kV2, core("x86-64-v2", 2, 3, 5, 2, 32, 256, "x86-64-v3 with shorter vectors")},
 };
 
 const Machine& row_of(std::string_view cpu) {
@@ -105,10 +106,10 @@ std::string text_of(const Machine& machine) {
   if (vectors.adds_bytes) sums += ", sums of four products of bytes";
   if (vectors.adds_halves) sums += ", of two of bfloat16";
   return fmt::format(
-      "{}: {} vectors of {} bytes, {:g} multiply-add{} a cycle of {:g} cycles each, {:g} loads a "
-      "cycle, L1 {} KiB, L2 {} KiB{} ({})",
+      "{}: {} vectors of {} bytes, {:g} multiply-add{} a cycle of {:g} cycles each, {:g} "
+      "operations and {:g} loads a cycle, L1 {} KiB, L2 {} KiB{} ({})",
       machine.name, vectors.registers, vectors.bytes, machine.multiply_adds,
-      machine.multiply_adds == 1 ? "" : "s", machine.latency, machine.loads,
+      machine.multiply_adds == 1 ? "" : "s", machine.latency, machine.operations, machine.loads,
       machine.l1_bytes / kKiB, machine.l2_bytes / kKiB, sums, machine.source);
 }
 

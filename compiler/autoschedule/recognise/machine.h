@@ -16,6 +16,7 @@ struct Machine {
   // Of full vectors of float32: how many multiply-adds begin each cycle, after how many cycles one
   // is ready for the next, and how many are loaded each cycle.
   double multiply_adds = 2;
+  double operations = 2;  // vector instructions of any kind that begin each cycle
   double latency = 4;
   double loads = 2;
   // Bytes of the caches of one core.

@@ -1,0 +1,243 @@
+// Reads the numbers of a prediction off the loops that code is generated from: how often each loop
+// runs, how far apart its iterations touch memory, and which operations they do.
+//
+//   for i in 0..64 { C[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)] * broadcast(2.0, 16) }
+//     ->
+//   64 times: one multiplication of 16 lanes, a load and a store of 16 lanes 16 elements further
+//
+// A buffer of its own whose indices are constants is kept in registers by LLVM; a multiplication
+// that is added right away is one operation with that.
+#include "compiler/predict/nest.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/predict/numbers.h"
+
+namespace kiln::predict {
+namespace {
+
+using namespace ir;
+
+/// Buffers of a kernel's own of which each element that is named is known where code is generated.
+class FindRegisters : public Visitor {
+ public:
+  std::unordered_set<BufferRef> allocated;
+  std::unordered_set<BufferRef> indexed;
+
+ private:
+  using Visitor::visit;
+  void visit(const Allocate& node) override {
+    if (node.buffer->scope == Scope::Local) allocated.insert(node.buffer);
+    Visitor::visit(node);
+  }
+  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
+    for (const Expr& index : indices) {
+      const auto* ramp = as<Ramp>(index);
+      if (!as_const_int(ramp != nullptr ? ramp->base : index)) indexed.insert(buffer);
+    }
+    Visitor::element(buffer, indices);
+  }
+};
+
+bool is_float_type(const Type& type) { return is_float(type.element); }
+
+class Reader : public Visitor {
+ public:
+  Reader(const Kernel& kernel, std::span<const int64_t> sizes, int64_t register_bytes) {
+    for (size_t i = 0; i < kernel.sizes.size() && i < sizes.size(); ++i)
+      numbers_.set(kernel.sizes[i], sizes[i]);
+    FindRegisters find;
+    find(kernel.body);
+    for (const BufferRef& buffer : find.allocated) {
+      const bool fits = bytes_of(*buffer) <= static_cast<double>(register_bytes);
+      if (fits && !find.indexed.contains(buffer)) registers_.insert(buffer);
+    }
+    // Parameters of any stride are compact here: a size of 1 between elements.
+    for (const VarRef& stride : kernel.strides)
+      numbers_.set(stride, 1);
+  }
+
+  Nest read(const Stmt& body) {
+    Nest nest;
+    at_ = &nest;
+    (*this)(body);
+    finish(nest);
+    return nest;
+  }
+
+ private:
+  using Visitor::visit;
+
+  void visit(const For& loop) override {
+    const double extent =
+        static_cast<double>(std::max<int64_t>(numbers_(loop.extent).value_or(1), 0));
+    if (extent == 0) return;
+    Nest nest;
+    nest.extent = extent;
+    nest.kind = loop.loop_kind;
+    nest.thread = loop.thread;
+    Nest* const outer = at_;
+    auto outer_updates = std::move(updates_);
+    updates_.clear();
+    at_ = &nest;
+    loops_.push_back(loop.var);
+    (*this)(loop.body);
+    finish(nest);
+    loops_.pop_back();
+    at_ = outer;
+    updates_ = std::move(outer_updates);
+    at_->inner.push_back(std::move(nest));
+  }
+
+  void visit(const If& branch) override {
+    const bool depends = std::ranges::any_of(
+        loops_, [&](const VarRef& var) { return uses_var(branch.condition, var); });
+    const std::optional<int64_t> holds = numbers_(branch.condition);
+    if (holds && !depends && *holds == 0) {
+      if (branch.else_body) (*this)(branch.else_body);
+      return;
+    }
+    (*this)(branch.then_body);
+  }
+
+  void visit(const Store& store) override {
+    touch(store.buffer, store.indices, store.value->type.lanes, true);
+    note_update(store);
+    (*this)(store.value);
+  }
+
+  void visit(const Atomic& node) override {
+    touch(node.buffer, node.indices, node.value->type.lanes, false);
+    touch(node.buffer, node.indices, node.value->type.lanes, true);
+    operation(node.op, node.value->type);
+    (*this)(node.value);
+  }
+
+  void visit(const Load& load) override {
+    touch(load.buffer, load.indices, load.type.lanes, false);
+    if (as<Ramp>(load.indices[0]) == nullptr && load.type.lanes > 1) (*this)(load.indices[0]);
+  }
+
+  void visit(const Binary& binary) override {
+    const bool adds = binary.op == Operator::Add || binary.op == Operator::Sub;
+    const auto multiplies = [](const Expr& e) {
+      const auto* factor = as<Binary>(e);
+      return factor != nullptr && factor->op == Operator::Mul;
+    };
+    // Indices are counted by what they load.
+    const bool is_index = binary.type == kIndexType;
+    const bool is_fused =
+        adds && is_float_type(binary.type) && (multiplies(binary.a) || multiplies(binary.b));
+    if (!is_fused && !is_index) operation(binary.op, binary.a->type);
+    Visitor::visit(binary);
+  }
+
+  void visit(const Call& call) override {
+    operation(call.op, call.type);
+    Visitor::visit(call);
+  }
+
+  void visit(const Cast& cast) override {
+    if (cast.type.element != cast.value->type.element)
+      operation(Operator::Add, size_of(cast.type.element) > size_of(cast.value->type.element)
+                                   ? cast.type
+                                   : cast.value->type);
+    Visitor::visit(cast);
+  }
+
+  void visit(const VectorReduce& reduce) override {
+    // Halves are added until one lane is left; in order, lane by lane.
+    const int lanes = reduce.vector->type.lanes;
+    for (int left = lanes / 2; left > 0 && reduce.reassociate; left /= 2)
+      operation(Operator::Add, reduce.vector->type.with_lanes(left));
+    if (!reduce.reassociate) operation(Operator::Add, reduce.start->type, lanes);
+    Visitor::visit(reduce);
+  }
+
+  void visit(const Dot& dot) override {
+    operation(Operator::Mul, dot.type);
+    Visitor::visit(dot);
+  }
+
+  void visit(const Shuffle& shuffle) override {
+    operation(Operator::Add, shuffle.value->type);
+    Visitor::visit(shuffle);
+  }
+
+  void visit(const Check&) override { operation(Operator::Less, kIndexType, 2); }
+  void visit(const Prefetch&) override {}
+
+  void operation(Operator op, const Type& type, double count = 1) {
+    at_->operations.push_back({op, type.lanes, size_of(type.element), is_float_type(type), count});
+  }
+
+  void touch(const BufferRef& buffer, const std::vector<Expr>& indices, int lanes, bool is_store) {
+    if (registers_.contains(buffer)) return;
+    const Expr& index = indices[0];
+    const auto* ramp = as<Ramp>(index);
+    const bool is_side_by_side = ramp != nullptr && is_const(ramp->stride, 1);
+    Touch touch{.buffer = buffer,
+                .buffer_bytes = bytes_of(*buffer),
+                .element_bytes = size_of(buffer->type),
+                .lanes = lanes,
+                .is_gather = lanes > 1 && !is_side_by_side,
+                .lane_stride = ramp != nullptr ? numbers_(ramp->stride).value_or(0) : 0,
+                .is_store = is_store,
+                .first = numbers_(index).value_or(0),
+                .strides = {}};
+    for (const VarRef& var : loops_)
+      touch.strides.push_back(numbers_.stride(index, var));
+    at_->touches.push_back(std::move(touch));
+  }
+
+  double bytes_of(const Buffer& buffer) const {
+    auto bytes = static_cast<double>(size_of(buffer.type));
+    for (const Expr& extent : buffer.shape)
+      bytes *= static_cast<double>(numbers_(extent).value_or(1));
+    return bytes;
+  }
+
+  /// `s[e] = s[e] op ..` with the same element in each iteration waits for the one before.
+  void note_update(const Store& store) {
+    const Expr& index = store.indices[0];
+    if (!loops_.empty() && numbers_.stride(index, loops_.back()) != 0) return;
+    const int64_t element = numbers_(index).value_or(0);
+    if (!reads(store.value, store.buffer, element)) return;
+    Chain& chain = updates_[store.buffer][element];
+    ++chain.updates;
+    chain.is_float = is_float_type(store.value->type);
+  }
+
+  bool reads(const Expr& expr, const BufferRef& buffer, int64_t element) const {
+    if (const auto* load = as<Load>(expr))
+      return load->buffer == buffer && numbers_(load->indices[0]).value_or(-1) == element;
+    return std::ranges::any_of(operands_of(expr),
+                               [&](const Expr& part) { return reads(part, buffer, element); });
+  }
+
+  void finish(Nest& nest) {
+    for (const auto& [buffer, elements] : updates_) {
+      for (const auto& [element, chain] : elements) {
+        if (chain.updates > nest.chain.updates) nest.chain = chain;
+      }
+    }
+  }
+
+  Numbers numbers_;
+  std::unordered_set<BufferRef> registers_;
+  std::vector<VarRef> loops_;
+  std::unordered_map<BufferRef, std::unordered_map<int64_t, Chain>> updates_;
+  Nest* at_ = nullptr;
+};
+
+}  // namespace
+
+Nest nest_of(const Kernel& kernel, std::span<const int64_t> sizes, int64_t register_bytes) {
+  return Reader(kernel, sizes, register_bytes).read(kernel.body);
+}
+
+}  // namespace kiln::predict

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compiler/ir/kernel.h"
+
+namespace kiln::predict {
+
+/// Elements that one statement reads or writes in each iteration of the loops around it.
+struct Touch {
+  ir::BufferRef buffer;
+  double buffer_bytes = 0;  // of all of it
+  int64_t element_bytes = 4;
+  int64_t lanes = 1;  // side by side; of a gather, each somewhere
+  bool is_gather = false;
+  int64_t lane_stride = 1;  // elements from lane to lane; of a gather by indices that are read, 0
+  bool is_store = false;
+  int64_t first = 0;             // the element of the first iteration of all loops
+  std::vector<int64_t> strides;  // elements, one a loop around, from the outside in
+};
+
+/// Vector operations of one kind: how many lanes of how many bytes each one has.
+struct Operations {
+  ir::Operator op = ir::Operator::Add;
+  int64_t lanes = 1;
+  int64_t element_bytes = 4;
+  bool is_float = true;
+  double count = 1;
+};
+
+/// A sum that an iteration adds to, `updates` times one after the other.
+struct Chain {
+  int64_t updates = 0;
+  bool is_float = true;
+};
+
+/// A loop, or the body of the kernel, in numbers: what stands directly in it, and the loops in it.
+struct Nest {
+  double extent = 1;
+  ir::LoopKind kind = ir::LoopKind::Serial;
+  ir::ThreadAxis thread = ir::ThreadAxis::None;
+  std::vector<Operations> operations;
+  std::vector<Touch> touches;  // of memory; what is kept in registers is none
+  Chain chain;                 // the longest, of what stands directly in it
+  std::vector<Nest> inner;
+};
+
+/// The loops of a kernel that the passes are done with, for sizes with these values. Branches that
+/// the sizes decide are decided; of others the first is taken. Buffers of a thread's own that are
+/// larger than its registers are in memory.
+Nest nest_of(const ir::Kernel& kernel, std::span<const int64_t> sizes, int64_t register_bytes);
+
+}  // namespace kiln::predict
