@@ -1,11 +1,12 @@
-// `kiln schedule show` and `apply`: the steps of a file, those that the service adds, and a kernel
-// file with others put in.
+// `kiln schedule show`, `explain` and `apply`: the steps of a file, those that the service adds and
+// why, and a kernel file with others put in.
 #include <iostream>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "client/cli/draw_loops.h"
+#include "client/cli/explain_schedule.h"
 #include "client/cli/kernel_file.h"
 #include "client/cli/program.h"
 #include "client/cli/report.h"
@@ -103,6 +104,17 @@ void add_show(CLI::App& app, Program& program) {
   });
 }
 
+void add_explanation(CLI::App& app, Program& program) {
+  CLI::App& command =
+      add_command(app, program, "explain",
+                  "the schedules that a kernel may have, and what each is predicted to take");
+  const auto state = std::make_shared<ExplainSchedule>();
+  state->add_to(command);
+  command.callback([&program, state] {
+    program.run = [&program, state] { return state->run(program.common); };
+  });
+}
+
 void add_apply(CLI::App& app, Program& program) {
   CLI::App& command = add_command(app, program, "apply",
                                   "print a kernel file with the blocks of a schedule file in it");
@@ -120,9 +132,10 @@ void add_apply(CLI::App& app, Program& program) {
 }  // namespace
 
 void add_schedule(CLI::App& app, Program& program) {
-  CLI::App& command = *app.add_subcommand("schedule", "schedules as text: show, apply");
+  CLI::App& command = *app.add_subcommand("schedule", "schedules as text: show, explain, apply");
   command.require_subcommand(1);
   add_show(command, program);
+  add_explanation(command, program);
   add_apply(command, program);
 }
 

@@ -16,6 +16,7 @@ void set_number(internal::ToWorker& message, uint64_t number) {
   if (message.has_compile()) message.mutable_compile()->set_task(number);
   if (message.has_text()) message.mutable_text()->set_task(number);
   if (message.has_sketches()) message.mutable_sketches()->set_task(number);
+  if (message.has_predict()) message.mutable_predict()->set_task(number);
 }
 
 template <typename Answer>
@@ -28,6 +29,7 @@ Outcome<internal::FromWorker> outcome_of(internal::FromWorker& reply, const Answ
 Outcome<internal::FromWorker> outcome_of(internal::FromWorker& reply) {
   if (reply.has_compiled()) return outcome_of(reply, reply.compiled());
   if (reply.has_sketches()) return outcome_of(reply, reply.sketches());
+  if (reply.has_predicted()) return outcome_of(reply, reply.predicted());
   return outcome_of(reply, reply.text());
 }
 
@@ -44,6 +46,7 @@ int64_t seconds_of(Clock::duration duration) {
 bool answers(const internal::FromWorker& reply, uint64_t number, const internal::ToWorker& asked) {
   if (asked.has_compile()) return reply.has_compiled() && reply.compiled().task() == number;
   if (asked.has_sketches()) return reply.has_sketches() && reply.sketches().task() == number;
+  if (asked.has_predict()) return reply.has_predicted() && reply.predicted().task() == number;
   return reply.has_text() && reply.text().task() == number;
 }
 

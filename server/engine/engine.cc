@@ -18,6 +18,7 @@ namespace {
 
 // Of the thread that ticks ten times a second and waits for nobody.
 constexpr double kStuckSeconds = 30;
+constexpr uint32_t kMostThreads = 1024;                 // that a prediction is for
 constexpr auto kCanaryLimit = std::chrono::seconds(5);  // of microseconds of work
 
 DeviceQueue::Options device_options(const EngineOptions& options, const SharedQuotas& quotas) {
@@ -73,6 +74,26 @@ std::unique_ptr<RedisCache> shared_cache(const EngineOptions& options) {
 }
 
 std::string text_of(const internal::FromWorker& reply) { return reply.text().text(); }
+
+/// The sizes of a definition in its order. Throws InvalidArgument SIZE.
+std::vector<int64_t> sizes_of(const KernelNames& names,
+                              const google::protobuf::Map<std::string, int64_t>& given) {
+  std::vector<int64_t> sizes;
+  for (const std::string& name : names.sizes) {
+    const auto at = given.find(name);
+    if (at == given.end()) {
+      fail(ErrorKind::InvalidArgument, "SIZE",
+           "a prediction of {} is for certain sizes, but {} is not given; give each size",
+           called(names.kernel), name);
+    }
+    if (at->second < 0) {
+      fail(ErrorKind::InvalidArgument, "SIZE", "the size {} of {} is {}; it must be 0 or more",
+           name, called(names.kernel), at->second);
+    }
+    sizes.push_back(at->second);
+  }
+  return sizes;
+}
 
 }  // namespace
 
@@ -306,8 +327,9 @@ uint64_t Engine::tune(const v1::TuneRequest& request, const Caller& caller, Tune
   return tune_service_.tune(std::move(checked), request, caller, *key, std::move(watcher));
 }
 
-void Engine::ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
-                      std::shared_ptr<Call> call, Then<std::string> done) {
+void Engine::ask_compiler(internal::ToWorker message, const std::string& kernel,
+                          const std::string& key, std::shared_ptr<Call> call,
+                          Then<internal::FromWorker> done) {
   CompilerTask task;
   task.message = std::move(message);
   task.kernel = kernel;
@@ -316,14 +338,33 @@ void Engine::ask_text(internal::ToWorker message, const std::string& kernel, con
   task.wanted = [call = std::move(call)] {
     return !call->cancelled() && call->deadline() > Clock::now();
   };
-  task.done = [done = std::move(done)](Outcome<internal::FromWorker> outcome) {
-    if (const Error* error = std::get_if<Error>(&outcome)) {
-      done(*error);
-    } else {
-      done(text_of(std::get<internal::FromWorker>(outcome)));
-    }
-  };
+  task.done = std::move(done);
   compilers_.submit(std::move(task));
+}
+
+void Engine::ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
+                      std::shared_ptr<Call> call, Then<std::string> done) {
+  ask_compiler(std::move(message), kernel, key, std::move(call),
+               [done = std::move(done)](Outcome<internal::FromWorker> outcome) {
+                 if (const Error* error = std::get_if<Error>(&outcome)) return done(*error);
+                 done(text_of(std::get<internal::FromWorker>(outcome)));
+               });
+}
+
+void Engine::predict(const v1::PredictRequest& request, std::shared_ptr<Call> call,
+                     Then<v1::PredictResponse> done) {
+  const CheckedRequest checked = check_request(request.kernel(), setting());
+  const std::vector<int64_t> sizes = sizes_of(checked.names, request.sizes());
+  internal::ToWorker message;
+  internal::Predict& predict = *message.mutable_predict();
+  *predict.mutable_request() = checked.wire;
+  predict.mutable_sizes()->Add(sizes.begin(), sizes.end());
+  predict.set_threads(std::min(request.threads(), kMostThreads));
+  ask_compiler(std::move(message), checked.names.kernel, checked.key, std::move(call),
+               [done = std::move(done)](Outcome<internal::FromWorker> outcome) {
+                 if (const Error* error = std::get_if<Error>(&outcome)) return done(*error);
+                 done(std::get<internal::FromWorker>(outcome).predicted().response());
+               });
 }
 
 void Engine::lower(const v1::LowerRequest& request, std::shared_ptr<Call> call,

@@ -82,6 +82,9 @@ class Engine {
                Then<v1::InspectResponse> done);
   void run(const v1::RunRequest& request, std::shared_ptr<Call> call, RunDone done);
   /// A ticket for tunes().leave(). Throws; what happens later is told the watcher.
+  /// What the automatic schedules of a kernel are predicted to take.
+  void predict(const v1::PredictRequest& request, std::shared_ptr<Call> call,
+               Then<v1::PredictResponse> done);
   uint64_t tune(const v1::TuneRequest& request, const Caller& caller, TuneWatcher watcher);
   /// Tells the id of a job that compiles (when it has to) and runs. Throws.
   void submit(const v1::SubmitRequest& request, const Caller& caller, Then<std::string> done);
@@ -131,6 +134,8 @@ class Engine {
   CompileCall compile_call();
   /// The levels behind memory, the nearest first.
   std::vector<CacheLevel*> levels();
+  void ask_compiler(internal::ToWorker message, const std::string& kernel, const std::string& key,
+                    std::shared_ptr<Call> call, Then<internal::FromWorker> done);
   void ask_text(internal::ToWorker message, const std::string& kernel, const std::string& key,
                 std::shared_ptr<Call> call, Then<std::string> done);
   /// The kernel that a request of the same bytes got, while it is still known.

@@ -17,6 +17,7 @@
 #include "server/rpc/daemon_rpc.h"
 #include "server/rpc/job_rpc.h"
 #include "server/rpc/kernel_rpc.h"
+#include "server/rpc/prediction_rpc.h"
 #include "server/rpc/program_rpc.h"
 #include "server/rpc/tensor_rpc.h"
 #include "server/rpc/trace_rpc.h"
@@ -26,10 +27,10 @@ namespace kiln::server {
 
 namespace {
 
-constexpr const char* kServices[] = {"kiln.v1.KernelService",  "kiln.v1.TensorService",
-                                     "kiln.v1.JobService",     "kiln.v1.DaemonService",
-                                     "kiln.v1.ProgramService", "kiln.v1.CallService",
-                                     "kiln.v1.TraceService",   "kiln.v1.UploadService"};
+constexpr const char* kServices[] = {
+    "kiln.v1.KernelService", "kiln.v1.TensorService",  "kiln.v1.JobService",
+    "kiln.v1.DaemonService", "kiln.v1.ProgramService", "kiln.v1.CallService",
+    "kiln.v1.TraceService",  "kiln.v1.UploadService",  "kiln.v1.PredictionService"};
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
@@ -100,6 +101,7 @@ struct GrpcServer::Parts {
         jobs(engine, gate),
         calls(engine, gate),
         daemon(engine, gate, local.get()),
+        predictions(engine, gate),
         programs(engine, gate),
         traces(engine, gate),
         uploads(engine, gate) {}
@@ -111,6 +113,7 @@ struct GrpcServer::Parts {
   JobRpc jobs;
   CallsRpc calls;
   DaemonRpc daemon;
+  PredictionRpc predictions;
   ProgramRpc programs;
   TraceRpc traces;
   UploadRpc uploads;
@@ -137,6 +140,7 @@ GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
   builder.RegisterService(&parts_->jobs);
   builder.RegisterService(&parts_->calls);
   builder.RegisterService(&parts_->daemon);
+  builder.RegisterService(&parts_->predictions);
   builder.RegisterService(&parts_->programs);
   builder.RegisterService(&parts_->traces);
   builder.RegisterService(&parts_->uploads);

@@ -63,6 +63,18 @@ internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Ske
   return reply;
 }
 
+internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Predict& task) {
+  internal::FromWorker reply;
+  internal::Predicted& predicted = *reply.mutable_predicted();
+  predicted.set_task(task.task());
+  try {
+    *predicted.mutable_response() = worker.predictions(task);
+  } catch (...) {
+    *predicted.mutable_error() = to_wire(current_error());
+  }
+  return reply;
+}
+
 }  // namespace
 
 int compiler_loop(const CompilerWorker& worker, Fd socket, Fd page) {
@@ -80,6 +92,8 @@ int compiler_loop(const CompilerWorker& worker, Fd socket, Fd page) {
         channel.send(answer_to(worker, message.text()));
       } else if (message.has_sketches()) {
         channel.send(answer_to(worker, message.sketches()));
+      } else if (message.has_predict()) {
+        channel.send(answer_to(worker, message.predict()));
       } else {
         return 1;
       }

@@ -4,46 +4,21 @@
 
 #include <algorithm>
 
-#include "compiler/autoschedule/choose/choose_schedule.h"
-#include "compiler/autoschedule/choose/sketch_space.h"
 #include "compiler/autoschedule/recognise/machine.h"
 #include "compiler/codegen/nvrtc.h"
 #include "compiler/compile.h"
-#include "compiler/language/wire/decode.h"
 #include "compiler/target.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/cpu/cpus.h"
 #include "runtime/cuda/device_properties.h"
 #include "server/errors.h"
+#include "server/worker/compiler_input.h"
 #include "server/worker/interpreted.h"
+#include "server/worker/predictions.h"
 
 namespace kiln::server {
 
 namespace {
-
-/// A request as the compiler takes it. The front end has checked it; decode() is the only maker of
-/// kernels all the same.
-struct CompilerInput {
-  explicit CompilerInput(const v1::CompileRequest& request)
-      : kernel(language::decode(request.definition(), request.source_map())),
-        schedule(language::decode_schedule(request.schedule(), kernel)) {
-    target.kind = target_from_name(request.target().name());
-    target.arch = request.target().arch();
-    options.automatic = request.options().auto_() != v1::AUTO_MODE_NEVER;
-    options.strict = request.options().strict();
-    options.fast = request.options().fast();
-    options.reproducible = !request.options().not_reproducible();
-    options.check_nan = request.options().check_nan();
-  }
-
-  SketchSpace space() const { return {kernel, schedule, target, options}; }
-  language::Schedule chosen() const { return choose_schedule(kernel, schedule, target, options); }
-
-  language::Kernel kernel;
-  language::Schedule schedule;
-  Target target;
-  CompileOptions options;
-};
 
 autoschedule::Candidate from_wire(const internal::Candidate& wire) {
   autoschedule::Candidate candidate;
@@ -125,6 +100,7 @@ CompilerWorker kiln_compiler() {
   worker.compile = compile_task;
   worker.text = text_of;
   worker.sketches = sketches_of;
+  worker.predictions = predictions_of;
   worker.components = [] {
     return std::vector<v1::Component>{component("nvrtc", codegen::describe_nvrtc)};
   };

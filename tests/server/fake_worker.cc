@@ -242,6 +242,13 @@ int way_of(const internal::Compile& task, v1::Schedule& schedule) {
   return way;
 }
 
+v1::PredictResponse fake_predictions(const internal::Predict& task) {
+  v1::PredictResponse response;
+  v1::PredictedSchedule& schedule = *response.add_schedules();
+  schedule.set_seconds(task.sizes_size() > 0 ? 1e-9 * static_cast<double>(task.sizes(0)) : 0);
+  return response;
+}
+
 std::vector<internal::StageSketches> fake_sketches(const v1::CompileRequest& request) {
   const std::string& kernel = request.source_map().kernel();
   if (!kernel.starts_with("tuned")) return {};
@@ -329,6 +336,7 @@ int run_fake(const std::string& role, int index) {
     worker.compile = fake_compile;
     worker.text = fake_text;
     worker.sketches = fake_sketches;
+    worker.predictions = fake_predictions;
     worker.components = [] { return std::vector<v1::Component>{component("nvrtc")}; };
     worker.abandoned = gone;
     return compiler_loop(worker, Fd(kWorkerSocketFd), Fd(kWorkerPageFd));

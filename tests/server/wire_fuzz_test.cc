@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "kiln/v1/predict.pb.h"
 #include "kiln/v1/uploads.pb.h"
 #include "server/ipc/fd.h"
 #include "tests/server/service_test.h"
@@ -72,6 +73,10 @@ class WireFuzz : public ServiceTest {
     *submit.mutable_kernel() = add_one("job");
     *submit.mutable_run()->add_arguments() = inline_argument({1});
     *submit.mutable_run()->add_arguments() = output_argument();
+    v1::PredictRequest predict;
+    *predict.mutable_kernel() = add_one("other");
+    (*predict.mutable_sizes())["n"] = 8;
+    predict.set_threads(2);
     v1::WatchRequest watch;
     watch.set_job("none");
     return {{"KernelService/Compile", add_one("other").SerializeAsString()},
@@ -81,6 +86,7 @@ class WireFuzz : public ServiceTest {
             {"KernelService/Parse", parse.SerializeAsString()},
             {"TensorService/Put", put.SerializeAsString()},
             {"UploadService/Begin", begin.SerializeAsString()},
+            {"PredictionService/Predict", predict.SerializeAsString()},
             {"TensorService/Free", free.SerializeAsString()},
             {"TensorService/Download", download.SerializeAsString()},
             {"JobService/Submit", submit.SerializeAsString()},

@@ -313,6 +313,34 @@ TEST_F(Examples, ExplainTakesSizesAndOperatorsByName) {
       << text;
 }
 
+TEST_F(Examples, ScheduleExplainHasEachCandidateWithItsBottlenecks) {
+  const std::vector<std::string> command = {"schedule",      "explain", "matmul.kiln",
+                                            "--no-schedule", "--top",   "3"};
+  const std::string text = output_of(command);
+  EXPECT_EQ(text.substr(0, 9), "machine: ") << text;
+  EXPECT_NE(text.find("\nSCHEDULE "), std::string::npos) << text;
+  EXPECT_NE(text.find(" BOUND BY "), std::string::npos) << text;
+  EXPECT_NE(text.find("\nC: outer products("), std::string::npos) << text;
+  EXPECT_NE(text.find(" more are predicted to take longer: --top "), std::string::npos) << text;
+  EXPECT_EQ(text.find("MEASURED"), std::string::npos) << text;
+  std::vector<std::string> measured = command;
+  measured.insert(measured.end(),
+                  {"--measure", "--steps", "--size", "m=64", "--size", "n=64", "--size", "l=64"});
+  const std::string ran = output_of(measured);
+  EXPECT_NE(ran.find(" MEASURED "), std::string::npos) << ran;
+  EXPECT_NE(ran.find("\n  split("), std::string::npos) << ran;
+}
+
+TEST_F(Examples, ScheduleExplainPlansForCoresThatAreNotHere) {
+  const auto seconds = [&](const std::string& threads) {
+    const std::string text = output_of({"schedule", "explain", "matmul.kiln", "--no-schedule",
+                                        "--threads", threads, "--arch", "znver4", "--json"});
+    const std::string key = "\"seconds\": ";
+    return std::stod(text.substr(text.find(key) + key.size()));
+  };
+  EXPECT_LT(seconds("16"), seconds("1") / 4);
+}
+
 TEST_F(Examples, ProfileDrawsWhatEachProcessDid) {
   make("x.npy", 10, 100);
   output_of({"profile", "cumsum.kiln", "--in", "X=x.npy", "--html", "calls.html"});

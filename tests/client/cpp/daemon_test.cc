@@ -1,5 +1,6 @@
 #include "tests/support/daemon.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -353,6 +354,64 @@ TEST_F(RealDaemon, TunesForEveryLaterBuild) {
   const std::string note = "schedule from tuning record " + result.record;
   EXPECT_EQ(connection.build(definition).report().find(note) != std::string::npos,
             !result.record.empty());
+}
+
+TEST_F(RealDaemon, PredictsTheSchedulesThatAKernelMayHave) {
+  const Connection connection = connect(daemon_->address());
+  const Definition definition(matmul(), "matmul");
+  const PredictOptions options{.sizes = {{"n", 512}, {"m", 512}, {"l", 512}}, .threads = 1};
+  const Predictions predictions = connection.predict(definition, options);
+  EXPECT_NE(predictions.machine.find("multiply-add"), std::string::npos) << predictions.machine;
+  EXPECT_NE(predictions.surroundings.find("measured on this host"), std::string::npos);
+  ASSERT_GT(predictions.schedules.size(), 6U);
+  for (const PredictedSchedule& schedule : predictions.schedules) {
+    EXPECT_EQ(schedule.name.substr(0, 3), "C: ");
+    EXPECT_FALSE(schedule.steps.empty());
+    EXPECT_GT(schedule.seconds, 0);
+    EXPECT_EQ(schedule.terms.size(), 8U);
+  }
+  const auto quicker = [](const auto& a, const auto& b) { return a.seconds < b.seconds; };
+  EXPECT_TRUE(
+      std::is_sorted(predictions.schedules.begin() + 1, predictions.schedules.end(), quicker));
+
+  // Twice the work takes about twice as long, and another CPU another time.
+  PredictOptions larger = options;
+  larger.sizes["n"] = 1024;
+  const double ratio = connection.predict(definition, larger).schedules[0].seconds /
+                       predictions.schedules[0].seconds;
+  EXPECT_GT(ratio, 1.8);
+  EXPECT_LT(ratio, 2.4);
+  BuildOptions old;
+  old.arch = "x86-64-v2";
+  const Predictions on_another = connection.predict(definition, options, old);
+  EXPECT_NE(on_another.surroundings.find("estimated"), std::string::npos);
+  EXPECT_GT(on_another.schedules[0].seconds, 1.5 * predictions.schedules[0].seconds);
+}
+
+TEST_F(RealDaemon, SaysWhatAPredictionMisses) {
+  const Connection connection = connect(daemon_->address());
+  const Definition definition(matmul(), "matmul");
+  expect_client_error(
+      [&] {
+        connection.predict(definition, {.sizes = {{"n", 8}, {"m", 8}}});
+      },
+      ErrorKind::InvalidArgument, "SIZE",
+      "a prediction of matmul is for certain sizes, but l is not given; give each "
+      "size");
+  expect_client_error(
+      [&] {
+        connection.predict(definition, {.sizes = {{"n", 8}, {"m", -8}, {"l", 8}}});
+      },
+      ErrorKind::InvalidArgument, "SIZE", "the size m of matmul is -8; it must be 0 or more");
+  BuildOptions gpu;
+  gpu.target = "cuda";
+  gpu.arch = "sm_90";
+  expect_client_error(
+      [&] {
+        connection.predict(definition, {.sizes = {{"n", 8}, {"m", 8}, {"l", 8}}}, gpu);
+      },
+      ErrorKind::Unsupported, "PREDICT_TARGET",
+      "this version predicts times on CPUs; of cuda `kiln compile --report` says what is counted");
 }
 
 TEST_F(RealDaemon, StopsASearchWhenItIsAskedTo) {

@@ -11,6 +11,7 @@
 #include <kiln/definition.h>
 #include <kiln/job.h>
 #include <kiln/kernel.h>
+#include <kiln/predict.h>
 #include <kiln/program.h>
 #include <kiln/tune.h>
 
@@ -138,6 +139,12 @@ class Connection {
   Definition differentiate(const Definition& definition,
                            const std::vector<std::string>& outputs = {},
                            const std::vector<std::string>& inputs = {}) const;
+
+  /// What the automatic schedules of a kernel are predicted to take on a CPU, and why. Runs
+  /// nothing.
+  Predictions predict(const Definition& definition, const PredictOptions& options = {},
+                      const BuildOptions& build = {},
+                      SourceLocation where = SourceLocation::current()) const;
 
   /// Measures automatic schedules of the stages without steps on the device of the service, each
   /// with the same result to the last bit. The fastest is kept there, and serves every later build

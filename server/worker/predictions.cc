@@ -1,0 +1,146 @@
+// Predicts the schedules that a kernel may have: the one that is taken unmeasured, each other
+// sketch with the values it prefers, and that one with a value changed.
+#include "server/worker/predictions.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/autoschedule/recognise/machine.h"
+#include "compiler/language/text/text_names.h"
+#include "compiler/lower.h"
+#include "compiler/predict/predict.h"
+#include "runtime/core/cpu_name.h"
+#include "runtime/core/error.h"
+#include "runtime/cpu/cpus.h"
+#include "runtime/cpu/host_speed.h"
+#include "server/worker/compiler_input.h"
+
+namespace kiln::server {
+
+namespace {
+
+using autoschedule::Candidate;
+using autoschedule::Sketch;
+using autoschedule::StageSketches;
+
+// Each is lowered, which takes milliseconds.
+constexpr size_t kMostCandidates = 64;
+
+void add(std::vector<Candidate>& candidates, Candidate candidate) {
+  if (candidates.size() < kMostCandidates &&
+      std::ranges::find(candidates, candidate) == candidates.end())
+    candidates.push_back(std::move(candidate));
+}
+
+std::vector<Candidate> candidates_of(const SketchSpace& space) {
+  std::vector<Candidate> candidates = {space.preferred()};
+  for (size_t s = 0; s < space.stages().size(); ++s) {
+    const std::vector<Sketch>& sketches = space.stages()[s].sketches;
+    for (uint32_t i = 1; i < sketches.size(); ++i) {
+      Candidate other = space.preferred();
+      other.stages[s] = {i, sketches[i].preferred()};
+      add(candidates, std::move(other));
+    }
+  }
+  for (size_t s = 0; s < space.stages().size(); ++s) {
+    const std::vector<autoschedule::Parameter>& parameters =
+        space.stages()[s].sketches[0].parameters;
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      for (const int64_t value : parameters[p].values) {
+        Candidate other = space.preferred();
+        other.stages[s].values[p] = value;
+        add(candidates, std::move(other));
+      }
+    }
+  }
+  return candidates;
+}
+
+/// "C: outer products(rows=8, lanes=32)"
+std::string name_of(const Candidate& candidate, const SketchSpace& space,
+                    const language::SourceMap& names) {
+  std::vector<std::string> stages;
+  for (size_t s = 0; s < candidate.stages.size(); ++s) {
+    const StageSketches& stage = space.stages()[s];
+    const Sketch& sketch = stage.sketches[candidate.stages[s].sketch];
+    std::vector<std::string> values;
+    for (size_t p = 0; p < candidate.stages[s].values.size(); ++p)
+      values.push_back(
+          fmt::format("{}={}", sketch.parameters[p].name, candidate.stages[s].values[p]));
+    const std::string name = stage.stage < names.stages.size() ? names.stages[stage.stage] : "";
+    stages.push_back(fmt::format("{}: {}({})", name, sketch.name, fmt::join(values, ", ")));
+  }
+  return stages.empty() ? "as written" : fmt::format("{}", fmt::join(stages, "; "));
+}
+
+/// Of this host measured, of another CPU estimated.
+predict::Surroundings surroundings_of(const std::string& arch) {
+  if (arch != host_cpu()) return {};
+  const HostSpeed& host = host_speed();
+  const double hertz = host.gigahertz * 1e9;
+  predict::Surroundings around{.gigahertz = host.gigahertz,
+                               .from_l2 = host.from_l2 / hertz,
+                               .from_l3 = host.from_l3 / hertz,
+                               .from_memory = host.from_memory / hertz,
+                               .from_memory_of_all = host.from_memory_of_all / hertz,
+                               .l3_bytes = host.l3_bytes,
+                               .start_cycles = host.start_seconds * hertz,
+                               .source = "measured on this host"};
+  if (around.l3_bytes == 0) around.l3_bytes = predict::Surroundings{}.l3_bytes;
+  return around;
+}
+
+std::string text_of(const predict::Surroundings& around, int threads) {
+  constexpr int64_t kMiB = 1024 * 1024;
+  return fmt::format(
+      "{:.2f} GHz; bytes a cycle: L2 {:.0f}, L3 {:.1f}, memory {:.1f} for one core and {:.1f} for "
+      "all; L3 {} MiB; {} thread{}, {:.1f} us to start them ({})",
+      around.gigahertz, around.from_l2, around.from_l3, around.from_memory,
+      around.from_memory_of_all, around.l3_bytes / kMiB, threads, threads == 1 ? "" : "s",
+      around.start_cycles / around.gigahertz / 1e3, around.source);
+}
+
+}  // namespace
+
+v1::PredictResponse predictions_of(const internal::Predict& task) {
+  const CompilerInput input(task.request());
+  if (!input.target.traits().has_vectors) {
+    fail(ErrorKind::Unsupported, "PREDICT_TARGET",
+         "this version predicts times on CPUs; of {} `kiln compile --report` says what is counted",
+         name_of(input.target.kind));
+  }
+  const autoschedule::Machine machine = autoschedule::machine_of(input.target.arch);
+  const predict::Surroundings around = surroundings_of(input.target.arch);
+  const int threads = task.threads() > 0 ? static_cast<int>(task.threads()) : available_cpus();
+  const std::vector<int64_t> sizes(task.sizes().begin(), task.sizes().end());
+
+  v1::PredictResponse response;
+  response.set_machine(autoschedule::text_of(machine));
+  response.set_surroundings(text_of(around, threads));
+  const SketchSpace space = input.space();
+  LoweringObserver observer;
+  for (const Candidate& candidate : candidates_of(space)) {
+    const language::Schedule schedule = space.schedule(candidate);
+    const ir::Kernel loops =
+        lower(input.kernel, schedule, input.target, input.options, Layout::Compact, observer);
+    const predict::Prediction prediction = predict::predict(loops, sizes, machine, around, threads);
+    v1::PredictedSchedule& written = *response.add_schedules();
+    written.set_name(name_of(candidate, space, input.kernel.names));
+    for (const std::string& step : language::kernel_file_text(
+             schedule, input.kernel.definition, language::printable_names(input.kernel)))
+      written.add_steps(step);
+    written.set_seconds(prediction.seconds);
+    for (const predict::Term& term : prediction.terms) {
+      v1::PredictedTerm& told = *written.add_terms();
+      told.set_name(std::string(term.name));
+      told.set_seconds(term.cycles / (around.gigahertz * 1e9));
+    }
+  }
+  std::stable_sort(response.mutable_schedules()->begin() + 1, response.mutable_schedules()->end(),
+                   [](const auto& a, const auto& b) { return a.seconds() < b.seconds(); });
+  return response;
+}
+
+}  // namespace kiln::server
