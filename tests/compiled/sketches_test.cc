@@ -43,6 +43,14 @@ const Case kCases[] = {
      "kernel k(A: float32[35, 144], B: float32[144, 100]) -> (C: float32[35, 100]) {"
      " C[i, j] = sum[k < 144](A[i, k] * B[k, j]) }",
      {}},
+    {"matmul_of_steps_of_one_sequence",
+     "kernel k(A: float32[37, 1, 90], B: float32[90, 70]) -> (C: float32[37, 1, 70]) {"
+     " C[t, b, j] = sum[k < 90](A[t, b, k] * B[k, j]) }",
+     {}},
+    {"matmul_of_one_row",
+     "kernel k(A: float32[1, 517], B: float32[517, 2100]) -> (C: float32[1, 2100]) {"
+     " C[i, j] = sum[k < 517](A[i, k] * B[k, j]) }",
+     {}},
     {"matmul_of_few_columns",
      "kernel k(A: float32[131, 300], B: float32[300, 7]) -> (C: float32[131, 7]) {"
      " C[i, j] = sum[k < 300](A[i, k] * B[k, j]) }",
@@ -71,6 +79,10 @@ const Case kCases[] = {
      "kernel k(A: float32[n, l], B: float32[m, l]) -> (C: float32[n, m]) {"
      " C[i, j] = sum[k < l](A[i, k] * B[j, k]) }",
      {37, 70, 41}},
+    {"dot_products",
+     "kernel k(A: float32[19, 300], B: float32[27, 300]) -> (C: float32[19, 27]) {"
+     " C[i, j] = sum[k < 300](A[i, k] * B[j, k]) }",
+     {}},
     {"batched_matmul",
      "kernel k(A: float64[b, n, 20], B: float64[b, 20, m]) -> (C: float64[b, n, m]) {"
      " C[h, i, j] = sum[k < 20](A[h, i, k] * B[h, k, j]) }",

@@ -18,6 +18,8 @@ namespace {
 
 // Rows and columns of a tile of dot products: 16 sums, and 8 vectors loaded for them.
 constexpr int64_t kDotRows = 4;
+// With more sums than registers they would be added up lane by lane, in another order.
+constexpr int64_t kMostDots = 32;
 // With fewer rows a copy of all panels at once takes longer than it saves.
 constexpr int64_t kRowsForPanels = 128;
 // With fewer rows, vectors along the reduction do better than columns transposed into panels.
@@ -261,12 +263,13 @@ class Sketches {
 Sketch dots_sketch(const Chooser& chooser, const Tiling& tiling, int64_t lanes, DotShape tile,
                    bool in_order, bool parallel) {
   const StageGraph& graph = chooser.graph;
-  const auto sizes = [&](const char* name, AxisId axis, int64_t preferred) {
-    std::set<int64_t> values = {1, 2, 4, 6, 8, preferred};
-    return tile_parameter(graph, name, axis, {values.begin(), values.end()}, preferred);
-  };
-  std::vector<Parameter> parameters = {sizes("rows", tiling.contraction.row, tile.rows),
-                                       sizes("columns", tiling.contraction.column, tile.columns)};
+  const std::set<int64_t> columns = {1, 2, tile.columns};
+  std::set<int64_t> rows = {1, 2, 4, 6, 8, tile.rows};
+  std::erase_if(rows, [&](int64_t count) { return count * *columns.rbegin() > kMostDots; });
+  std::vector<Parameter> parameters = {
+      tile_parameter(graph, "rows", tiling.contraction.row, {rows.begin(), rows.end()}, tile.rows),
+      tile_parameter(graph, "columns", tiling.contraction.column, {columns.begin(), columns.end()},
+                     tile.columns)};
   if (in_order) parameters.push_back({"columns in order", {1}, 1});
   parameters.push_back(parallel_parameter(parallel));
   return {.name = "dot products",
