@@ -220,6 +220,25 @@ TEST(ChoosePanels, TakesTilesThatFillTheProduct) {
   EXPECT_TRUE(has(rows_by_columns(64, 24, 512), "split(C.j, factor=24)"));
 }
 
+/// What a layer makes of all steps of one sequence: the steps are the rows of its tiles.
+TEST(ChoosePanels, HasTheStepsOfOneSequenceAsRows) {
+  const std::string text =
+      "kernel k(X: float32[100, {0}, 512], W: float32[512, 2048]) -> (Y: float32[100, {0}, 2048]) "
+      "{{\n"
+      "  Y[t, b, j] = sum[k < 512](X[t, b, k] * W[k, j])\n"
+      "}}\n";
+  const std::string chosen = steps_of(fmt::format(fmt::runtime(text), 1));
+  EXPECT_TRUE(has(chosen, "unroll(Y.t.inner)")) << chosen;
+  const std::string several = steps_of(fmt::format(fmt::runtime(text), 8));
+  EXPECT_TRUE(has(several, "unroll(Y.b.inner)")) << several;
+}
+
+/// Weights of 4 MB are in L3 at the next step; those of 64 MB are not.
+TEST(ChoosePanels, TakesManyRowsAtOnceFromL3) {
+  EXPECT_TRUE(has(rows_by_columns(1, 2048, 512), "split(C.k, factor=16)"));
+  EXPECT_TRUE(has(rows_by_columns(1, 4096, 4096), "split(C.k, factor=4)"));
+}
+
 TEST(ChoosePanels, SumsDownColumnsForOneRow) {
   const std::string chosen = rows_by_columns(1, 4096, 4096);
   EXPECT_TRUE(has(chosen, "split(C.j, factor=1024)")) << chosen;

@@ -238,15 +238,21 @@ std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id)
   if (in_a == is_used_in(graph, *b, found.column)) return std::nullopt;
   found.row_factor = in_a ? b : a;
   found.column_factor = in_a ? a : b;
-  // The innermost axis that qualifies: rows of a tile are then close to each other in memory.
+  // The innermost axis that qualifies: rows of a tile are then close to each other in memory. One
+  // of extent 1, as a batch of one sequence, only where no other does.
+  std::optional<AxisId> row;
   for (auto axis = columns.rbegin() + 1; axis != columns.rend(); ++axis) {
-    if (!is_used_in(graph, *found.column_factor, *axis) &&
-        is_used_in(graph, *found.row_factor, *axis)) {
-      found.row = *axis;
-      return found;
+    if (is_used_in(graph, *found.column_factor, *axis) ||
+        !is_used_in(graph, *found.row_factor, *axis)) {
+      continue;
     }
+    const bool is_one = ir::as_const_int(analysis::simplify(graph.axes[*axis].extent)) == 1;
+    if (!row || !is_one) row = *axis;
+    if (!is_one) break;
   }
-  return std::nullopt;
+  if (!row) return std::nullopt;
+  found.row = *row;
+  return found;
 }
 
 bool has_independent_columns(const StageGraph& graph, StageId scan_id) {
