@@ -27,7 +27,7 @@ constexpr Pass kPasses[] = {
     // The arithmetic of bounds inference is noisy; from here on loops read as the user wrote them.
     {"simplify", passes::simplify, Serves::All},
     // The last point where a loop is still what bind() made it.
-    {"validate_threads", passes::validate_threads, Serves::Threads},
+    {"validate_threads", passes::validate_threads, Serves::Threads, Changes::None},
     // Before partition_loops, which then frees full blocks of their guards on the CPU too.
     {"bind_to_cores", passes::bind_to_cores, Serves::Cores},
     // Before partition_loops, which divides what is one nest here.
@@ -40,7 +40,7 @@ constexpr Pass kPasses[] = {
     // After partition_loops: a guard is simple in the loops' own variables, not in the fused one.
     {"collapse_parallel", passes::collapse_parallel, Serves::Cores},
     // These three while indices are per dimension, where accesses are easily told apart.
-    {"validate_vectors", passes::validate_vectors, Serves::Cores},
+    {"validate_vectors", passes::validate_vectors, Serves::Cores, Changes::Few},
     // Before memory is looked at for who shares it.
     {"interleave_vthreads", passes::interleave_vthreads, Serves::Threads},
     {"separate_launches", passes::separate_launches, Serves::Threads},
@@ -72,12 +72,12 @@ constexpr Pass kPasses[] = {
     {"simplify", passes::simplify, Serves::All},
     {"hoist_invariants", passes::hoist_invariants, Serves::All},
     // After hoist_invariants, which knows loops by what their bodies begin with.
-    {"fetch_ahead", passes::fetch_ahead, Serves::Cores},
-    {"bypass_caches", passes::bypass_caches, Serves::Cores},
+    {"fetch_ahead", passes::fetch_ahead, Serves::Cores, Changes::Few},
+    {"bypass_caches", passes::bypass_caches, Serves::Cores, Changes::Few},
     // After the last simplify, which knows nothing of casts.
     {"divide_unsigned", passes::divide_unsigned, Serves::Threads},
     {"split_host_device", passes::split_host_device, Serves::Threads},
-    {"check_launch", passes::check_launch, Serves::Threads},
+    {"check_launch", passes::check_launch, Serves::Threads, Changes::None},
 };
 
 constexpr std::string_view kFirst = "build_loops";

@@ -17,11 +17,16 @@ enum class Serves { All, Cores, Threads };
 /// opens with its contract.
 using PassFunction = ir::Kernel(ir::Kernel kernel, const PassContext& context);
 
+/// Which kernels have their loops changed: some of any sort; few, as those of large tensors; none,
+/// since the pass only looks.
+enum class Changes { Some, Few, None };
+
 /// A row of the table of passes.
 struct Pass {
   std::string_view name;
   PassFunction* run;
   Serves serves;
+  Changes changes = Changes::Some;
 };
 
 /// Is told the kernel after each pass; for printing, timing and tests. A test may change it, to see
