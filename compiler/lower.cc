@@ -16,7 +16,7 @@ PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last
     insert_barriers, accumulate_in_locals, keep_strided_plain, tensorize, add_in_groups,
     accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage, flatten_storage,
     vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once, hoist_invariants, fetch_ahead,
-    bypass_caches, divide_unsigned, split_host_device, check_launch;
+    bypass_caches, note_slow_loops, divide_unsigned, split_host_device, check_launch;
 
 }  // namespace passes
 
@@ -74,6 +74,8 @@ constexpr Pass kPasses[] = {
     // After hoist_invariants, which knows loops by what their bodies begin with.
     {"fetch_ahead", passes::fetch_ahead, Serves::Cores, Changes::Few},
     {"bypass_caches", passes::bypass_caches, Serves::Cores, Changes::Few},
+    // Of the loops as code is generated from them.
+    {"note_slow_loops", passes::note_slow_loops, Serves::Cores, Changes::None},
     // After the last simplify, which knows nothing of casts.
     {"divide_unsigned", passes::divide_unsigned, Serves::Threads},
     {"split_host_device", passes::split_host_device, Serves::Threads},

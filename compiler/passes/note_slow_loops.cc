@@ -1,0 +1,133 @@
+// Notes for the report where much work runs element by element, with the access that is the reason.
+// Changes nothing.
+//
+//   for i in 0..4096 { C[i + 1] = C[i]*A[i] }
+//     ->   "i runs one element after the other, 4096 times: each needs what the one before it
+//     stored
+//          in C"
+//   for i in 0..4096 { C[ramp(i*16, 1, 16)] = A[ramp(i*16384, 1024, 16)] }
+//     ->   "A is read 1024 elements apart, ..: each lane of a vector is a load of its own"
+//
+// A schedule that lost its vectors still computes what it should, so that nobody would know but by
+// measuring. Stands behind all that makes vectors and unrolls.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/analysis/accesses.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/kernel.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/ir/print.h"
+#include "compiler/passes/notes.h"
+#include "compiler/passes/pass_context.h"
+
+namespace kiln::passes {
+namespace {
+
+using namespace ir;
+
+// Iterations from which a vector would be noticed: about as long as a call takes.
+constexpr double kMuchWork = 16384;
+// What an extent is taken for that only the call knows.
+constexpr double kUnknownExtent = 1024;
+
+/// Whether a statement computes with vectors, or has a loop in it.
+class LookInside : public Visitor {
+ public:
+  bool has_vectors = false;
+  bool has_loop = false;
+  bool has_floats = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const For&) override { has_loop = true; }
+  void visit(const Store& store) override {
+    has_vectors = has_vectors || store.value->type.lanes > 1;
+    has_floats = has_floats || is_float(store.value->type.element);
+    Visitor::visit(store);
+  }
+  void visit(const VectorReduce&) override { has_vectors = true; }
+  void visit(const Dot&) override { has_vectors = true; }
+};
+
+class NoteSlowLoops : public Visitor {
+ public:
+  explicit NoteSlowLoops(Kernel& kernel) : kernel_(kernel) {}
+
+ private:
+  using Visitor::visit;
+
+  void visit(const For& loop) override {
+    const double outer = work_;
+    const std::optional<int64_t> extent = as_const_int(loop.extent);
+    work_ *= extent ? static_cast<double>(*extent) : kUnknownExtent;
+    note_serial(loop);
+    Visitor::visit(loop);
+    work_ = outer;
+  }
+
+  void visit(const Load& load) override {
+    if (load.type.lanes > 1 && work_ >= kMuchWork) note_gather(load);
+    Visitor::visit(load);
+  }
+
+  /// An innermost loop over single elements, each of which waits for the one before.
+  void note_serial(const For& loop) {
+    LookInside inside;
+    inside(loop.body);
+    const bool is_slow = loop.loop_kind == LoopKind::Serial && !inside.has_loop &&
+                         !inside.has_vectors && inside.has_floats && work_ >= kMuchWork;
+    if (!is_slow) return;
+    const std::optional<std::string> buffer = carried(loop);
+    if (!buffer) return;
+    const std::optional<int64_t> extent = as_const_int(loop.extent);
+    add_note(kernel_, fmt::format("{} runs one element after the other{}: each needs what the one "
+                                  "before it stored in {}",
+                                  loop.var->name, extent ? fmt::format(", {} times", *extent) : "",
+                                  *buffer));
+  }
+
+  /// What the loop stores in one iteration and reads in another.
+  static std::optional<std::string> carried(const For& loop) {
+    const std::vector<analysis::Access> all = analysis::accesses_of(loop.body);
+    for (const analysis::Access& stored : all) {
+      if (!stored.is_store || stored.is_own()) continue;
+      const bool is_read = std::ranges::any_of(all, [&](const analysis::Access& access) {
+        return !access.is_store && access.buffer == stored.buffer;
+      });
+      if (is_read) return stored.buffer->name;
+    }
+    return std::nullopt;
+  }
+
+  void note_gather(const Load& load) {
+    const auto* const ramp = as<Ramp>(load.indices[0]);
+    if (ramp == nullptr || is_const(ramp->stride, 1) || is_const(ramp->stride, 0)) return;
+    // Neighbours of a line are loaded as vectors and then moved.
+    const std::optional<int64_t> stride = as_const_int(ramp->stride);
+    if (stride && *stride * size_of(load.buffer->type) < kLineBytes) return;
+    if (load.buffer->scope != Scope::Global) return;
+    add_note(kernel_,
+             fmt::format("{} is read {} elements apart: each lane of a vector is a load "
+                         "of its own; vectorize a loop along which {} lies side by side",
+                         load.buffer->name, stride ? std::to_string(*stride) : print(ramp->stride),
+                         load.buffer->name));
+  }
+
+  static constexpr int64_t kLineBytes = 64;
+
+  Kernel& kernel_;
+  double work_ = 1;
+};
+
+}  // namespace
+
+Kernel note_slow_loops(Kernel kernel, const PassContext&) {
+  NoteSlowLoops look(kernel);
+  look(kernel.body);
+  return kernel;
+}
+
+}  // namespace kiln::passes
