@@ -8,7 +8,7 @@
 //           each thread adds 8 x 8 products for each of the 8
 //
 // A thread's rows and columns are groups of four, 64 apart, so that the threads of a warp read
-// shared memory side by side, 128 bits each; what lies along k is turned on its way there. The
+// shared memory side by side, 128 bits each; what lies along k is transposed on its way there. The
 // order of the sum stays that of the definition. Which tile is taken is predicted
 // (block_tile_cost.cc).
 #include "compiler/autoschedule/templates/block_tiles.h"
@@ -244,7 +244,7 @@ class TileWriter {
     std::vector<AxisId> own;  // of a thread: groups of rows, a row, groups of columns, a column
   };
 
-  /// A copy in shared memory. Where the factor lies along the sum it is turned, and the lines are
+  /// A copy in shared memory. Where the factor lies along the sum it is transposed, and the lines are
   /// four banks further apart each, so that neither side of it meets in a bank.
   Fetch fetch(const ir::TensorRead& read, AxisId side) {
     const Stage& stage = graph_[tile_.stage];
