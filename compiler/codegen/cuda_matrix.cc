@@ -184,13 +184,13 @@ class Matcher {
     const int64_t along_side = along_lanes / own;
     MatrixFactor factor{.buffer = load.buffer,
                         .first = strides.without(inner_),
-                        .is_turned = along_sum != 1,
+                        .is_transposed = along_sum != 1,
                         .tiles = offsets(tiles, strides)};
-    factor.row = factor.is_turned ? along_sum : along_side;
+    factor.row = factor.is_transposed ? along_sum : along_side;
     factor.side = kEight * along_side;
     factor.step = kEight * along_sum;
     // Rows of eight are read at once: they lie side by side and begin at multiples of 16 bytes.
-    const bool is_dense = (factor.is_turned ? along_side : along_sum) == 1;
+    const bool is_dense = (factor.is_transposed ? along_side : along_sum) == 1;
     const bool is_aligned =
         is_multiple(factor.row, kEight) &&
         is_multiple(analysis::divisor_of(factor.first), kEight) &&

@@ -11,11 +11,11 @@ namespace kiln::codegen {
 /// the address that one lane gives.
 struct MatrixFactor {
   ir::BufferRef buffer;
-  ir::Expr first;    // the element that lane 0 of the warp begins with
-  bool is_turned;    // its rows go along the other side of the matrix than its product wants
-  int64_t row = 0;   // elements between the rows of eight
-  int64_t side = 0;  // to the eight rows (transposed: elements) behind along the side
-  int64_t step = 0;  // to the eight behind along the sum
+  ir::Expr first;      // the element that lane 0 of the warp begins with
+  bool is_transposed;  // its rows go along the other side of the matrix than its product wants
+  int64_t row = 0;     // elements between the rows of eight
+  int64_t side = 0;    // to the eight rows (transposed: elements) behind along the side
+  int64_t step = 0;    // to the eight behind along the sum
   std::vector<int64_t> tiles;  // elements from `first` to each tile along the side
 };
 

@@ -353,7 +353,7 @@ class Function {
   }
 
   void load(std::string_view place, const MatrixFactor& factor, size_t tile) {
-    line("kiln_load_matrices<{0}>({1}s[{2}], {1} + {3});", factor.is_turned, place, tile,
+    line("kiln_load_matrices<{0}>({1}s[{2}], {1} + {3});", factor.is_transposed, place, tile,
          factor.tiles[tile]);
   }
 

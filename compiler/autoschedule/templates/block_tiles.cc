@@ -244,20 +244,20 @@ class TileWriter {
     std::vector<AxisId> own;  // of a thread: groups of rows, a row, groups of columns, a column
   };
 
-  /// A copy in shared memory. Where the factor lies along the sum it is transposed, and the lines are
-  /// four banks further apart each, so that neither side of it meets in a bank.
+  /// A copy in shared memory. Where the factor lies along the sum it is transposed, and the lines
+  /// are four banks further apart each, so that neither side of it meets in a bank.
   Fetch fetch(const ir::TensorRead& read, AxisId side) {
     const Stage& stage = graph_[tile_.stage];
     const language::TensorId tensor = {read.stage, read.output};
     std::vector<AxisId> layout = tile_.batch;
     std::erase_if(layout, [&](AxisId axis) { return !is_used_in(graph_, read, axis); });
     layout.insert(layout.end(), {stage.reduce[0], side});
-    const bool is_turned = stage.reduce.size() == 1 && only_reorders(graph_, read, layout) &&
-                           is_contiguous_in(graph_, read, stage.reduce[0]);
+    const bool is_transposed = stage.reduce.size() == 1 && only_reorders(graph_, read, layout) &&
+                               is_contiguous_in(graph_, read, stage.reduce[0]);
     const auto [copy, axes] = steps_.cache_read(
-        tensor, tile_.stage, is_turned ? layout : std::vector<AxisId>{}, "shared");
+        tensor, tile_.stage, is_transposed ? layout : std::vector<AxisId>{}, "shared");
     const int64_t lanes = lanes_of(read, layout);
-    if (!is_turned) return {copy, axes, lanes};
+    if (!is_transposed) return {copy, axes, lanes};
     const AxisId step = axes[axes.size() - 2];
     const int64_t pad = std::max<int64_t>(16 / size_of(read.type.element), 1);
     steps_.storage_align(copy, step, kBanks, std::min(pad, kBanks - 1));
