@@ -66,7 +66,7 @@ RETURNS = {
     "te.placeholder": "Tensor", "te.var": "Any", "te.size_var": "Var", "te.reduce_axis": "IterVar", "te.thread_axis": "Any",
     "te.create_schedule": "Schedule", "te.const": "Expr", "te.gradient": "list[Tensor]", "te.compute": "Any", "te.scan": "Any",
     "te.comm_reducer": "Callable[..., Any]", "te.decl_tensor_intrin": "TensorIntrin", "te.tag_scope": "Any", "te.min_value": "Expr",
-    "te.max_value": "Expr", "te.convert": "Any", "kiln.build": "Any", "kiln.compile": "Any", "kiln.lower": "str", "kiln.tune": "TuneResult",
+    "te.max_value": "Expr", "te.convert": "Any", "kiln.build": "Any", "kiln.compile": "Any", "kiln.lower": "str", "kiln.tune": "TuneResult", "kiln.predict": "Predictions",
     "kiln.connect": "Connection", "kiln.describe": "dict[str, Any]", "kiln.job": "Job", "kiln.jobs": "list[JobState]",
     "kiln.load_kernels": "dict[str, Kernel]", "kiln.parse_kernels": "dict[str, Kernel]", "kiln.kernel_text": "str", "kiln.kernel": "Kernel",
     "kiln.load_schedule": "Any", "kiln.parse_schedule": "Any", "runtime.load_module": "Any", "runtime.enabled": "bool",

@@ -56,7 +56,8 @@ from ._service.fleet import Fleet
 from ._service.fleet_call import FleetFunction
 from ._service.job import Job, JobState
 from ._service.kernel_file import kernel_text, load_kernels, parse_kernels
-from ._service.module_functions import build, compile, job, jobs, lower, tune  # and puts them on connections
+from ._service.module_functions import build, compile, job, jobs, lower, predict, tune  # and puts them on connections
+from ._service.predict import PredictedSchedule, Predictions
 from ._service.tune import TuneResult
 from ._version import VERSION
 from .ir import Range, load_json, save_json
@@ -83,7 +84,7 @@ __all__ = sorted(
         "call_pure_extern", "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "decl_buffer", "describe",
         "device", "driver", "error", "expr", "function", "get_global_func", "gpu", "ir", "ir_pass", "job", "jobs", "kernel", "kernel_text",
         "intrin", "ir_builder", "load", "load_json", "load_kernels", "load_module", "load_programs", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd", "optimizers",
-        "ndarray", "opencl", "parse_kernels", "parse_programs", "parse_schedule", "register_func", "register_intrin_rule", "relax", "relay", "rocm", "rpc", "runtime", "save_json",
+        "ndarray", "opencl", "parse_kernels", "parse_programs", "parse_schedule", "predict", "PredictedSchedule", "Predictions", "register_func", "register_intrin_rule", "relax", "relay", "rocm", "rpc", "runtime", "save_json",
         "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "tune", "TuneResult", "vulkan",
     }
 )  # fmt: skip

@@ -6,6 +6,7 @@ from .build import build, compile, lower
 from .connection import Connection
 from .job import job, jobs
 from .load import load_module
+from .predict import predict
 from .tune import tune
 
 
@@ -19,5 +20,5 @@ def _on_a_connection(function):
     return method
 
 
-for _function in (array, build, compile, empty, job, jobs, load_module, lower, tune):
+for _function in (array, build, compile, empty, job, jobs, load_module, lower, predict, tune):
     setattr(Connection, _function.__name__, _on_a_connection(_function))

@@ -11,6 +11,7 @@ from .connection import connection_or_default
 from .function import Function
 from .grpc_setup import grpc
 from .rpc import failure_of
+from .times import sizes_by_name, time_text
 
 
 class TuneResult:
@@ -43,7 +44,7 @@ class TuneResult:
     def __repr__(self):
         failed = sum(bool(trial["failure"]) for trial in self.trials)
         return (
-            f"TuneResult({self.name}: {_time(self.seconds)} a run instead of {_time(self.default_seconds)}, "
+            f"TuneResult({self.name}: {time_text(self.seconds)} a run instead of {time_text(self.default_seconds)}, "
             f"{self.speedup:.2f} times as fast; {len(self.trials)} candidates, {failed} failed)"
         )
 
@@ -60,12 +61,6 @@ class TuneResult:
         self.seconds, self.default_seconds = result.best_seconds, result.default_seconds
         self.candidate, self.record, self.end = result.candidate, result.record, result.end
         self.schedule, self.problem = list(result.schedule), result.problem
-
-
-def _time(seconds):
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.3g} us"
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 class _Bar:
@@ -95,10 +90,10 @@ class _Bar:
     def show(self, trial, result):
         if self._bar is not None:
             self._bar.update(0 if trial.recorded else 1)
-            self._bar.set_postfix_str(f"{_time(trial.best)} a run, {result.speedup:.2f} times as fast")
+            self._bar.set_postfix_str(f"{time_text(trial.best)} a run, {result.speedup:.2f} times as fast")
         elif self._wanted and trial.best != self._best:
             print(
-                f"{self._name}: trial {trial.number} after {trial.elapsed:.1f} s: {_time(trial.best)} a run, "
+                f"{self._name}: trial {trial.number} after {trial.elapsed:.1f} s: {time_text(trial.best)} a run, "
                 f"{result.speedup:.2f} times as fast",
                 file=sys.stderr,
             )
@@ -146,7 +141,7 @@ def tune(
         raise invalid("TUNE_BUDGET", "tune: trials and seconds must be at least 0")
     definition = wire.CompileRequest(**parts)
     request = wire.TuneRequest(
-        kernel=definition, sizes=_by_name(sizes), trials=trials, seconds=seconds,
+        kernel=definition, sizes=sizes_by_name(sizes), trials=trials, seconds=seconds,
         session=connection.session,
     )  # fmt: skip
     kept = _inputs(connection, request, definition, data) if data is not None else None
@@ -156,10 +151,6 @@ def tune(
     if plot is not None:
         result.plot(plot)
     return result
-
-
-def _by_name(sizes):
-    return {getattr(size, "name", size): int(value) for size, value in (sizes or {}).items()}
 
 
 def _follow(connection, request, result, progress):
