@@ -22,18 +22,23 @@ def fake(short_folder):
     daemon.stop()
 
 
-@pytest.fixture(scope="session")
-def program():
-    """The path of the daemon's program, for tests that start one in a way of their own."""
+def found_program():
     found = find_program("kilnd")
     if found is None:
         pytest.skip("no kilnd was found: build it, or set KILN_DAEMON")
     return str(found)
 
 
+@pytest.fixture
+def program():
+    """The path of the daemon's program, for tests that start one in a way of their own."""
+    return found_program()
+
+
 @pytest.fixture(scope="session")
-def kilnd(program):
+def kilnd():
     """A real daemon for all tests that only call it."""
+    program = found_program()
     folder = tempfile.mkdtemp(prefix="kiln-py-")
     with open(f"{folder}/kilnd.log", "wb") as log:
         process = subprocess.Popen(

@@ -4,6 +4,7 @@ import socket
 import threading
 
 import numpy as np
+import pytest
 
 import kiln
 
