@@ -133,6 +133,23 @@ TEST(ChoosePanels, CopiesRowsThatLieAcrossTheSum) {
   EXPECT_TRUE(has(ragged, "cache_read(B, global")) << ragged;
 }
 
+/// The gradient of the weights of a layer: a copy is read by each tile of columns, of which there
+/// are to be enough, and more where a core is busy while the elements come.
+TEST(ChoosePanels, LeavesRowsAcrossTheSumWhereFewTilesReadThem) {
+  const auto chosen = [](int rows, int columns, const char* arch) {
+    return steps_of(
+        fmt::format("kernel k(A: float32[1000, {0}], B: float32[1000, {1}]) -> (C: float32[{0}, "
+                    "{1}]) {{\n  C[i, j] = sum[k < 1000](A[k, i] * B[k, j])\n}}\n",
+                    rows, columns),
+        arch);
+  };
+  for (const char* arch : {"sapphirerapids", "znver4"})
+    EXPECT_FALSE(has(chosen(256, 100, arch), "cache_read(A, global")) << arch;
+  EXPECT_TRUE(has(chosen(784, 256, "sapphirerapids"), "cache_read(A, global"));
+  EXPECT_FALSE(has(chosen(784, 256, "znver4"), "cache_read(A, global"));
+  EXPECT_TRUE(has(chosen(784, 1000, "znver4"), "cache_read(A, global"));
+}
+
 TEST(ChoosePanels, CopiesEachPanelBeforeFewRowsReadIt) {
   EXPECT_EQ(rows_by_columns(33, 777, 1000),
             "schedule cpu {\n"

@@ -176,7 +176,8 @@ class Sketches {
     const int64_t elements = numbers_.size.rows * numbers_.size.steps;
     const ir::TensorRead& read = *tiling_.contraction.row_factor;
     return !rows_lie_along_sum() &&
-           (elements > kAcrossElements || rows_lie_along_batch() ||
+           ((elements > kAcrossElements && gains_by_rows_copied(numbers_.size)) ||
+            rows_lie_along_batch() ||
             (elements > kFarElements && step_distance(read) >= kFarDistance));
   }
   /// Whether rows of different products lie side by side.

@@ -42,6 +42,9 @@ constexpr double kPanelVectorCycles = 0.7;
 // multiply-adds is busy that long. And what a vector of a copy takes, on Zen 4 and there.
 constexpr double kFarCycles = 0.74;
 constexpr double kStepInstructions = 3;
+// Of an element of a row that is copied, on Zen 4 (products of 256 x 1000 x 100 to 784 x 1000 x
+// 256).
+constexpr double kCopiedRowCycles = 1.1;
 constexpr double kCopiedVectorCycles = 7.5;
 // A panel takes three quarters of L1 while rows pass, or half of it where these are read for it
 // alone.
@@ -180,6 +183,14 @@ bool gains_by_copy(const ContractionSize& size) {
   const auto vectors = static_cast<double>(ceil_div(size.columns, size.register_lanes));
   const double copy = vectors * static_cast<double>(size.steps) * kCopiedVectorCycles;
   return copy + tile_cycles(near, best_tile(near)) < tile_cycles(far, best_tile(far));
+}
+
+bool gains_by_rows_copied(const ContractionSize& size) {
+  if (size.rows == 0 || size.columns == 0) return true;
+  const auto tiles = static_cast<double>(ceil_div(size.columns, best_tile(size).lanes));
+  // With one unit for multiply-adds a step takes twice as long, in which the elements come.
+  const double saved = (kFarRowCycles - kRowInOrderCycles) * size.multiply_adds / 2;
+  return tiles * saved > kCopiedRowCycles;
 }
 
 int64_t best_depth(const ContractionSize& size, int64_t lanes) {

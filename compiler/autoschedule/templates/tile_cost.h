@@ -59,6 +59,10 @@ TileShape best_far_tile(ContractionSize size);
 /// is by all tiles of rows.
 bool gains_by_copy(const ContractionSize& size);
 
+/// Whether rows that lie across the sum are better copied than read where they are, a piece of each
+/// line for each tile of columns.
+bool gains_by_rows_copied(const ContractionSize& size);
+
 /// How many steps of the reduction few rows take along copied columns that then are still in L1,
 /// without a remainder; 0 where there is no such number.
 int64_t best_depth(const ContractionSize& size, int64_t lanes);
