@@ -147,7 +147,7 @@ def run_apart(part, environment=None):
     """In a process with a daemon of its own."""
     with tempfile.TemporaryDirectory(prefix="kiln-bench-") as folder:
         own = {"XDG_RUNTIME_DIR": folder, "XDG_CACHE_HOME": folder, **(environment or {})}
-        subprocess.run([sys.executable, __file__, "--inside", part, *sys.argv[1:]], env={**os.environ, **own}, check=True)
+        subprocess.run([sys.executable, __file__, *sys.argv[1:], "--inside", part], env={**os.environ, **own}, check=True)
 
 
 def main():
