@@ -6,7 +6,7 @@
 namespace kiln::codegen {
 
 const ElementaryFunction* find_elementary(language::Operator op) {
-  for (const auto family : {exponentials(), logarithms(), powers(), sines()}) {
+  for (const auto family : {arcs(), exponentials(), logarithms(), powers(), sines()}) {
     for (const ElementaryFunction& function : family) {
       if (function.op == op) return &function;
     }

@@ -1,6 +1,6 @@
 // e^x and what is made of it, for float32: x = n ln 2 + r, e^x = 2^n p(r), with p a polynomial
-// and n put into the exponent; tanh, erf and sigmoid are fractions of exponentials, or odd
-// polynomials near 0.
+// and n put into the exponent; sinh and cosh are sums, tanh, erf and sigmoid fractions of
+// exponentials, or odd polynomials near 0.
 #include <numbers>
 
 #include "compiler/codegen/llvm_elementary.h"
@@ -80,6 +80,39 @@ Value* exponential_less_1(FloatBuilder& f, Value* x) {
   return f.with_sign_of(result, x);
 }
 
+/// e^|x| / 2, which is finite wherever sinh and cosh are.
+Value* half_exponential(FloatBuilder& f, Value* magnitude) {
+  // From 89.5 on the result is infinity; nan goes through.
+  Value* const limit = f.constant(magnitude, 90);
+  Value* const t = f.b.CreateSelect(f.b.CreateFCmpOGT(magnitude, limit), limit, magnitude);
+  const FloatBuilder::Whole n = f.rounded(t, std::numbers::log2e);
+  Value* const r =
+      f.fma(n.value, f.constant(t, -kLn2Low), f.fma(n.value, f.constant(t, -kLn2High), t));
+  // Half of 2^n in two steps, since 2^128 is no number.
+  Value* const before = f.b.CreateSub(n.integer, integer(n.integer->getType(), 2));
+  Value* const p = f.b.CreateFMul(exponential_near_0(f, r), f.power_of_two(before, t));
+  return f.b.CreateFAdd(p, p);
+}
+
+/// Near 0 an odd polynomial of degree 9; else h - 1 / 4h with h = e^|x| / 2. 1.6 ulp.
+Value* hyperbolic_sine(FloatBuilder& f, Value* x) {
+  Value* const a = f.magnitude(x);
+  Value* const square = f.b.CreateFMul(x, x);
+  Value* const p =
+      f.polynomial(square, {0x1.555556p-3, 0x1.111134p-7, 0x1.9ffe92p-13, 0x1.7a15b6p-19});
+  Value* const near = f.fma(f.b.CreateFMul(p, square), a, a);
+  Value* const half = half_exponential(f, a);
+  Value* const far = f.b.CreateFSub(half, f.b.CreateFDiv(f.constant(x, 0.25), half));
+  Value* const is_near = f.b.CreateFCmpOLT(a, f.constant(x, 1));
+  return f.with_sign_of(f.b.CreateSelect(is_near, near, far), x);
+}
+
+/// h + 1 / 4h. 1.3 ulp.
+Value* hyperbolic_cosine(FloatBuilder& f, Value* x) {
+  Value* const half = half_exponential(f, f.magnitude(x));
+  return f.b.CreateFAdd(half, f.b.CreateFDiv(f.constant(x, 0.25), half));
+}
+
 /// Near 0 an odd polynomial of degree 11; else 1 - 2 / (e^2|x| + 1). 1.3 ulp.
 Value* hyperbolic_tangent(FloatBuilder& f, Value* x) {
   Value* const a = f.magnitude(x);
@@ -131,7 +164,8 @@ Value* sigmoid(FloatBuilder& f, Value* x) {
 std::span<const ElementaryFunction> exponentials() {
   static constexpr ElementaryFunction kFunctions[] = {
       {Operator::Exp, of_one<exponential>},          {Operator::Exp2, of_one<exponential2>},
-      {Operator::Expm1, of_one<exponential_less_1>}, {Operator::Tanh, of_one<hyperbolic_tangent>},
+      {Operator::Expm1, of_one<exponential_less_1>}, {Operator::Sinh, of_one<hyperbolic_sine>},
+      {Operator::Cosh, of_one<hyperbolic_cosine>},   {Operator::Tanh, of_one<hyperbolic_tangent>},
       {Operator::Erf, of_one<error_function>},       {Operator::Sigmoid, of_one<sigmoid>},
   };
   return kFunctions;

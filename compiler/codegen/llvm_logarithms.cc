@@ -1,6 +1,9 @@
 // Logarithms of float32: x = 2^k m, log x = k ln 2 + log m, with a polynomial in m - 1; what a
-// product or a sum of the large terms loses in rounding is added with the small ones.
+// product or a sum of the large terms loses in rounding is added with the small ones. The inverse
+// hyperbolic functions are log(1 + t) of a t that is exact near 0.
 #include <numbers>
+
+#include <llvm/IR/Intrinsics.h>
 
 #include "compiler/codegen/llvm_elementary.h"
 #include "compiler/codegen/llvm_float_builder.h"
@@ -111,14 +114,50 @@ Value* logarithm1p(FloatBuilder& f, Value* x) {
   return f.b.CreateSelect(f.b.CreateFCmpOEQ(u, one), x, result);
 }
 
+/// log1p(t), but past 2^30, where a square may overflow and is all there is under a root, log 2a.
+Value* arc_of_root(FloatBuilder& f, Value* a, Value* t) {
+  Value* const is_large = f.b.CreateFCmpOGT(a, f.constant(a, 0x1p30));
+  Value* const of = logarithm1p(f, f.b.CreateSelect(is_large, a, t));
+  Value* const doubled = f.b.CreateFAdd(of, f.constant(a, std::numbers::ln2));
+  return f.b.CreateSelect(is_large, doubled, of);
+}
+
+/// log1p(a + a^2 / (1 + sqrt(a^2 + 1))) with a = |x|. 1.9 ulp.
+Value* inverse_sine(FloatBuilder& f, Value* x) {
+  Value* const one = f.constant(x, 1);
+  Value* const a = f.magnitude(x);
+  Value* const square = f.b.CreateFMul(a, a);
+  Value* const root = f.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, f.b.CreateFAdd(square, one));
+  Value* const t = f.b.CreateFAdd(a, f.b.CreateFDiv(square, f.b.CreateFAdd(one, root)));
+  return f.with_sign_of(arc_of_root(f, a, t), x);
+}
+
+/// log1p(t + sqrt(t^2 + 2t)) with t = x - 1. 1.8 ulp.
+Value* inverse_cosine(FloatBuilder& f, Value* x) {
+  Value* const t = f.b.CreateFSub(x, f.constant(x, 1));
+  Value* const root =
+      f.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, f.fma(t, t, f.b.CreateFAdd(t, t)));
+  Value* const result = arc_of_root(f, x, f.b.CreateFAdd(t, root));
+  Value* const nan = llvm::ConstantFP::getNaN(x->getType());
+  return f.b.CreateSelect(f.b.CreateFCmpOLT(t, f.constant(x, 0)), nan, result);
+}
+
+/// log1p(2a / (1 - a)) / 2 with a = |x|. 2.1 ulp.
+Value* inverse_tangent(FloatBuilder& f, Value* x) {
+  Value* const a = f.magnitude(x);
+  Value* const t = f.b.CreateFDiv(f.b.CreateFAdd(a, a), f.b.CreateFSub(f.constant(x, 1), a));
+  Value* const half = f.b.CreateFMul(f.constant(x, 0.5), logarithm1p(f, t));
+  return f.with_sign_of(half, x);
+}
+
 }  // namespace
 
 std::span<const ElementaryFunction> logarithms() {
   static constexpr ElementaryFunction kFunctions[] = {
-      {Operator::Log, of_one<natural_logarithm>},
-      {Operator::Log2, of_one<logarithm2>},
-      {Operator::Log10, of_one<logarithm10>},
-      {Operator::Log1p, of_one<logarithm1p>},
+      {Operator::Log, of_one<natural_logarithm>}, {Operator::Log2, of_one<logarithm2>},
+      {Operator::Log10, of_one<logarithm10>},     {Operator::Log1p, of_one<logarithm1p>},
+      {Operator::Asinh, of_one<inverse_sine>},    {Operator::Acosh, of_one<inverse_cosine>},
+      {Operator::Atanh, of_one<inverse_tangent>},
   };
   return kFunctions;
 }

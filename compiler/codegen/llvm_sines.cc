@@ -1,5 +1,6 @@
-// sin and cos of float32: x less the nearest multiple of pi/2, then a polynomial for the quarter.
-// Where |x| is so large that the multiple would lose bits, the C library's functions go on.
+// sin, cos and tan of float32: x less the nearest multiple of pi/2, then a polynomial for the
+// quarter. Where |x| is so large that the multiple would lose bits, the C library's functions go
+// on.
 #include <numbers>
 
 #include <llvm/IR/Module.h>
@@ -69,15 +70,32 @@ Value* by_library_beyond(FloatBuilder& f, const char* name, Value* x, double lim
   return result;
 }
 
-/// x less the nearest multiple of pi/2, which is subtracted in three parts: the first is exact up
-/// to the limit, from where on the C library goes on. Then the sine or cosine of that quarter. 1.6
-/// ulp.
-Value* sine_or_cosine(FloatBuilder& f, Value* x, bool of_cosine) {
-  constexpr double kLimit = 48000;
+constexpr double kLimit = 48000;
+
+/// x = n pi/2 + r, where r is at most pi/4.
+struct Quarter {
+  Value* r;
+  Value* n;  // an integer
+};
+
+/// The multiple is subtracted in three parts: the first is exact up to the limit, from where on the
+/// C library goes on.
+Quarter quarter_of(FloatBuilder& f, Value* x) {
   const FloatBuilder::Whole n = f.rounded(x, 2 * std::numbers::inv_pi);
   Value* r = x;
   for (const double part : {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50})
     r = f.fma(n.value, f.constant(x, -part), r);
+  return {r, n.integer};
+}
+
+Value* has_bit(FloatBuilder& f, Value* n, int64_t bit) {
+  llvm::Type* const whole = n->getType();
+  return f.b.CreateICmpNE(f.b.CreateAnd(n, integer(whole, bit)), integer(whole, 0));
+}
+
+/// The sine or cosine of the quarter. 1.6 ulp.
+Value* sine_or_cosine(FloatBuilder& f, Value* x, bool of_cosine) {
+  const auto [r, n] = quarter_of(f, x);
   Value* const square = f.b.CreateFMul(r, r);
   Value* const one = f.constant(x, 1);
   Value* const s =
@@ -86,13 +104,9 @@ Value* sine_or_cosine(FloatBuilder& f, Value* x, bool of_cosine) {
   Value* const sine = f.fma(f.b.CreateFMul(s, square), r, r);
   Value* const cosine =
       f.fma(f.b.CreateFMul(square, square), c, f.fma(f.constant(x, -0.5), square, one));
-  llvm::Type* const whole = n.integer->getType();
-  Value* const quarter = of_cosine ? f.b.CreateAdd(n.integer, integer(whole, 1)) : n.integer;
-  const auto has_bit = [&](int64_t bit) {
-    return f.b.CreateICmpNE(f.b.CreateAnd(quarter, integer(whole, bit)), integer(whole, 0));
-  };
-  Value* const value = f.b.CreateSelect(has_bit(1), cosine, sine);
-  Value* result = f.b.CreateSelect(has_bit(2), f.b.CreateFNeg(value), value);
+  Value* const quarter = of_cosine ? f.b.CreateAdd(n, integer(n->getType(), 1)) : n;
+  Value* const value = f.b.CreateSelect(has_bit(f, quarter, 1), cosine, sine);
+  Value* result = f.b.CreateSelect(has_bit(f, quarter, 2), f.b.CreateFNeg(value), value);
   if (!of_cosine) result = f.b.CreateSelect(f.b.CreateFCmpOEQ(x, f.constant(x, 0)), x, result);
   return by_library_beyond(f, of_cosine ? "cosf" : "sinf", x, kLimit, result);
 }
@@ -101,12 +115,26 @@ Value* sine(FloatBuilder& f, Value* x) { return sine_or_cosine(f, x, /*of_cosine
 
 Value* cosine(FloatBuilder& f, Value* x) { return sine_or_cosine(f, x, /*of_cosine=*/true); }
 
+/// An odd polynomial of degree 15 of r, or -1 / it. 2.2 ulp.
+Value* tangent(FloatBuilder& f, Value* x) {
+  const auto [r, n] = quarter_of(f, x);
+  Value* const square = f.b.CreateFMul(r, r);
+  Value* const p = f.polynomial(square, {0x1.555560p-2, 0x1.110d8cp-3, 0x1.badc2ap-5, 0x1.5cacc6p-6,
+                                         0x1.63225ep-7, 0x1.6c8278p-14, 0x1.1ee3fcp-8});
+  Value* const value = f.fma(f.b.CreateFMul(p, square), r, r);
+  Value* const turned = f.b.CreateFDiv(f.constant(x, -1), value);
+  Value* const quarter = f.b.CreateSelect(has_bit(f, n, 1), turned, value);
+  Value* const result = f.b.CreateSelect(f.b.CreateFCmpOEQ(x, f.constant(x, 0)), x, quarter);
+  return by_library_beyond(f, "tanf", x, kLimit, result);
+}
+
 }  // namespace
 
 std::span<const ElementaryFunction> sines() {
   static constexpr ElementaryFunction kFunctions[] = {
       {Operator::Sin, of_one<sine>},
       {Operator::Cos, of_one<cosine>},
+      {Operator::Tan, of_one<tangent>},
   };
   return kFunctions;
 }

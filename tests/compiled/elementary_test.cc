@@ -157,19 +157,24 @@ TEST(Elementary, OfSpecialValuesIsAsInC) {
   }
 }
 
-/// All pairs of special values, then powers whose results are in range, and any bits at all.
-TEST(Elementary, PowerIsWithinOneStep) {
+/// Pairs of floats: all of special values, then any numbers of e^-80 .. e^80 beside numbers of
+/// -2 .. 2 and of -40 .. 40, and any bits at all.
+struct Pairs {
+  std::vector<float> x;
+  std::vector<float> y;
+};
+
+Pairs pairs() {
   const float inf = INFINITY;
   const std::vector<float> values = {
       0.0F,   -0.0F, 1.0F,  -1.0F,  2.0F,        -2.0F,      0.5F,        -0.5F,      3.0F,
       -3.0F,  2.5F,  -2.5F, inf,    -inf,        NAN,        1e-40F,      -1e-40F,    3e38F,
       -3e38F, 1e10F, -7.0F, 1e-45F, 0.99999994F, 1.0000001F, 16777217.0F, 8388609.0F, -8388609.0F};
-  std::vector<float> x;
-  std::vector<float> y;
+  Pairs result;
   for (const float a : values) {
     for (const float b : values) {
-      x.push_back(a);
-      y.push_back(b);
+      result.x.push_back(a);
+      result.y.push_back(b);
     }
   }
   uint64_t state = 88172645463325252u;
@@ -179,23 +184,41 @@ TEST(Elementary, PowerIsWithinOneStep) {
     state ^= state << 17;
     return static_cast<uint32_t>(state);
   };
-  while (x.size() < static_cast<size_t>(kBatch)) {
-    const bool any = x.size() % 4 == 0;
+  while (result.x.size() < static_cast<size_t>(kBatch)) {
+    const bool any = result.x.size() % 4 == 0;
     const auto spread = [&next] {
       return static_cast<float>(static_cast<int32_t>(next())) * 0x1p-31F;
     };
-    x.push_back(any ? std::bit_cast<float>(next()) : std::exp(spread() * 80));
-    y.push_back(any ? std::bit_cast<float>(next()) : spread() * (x.size() % 3 == 0 ? 40.0F : 2.0F));
+    result.x.push_back(any ? std::bit_cast<float>(next()) : std::exp(spread() * 80));
+    const float width = result.x.size() % 3 == 0 ? 40.0F : 2.0F;
+    result.y.push_back(any ? std::bit_cast<float>(next()) : spread() * width);
   }
-  std::vector<HostTensor> tensors = {tensor_of(x), tensor_of(y), {}, {}};
-  testing::run_artifact(testing::compile_lowered(over_all(Operator::Pow, 2)), tensors);
+  return result;
+}
+
+/// op(x, y) beside float64's of the C library.
+void expect_within(Operator op, const Pairs& of, double steps, double (*exact)(double, double)) {
+  std::vector<HostTensor> tensors = {tensor_of(of.x), tensor_of(of.y), {}, {}};
+  testing::run_artifact(testing::compile_lowered(over_all(op, 2)), tensors);
   EXPECT_EQ(tensors[2].bytes, tensors[3].bytes);
   const std::vector<float> result = floats_of(tensors[2]);
-  for (size_t i = 0; i < x.size() && !HasFailure(); ++i) {
-    EXPECT_LE(steps_off(result[i], std::pow(static_cast<double>(x[i]), static_cast<double>(y[i]))),
-              1)
-        << x[i] << " to the power of " << y[i] << " is " << result[i];
+  for (size_t i = 0; i < of.x.size() && !::testing::Test::HasFailure(); ++i) {
+    EXPECT_LE(steps_off(result[i], exact(of.x[i], of.y[i])), steps)
+        << language::row_of(op).spelling << " of " << of.x[i] << " and " << of.y[i] << " is "
+        << result[i];
   }
+}
+
+TEST(Elementary, PowerIsWithinOneStep) { expect_within(Operator::Pow, pairs(), 1, std::pow); }
+
+TEST(Elementary, AngleOfAPointIsAsAccurateAsTheTableSays) {
+  Pairs points = pairs();
+  // Points at every angle too: of their two coordinates neither is much the larger.
+  for (size_t i = points.x.size() / 2; i < points.x.size(); ++i) {
+    points.x[i] = std::sin(static_cast<float>(i));
+    points.y[i] = std::cos(static_cast<float>(i) * 0.7F);
+  }
+  expect_within(Operator::Atan2, points, 2.5, std::atan2);
 }
 
 }  // namespace

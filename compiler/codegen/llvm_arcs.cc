@@ -1,0 +1,124 @@
+// asin, acos, atan and atan2 of float32: odd polynomials near 0, elsewhere pi/2 less the arc of
+// what is near 0: asin x = pi/2 - 2 asin sqrt((1 - x) / 2), atan x = pi/2 - atan(1 / x). pi/2 is
+// added in two parts.
+#include <numbers>
+
+#include <llvm/IR/Intrinsics.h>
+
+#include "compiler/codegen/llvm_elementary.h"
+#include "compiler/codegen/llvm_float_builder.h"
+#include "compiler/codegen/llvm_values.h"
+
+namespace kiln::codegen {
+
+using language::Operator;
+using llvm::Value;
+
+namespace {
+
+constexpr double kHalfPi = 0x1.921fb6p+0;
+constexpr double kHalfPiLow = -0x1.777a5cp-25;
+
+/// (asin t - t) / t for t^2 = z up to 1/4
+Value* sine_series(FloatBuilder& f, Value* z) {
+  Value* const p = f.polynomial(z, {0x1.55554cp-3, 0x1.33387cp-4, 0x1.6caed2p-5, 0x1.0491a2p-5,
+                                    0x1.d91f98p-7, 0x1.3355c6p-5});
+  return f.b.CreateFMul(p, z);
+}
+
+/// Of |x|: whether it is near 0, and the arc asin t, where t is |x| there, else sqrt((1 - |x|) /
+/// 2).
+struct Arc {
+  Value* is_near;
+  Value* angle;
+};
+
+Arc arc_of_sine(FloatBuilder& f, Value* a) {
+  Value* const is_near = f.b.CreateFCmpOLE(a, f.constant(a, 0.5));
+  Value* const rest = f.fma(f.constant(a, -0.5), a, f.constant(a, 0.5));
+  Value* const z = f.b.CreateSelect(is_near, f.b.CreateFMul(a, a), rest);
+  Value* const root = f.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, rest);
+  Value* const t = f.b.CreateSelect(is_near, a, root);
+  return {is_near, f.fma(sine_series(f, z), t, t)};
+}
+
+/// 2.3 ulp.
+Value* arc_sine(FloatBuilder& f, Value* x) {
+  const Arc arc = arc_of_sine(f, f.magnitude(x));
+  Value* const rest = f.fma(f.constant(x, -2), arc.angle, f.constant(x, kHalfPiLow));
+  Value* const far = f.b.CreateFAdd(rest, f.constant(x, kHalfPi));
+  return f.with_sign_of(f.b.CreateSelect(arc.is_near, arc.angle, far), x);
+}
+
+/// 1.0 ulp.
+Value* arc_cosine(FloatBuilder& f, Value* x) {
+  const Arc arc = arc_of_sine(f, f.magnitude(x));
+  Value* const is_negative = f.b.CreateFCmpOLT(x, f.constant(x, 0));
+  Value* const angle = f.with_sign_of(arc.angle, x);
+  Value* const near =
+      f.b.CreateFAdd(f.constant(x, kHalfPi), f.b.CreateFSub(f.constant(x, kHalfPiLow), angle));
+  Value* const twice = f.b.CreateFAdd(arc.angle, arc.angle);
+  Value* const beyond = f.b.CreateFAdd(f.constant(x, 2 * kHalfPi),
+                                       f.b.CreateFSub(f.constant(x, 2 * kHalfPiLow), twice));
+  Value* const far = f.b.CreateSelect(is_negative, beyond, twice);
+  return f.b.CreateSelect(arc.is_near, near, far);
+}
+
+/// atan t for 0 <= t <= 1
+Value* arc_of_tangent(FloatBuilder& f, Value* t) {
+  Value* const z = f.b.CreateFMul(t, t);
+  Value* const p = f.polynomial(
+      z, {-0x1.555552p-2, 0x1.9997e0p-3, -0x1.247374p-3, 0x1.c4f1e2p-4, -0x1.68e704p-4,
+          0x1.1422d4p-4, -0x1.6e19c2p-5, 0x1.714b52p-6, -0x1.df9770p-8, 0x1.23f97ep-10});
+  return f.fma(f.b.CreateFMul(p, z), t, t);
+}
+
+Value* quarter_less(FloatBuilder& f, Value* angle) {
+  return f.b.CreateFAdd(f.constant(angle, kHalfPi),
+                        f.b.CreateFSub(f.constant(angle, kHalfPiLow), angle));
+}
+
+/// 1.1 ulp.
+Value* arc_tangent(FloatBuilder& f, Value* x) {
+  Value* const one = f.constant(x, 1);
+  Value* const a = f.magnitude(x);
+  Value* const is_far = f.b.CreateFCmpOGT(a, one);
+  Value* const t = f.b.CreateSelect(is_far, f.b.CreateFDiv(one, a), a);
+  Value* const angle = arc_of_tangent(f, t);
+  return f.with_sign_of(f.b.CreateSelect(is_far, quarter_less(f, angle), angle), x);
+}
+
+/// The angle of (|x|, |y|) by the smaller over the larger; then the quadrant. At most 2.5 ulp.
+Value* arc_tangent2(FloatBuilder& f, Value* y, Value* x) {
+  Value* const a = f.magnitude(x);
+  Value* const b = f.magnitude(y);
+  Value* const is_steep = f.b.CreateFCmpOGT(b, a);
+  Value* const smaller = f.b.CreateSelect(is_steep, a, b);
+  Value* const larger = f.b.CreateSelect(is_steep, b, a);
+  // Of two zeros it is 0, of two infinities 1.
+  Value* quotient = f.b.CreateFDiv(smaller, larger);
+  Value* const infinity = llvm::ConstantFP::getInfinity(x->getType());
+  quotient = f.b.CreateSelect(f.b.CreateFCmpOEQ(larger, f.constant(x, 0)), smaller, quotient);
+  quotient = f.b.CreateSelect(f.b.CreateFCmpOEQ(smaller, infinity), f.constant(x, 1), quotient);
+  Value* angle = arc_of_tangent(f, quotient);
+  angle = f.b.CreateSelect(is_steep, quarter_less(f, angle), angle);
+  Value* const is_left = f.b.CreateICmpSLT(f.bits(x), integer(f.bits(x)->getType(), 0));
+  Value* const half_turn = f.b.CreateFAdd(f.constant(x, 2 * kHalfPi),
+                                          f.b.CreateFSub(f.constant(x, 2 * kHalfPiLow), angle));
+  angle = f.with_sign_of(f.b.CreateSelect(is_left, half_turn, angle), y);
+  return f.b.CreateSelect(f.b.CreateFCmpUNO(x, y), llvm::ConstantFP::getNaN(x->getType()), angle);
+}
+
+}  // namespace
+
+std::span<const ElementaryFunction> arcs() {
+  static constexpr ElementaryFunction kFunctions[] = {
+      {Operator::Asin, of_one<arc_sine>},
+      {Operator::Acos, of_one<arc_cosine>},
+      {Operator::Atan, of_one<arc_tangent>},
+      {Operator::Atan2, of_two<arc_tangent2>},
+  };
+  return kFunctions;
+}
+
+}  // namespace kiln::codegen
