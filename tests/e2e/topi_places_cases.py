@@ -43,6 +43,11 @@ SORTED = np.sort(whole(10, low=0, high=9)).astype("float32")
 for side in (False, True):
     case(f"searchsorted right={side}", lambda s, v, side=side: topi.searchsorted(s, v, side),
          lambda s, v, side=side: np.searchsorted(s, v, "right" if side else "left"), SORTED, real(2, 3, low=-1, high=10))
+    case(f"searchsorted in a long row right={side}", lambda s, v, side=side: topi.searchsorted(s, v, side, "int32"),
+         lambda s, v, side=side: np.searchsorted(s, v, "right" if side else "left").astype("int32"),
+         np.sort(whole(999, low=0, high=300)).astype("float32"), whole(5, 63, low=-2, high=302).astype("float32"))
+case("searchsorted in long rows", topi.searchsorted,
+     lambda s, v: np.stack([np.searchsorted(a, b) for a, b in zip(s, v)]), np.sort(real(2, 512)), real(2, 33, low=-2, high=2))
 case("searchsorted by rows", topi.searchsorted,
      lambda s, v: np.stack([np.searchsorted(a, b) for a, b in zip(s, v)]), np.sort(real(4, 6)), real(4, 3))
 SEVERAL = np.array([3, 1, 3, 2, 2, 9, 1, 0, 3, 4], "int32")

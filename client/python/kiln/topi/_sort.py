@@ -26,6 +26,7 @@ def _export(function):
 
 
 _LONGEST_COUNTED = 4096  # from here on the network takes less time
+_SHORTEST_BISECTED = 512  # vectors compare all elements of less in as little time
 
 
 def _keys(data, ascend):
@@ -185,13 +186,35 @@ def searchsorted(sorted_sequence, values, right=False, out_dtype="int64"):
             f"{where}: {row.name} has {row.ndim} dimensions, but must have 1 or, as {values.name}, {values.ndim}",
         )
 
+    element = lambda index, k: row(k) if row.ndim == 1 else row(*index[:-1], k)  # noqa: E731
+    comes_first = lambda index, k: (  # noqa: E731
+        element(index, k) <= values(*index) if right else element(index, k) < values(*index)
+    )
+    size = row.shape[-1]
+    if isinstance(size, int) and _SHORTEST_BISECTED <= size < 1 << 31:
+        places = _bisected(values.shape, size, comes_first)
+        return define.compute(values.shape, lambda *index: cast(dtype, places(*index)), name="T_searchsorted")
+
     def body(*index):
-        k = define.reduce_axis((0, row.shape[-1]), name="k")
-        element = row(k) if row.ndim == 1 else row(*index[:-1], k)
-        value = values(*index)
-        return reduce.sum(cast(dtype, element <= value if right else element < value), axis=k)
+        k = define.reduce_axis((0, size), name="k")
+        return reduce.sum(cast(dtype, comes_first(index, k)), axis=k)
 
     return define.compute(values.shape, body, name="T_searchsorted")
+
+
+def _bisected(shape, size, comes_first):
+    """How many of the first elements of a row come first: a step for each bit of the number, the highest first."""
+    found = None
+    for bit in reversed(range(size.bit_length())):
+
+        def step(*index, found=found, bit=bit):
+            start = constant(0, "int32") if found is None else found(*index)
+            there = start + (1 << bit)
+            at = apply("min", apply("max", cast("int64", there) - 1, 0), size - 1)
+            return apply("select", reduce.all(there <= size, comes_first(index, at)), there, start)
+
+        found = define.compute(shape, step, name=f"T_bit{bit}")
+    return found
 
 
 @_export
