@@ -211,7 +211,7 @@ def main():
 
 
 def print_asked(figures, copy):
-    """Each figure that issue 18 asks for: what is asked, what was measured, and whether it holds."""
+    """Each figure that the path is to reach: what is asked, what was measured, and whether it holds."""
     rows = []
 
     def at_most(what, got, limit, unit):
