@@ -4,10 +4,11 @@
 # podman and iproute2.
 #
 #   tests/deploy/clean_root/transcript.sh [--suite SUITE [--sources FILE]] [--build FOLDER] [--ccache FOLDER]
-#       pip|demo|debian|image
+#       pip|demo|tests|quick|debian|image
 #
 # SUITE is bookworm, if not said, another one of Debian, or with a file of sources one of Ubuntu. The folder of --build is a finished build of the release preset, from which wheels, packages and images are made. `demo`
-# compiles; --ccache gives it a cache of compilers that an earlier build has filled.
+# compiles; --ccache gives it a cache of compilers that an earlier build has filled. `tests` runs the README's second command behind the
+# first, `quick` with --quick: more than an hour of two cores that do nothing else.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 tree=$(realpath "$here/../../..")
@@ -67,7 +68,7 @@ by_demo() {
   binds=(--ro-bind "$work/kiln.git" /source)
   [ -z "$ccache" ] || binds+=(--bind "$ccache" /ccache --setenv CCACHE_DIR /ccache --setenv CCACHE_READONLY 1
     --setenv CCACHE_BASEDIR /home/you/kiln --setenv CCACHE_NOHASHDIR 1)
-  in_root "$root" bash /transcript/demo.sh
+  in_root "$root" bash /transcript/demo.sh "$@"
 }
 
 by_debian_packages() {
@@ -118,7 +119,8 @@ by_image() {
 case $way in
   pip) by_pip ;;
   demo) by_demo ;;
+  tests | quick) by_demo "$way" ;;
   debian) by_debian_packages ;;
   image) by_image ;;
-  *) echo "usage: $0 [--suite SUITE [--sources FILE]] [--build FOLDER] [--ccache FOLDER] pip|demo|debian|image" >&2; exit 2 ;;
+  *) echo "usage: $0 [--suite SUITE [--sources FILE]] [--build FOLDER] [--ccache FOLDER] pip|demo|tests|quick|debian|image" >&2; exit 2 ;;
 esac
