@@ -64,6 +64,29 @@ def test_a_cancelled_call_ends_on_the_daemon(daemon):
     assert time.monotonic() - begin < 10
 
 
+def test_a_cancelled_kernel_of_several_loops_ends_by_itself(daemon, record_property):
+    """It looks between its innermost loops; a worker whose kernel does not is replaced, which takes a second."""
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((1,), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    C = te.compute((m,), lambda i: te.sum(te.sin(A[0] + k.astype("float32")), axis=k), name="C")
+    f, g = daemon.connection.build([n, m, A, C], name="long"), daemon.connection.build(kernels.add_one(8))
+    x = np.zeros(8, "float32")
+    g(x)
+    workers = set(daemon.children("kiln-worker"))
+    seconds = []
+    for _ in range(5):
+        call = f.submit(1 << 16, 1 << 22, np.ones(1, "float32"))
+        time.sleep(0.15)
+        begin = time.monotonic()
+        assert call.cancel()
+        np.testing.assert_array_equal(g(x).numpy(), np.ones(8))
+        seconds.append(time.monotonic() - begin)
+    record_property("from the cancellation to the answer of the next call", max(seconds))
+    # A compiler that begins has that name for an instant too.
+    assert workers & set(daemon.children("kiln-worker")), "the worker was replaced"
+
+
 def test_calls_under_way_outlive_a_worker(daemon):
     f = daemon.connection.build(kernels.add_one(1 << 16))
     x = np.zeros(1 << 16, "float32")
