@@ -122,3 +122,13 @@ def json_of_something_else():
 )
 def vector_type():
     te.placeholder((4,), "float32x4", name="A")  # <-
+
+
+@wrong(
+    "AXIS_BY_HAND",
+    'IterVar is the type of an axis, of which none is made by it: call te.reduce_axis((0, n), name="k") or '
+    'te.thread_axis("threadIdx.x"); those of a tensor C are C.op.axis',
+    fix='te.reduce_axis((0, 4), name="k")',
+)
+def axis_by_its_type():
+    te.IterVar((0, 4), "k", te.IterVar.CommReduce)  # <-

@@ -84,6 +84,14 @@ class _IterVarType(type):
     def __instancecheck__(cls, value):
         return isinstance(value, (Axis, DerivedAxis, ThreadAxis))
 
+    @public
+    def __call__(cls, *args, **kwargs):
+        raise invalid(
+            "AXIS_BY_HAND",
+            'IterVar is the type of an axis, of which none is made by it: call te.reduce_axis((0, n), name="k") or '
+            'te.thread_axis("threadIdx.x"); those of a tensor C are C.op.axis',
+        )
+
 
 class IterVar(metaclass=_IterVarType):
     """Any axis, as classic programs ask for its type, and the numbers of `iter_type`."""
