@@ -234,6 +234,15 @@ __device__ inline T kiln_shuffle(T value, int distance, int width) {
   return moved.value;
 }
 )"},
+    Function{"kiln_shuffle_lane", R"(template <typename T>
+__device__ inline T kiln_shuffle_lane(T value, long long lane, int width) {
+  union { T value; unsigned words[(sizeof(T) + 3) / 4]; } moved;
+  moved.words[0] = 0;
+  moved.value = value;
+  for (unsigned& word : moved.words) word = __shfl_sync(0xffffffffu, word, (int)lane, width);
+  return moved.value;
+}
+)"},
     Function{"kiln_nextafter", R"(template <typename T>
 __device__ inline T kiln_nextafter(T a, T b) {
   const float from = a, to = b;

@@ -459,8 +459,9 @@ class Function {
   }
 
   void write(const Shuffle& node) {
-    line("{}[{}] = kiln_shuffle({}, {}, {});", names_[node.buffer], text(node.indices[0]),
-         text(node.value), node.distance, node.width);
+    line("{}[{}] = {}({}, {}, {});", names_[node.buffer], text(node.indices[0]),
+         node.lane ? "kiln_shuffle_lane" : "kiln_shuffle", text(node.value),
+         node.lane ? text(node.lane) : std::to_string(node.distance), node.width);
   }
 
   // build_loops makes no others for a GPU.

@@ -107,8 +107,9 @@ struct Cast : ExprNode {
   Cast(Type t, Expr v) : ExprNode(kKind, t), value(std::move(v)) {}
 };
 
-/// Where a buffer lives. Global: the workspace, or an argument.
-enum class Scope : uint8_t { Global, Shared, Local };
+/// Where a buffer lives. Global: the workspace, or an argument. Warp: in the registers of a warp's
+/// threads, each of which has its part; lower_warp_memory leaves none.
+enum class Scope : uint8_t { Global, Shared, Warp, Local };
 
 /// Memory that loads and stores name: an argument of the kernel or an Allocate. By identity, as
 /// Var. Empty strides are compact row-major ones; those of an argument may be given per call.

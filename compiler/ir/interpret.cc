@@ -383,8 +383,10 @@ class Interpreter {
     for (Bindings& thread : threads)
       values.emplace(thread.thread.thread, Evaluate(thread)(node.value));
     for (Bindings& thread : threads) {
-      const bool is_within = thread.thread.along_x() % node.width + node.distance < node.width;
-      const auto found = values.find(thread.thread.thread + (is_within ? node.distance : 0));
+      const int64_t own = thread.thread.along_x() % node.width;
+      int64_t behind = own + node.distance < node.width ? node.distance : 0;
+      if (node.lane) behind = (Evaluate(thread).index(node.lane) & (node.width - 1)) - own;
+      const auto found = values.find(thread.thread.thread + behind);
       if (found == values.end()) breach("a shuffle reads of a thread that does not come to it");
       const int64_t place = Evaluate(thread).position(node.buffer, node.indices, 0);
       Interpreter(thread, watch_).write(node.buffer, place, found->second);

@@ -211,11 +211,13 @@ Stmt Check::make(Expr index, Expr extent, int check) {
 
 Stmt Barrier::make() { return new Barrier(); }
 
-Stmt Shuffle::make(int distance, int width, BufferRef buffer, std::vector<Expr> indices,
+Stmt Shuffle::make(int distance, Expr lane, int width, BufferRef buffer, std::vector<Expr> indices,
                    Expr value) {
   KILN_CHECK(buffer && value && value->type == (Type{buffer->type, 1}) && lanes_of(indices) == 1);
   KILN_CHECK(width >= 1 && width <= kWarp && (width & (width - 1)) == 0 && distance >= 0);
-  return new Shuffle(distance, width, std::move(buffer), std::move(indices), std::move(value));
+  KILN_CHECK(!lane || (lane->type == kIndexType && distance == 0));
+  return new Shuffle(distance, std::move(lane), width, std::move(buffer), std::move(indices),
+                     std::move(value));
 }
 
 Stmt Tensorize::make(language::TensorIntrinsic intrinsic, Stmt body) {

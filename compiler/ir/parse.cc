@@ -99,8 +99,9 @@ class Parser {
     reader_.expect(")");
     if (at.text == "global") return Scope::Global;
     if (at.text == "shared") return Scope::Shared;
+    if (at.text == "warp") return Scope::Warp;
     if (at.text == "local") return Scope::Local;
-    fail_syntax(at, fmt::format("a scope is global, shared or local, but got '{}'", at.text));
+    fail_syntax(at, fmt::format("a scope is global, shared, warp or local, but got '{}'", at.text));
   }
 
   /// `[n, m + 1]`; names not known are added to the list, where there is one.
@@ -263,17 +264,23 @@ class Parser {
                        static_cast<int>(reader_.expect_integer("the number of a check")));
   }
 
-  /// `shuffle 16 of 32: s[0] = own[0]`
+  /// `shuffle 16 of 32: s[0] = own[0]` or `shuffle lane 31 - t of 32: s[0] = own[0]`
   Stmt parse_shuffle() {
     const Token at = reader_.peek();
-    const int64_t distance = reader_.expect_integer("how far behind a thread is");
+    Expr lane;
+    int64_t distance = 0;
+    if (reader_.accept("lane")) {
+      lane = build_typed(read_sum(reader_), names_, kIndexType);
+    } else {
+      distance = reader_.expect_integer("how far behind a thread is");
+    }
     reader_.expect("of");
     const int64_t width = reader_.expect_integer("how many threads are together");
     if (width < 1 || width > kWarp || (width & (width - 1)) != 0 || distance > kWarp) {
       fail_syntax(at, fmt::format("a shuffle is among 1, 2, 4 .. {} threads", kWarp));
     }
     const auto [access, value] = parse_one_element();
-    return Shuffle::make(static_cast<int>(distance), static_cast<int>(width), access.buffer,
+    return Shuffle::make(static_cast<int>(distance), lane, static_cast<int>(width), access.buffer,
                          access.indices, value);
   }
 

@@ -318,7 +318,9 @@ class StmtPrinter {
   void write_node(const Shuffle& node) {
     std::string access;
     ExprPrinter(names_, access).print_access(node.buffer, node.indices, nullptr);
-    line("{} {} of {}: {} = {}", Shuffle::kWord, node.distance, node.width, access,
+    const std::string from = node.lane ? "lane " + text(node.lane, DType::Int64, kSum)
+                                       : fmt::format("{}", node.distance);
+    line("{} {} of {}: {} = {}", Shuffle::kWord, from, node.width, access,
          text(node.value, node.buffer->type));
   }
 
@@ -351,6 +353,7 @@ class StmtPrinter {
     switch (scope) {
       case Scope::Global: return "global";
       case Scope::Shared: return "shared";
+      case Scope::Warp: return "warp";
       case Scope::Local: return "local";
     }
     return "";

@@ -176,25 +176,28 @@ struct Barrier : StmtNode {
   Barrier() : StmtNode(kKind) {}
 };
 
-/// buffer[indices], of one thread, = what `value` is in the thread `distance` behind along
-/// threadIdx.x. Threads are taken together `width` at a time; where there is none so far behind, it
-/// is the thread's own. They must all come to it: only inside ThreadIndex loops, as a Barrier.
+/// buffer[indices], of one thread, = what `value` is in another thread along threadIdx.x: the one
+/// `distance` behind, or `lane` of them, where that is given. Threads are taken together `width` at
+/// a time; where there is none so far behind, it is the thread's own, and lanes are counted modulo
+/// the width. They must all come to it: only inside ThreadIndex loops, as a Barrier.
 struct Shuffle : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Shuffle;
   static constexpr std::string_view kWord = "shuffle";
-  static Stmt make(int distance, int width, BufferRef buffer, std::vector<Expr> indices,
+  static Stmt make(int distance, Expr lane, int width, BufferRef buffer, std::vector<Expr> indices,
                    Expr value);
-  auto fields() const { return std::tie(distance, width, buffer, indices, value); }
+  auto fields() const { return std::tie(distance, lane, width, buffer, indices, value); }
   const int distance;
+  const Expr lane;  // may be null; each thread's own
   const int width;  // a power of two, at most kWarp
   const BufferRef buffer;
   const std::vector<Expr> indices;
   const Expr value;
 
  private:
-  Shuffle(int d, int w, BufferRef b, std::vector<Expr> i, Expr v)
+  Shuffle(int d, Expr l, int w, BufferRef b, std::vector<Expr> i, Expr v)
       : StmtNode(kKind),
         distance(d),
+        lane(std::move(l)),
         width(w),
         buffer(std::move(b)),
         indices(std::move(i)),

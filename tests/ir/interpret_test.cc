@@ -211,6 +211,19 @@ TEST(Interpret, ShufflesTakeWhatAThreadBehindHas) {
             (std::vector<float>{2, 2, 4, 4}));
 }
 
+TEST(Interpret, ShufflesTakeWhatALaneHas) {
+  EXPECT_EQ(run("for threadIdx.x in 0..4 bind { allocate r: float32[1] scope(local) "
+                "shuffle lane 3 - threadIdx.x of 4: r[0] = A[threadIdx.x] "
+                "B[threadIdx.x] = r[0] }",
+                4),
+            (std::vector<float>{4, 3, 2, 1}));
+  EXPECT_EQ(run("for threadIdx.x in 0..4 bind { allocate r: float32[1] scope(local) "
+                "shuffle lane threadIdx.x + 1 of 2: r[0] = A[threadIdx.x] "
+                "B[threadIdx.x] = r[0] }",
+                4),
+            (std::vector<float>{2, 1, 4, 3}));
+}
+
 TEST(Interpret, UpdatesInOnePieceMeetEachOtherAndNothingElse) {
   const std::string threads =
       "allocate s: float32[1] scope(shared) for threadIdx.x in 0..4 bind { "

@@ -35,7 +35,7 @@ TEST(ParseErrors, OfStatements) {
                       "line 1, column 24: expected bool, but got int64");
   expect_syntax_error("fn f() { $ }", "line 1, column 10: '$' means nothing here");
   expect_syntax_error("fn f() { allocate s: int8[2] scope(far) }",
-                      "line 1, column 36: a scope is global, shared or local, but got 'far'");
+                      "line 1, column 36: a scope is global, shared, warp or local, but got 'far'");
   expect_syntax_error("fn f() { } #1: stage 0, tensor 0, dimension 0",
                       "line 1, column 13: expected check #0");
   expect_syntax_error("fn f(A: int8[n] strides[s, t]) { }",

@@ -48,6 +48,7 @@ TEST(RoundTrip, EveryStatement) {
         {
           allocate s3: float32[1] scope(local)
           shuffle 16 of 32: s3[0] = s1[0, i] + 1.0
+          shuffle lane i + 1 of 32: s3[0] = s1[0, i]
         }
         atomic max: B[i] = 2.0
       }

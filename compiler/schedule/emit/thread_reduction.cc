@@ -174,7 +174,7 @@ ir::Stmt ThreadReduction::in_warp(const ir::VarRef& lane) const {
       std::vector<Accumulator> accumulators;
       std::vector<ir::Expr> sources;
       for (size_t i = 0; i < how.values(); ++i, ++output) {
-        stmts.push_back(ir::Shuffle::make(distance, lanes_, other_[output], {ir::index(0)},
+        stmts.push_back(ir::Shuffle::make(distance, nullptr, lanes_, other_[output], {ir::index(0)},
                                           ir::Load::make(left_[output], {ir::index(0)})));
         accumulators.push_back({left_[output], {ir::index(0)}});
         sources.push_back(ir::Load::make(other_[output], {ir::index(0)}));
