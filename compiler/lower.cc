@@ -12,11 +12,12 @@ namespace kiln {
 namespace passes {
 
 PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles, fill_tiles,
-    partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, separate_launches,
-    insert_barriers, accumulate_in_locals, keep_strided_plain, tensorize, add_in_groups,
-    accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage, flatten_storage,
-    vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once, hoist_invariants, fetch_ahead,
-    bypass_caches, note_slow_loops, divide_unsigned, split_host_device, check_launch;
+    partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, lower_warp_memory,
+    separate_launches, insert_barriers, accumulate_in_locals, keep_strided_plain, tensorize,
+    add_in_groups, accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage,
+    flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once,
+    hoist_invariants, fetch_ahead, bypass_caches, note_slow_loops, divide_unsigned,
+    split_host_device, check_launch;
 
 }  // namespace passes
 
@@ -43,6 +44,8 @@ constexpr Pass kPasses[] = {
     {"validate_vectors", passes::validate_vectors, Serves::Cores, Changes::Few},
     // Before memory is looked at for who shares it.
     {"interleave_vthreads", passes::interleave_vthreads, Serves::Threads},
+    // Before it is asked which threads wait for each other: those of a warp do not.
+    {"lower_warp_memory", passes::lower_warp_memory, Serves::Threads, Changes::Few},
     {"separate_launches", passes::separate_launches, Serves::Threads},
     {"insert_barriers", passes::insert_barriers, Serves::Threads},
     // While indices are per dimension; before a thread's buffers get their place.

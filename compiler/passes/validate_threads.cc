@@ -76,7 +76,8 @@ class StoresToShared : public Visitor {
   void visit(const Store& store) override { note(store.buffer); }
   void visit(const Atomic& node) override { note(node.buffer); }
   void note(const BufferRef& buffer) {
-    if (buffer->scope != Scope::Shared && !own_.contains(buffer)) result = false;
+    const bool is_common = buffer->scope == Scope::Shared || buffer->scope == Scope::Warp;
+    if (!is_common && !own_.contains(buffer)) result = false;
   }
   std::unordered_set<BufferRef> own_;
 };

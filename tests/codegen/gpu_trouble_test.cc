@@ -1,4 +1,5 @@
 // What users of GPUs come to sooner or later: each is right, or refused with a sentence.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/cuda_compile.h"
@@ -93,16 +94,25 @@ TEST(GpuTrouble, AParallelReduction) {
 }
 
 TEST(GpuTrouble, MemoryOfAWarp) {
-  expect_refused(R"(kernel k(A: float32[n, 32]) -> (C: float32[n, 32]) {
-    B: float32[n, 32]
+  const auto refused = [](std::string_view steps, const std::string& sentence) {
+    const std::string kernel = fmt::format(R"(kernel k(A: float32[n, 64]) -> (C: float32[n, 64]) {{
+    B: float32[n, 64]
     B[i, j] = A[i, j] + 1
-    C[i, j] = B[i, 31 - j]
-    schedule cuda { bind(C.i, blockIdx.x) bind(C.j, threadIdx.x) compute_at(B, C.i)
-      set_scope(B, warp) bind(B.j, threadIdx.x) } })",
-                 ErrorKind::Unsupported,
-                 "B cannot lie in warp memory: this version passes values between the threads of a "
-                 "warp where they reduce, and keeps no others in their registers; name shared, "
-                 "which needs no barrier of the block where all its threads are one warp");
+    C[i, j] = B[i, 63 - j]
+    schedule cuda {{ set_scope(B, warp) {} }} }})",
+                                           steps);
+    expect_refused(kernel.c_str(), ErrorKind::Unsupported,
+                   "B cannot lie in warp memory: " + sentence);
+  };
+  refused("bind(C.i, blockIdx.x) bind(C.j, threadIdx.x) compute_at(B, C.i) bind(B.j, threadIdx.x)",
+          "its block has 64 threads along threadIdx.x, but those of one warp are 1, 2, 4, 8, 16 or "
+          "32; split the axis before bind()");
+  refused("bind(C.i, blockIdx.x) compute_at(B, C.i)",
+          "no loop of its block is bound to threadIdx.x, whose threads would hold it; bind one");
+  refused(
+      "bind(C.i, blockIdx.x) split(C.j, factor=32) bind(C.j.inner, threadIdx.x) "
+      "compute_at(B, C.i)",
+      "no thread stores elements of its own there; bind one axis of it to threadIdx.x");
 }
 
 TEST(GpuTrouble, NamesThatCHasForOtherThings) {

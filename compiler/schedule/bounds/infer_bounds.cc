@@ -74,7 +74,9 @@ class RequiredRegion {
       // Threads that fill a buffer together need the union of what each of them reads, all its
       // virtual threads.
       const ir::ThreadAxis thread = graph.axes[loop->axis].thread;
-      if (for_threads && (is_thread_index(thread) || thread == ir::ThreadAxis::VThread)) continue;
+      const bool is_filling =
+          is_of_warp(graph[stage]) ? thread == ir::ThreadAxis::ThreadX : is_thread_index(thread);
+      if (for_threads && (is_filling || thread == ir::ThreadAxis::VThread)) continue;
       fixed_.insert(loop->var);
       around_.push_back({loop->var, ir::index(0), loop->extent});
     }
@@ -259,6 +261,7 @@ bool is_block_index(ir::ThreadAxis axis) {
 /// registers.
 ir::Scope named_scope(const std::string& scope) {
   if (scope.starts_with("shared")) return ir::Scope::Shared;
+  if (scope == "warp") return ir::Scope::Warp;
   return scope == "global" ? ir::Scope::Global : ir::Scope::Local;
 }
 
@@ -277,6 +280,7 @@ ir::Scope named_scope(const std::string& scope) {
 ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, TargetKind target) {
   const Stage& stage = graph[id];
   if (!traits_of(target).has_threads) {
+    if (is_of_warp(stage)) return ir::Scope::Local;
     return stage.memory.scope.empty() ? ir::Scope::Global : named_scope(stage.memory.scope);
   }
   ir::Scope scope = ir::Scope::Global;
@@ -289,17 +293,15 @@ ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, Ta
     }
   }
   if (stage.memory.scope.empty() || stage.memory.scope == "global") return scope;
-  if (stage.memory.scope == "warp") {
-    refuse_scope(stage,
-                 "this version passes values between the threads of a warp where they reduce, and "
-                 "keeps no others in their registers; name shared, which needs no barrier of the "
-                 "block where all its threads are one warp");
+  if (is_of_warp(stage) && !stage.memory.alignments.empty()) {
+    refuse_scope(stage, "storage_align pads rows of memory, and registers have none; leave it out");
   }
   if (stage.memory.scope.starts_with("wmma.")) {
     refuse_scope(stage, "this version uses global, shared and local memory on a GPU");
   }
   const ir::Scope named = named_scope(stage.memory.scope);
-  if (named == ir::Scope::Shared && scope == ir::Scope::Global) {
+  const bool is_of_block = named == ir::Scope::Shared || named == ir::Scope::Warp;
+  if (is_of_block && scope == ir::Scope::Global) {
     refuse_scope(stage,
                  "it is computed outside of any block; compute it at a loop inside blockIdx");
   }
@@ -378,13 +380,17 @@ bool is_thread_index(ir::ThreadAxis axis) {
          axis == ir::ThreadAxis::ThreadZ;
 }
 
+bool is_of_warp(const Stage& stage) { return stage.memory.scope == "warp"; }
+
 bool is_filled_by_threads(const StageGraph& graph, const NestPlan& plan, StageId stage,
                           TargetKind target) {
-  if (!traits_of(target).has_threads || !graph[stage].memory.scope.starts_with("shared"))
-    return false;
+  const bool for_warp = is_of_warp(graph[stage]);
+  const bool is_named = for_warp || graph[stage].memory.scope.starts_with("shared");
+  if (!traits_of(target).has_threads || !is_named) return false;
   const std::vector<const Loop*> around = loops_around(graph, plan, stage);
   return std::any_of(around.begin(), around.end(), [&](const Loop* loop) {
-    return is_thread_index(graph.axes[loop->axis].thread);
+    const ir::ThreadAxis thread = graph.axes[loop->axis].thread;
+    return for_warp ? thread == ir::ThreadAxis::ThreadX : is_thread_index(thread);
   });
 }
 

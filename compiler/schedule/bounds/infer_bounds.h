@@ -18,8 +18,12 @@ NestPlan infer_bounds(const StageGraph& graph, TargetKind target);
 /// The loops that stand around a stage, outermost first. Nests of its consumers must exist.
 std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& plan, StageId stage);
 
+/// Whether a stage lies in the registers of a warp's threads, as a step says.
+bool is_of_warp(const Stage& stage);
+
 /// Whether the threads of a block fill a stage together: one in shared memory that stands inside
-/// their loops. It holds what all of them read, and its own loops over those threads are theirs.
+/// their loops, or those of a warp one in its memory. It holds what all of them read, and its own
+/// loops over those threads are theirs.
 bool is_filled_by_threads(const StageGraph& graph, const NestPlan& plan, StageId stage,
                           TargetKind target);
 

@@ -168,7 +168,7 @@ class Emitter {
       nests.push_back(nest_of(id));
     ir::Stmt result = body();
     for (size_t i = here.size(); i-- > 0;) {
-      if (is_filled_by_threads(graph_, plan_, here[i], target_)) {
+      if (is_filled_by_block(here[i])) {
         for_threads_.push_back(here[i]);
         nests[i] = by_all_threads(here[i], nests[i]);
       }
@@ -236,7 +236,13 @@ class Emitter {
 
   /// Whether the memory of an attached stage stands inside the loop where the stage does.
   bool allocates_here(StageId id) const {
-    return !outlives_iteration(id) && !is_filled_by_threads(graph_, plan_, id, target_);
+    return !outlives_iteration(id) && !is_filled_by_block(id);
+  }
+
+  /// Whether all threads of the block fill the stage together, outside of whose loops its memory
+  /// stands.
+  bool is_filled_by_block(StageId id) const {
+    return !is_of_warp(graph_[id]) && is_filled_by_threads(graph_, plan_, id, target_);
   }
 
   /// A stage that threads fill together: once for those axes that none of its own loops are bound
@@ -374,7 +380,7 @@ class Emitter {
     if (is_init) return result;
     // Memory that iterations share is there for all of them.
     for (const StageId id : attached_at(walk.stage, loop.axis)) {
-      if (outlives_iteration(id) && !is_filled_by_threads(graph_, plan_, id, target_))
+      if (outlives_iteration(id) && !is_filled_by_block(id))
         result = allocate(id, std::move(result));
     }
     return result;

@@ -533,10 +533,9 @@ def whole_tensor_in_the_memory_of_a_thread():
 
 @wrong(
     "MEMORY_SCOPE",
-    "B cannot lie in warp memory: this version passes values between the threads of a warp where they "
-    "reduce, and keeps no others in their registers; name shared, which needs no barrier of the block "
-    "where all its threads are one warp",
-    fix='set_scope("shared")',
+    "B cannot lie in warp memory: it is computed outside of any block; compute it at a loop inside "
+    "blockIdx",
+    fix="compute_at at a loop of the block that uses it",
     kind="Unsupported", at="lower",
 )
 def tensor_in_the_registers_of_a_warp():
