@@ -48,8 +48,9 @@ What falls short most:
 
 - In float64 `tan asin acos atan sinh cosh asinh acosh atanh atan2 exp log log1p tanh power` and what is made of them are functions of the C
   library, called element by element. In float32 they were too when the table was measured, all but the last five; they are code for
-  vectors since. With other work on the machine, on 1023x1001 in us, Kiln's and numpy's: `asin` 298 and 401, `acos` 189 and 424, `atan` 187
-  and 425, `sinh` 228 and 387, `cosh` 174 and 344, `asinh` 531 and 739, `acosh` 442 and 669, `atanh` 375 and 536.
+  vectors since. With other work on the machine, on 1023x1001 in us, Kiln's and numpy's: `tan` 236 and 409, `asin` 161 and 392, `acos` 176
+  and 406, `atan` 202 and 398, `sinh` 224 and 367, `cosh` 199 and 328, `asinh` 477 and 695, `acosh` 454 and 689, `atanh` 373 and 514,
+  `atan2` of equal operands 207 and 602.
 - `sort`, `topk` and their kin compare every pair of a row of up to 4,096 elements and are a network from there on: a
   definition has no loops that depend on data. `searchsorted` compared each value with each element when the table was measured; it
   bisects rows of 512 elements and more since, here in about a fifth
