@@ -10,8 +10,11 @@
 #include "compiler/predict/nest.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
@@ -81,8 +84,8 @@ class Reader : public Visitor {
     nest.kind = loop.loop_kind;
     nest.thread = loop.thread;
     Nest* const outer = at_;
-    auto outer_updates = std::move(updates_);
-    updates_.clear();
+    auto outer_updates = std::exchange(updates_, {});
+    auto outer_loaded = std::exchange(loaded_, {});
     at_ = &nest;
     loops_.push_back(loop.var);
     (*this)(loop.body);
@@ -90,6 +93,7 @@ class Reader : public Visitor {
     loops_.pop_back();
     at_ = outer;
     updates_ = std::move(outer_updates);
+    loaded_ = std::move(outer_loaded);
     at_->inner.push_back(std::move(nest));
   }
 
@@ -191,7 +195,13 @@ class Reader : public Visitor {
                 .strides = {}};
     for (const VarRef& var : loops_)
       touch.strides.push_back(numbers_.stride(index, var));
-    at_->touches.push_back(std::move(touch));
+    // What an iteration has loaded once it has, until it stores there.
+    const bool is_new =
+        loaded_.emplace(buffer.get(), touch.first, touch.lanes, touch.strides).second;
+    if (is_store) {
+      std::erase_if(loaded_, [&](const auto& key) { return std::get<0>(key) == buffer.get(); });
+    }
+    if (is_store || is_new) at_->touches.push_back(std::move(touch));
   }
 
   double bytes_of(const Buffer& buffer) const {
@@ -231,6 +241,7 @@ class Reader : public Visitor {
   std::unordered_set<BufferRef> registers_;
   std::vector<VarRef> loops_;
   std::unordered_map<BufferRef, std::unordered_map<int64_t, Chain>> updates_;
+  std::set<std::tuple<const Buffer*, int64_t, int64_t, std::vector<int64_t>>> loaded_;
   Nest* at_ = nullptr;
 };
 

@@ -62,6 +62,13 @@ TEST(Nest, SumsInRegistersAreNoMemoryButAChain) {
   EXPECT_EQ(nest_of(kernel, std::vector<int64_t>{3200}, 32).inner[0].touches.size(), 6U);
 }
 
+TEST(Nest, WhatAnIterationHasLoadedItHas) {
+  const ir::Kernel kernel = parse_kernel("A: float32[n], C: float32[2, n]", R"(
+    for i in 0..n { C[i] = A[i]*A[i]  C[n + i] = A[i] + 1.0 })");
+  const Nest nest = nest_of(kernel, std::vector<int64_t>{100}, kRegisters);
+  EXPECT_EQ(nest.inner[0].touches.size(), 3U);  // one load, two stores
+}
+
 TEST(Nest, SizesDecideBranches) {
   const ir::Kernel kernel = parse_kernel("A: float32[n]", R"(
     if n < 100 { for i in 0..n { A[i] = 1.0 } } else { for i in 0..floordiv(n, 2) { A[i] = 2.0 } })");
