@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "compiler/predict/footprint.h"
 #include "compiler/predict/instructions.h"
@@ -114,8 +115,17 @@ class Cores {
 }  // namespace
 
 const Term& Prediction::largest() const {
-  return *std::ranges::max_element(
-      terms, {}, [](const Term& term) { return term.name == "threads" ? -1 : term.cycles; });
+  return *std::ranges::max_element(terms, {},
+                                   [](const Term& term) { return term.on_top ? -1 : term.cycles; });
+}
+
+Prediction prediction_of(std::vector<Term> terms, double gigahertz) {
+  Prediction prediction{.terms = std::move(terms)};
+  prediction.cycles = prediction.largest().cycles;
+  for (const Term& term : prediction.terms)
+    prediction.cycles += term.on_top ? term.cycles : 0;
+  prediction.seconds = prediction.cycles / (gigahertz * 1e9);
+  return prediction;
 }
 
 Prediction predict(const ir::Kernel& kernel, std::span<const int64_t> sizes,
@@ -136,18 +146,15 @@ Prediction predict(const ir::Kernel& kernel, std::span<const int64_t> sizes,
   const double from_memory =
       std::min(around.from_memory * used, std::max(around.from_memory_of_all, around.from_memory));
 
-  Prediction prediction;
-  prediction.terms = {{"arithmetic", core.arithmetic},
-                      {"latency", core.latency},
-                      {"loads and stores", core.transfers},
-                      {"core", core.all},
-                      {"L2", into(machine.l1_bytes) / (around.from_l2 * used)},
-                      {"L3", into(machine.l2_bytes) / (around.from_l3 * used)},
-                      {"memory", into(around.l3_bytes) / from_memory},
-                      {"threads", cores.used() > 1 ? around.start_cycles : 0}};
-  prediction.cycles = prediction.largest().cycles + prediction.terms.back().cycles;
-  prediction.seconds = prediction.cycles / (around.gigahertz * 1e9);
-  return prediction;
+  return prediction_of({{"arithmetic", core.arithmetic},
+                        {"latency", core.latency},
+                        {"loads and stores", core.transfers},
+                        {"core", core.all},
+                        {"L2", into(machine.l1_bytes) / (around.from_l2 * used)},
+                        {"L3", into(machine.l2_bytes) / (around.from_l3 * used)},
+                        {"memory", into(around.l3_bytes) / from_memory},
+                        {"threads", cores.used() > 1 ? around.start_cycles : 0, true}},
+                       around.gigahertz);
 }
 
 }  // namespace kiln::predict

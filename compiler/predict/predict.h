@@ -28,17 +28,21 @@ struct Surroundings {
 struct Term {
   std::string_view name;
   double cycles = 0;
+  bool on_top = false;  // added to the largest of the others
 };
 
 /// What a kernel takes when it is called again and again.
 struct Prediction {
   double cycles = 0;
   double seconds = 0;
-  std::vector<Term> terms;  // the largest decides; "threads" is added to it
+  std::vector<Term> terms;
 
   /// The largest of those that exclude each other.
   const Term& largest() const;
 };
+
+/// Its largest term, with what comes on top, in seconds too.
+Prediction prediction_of(std::vector<Term> terms, double gigahertz);
 
 /// What a kernel of a CPU is predicted to take with sizes of these values, on so many cores. Pure.
 ///

@@ -1,13 +1,15 @@
 // One GPU an architecture. Float32 lanes are those of the CUDA C++ programming guide (throughput of
 // native arithmetic instructions). Multiprocessors, boost clocks and what L2 gives to all of them
 // together are figures of the order that is published for these cards; none was measured here, and
-// those of L2 are estimates. They decide between tiles only.
+// those of L2 are estimates. Memory's are those of the cards' data sheets as reviews repeat them.
 //
 //   sm_90  ->  132 multiprocessors of 128 lanes, 24 bytes a cycle from L2 each
 #include "compiler/autoschedule/templates/gpu_machine.h"
 
 #include <charconv>
 #include <iterator>
+
+#include <fmt/format.h>
 
 #include "compiler/ir/gpu_arch.h"
 
@@ -19,22 +21,29 @@ struct Row {
   GpuMachine machine;
 };
 
-/// With the bytes from L2 as 1e9 a second for all multiprocessors, at so many gigahertz.
-constexpr GpuMachine machine(int64_t multiprocessors, int64_t float_lanes, double l2_gigabytes,
+/// With the bytes from L2 and from memory as 1e9 a second for all multiprocessors, at so many
+/// gigahertz, and the size of L2 in MiB.
+constexpr GpuMachine machine(std::string_view name, int64_t multiprocessors, int64_t float_lanes,
+                             double l2_gigabytes, double memory_gigabytes, int64_t l2_mib,
                              double gigahertz) {
-  return {.multiprocessors = multiprocessors,
+  const double cycles = static_cast<double>(multiprocessors) * gigahertz;
+  return {.name = name,
+          .multiprocessors = multiprocessors,
           .float_lanes = float_lanes,
-          .l2_bytes = l2_gigabytes / (static_cast<double>(multiprocessors) * gigahertz)};
+          .l2_bytes = l2_gigabytes / cycles,
+          .memory_bytes = memory_gigabytes / cycles,
+          .l2_size = l2_mib << 20,
+          .gigahertz = gigahertz};
 }
 
 constexpr Row kRows[] = {
-    {75, machine(40, 64, 1270, 1.59)},     // T4
-    {80, machine(108, 64, 4500, 1.41)},    // A100 SXM
-    {86, machine(72, 128, 2500, 1.695)},   // A10
-    {89, machine(58, 128, 2400, 2.04)},    // L4
-    {90, machine(132, 128, 5700, 1.83)},   // H100 SXM
-    {100, machine(148, 128, 9000, 1.85)},  // B200
-    {120, machine(188, 128, 8000, 2.6)},   // RTX PRO 6000
+    {75, machine("T4", 40, 64, 1270, 320, 4, 1.59)},
+    {80, machine("A100 SXM 40 GB", 108, 64, 4500, 1555, 40, 1.41)},
+    {86, machine("A10", 72, 128, 2500, 600, 6, 1.695)},
+    {89, machine("L4", 58, 128, 2400, 300, 48, 2.04)},
+    {90, machine("H100 SXM", 132, 128, 5700, 3350, 50, 1.83)},
+    {100, machine("B200", 148, 128, 9000, 8000, 65, 1.85)},
+    {120, machine("RTX PRO 6000", 188, 128, 8000, 1792, 128, 2.6)},
 };
 
 }  // namespace
@@ -49,6 +58,16 @@ const GpuMachine& gpu_machine(std::string_view arch) {
     if (row.capability <= capability) found = &row;
   }
   return found->machine;
+}
+
+std::string text_of(const GpuMachine& machine) {
+  const double cycles = static_cast<double>(machine.multiprocessors) * machine.gigahertz;
+  return fmt::format(
+      "{}: {} multiprocessors of {} float32 lanes at {:g} GHz; {:.0f} GB/s from L2 ({} MiB), "
+      "{:.0f} "
+      "from memory; of data sheets and the press, L2's rate estimated, none measured",
+      machine.name, machine.multiprocessors, machine.float_lanes, machine.gigahertz,
+      machine.l2_bytes * cycles, machine.l2_size >> 20, machine.memory_bytes * cycles);
 }
 
 }  // namespace kiln::autoschedule

@@ -1,18 +1,26 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace kiln::autoschedule {
 
-/// What a GPU does in a cycle of a multiprocessor, as far as schedules are chosen by it.
+/// What a GPU does in a cycle of a multiprocessor.
 struct GpuMachine {
+  std::string_view name = {};
   int64_t multiprocessors = 0;
   int64_t float_lanes = 0;  // float32 multiply-adds a cycle
   double l2_bytes = 0;      // a cycle, from L2
+  double memory_bytes = 0;  // a cycle, from memory, where all of them read
+  int64_t l2_size = 0;      // bytes, of all of them together
+  double gigahertz = 0;
 };
 
 /// A GPU of this architecture ("sm_90", "sm_90a"; empty: the default), or of the nearest one.
 const GpuMachine& gpu_machine(std::string_view arch);
+
+/// "H100 SXM: 132 multiprocessors of 128 float32 lanes, .."
+std::string text_of(const GpuMachine& machine);
 
 }  // namespace kiln::autoschedule

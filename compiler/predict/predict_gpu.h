@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/ir/kernel.h"
+#include "compiler/predict/predict.h"
+
+namespace kiln::predict {
+
+/// What a kernel of a GPU is predicted to take with sizes of these values: all its launches, one
+/// after the other. Pure. Cycles are those of a multiprocessor.
+///
+/// The loops are those that code is generated from (the last of passes). Products of 16-bit floats
+/// are taken for ordinary multiply-adds, whether or not tensor cores do them.
+Prediction predict_gpu(const ir::Kernel& kernel, std::span<const int64_t> sizes,
+                       const autoschedule::GpuMachine& machine);
+
+}  // namespace kiln::predict

@@ -1,0 +1,70 @@
+#include "compiler/predict/predict_gpu.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/parse_ir.h"
+
+namespace kiln::predict {
+namespace {
+
+using testing::parse_kernel;
+
+const autoschedule::GpuMachine& h100() { return autoschedule::gpu_machine("sm_90"); }
+
+double term_of_gpu(const Prediction& prediction, std::string_view name) {
+  for (const Term& term : prediction.terms) {
+    if (term.name == name) return term.cycles;
+  }
+  ADD_FAILURE() << "no term " << name;
+  return 0;
+}
+
+Prediction predicted_on_gpu(const char* parameters, const char* body) {
+  return predict_gpu(parse_kernel(parameters, body), {}, h100());
+}
+
+TEST(PredictGpu, CountsMultiplyAddsOfTheBusiestMultiprocessor) {
+  const Prediction prediction = predicted_on_gpu("A: float32[1], C: float32[135168]", R"(
+    for b in 0..1056 bind(blockIdx.x) { for t in 0..128 bind(threadIdx.x) {
+      allocate s: float32[1] scope(local) {
+        for k in 0..1000 { s[0] = s[0] + A[0]*A[0] }
+        C[b*128 + t] = s[0] } } })");
+  // 8 blocks on each of 132, 128 threads on 128 lanes.
+  EXPECT_EQ(term_of_gpu(prediction, "multiply-adds"), 8 * 1000);
+}
+
+TEST(PredictGpu, WhatIsReadApartTakesWholeSectors) {
+  const Prediction dense = predicted_on_gpu("A: float32[33554432], C: float32[33554432]", R"(
+    for b in 0..131072 bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {
+      C[b*256 + t] = A[b*256 + t] } })");
+  const Prediction apart = predicted_on_gpu("A: float32[33554432], C: float32[33554432]", R"(
+    for b in 0..131072 bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {
+      C[b*256 + t] = A[b*256 + t*8] } })");
+  EXPECT_NEAR(term_of_gpu(apart, "L2") / term_of_gpu(dense, "L2"), 4.5,
+              0.01);  // 8 and 1, to 1 and 1
+  EXPECT_EQ(dense.largest().name, "memory");
+  EXPECT_NEAR(dense.seconds, 2 * 33554432.0 * 4 / 3350e9, 3e-6);
+}
+
+TEST(PredictGpu, EachLaunchOfALoopOfTheHostIsCounted) {
+  const Prediction prediction = predicted_on_gpu("C: float32[256]", R"(
+    for s in 0..10 host { for b in 0..2 bind(blockIdx.x) { for t in 0..128 bind(threadIdx.x) {
+      C[b*128 + t] = 1.0 } } })");
+  EXPECT_NEAR(term_of_gpu(prediction, "launches") / (h100().gigahertz * 1e9), 20e-6, 1e-9);
+  EXPECT_GT(prediction.seconds, 20e-6);
+}
+
+TEST(PredictGpu, BanksThatThreadsShareTakeTurns) {
+  const auto shared = [](const char* stride) {
+    const std::string body = std::string(R"(
+      for b in 0..132 bind(blockIdx.x) { allocate s: float32[1056] scope(shared) {
+        for t in 0..32 bind(threadIdx.x) { for k in 0..100 { s[t*)") +
+                             stride + "] = 1.0 } } } }";
+    return term_of_gpu(predicted_on_gpu("C: float32[1]", body.c_str()), "shared");
+  };
+  EXPECT_EQ(shared("32"), 32 * shared("1"));
+  EXPECT_EQ(shared("33"), shared("1"));
+}
+
+}  // namespace
+}  // namespace kiln::predict
