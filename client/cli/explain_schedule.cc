@@ -19,28 +19,18 @@
 namespace kiln::cli {
 namespace {
 
-/// Terms that exclude each other; "core" is the first three, loop by loop.
-constexpr const char* kTerms[] = {"arithmetic", "latency", "loads and stores", "core",
-                                  "L2",         "L3",      "memory",           "threads"};
-
 struct Row {
   PredictedSchedule schedule;
   std::optional<double> measured;
 };
 
-double term_of(const PredictedSchedule& schedule, const std::string& name) {
-  for (const PredictedTerm& term : schedule.terms) {
-    if (term.name == name) return term.seconds;
-  }
-  return 0;
-}
-
 std::string largest_of(const PredictedSchedule& schedule) {
-  const auto is_more = [](const PredictedTerm& a, const PredictedTerm& b) {
-    return a.seconds < b.seconds;
-  };
-  const auto found = std::max_element(schedule.terms.begin(), schedule.terms.end(), is_more);
-  return found == schedule.terms.end() ? "" : found->name;
+  const PredictedTerm* largest = nullptr;
+  for (const PredictedTerm& term : schedule.terms) {
+    const bool is_more = largest == nullptr || term.seconds > largest->seconds;
+    if (!term.on_top && is_more) largest = &term;
+  }
+  return largest == nullptr ? "" : largest->name;
 }
 
 std::vector<std::vector<std::string>> table_of(const std::vector<Row>& rows) {
@@ -48,9 +38,10 @@ std::vector<std::vector<std::string>> table_of(const std::vector<Row>& rows) {
   std::vector<std::string> head{"SCHEDULE", "PREDICTED"};
   if (is_measured) head.insert(head.end(), {"MEASURED", "RATIO"});
   head.emplace_back("BOUND BY");
-  for (std::string term : kTerms) {
-    std::ranges::transform(term, term.begin(), [](unsigned char c) { return std::toupper(c); });
-    head.push_back(std::move(term));
+  for (const PredictedTerm& term : rows.front().schedule.terms) {
+    std::string name = term.name;
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+    head.push_back(std::move(name));
   }
   std::vector<std::vector<std::string>> table{std::move(head)};
   for (const Row& row : rows) {
@@ -60,8 +51,8 @@ std::vector<std::vector<std::string>> table_of(const std::vector<Row>& rows) {
       line.push_back(fmt::format("{:.2f}", *row.measured / row.schedule.seconds));
     }
     line.push_back(largest_of(row.schedule));
-    for (const char* term : kTerms)
-      line.push_back(time_text(term_of(row.schedule, term)));
+    for (const PredictedTerm& term : row.schedule.terms)
+      line.push_back(time_text(term.seconds));
     table.push_back(std::move(line));
   }
   return table;
@@ -101,7 +92,7 @@ void print(const Predictions& predictions, const std::vector<Row>& rows, std::si
   std::cout << "machine: " << predictions.machine << "\n";
   std::cout << "around it: " << predictions.surroundings << "\n\n";
   std::cout << table(table_of(rows));
-  std::cout << "\nthe first is taken; a run takes its largest term, and threads on top\n";
+  std::cout << "\nthe first is taken; a run takes its largest term, and the last one on top\n";
   if (rows.size() < all) {
     std::cout << fmt::format("{} more are predicted to take longer: --top {}\n", all - rows.size(),
                              all);
@@ -119,7 +110,8 @@ void ExplainSchedule::add_to(CLI::App& command) {
   kernel.add_to(command);
   command.add_option("--size", call.sizes, "a size: NAME=NUMBER; without it one is taken")
       ->allow_extra_args(false);
-  command.add_option("--arch", arch, "a CPU's name, which need not be here: znver5");
+  command.add_option("--target", device, "cpu (or llvm), or cuda")->capture_default_str();
+  command.add_option("--arch", arch, "a CPU's name or sm_90, which need not be here: znver5");
   command.add_option("--threads", threads, "cores that the kernel is to have: those of the host")
       ->check(CLI::Range(1, 1024));
   command.add_option("--top", top, "how many to show")
@@ -132,7 +124,10 @@ void ExplainSchedule::add_to(CLI::App& command) {
 }
 
 int ExplainSchedule::run(const Common& common) const {
-  const std::string target = "llvm";
+  const std::string target = target_named(device);
+  if (measure && target != "llvm") {
+    throw UsageError("--measure runs on the CPU; leave it out for --target cuda");
+  }
   const Definition definition = kernel.load(target);
   CallOptions options = call.options(definition);
   options.sizes = with_sizes_taken(definition, options.sizes);

@@ -14,6 +14,7 @@ namespace kiln::cli {
 struct ExplainSchedule {
   KernelChoice kernel;
   CallChoice call;
+  std::string device = "cpu";
   std::string arch;
   unsigned threads = 0;
   unsigned top = 12;

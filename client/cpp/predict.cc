@@ -29,7 +29,7 @@ Predictions Connection::predict(const Definition& definition, const PredictOptio
     read.steps = {schedule.steps().begin(), schedule.steps().end()};
     read.seconds = schedule.seconds();
     for (const v1::PredictedTerm& term : schedule.terms())
-      read.terms.push_back({term.name(), term.seconds()});
+      read.terms.push_back({term.name(), term.seconds(), term.on_top()});
   }
   return predictions;
 }

@@ -3,14 +3,17 @@
 #include "server/worker/predictions.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "compiler/autoschedule/recognise/machine.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/language/text/text_names.h"
 #include "compiler/lower.h"
 #include "compiler/predict/predict.h"
+#include "compiler/predict/predict_gpu.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "runtime/cpu/cpus.h"
@@ -102,30 +105,53 @@ std::string text_of(const predict::Surroundings& around, int threads) {
       around.start_cycles / around.gigahertz / 1e3, around.source);
 }
 
+/// Of the target of a request.
+struct Predictor {
+  Predictor(const internal::Predict& task, const Target& target) {
+    std::vector<int64_t> sizes(task.sizes().begin(), task.sizes().end());
+    if (target.traits().has_threads) {
+      const autoschedule::GpuMachine& gpu = autoschedule::gpu_machine(target.arch);
+      machine = autoschedule::text_of(gpu);
+      surroundings = "no GPU has confirmed a prediction yet";
+      predict = [&gpu, sizes](const ir::Kernel& loops) {
+        return predict::predict_gpu(loops, sizes, gpu);
+      };
+      return;
+    }
+    if (!target.traits().has_vectors) {
+      fail(ErrorKind::Unsupported, "PREDICT_TARGET",
+           "times are predicted on CPUs and GPUs; what is interpreted is a thousand times slower");
+    }
+    const autoschedule::Machine cpu = autoschedule::machine_of(target.arch);
+    const predict::Surroundings around = surroundings_of(target.arch);
+    const int threads = task.threads() > 0 ? static_cast<int>(task.threads()) : available_cpus();
+    machine = autoschedule::text_of(cpu);
+    surroundings = text_of(around, threads);
+    predict = [=](const ir::Kernel& loops) {
+      return predict::predict(loops, sizes, cpu, around, threads);
+    };
+  }
+
+  std::string machine;
+  std::string surroundings;
+  std::function<predict::Prediction(const ir::Kernel&)> predict;
+};
+
 }  // namespace
 
 v1::PredictResponse predictions_of(const internal::Predict& task) {
   const CompilerInput input(task.request());
-  if (!input.target.traits().has_vectors) {
-    fail(ErrorKind::Unsupported, "PREDICT_TARGET",
-         "this version predicts times on CPUs; of {} `kiln compile --report` says what is counted",
-         name_of(input.target.kind));
-  }
-  const autoschedule::Machine machine = autoschedule::machine_of(input.target.arch);
-  const predict::Surroundings around = surroundings_of(input.target.arch);
-  const int threads = task.threads() > 0 ? static_cast<int>(task.threads()) : available_cpus();
-  const std::vector<int64_t> sizes(task.sizes().begin(), task.sizes().end());
-
+  const Predictor predictor(task, input.target);
   v1::PredictResponse response;
-  response.set_machine(autoschedule::text_of(machine));
-  response.set_surroundings(text_of(around, threads));
+  response.set_machine(predictor.machine);
+  response.set_surroundings(predictor.surroundings);
   const SketchSpace space = input.space();
   LoweringObserver observer;
   for (const Candidate& candidate : candidates_of(space)) {
     const language::Schedule schedule = space.schedule(candidate);
     const ir::Kernel loops =
         lower(input.kernel, schedule, input.target, input.options, Layout::Compact, observer);
-    const predict::Prediction prediction = predict::predict(loops, sizes, machine, around, threads);
+    const predict::Prediction prediction = predictor.predict(loops);
     v1::PredictedSchedule& written = *response.add_schedules();
     written.set_name(name_of(candidate, space, input.kernel.names));
     for (const std::string& step : language::kernel_file_text(
@@ -135,7 +161,9 @@ v1::PredictResponse predictions_of(const internal::Predict& task) {
     for (const predict::Term& term : prediction.terms) {
       v1::PredictedTerm& told = *written.add_terms();
       told.set_name(std::string(term.name));
-      told.set_seconds(term.cycles / (around.gigahertz * 1e9));
+      told.set_seconds(prediction.cycles > 0 ? term.cycles / prediction.cycles * prediction.seconds
+                                             : 0);
+      told.set_on_top(term.on_top);
     }
   }
   std::stable_sort(response.mutable_schedules()->begin() + 1, response.mutable_schedules()->end(),

@@ -140,7 +140,7 @@ class Connection {
                            const std::vector<std::string>& outputs = {},
                            const std::vector<std::string>& inputs = {}) const;
 
-  /// What the automatic schedules of a kernel are predicted to take on a CPU, and why. Runs
+  /// What the automatic schedules of a kernel are predicted to take, and why. Runs
   /// nothing.
   Predictions predict(const Definition& definition, const PredictOptions& options = {},
                       const BuildOptions& build = {},

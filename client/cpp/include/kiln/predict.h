@@ -11,15 +11,15 @@ inline namespace client {
 struct PredictOptions {
   /// Each size of the definition, by name.
   std::map<std::string, std::int64_t> sizes = {};
-  /// How many cores the kernel is to have; 0: as many as the service's host has.
+  /// How many cores of a CPU the kernel is to have; 0: as many as the service's host has.
   unsigned threads = 0;
 };
 
 /// What one bottleneck alone would take.
 struct PredictedTerm {
-  std::string name;  // "arithmetic", "latency", "loads and stores", "core", "L2", "L3", "memory",
-                     // "threads"
+  std::string name;  // "memory", ..: those of a CPU are others than those of a GPU
   double seconds = 0;
+  bool on_top = false;  // added to the largest of the others
 };
 
 struct PredictedSchedule {

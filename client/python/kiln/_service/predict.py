@@ -17,11 +17,12 @@ class PredictedSchedule:
         self.steps = list(schedule.steps)
         self.seconds = schedule.seconds
         self.terms = {term.name: term.seconds for term in schedule.terms}
+        self._on_top = {term.name for term in schedule.terms if term.on_top}
 
     @property
     def bound(self):
-        """The name of the largest term."""
-        return max(self.terms, key=self.terms.get, default="")
+        """The name of the largest term, of those that are not added on top."""
+        return max((name for name in self.terms if name not in self._on_top), key=self.terms.get, default="")
 
     def __repr__(self):
         return f"PredictedSchedule({self.name}: {time_text(self.seconds)}, bound by {self.bound})"
@@ -45,11 +46,11 @@ def predict(
     inputs, args=None, target=None, name="main", *,
     sizes=None, threads=0, strict=False, fast=False, reproducible=True, connection=None,
 ):  # fmt: skip
-    """What the automatic schedules of a kernel are predicted to take on a CPU, and why. Runs nothing. Returns
+    """What the automatic schedules of a kernel are predicted to take, and why. Runs nothing. Returns
     Predictions.
 
-    `inputs` and `args` are those of build, and so is `target`, which may name a CPU that is not here ("llvm
-    -mcpu=znver5"). `sizes` says what each size is, by name; `threads` how many cores the kernel is to have (0: as many
+    `inputs` and `args` are those of build, and so is `target`, which may name a CPU or GPU that is not here
+    ("llvm -mcpu=znver5", "cuda -arch=sm_90"). `sizes` says what each size is, by name; `threads` how many cores of a CPU the kernel is to have (0: as many
     as the daemon's host has).
     """
     connection = connection_or_default(connection)
