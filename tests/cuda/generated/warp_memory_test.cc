@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
+#include "runtime/core/error.h"
 #include "tests/cuda/generated/host_gpu.h"
 #include "tests/support/cuda_text.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
+#include "tests/support/random.h"
 
 namespace kiln::testing {
 namespace {
@@ -166,6 +170,84 @@ kernel k(A: float32[n, 128]) -> (B: float32[n, 128]) {
 })",
                                          {5});
   EXPECT_NE(source.find("kiln_shuffle_lane("), std::string::npos) << source;
+}
+
+/// A tile of a warp with a drawn number of threads, of neighbours that each holds and of rounds,
+/// each element of it read once, in a drawn order.
+std::string drawn_kernel(Random& random) {
+  const int lanes = 1 << random.between(1, 5);
+  const int side = 1 << random.between(0, 2);
+  const int rounds = random.between(1, 3);
+  const int tile = lanes * side * rounds;
+  const int shift = random.between(0, tile - 1);
+  const std::string place =
+      random.pick(std::vector<std::string>{fmt::format("{} - floormod(i, {})", tile - 1, tile),
+                                           fmt::format("floormod(i + {}, {})", shift, tile)});
+  const bool adds_own = random.chance(0.5);
+  const std::string others = adds_own ? " + A[i]" : "";
+  return fmt::format(R"(kernel k(A: int32[{0}]) -> (B: int32[{0}]) {{
+  B[i] = A[floordiv(i, {1})*{1} + {2}]{3}
+  schedule cuda {{
+    cache_read(A, warp, B)
+    split(B.i, factor={1})
+    split(B.i.inner, factor={4})
+    bind(B.i.outer, blockIdx.x)
+    bind(B.i.inner.inner, threadIdx.x)
+    compute_at(A.warp, B.i.outer)
+    split(A.warp.ax0, factor={5})
+    split(A.warp.ax0.outer, factor={4})
+    bind(A.warp.ax0.outer.inner, threadIdx.x)
+  }}
+}})",
+                     tile * 2, tile, place, others, lanes, side);
+}
+
+/// The loops with the shuffle at a position taking what the next lane has.
+class OneLaneFurther : public ir::Mutator {
+ public:
+  explicit OneLaneFurther(int at) : left_(at) {}
+  bool is_done() const { return left_ < 0; }
+
+ private:
+  using Mutator::visit;
+  ir::Stmt visit(const ir::Shuffle& node) override {
+    if (left_-- != 0) return Mutator::visit(node);
+    return ir::Shuffle::make(0, node.lane + 1, node.width, node.buffer, node.indices, node.value);
+  }
+  int left_;
+};
+
+/// Right in the interpreter, or refused; and each shuffle that goes wrong is seen.
+TEST(WarpMemoryFuzz, DrawnTilesAreRightOrRefusedAndEachShuffleCounts) {
+  int right = 0;
+  int shuffles = 0;
+  int unseen = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    Random random(seed);
+    const std::string drawn = drawn_kernel(random);
+    SCOPED_TRACE(drawn);
+    const language::TextKernel text = kernel_of(drawn);
+    ir::Kernel loops;
+    try {
+      loops = gpu_loops(text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.reason(), "MEMORY_SCOPE") << error.message();
+      continue;
+    }
+    ++right;
+    EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+    for (int at = 0;; ++at) {
+      OneLaneFurther mutate(at);
+      ir::Kernel wrong = loops;
+      wrong.body = mutate(loops.body);
+      if (!mutate.is_done()) break;
+      ++shuffles;
+      unseen += gpu_difference(text, wrong, {}).empty() ? 1 : 0;
+    }
+  }
+  EXPECT_GE(right, 30);
+  EXPECT_GE(shuffles, 30);
+  EXPECT_EQ(unseen, 0);
 }
 
 }  // namespace
