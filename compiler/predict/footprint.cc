@@ -66,7 +66,7 @@ Footprint::Loop Footprint::collect(const Nest& nest, std::vector<double>& extent
   for (const size_t i : loop.own_groups) {
     std::vector<int64_t>& firsts = groups_[i].firsts;
     std::ranges::sort(firsts);
-    firsts.erase(std::ranges::unique(firsts).begin(), firsts.end());
+    firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
   }
   loop.groups = loop.own_groups;
   for (const Nest& inner : nest.inner) {
