@@ -196,12 +196,12 @@ class Reader : public Visitor {
     for (const VarRef& var : loops_)
       touch.strides.push_back(numbers_.stride(index, var));
     // What an iteration has loaded once it has, until it stores there.
-    const bool is_new =
-        loaded_.emplace(buffer.get(), touch.first, touch.lanes, touch.strides).second;
     if (is_store) {
       std::erase_if(loaded_, [&](const auto& key) { return std::get<0>(key) == buffer.get(); });
+    } else if (!loaded_.emplace(buffer.get(), touch.first, touch.lanes, touch.strides).second) {
+      return;
     }
-    if (is_store || is_new) at_->touches.push_back(std::move(touch));
+    at_->touches.push_back(std::move(touch));
   }
 
   double bytes_of(const Buffer& buffer) const {

@@ -6,7 +6,7 @@
 // A vector of indices stands for its first lane.
 #include "compiler/predict/numbers.h"
 
-#include <algorithm>
+#include "compiler/language/evaluate/scalar.h"
 
 namespace kiln::predict {
 
@@ -18,58 +18,31 @@ std::optional<int64_t> Numbers::operator()(const Expr& expr) const {
     const auto found = values_.find(VarRef(var));
     return found == values_.end() ? 0 : found->second;
   }
-  if (const auto* binary = as<Binary>(expr)) return of_binary(*binary);
-  if (const auto* call = as<Call>(expr)) return of_call(*call);
+  if (const auto* binary = as<Binary>(expr)) return of_operator(binary->op, {binary->a, binary->b});
+  if (const auto* call = as<Call>(expr)) return of_operator(call->op, call->args);
   if (const auto* cast = as<Cast>(expr)) return (*this)(cast->value);
   if (const auto* ramp = as<Ramp>(expr)) return (*this)(ramp->base);
   if (const auto* broadcast = as<Broadcast>(expr)) return (*this)(broadcast->value);
   return std::nullopt;
 }
 
-std::optional<int64_t> Numbers::of_binary(const Binary& binary) const {
-  const std::optional<int64_t> left = (*this)(binary.a);
-  const std::optional<int64_t> right = (*this)(binary.b);
-  if (!left || !right) return std::nullopt;
-  const int64_t a = *left;
-  const int64_t b = *right;
-  switch (binary.op) {
-    case Operator::Add: return a + b;
-    case Operator::Sub: return a - b;
-    case Operator::Mul: return a * b;
-    case Operator::Min: return std::min(a, b);
-    case Operator::Max: return std::max(a, b);
-    case Operator::Less: return a < b ? 1 : 0;
-    case Operator::LessEqual: return a <= b ? 1 : 0;
-    case Operator::Greater: return a > b ? 1 : 0;
-    case Operator::GreaterEqual: return a >= b ? 1 : 0;
-    case Operator::Equal: return a == b ? 1 : 0;
-    case Operator::NotEqual: return a != b ? 1 : 0;
-    case Operator::And: return a != 0 && b != 0 ? 1 : 0;
-    case Operator::Or: return a != 0 || b != 0 ? 1 : 0;
-    default: break;
+std::optional<int64_t> Numbers::of_operator(Operator op, const std::vector<Expr>& operands) const {
+  const auto scalar = [&](const Expr& expr) -> std::optional<language::Scalar> {
+    const std::optional<int64_t> value = (*this)(expr);
+    if (!value || is_float(expr->type.element)) return std::nullopt;
+    return language::Scalar::of_int(expr->type.element, *value);
+  };
+  if (op == Operator::Select || op == Operator::IfThenElse) {
+    const std::optional<int64_t> condition = (*this)(operands[0]);
+    return condition ? (*this)(operands[*condition != 0 ? 1 : 2]) : std::nullopt;
   }
-  if (b == 0) return std::nullopt;
-  const int64_t quotient = a / b;
-  const int64_t rest = a % b;
-  const bool is_below = rest != 0 && (rest < 0) != (b < 0);
-  switch (binary.op) {
-    case Operator::FloorDiv: return is_below ? quotient - 1 : quotient;
-    case Operator::FloorMod: return is_below ? rest + b : rest;
-    case Operator::TruncDiv: return quotient;
-    case Operator::TruncMod: return rest;
-    default: return std::nullopt;
+  std::vector<language::Scalar> values;
+  for (const Expr& operand : operands) {
+    const std::optional<language::Scalar> value = scalar(operand);
+    if (!value) return std::nullopt;
+    values.push_back(*value);
   }
-}
-
-std::optional<int64_t> Numbers::of_call(const Call& call) const {
-  const bool chooses = call.op == Operator::Select || call.op == Operator::IfThenElse;
-  if (chooses) {
-    const std::optional<int64_t> condition = (*this)(call.args[0]);
-    return condition ? (*this)(call.args[*condition != 0 ? 1 : 2]) : std::nullopt;
-  }
-  if (call.op != Operator::Not) return std::nullopt;
-  const std::optional<int64_t> value = (*this)(call.args[0]);
-  return value ? std::optional<int64_t>(*value == 0 ? 1 : 0) : std::nullopt;
+  return language::apply_operator(op, values).integer;
 }
 
 int64_t Numbers::stride(const Expr& expr, const VarRef& var) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "compiler/ir/expr.h"
 
@@ -19,8 +20,7 @@ class Numbers {
   int64_t stride(const ir::Expr& expr, const ir::VarRef& var);
 
  private:
-  std::optional<int64_t> of_binary(const ir::Binary& binary) const;
-  std::optional<int64_t> of_call(const ir::Call& call) const;
+  std::optional<int64_t> of_operator(ir::Operator op, const std::vector<ir::Expr>& operands) const;
 
   std::unordered_map<ir::VarRef, int64_t> values_;
 };

@@ -34,14 +34,18 @@ struct Term {
 /// What a kernel takes when it is called again and again.
 struct Prediction {
   double cycles = 0;
-  double seconds = 0;
+  double gigahertz = 1;
   std::vector<Term> terms;
+
+  double seconds() const { return in_seconds(cycles); }
+  /// Of these cycles, as those of a term.
+  double in_seconds(double of) const { return of / (gigahertz * 1e9); }
 
   /// The largest of those that exclude each other.
   const Term& largest() const;
 };
 
-/// Its largest term, with what comes on top, in seconds too.
+/// Of its largest term, with what comes on top.
 Prediction prediction_of(std::vector<Term> terms, double gigahertz);
 
 /// What a kernel of a CPU is predicted to take with sizes of these values, on so many cores. Pure.

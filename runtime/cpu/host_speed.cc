@@ -3,7 +3,8 @@
 //
 // Each figure is the best of a few short runs. The clock is that of a chain of additions, one a
 // cycle on all CPUs that Kiln knows; bandwidths are those of reading, as STREAM measures copying
-// (J. McCalpin, "Memory Bandwidth and Machine Balance", 1995).
+// (J. McCalpin, "Memory Bandwidth and Machine Balance in Current High Performance Computers",
+// 1995).
 #include "runtime/cpu/host_speed.h"
 
 #include <algorithm>

@@ -157,12 +157,11 @@ v1::PredictResponse predictions_of(const internal::Predict& task) {
     for (const std::string& step : language::kernel_file_text(
              schedule, input.kernel.definition, language::printable_names(input.kernel)))
       written.add_steps(step);
-    written.set_seconds(prediction.seconds);
+    written.set_seconds(prediction.seconds());
     for (const predict::Term& term : prediction.terms) {
       v1::PredictedTerm& told = *written.add_terms();
       told.set_name(std::string(term.name));
-      told.set_seconds(prediction.cycles > 0 ? term.cycles / prediction.cycles * prediction.seconds
-                                             : 0);
+      told.set_seconds(prediction.in_seconds(term.cycles));
       told.set_on_top(term.on_top);
     }
   }

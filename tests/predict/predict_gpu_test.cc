@@ -43,7 +43,7 @@ TEST(PredictGpu, WhatIsReadApartTakesWholeSectors) {
   EXPECT_NEAR(term_of_gpu(apart, "L2") / term_of_gpu(dense, "L2"), 4.5,
               0.01);  // 8 and 1, to 1 and 1
   EXPECT_EQ(dense.largest().name, "memory");
-  EXPECT_NEAR(dense.seconds, 2 * 33554432.0 * 4 / 3350e9, 3e-6);
+  EXPECT_NEAR(dense.seconds(), 2 * 33554432.0 * 4 / 3350e9, 3e-6);
 }
 
 TEST(PredictGpu, EachLaunchOfALoopOfTheHostIsCounted) {
@@ -51,7 +51,16 @@ TEST(PredictGpu, EachLaunchOfALoopOfTheHostIsCounted) {
     for s in 0..10 host { for b in 0..2 bind(blockIdx.x) { for t in 0..128 bind(threadIdx.x) {
       C[b*128 + t] = 1.0 } } })");
   EXPECT_NEAR(term_of_gpu(prediction, "launches") / (h100().gigahertz * 1e9), 20e-6, 1e-9);
-  EXPECT_GT(prediction.seconds, 20e-6);
+  EXPECT_GT(prediction.seconds(), 20e-6);
+}
+
+TEST(PredictGpu, NeighboursAreOneAccess) {
+  const Prediction prediction = predicted_on_gpu("C: float32[540672]", R"(
+    for b in 0..132 bind(blockIdx.x) { allocate s: float32[1024] scope(shared) {
+      for t in 0..128 bind(threadIdx.x) {
+        s[t*4] = 1.0  s[t*4 + 1] = 1.0  s[t*4 + 2] = 1.0  s[t*4 + 3] = 1.0 } } })");
+  // Each of four warps moves 32 times 16 bytes.
+  EXPECT_EQ(term_of_gpu(prediction, "shared"), 4 * 32 * 16 / 128);
 }
 
 TEST(PredictGpu, BanksThatThreadsShareTakeTurns) {

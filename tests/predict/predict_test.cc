@@ -73,7 +73,7 @@ TEST(Predict, SecondsAreCyclesOfTheClock) {
   const Prediction prediction =
       predicted("C: float32[1024]", "for i in 0..1024 { C[i] = sqrt(C[i]) }");
   EXPECT_GT(prediction.cycles, 0);
-  EXPECT_EQ(prediction.seconds, prediction.cycles / (Surroundings{}.gigahertz * 1e9));
+  EXPECT_EQ(prediction.seconds(), prediction.cycles / (Surroundings{}.gigahertz * 1e9));
 }
 
 TEST(Predict, FunctionsThatAreCalledLaneByLaneTakeLonger) {

@@ -12,10 +12,6 @@ namespace kiln::autoschedule {
 namespace {
 
 constexpr double kWarps = kThreadsOfSide * kThreadsOfSide / 32.0;
-// A multiprocessor starts one instruction a cycle for each of its four schedulers, and moves 128
-// bytes to or from shared memory (CUDA C++ programming guide).
-constexpr double kInstructions = 4;
-constexpr double kSharedBytes = 128;
 constexpr double kVectorBytes = 16;  // of one load from shared memory
 // One block of 256 threads waits at its barriers and for its loads with nobody to take its turn. An
 // estimate, as no GPU was measured.
@@ -36,7 +32,7 @@ double cycles_of_step(const BlockProduct& product, const ThreadTile& tile,
   const auto bytes = static_cast<double>(product.element_bytes);
   const double loads = (rows + columns) * bytes / kVectorBytes;
   const double arithmetic = kWarps * 32 * rows * columns / static_cast<double>(machine.float_lanes);
-  const double issue = kWarps * (rows * columns + loads + kLoopInstructions) / kInstructions;
+  const double issue = kWarps * (rows * columns + loads + kLoopInstructions) / kSchedulers;
   // Two rows of threads of a warp read the same row elements, 16 threads different columns.
   const double shared = kWarps * (2 * rows + kThreadsOfSide * columns) * bytes / kSharedBytes;
   const double fetched = kThreadsOfSide * (rows + columns) * bytes;

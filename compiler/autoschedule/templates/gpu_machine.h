@@ -17,6 +17,11 @@ struct GpuMachine {
   double gigahertz = 0;
 };
 
+/// Of each multiprocessor: instructions that it starts in a cycle, one a scheduler, and bytes that
+/// it moves to or from shared memory (CUDA C++ programming guide).
+constexpr double kSchedulers = 4;
+constexpr double kSharedBytes = 128;
+
 /// A GPU of this architecture ("sm_90", "sm_90a"; empty: the default), or of the nearest one.
 const GpuMachine& gpu_machine(std::string_view arch);
 
