@@ -10,16 +10,15 @@
 //
 // A schedule that lost its vectors still computes what it should, so that nobody would know but by
 // measuring. Stands behind all that makes vectors and unrolls.
-#include <algorithm>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "compiler/analysis/accesses.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
+#include "compiler/passes/carried.h"
+#include "compiler/passes/facts_of.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/pass_context.h"
 
@@ -54,7 +53,7 @@ class LookInside : public Visitor {
 
 class NoteSlowLoops : public Visitor {
  public:
-  explicit NoteSlowLoops(Kernel& kernel) : kernel_(kernel) {}
+  explicit NoteSlowLoops(Kernel& kernel) : kernel_(kernel), facts_(facts_of_sizes(kernel)) {}
 
  private:
   using Visitor::visit;
@@ -64,7 +63,9 @@ class NoteSlowLoops : public Visitor {
     const std::optional<int64_t> extent = as_const_int(loop.extent);
     work_ *= extent ? static_cast<double>(*extent) : kUnknownExtent;
     note_serial(loop);
+    facts_.push_range(loop.var, index(0), reads_memory(loop.extent) ? Expr() : loop.extent);
     Visitor::visit(loop);
+    facts_.pop();
     work_ = outer;
   }
 
@@ -80,26 +81,14 @@ class NoteSlowLoops : public Visitor {
     const bool is_slow = loop.loop_kind == LoopKind::Serial && !inside.has_loop &&
                          !inside.has_vectors && inside.has_floats && work_ >= kMuchWork;
     if (!is_slow) return;
-    const std::optional<std::string> buffer = carried(loop);
+    const std::optional<std::string> buffer =
+        carried_through(loop, facts_, [](const auto&) { return false; });
     if (!buffer) return;
     const std::optional<int64_t> extent = as_const_int(loop.extent);
     add_note(kernel_, fmt::format("{} runs one element after the other{}: each needs what the one "
                                   "before it stored in {}",
                                   loop.var->name, extent ? fmt::format(", {} times", *extent) : "",
                                   *buffer));
-  }
-
-  /// What the loop stores in one iteration and reads in another.
-  static std::optional<std::string> carried(const For& loop) {
-    const std::vector<analysis::Access> all = analysis::accesses_of(loop.body);
-    for (const analysis::Access& stored : all) {
-      if (!stored.is_store || stored.is_own()) continue;
-      const bool is_read = std::ranges::any_of(all, [&](const analysis::Access& access) {
-        return !access.is_store && access.buffer == stored.buffer;
-      });
-      if (is_read) return stored.buffer->name;
-    }
-    return std::nullopt;
   }
 
   void note_gather(const Load& load) {
@@ -119,6 +108,7 @@ class NoteSlowLoops : public Visitor {
   static constexpr int64_t kLineBytes = 64;
 
   Kernel& kernel_;
+  analysis::Facts facts_;  // of the loops around
   double work_ = 1;
 };
 

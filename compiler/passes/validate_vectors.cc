@@ -8,13 +8,12 @@
 // analysis/affine; a sum into one place is left to vectorize_loops.
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
 
-#include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/carried.h"
 #include "compiler/passes/facts_of.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/pass_context.h"
@@ -24,7 +23,6 @@ namespace {
 
 using namespace ir;
 using analysis::Access;
-using analysis::Place;
 
 bool equal_places(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return equal_trees(x, y); });
@@ -44,26 +42,6 @@ bool is_reduction(const std::vector<Access>& accesses, const VarRef& var) {
   return as<Binary>(store->value) != nullptr;
 }
 
-/// The name of a buffer through which one iteration may need another one; nothing when none does.
-std::optional<std::string> find_dependence(const For& loop, analysis::Facts& facts) {
-  const std::vector<Access> all = analysis::accesses_of(loop.body);
-  std::unordered_set<BufferRef> seen;
-  for (const Access& stored : all) {
-    if (!stored.is_store || stored.is_own() || !seen.insert(stored.buffer).second) continue;
-    std::vector<Access> same;
-    std::vector<Place> places;
-    for (const Access& access : all) {
-      if (access.buffer != stored.buffer) continue;
-      same.push_back(access);
-      places.push_back(analysis::place_in(loop, access));
-    }
-    if (same.size() == 1 || is_reduction(same, loop.var)) continue;
-    const analysis::Overlap overlap = analysis::overlap_of(places, {loop.var}, facts);
-    if (overlap.touch != analysis::Touch::Never) return stored.buffer->name;
-  }
-  return std::nullopt;
-}
-
 class ValidateVectors : public Mutator {
  public:
   explicit ValidateVectors(Kernel& kernel) : kernel_(kernel), facts_(facts_of_sizes(kernel)) {}
@@ -72,8 +50,11 @@ class ValidateVectors : public Mutator {
   using Mutator::visit;
 
   Stmt visit(const For& loop) override {
+    const auto ignores = [&](const std::vector<Access>& accesses) {
+      return is_reduction(accesses, loop.var);
+    };
     const std::optional<std::string> buffer = loop.loop_kind == LoopKind::Vectorized
-                                                  ? find_dependence(loop, facts_)
+                                                  ? carried_through(loop, facts_, ignores)
                                                   : std::optional<std::string>();
     if (buffer) {
       add_note(kernel_, fmt::format("{} runs serially, not as vectors: one iteration may need what "

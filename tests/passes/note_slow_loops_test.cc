@@ -35,6 +35,10 @@ TEST(NoteSlowLoops, LeavesAloneWhatIsShortOrInVectorsOrWaitsForNothing) {
   EXPECT_EQ(notes_of(R"(fn f(A: float32[n], C: float32[n]) {
                      for i in 0..n { C[i] = A[i]*2.0 } })"),
             Notes{});
+  // In place: each iteration has an element of its own.
+  EXPECT_EQ(notes_of(R"(fn f(A: float32[n], C: float32[n]) {
+                     for i in 0..n { C[i] = C[i]*A[i] } })"),
+            Notes{});
   EXPECT_EQ(notes_of(R"(fn f(I: int64[n], C: int64[n]) {
                      for i in 0..n { C[0] = C[0] + I[i] } })"),
             Notes{});
