@@ -100,14 +100,7 @@ Search::Search(std::vector<StageSketches> space, uint64_t seed)
 }
 
 void Search::plan_first() {
-  planned_ = {preferred()};
-  for (size_t s = 0; s < space_.size(); ++s) {
-    for (uint32_t sketch = 1; sketch < space_[s].sketches.size(); ++sketch) {
-      Candidate other = preferred();
-      other.stages[s] = {sketch, space_[s].sketches[sketch].preferred()};
-      planned_.push_back(std::move(other));
-    }
-  }
+  planned_ = autoschedule::each_sketch(space_);
   for (size_t i = 0; i < kRandomFirst; ++i)
     planned_.push_back(random());
   std::reverse(planned_.begin(), planned_.end());
@@ -149,13 +142,6 @@ void Search::tried(const Candidate& candidate, std::optional<double> seconds) {
   if (!tried_.insert(key_of(candidate)).second || !seconds) return;
   fastest_.emplace(*seconds, candidate);
   if (fastest_.size() > kParents) fastest_.erase(std::prev(fastest_.end()));
-}
-
-Candidate Search::preferred() const {
-  Candidate candidate;
-  for (const StageSketches& stage : space_)
-    candidate.stages.push_back({0, stage.sketches[0].preferred()});
-  return candidate;
 }
 
 Candidate Search::random() {

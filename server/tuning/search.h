@@ -34,7 +34,7 @@ class Search {
 
   const std::vector<StageSketches>& space() const { return space_; }
   /// What is taken unmeasured.
-  Candidate preferred() const;
+  Candidate preferred() const { return autoschedule::preferred(space_); }
   /// How many there are; a floating number, since they may be very many.
   double candidates() const;
   /// One that was not tried; nothing when all were.

@@ -357,19 +357,7 @@ void Tuner::require_same_outputs() const {
 }
 
 std::string Tuner::text_of(const Candidate& candidate) const {
-  std::vector<std::string> stages;
-  for (size_t s = 0; s < candidate.stages.size(); ++s) {
-    const StageSketches& stage = search_->space()[s];
-    const Candidate::Choice& choice = candidate.stages[s];
-    const autoschedule::Sketch& sketch = stage.sketches[choice.sketch];
-    std::vector<std::string> values;
-    for (size_t p = 0; p < choice.values.size(); ++p)
-      values.push_back(fmt::format("{}={}", sketch.parameters[p].name, choice.values[p]));
-    const std::vector<std::string>& names = task_.request.names.stages;
-    stages.push_back(fmt::format("{}: {}({})", stage.stage < names.size() ? names[stage.stage] : "",
-                                 sketch.name, fmt::join(values, ", ")));
-  }
-  return fmt::format("{}", fmt::join(stages, "; "));
+  return autoschedule::text_of(candidate, search_->space(), task_.request.names.stages);
 }
 
 void Tuner::tell(const TuningTrial& trial, const std::string& failure, bool recorded) {

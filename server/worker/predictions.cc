@@ -6,7 +6,6 @@
 #include <functional>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "compiler/autoschedule/recognise/machine.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
@@ -25,57 +24,26 @@ namespace kiln::server {
 namespace {
 
 using autoschedule::Candidate;
-using autoschedule::Sketch;
-using autoschedule::StageSketches;
 
 // Each is lowered, which takes milliseconds.
 constexpr size_t kMostCandidates = 64;
 
-void add(std::vector<Candidate>& candidates, Candidate candidate) {
-  if (candidates.size() < kMostCandidates &&
-      std::ranges::find(candidates, candidate) == candidates.end())
-    candidates.push_back(std::move(candidate));
-}
-
+/// Each sketch, and the one that is taken with a value changed.
 std::vector<Candidate> candidates_of(const SketchSpace& space) {
-  std::vector<Candidate> candidates = {space.preferred()};
-  for (size_t s = 0; s < space.stages().size(); ++s) {
-    const std::vector<Sketch>& sketches = space.stages()[s].sketches;
-    for (uint32_t i = 1; i < sketches.size(); ++i) {
-      Candidate other = space.preferred();
-      other.stages[s] = {i, sketches[i].preferred()};
-      add(candidates, std::move(other));
-    }
-  }
+  std::vector<Candidate> candidates = autoschedule::each_sketch(space.stages());
+  const Candidate taken = space.preferred();
   for (size_t s = 0; s < space.stages().size(); ++s) {
     const std::vector<autoschedule::Parameter>& parameters =
         space.stages()[s].sketches[0].parameters;
     for (size_t p = 0; p < parameters.size(); ++p) {
       for (const int64_t value : parameters[p].values) {
-        Candidate other = space.preferred();
-        other.stages[s].values[p] = value;
-        add(candidates, std::move(other));
+        if (value == taken.stages[s].values[p]) continue;
+        candidates.emplace_back(taken).stages[s].values[p] = value;
       }
     }
   }
+  if (candidates.size() > kMostCandidates) candidates.resize(kMostCandidates);
   return candidates;
-}
-
-/// "C: outer products(rows=8, lanes=32)"
-std::string name_of(const Candidate& candidate, const SketchSpace& space,
-                    const language::SourceMap& names) {
-  std::vector<std::string> stages;
-  for (size_t s = 0; s < candidate.stages.size(); ++s) {
-    const StageSketches& stage = space.stages()[s];
-    const Sketch& sketch = stage.sketches[candidate.stages[s].sketch];
-    std::vector<std::string> values;
-    for (size_t p = 0; p < candidate.stages[s].values.size(); ++p)
-      values.push_back(
-          fmt::format("{}={}", sketch.parameters[p].name, candidate.stages[s].values[p]));
-    const std::string name = stage.stage < names.stages.size() ? names.stages[stage.stage] : "";
-    stages.push_back(fmt::format("{}: {}({})", name, sketch.name, fmt::join(values, ", ")));
-  }
-  return stages.empty() ? "as written" : fmt::format("{}", fmt::join(stages, "; "));
 }
 
 /// Of this host measured, of another CPU estimated.
@@ -153,7 +121,9 @@ v1::PredictResponse predictions_of(const internal::Predict& task) {
         lower(input.kernel, schedule, input.target, input.options, Layout::Compact, observer);
     const predict::Prediction prediction = predictor.predict(loops);
     v1::PredictedSchedule& written = *response.add_schedules();
-    written.set_name(name_of(candidate, space, input.kernel.names));
+    const std::string name =
+        autoschedule::text_of(candidate, space.stages(), input.kernel.names.stages);
+    written.set_name(name.empty() ? "as written" : name);
     for (const std::string& step : language::kernel_file_text(
              schedule, input.kernel.definition, language::printable_names(input.kernel)))
       written.add_steps(step);

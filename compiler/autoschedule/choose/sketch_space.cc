@@ -244,13 +244,6 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
 
 SketchSpace::~SketchSpace() = default;
 
-autoschedule::Candidate SketchSpace::preferred() const {
-  autoschedule::Candidate candidate;
-  for (const autoschedule::StageSketches& stage : stages_)
-    candidate.stages.push_back({0, stage.sketches[0].preferred()});
-  return candidate;
-}
-
 language::Schedule SketchSpace::schedule(const autoschedule::Candidate& candidate) const {
   if (candidate.stages.size() != stages_.size()) {
     fail(ErrorKind::InvalidArgument, "SKETCH", "the candidate has {} stages, but must have {}",

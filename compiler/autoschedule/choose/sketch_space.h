@@ -26,7 +26,7 @@ class SketchSpace {
 
   const std::vector<autoschedule::StageSketches>& stages() const { return stages_; }
   /// What is taken unmeasured: the first sketch of each stage with its preferred values.
-  autoschedule::Candidate preferred() const;
+  autoschedule::Candidate preferred() const { return autoschedule::preferred(stages_); }
   /// The given steps and those of a candidate. Axis ids of added steps follow those given. Throws
   /// InvalidArgument SKETCH for a candidate of another space.
   language::Schedule schedule(const autoschedule::Candidate& candidate) const;

@@ -60,4 +60,14 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// What is taken unmeasured: the first sketch of each stage with its preferred values.
+Candidate preferred(std::span<const StageSketches> space);
+
+/// That one, then each other sketch of a stage with the values it prefers.
+std::vector<Candidate> each_sketch(std::span<const StageSketches> space);
+
+/// "C: outer products(rows=8, lanes=32); D: .." of stages with these names.
+std::string text_of(const Candidate& candidate, std::span<const StageSketches> space,
+                    std::span<const std::string> names);
+
 }  // namespace kiln::autoschedule
