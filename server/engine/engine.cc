@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/called.h"
+#include "server/engine/given_sizes.h"
 
 namespace kiln::server {
 
@@ -74,26 +75,6 @@ std::unique_ptr<RedisCache> shared_cache(const EngineOptions& options) {
 }
 
 std::string text_of(const internal::FromWorker& reply) { return reply.text().text(); }
-
-/// The sizes of a definition in its order. Throws InvalidArgument SIZE.
-std::vector<int64_t> sizes_of(const KernelNames& names,
-                              const google::protobuf::Map<std::string, int64_t>& given) {
-  std::vector<int64_t> sizes;
-  for (const std::string& name : names.sizes) {
-    const auto at = given.find(name);
-    if (at == given.end()) {
-      fail(ErrorKind::InvalidArgument, "SIZE",
-           "a prediction of {} is for certain sizes, but {} is not given; give each size",
-           called(names.kernel), name);
-    }
-    if (at->second < 0) {
-      fail(ErrorKind::InvalidArgument, "SIZE", "the size {} of {} is {}; it must be 0 or more",
-           name, called(names.kernel), at->second);
-    }
-    sizes.push_back(at->second);
-  }
-  return sizes;
-}
 
 }  // namespace
 
@@ -354,7 +335,14 @@ void Engine::ask_text(internal::ToWorker message, const std::string& kernel, con
 void Engine::predict(const v1::PredictRequest& request, std::shared_ptr<Call> call,
                      Then<v1::PredictResponse> done) {
   const CheckedRequest checked = check_request(request.kernel(), setting());
-  const std::vector<int64_t> sizes = sizes_of(checked.names, request.sizes());
+  const std::vector<int64_t> sizes =
+      given_sizes(checked.names, {request.sizes().begin(), request.sizes().end()},
+                  fmt::format("a prediction of {} is", called(checked.names.kernel)), "");
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] >= 0) continue;
+    fail(ErrorKind::InvalidArgument, "SIZE", "the size {} of {} is {}; it must be 0 or more",
+         checked.names.sizes[i], called(checked.names.kernel), sizes[i]);
+  }
   internal::ToWorker message;
   internal::Predict& predict = *message.mutable_predict();
   *predict.mutable_request() = checked.wire;

@@ -9,6 +9,7 @@
 
 #include "runtime/core/called.h"
 #include "runtime/core/error.h"
+#include "server/engine/given_sizes.h"
 
 namespace kiln::server {
 
@@ -43,27 +44,13 @@ std::string contents(DType type, int64_t bytes, std::mt19937_64& random) {
   return data;
 }
 
-std::vector<int64_t> sizes_of(const KernelNames& names,
-                              const std::map<std::string, int64_t>& sizes) {
-  std::vector<int64_t> values;
-  for (const std::string& name : names.sizes) {
-    const auto at = sizes.find(name);
-    if (at == sizes.end()) {
-      fail(ErrorKind::InvalidArgument, "SIZE",
-           "{} is tuned for certain sizes, but {} is not given; give each size, or the inputs",
-           called(names.kernel), name);
-    }
-    values.push_back(at->second);
-  }
-  return values;
-}
-
 }  // namespace
 
 void make_up_arguments(const Artifact& artifact, const KernelNames& names,
                        const std::map<std::string, int64_t>& sizes, int64_t limit_bytes,
                        v1::RunRequest& request) {
-  const std::vector<int64_t> values = sizes_of(names, sizes);
+  const std::vector<int64_t> values = given_sizes(
+      names, sizes, fmt::format("{} is tuned", called(names.kernel)), ", or the inputs");
   std::mt19937_64 random(20);  // any, but always the same
   int64_t total = 0;
   for (size_t i = 0; i < artifact.parameters.size(); ++i) {
