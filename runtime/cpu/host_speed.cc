@@ -10,10 +10,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
-
-#include <unistd.h>
 
 #include "runtime/cpu/cpus.h"
 #include "runtime/cpu/thread_pool.h"
@@ -90,12 +89,21 @@ class Reader {
   std::unique_ptr<char[]> memory_;
 };
 
+/// Of the L3 that a core shares: "32768K". 0 where Linux does not say.
+int64_t l3_bytes() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  int64_t size = 0;
+  char unit = 'K';
+  file >> size >> unit;
+  return size * (unit == 'M' ? kKiB * kKiB : kKiB);
+}
+
 }  // namespace
 
 HostSpeed measure_host(int threads) {
   HostSpeed speed;
   speed.gigahertz = measure_gigahertz();
-  speed.l3_bytes = std::max<int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
+  speed.l3_bytes = l3_bytes();
   speed.from_l2 = Reader(kInL2).rate(200);
   // A quarter of L3: past L2, and not all of what others use too.
   const int64_t in_l3 = std::clamp(speed.l3_bytes / 4, 16 * kInL2, 32 * kInL2);
