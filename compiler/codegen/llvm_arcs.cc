@@ -19,6 +19,12 @@ namespace {
 constexpr double kHalfPi = 0x1.921fb6p+0;
 constexpr double kHalfPiLow = -0x1.777a5cp-25;
 
+/// So many quarters of a turn, less an angle.
+Value* quarters_less(FloatBuilder& f, int quarters, Value* angle) {
+  return f.b.CreateFAdd(f.constant(angle, quarters * kHalfPi),
+                        f.b.CreateFSub(f.constant(angle, quarters * kHalfPiLow), angle));
+}
+
 /// (asin t - t) / t for t^2 = z up to 1/4
 Value* sine_series(FloatBuilder& f, Value* z) {
   Value* const p = f.polynomial(z, {0x1.55554cp-3, 0x1.33387cp-4, 0x1.6caed2p-5, 0x1.0491a2p-5,
@@ -55,12 +61,9 @@ Value* arc_cosine(FloatBuilder& f, Value* x) {
   const Arc arc = arc_of_sine(f, f.magnitude(x));
   Value* const is_negative = f.b.CreateFCmpOLT(x, f.constant(x, 0));
   Value* const angle = f.with_sign_of(arc.angle, x);
-  Value* const near =
-      f.b.CreateFAdd(f.constant(x, kHalfPi), f.b.CreateFSub(f.constant(x, kHalfPiLow), angle));
+  Value* const near = quarters_less(f, 1, angle);
   Value* const twice = f.b.CreateFAdd(arc.angle, arc.angle);
-  Value* const beyond = f.b.CreateFAdd(f.constant(x, 2 * kHalfPi),
-                                       f.b.CreateFSub(f.constant(x, 2 * kHalfPiLow), twice));
-  Value* const far = f.b.CreateSelect(is_negative, beyond, twice);
+  Value* const far = f.b.CreateSelect(is_negative, quarters_less(f, 2, twice), twice);
   return f.b.CreateSelect(arc.is_near, near, far);
 }
 
@@ -73,11 +76,6 @@ Value* arc_of_tangent(FloatBuilder& f, Value* t) {
   return f.fma(f.b.CreateFMul(p, z), t, t);
 }
 
-Value* quarter_less(FloatBuilder& f, Value* angle) {
-  return f.b.CreateFAdd(f.constant(angle, kHalfPi),
-                        f.b.CreateFSub(f.constant(angle, kHalfPiLow), angle));
-}
-
 /// 1.1 ulp.
 Value* arc_tangent(FloatBuilder& f, Value* x) {
   Value* const one = f.constant(x, 1);
@@ -85,7 +83,7 @@ Value* arc_tangent(FloatBuilder& f, Value* x) {
   Value* const is_far = f.b.CreateFCmpOGT(a, one);
   Value* const t = f.b.CreateSelect(is_far, f.b.CreateFDiv(one, a), a);
   Value* const angle = arc_of_tangent(f, t);
-  return f.with_sign_of(f.b.CreateSelect(is_far, quarter_less(f, angle), angle), x);
+  return f.with_sign_of(f.b.CreateSelect(is_far, quarters_less(f, 1, angle), angle), x);
 }
 
 /// The angle of (|x|, |y|) by the smaller over the larger; then the quadrant. At most 2.5 ulp.
@@ -101,11 +99,9 @@ Value* arc_tangent2(FloatBuilder& f, Value* y, Value* x) {
   quotient = f.b.CreateSelect(f.b.CreateFCmpOEQ(larger, f.constant(x, 0)), smaller, quotient);
   quotient = f.b.CreateSelect(f.b.CreateFCmpOEQ(smaller, infinity), f.constant(x, 1), quotient);
   Value* angle = arc_of_tangent(f, quotient);
-  angle = f.b.CreateSelect(is_steep, quarter_less(f, angle), angle);
+  angle = f.b.CreateSelect(is_steep, quarters_less(f, 1, angle), angle);
   Value* const is_left = f.b.CreateICmpSLT(f.bits(x), integer(f.bits(x)->getType(), 0));
-  Value* const half_turn = f.b.CreateFAdd(f.constant(x, 2 * kHalfPi),
-                                          f.b.CreateFSub(f.constant(x, 2 * kHalfPiLow), angle));
-  angle = f.with_sign_of(f.b.CreateSelect(is_left, half_turn, angle), y);
+  angle = f.with_sign_of(f.b.CreateSelect(is_left, quarters_less(f, 2, angle), angle), y);
   return f.b.CreateSelect(f.b.CreateFCmpUNO(x, y), llvm::ConstantFP::getNaN(x->getType()), angle);
 }
 
