@@ -187,19 +187,16 @@ class Sketches {
 
   /// Whether panels are many and rows too few to copy all first: then each is copied before it is
   /// used, or read where it is.
-  bool has_few_rows() const {
-    return numbers_.panels > kLargePanels && numbers_.size.rows > 1 &&
-           numbers_.size.rows < kRowsForPanels;
-  }
+  bool has_few_rows() const { return has_large_panels() && numbers_.size.rows < kRowsForPanels; }
   bool gains_by_packing() const {
-    return numbers_.panels > kLargePanels && numbers_.size.rows > 1 &&
-           (!has_few_rows() || gains_by_copy(numbers_.size));
+    return has_large_panels() && (!has_few_rows() || gains_by_copy(numbers_.size));
   }
 
   const ContractionSize& size() const { return numbers_.size; }
 
  private:
   bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
+  bool has_large_panels() const { return numbers_.panels > kLargePanels && numbers_.size.rows > 1; }
   bool may_be_blocks() const {
     return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTranspose;
   }
