@@ -80,10 +80,7 @@ nlohmann::ordered_json to_json(const Predictions& predictions, const std::vector
 /// The definition under these steps.
 Definition under(const Definition& definition, const PredictedSchedule& schedule,
                  const std::string& block) {
-  return definition
-      .with_schedules(
-          fmt::format("schedule {} {{\n{}\n}}\n", block, fmt::join(schedule.steps, "\n")),
-          schedule.name)
+  return definition.with_schedules(schedule_block(block, schedule.steps), schedule.name)
       .with_schedule(block);
 }
 

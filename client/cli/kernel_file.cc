@@ -82,6 +82,10 @@ std::string text_of(const Parameter& parameter) {
                      fmt::join(parameter.shape, ", "));
 }
 
+std::string schedule_block(const std::string& target, const std::vector<std::string>& steps) {
+  return fmt::format("schedule {} {{\n{}\n}}\n", target, fmt::join(steps, "\n"));
+}
+
 std::string target_named(const std::string& name) {
   if (name == "llvm" || name == "cpu") return "llvm";
   if (name == "cuda") return "cuda";

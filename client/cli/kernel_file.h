@@ -57,6 +57,9 @@ struct CallChoice {
   CallOptions options(const Definition& definition) const;
 };
 
+/// Steps, as reports have them, as the text of a schedule file.
+std::string schedule_block(const std::string& target, const std::vector<std::string>& steps);
+
 /// "llvm" for llvm and cpu, "cuda". Throws UsageError for other names.
 std::string target_named(const std::string& name);
 

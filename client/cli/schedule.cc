@@ -60,11 +60,8 @@ struct ShowCommand {
     options.arch = arch;
     const Kernel compiled = compile_anywhere(common, definition, options);
     const nlohmann::json report = nlohmann::json::parse(compiled.report());
-    std::string text = fmt::format("schedule {} {{\n", block);
-    for (const nlohmann::json& step : report.at("schedule")) {
-      text += step.get<std::string>() + "\n";
-    }
-    return format_text(text + "}\n", "schedule");
+    return format_text(schedule_block(block, report.at("schedule").get<std::vector<std::string>>()),
+                       "schedule");
   }
 };
 
