@@ -4,6 +4,7 @@ Run from anywhere; exits 1 after printing one line for each breach.
 """
 
 import ast
+import fnmatch
 import pathlib
 import re
 import shutil
@@ -210,7 +211,8 @@ def unlisted_sources():
         parents = [str(folder)] + [str(parent) for parent in folder.parents]
         stem = pathlib.PurePath(name).name
         by_path = any(f"/{name}" in text for text in lists.values())
-        if "CONFIGURE_DEPENDS" in lists.get(str(folder), ""):
+        globs = re.findall(r"file\(GLOB \w+ CONFIGURE_DEPENDS ([^)]+)\)", lists.get(str(folder), ""))
+        if any(fnmatch.fnmatch(stem, glob) for glob in globs):
             continue
         if not by_path and not any(parent in lists and stem in lists[parent] for parent in parents):
             yield f"{name}: no CMakeLists.txt names it"
