@@ -63,8 +63,8 @@ void note_missing_instructions(const language::Schedule& schedule, const Target&
   }
 }
 
-// NVRTC knows which it can compile for, and says so.
-void check_gpu(const Target&) {}
+// Which of them NVRTC can compile for it says itself.
+void check_gpu(const Target& target) { codegen::check_cuda_arch(target.arch); }
 
 Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
                             const Target& target, const CompileOptions& options) {

@@ -18,7 +18,7 @@ struct Backend {
   /// The forms of its code that source() gives.
   std::span<const std::string_view> sources;
 
-  /// Throws Unsupported ARCH unless code can be made for the target's arch.
+  /// Throws Unsupported or InvalidArgument ARCH where no code can be made for the target's arch.
   void (*check_arch)(const Target& target);
 
   /// `strided`: null without code for strides.

@@ -65,7 +65,7 @@ std::string first_error(const std::string& log) {
   return log.substr(begin, log.find('\n', begin) - begin);
 }
 
-/// "sm_90", "sm_90a", "sm_120": asked before it becomes part of an option.
+/// "sm_90", "sm_90a", "sm_120"
 bool is_arch(std::string_view arch) {
   return arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 7 &&
          std::isdigit(static_cast<unsigned char>(arch[3])) != 0 &&
@@ -75,12 +75,15 @@ bool is_arch(std::string_view arch) {
 
 }  // namespace
 
+void check_cuda_arch(std::string_view arch) {
+  if (is_arch(arch)) return;
+  fail(ErrorKind::InvalidArgument, "ARCH",
+       "{} is not an architecture of CUDA; they are written like sm_90", arch);
+}
+
 CudaBinary compile_cuda_source(const std::string& source, const CudaOptions& options) {
   const std::string_view arch = options.arch;
-  if (!is_arch(arch)) {
-    fail(ErrorKind::InvalidArgument, "ARCH",
-         "{} is not an architecture of CUDA; they are written like sm_90", arch);
-  }
+  check_cuda_arch(arch);  // before it becomes part of an option
   const NvrtcLibrary& library = nvrtc_library();
   Program program(library, source);
   const std::string arch_option = fmt::format("--gpu-architecture={}", arch);

@@ -17,6 +17,9 @@ struct CudaOptions {
   bool lines = false;     // the code says which line of the source it is of
 };
 
+/// Throws InvalidArgument ARCH for what is not written as an architecture.
+void check_cuda_arch(std::string_view arch);
+
 /// Compiles header-free CUDA C. Needs no GPU and no driver.
 ///
 /// Throws Unavailable NO_NVRTC when the library is not found, InvalidArgument ARCH for an

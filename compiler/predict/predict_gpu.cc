@@ -31,10 +31,8 @@ using autoschedule::kSharedBytes;
 
 constexpr double kWarp = 32;
 constexpr double kBanks = 32;
-constexpr double kVectorBytes = 16;    // of one access
-constexpr double kSectorBytes = 32;    // that come from L2 for a byte of them
-constexpr double kMostThreads = 2048;  // of a multiprocessor
-constexpr double kMostBlocks = 16;
+constexpr double kVectorBytes = 16;  // of one access
+constexpr double kSectorBytes = 32;  // that come from L2 for a byte of them
 // Of a load from memory, and of an operation that the next one waits for: estimated. Barriers are
 // not counted.
 constexpr double kLoadCycles = 600;
@@ -213,7 +211,8 @@ struct Sums {
 
 class Gpu {
  public:
-  explicit Gpu(const autoschedule::GpuMachine& machine) : machine_(machine) {}
+  Gpu(const autoschedule::GpuMachine& machine, const ir::GpuArch& arch)
+      : machine_(machine), arch_(arch) {}
 
   /// The launches in a loop that has so many loops around it; outside of them is the host's.
   void add(const Nest& loop, double times, size_t depth) {
@@ -246,7 +245,8 @@ class Gpu {
     const double memory =
         stays ? 0 : launch.memory_bytes / (machine_.memory_bytes * multiprocessors);
     const double resident =
-        std::clamp(std::floor(kMostThreads / std::max(launch.threads, 1.0)), 1.0, kMostBlocks);
+        std::clamp(std::floor(static_cast<double>(arch_.threads) / std::max(launch.threads, 1.0)),
+                   1.0, static_cast<double>(arch_.blocks));
     const double latency = work.waits * std::ceil(blocks / resident);
     sums.multiply_adds += times * multiply_adds;
     sums.issue += times * issue;
@@ -259,14 +259,15 @@ class Gpu {
   }
 
   const autoschedule::GpuMachine& machine_;
+  const ir::GpuArch& arch_;
 };
 
 }  // namespace
 
 Prediction predict_gpu(const ir::Kernel& kernel, std::span<const int64_t> sizes,
-                       const autoschedule::GpuMachine& machine) {
+                       const autoschedule::GpuMachine& machine, const ir::GpuArch& arch) {
   constexpr int64_t kRegisterBytes = 255 * 4;  // of a thread
-  Gpu gpu(machine);
+  Gpu gpu(machine, arch);
   for (const Nest& loop : nest_of(kernel, sizes, kRegisterBytes).inner)
     gpu.add(loop, 1, 0);
   const Sums& sums = gpu.sums;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/predict/predict.h"
 
@@ -15,6 +16,6 @@ namespace kiln::predict {
 /// The loops are those that code is generated from (the last of passes). Products of 16-bit floats
 /// are taken for ordinary multiply-adds, whether or not tensor cores do them.
 Prediction predict_gpu(const ir::Kernel& kernel, std::span<const int64_t> sizes,
-                       const autoschedule::GpuMachine& machine);
+                       const autoschedule::GpuMachine& machine, const ir::GpuArch& arch);
 
 }  // namespace kiln::predict

@@ -9,6 +9,7 @@
 
 #include "compiler/autoschedule/recognise/machine.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/backends.h"
 #include "compiler/language/text/text_names.h"
 #include "compiler/lower.h"
 #include "compiler/predict/predict.h"
@@ -77,18 +78,20 @@ std::string text_of(const predict::Surroundings& around, int threads) {
 struct Predictor {
   Predictor(const internal::Predict& task, const Target& target) {
     std::vector<int64_t> sizes(task.sizes().begin(), task.sizes().end());
+    const Backend* const backend = find_backend(target);
+    if (backend == nullptr) {
+      fail(ErrorKind::Unsupported, "PREDICT_TARGET",
+           "times are predicted on CPUs and GPUs; what is interpreted is a thousand times slower");
+    }
+    backend->check_arch(target);
     if (target.traits().has_threads) {
       const autoschedule::GpuMachine& gpu = autoschedule::gpu_machine(target.arch);
       machine = autoschedule::text_of(gpu);
       surroundings = "no GPU has confirmed a prediction yet";
-      predict = [&gpu, sizes](const ir::Kernel& loops) {
-        return predict::predict_gpu(loops, sizes, gpu);
+      predict = [&gpu, arch = ir::gpu_arch(target.arch), sizes](const ir::Kernel& loops) {
+        return predict::predict_gpu(loops, sizes, gpu, arch);
       };
       return;
-    }
-    if (!target.traits().has_vectors) {
-      fail(ErrorKind::Unsupported, "PREDICT_TARGET",
-           "times are predicted on CPUs and GPUs; what is interpreted is a thousand times slower");
     }
     const autoschedule::Machine cpu = autoschedule::machine_of(target.arch);
     const predict::Surroundings around = surroundings_of(target.arch);

@@ -20,7 +20,7 @@ double term_of_gpu(const Prediction& prediction, std::string_view name) {
 }
 
 Prediction predicted_on_gpu(const char* parameters, const char* body) {
-  return predict_gpu(parse_kernel(parameters, body), {}, h100());
+  return predict_gpu(parse_kernel(parameters, body), {}, h100(), ir::gpu_arch("sm_90"));
 }
 
 TEST(PredictGpu, CountsMultiplyAddsOfTheBusiestMultiprocessor) {

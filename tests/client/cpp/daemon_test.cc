@@ -421,6 +421,24 @@ TEST_F(RealDaemon, SaysWhatAPredictionMisses) {
         connection.predict(definition, {.sizes = {{"n", 8}, {"m", -8}, {"l", 8}}});
       },
       ErrorKind::InvalidArgument, "SIZE", "the size m of matmul is -8; it must be 0 or more");
+  BuildOptions mistyped;
+  mistyped.arch = "znvr5";
+  try {
+    connection.predict(definition, {.sizes = {{"n", 8}, {"m", 8}, {"l", 8}}}, mistyped);
+    ADD_FAILURE() << "no error";
+  } catch (const Unsupported& error) {
+    EXPECT_EQ(error.reason(), "ARCH");
+    EXPECT_TRUE(
+        error.message().starts_with("there is no CPU znvr5; names are those of -march, as "))
+        << error.message();
+  }
+  mistyped.target = "cuda";
+  expect_client_error(
+      [&] {
+        connection.predict(definition, {.sizes = {{"n", 8}, {"m", 8}, {"l", 8}}}, mistyped);
+      },
+      ErrorKind::InvalidArgument, "ARCH",
+      "znvr5 is not an architecture of CUDA; they are written like sm_90");
   BuildOptions interpreted;
   interpreted.target = "interpreter";
   expect_client_error(
