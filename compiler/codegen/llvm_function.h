@@ -38,6 +38,17 @@ class FunctionEmitter {
     std::vector<ir::BufferRef> buffers;  // on the caller's stack
   };
 
+  struct Iterations {
+    llvm::Value* begin;
+    llvm::Value* end;
+    bool may_be_none;
+  };
+  struct LoopBlocks {
+    llvm::BasicBlock* body;
+    llvm::BasicBlock* done;
+    llvm::PHINode* counter;
+  };
+
   FunctionEmitter(KernelModule& shared, llvm::Function* function);
 
   void load_frame();
@@ -52,6 +63,10 @@ class FunctionEmitter {
   void mark(const ir::Node& stmt);
   void emit(const ir::For& loop);
   void emit_serial(const ir::For& loop, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
+  void emit_iterations(const ir::For& loop, const Iterations& iterations, bool each_looks);
+  void emit_blocks(const ir::For& loop, const Iterations& iterations, int64_t block);
+  LoopBlocks open_loop(const std::string& name, const Iterations& iterations);
+  void close_loop(const LoopBlocks& blocks, llvm::Value* next, llvm::Value* end);
   void emit_parallel(const ir::For& loop);
   void emit_parallel_body(const ir::For& loop, const Captures& captures, llvm::Function* function);
   Captures captures_of(const ir::For& loop) const;
@@ -70,7 +85,6 @@ class FunctionEmitter {
   llvm::Value* frame_;
   llvm::Value* thread_ = nullptr;
   bool in_parallel_ = false;
-  int loop_depth_ = 0;
   std::vector<ir::VarRef> scope_;        // loop variables in scope
   std::vector<ir::BufferRef> on_stack_;  // allocated in scope
 };

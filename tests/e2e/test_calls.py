@@ -64,25 +64,47 @@ def test_a_cancelled_call_ends_on_the_daemon(daemon):
     assert time.monotonic() - begin < 10
 
 
-def test_a_cancelled_kernel_of_several_loops_ends_by_itself(daemon, record_property):
-    """It looks between its innermost loops; a worker whose kernel does not is replaced, which takes a second."""
-    n, m = te.var("n"), te.var("m")
+def sum_over(*axes):
+    """One sum, in order, over axes of these extents, some of which may be variables."""
     A = te.placeholder((1,), name="A")
-    k = te.reduce_axis((0, n), name="k")
-    C = te.compute((m,), lambda i: te.sum(te.sin(A[0] + k.astype("float32")), axis=k), name="C")
-    f, g = daemon.connection.build([n, m, A, C], name="long"), daemon.connection.build(kernels.add_one(8))
+    k = [te.reduce_axis((0, extent), name=f"k{i}") for i, extent in enumerate(axes)]
+    C = te.compute((1,), lambda i: te.sum(te.sin(A[i] + sum(k).astype("float32")), axis=k), name="C")
+    return [axis for axis in axes if isinstance(axis, te.Var)] + [A, C]
+
+
+n, m = te.var("n"), te.var("m")
+
+
+@pytest.mark.parametrize(
+    "definition, sizes",
+    [
+        (sum_over(n), [1 << 40]),
+        (sum_over(1 << 40), []),
+        (sum_over(n, m), [1 << 20, 1 << 20]),
+        (sum_over(n, m), [1 << 40, 3]),
+        (sum_over(n, 3), [1 << 40]),
+        (sum_over(2, 2, n, m), [1 << 22, 1 << 22]),
+        (sum_over(2, 2, 1 << 22, 1 << 22), []),
+    ],
+    ids=["any", "long", "any-any", "long-short", "any-short", "deep-any", "deep-long"],
+)
+def test_a_cancelled_kernel_ends_by_itself(daemon, record_property, definition, sizes):
+    """Wherever its loops are long; a worker whose kernel does not end is replaced, which takes a second."""
+    f, g = daemon.connection.build(definition, name="long"), daemon.connection.build(kernels.add_one(8))
     x = np.zeros(8, "float32")
     g(x)
     workers = set(daemon.children("kiln-worker"))
     seconds = []
-    for _ in range(5):
-        call = f.submit(1 << 16, 1 << 22, np.ones(1, "float32"))
+    for _ in range(3):
+        call = f.submit(*sizes, np.ones(1, "float32"))
         time.sleep(0.15)
         begin = time.monotonic()
         assert call.cancel()
         np.testing.assert_array_equal(g(x).numpy(), np.ones(8))
         seconds.append(time.monotonic() - begin)
     record_property("from the cancellation to the answer of the next call", max(seconds))
+    # 200 ms are promised; twice that, since other tests use this machine too.
+    assert min(seconds) < 0.4
     # A compiler that begins has that name for an instant too.
     assert workers & set(daemon.children("kiln-worker")), "the worker was replaced"
 
