@@ -16,6 +16,8 @@ struct Counters {
   COUNTER(memory_hits)         \
   COUNTER(disk_hits)           \
   COUNTER(shared_hits)         \
+  COUNTER(plans)               \
+  COUNTER(stored_plans)        \
   COUNTER(runs)                \
   COUNTER(failed_runs)         \
   COUNTER(retried_runs)        \

@@ -105,6 +105,13 @@ std::string form_of(const v1::CompileRequest& wire, const std::string& arch,
   return form;
 }
 
+/// What caches call a request whose wire is canonical.
+void identify(CheckedRequest& checked, const std::string& names_id, const CompileSetting& setting) {
+  checked.form = form_of(checked.wire, checked.wire.target().arch(), setting.build_id);
+  checked.key = language::id_of(checked.form);
+  checked.kernel_id = checked.key + "-" + names_id;
+}
+
 }  // namespace
 
 CheckedRequest check_request(const v1::CompileRequest& request, const CompileSetting& setting) {
@@ -125,10 +132,22 @@ CheckedRequest check_request(const v1::CompileRequest& request, const CompileSet
   *checked.wire.mutable_options() = request.options();
   checked.wire.mutable_target()->set_arch(arch_of(request, checked.target, setting));
   checked.wire.mutable_target()->set_name(std::string(name_of(checked.target)));
-  checked.form = form_of(checked.wire, checked.wire.target().arch(), setting.build_id);
-  checked.key = language::id_of(checked.form);
-  checked.kernel_id = checked.key + "-" + hash_of(checked.names, canonical.kernel.names);
+  identify(checked, hash_of(checked.names, canonical.kernel.names), setting);
   return checked;
+}
+
+CheckedRequest known_request(v1::CompileRequest wire, KernelNames names,
+                             const std::string& names_id, const CompileSetting& setting) {
+  CheckedRequest checked;
+  checked.wire = std::move(wire);
+  checked.target = target_of(checked.wire);
+  checked.names = std::move(names);
+  identify(checked, names_id, setting);
+  return checked;
+}
+
+std::string names_id_of(const CheckedRequest& checked) {
+  return checked.kernel_id.substr(checked.key.size() + 1);
 }
 
 std::string tuning_of(const CheckedRequest& checked) {

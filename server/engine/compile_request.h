@@ -29,6 +29,14 @@ struct CompileSetting {
 /// Throws in the user's names. Nothing in `request` is trusted.
 CheckedRequest check_request(const v1::CompileRequest& request, const CompileSetting& setting);
 
+/// The request of what check_request() once said: `wire`, `names` and names_id_of() of it. Nothing
+/// is decoded.
+CheckedRequest known_request(v1::CompileRequest wire, KernelNames names,
+                             const std::string& names_id, const CompileSetting& setting);
+
+/// A hash of all names of the request, which its kernel's id ends with.
+std::string names_id_of(const CheckedRequest& checked);
+
 /// A hash of what tuning records of the request are about: neither who compiles nor for which CPU.
 /// Empty: nothing is left open.
 std::string tuning_of(const CheckedRequest& checked);

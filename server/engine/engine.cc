@@ -128,7 +128,13 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
                  .arenas = arenas_,
                  .devices = devices_,
                  .counters = counters_},
-                compile_call()),
+                {.setting = [this] { return setting(); },
+                 .compile =
+                     [this](CheckedRequest checked, std::shared_ptr<Call> call, CompileDone done) {
+                       compile_tuned(std::move(checked), std::move(call), std::move(done));
+                     },
+                 .levels = levels(),
+                 .counters = counters_}),
       jobs_({.compile = compile_call(),
              .runs = run_service_,
              .tensors = tensors_,
@@ -510,6 +516,7 @@ void Engine::stop() {
     compilers_.stop();
   });
   tune_service_.stop();
+  programs_.stop();
   compile_service_.stop();
   jobs_.stop();
 }

@@ -1,7 +1,8 @@
 // From a program and the shapes of what is given to kernels that are compiled and bound. All
 // kernels are asked for at once, so that several compilers share them and equal ones are compiled
 // once; other shapes are another plan, whose kernels come from the caches as far as they are the
-// same.
+// same. A plan that a cache has is not made again: no gradient is derived, no node fused, no
+// definition checked or lowered.
 #include "server/programs/planner.h"
 
 #include <fmt/format.h>
@@ -57,6 +58,25 @@ BoundCall bound_call(const program::Plan& plan, const program::Joined& joined,
   return bind_arguments(kernel.artifact(), kernel.names, slots, {});
 }
 
+CheckedPlan plan_anew(const ProgramEntry& program, const program::GivenTypes& given,
+                      const CompileSetting& setting) {
+  CheckedPlan made;
+  made.plan = program::make_plan(program.program, given, prediction_for(program));
+  const size_t count = made.plan.kernels.size();
+  if (count > kMostKernels) {
+    fail(ErrorKind::ResourceExhausted, "LIMIT", "a step of {} has {} kernels; the limit is {}",
+         program::called(program.program), count, kMostKernels);
+  }
+  for (program::PlannedKernel& kernel : made.plan.kernels) {
+    made.requests.push_back(check_request(request_for(program, kernel), setting));
+    kernel.joined.kernel = {};
+    kernel.joined.tensors.clear();
+  }
+  made.plan.program.kernels.clear();
+  made.plan.shapes.kernels.clear();
+  return made;
+}
+
 }  // namespace
 
 void Planner::plan(const std::shared_ptr<const ProgramEntry>& program,
@@ -64,23 +84,38 @@ void Planner::plan(const std::shared_ptr<const ProgramEntry>& program,
   std::string key = key_of(*program, given);
   if (std::shared_ptr<const CompiledPlan> known = find(key)) return done(std::move(known));
   const auto flight = std::make_shared<Flight>();
-  flight->plan = std::make_shared<CompiledPlan>();
-  CompiledPlan& plan = *flight->plan;
-  plan.plan = program::make_plan(program->program, given, prediction_for(*program));
-  const size_t count = plan.plan.kernels.size();
-  if (count > kMostKernels) {
-    fail(ErrorKind::ResourceExhausted, "LIMIT", "a step of {} has {} kernels; the limit is {}",
-         program::called(program->program), count, kMostKernels);
-  }
-  plan.kernels.resize(count);
-  plan.bound.resize(count);
-  plan.levels.resize(count);
   flight->program = program;
   flight->call = std::move(call);
-  flight->missing = count;
   flight->done = std::move(done);
   flight->key = std::move(key);
-  ask(flight);
+  work_.post([this, flight, given] {
+    try {
+      prepare(*flight, given);
+    } catch (...) {
+      return flight->done(current_error());
+    }
+    ask(flight);
+  });
+}
+
+void Planner::prepare(Flight& flight, const program::GivenTypes& given) {
+  const ProgramEntry& program = *flight.program;
+  const CompileSetting setting = parts_.setting();
+  flight.form = plan_form(program, given, setting);
+  std::optional<CheckedPlan> checked = store_.find(flight.form, program.program, setting);
+  if (!checked) {
+    checked = plan_anew(program, given, setting);
+    flight.packed = pack_plan(*checked);
+    parts_.counters.plans.fetch_add(1);
+  }
+  const size_t count = checked->requests.size();
+  flight.plan = std::make_shared<CompiledPlan>();
+  flight.plan->plan = std::move(checked->plan);
+  flight.plan->kernels.resize(count);
+  flight.plan->bound.resize(count);
+  flight.plan->levels.resize(count);
+  flight.requests = std::move(checked->requests);
+  flight.missing = count;
 }
 
 /// Asks for kernels as long as few are under way. By a loop that one thread is in at a time: what
@@ -100,8 +135,7 @@ void Planner::ask(const std::shared_ptr<Flight>& flight) {
       take(flight, kernel, std::move(outcome));
     };
     try {
-      compile_(request_for(*flight->program, flight->plan->plan.kernels[kernel]), flight->call,
-               told);
+      parts_.compile(std::move(flight->requests[kernel]), flight->call, told);
     } catch (...) {
       told(current_error());
     }
@@ -139,6 +173,8 @@ void Planner::take(const std::shared_ptr<Flight>& flight, size_t kernel,
   if (!is_last) return;
   if (flight->error) return flight->done(*flight->error);
   keep(flight->key, flight->plan);
+  if (!flight->packed.empty())
+    work_.post([this, flight] { store_.put(flight->form, flight->packed); });
   flight->done(std::shared_ptr<const CompiledPlan>(flight->plan));
 }
 

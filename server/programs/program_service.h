@@ -18,8 +18,8 @@ class ProgramService {
     Devices& devices;
     Counters& counters;
   };
-  ProgramService(Parts parts, CompileCall compile)
-      : parts_(std::move(parts)), planner_(std::move(compile)) {}
+  ProgramService(Parts parts, PlannerParts planning)
+      : parts_(std::move(parts)), planner_(std::move(planning)) {}
 
   // Each throws, or tells its outcome once.
   std::string define(const v1::DefineProgramRequest& request);
@@ -27,6 +27,9 @@ class ProgramService {
             std::function<void(Outcome<v1::PlanProgramResponse>)> done);
   void run(const v1::RunProgramRequest& request, std::shared_ptr<Call> call,
            ProgramWatcher watcher);
+
+  /// Does what was begun; nothing may be asked after it.
+  void stop() { planner_.stop(); }
 
  private:
   void start_at_home(std::shared_ptr<ProgramRun> run, std::vector<std::shared_ptr<Slice>> slices,

@@ -12,7 +12,7 @@ TargetKind target_of(const ProgramEntry& entry) {
 }
 
 std::shared_ptr<const ProgramEntry> ProgramTable::define(const v1::DefineProgramRequest& request) {
-  const std::string bytes = request.SerializeAsString();
+  std::string bytes = request.SerializeAsString();
   const std::string id = language::id_of(bytes);
   if (std::shared_ptr<const ProgramEntry> known = find(id)) return known;
   auto entry = std::make_shared<ProgramEntry>();
@@ -21,17 +21,17 @@ std::shared_ptr<const ProgramEntry> ProgramTable::define(const v1::DefineProgram
   program::graph_of(entry->program);
   entry->target = request.target();
   entry->options = request.options();
-  entry->bytes = bytes.size();
+  entry->request = std::move(bytes);
 
   const std::lock_guard lock(mutex_);
   const auto known = slots_.find(id);
   if (known != slots_.end()) return known->second.entry;
   uses_.push_front(id);
   slots_[id] = {entry, uses_.begin()};
-  bytes_ += entry->bytes;
+  bytes_ += entry->request.size();
   while (slots_.size() > 1 && (slots_.size() > limit_ || bytes_ > limit_bytes_)) {
     const auto oldest = slots_.find(uses_.back());
-    bytes_ -= oldest->second.entry->bytes;
+    bytes_ -= oldest->second.entry->request.size();
     slots_.erase(oldest);
     uses_.pop_back();
   }

@@ -18,7 +18,7 @@ struct ProgramEntry {
   program::Program program;
   v1::Target target;
   v1::CompileOptions options;
-  size_t bytes = 0;  // of the request
+  std::string request;  // the bytes that defined it
 };
 
 /// What its kernels are compiled for.

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <thread>
 
 #include "kiln/v1/program.grpc.pb.h"
@@ -73,6 +74,27 @@ class ProgramTest : public ServiceTest {
     std::string bytes;
     EXPECT_TRUE(service_->download(tensor, bytes).ok());
     return floats_of(bytes);
+  }
+
+  /// The plan of counting for so many elements.
+  v1::PlanProgramResponse plan_of(const std::string& node, int64_t size) {
+    v1::PlanProgramRequest request;
+    request.set_program_id(define(counting(node)));
+    v1::GivenShape& shape = *request.add_shapes();
+    shape.set_type(v1::DATA_TYPE_FLOAT32);
+    shape.add_shape(size);
+    grpc::ClientContext context;
+    v1::PlanProgramResponse plan;
+    const grpc::Status status = programs_->Plan(&context, request, &plan);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return plan;
+  }
+  /// The same without what each answer has of its own.
+  static std::string decided(v1::PlanProgramResponse plan) {
+    plan.clear_timings();
+    for (v1::PlannedKernel& kernel : *plan.mutable_kernels())
+      kernel.clear_cache();
+    return plan.DebugString();
   }
 
   std::unique_ptr<v1::ProgramService::Stub> programs_;
@@ -293,20 +315,57 @@ TEST_F(ProgramTest, RefusesMoreKernelsThanAWorkerKeeps) {
 }
 
 TEST_F(ProgramTest, PlansWithoutRunning) {
-  v1::PlanProgramRequest request;
-  request.set_program_id(define(counting("inc")));
-  v1::GivenShape& shape = *request.add_shapes();
-  shape.set_type(v1::DATA_TYPE_FLOAT32);
-  shape.add_shape(100);
-  grpc::ClientContext context;
-  v1::PlanProgramResponse plan;
-  const grpc::Status status = programs_->Plan(&context, request, &plan);
-  ASSERT_TRUE(status.ok()) << status.error_message();
+  const v1::PlanProgramResponse plan = plan_of("inc", 100);
   ASSERT_EQ(plan.kernels_size(), 1);
   EXPECT_EQ(plan.kernels(0).name(), "inc");
   EXPECT_EQ(plan.kernels(0).read_bytes(), 400);
   EXPECT_EQ(plan.arena_bytes(), 448);
   EXPECT_EQ(plan.values(1).becomes(), "w");
+}
+
+TEST_F(ProgramTest, FindsAPlanAgainAfterARestartAndCompilesNothing) {
+  const std::string before = decided(plan_of("inc", 100));
+  EXPECT_EQ(service_->counter("plans"), 1);
+  restart();
+  connect();
+  const v1::PlanProgramResponse plan = plan_of("inc", 100);
+  EXPECT_EQ(decided(plan), before);
+  EXPECT_EQ(plan.kernels(0).cache(), v1::CACHE_LEVEL_DISK);
+  EXPECT_EQ(service_->counter("plans"), 0);
+  EXPECT_EQ(service_->counter("stored_plans"), 1);
+  EXPECT_EQ(service_->counter("compiles"), 0);
+}
+
+TEST_F(ProgramTest, RunsAPlanThatWasFoundAgain) {
+  ASSERT_TRUE(run(run_of("inc", service_->upload({1, 2, 3}))).status.ok());
+  restart();
+  connect();
+  const std::string w = service_->upload({1, 2, 3});
+  ASSERT_TRUE(run(run_of("inc", w)).status.ok());
+  EXPECT_EQ(contents(w), (std::vector<float>{2, 3, 4}));
+  EXPECT_EQ(service_->counter("plans"), 0);
+}
+
+TEST_F(ProgramTest, PlansAnewForOtherShapesAndOtherPrograms) {
+  plan_of("inc", 100);
+  plan_of("inc", 100);
+  EXPECT_EQ(service_->counter("plans"), 1);
+  plan_of("inc", 200);
+  plan_of("inc2", 100);
+  EXPECT_EQ(service_->counter("plans"), 3);
+}
+
+TEST_F(ProgramTest, CompilesAKernelThatAStoredPlanHasLost) {
+  const v1::PlanProgramResponse plan = plan_of("inc", 100);
+  restart();
+  const std::string& id = plan.kernels(0).kernel_id();
+  const std::string key = id.substr(0, id.find('-'));
+  ASSERT_TRUE(
+      std::filesystem::remove(folder_.path() / "artifacts" / key.substr(0, 2) / (key + ".kart")));
+  connect();
+  EXPECT_EQ(decided(plan_of("inc", 100)), decided(plan));
+  EXPECT_EQ(service_->counter("stored_plans"), 1);
+  EXPECT_EQ(service_->counter("compiles"), 1);
 }
 
 }  // namespace

@@ -24,12 +24,13 @@ class ProgramPlan:
             for kernel in reply.kernels
         ]  # fmt: skip
         self.arena, self.live, self.separate = reply.arena_bytes, reply.live_bytes, reply.separate_bytes
+        lives = _lives(reply)
         self.values = [
             {
                 "name": value.name, "dtype": dtypes.NAME[value.type], "shape": tuple(value.shape),
                 "itemsize": dtypes.NUMPY[dtypes.NAME[value.type]].itemsize,
                 "offset": None if value.offset < 0 else value.offset, "becomes": value.becomes,
-                "reuses": value.reuses, "kernels": _life(reply, value),
+                "reuses": value.reuses, "kernels": lives[value.value],
             }
             for value in reply.values
         ]  # fmt: skip
@@ -70,11 +71,15 @@ class ProgramPlan:
     __repr__ = __str__
 
 
-def _life(reply, value):
-    """The first and the last kernel of a step that needs its memory: what a parameter becomes, all of them."""
-    used = [k for k, kernel in enumerate(reply.kernels) if value.value in (*kernel.inputs, *kernel.outputs)]
-    last = len(reply.kernels) - 1
-    return (0, last) if value.becomes or not used else (used[0], used[-1])
+def _lives(reply):
+    """By value the first and the last kernel of a step that needs its memory: what a parameter becomes, all of them."""
+    used, last = {}, len(reply.kernels) - 1
+    for k, kernel in enumerate(reply.kernels):
+        for number in (*kernel.inputs, *kernel.outputs):
+            used[number] = (used.get(number, (k,))[0], k)
+    return {
+        value.value: (0, last) if value.becomes else used.get(value.value, (0, last)) for value in reply.values
+    }
 
 
 def _bytes(count):
