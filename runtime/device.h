@@ -89,7 +89,8 @@ class Device {
 };
 
 struct CpuOptions {
-  int threads = 0;  // 0: as many as the process may use
+  int threads = 0;        // 0: as many as the process may use
+  std::string arch = {};  // what this host is called; empty: it has no name
 };
 /// Throws nothing but ResourceExhausted.
 std::unique_ptr<Device> open_cpu_device(const CpuOptions& options);

@@ -69,7 +69,7 @@ ROOMS = {
 
 # Heavy headers and the only files that may include them.
 HEAVY = [
-    (r"<llvm/|<llvm-c/", r"^(compiler/codegen/llvm_.*|runtime/cpu/object_loader\.cc|runtime/core/cpu_name\.cc|tests/compiled/vector_unit_test\.cc)$"),
+    (r"<llvm/|<llvm-c/", r"^(compiler/codegen/llvm_.*|runtime/core/cpu_name\.cc|tests/compiled/(vector_unit|cpu_features)_test\.cc)$"),
     (r"<grpc(pp|\+\+)?/|\.grpc\.pb\.h", r"^(server/|client/cpp/|tests/)"),
     (r"<spdlog/", r"^(server/|tests/server/)"),
     (r"<cuda\.h>|<nvrtc\.h>", r"^(runtime/cuda/driver_api\.|tests/|compiler/codegen/nvrtc|tests/)"),

@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/aligned_code.h"
 #include "compiler/codegen/artifact_parts.h"
+#include "runtime/core/cpu_name.h"
 
 namespace kiln::codegen {
 namespace {
@@ -23,6 +24,7 @@ Artifact make_cpu_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
   Artifact artifact;
   artifact.target = TargetKind::Llvm;
   artifact.arch = options.arch;
+  artifact.features = code_features(options.arch);
   artifact.size_count = static_cast<int32_t>(compact.sizes.size());
   artifact.parameters = parameters_of(compact);
   artifact.checks = compact.checks;

@@ -251,6 +251,7 @@ std::string serialize(const Artifact& artifact) {
   Writer contents;
   contents.put(artifact.target);
   contents.put(artifact.arch);
+  contents.put(artifact.features);
   contents.put(artifact.code);
   contents.put(artifact.ptx);
   contents.put(artifact.size_count);
@@ -290,6 +291,7 @@ Artifact deserialize_artifact(std::string_view bytes) {
   Reader reader(body);
   reader.get_enum(artifact.target, TargetKind::Llvm, TargetKind::Interpreter);
   reader.get(artifact.arch);
+  reader.get(artifact.features);
   reader.get(artifact.code);
   reader.get(artifact.ptx);
   reader.get(artifact.size_count);

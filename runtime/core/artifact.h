@@ -73,7 +73,7 @@ struct Variant {
 };
 
 /// Of the saved form and of the calling convention (kernel_abi.h); one that differs is not read.
-constexpr uint32_t kArtifactVersion = 2;
+constexpr uint32_t kArtifactVersion = 3;
 
 /// Calls run(i, iteration) for each launch of a variant, in order.
 template <typename Run>
@@ -100,6 +100,8 @@ void for_each_launch(const Variant& variant, std::span<const int64_t> scalars, c
 struct Artifact {
   TargetKind target = TargetKind::Llvm;
   std::string arch;  // "znver5", "sm_90"; how it is interpreted
+  /// llvm only: what the code uses beyond x86-64 ("avx2"): of the table in cpu_features.h.
+  std::vector<std::string> features;
   std::string code;  // an ELF object, a cubin, or loops as text
   std::string ptx;   // cuda only
   int32_t size_count = 0;

@@ -12,6 +12,7 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/X86TargetParser.h>
 
+#include "runtime/core/cpu_features.h"
 #include "runtime/core/error.h"
 
 namespace kiln {
@@ -58,6 +59,15 @@ bool is_known_cpu(std::string_view arch) {
 
 bool cpu_has(std::string_view arch, std::string_view feature) {
   return llvm::is_contained(features_of(arch), llvm::StringRef(feature));
+}
+
+std::vector<std::string> code_features(std::string_view arch) {
+  std::vector<std::string> features;
+  for (const llvm::StringRef feature : features_of(arch)) {
+    if (is_code_feature(feature)) features.push_back(feature.str());
+  }
+  std::ranges::sort(features);
+  return features;
 }
 
 bool host_can_run(std::string_view arch) {

@@ -32,6 +32,10 @@ bool is_known_cpu(std::string_view arch);
 /// Whether every CPU of this name has a feature.
 bool cpu_has(std::string_view arch, std::string_view feature);
 
+/// What code for the CPU may use beyond x86-64, as artifacts keep it: of the table in
+/// cpu_features.h.
+std::vector<std::string> code_features(std::string_view arch);
+
 /// The CPU that this host is planned as: the one that KILN_CPU names, which is for tests, else its
 /// own.
 std::string host_cpu();

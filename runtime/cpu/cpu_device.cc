@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/core/called.h"
-#include "runtime/core/cpu_name.h"
+#include "runtime/core/cpu_features.h"
 #include "runtime/core/error.h"
 #include "runtime/core/fired_check.h"
 #include "runtime/core/kernel_abi.h"
@@ -79,7 +79,7 @@ int32_t parallel_for(KilnFrame* frame, KilnParallelBody body, void* captures, in
 class CpuDevice : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options)
-      : arch_(runnable_cpu()),
+      : arch_(options.arch),
         pool_(options.threads > 0 ? options.threads : available_cpus()),
         loader_(make_object_loader()) {}
 
@@ -92,11 +92,11 @@ class CpuDevice : public Device {
       fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
            "the kernel was compiled for cuda, but cpu:0 runs kernels compiled for llvm");
     }
-    if (artifact->arch != arch_ && !host_can_run(artifact->arch)) {
+    if (const std::string lacking = lacking_features(artifact->features); !lacking.empty()) {
       fail(ErrorKind::InvalidArgument, "ARTIFACT_TARGET",
-           "the kernel was compiled for {}, but this host is a {} and lacks some of its "
-           "instructions; compile it for {}",
-           artifact->arch, arch_, arch_);
+           "the kernel was compiled for {}, but this host{} lacks {}; compile it for {}",
+           artifact->arch, arch_.empty() ? "" : fmt::format(" ({})", arch_), lacking,
+           arch_.empty() ? "a lesser CPU, as x86-64-v3" : arch_);
     }
     std::vector<std::string> entries;
     for (const Variant& variant : artifact->variants) {

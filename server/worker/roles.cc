@@ -109,7 +109,9 @@ CompilerWorker kiln_compiler() {
 
 DeviceWorker cpu_worker(int threads) {
   DeviceWorker worker;
-  worker.open = [threads] { return with_interpreter(open_cpu_device({.threads = threads})); };
+  worker.open = [threads] {
+    return with_interpreter(open_cpu_device({.threads = threads, .arch = runnable_cpu()}));
+  };
   const int used = threads > 0 ? threads : available_cpus();
   worker.describe = [used](v1::Device& device) {
     device.set_memory_bytes(available_memory());

@@ -273,12 +273,13 @@ TEST_F(CpuDeviceTest, ServesSeveralCallersAtOnce) {
 TEST_F(CpuDeviceTest, RefusesAnArtifactForAnotherCpu) {
   Artifact artifact = *compile_te(AddOne().te);
   artifact.arch = "nocpu";
+  artifact.features = {"avx2", "nofeature"};
   const std::string host = host_cpu();
   expect_error([&] { cpu_device().load(std::make_shared<Artifact>(artifact)); },
                ErrorKind::InvalidArgument,
-               "the kernel was compiled for nocpu, but this host is a " + host +
-                   " and lacks some of its instructions; compile it for " + host);
-  artifact.arch = "x86-64";  // every host has what it needs
+               "the kernel was compiled for nocpu, but this host (" + host +
+                   ") lacks nofeature; compile it for " + host);
+  artifact.features = {};  // every host has what it needs
   EXPECT_NO_THROW(cpu_device().load(std::make_shared<Artifact>(artifact)));
   artifact.target = TargetKind::Cuda;
   expect_error([&] { cpu_device().load(std::make_shared<Artifact>(artifact)); },
@@ -291,19 +292,17 @@ TEST_F(CpuDeviceTest, RefusesCodeWithoutItsEntry) {
   artifact.variants[0].launches[0].entry = "elsewhere";
   expect_error([&] { cpu_device().load(std::make_shared<Artifact>(artifact)); },
                ErrorKind::InvalidArgument,
-               "the kernel's code cannot be loaded: Symbols not found: [ elsewhere ]");
+               "the kernel's code cannot be loaded: it has no function elsewhere");
 }
 
 TEST_F(CpuDeviceTest, RefusesCodeThatIsNone) {
   Artifact artifact = *compile_te(AddOne().te);
   artifact.code = "this is no object";
-  EXPECT_EQ(
-      expect_error([&] { cpu_device().load(std::make_shared<Artifact>(artifact)); },
-                   ErrorKind::InvalidArgument,
-                   "the kernel's code cannot be loaded: The file was not recognized as a valid "
-                   "object file")
-          .reason(),
-      "ARTIFACT_CORRUPT");
+  EXPECT_EQ(expect_error([&] { cpu_device().load(std::make_shared<Artifact>(artifact)); },
+                         ErrorKind::InvalidArgument,
+                         "the kernel's code cannot be loaded: it is no object")
+                .reason(),
+            "ARTIFACT_CORRUPT");
 }
 
 /// The host passes for another CPU while this lives.
@@ -319,13 +318,12 @@ TEST(HostCpu, IsTheOneThatKilnCpuNames) {
   const PassesFor level("x86-64-v2");
   EXPECT_EQ(host_cpu(), "x86-64-v2");
   EXPECT_EQ(runnable_cpu(), "x86-64-v2");
-  EXPECT_EQ(open_cpu_device({.threads = 1})->arch(), "x86-64-v2");
 }
 
 TEST(HostCpu, WhoseNameNobodyKnowsIsRefusedWhenItIsToRun) {
   const PassesFor nothing("pentium9");
   EXPECT_EQ(host_cpu(), "pentium9");
-  expect_error([] { open_cpu_device({.threads = 1}); }, ErrorKind::Unsupported,
+  expect_error([] { runnable_cpu(); }, ErrorKind::Unsupported,
                "KILN_CPU is pentium9, but there is no such CPU; names are those of -march, as " +
                    own_cpu() + " (this host) or x86-64-v3");
 }
@@ -338,7 +336,7 @@ TEST(HostCpu, ThatTheHostCannotRunIsRefusedWithWhatItLacks) {
   ASSERT_NE(cpu, "") << "no CPU has the instructions of both";
   const PassesFor other(cpu);
   try {
-    open_cpu_device({.threads = 1});
+    runnable_cpu();
     FAIL() << cpu;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Unsupported);

@@ -29,6 +29,7 @@ SizeExpr size(int64_t index) { return SizeExpr::scalar(index); }
 Artifact example() {
   Artifact artifact;
   artifact.arch = "znver5";
+  artifact.features = {"avx2", "fma"};
   artifact.code = std::string(
       "\x7f"
       "ELF\0\1\2",
@@ -113,7 +114,7 @@ TEST(Artifact, OfAnotherVersionIsToldApart) {
   bytes[8] = 99;
   const Error error =
       expect_error([&] { deserialize_artifact(bytes); }, ErrorKind::InvalidArgument,
-                   "the saved artifact has format version 99, but this build reads version 2");
+                   "the saved artifact has format version 99, but this build reads version 3");
   EXPECT_EQ(error.reason(), "ARTIFACT_VERSION");
 }
 

@@ -21,7 +21,7 @@ Device& cpu_device(int threads) {
   static std::map<int, std::unique_ptr<Device>> devices;
   const std::lock_guard lock(mutex);
   std::unique_ptr<Device>& device = devices[threads];
-  if (!device) device = open_cpu_device({.threads = threads});
+  if (!device) device = open_cpu_device({.threads = threads, .arch = host_cpu()});
   return *device;
 }
 

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+/// Whether generated code may use this feature of a CPU ("avx2", LLVM's name), so that a host which
+/// lacks it cannot run the code. Every x86-64 has what is not of the table, or no compiler emits
+/// it.
+bool is_code_feature(std::string_view name);
+
+/// Of those named, the ones that this host lacks, in words: "avx512f, avx512vl and 3 more"; empty
+/// when it has them all. A name that is not of the table counts as lacking.
+std::string lacking_features(std::span<const std::string> names);
+
+}  // namespace kiln
