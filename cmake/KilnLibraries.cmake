@@ -40,12 +40,13 @@ function(kiln_find_archives variable)
   set(${variable} ${paths} PARENT_SCOPE)
 endfunction()
 
-# kiln_library(NAME SHARED STATIC...): NAME is SHARED, or what is STATIC where a program links it.
+# kiln_library(NAME SHARED STATIC...): NAME is SHARED, or what is STATIC where a program links it, or a shared library
+# that takes its libraries in (KILN_SELF_CONTAINED).
 function(kiln_library name shared)
   add_library(${name} INTERFACE)
   if(KILN_STATIC)
     target_link_libraries(${name} INTERFACE
-      "$<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,${shared},${ARGN}>")
+      "$<IF:$<AND:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,$<NOT:$<BOOL:$<TARGET_PROPERTY:KILN_SELF_CONTAINED>>>>,${shared},${ARGN}>")
   else()
     target_link_libraries(${name} INTERFACE ${shared})
   endif()
@@ -79,6 +80,7 @@ template auto fmt::detail::decimal_point_impl(fmt::detail::locale_ref) -> char;
 template auto fmt::detail::locale_ref::get<std::locale>() const -> std::locale;
 ")
   add_library(kiln_fmt STATIC ${CMAKE_BINARY_DIR}/fmt.cc)
+  set_target_properties(kiln_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)
   # Not for the client's shared library, whose exceptions programs with a standard library of their own catch.
   set(is_program $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)
   add_link_options($<${is_program}:-static-libstdc++> $<${is_program}:-static-libgcc>)

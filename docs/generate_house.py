@@ -76,6 +76,7 @@ FLOORS = [
         ("compiler/language/tables", "language/tables", "operators, steps"),
     ]),
     ("runtime", [
+        ("runtime/library", "runtime/library", "kernels of files"),
         ("runtime/cpu", "runtime/cpu", "threads, code loaded"),
         ("runtime/cuda", "runtime/cuda", "the driver"),
         ("runtime/program", "runtime/program", "steps of a graph"),
