@@ -36,7 +36,7 @@ function(kiln_generate out_sources root plugin_args)
   set(${out_sources} ${sources} PARENT_SCOPE)
 endfunction()
 
-kiln_generate(messages ${KILN_PROTO_DIR} "" kiln/v1/calls.proto kiln/v1/error.proto kiln/v1/gradient.proto
+kiln_generate(messages ${KILN_PROTO_DIR} "" kiln/v1/artifact.proto kiln/v1/calls.proto kiln/v1/error.proto kiln/v1/gradient.proto
   kiln/v1/kernel.proto kiln/v1/local.proto kiln/v1/predict.proto kiln/v1/program.proto kiln/v1/region.proto kiln/v1/schedule.proto kiln/v1/service.proto
   kiln/v1/trace.proto kiln/v1/types.proto kiln/v1/uploads.proto)
 kiln_generate(google_messages ${googleapis} "" google/rpc/status.proto google/rpc/error_details.proto)
@@ -54,7 +54,7 @@ kiln_unsanitized(kiln_proto)
 target_include_directories(kiln_proto SYSTEM PUBLIC ${KILN_GENERATED})
 target_link_libraries(kiln_proto PUBLIC protobuf_library)
 
-kiln_generate(services ${KILN_PROTO_DIR} "grpc" kiln/v1/calls.proto kiln/v1/predict.proto kiln/v1/program.proto kiln/v1/service.proto kiln/v1/trace.proto
+kiln_generate(services ${KILN_PROTO_DIR} "grpc" kiln/v1/artifact.proto kiln/v1/calls.proto kiln/v1/predict.proto kiln/v1/program.proto kiln/v1/service.proto kiln/v1/trace.proto
   kiln/v1/uploads.proto)
 add_library(kiln_grpc STATIC ${services})
 kiln_unsanitized(kiln_grpc)

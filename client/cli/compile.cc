@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "client/cli/files.h"
 #include "client/cli/kernel_file.h"
 #include "client/cli/outputs.h"
 #include "client/cli/program.h"
 #include "client/cli/report.h"
+#include "client/cpp/export_artifact.h"
 
 namespace kiln::cli {
 namespace {
@@ -52,6 +54,7 @@ struct CompileCommand {
   std::string arch;
   bool report = false;
   std::string emit;
+  std::string file;
 
   int run(const Common& common) const {
     const std::string name = target_named(target);
@@ -64,6 +67,11 @@ struct CompileCommand {
     BuildOptions options = kernel.options(name);
     options.arch = arch;
     const Kernel compiled = compile_anywhere(common, definition, options);
+    std::string artifact;
+    if (!file.empty()) {
+      artifact = client::detail::exported(*compiled.state());
+      write_through(file, [&](std::ostream& out) { out << artifact; });
+    }
     if (common.json) {
       print_json(compiled);
     } else if (!emit.empty()) {
@@ -72,9 +80,11 @@ struct CompileCommand {
       print_report(nlohmann::ordered_json::parse(compiled.report()), 0);
     } else {
       const Timings timings = compiled.build_timings();
-      std::cout << fmt::format("{}: compiled for {}{} in {} (cache: {})\n", compiled.name(), name,
+      const std::string wrote =
+          file.empty() ? "" : fmt::format("; {} bytes in {}", artifact.size(), file);
+      std::cout << fmt::format("{}: compiled for {}{} in {} (cache: {}){}\n", compiled.name(), name,
                                arch.empty() ? "" : " " + arch, time_text(timings.compile),
-                               timings.cache);
+                               timings.cache, wrote);
     }
     return 0;
   }
@@ -87,6 +97,7 @@ struct CompileCommand {
     } else {
       object = {{"kernel", compiled.name()}, {"timings", to_json(compiled.build_timings())}};
     }
+    if (!file.empty()) object["file"] = file;
     if (!emit.empty()) object["source"] = compiled.source(emit, SourceLocation::none());
     std::cout << object.dump(2) << "\n";
   }
@@ -123,6 +134,9 @@ void add_compile(CLI::App& app, Program& program) {
   command.add_flag("--report", state->report, "print guards, proofs, launches and kernels");
   command.add_option("--emit", state->emit, "print a source of the kernel")
       ->check(CLI::IsMember({"lowered", "llvm", "asm", "cuda", "ptx"}));
+  command.add_option(
+      "-o,--out", state->file,
+      "write the compiled kernel to NAME.kart, which kiln run runs without a service");
   command.callback([&program, state] {
     program.run = [&program, state] { return state->run(program.common); };
   });

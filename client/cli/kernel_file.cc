@@ -178,11 +178,12 @@ BuildOptions CallChoice::build_options(const KernelChoice& kernel) const {
   return options;
 }
 
-std::vector<Argument> CallChoice::load(const Definition& definition) const {
+std::vector<Argument> CallChoice::load(const std::string& kernel,
+                                       const std::vector<Parameter>& parameters) const {
   std::map<std::string, std::string> files = pairs_of(inputs, "--in");
   std::vector<std::string> missing;
   std::vector<Argument> arguments;
-  for (const Parameter& parameter : definition.parameters()) {
+  for (const Parameter& parameter : parameters) {
     if (parameter.output) continue;
     const auto file = files.find(parameter.name);
     if (file == files.end()) {
@@ -192,18 +193,17 @@ std::vector<Argument> CallChoice::load(const Definition& definition) const {
     if (missing.empty()) arguments.emplace_back(read_npy(file->second, parameter.type));
     files.erase(file);
   }
-  if (!files.empty()) usage("{} has no input {}", definition.name(), files.begin()->first);
+  if (!files.empty()) usage("{} has no input {}", kernel, files.begin()->first);
   if (!missing.empty()) {
-    usage("{} needs {}: give {} with --in NAME=FILE.npy", definition.name(),
-          fmt::join(missing, ", "), missing.size() == 1 ? "it" : "them");
+    usage("{} needs {}: give {} with --in NAME=FILE.npy", kernel, fmt::join(missing, ", "),
+          missing.size() == 1 ? "it" : "them");
   }
   return arguments;
 }
 
-CallOptions CallChoice::options(const Definition& definition) const {
-  const std::vector<std::string> known = definition.sizes();
-  CallOptions options;
-  options.device = numbered_gpu();
+std::map<std::string, std::int64_t> CallChoice::sizes_among(
+    const std::string& kernel, const std::vector<std::string>& known) const {
+  std::map<std::string, std::int64_t> found;
   for (const auto& [name, text] : pairs_of(sizes, "--size")) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -211,12 +211,19 @@ CallOptions CallChoice::options(const Definition& definition) const {
       usage("--size {}={}: {} is no whole number", name, text, text);
     }
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      usage("{} has no size {}; {}", definition.name(), name,
+      usage("{} has no size {}; {}", kernel, name,
             known.empty() ? "it has no sizes"
                           : fmt::format("its sizes are {}", fmt::join(known, ", ")));
     }
-    options.sizes[name] = value;
+    found[name] = value;
   }
+  return found;
+}
+
+CallOptions CallChoice::options(const Definition& definition) const {
+  CallOptions options;
+  options.device = numbered_gpu();
+  options.sizes = sizes_among(definition.name(), definition.sizes());
   // Rounded up, since 0 would be no deadline.
   options.deadline =
       std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(timeout * 1000)));

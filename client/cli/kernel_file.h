@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,7 +55,14 @@ struct CallChoice {
   BuildOptions build_options(const KernelChoice& kernel) const;
   /// The inputs in the order of the parameters. Throws UsageError for a name the kernel does not
   /// have and for inputs that are not given.
-  std::vector<Argument> load(const Definition& definition) const;
+  std::vector<Argument> load(const Definition& definition) const {
+    return load(definition.name(), definition.parameters());
+  }
+  std::vector<Argument> load(const std::string& kernel,
+                             const std::vector<Parameter>& parameters) const;
+  /// The sizes that are given, of a kernel that has these. Throws UsageError.
+  std::map<std::string, std::int64_t> sizes_among(const std::string& kernel,
+                                                  const std::vector<std::string>& known) const;
   CallOptions options(const Definition& definition) const;
 };
 

@@ -1,10 +1,11 @@
-// `kiln run` of a kernel: compile, call, deliver. Names of outputs are checked first, so that a
-// mistake there costs no compile.
+// `kiln run` of a kernel: compile, call, deliver; of a compiled one, the call alone. Names of
+// outputs are checked first, so that a mistake there costs no compile.
 #include <memory>
 
 #include "client/cli/kernel_file.h"
 #include "client/cli/outputs.h"
 #include "client/cli/program.h"
+#include "client/cli/run_artifact.h"
 #include "client/cli/run_program.h"
 #include "client/cli/waiting.h"
 
@@ -18,6 +19,7 @@ struct RunCommand {
   OutputChoice output;
 
   int run(const Common& common) const {
+    if (is_artifact(kernel.file)) return run_artifact(common, kernel, call, output);
     const std::string target = call.target();
     const auto [text, name] = kernel.read();
     const std::vector<client::Program> programs = parse_programs(text, name);
@@ -53,7 +55,8 @@ struct RunCommand {
 
 void add_run(CLI::App& app, Program& program) {
   CLI::App& command =
-      add_command(app, program, "run", "compile a kernel, or a program of kernels, and run it");
+      add_command(app, program, "run",
+                  "compile a kernel, or a program of kernels, and run it; run a compiled one");
   const auto state = std::make_shared<RunCommand>();
   state->kernel.add_to(command);
   state->call.add_to(command);

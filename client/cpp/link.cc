@@ -95,6 +95,8 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A compiled kernel may be larger than gRPC's 4 MiB.
+  arguments.SetMaxReceiveMessageSize(-1);
   // Each connection has its own: one that breaks or backs off says nothing about another.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (!options.server_name.empty()) arguments.SetSslTargetNameOverride(options.server_name);

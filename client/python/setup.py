@@ -12,7 +12,7 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
-PROTOS = [f"kiln/v1/{name}.proto" for name in ("calls", "error", "gradient", "kernel", "local", "predict", "program", "region", "schedule", "service", "trace", "types", "uploads")]
+PROTOS = [f"kiln/v1/{name}.proto" for name in ("artifact", "calls", "error", "gradient", "kernel", "local", "predict", "program", "region", "schedule", "service", "trace", "types", "uploads")]
 
 
 def source_root():

@@ -101,6 +101,8 @@ class Engine {
   /// Tells the id of the tensor that has the contents then. Throws.
   void copy(const v1::CopyRequest& request, const Caller& caller, Then<std::string> done);
   v1::DescribeResponse describe() const;
+  /// Throws NotFound KERNEL.
+  std::shared_ptr<const KernelEntry> get_kernel(const std::string& id) { return kernels_.get(id); }
   /// Null where it is not known here, or no more.
   std::shared_ptr<const KernelEntry> find_kernel(const std::string& id) {
     return kernels_.find(id);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "server/local/local_server.h"
+#include "server/rpc/artifact_rpc.h"
 #include "server/rpc/call_watch.h"
 #include "server/rpc/calls_rpc.h"
 #include "server/rpc/daemon_rpc.h"
@@ -27,10 +28,11 @@ namespace kiln::server {
 
 namespace {
 
-constexpr const char* kServices[] = {
-    "kiln.v1.KernelService", "kiln.v1.TensorService",  "kiln.v1.JobService",
-    "kiln.v1.DaemonService", "kiln.v1.ProgramService", "kiln.v1.CallService",
-    "kiln.v1.TraceService",  "kiln.v1.UploadService",  "kiln.v1.PredictionService"};
+constexpr const char* kServices[] = {"kiln.v1.KernelService",     "kiln.v1.TensorService",
+                                     "kiln.v1.JobService",        "kiln.v1.DaemonService",
+                                     "kiln.v1.ProgramService",    "kiln.v1.CallService",
+                                     "kiln.v1.TraceService",      "kiln.v1.UploadService",
+                                     "kiln.v1.PredictionService", "kiln.v1.ArtifactService"};
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
@@ -96,6 +98,7 @@ struct GrpcServer::Parts {
       : gate({.tokens = options.tokens, .by_certificate = !options.client_authorities.empty()},
              engine.sessions()),
         local(local_server(engine, gate, options.listen)),
+        artifacts(engine, gate),
         kernels(engine, gate),
         tensors(engine, gate),
         jobs(engine, gate),
@@ -108,6 +111,7 @@ struct GrpcServer::Parts {
 
   Gate gate;
   std::unique_ptr<LocalServer> local;
+  ArtifactRpc artifacts;
   KernelRpc kernels;
   TensorRpc tensors;
   JobRpc jobs;
@@ -135,6 +139,7 @@ GrpcServer::GrpcServer(Engine& engine, const GrpcOptions& options)
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watches;
   watches.push_back(std::make_unique<CallWatch>(engine.counters().metrics, engine.errors()));
   builder.experimental().SetInterceptorCreators(std::move(watches));
+  builder.RegisterService(&parts_->artifacts);
   builder.RegisterService(&parts_->kernels);
   builder.RegisterService(&parts_->tensors);
   builder.RegisterService(&parts_->jobs);

@@ -83,6 +83,7 @@ class WireFuzz : public ServiceTest {
             {"KernelService/Run", run.SerializeAsString()},
             {"KernelService/Run", inside.SerializeAsString()},
             {"KernelService/Inspect", inspect.SerializeAsString()},
+            {"ArtifactService/Export", inspect.SerializeAsString()},
             {"KernelService/Parse", parse.SerializeAsString()},
             {"TensorService/Put", put.SerializeAsString()},
             {"UploadService/Begin", begin.SerializeAsString()},

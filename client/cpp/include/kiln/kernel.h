@@ -156,6 +156,12 @@ class Kernel {
   /// schedule, never machine code. Throws InvalidArgument MODULE_FILE.
   void export_library(const std::string& path) const;
 
+  /// Writes the compiled kernel to a file that runs without a service (kiln/runtime.h): machine
+  /// code for the target and arch that it was built for. Throws Unsupported EXPORT for the
+  /// interpreter, InvalidArgument ARTIFACT_FILE where it cannot be written.
+  void export_artifact(const std::string& path,
+                       SourceLocation where = SourceLocation::current()) const;
+
   explicit Kernel(std::shared_ptr<detail::KernelState> state) : state_(std::move(state)) {}
   const std::shared_ptr<detail::KernelState>& state() const { return state_; }
 
