@@ -4,7 +4,7 @@
 #
 #   deploy/build-wheels.sh [--programs FOLDER] [OUT]
 #
-# FOLDER is a finished build or an installation with bin and libexec in it; without one the release preset is built.
+# FOLDER is a finished build or an installation with bin, lib and libexec in it; without one the release preset is built.
 # OUT is where the wheels go, build/wheels if not said. Nothing else is needed than what the build itself needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,7 +24,7 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for name in bin/kiln bin/kilnd libexec/kiln-worker; do
+for name in bin/kiln bin/kilnd lib/libkiln_runtime.so libexec/kiln-worker; do
   mkdir -p "$work/programs/$(dirname "$name")"
   strip -o "$work/programs/$name" "$programs/$name"
 done

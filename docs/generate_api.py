@@ -29,7 +29,7 @@ SECTIONS = [
     ("Schedules", te, "create_schedule AutoInlineInjective"),
     (None, Schedule, ""),
     (None, Stage, ""),
-    ("Building", kiln, "build compile lower predict tune load_module load_kernels parse_kernels kernel_text load_schedule parse_schedule save_json load_json"),
+    ("Building", kiln, "build compile lower predict tune load_module load_artifact load_kernels parse_kernels kernel_text load_schedule parse_schedule save_json load_json"),
     (None, Function, ""),
     ("Arrays and devices", nd, "array empty zeros ones full from_dlpack"),
     (None, NDArray, ""),

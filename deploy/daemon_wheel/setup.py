@@ -1,4 +1,4 @@
-"""Packs programs that were built before into a wheel: `KILN_PROGRAMS` names the folder with their `bin` and `libexec`.
+"""Packs programs that were built before into a wheel: `KILN_PROGRAMS` names the folder with their `bin`, `lib` and `libexec`.
 
 The wheel's name says the oldest C library it runs with, as PEP 600 has it: the newest version of a symbol that the
 programs ask for. Whatever they need beside the C library is refused, since it would not be there.
@@ -18,6 +18,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAMS = ["bin/kiln", "bin/kilnd", "libexec/kiln-worker"]
+LIBRARY = "lib/libkiln_runtime.so"  # that the Python client loads
 C_LIBRARY = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
 
 
@@ -44,7 +45,7 @@ def needs_of(program):
 
 def platform_tag():
     newest = (2, 0)
-    for name in PROGRAMS:
+    for name in [*PROGRAMS, LIBRARY]:
         libraries, version = needs_of(folder() / name)
         if libraries - C_LIBRARY:
             raise SystemExit(f"kiln-daemon: {name} needs {', '.join(sorted(libraries - C_LIBRARY))}, which is not "
@@ -57,7 +58,7 @@ class Pack(build_py):
     def run(self):
         super().run()
         shutil.copytree(folder() / "licenses", pathlib.Path(self.build_lib, "kiln_daemon", "licenses"))
-        for name in PROGRAMS:
+        for name in [*PROGRAMS, LIBRARY]:
             target = pathlib.Path(self.build_lib, "kiln_daemon", name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(folder() / name, target)

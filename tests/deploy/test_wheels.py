@@ -72,8 +72,9 @@ def test_the_wheels_have_the_trees_version_and_say_what_they_need(wheels):
 def test_the_programs_are_stripped_and_executable(wheels, tmp_path):
     with zipfile.ZipFile(wheels[1]) as archive:
         programs = {info.filename: info for info in archive.infolist() if "/bin/" in info.filename
-                    or "/libexec/" in info.filename}
-        assert sorted(programs) == ["kiln_daemon/bin/kiln", "kiln_daemon/bin/kilnd", "kiln_daemon/libexec/kiln-worker"]
+                    or "/libexec/" in info.filename or "/lib/" in info.filename}
+        assert sorted(programs) == ["kiln_daemon/bin/kiln", "kiln_daemon/bin/kilnd", "kiln_daemon/lib/libkiln_runtime.so",
+                                    "kiln_daemon/libexec/kiln-worker"]
         assert all(info.external_attr >> 16 & 0o111 == 0o111 for info in programs.values())
         for name in programs:
             sections = run("readelf", "--sections", "--wide", archive.extract(name, tmp_path))
@@ -90,6 +91,26 @@ def test_the_first_kernel(python, user):
         assert str(package) in os.readlink(f"/proc/{pid}/exe")
     finally:
         end(int(pid))
+
+
+COMPILED = """
+import os, tempfile
+import kiln
+from kiln import te
+A = te.placeholder((te.var("n"),), name="A")
+f = kiln.build([A, te.compute(A.shape, lambda i: A[i] + 1, name="B")])
+path = os.path.join(tempfile.mkdtemp(), "f.kart")
+f.export_artifact(path)
+pid = kiln.describe()["pid"]
+print(kiln.load_artifact(path)([0.0, 1.0, 2.0]), pid)
+"""
+
+
+def test_a_compiled_kernel_runs_in_python_itself(python, user):
+    """By the library in the package, without a toolchain."""
+    values, pid = run(python, "-c", COMPILED, env=user, timeout=120).rsplit(maxsplit=1)
+    end(int(pid))
+    assert values == "[1. 2. 3.]"
 
 
 def test_the_first_kernel_in_an_active_environment(python, user):
@@ -115,8 +136,9 @@ def test_both_commands_are_the_programs_themselves(python, user):
 def test_programs_with_libraries_of_others_are_refused(programs, tmp_path):
     """What is not everywhere must not be in a wheel that says it is."""
     (tmp_path / "bin").mkdir()
+    (tmp_path / "lib").mkdir()
     (tmp_path / "libexec").mkdir()
-    for name in ("bin/kiln", "bin/kilnd", "libexec/kiln-worker"):
+    for name in ("bin/kiln", "bin/kilnd", "lib/libkiln_runtime.so", "libexec/kiln-worker"):
         # The shell's own editor library or another one: any program that is linked with more than the C library.
         (tmp_path / name).symlink_to("/usr/bin/git")
     done = subprocess.run([ROOT / "deploy" / "build-wheels.sh", "--programs", tmp_path, tmp_path / "out"],

@@ -39,6 +39,7 @@ from ._programs.program import Program
 from ._programs.run import ProgramResult
 from ._schedule.replay import load_schedule, parse_schedule
 from ._service.connection import connect, describe
+from ._service.artifact import ArtifactFunction, load_artifact
 from ._service.device import (
     Device,
     cl,
@@ -77,13 +78,13 @@ del graphs, scripts, tuners
 __all__ = sorted(
     {
         *_te,
-        "Cancelled", "DeadlineExceeded", "Device", "Error", "Fleet", "FleetFunction", "HandleLost", "Internal",
+        "ArtifactFunction", "Cancelled", "DeadlineExceeded", "Device", "Error", "Fleet", "FleetFunction", "HandleLost", "Internal",
         "InvalidArgument", "Job", "JobState", "Kernel", "NotFound", "PassContext", "Program", "ProgramPlan", "ProgramResult", "Range", "ResourceExhausted", "Select",
         "IRModule", "TVMContext", "TVMError", "Unauthenticated", "Unavailable", "UnknownName",
         "Unsupported", "api", "autotvm", "auto_scheduler", "build", "build_config", "call_extern", "call_intrin",
         "call_pure_extern", "call_pure_intrin", "cl", "compile", "connect", "context", "contrib", "cpu", "cuda", "decl_buffer", "describe",
         "device", "driver", "error", "expr", "function", "get_global_func", "gpu", "ir", "ir_pass", "job", "jobs", "kernel", "kernel_text",
-        "intrin", "ir_builder", "load", "load_json", "load_kernels", "load_module", "load_programs", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd", "optimizers",
+        "intrin", "ir_builder", "load", "load_artifact", "load_json", "load_kernels", "load_module", "load_programs", "load_schedule", "lower", "make", "meta_schedule", "metal", "module", "nd", "optimizers",
         "ndarray", "opencl", "parse_kernels", "parse_programs", "parse_schedule", "predict", "PredictedSchedule", "Predictions", "register_func", "register_intrin_rule", "relax", "relay", "rocm", "rpc", "runtime", "save_json",
         "schedule", "script", "target", "te", "tensor", "testing", "tir", "topi", "transform", "tune", "TuneResult", "vulkan",
     }

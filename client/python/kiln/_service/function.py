@@ -10,7 +10,7 @@ from .._base.error import DeadlineExceeded, InvalidArgument, NotFound, called, i
 from .._base.waiting import Waiting
 from .._expressions.arithmetic import as_integer
 from ..v1 import service_pb2 as wire
-from . import saved
+from . import artifact, saved
 from .array import NDArray
 from .call import NEW_OUTPUT, Call, Future, count_message, new_arrays
 from .connection import default_connection
@@ -260,6 +260,9 @@ class Function:
             request = wire.InspectRequest(kernel_id=self._kernel_id, source=source)
             return self._connection.call("KernelService/Inspect", request, wire.InspectResponse)
 
+        return self._again_after_restart(ask)
+
+    def _again_after_restart(self, ask):
         prefix = self._prefix
         try:
             return ask()
@@ -286,6 +289,12 @@ class Function:
         saved.save(path, [self])
 
     save = export_library
+
+    @public
+    def export_artifact(self, path):
+        """Writes the compiled kernel to a file that kiln.load_artifact, `kiln run` and C++ run without a daemon: machine
+        code for the target and the CPU or GPU that it was built for."""
+        self._again_after_restart(lambda: artifact.export(self, path))
 
     def get_function(self, name, query_imports=False):
         """The function of that name."""
