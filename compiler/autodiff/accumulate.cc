@@ -4,9 +4,11 @@
 #include "compiler/autodiff/accumulate.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
+#include "compiler/autodiff/phases.h"
 #include "compiler/autodiff/solve.h"
 #include "runtime/core/error.h"
 
@@ -51,22 +53,63 @@ class Accumulator {
     return result;
   }
 
+  /// Which element adds up, and where it exists.
+  struct Element {
+    std::vector<ExprId> indices;
+    std::vector<ExprId> conditions;
+  };
+
   std::optional<ExprId> gathered(const Contribution& contribution) {
     leading_ = spec_.leading;
+    const Element whole = {spec_.elements, spec_.conditions};
+    const std::optional<Solution> solution = solved(contribution, whole);
+    if (!solution) return std::nullopt;
+    // A cell of a scan has no other stages beside it.
+    if (!solution->loops.empty() && !spec_.is_cell) {
+      if (const auto read = gathered_in_phases(contribution, solution->phases)) return read;
+    }
+    return added_up(contribution, *solution, whole);
+  }
+
+  std::optional<Solution> solved(const Contribution& contribution, const Element& element) {
     std::vector<Equation> equations;
     for (size_t d = 0; d < contribution.indices.size(); ++d)
-      equations.push_back({contribution.indices[d], spec_.elements[d]});
+      equations.push_back({contribution.indices[d], element.indices[d]});
     for (const auto& [loop, leading] : contribution.diagonal)
       equations.push_back({b_.axis(loop), own_leading(leading)});
-    std::optional<Solution> solution = solve(b_, contribution.loops, equations);
-    if (!solution) return std::nullopt;
-    const Substitution replaced = replacing(solution->axes);
-    std::vector<ExprId> conditions = spec_.conditions;
+    return solve(b_, contribution.loops, equations);
+  }
+
+  ExprId added_up(const Contribution& contribution, const Solution& solution,
+                  const Element& element) {
+    const Substitution replaced = replacing(solution.axes);
+    std::vector<ExprId> conditions = element.conditions;
     // Ranges first: what the user's conditions read is in range only where the iteration exists.
-    conditions.insert(conditions.end(), solution->conditions.begin(), solution->conditions.end());
+    conditions.insert(conditions.end(), solution.conditions.begin(), solution.conditions.end());
     for (const ExprId condition : contribution.conditions)
       conditions.push_back(b_.substitute(condition, replaced));
-    return summed(joined(conditions), b_.substitute(contribution.value, replaced), solution->loops);
+    return summed(conditions, b_.substitute(contribution.value, replaced), solution.loops);
+  }
+
+  /// Computed with the remainders as axes of their own, in a stage that is then read.
+  std::optional<ExprId> gathered_in_phases(const Contribution& contribution,
+                                           const std::vector<Phase>& phases) {
+    const std::optional<InPhases> place = in_phases(b_, spec_.axes, phases);
+    if (!place) return std::nullopt;
+    const Substitution replaced{place->old, {}};
+    Element element;
+    for (const ExprId index : spec_.elements)
+      element.indices.push_back(b_.substitute(index, replaced));
+    for (const ExprId condition : spec_.conditions)
+      element.conditions.push_back(b_.substitute(condition, replaced));
+    const std::optional<Solution> solution = solved(contribution, element);
+    if (!solution) return std::nullopt;
+    const TensorId sums = stage(added_up(contribution, *solution, element), place->axes,
+                                fmt::format("{}_phases{}", spec_.name, phase_stages_++));
+    b_.keep_apart(sums.stage);
+    std::vector<ExprId> at = b_.uses(spec_.leading);
+    at.insert(at.end(), place->at.begin(), place->at.end());
+    return b_.guarded(joined(place->conditions), b_.read(sums, at));
   }
 
   ExprId own_leading(AxisId leading) {
@@ -97,6 +140,7 @@ class Accumulator {
            });
   }
 
+  /// Conditions as they are found, of the iterations of the loops.
   ExprId summed(const std::vector<ExprId>& conditions, ExprId value,
                 const std::vector<AxisId>& loops) {
     // A sum is taken in the type that the factors have, and rounded once.
@@ -115,7 +159,7 @@ class Accumulator {
         times = b_.mul(times, b_.cast(b_.type(value), extent));
       }
     }
-    if (used.empty()) return b_.mul(b_.guarded(conditions, value), times);
+    if (used.empty()) return b_.mul(b_.guarded(joined(conditions), value), times);
     return b_.mul(b_.sum(guarded_factor(conditions, value), used), times);
   }
 
@@ -129,20 +173,47 @@ class Accumulator {
            });
   }
 
-  /// Of a product of two elements one is guarded, so that it stays a product: 0 times the other.
+  /// A product of two elements stays one, 0 times the other: one is guarded, or each by what
+  /// concerns it alone.
   ExprId guarded_factor(const std::vector<ExprId>& conditions, ExprId value) {
-    if (conditions.empty()) return value;
+    const std::vector<ExprId> all = joined(conditions);
+    if (all.empty()) return value;
     const auto* found = b_.as<Operation>(value);
-    if (found != nullptr && found->op == Operator::Mul) {
-      const std::vector<ExprId> factors = found->operands;
-      for (const size_t i : {0, 1}) {
-        if (!is_element(factors[0]) || !is_element(factors[1]) || !is_inside(factors[1 - i]))
-          continue;
-        const ExprId guarded = b_.guarded(conditions, factors[i]);
-        return i == 0 ? b_.mul(guarded, factors[1]) : b_.mul(factors[0], guarded);
+    if (found == nullptr || found->op != Operator::Mul) return b_.guarded(all, value);
+    const std::vector<ExprId> factors = found->operands;
+    if (!is_element(factors[0]) || !is_element(factors[1])) return b_.guarded(all, value);
+    for (const size_t i : {0, 1}) {
+      if (!is_inside(factors[1 - i])) continue;
+      const ExprId guarded = b_.guarded(all, factors[i]);
+      return i == 0 ? b_.mul(guarded, factors[1]) : b_.mul(factors[0], guarded);
+    }
+    if (const auto apart = guarded_apart(conditions, factors)) return *apart;
+    return b_.guarded(all, value);
+  }
+
+  /// Each factor behind the conditions that say nothing of other axes than it has, where these
+  /// keep it in range.
+  std::optional<ExprId> guarded_apart(const std::vector<ExprId>& conditions,
+                                      const std::vector<ExprId>& factors) {
+    std::array<std::vector<ExprId>, 2> own;
+    for (const ExprId condition : conditions) {
+      if (b_.as_bool(condition) == true) continue;
+      if (has_read(condition)) return std::nullopt;
+      const auto concerns = [&](ExprId factor) { return b_.has_axes_of(factor, condition); };
+      if (concerns(factors[0])) {
+        own[0].push_back(condition);
+      } else if (concerns(factors[1])) {
+        own[1].push_back(condition);
+      } else {
+        return std::nullopt;
       }
     }
-    return b_.guarded(conditions, value);
+    std::array<ExprId, 2> guarded{};
+    for (const size_t i : {0, 1}) {
+      if (!is_inside(factors[i], own[i])) return std::nullopt;
+      guarded[i] = b_.guarded(joined(own[i]), factors[i]);
+    }
+    return b_.mul(guarded[0], guarded[1]);
   }
 
   bool is_element(ExprId expr) const {
@@ -150,15 +221,18 @@ class Accumulator {
     return b_.as<Read>(expr) != nullptr;
   }
 
-  /// Whether an element exists for all values of the axes.
-  bool is_inside(ExprId expr) {
-    if (const auto* cast = b_.as<CastTo>(expr)) return is_inside(cast->operand);
+  /// Whether an element exists for all values of the axes, of those for which conditions hold.
+  bool is_inside(ExprId expr, const std::vector<ExprId>& conditions = {}) {
+    if (const auto* cast = b_.as<CastTo>(expr)) return is_inside(cast->operand, conditions);
+    const auto holds = [&](ExprId condition) {
+      return b_.as_bool(condition) == true || std::ranges::count(conditions, condition) > 0;
+    };
     const Read read = *b_.as<Read>(expr);
     const std::vector<ExprId> shape = b_.definition().shape_of(read.tensor);
     for (size_t d = 0; d < shape.size(); ++d) {
       const ExprId index = read.indices[d];
-      if (b_.as_bool(b_.op(Operator::LessEqual, {b_.integer(0), index})) != true ||
-          b_.as_bool(b_.op(Operator::Less, {index, b_.tidied(shape[d])})) != true) {
+      if (!holds(b_.op(Operator::LessEqual, {b_.integer(0), index})) ||
+          !holds(b_.op(Operator::Less, {index, b_.tidied(shape[d])}))) {
         return false;
       }
     }
@@ -172,13 +246,15 @@ class Accumulator {
   }
 
   /// The same axes anew: each stage has its own.
-  TensorId stage(ExprId body, const std::string& name) {
+  TensorId stage(ExprId body, const std::vector<AxisId>& behind_leading, const std::string& name) {
     Substitution own;
-    std::vector<AxisId> axes;
-    for (const AxisId axis : all_axes()) {
+    std::vector<AxisId> axes = spec_.leading;
+    axes.insert(axes.end(), behind_leading.begin(), behind_leading.end());
+    for (AxisId& axis : axes) {
       const Axis bounds = b_.definition().axes[axis];
-      axes.push_back(b_.data_axis(bounds.extent, std::string(b_.names().axes[axis])));
-      own.axes[axis] = b_.axis(axes.back());
+      const AxisId fresh = b_.data_axis(bounds.extent, std::string(b_.names().axes[axis]));
+      own.axes[axis] = b_.axis(fresh);
+      axis = fresh;
     }
     return b_.compute(axes, b_.substitute(body, own), name, spec_.tensor.stage);
   }
@@ -190,7 +266,7 @@ class Accumulator {
     int part = 0;
     for (ExprId term : terms) {
       if (is_sum(term) && terms.size() > 1) {
-        const TensorId own = stage(term, fmt::format("{}_{}", spec_.name, part++));
+        const TensorId own = stage(term, spec_.axes, fmt::format("{}_{}", spec_.name, part++));
         term = b_.read(own, b_.uses(all_axes()));
       }
       read.push_back(term);
@@ -267,6 +343,7 @@ class Accumulator {
   const AdjointSpec& spec_;
   const DType type_;
   std::vector<AxisId> leading_;  // of the stage under construction
+  int phase_stages_ = 0;
 };
 
 }  // namespace

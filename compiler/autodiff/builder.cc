@@ -312,6 +312,13 @@ bool Builder::uses_axis(ExprId expr, AxisId axis) const {
   });
 }
 
+bool Builder::has_axes_of(ExprId expr, ExprId other) const {
+  return !any_part(other, [&](ExprId part) {
+    const auto* use = as<AxisUse>(part);
+    return use != nullptr && !uses_axis(expr, use->axis);
+  });
+}
+
 std::vector<TensorId> Builder::reads(ExprId expr) const {
   std::set<TensorId> found;
   any_part(expr, [&](ExprId part) {

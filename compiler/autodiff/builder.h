@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -95,6 +96,9 @@ class Builder {
                    StageId source) {
     return {new_stage(Compute{axes, {body}}, name, source), 0};
   }
+  /// Computed as it stands, even where it is read once only: its axes make it what it is.
+  void keep_apart(StageId stage) { apart_.insert(stage); }
+  bool is_kept_apart(StageId stage) const { return apart_.contains(stage); }
   bool is_computed(TensorId tensor) const {
     return !std::holds_alternative<language::Placeholder>(definition().stages[tensor.stage]);
   }
@@ -105,6 +109,8 @@ class Builder {
 
   /// Whether an axis is used in an expression, outside of reductions over it.
   bool uses_axis(ExprId expr, AxisId axis) const;
+  /// Whether all axes of `other` are used in `expr`.
+  bool has_axes_of(ExprId expr, ExprId other) const;
   /// The tensors that an expression reads, in the order of their ids.
   std::vector<TensorId> reads(ExprId expr) const;
 
@@ -137,6 +143,7 @@ class Builder {
   std::unordered_map<std::string, ExprId> interned_;
   std::unordered_map<ExprId, Polynomial> polynomials_;
   std::map<AxisId, Axis> restricted_;
+  std::set<StageId> apart_;
   std::vector<bool> is_dimension_;  // by size: it is 0 or more
 };
 

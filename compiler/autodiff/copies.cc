@@ -52,6 +52,7 @@ void inline_copied(Builder& builder, StageId first, const std::vector<TensorId>&
     if (compute == nullptr || compute->bodies.size() != 1 || !is_live) continue;
     const auto* found = builder.as<Read>(compute->bodies[0]);
     if (found == nullptr || found->tensor.stage < first || kept.contains(found->tensor)) continue;
+    if (builder.is_kept_apart(found->tensor.stage)) continue;
     const Read read = *found;
     const auto* source = std::get_if<Compute>(&builder.definition().stages[read.tensor.stage]);
     const auto count = readers.find(read.tensor);

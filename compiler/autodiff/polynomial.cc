@@ -98,6 +98,12 @@ std::optional<Quotient> divide(const Polynomial& p, const Polynomial& by) {
   const auto& [divisor, number] = *by.terms.begin();
   Quotient result;
   for (const auto& [monomial, value] : p.terms) {
+    if (monomial.empty() && divisor.empty() && number > 1) {
+      const int64_t rest = (value % number + number) % number;
+      if (rest != 0) result.rest.terms[monomial] = rest;
+      if (value != rest) result.quotient.terms[monomial] = (value - rest) / number;
+      continue;
+    }
     const bool has_number = number == 1 || (number != -1 && value % number == 0);
     if (!has_number || !std::ranges::includes(monomial, divisor)) {
       result.rest.terms[monomial] = value;

@@ -40,7 +40,8 @@ struct Split {
 };
 std::optional<Split> split(const Polynomial& p, language::ExprId atom);
 
-/// p as `by * quotient + rest`, term by term. `by` has one term, and is not 0.
+/// p as `by * quotient + rest`, term by term; of a constant by a constant the rest is 0 or more and
+/// less than it. `by` has one term, and is not 0.
 struct Quotient {
   Polynomial quotient;
   Polynomial rest;

@@ -5,6 +5,7 @@
 //   X[i//4, i%4] at [x, y]      i = 4*x + y
 //   X[4*i + j], j < 4, at [x]   i = x//4, j = x%4
 //   X[i + r], r < 3, at [x]     i = x - r for r in 0..3, where 0 <= x - r < n
+//   X[2*i + r], r < 3, at [x]   r = x%2 + 2*q, i = x//2 - q for q in 0..2, where r < 3, 0 <= i < n
 #include "compiler/autodiff/solve.h"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ class Solver {
       return close(i);
     }
     return solve_single() || solve_quotient_and_remainder() || solve_radix() || solve_stride() ||
-           solve_window() || open_quotient();
+           solve_phases() || solve_window() || open_quotient();
   }
 
   bool close(size_t i) {
@@ -201,7 +202,10 @@ class Solver {
     for (size_t i = 0; i < open_.size(); ++i) {
       const auto terms = terms_of(open_[i]);
       if (!terms || terms->size() != 1 || !is_nonzero((*terms)[0])) continue;
-      assign_divided((*terms)[0], b_.expression(open_[i].value));
+      const ExprId value = b_.expression(open_[i].value);
+      if (const int64_t by = (*terms)[0].factor.as_constant().value_or(0); by > 1)
+        phases_.push_back({value, by, 1});
+      assign_divided((*terms)[0], value);
       return close(i);
     }
     return false;
@@ -225,6 +229,34 @@ class Solver {
     }
     require(Operator::Equal, b_.op(Operator::FloorMod, {x, by}), b_.integer(0));
     assign(term.atom, b_.op(Operator::FloorDiv, {x, by}));
+  }
+
+  /// c*i + r = x, where i is the longer one: of r only every c-th value has an i at all.
+  bool solve_phases() {
+    for (size_t i = 0; i < open_.size(); ++i) {
+      const auto terms = terms_of(open_[i]);
+      if (!terms || terms->size() != 2) continue;
+      const bool is_swapped = (*terms)[0].factor.as_constant() == 1;
+      const Term& window = (*terms)[is_swapped ? 0 : 1];
+      const Term& strided = (*terms)[is_swapped ? 1 : 0];
+      const int64_t stride = strided.factor.as_constant().value_or(0);
+      if (window.factor.as_constant() != 1 || stride < 2 || !is_longer(strided, window)) continue;
+      const Axis bounds = b_.definition().axes[b_.as<AxisUse>(window.atom)->axis];
+      const ExprId minimum = b_.tidied(bounds.minimum);
+      const ExprId extent = b_.tidied(bounds.extent);
+      const ExprId by = b_.integer(stride);
+      const ExprId x = b_.sub(b_.expression(open_[i].value), minimum);
+      const ExprId rounds = b_.op(Operator::FloorDiv, {b_.add(extent, b_.integer(stride - 1)), by});
+      const ExprId q = new_loop(rounds);
+      const ExprId first = b_.op(Operator::FloorMod, {x, by});
+      const ExprId strided_atom = strided.atom;
+      assign(window.atom, b_.add(minimum, b_.add(first, b_.mul(by, q))));
+      assign(strided_atom, b_.sub(b_.op(Operator::FloorDiv, {x, by}), q));
+      const std::optional<int64_t> length = b_.polynomial(extent).as_constant();
+      phases_.push_back({x, stride, std::min(stride, length.value_or(stride))});
+      return close(i);
+    }
+    return false;
   }
 
   /// c*i + d*r = x: the longest axis follows from the others.
@@ -350,6 +382,10 @@ class Solver {
       const ExprId said = b_.substitute(condition, {.axes = solution.axes, .read = {}});
       if (b_.as_bool(said) != true) solution.conditions.push_back(said);
     }
+    for (Phase phase : phases_) {
+      phase.value = b_.substitute(phase.value, {.axes = solution.axes, .read = {}});
+      solution.phases.push_back(phase);
+    }
     if (!solution.loops.empty() && !has_plain_bounds(solution)) return std::nullopt;
     return solution;
   }
@@ -382,6 +418,7 @@ class Solver {
   std::map<AxisId, ExprId> known_;
   std::vector<AxisId> added_;
   std::vector<ExprId> conditions_;
+  std::vector<Phase> phases_;
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/autodiff/gradient_check.h"
@@ -94,6 +95,40 @@ TEST(Indices, OfWindows) {
       "stride + 1]) {"
       " Y[i] = sum[q < r](X[i * stride + q * dilation] * F[q]) }",
       {{"w", 9}, {"r", 3}, {"stride", 2}, {"dilation", 2}});
+}
+
+TEST(Indices, OfWindowsWithAStride) {
+  for (const int stride : {2, 3}) {
+    for (const int window : {1, 2, 3, 5}) {
+      for (const int before : {0, 1, 4}) {
+        SCOPED_TRACE(
+            fmt::format("stride {}, window {}, {} elements before", stride, window, before));
+        check(fmt::format(
+            "kernel k(X: float64[2, 9], F: float64[2, 2, {1}]) -> (Y: float64[2, 5]) {{"
+            " Y[o, i] = sum[c < 2, r < {1}](if_then_else(i*{0} + r >= {2} && i*{0} + r < 9 + {2},"
+            " X[c, i*{0} + r - {2}], 0) * F[o, c, r]) }}",
+            stride, window, before));
+      }
+    }
+  }
+  check(
+      "kernel k(X: float64[2, 9, 8], F: float64[2, 3, 2]) -> (Y: float64[4, 3]) {"
+      " Y[i, j] = sum[c < 2, r < 3, s < 2](X[c, i*2 + r, j*3 + s] * F[c, r, s]) }");
+  check(
+      "kernel k(X: float64[2*n + 1], F: float64[3]) -> (Y: float64[n]) {"
+      " Y[i] = sum[r < 3](X[i*2 + r] * F[r]) }",
+      {{"n", 4}});
+  check("kernel k(X: float64[9]) -> (Y: float64[4]) { Y[i] = max[r < 3](X[i*2 + r]) }");
+}
+
+/// The gradient of a gradient: in phases, it reads and is read by remainders.
+TEST(Indices, OfWindowsWithAStrideTwice) {
+  check(
+      gradient_text("kernel k(X: float64[2, 9], F: float64[2, 3]) -> (Y: float64[4]) {"
+                    " Y[i] = sum[c < 2, r < 3](X[c, i*2 + r] * X[c, i*2 + r] * F[c, r]) }"));
+  check(
+      gradient_text("kernel k(X: float64[2, 9], F: float64[2, 3]) -> (Y: float64[4]) {"
+                    " Y[i] = sum[c < 2, r < 3](X[c, i*2 + r] * F[c, r]) }"));
 }
 
 TEST(Indices, ThatDependOnData) {

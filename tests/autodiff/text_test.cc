@@ -88,6 +88,31 @@ TEST(GradientText, OfAPaddedConvolutionHasNoBorder) {
   EXPECT_EQ(text.find("P_grad"), std::string::npos) << text;
 }
 
+/// Even and odd elements have sums of their own, of every second element of the window.
+TEST(GradientText, OfAConvolutionWithAStrideIsInPhases) {
+  const std::string text = gradient_text(
+      "kernel conv(X: float32[8, 17], F: float32[16, 8, 3]) -> (Y: float32[16, 8]) {\n"
+      "  Y[o, x] = sum[c < 8, r < 3](X[c, x*2 + r] * F[o, c, r])\n}\n");
+  EXPECT_EQ(line_of(text, "X_grad_phases0"),
+            "X_grad_phases0[i1_phase, c, i1] = sum[o < 16, q < 2](if_then_else(0 <= i1 - q && "
+            "i1 - q < 8, Y_head[o, i1 - q], 0.0) * if_then_else(i1_phase + q * 2 < 3, F[o, c, "
+            "i1_phase + q * 2], 0.0))");
+  EXPECT_EQ(line_of(text, "X_grad"),
+            "X_grad[c, i1] = X_grad_phases0[floormod(i1, 2), c, floordiv(i1, 2)]");
+}
+
+/// Of a window of one, elements between the steps get nothing, and need no sum to say so.
+TEST(GradientText, OfAStrideThatSkipsElements) {
+  const std::string text = gradient_text(
+      "kernel conv(X: float32[8, 17], F: float32[16, 8]) -> (Y: float32[16, 6]) {\n"
+      "  Y[o, x] = sum[c < 8](X[c, x*3] * F[o, c])\n}\n");
+  EXPECT_EQ(line_of(text, "X_grad_phases0"),
+            "X_grad_phases0[c, i1] = sum[o < 16](Y_head[o, i1] * F[o, c])");
+  EXPECT_EQ(line_of(text, "X_grad"),
+            "X_grad[c, i1] = if_then_else(floormod(i1, 3) < 1, X_grad_phases0[c, floordiv(i1, 3)], "
+            "0.0)");
+}
+
 /// What the chosen schedule of a stage is called.
 std::string sketch_of(const language::Kernel& kernel, const std::string& stage) {
   const SketchSpace space(kernel, {}, {.kind = TargetKind::Llvm}, {});
@@ -129,6 +154,19 @@ TEST(GradientSchedules, OfConvolutionsAreContractions) {
           .kernel;
   const language::Kernel gradient = gradient_of(convolution).kernel;
   EXPECT_EQ(sketch_of(gradient, "X_grad"), "outer products");
+  EXPECT_EQ(sketch_of(gradient, "F_grad"), "vectors of channels");
+}
+
+TEST(GradientSchedules, OfConvolutionsWithAStrideAreContractions) {
+  const language::Kernel convolution =
+      kernel_of(
+          "kernel k(X: float32[4, 64, 57, 57], F: float32[64, 64, 3, 3]) -> (Y: float32[4, 64, 28, "
+          "28]) {\n"
+          "  Y[n, o, y, x] = sum[c < 64, r < 3, s < 3](X[n, c, y*2 + r, x*2 + s] * F[o, c, r, s])\n"
+          "}\n")
+          .kernel;
+  const language::Kernel gradient = gradient_of(convolution).kernel;
+  EXPECT_EQ(sketch_of(gradient, "X_grad_phases0"), "outer products");
   EXPECT_EQ(sketch_of(gradient, "F_grad"), "vectors of channels");
 }
 
