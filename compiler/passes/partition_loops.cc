@@ -73,12 +73,48 @@ struct LastOfLoop {
   Expr value;
 };
 
+/// Of what is left over of a loop, a GPU's unrolled loops that are guarded become plain ones again:
+/// they run once, for fewer iterations than there would be copies, each with its guard. Where they
+/// choose among a thread's own elements, which lie in registers, they stay.
+class PlainRests : public Mutator {
+ private:
+  class Chooses : public Visitor {
+   public:
+    explicit Chooses(const VarRef& var) : var_(var) {}
+    bool found = false;
+
+   private:
+    void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
+      const bool is_own = buffer->scope == Scope::Local;
+      found = found || (is_own && std::ranges::any_of(indices, [&](const Expr& index) {
+                          return uses_var(index, var_);
+                        }));
+      Visitor::element(buffer, indices);
+    }
+    const VarRef& var_;
+  };
+
+  using Mutator::visit;
+  Stmt visit(const For& loop) override {
+    const Stmt rebuilt = Mutator::visit(loop);
+    const If* guard = as<If>(loop.body);
+    const bool is_guarded = loop.loop_kind == LoopKind::Unrolled && guard != nullptr &&
+                            !guard->else_body && uses_var(guard->condition, loop.var);
+    if (!is_guarded) return rebuilt;
+    Chooses walk(loop.var);
+    walk(loop.body);
+    if (walk.found) return rebuilt;
+    return For::make(loop.var, loop.extent, LoopKind::Serial, as<For>(rebuilt)->body);
+  }
+};
+
 /// Walks from the outside in with the facts that hold at the current place. `body_of` goes on
 /// inside with the range of a part; the statements around are put together again from what it gives
 /// back.
 class PartitionLoops : public Mutator {
  public:
-  explicit PartitionLoops(const Kernel& kernel) : facts_(facts_of_sizes(kernel)) {}
+  PartitionLoops(const Kernel& kernel, bool is_for_threads)
+      : facts_(facts_of_sizes(kernel)), is_for_threads_(is_for_threads) {}
 
  private:
   using Mutator::visit;
@@ -304,7 +340,7 @@ class PartitionLoops : public Mutator {
     const Stmt clean = body_of(loop.var, index(0), full.end, body);
     const Stmt rest = fresh_copy(body_of(loop.var, full.end, loop.extent, guarded));
     copies_ /= 2;
-    return {clean, rest};
+    return {clean, is_for_threads_ ? PlainRests()(rest) : rest};
   }
 
   Stmt rest_of(const VarRef& var, const Expr& begin, const Expr& end, const Stmt& body) {
@@ -328,6 +364,7 @@ class PartitionLoops : public Mutator {
   }
 
   Facts facts_;
+  const bool is_for_threads_;
   std::vector<VarRef> threads_;  // of the loops around the current place
   std::vector<VarRef> around_;   // of all loops around it
   std::vector<Expr> ends_;       // of these variables
@@ -338,7 +375,7 @@ class PartitionLoops : public Mutator {
 }  // namespace
 
 ir::Kernel partition_loops(ir::Kernel kernel, const PassContext& context) {
-  kernel.body = PartitionLoops(kernel)(kernel.body);
+  kernel.body = PartitionLoops(kernel, context.target.traits().has_threads)(kernel.body);
   return simplify(std::move(kernel), context);
 }
 

@@ -234,6 +234,26 @@ TEST(PartitionLoops, AnIterationWithWorkOutsideOfTheGuardsStays) {
     for i in 0..3 { B[1, i + 5] = 2.0 })");
 }
 
+/// The rest of a GPU's loop runs once: copies of what may not run at all would only be long.
+TEST(PartitionLoops, WhatIsLeftOfAGpusLoopIsNotUnrolled) {
+  const auto rest_of = [](const PassSetting& setting) {
+    const std::string text = ir::print(run_pass(pass_named("partition_loops").run,
+                                                R"(fn f(A: float32[n], C: float32[4]) {
+      for b in 0..4 bind(blockIdx.x) {
+        allocate c: float32[4] scope(local)
+        for k in 0..floordiv(n + 7, 8) {
+          for i in 0..8 unroll { if likely(k*8 + i < n) { C[b] = C[b] + A[k*8 + i] } }
+          for j in 0..4 unroll { if likely(k*8 + j < n) { c[j] = c[j] + A[k*8 + j] } } } } })",
+                                                setting));
+    return text.substr(text.find("if floordiv(n, 8)"));
+  };
+  const std::string rest = rest_of(kCuda);
+  EXPECT_NE(rest.find("for i_1 in 0..8 {"), std::string::npos) << rest;
+  // Its own elements lie in registers, which have no index.
+  EXPECT_NE(rest.find("for j_1 in 0..4 unroll {"), std::string::npos) << rest;
+  EXPECT_NE(rest_of({}).find("for i_1 in 0..8 unroll {"), std::string::npos);
+}
+
 TEST(PartitionLoops, LeavesThreadsAlone) {
   const char* const text =
       "for blockIdx.x in 0..floordiv(n + 255, 256) bind { for threadIdx.x in 0..256 bind { "
