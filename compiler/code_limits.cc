@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "runtime/core/called.h"
 #include "runtime/core/error.h"
@@ -35,6 +36,7 @@ class EstimateCode : public ir::Visitor {
 
  private:
   int64_t instructions_ = 0;
+  int64_t copies_ = 1;  // by the loops around that are unrolled later
   int64_t loops_ = 0;
   int64_t sums_ = 0;  // places that a loop leaves alone while it stores to them
   std::vector<const ir::For*> around_;
@@ -51,20 +53,20 @@ class EstimateCode : public ir::Visitor {
 
   using Visitor::visit;
   void visit(const ir::Binary& node) override {
-    instructions_ += registers(node.type);
+    instructions_ += copies_ * registers(node.type);
     Visitor::visit(node);
   }
   void visit(const ir::Load& node) override {
-    instructions_ += registers(node.type);
+    instructions_ += copies_ * registers(node.type);
     Visitor::visit(node);
   }
   void visit(const ir::Call& node) override {
     const bool chooses = node.op == ir::Operator::Select || node.op == ir::Operator::IfThenElse;
-    instructions_ += registers(node.type) * (chooses ? 1 : kFunction);
+    instructions_ += copies_ * registers(node.type) * (chooses ? 1 : kFunction);
     Visitor::visit(node);
   }
   void visit(const ir::Dot& node) override {
-    instructions_ += node.group() * registers(node.type);
+    instructions_ += copies_ * node.group() * registers(node.type);
     Visitor::visit(node);
   }
   void visit(const ir::Store& node) override {
@@ -74,19 +76,27 @@ class EstimateCode : public ir::Visitor {
     };
     for (size_t i = around_.size(); i > 0 && !moves(around_[i - 1]); --i)
       ++sums_;
-    instructions_ += registers(node.value->type);
+    instructions_ += copies_ * registers(node.value->type);
     Visitor::visit(node);
   }
   void visit(const ir::If& node) override {
-    instructions_ += kBranch;
+    instructions_ += copies_ * kBranch;
     Visitor::visit(node);
   }
   void visit(const ir::For& node) override {
-    instructions_ += kBranch;
+    if (node.loop_kind == ir::LoopKind::Unrolled) return unrolled(node);
+    instructions_ += copies_ * kBranch;
     ++loops_;
     around_.push_back(&node);
     Visitor::visit(node);
     around_.pop_back();
+  }
+  /// unroll_loops keeps those of a GPU, whose extents it has bounded.
+  void unrolled(const ir::For& node) {
+    const int64_t outer = copies_;
+    copies_ *= ir::as_const_int(node.extent).value_or(1);
+    Visitor::visit(node);
+    copies_ = outer;
   }
 };
 

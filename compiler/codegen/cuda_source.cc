@@ -307,7 +307,7 @@ class Function {
   }
 
   void write(const For& loop) {
-    KILN_CHECK(loop.loop_kind == LoopKind::Serial);
+    KILN_CHECK(loop.loop_kind == LoopKind::Serial || loop.loop_kind == LoopKind::Unrolled);
     const auto product = find_matrix_product(loop, nest_.axes);
     if (!product) return write_loop(loop);
     directive("#if KILN_HAS_MATRIX_UNITS");
@@ -372,9 +372,10 @@ class Function {
     // Registers have no index: what chooses one is written out.
     Chooses walk(loop.var, sums_);
     if (!sums_.empty()) walk(loop.body);
-    if (walk.found && as_const_int(loop.extent)) line("#pragma unroll");
+    const bool is_unrolled = loop.loop_kind == LoopKind::Unrolled;
+    if (is_unrolled || (walk.found && as_const_int(loop.extent))) line("#pragma unroll");
     // Between barriers there is enough to do without a second iteration.
-    if (!sums_.empty() && waits_in(loop.body).for_block) line("#pragma unroll 1");
+    if (!is_unrolled && !sums_.empty() && waits_in(loop.body).for_block) line("#pragma unroll 1");
     const std::string& var = names_[loop.var];
     line("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", index_type(), var, comparand(loop.extent));
     nested(loop.body);

@@ -6,10 +6,12 @@
 //   64 times: one multiplication of 16 lanes, a load and a store of 16 lanes 16 elements further
 //
 // A buffer of its own whose indices are constants is kept in registers by LLVM; a multiplication
-// that is added right away is one operation with that.
+// that is added right away is one operation with that. Loops that are still to be unrolled count as
+// what they become.
 #include "compiler/predict/nest.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -24,6 +26,32 @@ namespace kiln::predict {
 namespace {
 
 using namespace ir;
+
+/// Loops that a GPU's compiler unrolls, as the statements that it makes of them.
+class Unrolled : public Mutator {
+ private:
+  using Mutator::visit;
+  Stmt visit(const For& loop) override {
+    const std::optional<int64_t> extent = as_const_int(loop.extent);
+    if (loop.loop_kind != LoopKind::Unrolled || !extent) return Mutator::visit(loop);
+    std::vector<Stmt> iterations;
+    for (int64_t i = 0; i < *extent; ++i)
+      iterations.push_back((*this)(substitute(loop.body, {{loop.var, index(i)}})));
+    return Block::make(std::move(iterations));
+  }
+  /// What chooses an element is a constant then.
+  Expr visit(const Binary& node) override {
+    if (node.type != kIndexType) return Mutator::visit(node);
+    const Expr a = (*this)(node.a);
+    const Expr b = (*this)(node.b);
+    switch (node.op) {
+      case Operator::Add: return a + b;
+      case Operator::Sub: return a - b;
+      case Operator::Mul: return a * b;
+      default: return Binary::make(node.op, a, b);
+    }
+  }
+};
 
 /// Buffers of a kernel's own of which each element that is named is known where code is generated.
 class FindRegisters : public Visitor {
@@ -50,11 +78,12 @@ bool is_float_type(const Type& type) { return is_float(type.element); }
 
 class Reader : public Visitor {
  public:
-  Reader(const Kernel& kernel, std::span<const int64_t> sizes, int64_t register_bytes) {
+  Reader(const Kernel& kernel, const Stmt& body, std::span<const int64_t> sizes,
+         int64_t register_bytes) {
     for (size_t i = 0; i < kernel.sizes.size() && i < sizes.size(); ++i)
       numbers_.set(kernel.sizes[i], sizes[i]);
     FindRegisters find;
-    find(kernel.body);
+    find(body);
     for (const BufferRef& buffer : find.allocated) {
       const bool fits = bytes_of(*buffer) <= static_cast<double>(register_bytes);
       if (fits && !find.indexed.contains(buffer)) registers_.insert(buffer);
@@ -248,7 +277,8 @@ class Reader : public Visitor {
 }  // namespace
 
 Nest nest_of(const Kernel& kernel, std::span<const int64_t> sizes, int64_t register_bytes) {
-  return Reader(kernel, sizes, register_bytes).read(kernel.body);
+  const Stmt body = Unrolled()(kernel.body);
+  return Reader(kernel, body, sizes, register_bytes).read(body);
 }
 
 }  // namespace kiln::predict

@@ -83,15 +83,28 @@ TEST(CudaSource, LaunchesThatTheHostRepeatsAreGivenTheStep) {
   EXPECT_EQ(source.loops[0][0].count.evaluate(std::vector<int64_t>{7, 5, 5, 1, 5, 1}), 6);
 }
 
+/// Those of a loop that is written out.
 TEST(CudaSource, GivesCopiesOfAnAllocationAScopeEach) {
   const std::string text = cuda_text(lowered(R"(fn f(A: float32[8], C: float32[8]) {
     for b in 0..4 bind(blockIdx.x) { for i in 0..2 unroll {
       allocate t: float32[2] scope(local)
-      for j in 0..2 { t[j] = A[b*2 + i]*3.0 }
+      for k in 0..2000 unroll { t[0] = A[b*2 + i]*3.0  t[1] = t[0] }
       C[b*2 + i] = t[0] + t[1] } } })"),
                                      nullptr);
   const std::regex scope(R"(\{\n +(__shared__ )?float t\[2\];\n)");
   EXPECT_EQ(std::distance(std::sregex_iterator(text.begin(), text.end(), scope), {}), 2) << text;
+}
+
+TEST(CudaSource, LeavesLoopsToBeUnrolledToNvrtc) {
+  const std::string text = cuda_text(lowered(R"(fn f(A: float32[n, 4], C: float32[n]) {
+    for b in 0..n bind(blockIdx.x) {
+      allocate c: float32[4] scope(local)
+      for k in 0..4 unroll { c[k] = A[b, k] }
+      C[b] = c[0] + c[3] } })"),
+                                     nullptr);
+  EXPECT_NE(text.find("#pragma unroll\n  for (int k = 0; k < 4; ++k) {\n    c[k] = "),
+            std::string::npos)
+      << text;
 }
 
 TEST(CudaSource, GivesGridAndBlockAsExpressionsOverTheSizes) {

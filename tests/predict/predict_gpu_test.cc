@@ -63,6 +63,26 @@ TEST(PredictGpu, NeighboursAreOneAccess) {
   EXPECT_EQ(term_of_gpu(prediction, "shared"), 4 * 32 * 16 / 128);
 }
 
+/// NVRTC makes the same of both.
+TEST(PredictGpu, ALoopToBeUnrolledIsWhatItBecomes) {
+  const auto predicted = [](const char* products) {
+    const std::string body = std::string(R"(
+      for b in 0..132 bind(blockIdx.x) { allocate s: float32[1024] scope(shared) {
+        for t in 0..128 bind(threadIdx.x) { allocate c: float32[4] scope(local) {
+          for k in 0..100 { )") +
+                             products + R"( }
+          C[b*128 + t] = c[0] + c[1] + c[2] + c[3] } } } })";
+    return predicted_on_gpu("C: float32[16896]", body.c_str());
+  };
+  const Prediction loops = predicted(R"(for i in 0..2 unroll { for j in 0..2 unroll {
+    c[i*2 + j] = c[i*2 + j] + s[t*2 + i]*s[256 + k*2 + j] } })");
+  const Prediction copies = predicted(R"(
+    c[0] = c[0] + s[t*2]*s[256 + k*2]  c[1] = c[1] + s[t*2]*s[257 + k*2]
+    c[2] = c[2] + s[t*2 + 1]*s[256 + k*2]  c[3] = c[3] + s[t*2 + 1]*s[257 + k*2])");
+  for (const Term& term : copies.terms)
+    EXPECT_EQ(term_of_gpu(loops, term.name), term.cycles) << term.name;
+}
+
 TEST(PredictGpu, BanksThatThreadsShareTakeTurns) {
   const auto shared = [](const char* stride) {
     const std::string body = std::string(R"(
