@@ -10,6 +10,7 @@
 
 #include "compiler/codegen/operator_code.h"
 #include "compiler/ir/dispatch.h"
+#include "compiler/ir/equal.h"
 #include "runtime/core/error.h"
 #include "runtime/core/small_float.h"
 
@@ -132,6 +133,14 @@ std::string_view own_function(Operator op, bool of_floats) {
   }
 }
 
+/// Of integers by a number that is neither 0 nor -1, as C has it.
+bool is_plain_division(const Binary& node) {
+  if (node.op != Operator::TruncDiv && node.op != Operator::TruncMod) return false;
+  const IntImm* by = as<IntImm>(node.b);
+  return by != nullptr && by->value > 0;
+}
+Infix plain_division(Operator op) { return {op == Operator::TruncDiv ? "/" : "%", kMul}; }
+
 bool is_narrow(DType type) { return is_int(type) && bits_of(type) < 32; }
 
 /// Whether arithmetic on the type must go through unsigned numbers to wrap.
@@ -142,10 +151,14 @@ bool wraps_by_cast(Operator op, DType type) {
 
 class Expression {
  public:
-  Expression(CudaNames& names, bool is_narrow) : names_(names), is_narrow_(is_narrow) {}
+  Expression(CudaNames& names, bool is_narrow, std::span<const KnownValue> known)
+      : names_(names), is_narrow_(is_narrow), known_(known) {}
 
   Text operator()(const Expr& expr) {
     KILN_CHECK(expr->type.lanes == 1);
+    for (const KnownValue& value : known_)
+      if (value.expr->kind == expr->kind && equal_trees(value.expr, expr))
+        return {names_[value.var]};
     return dispatch(*expr, [this](const auto& node) { return of(node); });
   }
 
@@ -169,11 +182,12 @@ class Expression {
   Text binary(const Binary& node, DType type) {
     const Text a = operand(node.a);
     const Text b = operand(node.b);
-    if (const auto own = own_function(node.op, is_float(type)); !own.empty()) {
+    const bool is_plain = is_plain_division(node);
+    if (const auto own = own_function(node.op, is_float(type)); !own.empty() && !is_plain) {
       return call(fmt::format("{}<{}>", own, cuda_type(type)),
                   fmt::format("{}, {}", a.text, b.text));
     }
-    const Infix infix = infix_of(node.op);
+    const Infix infix = is_plain ? plain_division(node.op) : infix_of(node.op);
     KILN_CHECK(infix.binds > 0);
     const bool may_wrap = node.type.element == written(node.type.element);
     if (may_wrap && wraps_by_cast(node.op, type)) {
@@ -331,6 +345,7 @@ class Expression {
 
   CudaNames& names_;
   const bool is_narrow_;
+  const std::span<const KnownValue> known_;
 };
 
 }  // namespace
@@ -356,8 +371,9 @@ std::string_view cuda_type(DType type) {
   check_failed("a type of CUDA C", __FILE__, __LINE__);
 }
 
-std::string cuda_expr(const Expr& expr, CudaNames& names, bool is_narrow) {
-  return Expression(names, is_narrow)(expr).text;
+std::string cuda_expr(const Expr& expr, CudaNames& names, bool is_narrow,
+                      std::span<const KnownValue> known) {
+  return Expression(names, is_narrow, known)(expr).text;
 }
 
 }  // namespace kiln::codegen

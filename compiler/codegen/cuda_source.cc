@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/codegen/artifact_parts.h"
+#include "compiler/codegen/cuda_divisions.h"
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/codegen/cuda_matrix.h"
 #include "compiler/codegen/cuda_prelude.h"
@@ -199,6 +200,7 @@ class Function {
     for (const For* axis : nest_.axes) {
       line("const {} {} = {};", index_type(), names_[axis->var], name_of(axis->thread));
     }
+    declare_divisions();
     VectorBuffers vectors;
     vectors(nest_.body);
     vectors_ = std::move(vectors.found);
@@ -258,6 +260,14 @@ class Function {
     return text;
   }
 
+  void declare_divisions() {
+    for (const KnownValue& value : repeated_divisions(nest_)) {
+      const std::string quotient = text(value.expr);
+      line("const {} {} = {};", index_type(), names_[value.var], quotient);
+      divisions_.push_back(value);
+    }
+  }
+
   /// Only the buffers that this launch uses: each is a pointer into the one workspace of the call.
   void declare_workspace() {
     UsedBuffers walk;
@@ -282,7 +292,7 @@ class Function {
   /// A launch is given 64 bits, of which a parameter may take those that count.
   std::string_view size_type() const { return has_narrow_sizes_ ? "int" : "long long"; }
   std::string_view index_type() const { return is_narrow_ ? "int" : "long long"; }
-  std::string text(const Expr& expr) { return cuda_expr(expr, names_, is_narrow_); }
+  std::string text(const Expr& expr) { return cuda_expr(expr, names_, is_narrow_, divisions_); }
 
   void statement(const Stmt& stmt) {
     const Node* const around = std::exchange(current_, stmt.get());
@@ -506,6 +516,7 @@ class Function {
   const bool has_narrow_sizes_;
   const bool is_narrow_;  // loop variables and what is made of them have 32 bits
   CudaNames names_;
+  std::vector<KnownValue> divisions_;  // those that are declared
   std::string out_;
   std::vector<const Node*> statements_;
   const Node* current_ = nullptr;

@@ -49,8 +49,9 @@ class DivideUnsigned : public Mutator {
     }
     const Binary& divided = *as<Binary>(rebuilt);
     const Type natural{DType::UInt64, 1};
-    return Cast::make(kIndexType, Binary::make(*op, Cast::make(natural, divided.a),
-                                               Cast::make(natural, divided.b)));
+    const std::optional<int64_t> by = as_const_int(node.b);
+    const Expr divisor = by ? IntImm::make(natural, *by) : Cast::make(natural, divided.b);
+    return Cast::make(kIndexType, Binary::make(*op, Cast::make(natural, divided.a), divisor));
   }
 
   bool is_at_least(const Expr& expr, int64_t least) const {

@@ -107,6 +107,36 @@ TEST(CudaSource, LeavesLoopsToBeUnrolledToNvrtc) {
       << text;
 }
 
+TEST(CudaSource, DividesByNumbersAsCDoes) {
+  const std::string text = cuda_text(lowered(R"(fn f(A: int32[n, 8], C: int32[n, 8]) {
+    for b in 0..n bind(blockIdx.x) { for t in 0..64 bind(threadIdx.x) {
+      C[b, floormod(t, 8)] = truncdiv(A[b, floordiv(t, 8)], 3) + truncdiv(A[b, 0], -1) } } })"),
+                                     nullptr);
+  EXPECT_NE(text.find("(unsigned)threadIdx_x / 8u"), std::string::npos) << text;
+  EXPECT_NE(text.find("(unsigned)threadIdx_x % 8u"), std::string::npos) << text;
+  EXPECT_NE(text.find(" / 3"), std::string::npos) << text;
+  // The quotient of the least number and -1 is out of its range.
+  EXPECT_NE(text.find("kiln_truncdiv<int>("), std::string::npos) << text;
+}
+
+/// By what the call brings; of those that a loop changes, each is another one.
+TEST(CudaSource, DividesOnceWhereTheResultIsTheSame) {
+  const std::string text =
+      cuda_text(lowered(R"(fn f(A: float32[m, n], C: float32[n, m], D: float32[p, q]) {
+    for b in 0..m*n bind(blockIdx.x) {
+      C[floormod(b, n), floordiv(b, n)] = A[floordiv(b, n), floormod(b, n)]
+      for k in 0..q { D[b, k] = A[floordiv(b, n), floormod(k, n)] } } })"),
+                nullptr);
+  const std::string one = text.substr(text.find("kiln_narrow_0"),
+                                      text.find("kiln_compact_0") - text.find("kiln_narrow_0"));
+  const std::regex division("kiln_trunc(div|mod)<");
+  EXPECT_EQ(std::distance(std::sregex_iterator(one.begin(), one.end(), division), {}), 3) << one;
+  EXPECT_NE(one.find("  const int quotient = "), std::string::npos) << one;
+  EXPECT_NE(one.find("A[quotient * n + (int)kiln_truncmod<unsigned>((unsigned)k, (unsigned)n)]"),
+            std::string::npos)
+      << one;
+}
+
 TEST(CudaSource, GivesGridAndBlockAsExpressionsOverTheSizes) {
   const ir::Kernel kernel = lowered(kScan);
   const CudaEntry entry{"k", &kernel};

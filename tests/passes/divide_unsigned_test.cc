@@ -15,7 +15,7 @@ TEST(DivideUnsigned, DividesWhatIsNotNegativeByWhatIsPositive) {
                    for t in 0..256 bind(threadIdx.x) { if b*256 + t < m*n {
                      C[int64(truncmod(uint64(b*256 + t), uint64(n))),
                        int64(truncdiv(uint64(b*256 + t), uint64(n)))] =
-                       A[int64(truncdiv(uint64(t), uint64(16))), 0]
+                       A[int64(truncdiv(uint64(t), 16)), 0]
                  } } } })",
                  kCuda);
 }
@@ -40,7 +40,7 @@ TEST(DivideUnsigned, DividesWhatTheElementsOfAnIndexAre) {
                  R"(fn f(C: float32[n]) { for b in 0..n bind(blockIdx.x) {
                    C[floormod(floordiv(b, 8), 4)] = 0.0 } })",
                  R"(fn f(C: float32[n]) { for b in 0..n bind(blockIdx.x) {
-                   C[int64(truncmod(uint64(int64(truncdiv(uint64(b), uint64(8)))), uint64(4)))] =
+                   C[int64(truncmod(uint64(int64(truncdiv(uint64(b), 8))), 4))] =
                      0.0 } })",
                  kCuda);
 }
