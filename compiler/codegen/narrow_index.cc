@@ -9,10 +9,13 @@
 #include <cstdlib>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "compiler/codegen/size_expr.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
 
 namespace kiln::codegen {
@@ -173,10 +176,10 @@ class NarrowIndices : public WideNodes {
   std::unordered_map<const ExprNode*, std::optional<Range>> known_;
 };
 
-/// How far a value lies from 0 at most, as the call's sizes have it; kTooFar for all beyond it, so
-/// that no product of sizes overflows.
+/// How far a value lies from 0 at most, as the call's sizes have it.
 struct Distance {
   SizeExpr most;
+  double limit = 0;          // of `most`, whatever the sizes are
   bool is_negative = false;  // perhaps
 };
 constexpr int64_t kTooFar = int64_t{1} << 31;
@@ -186,17 +189,116 @@ SizeExpr folded(Op op, const SizeExpr& a, const SizeExpr& b) {
   const SizeExpr result = SizeExpr::binary(op, a, b);
   return constant_of(a) && constant_of(b) ? SizeExpr::constant(result.evaluate({})) : result;
 }
-SizeExpr at_least_1(const SizeExpr& a) { return folded(Op::Max, a, SizeExpr::constant(1)); }
-SizeExpr bounded(const SizeExpr& a) { return folded(Op::Min, a, SizeExpr::constant(kTooFar)); }
+/// Whether an expression of these, none of which is negative, is at least another one wherever that
+/// is near: what it adds up or multiplies has the other one in it.
+class HasInside {
+ public:
+  HasInside(const SizeExpr& whole, const SizeExpr& part) : whole_(whole.nodes), part_(part.nodes) {}
+  bool operator()() { return found(whole_.size()).is_inside; }
+
+ private:
+  struct Found {
+    size_t begin;  // of the nodes before `end` that are one operand
+    bool is_inside;
+  };
+  Found found(size_t end) {
+    const SizeExpr::Node& root = whole_[end - 1];
+    if (root.op == Op::Constant || root.op == Op::Scalar) return {end - 1, is_part(end - 1, end)};
+    const Found b = found(end - 1);
+    const Found a = found(b.begin);
+    // Of sums, products of what is at least 1, and what is bounded; a quotient is less.
+    const bool grows = root.op == Op::Add || root.op == Op::Mul || root.op == Op::Max;
+    const bool is_inside = (grows && (a.is_inside || b.is_inside)) ||
+                           (root.op == Op::Min && a.is_inside && is_bound(end - 2));
+    return {a.begin, is_inside || is_part(a.begin, end)};
+  }
+  bool is_bound(size_t at) const { return whole_[at] == SizeExpr::Node{Op::Constant, kTooFar}; }
+  bool is_part(size_t begin, size_t end) const {
+    return end - begin == part_.size() &&
+           std::equal(part_.begin(), part_.end(), whole_.begin() + static_cast<long>(begin));
+  }
+
+  const std::vector<SizeExpr::Node>& whole_;
+  const std::vector<SizeExpr::Node>& part_;
+};
+
+/// Of what is not negative.
+SizeExpr at_least_1(const SizeExpr& a) {
+  const size_t count = a.nodes.size();
+  const bool is_more = count > 2 && a.nodes[count - 1].op == Op::Add &&
+                       a.nodes[count - 2].op == Op::Constant && a.nodes[count - 2].operand > 0;
+  return is_more ? a : folded(Op::Max, a, SizeExpr::constant(1));
+}
+
+/// kTooFar for all beyond it, where what is made of it could be past the range of int64.
+constexpr double kRange = 5e18;  // of which a product of two that are bounded is inside
+Distance bounded(const Distance& a) {
+  if (a.limit <= static_cast<double>(kTooFar)) return a;
+  return {folded(Op::Min, a.most, SizeExpr::constant(kTooFar)), static_cast<double>(kTooFar),
+          a.is_negative};
+}
+Distance sum(const Distance& a, const Distance& b) {
+  if (a.limit + b.limit > kRange) return sum(bounded(a), bounded(b));
+  return {folded(Op::Add, a.most, b.most), a.limit + b.limit, a.is_negative || b.is_negative};
+}
+Distance product(const Distance& a, const Distance& b) {
+  const double limit = std::max(a.limit, 1.0) * std::max(b.limit, 1.0);
+  if (limit > kRange) return product(bounded(a), bounded(b));
+  const bool is_negative = a.is_negative || b.is_negative;
+  for (const auto& [factor, other] : {std::pair{a, b}, std::pair{b, a}}) {
+    if (constant_of(factor.most).value_or(0) >= 1)
+      return {folded(Op::Mul, other.most, factor.most), limit, is_negative};
+  }
+  // As far as either of them, of which nothing else is asked.
+  return {folded(Op::Mul, at_least_1(a.most), at_least_1(b.most)), limit, is_negative};
+}
+Distance farther(const Distance& a, const Distance& b) {
+  return {folded(Op::Max, a.most, b.most), std::max(a.limit, b.limit),
+          a.is_negative || b.is_negative};
+}
+
+/// Without the casts of divide_unsigned, which divides what is not negative.
+class Undivided : public Mutator {
+ private:
+  using Mutator::visit;
+  Expr visit(const Cast& node) override {
+    const bool is_same = is_wide(node.type.element) && is_wide(node.value->type.element);
+    if (!is_same) return Mutator::visit(node);
+    const Expr value = (*this)(node.value);
+    return value;
+  }
+  Expr visit(const IntImm& node) override {
+    return is_wide(node.type.element) ? index(node.value) : Expr(&node);
+  }
+  Expr visit(const Binary& node) override {
+    const Expr a = (*this)(node.a);
+    const Expr b = (*this)(node.b);
+    const Operator op = node.op == Operator::TruncDiv   ? Operator::FloorDiv
+                        : node.op == Operator::TruncMod ? Operator::FloorMod
+                                                        : node.op;
+    return Binary::make(op, a, b);
+  }
+};
 
 /// At calls of which it notes what must not be too far. A value that is made of others by sums and
 /// products is as far as each of them, so that what nothing is made of is enough.
 class NarrowWhere : public WideNodes {
  public:
   explicit NarrowWhere(const Kernel& kernel) {
+    std::unordered_set<const Var*> lengths;
+    for (const BufferRef& parameter : kernel.parameters) {
+      for (const Expr& extent : parameter->shape)
+        if (const Var* length = as<Var>(extent)) lengths.insert(length);
+    }
     for (const VarRef& size : kernel.sizes) {
-      const auto place = static_cast<int64_t>(distances_.size());
-      distances_.emplace(size.get(), Distance{bounded(SizeExpr::scalar(place))});
+      SizeExpr most = SizeExpr::scalar(static_cast<int64_t>(distances_.size()));
+      const bool is_length = lengths.contains(size.get());
+      if (!is_length) {
+        const SizeExpr zero = SizeExpr::constant(0);
+        most = folded(Op::Max, most, folded(Op::Sub, zero, most));
+      }
+      distances_.emplace(size.get(),
+                         Distance{std::move(most), static_cast<double>(kLargestSize), !is_length});
     }
   }
 
@@ -204,6 +306,11 @@ class NarrowWhere : public WideNodes {
     if (!holds) return std::nullopt;
     SizeExpr all = SizeExpr::constant(1);
     for (const SizeExpr& each : near_) {
+      // Most follow from others: that of an index from that of what is added to it.
+      const bool follows = std::ranges::any_of(near_, [&](const SizeExpr& other) {
+        return &other != &each && HasInside(other, each)();
+      });
+      if (follows) continue;
       const SizeExpr is_near = SizeExpr::binary(Op::Less, each, SizeExpr::constant(kTooFar));
       all = constant_of(all) ? is_near : SizeExpr::binary(Op::And, all, is_near);
     }
@@ -213,7 +320,8 @@ class NarrowWhere : public WideNodes {
  private:
   void add_loop(const VarRef& var, const Expr& extent) override {
     if (const std::optional<Distance> count = distance_of(extent))
-      distances_.insert_or_assign(var.get(), Distance{count->most});
+      distances_.insert_or_assign(var.get(), Distance{count->most, count->limit});
+    extents_.insert_or_assign(var.get(), extent);
   }
   bool is_narrow(const Expr& expr) override {
     const bool is_new = !known_.contains(expr.get());
@@ -238,7 +346,8 @@ class NarrowWhere : public WideNodes {
   std::optional<Distance> computed(const Expr& expr) {
     if (const IntImm* imm = as<IntImm>(expr)) {
       if (imm->value <= -kTooFar || imm->value >= kTooFar) return std::nullopt;
-      return Distance{SizeExpr::constant(std::abs(imm->value)), imm->value < 0};
+      const int64_t most = std::abs(imm->value);
+      return Distance{SizeExpr::constant(most), static_cast<double>(most), imm->value < 0};
     }
     if (const Var* var = as<Var>(expr)) {
       const auto at = distances_.find(var);
@@ -253,8 +362,7 @@ class NarrowWhere : public WideNodes {
       if (call->op != Operator::Select && call->op != Operator::IfThenElse) return std::nullopt;
       const std::optional<Distance> a = distance_of(call->args[1]);
       const std::optional<Distance> b = distance_of(call->args[2]);
-      if (!a || !b) return std::nullopt;
-      return Distance{folded(Op::Max, a->most, b->most), a->is_negative || b->is_negative};
+      return a && b ? std::optional(farther(*a, *b)) : std::nullopt;
     }
     if (const Cast* cast = as<Cast>(expr)) {
       const DType from = cast->value->type.element;
@@ -262,44 +370,69 @@ class NarrowWhere : public WideNodes {
       const std::optional<Range> range = range_of_narrow(from);
       // What data says of more bits may be anything, and a product with a size too far.
       if (!range || bits_of(from) > 8) return std::nullopt;
-      return Distance{SizeExpr::constant(range->max), range->min < 0};
+      return Distance{SizeExpr::constant(range->max), static_cast<double>(range->max),
+                      range->min < 0};
     }
     return std::nullopt;
   }
 
   std::optional<Distance> combined_distance(const Binary& node, const Distance& a,
                                             const Distance& b) {
-    const bool may_be_negative = a.is_negative || b.is_negative;
     switch (node.op) {
-      case Operator::Add:
-        return Distance{bounded(folded(Op::Add, a.most, b.most)), may_be_negative};
-      case Operator::Sub: return Distance{bounded(folded(Op::Add, a.most, b.most)), true};
-      case Operator::Mul:
-        return Distance{bounded(folded(Op::Mul, at_least_1(a.most), at_least_1(b.most))),
-                        may_be_negative};
-      case Operator::Min:
-      case Operator::Max: return Distance{folded(Op::Max, a.most, b.most), may_be_negative};
+      case Operator::Add: return sum(a, b);
+      case Operator::Sub: {
+        Distance result = sum(a, b);
+        result.is_negative = true;
+        return result;
+      }
+      case Operator::Mul: return product(a, b);
+      case Operator::Min: return nearer(a, b);
+      case Operator::Max: return farther(a, b);
       case Operator::FloorDiv:
-      case Operator::TruncDiv: return quotient(node, a, b, may_be_negative);
+      case Operator::TruncDiv: return quotient(node, a, b);
       case Operator::FloorMod:
       case Operator::TruncMod:
         if (!note(a.most)) return std::nullopt;
-        return Distance{b.most, may_be_negative};
+        return Distance{b.most, b.limit, a.is_negative || b.is_negative};
       default: return std::nullopt;
     }
   }
 
-  /// Nearer than what is divided, where the divisor is known.
-  std::optional<Distance> quotient(const Binary& node, const Distance& a, const Distance& b,
-                                   bool may_be_negative) {
+  /// Of a number that is not negative and another one, the least is no farther than the other one.
+  std::optional<Distance> nearer(const Distance& a, const Distance& b) {
+    if (a.is_negative && b.is_negative) return farther(a, b);
     if (!note(a.most) || !note(b.most)) return std::nullopt;
-    const std::optional<int64_t> divisor = as_const_int(node.b);
-    if (!divisor || *divisor < 1) return Distance{at_least_1(a.most), may_be_negative};
-    const SizeExpr most = folded(Op::FloorDiv, a.most, SizeExpr::constant(*divisor));
-    return Distance{may_be_negative ? folded(Op::Add, most, SizeExpr::constant(1)) : most,
-                    may_be_negative};
+    if (a.is_negative) return a;
+    if (b.is_negative) return b;
+    return Distance{folded(Op::Min, a.most, b.most), std::min(a.limit, b.limit)};
   }
 
+  /// Nearer than what is divided, where the divisor is known, or a factor of it.
+  std::optional<Distance> quotient(const Binary& node, const Distance& a, const Distance& b) {
+    if (!note(a.most) || !note(b.most)) return std::nullopt;
+    const bool may_be_negative = a.is_negative || b.is_negative;
+    if (const auto other = other_factor(node.a, node.b)) return other;
+    const std::optional<int64_t> divisor = as_const_int(node.b);
+    const Distance one{SizeExpr::constant(1), 1};
+    if (!divisor || *divisor < 1) return sum({a.most, a.limit, may_be_negative}, one);
+    Distance result{folded(Op::FloorDiv, a.most, SizeExpr::constant(*divisor)),
+                    a.limit / static_cast<double>(*divisor), may_be_negative};
+    return may_be_negative ? sum(result, one) : result;
+  }
+
+  /// A loop of p*q iterations divided by q is less than p.
+  std::optional<Distance> other_factor(const Expr& loop, const Expr& divisor) {
+    const Expr var = Undivided()(loop);
+    const auto extent = as<Var>(var) != nullptr ? extents_.find(as<Var>(var)) : extents_.end();
+    const Binary* count = extent != extents_.end() ? as<Binary>(extent->second) : nullptr;
+    if (count == nullptr || count->op != Operator::Mul) return std::nullopt;
+    const Expr by = Undivided()(divisor);
+    if (equal_trees(Undivided()(count->b), by)) return distance_of(count->a);
+    if (equal_trees(Undivided()(count->a), by)) return distance_of(count->b);
+    return std::nullopt;
+  }
+
+  std::unordered_map<const Var*, Expr> extents_;
   std::unordered_map<const Var*, Distance> distances_;
   std::unordered_map<const ExprNode*, std::optional<Distance>> known_;
   std::vector<SizeExpr> near_;
@@ -334,7 +467,7 @@ std::optional<SizeExpr> where_indices_are_narrow(const Kernel& kernel) {
   for (const Kernel::WorkspaceBuffer& entry : kernel.workspace)
     walk.add_used(entry.offset_bytes);
   std::optional<SizeExpr> condition = walk.condition();
-  constexpr size_t kMostNodes = 256;  // each call evaluates it
+  constexpr size_t kMostNodes = 384;  // each call evaluates it, in a microsecond
   if (is_always || !condition || condition->nodes.size() > kMostNodes) return std::nullopt;
   const std::vector<int64_t> small(kernel.sizes.size(), 64);
   if (condition->evaluate(small) == 0) return std::nullopt;  // of no call that is worth it

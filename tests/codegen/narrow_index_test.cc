@@ -6,6 +6,8 @@
 #include "compiler/codegen/cuda_compile.h"
 #include "compiler/ir/parse.h"
 #include "compiler/lower.h"
+#include "tests/support/gpu_run.h"
+#include "tests/support/kernels.h"
 
 namespace kiln::codegen {
 namespace {
@@ -57,6 +59,36 @@ TEST(NarrowWhere, SaysNothingOfNumbersThatAreNoIndices) {
         "fn f(A: float32[n]) { for b in 0..n bind(blockIdx.x) { A[b] = float32(b*1000000000) } }"})
     EXPECT_FALSE(where_indices_are_narrow(lowered(loops))) << loops;
   EXPECT_FALSE(where_indices_are_narrow(lowered(kAdd, Layout::Strided)));
+}
+
+/// Of a product in tiles: what is chosen for any sizes.
+TEST(NarrowWhere, AProductOfAnySizesHasSmallIndices) {
+  const language::TextKernel text = testing::kernel_of(
+      "kernel k(A: float32[n, l], B: float32[l, m]) -> (C: float32[n, m]) "
+      "{ C[i, j] = sum[k < l](A[i, k] * B[k, j]) }");
+  const std::optional<SizeExpr> condition = where_indices_are_narrow(testing::gpu_loops(text));
+  ASSERT_TRUE(condition.has_value());
+  // Of the steps that are left over, three times as many as there may be are reckoned with.
+  for (const int64_t n : {0, 1, 63, 64, 1000, 8192, 26000})
+    EXPECT_TRUE(is_narrow(*condition, {n, n, n})) << n;
+  // The last element of a matrix is past 2^31.
+  EXPECT_FALSE(is_narrow(*condition, {46341, 46341, 1}));
+  EXPECT_FALSE(is_narrow(*condition, {1, 46341, 46341}));
+  EXPECT_FALSE(is_narrow(*condition, {46341, 1, 46341}));
+  EXPECT_FALSE(is_narrow(*condition, {kLargestSize, kLargestSize, kLargestSize}));
+  EXPECT_LE(condition->nodes.size(), 300U);  // each call evaluates them
+}
+
+/// A number that is no length may lie as far below 0.
+TEST(NarrowWhere, ANumberAmongTheArgumentsMayBeNegative) {
+  const std::optional<SizeExpr> condition = where_indices_are_narrow(
+      lowered("fn f[n, s](A: float32[n], C: float32[n]) { for b in 0..n bind(blockIdx.x) { "
+              "if 0 <= b + s && b + s < n { C[b] = A[b + s] } } }"));
+  ASSERT_TRUE(condition.has_value());
+  EXPECT_TRUE(is_narrow(*condition, {1000, -500}));
+  EXPECT_TRUE(is_narrow(*condition, {1000, 500}));
+  EXPECT_FALSE(is_narrow(*condition, {1000, int64_t{1} << 40}));
+  EXPECT_FALSE(is_narrow(*condition, {1000, -(int64_t{1} << 40)}));
 }
 
 /// The range of a step of the host's loop, and where a buffer of the workspace begins.

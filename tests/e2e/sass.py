@@ -67,15 +67,15 @@ def _loops(rows):
             yield Loop([row[0] for row in rows[at[target[1]] : i + 1]])
 
 
-def main_loop(daemon):
+def main_loop(daemon, entry="kiln_compact_0"):
     """Of the one kernel that a daemon has compiled for cuda: of the loops with an eighth of the arithmetic of the most."""
-    [entry] = daemon.cache.glob("artifacts/**/*.kart")
-    kept = entry.read_bytes()
+    [artifact] = daemon.cache.glob("artifacts/**/*.kart")
+    kept = artifact.read_bytes()
     cubin = daemon.folder / "kernel.cubin"
     cubin.write_bytes(kept[kept.index(b"\x7fELF") :])
     text = subprocess.run([_disassembler(), "-c", cubin], capture_output=True, text=True, check=True).stdout
-    # A kernel for arguments of any stride stands beside the one for those that are compact.
-    compact = re.split(r"\.section\s+\.text\.kiln_compact_0", text)[1]
-    loops = list(_loops(_rows(re.split(r"\.section\s+\.text\.", compact)[0])))
+    # A kernel for arguments of any stride stands beside it.
+    own = re.split(rf"\.section\s+\.text\.{entry}", text)[1]
+    loops = list(_loops(_rows(re.split(r"\.section\s+\.text\.", own)[0])))
     most = max(loop.arithmetic for loop in loops)
     return max((loop for loop in loops if loop.arithmetic >= most / 8), key=lambda loop: loop.share)
