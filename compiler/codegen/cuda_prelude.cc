@@ -224,13 +224,16 @@ __device__ inline T kiln_bits(F value) {
   return same.to;
 }
 )"},
-    // By words, since types of 8 and 16 bits have no shuffle of their own.
+    // By words, since types of 8 and 16 bits have no shuffle of their own; unrolled, since words
+    // with an index would lie in memory.
     Function{"kiln_shuffle", R"(template <typename T>
 __device__ inline T kiln_shuffle(T value, int distance, int width) {
   union { T value; unsigned words[(sizeof(T) + 3) / 4]; } moved;
   moved.words[0] = 0;
   moved.value = value;
-  for (unsigned& word : moved.words) word = __shfl_down_sync(0xffffffffu, word, distance, width);
+#pragma unroll
+  for (int i = 0; i < int(sizeof(T) + 3) / 4; ++i)
+    moved.words[i] = __shfl_down_sync(0xffffffffu, moved.words[i], distance, width);
   return moved.value;
 }
 )"},
@@ -239,7 +242,9 @@ __device__ inline T kiln_shuffle_lane(T value, long long lane, int width) {
   union { T value; unsigned words[(sizeof(T) + 3) / 4]; } moved;
   moved.words[0] = 0;
   moved.value = value;
-  for (unsigned& word : moved.words) word = __shfl_sync(0xffffffffu, word, (int)lane, width);
+#pragma unroll
+  for (int i = 0; i < int(sizeof(T) + 3) / 4; ++i)
+    moved.words[i] = __shfl_sync(0xffffffffu, moved.words[i], (int)lane, width);
   return moved.value;
 }
 )"},

@@ -1,6 +1,5 @@
 // Memory of a warp in the CUDA C that is made of it: no shared memory, no barriers, a shuffle for
 // what another thread holds. Right on the host, thread by thread.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/ir/build.h"
@@ -12,6 +11,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 #include "tests/support/random.h"
+#include "tests/support/warp_kernels.h"
 
 namespace kiln::testing {
 namespace {
@@ -32,77 +32,24 @@ std::string warp_source(const std::string& kernel, const std::vector<int64_t>& s
 // by side, two buffers, and an extent that 32 does not divide.
 TEST(WarpMemoryOnHost, AWarpTurnsItsElementsRound) {
   for (const char* type : {"float32", "float64", "float16", "int8", "int64"}) {
-    const std::string source = warp_source(fmt::format(R"(
-kernel k(A: {0}[m]) -> (B: {0}[m]) {{
-  B[i] = A[floordiv(i, 32)*32 + 31 - floormod(i, 32)]
-  schedule cuda {{
-    cache_read(A, warp, B)
-    split(B.i, factor=32)
-    bind(B.i.outer, blockIdx.x)
-    bind(B.i.inner, threadIdx.x)
-    compute_at(A.warp, B.i.outer)
-    bind(A.warp.ax0, threadIdx.x)
-  }}
-}})",
-                                                       type),
-                                           {128});
+    const std::string source = warp_source(warp_turned_round(type), {128});
     EXPECT_EQ(count_in(source, " = kiln_shuffle_lane("), 1u) << source;
   }
 }
 
 TEST(WarpMemoryOnHost, HalfWarpsLieSideBySide) {
-  const std::string source = warp_source(R"(
-kernel k(A: float32[16, 16]) -> (B: float32[16, 16]) {
-  B[j, i] = A[j, floormod(i + 1, 16)]
-  schedule cuda {
-    cache_read(A, warp, B)
-    split(B.j, parts=2)
-    bind(B.i, threadIdx.x)
-    bind(B.j.inner, threadIdx.y)
-    bind(B.j.outer, blockIdx.x)
-    compute_at(A.warp, B.j.inner)
-    bind(A.warp.ax1, threadIdx.x)
-  }
-})",
-                                         {});
+  const std::string source = warp_source(half_warps(), {});
   EXPECT_EQ(count_in(source, " = kiln_shuffle_lane("), 1u) << source;
 }
 
 TEST(WarpMemoryOnHost, TwoBuffersOfOneWarp) {
-  const std::string source = warp_source(R"(
-kernel k(A: float32[m], X: float32[m]) -> (B: float32[m]) {
-  B[i] = A[floordiv(i, 32)*32 + floormod(i + 1, 32)] + X[floordiv(i, 32)*32 + floormod(i + 2, 32)]
-  schedule cuda {
-    cache_read(A, warp, B)
-    cache_read(X, warp, B)
-    split(B.i, factor=32)
-    bind(B.i.outer, blockIdx.x)
-    bind(B.i.inner, threadIdx.x)
-    compute_at(A.warp, B.i.outer)
-    bind(A.warp.ax0, threadIdx.x)
-    compute_at(X.warp, B.i.outer)
-    bind(X.warp.ax0, threadIdx.x)
-  }
-})",
-                                         {128});
+  const std::string source = warp_source(two_buffers_of_a_warp(), {128});
   EXPECT_EQ(count_in(source, " = kiln_shuffle_lane("), 2u) << source;
 }
 
 TEST(WarpMemoryOnHost, WhatAThreadHoldsItselfNeedsNoShuffle) {
   for (const int64_t m : {31, 32, 33, 63, 64, 65}) {
-    const std::string source = warp_source(R"(
-kernel k(A: float32[m]) -> (B: float32[m]) {
-  B[i] = A[i] + 1.0
-  schedule cuda {
-    cache_read(A, warp, B)
-    split(B.i, factor=32)
-    bind(B.i.outer, blockIdx.x)
-    bind(B.i.inner, threadIdx.x)
-    compute_at(A.warp, B.i.outer)
-    bind(A.warp.ax0, threadIdx.x)
-  }
-})",
-                                           {m});
+    const std::string source = warp_source(own_elements_of_a_warp(), {m});
     EXPECT_EQ(count_in(source, "kiln_shuffle"), 0u) << source;
   }
 }
@@ -110,20 +57,7 @@ kernel k(A: float32[m]) -> (B: float32[m]) {
 /// A window of three slides over what a warp holds: 34 elements, the last two with the first lanes.
 TEST(WarpMemoryOnHost, AWindowSlidesOverTheRegistersOfAWarp) {
   for (const int64_t n : {1, 32, 70}) {
-    const std::string source = warp_source(R"(
-kernel k(A: float32[n + 2]) -> (B: float32[n]) {
-  B[i] = A[i] + A[i + 1] + A[i + 2]
-  schedule cuda {
-    cache_read(A, warp, B)
-    split(B.i, factor=32)
-    bind(B.i.outer, blockIdx.x)
-    bind(B.i.inner, threadIdx.x)
-    compute_at(A.warp, B.i.outer)
-    split(A.warp.ax0, factor=32)
-    bind(A.warp.ax0.inner, threadIdx.x)
-  }
-})",
-                                           {n});
+    const std::string source = warp_source(window_over_a_warp(), {n});
     // Of each of the two neighbours either of two elements.
     EXPECT_EQ(count_in(source, " = kiln_shuffle_lane("), 4u) << source;
   }
@@ -132,74 +66,15 @@ kernel k(A: float32[n + 2]) -> (B: float32[n]) {
 /// Inside of its threads a warp fills its memory together: each fetches two of 64 elements.
 TEST(WarpMemoryOnHost, AVectorIsPassedOnFromLaneToLane) {
   for (const int factor : {16, 32, 64}) {
-    const std::string source = warp_source(fmt::format(R"(
-kernel k(A: float32[n, 128], V: float32[128]) -> (B: float32[n]) {{
-  B[i] = sum[k < 128](A[i, k] * V[k])
-  schedule cuda {{
-    cache_read(V, warp, B)
-    split(B.i, factor=16)
-    bind(B.i.outer, blockIdx.x)
-    bind(B.i.inner, threadIdx.x)
-    split(B.k, factor={})
-    compute_at(V.warp, B.k.outer)
-    split(V.warp.ax0, factor=16)
-    bind(V.warp.ax0.inner, threadIdx.x)
-  }}
-}})",
-                                                       factor),
-                                           {50});
+    const std::string source = warp_source(vector_of_a_warp(factor), {50});
     EXPECT_EQ(count_in(source, " = kiln_shuffle_lane("), 1u) << source;
   }
 }
 
 /// Neighbours that a lane stores stay with it, as a vector.
 TEST(WarpMemoryOnHost, ALaneHoldsFourNeighbours) {
-  const std::string source = warp_source(R"(
-kernel k(A: float32[n, 128]) -> (B: float32[n, 128]) {
-  B[i, j] = A[i, 127 - j]
-  schedule cuda {
-    cache_read(A, warp, B)
-    bind(B.i, blockIdx.x)
-    split(B.j, factor=4)
-    bind(B.j.outer, threadIdx.x)
-    compute_at(A.warp, B.i)
-    split(A.warp.ax1, factor=4)
-    bind(A.warp.ax1.outer, threadIdx.x)
-    vectorize(A.warp.ax1.inner)
-  }
-})",
-                                         {5});
+  const std::string source = warp_source(neighbours_of_a_lane(), {5});
   EXPECT_NE(source.find("kiln_shuffle_lane("), std::string::npos) << source;
-}
-
-/// A tile of a warp with a drawn number of threads, of neighbours that each holds and of rounds,
-/// each element of it read once, in a drawn order.
-std::string drawn_kernel(Random& random) {
-  const int lanes = 1 << random.between(1, 5);
-  const int side = 1 << random.between(0, 2);
-  const int rounds = random.between(1, 3);
-  const int tile = lanes * side * rounds;
-  const int shift = random.between(0, tile - 1);
-  const std::string place =
-      random.pick(std::vector<std::string>{fmt::format("{} - floormod(i, {})", tile - 1, tile),
-                                           fmt::format("floormod(i + {}, {})", shift, tile)});
-  const bool adds_own = random.chance(0.5);
-  const std::string others = adds_own ? " + A[i]" : "";
-  return fmt::format(R"(kernel k(A: int32[{0}]) -> (B: int32[{0}]) {{
-  B[i] = A[floordiv(i, {1})*{1} + {2}]{3}
-  schedule cuda {{
-    cache_read(A, warp, B)
-    split(B.i, factor={1})
-    split(B.i.inner, factor={4})
-    bind(B.i.outer, blockIdx.x)
-    bind(B.i.inner.inner, threadIdx.x)
-    compute_at(A.warp, B.i.outer)
-    split(A.warp.ax0, factor={5})
-    split(A.warp.ax0.outer, factor={4})
-    bind(A.warp.ax0.outer.inner, threadIdx.x)
-  }}
-}})",
-                     tile * 2, tile, place, others, lanes, side);
 }
 
 /// The loops with the shuffle at a position taking what the next lane has.
@@ -224,7 +99,7 @@ TEST(WarpMemoryFuzz, DrawnTilesAreRightOrRefusedAndEachShuffleCounts) {
   int unseen = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);
-    const std::string drawn = drawn_kernel(random);
+    const std::string drawn = drawn_tile_of_a_warp(random);
     SCOPED_TRACE(drawn);
     const language::TextKernel text = kernel_of(drawn);
     ir::Kernel loops;
