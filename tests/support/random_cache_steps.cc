@@ -13,8 +13,10 @@ using language::StageId;
 using language::Step;
 using language::StepKind;
 
-std::string random_scope(Random& random) {
-  return random.pick(std::vector<std::string>{"global", "shared", "local"});
+std::string random_scope(const ScheduleDrawer& drawer) {
+  std::vector<std::string> scopes = {"global", "shared", "local"};
+  if (drawer.is_for_gpu) scopes.emplace_back("warp");
+  return drawer.random.pick(scopes);
 }
 
 /// The loops of a stage that steps may name, as the state has them. Extents stay known.
@@ -64,6 +66,50 @@ std::vector<AxisId> random_layout(ScheduleDrawer& drawer, const DrawnStage& stag
   return loops;
 }
 
+/// Cuts a loop into tiles, whose elements are lanes of a warp; the loop over the tiles.
+AxisId bind_lanes(ScheduleDrawer& drawer, DrawnStage& stage, size_t place, int64_t lanes) {
+  const Leaf leaf = stage.leaves[place];
+  const AxisId first = drawer.new_axes(2);
+  stage.leaves[place] = {.axis = first, .taken = true};
+  stage.leaves.insert(stage.leaves.begin() + static_cast<long>(place) + 1,
+                      {.axis = first + 1, .extent = lanes, .taken = true});
+  drawer.add(
+      {.kind = StepKind::Split, .stage = stage.stage, .axes = {leaf.axis}, .factors = {lanes}});
+  drawer.add(
+      {.kind = StepKind::Bind, .stage = stage.stage, .axes = {first + 1}, .tag = "threadIdx.x"});
+  drawer.bound.insert({stage.stage, "threadIdx.x"});
+  return first;
+}
+
+bool has_lanes(const ScheduleDrawer& drawer, const DrawnStage& stage) {
+  return drawer.bound.contains({stage.stage, "threadIdx.x"});
+}
+
+/// Where a stage has a loop of its own that lanes may share.
+std::optional<size_t> loop_for_lanes(const ScheduleDrawer& drawer, const DrawnStage& stage) {
+  for (size_t i = stage.leaves.size(); i > 0 && !has_lanes(drawer, stage); --i) {
+    const Leaf& leaf = stage.leaves[i - 1];
+    if (!leaf.taken && !leaf.reduce && !leaf.time) return i - 1;
+  }
+  return std::nullopt;
+}
+
+/// Memory of a warp is filled and read by the lanes of one, or refused: mostly the copy is computed
+/// where the reader's tiles are, by as many threads.
+void share_among_lanes(ScheduleDrawer& drawer, StageId copy_id, StageId reader_id) {
+  DrawnStage& reader = *drawer.find(reader_id);
+  DrawnStage& copy = *drawer.find(copy_id);
+  const std::optional<size_t> loop = loop_for_lanes(drawer, reader);
+  const std::optional<size_t> own = loop_for_lanes(drawer, copy);
+  if (!loop || !own || drawer.random.chance(0.2)) return;
+  const int64_t lanes = drawer.random.pick(std::vector<int64_t>{4, 8, 32});
+  const AxisId tiles = bind_lanes(drawer, reader, *loop, lanes);
+  copy.placed = true;
+  drawer.add(
+      {.kind = StepKind::ComputeAt, .stage = copy_id, .at_stage = reader_id, .at_axis = tiles});
+  bind_lanes(drawer, copy, *own, lanes);
+}
+
 }  // namespace
 
 template <>
@@ -75,7 +121,7 @@ void draw<StepKind::CacheRead>(ScheduleDrawer& drawer, DrawnStage& stage) {
   for (const StageId other : drawer.readers_of(tensor)) {
     if (other != stage.stage && drawer.random.chance(0.5)) readers.push_back(other);
   }
-  Step step{.kind = StepKind::CacheRead, .stage = tensor, .tag = random_scope(drawer.random)};
+  Step step{.kind = StepKind::CacheRead, .stage = tensor, .tag = random_scope(drawer)};
   step.readers = readers;
   const bool in_scan = drawer.state.stage(tensor).cell_of >= 0;
   if (readers.size() == 1 && !in_scan && drawer.random.chance(0.5))
@@ -83,14 +129,14 @@ void draw<StepKind::CacheRead>(ScheduleDrawer& drawer, DrawnStage& stage) {
   // `stage` does not outlive the next line, which adds a stage.
   const StageId copy = add_stage(drawer, step);
   drawer.redirect(tensor, readers, copy);
+  if (step.tag == "warp" && readers.size() == 1) share_among_lanes(drawer, copy, readers[0]);
 }
 
 template <>
 void draw<StepKind::CacheWrite>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (stage.placed || !std::all_of(stage.leaves.begin(), stage.leaves.end(), is_free)) return;
   const StageId source = stage.stage;
-  const Step step{
-      .kind = StepKind::CacheWrite, .stage = source, .tag = random_scope(drawer.random)};
+  const Step step{.kind = StepKind::CacheWrite, .stage = source, .tag = random_scope(drawer)};
   const std::vector<Leaf> before = stage.leaves;
   const StageId made = add_stage(drawer, step);
   drawer.hand_over(source, made);
@@ -118,8 +164,7 @@ void draw<StepKind::Rfactor>(ScheduleDrawer& drawer, DrawnStage& stage) {
 template <>
 void draw<StepKind::SetScope>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (drawer.is_output(stage.stage)) return;
-  drawer.add(
-      {.kind = StepKind::SetScope, .stage = stage.stage, .tag = random_scope(drawer.random)});
+  drawer.add({.kind = StepKind::SetScope, .stage = stage.stage, .tag = random_scope(drawer)});
 }
 
 }  // namespace kiln::testing

@@ -1,4 +1,5 @@
 // Schedules for GPUs, as the CUDA C that is made of them: tutorials' own and ones drawn at random.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <numeric>
@@ -192,6 +193,11 @@ std::string difference_on(const HostGpu& gpu, const Drawn& drawn) {
   }
 }
 
+bool has_warp_memory(const Drawn& drawn) {
+  return std::ranges::any_of(drawn.which.schedule.steps,
+                             [](const language::Step& step) { return step.tag == "warp"; });
+}
+
 /// Each is right in the interpreter and on the host, without a race, or refused with a sentence.
 TEST(SchedulesOnHostFuzz, DrawnAtRandomAreRightOrRefused) {
   const uint64_t first = fuzz_seed(800'000);
@@ -199,6 +205,7 @@ TEST(SchedulesOnHostFuzz, DrawnAtRandomAreRightOrRefused) {
   constexpr int kAtOnce = 50;
   std::map<std::string, int> refusals;
   int compiled = 0;
+  int by_warps = 0;
   for (int done = 0; done < rounds && !HasFailure(); done += kAtOnce) {
     HostGpu gpu;
     std::vector<Drawn> cases;
@@ -209,13 +216,16 @@ TEST(SchedulesOnHostFuzz, DrawnAtRandomAreRightOrRefused) {
     gpu.compile();
     for (const Drawn& drawn : cases) {
       ++compiled;
+      by_warps += has_warp_memory(drawn) ? 1 : 0;
       EXPECT_EQ(difference_on(gpu, drawn), "") << drawn.description;
     }
   }
-  std::printf("  %d random schedules: %d compiled\n", rounds, compiled);
+  std::printf("  %d random schedules: %d compiled, %d with memory of a warp\n", rounds, compiled,
+              by_warps);
   for (const auto& [refusal, count] : refusals)
     std::printf("  %4d refused: %s\n", count, refusal.c_str());
   EXPECT_GE(compiled, rounds / 5);
+  EXPECT_GE(by_warps, rounds / 100);
 }
 
 }  // namespace
