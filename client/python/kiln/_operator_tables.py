@@ -96,23 +96,35 @@ DEFINITIONS = {
     ),
     'conv2d_transpose': (
         'convolution',
-        '3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL5(WqX5Ed8*5(WqX5EmE@5(WqX5EvL05(WqY5E&R65(WqY5'
-        'E~dA5(WqY5FHpE8Uh#q8Uh#r8Uh#s8Uh#q8Uh#t8Uh#u8Uh#v8Uh#t8Uh#r8U_jk2n7%V8W1WD3J7y`Vsvt0V{'
-        '{S%2niYj7zP>;Dh>(=ZFOvPX>e?L5&{Yf8Uh#u8Vf233IkzeWD)`l4H^O%0vZMi1PBEX0vZr14hjf!bz*dKVPk'
-        'X>0uK-x0vHDx5GoD|2yJz2bZKyGc@hE<5*h*+1sV$~2?_&YWMmQo6BHT*3IYfP8UzXg2n8Ah3IYfP8UzXg2n8A'
-        'f7yuds3IYfP8Uh#u8UzXg2n8Af7zG*vAORWzAOso}DiaC~XL4m>bY*g1WpQ<3Y!U(=AQ}Q70U81z1R4-34hjf!'
-        'bz*dKVPkX>0wN<C0vHAw5GoD|2xe?=Z*pyKWD)`-B^m?@0tf{f4Jr!?1!Zw{VQdltCMOybDiI0`Y;R|2V_|GxV'
-        'Qyp+0wE|G0w4hz0w4q$5GoD|2y=B}baG*1bP@t8D;feA1{x454hjfnY;SLJWNCI10xT^W0vG`r3@Qo=1Z-t<a}'
-        'okBFB%gn5ef@zZ)a&^VQgPvZe$VyDKHuWAOac!AO#u~DiaC~XL4m>bY*g1WpQ<3Y!U)8Ga3^r5ef@zZ)a&^VQg'
-        'PvZe$VyF*F(iAOac!AO#u_Dh>(=b9G{La$#e15&||i8Uh#x8W1WD3J7LwZ*OvKZ)6ezI5`>w3IYfP8VxE73I%0'
-        'xbzy800y;Yy6Dko33v6#^X=7n*Utw-!5&|_m8Ui2!8Ui2%8W1WD3J7y`Vsvt0V{{S%K0g`)7zY{<Dh>(=W^8Y7'
-        'a%5?C5&}R$8Uh#s8Vo853IuFrb8`{`LPHu8DiI0`Y;R|2V_|GxVQyp+0zE_;0w4n#0w4hz0w4q$5GoD|2y=B}b'
-        'aG*1bP@tbNE!kd1{x454hjfnY;SLJWNCI10!d050w4k!0w4t%5GoD|2y=B}baG*1bP@tgO&S6i2O1D64hjfnY;'
-        'SLJWNCI10!~jF2|5P~01^X6OHdjDAOji#AOIQyAOso$AO#u>ItmH`2mulVQd3k_8W1WD3J7g=Y;<XGY<Us_QC1'
-        'oR5&{Se8Wk!N3JhsxUvy|?ZeL|=b7c|(MORoF4?+zJ19Nq45&>Bn0|NvFA_)oy2n-Sf009Cb3JM4a3=#wb1O)~'
-        'n3K9qk0{{U65&>E&04f3q0V)Cr0s',
-        '3J_y&Zgw(cUvzR|ZgX&Nb7c|%V-f*q5&?G-0c{ciauNY^5(sm2a%p5`UuY5tb98cPWMyA>8Ub$_0cjcmY8nD^V'
-        ';TZ-avB11b0Ps)A^}Ds0a*',
+        '3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL3IYfL5(WqX5Iq<c5(WqX5Iz_e5(WqX5I-0g5(WqX5I`6i5(WqX5'
+        'J4Cq5(WqX5JDIy5(WqX5MdZ75(WqX5Mmf95(WqX5MvlB5(WqX5M&rL5(WqX5M>xV5(WqY5M~%>5(WqY5NH^05('
+        'WqY5O5fG5(fwY5S{@T2NDMe0T7=77!DE#2muhF0T>k;0vG@q0vG`r0vG}s0vG@q0vH1t0vH4u0vH7v0vH1t0vG'
+        '`r1_}fS1rP!n5GoD|2y=B}baG*1bP@sx2^s<z1{x454hjfub!>ELaBO)J0tyQn0vH4u3n~c;17T!j5&{ej8Uh#'
+        's8U_jk2n7%V8W1WD3J7y`Vsvt0V{{S%4-gsx7zY{<Dh>(=ZFOvPX>e?L5&{tt8Uh#v8Vf233IkzeWD)`s6dD2;'
+        '02%@q0~!Jt1{wkw2O0tx1R4Su1{w=02?_&YWMmQo8XFo03IqrR5CR$yDh>(=b9G{La$#e15&|3@8Uh#w8W1WD3'
+        'J7LwZ*OvBX?79<9v>P47zG*v7zY{)DhUb$VPs?y0wE$A1_}fS1rP!n5GoD|2y=B}baG*1bP@t1BpL!32O1D64h'
+        'jfnY;SLJWNCI10wpFI0vH1t0vHAw0vHDx0vG`r0vH4u1_}fS1rP!n5GoD|2y=B}baG*1bP@tAEgA$00tf{f3n~'
+        'c;18re=5&|wS8Uh#w8W1WD3J7LwZ*OvBX?79<FfkenDhUb$VPs?y0xL2a0vG}s0vH7v1_}fS1rP!n5GoD|2y=B'
+        '}baG*1bP@tJHW~y90tf{f3n~c;18re=5&}0k8Uh#x8W1WD3J7LwZ*OvBX?79<IXW5(DhUb$VPs?y0yH}s1PTHO'
+        '1sVhj0tf{f1PTHO1sVhj0tf{f1PTHO1sVhj0tf{f0w4k!0w4q$0vHAw5GoD|2yJz2bZKyGc@hFdMH&k#2?_&YW'
+        'MmQoLq-|`7z7#&Dhdh&Y-MwE5&}m^8Ui2#8Ui2%8Uh#x8W1WD3J7g=Y;<XGY<Us_OH3LIDhUb$VPs?y0!mF90v'
+        'H7v3@Qo=1Z-t<a}okhPZ|>{5ef@zZ)a&^VQgPvZe$VyNl+RBAOIQyAORWzAOac!AOso$7zP>;Dh>(=ZFOvPX>e'
+        '?L5&~6L8Vf233IkzeWD){YR~iB!0~!J#1sVbv2O1D64hjfub!>ELaBO)J0$N)d3n~c;17T!j5&~IV8VouL3IYf'
+        'L5(H9HSX~+f5&{Se8Wk!N3JhsxUvy|?ZeL|=b7c|(QC?pf1PTHO1sVhj0tf{f1PTHO1sVhj0tf{f1PTHO1sVhj'
+        '0tf{f0vG@q1PTHO1sVbv1R4Su1{w=02?_&YWMmQoX=)k<3IqrR5CR$yDh>(=b9G{La$#e15&~;%8Uh#w8W1WD3'
+        'J7LwZ*OvBX?79<ZEhL_3IYfP8Uh#v8Uh#x8Vf233IkzeWD){#avBB-1PBEX0vZr14hjf!bz*dKVPkX>0&{d40v'
+        'HDx5GoD|2xe?=Z*pX5b`k=0b{Ya82^s<*3>p<G6ABGya%Ew3WpZC-adlyA5(0R68Ui2*8Ui2;8W1WD3J7y`Vsv'
+        't0V{{S%dwd!K7y%j#Dhdh&Y-MwE5(0gG8WSoJ3JYv+XK7<$Y+qq+WD){;e;NWH3K{|+4H_3J6$%Y!a%Ew3WpZC'
+        '-adlyA5(I$(f&m&8DiaC|Y;R|2V_|GxVQyp+1b_j90U81z3K{|+4H^<E5DEx$bz*dKVPkX>1cd>H0U81r0vZk~'
+        '3<?BnWpi^91cw2L0U8x56ABA#Z)a&^VQgPvZe$V!gaL^G8Ui2-8Ui2*8Ui2;8WJiH3J7y`Vsvt0V{{S(i~)@S8'
+        'Ui2+8Ui2<8WJiH3J7y`Vsvt0V{{S(j{%SY8VouL3IGxYivf-SkpUV65&{Se8W<`T3JhsxUvy|?ZeL|=b7c|+iU'
+        'E=VlK~n6APX7-AO;!&AO{)(AP5=)APgD;APpK6IuZ&32m%rel>wFkmjRdonE{#s8WJiH3J7g=Y;<XGY<Us{lmV'
+        'Lo8W2Jb3IlU>Z4v^U0U84f3=J9t3IYfP8UzXg2n8Ah3IYfP8Ui2=8Ui2>8Uh#w8WJiH3J7LwZ*OvKZ)6e#q5-1'
+        ';8Ui2?8Uh#x8WJiH3J7LwZ*OvKZ)6e#r2(b^8Ui2>8Uh#w8WJiH3J7LwZ*OvBX?79>r~#<~8Ui2?8Uh#x8WJiH'
+        '3J7LwZ*OvBX?79>s{yP58WK7X3IYfN5(=RKqyeV^ssXJ5A_)oy2n-Sf009Cb3JM4a3=#wb1O)~n4H63q1^@v90'
+        '|W&U0bn8x5(^3i1_uZU3K9aH0U`?$2?_%a4-gUpt^q0lDgp=rDgp=u',
+        '3J_y&Zgw(cUvzR|ZgX&Nb7c|%V-f*q5&?G-0c{ciauNY^5(sm2a%p5`UuY5tb98cPWMyA>8Uk`-8Ub$_0dN`ta'
+        'T)=28Uc110dE=sa2f$|8Ubk<0csioa$_0+bs7P78Ub$_0cjcmY9awxA^}Ds2WDw(bY*gLA_j11VRL13A^}+',
     ),
     'depthwise_conv2d': (
         'convolution',

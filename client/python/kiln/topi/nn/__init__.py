@@ -18,6 +18,8 @@ from ._convolution import *  # noqa: F403
 from ._convolution import __all__ as _convolution
 from ._convolution_nd import *  # noqa: F403
 from ._convolution_nd import __all__ as _convolution_nd
+from ._convolution_transpose import *  # noqa: F403
+from ._convolution_transpose import __all__ as _convolution_transpose
 from ._dense import *  # noqa: F403
 from ._dense import __all__ as _dense
 from ._normalization import *  # noqa: F403
@@ -32,7 +34,8 @@ flatten = _flatten
 
 __all__ = sorted(
     {
-        *_activation, *_adjoints, *_attention, *_blocks, *_convolution, *_convolution_nd, *_dense, *_normalization, *_pooling, *_recurrent,
+        *_activation, *_adjoints, *_attention, *_blocks, *_convolution, *_convolution_nd, *_convolution_transpose, *_dense,
+        *_normalization, *_pooling, *_recurrent,
         "add", "batch_matmul", "dilate", "flatten", "layout_transform", "pad",
     }
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Convolutions over any number of dimensions: three of them, groups of lines, and the adjoints of all.
+"""Convolutions over any number of dimensions: three of them, and groups of lines.
 
 The letters of a layout say where dimensions stand; `W`, `HW` and `DHW` are those that windows go over.
 """
@@ -109,80 +109,6 @@ def conv(inp, filt, stride, padding, dilation, groups, data_layout, kernel_layou
     kernel = _in_layout(filt, kernel_layout, "OI" + spatial, where, "filters")
     result = _convolved(order, kernel, (stride, padding, dilation), groups, out_dtype, "conv")
     return _in_order(result, data_layout, "NC" + spatial)
-
-
-# The adjoints: what each output element of a convolution saw adds up.
-
-
-def _transposed(data, kernel, strides, padding, output_padding, groups, out_dtype, name):
-    """Data (n, c, *sizes) and filters (c, m / groups, *windows)."""
-    where = f"topi.nn.{name}"
-    ndim = tensor(data, where).ndim
-    data, kernel = _operands(data, kernel, ndim, out_dtype, where)
-    _check_channels(data, 1, kernel, 0, where)
-    groups = _groups_of(kernel.shape[0], groups, where)
-    count = ndim - 2
-    strides = per_dimension(strides, count, f"{where}: strides")
-    extra = per_dimension(output_padding, count, f"{where}: output_padding")
-    if any(more >= stride for more, stride in zip(extra, strides) if more):
-        raise invalid("PADDING", f"{where}: output_padding {tuple(extra)} must be less than the strides {tuple(strides)}")
-    windows, given = kernel.shape[2:], data.shape[2:]
-    around = sides(padding, windows, where)
-    if count == 2 and groups == 1 and not any(extra) and not any(side for pair in around for side in pair):
-        return operator("conv2d_transpose")(data, kernel, stride_h=strides[0], stride_w=strides[1], name=name)
-    sizes = [
-        (size - 1) * stride + window - low - high + more
-        for size, stride, window, (low, high), more in zip(given, strides, windows, around, extra)
-    ]
-    channels, outputs = data.shape[1] // groups, kernel.shape[1]
-
-    def body(n, o, *place):
-        c = define.reduce_axis((0, channels), name="rc")
-        axes = [define.reduce_axis((0, window), name=f"r{d}") for d, window in enumerate(windows)]
-        channel = c if groups == 1 else o // outputs * channels + c
-        output = o if groups == 1 else o % outputs
-        holds, at = [], []
-        for i, r, size, stride, (low, _) in zip(place, axes, given, strides, around):
-            offset = i + low - r
-            steps = offset // stride
-            holds += [offset >= 0, steps < size] + ([apply("floormod", offset, stride) == 0] if stride != 1 else [])
-            at.append(steps)
-        product = data(n, channel, *at) * kernel(channel, output, *axes)
-        return reduce.sum(apply("if_then_else", reduce.all(*holds), product, cast(product.dtype, 0)), axis=[c, *axes])
-
-    return define.compute([data.shape[0], outputs * groups, *sizes], body, name=name,
-                          varargs_names=[f"i{d}" for d in range(count)])  # fmt: skip
-
-
-@_export
-def conv1d_transpose_ncw(data, kernel, stride=1, padding=0, out_dtype=None, output_padding=0):
-    """The adjoint of conv1d_ncw: data (n, c, w) and filters (c, m, s)."""
-    return _transposed(data, kernel, stride, padding, output_padding, 1, out_dtype, "conv1d_transpose_ncw")
-
-
-@_export
-def group_conv1d_transpose_ncw(data, kernel, stride=1, padding=0, out_dtype=None, output_padding=0, groups=1):
-    """The same in groups: filters (c, m / groups, s)."""
-    return _transposed(data, kernel, stride, padding, output_padding, groups, out_dtype, "group_conv1d_transpose_ncw")
-
-
-@_export
-def conv2d_transpose_nchw(Input, Filter, strides=1, padding=0, out_dtype=None, output_padding=(0, 0)):
-    """The adjoint of conv2d_nchw: data (n, c, h, w) and filters (c, m, r, s). `output_padding` rows and columns more at the
-    end."""
-    return _transposed(Input, Filter, strides, padding, output_padding, 1, out_dtype, "conv2d_transpose_nchw")
-
-
-@_export
-def group_conv2d_transpose_nchw(data, kernel, stride=1, padding=0, out_dtype=None, output_padding=(0, 0), groups=1):
-    """The same in groups: filters (c, m / groups, r, s)."""
-    return _transposed(data, kernel, stride, padding, output_padding, groups, out_dtype, "group_conv2d_transpose_nchw")
-
-
-@_export
-def conv3d_transpose_ncdhw(Input, Filter, strides=1, padding=0, out_dtype=None, output_padding=(0, 0, 0)):
-    """The adjoint of conv3d_ncdhw: data (n, c, d, h, w) and filters (c, m, q, r, s)."""
-    return _transposed(Input, Filter, strides, padding, output_padding, 1, out_dtype, "conv3d_transpose_ncdhw")
 
 
 # Channels in blocks: data (n, c / b, h, w, b).
