@@ -1,4 +1,4 @@
-// asin, acos, atan and atan2 of float32: odd polynomials near 0, elsewhere pi/2 less the arc of
+// asin, acos, atan and atan2: odd polynomials near 0, elsewhere pi/2 less the arc of
 // what is near 0: asin x = pi/2 - 2 asin sqrt((1 - x) / 2), atan x = pi/2 - atan(1 / x). pi/2 is
 // added in two parts.
 #include <numbers>
@@ -16,19 +16,28 @@ using llvm::Value;
 
 namespace {
 
-constexpr double kHalfPi = 0x1.921fb6p+0;
-constexpr double kHalfPiLow = -0x1.777a5cp-25;
+/// So many quarters of a turn; and what their number in the format of `like` lacks.
+Value* quarters(FloatBuilder& f, int count, Value* like) {
+  return f.constant(like, count * 0x1.921fb6p+0, count * 0x1.921fb54442d18p+0);
+}
+Value* rest_of_quarters(FloatBuilder& f, int count, Value* like) {
+  return f.constant(like, count * -0x1.777a5cp-25, count * 0x1.1a62633145c07p-54);
+}
 
 /// So many quarters of a turn, less an angle.
-Value* quarters_less(FloatBuilder& f, int quarters, Value* angle) {
-  return f.b.CreateFAdd(f.constant(angle, quarters * kHalfPi),
-                        f.b.CreateFSub(f.constant(angle, quarters * kHalfPiLow), angle));
+Value* quarters_less(FloatBuilder& f, int count, Value* angle) {
+  return f.b.CreateFAdd(quarters(f, count, angle),
+                        f.b.CreateFSub(rest_of_quarters(f, count, angle), angle));
 }
 
 /// (asin t - t) / t for t^2 = z up to 1/4
 Value* sine_series(FloatBuilder& f, Value* z) {
-  Value* const p = f.polynomial(z, {0x1.55554cp-3, 0x1.33387cp-4, 0x1.6caed2p-5, 0x1.0491a2p-5,
-                                    0x1.d91f98p-7, 0x1.3355c6p-5});
+  Value* const p = f.polynomial(
+      z, {0x1.55554cp-3, 0x1.33387cp-4, 0x1.6caed2p-5, 0x1.0491a2p-5, 0x1.d91f98p-7, 0x1.3355c6p-5},
+      {0x1.5555555555577p-3, 0x1.333333332e08ap-4, 0x1.6db6db721a030p-5, 0x1.f1c71a9218cc9p-6,
+       0x1.6e8bdf316edb2p-6, 0x1.1c49ea947a7ecp-6, 0x1.ca201a84fb1e8p-7, 0x1.7580f1b26cd85p-7,
+       0x1.6156ca7dd8077p-7, 0x1.e46158b8d8ba8p-9, 0x1.6419c03f9e704p-6, -0x1.58b23553aa6d2p-6,
+       0x1.0b805164fd3e7p-5});
   return f.b.CreateFMul(p, z);
 }
 
@@ -51,8 +60,8 @@ Arc arc_of_sine(FloatBuilder& f, Value* a) {
 /// 2.3 ulp.
 Value* arc_sine(FloatBuilder& f, Value* x) {
   const Arc arc = arc_of_sine(f, f.magnitude(x));
-  Value* const rest = f.fma(f.constant(x, -2), arc.angle, f.constant(x, kHalfPiLow));
-  Value* const far = f.b.CreateFAdd(rest, f.constant(x, kHalfPi));
+  Value* const rest = f.fma(f.constant(x, -2), arc.angle, rest_of_quarters(f, 1, x));
+  Value* const far = f.b.CreateFAdd(rest, quarters(f, 1, x));
   return f.with_sign_of(f.b.CreateSelect(arc.is_near, arc.angle, far), x);
 }
 
@@ -71,8 +80,15 @@ Value* arc_cosine(FloatBuilder& f, Value* x) {
 Value* arc_of_tangent(FloatBuilder& f, Value* t) {
   Value* const z = f.b.CreateFMul(t, t);
   Value* const p = f.polynomial(
-      z, {-0x1.555552p-2, 0x1.9997e0p-3, -0x1.247374p-3, 0x1.c4f1e2p-4, -0x1.68e704p-4,
-          0x1.1422d4p-4, -0x1.6e19c2p-5, 0x1.714b52p-6, -0x1.df9770p-8, 0x1.23f97ep-10});
+      z,
+      {-0x1.555552p-2, 0x1.9997e0p-3, -0x1.247374p-3, 0x1.c4f1e2p-4, -0x1.68e704p-4, 0x1.1422d4p-4,
+       -0x1.6e19c2p-5, 0x1.714b52p-6, -0x1.df9770p-8, 0x1.23f97ep-10},
+      {-0x1.555555555554dp-2, 0x1.9999999998c27p-3, -0x1.2492492456ac0p-3,  0x1.c71c71b6292e1p-4,
+       -0x1.745d15d0322fcp-4, 0x1.3b139bce93351p-4, -0x1.111032679ffb1p-4,  0x1.e1d487034adb3p-5,
+       -0x1.aeda51716b34fp-5, 0x1.84b44d7e01bb2p-5, -0x1.5f241a6b4cb46p-5,  0x1.39043e9f37604p-5,
+       -0x1.0c93e830c4509p-5, 0x1.ac77b48ddab3fp-6, -0x1.30f93ffcf4d17p-6,  0x1.72dabf0321c85p-7,
+       -0x1.6fcf831265b14p-8, 0x1.1a02aa679365cp-9, -0x1.36d7fb35a260ap-11, 0x1.b3aa5ee5a955cp-14,
+       -0x1.2262310f73c8dp-17});
   return f.fma(f.b.CreateFMul(p, z), t, t);
 }
 

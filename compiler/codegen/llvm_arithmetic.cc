@@ -15,8 +15,8 @@ using llvm::Value;
 
 namespace {
 
-constexpr int kRegisterLanes = 16;    // float32 in the widest register, of 64 bytes
-constexpr unsigned kFewestLanes = 4;  // and in the narrowest, of 16
+constexpr unsigned kRegisterBits = 512;  // of the widest register
+constexpr unsigned kFewestBits = 128;    // and of the narrowest
 
 int lanes_of(Value* x) {
   return static_cast<int>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
@@ -29,19 +29,28 @@ Value* joined(llvm::IRBuilderBase& b, Value* low, Value* high) {
   return b.CreateShuffleVector(low, high, places);
 }
 
-/// vscalefps of one register. Its last operand of 512 bits is the rounding mode, of which 4 means
-/// the current one; the masks take all lanes.
+unsigned bits_of(Value* x) {
+  return static_cast<unsigned>(lanes_of(x)) * x->getType()->getScalarSizeInBits();
+}
+
+/// vscalefps or vscalefpd of one register. Its last operand of 512 bits is the rounding mode, of
+/// which 4 means the current one; the masks take all lanes.
 Value* scaled_register(llvm::IRBuilderBase& b, Value* x, Value* n) {
-  const int lanes = lanes_of(x);
+  const bool is_double = x->getType()->getScalarType()->isDoubleTy();
   Value* const zero = llvm::Constant::getNullValue(x->getType());
-  if (lanes == kRegisterLanes) {
+  if (bits_of(x) == kRegisterBits) {
     constexpr uint32_t kCurrentRounding = 4;
-    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
-                             {x, n, zero, b.getInt16(0xffff), b.getInt32(kCurrentRounding)});
+    const auto id = is_double ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512
+                              : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+    Value* const all = is_double ? b.getInt8(0xff) : b.getInt16(0xffff);
+    return b.CreateIntrinsic(id, {}, {x, n, zero, all, b.getInt32(kCurrentRounding)});
   }
-  const auto id = lanes == 8 ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_256
-                             : llvm::Intrinsic::x86_avx512_mask_scalef_ps_128;
-  return b.CreateIntrinsic(id, {}, {x, n, zero, b.getInt8(0xff)});
+  const bool is_half = bits_of(x) == kRegisterBits / 2;
+  const auto of_float = is_half ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_256
+                                : llvm::Intrinsic::x86_avx512_mask_scalef_ps_128;
+  const auto of_double = is_half ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_256
+                                 : llvm::Intrinsic::x86_avx512_mask_scalef_pd_128;
+  return b.CreateIntrinsic(is_double ? of_double : of_float, {}, {x, n, zero, b.getInt8(0xff)});
 }
 
 /// Whether the magnitude of a float lies in 2^low .. 2^high; 0, nan and infinity do not.
@@ -60,14 +69,16 @@ Value* has_exponent(llvm::IRBuilderBase& b, Value* x, int low, int high) {
 
 bool fills_registers(Value* x) {
   const auto* const type = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-  if (type == nullptr || !type->getElementType()->isFloatTy()) return false;
+  if (type == nullptr ||
+      !(type->getElementType()->isFloatTy() || type->getElementType()->isDoubleTy()))
+    return false;
   const unsigned lanes = type->getNumElements();
-  return lanes >= kFewestLanes && (lanes & (lanes - 1)) == 0;
+  return bits_of(x) >= kFewestBits && (lanes & (lanes - 1)) == 0;
 }
 
 Value* scaled(llvm::IRBuilderBase& b, Value* x, Value* n) {
+  if (bits_of(x) <= kRegisterBits) return scaled_register(b, x, n);
   const int lanes = lanes_of(x);
-  if (lanes <= kRegisterLanes) return scaled_register(b, x, n);
   const auto half = [&](int first) {
     return scaled(b, slice(b, x, first, lanes / 2), slice(b, n, first, lanes / 2));
   };

@@ -10,7 +10,7 @@ struct Arithmetic {
   bool scales = false;  // x 2^n in one instruction, for vectors of 16 to 64 bytes
 };
 
-/// Whether a value is a vector of float32 that registers hold without a rest.
+/// Whether a value is a vector of float32 or float64 that registers hold without a rest.
 bool fills_registers(llvm::Value* x);
 
 /// x 2^n rounded once, for whole n; also where it overflows, and below the normal range. Where n is

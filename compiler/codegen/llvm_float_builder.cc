@@ -1,6 +1,6 @@
-// Arithmetic of float32 as LLVM has it, for functions that are written once for one lane and for
-// many. A float is rounded to a whole number by adding 1.5 * 2^23, whose last place is 1: the sum
-// less that number is the float, its low bits are the integer.
+// Arithmetic of floats as LLVM has it, for functions that are written once for one lane and for
+// many. A float32 is rounded to a whole number by adding 1.5 * 2^23, whose last place is 1: the sum
+// less that number is the float, its low bits are the integer. A float64 likewise by 1.5 * 2^52.
 #include "compiler/codegen/llvm_float_builder.h"
 
 #include <llvm/IR/Intrinsics.h>
@@ -11,26 +11,42 @@ namespace kiln::codegen {
 
 using llvm::Value;
 
-namespace {
+bool is_double(Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
-constexpr double kAnchor = 12582912;  // 1.5 * 2^23: adding it rounds a float to a whole number
+int64_t fraction_bits(Value* x) { return is_double(x) ? 52 : 23; }
 
-}  // namespace
+int64_t exponent_bias(Value* x) { return is_double(x) ? 1023 : 127; }
 
 bool FloatBuilder::scales(Value* x) const { return arithmetic.scales && fills_registers(x); }
 
 Value* FloatBuilder::constant(Value* like, double value) { return number(like->getType(), value); }
 
+Value* FloatBuilder::constant(Value* like, double narrow, double wide) {
+  return constant(like, is_double(like) ? wide : narrow);
+}
+
 Value* FloatBuilder::fma(Value* x, Value* y, Value* z) {
   return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
 }
 
-Value* FloatBuilder::polynomial(Value* x, std::initializer_list<double> c) {
+Value* FloatBuilder::polynomial(Value* x, Coefficients c) {
   const double* at = c.end() - 1;
   Value* sum = constant(x, *at);
   while (at != c.begin())
     sum = fma(sum, x, constant(x, *--at));
   return sum;
+}
+
+Value* FloatBuilder::polynomial(Value* x, Coefficients narrow, Coefficients wide) {
+  return polynomial(x, is_double(x) ? wide : narrow);
+}
+
+Value* FloatBuilder::at_least(Value* x, Value* limit) {
+  return b.CreateSelect(b.CreateFCmpOLT(x, limit), limit, x);
+}
+
+Value* FloatBuilder::at_most(Value* x, Value* limit) {
+  return b.CreateSelect(b.CreateFCmpOGT(x, limit), limit, x);
 }
 
 Value* FloatBuilder::magnitude(Value* x) {
@@ -51,15 +67,21 @@ Value* FloatBuilder::from_bits(Value* x, Value* like) {
 }
 
 FloatBuilder::Whole FloatBuilder::rounded(Value* x, double factor) {
-  Value* const anchor = constant(x, kAnchor);
+  Value* const anchor = constant(x, 0x1.8p23, 0x1.8p52);
   Value* const anchored = fma(x, constant(x, factor), anchor);
   return {b.CreateFSub(anchored, anchor), b.CreateSub(bits(anchored), bits(anchor))};
 }
 
 Value* FloatBuilder::power_of_two(Value* exponent, Value* like) {
   llvm::Type* const whole = exponent->getType();
-  Value* const biased = b.CreateAdd(exponent, integer(whole, 127));
-  return from_bits(b.CreateShl(biased, integer(whole, 23)), like);
+  Value* const biased = b.CreateAdd(exponent, integer(whole, exponent_bias(like)));
+  return from_bits(b.CreateShl(biased, integer(whole, fraction_bits(like))), like);
+}
+
+// The first part has few bits, so that small multiples are exact.
+Value* FloatBuilder::less_ln2(Value* x, Value* multiple) {
+  Value* const rest = fma(multiple, constant(x, -0.693359375, -0x1.62e42ffp-1), x);
+  return fma(multiple, constant(x, 2.12194440e-4, 0x1.718432a1b0e26p-35), rest);
 }
 
 }  // namespace kiln::codegen

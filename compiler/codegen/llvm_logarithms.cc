@@ -1,6 +1,7 @@
-// Logarithms of float32: x = 2^k m, log x = k ln 2 + log m, with a polynomial in m - 1; what a
-// product or a sum of the large terms loses in rounding is added with the small ones. The inverse
-// hyperbolic functions are log(1 + t) of a t that is exact near 0.
+// Logarithms: x = 2^k m, log x = k ln 2 + log m, with a polynomial in r = m - 1, or for float64 in
+// r / (r + 2), whose series is shorter; what a product or a sum of the large terms loses in
+// rounding is added with the small ones. The inverse hyperbolic functions are log(1 + t) of a t
+// that is exact near 0.
 #include <numbers>
 
 #include <llvm/IR/Intrinsics.h>
@@ -23,56 +24,77 @@ struct MantissaExponent {
 
 /// x = 2^k m with m in sqrt(1/2) .. sqrt(2); numbers below the normal range are scaled up first.
 MantissaExponent split(FloatBuilder& f, Value* x) {
-  Value* const is_small = f.b.CreateFCmpOLT(x, f.constant(x, 0x1p-126));
-  Value* const scaled = f.b.CreateSelect(is_small, f.b.CreateFMul(x, f.constant(x, 0x1p23)), x);
-  Value* const raw = f.bits(scaled);
+  const int64_t fraction = fraction_bits(x);
+  const int64_t bias = exponent_bias(x);
+  const int64_t root_of_half = is_double(x) ? 0x3fe6a09e667f3bcd : 0x3f3504f3;
+  Value* const is_small = f.b.CreateFCmpOLT(x, f.constant(x, 0x1p-126, 0x1p-1022));
+  Value* const larger = f.b.CreateFMul(x, f.constant(x, 0x1p23, 0x1p52));
+  Value* const raw = f.bits(f.b.CreateSelect(is_small, larger, x));
   llvm::Type* const whole = raw->getType();
-  constexpr int64_t kRootOfHalf = 0x3f3504f3;
-  Value* const k =
-      f.b.CreateAShr(f.b.CreateSub(raw, integer(whole, kRootOfHalf)), integer(whole, 23));
-  Value* const m = f.from_bits(f.b.CreateSub(raw, f.b.CreateShl(k, integer(whole, 23))), x);
-  Value* const exponent =
-      f.b.CreateSub(k, f.b.CreateSelect(is_small, integer(whole, 23), integer(whole, 0)));
+  Value* const moved = f.b.CreateAdd(raw, integer(whole, (bias << fraction) - root_of_half));
+  Value* const places = f.b.CreateAnd(moved, integer(whole, (int64_t{1} << fraction) - 1));
+  Value* const m = f.from_bits(f.b.CreateAdd(places, integer(whole, root_of_half)), x);
+  Value* const k = f.b.CreateSub(
+      f.b.CreateLShr(moved, integer(whole, fraction)),
+      f.b.CreateSelect(is_small, integer(whole, bias + fraction), integer(whole, bias)));
+  // From 32 bits every CPU converts vectors.
+  Value* const exponent = f.b.CreateTrunc(k, like(x->getType(), f.b.getInt32Ty()));
   return {f.b.CreateFSub(m, f.constant(x, 1)), f.b.CreateSIToFP(exponent, x->getType())};
 }
 
-/// log(1 + r) - r for r as split() gives it
-Value* logarithm_less_first(FloatBuilder& f, Value* r) {
-  Value* const square = f.b.CreateFMul(r, r);
-  Value* const p =
-      f.polynomial(r, {0x1.555548p-2, -0x1.000006p-2, 0x1.99a4b6p-3, -0x1.555c4ep-3, 0x1.233768p-3,
-                       -0x1.fc2202p-4, 0x1.e6f074p-4, -0x1.de3c38p-4, 0x1.1457c0p-4});
-  return f.fma(f.constant(r, -0.5), square, f.b.CreateFMul(f.b.CreateFMul(r, square), p));
+/// log(1 + r) - r + r^2 / 2 for r as split() gives it.
+Value* rest_of_logarithm(FloatBuilder& f, Value* r, Value* square) {
+  if (!is_double(r)) {
+    Value* const p = f.polynomial(
+        r, {0x1.555548p-2, -0x1.000006p-2, 0x1.99a4b6p-3, -0x1.555c4ep-3, 0x1.233768p-3,
+            -0x1.fc2202p-4, 0x1.e6f074p-4, -0x1.de3c38p-4, 0x1.1457c0p-4});
+    return f.b.CreateFMul(f.b.CreateFMul(r, square), p);
+  }
+  // log(1 + r) = 2 atanh s = 2s + s q with s = r / (r + 2), where 2s = r - s r.
+  Value* const s = f.b.CreateFDiv(r, f.b.CreateFAdd(r, f.constant(r, 2)));
+  Value* const z = f.b.CreateFMul(s, s);
+  Value* const p = f.polynomial(
+      z, {0x1.5555555555592p-1, 0x1.999999997fe6bp-2, 0x1.24924941e8581p-2, 0x1.c71c520fb14d0p-3,
+          0x1.74663dc4536f5p-3, 0x1.39a1d45650514p-3, 0x1.2f0485bfbbf21p-3});
+  return f.b.CreateFMul(s, f.fma(z, p, f.b.CreateFMul(f.constant(r, 0.5), square)));
 }
 
 Value* logarithm(FloatBuilder& f, Value* x) {
   const MantissaExponent parts = split(f, x);
   Value* const r = parts.mantissa;
   Value* const square = f.b.CreateFMul(r, r);
-  Value* const p =
-      f.polynomial(r, {0x1.555548p-2, -0x1.000006p-2, 0x1.99a4b6p-3, -0x1.555c4ep-3, 0x1.233768p-3,
-                       -0x1.fc2202p-4, 0x1.e6f074p-4, -0x1.de3c38p-4, 0x1.1457c0p-4});
+  Value* const rest = rest_of_logarithm(f, r, square);
   // From the smallest to the largest.
-  Value* sum =
-      f.fma(parts.exponent, f.constant(x, kLn2Low), f.b.CreateFMul(f.b.CreateFMul(r, square), p));
+  Value* sum = f.fma(parts.exponent, f.constant(x, -2.12194440e-4, -0x1.718432a1b0e26p-35), rest);
   sum = f.b.CreateFAdd(r, f.fma(f.constant(x, -0.5), square, sum));
-  return f.fma(parts.exponent, f.constant(x, kLn2High), sum);
+  return f.fma(parts.exponent, f.constant(x, 0.693359375, 0x1.62e42ffp-1), sum);
 }
 
-/// The logarithm to a base, 1.6 ulp: `per_e` is its logarithm of e, `high + low` that of 2.
-Value* logarithm_to(FloatBuilder& f, Value* x, double per_e, double high, double low) {
+/// In two parts, that of e and that of 2; the first part of that of 2 has few bits.
+struct Base {
+  double of_e;
+  double of_e_rest_narrow, of_e_rest_wide;
+  double of_2_narrow, of_2_wide;
+  double of_2_rest_narrow, of_2_rest_wide;
+};
+
+/// The logarithm to a base. 1.6 ulp.
+Value* logarithm_to(FloatBuilder& f, Value* x, const Base& base) {
   const MantissaExponent parts = split(f, x);
-  Value* const rest = logarithm_less_first(f, parts.mantissa);
+  Value* const r = parts.mantissa;
+  Value* const square = f.b.CreateFMul(r, r);
+  Value* const rest = f.fma(f.constant(x, -0.5), square, rest_of_logarithm(f, r, square));
   // The product with the first term is exact in two parts.
-  Value* const factor = f.constant(x, per_e);
-  const double rounded = static_cast<float>(per_e);
-  Value* const first = f.b.CreateFMul(parts.mantissa, factor);
-  Value* const error = f.fma(parts.mantissa, factor, f.b.CreateFNeg(first));
-  Value* sum = f.fma(parts.mantissa, f.constant(x, per_e - rounded), error);
+  Value* const factor = f.constant(x, base.of_e);
+  Value* const first = f.b.CreateFMul(r, factor);
+  Value* const error = f.fma(r, factor, f.b.CreateFNeg(first));
+  Value* sum = f.fma(r, f.constant(x, base.of_e_rest_narrow, base.of_e_rest_wide), error);
   sum = f.fma(rest, factor, sum);
-  if (low != 0) sum = f.fma(parts.exponent, f.constant(x, low), sum);
+  if (base.of_2_rest_wide != 0) {
+    sum = f.fma(parts.exponent, f.constant(x, base.of_2_rest_narrow, base.of_2_rest_wide), sum);
+  }
   sum = f.b.CreateFAdd(first, sum);
-  return f.fma(parts.exponent, f.constant(x, high), sum);
+  return f.fma(parts.exponent, f.constant(x, base.of_2_narrow, base.of_2_wide), sum);
 }
 
 /// The result where the argument of a logarithm is not positive and finite.
@@ -92,12 +114,21 @@ Value* natural_logarithm(FloatBuilder& f, Value* x) {
 }
 
 Value* logarithm2(FloatBuilder& f, Value* x) {
-  return outside_of_logarithm(f, x, logarithm_to(f, x, std::numbers::log2e, 1, 0));
+  constexpr double kOfE = std::numbers::log2e;
+  constexpr Base kTwo{kOfE, kOfE - static_cast<float>(kOfE), 0x1.777d0ffda0d24p-56, 1, 1, 0, 0};
+  return outside_of_logarithm(f, x, logarithm_to(f, x, kTwo));
 }
 
 Value* logarithm10(FloatBuilder& f, Value* x) {
-  return outside_of_logarithm(
-      f, x, logarithm_to(f, x, std::numbers::log10e, 0.301025390625, 4.6050389811952137e-6));
+  constexpr double kOfE = std::numbers::log10e;
+  constexpr Base kTen{kOfE,
+                      kOfE - static_cast<float>(kOfE),
+                      0x1.95355baaafad3p-57,
+                      0.301025390625,
+                      0x1.34413509f8p-2,
+                      4.6050389811952137e-6,
+                      -0x1.80433b83b532ap-44};
+  return outside_of_logarithm(f, x, logarithm_to(f, x, kTen));
 }
 
 /// log(u) with u = 1 + x, and what was lost in rounding u. 1.3 ulp.
@@ -114,9 +145,10 @@ Value* logarithm1p(FloatBuilder& f, Value* x) {
   return f.b.CreateSelect(f.b.CreateFCmpOEQ(u, one), x, result);
 }
 
-/// log1p(t), but past 2^30, where a square may overflow and is all there is under a root, log 2a.
+/// log1p(t), but past 2^30 or 2^500, where a square may overflow and is all there is under a root,
+/// log 2a.
 Value* arc_of_root(FloatBuilder& f, Value* a, Value* t) {
-  Value* const is_large = f.b.CreateFCmpOGT(a, f.constant(a, 0x1p30));
+  Value* const is_large = f.b.CreateFCmpOGT(a, f.constant(a, 0x1p30, 0x1p500));
   Value* const of = logarithm1p(f, f.b.CreateSelect(is_large, a, t));
   Value* const doubled = f.b.CreateFAdd(of, f.constant(a, std::numbers::ln2));
   return f.b.CreateSelect(is_large, doubled, of);

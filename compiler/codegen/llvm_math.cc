@@ -1,7 +1,7 @@
 // The operator table in LLVM's instructions. Where LLVM leaves a result undefined or the CPU traps,
 // operands are replaced before and the result is put right behind, without branches, so that
 // vectors are computed in the same way; for constant operands LLVM folds all of that away.
-// Functions of float32 are written out elsewhere, others are calls of the C library lane by lane.
+// Functions of floats are written out elsewhere, others are calls of the C library lane by lane.
 #include "compiler/codegen/llvm_math.h"
 
 #include <llvm/IR/Intrinsics.h>
@@ -236,9 +236,9 @@ Value* MathEmitter::integer_call(Operator op, const std::vector<Value*>& args, D
 Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
   Value* const x = args[0];
   llvm::Type* const type = x->getType();
-  if (type->getScalarType()->isFloatTy()) {
+  if (const ElementaryFunction* function = find_elementary(op, is_double(x))) {
     FloatBuilder builder{b_, arithmetic_};
-    if (const auto* function = find_elementary(op)) return function->emit(builder, args);
+    return function->emit(builder, args);
   }
   const auto intrinsic = [&](llvm::Intrinsic::ID id) { return b_.CreateUnaryIntrinsic(id, x); };
   const auto magnitude = [&] { return intrinsic(llvm::Intrinsic::fabs); };
@@ -248,13 +248,6 @@ Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
     case Operator::Abs: return magnitude();
     case Operator::Sqrt: return intrinsic(llvm::Intrinsic::sqrt);
     case Operator::Rsqrt: return b_.CreateFDiv(number(type, 1), intrinsic(llvm::Intrinsic::sqrt));
-    case Operator::Sigmoid: {
-      // Of -|x|, which cannot overflow, so that small results stay exact too.
-      Value* const e = library_call("exp", {b_.CreateFNeg(magnitude())});
-      Value* const above =
-          b_.CreateSelect(b_.CreateFCmpOLT(x, number(type, 0)), e, number(type, 1));
-      return b_.CreateFDiv(above, b_.CreateFAdd(number(type, 1), e));
-    }
     case Operator::Ldexp: {
       llvm::Type* const whole = like(type, b_.getInt32Ty());
       Value* const exponent =

@@ -124,8 +124,8 @@ Value* power(FloatBuilder& f, Value* x, Value* y) {
 
 std::span<const ElementaryFunction> powers() {
   static constexpr ElementaryFunction kFunctions[] = {
-      {Operator::Cbrt, of_one<cube_root>},
-      {Operator::Pow, of_two<power>},
+      {Operator::Cbrt, of_one<cube_root>, ElementaryFunction::Of::Float32},
+      {Operator::Pow, of_two<power>, ElementaryFunction::Of::Float32},
   };
   return kFunctions;
 }

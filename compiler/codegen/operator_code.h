@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "compiler/language/tables/operator.h"
+#include "runtime/core/dtype.h"
 
 namespace kiln::codegen {
 
@@ -16,7 +17,8 @@ inline std::string_view c_function(language::Operator op) {
   }
 }
 
-/// Whether the operator on float32 is written out for vectors of a CPU; see llvm_elementary.h.
-bool is_written_out(language::Operator op);
+/// Whether the operator on float32 or float64 is written out for vectors of a CPU; see
+/// llvm_elementary.h.
+bool is_written_out(language::Operator op, DType type);
 
 }  // namespace kiln::codegen

@@ -4,101 +4,21 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/operator_code.h"
-#include "compiler/ir/build.h"
-#include "compiler/ir/kernel.h"
 #include "compiler/language/evaluate/scalar.h"
-#include "tests/support/run_on_cpu.h"
+#include "tests/compiled/elementary_kernel.h"
 
-namespace kiln {
+namespace kiln::testing {
 namespace {
 
-using namespace ir;
 using language::Operator;
-using testing::HostTensor;
-
-constexpr int kLanes = 32;
-constexpr int64_t kBatch = int64_t{1} << 20;
-
-std::vector<Operator> functions() {
-  std::vector<Operator> result;
-  for (const language::OperatorRow& row : language::operator_table()) {
-    const bool is_function = row.arity == 1 && row.type_rule == language::TypeRule::SameFloat;
-    if (is_function && row.accuracy != "exact") result.push_back(row.op);
-  }
-  return result;
-}
 
 double exact(Operator op, double x) {
   const language::Scalar operand = language::Scalar::of_float(DType::Float64, x);
   return language::apply_operator(op, {&operand, 1}).floating;
-}
-
-/// How far a float is from the exact value, in steps of floats at that value.
-double steps_off(float actual, double exact) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  if (std::isnan(actual) || std::isnan(exact))
-    return std::isnan(actual) == std::isnan(exact) ? 0 : infinity;
-  if (std::signbit(actual) != std::signbit(exact) && (actual == 0 || exact == 0)) return infinity;
-  const auto rounded = static_cast<float>(exact);
-  if (actual == rounded) return 0.5;
-  if (std::isinf(actual) || std::isinf(rounded)) {
-    const float finite = std::isinf(actual) ? rounded : actual;
-    return std::nextafter(std::fabs(finite), INFINITY) == INFINITY ? 1 : infinity;
-  }
-  const int exponent = std::max(std::ilogb(exact), -126);
-  return std::fabs(actual - exact) / std::ldexp(1.0, exponent - 23);
-}
-
-double allowed(Operator op) {
-  return std::atof(std::string(language::row_of(op).accuracy).c_str());
-}
-
-/// p1[i] = op(p0[i]) in vectors, p2[i] one by one; `arity` inputs come first.
-Kernel over_all(Operator op, int arity) {
-  Kernel kernel;
-  kernel.name = "elementary";
-  std::vector<BufferRef> inputs;
-  const auto parameter = [&](bool is_output) {
-    const std::string name = "p" + std::to_string(kernel.parameters.size());
-    kernel.parameters.push_back(Buffer::make(name, DType::Float32, {index(kBatch)}, Scope::Global));
-    kernel.is_output.push_back(is_output);
-    return kernel.parameters.back();
-  };
-  for (int i = 0; i < arity; ++i)
-    inputs.push_back(parameter(false));
-  const auto value = [&](const Expr& at) {
-    std::vector<Expr> args;
-    for (const BufferRef& input : inputs)
-      args.push_back(Load::make(input, {at}));
-    return Call::make(op, args);
-  };
-  const VarRef i = Var::make("i");
-  const VarRef j = Var::make("j");
-  const Expr row = Ramp::make(i * kLanes, index(1), kLanes);
-  const BufferRef vectors = parameter(true);
-  const BufferRef elements = parameter(true);
-  kernel.body = Block::make(
-      {For::make(i, index(kBatch / kLanes), LoopKind::Parallel,
-                 Store::make(vectors, {row}, value(row))),
-       For::make(j, index(kBatch), LoopKind::Parallel, Store::make(elements, {j}, value(j)))});
-  return kernel;
-}
-
-std::vector<float> floats_of(const HostTensor& tensor) {
-  std::vector<float> values(tensor.bytes.size() / sizeof(float));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-  return values;
-}
-
-HostTensor tensor_of(const std::vector<float>& values) {
-  HostTensor tensor = testing::zeros(DType::Float32, {static_cast<int64_t>(values.size())});
-  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
-  return tensor;
 }
 
 class Elementary : public ::testing::TestWithParam<Operator> {};
@@ -111,8 +31,9 @@ INSTANTIATE_TEST_SUITE_P(Functions, Elementary, ::testing::ValuesIn(functions())
 /// and signs.
 TEST_P(Elementary, IsAsAccurateAsTheTableSays) {
   const Operator op = GetParam();
-  const auto artifact = testing::compile_lowered(over_all(op, 1));
-  const bool all = std::getenv("KILN_LONG") != nullptr && codegen::is_written_out(op);
+  const auto artifact = compile_lowered(over_all(op, 1));
+  const bool all =
+      std::getenv("KILN_LONG") != nullptr && codegen::is_written_out(op, DType::Float32);
   const uint64_t stride = all ? 1 : 4093;
   const uint64_t count = (uint64_t{1} << 32) / stride;
   double worst = 0;
@@ -124,10 +45,10 @@ TEST_P(Elementary, IsAsAccurateAsTheTableSays) {
           std::bit_cast<float>(static_cast<uint32_t>((begin + static_cast<uint64_t>(i)) * stride));
     }
     std::vector<HostTensor> tensors = {tensor_of(x), {}, {}};
-    testing::run_artifact(artifact, tensors);
+    run_artifact(artifact, tensors);
     // An element gives the same bits in a vector as alone.
     ASSERT_EQ(tensors[1].bytes, tensors[2].bytes);
-    const std::vector<float> y = floats_of(tensors[1]);
+    const std::vector<float> y = values_of<float>(tensors[1]);
     for (size_t i = 0; i < y.size(); ++i) {
       const double off = steps_off(y[i], exact(op, x[i]));
       if (off > worst) {
@@ -148,8 +69,8 @@ TEST(Elementary, OfSpecialValuesIsAsInC) {
     std::vector<float> x(kBatch, 1.0F);
     std::ranges::copy(values, x.begin());
     std::vector<HostTensor> tensors = {tensor_of(x), {}, {}};
-    testing::run_artifact(testing::compile_lowered(over_all(op, 1)), tensors);
-    const std::vector<float> y = floats_of(tensors[1]);
+    run_artifact(compile_lowered(over_all(op, 1)), tensors);
+    const std::vector<float> y = values_of<float>(tensors[1]);
     for (size_t i = 0; i < values.size(); ++i) {
       EXPECT_LE(steps_off(y[i], exact(op, values[i])), allowed(op))
           << language::row_of(op).spelling << " of " << values[i] << " is " << y[i];
@@ -199,9 +120,9 @@ Pairs pairs() {
 /// op(x, y) beside float64's of the C library.
 void expect_within(Operator op, const Pairs& of, double steps, double (*exact)(double, double)) {
   std::vector<HostTensor> tensors = {tensor_of(of.x), tensor_of(of.y), {}, {}};
-  testing::run_artifact(testing::compile_lowered(over_all(op, 2)), tensors);
+  run_artifact(compile_lowered(over_all(op, 2)), tensors);
   EXPECT_EQ(tensors[2].bytes, tensors[3].bytes);
-  const std::vector<float> result = floats_of(tensors[2]);
+  const std::vector<float> result = values_of<float>(tensors[2]);
   for (size_t i = 0; i < of.x.size() && !::testing::Test::HasFailure(); ++i) {
     EXPECT_LE(steps_off(result[i], exact(of.x[i], of.y[i])), steps)
         << language::row_of(op).spelling << " of " << of.x[i] << " and " << of.y[i] << " is "
@@ -222,4 +143,4 @@ TEST(Elementary, AngleOfAPointIsAsAccurateAsTheTableSays) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::testing
