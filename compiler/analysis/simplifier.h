@@ -41,6 +41,12 @@ class Simplifier : private ir::Mutator {
   Linear linear_of(const ir::Call& node);
   Linear atom(const ir::Expr& expr) { return linear_atom(atoms_.id_of(expr)); }
   Linear distributed(const Linear& sum);
+  /// What floordiv(x, c)*c and floormod(x, c) are together.
+  struct Whole {
+    Product quotient;
+    Linear sum;
+  };
+  std::optional<Whole> whole_of(const Linear& sum, const Term& remainder);
   Linear recombined(Linear sum);
 
   // division.cc

@@ -140,6 +140,36 @@ Linear Simplifier::distributed(const Linear& sum) {
   return sum;
 }
 
+/// The term of `sum` that `remainder`, a multiple of floormod(x, c), makes whole again, and what
+/// of. It is floordiv(x, c)*c as it is written, or as it is simplified: floordiv(floordiv(x, 3), 3)
+/// is floordiv(x, 9). Or floordiv(y, c)*c, where floormod(y, c) is floormod(x, c) too.
+std::optional<Simplifier::Whole> Simplifier::whole_of(const Linear& sum, const Term& remainder) {
+  const AtomId rest = remainder.product[0];
+  const Expr expr = atoms_.expr(rest);
+  const Binary& modulus = *ir::as<Binary>(expr);
+  const Atoms::Operands operands = atoms_.operands(rest);
+  const auto find = [&](const Linear& floor) -> const Term* {
+    const std::optional<Linear> multiple = multiplied(floor, operands.b);
+    const std::optional<Linear> pair =
+        multiple ? scaled(*multiple, remainder.coefficient) : std::nullopt;
+    if (!pair || pair->terms.size() != 1 || pair->constant != 0) return nullptr;
+    const Term* match = sum.find(pair->terms[0].product);
+    return match != nullptr && match->coefficient == pair->terms[0].coefficient ? match : nullptr;
+  };
+  const Term* match = find(atom(Binary::make(Operator::FloorDiv, modulus.a, modulus.b)));
+  if (match == nullptr && sum.terms.size() > 1) match = find(quotient(operands.a, operands.b));
+  if (match != nullptr) return Whole{match->product, operands.a};
+  for (const Term& term : sum.terms) {
+    if (term.product.degree() != 1) continue;
+    const AtomId floor = term.product[0];
+    if (operator_of(atoms_.expr(floor)) != Operator::FloorDiv) continue;
+    const Atoms::Operands other = atoms_.operands(floor);
+    if (!(other.b == operands.b) || find(linear_atom(floor)) == nullptr) continue;
+    if (this->remainder(other.a, other.b) == linear_atom(rest)) return Whole{term.product, other.a};
+  }
+  return std::nullopt;
+}
+
 /// floordiv(x, c)*c + floormod(x, c) as x.
 Linear Simplifier::recombined(Linear sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
@@ -147,27 +177,21 @@ Linear Simplifier::recombined(Linear sum) {
     if (term.product.degree() != 1) continue;
     const Expr expr = atoms_.expr(term.product[0]);
     if (operator_of(expr) != Operator::FloorMod) continue;
-    const Binary& modulus = *ir::as<Binary>(expr);
     const Atoms::Operands operands = atoms_.operands(term.product[0]);
-    const Linear floor = atom(Binary::make(Operator::FloorDiv, modulus.a, modulus.b));
-    const std::optional<Linear> multiple = multiplied(floor, operands.b);
-    const std::optional<Linear> pair =
-        multiple ? scaled(*multiple, term.coefficient) : std::nullopt;
-    if (!pair || pair->terms.size() != 1 || pair->constant != 0) continue;
-    const Term* match = sum.find(pair->terms[0].product);
-    if (match == nullptr || match->coefficient != pair->terms[0].coefficient) continue;
+    const std::optional<Whole> whole = whole_of(sum, term);
+    if (!whole) continue;
     if (!Refuter(knowledge_).positive(operands.b)) continue;  // dividing by zero gives zero
 
     // In the place of whichever of the two came first.
     std::optional<Linear> result = Linear{};
     bool placed = false;
     for (const Term& other : sum.terms) {
-      const bool is_part = other.product == term.product || other.product == match->product;
+      const bool is_part = other.product == term.product || other.product == whole->quotient;
       if (!result) break;
       if (!is_part) {
         result = add(*result, Linear{{other}, 0});
       } else if (!std::exchange(placed, true)) {
-        result = add(*result, operands.a, term.coefficient);
+        result = add(*result, whole->sum, term.coefficient);
       }
     }
     if (result) result = add(*result, linear_constant(sum.constant));
