@@ -5,7 +5,16 @@
 //     ->
 //   one store of 64 neighbours: A[0] B[0] C[0] D[0] A[1] ..
 //
-// The order of the shuffles is the one that LLVM's pass for interleaved accesses knows.
+// As many stores as they have lanes, which lie further apart, are a square that is transposed in
+// registers, and stored row by row.
+//
+//   P[ramp(0, 32, 16)] = A[ramp(0, 1, 16)] .. P[ramp(15, 32, 16)] = R[ramp(0, 1, 16)]
+//     ->
+//   P[ramp(0, 1, 16)] = A[0] B[0] .. R[0]; P[ramp(32, 1, 16)] = A[1] B[1] .. R[1]; ..
+//
+// The order of the shuffles of two and four is the one that LLVM's pass for interleaved accesses
+// knows; a square is turned by perfect shuffles of its halves, one for each bit of a lane's number
+// (Stone, Parallel Processing with the Perfect Shuffle, 1971).
 #include <numeric>
 
 #include "compiler/codegen/llvm_expr.h"
@@ -43,18 +52,60 @@ class ReadsBuffer : public ir::Visitor {
   const ir::BufferRef& buffer_;
 };
 
-/// An unmasked store of lanes that lie two or four elements from each other: `apart`. Null for any
-/// other statement.
-const ir::Store* strided_store(const ir::Stmt& stmt, size_t& apart) {
+/// An unmasked store of lanes that lie `apart` elements from each other, more than one. Null for
+/// any other statement.
+const ir::Store* strided_store(const ir::Stmt& stmt, int64_t& apart) {
   const auto* store = as<ir::Store>(stmt);
   const auto* row = store != nullptr && !store->predicate && store->indices.size() == 1
                         ? as<ir::Ramp>(store->indices[0])
                         : nullptr;
   const auto* stride = row != nullptr ? as<ir::IntImm>(row->stride) : nullptr;
-  const bool is_few = stride != nullptr && (stride->value == 2 || stride->value == 4);
-  if (!is_few) return nullptr;
-  apart = static_cast<size_t>(stride->value);
+  if (stride == nullptr || stride->value < 2) return nullptr;
+  apart = stride->value;
   return store;
+}
+
+/// How many stores after each other fill what lies between their lanes, or make a square of
+/// registers; 0: none do.
+size_t group_of(int64_t apart, int lanes) {
+  if (apart == 2 || apart == 4) return static_cast<size_t>(apart);
+  const bool is_square = lanes == 4 || lanes == 8 || lanes == 16;
+  return is_square && apart >= lanes ? static_cast<size_t>(lanes) : 0;
+}
+
+/// Lane i of row j becomes lane j of row i. Each pass moves the first bit of an element's place,
+/// the bits of its row and then those of its lane, behind all others.
+std::vector<Value*> turned(llvm::IRBuilderBase& b, std::vector<Value*> rows) {
+  const size_t count = rows.size();
+  std::vector<int> low;
+  std::vector<int> high;
+  for (size_t i = 0; i < count; ++i) {
+    low.push_back(static_cast<int>(i / 2 + i % 2 * count));
+    high.push_back(low.back() + static_cast<int>(count / 2));
+  }
+  for (size_t pass = 1; pass < count; pass *= 2) {
+    std::vector<Value*> next;
+    for (size_t i = 0; i < count / 2; ++i) {
+      next.push_back(b.CreateShuffleVector(rows[i], rows[i + count / 2], low));
+      next.push_back(b.CreateShuffleVector(rows[i], rows[i + count / 2], high));
+    }
+    rows = std::move(next);
+  }
+  return rows;
+}
+
+/// Rows of which one has the lanes that lie next to each other, from two or four of them.
+Value* interleaved(llvm::IRBuilderBase& b, const std::vector<Value*>& rows, int lanes) {
+  const auto apart = static_cast<int>(rows.size());
+  std::vector<int> places;
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (int i = 0; i < apart; ++i)
+      places.push_back(i * lanes + lane);
+  }
+  if (apart == 2) return b.CreateShuffleVector(rows[0], rows[1], places);
+  Value* const low = concatenated(b, rows[0], rows[1]);
+  Value* const high = concatenated(b, rows[2], rows[3]);
+  return b.CreateShuffleVector(low, high, places);
 }
 
 }  // namespace
@@ -62,13 +113,16 @@ const ir::Store* strided_store(const ir::Stmt& stmt, size_t& apart) {
 // What the first of them stores must not be what a later one reads.
 size_t ExprEmitter::store_together(std::span<const ir::Stmt> statements) {
   forget();  // what the statement before has computed
-  size_t apart = 0;
+  int64_t apart = 0;
   const ir::Store* const first = strided_store(statements[0], apart);
-  if (first == nullptr || mask_ != nullptr || statements.size() < apart) return 0;
-  const auto group = statements.first(apart);
+  if (first == nullptr || mask_ != nullptr) return 0;
+  const int lanes = first->value->type.lanes;
+  const size_t count = group_of(apart, lanes);
+  if (count == 0 || statements.size() < count) return 0;
+  const auto group = statements.first(count);
   const Place start = place_in(as<ir::Ramp>(first->indices[0])->base);
-  for (size_t i = 0; i < apart; ++i) {
-    size_t distance = 0;
+  for (size_t i = 0; i < count; ++i) {
+    int64_t distance = 0;
     const ir::Store* const store = strided_store(group[i], distance);
     if (store == nullptr || distance != apart || !(store->buffer == first->buffer) ||
         store->value->type != first->value->type) {
@@ -85,23 +139,19 @@ size_t ExprEmitter::store_together(std::span<const ir::Stmt> statements) {
   std::vector<Value*> rows;
   for (const ir::Stmt& stmt : group)
     rows.push_back(to_memory(emit(as<ir::Store>(stmt)->value, Use::Data), type));
-  const int lanes = first->value->type.lanes;
-  std::vector<int> places;
-  for (int lane = 0; lane < lanes; ++lane) {
-    for (int i = 0; i < static_cast<int>(apart); ++i)
-      places.push_back(i * lanes + lane);
+  std::vector<Value*> stored;
+  if (apart == 2 || apart == 4) {
+    stored.push_back(interleaved(b_, rows, lanes));
+  } else {
+    stored = turned(b_, std::move(rows));
   }
-  Value* low = rows[0];
-  Value* high = rows[1];
-  if (apart == 4) {
-    low = concatenated(b_, rows[0], rows[1]);
-    high = concatenated(b_, rows[2], rows[3]);
-  }
-  Value* const all = b_.CreateShuffleVector(low, high, places);
   known_.forget_loads(first->buffer);
   const BufferPlace place = place_of(first->buffer);
-  store_row(place, type, all, element_address(place, type, start));
-  return apart;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const Place at{start.base, start.constant + static_cast<int64_t>(i) * apart};
+    store_row(place, type, stored[i], element_address(place, type, at));
+  }
+  return count;
 }
 
 /// Rows that end with the last element, the last of which overlaps the one before it: as many as
