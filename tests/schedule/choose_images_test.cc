@@ -81,9 +81,14 @@ TEST(ChooseImages, HasVectorsOfChannelsAndTurnsTheResultLineByLine) {
   split(Y.global.x.c, factor=8)
   reorder(Y.global.n.c, Y.global.f.outer.c, Y.global.y.c, Y.global.x.c.outer, Y.global.q, Y.global.r, Y.global.s, Y.global.x.c.inner, Y.global.f.inner.c)
   cache_read(F, global, Y.global, Y.global.f.outer.c, Y.global.q, Y.global.r, Y.global.s, Y.global.f.inner.c)
-  vectorize(F.global.f.inner.c)
+  fuse(F.global.q, F.global.r, F.global.s)
+  split(F.global.q.r.s.fused, factor=16)
+  split(F.global.f.inner.c, factor=16)
+  reorder(F.global.f.outer.c, F.global.q.r.s.fused.outer, F.global.f.inner.c.outer, F.global.f.inner.c.inner, F.global.q.r.s.fused.inner)
+  unroll(F.global.f.inner.c.inner)
+  vectorize(F.global.q.r.s.fused.inner)
   parallel(F.global.f.outer.c)
-  parallel(F.global.q)
+  parallel(F.global.q.r.s.fused.outer)
   vectorize(Y.global.f.inner.c)
   unroll(Y.global.s)
   unroll(Y.global.r)
@@ -100,6 +105,21 @@ TEST(ChooseImages, HasVectorsOfChannelsAndTurnsTheResultLineByLine) {
   compute_at(Y.global, Y.y.inner)
 }
 )");
+}
+
+/// Steps that fill no whole vectors are gathered: nothing turns a part of a square.
+TEST(ChooseImages, GathersFiltersOfWhichNoSquaresAreMade) {
+  const std::string steps = chosen(padded(1, 65, 64, 56, 56));
+  EXPECT_TRUE(has(steps, "vectorize(F.global.f.inner.c)")) << steps;
+}
+
+/// Neighbours read every second element, of which vectors are shuffled together.
+TEST(ChooseImages, HasVectorsOfAPoolingThatMovesByTwo) {
+  const std::string steps =
+      chosen(kernel_of("kernel k(X: float32[64, 113, 113]) -> (Y: float32[64, 56, 56])"
+                       " { Y[c, y, x] = max[r < 3, s < 3](X[c, y*2 + r, x*2 + s]) }\n"));
+  EXPECT_TRUE(has(steps, "vectorize(Y.x.inner)")) << steps;
+  EXPECT_TRUE(has(steps, "unroll(Y.s)")) << steps;
 }
 
 /// Columns that share what they read are as many as fit into registers beside their sums; those

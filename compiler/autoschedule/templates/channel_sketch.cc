@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler/analysis/prove.h"
 #include "compiler/autoschedule/templates/convolution.h"
+#include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -22,6 +24,8 @@ constexpr double kPackCycles = 1.2;
 constexpr double kFarCycles = 5;
 constexpr double kNearFilters = 256 * 1024;
 constexpr double kTileCycles = 30;
+// Of a square of filters that is transposed in registers: its rows fill half of them.
+constexpr int64_t kMostLanes = 16;
 // A sum is ready for the next step after so many cycles.
 constexpr double kLatency = 4;
 // Vectors of channels: each element that is broadcast serves two multiply-adds, one for each port.
@@ -104,6 +108,51 @@ void write_transposed(const StageGraph& graph, const Convolution& convolution, S
   steps.compute_at(sums, id, line);
 }
 
+/// Whether a filter lies in memory as it is summed, in whole vectors.
+bool lies_as_summed(const StageGraph& graph, const Convolution& convolution) {
+  const ir::TensorRead& read = *convolution.tiling.contraction.row_factor;
+  const std::vector<AxisId>& sum = graph[convolution.tiling.stage].reduce;
+  const std::vector<ir::Expr>& shape = graph[read.stage].shapes[read.output];
+  if (read.indices.size() <= sum.size()) return false;
+  const size_t first = read.indices.size() - sum.size();
+  for (size_t i = 0; i < sum.size(); ++i) {
+    const std::optional<int64_t> extent = ir::as_const_int(analysis::simplify(shape[first + i]));
+    if (read.indices[first + i] != ir::Expr(graph.axes[sum[i]].value) || !extent ||
+        extent != constant_extent(graph, sum[i])) {
+      return false;
+    }
+  }
+  return convolution.numbers.size.steps % convolution.numbers.size.register_lanes == 0;
+}
+
+/// The copy of the filters: squares of so many channels and steps as a vector has lanes are read
+/// along the filters and transposed in registers; else each vector gathers its channels.
+void write_filters(const StageGraph& graph, const Convolution& convolution, StepWriter& steps,
+                   StageId copy, const std::vector<AxisId>& places, const Values& values) {
+  const ContractionSize& size = convolution.numbers.size;
+  const int64_t lanes = size.register_lanes;
+  const size_t batch = convolution.tiling.row_batch.size();
+  std::vector<AxisId> outer(places.begin(),
+                            places.begin() + static_cast<std::ptrdiff_t>(batch) + 1);
+  const bool is_square = lanes <= kMostLanes && size.rows % values.get("channels", 1) == 0;
+  if (is_square && lies_as_summed(graph, convolution)) {
+    const std::vector<AxisId> sum(places.begin() + static_cast<std::ptrdiff_t>(batch) + 1,
+                                  places.end() - 1);
+    const auto [chunks, chunk] = steps.split(copy, steps.fuse(copy, sum), lanes);
+    const auto [groups, channel] = steps.split(copy, places.back(), lanes);
+    outer.push_back(chunks);
+    steps.reorder(copy, joined({outer, {groups, channel, chunk}}));
+    steps.unroll(copy, channel);
+    steps.vectorize(copy, chunk);
+  } else {
+    outer.push_back(places[batch + 1]);
+    steps.vectorize(copy, places.back());
+  }
+  if (values.get("parallel", 0) == 0) return;
+  for (const AxisId axis : outer)
+    steps.parallel(copy, axis);
+}
+
 void write_channels(const StageGraph& graph, const Convolution& convolution, StepWriter& steps,
                     const Values& values) {
   const Tiling& tiling = convolution.tiling;
@@ -137,11 +186,7 @@ void write_channels(const StageGraph& graph, const Convolution& convolution, Ste
   const std::vector<AxisId> row_batch = all_of(tiling.row_batch);
   const auto [filters, places] =
       steps.cache_read(tiling.rows, sums, joined({row_batch, {of(panels)}, reduce, {of(channel)}}));
-  steps.vectorize(filters, places.back());
-  if (values.get("parallel", 0) != 0) {
-    for (size_t i = 0; i < row_batch.size() + 2; ++i)
-      steps.parallel(filters, places[i]);
-  }
+  write_filters(graph, convolution, steps, filters, places, values);
   steps.vectorize(sums, of(channel));
   const int64_t vectors = (values.get("channels", 1) + lanes - 1) / lanes;
   unroll_window(graph, convolution.tiling, sums, reduce, steps, columns * vectors);

@@ -74,9 +74,12 @@ std::optional<Sketch> window_sketch(const Chooser& chooser, StageId id, bool may
   const Stage& stage = graph[id];
   const std::vector<AxisId> columns = columns_of(stage);
   if (columns.size() < 2 || stage.bodies.size() != 1 || has_dependent_extents(graph, id) ||
-      has_indirect_reads(stage) || !has_vectors_along_data(graph, id) || !is_small(graph, stage)) {
+      has_indirect_reads(stage) || !is_small(graph, stage)) {
     return std::nullopt;
   }
+  // A window that moves by a few elements, as of a pooling of stride 2, is shuffled together.
+  if (!has_vectors_along_data(graph, id) && !is_near(graph, stage, columns.back()))
+    return std::nullopt;
   const AxisId line = columns[columns.size() - 2];
   const std::optional<int64_t> lanes = vector_factor(graph, id, columns.back(), kRegisterBytes);
   const std::optional<int64_t> lines = constant_extent(graph, line);
