@@ -69,7 +69,9 @@ struct QueuedCall {
   Clock::time_point told_to_end{};  // none: not told
   bool past_deadline = false;
   bool retried = false;
-  bool begun = false;  // its worker was sent all of it
+  bool begun = false;      // its worker was sent all of it
+  bool was_ahead = false;  // it was sent behind another one
+  size_t slot = 0;         // of the status page of its worker
 };
 
 }  // namespace kiln::server

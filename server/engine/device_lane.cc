@@ -13,8 +13,16 @@ namespace {
 constexpr size_t kKernelsInWorker = 512;
 // A packet has room for this many descriptors, and one of its own.
 constexpr size_t kArenasAMessage = 7;
+constexpr size_t kShortMessage = 64;  // tensors and sizes of a call, of 50 bytes at most each
 
 }  // namespace
+
+bool DeviceLane::has_call_of(const Principal& who) const {
+  const auto is_theirs = [&](const Ahead& each) {
+    return each.call && each.call->work.principal() == who;
+  };
+  return (running && running->work.principal() == who) || std::ranges::any_of(ahead, is_theirs);
+}
 
 void DeviceLane::forget() {
   known_arenas_.clear();
@@ -49,6 +57,15 @@ bool DeviceLane::has_kernel(const KernelEntry& kernel) {
   if (at == kernel_uses_.end()) return false;
   known_kernels_.splice(known_kernels_.begin(), known_kernels_, at->second);
   return true;
+}
+
+bool DeviceLane::has_all_of(const QueuedCall& call) const {
+  const auto has_arena = [&](const std::shared_ptr<Slice>& slice) {
+    return known_arenas_.contains(slice->arena()->number);
+  };
+  return call.work.tensors.size() + call.work.bound.scalars.size() <= kShortMessage &&
+         kernel_uses_.contains(call.work.kernel->number) &&
+         std::ranges::all_of(call.work.tensors, has_arena);
 }
 
 internal::LoadKernel DeviceLane::load_of(const KernelEntry& kernel,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <list>
 #include <map>
 #include <optional>
@@ -31,7 +32,12 @@ class DeviceLane : private WorkerOwner {
       : arenas_(arenas), owner_(owner), slot(spec, launcher, supervisor, times, *this) {}
 
   bool is_ready() const { return slot.state() == WorkerSlot::State::Ready; }
-  bool is_free() const { return !running && is_ready(); }
+  bool is_free() const { return !has_calls() && is_ready(); }
+  bool has_calls() const { return running || !ahead.empty(); }
+  /// Whether the worker was sent a call of theirs that it has not answered.
+  bool has_call_of(const Principal& who) const;
+  /// The number of the next slot of the status page; its last call was answered long ago.
+  size_t take_slot() { return next_slot_++ % kCallSlots; }
   /// Another process knows nothing of what the one before was sent.
   void forget();
 
@@ -45,6 +51,8 @@ class DeviceLane : private WorkerOwner {
 
   /// Whether the worker has it; notes that it is used.
   bool has_kernel(const KernelEntry& kernel);
+  /// Whether a call takes one short message, with nothing that the worker lacks.
+  bool has_all_of(const QueuedCall& call) const;
   /// Notes that the worker will have it, and what it then has no more room for.
   internal::LoadKernel load_of(const KernelEntry& kernel, std::vector<uint64_t>& unloads);
 
@@ -59,9 +67,18 @@ class DeviceLane : private WorkerOwner {
   uint64_t drops_seen_ = 0;            // of the pool
   std::list<uint64_t> known_kernels_;  // last used first
   std::map<uint64_t, std::list<uint64_t>::iterator> kernel_uses_;
+  size_t next_slot_ = 0;
 
  public:
+  /// A call that the worker was sent behind others; none: it was taken back, which the worker
+  /// has yet to say.
+  struct Ahead {
+    uint64_t number = 0;
+    std::optional<QueuedCall> call;
+  };
   std::optional<QueuedCall> running;
+  std::deque<Ahead> ahead;     // in the order in which the worker will come to them
+  double typical_seconds = 1;  // of its calls of late
   Clock::time_point idle_since = Clock::now();
   bool was_ready = false;  // a worker of this lane, once
   WorkerSlot slot;         // last: its thread uses all of the above

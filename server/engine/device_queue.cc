@@ -83,7 +83,7 @@ void DeviceQueue::submit(DeviceCall work) {
 
 /// One tenant that asks for too much leaves place for others.
 void DeviceQueue::require_place(const std::string& tenant) const {
-  const size_t own = waiting_.size_of(tenant);
+  const size_t own = waiting_.size_of(tenant) + ahead_of(tenant);
   const size_t quota = options_.quotas->of(tenant).queue;
   const size_t most = quota == 0 ? options_.limit : quota;
   const bool is_full = own >= most || waiting_.size() >= 4 * options_.limit;
@@ -102,9 +102,8 @@ void DeviceQueue::require_present() const {
 /// has the device for itself when it begins, unless others never let it.
 bool DeviceQueue::may_begin(const Principal& who, const Entry& entry) const {
   const bool waits = entry.work.is_measured() && Clock::now() - entry.submitted < kPatience;
-  return std::ranges::none_of(lanes_, [&](const auto& lane) {
-    return lane->running && (waits || lane->running->work.principal() == who);
-  });
+  return std::ranges::none_of(
+      lanes_, [&](const auto& lane) { return (lane->running && waits) || lane->has_call_of(who); });
 }
 
 /// None while a call runs that is not long yet.
@@ -133,7 +132,8 @@ void DeviceQueue::grow(Clock::time_point now) {
 /// The last worker, when it has had nothing to do for long and is not the only one.
 std::unique_ptr<DeviceLane> DeviceQueue::shrink(Clock::time_point now) {
   const DeviceLane& last = *lanes_.back();
-  if (lanes_.size() == 1 || last.running || now - last.idle_since <= options_.idle) return nullptr;
+  if (lanes_.size() == 1 || last.has_calls() || now - last.idle_since <= options_.idle)
+    return nullptr;
   std::unique_ptr<DeviceLane> over = std::move(lanes_.back());
   lanes_.pop_back();
   return over;
@@ -141,28 +141,47 @@ std::unique_ptr<DeviceLane> DeviceQueue::shrink(Clock::time_point now) {
 
 void DeviceQueue::send_next(Endings& endings) {
   const Clock::time_point now = Clock::now();
+  for (const std::unique_ptr<DeviceLane>& lane : lanes_) {
+    if (waits_too_long(*lane, now, options_.times.short_call)) take_back(*lane);
+  }
   while (DeviceLane* const lane = free_lane(now)) {
     std::optional<Entry> next = waiting_.pop(
         [&](const Principal& who, const Entry& entry) { return may_begin(who, entry); });
     if (!next) return;
-    Entry entry = *std::move(next);
-    const std::string& kernel = entry.work.kernel->names.kernel;
-    const bool late = entry.work.call->deadline() <= now;
-    if (late || entry.work.call->cancelled()) {
-      const Error error = ended_early(late, kernel);
-      endings.emplace_back(std::move(entry), error);
+    if (const std::optional<Error> error = ended_already(*next, now)) {
+      endings.emplace_back(*std::move(next), *error);
       continue;
     }
-    if (const std::optional<Error> lost = lost_input(entry)) {
-      endings.emplace_back(std::move(entry), *lost);
-      continue;
-    }
-    entry.started = now;
-    lane->slot.set_cancelled(false);
-    lane->running = std::move(entry);
-    // A worker that cannot be reached is on its way to on_lost(), which decides what becomes of it.
-    lane->running->begun = send_call(*lane, *lane->running);
+    next->started = now;
+    lane->running = std::move(next);
+    send(*lane, *lane->running);
   }
+  if (options_.spec.role == Role::Cpu) send_ahead(now, endings);
+}
+
+/// What need not begin.
+std::optional<Error> DeviceQueue::ended_already(const Entry& entry, Clock::time_point now) const {
+  const bool late = entry.work.call->deadline() <= now;
+  if (late || entry.work.call->cancelled())
+    return ended_early(late, entry.work.kernel->names.kernel);
+  return lost_input(entry);
+}
+
+void DeviceQueue::send(DeviceLane& lane, Entry& entry) {
+  entry.slot = lane.take_slot();
+  lane.slot.open_call(entry.slot);
+  // A worker that cannot be reached is on its way to on_lost(), which decides what becomes of it.
+  entry.begun = send_call(lane, entry);
+}
+
+/// A call that waits at its worker: over at once, unless it has begun this moment.
+void DeviceQueue::end_ahead(DeviceLane& lane, DeviceLane::Ahead& ahead, bool past_deadline,
+                            Endings& endings) {
+  if (!lane.slot.withdraw_call(ahead.call->slot))
+    return tell_to_end(lane, *ahead.call, Clock::now(), past_deadline);
+  const Error error = ended_early(past_deadline, ahead.call->work.kernel->names.kernel);
+  endings.emplace_back(*std::move(ahead.call), error);
+  ahead.call.reset();
 }
 
 bool DeviceQueue::send_call(DeviceLane& lane, const Entry& entry) {
@@ -180,6 +199,7 @@ bool DeviceQueue::send_call(DeviceLane& lane, const Entry& entry) {
   exec.set_variant(static_cast<uint32_t>(entry.work.bound.variant));
   exec.set_repeat(entry.work.repeat);
   exec.set_measurements(entry.work.measurements);
+  exec.set_slot(static_cast<uint32_t>(entry.slot));
   return lane.slot.send(message);
 }
 
@@ -189,6 +209,7 @@ bool DeviceQueue::send_program(DeviceLane& lane, const Entry& entry) {
   internal::ExecProgram& exec = *message.mutable_exec_program();
   exec = entry.work.program->message;
   exec.set_call(entry.number);
+  exec.set_call_slot(static_cast<uint32_t>(entry.slot));
   std::vector<const KernelEntry*> missing;
   for (const std::shared_ptr<const KernelEntry>& kernel : entry.work.program->kernels) {
     if (!lane.has_kernel(*kernel)) missing.push_back(kernel.get());
@@ -237,6 +258,7 @@ DeviceQueue::Entry DeviceQueue::end_running(DeviceLane& lane) {
   lane.running.reset();
   lane.idle_since = Clock::now();
   const double seconds = seconds_between(entry.started, lane.idle_since);
+  note_duration(lane, seconds);
   waiting_.charge(entry.work.principal(), seconds);
   device_time_.charge(entry.work.principal().tenant, seconds, lane.idle_since);
   return entry;
@@ -251,27 +273,38 @@ void DeviceQueue::on_reply(DeviceLane& lane, internal::FromWorker& reply) {
       --staging_;
       return;
     }
-    const bool expected = reply.kind_case() == internal::FromWorker::kDone && lane.running &&
-                          reply.done().call() == lane.running->number;
-    if (!expected) {
+    const bool is_done = reply.kind_case() == internal::FromWorker::kDone;
+    const bool was_taken_back = is_done && !lane.running && !lane.ahead.empty() &&
+                                reply.done().call() == lane.ahead.front().number;
+    if (was_taken_back) {
+      lane.ahead.pop_front();
+      go_on(lane);
+      send_next(endings);
+    } else if (!is_done || !lane.running || reply.done().call() != lane.running->number) {
       fail(ErrorKind::Internal, "PEER_GARBAGE", "it answered what was not asked");
-    }
-    Entry entry = end_running(lane);
-    if (reply.done().error().reason() == "DEVICE_FAULT") {
-      quarantine_.blame(entry.work.kernel->key);
     } else {
-      quarantine_.absolve(entry.work.kernel->key);
+      end_answered(lane, reply.done(), endings);
     }
-    if (entry.work.program) {
-      note_copies(*entry.work.program, !reply.done().has_error());
-    } else if (!reply.done().has_error()) {
-      note_copies(entry);
-    }
-    send_next(endings);
-    Outcome<DeviceResult> outcome = ending_of(entry, reply.done());
-    endings.emplace_back(std::move(entry), std::move(outcome));
   }
   finish(endings);
+}
+
+void DeviceQueue::end_answered(DeviceLane& lane, const internal::Done& done, Endings& endings) {
+  Entry entry = end_running(lane);
+  go_on(lane);
+  if (done.error().reason() == "DEVICE_FAULT") {
+    quarantine_.blame(entry.work.kernel->key);
+  } else {
+    quarantine_.absolve(entry.work.kernel->key);
+  }
+  if (entry.work.program) {
+    note_copies(*entry.work.program, !done.has_error());
+  } else if (!done.has_error()) {
+    note_copies(entry);
+  }
+  send_next(endings);
+  Outcome<DeviceResult> outcome = ending_of(entry, done);
+  endings.emplace_back(std::move(entry), std::move(outcome));
 }
 
 Outcome<DeviceResult> DeviceQueue::ending_of(const Entry& entry, const internal::Done& done) const {
@@ -309,9 +342,9 @@ bool DeviceQueue::on_lost(DeviceLane& lane, WorkerEnd end) {
       down_since_ = Clock::now();
       is_up_ = false;
     }
-    if (lane.running) {
-      had_work = lane.running->begun;
-      end_lost(end_running(lane), end, endings);
+    if (lane.has_calls()) {
+      had_work = !lane.running || lane.running->begun;
+      end_all_lost(lane, end, endings);
       send_next(endings);
     }
   }
@@ -373,34 +406,53 @@ void DeviceQueue::cancel(uint64_t number) {
     const std::lock_guard lock(mutex_);
     for (const std::unique_ptr<DeviceLane>& lane : lanes_) {
       if (!lane->running || lane->running->number != number) continue;
-      tell_to_end(*lane, Clock::now(), lane->running->work.call->deadline() <= Clock::now());
+      tell_to_end(*lane, *lane->running, Clock::now(),
+                  lane->running->work.call->deadline() <= Clock::now());
       return;
     }
-    std::optional<Entry> entry = waiting_.take(number);
-    if (!entry) return;
-    const bool late = entry->work.call->deadline() <= Clock::now();
-    const Error error = ended_early(late, entry->work.kernel->names.kernel);
-    endings.emplace_back(*std::move(entry), error);
+    if (!cancel_ahead(number, endings)) {
+      std::optional<Entry> entry = waiting_.take(number);
+      if (!entry) return;
+      const bool late = entry->work.call->deadline() <= Clock::now();
+      const Error error = ended_early(late, entry->work.kernel->names.kernel);
+      endings.emplace_back(*std::move(entry), error);
+    }
   }
   finish(endings);
 }
 
-/// By the flag in shared memory, which a kernel sees while it runs; tick() ends a worker that does
-/// not.
-void DeviceQueue::tell_to_end(DeviceLane& lane, Clock::time_point now, bool past_deadline) {
-  if (lane.running->told_to_end != Clock::time_point{}) return;
-  lane.running->told_to_end = now;
-  lane.running->past_deadline = past_deadline;
-  lane.slot.set_cancelled(true);
+/// Whether it was at a worker already.
+bool DeviceQueue::cancel_ahead(uint64_t number, Endings& endings) {
+  for (const std::unique_ptr<DeviceLane>& lane : lanes_) {
+    for (DeviceLane::Ahead& each : lane->ahead) {
+      if (!each.call || each.number != number) continue;
+      end_ahead(*lane, each, each.call->work.call->deadline() <= Clock::now(), endings);
+      return true;
+    }
+  }
+  return false;
 }
 
-void DeviceQueue::end_when_late(DeviceLane& lane, Clock::time_point now) const {
+/// By the flag in shared memory, which a kernel sees while it runs; tick() ends a worker that does
+/// not.
+void DeviceQueue::tell_to_end(DeviceLane& lane, Entry& entry, Clock::time_point now,
+                              bool past_deadline) {
+  if (entry.told_to_end != Clock::time_point{}) return;
+  entry.told_to_end = now;
+  entry.past_deadline = past_deadline;
+  lane.slot.cancel_call(entry.slot);
+}
+
+void DeviceQueue::end_when_late(DeviceLane& lane, Clock::time_point now, Endings& endings) {
+  for (DeviceLane::Ahead& each : lane.ahead) {
+    if (each.call && each.call->work.call->deadline() <= now) end_ahead(lane, each, true, endings);
+  }
   if (!lane.running) return;
   const DeviceCall& work = lane.running->work;
   const Clock::time_point limit =
       std::min(work.call->deadline(),
                lane.running->started + std::min(work.limit, options_.times.run_limit));
-  if (now >= limit) tell_to_end(lane, now, true);
+  if (now >= limit) tell_to_end(lane, *lane.running, now, true);
 }
 
 /// Whether its call was told to end but does not.
@@ -420,7 +472,7 @@ void DeviceQueue::tick(Clock::time_point now) {
     grow(now);
     over = shrink(now);
     for (const std::unique_ptr<DeviceLane>& lane : lanes_) {
-      end_when_late(*lane, now);
+      end_when_late(*lane, now, endings);
       present.emplace_back(lane.get(), is_stuck(*lane, now));
       if (lane->is_free()) drop_unused(*lane);
     }
@@ -487,9 +539,10 @@ bool DeviceQueue::settled() const {
 
 size_t DeviceQueue::waiting() const {
   const std::lock_guard lock(mutex_);
-  const auto running =
-      std::ranges::count_if(lanes_, [](const auto& lane) { return lane->running.has_value(); });
-  return waiting_.size() + static_cast<size_t>(running);
+  size_t at_workers = 0;
+  for (const std::unique_ptr<DeviceLane>& lane : lanes_)
+    at_workers += (lane->running ? 1 : 0) + lane->ahead.size();
+  return waiting_.size() + at_workers;
 }
 
 void DeviceQueue::stop() {
@@ -502,6 +555,10 @@ void DeviceQueue::stop() {
     for (const std::unique_ptr<DeviceLane>& lane : lanes_) {
       if (lane->running) endings.emplace_back(*std::move(lane->running), error);
       lane->running.reset();
+      for (DeviceLane::Ahead& each : lane->ahead) {
+        if (each.call) endings.emplace_back(*std::move(each.call), error);
+      }
+      lane->ahead.clear();
     }
     end_waiting(endings, error);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/counters.h"
+#include "server/engine/calls_ahead.h"
 #include "server/engine/copy_table.h"
 #include "server/engine/device_call.h"
 #include "server/engine/device_lane.h"
@@ -90,11 +91,18 @@ class DeviceQueue : private LaneOwner {
   DeviceLane& add_lane();
   bool any_ready() const;
   bool may_begin(const Principal& who, const Entry& entry) const;
+  size_t ahead_of(const std::string& tenant) const;
   DeviceLane* free_lane(Clock::time_point now) const;
   void grow(Clock::time_point now);
   std::unique_ptr<DeviceLane> shrink(Clock::time_point now);
   Entry end_running(DeviceLane& lane);
   void send_next(Endings& endings);
+  void send_ahead(Clock::time_point now, Endings& endings);
+  std::optional<Error> ended_already(const Entry& entry, Clock::time_point now) const;
+  void send(DeviceLane& lane, Entry& entry);
+  void take_back(DeviceLane& lane);
+  void go_on(DeviceLane& lane);
+  void end_ahead(DeviceLane& lane, DeviceLane::Ahead& ahead, bool past_deadline, Endings& endings);
   bool send_call(DeviceLane& lane, const Entry& entry);
   bool send_program(DeviceLane& lane, const Entry& entry);
   static std::optional<Error> lost_input(const Entry& entry);
@@ -110,11 +118,15 @@ class DeviceQueue : private LaneOwner {
   void start_fetch(Fetching fetching);
   bool send_fetch(uint64_t number, const Fetching& fetching);
   void on_fetched(const internal::Fetched& fetched);
-  static void tell_to_end(DeviceLane& lane, Clock::time_point now, bool past_deadline);
-  void end_when_late(DeviceLane& lane, Clock::time_point now) const;
+  static void tell_to_end(DeviceLane& lane, Entry& entry, Clock::time_point now,
+                          bool past_deadline);
+  void end_when_late(DeviceLane& lane, Clock::time_point now, Endings& endings);
   bool is_stuck(const DeviceLane& lane, Clock::time_point now) const;
   Outcome<DeviceResult> ending_of(const Entry& entry, const internal::Done& done) const;
+  void end_answered(DeviceLane& lane, const internal::Done& done, Endings& endings);
+  void end_all_lost(DeviceLane& lane, WorkerEnd end, Endings& endings);
   void end_lost(Entry entry, WorkerEnd end, Endings& endings);
+  bool cancel_ahead(uint64_t number, Endings& endings);
   void end_waiting(Endings& endings, const Error& error);
   Error lost_error(const Entry& entry) const;
   Error restarting() const;

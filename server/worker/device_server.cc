@@ -78,7 +78,7 @@ internal::Done DeviceServer::exec(const internal::ExecProgram& message) {
   try {
     const ProgramHost host{
         .device = device_,
-        .cancelled = status_.cancelled,
+        .cancelled = begin(message.call_slot()).cancelled,
         .kernel =
             [this](uint64_t number) {
               const Kernel& found = kernel(number);
@@ -103,14 +103,25 @@ internal::Done DeviceServer::exec(const internal::Exec& message) {
   internal::Done done;
   done.set_call(message.call());
   try {
-    run(kernel(message.kernel()), message, done);
+    const CallSlot& slot = begin(message.slot());
+    run(kernel(message.kernel()), message, slot.cancelled, done);
   } catch (...) {
     *done.mutable_error() = to_wire(current_error());
   }
   return done;
 }
 
-void DeviceServer::run(const Kernel& kernel, const internal::Exec& message, internal::Done& done) {
+CallSlot& DeviceServer::begin(uint32_t slot) {
+  KILN_CHECK(slot < status_.calls.size());
+  CallSlot& call = status_.calls[slot];
+  CallState sent = CallState::Sent;
+  if (!call.state.compare_exchange_strong(sent, CallState::Begun))
+    fail(ErrorKind::Cancelled, "CANCELLED", "the call was taken back");
+  return call;
+}
+
+void DeviceServer::run(const Kernel& kernel, const internal::Exec& message,
+                       const std::atomic<int32_t>& cancelled, internal::Done& done) {
   const Artifact& artifact = kernel.loaded->artifact();
   const auto count = static_cast<size_t>(message.tensors_size());
   KILN_CHECK(count == artifact.parameters.size());
@@ -129,10 +140,8 @@ void DeviceServer::run(const Kernel& kernel, const internal::Exec& message, inte
   }
   done.set_upload_seconds(seconds_between(begin, Clock::now()));
 
-  const KernelCall call{.tensors = pointers,
-                        .bound = &bound,
-                        .names = &kernel.names,
-                        .cancelled = &status_.cancelled};
+  const KernelCall call{
+      .tensors = pointers, .bound = &bound, .names = &kernel.names, .cancelled = &cancelled};
   measure(kernel, call, message, done);
 
   const Clock::time_point end = Clock::now();
@@ -184,7 +193,7 @@ void DeviceServer::measure(const Kernel& kernel, const KernelCall& call,
     double seconds = 0;
     for (uint32_t run = 0; run < message.repeat(); ++run) {
       // Between runs; within one, the kernel looks itself.
-      if (status_.cancelled.load(std::memory_order_relaxed) != 0) {
+      if (call.cancelled->load(std::memory_order_relaxed) != 0) {
         fail(ErrorKind::Cancelled, "CANCELLED", "{} was cancelled", called(kernel.names.kernel));
       }
       seconds += device_.run(*kernel.loaded, call);

@@ -64,7 +64,10 @@ class DeviceServer {
     return host_place(place, bytes).data;  // what a call uses stays until it is over
   }
   Operand place(const internal::Place& place, const Parameter& parameter);
-  void run(const Kernel& kernel, const internal::Exec& message, internal::Done& done);
+  /// The slot of a call, which is begun from now on. Throws Cancelled where it was taken back.
+  CallSlot& begin(uint32_t slot);
+  void run(const Kernel& kernel, const internal::Exec& message,
+           const std::atomic<int32_t>& cancelled, internal::Done& done);
   void measure(const Kernel& kernel, const KernelCall& call, const internal::Exec& message,
                internal::Done& done);
 

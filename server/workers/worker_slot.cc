@@ -51,9 +51,24 @@ bool WorkerSlot::send(const internal::ToWorker& message, std::span<const int> fd
   }
 }
 
-void WorkerSlot::set_cancelled(bool cancelled) {
+void WorkerSlot::open_call(size_t slot) {
   const std::lock_guard lock(mutex_);
-  if (connection_) connection_->status->cancelled.store(cancelled ? 1 : 0);
+  if (!connection_) return;
+  CallSlot& call = connection_->status->calls[slot];
+  call.cancelled.store(0);
+  call.state.store(CallState::Sent);
+}
+
+bool WorkerSlot::withdraw_call(size_t slot) {
+  const std::lock_guard lock(mutex_);
+  if (!connection_) return true;
+  CallState sent = CallState::Sent;
+  return connection_->status->calls[slot].state.compare_exchange_strong(sent, CallState::Withdrawn);
+}
+
+void WorkerSlot::cancel_call(size_t slot) {
+  const std::lock_guard lock(mutex_);
+  if (connection_) connection_->status->calls[slot].cancelled.store(1);
 }
 
 void WorkerSlot::kill(const std::string& why, WorkerEnd end) {
@@ -249,7 +264,6 @@ void WorkerSlot::greet(const internal::Hello& hello) {
     } else if (kill_reason_.empty()) {
       kill_reason_ = hello.absent().message();
     }
-    if (connection_) connection_->status->cancelled.store(0);
   }
   owner_.on_ready(hello);
 }

@@ -46,6 +46,7 @@ struct WorkerTimes {
   Clock::duration start = std::chrono::seconds(60);    // until it greets
   Clock::duration margin = std::chrono::seconds(1);    // for a kernel to end once it is told to
   Clock::duration restart_grace = std::chrono::milliseconds(1500);  // for waiting calls
+  Clock::duration short_call = std::chrono::milliseconds(1);        // others are sent behind such
   Clock::duration run_limit = std::chrono::hours(1);
   Clock::duration compile_limit = std::chrono::seconds(120);
   Clock::duration quarantine = std::chrono::minutes(10);
@@ -64,8 +65,13 @@ class WorkerSlot {
 
   /// False when there is no worker to send to. Never waits.
   bool send(const internal::ToWorker& message, std::span<const int> fds = {});
-  /// Tells the running call to end, or takes that back.
-  void set_cancelled(bool cancelled);
+  // Calls by their slots of the status page.
+  /// Before the call is sent.
+  void open_call(size_t slot);
+  /// Takes a call back; false when the worker has begun it.
+  bool withdraw_call(size_t slot);
+  /// Tells a call that runs, or is about to, to end.
+  void cancel_call(size_t slot);
   /// Ends the worker; on_lost() follows.
   void kill(const std::string& why, WorkerEnd end = WorkerEnd::Fault);
 
