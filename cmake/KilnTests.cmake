@@ -1,8 +1,12 @@
+# All test executables, and what they need.
+add_custom_target(kiln_tests)
+
 # How test executables are run: in a few processes each, since starting one costs more than most tests take.
 
 # kiln_add_tests(TARGET LABEL name [SHARDS count] [NAME name] [FILTER filter] [TIMEOUT seconds] [ENVIRONMENT settings...])
 # The tests of a GoogleTest executable, dealt out among SHARDS processes (two, if not said).
 function(kiln_add_tests target)
+  add_dependencies(kiln_tests ${target})
   cmake_parse_arguments(given "" "LABEL;SHARDS;NAME;FILTER;TIMEOUT" "ENVIRONMENT" ${ARGN})
   set(count ${given_SHARDS})
   if(NOT count)
