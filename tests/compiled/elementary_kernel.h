@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/language/tables/operator.h"
@@ -94,6 +96,27 @@ HostTensor tensor_of(const std::vector<Float>& values) {
   HostTensor tensor = zeros(type, {static_cast<int64_t>(values.size())});
   std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
   return tensor;
+}
+
+template <typename Float>
+struct Worst {
+  double steps = 0;
+  Float at = 0;
+};
+
+/// Of the first `count` results of the kernel, what is off most; an element must give the same bits
+/// in a vector as alone.
+template <typename Float, typename Function>
+void look_at(const std::shared_ptr<const Artifact>& artifact, const std::vector<Float>& x,
+             size_t count, const Function& exact, Worst<Float>& worst) {
+  std::vector<HostTensor> tensors = {tensor_of(x), {}, {}};
+  run_artifact(artifact, tensors);
+  EXPECT_EQ(tensors[1].bytes, tensors[2].bytes);
+  const std::vector<Float> y = values_of<Float>(tensors[1]);
+  for (size_t i = 0; i < count; ++i) {
+    const double off = steps_off(y[i], exact(x[i]));
+    if (off > worst.steps) worst = {off, x[i]};
+  }
 }
 
 }  // namespace kiln::testing

@@ -36,29 +36,18 @@ TEST_P(Elementary, IsAsAccurateAsTheTableSays) {
       std::getenv("KILN_LONG") != nullptr && codegen::is_written_out(op, DType::Float32);
   const uint64_t stride = all ? 1 : 4093;
   const uint64_t count = (uint64_t{1} << 32) / stride;
-  double worst = 0;
-  float worst_at = 0;
+  Worst<float> worst;
   for (uint64_t begin = 0; begin < count; begin += kBatch) {
     std::vector<float> x(kBatch);
     for (int64_t i = 0; i < kBatch; ++i) {
       x[static_cast<size_t>(i)] =
           std::bit_cast<float>(static_cast<uint32_t>((begin + static_cast<uint64_t>(i)) * stride));
     }
-    std::vector<HostTensor> tensors = {tensor_of(x), {}, {}};
-    run_artifact(artifact, tensors);
-    // An element gives the same bits in a vector as alone.
-    ASSERT_EQ(tensors[1].bytes, tensors[2].bytes);
-    const std::vector<float> y = values_of<float>(tensors[1]);
-    for (size_t i = 0; i < y.size(); ++i) {
-      const double off = steps_off(y[i], exact(op, x[i]));
-      if (off > worst) {
-        worst = off;
-        worst_at = x[i];
-      }
-    }
+    look_at(
+        artifact, x, x.size(), [op](float each) { return exact(op, each); }, worst);
   }
-  RecordProperty("steps", std::to_string(worst));
-  EXPECT_LE(worst, allowed(op)) << "at " << worst_at;
+  RecordProperty("steps", std::to_string(worst.steps));
+  EXPECT_LE(worst.steps, allowed(op)) << "at " << worst.at;
 }
 
 TEST(Elementary, OfSpecialValuesIsAsInC) {
