@@ -47,6 +47,24 @@ bool accumulate(std::vector<Term>& terms, int64_t coefficient, const Product& pr
   return true;
 }
 
+/// Factors in the order of their numbers, greatest first.
+std::array<AtomId, Product::kMaxDegree> sorted(const Product& product) {
+  std::array<AtomId, Product::kMaxDegree> factors;
+  factors.fill(-1);
+  for (int i = 0; i < product.degree(); ++i)
+    factors[i] = product[i];
+  std::ranges::sort(factors, std::greater<>());
+  return factors;
+}
+
+/// The greatest term in an order that multiplying keeps: by degree, then by the factors.
+const Term& leading(const Linear& sum) {
+  return *std::ranges::max_element(sum.terms, [](const Term& a, const Term& b) {
+    if (a.product.degree() != b.product.degree()) return a.product.degree() < b.product.degree();
+    return sorted(a.product) < sorted(b.product);
+  });
+}
+
 /// The variables of an expression, once each, in the order met.
 class CollectVars : public ir::Visitor {
  public:
@@ -191,6 +209,29 @@ Divided divide(const Linear& a, int64_t coefficient, const Product& product) {
   return result;
 }
 
+// Long division: the leading term of what is left is a multiple of that of the divisor, or there is
+// no such sum.
+std::optional<Linear> exact_quotient(const Linear& a, const Linear& divisor) {
+  if (divisor.is_constant()) return std::nullopt;
+  const Term& lead = leading(divisor);
+  Linear left = a;
+  std::optional<Linear> result = Linear{};
+  while (!left.is_constant()) {
+    const Term& next = leading(left);
+    const std::optional<Product> product = next.product.without(lead.product);
+    if (!product || next.coefficient % lead.coefficient != 0) return std::nullopt;
+    const int64_t coefficient = next.coefficient / lead.coefficient;
+    const Linear part = product->degree() == 0 ? linear_constant(coefficient)
+                                               : Linear{{{coefficient, *product}}, 0};
+    const std::optional<Linear> multiple = multiplied(part, divisor);
+    const std::optional<Linear> rest = multiple ? add(left, *multiple, -1) : std::nullopt;
+    result = rest ? add(*result, part) : std::nullopt;
+    if (!result) return std::nullopt;
+    left = *rest;
+  }
+  return left.constant == 0 ? result : std::nullopt;
+}
+
 std::optional<Operator> operator_of(const Expr& atom) {
   const Binary* binary = ir::as<Binary>(atom);
   if (binary == nullptr) return std::nullopt;
@@ -292,6 +333,21 @@ const std::vector<AtomId>& Atoms::variables(AtomId atom) {
   return *entries_[atom].variables;
 }
 
+// floordiv(n - 1, 2) as floordiv(n + 1, 2) - 1, floordiv(2*p + n, 2) as p + floordiv(n, 2):
+// whatever way a division by a constant was written, it is one atom. Nothing without such
+// multiples.
+std::optional<Linear> Atoms::with_multiples_outside(const Binary& division) {
+  const IntImm* divisor = ir::as<IntImm>(division.b);
+  if (divisor == nullptr || divisor->value <= 0 || ir::as<Binary>(division.a) == nullptr) return {};
+  const Linear dividend = read(division.a);
+  if (dividend.is_constant() || trust(dividend) == Trust::Wild) return {};
+  const Divided parts = divide(dividend, divisor->value);
+  const bool has_multiples = !parts.whole.is_constant() || parts.whole.constant != 0;
+  if (!has_multiples || parts.rest.is_constant()) return {};
+  const Expr rest = Binary::make(Operator::FloorDiv, write(parts.rest), division.b);
+  return add(parts.whole, linear_atom(id_of(rest)));
+}
+
 // What may wrap at run time is one atom: computing on with its parts would be computing without
 // wrapping.
 Linear Atoms::read(const Expr& expr) {
@@ -302,6 +358,7 @@ Linear Atoms::read(const Expr& expr) {
       case Operator::Add: result = trusted_sum(*this, read(binary->a), read(binary->b), 1); break;
       case Operator::Sub: result = trusted_sum(*this, read(binary->a), read(binary->b), -1); break;
       case Operator::Mul: result = trusted_product(*this, read(binary->a), read(binary->b)); break;
+      case Operator::FloorDiv: result = with_multiples_outside(*binary); break;
       default: break;
     }
   }

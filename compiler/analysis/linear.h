@@ -78,6 +78,9 @@ struct Divided {
 };
 Divided divide(const Linear& a, int64_t coefficient, const Product& product = {});
 
+/// The sum that times `divisor` is `a`, a polynomial of the atoms; nothing where there is none.
+std::optional<Linear> exact_quotient(const Linear& a, const Linear& divisor);
+
 /// How much a value may be computed with as if integers had no end.
 enum class Trust : uint8_t {
   Index,  // made of variables: does not overflow (sizes are bounded at each call)
@@ -103,7 +106,8 @@ class Atoms {
   /// Variables inside the atom (itself, if it is one).
   const std::vector<AtomId>& variables(AtomId atom);
 
-  /// The expression as a sum, nothing inside of it simplified.
+  /// The expression as a sum. Nothing inside of it is simplified, but for multiples of a constant
+  /// divisor, which leave a floordiv: the sizes of a kernel come written either way.
   Linear read(const ir::Expr& expr);
 
   /// The sum as a person would write it: in order, constant last, common factors taken out.
@@ -117,6 +121,7 @@ class Atoms {
     std::optional<std::vector<AtomId>> variables;
   };
   Trust trust_of(const ir::Expr& expr);
+  std::optional<Linear> with_multiples_outside(const ir::Binary& division);
 
   std::deque<Entry> entries_;  // references into it stay good
   std::unordered_multimap<size_t, AtomId> by_hash_;

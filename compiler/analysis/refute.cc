@@ -21,6 +21,7 @@ constexpr int kSteps = 64;        // of one proof
 constexpr int kSignSteps = 40;    // of the proof that one atom is not negative
 constexpr int kMaxDepth = 12;     // cancellations one after the other
 constexpr int kMaxLifts = 2;      // multiplications by a size: each raises all degrees
+constexpr int kMaxFactors = 4;    // of sums that are products of extents
 constexpr size_t kMaxTerms = 24;  // sums that grow longer do not come to an end
 
 /// sum / gcd of its coefficients; what is left of the constant is rounded down, which integers
@@ -60,14 +61,33 @@ bool Refuter::nonnegative(const Linear& sum) {
   if (!opposite) return false;
   if (const std::optional<bool> known = knowledge_.recall(sum)) return *known;
   budget_ = kSteps;
-  const bool result = refute(std::move(*opposite), {});
+  const bool result = is_refuted_by_product(*opposite) || refute(std::move(*opposite), {});
   knowledge_.remember(sum, result);
   return result;
 }
 
 bool Refuter::positive(const Linear& sum) {
   const std::optional<Linear> less = add(sum, linear_constant(-1));
-  return less && nonnegative(*less);
+  if (!less || knowledge_.models.refutes(*less)) return false;
+  return is_positive_product(sum, kMaxFactors) || nonnegative(*less);
+}
+
+/// Whether facts say of factors of the sum that they are at least 1: m*n + m*l - m is m times
+/// n + l - 1. Fused axes are divided by products of extents like that.
+bool Refuter::is_positive_product(const Linear& sum, int factors) {
+  if (sum.terms.size() < 2 || factors == 0) return false;
+  // By position, here and below: a split may push facts, and pops them before it returns.
+  for (size_t i = 0; i < knowledge_.nonnegative().size(); ++i) {
+    const std::optional<Linear> factor = add(knowledge_.nonnegative()[i], linear_constant(1));
+    if (!factor || factor->is_constant()) continue;
+    if (*factor == sum) return true;
+    const std::optional<Linear> rest = exact_quotient(sum, *factor);
+    if (!rest) continue;
+    const bool is_number = rest->is_constant() && rest->constant > 0;
+    if (is_number || is_positive_term(*rest) || is_positive_product(*rest, factors - 1))
+      return true;
+  }
+  return false;
 }
 
 bool Refuter::ordered(const Linear& a, const Linear& b) {
@@ -176,7 +196,7 @@ bool Refuter::use_division(const Linear& sum, const Term& target, AtomId atom, P
     const std::optional<Linear> largest = add(b, linear_constant(-1));
     if (target.coefficient > 0 && largest && use(add(*largest, linear_atom(atom), -1))) return true;
     const Linear quotient =
-        linear_atom(atoms_.id_of(ir::Binary::make(Operator::FloorDiv, division.a, division.b)));
+        atoms_.read(ir::Binary::make(Operator::FloorDiv, division.a, division.b));
     const std::optional<Linear> multiple = multiplied(quotient, b);
     const std::optional<Linear> value = multiple ? add(operands.a, *multiple, -1) : std::nullopt;
     std::optional<Linear> next = value ? replaced(sum, atom, *value) : std::nullopt;
@@ -307,6 +327,38 @@ bool Refuter::lift(const Linear& sum, const Term& target, Place place) {
       if (!factor || !nonnegative(*factor)) continue;
       std::optional<Linear> lifted = multiplied(sum, *factor);
       if (lifted && refute(std::move(*lifted), place.lifted())) return true;
+    }
+  }
+  return false;
+}
+
+/// A product that is not empty has no empty factor: with f < (m + l)*(n - 1) and 0 <= m + l, no
+/// n - 1 <= 0, since f would be below 0. One multiplication and one fact, before any search.
+bool Refuter::is_refuted_by_product(const Linear& sum) {
+  if (sum.terms.empty()) return false;
+  const Product& target = sum.terms[0].product;
+  const auto is_refuted_times = [&](const std::optional<Linear>& lifted, const Linear& fact) {
+    const auto shared = [&](const Term& term) { return fact.find(term.product) != nullptr; };
+    if (!lifted) return false;
+    const auto term = std::ranges::find_if(lifted->terms, shared);
+    if (term == lifted->terms.end()) return false;
+    const int64_t of_fact = fact.find(term->product)->coefficient;
+    if (of_fact != -term->coefficient) return false;
+    const std::optional<Linear> both = add(*lifted, fact);
+    return both && knowledge_.range(*both).high < 0;
+  };
+  for (size_t i = 0; i < knowledge_.nonnegative().size(); ++i) {
+    const Linear fact = knowledge_.nonnegative()[i];
+    const bool has_products =
+        std::ranges::any_of(fact.terms, [](const Term& term) { return term.product.degree() > 1; });
+    if (!has_products) continue;
+    for (const Term& term : fact.terms) {
+      const std::optional<Product> factor = term.product.without(target);
+      if (!factor || factor->degree() == 0 || !nonnegative(*factor)) continue;
+      if (is_refuted_times(multiplied(sum, *factor), fact)) return true;
+    }
+    for (const Linear& factor : knowledge_.nonnegative()) {
+      if (factor.terms.size() > 1 && is_refuted_times(multiplied(sum, factor), fact)) return true;
     }
   }
   return false;

@@ -42,9 +42,11 @@ class Refuter {
   bool split(const Linear& sum, AtomId atom, const Linear& value, const Linear& order,
              const ir::Expr& condition, Place place);
   bool lift(const Linear& sum, const Term& target, Place place);
+  bool is_refuted_by_product(const Linear& sum);
   bool at_least(AtomId atom, int64_t least);
   bool nonnegative(const Product& product);
   bool is_positive_term(const Linear& sum);
+  bool is_positive_product(const Linear& sum, int factors);
 
   Knowledge& knowledge_;
   Atoms& atoms_;

@@ -82,7 +82,17 @@ class DrawCase {
   }
 
  private:
-  Expr size() { return random_.pick(std::vector<ir::VarRef>{case_.sizes[0], case_.sizes[1]}); }
+  /// n, or an extent that is a sum, as of windows and their paddings: it may be 0 or below.
+  Expr size() {
+    const Expr m = case_.sizes[0];
+    const Expr n = case_.sizes[1];
+    switch (random_.below(20)) {
+      case 0: return m + n - 1;
+      case 1: return n + ir::floordiv(m - 1, ir::index(2));
+      case 2: return ir::floordiv(n * 2 - m, ir::index(2)) + 1;
+      default: return random_.chance(0.5) ? m : n;
+    }
+  }
 
   Expr extent(int count) {
     const int most = count > 3 ? 3 : 4;
@@ -101,6 +111,8 @@ class DrawCase {
     const int steps = random_.between(1, 4);
     for (int i = 0; i < steps; ++i)
       change(result);
+    // An element that is touched is one of a buffer without an empty dimension.
+    if (random_.chance(0.5)) result.conditions.push_back(ir::less(ir::index(0), size()));
     while (indices.size() > 3)
       fuse(indices);
     return result;

@@ -81,6 +81,24 @@ TEST(CanProve, WhatFusedAxesSay) {
   });
 }
 
+TEST(CanProve, WhatAxesFusedOfSumsSay) {
+  expect_rows({
+      // A product that is not empty has no factor that is 0.
+      {"if 0 <= m + l - 1; if 0 <= n - 1 + m; f < (m + l - 1)*(n - 1 + m)", "1 <= n - 1 + m", true},
+      {"f < m*(n + l - 1)", "1 <= n + l - 1", true},
+      {"if 0 <= m + l; f < (m + l)*(n - 1)", "0 < n - 1", true},
+      {"f < (m + l - 1)*(n - 1)", "0 < n - 1", false},  // both may be below 0
+      {"if 0 <= m + l - 1; f < (m + l - 1)*(n - 1)", "1 < n - 1", false},
+      // However a division by a constant is written.
+      {"if 0 < n + floordiv(m - 1, 2)", "0 <= n + floordiv(m + 1, 2) - 2", true},
+      {"if 0 < n + floordiv(m - 1, 2)", "0 <= n + floordiv(m + 1, 2) - 3", false},
+      {"if 0 <= floordiv(m + 2*n - l, 2)", "0 <= n + floordiv(m - l, 2)", true},
+      {"if 0 <= floordiv(m + 2*n - l, 2)", "1 <= n + floordiv(m - l, 2)", false},
+      {"", "0 <= a - 1 - 4*floordiv(a + 3, 4) + 4", true},
+      {"", "1 <= a - 1 - 4*floordiv(a + 3, 4) + 4", false},
+  });
+}
+
 TEST(CanProve, WhatConditionsSay) {
   expect_rows({
       {"i < m; if i < n", "i < n", true},
