@@ -12,6 +12,7 @@ from test_topi import CASES
 import kiln
 from kiln import te
 
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "cuda_operators.md"
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "cuda_topi.txt"
 # Their angles are reduced with a table of CUDA's own, which lies in memory of the thread.
 _OWN_MEMORY = {"sin", "cos", "tan", "stft", "dft", "random.normal"}
@@ -50,6 +51,14 @@ def test_every_operator_is_compiled(shared_daemon):
     assert len(found) > 400
     assert found == {name: kept[name] for name in found}
     assert {name.split()[0] for name, row in rows.items() if row[2] > 0} == _OWN_MEMORY
+
+
+def test_the_page_has_a_result_of_every_operator():
+    """What docs/generate_cuda_operators.py has printed is of today's table, and nothing of it was left out."""
+    operators = PAGE.read_text().split("## Random definitions")[0]
+    rows = [line for line in operators.splitlines() if line.startswith("| ")][1:]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == [case.name.replace("|", "\\|") for case in CASES]
+    assert [row for row in rows if not row.endswith(" | equal |")] == []
 
 
 _KINDS = ("exp", "nn.softmax", "matmul", "nn.dense", "nn.conv2d_nchw", "sum", "cumsum", "nn.layer_norm")
