@@ -20,11 +20,18 @@
 namespace kiln {
 namespace {
 
+/// A folder can be opened as a file, and says what it is when it is read.
 std::string read_file(const std::string& path) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in) {
+  std::string bytes;
+  bool is_whole = in.is_open();
+  try {
+    bytes.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  } catch (const std::ios_base::failure&) {
+    is_whole = false;
+  }
+  if (!is_whole) {
     fail(ErrorKind::NotFound, "ARTIFACT_FILE", "{} cannot be read: {}", path,
          std::strerror(errno != 0 ? errno : EIO));
   }

@@ -144,6 +144,8 @@ def test_wrong_files_are_told(scaled):
             "an artifact with kiln compile FILE.kiln -o NAME.kart")
     scaled.unlink()
     refused(load, kiln.NotFound, f"{scaled} cannot be read: No such file or directory")
+    scaled.mkdir()
+    refused(load, kiln.NotFound, f"{scaled} cannot be read: Is a directory")
 
 
 def test_what_cannot_be_exported(service, tmp_path):

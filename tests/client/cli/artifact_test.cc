@@ -132,6 +132,8 @@ TEST_F(ArtifactFiles, ThatAreDamagedAreRefused) {
       "scaled.kart is no compiled kernel; write one with kiln compile FILE.kiln -o NAME.kart");
   fs::remove(place_.folder() / "scaled.kart");
   expect_refused(run(), "scaled.kart cannot be read: No such file or directory");
+  fs::create_directory(place_.folder() / "scaled.kart");
+  expect_refused(run(), "scaled.kart cannot be read: Is a directory");
 }
 
 TEST_F(ArtifactFiles, ForAnotherCpuSayWhatIsMissing) {
