@@ -136,18 +136,31 @@ Value* hyperbolic_tangent(FloatBuilder& f, Value* x) {
   return f.with_sign_of(f.b.CreateSelect(is_near, near, far), x);
 }
 
-/// Near 0 an odd polynomial of degree 15; else 1 - e^q(|x|) with q close to log(erfc). 1.2 ulp.
+/// Near 0 an odd polynomial of degree 15 or 25; else 1 - e^q(|x|) with q close to log(erfc). 1.2
+/// ulp.
 Value* error_function(FloatBuilder& f, Value* x) {
   Value* const a = f.magnitude(x);
-  Value* const p = f.polynomial(f.b.CreateFMul(x, x),
-                                {0x1.06eba8p-3, -0x1.812742p-2, 0x1.ce2df4p-4, -0x1.b80cb4p-6,
-                                 0x1.54b5e4p-8, -0x1.a99ef4p-11, 0x1.5ac32ap-14});
+  Value* const p =
+      f.polynomial(f.b.CreateFMul(x, x),
+                   {0x1.06eba8p-3, -0x1.812742p-2, 0x1.ce2df4p-4, -0x1.b80cb4p-6, 0x1.54b5e4p-8,
+                    -0x1.a99ef4p-11, 0x1.5ac32ap-14},
+                   {0x1.06eba8214db68p-3, -0x1.812746b0379dcp-2, 0x1.ce2f21a042307p-4,
+                    -0x1.b82ce3125a294p-6, 0x1.565bcd067e78bp-8, -0x1.c02db267ec182p-11,
+                    0x1.f9a2f2b2fdd68p-14, -0x1.f4cdf052823e5p-17, 0x1.b9a6997f6371cp-20,
+                    -0x1.5d07b31240c01p-23, 0x1.de98cd69d83c6p-27, -0x1.c3daeaf41851dp-31});
   Value* const near = f.fma(p, a, a);
-  // From 4 on the result is 1.
-  Value* const t = f.at_most(a, f.constant(x, 4));
-  Value* const q =
-      f.polynomial(t, {0x1.7a37bep-13, -0x1.2129acp+0, -0x1.443ed4p-1, -0x1.bbc386p-4,
-                       0x1.9c3344p-6, -0x1.12556cp-8, 0x1.cace0ep-12, -0x1.6667cap-16});
+  // From 4 or 5.95 on the result is 1.
+  Value* const t = f.at_most(a, f.constant(x, 4, 5.95));
+  Value* const q = f.polynomial(
+      t,
+      {0x1.7a37bep-13, -0x1.2129acp+0, -0x1.443ed4p-1, -0x1.bbc386p-4, 0x1.9c3344p-6,
+       -0x1.12556cp-8, 0x1.cace0ep-12, -0x1.6667cap-16},
+      {-0x1.bfa204e6f4f42p-24, -0x1.20dd62af80554p+0, -0x1.45f3b82a61a19p-1, -0x1.a4e4909dd36c1p-4,
+       0x1.38e4c1dbdcd2cp-6, 0x1.088ffdac0ca62p-12, -0x1.c78622d78f707p-10, 0x1.41ed9fbcd3fb4p-11,
+       -0x1.b7e064eb120e9p-16, -0x1.51bd49ea0854dp-14, 0x1.9ef01f64b4834p-15,
+       -0x1.2ed7bab652962p-16, 0x1.3eb01456e573dp-18, -0x1.f91b733dceca6p-21, 0x1.2d95beb990649p-23,
+       -0x1.0880a5d674f77p-26, 0x1.426d1caf1d483p-30, -0x1.e88e48f6fe1dap-35,
+       0x1.5a95b49eaad35p-40});
   Value* const far = f.b.CreateFSub(f.constant(x, 1), exponential(f, q));
   Value* const is_near = f.b.CreateFCmpOLT(a, f.constant(x, 0.9375));
   return f.with_sign_of(f.b.CreateSelect(is_near, near, far), x);
@@ -166,14 +179,10 @@ Value* sigmoid(FloatBuilder& f, Value* x) {
 
 std::span<const ElementaryFunction> exponentials() {
   static constexpr ElementaryFunction kFunctions[] = {
-      {Operator::Exp, of_one<exponential>},
-      {Operator::Exp2, of_one<exponential2>},
-      {Operator::Expm1, of_one<exponential_less_1>},
-      {Operator::Sinh, of_one<hyperbolic_sine>},
-      {Operator::Cosh, of_one<hyperbolic_cosine>},
-      {Operator::Tanh, of_one<hyperbolic_tangent>},
-      {Operator::Erf, of_one<error_function>, ElementaryFunction::Of::Float32},
-      {Operator::Sigmoid, of_one<sigmoid>},
+      {Operator::Exp, of_one<exponential>},          {Operator::Exp2, of_one<exponential2>},
+      {Operator::Expm1, of_one<exponential_less_1>}, {Operator::Sinh, of_one<hyperbolic_sine>},
+      {Operator::Cosh, of_one<hyperbolic_cosine>},   {Operator::Tanh, of_one<hyperbolic_tangent>},
+      {Operator::Erf, of_one<error_function>},       {Operator::Sigmoid, of_one<sigmoid>},
   };
   return kFunctions;
 }

@@ -39,6 +39,7 @@ long double exact(Operator op, long double x) {
     case Operator::Asinh: return std::asinh(x);
     case Operator::Acosh: return std::acosh(x);
     case Operator::Atanh: return std::atanh(x);
+    case Operator::Erf: return std::erf(x);
     case Operator::Sigmoid: return 1 / (1 + std::exp(-x));
     default: ADD_FAILURE() << language::row_of(op).spelling << " has no reference here"; return 0;
   }
