@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sysconfig
+import time
 
 import pytest
 
@@ -67,9 +68,19 @@ def _loops(rows):
             yield Loop([row[0] for row in rows[at[target[1]] : i + 1]])
 
 
+def _kept(daemon):
+    """The artifact of that kernel, which is written after the client has its answer."""
+    limit = time.monotonic() + 30
+    while not (found := list(daemon.cache.glob("artifacts/**/*.kart"))):
+        assert time.monotonic() < limit, "the daemon keeps no artifact"
+        time.sleep(0.01)
+    [artifact] = found
+    return artifact
+
+
 def main_loop(daemon, entry="kiln_compact_0"):
     """Of the one kernel that a daemon has compiled for cuda: of the loops with an eighth of the arithmetic of the most."""
-    [artifact] = daemon.cache.glob("artifacts/**/*.kart")
+    artifact = _kept(daemon)
     kept = artifact.read_bytes()
     cubin = daemon.folder / "kernel.cubin"
     cubin.write_bytes(kept[kept.index(b"\x7fELF") :])
