@@ -339,6 +339,14 @@ def test_placeholders_have_names_of_their_own():
     refused("twice has two placeholders x; give each a name of its own", lambda: program.data((3,), name="x"))
 
 
+def test_placeholders_from_outside_have_names_as_well():
+    program = kiln.Program("outside")
+    y = kiln.te.placeholder((3,), name="y")
+    program.output(z=y + program.input((3,), name="x"))
+    program.message()
+    refused("outside has two placeholders y; give each a name of its own", lambda: program.input((3,), name="y"))
+
+
 def test_batches_of_data_sets_agree(service):
     program = kiln.Program("batches")
     x, y = program.data((2, 3), name="x"), program.data((4, 3), name="y")

@@ -45,6 +45,7 @@ class Program:
         self._device = device or (cpu(0) if target in (None, "llvm", "cpu", "interpreter") else device_of(target))
         self._target = {None: "llvm", "cpu": "llvm"}.get(target, target)
         self._given = {}  # tensor -> kind
+        self._given_names = set()  # of those, as far as they have been looked at
         self._arrays = {}  # parameter -> NDArray
         self._updates = []
         self._reports, self._outputs = {}, {}
@@ -119,9 +120,12 @@ class Program:
     def _placeholder(self, kind, shape, dtype, name):
         self._changed()
         tensor = define.placeholder(shape, dtype, name)
-        if any(other.name == tensor.name for other in self._given):
+        if len(self._given_names) != len(self._given):  # others come from a file, or from outside
+            self._given_names = {other.name for other in self._given}
+        if tensor.name in self._given_names:
             raise invalid("PROGRAM_NAME", f"{self.name} has two placeholders {name}; give each a name of its own")
         self._given[tensor] = kind
+        self._given_names.add(tensor.name)
         return tensor
 
     def _upload(self, value, what):
