@@ -279,6 +279,27 @@ TEST(StepsOnHost, RowsOfABlockReduceByShufflesSideBySide) {
   EXPECT_EQ(count_in(source, "__sync"), 0u) << source;
 }
 
+/// The second state needs the first column of the first one, which another block computes.
+TEST(StepsOnHost, AScanOfTwoStatesIsRight) {
+  const std::string scan = R"(kernel k(X: float32[m, n]) -> (S: float32[m, n], R: float32[m, l]) {
+    scan t {
+      S[0, i] = X[0, i]
+      R[0, j] = 0
+      S[t, i] = S[t - 1, i] + X[t, i]
+      R[t, j] = R[t - 1, j] + S[t - 1, 0]
+    }
+    schedule cuda {)";
+  const auto bound = [](const std::string& axis) {
+    return fmt::format(
+        "split({0}, factor=64) bind({0}.outer, blockIdx.x) bind({0}.inner, threadIdx.x) ", axis);
+  };
+  const std::string steps =
+      bound("S.init.i") + bound("R.init.j") + bound("S.update.i") + bound("R.update.j");
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{5, 150, 70}, {1, 64, 1}, {3, 1, 129}})
+    right_source(scan + steps + "} }", sizes);
+}
+
 TEST(StepsOnHost, ThreadsUpdateOneElementInOnePiece) {
   for (const char* type : {"int32", "int64", "uint32", "uint64", "float32", "float64"}) {
     for (const char* how : {"add", "min", "max"}) {
