@@ -32,7 +32,8 @@ bool waits_too_long(const DeviceLane& lane, Clock::time_point now, Clock::durati
 }
 
 bool may_go_ahead(const QueuedCall& entry) {
-  return !entry.work.program && !entry.work.is_measured() && entry.work.may_retry;
+  return !entry.work.program && !entry.work.is_measured() && entry.work.may_retry &&
+         !entry.was_lost;
 }
 
 bool may_go_ahead_on(const DeviceLane& lane, const QueuedCall& entry) {
@@ -123,7 +124,8 @@ void DeviceQueue::go_on(DeviceLane& lane) {
   lane.running->started = Clock::now();
 }
 
-/// What was sent ahead is to blame for nothing that it had not begun.
+/// What was sent ahead is to blame for nothing that it had not begun. The page says so, which a
+/// kernel may have overwritten before it ended its worker: it is asked once of each call.
 void DeviceQueue::end_all_lost(DeviceLane& lane, WorkerEnd end, Endings& endings) {
   if (lane.running) {
     if (lane.running->was_ahead && lane.slot.withdraw_call(lane.running->slot))

@@ -14,8 +14,8 @@ bool may_send_ahead(const DeviceLane& lane, Clock::time_point now, Clock::durati
 /// Whether the calls behind the one that runs have to wait for it too long.
 bool waits_too_long(const DeviceLane& lane, Clock::time_point now, Clock::duration short_call);
 
-/// Whether a call may be one of those: who measures wants the device alone, and what must not run
-/// twice is sent when it is to run.
+/// Whether a call may be one of those: who measures wants the device alone, what must not run twice
+/// is sent when it is to run, and of what lost its worker we want to know ourselves whether it ran.
 bool may_go_ahead(const QueuedCall& entry);
 
 /// And on this lane: a worker that computes reads no messages, and its socket holds few and small

@@ -71,6 +71,7 @@ struct QueuedCall {
   bool retried = false;
   bool begun = false;      // its worker was sent all of it
   bool was_ahead = false;  // it was sent behind another one
+  bool was_lost = false;   // a worker ended that had been sent it
   size_t slot = 0;         // of the status page of its worker
 };
 

@@ -153,6 +153,7 @@ void DeviceQueue::send_next(Endings& endings) {
       continue;
     }
     next->started = now;
+    next->was_ahead = false;
     lane->running = std::move(next);
     send(*lane, *lane->running);
   }
@@ -371,6 +372,7 @@ void DeviceQueue::end_lost(Entry entry, WorkerEnd end, Endings& endings) {
   }
   entry.retried = entry.begun;
   entry.begun = false;
+  entry.was_lost = true;
   counters_.retried_runs.fetch_add(1);
   const uint64_t number = entry.number;
   const Caller caller = entry.work.call->caller();

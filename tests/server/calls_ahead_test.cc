@@ -129,6 +129,20 @@ TEST_F(CallsAhead, AreNotToBlameForTheDeathOfTheirWorker) {
   EXPECT_TRUE(service_->run(inc_, {1, 2}).ok());
 }
 
+/// Without an end it would end one worker after the other, and be taken for one that never began.
+TEST_F(CallsAhead, AreToBlameThoughTheyOverwroteThatTheyBegan) {
+  start(milliseconds(60'000));
+  const std::string wipes = service_->kernel(add_one_of("wipes", 1));
+  ASSERT_TRUE(service_->run(wipes, {1}).ok());  // the worker has its code, so it may go ahead
+  std::future<Outcome> first = call(waits_, {1});
+  ASSERT_TRUE(has_begun("waits"));
+  std::future<Outcome> deadly = call(wipes, {2});
+  ASSERT_TRUE(are_there(2));
+  let_go();
+  EXPECT_TRUE(first.get().status.ok());
+  EXPECT_EQ(detail_of(deadly.get().status).reason(), "WORKER_RESTARTED");
+}
+
 TEST_F(CallsAhead, SurviveAKillFromOutside) {
   start(milliseconds(60'000));
   std::future<Outcome> first = call(waits_, {1});
