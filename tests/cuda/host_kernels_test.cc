@@ -115,6 +115,18 @@ TEST(HostKernels, AWarpThatMeetsNeedsNoBarrier) {
   EXPECT_EQ(y[0], 1);
 }
 
+/// No other thread reads what the loop adds to, though the host's compiler might in front of it.
+TEST(HostKernels, OneThreadAddsUpWhileOthersLookOn) {
+  const std::vector<float> y =
+      run("if (i == 0) s[0] = 0;"
+          "for (int k = 0; k < 64; ++k) {"
+          "  if (i == 0) s[0] = s[0] + x[k];"
+          "}"
+          "__syncthreads(); y[t] = s[0];",
+          counting());
+  EXPECT_EQ(y[63], 2016);
+}
+
 TEST(HostKernels, AMissingBarrierIsFoundBeforeARead) {
   EXPECT_EQ(
       found("s[i] = x[t]; y[t] = s[63 - i];"),

@@ -93,7 +93,7 @@ void report(Kind kind, const char* before, const Touch& other, const Range& rang
             bool is_shared) {
   const KilnHostBlock& block = *kiln_block();
   std::string where = is_shared ? "shared memory" : "memory";
-  violate("race: thread " + std::to_string(kiln_thread()->index[0]) + " of block " +
+  violate("race: thread " + std::to_string(current_thread()) + " of block " +
           std::to_string(block.index[0]) + " " + verb(kind) + " byte " +
           std::to_string(address - range.begin) + " of " + where + " of " +
           std::to_string(range.bytes) + " bytes, which " +
@@ -112,7 +112,7 @@ void check_byte(Byte& byte, Kind kind, const Range& range, uint64_t address, boo
   // What shared memory holds, this block has written.
   const bool is_written = is_shared ? byte.write.block == now.block : byte.is_written;
   if (kind == Kind::Read && !is_written) {
-    violate("uninitialised: thread " + std::to_string(kiln_thread()->index[0]) + " of block " +
+    violate("uninitialised: thread " + std::to_string(current_thread()) + " of block " +
             std::to_string(kiln_block()->index[0]) + " reads byte " +
             std::to_string(address - range.begin) + " of " +
             (is_shared ? "shared memory" : "memory") + " of " + std::to_string(range.bytes) +
@@ -159,7 +159,7 @@ void access(const void* pointer, uint64_t bytes, Kind kind) {
     const std::string beside = range == nullptr ? std::string("no memory of the device")
                                                 : "byte " + std::to_string(address - range->begin) +
                                                       " of " + std::to_string(range->bytes);
-    violate("out of bounds: thread " + std::to_string(kiln_thread()->index[0]) + " of block " +
+    violate("out of bounds: thread " + std::to_string(current_thread()) + " of block " +
             std::to_string(kiln_block()->index[0]) + " " + verb(kind) + " " +
             std::to_string(bytes) + " bytes at " + beside);
     end_thread();
