@@ -99,10 +99,10 @@ def test_compiles_that_fail(daemon):
 
 @pytest.fixture
 def leaky(start, tmp_path):
-    """A daemon that leaks, and so do its workers and compilers: of what they free, one block in 16 is kept."""
+    """A daemon that leaks, and so do its workers and compilers: of what they free, one block in 8 is kept."""
     compiler = shutil.which("cc") or pytest.skip("there is no C compiler here")
     library = tmp_path / "leak.so"
-    source = "void __libc_free(void *);\nvoid free(void *p) { static unsigned n; if (!p || ++n % 16) __libc_free(p); }\n"
+    source = "void __libc_free(void *);\nvoid free(void *p) { static unsigned n; if (!p || ++n % 8) __libc_free(p); }\n"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, "-xc", "-"], input=source, text=True, check=True)
     return start(environment={"LD_PRELOAD": str(library)})
 
