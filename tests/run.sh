@@ -66,10 +66,10 @@ tests_of() {
     ${1:+-L "^($(IFS='|'; echo "$*"))\$"}
 }
 
-# What is random gets an eighth of the rounds, and other ones: the rounds of the release build are all run there. Where
+# What is random gets a fifth of the rounds, and other ones: the rounds of the release build are all run there. Where
 # memory came from is kept for 8 calls, not 30, which takes a tenth of the time.
 sanitized_tests_of() {
-  ASAN_OPTIONS=malloc_context_size=8 KILN_FUZZ_PERCENT=12 KILN_FUZZ_SEED=5000000 tests_of "$@"
+  ASAN_OPTIONS=malloc_context_size=8 KILN_FUZZ_PERCENT=20 KILN_FUZZ_SEED=5000000 tests_of "$@"
 }
 
 long_suites() { KILN_LONG=1 KILN_FUZZ_ROUNDS=20000 tests_of release fuzz; }
