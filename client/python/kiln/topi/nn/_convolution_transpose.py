@@ -38,7 +38,6 @@ def _transposed(data, kernel, strides, padding, output_padding, groups, out_dtyp
         (size - 1) * stride + window - low - high + more
         for size, stride, window, (low, high), more in zip(given, strides, windows, around, extra)
     ]
-    lows = [low for low, _ in around]
     phases = _Phases(strides, windows, sizes, [low for low, _ in around])
     shape = [data.shape[0], kernel.shape[1] * groups, *sizes]
     names = [f"i{d}" for d in range(count)]
