@@ -78,10 +78,9 @@ Value* FloatBuilder::power_of_two(Value* exponent, Value* like) {
   return from_bits(b.CreateShl(biased, integer(whole, fraction_bits(like))), like);
 }
 
-// The first part has few bits, so that small multiples are exact.
 Value* FloatBuilder::less_ln2(Value* x, Value* multiple) {
-  Value* const rest = fma(multiple, constant(x, -0.693359375, -0x1.62e42ffp-1), x);
-  return fma(multiple, constant(x, 2.12194440e-4, 0x1.718432a1b0e26p-35), rest);
+  Value* const rest = fma(multiple, constant(x, -kLn2High, -kWideLn2High), x);
+  return fma(multiple, constant(x, -kLn2Low, -kWideLn2Low), rest);
 }
 
 }  // namespace kiln::codegen

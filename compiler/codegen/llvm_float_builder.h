@@ -8,6 +8,11 @@
 
 namespace kiln::codegen {
 
+// ln 2 in two parts, for float32 and for float64. The first has few bits, so that small multiples
+// are exact.
+constexpr double kLn2High = 0.693359375, kWideLn2High = 0x1.62e42ffp-1;
+constexpr double kLn2Low = -2.12194440e-4, kWideLn2Low = -0x1.718432a1b0e26p-35;
+
 /// What the functions of float32 and float64 are written with: arithmetic on one lane or many, at
 /// the place of `b`. Two numbers, or two lists, are that of float32 and that of float64.
 struct FloatBuilder {

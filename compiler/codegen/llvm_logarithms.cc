@@ -65,9 +65,9 @@ Value* logarithm(FloatBuilder& f, Value* x) {
   Value* const square = f.b.CreateFMul(r, r);
   Value* const rest = rest_of_logarithm(f, r, square);
   // From the smallest to the largest.
-  Value* sum = f.fma(parts.exponent, f.constant(x, -2.12194440e-4, -0x1.718432a1b0e26p-35), rest);
+  Value* sum = f.fma(parts.exponent, f.constant(x, kLn2Low, kWideLn2Low), rest);
   sum = f.b.CreateFAdd(r, f.fma(f.constant(x, -0.5), square, sum));
-  return f.fma(parts.exponent, f.constant(x, 0.693359375, 0x1.62e42ffp-1), sum);
+  return f.fma(parts.exponent, f.constant(x, kLn2High, kWideLn2High), sum);
 }
 
 /// In two parts, that of e and that of 2; the first part of that of 2 has few bits.
