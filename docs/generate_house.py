@@ -55,6 +55,7 @@ FLOORS = [
     ("loops", [
         ("compiler/codegen", "codegen", "LLVM and CUDA C"),
         ("compiler/passes", "passes", "loops to loops"),
+        ("compiler/tile", "tile", "programs on tiles"),
         ("compiler/schedule", "schedule", "steps to loops"),
         ("compiler/schedule/emit", "schedule/emit", "nests as loops"),
         ("compiler/schedule/steps", "schedule/steps", "steps edit stages"),

@@ -36,6 +36,7 @@ COMPILER = {
     "passes": ["analysis/", "ir/", "language/", "target.h"],
     "codegen": ["analysis/", "ir/", "language/"],
     "predict": ["autoschedule/", "ir/", "language/"],
+    "tile": ["ir/", "language/"],
     "program": ["autodiff/", "language/"],
 }
 

@@ -1,0 +1,232 @@
+// Runs a program on tiles. An element is kept as a float, which holds all three types exactly; all
+// arithmetic but that of mma is the operator table's own.
+#include "compiler/tile/interpret.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/language/evaluate/scalar.h"
+#include "runtime/core/error.h"
+
+namespace kiln::tile {
+namespace {
+
+using language::HostTensor;
+using language::Scalar;
+
+using Elements = std::vector<float>;
+
+float rounded(DType type, double value) {
+  return static_cast<float>(
+      language::convert(type, Scalar::of_float(DType::Float64, value)).floating);
+}
+
+/// Counts through all places of a shape, the last dimension fastest. False after the last.
+bool step(std::vector<int64_t>& place, const std::vector<int64_t>& shape) {
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (++place[d] < shape[d]) return true;
+    place[d] = 0;
+  }
+  return false;
+}
+
+class Interpreter {
+ public:
+  Interpreter(const Program& program, std::span<const int64_t> sizes,
+              std::span<const HostTensor> inputs)
+      : program_(program), sizes_(sizes), values_(program.values.size()) {
+    size_t next = 0;
+    for (const Parameter& parameter : program.parameters) {
+      HostTensor tensor{parameter.type, {}, {}};
+      size_t count = 1;
+      for (const Extent& extent : parameter.shape) {
+        tensor.shape.push_back(extent.at(sizes));
+        count *= static_cast<size_t>(tensor.shape.back());
+      }
+      owners_.emplace_back(parameter.is_output ? count : 0, -1);
+      if (parameter.is_output) {
+        tensor.bytes.resize(count * static_cast<size_t>(size_of(parameter.type)));
+        tensors_.push_back(std::move(tensor));
+        continue;
+      }
+      KILN_CHECK(next < inputs.size() && inputs[next].shape == tensor.shape &&
+                 inputs[next].type == parameter.type);
+      tensors_.push_back(inputs[next++]);
+    }
+  }
+
+  std::vector<HostTensor> run() {
+    places_.assign(program_.axes.size(), 0);
+    std::vector<int64_t> counts;
+    for (const Axis& axis : program_.blocks())
+      counts.push_back(axis.parts(sizes_));
+    if (std::ranges::count(counts, 0) == 0) {
+      std::vector<int64_t> block(counts.size(), 0);
+      do {
+        std::ranges::copy(block, places_.begin());
+        run_all(program_.body);
+        ++block_;
+      } while (step(block, counts));
+    }
+    std::vector<HostTensor> outputs;
+    for (size_t i = 0; i < tensors_.size(); ++i)
+      if (program_.parameters[i].is_output) outputs.push_back(std::move(tensors_[i]));
+    return outputs;
+  }
+
+ private:
+  void run_all(const std::vector<Instruction>& body) {
+    for (const Instruction& each : body)
+      std::visit([&](const auto& what) { run_one(what, each); }, each.what);
+  }
+
+  Elements& operand(const Instruction& each, size_t i) { return values_[each.operands[i]]; }
+  Elements& result(const Instruction& each) { return values_[each.results[0]]; }
+  const TileType& type_of_result(const Instruction& each) const {
+    return program_.values[each.results[0]];
+  }
+
+  void run_one(const Constant& constant, const Instruction& each) {
+    const TileType& type = type_of_result(each);
+    result(each).assign(static_cast<size_t>(type.count()), rounded(type.element, constant.number));
+  }
+
+  /// Calls element(position in the tile, position in the tensor) for all that are in the tensor.
+  template <typename Element>
+  void for_each_element(const View& view, const std::vector<AxisId>& at, const Element& element) {
+    const std::vector<int64_t>& shape = tensors_[view.parameter].shape;
+    std::vector<int64_t> strides(shape.size(), 1);
+    for (size_t d = shape.size(); d-- > 1;)
+      strides[d - 1] = strides[d] * shape[d];
+    std::vector<int64_t> place(view.tile.size(), 0);
+    size_t position = 0;
+    do {
+      int64_t offset = 0;
+      bool is_inside = true;
+      for (size_t d = 0; d < place.size(); ++d) {
+        const int64_t index = places_[at[d]] * view.tile[d] + place[d];
+        is_inside = is_inside && index < shape[view.order[d]];
+        offset += index * strides[view.order[d]];
+      }
+      if (is_inside) element(position, offset);
+      ++position;
+    } while (step(place, view.tile));
+  }
+
+  void run_one(const Load& load, const Instruction& each) {
+    const View& view = program_.views[load.view];
+    Elements& tile = result(each);
+    tile.assign(static_cast<size_t>(type_of_result(each).count()), 0);
+    for_each_element(view, load.at, [&](size_t position, int64_t offset) {
+      tile[position] =
+          static_cast<float>(language::read_element(tensors_[view.parameter], offset).floating);
+    });
+  }
+
+  void run_one(const Store& store, const Instruction& each) {
+    const View& view = program_.views[store.view];
+    const Elements& tile = operand(each, 0);
+    const DType type = program_.parameters[view.parameter].type;
+    for_each_element(view, store.at, [&](size_t position, int64_t offset) {
+      int64_t& owner = owners_[view.parameter][static_cast<size_t>(offset)];
+      if (owner >= 0 && owner != block_) {
+        fail(ErrorKind::Internal, "TILE_RACE", "element {} of {} is stored by blocks {} and {}",
+             offset, program_.parameters[view.parameter].name, owner, block_);
+      }
+      owner = block_;
+      language::write_element(tensors_[view.parameter], offset,
+                              Scalar::of_float(type, tile[position]));
+    });
+  }
+
+  void run_one(const Mma&, const Instruction& each) {
+    const Elements& a = operand(each, 0);
+    const Elements& b = operand(each, 1);
+    Elements sums = operand(each, 2);
+    const std::vector<int64_t>& shape = program_.values[each.operands[0]].shape;
+    const auto rows = static_cast<size_t>(shape[0]);
+    const auto steps = static_cast<size_t>(shape[1]);
+    const size_t columns = b.size() / steps;
+    for (size_t i = 0; i < rows; ++i) {
+      for (size_t k = 0; k < steps; ++k) {
+        const float factor = a[i * steps + k];
+        for (size_t j = 0; j < columns; ++j)
+          sums[i * columns + j] += factor * b[k * columns + j];
+      }
+    }
+    result(each) = std::move(sums);
+  }
+
+  void run_one(const Apply& apply, const Instruction& each) {
+    const DType type = type_of_result(each).element;
+    Elements tile(operand(each, 0).size());
+    std::vector<Scalar> scalars(each.operands.size());
+    for (size_t position = 0; position < tile.size(); ++position) {
+      for (size_t i = 0; i < scalars.size(); ++i)
+        scalars[i] = Scalar::of_float(type, operand(each, i)[position]);
+      tile[position] =
+          static_cast<float>(language::apply_operator(apply.function, scalars).floating);
+    }
+    result(each) = std::move(tile);
+  }
+
+  void run_one(const Cast&, const Instruction& each) {
+    Elements tile = operand(each, 0);
+    for (float& element : tile)
+      element = rounded(type_of_result(each).element, element);
+    result(each) = std::move(tile);
+  }
+
+  void run_one(const Reshape&, const Instruction& each) {
+    Elements tile = operand(each, 0);
+    result(each) = std::move(tile);
+  }
+
+  void run_one(const Broadcast&, const Instruction& each) {
+    const std::vector<int64_t>& from = program_.values[each.operands[0]].shape;
+    const std::vector<int64_t>& to = type_of_result(each).shape;
+    Elements tile;
+    std::vector<int64_t> place(to.size(), 0);
+    do {
+      int64_t source = 0;
+      for (size_t d = 0; d < to.size(); ++d)
+        source = source * from[d] + (from[d] == 1 ? 0 : place[d]);
+      tile.push_back(operand(each, 0)[static_cast<size_t>(source)]);
+    } while (step(place, to));
+    result(each) = std::move(tile);
+  }
+
+  void run_one(const For& loop, const Instruction& each) {
+    std::vector<Elements> carried;
+    for (size_t i = 0; i < each.operands.size(); ++i)
+      carried.push_back(operand(each, i));
+    const int64_t count = program_.axes[loop.axis].parts(sizes_);
+    for (int64_t part = 0; part < count; ++part) {
+      places_[loop.axis] = part;
+      for (size_t i = 0; i < carried.size(); ++i)
+        values_[loop.carried[i]] = carried[i];
+      run_all(loop.body);
+      for (size_t i = 0; i < carried.size(); ++i)
+        carried[i] = values_[loop.yields[i]];
+    }
+    for (size_t i = 0; i < carried.size(); ++i)
+      values_[each.results[i]] = std::move(carried[i]);
+  }
+
+  const Program& program_;
+  const std::span<const int64_t> sizes_;
+  std::vector<HostTensor> tensors_;
+  std::vector<std::vector<int64_t>> owners_;  // block that stored an element of an output, or -1
+  std::vector<Elements> values_;
+  std::vector<int64_t> places_;  // on each axis
+  int64_t block_ = 0;
+};
+
+}  // namespace
+
+std::vector<HostTensor> interpret(const Program& program, std::span<const int64_t> sizes,
+                                  std::span<const HostTensor> inputs) {
+  return Interpreter(program, sizes, inputs).run();
+}
+
+}  // namespace kiln::tile

@@ -1,0 +1,58 @@
+// What a program on tiles is made of, and how many blocks run it.
+#include "compiler/tile/program.h"
+
+#include <array>
+
+#include "runtime/core/error.h"
+
+namespace kiln::tile {
+
+using language::Operator;
+
+int64_t Extent::at(std::span<const int64_t> sizes) const {
+  if (size < 0) return constant;
+  KILN_CHECK(static_cast<size_t>(size) < sizes.size());
+  return sizes[static_cast<size_t>(size)];
+}
+
+int64_t Axis::parts(std::span<const int64_t> sizes) const {
+  return (extent.at(sizes) + step - 1) / step;
+}
+
+int64_t TileType::count() const {
+  int64_t product = 1;
+  for (const int64_t extent : shape)
+    product *= extent;
+  return product;
+}
+
+bool For::operator==(const For&) const = default;
+
+std::span<const Operator> known_functions() {
+  static constexpr std::array kKnown = {Operator::Add, Operator::Sub, Operator::Mul,
+                                        Operator::Min, Operator::Max, Operator::Negative};
+  return kKnown;
+}
+
+SizeExpr block_count(const Program& program) {
+  using Op = SizeExpr::Op;
+  int64_t known = 1;
+  SizeExpr open = SizeExpr::constant(1);
+  bool is_open = false;
+  for (const Axis& axis : program.blocks()) {
+    if (axis.extent.size < 0) {
+      known *= axis.parts({});
+      continue;
+    }
+    const SizeExpr rounded = SizeExpr::binary(Op::Add, SizeExpr::scalar(axis.extent.size),
+                                              SizeExpr::constant(axis.step - 1));
+    const SizeExpr parts = SizeExpr::binary(Op::FloorDiv, rounded, SizeExpr::constant(axis.step));
+    open = is_open ? SizeExpr::binary(Op::Mul, open, parts) : parts;
+    is_open = true;
+  }
+  const SizeExpr constant = SizeExpr::constant(known);
+  if (!is_open) return constant;
+  return known == 1 ? open : SizeExpr::binary(Op::Mul, open, constant);
+}
+
+}  // namespace kiln::tile

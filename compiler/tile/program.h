@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "compiler/language/tables/operator.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/size_expr.h"
+
+namespace kiln::tile {
+
+/// How long a dimension is: a number, or a size that the call brings.
+struct Extent {
+  int64_t constant = 0;
+  int32_t size = -1;  // its position among the sizes; -1: the constant
+
+  int64_t at(std::span<const int64_t> sizes) const;
+  bool operator==(const Extent&) const = default;
+};
+
+/// Cuts an extent into parts of `step` elements, the last of which may be shorter. A place on the
+/// axis is the number of a part.
+struct Axis {
+  std::string name;
+  Extent extent;
+  int64_t step = 1;
+
+  int64_t parts(std::span<const int64_t> sizes) const;
+  bool operator==(const Axis&) const = default;
+};
+
+/// A value: all elements of a tile at once. Extents are powers of two.
+struct TileType {
+  DType element = DType::Float32;
+  std::vector<int64_t> shape;
+
+  int64_t count() const;
+  bool operator==(const TileType&) const = default;
+};
+
+/// A row-major tensor of the caller's, without gaps.
+struct Parameter {
+  std::string name;
+  DType type = DType::Float32;
+  std::vector<Extent> shape;
+  bool is_output = false;
+  bool operator==(const Parameter&) const = default;
+};
+
+/// A parameter cut into tiles. Dimension d of a tile goes along dimension order[d] of the tensor.
+/// What of a tile lies beyond the end of the tensor is read as 0, and not stored.
+struct View {
+  uint32_t parameter = 0;
+  std::vector<int64_t> tile;
+  std::vector<uint32_t> order;
+  bool operator==(const View&) const = default;
+};
+
+/// Positions in the tables of a Program.
+using ValueId = uint32_t;
+using AxisId = uint32_t;
+using ViewId = uint32_t;
+
+struct Instruction;
+
+struct Constant {  // all elements are this number, rounded to the type of the result
+  double number = 0;
+  bool operator==(const Constant&) const = default;
+};
+struct Load {  // -> the tile of the view at these parts of axes
+  ViewId view = 0;
+  std::vector<AxisId> at;
+  bool operator==(const Load&) const = default;
+};
+struct Store {  // a tile
+  ViewId view = 0;
+  std::vector<AxisId> at;
+  bool operator==(const Store&) const = default;
+};
+struct Mma {  // a[m, k], b[k, n], c[m, n] -> c + a b; the order of the sum is the GPU's own
+  bool operator==(const Mma&) const = default;
+};
+struct Apply {  // element by element
+  language::Operator function = language::Operator::Add;
+  bool operator==(const Apply&) const = default;
+};
+struct Cast {  // to the element type of the result
+  bool operator==(const Cast&) const = default;
+};
+struct Reshape {  // the same elements in row-major order
+  bool operator==(const Reshape&) const = default;
+};
+struct Broadcast {  // dimensions of 1 to those of the result
+  bool operator==(const Broadcast&) const = default;
+};
+/// Runs `body` for each part of an axis, in order. `carried` are the operands at first, then what
+/// the iteration before yielded; the results are what the last one did.
+struct For {
+  AxisId axis = 0;
+  std::vector<ValueId> carried;
+  std::vector<Instruction> body;
+  std::vector<ValueId> yields;
+  bool operator==(const For&) const;
+};
+
+struct Instruction {
+  std::variant<Constant, Load, Store, Mma, Apply, Cast, Reshape, Broadcast, For> what;
+  std::vector<ValueId> operands;
+  std::vector<ValueId> results;
+  bool operator==(const Instruction&) const = default;
+};
+
+/// A kernel as a program on tiles, which a block of a GPU runs as a whole: there are no threads in
+/// it, no shared memory and no barriers. It runs once for each combination of parts of the block
+/// axes, the first of `axes`; the others are those of loops.
+struct Program {
+  std::string name;
+  std::vector<std::string> sizes;
+  std::vector<Parameter> parameters;
+  std::vector<View> views;
+  std::vector<Axis> axes;
+  uint32_t block_axes = 0;
+  std::vector<TileType> values;
+  std::vector<Instruction> body;
+
+  std::span<const Axis> blocks() const { return std::span(axes).first(block_axes); }
+  bool operator==(const Program&) const = default;
+};
+
+/// The functions that Apply knows: those whose results are the same on every machine.
+std::span<const language::Operator> known_functions();
+
+/// How many blocks a call has, over its sizes.
+SizeExpr block_count(const Program& program);
+
+}  // namespace kiln::tile

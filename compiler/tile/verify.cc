@@ -1,0 +1,271 @@
+// The rules of the form. They are few, since what a program may say is little: no thread, no
+// address, no order of memory. Reads are of inputs and stores of outputs, so that no instruction
+// sees what another one has stored.
+#include "compiler/tile/verify.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <fmt/ranges.h>
+
+#include "runtime/core/error.h"
+
+namespace kiln::tile {
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 20;  // of a tile; one of sums has 2^15
+
+template <typename... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  fail(ErrorKind::Internal, "TILE_PROGRAM", format, std::forward<Args>(args)...);
+}
+
+std::string text(const TileType& type) {
+  return fmt::format("{}[{}]", type.element, fmt::join(type.shape, ", "));
+}
+
+bool is_power_of_two(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
+
+bool is_short_float(DType type) { return type == DType::Float16 || type == DType::BFloat16; }
+
+void require_element(DType type, std::string_view of) {
+  if (is_short_float(type) || type == DType::Float32) return;
+  refuse("{} has elements of {}; tiles have float16, bfloat16 and float32", of, type);
+}
+
+const TileType& type_of(const Program& program, const Instruction& instruction, size_t operand) {
+  return program.values[instruction.operands[operand]];
+}
+
+void require_operands(const Instruction& instruction, std::string_view what, size_t count) {
+  if (instruction.operands.size() == count) return;
+  refuse("{} takes {} operands, but got {}", what, count, instruction.operands.size());
+}
+
+TileType type_of_mma(const Program& program, const Instruction& mma) {
+  require_operands(mma, "mma", 3);
+  const TileType& a = type_of(program, mma, 0);
+  const TileType& b = type_of(program, mma, 1);
+  const TileType& c = type_of(program, mma, 2);
+  const bool fits = is_short_float(a.element) && a.element == b.element &&
+                    c.element == DType::Float32 && a.shape.size() == 2 && b.shape.size() == 2 &&
+                    a.shape[1] == b.shape[0] &&
+                    c.shape == std::vector<int64_t>{a.shape[0], b.shape[1]};
+  if (!fits) refuse("mma adds no product of {} and {} to {}", text(a), text(b), text(c));
+  return c;
+}
+
+TileType type_of_apply(const Program& program, const Apply& apply, const Instruction& each) {
+  const language::OperatorRow& row = language::row_of(apply.function);
+  if (std::ranges::count(known_functions(), apply.function) == 0)
+    refuse("{} is not done element by element on tiles", row.spelling);
+  require_operands(each, row.spelling, static_cast<size_t>(row.arity));
+  const TileType& first = type_of(program, each, 0);
+  for (size_t i = 1; i < each.operands.size(); ++i) {
+    if (type_of(program, each, i) == first) continue;
+    refuse("{} takes tiles of one type, but got {} and {}", row.spelling, text(first),
+           text(type_of(program, each, i)));
+  }
+  return first;
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& program) : program_(program) {}
+
+  void run() {
+    for (const Parameter& parameter : program_.parameters)
+      require_element(parameter.type, parameter.name);
+    for (const Axis& axis : program_.axes) {
+      if (!is_power_of_two(axis.step))
+        refuse("axis {} goes by {}, which is not a power of two", axis.name, axis.step);
+    }
+    for (const View& view : program_.views)
+      verify_view(view);
+    for (const TileType& type : program_.values)
+      verify_type(type);
+    visible_.assign(program_.axes.size(), false);
+    std::fill_n(visible_.begin(), program_.block_axes, true);
+    known_.assign(program_.values.size(), false);
+    made_ = known_;
+    verify_all(program_.body);
+    for (uint32_t i = 0; i < program_.parameters.size(); ++i) {
+      if (program_.parameters[i].is_output && !stored_.contains(i))
+        refuse("output {} is not stored", program_.parameters[i].name);
+    }
+  }
+
+ private:
+  static void verify_type(const TileType& type) {
+    require_element(type.element, "a tile");
+    if (!std::ranges::all_of(type.shape, is_power_of_two))
+      refuse("the tile {} has an extent that is not a power of two", text(type));
+    if (type.count() > kMostElements) refuse("the tile {} is too large", text(type));
+  }
+
+  void verify_view(const View& view) const {
+    const Parameter& parameter = program_.parameters[view.parameter];
+    if (view.tile.size() != parameter.shape.size()) {
+      refuse("{} has {} dimensions, but its view has tiles of {}", parameter.name,
+             parameter.shape.size(), view.tile.size());
+    }
+    verify_type({parameter.type, view.tile});
+    std::vector<uint32_t> sorted = view.order;
+    std::ranges::sort(sorted);
+    std::vector<uint32_t> all(view.tile.size());
+    std::iota(all.begin(), all.end(), 0);
+    if (sorted != all) {
+      refuse("the order [{}] of a view of {} does not name each dimension once",
+             fmt::join(view.order, ", "), parameter.name);
+    }
+  }
+
+  void verify_all(const std::vector<Instruction>& body) {
+    for (const Instruction& each : body) {
+      for (const ValueId operand : each.operands)
+        require_known(operand);
+      std::visit([&](const auto& what) { verify_one(what, each); }, each.what);
+      for (const ValueId result : each.results)
+        make_known(result);
+    }
+  }
+
+  void require_known(ValueId value) const {
+    if (value >= known_.size() || !known_[value]) refuse("t{} is used before it is made", value);
+  }
+  void make_known(ValueId value) {
+    if (value >= known_.size() || made_[value]) refuse("t{} is made twice", value);
+    known_[value] = made_[value] = true;
+  }
+
+  const TileType& result_of(const Instruction& each) const {
+    if (each.results.size() != 1) refuse("an instruction has {} results", each.results.size());
+    return program_.values[each.results[0]];
+  }
+  void require_result(const Instruction& each, const TileType& type) const {
+    if (result_of(each) != type)
+      refuse("t{} is {}, but is said to be {}", each.results[0], text(type), text(result_of(each)));
+  }
+
+  void verify_one(const Constant&, const Instruction& each) const { result_of(each); }
+  void verify_one(const Mma&, const Instruction& each) const {
+    require_result(each, result_type(program_, each));
+  }
+  void verify_one(const Apply&, const Instruction& each) const {
+    require_result(each, result_type(program_, each));
+  }
+  void verify_one(const Cast&, const Instruction& each) const {
+    require_operands(each, "cast", 1);
+    require_result(each, {result_of(each).element, type_of(program_, each, 0).shape});
+  }
+  void verify_one(const Reshape&, const Instruction& each) const {
+    require_operands(each, "reshape", 1);
+    const TileType& from = type_of(program_, each, 0);
+    const TileType& to = result_of(each);
+    if (from.count() != to.count() || from.element != to.element)
+      refuse("{} cannot be reshaped to {}", text(from), text(to));
+  }
+  void verify_one(const Broadcast&, const Instruction& each) const {
+    require_operands(each, "broadcast", 1);
+    const TileType& from = type_of(program_, each, 0);
+    const TileType& to = result_of(each);
+    bool fits = from.element == to.element && from.shape.size() == to.shape.size();
+    for (size_t d = 0; fits && d < to.shape.size(); ++d)
+      fits = from.shape[d] == to.shape[d] || from.shape[d] == 1;
+    if (!fits) refuse("{} cannot be broadcast to {}", text(from), text(to));
+  }
+
+  void verify_one(const Load& load, const Instruction& each) const {
+    const Parameter& parameter = verify_place(load.view, load.at);
+    if (parameter.is_output) refuse("output {} is read", parameter.name);
+    require_result(each, {parameter.type, program_.views[load.view].tile});
+  }
+
+  void verify_one(const Store& store, const Instruction& each) {
+    const Parameter& parameter = verify_place(store.view, store.at);
+    const View& view = program_.views[store.view];
+    if (!parameter.is_output) refuse("input {} is stored to", parameter.name);
+    if (!stored_.insert(view.parameter).second) refuse("output {} is stored twice", parameter.name);
+    require_operands(each, "store", 1);
+    const TileType wanted{parameter.type, view.tile};
+    if (type_of(program_, each, 0) != wanted) {
+      refuse("a tile {} is stored where {} has {}", text(type_of(program_, each, 0)),
+             parameter.name, text(wanted));
+    }
+    for (AxisId axis = 0; axis < program_.block_axes; ++axis) {
+      if (std::ranges::count(store.at, axis) > 0) continue;
+      refuse(
+          "the place where {} is stored does not name block axis {}, so that several blocks "
+          "would store one tile",
+          parameter.name, program_.axes[axis].name);
+    }
+  }
+
+  /// An axis cuts the dimension that it goes along as the view does.
+  const Parameter& verify_place(ViewId number, const std::vector<AxisId>& at) const {
+    const View& view = program_.views[number];
+    const Parameter& parameter = program_.parameters[view.parameter];
+    if (at.size() != view.tile.size()) {
+      refuse("a place in {} has {} axes, but {} dimensions", parameter.name, at.size(),
+             view.tile.size());
+    }
+    for (size_t d = 0; d < at.size(); ++d) {
+      const Axis& axis = program_.axes[at[d]];
+      if (!visible_[at[d]]) refuse("axis {} is used outside of its loop", axis.name);
+      const Extent& extent = parameter.shape[view.order[d]];
+      if (axis.extent == extent && axis.step == view.tile[d]) continue;
+      refuse("axis {} does not go over dimension {} of {} in steps of {}", axis.name, view.order[d],
+             parameter.name, view.tile[d]);
+    }
+    return parameter;
+  }
+
+  void verify_one(const For& loop, const Instruction& each) {
+    const size_t count = each.operands.size();
+    if (each.results.size() != count || loop.carried.size() != count ||
+        loop.yields.size() != count) {
+      refuse("a loop over {} carries {} values, but has {} operands, {} results and yields {}",
+             program_.axes[loop.axis].name, loop.carried.size(), count, each.results.size(),
+             loop.yields.size());
+    }
+    if (loop.axis < program_.block_axes || !looped_.insert(loop.axis).second)
+      refuse("axis {} is not that of one loop", program_.axes[loop.axis].name);
+    visible_[loop.axis] = true;
+    const std::vector<bool> outside = known_;
+    for (const ValueId carried : loop.carried)
+      make_known(carried);
+    verify_all(loop.body);
+    for (size_t i = 0; i < count; ++i) {
+      require_known(loop.yields[i]);
+      for (const ValueId value : {loop.carried[i], loop.yields[i], each.results[i]}) {
+        if (program_.values[value] == type_of(program_, each, i)) continue;
+        refuse("a loop begins with {}, but t{} is {}", text(type_of(program_, each, i)), value,
+               text(program_.values[value]));
+      }
+    }
+    // What the body makes ends with it.
+    known_ = outside;
+    visible_[loop.axis] = false;
+  }
+
+  const Program& program_;
+  std::vector<bool> visible_;  // axes
+  std::vector<bool> known_;    // values that may be used here
+  std::vector<bool> made_;     // values, anywhere before
+  std::set<AxisId> looped_;    // axes of loops
+  std::set<uint32_t> stored_;  // parameters
+};
+
+}  // namespace
+
+TileType result_type(const Program& program, const Instruction& instruction) {
+  if (const auto* apply = std::get_if<Apply>(&instruction.what))
+    return type_of_apply(program, *apply, instruction);
+  KILN_CHECK(std::holds_alternative<Mma>(instruction.what));
+  return type_of_mma(program, instruction);
+}
+
+void verify(const Program& program) { Verifier(program).run(); }
+
+}  // namespace kiln::tile

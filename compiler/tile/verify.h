@@ -1,0 +1,18 @@
+#pragma once
+
+#include "compiler/tile/program.h"
+
+namespace kiln::tile {
+
+/// Throws Internal TILE_PROGRAM with what is wrong, unless every rule of the form holds: names and
+/// values are there before they are used, types agree, tiles and axes cut a dimension the same way.
+///
+/// Then no element is stored by two blocks: an output is stored by one instruction, which names
+/// every block axis, and tiles of a view at different places have no element in common.
+void verify(const Program& program);
+
+/// The type of the result of an instruction but Constant, Load, Cast, Reshape, Broadcast and For,
+/// which say it themselves. Throws as above where operands do not fit.
+TileType result_type(const Program& program, const Instruction& instruction);
+
+}  // namespace kiln::tile

@@ -1,0 +1,94 @@
+#include "compiler/tile/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/tile/text.h"
+#include "tests/support/expect_error.h"
+#include "tests/tile/programs.h"
+
+namespace kiln::testing {
+namespace {
+
+struct Broken {
+  std::string_view part;
+  std::string_view other;
+  std::string_view message;
+};
+
+constexpr Broken kBroken[] = {
+    {"C: float16[n, 12]", "C: int32[n, 12]",
+     "C has elements of int32; tiles have float16, bfloat16 and float32"},
+    {"i: n by 8", "i: n by 6", "axis i goes by 6, which is not a power of two"},
+    {"v2 = bias[8]", "v2 = bias[8, 8]", "bias has 1 dimensions, but its view has tiles of 2"},
+    {"v2 = bias[8]", "v2 = bias[12]",
+     "the tile float32[12] has an extent that is not a power of two"},
+    {"v2 = bias[8]", "v2 = bias[2097152]", "the tile float32[2097152] is too large"},
+    {"order [1, 0]", "order [1, 1]",
+     "the order [1, 1] of a view of B does not name each dimension once"},
+    {"load v0[i, k]", "load v0[i]", "a place in A has 1 axes, but 2 dimensions"},
+    {"load v0[i, k]", "load v0[k, i]", "axis k does not go over dimension 0 of A in steps of 8"},
+    {"t6 = load v2[j]", "t6 = load v2[i]",
+     "axis i does not go over dimension 0 of bias in steps of 8"},
+    {"t8 = broadcast [8, 8] t7", "t12 = load v0[i, k]\n t8 = broadcast [8, 8] t7",
+     "axis k is used outside of its loop"},
+    {"t6 = load v2[j]", "t6 = load v2[j]\n  t12 = load v3[i, j]", "output C is read"},
+    {"bias: float32[12]", "bias: float32[12] output", "output bias is read"},
+    {"store v3[i, j] = t11", "", "output C is not stored"},
+    {"store v3[i, j] = t11", "store v3[i, j] = t11\n  store v3[i, j] = t11",
+     "output C is stored twice"},
+    {"store v3[i, j] = t11", "store v0[i, j] = t11",
+     "axis j does not go over dimension 1 of A in steps of 16"},
+    {"store v3[i, j] = t11", "store v2[j] = t6", "input bias is stored to"},
+    {"store v3[i, j] = t11", "store v3[i, j] = t10",
+     "a tile float32[8, 8] is stored where C has float16[8, 8]"},
+    {"blocks i: n by 8", "blocks b: 2 by 1, i: n by 8",
+     "the place where C is stored does not name block axis b, so that several blocks would store "
+     "one tile"},
+    {"mma t3, t4, t2", "mma t4, t3, t2",
+     "mma adds no product of bfloat16[16, 8] and bfloat16[8, 16] to float32[8, 8]"},
+    {"mma t3, t4, t2", "mma t3, t4", "mma takes 3 operands, but got 2"},
+    {"t9 = add t1, t8", "t9 = add t1", "add takes 2 operands, but got 1"},
+    {"t9 = add t1, t8", "t9 = add t1, t7",
+     "add takes tiles of one type, but got float32[8, 8] and float32[1, 8]"},
+    {"t9 = add t1, t8", "t9 = exp t1", "exp is not done element by element on tiles"},
+    {"reshape [1, 8] t6", "reshape [2, 8] t6", "float32[8] cannot be reshaped to float32[2, 8]"},
+    {"broadcast [8, 8] t7\n  t9 = add t1, t8", "broadcast [16, 4] t7\n  t9 = add t1, t1",
+     "float32[1, 8] cannot be broadcast to float32[16, 4]"},
+    {"yield t5", "yield t3", "a loop begins with float32[8, 8], but t3 is bfloat16[8, 16]"},
+    {"yield t5", "yield t5, t5",
+     "a loop over k carries 1 values, but has 1 operands, 1 results and yields 2"},
+};
+
+TEST(TileVerify, RefusesEachBreachOfARule) {
+  for (const Broken& broken : kBroken) {
+    const std::string text = product_with(broken.part, broken.other);
+    ASSERT_NE(text, "") << broken.part;
+    const Error error =
+        expect_error([&] { tile::parse(text); }, ErrorKind::Internal, broken.message);
+    EXPECT_EQ(error.reason(), "TILE_PROGRAM");
+  }
+}
+
+/// What no text can say.
+TEST(TileVerify, RefusesValuesOutOfPlace) {
+  const tile::Program product = tile::parse(kProduct);
+  tile::Program program = product;
+  program.body[1].operands[0] = 9;
+  expect_error([&] { verify(program); }, ErrorKind::Internal, "t9 is used before it is made");
+  program = product;
+  program.body[5].results[0] = 8;
+  expect_error([&] { verify(program); }, ErrorKind::Internal, "t8 is made twice");
+  program = product;
+  program.values[9].element = DType::Float16;
+  expect_error([&] { verify(program); }, ErrorKind::Internal,
+               "t9 is float32[8, 8], but is said to be float16[8, 8]");
+  program = product;
+  program.body[2].results.clear();
+  expect_error([&] { verify(program); }, ErrorKind::Internal, "an instruction has 0 results");
+  program = product;
+  std::get<tile::For>(program.body[1].what).axis = 0;
+  expect_error([&] { verify(program); }, ErrorKind::Internal, "axis i is not that of one loop");
+}
+
+}  // namespace
+}  // namespace kiln::testing
