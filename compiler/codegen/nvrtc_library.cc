@@ -1,19 +1,16 @@
 // Finds and opens NVRTC at run time, so that Kiln is built and runs without a toolkit: first what
-// the system's loader finds, then the toolkit's folders, then the wheels beside the one that this
-// program came in (kiln-daemon[cuda] installs NVRTC there), then those of the Python in use, active
-// environment first.
+// the system's loader finds, then what lies in the folders of toolkits and wheels.
 #include "compiler/codegen/nvrtc_library.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include <dlfcn.h>
 
+#include "compiler/codegen/cuda_folders.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -24,65 +21,17 @@ namespace fs = std::filesystem;
 // Newest first. 13 is what Kiln is tested with; 12 still knows architectures before sm_75.
 const char* const kFileNames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
-/// Where NVIDIA's wheels put NVRTC: 13, and the versions before it.
-void add_packages(const fs::path& packages, std::vector<fs::path>& folders) {
-  folders.push_back(packages / "nvidia" / "cu13" / "lib");
-  folders.push_back(packages / "nvidia" / "cuda_nvrtc" / "lib");
-}
-
-/// The folder of Python packages that PACKAGES/kiln_daemon/libexec/kiln-worker, as the wheel has
-/// it, is in; elsewhere a folder without NVRTC.
-fs::path packages_of_this_program() {
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  return program.parent_path().parent_path().parent_path();
-}
-
-/// The folders of Python packages under an installation prefix.
-void add_site_packages(const fs::path& prefix, std::vector<fs::path>& folders) {
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(prefix / "lib", ignored)) {
-    if (!entry.path().filename().string().starts_with("python3")) continue;
-    add_packages(entry.path() / "site-packages", folders);
-    add_packages(entry.path() / "dist-packages", folders);
-  }
-}
-
-/// The prefix of the python3 that PATH finds first.
-std::optional<fs::path> python_prefix() {
-  const char* path = std::getenv("PATH");
-  std::istringstream parts(path != nullptr ? path : "");
-  std::error_code ignored;
-  for (std::string folder; std::getline(parts, folder, ':');) {
-    const fs::path python = fs::path(folder) / "python3";
-    if (fs::exists(python, ignored)) return fs::path(folder).parent_path();
-  }
-  return std::nullopt;
-}
-
-std::vector<fs::path> folders_to_search() {
-  std::vector<fs::path> folders;
-  if (const char* home = std::getenv("CUDA_HOME")) {
-    folders.push_back(fs::path(home) / "lib64");
-    folders.push_back(fs::path(home) / "lib");
-  }
-  folders.emplace_back("/usr/local/cuda/lib64");
-  folders.emplace_back("/usr/local/cuda/lib");
-  add_packages(packages_of_this_program(), folders);
-  if (const char* environment = std::getenv("VIRTUAL_ENV")) add_site_packages(environment, folders);
-  if (const std::optional<fs::path> prefix = python_prefix()) add_site_packages(*prefix, folders);
-  if (const char* home = std::getenv("HOME")) add_site_packages(fs::path(home) / ".local", folders);
-  return folders;
-}
-
 /// Every file that may be the library, best first.
 std::vector<std::string> candidates() {
   if (const char* given = std::getenv("KILN_NVRTC")) return {given};
   std::vector<std::string> files(std::begin(kFileNames), std::end(kFileNames));
   std::error_code ignored;
-  for (const fs::path& folder : folders_to_search()) {
-    for (const char* name : kFileNames) {
-      if (fs::exists(folder / name, ignored)) files.push_back((folder / name).string());
+  for (const fs::path& folder : cuda_folders()) {
+    for (const char* libraries : {"lib64", "lib"}) {
+      for (const char* name : kFileNames) {
+        const fs::path file = folder / libraries / name;
+        if (fs::exists(file, ignored)) files.push_back(file.string());
+      }
     }
   }
   return files;
