@@ -1,0 +1,449 @@
+// Writes a program as a module of one entry: sections of code, constants, types and names, each
+// entry of which is referred to by its number. Values are numbered as they are made; those of a
+// loop's body are forgotten at its end, so that its results have the numbers of its first ones.
+#include "compiler/tile/bytecode.h"
+
+#include <optional>
+
+#include "compiler/language/evaluate/scalar.h"
+#include "compiler/tile/bytecode_tables.h"
+#include "runtime/core/error.h"
+
+namespace kiln::tile {
+namespace {
+
+using language::Operator;
+
+enum Opcode : uint64_t {
+  kAddF = 2,
+  kAddI = 3,
+  kAssume = 6,
+  kBroadcast = 11,
+  kConstant = 16,
+  kContinue = 17,
+  kDivI = 21,
+  kFor = 41,
+  kFToF = 42,
+  kGetTileBlockId = 48,
+  kLoadView = 62,
+  kMakePartitionView = 66,
+  kMakeTensorView = 67,
+  kMaxF = 69,
+  kMinF = 71,
+  kMmaF = 73,
+  kMulF = 76,
+  kMulI = 78,
+  kNegF = 79,
+  kRemI = 90,
+  kReshape = 91,
+  kReturn = 92,
+  kStoreView = 102,
+  kSubF = 103,
+  kTruncI = 107,
+};
+
+enum Section : uint8_t { kEnd = 0, kStrings = 1, kFunctions = 2, kConstants = 4, kTypes = 5 };
+
+// Attributes of instructions.
+constexpr uint8_t kToNearest = 0;
+constexpr uint8_t kToZero = 1;
+constexpr uint8_t kSigned = 1;
+constexpr uint8_t kMayWrap = 0;
+constexpr uint8_t kNoWrap = 3;
+constexpr uint8_t kWeak = 0;  // order of memory: that of an ordinary access
+constexpr uint64_t kWithNan = 1;
+// Attributes that say their kind.
+constexpr uint8_t kIntegerTag = 0x01;
+constexpr uint8_t kDivisibleTag = 0x08;
+constexpr uint8_t kDictionaryTag = 0x0a;
+constexpr uint8_t kHintsTag = 0x0b;
+
+constexpr int64_t kAlignment = 16;  // bytes, of a parameter
+
+using Value = uint64_t;
+
+/// Instructions of one block, and how many.
+struct Code {
+  Bytes bytes;
+  uint64_t count = 0;
+};
+
+class Writer {
+ public:
+  explicit Writer(const Program& program)
+      : program_(program), values_(program.values.size()), places_(program.axes.size()) {}
+
+  std::string run(std::string_view entry, const BytecodeOptions& options) {
+    Bytes functions;
+    functions.number(1);
+    functions.number(strings_[std::string(entry)]);
+    functions.number(signature());
+    constexpr uint8_t kIsEntry = 0x02;
+    constexpr uint8_t kHasHints = 0x04;
+    functions.byte(options.warps > 0 ? kIsEntry | kHasHints : kIsEntry);
+    functions.number(0);  // where in the source: nowhere
+    if (options.warps > 0) write_hints(functions, options);
+    write_entry();
+    functions.number(code_.bytes.size());
+    functions.append(code_.bytes.text());
+    return module_of(functions);
+  }
+
+ private:
+  std::string module_of(const Bytes& functions) const {
+    Bytes constants;
+    constants_.write(constants, 8);
+    Bytes types;
+    types_.table().write(types, 4);
+    Bytes strings;
+    strings_.write(strings, 4);
+    Bytes out;
+    out.append(std::string_view("\x7fTileIR\0", 8));
+    out.byte(13);
+    out.byte(1);
+    out.fixed(0, 2);
+    const auto write = [&](Section section, const Bytes& content, uint8_t alignment) {
+      constexpr uint8_t kIsAligned = 0x80;
+      out.byte(section | kIsAligned);
+      out.number(content.size());
+      out.number(alignment);
+      out.pad_to(alignment);
+      out.append(content.text());
+    };
+    write(kFunctions, functions, 8);
+    write(kConstants, constants, 8);
+    write(kTypes, types, 4);
+    write(kStrings, strings, 4);
+    out.byte(kEnd);
+    return out.text();
+  }
+
+  uint64_t signature() {
+    std::vector<uint64_t> types;
+    for (const Parameter& parameter : program_.parameters)
+      types.push_back(types_.tile(types_.pointer(parameter.type), {}));
+    types.insert(types.end(), program_.sizes.size(), scalar(DType::Int64));
+    return types_.function(types);
+  }
+
+  void write_hints(Bytes& out, const BytecodeOptions& options) {
+    out.byte(kHintsTag);
+    out.number(1);
+    out.number(strings_[std::string(options.arch)]);
+    out.byte(kDictionaryTag);
+    out.number(1);
+    out.number(strings_["num_worker_warps_per_cta"]);
+    out.byte(kIntegerTag);
+    out.number(types_.element(DType::Int32));
+    out.number(static_cast<uint64_t>(options.warps));
+  }
+
+  void write_entry() {
+    std::vector<Value> pointers;
+    for (size_t i = 0; i < program_.parameters.size(); ++i)
+      pointers.push_back(next_++);
+    for (size_t i = 0; i < program_.sizes.size(); ++i)
+      sizes_.push_back(next_++);
+    for (size_t i = 0; i < pointers.size(); ++i)
+      pointers[i] = aligned(pointers[i], program_.parameters[i].type);
+    for (const View& view : program_.views)
+      views_.push_back(view_of(view, pointers[view.parameter]));
+    write_places();
+    write_all(program_.body);
+    begin(kReturn);
+    out().number(0);
+    out().number(0);
+  }
+
+  Bytes& out() { return code_.bytes; }
+  void begin(Opcode opcode) {
+    out().number(opcode);
+    ++code_.count;
+  }
+  /// The value that the instruction makes whose bytes are complete.
+  Value made() { return next_++; }
+
+  uint64_t scalar(DType type) { return types_.tile(types_.element(type), {}); }
+  uint64_t type_of(const TileType& type) {
+    return types_.tile(types_.element(type.element), type.shape);
+  }
+
+  Value constant(uint64_t type, uint64_t bits, int width) {
+    Bytes entry;
+    entry.number(static_cast<uint64_t>(width));
+    entry.fixed(bits, width);
+    begin(kConstant);
+    out().number(type);
+    out().number(constants_[entry.text()]);
+    return made();
+  }
+  Value integer(DType type, int64_t value) {
+    return constant(scalar(type), static_cast<uint64_t>(value), size_of(type));
+  }
+
+  Value arithmetic(Opcode opcode, DType type, std::initializer_list<uint8_t> attributes, Value a,
+                   Value b) {
+    begin(opcode);
+    out().number(scalar(type));
+    for (const uint8_t attribute : attributes)
+      out().byte(attribute);
+    out().number(a);
+    out().number(b);
+    return made();
+  }
+
+  Value aligned(Value pointer, DType type) {
+    begin(kAssume);
+    out().number(types_.tile(types_.pointer(type), {}));
+    out().byte(kDivisibleTag);
+    out().number(kAlignment);
+    out().byte(0);  // all of it, along no dimension
+    out().number(pointer);
+    return made();
+  }
+
+  /// Extents that the call brings are operands, and so are the strides they are part of.
+  Value view_of(const View& view, Value pointer) {
+    const Parameter& parameter = program_.parameters[view.parameter];
+    const size_t rank = parameter.shape.size();
+    std::vector<int64_t> shape;
+    std::vector<Value> open_extents;
+    for (const Extent& extent : parameter.shape) {
+      shape.push_back(extent.size < 0 ? extent.constant : kOpen);
+      if (extent.size >= 0) open_extents.push_back(sizes_[static_cast<size_t>(extent.size)]);
+    }
+    std::vector<int64_t> strides(rank, 1);
+    std::vector<Value> open_strides;
+    std::optional<Value> open;
+    for (size_t d = rank; d-- > 1;) {
+      const Extent& extent = parameter.shape[d];
+      if (extent.size >= 0 || open) {
+        const Value factor = extent.size < 0 ? integer(DType::Int64, extent.constant)
+                                             : sizes_[static_cast<size_t>(extent.size)];
+        const Value inner = open ? *open : integer(DType::Int64, strides[d]);
+        open = arithmetic(kMulI, DType::Int64, {kNoWrap}, inner, factor);
+        open_strides.insert(open_strides.begin(), *open);
+      }
+      strides[d - 1] = open ? kOpen : strides[d] * extent.constant;
+    }
+    const uint64_t tensor = types_.tensor(parameter.type, shape, strides);
+    begin(kMakeTensorView);
+    out().number(1);
+    out().number(tensor);
+    out().number(pointer);
+    write_values(open_extents);
+    write_values(open_strides);
+    const Value whole = made();
+    begin(kMakePartitionView);
+    const std::vector<int64_t> order(view.order.begin(), view.order.end());
+    out().number(types_.partition(tensor, view.tile, order));
+    out().number(whole);
+    return made();
+  }
+
+  void write_values(const std::vector<Value>& values) {
+    out().number(values.size());
+    for (const Value value : values)
+      out().number(value);
+  }
+
+  /// How many parts an axis has, as an int32.
+  Value parts_of(const Axis& axis) {
+    if (axis.extent.size < 0) return integer(DType::Int32, axis.parts({}));
+    const Value size = sizes_[static_cast<size_t>(axis.extent.size)];
+    const Value rounded =
+        arithmetic(kAddI, DType::Int64, {kNoWrap}, size, integer(DType::Int64, axis.step - 1));
+    const Value parts = arithmetic(kDivI, DType::Int64, {kSigned, kToZero}, rounded,
+                                   integer(DType::Int64, axis.step));
+    begin(kTruncI);
+    out().number(scalar(DType::Int32));
+    out().byte(kMayWrap);
+    out().number(parts);
+    return made();
+  }
+
+  /// The number of the block as one part of each block axis, the last of which is the fastest.
+  void write_places() {
+    const uint64_t type = scalar(DType::Int32);
+    begin(kGetTileBlockId);
+    for (int dimension = 0; dimension < 3; ++dimension)
+      out().number(type);
+    Value rest = next_;
+    next_ += 3;
+    for (AxisId axis = program_.block_axes; axis-- > 0;) {
+      if (axis == 0) {
+        places_[axis] = rest;
+        break;
+      }
+      const Value parts = parts_of(program_.axes[axis]);
+      places_[axis] = arithmetic(kRemI, DType::Int32, {kSigned}, rest, parts);
+      rest = arithmetic(kDivI, DType::Int32, {kSigned, kToZero}, rest, parts);
+    }
+  }
+
+  void write_all(const std::vector<Instruction>& body) {
+    for (const Instruction& each : body)
+      std::visit([&](const auto& what) { write_one(what, each); }, each.what);
+  }
+
+  const TileType& result_type(const Instruction& each) const {
+    return program_.values[each.results[0]];
+  }
+  Value operand(const Instruction& each, size_t i) const { return values_[each.operands[i]]; }
+  void write_operands(const Instruction& each) {
+    for (const ValueId value : each.operands)
+      out().number(values_[value]);
+  }
+  void set_result(const Instruction& each) { values_[each.results[0]] = made(); }
+
+  void write_one(const Constant& number, const Instruction& each) {
+    const TileType& type = result_type(each);
+    language::HostTensor element{type.element, {1}, {}};
+    element.bytes.resize(static_cast<size_t>(size_of(type.element)));
+    language::write_element(
+        element, 0,
+        language::convert(type.element, language::Scalar::of_float(DType::Float64, number.number)));
+    uint64_t bits = 0;
+    for (size_t i = element.bytes.size(); i-- > 0;)
+      bits = bits << 8 | std::to_integer<uint64_t>(element.bytes[i]);
+    values_[each.results[0]] = constant(type_of(type), bits, size_of(type.element));
+  }
+
+  void write_place(const std::vector<AxisId>& at) {
+    out().number(at.size());
+    for (const AxisId axis : at)
+      out().number(places_[axis]);
+  }
+
+  void write_one(const Load& load, const Instruction& each) {
+    begin(kLoadView);
+    out().number(2);
+    out().number(type_of(result_type(each)));
+    out().number(types_.token());
+    out().number(0);  // no scope, no hints, no token
+    out().byte(kWeak);
+    out().number(views_[load.view]);
+    write_place(load.at);
+    set_result(each);
+    made();  // the token
+  }
+
+  void write_one(const Store& store, const Instruction& each) {
+    begin(kStoreView);
+    out().number(1);
+    out().number(types_.token());
+    out().number(0);  // as above
+    out().byte(kWeak);
+    out().number(operand(each, 0));
+    out().number(views_[store.view]);
+    write_place(store.at);
+    made();  // the token
+  }
+
+  void write_plain(Opcode opcode, const Instruction& each) {
+    begin(opcode);
+    out().number(type_of(result_type(each)));
+    write_operands(each);
+    set_result(each);
+  }
+  void write_one(const Mma&, const Instruction& each) { write_plain(kMmaF, each); }
+  void write_one(const Reshape&, const Instruction& each) { write_plain(kReshape, each); }
+  void write_one(const Broadcast&, const Instruction& each) { write_plain(kBroadcast, each); }
+
+  void write_one(const Cast&, const Instruction& each) {
+    begin(kFToF);
+    out().number(type_of(result_type(each)));
+    out().byte(kToNearest);
+    write_operands(each);
+    set_result(each);
+  }
+
+  void write_one(const Apply& apply, const Instruction& each) {
+    switch (apply.function) {
+      case Operator::Add: return write_rounded(kAddF, each);
+      case Operator::Sub: return write_rounded(kSubF, each);
+      case Operator::Mul: return write_rounded(kMulF, each);
+      case Operator::Min: return write_limit(kMinF, each);
+      case Operator::Max: return write_limit(kMaxF, each);
+      case Operator::Negative: return write_plain(kNegF, each);
+      default: KILN_CHECK(false);
+    }
+  }
+  void write_rounded(Opcode opcode, const Instruction& each) {
+    begin(opcode);
+    out().number(type_of(result_type(each)));
+    out().number(0);  // what is subnormal stays
+    out().byte(kToNearest);
+    write_operands(each);
+    set_result(each);
+  }
+  void write_limit(Opcode opcode, const Instruction& each) {
+    begin(opcode);
+    out().number(type_of(result_type(each)));
+    out().number(kWithNan);
+    write_operands(each);
+    set_result(each);
+  }
+
+  void write_one(const For& loop, const Instruction& each) {
+    const Value first = integer(DType::Int32, 0);
+    const Value end = parts_of(program_.axes[loop.axis]);
+    const Value step = integer(DType::Int32, 1);
+    begin(kFor);
+    out().number(each.results.size());
+    for (const ValueId result : each.results)
+      out().number(type_of(program_.values[result]));
+    out().number(3 + each.operands.size());
+    for (const Value bound : {first, end, step})
+      out().number(bound);
+    write_operands(each);
+    out().number(1);  // region
+    out().byte(1);    // block
+    out().number(1 + loop.carried.size());
+    out().number(scalar(DType::Int32));
+    for (const ValueId carried : loop.carried)
+      out().number(type_of(program_.values[carried]));
+    write_body(loop);
+    for (const ValueId result : each.results)
+      values_[result] = made();
+  }
+
+  void write_body(const For& loop) {
+    const Value outside = next_;
+    Code around;
+    std::swap(code_, around);
+    places_[loop.axis] = made();
+    for (const ValueId carried : loop.carried)
+      values_[carried] = made();
+    write_all(loop.body);
+    begin(kContinue);
+    out().number(0);
+    out().number(loop.yields.size());
+    for (const ValueId value : loop.yields)
+      out().number(values_[value]);
+    std::swap(code_, around);
+    out().number(around.count);
+    out().append(around.bytes.text());
+    next_ = outside;
+  }
+
+  const Program& program_;
+  Table strings_;
+  Table constants_;
+  TypeTable types_;
+  Code code_;
+  Value next_ = 0;
+  std::vector<Value> sizes_;
+  std::vector<Value> views_;
+  std::vector<Value> values_;  // by ValueId
+  std::vector<Value> places_;  // by AxisId
+};
+
+}  // namespace
+
+std::string bytecode(const Program& program, std::string_view entry,
+                     const BytecodeOptions& options) {
+  return Writer(program).run(entry, options);
+}
+
+}  // namespace kiln::tile

@@ -1,0 +1,89 @@
+#include "compiler/tile/bytecode.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/codegen/cubin.h"
+#include "compiler/codegen/tileiras.h"
+#include "compiler/tile/text.h"
+#include "runtime/core/error.h"
+#include "tests/tile/programs.h"
+
+namespace kiln::testing {
+namespace {
+
+constexpr std::string_view kArchitectures[] = {"sm_80", "sm_90", "sm_100", "sm_120"};
+
+/// Skips the test, saying why, where there is no assembler.
+class TileBytecode : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      codegen::find_tileiras();
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.message();
+    }
+  }
+
+  static void expect_assembled(std::string_view text, const tile::BytecodeOptions& options = {}) {
+    const std::string bytecode = tile::bytecode(tile::parse(text), "kiln_tile_0", options);
+    for (const std::string_view arch : kArchitectures) {
+      SCOPED_TRACE(arch);
+      const std::vector<codegen::CubinKernel> kernels =
+          codegen::kernels_of_cubin(codegen::Tileiras().assemble(bytecode, arch));
+      ASSERT_EQ(kernels.size(), 1u);
+      EXPECT_EQ(kernels[0].name, "kiln_tile_0");
+      EXPECT_GT(kernels[0].instructions, 0);
+    }
+  }
+};
+
+TEST_F(TileBytecode, OfAProductWithAnEpilogueOfAnySize) { expect_assembled(kProduct); }
+
+TEST_F(TileBytecode, OfEveryFunctionOfEveryType) {
+  for (const char* type : {"float16", "bfloat16", "float32"}) {
+    SCOPED_TRACE(type);
+    expect_assembled(fmt::format(R"(tile functions(A: {0}[3, 70], C: {0}[3, 70] output) {{
+  blocks b: 3 by 1, i: 70 by 64
+  view v0 = A[1, 64]
+  view v1 = C[1, 64]
+  t0 = load v0[b, i]
+  t1 = constant {0}[1, 64] -1.5
+  t2 = add t0, t1
+  t3 = subtract t2, t0
+  t4 = multiply t3, t0
+  t5 = min t4, t0
+  t6 = max t5, t0
+  t7 = negative t6
+  store v1[b, i] = t7
+}}
+)",
+                                 type));
+  }
+}
+
+TEST_F(TileBytecode, OfTensorsOfWhichNoSizeIsKnown) {
+  expect_assembled(
+      R"(tile open[b, m, n, l](A: float16[b, l, m], B: float16[b, l, n], C: float16[b, n, m] output) {
+  blocks g: b by 1, i: m by 64, j: n by 64
+  view v0 = A[1, 64, 32] order [0, 2, 1]
+  view v1 = B[1, 32, 64]
+  view v2 = C[1, 64, 64] order [0, 2, 1]
+  t0 = constant float32[64, 64] 0
+  t1 = for k: l by 32 with t2 = t0 {
+    t3 = load v0[g, i, k]
+    t4 = reshape [64, 32] t3
+    t5 = load v1[g, k, j]
+    t6 = reshape [32, 64] t5
+    t7 = mma t4, t6, t2
+    yield t7
+  }
+  t8 = cast float16 t1
+  t9 = reshape [1, 64, 64] t8
+  store v2[g, i, j] = t9
+}
+)",
+      {.arch = "sm_90", .warps = 4});
+}
+
+}  // namespace
+}  // namespace kiln::testing
