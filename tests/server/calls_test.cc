@@ -150,6 +150,20 @@ TEST_F(Calls, EndInTime) {
                 "polls did not end before its deadline");
 }
 
+TEST_F(Calls, AreAnsweredWhileALongOneKeepsOthersWaiting) {
+  const std::string inc = service_->kernel(add_one("inc"));
+  const std::string waits = service_->kernel(add_one("waits"));
+  std::vector<v1::SmallCall> calls;
+  for (uint64_t id = 0; id < 50; ++id)
+    calls.push_back(run(id, id == 30 ? waits : inc, inline_argument({1}), output_argument()));
+  send(calls);
+  // The last of these is gathered for a message with others, which do not come.
+  const auto replies = receive(30);
+  EXPECT_EQ(replies.rbegin()->first, 29U);
+  let_go();
+  EXPECT_EQ(receive(20).size(), 20U);
+}
+
 TEST_F(Calls, AreCancelledOneByOne) {
   send({run(1, service_->kernel(add_one("polls")), inline_argument({1}), output_argument()),
         run(2, service_->kernel(add_one_of("inc", 1)), inline_argument({1}), output_argument())});

@@ -52,7 +52,7 @@ class Call:
         self.sizes = sizes
         self.encoded = b""
         self.prefix = None  # of the function, in the request that was sent last
-        self.repeatable = True
+        self._pieces = ()  # an encoded argument for each parameter
         self.timeout = None  # seconds
         self._deadline = None
         self._out = None  # what was given as out=, which the call returns
@@ -69,17 +69,21 @@ class Call:
         given = self._by_position()
         self._add_named(given)
         self._device = self._device_of(given)
-        pieces, inputs, outputs = [], set(), set()
-        for position, parameter in enumerate(parameters):
-            piece = self._argument(position, parameter, given)
-            (outputs if parameter.output else inputs).add(piece)
-            pieces.append(piece)
+        self.take([self._argument(position, parameter, given) for position, parameter in enumerate(parameters)])
         self._refuse_shared_outputs()
-        # A call that overwrites its own input is not the same call the second time.
-        self.repeatable = not inputs & outputs
         if self.sizes:
-            pieces.append(wire.RunRequest(sizes=self.sizes).SerializeToString())
+            self.encoded += wire.RunRequest(sizes=self.sizes).SerializeToString()
+
+    def take(self, pieces):
+        """Takes an encoded argument for each parameter."""
+        self._pieces = pieces
         self.encoded = b"".join(pieces)
+
+    @property
+    def repeatable(self):
+        """Whether the call is the same the second time: one that overwrites its own input is not."""
+        outputs = {piece for piece, p in zip(self._pieces, self.function._parameters) if p.output}
+        return not any(piece in outputs for piece, p in zip(self._pieces, self.function._parameters) if not p.output)
 
     def _device_of(self, given):
         """Where the call runs: at its arrays, or on the first device of the function's target."""
@@ -310,8 +314,7 @@ class Future(concurrent.futures.Future):
         self._call = call
         call.prefix = function._prefix
         request = call.prefix + call.encoded
-        self._rpc = function._connection.run_future(request, timeout=call.seconds_left())
-        self._rpc.add_done_callback(self._done)
+        self._rpc = function._connection.run_future(request, self._done, timeout=call.seconds_left())
 
     def __await__(self):
         return asyncio.wrap_future(self).__await__()

@@ -11,34 +11,32 @@ from .grpc_setup import grpc
 from .local import CODES, LocalError
 
 _CALL = calls_pb2.CallsRequest.DESCRIPTOR.fields_by_name["calls"].number
+_ID = calls_pb2.SmallCall.DESCRIPTOR.fields_by_name["id"].number
 _RUN = calls_pb2.SmallCall.DESCRIPTOR.fields_by_name["run"].number
 _MESSAGE = 1 << 20  # bytes of several calls
 
 
 class PendingCall:
-    """A call over the stream, with the part of a future of gRPC that is used here."""
+    """A call over the stream, with the part of a future of gRPC that is used here. Whoever takes it out of the stream's
+    pending calls settles it, once."""
 
-    def __init__(self, stream, number, request):
+    __slots__ = ("request", "_stream", "_number", "_done", "_outcome", "_other", "_is_unwanted")
+
+    def __init__(self, stream, number, request, done):
         self.request = request  # the encoded RunRequest
         self._stream = stream
         self._number = number
-        self._lock = threading.Lock()
-        self._listeners = []
+        self._done = done  # called with this once it has ended
         self._outcome = None  # (reply, error); (None, None): cancelled
         self._other = None  # the call that stands for it where there is no such stream
-
-    def add_done_callback(self, listener):
-        with self._lock:
-            if self._outcome is None:
-                self._listeners.append(listener)
-                return
-        listener(self)
+        self._is_unwanted = False
 
     def cancel(self):
+        self._is_unwanted = True
         if self._other is not None:
             return self._other.cancel()
-        self._stream.cancel(self._number)
-        self.settle(None, None)
+        if self._stream.cancel(self._number):
+            self.settle(None, None)
         return True
 
     def cancelled(self):
@@ -51,18 +49,13 @@ class PendingCall:
         return self._outcome[0]
 
     def settle(self, reply, error):
-        """The end of the call, of which the first counts."""
-        with self._lock:
-            if self._outcome is not None:
-                return
-            self._outcome = (reply, error)
-        for listener in self._listeners:
-            listener(self)
+        self._outcome = (reply, error)
+        self._done(self)
 
     def follow(self, other):
         """Ends as this future of gRPC does."""
         self._other = other
-        if self.cancelled():
+        if self._is_unwanted:
             other.cancel()
 
         def settle(rpc):
@@ -94,27 +87,36 @@ class CallStream:
     def is_usable(self):
         return self._is_open or not self._is_known
 
-    def run(self, request):
-        """A future of the encoded RunResponse to an encoded RunRequest; None when the stream has broken."""
+    def run(self, request, done):
+        """A future of the encoded RunResponse to an encoded RunRequest, with which `done` is called at its end; None
+        when the stream has broken."""
         if not self._is_known:
-            return self._otherwise(request)
+            other = self._otherwise(request)
+            other.add_done_callback(done)
+            return other
         encoded = frames.field(_RUN, request)
         with self._changed:
             if not self._is_open:
                 return None
             number = self._next
             self._next += 1
-            call = self._pending[number] = PendingCall(self, number, request)
-            self._waiting.append(frames.field(_CALL, calls_pb2.SmallCall(id=number).SerializeToString() + encoded))
-            self._changed.notify()
+            call = self._pending[number] = PendingCall(self, number, request, done)
+            self._send(frames.field(_CALL, frames.integer(_ID, number) + encoded))
         return call
 
     def cancel(self, number):
+        """Whether the call had not ended; its reply is nobody's then."""
         with self._changed:
-            if self._pending.pop(number, None) is not None:
+            was_pending = self._pending.pop(number, None) is not None
+            if was_pending:
                 request = calls_pb2.CallsRequest(calls=[calls_pb2.SmallCall(cancel=number)])
-                self._waiting.append(request.SerializeToString())
-                self._changed.notify()
+                self._send(request.SerializeToString())
+        return was_pending
+
+    def _send(self, message):
+        self._waiting.append(message)
+        if len(self._waiting) == 1:  # else whoever sends is awake
+            self._changed.notify()
 
     def close(self):
         with self._changed:
@@ -139,8 +141,7 @@ class CallStream:
         error = None
         try:
             for encoded in self._replies:
-                for reply in calls_pb2.CallsReply.FromString(encoded).replies:
-                    self._settle(reply)
+                self._settle(calls_pb2.CallsReply.FromString(encoded).replies)
         except grpc.RpcError as failure:
             error = failure
         self.close()
@@ -155,14 +156,15 @@ class CallStream:
         for call in pending.values():
             call.settle(None, lost)
 
-    def _settle(self, reply):
+    def _settle(self, replies):
         with self._changed:
-            call = self._pending.pop(reply.id, None)
-        if call is None:
-            return  # it was cancelled
-        if reply.WhichOneof("kind") == "failed":
-            status = status_pb2.Status.FromString(reply.failed)
-            code = CODES.get(status.code, grpc.StatusCode.UNKNOWN)
-            call.settle(None, LocalError(code, status.message, reply.failed))
-        else:
-            call.settle(reply.run.SerializeToString(), None)
+            calls = [self._pending.pop(reply.id, None) for reply in replies]
+        for call, reply in zip(calls, replies):
+            if call is None:
+                continue  # it was cancelled
+            if reply.failed:
+                status = status_pb2.Status.FromString(reply.failed)
+                code = CODES.get(status.code, grpc.StatusCode.UNKNOWN)
+                call.settle(None, LocalError(code, status.message, reply.failed))
+            else:
+                call.settle(reply.run.SerializeToString(), None)

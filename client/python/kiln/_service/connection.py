@@ -187,10 +187,12 @@ class Connection:
             return shorter.run(request, timeout)
         return self._run_bytes(request, timeout=timeout)
 
-    def run_future(self, request, timeout=None):
-        """A future of that reply, for calls that nobody waits for one by one."""
+    def run_future(self, request, done, timeout=None):
+        """A future of that reply, for calls that nobody waits for one by one; `done` is called with it once it has ended."""
         if timeout is not None:  # which is kept also when the daemon does not answer any more
-            return self._run_future(request, timeout=timeout)
+            future = self._run_future(request, timeout=timeout)
+            future.add_done_callback(done)
+            return future
         future = None
         while future is None:
             with self._lock:
@@ -198,7 +200,7 @@ class Connection:
                     open_stream = self._bound("/kiln.v1.CallService/Calls", self._channel.stream_stream)
                     self._call_stream = CallStream(open_stream, self._run_future)
                 stream = self._call_stream
-            future = stream.run(request)
+            future = stream.run(request, done)
         return future
 
     def call(self, method, request, reply_type, repeatable=True, timeout=None):

@@ -8,15 +8,23 @@ import numpy as np
 _LENGTH_DELIMITED = 2
 
 
+def integer(number, value):
+    """A field of an integer that is not negative."""
+    return bytes((number << 3,)) + _varint(value)
+
+
 def field(number, data):
     """A field of bytes; `data` is anything that has a buffer of bytes."""
-    prefix = bytearray([number << 3 | _LENGTH_DELIMITED])
-    size = len(data)
-    while size >= 0x80:
-        prefix.append(size & 0x7F | 0x80)
-        size >>= 7
-    prefix.append(size)
-    return b"".join((prefix, data))
+    return b"".join((bytes((number << 3 | _LENGTH_DELIMITED,)), _varint(len(data)), data))
+
+
+def _varint(value):
+    groups = []
+    while value >= 0x80:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
 
 
 def contents(number, message, kind):

@@ -74,36 +74,37 @@ class Function:
         connection = self._connection
         if self._argument_sizes:
             args, sizes = self._without_sizes(args, sizes)
-        if not sizes:
-            pieces = [self._prefix]
-            for arg in args:
-                if arg.__class__ is not NDArray or arg._connection is not connection:
-                    break
-                pieces.append(arg._wire)
-            else:
-                error = None
-                try:
-                    if len(args) == self._count:
-                        self._reply = connection.run_bytes(b"".join(pieces))
-                        self._transfers = (0.0, 0.0)
-                        return None
-                    if len(args) == self._count - len(self._outputs):
-                        return self._run_into_new(pieces)
-                except grpc.RpcError as failure:
-                    error = failure
-                call = Call(self, args, sizes)
-                call.prefix = pieces[0]
-                return self._run(call, error)
-        return self._run(Call(self, args, sizes))
-
-    def _run_into_new(self, pieces):
-        """The result of a call whose request begins with these pieces: the prefix, then the inputs."""
-        self._connection.collect()
-        inputs = iter(pieces)
-        request = [next(inputs), *(output or next(inputs) for output in self._new_outputs)]
-        self._reply = reply = self._connection.run_bytes(b"".join(request))
+        pieces = None if sizes else self._pieces_of(args)
+        if pieces is None:
+            return self._run(Call(self, args, sizes))
+        prefix = self._prefix
+        try:
+            if len(args) != self._count:
+                connection.collect()
+            self._reply = reply = connection.run_bytes(b"".join((prefix, *pieces)))
+        except grpc.RpcError as failure:
+            call = Call(self, args, sizes)
+            call.prefix = prefix
+            return self._run(call, failure)
         self._transfers = (0.0, 0.0)
+        if len(args) == self._count:
+            return None
         return new_arrays(self, wire.RunResponse.FromString(reply).results)
+
+    def _pieces_of(self, args):
+        """The encoded arguments, where these are arrays of the daemon alone: all, or the inputs; else None."""
+        connection = self._connection
+        pieces = []
+        for arg in args:
+            if arg.__class__ is not NDArray or arg._connection is not connection:
+                return None
+            pieces.append(arg._wire)
+        if len(args) == self._count:
+            return pieces
+        if len(args) != self._count - len(self._outputs):
+            return None
+        inputs = iter(pieces)
+        return [output or next(inputs) for output in self._new_outputs]
 
     @public
     def _run(self, call, error=None):
@@ -177,7 +178,11 @@ class Function:
         if self._argument_sizes:
             args, sizes = self._without_sizes(args, sizes)
         call = Call(self, args, sizes)
-        call.marshal()
+        pieces = None if sizes else self._pieces_of(args)
+        if pieces is None:
+            call.marshal()
+        else:
+            call.take(pieces)
         return Future(self, call)
 
     @public
