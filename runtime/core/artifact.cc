@@ -80,6 +80,7 @@ class Writer {
     put(variant.loops);
     put(variant.workspace_bytes);
     put(variant.workspace_bytes_per_thread);
+    put(variant.tile_launches);
   }
   template <typename T>
   void put(const std::vector<T>& items) {
@@ -166,6 +167,7 @@ class Reader {
     get(variant.loops);
     get(variant.workspace_bytes);
     get(variant.workspace_bytes_per_thread);
+    get(variant.tile_launches);
   }
   template <typename T>
   void get(std::vector<T>& items) {
@@ -197,6 +199,16 @@ void check_expr(const SizeExpr& expr, int64_t scalar_count) {
   if (!expr.is_well_formed(scalar_count)) fail_corrupt("a size expression is malformed");
 }
 
+void check_launch(const Launch& launch, int64_t scalars) {
+  if (launch.grid.size() > 3 || launch.block.size() > 3)
+    fail_corrupt("a launch has more than three dimensions");
+  for (const std::vector<SizeExpr>* extents : {&launch.grid, &launch.block}) {
+    for (const SizeExpr& extent : *extents)
+      check_expr(extent, scalars);
+  }
+  check_expr(launch.shared_bytes, scalars);
+}
+
 /// What readers of an artifact rely on without looking again.
 void check_consistent(const Artifact& artifact) {
   if (artifact.size_count < 0) fail_corrupt("the number of sizes is negative");
@@ -222,17 +234,9 @@ void check_consistent(const Artifact& artifact) {
     check_expr(variant.condition, scalars);
     check_expr(variant.workspace_bytes, scalars);
     check_expr(variant.workspace_bytes_per_thread, scalars);
-    for (const Launch& launch : variant.launches) {
-      if (launch.grid.size() > 3 || launch.block.size() > 3) {
-        fail_corrupt("a launch has more than three dimensions");
-      }
-      for (const SizeExpr& extent : launch.grid) {
-        check_expr(extent, scalars);
-      }
-      for (const SizeExpr& extent : launch.block) {
-        check_expr(extent, scalars);
-      }
-      check_expr(launch.shared_bytes, scalars);
+    for (const std::vector<Launch>* launches : {&variant.launches, &variant.tile_launches}) {
+      for (const Launch& launch : *launches)
+        check_launch(launch, scalars);
     }
     int32_t done = 0;
     for (const LaunchLoop& loop : variant.loops) {
@@ -254,6 +258,7 @@ std::string serialize(const Artifact& artifact) {
   contents.put(artifact.features);
   contents.put(artifact.code);
   contents.put(artifact.ptx);
+  contents.put(artifact.tile_code);
   contents.put(artifact.size_count);
   contents.put(artifact.parameters);
   contents.put(artifact.requirements);
@@ -294,6 +299,7 @@ Artifact deserialize_artifact(std::string_view bytes) {
   reader.get(artifact.features);
   reader.get(artifact.code);
   reader.get(artifact.ptx);
+  reader.get(artifact.tile_code);
   reader.get(artifact.size_count);
   reader.get(artifact.parameters);
   reader.get(artifact.requirements);

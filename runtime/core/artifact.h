@@ -69,11 +69,14 @@ struct Variant {
   std::vector<LaunchLoop> loops;  // in the order of the launches, none in another one
   SizeExpr workspace_bytes = SizeExpr::constant(0);             // one block, shared by all threads
   SizeExpr workspace_bytes_per_thread = SizeExpr::constant(0);  // one block for each thread
+  /// cuda only: launches of functions of Artifact::tile_code, which do what `launches` do. Empty:
+  /// there are none.
+  std::vector<Launch> tile_launches;
   bool operator==(const Variant&) const = default;
 };
 
 /// Of the saved form and of the calling convention (kernel_abi.h); one that differs is not read.
-constexpr uint32_t kArtifactVersion = 3;
+constexpr uint32_t kArtifactVersion = 4;
 
 /// Calls run(i, iteration) for each launch of a variant, in order.
 template <typename Run>
@@ -104,6 +107,9 @@ struct Artifact {
   std::vector<std::string> features;
   std::string code;  // an ELF object, a cubin, or loops as text
   std::string ptx;   // cuda only
+  /// cuda only: a cubin made of CUDA Tile IR, for this very architecture and drivers that know it;
+  /// empty: there is none. A block of its launches is given as one thread.
+  std::string tile_code;
   int32_t size_count = 0;
   std::vector<Parameter> parameters;
   std::vector<SizeRequirement> requirements;

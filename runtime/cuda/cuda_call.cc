@@ -12,7 +12,7 @@ namespace {
 
 const Variant& variant_of(const SequenceKernel& call) {
   KILN_CHECK(call.bound != nullptr);
-  return call.kernel->artifact().variants[static_cast<size_t>(call.bound->variant)];
+  return static_cast<const CudaKernel&>(*call.kernel).variant(call.bound->variant);
 }
 
 std::vector<LaunchSize> sizes_of(const SequenceKernel& call, const DeviceProperties& device) {

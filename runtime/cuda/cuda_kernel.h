@@ -12,7 +12,8 @@
 
 namespace kiln::cuda {
 
-/// Code of an artifact on a device, with the functions of its launches.
+/// Code of an artifact on a device, with the functions of its launches. Its tile code is used where
+/// the driver takes it.
 class CudaKernel : public LoadedKernel {
  public:
   /// Machine code where the device runs it, else PTX. Throws InvalidArgument ARTIFACT_TARGET where
@@ -20,6 +21,9 @@ class CudaKernel : public LoadedKernel {
   CudaKernel(const DriverApi& api, const DeviceProperties& device, const std::string& device_name,
              std::shared_ptr<const Artifact> artifact);
   const Artifact& artifact() const override { return *artifact_; }
+
+  /// With the launches that are started here, which may be those of its tile code.
+  const Variant& variant(int number) const { return variants_[static_cast<size_t>(number)]; }
 
   const std::vector<void*>& functions(int variant) const {
     return functions_[static_cast<size_t>(variant)];
@@ -37,6 +41,8 @@ class CudaKernel : public LoadedKernel {
  private:
   const std::shared_ptr<const Artifact> artifact_;
   const std::unique_ptr<Module> module_;
+  const std::unique_ptr<Module> tile_module_;  // null: the other does all
+  std::vector<Variant> variants_;
   std::vector<std::vector<void*>> functions_;
   std::optional<DevicePointer> stopped_;
   mutable bool may_be_stopped_ = false;

@@ -18,8 +18,7 @@ namespace kiln::cuda {
 namespace {
 
 int64_t launches_of(const PreparedCall& call, int64_t most) {
-  const Variant& variant =
-      call.kernel->artifact().variants[static_cast<size_t>(call.values.variant)];
+  const Variant& variant = call.kernel->variant(call.values.variant);
   auto launches = static_cast<int64_t>(variant.launches.size());
   for (const LaunchLoop& loop : variant.loops) {
     const int64_t times = std::min(loop.count.evaluate(call.values.scalars), most);
@@ -93,8 +92,7 @@ void LaunchQueue::start(std::span<PreparedCall> calls, Launches& last) {
 
 void LaunchQueue::launch(PreparedCall& call) {
   const std::vector<void*>& functions = call.kernel->functions(call.values.variant);
-  const Variant& variant =
-      call.kernel->artifact().variants[static_cast<size_t>(call.values.variant)];
+  const Variant& variant = call.kernel->variant(call.values.variant);
   std::vector<void*> parameters = call.values.addresses();
   for_each_launch(variant, call.values.scalars, [&](size_t i, int64_t iteration) {
     const LaunchSize& size = call.sizes[i];

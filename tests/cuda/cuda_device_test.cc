@@ -161,6 +161,50 @@ TEST(CudaDevice, HasTheDriverCompilePtxWhereItDoesNotKnowTheMachineCode) {
   EXPECT_EQ(call.y(), (std::vector<float>{2, 3}));
 }
 
+/// add_one() with code made of tiles, which adds 10.
+std::shared_ptr<Artifact> add_ten_in_tiles() {
+  std::shared_ptr<Artifact> artifact = add_one();
+  artifact->checks.clear();
+  artifact->tile_code = "fake tiles";
+  const SizeExpr one = SizeExpr::constant(1);
+  artifact->variants[0].tile_launches = {{"add_ten", {one}, {one, one, one}}};
+  return artifact;
+}
+
+std::vector<float> one_and_two_by(Device& device, const std::shared_ptr<Artifact>& artifact) {
+  AddOneCall call(device, {1, 2}, artifact);
+  call.run();
+  return call.y();
+}
+
+TEST(CudaDevice, RunsCodeMadeOfTiles) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  EXPECT_EQ(one_and_two_by(*device, add_ten_in_tiles()), (std::vector<float>{11, 12}));
+}
+
+TEST(CudaDevice, RunsItsOtherCodeWhereTheDriverIsOlderThanTiles) {
+  const Setting version("FAKE_CUDA_VERSION", "12080");
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  EXPECT_EQ(one_and_two_by(*device, add_ten_in_tiles()), (std::vector<float>{2, 3}));
+}
+
+TEST(CudaDevice, RunsItsOtherCodeWhereTheDriverRefusesTiles) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_ten_in_tiles();
+  artifact->tile_code = "tiles of a later version";
+  EXPECT_EQ(one_and_two_by(*device, artifact), (std::vector<float>{2, 3}));
+}
+
+/// Machine code of sm_80 runs on sm_86, but not that made of tiles, which has what sm_80 alone has.
+TEST(CudaDevice, RunsItsOtherCodeOnALaterMinorNumber) {
+  const Setting major("FAKE_CUDA_MAJOR", "8");
+  const std::shared_ptr<Artifact> artifact = add_ten_in_tiles();
+  artifact->arch = "sm_80";
+  EXPECT_EQ(one_and_two_by(*open_cuda_device(0), artifact), (std::vector<float>{11, 12}));
+  const Setting minor("FAKE_CUDA_MINOR", "6");
+  EXPECT_EQ(one_and_two_by(*open_cuda_device(0), artifact), (std::vector<float>{2, 3}));
+}
+
 TEST(CudaDevice, SaysWhatTheDriverHasAgainstPtx) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
   const std::shared_ptr<Artifact> artifact = add_one();

@@ -34,6 +34,9 @@ Artifact example() {
       "\x7f"
       "ELF\0\1\2",
       7);
+  artifact.tile_code =
+      "\x7f"
+      "ELF of tiles";
   artifact.size_count = 2;
   artifact.parameters = {
       {DType::Float32, {size(0), size(1)}, false},
@@ -51,6 +54,7 @@ Artifact example() {
                        SizeExpr::constant(64)}};
   variant.launches.push_back(variant.launches[0]);
   variant.loops = {{1, 2, size(1)}};
+  variant.tile_launches = {{"tiles", {size(0)}, {SizeExpr::constant(1)}, SizeExpr::constant(0)}};
   variant.workspace_bytes = size(1);
   variant.workspace_bytes_per_thread = SizeExpr::constant(128);
   artifact.variants = {variant, Variant{}};
@@ -114,7 +118,7 @@ TEST(Artifact, OfAnotherVersionIsToldApart) {
   bytes[8] = 99;
   const Error error =
       expect_error([&] { deserialize_artifact(bytes); }, ErrorKind::InvalidArgument,
-                   "the saved artifact has format version 99, but this build reads version 3");
+                   "the saved artifact has format version 99, but this build reads version 4");
   EXPECT_EQ(error.reason(), "ARTIFACT_VERSION");
 }
 

@@ -15,7 +15,7 @@ using Kernel = KilnHostKernel;
 class Module {
  public:
   /// Null, with the driver's result, where the image is none that the fake driver knows:
-  ///   "fake cubin", "fake ptx"   kernels of the fake driver: add_one, fault, hang
+  ///   "fake cubin", "fake ptx", "fake tiles"   kernels of the fake driver: add_one, add_ten, ..
   ///   a shared object            kernels compiled for the host by the fake NVRTC
   static Module* load(const char* image, int* result);
   ~Module();
