@@ -17,6 +17,7 @@ new_root() {
   mkdir -p "$folder"
   tar -C "$folder" -xf "$archive"
   reach_packages "$folder"
+  printf '127.0.0.1 localhost\n::1 localhost\n' > "$folder/etc/hosts"
   mkdir -p "$folder/home/you"
 }
 
