@@ -8,6 +8,7 @@
 #include "compiler/codegen/cuda_compile.h"
 #include "compiler/language/tables/hints.h"
 #include "compiler/passes/notes.h"
+#include "compiler/tile_code.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 
@@ -77,16 +78,19 @@ std::string cuda_source(const ir::Kernel& kernel, const Target& target,
   return codegen::make_cuda_artifact(kernel, nullptr, {target.arch, options.strict}).ptx;
 }
 
+void add_no_code(const language::Kernel&, const Target&, const CompileOptions&, Artifact&) {}
+
 void add_no_notes(const language::Schedule&, const Target&, const CompileOptions&, ir::Kernel&) {}
 
 constexpr std::array<std::string_view, 2> kCpuSources = {"llvm", "asm"};
-constexpr std::array<std::string_view, 2> kCudaSources = {"cuda", "ptx"};
+constexpr std::array<std::string_view, 3> kCudaSources = {"cuda", "ptx", "tile"};
 
 constexpr std::array kBackends = {
     Backend{.kind = TargetKind::Llvm,
             .sources = kCpuSources,
             .check_arch = check_cpu,
             .make_artifact = make_cpu_artifact,
+            .add_code = add_no_code,
             .source = cpu_source,
             .aligned = aligned_cpu,
             .add_notes = note_missing_instructions},
@@ -94,6 +98,7 @@ constexpr std::array kBackends = {
             .sources = kCudaSources,
             .check_arch = check_gpu,
             .make_artifact = make_cuda_artifact,
+            .add_code = add_tile_code,
             .source = cuda_source,
             .aligned = aligned_cuda,
             .add_notes = add_no_notes},

@@ -25,7 +25,12 @@ struct Backend {
   Artifact (*make_artifact)(const ir::Kernel& compact, const ir::Kernel* strided,
                             const Target& target, const CompileOptions& options);
 
-  /// One of `sources`, as text.
+  /// Code that is made of the definition itself, beside that of its loops. Throws nothing of its
+  /// own: the report says what there is.
+  void (*add_code)(const language::Kernel& kernel, const Target& target,
+                   const CompileOptions& options, Artifact& artifact);
+
+  /// One of `sources`, as text; of those but "tile", which is made of the definition.
   std::string (*source)(const ir::Kernel& kernel, const Target& target,
                         const CompileOptions& options, std::string_view what);
 

@@ -16,6 +16,7 @@
 #include "compiler/loops_artifact.h"
 #include "compiler/report.h"
 #include "compiler/requirements.h"
+#include "compiler/tile_code.h"
 #include "runtime/core/called.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
@@ -75,6 +76,7 @@ Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule
   }
   Artifact artifact =
       backend->make_artifact(compact, strided ? &*strided : nullptr, target, options);
+  backend->add_code(kernel, target, options, artifact);
   artifact.requirements = size_requirements(kernel.definition, compact.sizes);
   artifact.report = report_of(compact, artifact, count.accesses);
   return artifact;
@@ -114,6 +116,7 @@ std::string source_of(const language::Kernel& kernel, const language::Schedule& 
       (backend == nullptr || std::ranges::find(backend->sources, what) == backend->sources.end())) {
     fail_source(what, target, backend);
   }
+  if (what == "tile") return tile_text(kernel);
   LoweringObserver silent;
   ir::Kernel lowered = backend != nullptr
                            ? lower(kernel, schedule, target, options, Layout::Compact, silent)

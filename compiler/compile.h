@@ -14,8 +14,8 @@ namespace kiln {
 Artifact compile(const language::Kernel& kernel, const language::Schedule& schedule,
                  const Target& target, const CompileOptions& options);
 
-/// The source a kernel becomes: "lowered", "llvm", "asm" for llvm; "lowered", "cuda", "ptx" for
-/// cuda; "aligned": loops and code line by line, as JSON for programs (codegen/aligned_code.h).
+/// The source a kernel becomes: "lowered", "llvm", "asm" for llvm; "lowered", "cuda", "ptx", "tile"
+/// for cuda; "aligned": loops and code line by line, as JSON for programs (codegen/aligned_code.h).
 /// Throws InvalidArgument SOURCE listing the kinds of the target.
 std::string source_of(const language::Kernel& kernel, const language::Schedule& schedule,
                       const Target& target, const CompileOptions& options, std::string_view what);

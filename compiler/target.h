@@ -7,6 +7,9 @@
 #include "runtime/core/artifact.h"
 
 namespace kiln {
+namespace codegen {
+class TileAssembler;
+}
 
 /// What to compile for. A value; there is no current target.
 struct Target {
@@ -26,14 +29,17 @@ struct CompileLimits {
 };
 
 struct CompileOptions {
-  bool automatic = true;  // stages without a step are scheduled automatically
-  bool strict = false;    // no reassociation, ever
-  bool fast = false;      // float scans and reductions may be reassociated
+  bool automatic = true;   // stages without a step are scheduled automatically
+  bool untouched = false;  // no step is the user's, nor a tuner's
+  bool strict = false;     // no reassociation, ever
+  bool fast = false;       // float scans and reductions may be reassociated
   bool reproducible = true;
   bool check_nan = false;  // of the interpreter: the first NaN stops the call
   bool strided = false;    // also for arguments that do not lie side by side: as much code again
   // None, or what each size of the definition is at every call: a variant for these alone.
   std::vector<int64_t> sizes;
+  // Makes code of tiles for GPUs; null: none is made.
+  const codegen::TileAssembler* assembler = nullptr;
   CompileLimits limits;
 };
 

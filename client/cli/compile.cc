@@ -58,7 +58,7 @@ struct CompileCommand {
 
   int run(const Common& common) const {
     const std::string name = target_named(target);
-    if (name != "cuda" && (emit == "cuda" || emit == "ptx")) {
+    if (name != "cuda" && (emit == "cuda" || emit == "ptx" || emit == "tile")) {
       throw UsageError(fmt::format(
           "{} is code of a GPU: add --target cuda, and --arch sm_90 where the service has none",
           emit));
@@ -133,7 +133,7 @@ void add_compile(CLI::App& app, Program& program) {
                      "sm_90, or a CPU's name; without it that of the device");
   command.add_flag("--report", state->report, "print guards, proofs, launches and kernels");
   command.add_option("--emit", state->emit, "print a source of the kernel")
-      ->check(CLI::IsMember({"lowered", "llvm", "asm", "cuda", "ptx"}));
+      ->check(CLI::IsMember({"lowered", "llvm", "asm", "cuda", "ptx", "tile"}));
   command.add_option(
       "-o,--out", state->file,
       "write the compiled kernel to NAME.kart, which kiln run runs without a service");

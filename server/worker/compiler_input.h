@@ -21,6 +21,7 @@ struct CompilerInput {
     options.fast = request.options().fast();
     options.reproducible = !request.options().not_reproducible();
     options.check_nan = request.options().check_nan();
+    options.untouched = options.automatic && schedule.steps.empty();
   }
 
   SketchSpace space() const { return {kernel, schedule, target, options}; }

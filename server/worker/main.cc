@@ -2,6 +2,7 @@
 // process.
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "server/worker/one_process.h"
 #include "server/worker/process.h"
 #include "server/worker/sandbox.h"
+#include "server/worker/tile_helper.h"
 #include "server/workers/worker_fds.h"
 
 namespace kiln::server {
@@ -49,10 +51,15 @@ int run_worker(int argc, char** argv) {
   // Debuggers, and stand-ins for NVRTC that start a compiler, need what the sandbox takes.
   const char* const wish = std::getenv("KILN_SANDBOX");
   const bool is_confined = wish == nullptr || std::string_view(wish) != "off";
+  std::shared_ptr<const codegen::TileAssembler> assembler;
+  if (spec.role == Role::Compiler) {
+    assembler = is_confined ? start_tile_helper() : std::make_shared<codegen::Tileiras>();
+  }
   const Sandbox sandbox =
       is_confined ? confine(spec.role) : Sandbox{.holds = {}, .lacks = {"KILN_SANDBOX is off"}};
-  return run_role(spec, Fd(kWorkerSocketFd), Fd(kWorkerPageFd), component_of(sandbox, spec.name()),
-                  [] { ::_exit(0); });
+  return run_role(
+      spec, Fd(kWorkerSocketFd), Fd(kWorkerPageFd), component_of(sandbox, spec.name()),
+      [] { ::_exit(0); }, std::move(assembler));
 }
 
 }  // namespace

@@ -29,7 +29,9 @@ class WorkerThread : public Child {
   WorkerThread(const WorkerSpec& spec, Fd socket, Fd page) : ending_(std::make_shared<Ending>()) {
     thread_ = std::thread(
         [spec, ending = ending_, socket = std::move(socket), page = std::move(page)]() mutable {
-          run_role(spec, std::move(socket), std::move(page), no_sandbox(spec), [] {});
+          run_role(
+              spec, std::move(socket), std::move(page), no_sandbox(spec), [] {},
+              std::make_shared<codegen::Tileiras>());
           const std::lock_guard lock(ending->mutex);
           ending->over = true;
           ending->changed.notify_one();
@@ -72,7 +74,8 @@ std::unique_ptr<Child> ThreadLauncher::start(const WorkerSpec& spec, Fd socket, 
 }
 
 int run_role(const WorkerSpec& spec, Fd socket, Fd page, const v1::Component& sandbox,
-             std::function<void()> abandoned) {
+             std::function<void()> abandoned,
+             std::shared_ptr<const codegen::TileAssembler> assembler) {
   // What a worker says of itself, and of its sandbox; a device's also takes why there is no device.
   const auto and_sandbox = [&](auto parts) {
     return [parts = std::move(parts), sandbox](const auto&... absent) {
@@ -82,7 +85,7 @@ int run_role(const WorkerSpec& spec, Fd socket, Fd page, const v1::Component& sa
     };
   };
   if (spec.role == Role::Compiler) {
-    CompilerWorker worker = kiln_compiler();
+    CompilerWorker worker = kiln_compiler(std::move(assembler));
     worker.components = and_sandbox(std::move(worker.components));
     worker.abandoned = std::move(abandoned);
     return compiler_loop(worker, std::move(socket), std::move(page));

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
+#include "compiler/codegen/tileiras.h"
 #include "kiln/v1/service.pb.h"
 #include "server/workers/launcher.h"
 
@@ -16,8 +18,9 @@ class ThreadLauncher : public Launcher {
 };
 
 /// Runs the worker of a role until its front end hangs up. It says of itself what it is confined
-/// to; `abandoned` as in DeviceWorker.
+/// to; `abandoned` as in DeviceWorker; a compiler has code of tiles made by the assembler.
 int run_role(const WorkerSpec& spec, Fd socket, Fd page, const v1::Component& sandbox,
-             std::function<void()> abandoned);
+             std::function<void()> abandoned,
+             std::shared_ptr<const codegen::TileAssembler> assembler);
 
 }  // namespace kiln::server

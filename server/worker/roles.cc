@@ -30,11 +30,14 @@ autoschedule::Candidate from_wire(const internal::Candidate& wire) {
 
 /// Sizes that are known are no part of how the schedule is chosen: every variant of a kernel has
 /// the same steps, and so computes the same bits.
-Artifact compile_task(const internal::Compile& task, v1::Schedule& compiled) {
+Artifact compile_task(const internal::Compile& task, v1::Schedule& compiled,
+                      const codegen::TileAssembler& assembler) {
   CompilerInput input(task.request());
   const language::Schedule schedule =
       task.has_candidate() ? input.space().schedule(from_wire(task.candidate())) : input.chosen();
   if (task.has_candidate()) compiled = language::encode(schedule);
+  input.options.untouched = input.options.untouched && !task.has_candidate();
+  input.options.assembler = &assembler;
   input.options.sizes = {task.sizes().begin(), task.sizes().end()};
   return compile(input.kernel, schedule, input.target, input.options);
 }
@@ -93,11 +96,14 @@ v1::Component component(const char* name, Look&& look) {
 
 }  // namespace
 
-CompilerWorker kiln_compiler() {
+CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assembler) {
   CompilerWorker worker;
   worker.build_id = compiler_build_id();
   worker.host_arch = host_cpu();
-  worker.compile = compile_task;
+  worker.compile = [assembler = std::move(assembler)](const internal::Compile& task,
+                                                      v1::Schedule& compiled) {
+    return compile_task(task, compiled, *assembler);
+  };
   worker.text = text_of;
   worker.sketches = sketches_of;
   worker.predictions = predictions_of;

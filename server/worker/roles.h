@@ -1,12 +1,15 @@
 #pragma once
 
+#include <memory>
+
+#include "compiler/codegen/tileiras.h"
 #include "server/worker/compiler_loop.h"
 #include "server/worker/device_loop.h"
 
 namespace kiln::server {
 
-/// The compiler of Kiln as a worker offers it.
-CompilerWorker kiln_compiler();
+/// The compiler of Kiln as a worker offers it, with what assembles code made of tiles.
+CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assembler);
 /// The CPU of this host, with this many threads (0: as many as the process may use).
 DeviceWorker cpu_worker(int threads);
 DeviceWorker cuda_worker(int index);

@@ -110,61 +110,77 @@ bool forbid_writing(const Filter& filter) {
   return done;
 }
 
+/// What a process may do beyond reading files.
+enum class May { Nothing, OpenDevices, RunPrograms };
+
 /// Empty, or why there is no filter.
-std::string filter_calls(bool has_files) {
+std::string filter_calls(May may) {
   const Filter filter(::seccomp_init(SCMP_ACT_ALLOW), &::seccomp_release);
   if (!filter) return "libseccomp cannot make a filter";
   bool done = true;
-  for (const char* call : kForbidden)
-    done = forbid(filter, call) && done;
+  for (const std::string_view call : kForbidden) {
+    // Programs are started, and ended when they take too long.
+    if (may == May::RunPrograms && (call == "execve" || call == "kill")) continue;
+    done = forbid(filter, call.data()) && done;
+  }
   // A driver talks to daemons of its own over unix sockets.
-  done = (has_files ? forbid(filter, "socket", SCMP_A0(SCMP_CMP_NE, AF_UNIX))
-                    : forbid(filter, "socket")) &&
+  done = (may == May::OpenDevices ? forbid(filter, "socket", SCMP_A0(SCMP_CMP_NE, AF_UNIX))
+                                  : forbid(filter, "socket")) &&
          done;
-  // Threads of its own process may be sent signals: abort() does that.
+  // Threads of its own process may be sent signals: abort() does that. Of a program that is started
+  // nobody knows the number yet.
   const auto own = static_cast<scmp_datum_t>(::getpid());
-  done = forbid(filter, "tgkill", SCMP_A0(SCMP_CMP_NE, own)) && done;
-  if (!has_files) done = forbid_writing(filter) && done;
+  if (may != May::RunPrograms) done = forbid(filter, "tgkill", SCMP_A0(SCMP_CMP_NE, own)) && done;
+  if (may == May::Nothing) done = forbid_writing(filter) && done;
   if (!done) return "libseccomp refuses a rule";
   const int failed = ::seccomp_load(filter.get());
   return failed == 0 ? "" : std::strerror(-failed);
 }
 
-/// What may be read below `path`, if there is such a thing.
-void allow_reading(int rules, const char* path) {
+constexpr uint64_t kReading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr uint64_t kAllOfFiles = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;  // of the first version
+constexpr uint64_t kOfAFile =
+    LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_EXECUTE;
+
+/// What may be done below `path`, if there is such a thing.
+void allow(int rules, const char* path, uint64_t access) {
   const Fd place(::open(path, O_PATH | O_CLOEXEC));
   if (place.get() < 0) return;
   landlock_path_beneath_attr rule{};
-  rule.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+  rule.allowed_access = access;
   rule.parent_fd = place.get();
   // Of a file, rights of folders are refused.
   if (::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) {
-    rule.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE;
+    rule.allowed_access = access & kOfAFile;
     ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
   }
 }
 
-/// Of a compiler all files can be read: NVRTC lies wherever it was installed. Empty, or why files
-/// are not confined.
-std::string confine_files(bool reads_anything) {
-  constexpr uint64_t kAll = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;  // of the first version
+/// Makes what `allow_some` allows all that is. Empty, or why files are not confined.
+template <typename AllowSome>
+std::string confine_files_to(const AllowSome& allow_some) {
   landlock_ruleset_attr attributes{};
-  attributes.handled_access_fs = kAll;
+  attributes.handled_access_fs = kAllOfFiles;
   const Fd rules(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0)));
   if (rules.get() < 0) return error_text();
-  if (reads_anything) {
-    allow_reading(rules.get(), "/");
-  } else {
-    for (const char* path : {"/usr", "/lib", "/lib64", "/sys", "/proc/self", "/proc/cpuinfo",
-                             "/proc/meminfo", "/proc/stat", "/etc/ld.so.cache", "/dev/null"})
-      allow_reading(rules.get(), path);
-  }
+  allow_some(rules.get());
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       ::syscall(SYS_landlock_restrict_self, rules.get(), 0) != 0) {
     return error_text();
   }
   return "";
+}
+
+/// Of a compiler all files can be read: NVRTC lies wherever it was installed. Empty, or why files
+/// are not confined.
+std::string confine_files(bool reads_anything) {
+  return confine_files_to([&](int rules) {
+    if (reads_anything) return allow(rules, "/", kReading);
+    for (const char* path : {"/usr", "/lib", "/lib64", "/sys", "/proc/self", "/proc/cpuinfo",
+                             "/proc/meminfo", "/proc/stat", "/etc/ld.so.cache", "/dev/null"})
+      allow(rules, path, kReading);
+  });
 }
 
 void note(Sandbox& sandbox, const std::string& what, const std::string& problem) {
@@ -203,7 +219,24 @@ Sandbox confine(Role role) {
   }
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_MSGQUEUE, &none);
-  note(sandbox, "no network, no other programs or processes", filter_calls(has_files));
+  note(sandbox, "no network, no other programs or processes",
+       filter_calls(has_files ? May::OpenDevices : May::Nothing));
+  return sandbox;
+}
+
+Sandbox confine_assembler(const std::string& folder) {
+  Sandbox sandbox;
+  const bool own = ::unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC) == 0;
+  note(sandbox, "namespaces of its own", own ? "" : error_text());
+  note(sandbox, "files are written in one folder", confine_files_to([&](int rules) {
+         allow(rules, "/", kReading | LANDLOCK_ACCESS_FS_EXECUTE);
+         allow(rules, "/dev/null", kReading | LANDLOCK_ACCESS_FS_WRITE_FILE);
+         allow(rules, folder.c_str(), kAllOfFiles);
+         // So that it can remove that folder at its end.
+         allow(rules, folder.substr(0, folder.rfind('/') + 1).c_str(),
+               LANDLOCK_ACCESS_FS_REMOVE_DIR);
+       }));
+  note(sandbox, "no network", filter_calls(May::RunPrograms));
   return sandbox;
 }
 

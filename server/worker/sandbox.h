@@ -21,6 +21,10 @@ struct Sandbox {
 /// The driver of a GPU opens devices and files of its own, so its worker keeps files.
 Sandbox confine(Role role);
 
+/// The same of the process that runs tileiras for a compiler: it starts programs, which inherit all
+/// of this, and writes files in that folder alone.
+Sandbox confine_assembler(const std::string& folder);
+
 /// What Describe says of it.
 v1::Component component_of(const Sandbox& sandbox, const std::string& worker);
 

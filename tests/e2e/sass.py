@@ -12,7 +12,7 @@ import pytest
 
 _MATRIX = {"HMMA", "IMMA", "HGMMA"}
 _SCALAR = {"FFMA", "DFMA", "HFMA2"}
-_ROW = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)(.*?);")
+_ROW = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.x]*)(.*?);")
 _LABEL = re.compile(r"^(\.L_x?\w+):")
 _TARGET = re.compile(r"`\((\.L_x?\w+)\)")
 _BYTES = {".U8": 1, ".S8": 1, ".U16": 2, ".S16": 2, ".64": 8, ".128": 16}
@@ -78,15 +78,22 @@ def _kept(daemon):
     return artifact
 
 
+def _section(artifact, file, entry):
+    """The instructions of a kernel. An artifact may have a second cubin, of code made of tiles."""
+    for begin in re.finditer(b"\x7fELF", artifact):
+        file.write_bytes(artifact[begin.start() :])
+        text = subprocess.run([_disassembler(), "-c", file], capture_output=True, text=True, check=True).stdout
+        # A kernel for arguments of any stride stands beside it.
+        found = re.split(rf"\.section\s+\.text\.{entry}", text)
+        if len(found) > 1:
+            return found[1]
+    raise AssertionError(f"the artifact has no kernel {entry}")
+
+
 def main_loop(daemon, entry="kiln_compact_0"):
     """Of the one kernel that a daemon has compiled for cuda: of the loops with an eighth of the arithmetic of the most."""
     artifact = _kept(daemon)
-    kept = artifact.read_bytes()
-    cubin = daemon.folder / "kernel.cubin"
-    cubin.write_bytes(kept[kept.index(b"\x7fELF") :])
-    text = subprocess.run([_disassembler(), "-c", cubin], capture_output=True, text=True, check=True).stdout
-    # A kernel for arguments of any stride stands beside it.
-    own = re.split(rf"\.section\s+\.text\.{entry}", text)[1]
+    own = _section(artifact.read_bytes(), daemon.folder / "kernel.cubin", entry)
     loops = list(_loops(_rows(re.split(r"\.section\s+\.text\.", own)[0])))
     most = max(loop.arithmetic for loop in loops)
     return max((loop for loop in loops if loop.arithmetic >= most / 8), key=lambda loop: loop.share)

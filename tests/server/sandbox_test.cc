@@ -1,5 +1,7 @@
 #include "server/worker/sandbox.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -11,6 +13,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,16 +22,21 @@
 namespace kiln::server {
 namespace {
 
-/// What `attempt` returns in a process that is confined so: 0 to 255.
-int in_sandbox(Role role, const std::function<int()>& attempt) {
+/// What `attempt` returns in a process after `confine_it`: 0 to 255.
+int in_process(const std::function<void()>& confine_it, const std::function<int()>& attempt) {
   const pid_t child = ::fork();
   if (child == 0) {
-    confine(role);
+    confine_it();
     ::_exit(attempt());
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// The same in one that is confined as this role is.
+int in_sandbox(Role role, const std::function<int()>& attempt) {
+  return in_process([=] { confine(role); }, attempt);
 }
 
 /// The error of a call that fails, or 0.
@@ -131,6 +139,32 @@ TEST(Sandbox, OfACpuReadsTheSystemsFilesAlone) {
   EXPECT_EQ(in_sandbox(Role::Cpu,
                        [] { return error_of([] { return ::open("/proc/meminfo", O_RDONLY); }); }),
             0);
+}
+
+/// It runs tileiras, which writes files.
+TEST(Sandbox, OfAnAssemblerRunsProgramsThatWriteInOneFolder) {
+  const testing::TemporaryFolder parent;
+  const std::string folder = (parent.path() / "own").string();
+  const std::string outside = (parent.path() / "outside").string();
+  ASSERT_TRUE(std::filesystem::create_directory(folder));
+  const auto run = [&](const std::string& script) {
+    return in_process([&] { confine_assembler(folder); },
+                      [&] { return std::system(script.c_str()) == 0 ? 0 : 1; });
+  };
+  EXPECT_EQ(run("cat /proc/version > " + folder + "/made"), 0);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/made"));
+  EXPECT_EQ(in_process([&] { confine_assembler(folder); },
+                       [] { return error_of([] { return ::socket(AF_INET, SOCK_STREAM, 0); }); }),
+            EPERM);
+  const bool has_landlock = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) > 0;
+  if (!has_landlock) GTEST_SKIP() << "this kernel has no Landlock";
+  EXPECT_EQ(run("echo x > " + outside + " 2> /dev/null"), 1);
+  EXPECT_FALSE(std::filesystem::exists(outside));
+  std::filesystem::remove(folder + "/made");
+  EXPECT_EQ(in_process([&] { confine_assembler(folder); },
+                       [&] { return error_of([&] { return ::rmdir(folder.c_str()); }); }),
+            0);
+  EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
 TEST(Sandbox, SaysWhatHolds) {

@@ -142,7 +142,7 @@ class Kernel {
 
   /// Of the last call that ended.
   Timings timings() const;
-  /// "lowered", "llvm", "asm", "cuda" or "ptx".
+  /// "lowered", "llvm", "asm", "cuda", "ptx" or "tile".
   std::string source(const std::string& what,
                      SourceLocation where = SourceLocation::current()) const;
   /// JSON: guards, proved, launches, schedule, notes, kernels.

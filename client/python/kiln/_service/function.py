@@ -244,7 +244,7 @@ class Function:
 
     @public
     def source(self, kind):
-        """The kernel as "lowered", "llvm", "asm", "cuda" or "ptx"."""
+        """The kernel as "lowered", "llvm", "asm", "cuda", "ptx" or "tile"."""
         return self._inspect(kind).text
 
     @public

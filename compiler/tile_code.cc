@@ -1,0 +1,105 @@
+// The choice between the two generators of code for NVIDIA's GPUs. CUDA C does everything; Tile IR
+// is for products on tensor cores that work asynchronously, for which only NVIDIA's compiler of
+// tiles makes code: of an H100 (wgmma) and a B200 (tcgen05). On others, sm_120 among them, the CUDA
+// C has more matrix instructions in its main loop.
+#include "compiler/tile_code.h"
+
+#include <algorithm>
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/codegen/cubin.h"
+#include "compiler/codegen/tileiras.h"
+#include "compiler/tile/bytecode.h"
+#include "compiler/tile/contraction.h"
+#include "compiler/tile/text.h"
+#include "runtime/core/error.h"
+
+namespace kiln {
+namespace {
+
+constexpr std::array<std::string_view, 4> kArchitectures = {"sm_90", "sm_100", "sm_103", "sm_110"};
+constexpr const char* kEntry = "kiln_tile_0";
+// Of what a block fetches at once without its threads: a row begins at a multiple of it.
+constexpr int64_t kRowBytes = 16;
+
+template <typename... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  fail(ErrorKind::Unsupported, "TILE_FORM", format, std::forward<Args>(args)...);
+}
+
+void require_rows(const tile::Program& program) {
+  for (const tile::Parameter& parameter : program.parameters) {
+    if (parameter.is_output || size_of(parameter.type) != 2) continue;
+    const tile::Extent& row = parameter.shape.back();
+    if (row.size >= 0) refuse("the call says how long the rows of its factors are");
+    if (row.constant * 2 % kRowBytes != 0)
+      refuse("a row of a factor is no multiple of {} bytes", kRowBytes);
+  }
+}
+
+/// What its machine code says of itself, for the report.
+nlohmann::json kernel_json(const codegen::CubinKernel& kernel) {
+  return {{"name", kernel.name},
+          {"registers", kernel.registers},
+          {"spill_bytes", kernel.stack_bytes},
+          {"shared_bytes", kernel.shared_bytes},
+          {"instructions", kernel.instructions}};
+}
+
+/// Throws Unsupported or Unavailable with the reason why it stays with CUDA C.
+nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
+                        const CompileOptions& options, Artifact& artifact) {
+  if (!options.untouched) refuse("its schedule is given");
+  if (options.strict) refuse("strict keeps its sums in the order of the definition");
+  if (std::ranges::count(kArchitectures, artifact.arch) == 0)
+    refuse("Tile IR is used for {}, not for {}", fmt::join(kArchitectures, ", "), artifact.arch);
+  const tile::BlockShape shape = tile::block_shape(kernel);
+  const tile::Program program = tile::contraction(kernel, shape);
+  require_rows(program);
+  const std::string bytecode =
+      tile::bytecode(program, kEntry, {.arch = artifact.arch, .warps = shape.warps});
+  std::string cubin = options.assembler->assemble(bytecode, artifact.arch);
+  const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(cubin);
+  if (kernels.size() != 1 || kernels[0].name != kEntry) refuse("the code made of tiles is none");
+  if (kernels[0].stack_bytes > 0)
+    refuse("the code made of tiles spills {} bytes", kernels[0].stack_bytes);
+  const SizeExpr one = SizeExpr::constant(1);
+  artifact.variants[0].tile_launches = {
+      {kEntry, {tile::block_count(program), one, one}, {one, one, one}}};
+  artifact.tile_code = std::move(cubin);
+  return {{"kernel", kernel_json(kernels[0])},
+          {"why", fmt::format("an untouched product of 16-bit floats, in blocks of {} x {} with {} "
+                              "steps at once; a driver older than CUDA 13 runs the CUDA C",
+                              shape.rows, shape.columns, shape.steps)}};
+}
+
+}  // namespace
+
+std::string tile_text(const language::Kernel& kernel) {
+  try {
+    return tile::print(tile::contraction(kernel, tile::block_shape(kernel)));
+  } catch (const Error& error) {
+    if (error.reason() != "TILE_FORM") throw;
+    refuse("{} has no form on tiles: {}", kernel.names.kernel, error.message());
+  }
+}
+
+void add_tile_code(const language::Kernel& kernel, const Target& target,
+                   const CompileOptions& options, Artifact& artifact) {
+  if (options.assembler == nullptr) return;
+  nlohmann::json report = nlohmann::json::parse(artifact.report);
+  nlohmann::json& generator = report["generator"];
+  try {
+    nlohmann::json made = add_code(kernel, target, options, artifact);
+    report["kernels"].push_back(std::move(made["kernel"]));
+    generator = {{"name", "Tile IR"}, {"why", std::move(made["why"])}};
+  } catch (const Error& error) {
+    if (error.reason() != "TILE_FORM" && error.reason() != "TILEIRAS") throw;
+    generator = {{"name", "CUDA C"}, {"why", error.message()}};
+  }
+  artifact.report = report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace kiln

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "compiler/language/kernel.h"
+#include "compiler/target.h"
+#include "runtime/core/artifact.h"
+
+namespace kiln {
+
+/// A kernel's program on tiles as text, for a person. Throws Unsupported TILE_FORM, with the
+/// reason, where it has none.
+std::string tile_text(const language::Kernel& kernel);
+
+/// Completes an artifact for cuda: where the kernel has a program on tiles whose machine code is
+/// better than that of its CUDA C, and there is an assembler, its first variant gets launches of
+/// that. Its report says which generator it is, and why. Whatever goes wrong, the artifact is as
+/// good as before.
+void add_tile_code(const language::Kernel& kernel, const Target& target,
+                   const CompileOptions& options, Artifact& artifact);
+
+}  // namespace kiln

@@ -1,0 +1,130 @@
+// Which of the two generators for GPUs it is, and what the report says of it.
+#include "compiler/tile_code.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "compiler/codegen/tileiras.h"
+#include "runtime/core/error.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/kernels.h"
+
+namespace kiln::testing {
+namespace {
+
+/// A product of rows of A and columns of B.
+std::string product(std::string_view rows, std::string_view steps, std::string_view columns) {
+  return fmt::format(
+      "kernel product(A: float16[{0}, {1}], B: float16[{1}, {2}]) -> (C: float32[{0}, {2}]) {{"
+      " C[i, j] = sum[k < {1}](float32(A[i, k]) * float32(B[k, j])) }}",
+      rows, steps, columns);
+}
+
+/// Has no code, or what it is given.
+class FakeAssembler : public codegen::TileAssembler {
+ public:
+  std::string assemble(const std::string&, std::string_view) const override {
+    if (cubin.empty()) fail(ErrorKind::Unavailable, "TILEIRAS", "tileiras was ended by signal 11");
+    return cubin;
+  }
+  std::string cubin;
+};
+
+struct Made {
+  Artifact artifact;
+  nlohmann::json report;
+};
+
+Made made_of(std::string_view text, const codegen::TileAssembler* assembler,
+             CompileOptions options = {.untouched = true}, const std::string& arch = "sm_90") {
+  Made made;
+  made.artifact.target = TargetKind::Cuda;
+  made.artifact.arch = arch;
+  made.artifact.variants.resize(1);
+  made.artifact.report = R"({"kernels": []})";
+  options.assembler = assembler;
+  add_tile_code(kernel_of(text).kernel, {TargetKind::Cuda, arch}, options, made.artifact);
+  made.report = nlohmann::json::parse(made.artifact.report);
+  return made;
+}
+
+void expect_cuda_c(const Made& made, std::string_view why) {
+  EXPECT_EQ(made.report["generator"]["name"], "CUDA C");
+  EXPECT_EQ(made.report["generator"]["why"], why);
+  EXPECT_EQ(made.artifact.tile_code, "");
+  EXPECT_TRUE(made.artifact.variants[0].tile_launches.empty());
+}
+
+TEST(TileCode, IsNotForScheduledStrictOrOtherwiseUnfitKernels) {
+  FakeAssembler assembler;
+  const std::string plain = product("512", "256", "512");
+  expect_cuda_c(made_of(plain, &assembler, {}), "its schedule is given");
+  expect_cuda_c(made_of(plain, &assembler, {.untouched = true, .strict = true}),
+                "strict keeps its sums in the order of the definition");
+  for (const char* arch : {"sm_80", "sm_90a", "sm_120"}) {
+    expect_cuda_c(
+        made_of(plain, &assembler, {.untouched = true}, arch),
+        fmt::format("Tile IR is used for sm_90, sm_100, sm_103, sm_110, not for {}", arch));
+  }
+  expect_cuda_c(made_of(product("512", "252", "512"), &assembler),
+                "a row of a factor is no multiple of 16 bytes");
+  expect_cuda_c(made_of(product("512", "n", "512"), &assembler),
+                "the call says how long the rows of its factors are");
+  expect_cuda_c(
+      made_of("kernel f(A: float32[8]) -> (B: float32[8]) { B[i] = A[i] + 1.0 }", &assembler),
+      "it is no sum of products of 16-bit floats");
+}
+
+TEST(TileCode, TroubleWithTheAssemblerIsASentence) {
+  FakeAssembler assembler;
+  expect_cuda_c(made_of(product("512", "256", "512"), &assembler),
+                "tileiras was ended by signal 11");
+  assembler.cubin =
+      "\x7f"
+      "ELF that is none";
+  expect_cuda_c(made_of(product("512", "256", "512"), &assembler),
+                "the code made of tiles is none");
+}
+
+TEST(TileCode, IsNotMentionedWhereNothingAssembles) {
+  const Made made = made_of(product("512", "256", "512"), nullptr);
+  EXPECT_FALSE(made.report.contains("generator"));
+}
+
+TEST(TileCode, IsLaunchedOnceForEachBlock) {
+  const codegen::Tileiras tileiras;
+  try {
+    codegen::find_tileiras();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.message();
+  }
+  const Made made = made_of(product("n", "256", "512"), &tileiras);
+  EXPECT_EQ(made.report["generator"]["name"], "Tile IR") << made.report;
+  EXPECT_EQ(
+      made.report["generator"]["why"],
+      "an untouched product of 16-bit floats, in blocks of 128 x 128 with 64 steps at once; a "
+      "driver older than CUDA 13 runs the CUDA C");
+  EXPECT_EQ(made.report["kernels"][0]["name"], "kiln_tile_0");
+  EXPECT_EQ(made.report["kernels"][0]["spill_bytes"], 0);
+  ASSERT_EQ(made.artifact.variants[0].tile_launches.size(), 1u);
+  const Launch& launch = made.artifact.variants[0].tile_launches[0];
+  EXPECT_EQ(launch.entry, "kiln_tile_0");
+  const int64_t sizes[] = {1000};
+  EXPECT_EQ(launch.grid[0].evaluate(sizes), 8 * 4);
+  for (const SizeExpr& extent : launch.block)
+    EXPECT_EQ(extent, SizeExpr::constant(1));
+}
+
+TEST(TileCode, ItsTextIsForAPerson) {
+  EXPECT_TRUE(tile_text(kernel_of(product("512", "256", "512")).kernel)
+                  .starts_with("tile product(A: float16[512, 256], B: float16[256, 512], C: "
+                               "float32[512, 512] output) {\n"));
+  expect_error(
+      [] {
+        tile_text(kernel_of("kernel f(A: float32[8]) -> (B: float32[8]) { B[i] = A[i] }").kernel);
+      },
+      ErrorKind::Unsupported, "f has no form on tiles: it is no sum of products of 16-bit floats");
+}
+
+}  // namespace
+}  // namespace kiln::testing

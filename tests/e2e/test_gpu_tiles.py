@@ -1,0 +1,105 @@
+"""Untouched products of 16-bit floats through NVIDIA's compiler of tiles: no GPU is asked."""
+
+import os
+import stat
+import time
+
+import pytest
+from sass import main_loop
+from test_gpu_code import _product
+
+import kiln
+from kiln import te
+
+
+def _compiled(daemon, tensors, arch="sm_90", **options):
+    try:
+        return kiln.compile(tensors, target="cuda", arch=arch, connection=daemon.connection, **options)
+    except kiln.Unavailable as error:
+        pytest.skip(f"no NVRTC here: {error.message}")
+
+
+def _tiles_of(kernel):
+    """What the report says of the code made of tiles."""
+    generator = kernel.report()["generator"]
+    if "pip install nvidia-cuda-tileiras" in generator["why"]:
+        pytest.skip(f"no tileiras here: {generator['why']}")
+    assert generator["name"] == "Tile IR", generator
+    [row] = [row for row in kernel.report()["kernels"] if row["name"] == "kiln_tile_0"]
+    assert row["spill_bytes"] == 0
+    return row
+
+
+# The best of cuBLAS has 64 instructions for 8 of 64x128x16, which is 16 for each of 64x256x16.
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_hopper_multiplies_by_whole_warpgroups(daemon, dtype, transposed):
+    kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed))
+    _tiles_of(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    products = [opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x16")]
+    assert len(products) == 4 == loop.kinds["HGMMA"], loop.kinds
+    assert len(loop.opcodes) <= 18 * len(products), loop.kinds
+    assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
+
+
+def test_what_is_made_of_the_sums_is_part_of_the_kernel(daemon):
+    a, b, sums = _product(512, 1024, 256, "bfloat16", batch=(3,))
+    bias = te.placeholder((1024,), "float32", "bias")
+    relu = te.compute((3, 512, 1024),
+                      lambda g, i, j: te.max(sums[g, i, j] + bias[j], te.const(0, "float32")).astype("bfloat16"), "C")
+    kernel = _compiled(daemon, [a, b, bias, relu])
+    _tiles_of(kernel)
+    text = kernel.source("tile")
+    assert "cast bfloat16" in text and text.count("store") == 1, text
+
+
+def test_a_schedule_of_ones_own_is_followed(daemon):
+    a, b, c = _product(512, 512, 512, "bfloat16")
+    schedule = te.create_schedule(c.op)
+    schedule[c].bind(c.op.axis[0], te.thread_axis("blockIdx.x"))
+    kernel = _compiled(daemon, schedule, args=[a, b, c])
+    assert kernel.report()["generator"] == {"name": "CUDA C", "why": "its schedule is given"}
+
+
+def _fake(folder, script):
+    """A program in the place of tileiras."""
+    program = folder / "tileiras"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+@pytest.mark.parametrize(("script", "why"), [
+    ("echo error: failed to compile Tile IR program; exit 1",
+     " failed with exit code 1: error: failed to compile Tile IR program"),
+    ("kill -SEGV $$", " was ended by signal 11"),
+    ("exit 0", " made no machine code"),
+])
+def test_trouble_with_the_compiler_of_tiles_is_a_sentence(start, folder, script, why):
+    program = _fake(folder, script)
+    daemon = start(environment={"KILN_TILEIRAS": str(program), "CUDA_HOME": "/of/another/toolkit"})
+    kernel = _compiled(daemon, _product(512, 512, 512, "float16"))
+    assert kernel.report()["generator"] == {"name": "CUDA C", "why": f"{program}{why}"}
+    assert [row["name"] for row in kernel.report()["kernels"]] == ["kiln_compact_0"]
+
+
+def test_one_that_is_not_there_is_a_sentence(start, folder):
+    daemon = start(environment={"KILN_TILEIRAS": str(folder / "none")})
+    kernel = _compiled(daemon, _product(512, 512, 512, "float16"))
+    assert kernel.report()["generator"]["why"] == f"there is no program {folder}/none, which KILN_TILEIRAS names"
+
+
+def test_nothing_of_it_outlives_the_daemon(start, folder):
+    (folder / "tmp").mkdir()
+    program = _fake(folder, 'printf "\\177ELF" > "$3"')
+    daemon = start(environment={"KILN_TILEIRAS": str(program), "TMPDIR": str(folder / "tmp")})
+    kernel = _compiled(daemon, _product(512, 512, 512, "float16"))
+    assert kernel.report()["generator"]["why"] == "the code made of tiles is none"
+    daemon.connection.close()
+    daemon.process.kill()
+    daemon.process.wait()
+    limit = time.monotonic() + 20
+    while os.listdir(folder / "tmp"):
+        assert time.monotonic() < limit, os.listdir(folder / "tmp")
+        time.sleep(0.05)
