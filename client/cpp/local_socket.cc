@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "client/cpp/packet_wait.h"
+
 namespace kiln {
 inline namespace client {
 namespace detail {
@@ -96,10 +98,8 @@ bool receive(int socket, LocalAnswer& answer) {
   alignas(cmsghdr) Control control;
   header.msg_control = control.data();
   header.msg_controllen = control.size();
-  ssize_t count = 0;
-  do {
-    count = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
-  } while (count < 0 && errno == EINTR);
+  thread_local PacketWait wait;
+  const ssize_t count = wait.receive(socket, header, MSG_CMSG_CLOEXEC);
   if (count <= 0) return false;
   answer.memory = rights_of(header);
   if (packet[0] == 'm') return read_from_memory(answer);

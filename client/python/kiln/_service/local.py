@@ -8,6 +8,7 @@ import array
 import os
 import socket
 import struct
+import time
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from .memory import sealed_copy, shown
 
 _PACKET = 64 << 10  # what the daemon reads at once; larger messages travel in memory
 _ANCILLARY = socket.CMSG_SPACE(32 * 4) if hasattr(socket, "CMSG_SPACE") else 0  # for 32 descriptors
+_LOOK, _SOON = 100e-6, 300e-6  # seconds, as in client/cpp/packet_wait.h
 _SPARE_SECONDS = 0.5  # for the daemon to say itself that the time is over
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -61,6 +63,9 @@ class LocalSocket:
         self._path = path
         self._hello = local_pb2.LocalRequest(hello=local_pb2.LocalHello(nonce=nonce)).SerializeToString()
         self._free = [self._connect()]
+        self._may_look = len(os.sched_getaffinity(0)) > 1
+        self._came_soon = False  # the last reply
+        self._crowded_until = 0.0
         self.is_open = True
 
     def close(self):
@@ -131,8 +136,10 @@ class LocalSocket:
             if timeout is not None:
                 connection.settimeout(timeout + _SPARE_SECONDS)
             _send(connection, message, descriptors)
-            reply = _receive(connection)
-            if timeout is not None:
+            if timeout is None:
+                reply = self._await(connection)
+            else:
+                reply = _receive(connection)
                 connection.settimeout(None)
         except socket.timeout:
             connection.close()
@@ -147,6 +154,22 @@ class LocalSocket:
             self._free.append(connection)
         else:
             connection.close()
+        return reply
+
+    def _await(self, connection):
+        """The reply. While replies come soon it is looked for before this thread sleeps (client/cpp/packet_wait.h)."""
+        begin = now = time.perf_counter()
+        looks = self._may_look and self._came_soon and now >= self._crowded_until
+        while looks and now - begin < _LOOK:
+            try:
+                return _receive(connection, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                os.sched_yield()
+            left, now = now, time.perf_counter()
+            if now - left > 5 * _LOOK:  # others compute
+                self._crowded_until = now + 0.1
+        reply = _receive(connection)
+        self._came_soon = not looks and time.perf_counter() - begin < _SOON
         return reply
 
     def _connect(self):
@@ -194,8 +217,9 @@ def _rights(descriptors):
     return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
 
 
-def _receive(connection):
-    packet, ancillary, _, _ = connection.recvmsg(_PACKET + 1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
+def _receive(connection, flags=0):
+    """The next packet and its descriptors; BlockingIOError where there is none and the flags forbid to wait."""
+    packet, ancillary, _, _ = connection.recvmsg(_PACKET + 1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC | flags)
     if not packet:
         raise OSError("the daemon has hung up")
     descriptors = []
