@@ -23,7 +23,7 @@ class TileAssembler {
 /// folder there, and with a folder of its own for temporary files.
 class Tileiras : public TileAssembler {
  public:
-  explicit Tileiras(std::chrono::milliseconds limit = std::chrono::seconds(20)) : limit_(limit) {}
+  explicit Tileiras(std::chrono::milliseconds limit = std::chrono::seconds(10)) : limit_(limit) {}
   std::string assemble(const std::string& bytecode, std::string_view arch) const override;
 
  private:

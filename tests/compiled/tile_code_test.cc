@@ -66,10 +66,12 @@ TEST(TileCode, IsNotForScheduledStrictOrOtherwiseUnfitKernels) {
         made_of(plain, &assembler, {.untouched = true}, arch),
         fmt::format("Tile IR is used for sm_90, sm_100, sm_103, sm_110, not for {}", arch));
   }
-  expect_cuda_c(made_of(product("512", "252", "512"), &assembler),
-                "a row of a factor is no multiple of 16 bytes");
+  for (const auto& [steps, columns] : {std::pair{"252", "512"}, {"256", "516"}, {"256", "510"}}) {
+    expect_cuda_c(made_of(product("512", steps, columns), &assembler),
+                  "the rows of a tensor are no multiples of 16 bytes");
+  }
   expect_cuda_c(made_of(product("512", "n", "512"), &assembler),
-                "the call says how long the rows of its factors are");
+                "the call says how long the rows of its tensors are");
   expect_cuda_c(
       made_of("kernel f(A: float32[8]) -> (B: float32[8]) { B[i] = A[i] + 1.0 }", &assembler),
       "it is no sum of products of 16-bit floats");

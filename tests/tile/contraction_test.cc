@@ -187,6 +187,8 @@ TEST(TileContraction, BlocksAreSmallerWhereThereAreFew) {
     return fmt::format("{} x {} x {}, {}", shape.rows, shape.columns, shape.steps, shape.warps);
   };
   EXPECT_EQ(shape_of("n"), "128 x 256 x 64, 8");
+  EXPECT_EQ(shape_of("768"), "128 x 256 x 64, 8");
+  EXPECT_EQ(shape_of("512"), "128 x 256 x 32, 8");  // a longer loop
   EXPECT_EQ(shape_of("90"), "128 x 128 x 64, 0");
   EXPECT_EQ(shape_of("17"), "32 x 32 x 32, 0");
   EXPECT_EQ(shape_of("1"), "16 x 16 x 16, 0");
