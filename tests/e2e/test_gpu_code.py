@@ -22,9 +22,10 @@ def _product(m, n, l, dtype="float32", a_transposed=False, b_transposed=False, b
     return [a, b, te.compute((*batch, m, n), sums, "C")]
 
 
-def _loop_of(daemon, tensors, arch, entry="kiln_compact_0"):
+def _loop_of(daemon, tensors, arch, entry="kiln_compact_0", schedule=None):
     try:
-        kernel = kiln.compile(tensors, target="cuda", arch=arch, connection=daemon.connection)
+        inputs = (schedule, tensors) if schedule else (tensors,)
+        kernel = kiln.compile(*inputs, target="cuda", arch=arch, connection=daemon.connection)
     except kiln.Unavailable as error:
         pytest.skip(f"no NVRTC here: {error.message}")
     assert all(row["spill_bytes"] == 0 for row in kernel.report()["kernels"])
@@ -64,3 +65,16 @@ def test_products_of_16_bits_are_matrix_instructions(daemon, arch, transposed):
     assert loop.share > 0.6, loop.kinds
     assert loop.kinds["LDSM"] == 32 and loop.kinds["LDS"] == 0, loop.kinds
     assert loop.widths("LDG") == {16} and loop.widths("STS") == {16}
+
+
+def test_a_sum_stays_in_a_register_until_it_is_whole(daemon):
+    n, m = te.var("n"), te.var("m")
+    a = te.placeholder((n, m), name="A")
+    k = te.reduce_axis((0, m), "k")
+    sums = te.compute((n,), lambda i: te.sum(a[i, k] * 2, axis=k), "S")
+    s = te.create_schedule(sums)
+    block, thread = s[sums].split(sums.op.axis[0], 64)
+    s[sums].bind(block, te.thread_axis("blockIdx.x"))
+    s[sums].bind(thread, te.thread_axis("threadIdx.x"))
+    loop = _loop_of(daemon, [a, sums], "sm_90", schedule=s)
+    assert loop.kinds["LDG"] > 0 and loop.kinds["STG"] == 0, loop.kinds

@@ -183,5 +183,6 @@ def test_cuda_is_compiled_without_a_gpu(daemon):
     a, _, c = chain()
     f = kiln.compile([a, c], target="cuda", arch="sm_90", name="twice")
     assert "__global__" in f.get_source() and "__global__" in f.imported_modules[0].get_source()
-    assert ".target sm_90" in f.source("ptx")
+    ptx = f.source("ptx")
+    assert ".target sm_90" in ptx and "\0" not in ptx
     assert f.report()["kernels"][0]["registers"] > 0
