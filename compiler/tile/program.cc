@@ -26,7 +26,14 @@ int64_t TileType::count() const {
   return product;
 }
 
-bool For::operator==(const For&) const = default;
+// Written out, since clang 14 does not survive a default one of a type that contains itself.
+bool For::operator==(const For& other) const {
+  return axis == other.axis && carried == other.carried && body == other.body &&
+         yields == other.yields;
+}
+bool Instruction::operator==(const Instruction& other) const {
+  return what == other.what && operands == other.operands && results == other.results;
+}
 
 std::span<const Operator> known_functions() {
   static constexpr std::array kKnown = {Operator::Add, Operator::Sub, Operator::Mul,

@@ -111,7 +111,7 @@ struct Instruction {
   std::variant<Constant, Load, Store, Mma, Apply, Cast, Reshape, Broadcast, For> what;
   std::vector<ValueId> operands;
   std::vector<ValueId> results;
-  bool operator==(const Instruction&) const = default;
+  bool operator==(const Instruction&) const;
 };
 
 /// A kernel as a program on tiles, which a block of a GPU runs as a whole: there are no threads in

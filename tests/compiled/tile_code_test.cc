@@ -66,7 +66,8 @@ TEST(TileCode, IsNotForScheduledStrictOrOtherwiseUnfitKernels) {
         made_of(plain, &assembler, {.untouched = true}, arch),
         fmt::format("Tile IR is used for sm_90, sm_100, sm_103, sm_110, not for {}", arch));
   }
-  for (const auto& [steps, columns] : {std::pair{"252", "512"}, {"256", "516"}, {"256", "510"}}) {
+  for (const auto& [steps, columns] :
+       {std::pair{"252", "512"}, std::pair{"256", "516"}, std::pair{"256", "510"}}) {
     expect_cuda_c(made_of(product("512", steps, columns), &assembler),
                   "the rows of a tensor are no multiples of 16 bytes");
   }
