@@ -42,6 +42,7 @@ class Fleet:
     policy: str = "affinity"  # or round_robin
     shared_cache: bool = True
     cores: int = 0  # of one host that all share, clients too; 0: each server has a host of its own
+    turn: float = 4e-3  # of who computes on a core that others want: Linux's 2.8 ms, up to the next of 250 ticks a second
     price: float = 0.4  # of a server, an hour
 
 
@@ -60,41 +61,36 @@ class Result:
 
 
 class _Cores:
-    """Processors that all who compute share evenly, as an operating system has it: of n works on c cores each goes on at
-    the rate min(1, c / n). A work of s seconds that begins when each has had v ends when each has had v + s."""
+    """Processors of one host, as Linux gives them away: a new work goes to a core that is idle, else to any one, where it
+    stays, and a core runs its works in turns (EEVDF ends none for another that comes). Balancing between cores takes longer
+    than such works do: newidle_balance() leaves a core alone that is idle for shorter than it takes."""
 
-    def __init__(self, count, model):
-        self._count, self._model = count, model
-        self._works, self._number = [], itertools.count()  # (what each has had when it ends, which, what comes then)
-        self._had, self._since, self._plan = 0.0, 0.0, 0
+    def __init__(self, count, turn, model):
+        self._turn, self._model = turn, model
+        self._cores = [collections.deque() for _ in range(count)]  # [seconds left, what comes then]; the first one runs
 
     def work(self, seconds, then):
-        self._go_on()
-        heapq.heappush(self._works, (self._had + seconds, next(self._number), then))
-        self._plan_next()
+        core = next((core for core in self._cores if not core), None)
+        if core is None:
+            core = self._model.any_of(self._cores)
+        core.append([seconds, then])
+        if len(core) == 1:
+            self._run(core)
 
-    def _rate(self):
-        return min(1.0, self._count / len(self._works))
+    def _run(self, core):
+        seconds = min(core[0][0], self._turn)
+        self._model.after(seconds, lambda: self._has_run(core, seconds))
 
-    def _go_on(self):
-        if self._works:
-            self._had += (self._model.now - self._since) * self._rate()
-        self._since = self._model.now
-
-    def _plan_next(self):
-        self._plan += 1
-        if self._works:
-            plan, left = self._plan, self._works[0][0] - self._had
-            self._model.after(max(left, 0.0) / self._rate(), lambda: self._first_ends(plan))
-
-    def _first_ends(self, plan):
-        if plan != self._plan:
-            return  # another work came or went since
-        self._go_on()
-        ends, _, then = heapq.heappop(self._works)
-        self._had = ends
-        self._plan_next()
-        then()
+    def _has_run(self, core, seconds):
+        work = core.popleft()
+        work[0] -= seconds
+        is_over = work[0] < 1e-9
+        if not is_over:
+            core.append(work)
+        if core:
+            self._run(core)
+        if is_over:
+            work[1]()
 
 
 class _Queue:
@@ -127,7 +123,7 @@ class Model:
         self._events, self._number = [], itertools.count()
         self._devices = [_Queue(1) for _ in range(fleet.servers)]
         self._compilers = [_Queue(1) for _ in range(fleet.servers)]
-        self._cores = _Cores(fleet.cores, self) if fleet.cores else None
+        self._cores = _Cores(fleet.cores, fleet.turn, self) if fleet.cores else None
         self._loaded = {}  # (server, kernel) -> the calls that wait for it, or None when it is there
         self._shared = set()  # kernels of the shared cache
         self._homes = [self._random.randrange(fleet.servers) for _ in range(fleet.kernels)]
@@ -156,6 +152,9 @@ class Model:
 
     def after(self, seconds, happen):
         heapq.heappush(self._events, (self.now + seconds, next(self._number), happen))
+
+    def any_of(self, some):
+        return self._random.choice(some)
 
     def _think(self):
         return self._random.expovariate(1 / self.fleet.think) if self.fleet.think else 0.0

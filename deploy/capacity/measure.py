@@ -9,13 +9,14 @@ is busy, put `nice -n -10` before the command. It ends with 1 where a prediction
 import argparse
 import contextlib
 import dataclasses
+import itertools
+import multiprocessing
 import os
 import pathlib
 import random
 import statistics
 import subprocess
 import tempfile
-import threading
 import time
 
 import numpy as np
@@ -86,12 +87,13 @@ def measured_times():
 
 
 def single_calls(terms, seconds):
-    """(kernel, call) of one client's calls: the device's time, and the rest."""
+    """(kernel, call) of the calls of one client that thinks between them: the device's time, and the rest."""
     with daemons(1) as addresses, kiln.Fleet(addresses) as fleet:
         busy = kernel(fleet, terms)
         on_one, taken, end = busy.on(fleet.connection(addresses[0])), [], time.perf_counter() + seconds
         busy(X)
         while time.perf_counter() < end:
+            time.sleep(THINK)
             begin = time.perf_counter()
             busy(X)
             whole, device = time.perf_counter() - begin, on_one.timings["kernel"]
@@ -99,27 +101,34 @@ def single_calls(terms, seconds):
         return taken
 
 
+def client(addresses, terms, seconds, seed, begin, answers):
+    """A process that calls and thinks; puts the seconds that its calls took."""
+    with kiln.Fleet(addresses, policy="round_robin") as fleet:
+        busy = kernel(fleet, terms)
+        for _ in addresses:
+            busy(X)
+        choices, taken = random.Random(seed), []
+        begin.wait()
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            time.sleep(choices.expovariate(1 / THINK))
+            start = time.perf_counter()
+            busy(X)
+            taken.append(time.perf_counter() - start)
+        answers.put(taken)
+
+
 def observed(count, terms, seconds):
     """The seconds that calls took CLIENTS that think between them."""
-    with daemons(count) as addresses, kiln.Fleet(addresses, policy="round_robin") as fleet:
-        busy = kernel(fleet, terms)
-        for _ in range(2 * count):
-            busy(X)
-        taken, end = [], time.perf_counter() + seconds
-
-        def client(seed):
-            choices = random.Random(seed)
-            while time.perf_counter() < end:
-                time.sleep(choices.expovariate(1 / THINK))
-                begin = time.perf_counter()
-                busy(X)
-                taken.append(time.perf_counter() - begin)
-
-        threads = [threading.Thread(target=client, args=(n,)) for n in range(CLIENTS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    spawn = multiprocessing.get_context("spawn")
+    begin, answers = spawn.Barrier(CLIENTS), spawn.Queue()
+    with daemons(count) as addresses:
+        clients = [spawn.Process(target=client, args=(addresses, terms, seconds, n, begin, answers)) for n in range(CLIENTS)]
+        for each in clients:
+            each.start()
+        taken = list(itertools.chain.from_iterable(answers.get() for _ in clients))
+        for each in clients:
+            each.join()
         return taken
 
 
