@@ -274,6 +274,12 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     if (call) call->cancel();
   }
 
+  void write_gathered() {
+    const std::lock_guard lock(mutex_);
+    is_timed_ = false;
+    if (!is_writing_) write_next();
+  }
+
   /// The daemon takes no more calls: what runs is answered, then the stream ends.
   void drain() {
     const std::lock_guard lock(mutex_);
@@ -305,11 +311,11 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     if (is_much || !end_soon_ || running_.size() < kManyUnderWay) return write_next();
     if (is_timed_ || waiting_.empty() || is_finished_) return;
     is_timed_ = true;
-    alarm_.Set(std::chrono::system_clock::now() + kTick, [self = self_](bool) {
-      const std::lock_guard lock(self->mutex_);
-      self->is_timed_ = false;
-      if (!self->is_writing_) self->write_next();
-    });
+    // The alarm keeps what it calls as long as it lives, and is ours.
+    const auto tick = [stream = std::weak_ptr<CallsStream>(self_)](bool) {
+      if (const auto open = stream.lock()) open->write_gathered();
+    };
+    alarm_.Set(std::chrono::system_clock::now() + kTick, tick);
   }
   void write_next() {
     if (is_finished_ || waiting_.empty()) return;
