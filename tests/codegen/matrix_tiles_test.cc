@@ -80,6 +80,24 @@ TEST_P(MatrixTiles, ComputeWhatTheDefinitionSaysByMatrixInstructions) {
   EXPECT_NE(source.find("kiln_multiply<"), std::string::npos) << source;
 }
 
+/// Tiles of a launch without blocks lie in the workspace, of which ldmatrix knows nothing.
+TEST(MatrixTilesLeave, WhatLiesInNoSharedMemory) {
+  const language::TextKernel text =
+      kernel_of(product("i, k", "64, 32", "k, j", "32, 64", "64, 64", "32"));
+  const Target target{TargetKind::Cuda, "sm_90"};
+  language::Schedule schedule = choose_schedule(text.kernel, {}, target, {});
+  const auto removed = std::erase_if(schedule.steps, [](const language::Step& step) {
+    return step.kind == language::StepKind::Bind && step.tag == "blockIdx.x";
+  });
+  ASSERT_EQ(removed, 1u);
+  LoweringObserver silent;
+  const ir::Kernel loops = lower(text.kernel, schedule, target, {}, Layout::Compact, silent);
+  EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+  const std::string source = source_of(loops);
+  EXPECT_NE(source.find("workspace + "), std::string::npos) << source;
+  EXPECT_EQ(source.find("ldmatrix"), std::string::npos) << source;
+}
+
 TEST_P(MatrixTiles, EachLineOfTheSourceHasItsStatement) {
   const ir::Kernel loops = gpu_loops(kernel_of(GetParam().text));
   const codegen::CudaEntry entry{"k", &loops};
