@@ -413,7 +413,8 @@ BlockShape block_shape(const Kernel& kernel) {
     return found.size < 0 ? std::max<int64_t>(found.constant, 1) : kOpenExtent;
   };
   const auto parts = [&](language::AxisId axis, int64_t step) {
-    return static_cast<double>((extent(axis) + step - 1) / step);
+    const int64_t whole = (extent(axis) + step - 1) / step;
+    return static_cast<double>(whole);
   };
   double places = 1;
   for (const language::AxisId axis : product.axes) {
