@@ -151,9 +151,8 @@ TEST_F(Usage, KnowsItsFlags) {
   refused({"compile", "one.kiln", "--emit", "ptx"},
           "ptx is code of a GPU: add --target cuda, and --arch sm_90 where the service has none");
   refused({"compile", "one.kiln", "--emit", "wasm"},
-          "--emit must be one of lowered, llvm, asm, cuda, ptx, but got wasm; kiln compile --help "
-          "shows "
-          "how");
+          "--emit must be one of lowered, llvm, asm, cuda, ptx, tile, but got wasm; kiln compile "
+          "--help shows how");
   refused({"tune", "one.kiln", "--trials", "-3"},
           "--trials must be a whole number of 0 or more, but got -3; kiln tune --help shows how");
   refused({"tune", "one.kiln", "--seconds=-1"},
