@@ -92,6 +92,17 @@ NvrtcLibrary open_any() {
        "install nvidia-cuda-nvrtc==13.0.88, or let KILN_NVRTC name the file");
 }
 
+/// NVRTC opens its other half by name alone, which the loader knows where it is installed for all,
+/// or here already: of a wheel, both lie in one folder. What is missing it says itself.
+void open_builtins_beside(const std::string& library) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(fs::path(library).parent_path(), ignored)) {
+    if (entry.path().filename().string().starts_with("libnvrtc-builtins.so."))
+      dlopen(entry.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
 /// A failure is not kept: the library may be installed while the process runs.
 struct Kept {
   std::mutex mutex;
@@ -107,7 +118,10 @@ Kept& kept() {
 const NvrtcLibrary& nvrtc_library() {
   const std::lock_guard lock(kept().mutex);
   std::optional<NvrtcLibrary>& library = kept().library;
-  if (!library) library = open_any();
+  if (!library) {
+    library = open_any();
+    open_builtins_beside(library->path);
+  }
   return *library;
 }
 

@@ -1,8 +1,10 @@
 #include "compiler/codegen/nvrtc.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/cubin.h"
@@ -16,6 +18,8 @@
 
 namespace kiln::codegen {
 namespace {
+
+namespace fs = std::filesystem;
 
 using testing::expect_error;
 
@@ -58,6 +62,20 @@ TEST_F(Nvrtc, IsNotKeptForBeingAskedWhichItIs) {
   EXPECT_TRUE(is_mapped());
   EXPECT_EQ(describe_nvrtc(), text);
   EXPECT_FALSE(compile_cuda_source(kSource, {"sm_90"}).cubin.empty());
+}
+
+/// A wheel's folder is none that the loader looks into.
+TEST_F(Nvrtc, HasItsOtherHalfFromItsOwnFolder) {
+  const fs::path folder = fs::path(nvrtc_library().path).parent_path();
+  size_t halves = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with("libnvrtc-builtins.so.")) continue;
+    ++halves;
+    void* const handle = dlopen(entry.path().c_str(), RTLD_NOW | RTLD_NOLOAD);
+    EXPECT_NE(handle, nullptr) << entry.path();
+    if (handle != nullptr) dlclose(handle);
+  }
+  EXPECT_GT(halves, 0u) << folder;
 }
 
 TEST_F(Nvrtc, MakesCubinAndPtxWithoutAGpu) {
