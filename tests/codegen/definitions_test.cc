@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 #include "compiler/lower.h"
 #include "tests/support/kernels.h"
 
-/// Whole definitions without a step, on their way to CUDA.
+/// Whole definitions, without a step and with those of their file for GPUs, on their way to CUDA.
 namespace kiln {
 namespace {
 
@@ -25,15 +26,26 @@ bool has_nvrtc() {
   }
 }
 
-/// The reason why a definition is refused; empty where it is compiled.
-std::string refusal(const language::Kernel& kernel) {
-  const Target target{TargetKind::Cuda, "sm_90"};
+/// The oldest, one between, and the newest.
+std::vector<std::string> architectures() {
+  if (std::getenv("KILN_LONG") == nullptr) return {"sm_75", "sm_90", "sm_120"};
+  return {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+}
+
+/// The reason why a definition is refused; empty where it is compiled, for both layouts.
+std::string refusal(const language::Kernel& kernel, const std::string& arch,
+                    const language::Schedule& steps = {}) {
+  const Target target{TargetKind::Cuda, arch};
   const CompileOptions options;
   LoweringObserver observer;
   try {
-    const language::Schedule schedule = choose_schedule(kernel, {}, target, options);
-    const ir::Kernel lowered = lower(kernel, schedule, target, options, Layout::Compact, observer);
-    if (has_nvrtc()) codegen::make_cuda_artifact(lowered, nullptr, {target.arch});
+    const language::Schedule schedule = choose_schedule(kernel, steps, target, options);
+    const auto lowered = [&](Layout layout) {
+      return lower(kernel, schedule, target, options, layout, observer);
+    };
+    const ir::Kernel compact = lowered(Layout::Compact);
+    const ir::Kernel strided = lowered(Layout::Strided);
+    if (has_nvrtc()) codegen::make_cuda_artifact(compact, &strided, {target.arch});
     return "";
   } catch (const Error& error) {
     return error.reason() + ": " + error.message();
@@ -48,7 +60,13 @@ TEST_P(DefinitionFile, IsCompiledForCuda) {
   text << stream.rdbuf();
   for (const language::TextKernel& kernel : language::parse_text(text.str(), "test.kiln")) {
     const std::string& name = kernel.kernel.names.kernel;
-    EXPECT_EQ(refusal(kernel.kernel), "") << name;
+    for (const std::string& arch : architectures()) {
+      EXPECT_EQ(refusal(kernel.kernel, arch), "") << name << ", " << arch;
+      for (const auto& [target, steps] : kernel.schedules) {
+        if (target != "cuda") continue;
+        EXPECT_EQ(refusal(kernel.kernel, arch, steps), "") << name << " as scheduled, " << arch;
+      }
+    }
   }
 }
 
@@ -82,14 +100,14 @@ constexpr const char* kMapped[] = {
 TEST(Definitions, WithLeadingDimensionsAreCompiledForCuda) {
   for (const char* text : kMapped) {
     const language::TextKernel kernel = testing::kernel_of(text);
-    EXPECT_EQ(refusal(kernel.kernel), "") << kernel.kernel.names.kernel;
+    EXPECT_EQ(refusal(kernel.kernel, "sm_90"), "") << kernel.kernel.names.kernel;
   }
 }
 
 std::vector<fs::path> files() {
   std::vector<fs::path> result;
   for (const char* folder : {KILN_TEST_KERNELS, KILN_OPERATORS}) {
-    for (const auto& entry : fs::directory_iterator(folder)) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       if (entry.path().extension() == ".kiln") result.push_back(entry.path());
     }
   }
