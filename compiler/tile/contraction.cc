@@ -24,8 +24,6 @@ template <typename... Args>
   fail(ErrorKind::Unsupported, "TILE_FORM", format, std::forward<Args>(args)...);
 }
 
-bool is_short_float(DType type) { return type == DType::Float16 || type == DType::BFloat16; }
-
 /// An element that a body reads: a tensor and, for each of its dimensions, an axis of the output or
 /// the one that is summed over.
 struct Element {

@@ -27,8 +27,6 @@ std::string text(const TileType& type) {
 
 bool is_power_of_two(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
-bool is_short_float(DType type) { return type == DType::Float16 || type == DType::BFloat16; }
-
 void require_element(DType type, std::string_view of) {
   if (is_short_float(type) || type == DType::Float32) return;
   refuse("{} has elements of {}; tiles have float16, bfloat16 and float32", of, type);
