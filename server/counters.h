@@ -18,6 +18,7 @@ struct Counters {
   COUNTER(shared_hits)         \
   COUNTER(plans)               \
   COUNTER(stored_plans)        \
+  COUNTER(constants)           \
   COUNTER(runs)                \
   COUNTER(failed_runs)         \
   COUNTER(retried_runs)        \

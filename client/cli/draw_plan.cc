@@ -52,8 +52,9 @@ std::string memory_text(const ProgramPlan& plan) {
 }
 
 std::string title_of(const ProgramPlan& plan) {
-  return fmt::format("{}: {} kernel{} a step, {} moved", plan.program, plan.kernels.size(),
-                     plan.kernels.size() == 1 ? "" : "s", bytes_text(plan.moved_bytes()));
+  const auto count = std::ranges::count(plan.kernels, false, &ProgramPlan::Step::once);
+  return fmt::format("{}: {} kernel{} a step, {} moved", plan.program, count, count == 1 ? "" : "s",
+                     bytes_text(plan.moved_bytes()));
 }
 
 }  // namespace
@@ -61,9 +62,9 @@ std::string title_of(const ProgramPlan& plan) {
 std::string print_plan(const ProgramPlan& plan) {
   std::string text = title_of(plan) + "\n";
   for (const ProgramPlan::Step& kernel : plan.kernels) {
-    text +=
-        fmt::format("  {}: reads {}, writes {} ({})\n", kernel.name, bytes_text(kernel.read_bytes),
-                    bytes_text(kernel.written_bytes), fmt::join(kernel.nodes, ", "));
+    text += fmt::format("  {}: reads {}, writes {} ({}{})\n", kernel.name,
+                        bytes_text(kernel.read_bytes), bytes_text(kernel.written_bytes),
+                        fmt::join(kernel.nodes, ", "), kernel.once ? "; once for all steps" : "");
   }
   text += fmt::format("memory: {}\n", memory_text(plan));
   for (const ProgramPlan::Value& value : plan.values) {

@@ -44,7 +44,8 @@ nlohmann::ordered_json to_json(const ProgramPlan& plan) {
     kernels.push_back({{"name", kernel.name},
                        {"nodes", kernel.nodes},
                        {"reads", kernel.read_bytes},
-                       {"writes", kernel.written_bytes}});
+                       {"writes", kernel.written_bytes},
+                       {"once", kernel.once}});
   }
   nlohmann::ordered_json values = nlohmann::ordered_json::array();
   for (const ProgramPlan::Value& value : plan.values) {

@@ -65,7 +65,8 @@ ProgramPlan plan_from(const v1::PlanProgramResponse& reply, const std::string& n
     plan.kernels.push_back({kernel.name(),
                             {kernel.nodes().begin(), kernel.nodes().end()},
                             kernel.read_bytes(),
-                            kernel.written_bytes()});
+                            kernel.written_bytes(),
+                            kernel.once()});
   }
   for (const v1::PlannedValue& each : reply.values()) {
     ProgramPlan::Value value{.name = each.name(),
@@ -88,10 +89,10 @@ std::int64_t ProgramPlan::Value::bytes() const {
 }
 
 std::int64_t ProgramPlan::moved_bytes() const {
-  return std::accumulate(kernels.begin(), kernels.end(), std::int64_t{0},
-                         [](std::int64_t sum, const Step& kernel) {
-                           return sum + kernel.read_bytes + kernel.written_bytes;
-                         });
+  return std::accumulate(
+      kernels.begin(), kernels.end(), std::int64_t{0}, [](std::int64_t sum, const Step& kernel) {
+        return kernel.once ? sum : sum + kernel.read_bytes + kernel.written_bytes;
+      });
 }
 
 ProgramPlan Connection::plan(const Program& program,

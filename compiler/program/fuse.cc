@@ -59,10 +59,11 @@ Traits traits_of(const language::Definition& definition) {
 class Fuser {
  public:
   Fuser(const Program& program, const Graph& graph, const Shapes& shapes,
-        const SavedByProducts& saved_by_products)
+        const std::vector<bool>& constant, const SavedByProducts& saved_by_products)
       : program_(program),
         graph_(graph),
         shapes_(shapes),
+        constant_(constant),
         saved_by_products_(saved_by_products),
         group_of_(program.nodes.size(), kNone) {
     for (const ValueId value : results_of(program))
@@ -112,6 +113,7 @@ class Fuser {
   bool may_join(size_t producer, size_t consumer) const {
     const Group& a = groups_[producer];
     const Group& b = groups_[consumer];
+    if (constant_[a.nodes[0]] != constant_[b.nodes[0]]) return false;
     if (a.traits.stages + b.traits.stages > kMostStages) return false;
     return !has_way_around(producer, consumer);
   }
@@ -230,6 +232,7 @@ class Fuser {
   const Program& program_;
   const Graph& graph_;
   const Shapes& shapes_;
+  const std::vector<bool>& constant_;  // by node
   const SavedByProducts& saved_by_products_;
   std::vector<size_t> group_of_;  // by node
   std::vector<Group> groups_;
@@ -239,9 +242,9 @@ class Fuser {
 }  // namespace
 
 std::vector<std::vector<NodeId>> fuse(const Program& program, const Graph& graph,
-                                      const Shapes& shapes,
+                                      const Shapes& shapes, const std::vector<bool>& constant,
                                       const SavedByProducts& saved_by_products) {
-  return Fuser(program, graph, shapes, saved_by_products).run();
+  return Fuser(program, graph, shapes, constant, saved_by_products).run();
 }
 
 }  // namespace kiln::program

@@ -12,9 +12,10 @@ namespace kiln::program {
 using SavedByProducts = std::function<double(const language::Kernel&)>;
 
 /// The nodes of a step in groups that become one kernel each, in an order in which they can run.
-/// Values pass between nodes of a group without a place in the arena.
+/// Values pass between nodes of a group without a place in the arena. Nodes that are constant share
+/// no group with others.
 std::vector<std::vector<NodeId>> fuse(const Program& program, const Graph& graph,
-                                      const Shapes& shapes,
+                                      const Shapes& shapes, const std::vector<bool>& constant,
                                       const SavedByProducts& saved_by_products);
 
 }  // namespace kiln::program

@@ -1,7 +1,7 @@
 // A step, from the wiring to memory: order, shapes, groups of nodes that become kernels, and places
 // of what passes between these. What an update hands to the next step has a place to itself for the
 // whole step: at its end it changes places with the parameter, so that nothing is copied and a step
-// that fails leaves every parameter as it was.
+// that fails leaves every parameter as it was. What is computed once lies outside, as a parameter.
 #include "compiler/program/plan.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/program/constants.h"
 #include "compiler/program/gradients.h"
 
 namespace kiln::program {
@@ -25,10 +26,10 @@ class Planner {
   }
 
   Plan run(const SavedByProducts& saved_by_products) {
-    const std::vector<std::vector<NodeId>> groups =
-        fuse(program_, graph_, plan_.shapes, saved_by_products);
-    for (const std::vector<NodeId>& group : groups)
-      add_kernel(group);
+    const std::vector<bool> constant = constant_nodes(program_, graph_, plan_.shapes);
+    for (const std::vector<NodeId>& group :
+         fuse(program_, graph_, plan_.shapes, constant, saved_by_products))
+      add_kernel(group, constant[group[0]]);
     plan_.values.resize(program_.values.size());
     for (ValueId value = 0; value < program_.values.size(); ++value) {
       if (program_.values[value].kind != ValueKind::Made) plan_.values[value].place = Place::Given;
@@ -38,8 +39,9 @@ class Planner {
   }
 
  private:
-  void add_kernel(const std::vector<NodeId>& nodes) {
+  void add_kernel(const std::vector<NodeId>& nodes, bool is_constant) {
     PlannedKernel kernel;
+    kernel.is_constant = is_constant;
     kernel.nodes = nodes;
     const std::set<NodeId> inside(nodes.begin(), nodes.end());
     kernel.joined = join(program_, plan_.shapes, nodes, [&](ValueId value) {
@@ -69,6 +71,11 @@ class Planner {
     std::map<ValueId, Block> blocks;
     for (uint32_t k = 0; k < plan_.kernels.size(); ++k) {
       const Joined& joined = plan_.kernels[k].joined;
+      if (plan_.kernels[k].is_constant) {
+        for (const ValueId value : joined.outputs)
+          plan_.values[value].place = Place::Kept;
+        continue;
+      }
       for (const ValueId value : joined.outputs)
         blocks[value] = {plan_.shapes.values[value].bytes(), k,
                          results_.count(value) != 0 ? last : k};
@@ -121,8 +128,8 @@ class Planner {
 }  // namespace
 
 Plan make_plan(const Program& program, const GivenTypes& given,
-               const SavedByProducts& saved_by_products) {
-  Program whole = with_gradients(program, given);
+               const SavedByProducts& saved_by_products, const FindPacked& find_packed) {
+  Program whole = with_packing(with_gradients(program, given), given, find_packed);
   Graph graph = graph_of(whole);
   Shapes shapes = infer_shapes(whole, graph, given);
   Plan plan = Planner(whole, std::move(graph), std::move(shapes)).run(saved_by_products);

@@ -6,6 +6,7 @@
 #include "compiler/program/fuse.h"
 #include "compiler/program/join.h"
 #include "compiler/program/memory.h"
+#include "compiler/program/packing.h"
 
 namespace kiln::program {
 
@@ -14,6 +15,7 @@ struct PlannedKernel {
   std::string name;
   std::vector<NodeId> nodes;
   Joined joined;
+  bool is_constant = false;  // it runs once for all steps: constant_nodes()
 
   int64_t read_bytes = 0;
   int64_t written_bytes = 0;
@@ -24,6 +26,7 @@ enum class Place : uint8_t {
   Nowhere,  // it passes inside of a kernel, or nothing needs it
   Given,    // outside: an input, a data set, a parameter
   Arena,    // at an offset, for as long as it is needed
+  Kept,     // outside, made by a constant kernel
 };
 
 struct PlannedValue {
@@ -43,6 +46,6 @@ struct Plan {
 
 /// Throws what graph_of() and infer_shapes() throw.
 Plan make_plan(const Program& program, const GivenTypes& given,
-               const SavedByProducts& saved_by_products = {});
+               const SavedByProducts& saved_by_products = {}, const FindPacked& find_packed = {});
 
 }  // namespace kiln::program

@@ -19,6 +19,7 @@ void write_plan(const CompiledPlan& compiled, v1::PlanProgramResponse& response)
     written.mutable_inputs()->Add(kernel.joined.inputs.begin(), kernel.joined.inputs.end());
     written.mutable_outputs()->Add(kernel.joined.outputs.begin(), kernel.joined.outputs.end());
     written.set_cache(compiled.levels[k]);
+    written.set_once(kernel.is_constant);
   }
   response.set_arena_bytes(plan.memory.bytes);
   response.set_live_bytes(plan.memory.live_bytes);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/autoschedule/choose/packed_filters.h"
 #include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/language/wire/decode.h"
 
@@ -36,13 +37,27 @@ v1::CompileRequest request_for(const ProgramEntry& entry, const program::Planned
   return request;
 }
 
-/// What products in one kernel would save on the program's target.
-program::SavedByProducts prediction_for(const ProgramEntry& entry) {
-  const Target target{.kind = target_of(entry)};
-  CompileOptions options;
-  options.automatic = entry.options.auto_() != v1::AUTO_MODE_NEVER;
+/// What kernels of the program are scheduled for.
+Target target_for(const ProgramEntry& entry, const CompileSetting& setting) {
+  Target target{.kind = target_of(entry), .arch = entry.target.arch()};
+  if (target.arch.empty() && target.traits().has_vectors) target.arch = setting.arch(target.kind);
+  return target;
+}
+
+/// What products in one kernel would save on that target.
+program::SavedByProducts prediction_for(const Target& target, const CompileOptions& options) {
   return [target, options](const language::Kernel& kernel) {
     return autoschedule::saved_by_product_chain(kernel, target, options);
+  };
+}
+
+program::FindPacked packing_for(const Target& target, const CompileOptions& options) {
+  return [target, options](const language::Kernel& kernel,
+                           const std::vector<bool>& lasting) -> std::optional<program::Packed> {
+    std::optional<autoschedule::PackedFilters> packed =
+        autoschedule::pack_filters(kernel, lasting, target, options);
+    if (!packed) return std::nullopt;
+    return program::Packed{packed->parameter, std::move(packed->copy), std::move(packed->product)};
   };
 }
 
@@ -61,7 +76,11 @@ BoundCall bound_call(const program::Plan& plan, const program::Joined& joined,
 CheckedPlan plan_anew(const ProgramEntry& program, const program::GivenTypes& given,
                       const CompileSetting& setting) {
   CheckedPlan made;
-  made.plan = program::make_plan(program.program, given, prediction_for(program));
+  const Target target = target_for(program, setting);
+  CompileOptions options;
+  options.automatic = program.options.auto_() != v1::AUTO_MODE_NEVER;
+  made.plan = program::make_plan(program.program, given, prediction_for(target, options),
+                                 packing_for(target, options));
   const size_t count = made.plan.kernels.size();
   if (count > kMostKernels) {
     fail(ErrorKind::ResourceExhausted, "LIMIT", "a step of {} has {} kernels; the limit is {}",

@@ -1,7 +1,8 @@
 // One run, as a chain of calls to the device of about a fifth of a second each, so that other calls
 // have their turn, a cancelled run ends soon, and progress is what each answer says. Values of the
 // plan become slots: what is given where it lies, what passes between kernels in one arena of the
-// run. A parameter's tensor holds its value between the calls.
+// run. A parameter's tensor holds its value between the calls. What parameters alone determine is
+// computed by a call before them, or was by an earlier run.
 #include "server/programs/program_run.h"
 
 #include <cmath>
@@ -11,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "server/errors.h"
+#include "server/programs/steps_message.h"
 
 namespace kiln::server {
 
@@ -49,6 +51,41 @@ ProgramRun::ProgramRun(RunParts parts, std::shared_ptr<const ProgramEntry> entry
       sums_(entry_->program.reports.size(), 0) {}
 
 void ProgramRun::start() {
+  if (!has_constants(*plan_)) return start_steps();
+  kept_ = parts_.kept.find(plan_, given_.slices);
+  if (kept_.empty()) return compute_constants();
+  start_steps();
+}
+
+void ProgramRun::compute_constants() {
+  parts_.counters.constants.fetch_add(1);
+  KeptValues::Sources sources(*plan_, given_.slices);
+  kept_ = allocate_constants(*plan_, *parts_.arenas);
+  ValueSlices slices = given_.slices;
+  slices.insert(kept_.begin(), kept_.end());
+  DeviceCall work = call_of(constant_steps(program::called(entry_->program), *plan_, slices));
+  for (const std::shared_ptr<Slice>& slice : work.program->given)
+    work.tensors.push_back(slice);
+  work.done = [self = shared_from_this(), sources](Outcome<DeviceResult> outcome) {
+    self->take_constants(std::move(outcome), sources);
+  };
+  parts_.device.submit(std::move(work));
+}
+
+void ProgramRun::take_constants(Outcome<DeviceResult> outcome, KeptValues::Sources sources) {
+  try {
+    if (const Error* error = std::get_if<Error>(&outcome)) throw *error;
+    const auto& result = std::get<DeviceResult>(outcome);
+    kernel_seconds_ += result.kernel_seconds;
+    queue_seconds_ += result.queue_seconds;
+    parts_.kept.keep(plan_, std::move(sources), kept_);
+    start_steps();
+  } catch (...) {
+    fail_run();
+  }
+}
+
+void ProgramRun::start_steps() {
   message_.set_program(program::called(entry_->program));
   message_.set_batches(given_.batches);
   message_.set_number_of_first(request_.first_step());
@@ -67,41 +104,39 @@ void ProgramRun::add_slots() {
   memory_ = {arena_, number_};
   const std::vector<program::Value>& values = plan_->plan.program.values;
   for (program::ValueId value = 0; value < values.size(); ++value) {
+    const std::shared_ptr<Slice> slice = slice_of(value);
+    if (!slice) continue;
     const program::PlannedValue& planned = plan_->plan.values[value];
     const bool is_step = values[value].kind == program::ValueKind::Step;
-    const auto given = given_.slices.find(value);
-    if (planned.place == program::Place::Nowhere) continue;
-    if (planned.place == program::Place::Given && !is_step && given == given_.slices.end())
-      continue;
-    const Slice& slice = planned.place == program::Place::Arena ? *arena_
-                         : is_step                              ? *number_
-                                                                : *given->second;
+    const bool is_made = is_step || planned.place == program::Place::Arena;
     slots_[value] = static_cast<uint32_t>(message_.slots_size());
     internal::ProgramSlot& slot = *message_.add_slots();
-    const program::ValueType& type = plan_->plan.shapes.values[value];
-    slot.mutable_place()->set_arena(slice.arena()->number);
-    slot.mutable_place()->set_offset(static_cast<uint64_t>(slice.offset() + planned.offset));
-    slot.mutable_place()->mutable_shape()->Add(type.shape.begin(), type.shape.end());
-    slot.set_bytes(static_cast<uint64_t>(type.bytes()));
+    set_slot(*slice, planned.offset, plan_->plan.shapes.values[value], slot);
     slot.set_is_data_set(values[value].kind == program::ValueKind::Batch);
-    slot.set_is_made(is_step || planned.place == program::Place::Arena);
+    slot.set_is_made(is_made);
     if (is_step) message_.set_step_slot(slots_[value]);
-    given_slots_.push_back(given != given_.slices.end() ? given->second : nullptr);
-    if (given_slots_.back()) memory_.push_back(given_slots_.back());
+    given_slots_.push_back(is_made ? nullptr : slice);
+    if (!is_made) memory_.push_back(slice);
   }
+}
+
+std::shared_ptr<Slice> ProgramRun::slice_of(program::ValueId value) const {
+  const program::Place place = plan_->plan.values[value].place;
+  if (place == program::Place::Nowhere) return nullptr;
+  if (place == program::Place::Arena) return arena_;
+  if (plan_->plan.program.values[value].kind == program::ValueKind::Step) return number_;
+  const ValueSlices& slices = place == program::Place::Kept ? kept_ : given_.slices;
+  const auto slice = slices.find(value);
+  return slice == slices.end() ? nullptr : slice->second;
 }
 
 void ProgramRun::add_kernels() {
   for (size_t k = 0; k < plan_->kernels.size(); ++k) {
-    const program::Joined& joined = plan_->plan.kernels[k].joined;
-    internal::ProgramKernel& kernel = *message_.add_kernels();
-    kernel.set_kernel(plan_->kernels[k]->number);
-    for (const auto* list : {&joined.inputs, &joined.outputs}) {
-      for (const program::ValueId value : *list)
-        kernel.add_slots(slots_.at(value));
-    }
-    kernel.mutable_scalars()->Add(plan_->bound[k].scalars.begin(), plan_->bound[k].scalars.end());
-    kernel.set_variant(static_cast<uint32_t>(plan_->bound[k].variant));
+    if (plan_->plan.kernels[k].is_constant) continue;
+    kernels_.push_back(plan_->kernels[k]);
+    set_kernel(
+        *plan_, k, [&](program::ValueId value) { return slots_.at(value); },
+        *message_.add_kernels());
   }
 }
 
@@ -133,24 +168,35 @@ uint64_t ProgramRun::steps_wanted() const {
   return std::max<uint64_t>(given_.batches, 1);
 }
 
+DeviceCall ProgramRun::call_of(std::shared_ptr<const ProgramSteps> steps) const {
+  DeviceCall work;
+  work.kernel = name_;
+  work.program = std::move(steps);
+  work.call = call_;
+  work.may_retry = work.program->message.exchanges().empty();
+  work.overwrites_input = !work.may_retry;
+  return work;
+}
+
 void ProgramRun::submit() {
   auto steps = std::make_shared<ProgramSteps>();
-  steps->kernels = plan_->kernels;
+  steps->kernels = kernels_;
   steps->message = message_;
   steps->given = given_slots_;
   steps->message.set_begin(done_);
   steps->message.set_end(steps_wanted());
-  DeviceCall work;
-  work.kernel = name_;
-  work.program = std::move(steps);
+  DeviceCall work = call_of(std::move(steps));
   work.tensors = memory_;
-  work.may_retry = work.program->message.exchanges().empty();
-  work.overwrites_input = !work.may_retry;
-  work.call = call_;
   work.done = [self = shared_from_this()](Outcome<DeviceResult> outcome) {
     self->take(std::move(outcome));
   };
   parts_.device.submit(std::move(work));
+}
+
+void ProgramRun::fail_run() {
+  const Error error = current_error();
+  parts_.counters.failed_runs.fetch_add(1);
+  watcher_.end(&error);
 }
 
 void ProgramRun::take(Outcome<DeviceResult> outcome) {
@@ -160,9 +206,7 @@ void ProgramRun::take(Outcome<DeviceResult> outcome) {
     if (ended_ || done_ >= steps_wanted()) return finish();
     submit();
   } catch (...) {
-    const Error error = current_error();
-    parts_.counters.failed_runs.fetch_add(1);
-    watcher_.end(&error);
+    fail_run();
   }
 }
 

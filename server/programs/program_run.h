@@ -8,7 +8,7 @@
 
 #include "kiln/v1/program.pb.h"
 #include "server/engine/device_queue.h"
-#include "server/programs/planner.h"
+#include "server/programs/kept_values.h"
 #include "server/tensors/sessions.h"
 
 namespace kiln::server {
@@ -22,7 +22,7 @@ struct ProgramWatcher {
 /// What is given with a run, in place and checked as far as that needs no plan.
 struct GivenValues {
   program::GivenTypes types;  // of one step
-  std::map<program::ValueId, std::shared_ptr<Slice>> slices;
+  ValueSlices slices;
   uint64_t batches = 0;
   std::vector<std::shared_ptr<const Tensor>> tensors;  // those that clients know
 };
@@ -33,6 +33,7 @@ struct RunParts {
   Sessions& sessions;
   std::shared_ptr<ArenaPool> arenas;
   DeviceQueue& device;
+  KeptValues& kept;
   Counters& counters;
 };
 
@@ -48,8 +49,16 @@ class ProgramRun : public std::enable_shared_from_this<ProgramRun> {
   void start();
 
  private:
+  /// What is computed once, then the steps.
+  void compute_constants();
+  void take_constants(Outcome<DeviceResult> outcome, KeptValues::Sources sources);
+  void start_steps();
   void add_slots();
+  /// Where a value lies; null where it has no memory.
+  std::shared_ptr<Slice> slice_of(program::ValueId value) const;
   void add_kernels();
+  DeviceCall call_of(std::shared_ptr<const ProgramSteps> steps) const;
+  void fail_run();
   void add_ends();
   void submit();
   void take(Outcome<DeviceResult> outcome);
@@ -70,8 +79,10 @@ class ProgramRun : public std::enable_shared_from_this<ProgramRun> {
 
   std::shared_ptr<const KernelEntry> name_;
   internal::ExecProgram message_;
+  ValueSlices kept_;  // what constant kernels made
   std::map<program::ValueId, uint32_t> slots_;
-  std::vector<std::shared_ptr<Slice>> given_slots_;  // by slot; null: memory of the run
+  std::vector<std::shared_ptr<const KernelEntry>> kernels_;  // of a step
+  std::vector<std::shared_ptr<Slice>> given_slots_;          // by slot; null: memory of the run
   std::shared_ptr<Slice> arena_;
   std::shared_ptr<Slice> number_;  // of the step
   std::vector<std::shared_ptr<Slice>> memory_;

@@ -270,6 +270,7 @@ void ProgramService::run(const v1::RunProgramRequest& request, std::shared_ptr<C
                                          .sessions = parts_.sessions,
                                          .arenas = parts_.arenas,
                                          .device = device,
+                                         .kept = kept_,
                                          .counters = parts_.counters};
                     std::vector<std::shared_ptr<Slice>> slices;
                     for (const auto& [value, slice] : given.slices)

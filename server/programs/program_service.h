@@ -37,6 +37,7 @@ class ProgramService {
 
   const Parts parts_;
   ProgramTable programs_{256, size_t{256} << 20};
+  KeptValues kept_;
   Planner planner_;
 };
 

@@ -50,6 +50,7 @@ void pack_kernel(const program::PlannedKernel& kernel, const CheckedRequest& req
   *stored.mutable_request() = request.wire;
   pack_names(request.names, *stored.mutable_names());
   stored.set_names_id(names_id_of(request));
+  stored.set_is_constant(kernel.is_constant);
 }
 
 void pack_values(const program::Plan& plan, internal::StoredPlan& stored) {
@@ -74,7 +75,7 @@ program::ValueType unpack_type(const internal::StoredValue& stored) {
 
 void unpack_value(const internal::StoredValue& stored, int64_t arena_bytes, program::Plan& plan) {
   require(stored.kind() <= static_cast<uint32_t>(program::ValueKind::Step));
-  require(stored.place() <= static_cast<uint32_t>(program::Place::Arena));
+  require(stored.place() <= static_cast<uint32_t>(program::Place::Kept));
   plan.program.values.push_back({stored.name(), static_cast<program::ValueKind>(stored.kind())});
   const program::ValueType& type = plan.shapes.values.emplace_back(unpack_type(stored));
   const auto place = static_cast<program::Place>(stored.place());
@@ -93,7 +94,10 @@ program::PlannedKernel unpack_kernel(const internal::StoredKernel& stored,
   };
   require(std::ranges::all_of(stored.nodes(), is_below(plan.program.nodes.size())));
   require(std::ranges::all_of(stored.inputs(), has_place));
-  require(std::ranges::all_of(stored.outputs(), has_place));
+  const auto made = stored.is_constant() ? program::Place::Kept : program::Place::Arena;
+  require(std::ranges::all_of(stored.outputs(), [&](uint32_t value) {
+    return value < plan.values.size() && plan.values[value].place == made;
+  }));
   program::PlannedKernel kernel;
   kernel.name = stored.name();
   kernel.nodes.assign(stored.nodes().begin(), stored.nodes().end());
@@ -101,6 +105,7 @@ program::PlannedKernel unpack_kernel(const internal::StoredKernel& stored,
   kernel.joined.outputs.assign(stored.outputs().begin(), stored.outputs().end());
   kernel.read_bytes = stored.read_bytes();
   kernel.written_bytes = stored.written_bytes();
+  kernel.is_constant = stored.is_constant();
   return kernel;
 }
 

@@ -141,6 +141,90 @@ TEST(ProgramPlan, ReusesMemoryAlongAChain) {
   EXPECT_EQ(plan.values[net.value("d")].reuses, "b");
 }
 
+/// What is made of parameters that stay is apart, and outside of the arena.
+TEST(ProgramPlan, ComputesOnceWhatNoStepChanges) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  const ValueId w = net.parameter("w");
+  const ValueId v = net.parameter("v");
+  const ValueId r = net.node("r", kRelu, {"w"});
+  const ValueId s = net.node("s", kAdd, {"r", "w"});
+  net.node("p", kDense, {"x", "s"});
+  net.node("q", kAdd, {"p", "v"});
+  net.update("v", "q");
+  const Plan plan = make_plan(
+      net.program, {{x, float32({16, 16})}, {w, float32({16, 16})}, {v, float32({16, 16})}});
+  ASSERT_EQ(names_of(plan), (std::vector<std::string>{"s_and_1", "q_and_1"}));
+  EXPECT_TRUE(plan.kernels[0].is_constant);
+  EXPECT_FALSE(plan.kernels[1].is_constant);
+  EXPECT_EQ(plan.values[r].place, Place::Nowhere);
+  EXPECT_EQ(plan.values[s].place, Place::Kept);
+  EXPECT_EQ(plan.memory.bytes, 1024);
+}
+
+TEST(ProgramPlan, ComputesInEachStepWhatAnUpdateChanges) {
+  ProgramBuilder net("net");
+  const ValueId w = net.parameter("w");
+  net.node("r", kRelu, {"w"});
+  net.node("p", kDense, {"r", "r"});
+  net.update("w", "p");
+  const Plan plan = make_plan(net.program, {{w, float32({16, 16})}});
+  for (const PlannedKernel& kernel : plan.kernels)
+    EXPECT_FALSE(kernel.is_constant) << kernel.name;
+}
+
+TEST(ProgramPlan, DoesNotKeepWhatIsLargerThanWhatItIsMadeOf) {
+  constexpr const char* kOuter =
+      "kernel outer(A: float32[m, n]) -> (C: float32[m, n, n]) { C[i, j, k] = A[i, j] + A[i, k] }";
+  constexpr const char* kInner =
+      "kernel inner(A: float32[m, n, n], X: float32[m, n]) -> (C: float32[m, n]) "
+      "{ C[i, j] = A[i, j, j] + X[i, j] }";
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  const ValueId w = net.parameter("w");
+  net.node("o", kOuter, {"w"});
+  net.program.outputs = {net.node("y", kInner, {"o", "x"})};
+  const Plan plan = make_plan(net.program, {{x, float32({8, 8})}, {w, float32({8, 8})}});
+  EXPECT_EQ(names_of(plan), (std::vector<std::string>{"y_and_1"}));
+}
+
+/// What a step is for lies where its results do, whoever made it.
+TEST(ProgramPlan, AResultIsComputedInEachStep) {
+  ProgramBuilder net("net");
+  const ValueId w = net.parameter("w");
+  const ValueId r = net.node("r", kRelu, {"w"});
+  net.program.outputs = {r};
+  const Plan plan = make_plan(net.program, {{w, float32({8, 8})}});
+  EXPECT_FALSE(plan.kernels[0].is_constant);
+  EXPECT_EQ(plan.values[r].place, Place::Arena);
+}
+
+/// The copy that a kernel wants of a parameter is a constant, and one for all who want it.
+TEST(ProgramPlan, PacksAParameterOnce) {
+  constexpr const char* kTransposed =
+      "kernel dense(X: float32[m, k], W: float32[n, k]) -> (Y: float32[m, n]) "
+      "{ Y[i, j] = sum[l < k](X[i, l] * W[j, l]) }";
+  constexpr const char* kTranspose =
+      "kernel t(W: float32[k, n]) -> (T: float32[n, k]) { T[j, l] = W[l, j] }";
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  const ValueId w = net.parameter("w");
+  net.node("p", kDense, {"x", "w"});
+  net.program.outputs = {net.node("q", kDense, {"p", "w"})};
+  const GivenTypes given = {{x, float32({16, 16})}, {w, float32({16, 16})}};
+  const Plan plan = make_plan(
+      net.program, given, {},
+      [](const language::Kernel&, const std::vector<bool>& marks) -> std::optional<Packed> {
+        EXPECT_EQ(marks, (std::vector<bool>{false, true, false}));
+        return Packed{1, with_sizes(kernel_of(kTranspose).kernel, std::vector<int64_t>{16, 16}),
+                      kernel_of(kTransposed).kernel};
+      });
+  EXPECT_EQ(names_of(plan), (std::vector<std::string>{"w_packed", "p", "q"}));
+  EXPECT_TRUE(plan.kernels[0].is_constant);
+  EXPECT_EQ(plan.kernels[1].joined.inputs[1], plan.kernels[0].joined.outputs[0]);
+  EXPECT_EQ(plan.kernels[2].joined.inputs[1], plan.kernels[0].joined.outputs[0]);
+}
+
 /// A joined kernel is a definition like any other, and means what its nodes mean one after another.
 TEST(ProgramPlan, JoinedKernelsComputeWhatTheirNodesDo) {
   ProgramBuilder net("net");

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/autoschedule/choose/packed_filters.h"
 #include "compiler/autoschedule/choose/sketch_space.h"
+#include "compiler/language/wire/decode.h"
 #include "tests/support/kernels.h"
 
 namespace kiln::testing {
@@ -105,6 +107,34 @@ TEST(ChooseImages, HasVectorsOfChannelsAndTurnsTheResultLineByLine) {
   compute_at(Y.global, Y.y.inner)
 }
 )");
+}
+
+/// Who keeps the copy of the filters has it apart, and the rest is scheduled without one.
+TEST(ChooseImages, TakesTheCopyOfFiltersOut) {
+  const language::TextKernel whole = padded(1, 64, 64, 56, 56);
+  const auto packed =
+      autoschedule::pack_filters(whole.kernel, {false, true, false}, kCpu, CompileOptions{});
+  ASSERT_TRUE(packed);
+  EXPECT_EQ(packed->parameter, 1U);
+  for (const language::Kernel* kernel : {&packed->copy, &packed->product})
+    language::decode(language::encode(kernel->definition), language::encode(kernel->names));
+  const SketchSpace space(packed->product, {}, kCpu, {});
+  const std::string steps =
+      language::print_schedule(packed->product, "cpu", space.schedule(space.preferred()));
+  EXPECT_FALSE(has(steps, "cache_read(F")) << steps;
+  EXPECT_TRUE(has(steps, "vectorize(Y.global.f.inner.c)")) << steps;
+  EXPECT_EQ(space.stages().back().sketches[0].name, "vectors of channels");
+}
+
+TEST(ChooseImages, LeavesFiltersWhereTheyAre) {
+  const auto packs = [](const language::TextKernel& kernel, const std::vector<bool>& lasting) {
+    return autoschedule::pack_filters(kernel.kernel, lasting, kCpu, CompileOptions{}).has_value();
+  };
+  EXPECT_FALSE(packs(padded(1, 64, 64, 56, 56), {true, false, false}));  // they may change
+  EXPECT_FALSE(packs(padded(1, 64, 12, 56, 56), {false, true, false}));  // fewer than lanes
+  EXPECT_FALSE(packs(padded(1, 64, 72, 56, 56), {false, true, false}));  // the last is not full
+  EXPECT_FALSE(autoschedule::pack_filters(padded(1, 64, 64, 56, 56).kernel, {false, true, false},
+                                          {.kind = TargetKind::Cuda, .arch = "sm_90"}, {}));
 }
 
 /// Steps that fill no whole vectors are gathered: nothing turns a part of a square.

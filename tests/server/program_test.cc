@@ -112,6 +112,41 @@ TEST_F(ProgramTest, TakesStepsInOneCall) {
   EXPECT_EQ(contents(w), (std::vector<float>{9, 10, 11}));
 }
 
+/// y = (w + 1) + 1, of which the first sum follows from a parameter that stays.
+TEST_F(ProgramTest, ComputesOnceWhatNoStepChanges) {
+  v1::DefineProgramRequest program = counting("inc");
+  program.mutable_program()->clear_updates();
+  program.mutable_program()->add_values()->set_name("y");
+  v1::ProgramNode& last = *program.mutable_program()->add_nodes();
+  last.set_name("last");
+  last.add_inputs(1);
+  last.add_outputs(2);
+  program.mutable_program()->add_outputs(2);
+  const std::string w = service_->upload({1, 2, 3});
+  v1::RunProgramRequest request;
+  request.set_program_id(define(program));
+  *request.add_given()->mutable_argument() = tensor_argument(w);
+  const auto expect_run = [&](const std::vector<float>& wanted, int64_t computed) {
+    request.set_steps(3);
+    const Ran ran = run(request);
+    ASSERT_TRUE(ran.status.ok()) << ran.status.error_message();
+    EXPECT_EQ(floats_of(ran.result.outputs(0).data()), wanted);
+    EXPECT_EQ(service_->counter("constants"), computed);
+  };
+  expect_run({3, 4, 5}, 1);
+  expect_run({3, 4, 5}, 1);
+  v1::TensorHeader header = header_of(3);
+  header.set_into(w);
+  std::string same = w;
+  ASSERT_TRUE(service_->upload(header, {bytes_of({5, 6, 7})}, same).ok());
+  expect_run({7, 8, 9}, 2);
+  expect_run({7, 8, 9}, 2);
+  const std::string other = service_->upload({0, 0, 1});
+  *request.mutable_given(0)->mutable_argument() = tensor_argument(other);
+  expect_run({2, 2, 3}, 3);
+  EXPECT_EQ(contents(w), (std::vector<float>{5, 6, 7}));
+}
+
 TEST_F(ProgramTest, FindsADefinedProgramAgain) {
   EXPECT_EQ(define(counting("inc")), define(counting("inc")));
 }

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "compiler/analysis/prove.h"
-#include "compiler/autoschedule/templates/convolution.h"
+#include "compiler/autoschedule/templates/filter_panels.h"
 #include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
@@ -183,10 +183,11 @@ void write_channels(const StageGraph& graph, const Convolution& convolution, Ste
                               {of(panels), of(convolution.image.line), tiles},
                               reduce,
                               {column, of(channel)}}));
-  const std::vector<AxisId> row_batch = all_of(tiling.row_batch);
-  const auto [filters, places] =
-      steps.cache_read(tiling.rows, sums, joined({row_batch, {of(panels)}, reduce, {of(channel)}}));
-  write_filters(graph, convolution, steps, filters, places, values);
+  if (!channels_of_panels(graph, convolution)) {
+    const auto [filters, places] = steps.cache_read(
+        tiling.rows, sums, joined({all_of(tiling.row_batch), {of(panels)}, reduce, {of(channel)}}));
+    write_filters(graph, convolution, steps, filters, places, values);
+  }
   steps.vectorize(sums, of(channel));
   const int64_t vectors = (values.get("channels", 1) + lanes - 1) / lanes;
   unroll_window(graph, convolution.tiling, sums, reduce, steps, columns * vectors);
@@ -198,6 +199,14 @@ int64_t block_of(const Convolution& convolution, int64_t columns) {
   return lines_of_block(convolution, line_cycles(convolution, columns));
 }
 
+Parameter channels_parameter(const StageGraph& graph, const Convolution& convolution) {
+  if (const std::optional<int64_t> given = channels_of_panels(graph, convolution))
+    return {"channels", {*given}, *given};
+  const int64_t lanes = convolution.numbers.size.register_lanes;
+  return tile_parameter(graph, "channels", convolution.tiling.contraction.row,
+                        {lanes, 2 * lanes, 4 * lanes}, channels_of_vectors(convolution));
+}
+
 }  // namespace
 
 bool may_have_channels(const StageGraph& graph, const Convolution& convolution) {
@@ -205,11 +214,17 @@ bool may_have_channels(const StageGraph& graph, const Convolution& convolution) 
   const Contraction& contraction = tiling.contraction;
   const ContractionSize& size = convolution.numbers.size;
   return size.rows >= size.register_lanes &&
-         only_reorders(graph, *contraction.row_factor,
-                       joined({tiling.row_batch, tiling.reduce, {contraction.row}}));
+         (only_reorders(graph, *contraction.row_factor,
+                        joined({tiling.row_batch, tiling.reduce, {contraction.row}})) ||
+          channels_of_panels(graph, convolution));
 }
 
-double channels_cycles(const Convolution& convolution) {
+int64_t channels_of_vectors(const Convolution& convolution) {
+  const ContractionSize& size = convolution.numbers.size;
+  return vectors_of(size) * size.register_lanes;
+}
+
+double channels_cycles(const Convolution& convolution, bool copies_filters) {
   const ContractionSize& size = convolution.numbers.size;
   const Image& image = convolution.image;
   const int64_t columns = best_columns(convolution);
@@ -217,18 +232,16 @@ double channels_cycles(const Convolution& convolution) {
   const double line = line_cycles(convolution, columns) +
                       copy_cycles(convolution, lines) / static_cast<double>(lines);
   const auto filters = static_cast<double>(size.rows * size.steps);
-  const double pack = filters * (filters > kNearFilters ? kFarCycles : kPackCycles);
+  const double each = filters > kNearFilters ? kFarCycles : kPackCycles;
+  const double pack = copies_filters ? filters * each : 0;
   return static_cast<double>(image.lines) * line + pack / static_cast<double>(image.images);
 }
 
 Sketch channels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel) {
   const ContractionSize& size = convolution.numbers.size;
-  const Contraction& contraction = convolution.tiling.contraction;
-  const int64_t lanes = size.register_lanes;
   const int64_t columns = best_columns(convolution);
   return {.name = "vectors of channels",
-          .parameters = {tile_parameter(graph, "channels", contraction.row,
-                                        {lanes, 2 * lanes, 4 * lanes}, vectors_of(size) * lanes),
+          .parameters = {channels_parameter(graph, convolution),
                          sorted_parameter("columns", {4, 6, 7, 8, 10, 12}, size.columns, columns),
                          lines_parameter(convolution, block_of(convolution, columns)),
                          parallel_parameter(parallel)},

@@ -59,7 +59,8 @@ double lines_cycles(const Convolution& convolution);
 /// channels are neighbours, an element of the image serves all of them, and of each line the result
 /// is transposed into columns. However wide the image, its vectors are full.
 Sketch channels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
-double channels_cycles(const Convolution& convolution);
+double channels_cycles(const Convolution& convolution, bool copies_filters);
+int64_t channels_of_vectors(const Convolution& convolution);  // that a step computes
 bool may_have_channels(const StageGraph& graph, const Convolution& convolution);
 
 /// Without a window all pixels of an image are one line of columns: tile after tile of them is

@@ -34,6 +34,18 @@ std::optional<StageId> taken_source(const Chooser& chooser, StageId id) {
   return convolution->image.source.stage;
 }
 
+std::optional<FilterPanels> wanted_panels(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  const std::optional<Convolution> convolution = find_convolution(chooser, id);
+  if (!convolution || !may_have_channels(graph, *convolution)) return std::nullopt;
+  double others = lines_cycles(*convolution);
+  if (may_have_pixels(graph, *convolution)) others = std::min(others, pixels_cycles(*convolution));
+  if (may_have_patches(graph, *convolution))
+    others = std::min(others, patches_cycles(*convolution));
+  if (channels_cycles(*convolution, /*copies_filters=*/false) > others) return std::nullopt;
+  return filter_panels(graph, *convolution, channels_of_vectors(*convolution));
+}
+
 std::vector<Sketch> with_image_sketches(const Chooser& chooser, StageId id,
                                         std::vector<Sketch> sketches) {
   const StageGraph& graph = chooser.graph;
@@ -45,7 +57,8 @@ std::vector<Sketch> with_image_sketches(const Chooser& chooser, StageId id,
       {lines_cycles(*convolution), false, lines_sketch(graph, *convolution, parallel)}};
   if (may_have_channels(graph, *convolution)) {
     costed.push_back(
-        {channels_cycles(*convolution), false, channels_sketch(graph, *convolution, parallel)});
+        {channels_cycles(*convolution, !channels_of_panels(graph, *convolution).has_value()), false,
+         channels_sketch(graph, *convolution, parallel)});
   }
   if (may_have_pixels(graph, *convolution)) {
     costed.push_back(

@@ -77,6 +77,7 @@ struct ProgramPlan {
     std::vector<std::string> nodes;  // that it computes
     std::int64_t read_bytes = 0;
     std::int64_t written_bytes = 0;
+    bool once = false;  // for all steps, as it reads parameters alone that stay
   };
   struct Value {
     std::string name;

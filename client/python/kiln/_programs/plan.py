@@ -11,15 +11,15 @@ from .run import batch_of, defined, named_feeds
 
 
 class ProgramPlan:
-    """The kernels of a step in order, each a dict of name, nodes, reads, writes (bytes) and kernel id, the bytes
-    of its arena (`arena`), of what is alive at a time (`live`) and without reuse (`separate`), and `values`."""
+    """The kernels of a step in order, each a dict of name, nodes, reads, writes (bytes), kernel id and whether it runs
+    `once` for all steps, as what it reads are parameters that stay; the bytes of its arena (`arena`), of what is alive at a time (`live`) and without reuse (`separate`), and `values`."""
 
     def __init__(self, program, reply):
         self.program = program.name
         self.kernels = [
             {
                 "name": kernel.name, "nodes": list(kernel.nodes), "reads": kernel.read_bytes,
-                "writes": kernel.written_bytes, "id": kernel.kernel_id,
+                "writes": kernel.written_bytes, "id": kernel.kernel_id, "once": kernel.once,
             }
             for kernel in reply.kernels
         ]  # fmt: skip
@@ -46,12 +46,13 @@ class ProgramPlan:
     @property
     def moved(self):
         """The bytes that the kernels of a step read and write."""
-        return sum(kernel["reads"] + kernel["writes"] for kernel in self.kernels)
+        return sum(kernel["reads"] + kernel["writes"] for kernel in self.kernels if not kernel["once"])
 
     def __str__(self):
-        lines = [f"{self.program}: {len(self.kernels)} kernels a step, {_bytes(self.moved)} moved"]
+        count = sum(not kernel["once"] for kernel in self.kernels)
+        lines = [f"{self.program}: {count} kernels a step, {_bytes(self.moved)} moved"]
         for kernel in self.kernels:
-            nodes = ", ".join(kernel["nodes"])
+            nodes = ", ".join(kernel["nodes"]) + ("; once for all steps" if kernel["once"] else "")
             lines.append(
                 f"  {kernel['name']}: reads {_bytes(kernel['reads'])}, writes {_bytes(kernel['writes'])} ({nodes})"
             )
