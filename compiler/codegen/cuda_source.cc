@@ -4,7 +4,6 @@
 #include "compiler/codegen/cuda_source.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -128,22 +127,21 @@ std::vector<LaunchOrder> orders_of(const Stmt& body) {
 /// Of products of matrices the factors, whose rows are loaded at once, and the sums.
 class MatrixBuffers : public Visitor {
  public:
-  using Find = std::function<std::optional<MatrixProduct>(const For&)>;
-  explicit MatrixBuffers(Find find) : find_(std::move(find)) {}
+  explicit MatrixBuffers(const std::vector<const For*>& axes) : axes_(axes) {}
   std::unordered_set<const Buffer*> factors;
   std::unordered_set<const Buffer*> sums;
 
  private:
   using Visitor::visit;
   void visit(const For& loop) override {
-    if (const auto product = find_(loop)) {
+    if (const auto product = find_matrix_product(loop, axes_)) {
       factors.insert(product->rows.buffer.get());
       factors.insert(product->columns.buffer.get());
       sums.insert(product->sums.get());
     }
     Visitor::visit(loop);
   }
-  const Find find_;
+  const std::vector<const For*>& axes_;
 };
 
 /// Whether a loop chooses among the elements of these buffers.
@@ -193,7 +191,7 @@ class Function {
   std::string operator()(const std::string& name) {
     // Names are given in the order in which a person reads them: parameters first.
     const std::string parameters = parameter_list();
-    MatrixBuffers matrices([this](const For& loop) { return matrix_product(loop); });
+    MatrixBuffers matrices(nest_.axes);
     matrices(nest_.body);
     sums_ = std::move(matrices.sums);
     line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds(), name, parameters);
@@ -318,20 +316,9 @@ class Function {
     }
   }
 
-  /// Tiles that are allocated around a launch, as where it has no blocks, lie in the workspace, and
-  /// ldmatrix reads shared memory.
-  std::optional<MatrixProduct> matrix_product(const For& loop) const {
-    std::optional<MatrixProduct> product = find_matrix_product(loop, nest_.axes);
-    const auto is_factor = [&](const Kernel::WorkspaceBuffer& entry) {
-      return entry.buffer == product->rows.buffer || entry.buffer == product->columns.buffer;
-    };
-    if (product && std::ranges::any_of(kernel_.workspace, is_factor)) product.reset();
-    return product;
-  }
-
   void write(const For& loop) {
     KILN_CHECK(loop.loop_kind == LoopKind::Serial || loop.loop_kind == LoopKind::Unrolled);
-    const auto product = matrix_product(loop);
+    const auto product = find_matrix_product(loop, nest_.axes);
     if (!product) return write_loop(loop);
     directive("#if KILN_HAS_MATRIX_UNITS");
     write(*product);

@@ -245,6 +245,31 @@ TEST(CacheRead, OfThreadsIntoSharedMemoryIsDoneByAllOfThem) {
 )");
 }
 
+/// Memory that a block shares needs one: a launch over threads alone is a single block.
+TEST(CacheRead, OfThreadsWithoutBlocksIsIntoTheMemoryOfAnOnlyBlock) {
+  EXPECT_EQ(
+      loops_of("kernel k(A: float32[4, 64]) -> (C: float32[4, 64]) {\n"
+               "  C[i, j] = A[i, 63 - j]\n"
+               "  schedule cuda { cache_read(A, shared, C) bind(C.j, threadIdx.x)\n"
+               "    reorder(C.j, C.i) compute_at(A.shared, C.i) bind(A.shared.ax1, threadIdx.x) }\n"
+               "}\n",
+               TargetKind::Cuda),
+      R"(fn k(A: float32[4, 64], C: float32[4, 64]) {
+  for blockIdx.x in 0..1 bind {
+    allocate A.shared: float32[1, 64] scope(shared)
+    for threadIdx.x in 0..64 bind {
+      for i in 0..4 {
+        for threadIdx.x_1 in 0..64 bind(threadIdx.x) {
+          A.shared[0, threadIdx.x_1] = A[i, threadIdx.x_1]
+        }
+        C[i, threadIdx.x] = A.shared[0, 63 - threadIdx.x]
+      }
+    }
+  }
+}
+)");
+}
+
 TEST(CacheRead, IsNotFilledByThreadsInALoopThatDataBounds) {
   const std::string text =
       "kernel k(X: float32[8, 64], N: int32[64]) -> (T: float32[64]) {\n"

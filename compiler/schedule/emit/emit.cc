@@ -294,10 +294,8 @@ class Emitter {
         all = ir::Allocate::make(buffer, std::move(all));
       }
     }
-    if (bound_around_ > 0) return all;
     // What threads do one after the other is one launch.
-    return ir::For::make(ir::Var::make("blockIdx.x"), ir::index(1), ir::LoopKind::ThreadIndex,
-                         ir::ThreadAxis::BlockX, std::move(all));
+    return bound_around_ > 0 ? all : in_one_block(std::move(all));
   }
 
   /// The result of threads, where the guards of its place allow.
@@ -386,13 +384,24 @@ class Emitter {
     return result;
   }
 
-  /// The outermost loop over threads, inside the memory that they fill together.
+  /// The outermost loop over threads, inside the memory that they fill together, which is one of a
+  /// block: without any, of a single one.
   ir::Stmt with_shared_memory(ir::Stmt threads) {
+    if (for_threads_.empty() && shared_buffers_.empty()) return threads;
+    const bool has_blocks = bound_around_ > 0 ||
+                            std::ranges::any_of(ir::thread_loops(threads), [](const ir::For* loop) {
+                              return ir::is_block_axis(loop->thread);
+                            });
     for (const StageId id : std::exchange(for_threads_, {}))
       threads = allocate(id, std::move(threads));
     for (const ir::BufferRef& buffer : std::exchange(shared_buffers_, {}))
       threads = ir::Allocate::make(buffer, std::move(threads));
-    return threads;
+    return has_blocks ? threads : in_one_block(std::move(threads));
+  }
+
+  static ir::Stmt in_one_block(ir::Stmt body) {
+    return ir::For::make(ir::Var::make("blockIdx.x"), ir::index(1), ir::LoopKind::ThreadIndex,
+                         ir::ThreadAxis::BlockX, std::move(body));
   }
 
   ir::Stmt loop_with_checks(const Walk& walk, const Loop& loop, const ir::VarRef& var,
