@@ -96,6 +96,8 @@ std::string find_tileiras() {
       "program");
 }
 
+std::string Tileiras::program() const { return find_tileiras(); }
+
 std::string Tileiras::assemble(const std::string& bytecode, std::string_view arch) const {
   const std::string program = find_tileiras();
   const TemporaryFolder folder;

@@ -14,6 +14,10 @@ class TileAssembler {
   /// The cubin for an architecture ("sm_90"). Throws Unavailable TILEIRAS with one sentence where
   /// there is none to be had, whatever the reason.
   virtual std::string assemble(const std::string& bytecode, std::string_view arch) const = 0;
+
+  /// The program that does it. Throws as assemble() does where it is known beforehand that there is
+  /// none.
+  virtual std::string program() const = 0;
 };
 
 /// NVIDIA's assembler, a program of its own: the one that KILN_TILEIRAS names, or else that of the
@@ -25,6 +29,7 @@ class Tileiras : public TileAssembler {
  public:
   explicit Tileiras(std::chrono::milliseconds limit = std::chrono::seconds(10)) : limit_(limit) {}
   std::string assemble(const std::string& bytecode, std::string_view arch) const override;
+  std::string program() const override;
 
  private:
   const std::chrono::milliseconds limit_;

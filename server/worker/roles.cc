@@ -94,11 +94,18 @@ v1::Component component(const char* name, Look&& look) {
   return part;
 }
 
+/// Of the compiler and of what it has code of tiles made by: where that is new, kernels are
+/// compiled anew.
+std::string build_id_with(const v1::Component& tiles) {
+  return tiles.ok() ? compiler_build_id() + "-tiles" : compiler_build_id();
+}
+
 }  // namespace
 
 CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assembler) {
   CompilerWorker worker;
-  worker.build_id = compiler_build_id();
+  const v1::Component tiles = component("tileiras", [&assembler] { return assembler->program(); });
+  worker.build_id = build_id_with(tiles);
   worker.host_arch = host_cpu();
   worker.compile = [assembler = std::move(assembler)](const internal::Compile& task,
                                                       v1::Schedule& compiled) {
@@ -107,8 +114,8 @@ CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assem
   worker.text = text_of;
   worker.sketches = sketches_of;
   worker.predictions = predictions_of;
-  worker.components = [] {
-    return std::vector<v1::Component>{component("nvrtc", codegen::describe_nvrtc)};
+  worker.components = [tiles] {
+    return std::vector<v1::Component>{component("nvrtc", codegen::describe_nvrtc), tiles};
   };
   return worker;
 }

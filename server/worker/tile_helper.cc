@@ -60,7 +60,8 @@ void answer_all(Channel& channel, const codegen::TileAssembler& assembler) {
 
 class Helper : public codegen::TileAssembler {
  public:
-  explicit Helper(Fd socket) : channel_(std::move(socket), Channel::WhenFull::Wait) {}
+  Helper(Fd socket, std::string program)
+      : channel_(std::move(socket), Channel::WhenFull::Wait), program_(std::move(program)) {}
 
   std::string assemble(const std::string& bytecode, std::string_view arch) const override {
     internal::Assemble asked;
@@ -72,6 +73,7 @@ class Helper : public codegen::TileAssembler {
     if (!made.problem().empty()) fail(ErrorKind::Unavailable, "TILEIRAS", "{}", made.problem());
     return std::move(*made.mutable_cubin());
   }
+  std::string program() const override { return program_; }
 
  private:
   bool is_answered(const internal::Assemble& asked, internal::Assembled& made) const {
@@ -87,17 +89,19 @@ class Helper : public codegen::TileAssembler {
 
   mutable Channel channel_;
   mutable std::mutex mutex_;  // one at a time
+  const std::string program_;
 };
 
 /// In the place of a helper.
 class Nobody : public codegen::TileAssembler {
  public:
   explicit Nobody(std::string sentence) : sentence_(std::move(sentence)) {}
-  std::string assemble(const std::string&, std::string_view) const override {
-    fail(ErrorKind::Unavailable, "TILEIRAS", "{}", sentence_);
-  }
+  std::string assemble(const std::string&, std::string_view) const override { refuse(); }
+  std::string program() const override { refuse(); }
 
  private:
+  [[noreturn]] void refuse() const { fail(ErrorKind::Unavailable, "TILEIRAS", "{}", sentence_); }
+
   const std::string sentence_;
 };
 
@@ -105,8 +109,9 @@ class Nobody : public codegen::TileAssembler {
 
 std::shared_ptr<const codegen::TileAssembler> start_tile_helper() {
   std::pair<Fd, Fd> ends;
+  std::string program;
   try {
-    codegen::find_tileiras();
+    program = codegen::find_tileiras();
     ends = make_socket_pair();
   } catch (const Error& error) {
     return std::make_shared<Nobody>(error.message());
@@ -117,7 +122,7 @@ std::shared_ptr<const codegen::TileAssembler> start_tile_helper() {
     ends.first = Fd();
     serve(std::move(ends.second));
   }
-  return std::make_shared<Helper>(std::move(ends.first));
+  return std::make_shared<Helper>(std::move(ends.first), std::move(program));
 }
 
 }  // namespace kiln::server

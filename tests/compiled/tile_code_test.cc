@@ -27,6 +27,7 @@ class FakeAssembler : public codegen::TileAssembler {
     if (cubin.empty()) fail(ErrorKind::Unavailable, "TILEIRAS", "tileiras was ended by signal 11");
     return cubin;
   }
+  std::string program() const override { return "tileiras"; }
   std::string cubin;
 };
 

@@ -90,6 +90,22 @@ def test_one_that_is_not_there_is_a_sentence(start, folder):
     assert kernel.report()["generator"]["why"] == f"there is no program {folder}/none, which KILN_TILEIRAS names"
 
 
+def test_what_was_compiled_without_is_compiled_anew_where_there_is_one(start, folder):
+    def part(daemon):
+        [found] = [part for part in daemon.connection.describe()["components"] if part["name"] == "tileiras"]
+        return found["ok"], found["message"]
+
+    none, product = folder / "none", _product(512, 512, 512, "float16")
+    without = start(environment={"KILN_TILEIRAS": str(none)})
+    assert part(without) == (False, f"there is no program {none}, which KILN_TILEIRAS names")
+    _compiled(without, product)
+    without.stop()
+    program = _fake(folder, "kill -SEGV $$")
+    with_one = start(environment={"KILN_TILEIRAS": str(program)})
+    assert part(with_one) == (True, str(program))
+    assert _compiled(with_one, product).report()["generator"]["why"] == f"{program} was ended by signal 11"
+
+
 def test_nothing_of_it_outlives_the_daemon(start, folder):
     (folder / "tmp").mkdir()
     program = _fake(folder, 'printf "\\177ELF" > "$3"')
