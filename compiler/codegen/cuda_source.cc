@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "compiler/codegen/artifact_parts.h"
@@ -13,6 +12,7 @@
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/codegen/cuda_matrix.h"
 #include "compiler/codegen/cuda_prelude.h"
+#include "compiler/codegen/cuda_uses.h"
 #include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/size_expr.h"
 #include "compiler/ir/build.h"
@@ -28,138 +28,6 @@ namespace {
 
 using namespace ir;
 
-/// What a function reads and writes.
-class UsedBuffers : public Visitor {
- public:
-  std::unordered_set<const Buffer*> used;
-
- private:
-  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
-    used.insert(buffer.get());
-    Visitor::element(buffer, indices);
-  }
-};
-
-/// Of an array in C, which has an element; one of none is never touched.
-int64_t elements_of(const Buffer& buffer) {
-  int64_t elements = 1;
-  for (const Expr& extent : extents_in_memory(buffer)) {
-    const std::optional<int64_t> value = as_const_int(extent);
-    KILN_CHECK(value.has_value());
-    elements *= *value;
-  }
-  return std::max<int64_t>(elements, 1);
-}
-
-constexpr int64_t kSharedAlignment = 16;
-int64_t aligned_bytes(const Buffer& buffer) {
-  const int64_t bytes = elements_of(buffer) * size_of(buffer.type);
-  return (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-}
-
-class SharedBytes : public Visitor {
- public:
-  int64_t bytes = 0;
-
- private:
-  using Visitor::visit;
-  void visit(const Allocate& allocate) override {
-    if (allocate.buffer->scope == Scope::Shared) bytes += aligned_bytes(*allocate.buffer);
-    Visitor::visit(allocate);
-  }
-};
-
-/// The buffers that vectors move to and from.
-class VectorBuffers : public Visitor {
- public:
-  std::unordered_set<const Buffer*> found;
-
- private:
-  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
-    if (as<Ramp>(indices[0]) != nullptr) found.insert(buffer.get());
-    Visitor::element(buffer, indices);
-  }
-};
-
-class HasChecks : public Visitor {
- public:
-  bool found = false;
-
- private:
-  using Visitor::visit;
-  void visit(const Check& check) override {
-    found = true;
-    Visitor::visit(check);
-  }
-};
-
-/// What a launch has to do with checks that fire in its call: after one, the launches that follow
-/// would work on memory that nobody wrote.
-struct LaunchOrder {
-  bool is_before_others = false;  // its checks tell those that follow
-  bool is_after_checks = false;   // it does nothing once one has fired
-};
-
-/// Of each launch, in order. Within a loop of the host, each follows all.
-std::vector<LaunchOrder> orders_of(const Stmt& body) {
-  struct Seen {
-    bool has_checks;
-    const For* loop;
-  };
-  std::vector<Seen> seen;
-  ir::map_launches(body, [&](const Stmt& launched, const HostLoops& around) {
-    HasChecks walk;
-    walk(launched);
-    seen.push_back({walk.found, around.empty() ? nullptr : around[0]});
-    return launched;
-  });
-  std::vector<LaunchOrder> orders(seen.size());
-  for (size_t i = 0; i < seen.size(); ++i) {
-    orders[i].is_before_others = i + 1 < seen.size() || seen[i].loop != nullptr;
-    for (size_t j = 0; j < seen.size(); ++j) {
-      const bool follows = j < i || (seen[j].loop != nullptr && seen[j].loop == seen[i].loop);
-      if (follows && seen[j].has_checks) orders[i].is_after_checks = true;
-    }
-  }
-  return orders;
-}
-
-/// Of products of matrices the factors, whose rows are loaded at once, and the sums.
-class MatrixBuffers : public Visitor {
- public:
-  explicit MatrixBuffers(const std::vector<const For*>& axes) : axes_(axes) {}
-  std::unordered_set<const Buffer*> factors;
-  std::unordered_set<const Buffer*> sums;
-
- private:
-  using Visitor::visit;
-  void visit(const For& loop) override {
-    if (const auto product = find_matrix_product(loop, axes_)) {
-      factors.insert(product->rows.buffer.get());
-      factors.insert(product->columns.buffer.get());
-      sums.insert(product->sums.get());
-    }
-    Visitor::visit(loop);
-  }
-  const std::vector<const For*>& axes_;
-};
-
-/// Whether a loop chooses among the elements of these buffers.
-class Chooses : public Visitor {
- public:
-  Chooses(const VarRef& var, const std::unordered_set<const Buffer*>& buffers)
-      : var_(var), buffers_(buffers) {}
-  bool found = false;
-
- private:
-  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
-    found = found || (buffers_.contains(buffer.get()) && uses_var(indices[0], var_));
-    Visitor::element(buffer, indices);
-  }
-  const VarRef& var_;
-  const std::unordered_set<const Buffer*>& buffers_;
-};
-
 /// The type that moves so many bytes at once.
 std::string_view vector_type(int64_t bytes) {
   switch (bytes) {
@@ -167,13 +35,6 @@ std::string_view vector_type(int64_t bytes) {
     case 8: return "uint2";
     default: KILN_CHECK(bytes == kSharedAlignment); return "uint4";
   }
-}
-
-/// What the launch must ask for: all of its shared memory, or nothing.
-int64_t dynamic_shared_bytes(const LaunchNest& nest) {
-  SharedBytes walk;
-  walk(nest.body);
-  return walk.bytes > kStaticSharedBytes ? walk.bytes : 0;
 }
 
 /// Writes one __global__ function.
@@ -191,8 +52,7 @@ class Function {
   std::string operator()(const std::string& name) {
     // Names are given in the order in which a person reads them: parameters first.
     const std::string parameters = parameter_list();
-    MatrixBuffers matrices(nest_.axes);
-    matrices(nest_.body);
+    MatrixBuffers matrices = matrix_buffers(nest_.body, nest_.axes);
     sums_ = std::move(matrices.sums);
     line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds(), name, parameters);
     ++depth_;
@@ -201,9 +61,7 @@ class Function {
       line("const {} {} = {};", index_type(), names_[axis->var], name_of(axis->thread));
     }
     declare_divisions();
-    VectorBuffers vectors;
-    vectors(nest_.body);
-    vectors_ = std::move(vectors.found);
+    vectors_ = vector_buffers(nest_.body);
     vectors_.merge(matrices.factors);
     declare_workspace();
     declare_shared_memory();
@@ -270,10 +128,9 @@ class Function {
 
   /// Only the buffers that this launch uses: each is a pointer into the one workspace of the call.
   void declare_workspace() {
-    UsedBuffers walk;
-    walk(nest_.body);
+    const BufferSet used = used_buffers(nest_.body);
     for (const Kernel::WorkspaceBuffer& entry : kernel_.workspace) {
-      if (!walk.used.contains(entry.buffer.get())) continue;
+      if (!used.contains(entry.buffer.get())) continue;
       const std::string_view type = cuda_type(entry.buffer->type);
       line("{}* const {} = ({}*)(workspace + ({}));", type, names_[entry.buffer], type,
            cuda_expr(entry.offset_bytes, names_, has_narrow_sizes_));
@@ -380,10 +237,9 @@ class Function {
 
   void write_loop(const For& loop) {
     // Registers have no index: what chooses one is written out.
-    Chooses walk(loop.var, sums_);
-    if (!sums_.empty()) walk(loop.body);
     const bool is_unrolled = loop.loop_kind == LoopKind::Unrolled;
-    if (is_unrolled || (walk.found && as_const_int(loop.extent))) line("#pragma unroll");
+    if (is_unrolled || (chooses_among(loop, sums_) && as_const_int(loop.extent)))
+      line("#pragma unroll");
     // Between barriers there is enough to do without a second iteration.
     if (!is_unrolled && !sums_.empty() && waits_in(loop.body).for_block) line("#pragma unroll 1");
     const std::string& var = names_[loop.var];
@@ -521,10 +377,10 @@ class Function {
   std::vector<const Node*> statements_;
   const Node* current_ = nullptr;
   size_t depth_ = 0;
-  std::unordered_set<const Buffer*> vectors_;  // moved at once
-  std::unordered_set<const Buffer*> sums_;     // of products of matrices
-  bool is_dynamic_ = false;                    // shared memory is one piece
-  int64_t shared_bytes_ = 0;                   // of it those that are given out
+  BufferSet vectors_;         // moved at once
+  BufferSet sums_;            // of products of matrices
+  bool is_dynamic_ = false;   // shared memory is one piece
+  int64_t shared_bytes_ = 0;  // of it those that are given out
 };
 
 /// The extents of the launch as the runtime computes them; axes that no loop is bound to have one.

@@ -162,7 +162,7 @@ class Emitter {
   ir::Stmt attached(const Walk& walk, size_t level, const Body& body) {
     if (level == 0 || walk.part == Part::Init) return body();
     const AxisId axis = walk.nest.loops[level - 1].axis;
-    const std::vector<StageId> here = attached_at(walk.stage, axis);
+    const std::vector<StageId> here = attached_at(graph_, walk.stage, axis);
     std::vector<ir::Stmt> nests;
     for (const StageId id : here)
       nests.push_back(nest_of(id));
@@ -182,25 +182,22 @@ class Emitter {
 
   /// Whether a step pipelines the loop, and what is computed at it needs nothing else that is.
   bool is_fetched_early(StageId consumer, AxisId axis, StageId id) const {
-    if (!traits_of(target_).has_threads) return false;
-    const auto is_asked = [&](const Pipeline& pipeline) {
-      return pipeline.stage == consumer && pipeline.axis == axis;
-    };
-    bool is_from_outside = true;
-    for (const ir::Expr& body : expanded_bodies(graph_, id)) {
-      for_each_read(body, [&](const ir::TensorRead& read) {
-        const Attach& attach = graph_[read.stage].attach;
-        const bool is_inside = attach.kind == Attach::Kind::At && attach.stage == consumer;
-        is_from_outside = is_from_outside && !is_inside;
-      });
-    }
-    return is_from_outside && std::ranges::any_of(graph_.pipelines, is_asked);
+    return traits_of(target_).has_threads && is_pipelined(graph_, consumer, axis) &&
+           !reads_what_is_computed_at(graph_, id, consumer);
   }
 
   /// The nest of `id` in the loop before `level`: what of it stays there.
   ir::Stmt fetched_early(const Walk& walk, size_t level, StageId id, const ir::Stmt& nest) {
     const Loop& loop = walk.nest.loops[level - 1];
     if (loop.is_elided) return nest;
+    const std::vector<ThreadsAround> threads = threads_around(walk, level);
+    early_.push_back(fetch_early(nest, loop.var, loop.extent, threads, graph_[id].name,
+                                 graph_.axes[loop.axis].name + " of " + graph_[walk.stage].name));
+    return ir::Block::make({early_.back().put, early_.back().next});
+  }
+
+  /// The threads that the loop before `level` stands in.
+  std::vector<ThreadsAround> threads_around(const Walk& walk, size_t level) const {
     std::vector<const Loop*> loops = loops_around(graph_, plan_, walk.stage);
     for (size_t i = 0; i + 1 < level; ++i)
       loops.push_back(&walk.nest.loops[i]);
@@ -210,21 +207,7 @@ class Emitter {
       if (is_thread_index(thread) && !around->is_elided)
         threads.push_back({around->var, around->extent, thread});
     }
-    early_.push_back(fetch_early(nest, loop.var, loop.extent, threads, graph_[id].name,
-                                 graph_.axes[loop.axis].name + " of " + graph_[walk.stage].name));
-    return ir::Block::make({early_.back().put, early_.back().next});
-  }
-
-  std::vector<StageId> attached_at(StageId consumer, AxisId axis) const {
-    std::vector<StageId> here;
-    for (const StageId id : graph_.order) {
-      const Stage& stage = graph_[id];
-      if (stage.is_live && stage.attach.kind == Attach::Kind::At &&
-          stage.attach.stage == consumer && stage.attach.axis == axis) {
-        here.push_back(id);
-      }
-    }
-    return here;
+    return threads;
   }
 
   /// Whether the iterations of the loop around an attached stage share its memory.
@@ -377,7 +360,7 @@ class Emitter {
     if (is_threads && threads_around_ == 0) result = with_shared_memory(std::move(result));
     if (is_init) return result;
     // Memory that iterations share is there for all of them.
-    for (const StageId id : attached_at(walk.stage, loop.axis)) {
+    for (const StageId id : attached_at(graph_, walk.stage, loop.axis)) {
       if (outlives_iteration(id) && !is_filled_by_block(id))
         result = allocate(id, std::move(result));
     }

@@ -148,6 +148,23 @@ class Cut {
 
 }  // namespace
 
+bool is_pipelined(const StageGraph& graph, StageId consumer, AxisId axis) {
+  return std::ranges::any_of(graph.pipelines, [&](const Pipeline& pipeline) {
+    return pipeline.stage == consumer && pipeline.axis == axis;
+  });
+}
+
+bool reads_what_is_computed_at(const StageGraph& graph, StageId id, StageId consumer) {
+  bool found = false;
+  for (const ir::Expr& body : expanded_bodies(graph, id)) {
+    for_each_read(body, [&](const ir::TensorRead& read) {
+      const Attach& attach = graph[read.stage].attach;
+      found = found || (attach.kind == Attach::Kind::At && attach.stage == consumer);
+    });
+  }
+  return found;
+}
+
 EarlyFetch fetch_early(const Stmt& nest, const VarRef& loop, const Expr& extent,
                        const std::vector<ThreadsAround>& around, const std::string& called,
                        const std::string& axis) {

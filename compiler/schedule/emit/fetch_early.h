@@ -5,8 +5,14 @@
 
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/bounds/nest.h"
+#include "compiler/schedule/graph/stage_graph.h"
 
 namespace kiln::schedule {
+
+/// Whether a step pipelines this loop of the consumer.
+bool is_pipelined(const StageGraph& graph, StageId consumer, AxisId axis);
+/// Whether a stage reads one that is computed at a loop of the consumer.
+bool reads_what_is_computed_at(const StageGraph& graph, StageId id, StageId consumer);
 
 /// What is computed at a pipelined loop, cut in two: its values are in registers of the thread one
 /// iteration before they are stored.

@@ -239,6 +239,18 @@ std::vector<StageId> parts_of(const StageGraph& graph, StageId stage) {
   return parts;
 }
 
+std::vector<StageId> attached_at(const StageGraph& graph, StageId consumer, AxisId axis) {
+  std::vector<StageId> here;
+  for (const StageId id : graph.order) {
+    const Stage& stage = graph[id];
+    if (stage.is_live && stage.attach.kind == Attach::Kind::At && stage.attach.stage == consumer &&
+        stage.attach.axis == axis) {
+      here.push_back(id);
+    }
+  }
+  return here;
+}
+
 SourceLocation location_of(const StageGraph& graph, StageId stage) {
   const language::SourceMap& names = graph.kernel->names;
   const StageId origin = stage < graph.stages.size() ? graph[stage].origin : stage;

@@ -213,6 +213,9 @@ bool is_part_of(const StageGraph& graph, StageId part, StageId stage);
 /// The stage, then the reductions taken out of its expression.
 std::vector<StageId> parts_of(const StageGraph& graph, StageId stage);
 
+/// The stages that are computed at this loop of the consumer, in order.
+std::vector<StageId> attached_at(const StageGraph& graph, StageId consumer, AxisId axis);
+
 /// Where the user wrote a stage.
 SourceLocation location_of(const StageGraph& graph, StageId stage);
 
