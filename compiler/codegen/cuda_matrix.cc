@@ -13,6 +13,7 @@
 #include "compiler/analysis/divisor.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/mutator.h"
 
 namespace kiln::codegen {
@@ -50,9 +51,9 @@ const Load* factor_in(const Expr& expr) {
   const Cast* cast = as<Cast>(expr);
   const Load* load = cast != nullptr ? as<Load>(cast->value) : nullptr;
   if (load == nullptr || load->predicate || cast->type != Type{DType::Float32, 1}) return nullptr;
-  const DType type = load->buffer->type;
-  const bool fits = type == DType::Float16 || type == DType::BFloat16;
-  return fits && load->buffer->scope == Scope::Shared && load->indices.size() == 1 ? load : nullptr;
+  const bool fits = is_short_float(load->buffer->type) && load->buffer->scope == Scope::Shared &&
+                    load->indices.size() == 1;
+  return fits ? load : nullptr;
 }
 
 /// c = c + a*b

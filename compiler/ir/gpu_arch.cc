@@ -24,6 +24,8 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
+bool is_short_float(DType type) { return type == DType::Float16 || type == DType::BFloat16; }
+
 GpuArch gpu_arch(std::string_view arch) {
   if (arch.empty()) arch = kDefaultGpuArch;
   if (arch.ends_with('a') || arch.ends_with('f')) arch.remove_suffix(1);

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/core/dtype.h"
+
 namespace kiln::ir {
 
 /// Hopper: what a kernel is compiled for where no GPU and no arch is named.
@@ -20,6 +22,9 @@ struct GpuArch {
 
 /// Shared memory that a block has without asking for it, on every device.
 inline constexpr int64_t kStaticSharedBytes = 48 << 10;
+
+/// What tensor cores multiply: float16, bfloat16.
+bool is_short_float(DType type);
 
 /// "sm_90", "sm_90a"; empty is the default. Of an architecture that is not in the table, what every
 /// one has.

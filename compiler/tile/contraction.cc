@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "compiler/ir/gpu_arch.h"
 #include "compiler/language/text/text_names.h"
 #include "compiler/tile/verify.h"
 #include "runtime/core/error.h"
@@ -48,7 +49,7 @@ struct Product {
 };
 
 void require_tiles_of(DType type) {
-  if (!is_short_float(type) && type != DType::Float32) refuse("it computes in {}", type);
+  if (!ir::is_short_float(type) && type != DType::Float32) refuse("it computes in {}", type);
 }
 
 class Finder {
@@ -131,7 +132,7 @@ class Finder {
     const auto* read =
         cast != nullptr ? std::get_if<Read>(&definition_.expressions[cast->operand].node) : nullptr;
     if (read == nullptr || definition_.expressions[expr].type != DType::Float32 ||
-        !is_short_float(definition_.type_of(read->tensor)) || !is_placeholder(read->tensor)) {
+        !ir::is_short_float(definition_.type_of(read->tensor)) || !is_placeholder(read->tensor)) {
       refuse("it is no sum of products of 16-bit floats");
     }
     return element_of(*read, renamed);

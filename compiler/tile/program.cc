@@ -35,8 +35,6 @@ bool Instruction::operator==(const Instruction& other) const {
   return what == other.what && operands == other.operands && results == other.results;
 }
 
-bool is_short_float(DType type) { return type == DType::Float16 || type == DType::BFloat16; }
-
 std::span<const Operator> known_functions() {
   static constexpr std::array kKnown = {Operator::Add, Operator::Sub, Operator::Mul,
                                         Operator::Min, Operator::Max, Operator::Negative};

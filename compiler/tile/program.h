@@ -131,9 +131,6 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-/// What tensor cores multiply: float16, bfloat16.
-bool is_short_float(DType type);
-
 /// The functions that Apply knows: those whose results are the same on every machine.
 std::span<const language::Operator> known_functions();
 

@@ -9,6 +9,7 @@
 
 #include <fmt/ranges.h>
 
+#include "compiler/ir/gpu_arch.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -28,7 +29,7 @@ std::string text(const TileType& type) {
 bool is_power_of_two(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
 void require_element(DType type, std::string_view of) {
-  if (is_short_float(type) || type == DType::Float32) return;
+  if (ir::is_short_float(type) || type == DType::Float32) return;
   refuse("{} has elements of {}; tiles have float16, bfloat16 and float32", of, type);
 }
 
@@ -46,7 +47,7 @@ TileType type_of_mma(const Program& program, const Instruction& mma) {
   const TileType& a = type_of(program, mma, 0);
   const TileType& b = type_of(program, mma, 1);
   const TileType& c = type_of(program, mma, 2);
-  const bool fits = is_short_float(a.element) && a.element == b.element &&
+  const bool fits = ir::is_short_float(a.element) && a.element == b.element &&
                     c.element == DType::Float32 && a.shape.size() == 2 && b.shape.size() == 2 &&
                     a.shape[1] == b.shape[0] &&
                     c.shape == std::vector<int64_t>{a.shape[0], b.shape[1]};

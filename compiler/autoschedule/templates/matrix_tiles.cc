@@ -67,11 +67,10 @@ bool is_long(const StageGraph& graph, AxisId axis) {
 bool may_be_fetched(const StageGraph& graph, const ir::TensorRead& read,
                     const std::vector<AxisId>& axes) {
   const Stage& source = graph[read.stage];
-  const DType type = read.type.element;
   std::vector<AxisId> used = axes;
   std::erase_if(used, [&](AxisId axis) { return !is_used_in(graph, read, axis); });
   return source.attach.kind == schedule::Attach::Kind::Root && source.kind != Stage::Kind::Scan &&
-         !source.is_touched && (type == DType::Float16 || type == DType::BFloat16) &&
+         !source.is_touched && ir::is_short_float(read.type.element) &&
          only_reorders(graph, read, used);
 }
 
