@@ -178,6 +178,47 @@ struct kiln_small_float {
 #define KILN_HAS_MATRIX_UNITS 0
 #endif
 )"},
+    // cp.async of sm_80 and later; what is older copies at once, and has nothing to wait for.
+    // So many bytes behind each of the two places, as the instruction has it.
+    Function{"kiln_copy", R"(template <int kBytes, int kTo, int kFrom>
+__device__ inline void kiln_copy(void* to, const void* from) {
+#ifdef KILN_CUDA_ON_HOST
+  kiln_host_copy((char*)to + kTo, (const char*)from + kFrom, kBytes);
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const unsigned place = (unsigned)__cvta_generic_to_shared(to);
+  if (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0 + %2], [%1 + %3], 16;"
+                 : : "r"(place), "l"(from), "n"(kTo), "n"(kFrom) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0 + %2], [%1 + %3], %4;"
+                 : : "r"(place), "l"(from), "n"(kTo), "n"(kFrom), "n"(kBytes) : "memory");
+  }
+#else
+  to = (char*)to + kTo;
+  from = (const char*)from + kFrom;
+  if (kBytes == 16) *(uint4*)to = *(const uint4*)from;
+  else if (kBytes == 8) *(uint2*)to = *(const uint2*)from;
+  else *(unsigned*)to = *(const unsigned*)from;
+#endif
+}
+)"},
+    Function{"kiln_end_group", R"(__device__ inline void kiln_end_group() {
+#ifdef KILN_CUDA_ON_HOST
+  kiln_host_end_group();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" : : : "memory");
+#endif
+}
+)"},
+    Function{"kiln_await", R"(template <int kGroups>
+__device__ inline void kiln_await() {
+#ifdef KILN_CUDA_ON_HOST
+  kiln_host_await(kGroups);
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" : : "n"(kGroups) : "memory");
+#endif
+}
+)"},
     Function{"kiln_load_matrices", R"(template <bool kTurned>
 __device__ inline void kiln_load_matrices(unsigned* to, const void* row) {
 #ifdef KILN_CUDA_ON_HOST

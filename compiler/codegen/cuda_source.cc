@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cuda_divisions.h"
 #include "compiler/codegen/cuda_expr.h"
@@ -27,6 +28,9 @@ namespace kiln::codegen {
 namespace {
 
 using namespace ir;
+
+constexpr int64_t kMostCopies = 32;           // that a loop in the background is written out as
+constexpr int64_t kFarthestBehind = 1 << 20;  // elements: an instruction has 24 bits for the bytes
 
 /// The type that moves so many bytes at once.
 std::string_view vector_type(int64_t bytes) {
@@ -175,6 +179,7 @@ class Function {
 
   void write(const For& loop) {
     KILN_CHECK(loop.loop_kind == LoopKind::Serial || loop.loop_kind == LoopKind::Unrolled);
+    if (is_written_out(loop)) return write_out(loop);
     const auto product = find_matrix_product(loop, nest_.axes);
     if (!product) return write_loop(loop);
     directive("#if KILN_HAS_MATRIX_UNITS");
@@ -212,11 +217,22 @@ class Function {
   /// Where the row begins that a lane has loaded, of the first tile.
   void declare_place(std::string_view name, const MatrixFactor& factor, int64_t second,
                      int64_t last) {
+    // What is unrolled comes last: a constant of the instruction.
+    Expr first = factor.first;
+    std::string behind;
+    if (around_product_ != nullptr) {
+      const VarRef& var = around_product_->var;
+      const std::optional<int64_t> stride = analysis::stride_of(first, var);
+      if (stride && *stride != 0) {
+        first = analysis::simplify(substitute(first, {{var, index(0)}}));
+        behind = fmt::format(" + {} * {}", names_[var], *stride);
+      }
+    }
     line(
         "const {}* const {} = &{}[{}] + kiln_lane % 8 * {} + kiln_lane / 8 % 2 * {} + "
-        "kiln_lane / 16 * {};",
-        cuda_type(factor.buffer->type), name, names_[factor.buffer], text(factor.first), factor.row,
-        second, last);
+        "kiln_lane / 16 * {}{};",
+        cuda_type(factor.buffer->type), name, names_[factor.buffer], text(first), factor.row,
+        second, last, behind);
   }
 
   void load(std::string_view place, const MatrixFactor& factor, size_t tile) {
@@ -244,7 +260,9 @@ class Function {
     if (!is_unrolled && !sums_.empty() && waits_in(loop.body).for_block) line("#pragma unroll 1");
     const std::string& var = names_[loop.var];
     line("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", index_type(), var, comparand(loop.extent));
+    const For* const around = std::exchange(around_product_, &loop);
     nested(loop.body);
+    around_product_ = around;
     line("}}");
   }
 
@@ -258,6 +276,82 @@ class Function {
     line("}}");
   }
 
+  /// Where it can a copy to shared memory goes its own way; the rest is there at once, which is
+  /// early enough.
+  void write(const Background& node) {
+    is_background_ = true;
+    statement(node.body);
+    is_background_ = false;
+    line("kiln_end_group();");
+  }
+
+  void write(const Await& node) { line("kiln_await<{}>();", node.groups); }
+
+  /// What no block has of its own lies in the workspace.
+  bool lies_in_shared_memory(const BufferRef& buffer) const {
+    return buffer->scope == Scope::Shared &&
+           std::ranges::none_of(kernel_.workspace, [&](const Kernel::WorkspaceBuffer& entry) {
+             return entry.buffer == buffer;
+           });
+  }
+
+  /// How many bytes hardware copies in the background; 0 for another store.
+  int64_t late_bytes(const Store& store) const {
+    const Load* load = as<Load>(store.value);
+    const bool is_copy = is_background_ && load != nullptr && !load->predicate &&
+                         !store.predicate && lies_in_shared_memory(store.buffer) &&
+                         load->buffer->scope == Scope::Global &&
+                         store.buffer->type == load->buffer->type;
+    const int64_t bytes = is_copy ? size_of(store.buffer->type) * store.value->type.lanes : 0;
+    return bytes == 4 || bytes == 8 || bytes == kSharedAlignment ? bytes : 0;
+  }
+
+  void write_late(const Store& store, int64_t bytes) {
+    const auto first = [](const Expr& index) {
+      const Ramp* ramp = as<Ramp>(index);
+      return ramp != nullptr ? ramp->base : index;
+    };
+    const Load& load = *as<Load>(store.value);
+    const LatePlace to = late_place(first(store.indices[0]));
+    const LatePlace from = late_place(first(load.indices[0]));
+    const int64_t size = size_of(store.buffer->type);
+    line("kiln_copy<{}, {}, {}>(&{}[{}], &{}[{}]);", bytes, to.behind * size, from.behind * size,
+         names_[store.buffer], text(to.first), names_[load.buffer], text(from.first));
+  }
+
+  /// A place by the first one of the loops that are written out, which is computed once for all of
+  /// them, and how many elements behind it is, which is a part of the instruction.
+  struct LatePlace {
+    Expr first;
+    int64_t behind = 0;
+  };
+  LatePlace late_place(const Expr& place) const {
+    LatePlace result{place};
+    Substitution rest;
+    for (const auto& [var, iteration] : written_out_) {
+      const std::optional<int64_t> stride = analysis::stride_of(place, var);
+      const int64_t behind = result.behind + stride.value_or(0) * iteration;
+      const bool fits = stride && std::abs(behind) <= kFarthestBehind;
+      if (fits) result.behind = behind;
+      rest[var] = index(fits ? 0 : iteration);
+    }
+    if (!rest.empty()) result.first = analysis::simplify(substitute(place, rest));
+    return result;
+  }
+
+  /// Whether the copies of a loop in the background are written out.
+  bool is_written_out(const For& loop) const {
+    return is_background_ && as_const_int(loop.extent).value_or(kMostCopies + 1) <= kMostCopies &&
+           as<Store>(loop.body) != nullptr && late_bytes(*as<Store>(loop.body)) > 0;
+  }
+  void write_out(const For& loop) {
+    for (int64_t i = 0; i < *as_const_int(loop.extent); ++i) {
+      written_out_.emplace_back(loop.var, i);
+      statement(loop.body);
+      written_out_.pop_back();
+    }
+  }
+
   /// Neighbours that move at once; the pass that made them knows that they are aligned.
   void write_vector(const Store& store, const Ramp& to) {
     const Load* load = as<Load>(store.value);
@@ -269,6 +363,7 @@ class Function {
   }
 
   void write(const Store& store) {
+    if (const int64_t bytes = late_bytes(store); bytes > 0) return write_late(store, bytes);
     if (const Ramp* ramp = as<Ramp>(store.indices[0])) return write_vector(store, *ramp);
     const std::string guard = store.predicate ? fmt::format("if ({}) ", text(store.predicate)) : "";
     line("{}{}[{}] = {};", guard, names_[store.buffer], text(store.indices[0]), text(store.value));
@@ -377,10 +472,13 @@ class Function {
   std::vector<const Node*> statements_;
   const Node* current_ = nullptr;
   size_t depth_ = 0;
-  BufferSet vectors_;         // moved at once
-  BufferSet sums_;            // of products of matrices
-  bool is_dynamic_ = false;   // shared memory is one piece
-  int64_t shared_bytes_ = 0;  // of it those that are given out
+  BufferSet vectors_;                                    // moved at once
+  BufferSet sums_;                                       // of products of matrices
+  bool is_background_ = false;                           // around
+  const For* around_product_ = nullptr;                  // the innermost loop
+  std::vector<std::pair<VarRef, int64_t>> written_out_;  // loops in it, and their iterations
+  bool is_dynamic_ = false;                              // shared memory is one piece
+  int64_t shared_bytes_ = 0;                             // of it those that are given out
 };
 
 /// The extents of the launch as the runtime computes them; axes that no loop is bound to have one.

@@ -84,6 +84,13 @@ class Interpreter {
       case NodeKind::Check: return check(*as<Check>(stmt));
       case NodeKind::Barrier: return;  // of a block whose threads are not being run
       case NodeKind::Shuffle: breach("a shuffle stands outside the loops over threads");
+      case NodeKind::Background:
+        scope_.groups.emplace_back();
+        scope_.is_background = true;
+        run(as<Background>(stmt)->body);
+        scope_.is_background = false;
+        return;
+      case NodeKind::Await: return await(*as<Await>(stmt));
       case NodeKind::Tensorize: return run(as<Tensorize>(stmt)->body);
       case NodeKind::Prefetch: {
         const Prefetch& prefetch = *as<Prefetch>(stmt);
@@ -274,7 +281,27 @@ class Interpreter {
                             language::apply_operator(node.op, operands));
   }
 
+  /// As late as can be, here.
+  void await(const Await& node) {
+    const auto groups = static_cast<size_t>(node.groups);
+    while (scope_.groups.size() > groups) {
+      for (const LateStore& late : scope_.groups.front())
+        write(late.buffer, late.position, late.value);
+      scope_.groups.erase(scope_.groups.begin());
+    }
+  }
+
+  /// Until it is awaited nobody knows the element, and others must not use it.
+  void store_late(const BufferRef& buffer, int64_t position, const Scalar& value) {
+    Storage& memory = evaluate_.storage(buffer);
+    memory.written[static_cast<size_t>(position)] = false;
+    if (evaluate_.is_shared(buffer)) note_store(buffer, position, value);
+    scope_.groups.back().push_back({buffer, position, value});
+  }
+
   void write(const BufferRef& buffer, int64_t position, const Scalar& value) {
+    if (scope_.is_background && buffer->scope == Scope::Shared)
+      return store_late(buffer, position, value);
     Storage& memory = evaluate_.storage(buffer);
     if (evaluate_.is_shared(buffer)) note_store(buffer, position, value);
     language::write_element(*memory.elements, position, value);

@@ -68,12 +68,21 @@ class NodeMap {
   std::vector<std::pair<const Node*, T>> entries_;
 };
 
+/// What a thread has stored in the background.
+struct LateStore {
+  BufferRef buffer;
+  int64_t position = 0;
+  Scalar value;
+};
+
 /// What names stand for at one place: of the kernel, or of one thread of a block. Copies share
 /// storage.
 struct Bindings {
   NodeMap<int64_t> vars;
   NodeMap<std::shared_ptr<Storage>> buffers;
   GridThread thread;
+  std::vector<std::vector<LateStore>> groups;  // stored in the background, not awaited
+  bool is_background = false;
   Launches* launches = nullptr;  // null where nothing runs as threads
 };
 

@@ -220,6 +220,16 @@ Stmt Shuffle::make(int distance, Expr lane, int width, BufferRef buffer, std::ve
                      std::move(value));
 }
 
+Stmt Background::make(Stmt body) {
+  KILN_CHECK(body);
+  return new Background(std::move(body));
+}
+
+Stmt Await::make(int groups) {
+  KILN_CHECK(groups >= 0 && groups <= kMostGroups);
+  return new Await(groups);
+}
+
 Stmt Tensorize::make(language::TensorIntrinsic intrinsic, Stmt body) {
   KILN_CHECK(body);
   return new Tensorize(intrinsic, std::move(body));

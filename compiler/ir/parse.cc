@@ -196,6 +196,8 @@ class Parser {
     if (reader_.accept(Barrier::kWord)) return Barrier::make();
     if (reader_.accept(Atomic::kWord)) return parse_atomic();
     if (reader_.accept(Shuffle::kWord)) return parse_shuffle();
+    if (reader_.accept(Background::kWord)) return Background::make(parse_braces());
+    if (reader_.accept(Await::kWord)) return parse_await();
     if (reader_.accept(Tensorize::kWord)) return parse_tensorize();
     if (reader_.accept(Prefetch::kWord)) return parse_prefetch();
     return parse_store();
@@ -308,6 +310,15 @@ class Parser {
     const Type type{access.buffer->type, 1};
     Expr value = build_typed(read_expression(reader_), names_, type);
     return {std::move(access), std::move(value)};
+  }
+
+  /// `await 1`
+  Stmt parse_await() {
+    const Token at = reader_.peek();
+    const int64_t groups = reader_.expect_integer("how many groups need not have arrived");
+    if (groups < 0 || groups > kMostGroups)
+      fail_syntax(at, fmt::format("0 to {} groups are under way", kMostGroups));
+    return Await::make(static_cast<int>(groups));
   }
 
   /// `tensorize x86.fma.f32 { .. }`

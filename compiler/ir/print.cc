@@ -324,6 +324,14 @@ class StmtPrinter {
          text(node.value, node.buffer->type));
   }
 
+  void write_node(const Background& node) {
+    open("{} {{", Background::kWord);
+    write_sequence(node.body);
+    close();
+  }
+
+  void write_node(const Await& node) { line("{} {}", Await::kWord, node.groups); }
+
   void write_node(const Tensorize& node) {
     open("{} {} {{", Tensorize::kWord, language::row_of(node.intrinsic).spelling);
     write_sequence(node.body);

@@ -204,6 +204,37 @@ struct Shuffle : StmtNode {
         value(std::move(v)) {}
 };
 
+/// What the body stores to shared memory arrives later: no earlier than it is computed, and no
+/// later than where this thread awaits it; meanwhile nobody knows what the elements are. All of it
+/// is one group, even where it is nothing. Threads that read what another one has stored so wait
+/// for each other after that one has awaited it.
+struct Background : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Background;
+  static constexpr std::string_view kWord = "background";
+  static Stmt make(Stmt body);
+  auto fields() const { return std::tie(body); }
+  const Stmt body;
+
+ private:
+  explicit Background(Stmt b) : StmtNode(kKind), body(std::move(b)) {}
+};
+
+/// The thread waits until all groups that it has stored in the background have arrived, but for the
+/// last `groups`.
+struct Await : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::Await;
+  static constexpr std::string_view kWord = "await";
+  static Stmt make(int groups);
+  auto fields() const { return std::tie(groups); }
+  const int groups;
+
+ private:
+  explicit Await(int g) : StmtNode(kKind), groups(g) {}
+};
+
+/// Groups of one thread that are under way at once, at most.
+constexpr int kMostGroups = 7;
+
 /// The body is meant to be this intrinsic: the pass tensorize makes it so, and leaves none of
 /// these.
 struct Tensorize : StmtNode {

@@ -8,6 +8,7 @@
 
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/print.h"
+#include "compiler/ir/races.h"
 #include "compiler/language/evaluate/scalar.h"
 #include "runtime/core/error.h"
 
@@ -191,6 +192,16 @@ class Verify : public Visitor {
     if (thread_loops_ == 0) breach("a shuffle stands outside the loops over threads");
     if (node.buffer->scope != Scope::Local) breach("a shuffle fills {}", node.buffer->name);
     Visitor::visit(node);
+  }
+
+  void visit(const Background& node) override {
+    if (thread_loops_ == 0)
+      breach("a copy in the background stands outside the loops over threads");
+    if (waits_in(node.body).at_all()) breach("threads wait for each other in the background");
+    Visitor::visit(node);
+  }
+  void visit(const Await&) override {
+    if (thread_loops_ == 0) breach("an await stands outside the loops over threads");
   }
 
   const Kernel& kernel_;

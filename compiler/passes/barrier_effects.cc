@@ -1,13 +1,14 @@
 // Collects what statements do to the buffers that threads of a block share, and which buffers have
-// two copies that the iterations of a loop use in turn:
+// copies that the iterations of a loop use in turn:
 //
-//   for k: s[k % 2, t] = A[k, t]  C[t] += s[k % 2, 31 - t]     ->    s, by k
+//   for k: s[k % 2, t] = A[k, t]  C[t] += s[k % 2, 31 - t]     ->    s, two of them by k
 #include "compiler/passes/barrier_effects.h"
 
-#include <set>
+#include <map>
+#include <optional>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
-#include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
 
 namespace kiln::passes {
@@ -15,81 +16,118 @@ namespace {
 
 using namespace ir;
 
+constexpr int64_t kMostCopies = 16;
+
+/// Which copy floormod(k + c, n) is: c and n.
+struct Turn {
+  int64_t ahead;
+  int64_t copies;
+};
+std::optional<Turn> turn_of(const Expr& index, const VarRef& loop) {
+  const Binary* node = as<Binary>(index);
+  if (node == nullptr || node->op != Operator::FloorMod) return std::nullopt;
+  const int64_t copies = as_const_int(node->b).value_or(0);
+  if (copies < 2 || copies > kMostCopies || !uses_var(node->a, loop)) return std::nullopt;
+  const std::optional<int64_t> ahead = as_const_int(analysis::simplify(node->a - Expr(loop)));
+  if (!ahead || *ahead < 0) return std::nullopt;
+  return Turn{*ahead % copies, copies};
+}
+
 class CopiesInTurn : public Visitor {
  public:
-  explicit CopiesInTurn(const For& loop) : copy_(floormod(loop.var, index(2))) {
-    (*this)(loop.body);
-  }
+  explicit CopiesInTurn(const For& loop) : loop_(loop.var) { (*this)(loop.body); }
 
-  std::unordered_set<BufferRef> found() const {
-    std::unordered_set<BufferRef> result;
+  BuffersInTurn found() const {
+    BuffersInTurn result;
     for (const auto& [buffer, dimensions] : dimensions_) {
-      if (!dimensions.empty()) result.insert(buffer);
+      if (dimensions.empty()) continue;
+      const auto [dimension, copies] = *dimensions.begin();
+      result[buffer] = {loop_, copies, dimension};
     }
     return result;
   }
 
  private:
   void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
-    std::set<size_t> dimensions;
+    std::map<size_t, int64_t> dimensions;
     for (size_t d = 0; d < indices.size(); ++d) {
-      if (equal_trees(indices[d], copy_)) dimensions.insert(d);
+      if (const std::optional<Turn> turn = turn_of(indices[d], loop_)) dimensions[d] = turn->copies;
     }
     const auto [at, is_new] = dimensions_.try_emplace(buffer, dimensions);
-    if (!is_new) std::erase_if(at->second, [&](size_t d) { return !dimensions.contains(d); });
+    if (!is_new) {
+      std::erase_if(at->second, [&](const auto& entry) {
+        const auto same = dimensions.find(entry.first);
+        return same == dimensions.end() || same->second != entry.second;
+      });
+    }
     Visitor::element(buffer, indices);
   }
 
-  const Expr copy_;
-  std::unordered_map<BufferRef, std::set<size_t>> dimensions_;  // that say which copy
+  const VarRef loop_;
+  /// Those that say which copy, and of how many.
+  std::unordered_map<BufferRef, std::map<size_t, int64_t>> dimensions_;
 };
 
 class CollectEffects : public Visitor {
  public:
   /// All of them, or those of `only`.
-  CollectEffects(const SharedBuffers& shared, const std::unordered_set<BufferRef>& in_turn,
-                 const std::unordered_set<BufferRef>* only = nullptr)
+  CollectEffects(const SharedBuffers& shared, const BuffersInTurn& in_turn,
+                 const BuffersInTurn* only = nullptr)
       : shared_(shared), in_turn_(in_turn), only_(only) {}
   Effects effects;
 
  private:
   using Visitor::visit;
   void visit(const Load& load) override {
-    if (is_asked(load.buffer)) effects.read.add(load.buffer, copies(load.buffer));
+    if (is_asked(load.buffer)) effects.read.add(load.buffer, copies(load.buffer, load.indices));
     Visitor::visit(load);
   }
   void visit(const Store& store) override {
-    note_written(store.buffer);
+    note_written(store.buffer, copies(store.buffer, store.indices));
     Visitor::visit(store);
   }
   void visit(const Atomic& node) override {
-    note_written(node.buffer);
+    note_written(node.buffer, copies(node.buffer, node.indices));
     Visitor::visit(node);
   }
-  void note_written(const BufferRef& buffer) {
+  void visit(const Await&) override {
+    for (const BufferRef& buffer : shared_.late)
+      note_written(buffer, in_turn_.contains(buffer) ? kThisTurn : kAllCopies);
+  }
+  void note_written(const BufferRef& buffer, Copies copies) {
     if (!is_asked(buffer)) return;
-    effects.written.add(buffer, copies(buffer));
-    if (shared_.rewritten.contains(buffer)) effects.rewritten.add(buffer, copies(buffer));
+    effects.written.add(buffer, copies);
+    if (shared_.rewritten.contains(buffer)) effects.rewritten.add(buffer, copies);
   }
   bool is_asked(const BufferRef& buffer) const {
     return shared_.contested.contains(buffer) && (only_ == nullptr || only_->contains(buffer));
   }
-  Copies copies(const BufferRef& buffer) const {
-    return in_turn_.contains(buffer) ? kThisTurn : kAllCopies;
+  Copies copies(const BufferRef& buffer, const std::vector<Expr>& indices) const {
+    const auto turns = in_turn_.find(buffer);
+    return turns == in_turn_.end() ? kAllCopies : turns->second.touched(indices);
   }
 
   const SharedBuffers& shared_;
-  const std::unordered_set<BufferRef>& in_turn_;
-  const std::unordered_set<BufferRef>* const only_;
+  const BuffersInTurn& in_turn_;
+  const BuffersInTurn* const only_;
 };
 
 }  // namespace
 
-std::unordered_set<BufferRef> copies_in_turn(const For& loop) { return CopiesInTurn(loop).found(); }
+Copies Turns::touched(const std::vector<Expr>& indices) const {
+  const std::optional<Turn> turn = turn_of(indices[dimension], loop);
+  return turn ? Copies{1} << turn->ahead : kAllCopies;
+}
 
-Effects effects_of(const Stmt& stmt, const SharedBuffers& shared,
-                   const std::unordered_set<BufferRef>& in_turn,
-                   const std::unordered_set<BufferRef>* only) {
+Copies Turns::later(Copies touched) const {
+  const Copies all = (Copies{1} << copies) - 1;
+  return (touched & all) >> 1 | (touched & 1) << (copies - 1);
+}
+
+BuffersInTurn copies_in_turn(const For& loop) { return CopiesInTurn(loop).found(); }
+
+Effects effects_of(const Stmt& stmt, const SharedBuffers& shared, const BuffersInTurn& in_turn,
+                   const BuffersInTurn* only) {
   CollectEffects walk(shared, in_turn, only);
   walk(stmt);
   return std::move(walk.effects);

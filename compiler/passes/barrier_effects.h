@@ -10,15 +10,29 @@
 
 namespace kiln::passes {
 
-/// Of a buffer of two copies that the iterations of a loop use in turn: which of them.
-enum Copies : unsigned { kThisTurn = 1, kOtherTurn = 2, kAllCopies = 3 };
+/// Of a buffer whose copies the iterations of a loop use in turn: which of them, a bit each. The
+/// first one is that of this iteration, then that of the next, and so on.
+using Copies = uint32_t;
+constexpr Copies kThisTurn = 1;
+constexpr Copies kAllCopies = ~Copies{0};
+
+/// How the iterations of a loop take turns with the copies of a buffer.
+struct Turns {
+  ir::VarRef loop;
+  int64_t copies = 0;
+  size_t dimension = 0;  // whose index says which one
+
+  /// Those that an access with these indices touches.
+  Copies touched(const std::vector<ir::Expr>& indices) const;
+  /// As the next iteration calls them.
+  Copies later(Copies copies) const;
+};
+using BuffersInTurn = std::unordered_map<ir::BufferRef, Turns>;
 
 /// Buffers, and which copies of each.
 class Touched {
  public:
-  void add(const ir::BufferRef& buffer, Copies copies) {
-    copies_[buffer] = static_cast<Copies>(copies_[buffer] | copies);
-  }
+  void add(const ir::BufferRef& buffer, Copies copies) { copies_[buffer] |= copies; }
   void add(const Touched& other) {
     for (const auto& [buffer, copies] : other.copies_)
       add(buffer, copies);
@@ -43,9 +57,11 @@ class Touched {
     return result;
   }
   /// With what `change` makes of the copies of these buffers.
-  void change(const std::unordered_set<ir::BufferRef>& buffers, Copies (*change)(Copies)) {
+  template <typename Change>
+  void change(const BuffersInTurn& buffers, Change&& change) {
     for (auto& [buffer, copies] : copies_) {
-      if (buffers.contains(buffer)) copies = change(copies);
+      const auto turns = buffers.find(buffer);
+      if (turns != buffers.end()) copies = change(turns->second, copies);
     }
   }
 
@@ -71,7 +87,8 @@ struct Effects {
     return read.includes(other.read) && written.includes(other.written) &&
            rewritten.includes(other.rewritten);
   }
-  void change(const std::unordered_set<ir::BufferRef>& buffers, Copies (*change)(Copies)) {
+  template <typename Change>
+  void change(const BuffersInTurn& buffers, Change&& change) {
     for (Touched* const touched : {&read, &written, &rewritten})
       touched->change(buffers, change);
   }
@@ -85,14 +102,13 @@ struct Effects {
   }
 };
 
-/// The buffers of which each iteration of a loop touches one of two copies, the next one the other:
-/// an index of all accesses is floormod(k, 2).
-std::unordered_set<ir::BufferRef> copies_in_turn(const ir::For& loop);
+/// The buffers of which each iteration of a loop touches copies, the next one those behind them: an
+/// index of all accesses is floormod(k + c, n), of one n.
+BuffersInTurn copies_in_turn(const ir::For& loop);
 
 /// What `stmt` does to contested buffers, or to those of `only`; of those that take turns around
-/// it, to this turn's copy.
-Effects effects_of(const ir::Stmt& stmt, const SharedBuffers& shared,
-                   const std::unordered_set<ir::BufferRef>& in_turn,
-                   const std::unordered_set<ir::BufferRef>* only = nullptr);
+/// it, to which copies. What is awaited is written there: of those in turn this turn's copy.
+Effects effects_of(const ir::Stmt& stmt, const SharedBuffers& shared, const BuffersInTurn& in_turn,
+                   const BuffersInTurn* only = nullptr);
 
 }  // namespace kiln::passes

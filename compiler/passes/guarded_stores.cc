@@ -119,6 +119,7 @@ class FindStores : public Visitor {
     Visitor::visit(node);
   }
   void visit(const Barrier&) override { seal(); }
+  void visit(const Await&) override { seal(); }
   void visit(const Tensorize& node) override {
     seal();
     Visitor::visit(node);

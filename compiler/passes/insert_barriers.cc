@@ -12,9 +12,13 @@
 //
 //   s[t] = A[t]    C[t] = s[31 - t]    ->    s[t] = A[t]    barrier    C[t] = s[31 - t]
 //
-// Where two copies of a buffer take turns, what an iteration writes is not what others still read:
+// Where copies of a buffer take turns, what an iteration writes is not what others still read:
 //
 //   for k: s[k % 2, t] = A[k, t]    barrier    C[t] += s[k % 2, 31 - t]      one barrier, not two
+//
+// What is stored in the background counts as stored where it is awaited, too:
+//
+//   for k: await 1    barrier    background { s[(k + 2) % 3, t] = .. }    C[t] += s[k % 3, 31 - t]
 //
 // Which buffers threads need each other's elements of shared_buffers.h knows, and whether they do
 // within one statement; a buffer that blocks share so is refused, since nothing orders blocks.
@@ -44,6 +48,21 @@ using namespace ir;
 /// taken to leave all its effects, since each walk doubles those of the loops in it.
 constexpr int kExactLoops = 6;
 
+class FindAwait : public Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const Await&) override { found = true; }
+};
+
+bool awaits(const Stmt& stmt) {
+  FindAwait walk;
+  walk(stmt);
+  return walk.found;
+}
+
 class PlaceBarriers {
  public:
   PlaceBarriers(const Kernel& kernel, const LaunchAxes& axes, SharedBuffers& shared)
@@ -67,14 +86,15 @@ class PlaceBarriers {
   Effects effects_of(const Stmt& stmt) const { return passes::effects_of(stmt, shared_, in_turn_); }
 
   /// Whether no thread needs what another one does in the statement, while each does it once. Asked
-  /// again for each iteration that is walked.
+  /// again for each iteration that is walked. What is awaited others may need right behind.
   bool is_ordered(const Stmt& stmt) {
     const auto [known, is_new] = ordered_.try_emplace(stmt.get(), false);
     if (is_new) {
       const auto meet = [&](const BufferRef& buffer) {
         return shared_.meet_in(stmt, buffer, threads_);
       };
-      const bool do_meet = std::ranges::any_of(effects_of(stmt).inner_conflicts(), meet);
+      const bool do_meet =
+          awaits(stmt) || std::ranges::any_of(effects_of(stmt).inner_conflicts(), meet);
       ordered_[stmt.get()] = !do_meet;
     }
     return ordered_[stmt.get()];
@@ -128,34 +148,33 @@ class PlaceBarriers {
 
   template <typename With>
   Stmt iterated_exactly(const For& loop, With&& with) {
-    const std::unordered_set<BufferRef> doubled = copies_in_turn(loop);
+    const BuffersInTurn doubled = copies_in_turn(loop);
     // The first iteration waits in front of the loop, so that no other one does.
     const bool waits_before = !doubled.empty() && touches_pending(loop, doubled);
     if (waits_before) pending_ = {};
     const Effects before = pending_;
-    const std::unordered_set<BufferRef> outside = in_turn_;
-    in_turn_.insert(doubled.begin(), doubled.end());
+    const BuffersInTurn outside = in_turn_;
+    for (const auto& [buffer, turns] : doubled)
+      in_turn_[buffer] = turns;
     Effects start = before;
     Stmt body;
     while (true) {
       pending_ = start;
       body = (*this)(loop.body);
       Effects left = pending_;
-      left.change(doubled, [](Copies copies) {
-        return static_cast<Copies>((copies & kThisTurn) * kOtherTurn + copies / kOtherTurn);
-      });
+      left.change(doubled, [](const Turns& turns, Copies copies) { return turns.later(copies); });
       if (start.includes(left)) break;
       start.add(left);
     }
     in_turn_ = outside;
-    pending_.change(doubled, [](Copies) { return kAllCopies; });
+    pending_.change(doubled, [](const Turns&, Copies) { return kAllCopies; });
     if (!runs(loop)) pending_.add(before);
     const Stmt result = with(body);
     return waits_before ? Block::make({barrier(), result}) : result;
   }
 
   /// Whether the loop needs copies of these buffers that threads have touched before it.
-  bool touches_pending(const For& loop, const std::unordered_set<BufferRef>& buffers) const {
+  bool touches_pending(const For& loop, const BuffersInTurn& buffers) const {
     return pending_.conflicts(passes::effects_of(loop.body, shared_, in_turn_, &buffers));
   }
 
@@ -185,7 +204,8 @@ class PlaceBarriers {
     }
     const bool needs_none = !pending_.conflicts(effects);
     if (!needs_none) pending_ = {};
-    pending_.add(effects);
+    // What is stored in the background nobody needs before it is awaited.
+    if (as<Background>(stmt) == nullptr) pending_.add(effects);
     if (needs_none) return stmt;
     return Block::make({barrier(), stmt});
   }
@@ -196,8 +216,8 @@ class PlaceBarriers {
   int loops_ = 0;  // around the statement being placed, each iteration after another
   std::vector<const For*> threads_;  // likewise, over threads
   std::unordered_map<const StmtNode*, bool> ordered_;
-  std::unordered_set<BufferRef> in_turn_;  // by the iterations of a loop around
-  Effects pending_;                        // what was done since the last barrier
+  BuffersInTurn in_turn_;  // by the iterations of a loop around
+  Effects pending_;        // what was done since the last barrier
 };
 
 void refuse(const Kernel& kernel, const SharedBuffers::AcrossBlocks& dependence) {

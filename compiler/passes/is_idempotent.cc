@@ -57,6 +57,7 @@ class CollectWrites : public Visitor {
   }
 
   void visit(const Tensorize& node) override { is_plain = false; }
+  void visit(const Background& node) override { is_plain = false; }
 
   std::vector<const For*> loops_;
   std::vector<Expr> conditions_;

@@ -130,6 +130,16 @@ void SharedBuffers::visit(const For& loop) {
   around_.pop_back();
 }
 
+void SharedBuffers::visit(const Background& node) {
+  is_background_ = true;
+  (*this)(node.body);
+  is_background_ = false;
+}
+
+void SharedBuffers::visit(const Store& store) {
+  if (is_background_) late.insert(store.buffer);
+}
+
 void SharedBuffers::visit(const Allocate& allocate) {
   // Without such a loop in its body the buffer belongs to one thread. A loop over threads that
   // stand around already fills memory of the block.

@@ -45,6 +45,7 @@ class SharedBuffers : public ir::Visitor {
 
   std::unordered_set<ir::BufferRef> contested;  // a thread may need what another one stored
   std::unordered_set<ir::BufferRef> rewritten;  // of those: two may store the same element
+  std::unordered_set<ir::BufferRef> late;       // stored to in the background
 
   /// A buffer of which one block may need what another one stored, and where they do.
   struct AcrossBlocks {
@@ -63,6 +64,8 @@ class SharedBuffers : public ir::Visitor {
   using Visitor::visit;
   void visit(const ir::For& loop) override;
   void visit(const ir::Allocate& allocate) override;
+  void visit(const ir::Background& node) override;
+  void visit(const ir::Store& store) override;
 
   void judge(const ir::BufferRef& buffer);
   void look_across_blocks(const ir::BufferRef& buffer,
@@ -81,6 +84,7 @@ class SharedBuffers : public ir::Visitor {
   analysis::Facts facts_;
   const std::vector<analysis::Access> accesses_;
   std::vector<const ir::For*> around_;
+  bool is_background_ = false;
 };
 
 }  // namespace kiln::passes

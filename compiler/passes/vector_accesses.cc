@@ -75,6 +75,8 @@ class Accesses : public Visitor {
   void visit(const Barrier&) override { is_plain = false; }
   void visit(const Atomic&) override { is_plain = false; }
   void visit(const Shuffle&) override { is_plain = false; }
+  void visit(const Background&) override { is_plain = false; }
+  void visit(const Await&) override { is_plain = false; }
 
   int choices_ = 0;  // around
 };
@@ -90,7 +92,8 @@ struct Vector {
 
 class VectorAccesses {
  public:
-  VectorAccesses(const For& loop, int64_t lanes) : loop_(loop), lanes_(lanes) {}
+  VectorAccesses(const For& loop, int64_t lanes, bool is_background)
+      : loop_(loop), lanes_(lanes), is_background_(is_background) {}
 
   /// Neighbours from `start` on. Null where nothing is a vector.
   Stmt neighbours(const Stmt& body, const Expr& start) {
@@ -204,7 +207,19 @@ class VectorAccesses {
     const std::vector<Vector>& vectors_;
   };
 
+  /// In the background a copy from one vector to another, which needs no registers.
+  Stmt copied(const Stmt& body) {
+    const Store* store = as<Store>(body);
+    const Load* load = store != nullptr ? as<Load>(store->value) : nullptr;
+    if (!is_background_ || load == nullptr || vectors_.size() != 2 ||
+        store->buffer->type != load->buffer->type)
+      return nullptr;
+    return Store::make(store->buffer, {ramp(at_start(store->indices[0]))},
+                       Load::make(load->buffer, {ramp(at_start(load->indices[0]))}));
+  }
+
   Stmt written(const Stmt& body) {
+    if (Stmt copy = copied(body)) return copy;
     const Expr elements = ramp(ir::index(0));
     std::vector<Stmt> parts;
     for (const Vector& vector : vectors_) {
@@ -232,6 +247,7 @@ class VectorAccesses {
 
   const For& loop_;
   const int64_t lanes_;
+  const bool is_background_;
   Expr start_;
   std::vector<Vector> vectors_;
 };
@@ -250,14 +266,17 @@ class WidestElement : public Visitor {
 
 }  // namespace
 
-Stmt with_vector_accesses(const For& loop, const Stmt& body, int64_t extent) {
+Stmt with_vector_accesses(const For& loop, const Stmt& body, int64_t extent, bool is_background) {
   WidestElement widest;
   widest(body);
   const int64_t lanes = std::gcd(extent, kVectorBytes / widest.bytes);
   if (lanes < 2) return nullptr;
-  if (lanes == extent) return VectorAccesses(loop, lanes).neighbours(body, index(0));
+  if (lanes == extent) {
+    return VectorAccesses(loop, lanes, is_background).neighbours(body, index(0));
+  }
   const VarRef part = Var::make(loop.var->name + ".part");
-  const Stmt inner = VectorAccesses(loop, lanes).neighbours(body, Expr(part) * lanes);
+  const Stmt inner =
+      VectorAccesses(loop, lanes, is_background).neighbours(body, Expr(part) * lanes);
   if (!inner) return nullptr;
   return For::make(part, index(extent / lanes), LoopKind::Unrolled, inner);
 }

@@ -69,7 +69,7 @@ class VectorizeLoops : public Mutator {
     }
     const Stmt body = (*this)(loop.body);
     if (has_threads_) {
-      const Stmt moved = with_vector_accesses(loop, body, *extent);
+      const Stmt moved = with_vector_accesses(loop, body, *extent, is_background_);
       return moved ? moved : serial(loop, body, "nothing of it is known to lie side by side");
     }
     // Lanes of lanes have no form here; the obstacles that the walk below finds come too late for
@@ -99,6 +99,13 @@ class VectorizeLoops : public Mutator {
     return Block::make(std::move(parts));
   }
 
+  Stmt visit(const Background& node) override {
+    is_background_ = true;
+    const Stmt result = Mutator::visit(node);
+    is_background_ = false;
+    return result;
+  }
+
   /// One vector of the loop, from `base` on; of one lane it is the body itself.
   VectorLanes of(const For& loop, const Stmt& body, const Expr& base, int64_t lanes) const {
     if (lanes == 1) return {substitute(body, {{loop.var, base}}), ""};
@@ -114,6 +121,7 @@ class VectorizeLoops : public Mutator {
   Kernel& kernel_;
   const bool has_threads_;
   const bool reassociate_;
+  bool is_background_ = false;  // around
 };
 
 }  // namespace

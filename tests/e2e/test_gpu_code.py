@@ -78,3 +78,41 @@ def test_a_sum_stays_in_a_register_until_it_is_whole(daemon):
     s[sums].bind(thread, te.thread_axis("threadIdx.x"))
     loop = _loop_of(daemon, [a, sums], "sm_90", schedule=s)
     assert loop.kinds["LDG"] > 0 and loop.kinds["STG"] == 0, loop.kinds
+
+
+# Rows and columns of a tile in three memories: one barrier an iteration, and nothing passes registers on its way to them.
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
+def test_three_stages_are_copied_in_the_background(daemon, arch):
+    tensors = _product(1024, 1024, 1024)
+    a, b, c = tensors
+    s = te.create_schedule(c.op)
+    rows, columns = s.cache_read(a, "shared", [c]), s.cache_read(b, "shared", [c])
+    sums = s.cache_write(c, "local")
+    i, j = c.op.axis
+    io, ii = s[c].split(i, factor=64)
+    jo, ji = s[c].split(j, factor=64)
+    y, own_rows = s[c].split(ii, nparts=16)
+    x, own_columns = s[c].split(ji, nparts=16)
+    s[c].reorder(io, jo, y, x, own_rows, own_columns)
+    for axis, thread in ((io, "blockIdx.y"), (jo, "blockIdx.x"), (y, "threadIdx.y"), (x, "threadIdx.x")):
+        s[c].bind(axis, te.thread_axis(thread))
+    s[sums].compute_at(s[c], x)
+    part, step = s[sums].split(sums.op.reduce_axis[0], factor=16)
+    s[sums].reorder(part, step, *sums.op.axis)
+    s[sums].unroll(step)
+    for copy in (rows, columns):
+        s[copy].compute_at(s[sums], part)
+        vectors, lane = s[copy].split(copy.op.axis[1], factor=4)
+        s[copy].vectorize(lane)
+        rest, thread_x = s[copy].split(s[copy].fuse(copy.op.axis[0], vectors), factor=16)
+        _, thread_y = s[copy].split(rest, factor=16)
+        s[copy].bind(thread_y, te.thread_axis("threadIdx.y"))
+        s[copy].bind(thread_x, te.thread_axis("threadIdx.x"))
+    s[sums].software_pipeline(part, 3)
+    loop = _loop_of(daemon, tensors, arch, schedule=s)
+    assert loop.kinds["BAR"] == 1 and loop.kinds["FFMA"] == 256, loop.kinds
+    if arch == "sm_75":
+        assert loop.kinds["LDGSTS"] == 0 and loop.widths("STS") == {16}
+        return
+    assert loop.kinds["LDGSTS"] == 2 and loop.widths("LDGSTS") == {16}, loop.kinds
+    assert loop.kinds["DEPBAR"] == 1 and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0, loop.kinds

@@ -141,6 +141,25 @@ TEST(Interpret, ThreadsRunInStepBetweenBarriers) {
   expect_breach(without, 4, "element 3 of s is read before it is written");
 }
 
+TEST(Interpret, WhatIsStoredInTheBackgroundArrivesWhereItIsAwaited) {
+  const auto body = [](std::string_view before, std::string_view read) {
+    return fmt::format(
+        "allocate s: float32[2, 4] scope(shared) for threadIdx.x in 0..4 bind {{ "
+        "background {{ s[0, threadIdx.x] = A[threadIdx.x] }} "
+        "background {{ s[1, threadIdx.x] = 2.0 }} {} B[threadIdx.x] = s[{}] }}",
+        before, read);
+  };
+  EXPECT_EQ(run(body("await 1 barrier", "0, 3 - threadIdx.x"), 4),
+            (std::vector<float>{4, 3, 2, 1}));
+  EXPECT_EQ(run(body("await 0", "1, threadIdx.x"), 4), (std::vector<float>{2, 2, 2, 2}));
+  expect_breach(body("await 1 barrier", "1, threadIdx.x"), 4,
+                "element 4 of s is read before it is written");
+  expect_breach(body("barrier", "0, threadIdx.x"), 4,
+                "element 0 of s is read before it is written");
+  expect_breach(body("await 0", "0, 3 - threadIdx.x"), 4,
+                "element 3 of s is read before it is written");
+}
+
 TEST(Interpret, BarriersInLoopsOfATwoDimensionalBlock) {
   EXPECT_EQ(run("allocate s: float32[4] scope(shared) "
                 "for threadIdx.y in 0..2 bind { for threadIdx.x in 0..2 bind { "

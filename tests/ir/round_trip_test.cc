@@ -47,6 +47,10 @@ TEST(RoundTrip, EveryStatement) {
         barrier
         {
           allocate s3: float32[1] scope(local)
+          background {
+            s1[0, i] = 1.0
+          }
+          await 2
           shuffle 16 of 32: s3[0] = s1[0, i] + 1.0
           shuffle lane i + 1 of 32: s3[0] = s1[0, i]
         }

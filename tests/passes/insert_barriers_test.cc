@@ -321,9 +321,44 @@ TEST(InsertBarriers, StandsInFrontOfALoopWhoseCopiesTakeTurns) {
                  kCuda);
 }
 
+/// What is read is what the iteration before has stored. Of two copies this one stores to what that
+/// one has read; of three nobody reads it.
+TEST(InsertBarriers, KnowsWhichOfTheCopiesIsTouched) {
+  const auto text = [](int copies, const char* before_store, const char* before_read) {
+    return fmt::format(
+        R"(fn f(A: float32[9, 32], C: float32[9, 32]) {{ for b in 0..1 bind(blockIdx.x) {{
+          allocate s: float32[{0}, 32] scope(shared)
+          for k in 0..9 {{
+            for t in 0..32 bind(threadIdx.x) {{ {2} s[floormod(k, {0}), t] = A[k, t] }}
+            for u in 0..32 bind(threadIdx.x) {{ {3} C[k, u] = s[floormod(k + {1}, {0}), 31 - u] }}
+          }} }} }})",
+        copies, copies - 1, before_store, before_read);
+  };
+  expect_becomes(insert_barriers, text(2, "", ""), text(2, "barrier", ""), kCuda);
+  expect_becomes(insert_barriers, text(3, "", ""), text(3, "", "barrier"), kCuda);
+}
+
+TEST(InsertBarriers, WaitsBehindWhatIsAwaited) {
+  const auto text = [](const char* barrier) {
+    return fmt::format(
+        R"(fn f(A: float32[9, 32], C: float32[9, 32]) {{ for b in 0..1 bind(blockIdx.x) {{
+          allocate s: float32[3, 32] scope(shared)
+          for t in 0..32 bind(threadIdx.x) {{
+            background {{ s[0, t] = A[0, t] }}
+            background {{ s[1, t] = A[1, t] }}
+            for k in 0..7 {{
+              await 1
+              {}
+              background {{ s[floormod(k + 2, 3), t] = A[k + 2, t] }}
+              C[k, t] = s[floormod(k, 3), 31 - t] }} }} }} }})",
+        barrier);
+  };
+  expect_becomes(insert_barriers, text(""), text("barrier"), kCuda);
+}
+
 /// Some threads read both copies, or one that no iteration agrees on.
 TEST(InsertBarriers, DoesNotTrustCopiesThatTakeNoTurns) {
-  for (const char* other : {"1", "floormod(k + 1, 2)", "floormod(u, 2)"}) {
+  for (const char* other : {"1", "floormod(k, 3)", "floormod(u, 2)"}) {
     const auto text = [&](const char* barrier) {
       return fmt::format(
           R"(fn f(A: float32[9, 32], C: float32[9, 32]) {{ for b in 0..1 bind(blockIdx.x) {{

@@ -335,9 +335,10 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
     storage.layout = stage.memory.layout;
     shape = extents_in_layout(stage, shape, facts_of_sizes(graph));
     std::vector<ir::Expr> strides = aligned_strides(stage, shape, facts_of_sizes(graph));
-    if ((storage.copy = alternating_copy(graph, plan, id))) {
+    const MemoryInTurn memory = memory_in_turn(graph, plan, id, target);
+    if ((storage.copy = memory.copy)) {
       if (!strides.empty()) strides.insert(strides.begin(), strides[0] * shape[0]);
-      shape.insert(shape.begin(), ir::index(2));
+      shape.insert(shape.begin(), ir::index(memory.copies));
     }
     storage.buffer =
         ir::Buffer::make(graph.tensor_name(tensor), stage.types[output], std::move(shape),

@@ -2,12 +2,23 @@
 //
 //   storage_align(j, factor=32, offset=8), rows of 60  ->  stride 72: 72 % 32 == 8
 //   double_buffer at loop i                           ->  two copies, i % 2
+//   software_pipeline(i, stages=3) of a copy          ->  three copies, i % 3
 #include "compiler/schedule/bounds/storage_layout.h"
+
+#include <algorithm>
 
 #include "compiler/ir/build.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/graph/reads.h"
 
 namespace kiln::schedule {
+
+namespace {
+
+// What arrives later still fills shared memory meanwhile.
+constexpr int64_t kMostLateCopies = 4;
+
+}  // namespace
 
 std::vector<ir::Expr> aligned_strides(const Stage& stage, const std::vector<ir::Expr>& shape,
                                       const analysis::Facts& sizes) {
@@ -41,15 +52,44 @@ std::vector<ir::Expr> extents_in_layout(const Stage& stage, const std::vector<ir
   return extents;
 }
 
-ir::Expr alternating_copy(const StageGraph& graph, const NestPlan& plan, StageId id) {
+int64_t late_copies(const StageGraph& graph, StageId id, TargetKind target) {
   const Stage& stage = graph[id];
-  if (stage.memory.doubled_by < 0 || stage.attach.kind != Attach::Kind::At) return nullptr;
+  if (!traits_of(target).has_threads || stage.attach.kind != Attach::Kind::At) return 0;
+  const auto pipeline = std::ranges::find_if(graph.pipelines, [&](const Pipeline& each) {
+    return each.stage == stage.attach.stage && each.axis == stage.attach.axis;
+  });
+  // With two stages the next part waits in registers, in no more memory.
+  if (pipeline == graph.pipelines.end() || pipeline->stages < 3) return 0;
+  const bool is_own = stage.memory.scope == "shared" && stage.memory.rolled_by < 0 &&
+                      stage.memory.layout.empty() && stage.conditions.empty();
+  const ir::TensorRead* read =
+      stage.bodies.size() == 1 ? ir::as<ir::TensorRead>(stage.bodies[0]) : nullptr;
+  if (!is_own || read == nullptr || std::ranges::any_of(read->indices, has_read)) return 0;
+  if (graph[read->stage].attach.kind != Attach::Kind::Root) return 0;
+  const int64_t bytes = size_of(stage.types[0]);
+  const AxisId last = stage.loops.leaves.back();
+  if (graph.axes[last].loop_kind == ir::LoopKind::Vectorized) {
+    const ir::VarRef& along = graph.axes[stage.data.back()].value;
+    if (read->indices.empty() || ir::as<ir::Var>(read->indices.back()) != along.get()) return 0;
+  } else if (bytes < 4) {
+    return 0;
+  }
+  return std::min(pipeline->stages, kMostLateCopies);
+}
+
+MemoryInTurn memory_in_turn(const StageGraph& graph, const NestPlan& plan, StageId id,
+                            TargetKind target) {
+  const Stage& stage = graph[id];
+  const int64_t late = late_copies(graph, id, target);
+  const bool is_doubled = stage.memory.doubled_by >= 0 && stage.attach.kind == Attach::Kind::At;
+  if (late == 0 && !is_doubled) return {};
   const Nest& nest = plan.nests[stage.attach.stage];
   const Loop& loop = nest.loops[loop_of_axis(nest, stage.attach.axis)];
   const ir::LoopKind kind = graph.axes[loop.axis].loop_kind;
   const bool in_turn = kind == ir::LoopKind::Serial || kind == ir::LoopKind::Unrolled;
-  if (loop.is_elided || loop.is_shared || !in_turn) return nullptr;
-  return ir::floormod(loop.var, ir::index(2));
+  if (loop.is_elided || loop.is_shared || !in_turn) return {};
+  const int64_t copies = std::max<int64_t>(late, 2);
+  return {ir::floormod(loop.var, ir::index(copies)), copies};
 }
 
 }  // namespace kiln::schedule

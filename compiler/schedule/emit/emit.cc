@@ -15,6 +15,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/launch.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/storage_layout.h"
 #include "compiler/schedule/emit/combine.h"
 #include "compiler/schedule/emit/fetch_early.h"
 #include "compiler/schedule/emit/hoist_checks.h"
@@ -167,17 +168,39 @@ class Emitter {
     for (const StageId id : here)
       nests.push_back(nest_of(id));
     ir::Stmt result = body();
+    std::vector<LateNest> late;
+    int64_t copies = 0;
     for (size_t i = here.size(); i-- > 0;) {
       if (is_filled_by_block(here[i])) {
         for_threads_.push_back(here[i]);
         nests[i] = by_all_threads(here[i], nests[i]);
+      }
+      if (is_copied_late(walk.stage, axis, here[i])) {
+        late.insert(late.begin(), {nests[i], graph_[here[i]].name});
+        copies = late_copies(graph_, here[i], target_);
+        continue;
       }
       if (is_fetched_early(walk.stage, axis, here[i]))
         nests[i] = fetched_early(walk, level, here[i], nests[i]);
       result = ir::Block::make({nests[i], result});
       if (allocates_here(here[i])) result = allocate(here[i], result);
     }
-    return result;
+    if (late.empty()) return result;
+    return ir::Block::make({fetched_late(walk, level, late, copies), result});
+  }
+
+  /// Whether the part of a later iteration is copied in the background.
+  bool is_copied_late(StageId consumer, AxisId axis, StageId id) const {
+    return is_fetched_early(consumer, axis, id) && late_copies(graph_, id, target_) > 0 &&
+           plan_.storage.at({id, 0}).copy;
+  }
+
+  ir::Stmt fetched_late(const Walk& walk, size_t level, const std::vector<LateNest>& nests,
+                        int64_t copies) {
+    const Loop& loop = walk.nest.loops[level - 1];
+    early_.push_back(fetch_late(nests, copies, loop.var, loop.extent, threads_around(walk, level),
+                                graph_.axes[loop.axis].name + " of " + graph_[walk.stage].name));
+    return early_.back().next;
   }
 
   /// Whether a step pipelines the loop, and what is computed at it needs nothing else that is.
@@ -354,8 +377,8 @@ class Emitter {
     before.push_back(loop_with_checks(walk, loop, var, extent, std::move(body)));
     ir::Stmt result = ir::Block::make(std::move(before));
     for (; early_.size() > early; early_.pop_back()) {
-      result = ir::Allocate::make(early_.back().registers,
-                                  ir::Block::make({early_.back().first, std::move(result)}));
+      result = ir::Block::make({early_.back().first, std::move(result)});
+      if (early_.back().registers) result = ir::Allocate::make(early_.back().registers, result);
     }
     if (is_threads && threads_around_ == 0) result = with_shared_memory(std::move(result));
     if (is_init) return result;

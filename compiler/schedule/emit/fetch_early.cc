@@ -146,6 +146,12 @@ class Cut {
   const Store* store_ = nullptr;
 };
 
+void require_known(const Expr& extent, const std::string& axis) {
+  if (!has_read(extent)) return;
+  fail(ErrorKind::Unsupported, "SOFTWARE_PIPELINE",
+       "cannot pipeline {}: data says how many iterations it has", axis);
+}
+
 }  // namespace
 
 bool is_pipelined(const StageGraph& graph, StageId consumer, AxisId axis) {
@@ -165,13 +171,33 @@ bool reads_what_is_computed_at(const StageGraph& graph, StageId id, StageId cons
   return found;
 }
 
+EarlyFetch fetch_late(const std::vector<LateNest>& nests, int64_t copies, const VarRef& loop,
+                      const Expr& extent, const std::vector<ThreadsAround>& around,
+                      const std::string& axis) {
+  require_known(extent, axis);
+  std::vector<Stmt> parts;
+  for (const LateNest& each : nests)
+    parts.push_back(Cut(around, each.called, axis).by_threads_around(each.nest));
+  const Stmt all = Block::make(std::move(parts));
+  const auto fetch_of = [&](const Expr& iteration) {
+    return Background::make(
+        If::make(less(iteration, extent), fresh_copy(substitute(all, {{loop, iteration}}))));
+  };
+  std::vector<Stmt> first;
+  for (int64_t i = 0; i + 1 < copies; ++i)
+    first.push_back(fetch_of(index(i)));
+  // Each iteration is one more group, so that those that may be missing are the last ones.
+  const Stmt await = Await::make(static_cast<int>(copies - 2));
+  return {.registers = nullptr,
+          .first = Block::make(std::move(first)),
+          .put = nullptr,
+          .next = Block::make({await, fetch_of(loop + index(copies - 1))})};
+}
+
 EarlyFetch fetch_early(const Stmt& nest, const VarRef& loop, const Expr& extent,
                        const std::vector<ThreadsAround>& around, const std::string& called,
                        const std::string& axis) {
-  if (has_read(extent)) {
-    fail(ErrorKind::Unsupported, "SOFTWARE_PIPELINE",
-         "cannot pipeline {}: data says how many iterations it has", axis);
-  }
+  require_known(extent, axis);
   Cut cut(around, called, axis);
   const Stmt by_threads = cut.by_threads_around(nest);
   cut.find_store(by_threads);

@@ -35,6 +35,23 @@ struct ThreadsAround {
   ir::ThreadAxis axis;
 };
 
+/// What is copied at a pipelined loop, before its iterations or as many of them ahead as it has
+/// memories, less one; `registers` and `put` are none.
+///
+///   for k in 0..n { for t { s[k % 3, t] = A[k, t] } .. }
+///     ->
+///   background { if 0 < n { s[0, t] = A[0, t] } }  background { if 1 < n { s[1, t] = A[1, t] } }
+///   for k in 0..n { await 1; background { if k + 2 < n { s[(k + 2) % 3, t] = A[k + 2, t] } } .. }
+///
+/// Of several nests all are one group. Throws as fetch_early() does.
+struct LateNest {
+  ir::Stmt nest;
+  std::string called;
+};
+EarlyFetch fetch_late(const std::vector<LateNest>& nests, int64_t copies, const ir::VarRef& loop,
+                      const ir::Expr& extent, const std::vector<ThreadsAround>& around,
+                      const std::string& axis);
+
 /// `nest` is what `called` computes in each iteration of `loop`, called `axis`, whose extent is
 /// `extent`. Throws Unsupported SOFTWARE_PIPELINE where that is no single value stored at each
 /// place, or not by the threads that stand around.

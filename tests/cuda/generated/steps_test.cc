@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/ir/launch.h"
+#include "compiler/ir/parse.h"
 #include "compiler/ir/print.h"
 #include "tests/cuda/fake_device.h"
 #include "tests/cuda/generated/host_gpu.h"
@@ -170,6 +171,86 @@ TEST(StepsOnHost, TilesOfTwoCopiesSaveABarrier) {
     const Setting without("FAKE_NVRTC_WITHOUT_BARRIER", "0");
     EXPECT_NE(difference_on_host(text, loops, {}), "");
   }
+}
+
+/// With more stages the hardware copies, and the thread awaits it.
+TEST(StepsOnHost, APipelineOfMoreStagesCopiesInTheBackground) {
+  for (const char* n : {"32", "37", "5", "n"}) {
+    const std::vector<int64_t> sizes =
+        n == std::string("n") ? std::vector<int64_t>{19} : std::vector<int64_t>{};
+    for (const int stages : {3, 4, 9}) {
+      const std::string step = fmt::format("software_pipeline(C.local.k.outer, stages={})", stages);
+      const std::string source = right_source(product(n, step), sizes);
+      EXPECT_EQ(source.find("A_shared_next"), std::string::npos) << source;
+      const bool is_loop = n != std::string("5");
+      EXPECT_EQ(count_in(source, "kiln_copy<4, ") > 0, is_loop) << source;
+      EXPECT_EQ(count_in(source, fmt::format("kiln_await<{}>();", std::min(stages, 4) - 2)),
+                is_loop ? 1u : 0u)
+          << source;
+    }
+  }
+}
+
+TEST(StepsOnHost, CopiesOfSixteenBytesGoInTheBackground) {
+  const std::string source = right_source(
+      R"(kernel k(A: float16[48, 64], B: float16[24, 64]) -> (C: float32[48, 24]) {
+  C[i, j] = sum[k < 64](float32(A[i, k]) * float32(B[j, k]))
+  schedule cuda {
+    cache_read(A, shared, C) cache_read(B, shared, C)
+    split(C.i, factor=24) bind(C.i.outer, blockIdx.x)
+    bind(C.i.inner, threadIdx.y) bind(C.j, threadIdx.x)
+    split(C.k, factor=16) compute_at(A.shared, C.k.outer) compute_at(B.shared, C.k.outer)
+    split(A.shared.ax1, factor=8) vectorize(A.shared.ax1.inner)
+    split(B.shared.ax1, factor=4) vectorize(B.shared.ax1.inner)
+    bind(A.shared.ax0, threadIdx.y) bind(A.shared.ax1.outer, threadIdx.x)
+    bind(B.shared.ax0, threadIdx.y) bind(B.shared.ax1.outer, threadIdx.x)
+    software_pipeline(C.k.outer, stages=3)
+  } })",
+      {});
+  EXPECT_EQ(count_in(source, "kiln_copy<16, "), 3u) << source;
+  EXPECT_EQ(count_in(source, "kiln_copy<8, "), 3u) << source;
+}
+
+/// Elements of 16 bits are too small for it: they wait in registers, as with two stages.
+TEST(StepsOnHost, WhatHardwareDoesNotCopyWaitsInRegisters) {
+  const std::string source = right_source(
+      R"(kernel k(A: float16[24, 64], B: float32[64, 24]) -> (C: float32[24, 24]) {
+  C[i, j] = sum[k < 64](float32(A[i, k]) * B[k, j])
+  schedule cuda {
+    cache_read(A, shared, C) cache_read(B, shared, C)
+    bind(C.i, threadIdx.y) bind(C.j, threadIdx.x)
+    split(C.k, factor=16) compute_at(A.shared, C.k.outer) compute_at(B.shared, C.k.outer)
+    bind(A.shared.ax0, threadIdx.y) bind(A.shared.ax1, threadIdx.x)
+    bind(B.shared.ax0, threadIdx.y) bind(B.shared.ax1, threadIdx.x)
+    software_pipeline(C.k.outer, stages=3)
+  } })",
+      {});
+  EXPECT_NE(source.find("A_shared_next"), std::string::npos) << source;
+  EXPECT_EQ(source.find("B_shared_next"), std::string::npos) << source;
+  EXPECT_GT(count_in(source, "kiln_copy<4, "), 0u) << source;
+}
+
+TEST(StepsOnHost, AnIterationOfThreeStagesWaitsOnceAndNeedsIt) {
+  const language::TextKernel text =
+      kernel_of(product("40", "software_pipeline(C.local.k.outer, stages=3)"));
+  const ir::Kernel loops = gpu_loops(text);
+  EXPECT_EQ(gpu_difference(text, loops, {}), "");
+  EXPECT_EQ(difference_on_host(text, loops, {}), "");
+  EXPECT_EQ(count_in(ir::print(loops), "barrier\n"), 1u) << ir::print(loops);
+  EXPECT_EQ(count_in(ir::print(loops), "await 1\n"), 1u) << ir::print(loops);
+  for (const char* const what : {"FAKE_NVRTC_WITHOUT_BARRIER", "FAKE_NVRTC_WITHOUT_AWAIT"}) {
+    const Setting without(what, "0");
+    EXPECT_NE(difference_on_host(text, loops, {}), "") << what;
+  }
+  for (const std::string_view what : {"barrier\n", "await 1\n"}) {
+    std::string without = ir::print(loops);
+    without.erase(without.find(what), what.size());
+    EXPECT_THROW((void)gpu_difference(text, ir::parse(without), {}), Error) << what;
+  }
+  // One group more that need not have arrived.
+  std::string late = ir::print(loops);
+  late.replace(late.find("await 1"), 7, "await 2");
+  EXPECT_THROW((void)gpu_difference(text, ir::parse(late), {}), Error);
 }
 
 TEST(StepsOnHost, WhatCannotWaitInRegistersIsNotPipelined) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include <sys/mman.h>
@@ -74,6 +75,7 @@ bool Block::run(unsigned x, unsigned y, unsigned z) {
     fiber.thread = {{i % block_.threads[0], row % block_.threads[1], row / block_.threads[1]}};
     fiber.number = i;
     fiber.state = Fiber::State::Ready;
+    fiber.groups = {{}};
     ::getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = stacks_ + i * kStackBytes;
     fiber.context.uc_stack.ss_size = kStackBytes;
@@ -156,6 +158,29 @@ const KilnHostThread* kiln_thread() { return &kiln::host::running->current().thr
 const KilnHostBlock* kiln_block() { return &kiln::host::running->description(); }
 int kiln_lane() {
   return static_cast<int>(kiln::host::running->current().number % kiln::host::kWarp);
+}
+
+void kiln_begin_copy(void* to, const void* from, unsigned bytes) {
+  kiln::host::note_read(from, bytes);
+  kiln::host::begin_write(to, bytes);
+  kiln::host::LateCopy copy{.to = to, .bytes = {}, .count = bytes};
+  std::memcpy(copy.bytes.data(), from, bytes);
+  if (reinterpret_cast<uint64_t>(to) % bytes != 0 || reinterpret_cast<uint64_t>(from) % bytes != 0)
+    kiln::host::violate("a copy in the background is not aligned to what it moves");
+  kiln::host::running->current().groups.back().push_back(copy);
+}
+
+void kiln_end_copies() { kiln::host::running->current().groups.emplace_back(); }
+
+void kiln_await_copies(unsigned groups) {
+  auto& all = kiln::host::running->current().groups;
+  while (all.size() > groups + 1) {
+    for (const kiln::host::LateCopy& copy : all.front()) {
+      kiln::host::note_write(copy.to, copy.count);
+      std::memcpy(copy.to, copy.bytes.data(), copy.count);
+    }
+    all.erase(all.begin());
+  }
 }
 
 void kiln_meet_block() { kiln::host::running->wait(Fiber::State::AtBarrier); }

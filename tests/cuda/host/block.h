@@ -12,14 +12,22 @@ namespace kiln::host {
 
 constexpr unsigned kWarp = 32;
 
+/// What a thread copies in the background, and has not awaited.
+struct LateCopy {
+  void* to = nullptr;
+  std::array<char, 16> bytes{};
+  unsigned count = 0;
+};
+
 /// A thread of a block, which runs until it meets others or ends.
 struct Fiber {
   enum class State { Ready, AtBarrier, AtWarp, Ended };
   KilnHostThread thread{};
   unsigned number = 0;  // within its block
   State state = State::Ready;
-  unsigned mask = 0;   // of lanes it waits for
-  uint64_t value = 0;  // what it brings
+  unsigned mask = 0;                                 // of lanes it waits for
+  uint64_t value = 0;                                // what it brings
+  std::vector<std::vector<LateCopy>> groups = {{}};  // the last one is open
   ucontext_t context{};
 };
 

@@ -36,6 +36,7 @@ struct Byte {
   Touch read;
   bool is_written = false;
   bool is_atomic = false;  // the last write
+  bool is_coming = false;  // that write has begun, and not arrived
 };
 struct Range {
   uint64_t begin = 0;
@@ -111,6 +112,12 @@ void check_byte(Byte& byte, Kind kind, const Range& range, uint64_t address, boo
     report(kind, "writes", byte.write, range, address, is_shared);
   // What shared memory holds, this block has written.
   const bool is_written = is_shared ? byte.write.block == now.block : byte.is_written;
+  if (kind == Kind::Read && is_written && byte.is_coming) {
+    violate("late: thread " + std::to_string(current_thread()) + " of block " +
+            std::to_string(kiln_block()->index[0]) + " reads byte " +
+            std::to_string(address - range.begin) + " of shared memory, which a copy that thread " +
+            std::to_string(byte.write.thread) + " has not awaited is to write");
+  }
   if (kind == Kind::Read && !is_written) {
     violate("uninitialised: thread " + std::to_string(current_thread()) + " of block " +
             std::to_string(kiln_block()->index[0]) + " reads byte " +
@@ -135,6 +142,7 @@ void check_byte(Byte& byte, Kind kind, const Range& range, uint64_t address, boo
     report(kind, "reads", byte.read, range, address, is_shared);
   byte.write = touch;
   byte.is_written = true;
+  byte.is_coming = false;
   byte.is_atomic = kind == Kind::Atomic;
 }
 
@@ -202,6 +210,18 @@ void begin_block(uint64_t number) {
 
 void met_block() { ++launch().meeting; }
 void met_warp(unsigned warp) { ++launch().warp_meetings[warp]; }
+
+void begin_write(void* to, uint64_t bytes) {
+  access(to, bytes, Kind::Write);
+  Range& shared = launch().shared;
+  const uint64_t first = reinterpret_cast<uint64_t>(to) - shared.begin;
+  if (first >= shared.bytes) return violate("a copy in the background is not to shared memory");
+  for (uint64_t at = first; at < first + bytes; ++at)
+    shared.touched[at].is_coming = true;
+  std::memset(to, 0xff, bytes);
+}
+void note_read(const void* from, uint64_t bytes) { access(from, bytes, Kind::Read); }
+void note_write(const void* to, uint64_t bytes) { access(to, bytes, Kind::Write); }
 
 void own_memory(const char* begin, size_t bytes) {
   launch().stacks_begin = reinterpret_cast<uint64_t>(begin);

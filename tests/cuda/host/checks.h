@@ -22,6 +22,13 @@ void met_warp(unsigned warp);
 /// The stacks of the threads, whose variables are their own.
 void own_memory(const char* begin, size_t bytes);
 
+/// The thread that runs has begun to write these bytes: nobody may use them until it has written
+/// them.
+void begin_write(void* to, uint64_t bytes);
+/// It reads, or writes.
+void note_read(const void* from, uint64_t bytes);
+void note_write(const void* to, uint64_t bytes);
+
 /// The first violation of the launch: "thread 3 of block (0, 0, 0) reads ... ". Empty: none.
 const std::string& violation();
 /// Notes one, unless there is one.

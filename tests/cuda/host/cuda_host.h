@@ -154,6 +154,13 @@ KILN_HOST_ONLY inline void kiln_host_multiply(float& a, float& b, float& c, floa
   }
 }
 
+/// cp.async: it arrives where its thread awaits it, and not before.
+inline void kiln_host_copy(void* to, const void* from, unsigned bytes) {
+  kiln_begin_copy(to, from, bytes);
+}
+inline void kiln_host_end_group() { kiln_end_copies(); }
+inline void kiln_host_await(unsigned groups) { kiln_await_copies(groups); }
+
 /// An access that others may meet. Threads take turns only where they meet, so it is one piece.
 template <typename T, typename Change>
 KILN_HOST_ONLY inline T kiln_atomic(T* address, Change change) {

@@ -92,17 +92,24 @@ std::string with_launchers(const std::string& source) {
   return text;
 }
 
-/// The source without one of its barriers, if the environment wants that.
-std::string as_wanted(std::string source) {
-  const char* const without = std::getenv("FAKE_NVRTC_WITHOUT_BARRIER");
+/// The source without what the environment names by its number, if it does.
+std::string without(const char* variable, const std::regex& what, std::string source) {
+  const char* const without = std::getenv(variable);
   if (without == nullptr) return source;
-  static const std::regex barrier(R"(__sync(threads|warp)\(\);)");
-  std::sregex_iterator at(source.begin(), source.end(), barrier);
+  std::sregex_iterator at(source.begin(), source.end(), what);
   const std::sregex_iterator end;
   for (int left = std::atoi(without); left > 0 && at != end; --left)
     ++at;
   if (at == end) return source;
   return source.erase(static_cast<size_t>(at->position()), static_cast<size_t>(at->length()));
+}
+
+/// The source without one of its barriers, or of what it awaits.
+std::string as_wanted(const std::string& source) {
+  static const std::regex barrier(R"(__sync(threads|warp)\(\);)");
+  static const std::regex await(R"(kiln_await<\d>\(\);)");
+  return without("FAKE_NVRTC_WITHOUT_AWAIT", await,
+                 without("FAKE_NVRTC_WITHOUT_BARRIER", barrier, source));
 }
 
 int compile(Program& program) {

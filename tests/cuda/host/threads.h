@@ -35,6 +35,11 @@ int kiln_lane();
 void kiln_meet_block();
 /// Waits for the lanes of `mask`, and gives what each of the 32 brought.
 const uint64_t* kiln_meet_warp(unsigned mask, uint64_t value);
+/// Copies in the background: bytes that are poison until the thread has awaited the group they are
+/// in. Groups end one after the other; all but the last `groups` have arrived after that.
+void kiln_begin_copy(void* to, const void* from, unsigned bytes);
+void kiln_end_copies();
+void kiln_await_copies(unsigned groups);
 void kiln_note_atomic(void* address, unsigned bytes, void* where);
 
 /// Runs all threads of all blocks. The result of a driver's function.
