@@ -1,0 +1,173 @@
+// Looks at the expression of the output, through stages that are read element by element, for one
+// sum of products of two elements.
+//
+//   C[b, i, j] = sum[k](A[b, i, k] * B[b, k, j]):  batch b, row i, column j
+#include "compiler/tile/find_product.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "compiler/ir/gpu_arch.h"
+#include "runtime/core/error.h"
+
+namespace kiln::tile {
+
+using namespace language;
+
+namespace {
+
+template <typename... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  fail(ErrorKind::Unsupported, "TILE_FORM", format, std::forward<Args>(args)...);
+}
+
+void require_tiles_of(DType type) {
+  if (!ir::is_short_float(type) && type != DType::Float32) refuse("it computes in {}", type);
+}
+
+}  // namespace
+
+bool Element::has(language::AxisId axis) const { return std::ranges::count(axes, axis) > 0; }
+
+Renamed Product::same() const {
+  Renamed result;
+  for (const language::AxisId axis : axes)
+    result[axis] = axis;
+  return result;
+}
+
+Product ProductFinder::find() {
+  std::optional<TensorId> output;
+  for (const TensorId parameter : definition_.parameters) {
+    require_tiles_of(definition_.type_of(parameter));
+    if (!definition_.is_output(parameter)) continue;
+    if (output) refuse("it has several outputs");
+    output = parameter;
+  }
+  KILN_CHECK(output.has_value());
+  product_.output = output->stage;
+  product_.axes = compute_of(output->stage).axes;
+  look_at(compute_of(output->stage).bodies[0], product_.same());
+  if (!has_sum_) refuse("it is no sum of products of 16-bit floats");
+  set_sides();
+  return std::move(product_);
+}
+
+const Compute& ProductFinder::compute_of(StageId stage) const {
+  const auto* compute = std::get_if<Compute>(&definition_.stages[stage]);
+  if (compute == nullptr || compute->bodies.size() != 1)
+    refuse("it is more than computed elements");
+  return *compute;
+}
+
+Extent ProductFinder::extent_of(ExprId expr) const {
+  const auto& node = definition_.expressions[expr].node;
+  if (const auto* constant = std::get_if<IntegerConstant>(&node))
+    return {.constant = constant->value, .size = -1};
+  if (const auto* use = std::get_if<VariableUse>(&node))
+    return {.constant = 0, .size = static_cast<int32_t>(use->variable)};
+  refuse("an extent is neither a number nor a size");
+}
+
+Element ProductFinder::element_of(const Read& read, const Renamed& renamed) const {
+  Element element{read.tensor, {}};
+  const std::vector<ExprId> shape = definition_.shape_of(read.tensor);
+  for (size_t d = 0; d < read.indices.size(); ++d) {
+    const auto* use = std::get_if<AxisUse>(&definition_.expressions[read.indices[d]].node);
+    const auto found = use != nullptr ? renamed.find(use->axis) : renamed.end();
+    if (found == renamed.end()) refuse("an index of what it reads is more than an axis");
+    const language::Axis& axis = definition_.axes[found->second];
+    const auto* minimum = std::get_if<IntegerConstant>(&definition_.expressions[axis.minimum].node);
+    if (minimum == nullptr || minimum->value != 0) refuse("an axis does not begin at 0");
+    if (element.has(found->second)) refuse("what it reads has one axis twice");
+    if (extent_of(axis.extent) != extent_of(shape[d])) refuse("it reads a part of a tensor");
+    element.axes.push_back(found->second);
+  }
+  if (element.axes.empty()) refuse("it reads a tensor without dimensions");
+  return element;
+}
+
+bool ProductFinder::is_placeholder(TensorId tensor) const {
+  return std::holds_alternative<Placeholder>(definition_.stages[tensor.stage]);
+}
+
+Renamed ProductFinder::renamed_of(const Element& element) const {
+  Renamed renamed;
+  const Compute& compute = compute_of(element.tensor.stage);
+  for (size_t d = 0; d < compute.axes.size(); ++d)
+    renamed[compute.axes[d]] = element.axes[d];
+  return renamed;
+}
+
+/// A factor as it stands in a sum: a 16-bit element as a float32.
+Element ProductFinder::factor_of(ExprId expr, const Renamed& renamed) const {
+  const auto* cast = std::get_if<CastTo>(&definition_.expressions[expr].node);
+  const auto* read =
+      cast != nullptr ? std::get_if<Read>(&definition_.expressions[cast->operand].node) : nullptr;
+  if (read == nullptr || definition_.expressions[expr].type != DType::Float32 ||
+      !ir::is_short_float(definition_.type_of(read->tensor)) || !is_placeholder(read->tensor)) {
+    refuse("it is no sum of products of 16-bit floats");
+  }
+  return element_of(*read, renamed);
+}
+
+void ProductFinder::look_at(ExprId expr, const Renamed& renamed) {
+  const Expression& expression = definition_.expressions[expr];
+  require_tiles_of(expression.type);
+  if (const auto* reduction = std::get_if<Reduction>(&expression.node)) {
+    look_at_sum(*reduction, expression.type, renamed);
+  } else if (const auto* read = std::get_if<Read>(&expression.node)) {
+    const Element element = element_of(*read, renamed);
+    if (!is_placeholder(read->tensor))
+      look_at(compute_of(read->tensor.stage).bodies[0], renamed_of(element));
+  } else if (const auto* cast = std::get_if<CastTo>(&expression.node)) {
+    look_at(cast->operand, renamed);
+  } else if (const auto* operation = std::get_if<Operation>(&expression.node)) {
+    if (std::ranges::count(known_functions(), operation->op) == 0)
+      refuse("{} is not done on tiles", row_of(operation->op).spelling);
+    for (const ExprId operand : operation->operands)
+      look_at(operand, renamed);
+  }
+}
+
+void ProductFinder::look_at_sum(const Reduction& sum, DType type, Renamed renamed) {
+  if (has_sum_) refuse("it has several sums");
+  has_sum_ = true;
+  const bool is_plain = sum.combiner == Combiner::Sum && sum.sources.size() == 1 &&
+                        sum.axes.size() == 1 && !sum.condition && sum.init.empty() &&
+                        type == DType::Float32;
+  if (!is_plain) refuse("its reduction is more than a sum in float32 along one axis");
+  product_.sum = sum.axes[0];
+  renamed[product_.sum] = product_.sum;
+  const auto* product = std::get_if<Operation>(&definition_.expressions[sum.sources[0]].node);
+  if (product == nullptr || product->op != Operator::Mul)
+    refuse("it is no sum of products of 16-bit floats");
+  product_.rows = factor_of(product->operands[0], renamed);
+  product_.columns = factor_of(product->operands[1], renamed);
+  if (definition_.type_of(product_.rows.tensor) != definition_.type_of(product_.columns.tensor))
+    refuse("its factors have two types");
+}
+
+/// The column is the last axis of the output that one factor alone has, so that what lies side by
+/// side in the output does so in a tile.
+void ProductFinder::set_sides() {
+  if (!product_.rows.has(product_.sum) || !product_.columns.has(product_.sum))
+    refuse("a factor does not have the axis that is summed over");
+  std::optional<language::AxisId> row;
+  std::optional<language::AxisId> column;
+  for (size_t d = product_.axes.size(); d-- > 0;) {
+    const language::AxisId axis = product_.axes[d];
+    const bool is_of_rows = product_.rows.has(axis);
+    const bool is_of_columns = product_.columns.has(axis);
+    if (!is_of_rows && !is_of_columns) refuse("an axis of its output is none of its factors");
+    if (is_of_rows && is_of_columns) continue;
+    if (!row && !column && is_of_rows) std::swap(product_.rows, product_.columns);
+    std::optional<language::AxisId>& side = product_.rows.has(axis) ? row : column;
+    if (!side) side = axis;
+  }
+  if (!row || !column) refuse("it is a product with a vector");
+  product_.row = *row;
+  product_.column = *column;
+}
+
+}  // namespace kiln::tile
