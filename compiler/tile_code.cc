@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -41,6 +42,36 @@ void require_rows(const tile::Program& program) {
   }
 }
 
+/// The tensor cores' sums of integers stop at the largest int32, where those of the definition
+/// wrap.
+void require_sums_in_range(const tile::Program& program) {
+  const auto is_loop = [](const tile::Instruction& each) {
+    return std::holds_alternative<tile::For>(each.what);
+  };
+  const auto loop = std::ranges::find_if(program.body, is_loop);
+  KILN_CHECK(loop != program.body.end());
+  if (is_float(program.values[loop->results[0]].element)) return;
+  const tile::Extent& sum = program.axes[std::get<tile::For>(loop->what).axis].extent;
+  constexpr int64_t kMostProduct = 255 * 255;
+  constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / kMostProduct;
+  if (sum.size >= 0 || sum.constant > kMostTerms)
+    refuse("its sums in int32 may have more than {} terms, and could be too large", kMostTerms);
+}
+
+/// "16-bit floats"
+std::string factors_of(const tile::Program& program) {
+  for (const tile::Instruction& each : program.body) {
+    const auto* loop = std::get_if<tile::For>(&each.what);
+    if (loop == nullptr) continue;
+    for (const tile::Instruction& inner : loop->body) {
+      if (!std::holds_alternative<tile::Mma>(inner.what)) continue;
+      const DType type = program.values[inner.operands[0]].element;
+      return fmt::format("{}-bit {}", 8 * size_of(type), is_float(type) ? "floats" : "integers");
+    }
+  }
+  KILN_CHECK(false);
+}
+
 /// What its machine code says of itself, for the report.
 nlohmann::json kernel_json(const codegen::CubinKernel& kernel) {
   return {{"name", kernel.name},
@@ -60,6 +91,7 @@ nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
   const tile::BlockShape shape = tile::block_shape(kernel);
   const tile::Program program = tile::contraction(kernel, shape);
   require_rows(program);
+  require_sums_in_range(program);
   const std::string bytecode =
       tile::bytecode(program, kEntry, {.arch = artifact.arch, .warps = shape.warps});
   std::string cubin = options.assembler->assemble(bytecode, artifact.arch);
@@ -71,10 +103,11 @@ nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
   artifact.variants[0].tile_launches = {
       {kEntry, {tile::block_count(program), one, one}, {one, one, one}}};
   artifact.tile_code = std::move(cubin);
-  return {{"kernel", kernel_json(kernels[0])},
-          {"why", fmt::format("an untouched product of 16-bit floats, in blocks of {} x {} with {} "
-                              "steps at once; a driver older than CUDA 13 runs the CUDA C",
-                              shape.rows, shape.columns, shape.steps)}};
+  return {
+      {"kernel", kernel_json(kernels[0])},
+      {"why", fmt::format("an untouched product of {}, in blocks of {} x {} with {} steps at once; "
+                          "a driver older than CUDA 13 runs the CUDA C",
+                          factors_of(program), shape.rows, shape.columns, shape.steps)}};
 }
 
 }  // namespace

@@ -22,23 +22,30 @@ enum Opcode : uint64_t {
   kConstant = 16,
   kContinue = 17,
   kDivI = 21,
+  kExtI = 37,
   kFor = 41,
   kFToF = 42,
   kGetTileBlockId = 48,
+  kIToF = 59,
   kLoadView = 62,
   kMakePartitionView = 66,
   kMakeTensorView = 67,
   kMaxF = 69,
+  kMaxI = 70,
   kMinF = 71,
+  kMinI = 72,
   kMmaF = 73,
+  kMmaI = 74,
   kMulF = 76,
   kMulI = 78,
   kNegF = 79,
+  kNegI = 80,
   kRemI = 90,
   kReshape = 91,
   kReturn = 92,
   kStoreView = 102,
   kSubF = 103,
+  kSubI = 104,
   kTruncI = 107,
 };
 
@@ -47,6 +54,7 @@ enum Section : uint8_t { kEnd = 0, kStrings = 1, kFunctions = 2, kConstants = 4,
 // Attributes of instructions.
 constexpr uint8_t kToNearest = 0;
 constexpr uint8_t kToZero = 1;
+constexpr uint8_t kUnsigned = 0;
 constexpr uint8_t kSigned = 1;
 constexpr uint8_t kMayWrap = 0;
 constexpr uint8_t kNoWrap = 3;
@@ -346,19 +354,38 @@ class Writer {
     write_operands(each);
     set_result(each);
   }
-  void write_one(const Mma&, const Instruction& each) { write_plain(kMmaF, each); }
+  /// Attributes of a byte each stand between the type and the operands.
+  void write_with(Opcode opcode, std::initializer_list<uint8_t> attributes,
+                  const Instruction& each) {
+    begin(opcode);
+    out().number(type_of(result_type(each)));
+    for (const uint8_t attribute : attributes)
+      out().byte(attribute);
+    write_operands(each);
+    set_result(each);
+  }
+  DType operand_type(const Instruction& each, size_t i) const {
+    return program_.values[each.operands[i]].element;
+  }
+  static uint8_t sign_of(DType type) { return is_unsigned_int(type) ? kUnsigned : kSigned; }
+
+  void write_one(const Mma&, const Instruction& each) {
+    if (is_float(result_type(each).element)) return write_plain(kMmaF, each);
+    write_with(kMmaI, {sign_of(operand_type(each, 0)), sign_of(operand_type(each, 1))}, each);
+  }
   void write_one(const Reshape&, const Instruction& each) { write_plain(kReshape, each); }
   void write_one(const Broadcast&, const Instruction& each) { write_plain(kBroadcast, each); }
 
   void write_one(const Cast&, const Instruction& each) {
-    begin(kFToF);
-    out().number(type_of(result_type(each)));
-    out().byte(kToNearest);
-    write_operands(each);
-    set_result(each);
+    const DType from = operand_type(each, 0);
+    if (is_float(from)) return write_with(kFToF, {kToNearest}, each);
+    if (is_float(result_type(each).element))
+      return write_with(kIToF, {sign_of(from), kToNearest}, each);
+    write_with(kExtI, {sign_of(from)}, each);
   }
 
   void write_one(const Apply& apply, const Instruction& each) {
+    if (!is_float(result_type(each).element)) return write_integers(apply, each);
     switch (apply.function) {
       case Operator::Add: return write_rounded(kAddF, each);
       case Operator::Sub: return write_rounded(kSubF, each);
@@ -366,6 +393,17 @@ class Writer {
       case Operator::Min: return write_limit(kMinF, each);
       case Operator::Max: return write_limit(kMaxF, each);
       case Operator::Negative: return write_plain(kNegF, each);
+      default: KILN_CHECK(false);
+    }
+  }
+  void write_integers(const Apply& apply, const Instruction& each) {
+    switch (apply.function) {
+      case Operator::Add: return write_with(kAddI, {kMayWrap}, each);
+      case Operator::Sub: return write_with(kSubI, {kMayWrap}, each);
+      case Operator::Mul: return write_with(kMulI, {kMayWrap}, each);
+      case Operator::Min: return write_with(kMinI, {kSigned}, each);
+      case Operator::Max: return write_with(kMaxI, {kSigned}, each);
+      case Operator::Negative: return write_plain(kNegI, each);
       default: KILN_CHECK(false);
     }
   }

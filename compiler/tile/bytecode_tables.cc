@@ -8,11 +8,14 @@ namespace {
 
 // What the first byte of a type says.
 enum TypeTag : uint8_t {
+  kInt8 = 0x01,
   kInt32 = 0x03,
   kInt64 = 0x04,
   kFloat16 = 0x05,
   kBFloat16 = 0x06,
   kFloat32 = 0x07,
+  kFloat8E4M3FN = 0x0a,
+  kFloat8E5M2 = 0x0b,
   kPointer = 0x0c,
   kTile = 0x0d,
   kTensorView = 0x0e,
@@ -25,11 +28,15 @@ constexpr uint8_t kPadding = 0xcb;
 
 TypeTag tag_of(DType type) {
   switch (type) {
+    case DType::Int8:
+    case DType::UInt8: return kInt8;
     case DType::Int32: return kInt32;
     case DType::Int64: return kInt64;
     case DType::Float16: return kFloat16;
     case DType::BFloat16: return kBFloat16;
     case DType::Float32: return kFloat32;
+    case DType::Float8E4M3FN: return kFloat8E4M3FN;
+    case DType::Float8E5M2: return kFloat8E5M2;
     default: fail(ErrorKind::Internal, "TILE_TYPE", "there are no tiles of {}", type);
   }
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <span>
 
 #include "compiler/language/text/text_names.h"
 #include "compiler/tile/find_product.h"
@@ -24,9 +25,14 @@ constexpr BlockShape kShapes[] = {{.rows = 128, .columns = 256, .steps = 64, .wa
                                   {.rows = 128, .columns = 128, .steps = 64, .warps = 0},
                                   {.rows = 64, .columns = 128, .steps = 64, .warps = 0},
                                   {.rows = 64, .columns = 64, .steps = 64, .warps = 0}};
+constexpr int64_t kStepBytes = 128;  // that a block moves of a row at once: 64 steps of 16 bits
 constexpr double kFewBlocks = 120;
 constexpr int64_t kLeast = 16;         // of each side of a product of tiles
 constexpr int64_t kOpenExtent = 4096;  // of what the call brings
+
+/// Tensor cores add 8-bit floats up in fewer bits than a float32 has, so each part of a sum is
+/// added to the whole in float32, which is in other registers.
+bool has_sums_twice(DType factor) { return is_float(factor) && size_of(factor) == 1; }
 
 /// No more than the extent needs.
 int64_t shortened(int64_t step, int64_t extent) {
@@ -130,7 +136,7 @@ class Writer {
   }
 
   ValueId write_sum() {
-    const TileType type = sums_of(DType::Float32);
+    const TileType type = sums_of(sum_type_of(definition_.type_of(product_.rows.tensor)));
     const ValueId zero = add({.what = Constant{0}, .operands = {}, .results = {}}, type);
     Instruction instruction{.what = For{}, .operands = {zero}, .results = {}};
     For loop;
@@ -171,6 +177,10 @@ class Writer {
     if (std::holds_alternative<Reduction>(expression.node)) return write_sum();
     if (const auto* constant = std::get_if<FloatConstant>(&expression.node))
       return add({.what = Constant{constant->value}, .operands = {}, .results = {}}, type);
+    if (const auto* constant = std::get_if<IntegerConstant>(&expression.node)) {
+      const auto number = static_cast<double>(constant->value);
+      return add({.what = Constant{number}, .operands = {}, .results = {}}, type);
+    }
     if (const auto* read = std::get_if<Read>(&expression.node)) {
       const Element element = finder_.element_of(*read, renamed);
       if (finder_.is_placeholder(read->tensor)) return load_spread(element);
@@ -189,7 +199,7 @@ class Writer {
       return add({.what = Apply{operation->op}, .operands = std::move(operands), .results = {}},
                  type);
     }
-    KILN_CHECK(false);  // no other expression is a float
+    KILN_CHECK(false);  // no other expression is computed with
   }
 
   void store(ValueId result) {
@@ -231,12 +241,20 @@ BlockShape block_shape(const Kernel& kernel) {
   for (const language::AxisId axis : product.axes) {
     if (axis != product.row && axis != product.column) places *= static_cast<double>(extent(axis));
   }
+  const DType factor = kernel.definition.type_of(product.rows.tensor);
+  const bool is_twice = has_sums_twice(factor);
   BlockShape shape;
-  for (const BlockShape& candidate : kShapes) {
+  for (const BlockShape& candidate : std::span(kShapes).subspan(is_twice ? 1 : 0)) {
     shape = candidate;
     const double blocks =
         places * parts(product.row, shape.rows) * parts(product.column, shape.columns);
     if (blocks >= kFewBlocks) break;
+  }
+  shape.steps = kStepBytes / size_of(factor);
+  if (is_twice && shape.rows == kShapes[1].rows) {
+    shape.warps = 8;
+    // Rows of the factor that go along its sums need no turning, which takes registers, too.
+    if (product.rows.axes.back() != product.sum) shape.steps /= 2;
   }
   const BlockShape full = shape;
   shape.rows = shortened(shape.rows, extent(product.row));

@@ -14,8 +14,9 @@ struct BlockShape {
   int warps = 0;
 };
 
-/// A definition whose one output is a sum of products of 16-bit floats in float32, element by
-/// element made into something else perhaps, as a program on tiles:
+/// A definition whose one output is a sum of products of 16-bit or 8-bit floats in float32, or of
+/// 8-bit integers in int32, element by element made into something else perhaps, as a program on
+/// tiles:
 ///
 ///   C[b, i, j] = float16(max(sum[k](float32(A[b, i, k]) * float32(B[b, k, j])) + bias[j], 0))
 ///

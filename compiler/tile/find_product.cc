@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/ir/gpu_arch.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -21,8 +20,11 @@ template <typename... Args>
   fail(ErrorKind::Unsupported, "TILE_FORM", format, std::forward<Args>(args)...);
 }
 
-void require_tiles_of(DType type) {
-  if (!ir::is_short_float(type) && type != DType::Float32) refuse("it computes in {}", type);
+constexpr std::string_view kNoProduct =
+    "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in int32";
+
+void require_computed(DType type) {
+  if (!is_computed(type)) refuse("it computes in {}", type);
 }
 
 }  // namespace
@@ -39,7 +41,8 @@ Renamed Product::same() const {
 Product ProductFinder::find() {
   std::optional<TensorId> output;
   for (const TensorId parameter : definition_.parameters) {
-    require_tiles_of(definition_.type_of(parameter));
+    const DType type = definition_.type_of(parameter);
+    if (!is_tile_type(type)) refuse("it reads or stores {}", type);
     if (!definition_.is_output(parameter)) continue;
     if (output) refuse("it has several outputs");
     output = parameter;
@@ -48,7 +51,7 @@ Product ProductFinder::find() {
   product_.output = output->stage;
   product_.axes = compute_of(output->stage).axes;
   look_at(compute_of(output->stage).bodies[0], product_.same());
-  if (!has_sum_) refuse("it is no sum of products of 16-bit floats");
+  if (!has_sum_) refuse("{}", kNoProduct);
   set_sides();
   return std::move(product_);
 }
@@ -99,21 +102,22 @@ Renamed ProductFinder::renamed_of(const Element& element) const {
   return renamed;
 }
 
-/// A factor as it stands in a sum: a 16-bit element as a float32.
+/// A factor as it stands in a sum: a short element in the type of the sum.
 Element ProductFinder::factor_of(ExprId expr, const Renamed& renamed) const {
   const auto* cast = std::get_if<CastTo>(&definition_.expressions[expr].node);
   const auto* read =
       cast != nullptr ? std::get_if<Read>(&definition_.expressions[cast->operand].node) : nullptr;
-  if (read == nullptr || definition_.expressions[expr].type != DType::Float32 ||
-      !ir::is_short_float(definition_.type_of(read->tensor)) || !is_placeholder(read->tensor)) {
-    refuse("it is no sum of products of 16-bit floats");
+  const DType type = read != nullptr ? definition_.type_of(read->tensor) : DType::Bool;
+  if (!(is_factor_float(type) || is_factor_int(type)) || !is_placeholder(read->tensor) ||
+      definition_.expressions[expr].type != sum_type_of(type)) {
+    refuse("{}", kNoProduct);
   }
   return element_of(*read, renamed);
 }
 
 void ProductFinder::look_at(ExprId expr, const Renamed& renamed) {
   const Expression& expression = definition_.expressions[expr];
-  require_tiles_of(expression.type);
+  require_computed(expression.type);
   if (const auto* reduction = std::get_if<Reduction>(&expression.node)) {
     look_at_sum(*reduction, expression.type, renamed);
   } else if (const auto* read = std::get_if<Read>(&expression.node)) {
@@ -121,7 +125,7 @@ void ProductFinder::look_at(ExprId expr, const Renamed& renamed) {
     if (!is_placeholder(read->tensor))
       look_at(compute_of(read->tensor.stage).bodies[0], renamed_of(element));
   } else if (const auto* cast = std::get_if<CastTo>(&expression.node)) {
-    look_at(cast->operand, renamed);
+    look_at_cast(*cast, expression.type, renamed);
   } else if (const auto* operation = std::get_if<Operation>(&expression.node)) {
     if (std::ranges::count(known_functions(), operation->op) == 0)
       refuse("{} is not done on tiles", row_of(operation->op).spelling);
@@ -130,21 +134,33 @@ void ProductFinder::look_at(ExprId expr, const Renamed& renamed) {
   }
 }
 
+/// What is read to be cast need not be computed with.
+void ProductFinder::look_at_cast(const CastTo& cast, DType type, const Renamed& renamed) {
+  const Expression& operand = definition_.expressions[cast.operand];
+  if (is_float(operand.type) && !is_float(type)) refuse("it makes integers of floats");
+  const auto* read = std::get_if<Read>(&operand.node);
+  if (read == nullptr || !is_placeholder(read->tensor)) return look_at(cast.operand, renamed);
+  if (!is_tile_type(operand.type)) refuse("it computes in {}", operand.type);
+  element_of(*read, renamed);
+}
+
 void ProductFinder::look_at_sum(const Reduction& sum, DType type, Renamed renamed) {
   if (has_sum_) refuse("it has several sums");
   has_sum_ = true;
   const bool is_plain = sum.combiner == Combiner::Sum && sum.sources.size() == 1 &&
-                        sum.axes.size() == 1 && !sum.condition && sum.init.empty() &&
-                        type == DType::Float32;
-  if (!is_plain) refuse("its reduction is more than a sum in float32 along one axis");
+                        sum.axes.size() == 1 && !sum.condition && sum.init.empty();
+  const bool is_wide = type == DType::Float32 || type == DType::Int32;
+  if (!is_plain || !is_wide)
+    refuse("its reduction is more than a sum in float32 or int32 along one axis");
   product_.sum = sum.axes[0];
   renamed[product_.sum] = product_.sum;
   const auto* product = std::get_if<Operation>(&definition_.expressions[sum.sources[0]].node);
-  if (product == nullptr || product->op != Operator::Mul)
-    refuse("it is no sum of products of 16-bit floats");
+  if (product == nullptr || product->op != Operator::Mul) refuse("{}", kNoProduct);
   product_.rows = factor_of(product->operands[0], renamed);
   product_.columns = factor_of(product->operands[1], renamed);
-  if (definition_.type_of(product_.rows.tensor) != definition_.type_of(product_.columns.tensor))
+  const DType rows = definition_.type_of(product_.rows.tensor);
+  const DType columns = definition_.type_of(product_.columns.tensor);
+  if (rows != columns && !(is_factor_int(rows) && is_factor_int(columns)))
     refuse("its factors have two types");
 }
 

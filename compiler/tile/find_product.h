@@ -55,6 +55,7 @@ class ProductFinder {
 
  private:
   void look_at(language::ExprId expr, const Renamed& renamed);
+  void look_at_cast(const language::CastTo& cast, DType type, const Renamed& renamed);
   void look_at_sum(const language::Reduction& sum, DType type, Renamed renamed);
   Element factor_of(language::ExprId expr, const Renamed& renamed) const;
   void set_sides();

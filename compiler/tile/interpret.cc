@@ -1,5 +1,5 @@
-// Runs a program on tiles. An element is kept as a float, which holds all three types exactly; all
-// arithmetic but that of mma is the operator table's own.
+// Runs a program on tiles. An element is kept as a double, which holds those of all types exactly;
+// all arithmetic but that of mma is the operator table's own.
 #include "compiler/tile/interpret.h"
 
 #include <algorithm>
@@ -14,11 +14,19 @@ namespace {
 using language::HostTensor;
 using language::Scalar;
 
-using Elements = std::vector<float>;
+using Elements = std::vector<double>;
 
-float rounded(DType type, double value) {
-  return static_cast<float>(
-      language::convert(type, Scalar::of_float(DType::Float64, value)).floating);
+double number_of(const Scalar& scalar) {
+  return is_float(scalar.type) ? scalar.floating : static_cast<double>(scalar.integer);
+}
+Scalar scalar_of(DType type, double number) {
+  return is_float(type) ? Scalar::of_float(type, number)
+                        : Scalar::of_int(type, static_cast<int64_t>(number));
+}
+/// To the nearest float32, or modulo 2^32.
+double rounded_sum(DType type, double sum) {
+  if (is_float(type)) return static_cast<double>(static_cast<float>(sum));
+  return static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(sum)));
 }
 
 /// Counts through all places of a shape, the last dimension fastest. False after the last.
@@ -88,7 +96,9 @@ class Interpreter {
 
   void run_one(const Constant& constant, const Instruction& each) {
     const TileType& type = type_of_result(each);
-    result(each).assign(static_cast<size_t>(type.count()), rounded(type.element, constant.number));
+    const Scalar number = Scalar::of_float(DType::Float64, constant.number);
+    result(each).assign(static_cast<size_t>(type.count()),
+                        number_of(language::convert(type.element, number)));
   }
 
   /// Calls element(position in the tile, position in the tensor) for all that are in the tensor.
@@ -118,8 +128,7 @@ class Interpreter {
     Elements& tile = result(each);
     tile.assign(static_cast<size_t>(type_of_result(each).count()), 0);
     for_each_element(view, load.at, [&](size_t position, int64_t offset) {
-      tile[position] =
-          static_cast<float>(language::read_element(tensors_[view.parameter], offset).floating);
+      tile[position] = number_of(language::read_element(tensors_[view.parameter], offset));
     });
   }
 
@@ -134,8 +143,7 @@ class Interpreter {
              offset, program_.parameters[view.parameter].name, owner, block_);
       }
       owner = block_;
-      language::write_element(tensors_[view.parameter], offset,
-                              Scalar::of_float(type, tile[position]));
+      language::write_element(tensors_[view.parameter], offset, scalar_of(type, tile[position]));
     });
   }
 
@@ -147,11 +155,14 @@ class Interpreter {
     const auto rows = static_cast<size_t>(shape[0]);
     const auto steps = static_cast<size_t>(shape[1]);
     const size_t columns = b.size() / steps;
+    const DType type = type_of_result(each).element;
     for (size_t i = 0; i < rows; ++i) {
       for (size_t k = 0; k < steps; ++k) {
-        const float factor = a[i * steps + k];
-        for (size_t j = 0; j < columns; ++j)
-          sums[i * columns + j] += factor * b[k * columns + j];
+        const double factor = a[i * steps + k];
+        for (size_t j = 0; j < columns; ++j) {
+          double& sum = sums[i * columns + j];
+          sum = rounded_sum(type, sum + factor * b[k * columns + j]);
+        }
       }
     }
     result(each) = std::move(sums);
@@ -163,17 +174,18 @@ class Interpreter {
     std::vector<Scalar> scalars(each.operands.size());
     for (size_t position = 0; position < tile.size(); ++position) {
       for (size_t i = 0; i < scalars.size(); ++i)
-        scalars[i] = Scalar::of_float(type, operand(each, i)[position]);
-      tile[position] =
-          static_cast<float>(language::apply_operator(apply.function, scalars).floating);
+        scalars[i] = scalar_of(type, operand(each, i)[position]);
+      tile[position] = number_of(language::apply_operator(apply.function, scalars));
     }
     result(each) = std::move(tile);
   }
 
   void run_one(const Cast&, const Instruction& each) {
     Elements tile = operand(each, 0);
-    for (float& element : tile)
-      element = rounded(type_of_result(each).element, element);
+    const DType from = program_.values[each.operands[0]].element;
+    const DType to = type_of_result(each).element;
+    for (double& element : tile)
+      element = number_of(language::convert(to, scalar_of(from, element)));
     result(each) = std::move(tile);
   }
 

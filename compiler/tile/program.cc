@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "compiler/ir/gpu_arch.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -33,6 +34,18 @@ bool For::operator==(const For& other) const {
 }
 bool Instruction::operator==(const Instruction& other) const {
   return what == other.what && operands == other.operands && results == other.results;
+}
+
+bool is_factor_float(DType type) {
+  return type != DType::Float32 && type != DType::Float64 && is_float(type);
+}
+bool is_factor_int(DType type) { return type == DType::Int8 || type == DType::UInt8; }
+DType sum_type_of(DType factor) { return is_float(factor) ? DType::Float32 : DType::Int32; }
+bool is_computed(DType type) {
+  return type == DType::Float32 || type == DType::Int32 || ir::is_short_float(type);
+}
+bool is_tile_type(DType type) {
+  return is_computed(type) || is_factor_float(type) || is_factor_int(type);
 }
 
 std::span<const Operator> known_functions() {

@@ -81,14 +81,14 @@ struct Store {  // a tile
   std::vector<AxisId> at;
   bool operator==(const Store&) const = default;
 };
-struct Mma {  // a[m, k], b[k, n], c[m, n] -> c + a b; the order of the sum is the GPU's own
+struct Mma {  // a[m, k], b[k, n], c[m, n] -> c + a b; floats are added in the GPU's own order
   bool operator==(const Mma&) const = default;
 };
 struct Apply {  // element by element
   language::Operator function = language::Operator::Add;
   bool operator==(const Apply&) const = default;
 };
-struct Cast {  // to the element type of the result
+struct Cast {  // to the element type of the result; of no float to an integer
   bool operator==(const Cast&) const = default;
 };
 struct Reshape {  // the same elements in row-major order
@@ -130,6 +130,18 @@ struct Program {
   std::span<const Axis> blocks() const { return std::span(axes).first(block_axes); }
   bool operator==(const Program&) const = default;
 };
+
+/// Floats that tensor cores multiply: of 16 and of 8 bits.
+bool is_factor_float(DType type);
+/// Integers that they do: int8, uint8.
+bool is_factor_int(DType type);
+/// What they add the products of this type up in: float32 or int32.
+DType sum_type_of(DType factor);
+/// Whether tiles of this type are computed with, element by element: 16-bit floats and the types of
+/// sums. Tiles of the other types are factors, or are cast to one of these first.
+bool is_computed(DType type);
+/// Whether there are tiles of this type.
+bool is_tile_type(DType type);
 
 /// The functions that Apply knows: those whose results are the same on every machine.
 std::span<const language::Operator> known_functions();

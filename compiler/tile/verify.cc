@@ -9,7 +9,6 @@
 
 #include <fmt/ranges.h>
 
-#include "compiler/ir/gpu_arch.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -29,8 +28,9 @@ std::string text(const TileType& type) {
 bool is_power_of_two(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
 void require_element(DType type, std::string_view of) {
-  if (ir::is_short_float(type) || type == DType::Float32) return;
-  refuse("{} has elements of {}; tiles have float16, bfloat16 and float32", of, type);
+  if (is_tile_type(type)) return;
+  refuse("{} has elements of {}; tiles have floats of 8, 16 and 32 bits, int8, uint8 and int32", of,
+         type);
 }
 
 const TileType& type_of(const Program& program, const Instruction& instruction, size_t operand) {
@@ -47,9 +47,10 @@ TileType type_of_mma(const Program& program, const Instruction& mma) {
   const TileType& a = type_of(program, mma, 0);
   const TileType& b = type_of(program, mma, 1);
   const TileType& c = type_of(program, mma, 2);
-  const bool fits = ir::is_short_float(a.element) && a.element == b.element &&
-                    c.element == DType::Float32 && a.shape.size() == 2 && b.shape.size() == 2 &&
-                    a.shape[1] == b.shape[0] &&
+  const bool are_ints = is_factor_int(a.element) && is_factor_int(b.element);
+  const bool are_factors = are_ints || (is_factor_float(a.element) && a.element == b.element);
+  const bool fits = are_factors && c.element == sum_type_of(a.element) && a.shape.size() == 2 &&
+                    b.shape.size() == 2 && a.shape[1] == b.shape[0] &&
                     c.shape == std::vector<int64_t>{a.shape[0], b.shape[1]};
   if (!fits) refuse("mma adds no product of {} and {} to {}", text(a), text(b), text(c));
   return c;
@@ -61,6 +62,8 @@ TileType type_of_apply(const Program& program, const Apply& apply, const Instruc
     refuse("{} is not done element by element on tiles", row.spelling);
   require_operands(each, row.spelling, static_cast<size_t>(row.arity));
   const TileType& first = type_of(program, each, 0);
+  if (!is_computed(first.element))
+    refuse("{} is not done on tiles of {}; cast them first", row.spelling, first.element);
   for (size_t i = 1; i < each.operands.size(); ++i) {
     if (type_of(program, each, i) == first) continue;
     refuse("{} takes tiles of one type, but got {} and {}", row.spelling, text(first),
@@ -156,7 +159,11 @@ class Verifier {
   }
   void verify_one(const Cast&, const Instruction& each) const {
     require_operands(each, "cast", 1);
-    require_result(each, {result_of(each).element, type_of(program_, each, 0).shape});
+    const TileType& from = type_of(program_, each, 0);
+    const DType to = result_of(each).element;
+    require_result(each, {to, from.shape});
+    if (!is_computed(to) || (is_float(from.element) && !is_float(to)))
+      refuse("{} is not cast to {} on tiles", from.element, to);
   }
   void verify_one(const Reshape&, const Instruction& each) const {
     require_operands(each, "reshape", 1);

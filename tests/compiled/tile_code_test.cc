@@ -76,7 +76,24 @@ TEST(TileCode, IsNotForScheduledStrictOrOtherwiseUnfitKernels) {
                 "the call says how long the rows of its tensors are");
   expect_cuda_c(
       made_of("kernel f(A: float32[8]) -> (B: float32[8]) { B[i] = A[i] + 1.0 }", &assembler),
-      "it is no sum of products of 16-bit floats");
+      "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
+      "int32");
+}
+
+TEST(TileCode, IsNotForSumsOfIntegersThatMayWrap) {
+  FakeAssembler assembler;
+  const auto squares = [&](std::string_view terms) {
+    return made_of(
+        fmt::format("kernel k(A: int8[{0}, 64], B: uint8[{0}, 64]) -> (C: int32[64, 64]) {{"
+                    " C[i, j] = sum[k < {0}](int32(A[k, i]) * int32(B[k, j])) }}",
+                    terms),
+        &assembler);
+  };
+  expect_cuda_c(squares("33025"), "tileiras was ended by signal 11");
+  for (const char* terms : {"33026", "n"}) {
+    expect_cuda_c(squares(terms),
+                  "its sums in int32 may have more than 33025 terms, and could be too large");
+  }
 }
 
 TEST(TileCode, TroubleWithTheAssemblerIsASentence) {
@@ -127,7 +144,9 @@ TEST(TileCode, ItsTextIsForAPerson) {
       [] {
         tile_text(kernel_of("kernel f(A: float32[8]) -> (B: float32[8]) { B[i] = A[i] }").kernel);
       },
-      ErrorKind::Unsupported, "f has no form on tiles: it is no sum of products of 16-bit floats");
+      ErrorKind::Unsupported,
+      "f has no form on tiles: it is no sum of products of 16-bit or 8-bit floats in float32, or "
+      "of 8-bit integers in int32");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-_MATRIX = {"HMMA", "IMMA", "HGMMA"}
+_MATRIX = {"HMMA", "IMMA", "HGMMA", "QGMMA", "IGMMA", "UTCHMMA", "UTCQMMA", "UTCIMMA"}
 _SCALAR = {"FFMA", "DFMA", "HFMA2"}
 _ROW = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.x]*)(.*?);")
 _LABEL = re.compile(r"^(\.L_x?\w+):")

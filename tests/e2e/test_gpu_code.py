@@ -8,7 +8,8 @@ from kiln import te
 
 
 def _product(m, n, l, dtype="float32", a_transposed=False, b_transposed=False, batch=()):
-    """A product of matrices whose sums are float32."""
+    """A product of matrices whose sums are float32, of integers int32."""
+    wide = "int32" if dtype in ("int8", "uint8") else "float32"
     a = te.placeholder((*batch, l, m) if a_transposed else (*batch, m, l), dtype, "A")
     b = te.placeholder((*batch, n, l) if b_transposed else (*batch, l, n), dtype, "B")
     k = te.reduce_axis((0, l), "k")
@@ -17,7 +18,7 @@ def _product(m, n, l, dtype="float32", a_transposed=False, b_transposed=False, b
         *first, i, j = axes
         x = a[(*first, k, i) if a_transposed else (*first, i, k)]
         y = b[(*first, j, k) if b_transposed else (*first, k, j)]
-        return te.sum(x.astype("float32") * y.astype("float32"), axis=k)
+        return te.sum(x.astype(wide) * y.astype(wide), axis=k)
 
     return [a, b, te.compute((*batch, m, n), sums, "C")]
 

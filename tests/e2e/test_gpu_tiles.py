@@ -1,4 +1,4 @@
-"""Untouched products of 16-bit floats through NVIDIA's compiler of tiles: no GPU is asked."""
+"""Untouched products of short types through NVIDIA's compiler of tiles: no GPU is asked."""
 
 import os
 import stat
@@ -40,6 +40,31 @@ def test_hopper_multiplies_by_whole_warpgroups(daemon, dtype, transposed):
     products = [opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x16")]
     assert len(products) == 4 == loop.kinds["HGMMA"], loop.kinds
     assert len(loop.opcodes) <= 18 * len(products), loop.kinds
+    assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
+
+
+# A 64x256x32 of 8 bits takes as long as a 64x256x16 of 16; sums of 8-bit floats are added up in float32 in the loop, too.
+@pytest.mark.parametrize(("dtype", "product", "most"), [
+    ("int8", "IGMMA.64x256x32.S8.S8", 18), ("uint8", "IGMMA.64x256x32.U8.U8", 18),
+    ("float8_e4m3fn", "QGMMA.64x128x32.F32.E4M3.E4M3", 33), ("float8_e5m2", "QGMMA.64x128x32.F32.E5M2.E5M2", 33)])
+def test_hopper_multiplies_eight_bits_by_whole_warpgroups(daemon, dtype, product, most):
+    kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, b_transposed=True))
+    _tiles_of(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    products = [opcode for opcode in loop.opcodes if opcode.startswith(product)]
+    assert len(products) == 4 == loop.arithmetic, loop.kinds
+    assert len(loop.opcodes) <= most * len(products), loop.kinds
+    assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("int8", "UTCIMMA"), ("float8_e4m3fn", "UTCQMMA"), ("bfloat16", "UTCHMMA")])
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_blackwell_multiplies_whole_tiles_in_every_layout(daemon, dtype, kind, transposed):
+    kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed), arch="sm_100")
+    _tiles_of(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    assert loop.kinds[kind] == loop.arithmetic >= 2, loop.kinds
+    assert len(loop.opcodes) <= 60, loop.kinds
     assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
 
 

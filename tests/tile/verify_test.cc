@@ -16,8 +16,8 @@ struct Broken {
 };
 
 constexpr Broken kBroken[] = {
-    {"C: float16[n, 12]", "C: int32[n, 12]",
-     "C has elements of int32; tiles have float16, bfloat16 and float32"},
+    {"C: float16[n, 12]", "C: int64[n, 12]",
+     "C has elements of int64; tiles have floats of 8, 16 and 32 bits, int8, uint8 and int32"},
     {"i: n by 8", "i: n by 6", "axis i goes by 6, which is not a power of two"},
     {"v2 = bias[8]", "v2 = bias[8, 8]", "bias has 1 dimensions, but its view has tiles of 2"},
     {"v2 = bias[8]", "v2 = bias[12]",
@@ -54,6 +54,10 @@ constexpr Broken kBroken[] = {
     {"reshape [1, 8] t6", "reshape [2, 8] t6", "float32[8] cannot be reshaped to float32[2, 8]"},
     {"broadcast [8, 8] t7\n  t9 = add t1, t8", "broadcast [16, 4] t7\n  t9 = add t1, t1",
      "float32[1, 8] cannot be broadcast to float32[16, 4]"},
+    {"t11 = cast float16 t10", "t12 = cast int32 t10\n  t11 = cast float16 t10",
+     "float32 is not cast to int32 on tiles"},
+    {"t11 = cast float16 t10", "t12 = cast float8_e5m2 t10\n  t11 = cast float16 t10",
+     "float32 is not cast to float8_e5m2 on tiles"},
     {"yield t5", "yield t3", "a loop begins with float32[8, 8], but t3 is bfloat16[8, 16]"},
     {"yield t5", "yield t5, t5",
      "a loop over k carries 1 values, but has 1 operands, 1 results and yields 2"},
@@ -67,6 +71,14 @@ TEST(TileVerify, RefusesEachBreachOfARule) {
         expect_error([&] { tile::parse(text); }, ErrorKind::Internal, broken.message);
     EXPECT_EQ(error.reason(), "TILE_PROGRAM");
   }
+}
+
+TEST(TileVerify, RefusesToComputeWithShortTypes) {
+  std::string text = product_with("bias: float32[12]", "bias: int8[12]");
+  constexpr std::string_view kSum = "t9 = add t1, t8";
+  text.replace(text.find(kSum), kSum.size(), "t12 = negative t8\n  t9 = add t1, t1");
+  expect_error([&] { tile::parse(text); }, ErrorKind::Internal,
+               "negative is not done on tiles of int8; cast them first");
 }
 
 /// What no text can say.
