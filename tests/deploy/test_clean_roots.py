@@ -23,7 +23,8 @@ def test_a_newcomer_gets_a_result(way, programs):
 
 
 def test_the_page_shows_what_the_scripts_type():
-    typed = {line for script in SCRIPTS.glob("*.sh") for line in re.findall(r"""^typed ['"](.*)['"]$""", script.read_text(), re.M)}
+    typed = {line for script in SCRIPTS.glob("*.sh")
+             for line in re.findall(r"""^(?:  \w+\) )?typed ['"](.*)['"](?: ;;)?$""", script.read_text(), re.M)}
     assert len(typed) > 15
     shown = [line for line in re.findall(r"^\$ (.*?)    # [\d.]+ s$", PAGE, re.M)]
     assert len(shown) > 12
