@@ -287,19 +287,11 @@ class Function {
 
   void write(const Await& node) { line("kiln_await<{}>();", node.groups); }
 
-  /// What no block has of its own lies in the workspace.
-  bool lies_in_shared_memory(const BufferRef& buffer) const {
-    return buffer->scope == Scope::Shared &&
-           std::ranges::none_of(kernel_.workspace, [&](const Kernel::WorkspaceBuffer& entry) {
-             return entry.buffer == buffer;
-           });
-  }
-
   /// How many bytes hardware copies in the background; 0 for another store.
   int64_t late_bytes(const Store& store) const {
     const Load* load = as<Load>(store.value);
     const bool is_copy = is_background_ && load != nullptr && !load->predicate &&
-                         !store.predicate && lies_in_shared_memory(store.buffer) &&
+                         !store.predicate && store.buffer->scope == Scope::Shared &&
                          load->buffer->scope == Scope::Global &&
                          store.buffer->type == load->buffer->type;
     const int64_t bytes = is_copy ? size_of(store.buffer->type) * store.value->type.lanes : 0;

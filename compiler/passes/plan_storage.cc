@@ -97,14 +97,26 @@ class PlanStorage : public Mutator {
       return Mutator::visit(allocate);
     }
 
-    const Buffer& buffer = *allocate.buffer;
     const bool per_thread = is_in(LoopKind::Parallel);
     Expr& used = per_thread ? per_thread_bytes : call_bytes;
-    kernel_.workspace.push_back({allocate.buffer, used, per_thread});
-    used = analysis::simplify(used + ceildiv(bytes_of(buffer), index(kAlignment)) * kAlignment,
+    // Of a GPU it is memory of the device, whatever it was asked to be.
+    const auto [buffer, body] = has_threads_
+                                    ? in_scope(allocate.buffer, Scope::Global, allocate.body)
+                                    : std::pair(allocate.buffer, allocate.body);
+    kernel_.workspace.push_back({buffer, used, per_thread});
+    used = analysis::simplify(used + ceildiv(bytes_of(*buffer), index(kAlignment)) * kAlignment,
                               facts_);
     demoted_ = true;
-    return (*this)(allocate.body);
+    return (*this)(body);
+  }
+
+  /// The buffer in this scope, in what is done with it, too.
+  static std::pair<BufferRef, Stmt> in_scope(const BufferRef& buffer, Scope scope,
+                                             const Stmt& body) {
+    if (buffer->scope == scope) return {buffer, body};
+    const BufferRef placed =
+        Buffer::make(buffer->name, buffer->type, buffer->shape, scope, buffer->strides);
+    return {placed, replace_buffers(body, {{buffer, placed}})};
   }
 
   bool keeps_allocate(const Allocate& allocate) const {
@@ -135,16 +147,12 @@ class PlanStorage : public Mutator {
 
   /// What a block computes outside its threads is for all of them.
   Stmt on_chip(const Allocate& allocate) {
-    const Buffer& buffer = *allocate.buffer;
     const bool in_threads =
         std::ranges::any_of(loops_, [](const For* loop) { return is_thread_axis(loop->thread); });
     const bool in_blocks = is_in(LoopKind::ThreadIndex);
     const Scope scope = in_blocks && !in_threads ? Scope::Shared : Scope::Local;
-    const Stmt body = (*this)(allocate.body);
-    if (scope == buffer.scope) return Allocate::make(allocate.buffer, body);
-    const BufferRef placed =
-        Buffer::make(buffer.name, buffer.type, buffer.shape, scope, buffer.strides);
-    return Allocate::make(placed, replace_buffers(body, {{allocate.buffer, placed}}));
+    const auto [placed, body] = in_scope(allocate.buffer, scope, (*this)(allocate.body));
+    return Allocate::make(placed, body);
   }
 
   /// How often the loops of this kind make a copy of what stands inside of them: a lane each, or an

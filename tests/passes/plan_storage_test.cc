@@ -49,6 +49,17 @@ TEST(PlanStorage, KeepsNothingOnTheStackThatAParallelLoopNeeds) {
   EXPECT_FALSE(kernel.workspace[0].per_thread);
 }
 
+/// Codegen moves to and from shared memory as no other memory can be moved to.
+TEST(PlanStorage, SaysThatMemoryOutsideOfBlocksIsNotShared) {
+  const ir::Kernel kernel = run_pass(plan_storage, R"(fn f(A: float32[2, 32]) {
+      allocate s: float32[2, 32] scope(shared)
+      for t in 0..32 bind(threadIdx.x) { for b in 0..2 bind(blockIdx.x) {
+        s[b, t] = 1.0  A[b, t] = s[b, t] } } })",
+                                     kCuda);
+  ASSERT_EQ(kernel.workspace.size(), 1u);
+  EXPECT_EQ(kernel.workspace[0].buffer->scope, ir::Scope::Global);
+}
+
 TEST(PlanStorage, TakesTheLargestSizeOverTheLoopsAround) {
   const ir::Kernel kernel = run_pass(plan_storage, R"(fn f(A: float32[n, n]) {
       for i in 0..n { allocate s: float32[i + 1] scope(global)
