@@ -51,7 +51,7 @@ void require_sums_in_range(const tile::Program& program) {
   const auto loop = std::ranges::find_if(program.body, is_loop);
   KILN_CHECK(loop != program.body.end());
   if (is_float(program.values[loop->results[0]].element)) return;
-  const tile::Extent& sum = program.axes[std::get<tile::For>(loop->what).axis].extent;
+  const tile::Extent& sum = program.axes[std::get<tile::For>(loop->what).axes[0]].extent;
   constexpr int64_t kMostProduct = 255 * 255;
   constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / kMostProduct;
   if (sum.size >= 0 || sum.constant > kMostTerms)

@@ -3,10 +3,14 @@
 // loop's body are forgotten at its end, so that its results have the numbers of its first ones.
 #include "compiler/tile/bytecode.h"
 
+#include <map>
+#include <numeric>
 #include <optional>
+#include <span>
 
 #include "compiler/language/evaluate/scalar.h"
-#include "compiler/tile/bytecode_tables.h"
+#include "compiler/tile/bytecode_code.h"
+#include "compiler/tile/bytecode_window.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -14,52 +18,8 @@ namespace {
 
 using language::Operator;
 
-enum Opcode : uint64_t {
-  kAddF = 2,
-  kAddI = 3,
-  kAssume = 6,
-  kBroadcast = 11,
-  kConstant = 16,
-  kContinue = 17,
-  kDivI = 21,
-  kExtI = 37,
-  kFor = 41,
-  kFToF = 42,
-  kGetTileBlockId = 48,
-  kIToF = 59,
-  kLoadView = 62,
-  kMakePartitionView = 66,
-  kMakeTensorView = 67,
-  kMaxF = 69,
-  kMaxI = 70,
-  kMinF = 71,
-  kMinI = 72,
-  kMmaF = 73,
-  kMmaI = 74,
-  kMulF = 76,
-  kMulI = 78,
-  kNegF = 79,
-  kNegI = 80,
-  kRemI = 90,
-  kReshape = 91,
-  kReturn = 92,
-  kStoreView = 102,
-  kSubF = 103,
-  kSubI = 104,
-  kTruncI = 107,
-};
-
 enum Section : uint8_t { kEnd = 0, kStrings = 1, kFunctions = 2, kConstants = 4, kTypes = 5 };
 
-// Attributes of instructions.
-constexpr uint8_t kToNearest = 0;
-constexpr uint8_t kToZero = 1;
-constexpr uint8_t kUnsigned = 0;
-constexpr uint8_t kSigned = 1;
-constexpr uint8_t kMayWrap = 0;
-constexpr uint8_t kNoWrap = 3;
-constexpr uint8_t kWeak = 0;  // order of memory: that of an ordinary access
-constexpr uint64_t kWithNan = 1;
 // Attributes that say their kind.
 constexpr uint8_t kIntegerTag = 0x01;
 constexpr uint8_t kDivisibleTag = 0x08;
@@ -68,15 +28,7 @@ constexpr uint8_t kHintsTag = 0x0b;
 
 constexpr int64_t kAlignment = 16;  // bytes, of a parameter
 
-using Value = uint64_t;
-
-/// Instructions of one block, and how many.
-struct Code {
-  Bytes bytes;
-  uint64_t count = 0;
-};
-
-class Writer {
+class Writer : CodeWriter {
  public:
   explicit Writer(const Program& program)
       : program_(program), values_(program.values.size()), places_(program.axes.size()) {}
@@ -92,17 +44,17 @@ class Writer {
     functions.number(0);  // where in the source: nowhere
     if (options.warps > 0) write_hints(functions, options);
     write_entry();
-    functions.number(code_.bytes.size());
-    functions.append(code_.bytes.text());
+    functions.number(code.bytes.size());
+    functions.append(code.bytes.text());
     return module_of(functions);
   }
 
  private:
   std::string module_of(const Bytes& functions) const {
-    Bytes constants;
-    constants_.write(constants, 8);
-    Bytes types;
-    types_.table().write(types, 4);
+    Bytes constant_bytes;
+    constants.write(constant_bytes, 8);
+    Bytes type_bytes;
+    types.table().write(type_bytes, 4);
     Bytes strings;
     strings_.write(strings, 4);
     Bytes out;
@@ -119,19 +71,19 @@ class Writer {
       out.append(content.text());
     };
     write(kFunctions, functions, 8);
-    write(kConstants, constants, 8);
-    write(kTypes, types, 4);
+    write(kConstants, constant_bytes, 8);
+    write(kTypes, type_bytes, 4);
     write(kStrings, strings, 4);
     out.byte(kEnd);
     return out.text();
   }
 
   uint64_t signature() {
-    std::vector<uint64_t> types;
+    std::vector<TypeNumber> taken;
     for (const Parameter& parameter : program_.parameters)
-      types.push_back(types_.tile(types_.pointer(parameter.type), {}));
-    types.insert(types.end(), program_.sizes.size(), scalar(DType::Int64));
-    return types_.function(types);
+      taken.push_back(types.tile(types.pointer(parameter.type), {}));
+    taken.insert(taken.end(), program_.sizes.size(), scalar(DType::Int64));
+    return types.function(taken);
   }
 
   void write_hints(Bytes& out, const BytecodeOptions& options) {
@@ -142,67 +94,35 @@ class Writer {
     out.number(1);
     out.number(strings_["num_worker_warps_per_cta"]);
     out.byte(kIntegerTag);
-    out.number(types_.element(DType::Int32));
+    out.number(types.element(DType::Int32));
     out.number(static_cast<uint64_t>(options.warps));
   }
 
   void write_entry() {
     std::vector<Value> pointers;
     for (size_t i = 0; i < program_.parameters.size(); ++i)
-      pointers.push_back(next_++);
+      pointers.push_back(next++);
     for (size_t i = 0; i < program_.sizes.size(); ++i)
-      sizes_.push_back(next_++);
+      sizes_.push_back(next++);
     for (size_t i = 0; i < pointers.size(); ++i)
       pointers[i] = aligned(pointers[i], program_.parameters[i].type);
     for (const View& view : program_.views)
       views_.push_back(view_of(view, pointers[view.parameter]));
-    write_places();
+    write_block();
+    prepare(program_.body, pointers);
     write_all(program_.body);
     begin(kReturn);
     out().number(0);
     out().number(0);
   }
 
-  Bytes& out() { return code_.bytes; }
-  void begin(Opcode opcode) {
-    out().number(opcode);
-    ++code_.count;
-  }
-  /// The value that the instruction makes whose bytes are complete.
-  Value made() { return next_++; }
-
-  uint64_t scalar(DType type) { return types_.tile(types_.element(type), {}); }
-  uint64_t type_of(const TileType& type) {
-    return types_.tile(types_.element(type.element), type.shape);
-  }
-
-  Value constant(uint64_t type, uint64_t bits, int width) {
-    Bytes entry;
-    entry.number(static_cast<uint64_t>(width));
-    entry.fixed(bits, width);
-    begin(kConstant);
-    out().number(type);
-    out().number(constants_[entry.text()]);
-    return made();
-  }
-  Value integer(DType type, int64_t value) {
-    return constant(scalar(type), static_cast<uint64_t>(value), size_of(type));
-  }
-
-  Value arithmetic(Opcode opcode, DType type, std::initializer_list<uint8_t> attributes, Value a,
-                   Value b) {
-    begin(opcode);
-    out().number(scalar(type));
-    for (const uint8_t attribute : attributes)
-      out().byte(attribute);
-    out().number(a);
-    out().number(b);
-    return made();
+  TypeNumber type_of(const TileType& type) {
+    return types.tile(types.element(type.element), type.shape);
   }
 
   Value aligned(Value pointer, DType type) {
     begin(kAssume);
-    out().number(types_.tile(types_.pointer(type), {}));
+    out().number(types.tile(types.pointer(type), {}));
     out().byte(kDivisibleTag);
     out().number(kAlignment);
     out().byte(0);  // all of it, along no dimension
@@ -234,25 +154,13 @@ class Writer {
       }
       strides[d - 1] = open ? kOpen : strides[d] * extent.constant;
     }
-    const uint64_t tensor = types_.tensor(parameter.type, shape, strides);
-    begin(kMakeTensorView);
-    out().number(1);
-    out().number(tensor);
-    out().number(pointer);
-    write_values(open_extents);
-    write_values(open_strides);
-    const Value whole = made();
+    const uint64_t tensor = types.tensor(parameter.type, shape, strides);
+    const Value whole = tensor_view(tensor, pointer, open_extents, open_strides);
     begin(kMakePartitionView);
     const std::vector<int64_t> order(view.order.begin(), view.order.end());
-    out().number(types_.partition(tensor, view.tile, order));
+    out().number(types.partition(tensor, view.tile, order));
     out().number(whole);
     return made();
-  }
-
-  void write_values(const std::vector<Value>& values) {
-    out().number(values.size());
-    for (const Value value : values)
-      out().number(value);
   }
 
   /// How many parts an axis has, as an int32.
@@ -270,22 +178,46 @@ class Writer {
     return made();
   }
 
-  /// The number of the block as one part of each block axis, the last of which is the fastest.
-  void write_places() {
+  /// The number of the block as one part of each block axis.
+  void write_block() {
     const uint64_t type = scalar(DType::Int32);
     begin(kGetTileBlockId);
     for (int dimension = 0; dimension < 3; ++dimension)
       out().number(type);
-    Value rest = next_;
-    next_ += 3;
-    for (AxisId axis = program_.block_axes; axis-- > 0;) {
-      if (axis == 0) {
-        places_[axis] = rest;
+    Value rest = next;
+    next += 3;
+    std::vector<AxisId> axes(program_.block_axes);
+    std::iota(axes.begin(), axes.end(), 0);
+    write_places(rest, axes);
+  }
+
+  /// A number as one part of each axis, the last of which is the fastest.
+  void write_places(Value rest, std::span<const AxisId> axes) {
+    for (size_t i = axes.size(); i-- > 0;) {
+      if (i == 0) {
+        places_[axes[i]] = rest;
         break;
       }
-      const Value parts = parts_of(program_.axes[axis]);
-      places_[axis] = arithmetic(kRemI, DType::Int32, {kSigned}, rest, parts);
+      const Axis& axis = program_.axes[axes[i]];
+      if (axis.extent.size < 0 && axis.parts({}) == 1) {
+        places_[axes[i]] = integer(DType::Int32, 0);
+        continue;
+      }
+      const Value parts = parts_of(axis);
+      places_[axes[i]] = arithmetic(kRemI, DType::Int32, {kSigned}, rest, parts);
       rest = arithmetic(kDivI, DType::Int32, {kSigned, kToZero}, rest, parts);
+    }
+  }
+
+  /// What is the same for all parts of loops is computed in front of them.
+  void prepare(const std::vector<Instruction>& body, std::span<const Value> pointers) {
+    for (const Instruction& each : body) {
+      if (const auto* loop = std::get_if<For>(&each.what)) prepare(loop->body, pointers);
+      const auto* window = std::get_if<Window>(&each.what);
+      if (window == nullptr) continue;
+      windows_.emplace(
+          each.results[0],
+          PreparedWindow(*this, program_, *window, {pointers[window->parameter], sizes_, places_}));
     }
   }
 
@@ -324,22 +256,20 @@ class Writer {
   }
 
   void write_one(const Load& load, const Instruction& each) {
-    begin(kLoadView);
-    out().number(2);
-    out().number(type_of(result_type(each)));
-    out().number(types_.token());
-    out().number(0);  // no scope, no hints, no token
-    out().byte(kWeak);
-    out().number(views_[load.view]);
-    write_place(load.at);
-    set_result(each);
-    made();  // the token
+    std::vector<Value> place;
+    for (const AxisId axis : load.at)
+      place.push_back(places_[axis]);
+    values_[each.results[0]] = load_view(type_of(result_type(each)), views_[load.view], place);
+  }
+
+  void write_one(const Window&, const Instruction& each) {
+    values_[each.results[0]] = windows_.at(each.results[0]).load(*this, places_);
   }
 
   void write_one(const Store& store, const Instruction& each) {
     begin(kStoreView);
     out().number(1);
-    out().number(types_.token());
+    out().number(types.token());
     out().number(0);  // as above
     out().byte(kWeak);
     out().number(operand(each, 0));
@@ -425,7 +355,9 @@ class Writer {
 
   void write_one(const For& loop, const Instruction& each) {
     const Value first = integer(DType::Int32, 0);
-    const Value end = parts_of(program_.axes[loop.axis]);
+    Value end = parts_of(program_.axes[loop.axes[0]]);
+    for (const AxisId axis : std::span(loop.axes).subspan(1))
+      end = arithmetic(kMulI, DType::Int32, {kNoWrap}, end, parts_of(program_.axes[axis]));
     const Value step = integer(DType::Int32, 1);
     begin(kFor);
     out().number(each.results.size());
@@ -447,34 +379,32 @@ class Writer {
   }
 
   void write_body(const For& loop) {
-    const Value outside = next_;
+    const Value outside = next;
     Code around;
-    std::swap(code_, around);
-    places_[loop.axis] = made();
+    std::swap(code, around);
+    const Value number = made();
     for (const ValueId carried : loop.carried)
       values_[carried] = made();
+    write_places(number, loop.axes);
     write_all(loop.body);
     begin(kContinue);
     out().number(0);
     out().number(loop.yields.size());
     for (const ValueId value : loop.yields)
       out().number(values_[value]);
-    std::swap(code_, around);
+    std::swap(code, around);
     out().number(around.count);
     out().append(around.bytes.text());
-    next_ = outside;
+    next = outside;
   }
 
   const Program& program_;
   Table strings_;
-  Table constants_;
-  TypeTable types_;
-  Code code_;
-  Value next_ = 0;
   std::vector<Value> sizes_;
   std::vector<Value> views_;
-  std::vector<Value> values_;  // by ValueId
-  std::vector<Value> places_;  // by AxisId
+  std::map<ValueId, PreparedWindow> windows_;  // by what they make
+  std::vector<Value> values_;                  // by ValueId
+  std::vector<Value> places_;                  // by AxisId
 };
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace {
 
 // What the first byte of a type says.
 enum TypeTag : uint8_t {
+  kBool = 0x00,
   kInt8 = 0x01,
   kInt32 = 0x03,
   kInt64 = 0x04,
@@ -28,6 +29,7 @@ constexpr uint8_t kPadding = 0xcb;
 
 TypeTag tag_of(DType type) {
   switch (type) {
+    case DType::Bool: return kBool;
     case DType::Int8:
     case DType::UInt8: return kInt8;
     case DType::Int32: return kInt32;

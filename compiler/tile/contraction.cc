@@ -141,7 +141,7 @@ class Writer {
     Instruction instruction{.what = For{}, .operands = {zero}, .results = {}};
     For loop;
     add_axis(product_.sum);
-    loop.axis = numbers_.at(product_.sum);
+    loop.axes = {numbers_.at(product_.sum)};
     const auto result = static_cast<ValueId>(program_.values.size());
     loop.carried = {result + 1};
     program_.values.insert(program_.values.end(), 2, type);

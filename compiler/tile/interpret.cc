@@ -3,6 +3,8 @@
 #include "compiler/tile/interpret.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "compiler/language/evaluate/scalar.h"
@@ -132,6 +134,53 @@ class Interpreter {
     });
   }
 
+  /// Where an element is, or nothing outside of the tensor.
+  std::optional<int64_t> offset_of(const Window& window, const std::vector<int64_t>& place) const {
+    const std::vector<int64_t>& shape = tensors_[window.parameter].shape;
+    int64_t offset = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      int64_t index = window.indices[d].offset;
+      for (const Term& term : window.indices[d].terms)
+        index += term.factor * place[term.axis];
+      if (index < 0 || index >= shape[d]) return std::nullopt;
+      offset = offset * shape[d] + index;
+    }
+    return offset;
+  }
+
+  /// Rows beyond the end of an axis are NaN, or the least number: no element of an output may
+  /// depend on them.
+  void run_one(const Window& window, const Instruction& each) {
+    Elements& tile = result(each);
+    const DType type = type_of_result(each).element;
+    const double anything =
+        is_float(type) ? std::numeric_limits<double>::quiet_NaN()
+                       : number_of(language::convert(type, Scalar::of_int(DType::Int64, 128)));
+    tile.clear();
+    std::vector<AxisId> axes = window.rows;
+    axes.push_back(window.along);
+    std::vector<int64_t> steps;
+    std::vector<int64_t> place;
+    for (const AxisId axis : axes)
+      steps.push_back(program_.axes[axis].step);
+    for (size_t i = 0; i < program_.axes.size(); ++i)
+      place.push_back(places_[i] * program_.axes[i].step);
+    const std::vector<int64_t> first = place;
+    std::vector<int64_t> within(axes.size(), 0);
+    do {
+      bool is_row = true;
+      for (size_t i = 0; i < axes.size(); ++i) {
+        place[axes[i]] = first[axes[i]] + within[i];
+        is_row = is_row && (axes[i] == window.along ||
+                            place[axes[i]] < program_.axes[axes[i]].extent.at(sizes_));
+      }
+      const std::optional<int64_t> offset = offset_of(window, place);
+      const double element =
+          offset ? number_of(language::read_element(tensors_[window.parameter], *offset)) : 0;
+      tile.push_back(is_row ? element : anything);
+    } while (step(within, steps));
+  }
+
   void run_one(const Store& store, const Instruction& each) {
     const View& view = program_.views[store.view];
     const Elements& tile = operand(each, 0);
@@ -212,14 +261,20 @@ class Interpreter {
     std::vector<Elements> carried;
     for (size_t i = 0; i < each.operands.size(); ++i)
       carried.push_back(operand(each, i));
-    const int64_t count = program_.axes[loop.axis].parts(sizes_);
-    for (int64_t part = 0; part < count; ++part) {
-      places_[loop.axis] = part;
+    std::vector<int64_t> counts;
+    for (const AxisId axis : loop.axes)
+      counts.push_back(program_.axes[axis].parts(sizes_));
+    std::vector<int64_t> part(counts.size(), 0);
+    bool is_left = std::ranges::count(counts, 0) == 0;
+    while (is_left) {
+      for (size_t i = 0; i < part.size(); ++i)
+        places_[loop.axes[i]] = part[i];
       for (size_t i = 0; i < carried.size(); ++i)
         values_[loop.carried[i]] = carried[i];
       run_all(loop.body);
       for (size_t i = 0; i < carried.size(); ++i)
         carried[i] = values_[loop.yields[i]];
+      is_left = step(part, counts);
     }
     for (size_t i = 0; i < carried.size(); ++i)
       values_[each.results[i]] = std::move(carried[i]);

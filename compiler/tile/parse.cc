@@ -192,6 +192,7 @@ class Parser {
       return made(names[0], {.what = load, .operands = {}, .results = {}},
                   {program_.parameters[view.parameter].type, view.tile});
     }
+    if (reader_.accept("window")) return read_window(names[0]);
     if (reader_.accept("cast")) {
       TileType type{read_type(), {}};
       std::vector<ValueId> operands = read_values();
@@ -241,11 +242,48 @@ class Parser {
     return made(name, {.what = constant, .operands = {}, .results = {}}, type);
   }
 
-  /// `for k: 512 by 64 with t2 = t0 { .. }`
+  /// `window A[b, y*2 + ry - 1, c] over b, y by c`
+  Instruction read_window(const Token& name) {
+    Window window;
+    window.parameter = find(parameters_, "the name of a parameter");
+    reader_.expect("[");
+    read_list("]", [&] { window.indices.push_back(read_index()); });
+    reader_.expect("over");
+    TileType type{program_.parameters[window.parameter].type, {1}};
+    do {
+      window.rows.push_back(find(axes_, "the name of an axis"));
+      type.shape[0] *= program_.axes[window.rows.back()].step;
+    } while (reader_.accept(","));
+    reader_.expect("by");
+    window.along = find(axes_, "the name of an axis");
+    type.shape.push_back(program_.axes[window.along].step);
+    return made(name, {.what = std::move(window), .operands = {}, .results = {}}, type);
+  }
+
+  Index read_index() {
+    Index index;
+    int64_t sign = reader_.accept("-") ? -1 : 1;
+    while (true) {
+      if (reader_.peek().kind == Token::Kind::Integer) {
+        index.offset += sign * reader_.expect_integer("a number");
+      } else {
+        Term term{find(axes_, "the name of an axis"), sign};
+        if (reader_.accept("*")) term.factor *= reader_.expect_integer("the factor of an axis");
+        index.terms.push_back(term);
+      }
+      if (!reader_.is("+") && !reader_.is("-")) return index;
+      sign = reader_.accept("+") ? 1 : -1;
+      if (sign < 0) reader_.expect("-");
+    }
+  }
+
+  /// `for ry: 3 by 1, k: 512 by 64 with t2 = t0 { .. }`
   Instruction read_for(const std::vector<Token>& names) {
     Instruction instruction;
     For loop;
-    loop.axis = read_axis();
+    do {
+      loop.axes.push_back(read_axis());
+    } while (reader_.accept(","));
     reader_.expect("with");
     std::vector<TileType> types;
     std::vector<Token> carried;

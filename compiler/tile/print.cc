@@ -1,4 +1,5 @@
 // Writes a program as text: parameters by their names, views as v0, v1, .., values as t0, t1, ..
+#include <cstdlib>
 #include <iterator>
 #include <numeric>
 
@@ -64,6 +65,14 @@ class Printer {
   void print(const Load& load, const Instruction& each) {
     line("{} = load v{}[{}]", result(each), load.view, places(load.at));
   }
+  void print(const Window& window, const Instruction& each) {
+    std::vector<std::string> indices;
+    for (const Index& index : window.indices)
+      indices.push_back(text(index));
+    line("{} = window {}[{}] over {} by {}", result(each),
+         program_.parameters[window.parameter].name, fmt::join(indices, ", "), places(window.rows),
+         program_.axes[window.along].name);
+  }
   void print(const Store& store, const Instruction& each) {
     line("store v{}[{}] = t{}", store.view, places(store.at), each.operands[0]);
   }
@@ -84,7 +93,10 @@ class Printer {
     std::vector<std::string> carried;
     for (size_t i = 0; i < loop.carried.size(); ++i)
       carried.push_back(fmt::format("t{} = t{}", loop.carried[i], each.operands[i]));
-    line("{} = for {} with {} {{", values(each.results), text(program_.axes[loop.axis]),
+    std::vector<std::string> axes;
+    for (const AxisId axis : loop.axes)
+      axes.push_back(text(program_.axes[axis]));
+    line("{} = for {} with {} {{", values(each.results), fmt::join(axes, ", "),
          fmt::join(carried, ", "));
     ++depth_;
     print_all(loop.body);
@@ -104,6 +116,23 @@ class Printer {
   }
   std::string text(const Axis& axis) const {
     return fmt::format("{}: {} by {}", axis.name, text(axis.extent), axis.step);
+  }
+  /// `y*2 + ry - 1`
+  std::string text(const Index& index) const {
+    std::string result;
+    const auto add = [&](bool is_negative, const std::string& part) {
+      if (!result.empty()) result += is_negative ? " - " : " + ";
+      if (result.empty() && is_negative) result += "-";
+      result += part;
+    };
+    for (const Term& term : index.terms) {
+      const int64_t factor = std::abs(term.factor);
+      const std::string& name = program_.axes[term.axis].name;
+      add(term.factor < 0, factor == 1 ? name : fmt::format("{}*{}", name, factor));
+    }
+    if (index.offset != 0 || index.terms.empty())
+      add(index.offset < 0, fmt::to_string(std::abs(index.offset)));
+    return result;
   }
   std::vector<std::string> extents(const std::vector<Extent>& shape) const {
     std::vector<std::string> result;

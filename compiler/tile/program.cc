@@ -29,7 +29,7 @@ int64_t TileType::count() const {
 
 // Written out, since clang 14 does not survive a default one of a type that contains itself.
 bool For::operator==(const For& other) const {
-  return axis == other.axis && carried == other.carried && body == other.body &&
+  return axes == other.axes && carried == other.carried && body == other.body &&
          yields == other.yields;
 }
 bool Instruction::operator==(const Instruction& other) const {

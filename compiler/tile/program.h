@@ -76,6 +76,26 @@ struct Load {  // -> the tile of the view at these parts of axes
   std::vector<AxisId> at;
   bool operator==(const Load&) const = default;
 };
+struct Term {  // `factor` times where on the axis an element is
+  AxisId axis = 0;
+  int64_t factor = 1;
+  bool operator==(const Term&) const = default;
+};
+struct Index {  // of one dimension of a tensor: the sum of both
+  std::vector<Term> terms;
+  int64_t offset = 0;
+  bool operator==(const Index&) const = default;
+};
+/// -> the elements of a tensor at all places of the block axes `rows`, a row each, and of `along`,
+/// which is side by side in it: what a convolution sees of an image. Outside of the tensor is 0.
+/// Rows for places beyond the end of an axis hold anything.
+struct Window {
+  uint32_t parameter = 0;
+  std::vector<Index> indices;  // one for each dimension
+  std::vector<AxisId> rows;
+  AxisId along = 0;
+  bool operator==(const Window&) const = default;
+};
 struct Store {  // a tile
   ViewId view = 0;
   std::vector<AxisId> at;
@@ -97,10 +117,11 @@ struct Reshape {  // the same elements in row-major order
 struct Broadcast {  // dimensions of 1 to those of the result
   bool operator==(const Broadcast&) const = default;
 };
-/// Runs `body` for each part of an axis, in order. `carried` are the operands at first, then what
-/// the iteration before yielded; the results are what the last one did.
+/// Runs `body` for each combination of parts of axes, in order, the last axis the fastest.
+/// `carried` are the operands at first, then what the iteration before yielded; the results are
+/// what the last one did.
 struct For {
-  AxisId axis = 0;
+  std::vector<AxisId> axes;
   std::vector<ValueId> carried;
   std::vector<Instruction> body;
   std::vector<ValueId> yields;
@@ -108,7 +129,7 @@ struct For {
 };
 
 struct Instruction {
-  std::variant<Constant, Load, Store, Mma, Apply, Cast, Reshape, Broadcast, For> what;
+  std::variant<Constant, Load, Window, Store, Mma, Apply, Cast, Reshape, Broadcast, For> what;
   std::vector<ValueId> operands;
   std::vector<ValueId> results;
   bool operator==(const Instruction&) const;

@@ -188,6 +188,54 @@ class Verifier {
     require_result(each, {parameter.type, program_.views[load.view].tile});
   }
 
+  void verify_one(const Window& window, const Instruction& each) const {
+    const Parameter& parameter = program_.parameters[window.parameter];
+    if (parameter.is_output) refuse("output {} is read", parameter.name);
+    if (window.indices.size() != parameter.shape.size()) {
+      refuse("a window of {} has {} indices, but {} dimensions", parameter.name,
+             window.indices.size(), parameter.shape.size());
+    }
+    for (size_t d = 1; d < parameter.shape.size(); ++d) {
+      if (parameter.shape[d].size < 0) continue;
+      refuse("{}, of which a window is read, has more than one open dimension", parameter.name);
+    }
+    int64_t count = 1;
+    for (const AxisId axis : window.rows) {
+      if (axis >= program_.block_axes || std::ranges::count(window.rows, axis) > 1)
+        refuse("axis {} gives a window no rows of a block", program_.axes[axis].name);
+      count *= program_.axes[axis].step;
+    }
+    for (const Index& index : window.indices) {
+      for (const Term& term : index.terms)
+        verify_term(window, term);
+    }
+    verify_along(window, parameter);
+    require_result(each, {parameter.type, {count, program_.axes[window.along].step}});
+  }
+
+  /// An axis is at one place in all of a window, or gives it its rows or columns.
+  void verify_term(const Window& window, const Term& term) const {
+    const Axis& axis = program_.axes[term.axis];
+    if (!visible_[term.axis]) refuse("axis {} is used outside of its loop", axis.name);
+    if (axis.step == 1 || term.axis == window.along ||
+        std::ranges::count(window.rows, term.axis) > 0)
+      return;
+    refuse("a window is over no axis {}, which goes by {}", axis.name, axis.step);
+  }
+
+  /// So that 0 is what is beyond the end of the axis, too.
+  void verify_along(const Window& window, const Parameter& parameter) const {
+    const Index whole{{{window.along, 1}}, 0};
+    const auto uses = [&](const Index& index) {
+      return std::ranges::count(index.terms, window.along, &Term::axis) > 0;
+    };
+    const auto last = window.indices.end() - 1;
+    const Axis& axis = program_.axes[window.along];
+    if (window.indices.empty() || *last != whole ||
+        std::any_of(window.indices.begin(), last, uses) || axis.extent != parameter.shape.back())
+      refuse("axis {} is not the last dimension of {}", axis.name, parameter.name);
+  }
+
   void verify_one(const Store& store, const Instruction& each) {
     const Parameter& parameter = verify_place(store.view, store.at);
     const View& view = program_.views[store.view];
@@ -231,13 +279,14 @@ class Verifier {
     const size_t count = each.operands.size();
     if (each.results.size() != count || loop.carried.size() != count ||
         loop.yields.size() != count) {
-      refuse("a loop over {} carries {} values, but has {} operands, {} results and yields {}",
-             program_.axes[loop.axis].name, loop.carried.size(), count, each.results.size(),
-             loop.yields.size());
+      refuse("a loop carries {} values, but has {} operands, {} results and yields {}",
+             loop.carried.size(), count, each.results.size(), loop.yields.size());
     }
-    if (loop.axis < program_.block_axes || !looped_.insert(loop.axis).second)
-      refuse("axis {} is not that of one loop", program_.axes[loop.axis].name);
-    visible_[loop.axis] = true;
+    for (const AxisId axis : loop.axes) {
+      if (axis < program_.block_axes || !looped_.insert(axis).second)
+        refuse("axis {} is not that of one loop", program_.axes[axis].name);
+      visible_[axis] = true;
+    }
     const std::vector<bool> outside = known_;
     for (const ValueId carried : loop.carried)
       make_known(carried);
@@ -252,7 +301,8 @@ class Verifier {
     }
     // What the body makes ends with it.
     known_ = outside;
-    visible_[loop.axis] = false;
+    for (const AxisId axis : loop.axes)
+      visible_[axis] = false;
   }
 
   const Program& program_;

@@ -40,6 +40,15 @@ class TileBytecode : public ::testing::Test {
 
 TEST_F(TileBytecode, OfAProductWithAnEpilogueOfAnySize) { expect_assembled(kProduct); }
 
+TEST_F(TileBytecode, OfWindowsOfImages) {
+  expect_assembled(kConvolution);
+  // Without zeros around; the channels a multiple of a tile.
+  std::string inside = program_with(kConvolution, "y*2 + r - 1, x*2 + s - 1", "y + r, x + s");
+  inside = program_with(inside, "X: bfloat16[n, 6, 5, 20]", "X: bfloat16[n, 5, 5, 32]");
+  inside = program_with(inside, "F: bfloat16[3, 3, 20, 12]", "F: bfloat16[3, 3, 32, 12]");
+  expect_assembled(program_with(inside, "c: 20 by 16", "c: 32 by 16"));
+}
+
 TEST_F(TileBytecode, OfEveryFunctionOfEveryType) {
   for (const auto& [type, number] : {std::pair{"float16", "-1.5"}, std::pair{"bfloat16", "-1.5"},
                                      std::pair{"float32", "-1.5"}, std::pair{"int32", "-3"}}) {

@@ -31,11 +31,34 @@ constexpr std::string_view kProduct =
 }
 )";
 
-/// kProduct with a part of it replaced.
-inline std::string product_with(std::string_view part, std::string_view other) {
-  std::string text(kProduct);
+/// 3 x 3 with a stride of 2, and 0 around the images, of which there are any number.
+constexpr std::string_view kConvolution =
+    R"(tile convolution[n](X: bfloat16[n, 6, 5, 20], F: bfloat16[3, 3, 20, 12], Y: float32[n, 3, 3, 12] output) {
+  blocks b: n by 2, y: 3 by 2, x: 3 by 2, m: 12 by 8
+  view v0 = F[1, 1, 16, 8]
+  view v1 = Y[2, 2, 2, 8]
+  t0 = constant float32[8, 8] 0
+  t1 = for r: 3 by 1, s: 3 by 1, c: 20 by 16 with t2 = t0 {
+    t3 = window X[b, y*2 + r - 1, x*2 + s - 1, c] over b, y, x by c
+    t4 = load v0[r, s, c, m]
+    t5 = reshape [16, 8] t4
+    t6 = mma t3, t5, t2
+    yield t6
+  }
+  t7 = reshape [2, 2, 2, 8] t1
+  store v1[b, y, x, m] = t7
+}
+)";
+
+/// A program with a part of it replaced; "" where it has no such part.
+inline std::string program_with(std::string_view program, std::string_view part,
+                                std::string_view other) {
+  std::string text(program);
   const size_t at = text.find(part);
   return at == std::string::npos ? "" : text.replace(at, part.size(), other);
+}
+inline std::string product_with(std::string_view part, std::string_view other) {
+  return program_with(kProduct, part, other);
 }
 
 }  // namespace kiln::testing

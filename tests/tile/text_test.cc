@@ -16,6 +16,15 @@ void expect_round_trip(std::string_view text) {
 
 TEST(TileText, AProductWithAnEpilogue) { expect_round_trip(kProduct); }
 
+TEST(TileText, AConvolution) { expect_round_trip(kConvolution); }
+
+TEST(TileText, IndicesOfEveryKind) {
+  for (const char* index : {"y", "-y + 2", "y*2 - r*3 + 1", "-y*2 - 1", "0", "-4", "r + y"}) {
+    SCOPED_TRACE(index);
+    expect_round_trip(program_with(kConvolution, "y*2 + r - 1", index));
+  }
+}
+
 TEST(TileText, ConstantsOfEveryKind) {
   for (const char* number : {"1.5", "-2", "1e-05", "inf", "-inf", "0"}) {
     SCOPED_TRACE(number);

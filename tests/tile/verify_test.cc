@@ -60,12 +60,39 @@ constexpr Broken kBroken[] = {
      "float32 is not cast to float8_e5m2 on tiles"},
     {"yield t5", "yield t3", "a loop begins with float32[8, 8], but t3 is bfloat16[8, 16]"},
     {"yield t5", "yield t5, t5",
-     "a loop over k carries 1 values, but has 1 operands, 1 results and yields 2"},
+     "a loop carries 1 values, but has 1 operands, 1 results and yields 2"},
 };
 
 TEST(TileVerify, RefusesEachBreachOfARule) {
   for (const Broken& broken : kBroken) {
     const std::string text = product_with(broken.part, broken.other);
+    ASSERT_NE(text, "") << broken.part;
+    const Error error =
+        expect_error([&] { tile::parse(text); }, ErrorKind::Internal, broken.message);
+    EXPECT_EQ(error.reason(), "TILE_PROGRAM");
+  }
+}
+
+constexpr Broken kBrokenWindows[] = {
+    {"x*2 + s - 1, c] over", "x*2 + s - 1] over", "a window of X has 3 indices, but 4 dimensions"},
+    {"t4 = load", "t8 = window Y[b, y + r, x, m] over b, y, x by m\n    t4 = load",
+     "output Y is read"},
+    {"over b, y, x by c", "over b, y, y by c", "axis y gives a window no rows of a block"},
+    {"t4 = load", "t8 = window X[b, y + r, x, c] over b, y, c by c\n    t4 = load",
+     "axis c gives a window no rows of a block"},
+    {"t4 = load", "t8 = window X[b, y + r, x, c] over b, y by c\n    t4 = load",
+     "a window is over no axis x, which goes by 2"},
+    {"s - 1, c] over", "s - 1, c + 1] over", "axis c is not the last dimension of X"},
+    {"y*2 + r - 1", "y*2 + c - 1", "axis c is not the last dimension of X"},
+    {"X: bfloat16[n, 6, 5, 20]", "X: bfloat16[n, 6, n, 20]",
+     "X, of which a window is read, has more than one open dimension"},
+    {"t7 = reshape", "t8 = window X[b, y + r, x, m] over b, y, x by m\n  t7 = reshape",
+     "axis r is used outside of its loop"},
+};
+
+TEST(TileVerify, RefusesEachBreachOfARuleOfWindows) {
+  for (const Broken& broken : kBrokenWindows) {
+    const std::string text = program_with(kConvolution, broken.part, broken.other);
     ASSERT_NE(text, "") << broken.part;
     const Error error =
         expect_error([&] { tile::parse(text); }, ErrorKind::Internal, broken.message);
@@ -98,7 +125,7 @@ TEST(TileVerify, RefusesValuesOutOfPlace) {
   program.body[2].results.clear();
   expect_error([&] { verify(program); }, ErrorKind::Internal, "an instruction has 0 results");
   program = product;
-  std::get<tile::For>(program.body[1].what).axis = 0;
+  std::get<tile::For>(program.body[1].what).axes = {0};
   expect_error([&] { verify(program); }, ErrorKind::Internal, "axis i is not that of one loop");
 }
 

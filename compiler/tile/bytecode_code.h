@@ -1,0 +1,171 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "compiler/tile/bytecode_tables.h"
+#include "runtime/core/dtype.h"
+
+namespace kiln::tile {
+
+enum Opcode : uint64_t {
+  kAddF = 2,
+  kAddI = 3,
+  kAndI = 4,
+  kAssume = 6,
+  kBroadcast = 11,
+  kCmpI = 15,
+  kConstant = 16,
+  kContinue = 17,
+  kDivI = 21,
+  kExtI = 37,
+  kFor = 41,
+  kFToF = 42,
+  kGetTileBlockId = 48,
+  kIota = 58,
+  kIToF = 59,
+  kLoadPointers = 61,
+  kLoadView = 62,
+  kMakePartitionView = 66,
+  kMakeTensorView = 67,
+  kMaxF = 69,
+  kMaxI = 70,
+  kMinF = 71,
+  kMinI = 72,
+  kMmaF = 73,
+  kMmaI = 74,
+  kMulF = 76,
+  kMulI = 78,
+  kNegF = 79,
+  kNegI = 80,
+  kOffset = 81,
+  kRemI = 90,
+  kReshape = 91,
+  kReturn = 92,
+  kStoreView = 102,
+  kSubF = 103,
+  kSubI = 104,
+  kTruncI = 107,
+};
+
+// Attributes of instructions.
+constexpr uint8_t kToNearest = 0;
+constexpr uint8_t kToZero = 1;
+constexpr uint8_t kUnsigned = 0;
+constexpr uint8_t kSigned = 1;
+constexpr uint8_t kMayWrap = 0;
+constexpr uint8_t kNoWrap = 3;
+constexpr uint8_t kIsLess = 2;
+constexpr uint8_t kWeak = 0;  // order of memory: that of an ordinary access
+constexpr uint64_t kWithNan = 1;
+
+using Value = uint64_t;
+using TypeNumber = uint64_t;
+
+/// Instructions of one block, and how many.
+struct Code {
+  Bytes bytes;
+  uint64_t count = 0;
+};
+
+/// Writes instructions one after the other, with the types and constants that they name. Values are
+/// numbered as they are made.
+class CodeWriter {
+ public:
+  TypeTable types;
+  Table constants;
+  Code code;
+  Value next = 0;
+
+  Bytes& out() { return code.bytes; }
+  void begin(Opcode opcode) {
+    out().number(opcode);
+    ++code.count;
+  }
+  /// The value that the instruction makes whose bytes are complete.
+  Value made() { return next++; }
+
+  TypeNumber scalar(DType type) { return types.tile(types.element(type), {}); }
+
+  /// All elements are these bits.
+  Value constant(TypeNumber type, uint64_t bits, int width) {
+    Bytes entry;
+    entry.number(static_cast<uint64_t>(width));
+    entry.fixed(bits, width);
+    begin(kConstant);
+    out().number(type);
+    out().number(constants[entry.text()]);
+    return made();
+  }
+  Value integer(DType type, int64_t value) {
+    return constant(scalar(type), static_cast<uint64_t>(value), size_of(type));
+  }
+
+  /// An instruction whose attributes are a byte each.
+  Value plain(Opcode opcode, TypeNumber type, std::initializer_list<uint8_t> attributes,
+              std::initializer_list<Value> operands) {
+    begin(opcode);
+    out().number(type);
+    for (const uint8_t attribute : attributes)
+      out().byte(attribute);
+    for (const Value operand : operands)
+      out().number(operand);
+    return made();
+  }
+  Value arithmetic(Opcode opcode, DType type, std::initializer_list<uint8_t> attributes, Value a,
+                   Value b) {
+    return plain(opcode, scalar(type), attributes, {a, b});
+  }
+
+  void write_values(std::span<const Value> values) {
+    out().number(values.size());
+    for (const Value value : values)
+      out().number(value);
+  }
+
+  /// An extent or a stride that is kOpen is the next of the operands.
+  Value tensor_view(TypeNumber tensor, Value pointer, std::span<const Value> open_extents,
+                    std::span<const Value> open_strides) {
+    begin(kMakeTensorView);
+    out().number(1);
+    out().number(tensor);
+    out().number(pointer);
+    write_values(open_extents);
+    write_values(open_strides);
+    return made();
+  }
+  /// -> the tile at this place of a view.
+  Value load_view(TypeNumber tile, Value view, std::span<const Value> place) {
+    begin(kLoadView);
+    out().number(2);
+    out().number(tile);
+    out().number(types.token());
+    out().number(0);  // no scope, no hints, no token
+    out().byte(kWeak);
+    out().number(view);
+    write_values(place);
+    return made_with_token();
+  }
+  /// -> the elements at pointers; of the operands the others are, if any, where to load one, and
+  /// what is there else.
+  Value load_pointers(TypeNumber tile, std::span<const Value> operands) {
+    constexpr uint64_t kHasCondition = 4 | 8;
+    begin(kLoadPointers);
+    out().number(tile);
+    out().number(types.token());
+    out().number(operands.size() > 1 ? kHasCondition : 0);  // no scope, no hints, no token
+    out().byte(kWeak);
+    for (const Value operand : operands)
+      out().number(operand);
+    return made_with_token();
+  }
+
+ private:
+  Value made_with_token() {
+    next += 2;
+    return next - 2;
+  }
+};
+
+}  // namespace kiln::tile
