@@ -51,22 +51,30 @@ void require_sums_in_range(const tile::Program& program) {
   const auto loop = std::ranges::find_if(program.body, is_loop);
   KILN_CHECK(loop != program.body.end());
   if (is_float(program.values[loop->results[0]].element)) return;
-  const tile::Extent& sum = program.axes[std::get<tile::For>(loop->what).axes[0]].extent;
+  double terms = 1;
+  for (const tile::AxisId axis : std::get<tile::For>(loop->what).axes) {
+    const tile::Extent& sum = program.axes[axis].extent;
+    terms *=
+        sum.size >= 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(sum.constant);
+  }
   constexpr int64_t kMostProduct = 255 * 255;
   constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / kMostProduct;
-  if (sum.size >= 0 || sum.constant > kMostTerms)
+  if (terms > kMostTerms)
     refuse("its sums in int32 may have more than {} terms, and could be too large", kMostTerms);
 }
 
-/// "16-bit floats"
-std::string factors_of(const tile::Program& program) {
+/// "convolution of 16-bit floats"
+std::string kind_of(const tile::Program& program) {
+  std::string_view kind = "product";
   for (const tile::Instruction& each : program.body) {
     const auto* loop = std::get_if<tile::For>(&each.what);
     if (loop == nullptr) continue;
     for (const tile::Instruction& inner : loop->body) {
+      if (std::holds_alternative<tile::Window>(inner.what)) kind = "convolution";
       if (!std::holds_alternative<tile::Mma>(inner.what)) continue;
       const DType type = program.values[inner.operands[0]].element;
-      return fmt::format("{}-bit {}", 8 * size_of(type), is_float(type) ? "floats" : "integers");
+      return fmt::format("{} of {}-bit {}", kind, 8 * size_of(type),
+                         is_float(type) ? "floats" : "integers");
     }
   }
   KILN_CHECK(false);
@@ -103,11 +111,10 @@ nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
   artifact.variants[0].tile_launches = {
       {kEntry, {tile::block_count(program), one, one}, {one, one, one}}};
   artifact.tile_code = std::move(cubin);
-  return {
-      {"kernel", kernel_json(kernels[0])},
-      {"why", fmt::format("an untouched product of {}, in blocks of {} x {} with {} steps at once; "
-                          "a driver older than CUDA 13 runs the CUDA C",
-                          factors_of(program), shape.rows, shape.columns, shape.steps)}};
+  return {{"kernel", kernel_json(kernels[0])},
+          {"why", fmt::format("an untouched {}, in blocks of {} x {} with {} steps at once; "
+                              "a driver older than CUDA 13 runs the CUDA C",
+                              kind_of(program), shape.rows, shape.columns, shape.steps)}};
 }
 
 }  // namespace

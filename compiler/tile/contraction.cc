@@ -5,7 +5,6 @@
 #include "compiler/tile/contraction.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <span>
 
@@ -19,27 +18,6 @@ namespace {
 
 using namespace language;
 
-// The first is what keeps tensor cores of sm_90 busiest; the others are for products that have too
-// few of its blocks for all multiprocessors of an H100, of which there are 132.
-constexpr BlockShape kShapes[] = {{.rows = 128, .columns = 256, .steps = 64, .warps = 8},
-                                  {.rows = 128, .columns = 128, .steps = 64, .warps = 0},
-                                  {.rows = 64, .columns = 128, .steps = 64, .warps = 0},
-                                  {.rows = 64, .columns = 64, .steps = 64, .warps = 0}};
-constexpr int64_t kStepBytes = 128;  // that a block moves of a row at once: 64 steps of 16 bits
-constexpr double kFewBlocks = 120;
-constexpr int64_t kLeast = 16;         // of each side of a product of tiles
-constexpr int64_t kOpenExtent = 4096;  // of what the call brings
-
-/// Tensor cores add 8-bit floats up in fewer bits than a float32 has, so each part of a sum is
-/// added to the whole in float32, which is in other registers.
-bool has_sums_twice(DType factor) { return is_float(factor) && size_of(factor) == 1; }
-
-/// No more than the extent needs.
-int64_t shortened(int64_t step, int64_t extent) {
-  const auto needed = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
-  return std::min(step, std::max(kLeast, needed));
-}
-
 /// Writes the program of a product.
 class Writer {
  public:
@@ -48,7 +26,8 @@ class Writer {
         names_(printable_names(kernel)),
         finder_(kernel.definition),
         product_(finder_.find()),
-        shape_(shape) {}
+        shape_(shape),
+        row_steps_(row_steps(kernel.definition, finder_, product_, shape.rows)) {}
 
   Program run() {
     program_.name = names_.kernel;
@@ -73,9 +52,11 @@ class Writer {
 
  private:
   int64_t step_of(language::AxisId axis) const {
-    if (axis == product_.row) return shape_.rows;
+    const auto row = std::ranges::find(product_.row_axes, axis);
+    if (row != product_.row_axes.end())
+      return row_steps_[static_cast<size_t>(row - product_.row_axes.begin())];
     if (axis == product_.column) return shape_.columns;
-    return axis == product_.sum ? shape_.steps : 1;
+    return axis == product_.sum() ? shape_.steps : 1;
   }
 
   void add_axis(language::AxisId axis) {
@@ -101,6 +82,19 @@ class Writer {
 
   TileType sums_of(DType element) const { return {element, {shape_.rows, shape_.columns}}; }
 
+  uint32_t parameter_of(TensorId tensor) const {
+    const auto parameter = std::ranges::find(definition_.parameters, tensor);
+    KILN_CHECK(parameter != definition_.parameters.end());
+    return static_cast<uint32_t>(parameter - definition_.parameters.begin());
+  }
+
+  /// Axes of which a tile of sums has several places: rows, then the column.
+  std::vector<language::AxisId> tiled_axes() const {
+    std::vector<language::AxisId> axes = product_.row_axes;
+    axes.push_back(product_.column);
+    return axes;
+  }
+
   /// The view of a tensor whose tiles have single places first, then `last`, and where in it a tile
   /// is.
   std::pair<ViewId, std::vector<AxisId>> view_of(const Element& element,
@@ -111,9 +105,7 @@ class Writer {
     axes.insert(axes.end(), last.begin(), last.end());
     View view;
     std::vector<AxisId> at;
-    const auto parameter = std::ranges::find(definition_.parameters, element.tensor);
-    KILN_CHECK(parameter != definition_.parameters.end());
-    view.parameter = static_cast<uint32_t>(parameter - definition_.parameters.begin());
+    view.parameter = parameter_of(element.tensor);
     for (const language::AxisId axis : axes) {
       view.tile.push_back(step_of(axis));
       view.order.push_back(
@@ -135,19 +127,41 @@ class Writer {
                {type.element, extents});
   }
 
+  ValueId load_window(std::vector<Instruction>& body, const FactorRead& read) {
+    Window window;
+    window.parameter = parameter_of(read.tensor);
+    for (const AffineIndex& index : read.indices) {
+      Index& written = window.indices.emplace_back();
+      written.offset = index.constant;
+      // In the order of axes, which is that of the definition for what it names.
+      for (const auto& [axis, factor] : index.factors)
+        written.terms.push_back({numbers_.at(axis), factor});
+      std::ranges::sort(written.terms, {}, &Term::axis);
+    }
+    for (const language::AxisId axis : product_.row_axes)
+      window.rows.push_back(numbers_.at(axis));
+    window.along = numbers_.at(product_.sum());
+    return add(body, {.what = std::move(window), .operands = {}, .results = {}},
+               {definition_.type_of(read.tensor), {shape_.rows, shape_.steps}});
+  }
+
   ValueId write_sum() {
     const TileType type = sums_of(sum_type_of(definition_.type_of(product_.rows.tensor)));
     const ValueId zero = add({.what = Constant{0}, .operands = {}, .results = {}}, type);
     Instruction instruction{.what = For{}, .operands = {zero}, .results = {}};
     For loop;
-    add_axis(product_.sum);
-    loop.axes = {numbers_.at(product_.sum)};
+    for (const language::AxisId axis : product_.sums) {
+      add_axis(axis);
+      loop.axes.push_back(numbers_.at(axis));
+    }
     const auto result = static_cast<ValueId>(program_.values.size());
     loop.carried = {result + 1};
     program_.values.insert(program_.values.end(), 2, type);
-    const ValueId a =
-        load(loop.body, product_.rows, {product_.row, product_.sum}, {shape_.rows, shape_.steps});
-    const ValueId b = load(loop.body, product_.columns, {product_.sum, product_.column},
+    const ValueId a = product_.rows.window
+                          ? load_window(loop.body, *product_.rows.window)
+                          : load(loop.body, product_.rows, {product_.row_axes[0], product_.sum()},
+                                 {shape_.rows, shape_.steps});
+    const ValueId b = load(loop.body, product_.columns, {product_.sum(), product_.column},
                            {shape_.steps, shape_.columns});
     loop.yields = {
         add(loop.body, {.what = Mma{}, .operands = {a, b, loop.carried[0]}, .results = {}}, type)};
@@ -161,14 +175,24 @@ class Writer {
   ValueId load_spread(const Element& element) {
     std::vector<language::AxisId> last;
     std::vector<int64_t> extents;
-    for (const language::AxisId axis : {product_.row, product_.column}) {
+    std::vector<int64_t> whole;
+    for (const language::AxisId axis : tiled_axes()) {
+      whole.push_back(step_of(axis));
       extents.push_back(element.has(axis) ? step_of(axis) : 1);
       if (element.has(axis)) last.push_back(axis);
     }
-    const ValueId tile = load(program_.body, element, last, extents);
     const TileType type = sums_of(definition_.type_of(element.tensor));
-    if (extents == type.shape) return tile;
-    return add({.what = Broadcast{}, .operands = {tile}, .results = {}}, type);
+    const auto has = [&](language::AxisId axis) { return element.has(axis); };
+    if (std::ranges::none_of(product_.row_axes, has)) {
+      extents = {1, extents.back()};
+      whole = type.shape;
+    }
+    ValueId tile = load(program_.body, element, last, extents);
+    if (extents != whole) {
+      tile = add({.what = Broadcast{}, .operands = {tile}, .results = {}}, {type.element, whole});
+    }
+    if (whole == type.shape) return tile;
+    return add({.what = Reshape{}, .operands = {tile}, .results = {}}, type);
   }
 
   ValueId value_of(ExprId expr, const Renamed& renamed) {
@@ -203,8 +227,8 @@ class Writer {
   }
 
   void store(ValueId result) {
-    const Element element{{product_.output, 0}, product_.axes};
-    const auto [view, at] = view_of(element, {product_.row, product_.column});
+    const Element element{{product_.output, 0}, product_.axes, {}};
+    const auto [view, at] = view_of(element, tiled_axes());
     const TileType type{definition_.type_of(element.tensor), program_.views[view].tile};
     if (type.shape != program_.values[result].shape)
       result = add({.what = Reshape{}, .operands = {result}, .results = {}}, type);
@@ -216,6 +240,7 @@ class Writer {
   ProductFinder finder_;
   const Product product_;
   const BlockShape shape_;
+  const std::vector<int64_t> row_steps_;
   Program program_;
   std::map<language::AxisId, AxisId> numbers_;
 };
@@ -224,50 +249,6 @@ class Writer {
 
 Program contraction(const Kernel& kernel, const BlockShape& shape) {
   return Writer(kernel, shape).run();
-}
-
-BlockShape block_shape(const Kernel& kernel) {
-  ProductFinder finder(kernel.definition);
-  const Product product = finder.find();
-  const auto extent = [&](language::AxisId axis) {
-    const Extent found = finder.extent_of(kernel.definition.axes[axis].extent);
-    return found.size < 0 ? std::max<int64_t>(found.constant, 1) : kOpenExtent;
-  };
-  const auto parts = [&](language::AxisId axis, int64_t step) {
-    const int64_t whole = (extent(axis) + step - 1) / step;
-    return static_cast<double>(whole);
-  };
-  double places = 1;
-  for (const language::AxisId axis : product.axes) {
-    if (axis != product.row && axis != product.column) places *= static_cast<double>(extent(axis));
-  }
-  const DType factor = kernel.definition.type_of(product.rows.tensor);
-  const bool is_twice = has_sums_twice(factor);
-  BlockShape shape;
-  for (const BlockShape& candidate : std::span(kShapes).subspan(is_twice ? 1 : 0)) {
-    shape = candidate;
-    const double blocks =
-        places * parts(product.row, shape.rows) * parts(product.column, shape.columns);
-    if (blocks >= kFewBlocks) break;
-  }
-  shape.steps = kStepBytes / size_of(factor);
-  if (is_twice && shape.rows == kShapes[1].rows) {
-    shape.warps = 8;
-    // Rows of the factor that go along its sums need no turning, which takes registers, too.
-    if (product.rows.axes.back() != product.sum) shape.steps /= 2;
-  }
-  const BlockShape full = shape;
-  shape.rows = shortened(shape.rows, extent(product.row));
-  shape.columns = shortened(shape.columns, extent(product.column));
-  // tileiras (13.5) unrolls shorter loops, which then fetch nothing ahead and take it seconds.
-  constexpr double kFewParts = 12;
-  if (parts(product.sum, shape.steps) < kFewParts &&
-      parts(product.sum, shape.steps / 2) >= kFewParts)
-    shape.steps /= 2;
-  shape.steps = shortened(shape.steps, extent(product.sum));
-  const bool is_full = shape.rows == full.rows && shape.columns == full.columns;
-  if (!is_full) shape.warps = 0;
-  return shape;
 }
 
 }  // namespace kiln::tile

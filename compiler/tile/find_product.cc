@@ -73,7 +73,7 @@ Extent ProductFinder::extent_of(ExprId expr) const {
 }
 
 Element ProductFinder::element_of(const Read& read, const Renamed& renamed) const {
-  Element element{read.tensor, {}};
+  Element element{read.tensor, {}, {}};
   const std::vector<ExprId> shape = definition_.shape_of(read.tensor);
   for (size_t d = 0; d < read.indices.size(); ++d) {
     const auto* use = std::get_if<AxisUse>(&definition_.expressions[read.indices[d]].node);
@@ -102,17 +102,52 @@ Renamed ProductFinder::renamed_of(const Element& element) const {
   return renamed;
 }
 
+void ProductFinder::require_from_zero(const AffineIndex& index) const {
+  for (const auto& [axis, factor] : index.factors) {
+    const ExprId expr = definition_.axes[axis].minimum;
+    const auto* minimum = std::get_if<IntegerConstant>(&definition_.expressions[expr].node);
+    if (minimum == nullptr || minimum->value != 0) refuse("an axis does not begin at 0");
+  }
+}
+
+/// A factor whose indices are an axis each.
+Element ProductFinder::plain_factor(const FactorRead& read) const {
+  Element element{read.tensor, {}, {}};
+  const std::vector<ExprId> shape = definition_.shape_of(read.tensor);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const language::AxisId axis = *read.indices[d].axis();
+    if (element.has(axis)) refuse("what it reads has one axis twice");
+    if (extent_of(definition_.axes[axis].extent) != extent_of(shape[d]))
+      refuse("it reads a part of a tensor");
+    element.axes.push_back(axis);
+  }
+  if (element.axes.empty()) refuse("it reads a tensor without dimensions");
+  return element;
+}
+
 /// A factor as it stands in a sum: a short element in the type of the sum.
 Element ProductFinder::factor_of(ExprId expr, const Renamed& renamed) const {
-  const auto* cast = std::get_if<CastTo>(&definition_.expressions[expr].node);
-  const auto* read =
-      cast != nullptr ? std::get_if<Read>(&definition_.expressions[cast->operand].node) : nullptr;
-  const DType type = read != nullptr ? definition_.type_of(read->tensor) : DType::Bool;
-  if (!(is_factor_float(type) || is_factor_int(type)) || !is_placeholder(read->tensor) ||
+  Substituted axes;
+  for (const auto& [own, axis] : renamed)
+    axes[own] = AffineIndex{{{axis, 1}}, 0};
+  std::optional<FactorRead> read = find_factor(definition_, expr, axes);
+  const DType type = read ? definition_.type_of(read->tensor) : DType::Bool;
+  if (!(is_factor_float(type) || is_factor_int(type)) ||
       definition_.expressions[expr].type != sum_type_of(type)) {
     refuse("{}", kNoProduct);
   }
-  return element_of(*read, renamed);
+  for (const AffineIndex& index : read->indices)
+    require_from_zero(index);
+  const auto is_axis = [](const AffineIndex& index) { return index.axis().has_value(); };
+  if (read->inside.empty() && std::ranges::all_of(read->indices, is_axis))
+    return plain_factor(*read);
+  Element element{read->tensor, {}, {}};
+  for (const AffineIndex& index : read->indices) {
+    for (const auto& [axis, factor] : index.factors)
+      if (!element.has(axis)) element.axes.push_back(axis);
+  }
+  element.window = std::move(read);
+  return element;
 }
 
 void ProductFinder::look_at(ExprId expr, const Renamed& renamed) {
@@ -148,12 +183,12 @@ void ProductFinder::look_at_sum(const Reduction& sum, DType type, Renamed rename
   if (has_sum_) refuse("it has several sums");
   has_sum_ = true;
   const bool is_plain = sum.combiner == Combiner::Sum && sum.sources.size() == 1 &&
-                        sum.axes.size() == 1 && !sum.condition && sum.init.empty();
+                        !sum.axes.empty() && !sum.condition && sum.init.empty();
   const bool is_wide = type == DType::Float32 || type == DType::Int32;
-  if (!is_plain || !is_wide)
-    refuse("its reduction is more than a sum in float32 or int32 along one axis");
-  product_.sum = sum.axes[0];
-  renamed[product_.sum] = product_.sum;
+  if (!is_plain || !is_wide) refuse("its reduction is more than a sum in float32 or int32");
+  product_.sums = sum.axes;
+  for (const language::AxisId axis : sum.axes)
+    renamed[axis] = axis;
   const auto* product = std::get_if<Operation>(&definition_.expressions[sum.sources[0]].node);
   if (product == nullptr || product->op != Operator::Mul) refuse("{}", kNoProduct);
   product_.rows = factor_of(product->operands[0], renamed);
@@ -164,11 +199,28 @@ void ProductFinder::look_at_sum(const Reduction& sum, DType type, Renamed rename
     refuse("its factors have two types");
 }
 
+/// What is cut into tiles is what lies side by side in a window, else the longest axis.
+void ProductFinder::set_sum() {
+  const auto is_shorter = [&](language::AxisId a, language::AxisId b) {
+    const Extent first = extent_of(definition_.axes[a].extent);
+    const Extent second = extent_of(definition_.axes[b].extent);
+    if (first.size >= 0 || second.size >= 0) return first.size < second.size;
+    return first.constant < second.constant;
+  };
+  language::AxisId tiled = *std::ranges::max_element(product_.sums, is_shorter);
+  if (product_.rows.window)
+    tiled = require_window(definition_, *product_.rows.window, product_.sums);
+  std::erase(product_.sums, tiled);
+  product_.sums.push_back(tiled);
+}
+
 /// The column is the last axis of the output that one factor alone has, so that what lies side by
 /// side in the output does so in a tile.
 void ProductFinder::set_sides() {
-  if (!product_.rows.has(product_.sum) || !product_.columns.has(product_.sum))
-    refuse("a factor does not have the axis that is summed over");
+  for (const language::AxisId axis : product_.sums) {
+    if (!product_.rows.has(axis) || !product_.columns.has(axis))
+      refuse("a factor does not have the axis that is summed over");
+  }
   std::optional<language::AxisId> row;
   std::optional<language::AxisId> column;
   for (size_t d = product_.axes.size(); d-- > 0;) {
@@ -182,8 +234,15 @@ void ProductFinder::set_sides() {
     if (!side) side = axis;
   }
   if (!row || !column) refuse("it is a product with a vector");
-  product_.row = *row;
   product_.column = *column;
+  product_.row_axes = {*row};
+  if (product_.columns.window)
+    refuse("what lies side by side in its output are the places of a window, not the filters");
+  set_sum();
+  if (!product_.rows.window) return;
+  product_.row_axes.clear();
+  for (const language::AxisId axis : product_.axes)
+    if (!product_.columns.has(axis)) product_.row_axes.push_back(axis);
 }
 
 }  // namespace kiln::tile

@@ -1,18 +1,21 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "compiler/language/kernel.h"
+#include "compiler/tile/find_window.h"
 #include "compiler/tile/program.h"
 
 namespace kiln::tile {
 
 /// An element that a body reads: a tensor and, for each of its dimensions, an axis of the output or
-/// the one that is summed over.
+/// one that is summed over. Of a window, whose indices are more than that, all axes in them.
 struct Element {
   language::TensorId tensor;
   std::vector<language::AxisId> axes;
+  std::optional<FactorRead> window;
 
   bool has(language::AxisId axis) const;
 };
@@ -27,9 +30,11 @@ struct Product {
   std::vector<language::AxisId> axes;  // of the output
   Element rows;                        // the factor without the column
   Element columns;
-  language::AxisId row = 0;     // the last row, and
-  language::AxisId column = 0;  // the last column
-  language::AxisId sum = 0;
+  std::vector<language::AxisId> row_axes;  // the last row; of a window, all rows
+  language::AxisId column = 0;             // the last column
+  std::vector<language::AxisId> sums;      // the last of which is cut into tiles
+
+  language::AxisId sum() const { return sums.back(); }
 
   /// Its axes as they are called already.
   Renamed same() const;
@@ -58,6 +63,9 @@ class ProductFinder {
   void look_at_cast(const language::CastTo& cast, DType type, const Renamed& renamed);
   void look_at_sum(const language::Reduction& sum, DType type, Renamed renamed);
   Element factor_of(language::ExprId expr, const Renamed& renamed) const;
+  Element plain_factor(const FactorRead& read) const;
+  void require_from_zero(const AffineIndex& index) const;
+  void set_sum();
   void set_sides();
 
   const language::Definition& definition_;

@@ -9,7 +9,7 @@ from sass import main_loop
 from test_gpu_code import _product
 
 import kiln
-from kiln import te
+from kiln import te, topi
 
 
 def _compiled(daemon, tensors, arch="sm_90", **options):
@@ -77,6 +77,62 @@ def test_what_is_made_of_the_sums_is_part_of_the_kernel(daemon):
     _tiles_of(kernel)
     text = kernel.source("tile")
     assert "cast bfloat16" in text and text.count("store") == 1, text
+
+
+def _convolution(size, channels, filters, padding=1, stride=1, window=3, dtype="bfloat16", images=32):
+    """Of images with channels last, with a bias and relu."""
+    x = te.placeholder((images, size, size, channels), dtype, "X")
+    f = te.placeholder((window, window, channels, filters), dtype, "F")
+    bias = te.placeholder((filters,), "float32", "bias")
+    sums = topi.nn.conv2d_nhwc(x, f, stride, padding, out_dtype="float32")
+    relu = te.compute(sums.shape, lambda b, y, x, m: te.max(sums[b, y, x, m] + bias[m], te.const(0, "float32")).astype(dtype))
+    return [x, f, bias, relu]
+
+
+# Rows of an image overlap as rows of a matrix do that lie closer than they are long.
+@pytest.mark.parametrize("options", [
+    {"size": 58, "padding": 0}, {"size": 57, "padding": 0, "stride": 2}, {"size": 56, "padding": 0, "window": 1, "channels": 1024}])
+def test_hopper_copies_windows_that_stay_in_an_image_as_it_does_matrices(daemon, options):
+    kernel = _compiled(daemon, _convolution(**{"channels": 256, "filters": 320, **options}))
+    _tiles_of(kernel)
+    assert "an untouched convolution of 16-bit floats" in kernel.report()["generator"]["why"]
+    loop = main_loop(daemon, "kiln_tile_0")
+    products = [opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x16")]
+    assert len(products) == 4 == loop.kinds["HGMMA"], loop.kinds
+    assert len(loop.opcodes) <= 18 * len(products), loop.kinds
+    assert loop.kinds["LDG"] == loop.kinds["LDGSTS"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
+
+
+# Its threads copy what has zeros around, 16 bytes at a time, past the registers.
+@pytest.mark.parametrize("options", [{}, {"stride": 2}, {"dtype": "float16"}, {"channels": 200}])
+def test_hopper_pads_windows_while_it_copies_them(daemon, options):
+    kernel = _compiled(daemon, _convolution(**{"size": 56, "channels": 256, "filters": 320, **options}))
+    _tiles_of(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    products = [opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x16")]
+    assert len(products) == 4 == loop.kinds["HGMMA"], loop.kinds
+    assert len(loop.opcodes) <= 38 * len(products), loop.kinds
+    assert loop.kinds["LDGSTS"] == 4 and loop.widths("LDGSTS") == {16}, loop.opcodes
+    assert loop.kinds["LDG"] == loop.kinds["STL"] == 0, loop.kinds
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_blackwell_multiplies_whole_tiles_of_windows(daemon, padding):
+    kernel = _compiled(daemon, _convolution(56, 256, 320, padding), arch="sm_100")
+    _tiles_of(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    assert loop.kinds["UTCHMMA"] == loop.arithmetic == 4, loop.kinds
+    assert len(loop.opcodes) <= 60, loop.kinds
+
+
+def test_channels_before_places_stay_with_cuda(daemon):
+    x = te.placeholder((2, 64, 14, 16), "float16", "X")
+    f = te.placeholder((64, 64, 3, 3), "float16", "F")
+    kernel = _compiled(daemon, [x, f, topi.nn.conv2d_nchw(x, f, 1, 1, out_dtype="float32")])
+    generator = kernel.report()["generator"]
+    if "pip install" in generator["why"]:
+        pytest.skip(f"no tileiras here: {generator['why']}")
+    assert generator == {"name": "CUDA C", "why": "what lies side by side in its output are the places of a window, not the filters"}
 
 
 def test_a_schedule_of_ones_own_is_followed(daemon):

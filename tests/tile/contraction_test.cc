@@ -261,15 +261,19 @@ constexpr Refused kRefused[] = {
      "int32"},
     {"(A: float16[8, 4], B: float16[4, 8]) -> (C: float16[8, 8]) {"
      " C[i, j] = sum[k < 4](A[i, k] * B[k, j]) }",
-     "its reduction is more than a sum in float32 or int32 along one axis"},
+     "its reduction is more than a sum in float32 or int32"},
     {"(A: float16[8, 4], B: float16[4, 8]) -> (C: float32[8, 8]) {"
      " C[i, j] = max[k < 4](float32(A[i, k]) * float32(B[k, j])) }",
-     "its reduction is more than a sum in float32 or int32 along one axis"},
+     "its reduction is more than a sum in float32 or int32"},
     {"(A: float16[8, 4], B: bfloat16[4, 8]) -> (C: float32[8, 8]) {"
      " C[i, j] = sum[k < 4](float32(A[i, k]) * float32(B[k, j])) }",
      "its factors have two types"},
     {"(A: float16[8, 5], B: float16[4, 8]) -> (C: float32[8, 8]) {"
      " C[i, j] = sum[k < 4](float32(A[i, k + 1]) * float32(B[k, j])) }",
+     "a window of it is not summed over all of its last dimension"},
+    {"(A: float16[8, 4], B: float16[4, 8], D: float32[9]) -> (C: float32[8, 8]) {"
+     " S: float32[8, 8] S[i, j] = sum[k < 4](float32(A[i, k]) * float32(B[k, j]))"
+     " C[i, j] = S[i, j] + D[i + 1] }",
      "an index of what it reads is more than an axis"},
     {"(A: float16[8, 5], B: float16[4, 8]) -> (C: float32[8, 8]) {"
      " C[i, j] = sum[k < 4](float32(A[i, k]) * float32(B[k, j])) }",

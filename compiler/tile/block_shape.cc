@@ -1,0 +1,159 @@
+// Chooses the tile of sums of a block: of one shape where there are enough of its blocks, of a
+// smaller one else; and of a window as many places of each axis as leave few beyond its end.
+#include "compiler/tile/block_shape.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <utility>
+
+#include "runtime/core/error.h"
+
+namespace kiln::tile {
+
+using namespace language;
+
+namespace {
+
+// The first is what keeps tensor cores of sm_90 busiest; the others are for products that have too
+// few of its blocks for all multiprocessors of an H100, of which there are 132.
+constexpr BlockShape kShapes[] = {{.rows = 128, .columns = 256, .steps = 64, .warps = 8},
+                                  {.rows = 128, .columns = 128, .steps = 64, .warps = 0},
+                                  {.rows = 64, .columns = 128, .steps = 64, .warps = 0},
+                                  {.rows = 64, .columns = 64, .steps = 64, .warps = 0}};
+constexpr int64_t kStepBytes = 128;  // that a block moves of a row at once: 64 steps of 16 bits
+constexpr double kFewBlocks = 120;
+constexpr int64_t kLeast = 16;         // of each side of a product of tiles
+constexpr int64_t kOpenExtent = 4096;  // of what the call brings
+
+/// Tensor cores add 8-bit floats up in fewer bits than a float32 has, so each part of a sum is
+/// added to the whole in float32, which is in other registers.
+bool has_sums_twice(DType factor) { return is_float(factor) && size_of(factor) == 1; }
+
+/// No more than the extent needs.
+int64_t shortened(int64_t step, int64_t extent) {
+  const auto needed = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
+  return std::min(step, std::max(kLeast, needed));
+}
+
+int64_t extent_or_guess(const Definition& definition, const ProductFinder& finder,
+                        language::AxisId axis) {
+  const Extent found = finder.extent_of(definition.axes[axis].extent);
+  return found.size < 0 ? std::max<int64_t>(found.constant, 1) : kOpenExtent;
+}
+
+/// Powers of two whose product is `rows`, one for each axis: those that leave the least of blocks
+/// beyond the ends of axes. An open axis may be 1 long; where that leaves a choice, it is long.
+/// Else the last axes have the longest steps.
+class RowSteps {
+ public:
+  explicit RowSteps(std::vector<Extent> extents)
+      : extents_(std::move(extents)), steps_(extents_.size(), 1) {}
+
+  std::vector<int64_t> run(int64_t rows) {
+    choose(extents_.size(), rows);
+    return best_;
+  }
+
+ private:
+  void choose(size_t count, int64_t rows) {
+    if (count > 0) {
+      const int64_t least = count == 1 ? rows : 1;
+      for (int64_t step = rows; step >= least; step /= 2) {
+        steps_[count - 1] = step;
+        choose(count - 1, rows / step);
+      }
+      return;
+    }
+    const std::pair cost(covered(1), covered(kOpenExtent));
+    if (!best_.empty() && cost >= least_) return;
+    least_ = cost;
+    best_ = steps_;
+  }
+  /// All places of all blocks, where what is open is so long.
+  double covered(int64_t open) const {
+    double places = 1;
+    for (size_t i = 0; i < extents_.size(); ++i) {
+      const int64_t extent = extents_[i].size < 0 ? extents_[i].constant : open;
+      places *= static_cast<double>((extent + steps_[i] - 1) / steps_[i] * steps_[i]);
+    }
+    return places;
+  }
+
+  const std::vector<Extent> extents_;
+  std::vector<int64_t> steps_;
+  std::vector<int64_t> best_;
+  std::pair<double, double> least_;
+};
+
+}  // namespace
+
+std::vector<int64_t> row_steps(const Definition& definition, const ProductFinder& finder,
+                               const Product& product, int64_t rows) {
+  std::vector<Extent> extents;
+  for (const language::AxisId axis : product.row_axes)
+    extents.push_back(finder.extent_of(definition.axes[axis].extent));
+  return RowSteps(std::move(extents)).run(rows);
+}
+
+BlockShape block_shape(const Kernel& kernel) {
+  ProductFinder finder(kernel.definition);
+  const Product product = finder.find();
+  const auto extent = [&](language::AxisId axis) {
+    return extent_or_guess(kernel.definition, finder, axis);
+  };
+  const auto parts = [&](language::AxisId axis, int64_t step) {
+    const int64_t whole = (extent(axis) + step - 1) / step;
+    return static_cast<double>(whole);
+  };
+  const auto blocks_of = [&](const BlockShape& shape) {
+    const std::vector<int64_t> steps = row_steps(kernel.definition, finder, product, shape.rows);
+    double blocks = 1;
+    for (const language::AxisId axis : product.axes) {
+      const auto row = std::ranges::find(product.row_axes, axis) - product.row_axes.begin();
+      const int64_t step = static_cast<size_t>(row) < steps.size()
+                               ? steps[static_cast<size_t>(row)]
+                               : (axis == product.column ? shape.columns : 1);
+      blocks *= parts(axis, step);
+    }
+    return blocks;
+  };
+  const DType factor = kernel.definition.type_of(product.rows.tensor);
+  const bool is_twice = has_sums_twice(factor);
+  BlockShape shape;
+  for (const BlockShape& candidate : std::span(kShapes).subspan(is_twice ? 1 : 0)) {
+    shape = candidate;
+    if (blocks_of(shape) >= kFewBlocks) break;
+  }
+  shape.steps = kStepBytes / size_of(factor);
+  if (is_twice && shape.rows == kShapes[1].rows) {
+    shape.warps = 8;
+    // Rows of the factor that go along its sums need no turning, which takes registers, too.
+    if (product.rows.axes.back() != product.sum()) shape.steps /= 2;
+  }
+  const BlockShape full = shape;
+  int64_t rows = 1;
+  double places = 1;  // of a window, of which each has its part of the loop
+  for (const language::AxisId axis : product.row_axes)
+    rows = std::min(rows * extent(axis), shape.rows);
+  for (const language::AxisId axis : std::span(product.sums).first(product.sums.size() - 1))
+    places *= parts(axis, 1);
+  shape.rows = shortened(shape.rows, rows);
+  shape.columns = shortened(shape.columns, extent(product.column));
+  // tileiras (13.5) unrolls shorter loops, which then fetch nothing ahead and take it seconds.
+  constexpr double kFewParts = 12;
+  if (places * parts(product.sum(), shape.steps) < kFewParts &&
+      places * parts(product.sum(), shape.steps / 2) >= kFewParts)
+    shape.steps /= 2;
+  shape.steps = shortened(shape.steps, extent(product.sum()));
+  if (product.rows.window && product.rows.window->inside.empty() && places > 1) {
+    // Tiles that end where the channels do can be copied without threads.
+    const int64_t divisor = extent(product.sum()) & -extent(product.sum());
+    if (divisor >= kLeast * 2) shape.steps = std::min(shape.steps, divisor);
+  }
+  const bool is_full = shape.rows == full.rows && shape.columns == full.columns;
+  if (!is_full) shape.warps = 0;
+  return shape;
+}
+
+}  // namespace kiln::tile

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "compiler/language/kernel.h"
+#include "compiler/tile/find_product.h"
+
+namespace kiln::tile {
+
+/// How a block computes its part of a product: so many rows and columns of sums, so many steps of
+/// them at once, and by how many warps (0: what the assembler thinks best).
+struct BlockShape {
+  int64_t rows = 128;
+  int64_t columns = 128;
+  int64_t steps = 64;
+  int warps = 0;
+};
+
+/// A shape by how many blocks the sizes give, as far as they are known. Throws Unsupported
+/// TILE_FORM with the reason where the kernel is no contraction.
+BlockShape block_shape(const language::Kernel& kernel);
+
+/// How many places of each of the row axes a block has, whose product is `rows`.
+std::vector<int64_t> row_steps(const language::Definition& definition, const ProductFinder& finder,
+                               const Product& product, int64_t rows);
+
+}  // namespace kiln::tile
