@@ -24,7 +24,8 @@ bool DeviceLane::has_call_of(const Principal& who) const {
   return (running && running->work.principal() == who) || std::ranges::any_of(ahead, is_theirs);
 }
 
-void DeviceLane::forget() {
+void DeviceLane::welcome() {
+  is_welcome_ = true;
   known_arenas_.clear();
   known_kernels_.clear();
   kernel_uses_.clear();

@@ -241,10 +241,10 @@ void DeviceQueue::on_ready(DeviceLane& lane, const internal::Hello& hello) {
       return;
     }
     hello_ = hello;
-    lane.forget();
     if (hello.has_absent()) {
       end_waiting(endings, from_wire(hello.absent()));
     } else {
+      lane.welcome();
       if (lane.was_ready) counters_.worker_restarts.fetch_add(1);
       was_ready_ = is_up_ = lane.was_ready = true;
       send_next(endings);
@@ -335,6 +335,7 @@ bool DeviceQueue::on_lost(DeviceLane& lane, WorkerEnd end) {
   bool had_work = false;
   {
     const std::lock_guard lock(mutex_);
+    lane.lose();
     copies_.lose_all();
     fetching.swap(fetching_);
     staging_ = 0;
