@@ -55,6 +55,13 @@ void open_as_told() {
   if (std::filesystem::exists(marker("mute"))) hang();
 }
 
+/// As of a stray access, but without the report of a sanitizer, whose search for names takes most
+/// of a second.
+void die() {
+  ::signal(SIGSEGV, SIG_DFL);
+  ::raise(SIGSEGV);
+}
+
 /// True the first time only, over all processes of one test.
 bool first_time() {
   if (std::filesystem::exists(marker("died"))) return false;
@@ -155,7 +162,7 @@ class FakeDevice : public Device {
   /// As the candidate says whose code this is; see Way.
   static double run_way(const std::string& code, const KernelCall& call) {
     const int way = std::stoi(code);
-    if (way == kDies) ::raise(SIGSEGV);
+    if (way == kDies) die();
     if (way == kHangs) hang();
     if (call.names->kernel == "tuned_slowly") sleep_for(20);
     add_one(call);
@@ -174,10 +181,10 @@ class FakeDevice : public Device {
     const std::string& what = call.names->kernel;
     if (what == "wipes" && static_cast<const float*>(call.tensors.front())[0] > 1) {
       wipe_page(call);
-      ::raise(SIGSEGV);
+      die();
     }
-    if (what.starts_with("dies") && what != "dies_once") ::raise(SIGSEGV);
-    if (what == "dies_once" && first_time()) ::raise(SIGSEGV);
+    if (what.starts_with("dies") && what != "dies_once") die();
+    if (what == "dies_once" && first_time()) die();
     if (what == "stops") ::raise(SIGSTOP);
     if (what == "hangs" || what == "polls") note_begun(what);
     if (what == "hangs") hang();
@@ -213,7 +220,7 @@ SizeExpr extent_of(const language::Definition& definition, language::ExprId id) 
 }
 
 void behave_while_compiling(const std::string& what) {
-  if (what == "compile_dies") ::raise(SIGSEGV);
+  if (what == "compile_dies") die();
   if (what == "compile_killed") ::raise(SIGKILL);
   if (what == "compile_leaves") {
     ::shutdown(kWorkerSocketFd, SHUT_RDWR);
