@@ -50,6 +50,16 @@ std::string meant_command(const CLI::App& app, const std::string& word) {
   return "";
 }
 
+/// ", did you mean --in X=x.npy", where a word reads as the value of such a flag.
+std::string meant_flag(const CLI::App& command, const std::string& word) {
+  const size_t equals = word.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == word.size()) return "";
+  const bool is_number = word.find_first_not_of("0123456789", equals + 1) == std::string::npos;
+  const std::string flag = is_number ? "--size" : "--in";
+  if (command.get_option_no_throw(flag) == nullptr) return "";
+  return fmt::format("; did you mean {} {}", flag, word);
+}
+
 bool is_flag(const std::string& word) { return word.starts_with('-'); }
 
 /// The first flag among what nothing takes, else the first word.
@@ -60,7 +70,8 @@ std::string unexpected(const CLI::App& app, const CLI::App& command, const std::
   if (const std::string meant = meant_command(app, word); !meant.empty()) {
     return fmt::format("{} takes no {} here{}", name, word, meant);
   }
-  if (flag == extras.end()) return fmt::format("{} takes no {} here", name, word);
+  if (flag == extras.end())
+    return fmt::format("{} takes no {} here{}", name, word, meant_flag(command, word));
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& each : option->get_lnames())

@@ -148,6 +148,11 @@ TEST_F(Usage, KnowsItsFlags) {
           "kiln run has no flag --time-out; did you mean --timeout; kiln run --help shows how");
   refused({"run", "one.kiln", "two.kiln"},
           "kiln run takes no two.kiln here; kiln run --help shows how");
+  refused({"run", "one.kiln", "X=x.npy"},
+          "kiln run takes no X=x.npy here; did you mean --in X=x.npy; kiln run --help shows how");
+  refused({"run", "one.kiln", "n=8"},
+          "kiln run takes no n=8 here; did you mean --size n=8; kiln run --help shows how");
+  refused({"jobs", "X=x.npy"}, "kiln jobs takes no X=x.npy here; kiln jobs --help shows how");
   refused({"compile", "one.kiln", "--emit", "ptx"},
           "ptx is code of a GPU: add --target cuda, and --arch sm_90 where the service has none");
   refused({"compile", "one.kiln", "--emit", "wasm"},
