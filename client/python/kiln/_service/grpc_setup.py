@@ -7,9 +7,13 @@ import os
 def _wait_in_the_calling_thread():
     """Small calls take a quarter less when the calling thread itself waits for the reply.
 
-    The name is that of a switch of gRPC's; versions that do not know it would complain.
+    The name is that of a switch of gRPC's; versions that do not know it would complain. Programs that are packed as a
+    whole may lack what says which version they have.
     """
-    major, minor = importlib.metadata.version("grpcio").split(".")[:2]
+    try:
+        major, minor = importlib.metadata.version("grpcio").split(".")[:2]
+    except importlib.metadata.PackageNotFoundError:
+        return
     if (1, 60) <= (int(major), int(minor)) <= (1, 85):
         os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client")
 
