@@ -21,6 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "runtime/core/large_blocks.h"
 #include "server/credentials.h"
 #include "server/http/pages.h"
 #include "server/own_programs.h"
@@ -215,6 +216,7 @@ void block_signals() {
 
 int run_daemon(const Config& given, std::unique_ptr<Launcher> launcher) {
   try {
+    keep_freed_blocks();
     Config config = given;
     const bool is_first_start = use_credentials(config);
     check_config(config);

@@ -29,6 +29,7 @@
 #include "client/cpp/private_daemon.h"
 #include "client/cpp/session_stream.h"
 #include "client/cpp/status_border.h"
+#include "runtime/core/large_blocks.h"
 
 namespace kiln {
 inline namespace client {
@@ -78,6 +79,7 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_of(const ConnectOptions& o
 /// after uploads that had to wait. What the process needs no more goes with it.
 void keep_library() {
   static const bool is_kept = [] {
+    keep_freed_blocks();
     grpc_init();
     return true;
   }();

@@ -178,7 +178,7 @@ Array take_result(const std::shared_ptr<Link>& link, const v1::Result& result,
     }
     return array_in(reply.memory[result.region().index()], type, shape, into);
   }
-  const Array array = into ? *into : Array(shape, type, SourceLocation::none());
+  const Array array = into ? *into : array_to_fill(type, shape);
   if (result.has_tensor()) {
     const RemoteState tensor(link, result.tensor(), array.dtype(), array.shape());
     download(*link, tensor.id, array, control);

@@ -13,6 +13,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "client/cpp/fail.h"
+#include "client/cpp/spare_memory.h"
 #include "client/cpp/upload_by_name.h"
 
 namespace kiln {
@@ -25,6 +26,14 @@ constexpr std::uint8_t kChunkTag = 2 << 3 | 2;
 static_assert(v1::UploadRequest::kChunkFieldNumber == 2);
 static_assert(v1::DownloadResponse::kChunkFieldNumber == 2);
 constexpr std::size_t kMostPrefix = 6;
+
+/// Of a tensor that the service has, so that the product is none that overflows.
+std::size_t bytes_of(DType type, const std::vector<std::int64_t>& shape) {
+  std::size_t bytes = size_of(type);
+  for (const std::int64_t size : shape)
+    bytes *= static_cast<std::size_t>(size);
+  return bytes;
+}
 
 grpc::Slice prefix_of(std::size_t bytes) {
   std::array<std::uint8_t, kMostPrefix> prefix{kChunkTag};
@@ -173,7 +182,7 @@ Array fetch(Link& link, const std::string& tensor, DType type,
     if (const std::shared_ptr<LocalSocket> local = link.local()) {
       return map_locally(*local, tensor, type, shape, into, array, control);
     }
-    array = into ? *into : Array(shape, type, SourceLocation::none());
+    array = into ? *into : array_to_fill(type, shape);
     grpc::Status status;
     whole = download_once(link, context, request, *array, status);
     const bool ended_here = status.ok() || status.error_code() == grpc::StatusCode::CANCELLED;
@@ -226,11 +235,13 @@ std::shared_ptr<const RemoteState> upload(const std::shared_ptr<Link>& link, con
   return owned(response.tensor());
 }
 
+Array array_to_fill(DType type, const std::vector<std::int64_t>& shape) {
+  return array_over(type, shape, memory_to_fill(bytes_of(type, shape)));
+}
+
 Array array_in(const Descriptor& memory, DType type, const std::vector<std::int64_t>& shape,
                const std::optional<Array>& into) {
-  std::size_t bytes = size_of(type);
-  for (const std::int64_t size : shape)
-    bytes *= static_cast<std::size_t>(size);
+  const std::size_t bytes = bytes_of(type, shape);
   Array mapped = array_over(type, shape, mapped_memory(memory, bytes));
   if (!into) return mapped;
   std::copy_n(mapped.bytes().data(), std::min(bytes, into->bytes().size()), into->bytes().data());

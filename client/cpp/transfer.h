@@ -60,6 +60,9 @@ grpc::ByteBuffer frame_of(const google::protobuf::MessageLite& message);
 // Well under gRPC's limit of 4 MiB a message.
 constexpr std::size_t kChunk = 1 << 20;
 
+/// Of any contents, for who fills all of it. Throws InvalidArgument SHAPE.
+Array array_to_fill(DType type, const std::vector<std::int64_t>& shape);
+
 /// The contents of memory that the service sent: mapped, or copied into the array that is given.
 Array array_in(const Descriptor& memory, DType type, const std::vector<std::int64_t>& shape,
                const std::optional<Array>& into);
