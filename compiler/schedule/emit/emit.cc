@@ -16,23 +16,16 @@
 #include "compiler/ir/launch.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
 #include "compiler/schedule/bounds/storage_layout.h"
-#include "compiler/schedule/emit/combine.h"
 #include "compiler/schedule/emit/fetch_early.h"
 #include "compiler/schedule/emit/hoist_checks.h"
-#include "compiler/schedule/emit/lower_reads.h"
+#include "compiler/schedule/emit/innermost.h"
 #include "compiler/schedule/emit/pragmas.h"
 #include "compiler/schedule/emit/prefetch.h"
 #include "compiler/schedule/emit/thread_reduction.h"
 #include "compiler/schedule/graph/reads.h"
-#include "compiler/schedule/graph/scatters.h"
 
 namespace kiln::schedule {
 namespace {
-
-/// Which statements of a stage a walk through its loops makes. A reduction is one walk down to its
-/// first reduction loop, then two: the start values, over the data loops that are left, and the
-/// update.
-enum class Part : uint8_t { Whole, Init, Update };
 
 class Emitter {
  public:
@@ -41,8 +34,8 @@ class Emitter {
       : graph_(graph),
         plan_(plan),
         target_(target),
-        checks_(checks),
-        facts_(facts_of_sizes(graph)) {}
+        facts_(facts_of_sizes(graph)),
+        innermost_(graph, plan, target, facts_, checks) {}
 
   ir::Stmt kernel() {
     // Put together from the last back: the memory of a stage stands around its nest and all later
@@ -63,17 +56,6 @@ class Emitter {
   }
 
  private:
-  /// One walk through the loops of a nest.
-  struct Walk {
-    StageId stage;
-    const Nest& nest;
-    Part part = Part::Whole;
-    ir::Substitution renamed = {};  // loops that a walk of Part::Init makes anew
-    // Of Part::Update: whose parts the threads add up, and whether that is inside a thread.
-    const ThreadReduction* threads = nullptr;
-    bool in_thread = false;
-  };
-
   ir::Stmt nest_of(StageId id) {
     return at_stage(graph_, id, [&] {
       ir::Stmt nest = guarded(Walk{id, plan_.nests[id]}, 0);
@@ -110,7 +92,7 @@ class Emitter {
       if (level_of(walk, guard) != level || (guard.is_reduce && walk.part == Part::Init)) continue;
       std::vector<ir::Stmt> before;
       const ir::Expr condition =
-          lowered(walk, ir::substitute(guard.condition, walk.renamed), before);
+          innermost_.lowered(walk, ir::substitute(guard.condition, walk.renamed), before);
       // Mostly a split whose factor divides, or a guard that one further out implies.
       if (analysis::can_prove(condition, facts_)) continue;
       facts_.push_condition(condition);
@@ -287,7 +269,7 @@ class Emitter {
   /// The same where threads reduce a part each.
   ir::Stmt reduced_by_threads(const Walk& walk, size_t level) {
     ThreadReduction threads(graph_, plan_, walk.stage, target_);
-    threads.set_last(stored_whole(walk, threads));
+    threads.set_last(innermost_.result_of_threads(walk, threads));
     const Walk parts{walk.stage, walk.nest, Part::Update, walk.renamed, &threads};
     std::vector<ir::Stmt> stmts = {rest(parts, level)};
     for (ir::Stmt& step : threads.combine_parts())
@@ -304,37 +286,9 @@ class Emitter {
     return bound_around_ > 0 ? all : in_one_block(std::move(all));
   }
 
-  /// The result of threads, where the guards of its place allow.
-  ir::Stmt stored_whole(const Walk& walk, const ThreadReduction& threads) {
-    const Walk last{walk.stage, walk.nest, Part::Init, walk.renamed};
-    std::vector<ir::Stmt> stmts;
-    const ir::Substitution values = values_of(last, stmts);
-    const Stage& stage = graph_[walk.stage];
-    for (uint32_t output = 0; output < stage.bodies.size();) {
-      const ir::Reduce& reduce = *ir::as<ir::Reduce>(stage.bodies[output]);
-      std::vector<Accumulator> places;
-      std::vector<ir::Expr> sources;
-      for (size_t i = 0; i < reduce.how.values(); ++i, ++output) {
-        const Storage& storage = plan_.storage.at({walk.stage, output});
-        places.push_back({storage.buffer, store_indices(last, storage, values)});
-        sources.push_back(threads.whole(output));
-        const ir::Expr first =
-            reduce.init.empty() ? sources[i] : read(last, reduce.init[i], values, stmts);
-        stmts.push_back(ir::Store::make(places[i].buffer, places[i].indices, first));
-      }
-      if (!reduce.init.empty()) stmts.push_back(combine_values(reduce.how, places, sources));
-    }
-    ir::Stmt result = ir::Block::make(std::move(stmts));
-    for (const Guard& guard : walk.nest.guards) {
-      if (guard.is_reduce || analysis::can_prove(guard.condition, facts_)) continue;
-      result = ir::If::make(guard.condition, std::move(result), nullptr, true);
-    }
-    return result;
-  }
-
   /// The loop at `level` and all inside it.
   ir::Stmt rest(const Walk& walk, size_t level) {
-    if (level == walk.nest.loops.size()) return innermost(walk);
+    if (level == walk.nest.loops.size()) return innermost_.iteration(walk);
     const Loop& loop = walk.nest.loops[level];
     if (loop.is_reduce && walk.part == Part::Init) return guarded(walk, level + 1);
     if (graph_[walk.stage].kind == Stage::Kind::Scan) {
@@ -357,7 +311,8 @@ class Emitter {
     const ir::VarRef var =
         renamed == walk.renamed.end() ? loop.var : ir::VarRef(ir::as<ir::Var>(renamed->second));
     std::vector<ir::Stmt> before;
-    const ir::Expr extent = lowered(walk, ir::substitute(loop.extent, walk.renamed), before);
+    const ir::Expr extent =
+        innermost_.lowered(walk, ir::substitute(loop.extent, walk.renamed), before);
     const ir::ThreadAxis thread = graph_.axes[loop.axis].thread;
     const bool is_threads = is_thread_index(thread);
     const bool is_bound = is_threads || ir::is_block_axis(thread);
@@ -432,14 +387,6 @@ class Emitter {
     return ir::Block::make({std::move(checks), std::move(nest)});
   }
 
-  /// A bound of a reduction in terms of loops, with its reads as loads. Checks go to `before`.
-  ir::Expr lowered(const Walk& walk, const ir::Expr& bound, std::vector<ir::Stmt>& before) {
-    if (!has_read(bound)) return bound;
-    LoweredBody body = lower_reads(graph_, plan_, walk.stage, bound, {}, facts_, checks_);
-    before.insert(before.end(), body.checks.begin(), body.checks.end());
-    return body.value;
-  }
-
   ir::Stmt inits_of(StageId scan) {
     std::vector<ir::Stmt> nests;
     std::unordered_set<StageId> done;
@@ -447,122 +394,6 @@ class Emitter {
       if (done.insert(init.stage).second) nests.push_back(nest_of(init.stage));
     }
     return ir::Block::make(std::move(nests));
-  }
-
-  /// The axes of a stage in terms of its loops. Checks go to `before`.
-  ir::Substitution values_of(const Walk& walk, std::vector<ir::Stmt>& before) {
-    ir::Substitution values;
-    for (const auto& [root, value] : walk.nest.values) {
-      const bool is_known = walk.part != Part::Init || !has_read(value);
-      if (is_known) values[root] = lowered(walk, ir::substitute(value, walk.renamed), before);
-    }
-    return values;
-  }
-
-  ir::Stmt innermost(const Walk& walk) {
-    const Stage& stage = graph_[walk.stage];
-    std::vector<ir::Stmt> stmts;
-    const ir::Substitution values = values_of(walk, stmts);
-    if (stage.kind == Stage::Kind::Scatter) return scatter(walk, values);
-    std::vector<ir::Stmt> stores;
-    for (uint32_t output = 0; output < stage.bodies.size();) {
-      const ir::Reduce* reduce = ir::as<ir::Reduce>(stage.bodies[output]);
-      if (reduce == nullptr) {
-        stores.push_back(store(walk, output, stage.bodies[output], values, stmts));
-        ++output;
-      } else if (walk.part == Part::Init) {
-        const ir::Expr start = reduce->init.empty()
-                                   ? ir::identity_of(reduce->how, stage.types[output])
-                                   : reduce->init[reduce->how.output];
-        stores.push_back(store(walk, output, start, values, stmts));
-        ++output;
-      } else {
-        stores.push_back(update(walk, output, values, stmts));
-        output += static_cast<uint32_t>(reduce->how.values());
-      }
-    }
-    stmts.insert(stmts.end(), stores.begin(), stores.end());
-    return ir::Block::make(std::move(stmts));
-  }
-
-  ir::Stmt scatter(const Walk& walk, const ir::Substitution& values) {
-    const Stage& stage = graph_[walk.stage];
-    const ir::BufferRef& buffer = plan_.storage.at({walk.stage, 0}).buffer;
-    LoweredScatter lowered = lower_scatter(graph_, plan_, walk.stage, values, facts_, checks_);
-    ir::Expr value = lowered.update;
-    if (traits_of(target_).has_threads && has_meeting_threads(graph_, walk.stage)) {
-      lowered.checks.push_back(
-          ir::Atomic::make(*stage.as_scatter.combiner, buffer, lowered.indices, value));
-      return ir::Block::make(std::move(lowered.checks));
-    }
-    if (stage.as_scatter.combiner) {
-      value = ir::Binary::make(*stage.as_scatter.combiner, ir::Load::make(buffer, lowered.indices),
-                               value);
-    }
-    lowered.checks.push_back(ir::Store::make(buffer, lowered.indices, value));
-    return ir::Block::make(std::move(lowered.checks));
-  }
-
-  std::vector<ir::Expr> store_indices(const Walk& walk, const Storage& storage,
-                                      const ir::Substitution& values) const {
-    const Stage& stage = graph_[walk.stage];
-    std::vector<ir::Expr> indices;
-    for (size_t d = 0; d < stage.data.size(); ++d) {
-      const ir::Expr& value = values.at(graph_.axes[stage.data[d]].value);
-      // min + offset - min would have to be simplified back to this.
-      if (storage.origin[d] && storage.origin[d] == walk.nest.region[d].min) {
-        indices.push_back(ir::substitute(walk.nest.offsets[d], walk.renamed));
-      } else {
-        indices.push_back(storage.place(d, value, facts_));
-      }
-    }
-    return storage.indices(std::move(indices));
-  }
-
-  /// Checks go to `before`: all outputs read first.
-  ir::Stmt store(const Walk& walk, uint32_t output, const ir::Expr& body,
-                 const ir::Substitution& values, std::vector<ir::Stmt>& before) {
-    const Storage& storage = plan_.storage.at({walk.stage, output});
-    return ir::Store::make(storage.buffer, store_indices(walk, storage, values),
-                           read(walk, body, values, before));
-  }
-
-  ir::Expr read(const Walk& walk, const ir::Expr& body, const ir::Substitution& values,
-                std::vector<ir::Stmt>& before) {
-    LoweredBody lowered = lower_reads(graph_, plan_, walk.stage, body, values, facts_, checks_);
-    before.insert(before.end(), lowered.checks.begin(), lowered.checks.end());
-    return lowered.value;
-  }
-
-  /// One step of the reduction whose first value is `output`. Where it has a condition, nothing is
-  /// read unless that holds.
-  ir::Stmt update(const Walk& walk, uint32_t output, const ir::Substitution& values,
-                  std::vector<ir::Stmt>& before) {
-    const ir::Reduce& reduce = *ir::as<ir::Reduce>(graph_[walk.stage].bodies[output]);
-    if (!reduce.condition) return combined(walk, output, values, before);
-    const ir::Expr condition = read(walk, reduce.condition, values, before);
-    facts_.push_condition(condition);
-    std::vector<ir::Stmt> inside;
-    inside.push_back(combined(walk, output, values, inside));
-    facts_.pop();
-    return ir::If::make(condition, ir::Block::make(std::move(inside)));
-  }
-
-  ir::Stmt combined(const Walk& walk, uint32_t output, const ir::Substitution& values,
-                    std::vector<ir::Stmt>& before) {
-    const ir::Reduce& reduce = *ir::as<ir::Reduce>(graph_[walk.stage].bodies[output]);
-    std::vector<Accumulator> accumulators;
-    std::vector<ir::Expr> sources;
-    for (const ir::Expr& source : reduce.sources) {
-      const Storage& storage = plan_.storage.at({walk.stage, output});
-      accumulators.push_back(
-          walk.threads != nullptr
-              ? walk.threads->own(output)
-              : Accumulator{storage.buffer, store_indices(walk, storage, values)});
-      ++output;
-      sources.push_back(read(walk, source, values, before));
-    }
-    return combine_values(reduce.how, accumulators, sources);
   }
 
   /// Memory for the outputs of a stage that are no arguments, around the statements that use it.
@@ -580,8 +411,8 @@ class Emitter {
   const StageGraph& graph_;
   const NestPlan& plan_;
   const TargetKind target_;
-  std::vector<RuntimeCheck>& checks_;
   analysis::Facts facts_;
+  Innermost innermost_;
   int threads_around_ = 0;  // loops over threads around what is being emitted
   int bound_around_ = 0;    // the same with those over blocks
   // What still needs its memory outside of these.
