@@ -270,6 +270,27 @@ TEST(CacheRead, OfThreadsWithoutBlocksIsIntoTheMemoryOfAnOnlyBlock) {
 )");
 }
 
+TEST(CacheRead, OfThreadsIsRefusedWhereBlocksStandInsideOfThem) {
+  const auto text = [](int64_t rows) {
+    return fmt::format(
+        "kernel k(A: float32[{0}, 64]) -> (C: float32[{0}, 64]) {{\n"
+        "  C[i, j] = A[i, 63 - j]\n"
+        "  schedule cuda {{ cache_read(A, shared, C) reorder(C.j, C.i) bind(C.j, threadIdx.x)\n"
+        "    compute_at(A.shared, C.j) bind(A.shared.ax1, threadIdx.x)\n"
+        "    bind(C.i, blockIdx.x) }}\n"
+        "}}\n",
+        rows);
+  };
+  expect_error(
+      [&] { loops_of(text(4), TargetKind::Cuda); }, ErrorKind::Unsupported,
+      "A.shared cannot lie in shared memory: loops over blockIdx stand inside of its loops "
+      "over threadIdx, so that no block could fill it for itself; reorder the loops so "
+      "that blockIdx comes first");
+  // An only block is there for all threads.
+  EXPECT_NE(loops_of(text(1), TargetKind::Cuda).find("for blockIdx.x in 0..1 bind {\n    allocate"),
+            std::string::npos);
+}
+
 TEST(CacheRead, IsNotFilledByThreadsInALoopThatDataBounds) {
   const std::string text =
       "kernel k(X: float32[8, 64], N: int32[64]) -> (T: float32[64]) {\n"

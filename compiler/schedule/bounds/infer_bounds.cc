@@ -265,16 +265,6 @@ ir::Scope named_scope(const std::string& scope) {
   return scope == "global" ? ir::Scope::Global : ir::Scope::Local;
 }
 
-[[noreturn]] void refuse_scope(const Stage& stage, std::string_view why) {
-  try {
-    fail(ErrorKind::Unsupported, "MEMORY_SCOPE", "{} cannot lie in {} memory: {}", stage.name,
-         stage.memory.scope, why);
-  } catch (Error& error) {
-    error.set_location(stage.memory.scope_line);
-    throw;
-  }
-}
-
 /// What all threads around a buffer see of it: on a GPU, one inside a thread is that thread's own,
 /// and one inside a block is shared by its threads. On a CPU a scope that is named says nothing.
 ir::Scope scope_of(const StageGraph& graph, const NestPlan& plan, StageId id, TargetKind target) {
@@ -375,6 +365,16 @@ void add_scan_storage(const StageGraph& graph, NestPlan& plan, StageId id, Targe
 }
 
 }  // namespace
+
+void refuse_scope(const Stage& stage, std::string_view why) {
+  try {
+    fail(ErrorKind::Unsupported, "MEMORY_SCOPE", "{} cannot lie in {} memory: {}", stage.name,
+         stage.memory.scope, why);
+  } catch (Error& error) {
+    error.set_location(stage.memory.scope_line);
+    throw;
+  }
+}
 
 bool is_thread_index(ir::ThreadAxis axis) {
   return axis == ir::ThreadAxis::ThreadX || axis == ir::ThreadAxis::ThreadY ||

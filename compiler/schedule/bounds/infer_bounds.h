@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "compiler/schedule/bounds/nest.h"
 #include "compiler/target.h"
 
@@ -20,6 +22,9 @@ std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& p
 
 /// Whether a stage lies in the registers of a warp's threads, as a step says.
 bool is_of_warp(const Stage& stage);
+
+/// Refuses the scope that a step gave a stage, at the line of that step.
+[[noreturn]] void refuse_scope(const Stage& stage, std::string_view why);
 
 /// Whether the threads of a block fill a stage together: one in shared memory that stands inside
 /// their loops, or those of a warp one in its memory. It holds what all of them read, and its own

@@ -349,15 +349,26 @@ class Emitter {
   /// block: without any, of a single one.
   ir::Stmt with_shared_memory(ir::Stmt threads) {
     if (for_threads_.empty() && shared_buffers_.empty()) return threads;
-    const bool has_blocks = bound_around_ > 0 ||
-                            std::ranges::any_of(ir::thread_loops(threads), [](const ir::For* loop) {
-                              return ir::is_block_axis(loop->thread);
-                            });
-    for (const StageId id : std::exchange(for_threads_, {}))
+    const bool has_blocks = has_blocks_inside(threads);
+    for (const StageId id : std::exchange(for_threads_, {})) {
+      if (has_blocks) refuse_memory_of_many_blocks(id);
       threads = allocate(id, std::move(threads));
+    }
     for (const ir::BufferRef& buffer : std::exchange(shared_buffers_, {}))
       threads = ir::Allocate::make(buffer, std::move(threads));
-    return has_blocks ? threads : in_one_block(std::move(threads));
+    return has_blocks || bound_around_ > 0 ? threads : in_one_block(std::move(threads));
+  }
+
+  static bool has_blocks_inside(const ir::Stmt& threads) {
+    return std::ranges::any_of(ir::thread_loops(threads), [](const ir::For* loop) {
+      return ir::is_block_axis(loop->thread) && !ir::is_const(loop->extent, 1);
+    });
+  }
+
+  [[noreturn]] void refuse_memory_of_many_blocks(StageId id) const {
+    refuse_scope(graph_[id],
+                 "loops over blockIdx stand inside of its loops over threadIdx, so that no block "
+                 "could fill it for itself; reorder the loops so that blockIdx comes first");
   }
 
   static ir::Stmt in_one_block(ir::Stmt body) {

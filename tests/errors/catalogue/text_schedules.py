@@ -197,6 +197,26 @@ steps(
     target="cuda", build_for="cuda -arch=sm_90", kind="Unsupported",
 )  # fmt: skip
 wrong.text(
+    "memory_of_many_blocks_at_once", "MEMORY_SCOPE",
+    """
+    kernel k(A: float32[4, 64]) -> (C: float32[4, 64]) {
+      C[i, j] = A[i, 63 - j]
+      schedule cuda {
+        cache_read(A, shared, C)  # <-
+        reorder(C.j, C.i)
+        bind(C.j, threadIdx.x)
+        compute_at(A.shared, C.j)
+        bind(A.shared.ax0, threadIdx.x)
+        bind(C.i, blockIdx.x)
+      }
+    }
+    """,
+    "A.shared cannot lie in shared memory: loops over blockIdx stand inside of its loops over threadIdx, "
+    "so that no block could fill it for itself; reorder the loops so that blockIdx comes first",
+    "reorder(C.i, C.j) and compute_at(A.shared, C.i)",
+    build_for="cuda -arch=sm_90", kind="Unsupported",
+)  # fmt: skip
+wrong.text(
     "partial_results_over_an_extent_that_is_read_for_each_row", "RFACTOR",
     """
     kernel k(A: float32[n, m], count: int64[n]) -> (C: float32[n]) {
