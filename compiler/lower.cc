@@ -13,8 +13,8 @@ namespace passes {
 
 PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles, fill_tiles,
     partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, lower_warp_memory,
-    separate_launches, insert_barriers, accumulate_in_locals, keep_strided_plain, tensorize,
-    add_in_groups, accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage,
+    separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, keep_strided_plain,
+    tensorize, add_in_groups, accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage,
     flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once,
     hoist_invariants, fetch_ahead, bypass_caches, note_slow_loops, divide_unsigned,
     split_host_device, check_launch;
@@ -48,6 +48,8 @@ constexpr Pass kPasses[] = {
     {"lower_warp_memory", passes::lower_warp_memory, Serves::Threads, Changes::Few},
     {"separate_launches", passes::separate_launches, Serves::Threads},
     {"insert_barriers", passes::insert_barriers, Serves::Threads},
+    // After insert_barriers, which knows memories in turn by their remainders.
+    {"unroll_turns", passes::unroll_turns, Serves::Threads, Changes::Few},
     // While indices are per dimension; before a thread's buffers get their place.
     {"accumulate_in_locals", passes::accumulate_in_locals, Serves::Threads},
     {"keep_strided_plain", passes::keep_strided_plain, Serves::Cores},

@@ -184,9 +184,12 @@ TEST(StepsOnHost, APipelineOfMoreStagesCopiesInTheBackground) {
       EXPECT_EQ(source.find("A_shared_next"), std::string::npos) << source;
       const bool is_loop = n != std::string("5");
       EXPECT_EQ(count_in(source, "kiln_copy<4, ") > 0, is_loop) << source;
-      EXPECT_EQ(count_in(source, fmt::format("kiln_await<{}>();", std::min(stages, 4) - 2)),
-                is_loop ? 1u : 0u)
-          << source;
+      // An iteration for each memory, where so many copy, and the loop of those that are left.
+      const size_t copies = std::min<size_t>(stages, 4);
+      const bool is_written_out = n == std::string("n") || (n == std::string("37") && copies == 3);
+      EXPECT_EQ(count_in(source, fmt::format("kiln_await<{}>();", copies - 2)),
+                (is_loop ? 1u : 0u) + (is_written_out ? copies : 0u))
+          << n << stages << source;
     }
   }
 }
@@ -232,25 +235,34 @@ TEST(StepsOnHost, WhatHardwareDoesNotCopyWaitsInRegisters) {
 
 TEST(StepsOnHost, AnIterationOfThreeStagesWaitsOnceAndNeedsIt) {
   const language::TextKernel text =
-      kernel_of(product("40", "software_pipeline(C.local.k.outer, stages=3)"));
+      kernel_of(product("64", "software_pipeline(C.local.k.outer, stages=3)"));
   const ir::Kernel loops = gpu_loops(text);
   EXPECT_EQ(gpu_difference(text, loops, {}), "");
   EXPECT_EQ(difference_on_host(text, loops, {}), "");
-  EXPECT_EQ(count_in(ir::print(loops), "barrier\n"), 1u) << ir::print(loops);
-  EXPECT_EQ(count_in(ir::print(loops), "await 1\n"), 1u) << ir::print(loops);
+  const std::string lines = ir::print(loops);
+  // Three iterations are written out, and the rest is a loop.
+  EXPECT_EQ(count_in(lines, "barrier\n"), 4u) << lines;
+  EXPECT_EQ(count_in(lines, "await 1\n"), 4u) << lines;
   for (const char* const what : {"FAKE_NVRTC_WITHOUT_BARRIER", "FAKE_NVRTC_WITHOUT_AWAIT"}) {
-    const Setting without(what, "0");
-    EXPECT_NE(difference_on_host(text, loops, {}), "") << what;
+    for (int i = 0; i < 4; ++i) {
+      const Setting without(what, std::to_string(i));
+      EXPECT_NE(difference_on_host(text, loops, {}), "") << what << i;
+    }
   }
   for (const std::string_view what : {"barrier\n", "await 1\n"}) {
-    std::string without = ir::print(loops);
-    without.erase(without.find(what), what.size());
-    EXPECT_THROW((void)gpu_difference(text, ir::parse(without), {}), Error) << what;
+    for (size_t at = lines.find(what); at != std::string::npos; at = lines.find(what, at + 1)) {
+      std::string without = lines;
+      without.erase(at, what.size());
+      EXPECT_THROW((void)gpu_difference(text, ir::parse(without), {}), Error) << what << at;
+    }
   }
   // One group more that need not have arrived.
-  std::string late = ir::print(loops);
-  late.replace(late.find("await 1"), 7, "await 2");
-  EXPECT_THROW((void)gpu_difference(text, ir::parse(late), {}), Error);
+  for (size_t at = lines.find("await 1"); at != std::string::npos;
+       at = lines.find("await 1", at + 1)) {
+    std::string late = lines;
+    late.replace(at, 7, "await 2");
+    EXPECT_THROW((void)gpu_difference(text, ir::parse(late), {}), Error) << at;
+  }
 }
 
 TEST(StepsOnHost, WhatCannotWaitInRegistersIsNotPipelined) {
