@@ -202,6 +202,16 @@ __device__ inline void kiln_copy(void* to, const void* from) {
 #endif
 }
 )"},
+    // A pointer that moves by itself: the compiler would make one of several again, from which it
+    // computes the others.
+    Function{"kiln_moving", R"(__device__ inline const char* kiln_moving(const void* place) {
+  const char* p = (const char*)place;
+#ifndef KILN_CUDA_ON_HOST
+  asm volatile("" : "+l"(p));
+#endif
+  return p;
+}
+)"},
     Function{"kiln_end_group", R"(__device__ inline void kiln_end_group() {
 #ifdef KILN_CUDA_ON_HOST
   kiln_host_end_group();

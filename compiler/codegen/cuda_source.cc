@@ -9,6 +9,7 @@
 
 #include "compiler/analysis/affine.h"
 #include "compiler/codegen/artifact_parts.h"
+#include "compiler/codegen/cuda_copies.h"
 #include "compiler/codegen/cuda_divisions.h"
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/codegen/cuda_matrix.h"
@@ -29,7 +30,6 @@ namespace {
 
 using namespace ir;
 
-constexpr int64_t kMostCopies = 32;           // that a loop in the background is written out as
 constexpr int64_t kFarthestBehind = 1 << 20;  // elements: an instruction has 24 bits for the bytes
 
 /// The type that moves so many bytes at once.
@@ -179,7 +179,7 @@ class Function {
 
   void write(const For& loop) {
     KILN_CHECK(loop.loop_kind == LoopKind::Serial || loop.loop_kind == LoopKind::Unrolled);
-    if (is_written_out(loop)) return write_out(loop);
+    if (is_background_ && is_written_out(loop)) return write_out(loop);
     const auto product = find_matrix_product(loop, nest_.axes);
     if (!product) return write_loop(loop);
     directive("#if KILN_HAS_MATRIX_UNITS");
@@ -252,6 +252,35 @@ class Function {
   }
 
   void write_loop(const For& loop) {
+    const std::optional<MovingPlaces> moving = moving_places(loop);
+    if (!moving) return write_iterations(loop);
+    line("{{");
+    ++depth_;
+    for (size_t i = 0; i < moving->places.size(); ++i) {
+      const MovingPlaces::Place& place = moving->places[i];
+      line("const char* kiln_from_{} = kiln_moving(&{}[{}]);", i, names_[place.buffer],
+           text(place.first));
+    }
+    moving_ = {.all = &*moving, .loop = &loop, .at = std::vector<int64_t>(moving->places.size())};
+    write_iterations(loop);
+    moving_ = {};
+    --depth_;
+    line("}}");
+  }
+
+  /// Moves pointers on to the places of a group, or of the next iteration behind the last one:
+  /// those that it is too far from for an instruction to say.
+  void move_to(size_t group) {
+    const bool is_last = group + 1 == moving_.all->places[0].bytes.size();
+    for (size_t i = 0; i < moving_.at.size(); ++i) {
+      const int64_t missing = moving_.all->places[i].bytes[group] - moving_.at[i];
+      if (missing == 0 || (!is_last && std::abs(missing) <= kFarthestFrom)) continue;
+      line("kiln_from_{} += {};", i, missing);
+      moving_.at[i] += missing;
+    }
+  }
+
+  void write_iterations(const For& loop) {
     // Registers have no index: what chooses one is written out.
     const bool is_unrolled = loop.loop_kind == LoopKind::Unrolled;
     if (is_unrolled || (chooses_among(loop, sums_) && as_const_int(loop.extent)))
@@ -261,7 +290,10 @@ class Function {
     const std::string& var = names_[loop.var];
     line("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", index_type(), var, comparand(loop.extent));
     const For* const around = std::exchange(around_product_, &loop);
-    nested(loop.body);
+    ++depth_;
+    statement(loop.body);
+    if (moving_.loop == &loop) move_to(moving_.group);
+    --depth_;
     around_product_ = around;
     line("}}");
   }
@@ -279,36 +311,31 @@ class Function {
   /// Where it can a copy to shared memory goes its own way; the rest is there at once, which is
   /// early enough.
   void write(const Background& node) {
+    if (moving_.all != nullptr) move_to(moving_.group);
     is_background_ = true;
     statement(node.body);
     is_background_ = false;
+    ++moving_.group;
+    moving_.copy = 0;
     line("kiln_end_group();");
   }
 
   void write(const Await& node) { line("kiln_await<{}>();", node.groups); }
 
-  /// How many bytes hardware copies in the background; 0 for another store.
-  int64_t late_bytes(const Store& store) const {
-    const Load* load = as<Load>(store.value);
-    const bool is_copy = is_background_ && load != nullptr && !load->predicate &&
-                         !store.predicate && store.buffer->scope == Scope::Shared &&
-                         load->buffer->scope == Scope::Global &&
-                         store.buffer->type == load->buffer->type;
-    const int64_t bytes = is_copy ? size_of(store.buffer->type) * store.value->type.lanes : 0;
-    return bytes == 4 || bytes == 8 || bytes == kSharedAlignment ? bytes : 0;
-  }
-
   void write_late(const Store& store, int64_t bytes) {
-    const auto first = [](const Expr& index) {
-      const Ramp* ramp = as<Ramp>(index);
-      return ramp != nullptr ? ramp->base : index;
-    };
     const Load& load = *as<Load>(store.value);
-    const LatePlace to = late_place(first(store.indices[0]));
-    const LatePlace from = late_place(first(load.indices[0]));
+    const LatePlace to = late_place(first_element(store.indices[0]));
     const int64_t size = size_of(store.buffer->type);
-    line("kiln_copy<{}, {}, {}>(&{}[{}], &{}[{}]);", bytes, to.behind * size, from.behind * size,
-         names_[store.buffer], text(to.first), names_[load.buffer], text(from.first));
+    const std::string into = fmt::format("&{}[{}]", names_[store.buffer], text(to.first));
+    if (moving_.all != nullptr) {
+      const size_t i = moving_.copy++;
+      const int64_t behind = moving_.all->places[i].bytes[moving_.group] - moving_.at[i];
+      line("kiln_copy<{}, {}, {}>({}, kiln_from_{});", bytes, to.behind * size, behind, into, i);
+      return;
+    }
+    const LatePlace from = late_place(first_element(load.indices[0]));
+    line("kiln_copy<{}, {}, {}>({}, &{}[{}]);", bytes, to.behind * size, from.behind * size, into,
+         names_[load.buffer], text(from.first));
   }
 
   /// A place by the first one of the loops that are written out, which is computed once for all of
@@ -331,11 +358,6 @@ class Function {
     return result;
   }
 
-  /// Whether the copies of a loop in the background are written out.
-  bool is_written_out(const For& loop) const {
-    return is_background_ && as_const_int(loop.extent).value_or(kMostCopies + 1) <= kMostCopies &&
-           as<Store>(loop.body) != nullptr && late_bytes(*as<Store>(loop.body)) > 0;
-  }
   void write_out(const For& loop) {
     for (int64_t i = 0; i < *as_const_int(loop.extent); ++i) {
       written_out_.emplace_back(loop.var, i);
@@ -355,7 +377,8 @@ class Function {
   }
 
   void write(const Store& store) {
-    if (const int64_t bytes = late_bytes(store); bytes > 0) return write_late(store, bytes);
+    const int64_t late = is_background_ ? late_bytes(store) : 0;
+    if (late > 0) return write_late(store, late);
     if (const Ramp* ramp = as<Ramp>(store.indices[0])) return write_vector(store, *ramp);
     const std::string guard = store.predicate ? fmt::format("if ({}) ", text(store.predicate)) : "";
     line("{}{}[{}] = {};", guard, names_[store.buffer], text(store.indices[0]), text(store.value));
@@ -452,6 +475,15 @@ class Function {
     statements_.push_back(current_);
   }
 
+  /// Pointers that move with a loop, and how many bytes they are on.
+  struct Moving {
+    const MovingPlaces* all = nullptr;
+    const For* loop = nullptr;
+    size_t group = 0;
+    size_t copy = 0;  // in the group
+    std::vector<int64_t> at = {};
+  };
+
   const Kernel& kernel_;
   const LaunchNest& nest_;
   const HostLoops& around_;  // at most one, whose number is the last argument
@@ -464,13 +496,14 @@ class Function {
   std::vector<const Node*> statements_;
   const Node* current_ = nullptr;
   size_t depth_ = 0;
-  BufferSet vectors_;                                    // moved at once
-  BufferSet sums_;                                       // of products of matrices
-  bool is_background_ = false;                           // around
-  const For* around_product_ = nullptr;                  // the innermost loop
-  std::vector<std::pair<VarRef, int64_t>> written_out_;  // loops in it, and their iterations
-  bool is_dynamic_ = false;                              // shared memory is one piece
-  int64_t shared_bytes_ = 0;                             // of it those that are given out
+  BufferSet vectors_;                    // moved at once
+  BufferSet sums_;                       // of products of matrices
+  bool is_background_ = false;           // around
+  const For* around_product_ = nullptr;  // the innermost loop
+  Iterations written_out_;               // in it
+  Moving moving_;                        // of the loop around
+  bool is_dynamic_ = false;              // shared memory is one piece
+  int64_t shared_bytes_ = 0;             // of it those that are given out
 };
 
 /// The extents of the launch as the runtime computes them; axes that no loop is bound to have one.

@@ -196,8 +196,8 @@ TEST(StepsOnHost, APipelineOfMoreStagesCopiesInTheBackground) {
 
 TEST(StepsOnHost, CopiesOfSixteenBytesGoInTheBackground) {
   const std::string source = right_source(
-      R"(kernel k(A: float16[48, 64], B: float16[24, 64]) -> (C: float32[48, 24]) {
-  C[i, j] = sum[k < 64](float32(A[i, k]) * float32(B[j, k]))
+      R"(kernel k(A: float16[48, 128], B: float16[24, 128]) -> (C: float32[48, 24]) {
+  C[i, j] = sum[k < 128](float32(A[i, k]) * float32(B[j, k]))
   schedule cuda {
     cache_read(A, shared, C) cache_read(B, shared, C)
     split(C.i, factor=24) bind(C.i.outer, blockIdx.x)
@@ -210,8 +210,12 @@ TEST(StepsOnHost, CopiesOfSixteenBytesGoInTheBackground) {
     software_pipeline(C.k.outer, stages=3)
   } })",
       {});
-  EXPECT_EQ(count_in(source, "kiln_copy<16, "), 3u) << source;
-  EXPECT_EQ(count_in(source, "kiln_copy<8, "), 3u) << source;
+  // Two before the loop, and those of three iterations, each from one pointer.
+  EXPECT_EQ(count_in(source, "kiln_copy<16, "), 2u + 3u) << source;
+  EXPECT_EQ(count_in(source, "kiln_copy<8, "), 2u + 3u) << source;
+  EXPECT_EQ(count_in(source, "= kiln_moving(&A["), 1u) << source;
+  EXPECT_EQ(count_in(source, "= kiln_moving(&B["), 1u) << source;
+  EXPECT_EQ(count_in(source, "kiln_from_0 += 96;"), 1u) << source;
 }
 
 /// Elements of 16 bits are too small for it: they wait in registers, as with two stages.
