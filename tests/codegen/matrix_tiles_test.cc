@@ -124,8 +124,36 @@ std::string square(int n) {
 }
 
 TEST(MatrixTiles, AreAsLargeAsThereAreMultiprocessors) {
-  EXPECT_EQ(sketches_of(square(4096), "sm_90")[0], "matrix instructions, 128 x 128 a block");
+  EXPECT_EQ(sketches_of(square(4096), "sm_90")[0], "matrix instructions, 256 x 128 a block");
+  EXPECT_EQ(sketches_of(square(4096), "sm_86")[0], "matrix instructions, 256 x 128 a block");
+  EXPECT_EQ(sketches_of(square(1024), "sm_90")[0], "matrix instructions, 64 x 64 a block");
   EXPECT_EQ(sketches_of(square(512), "sm_90")[0], "matrix instructions, 64 x 64 a block");
+}
+
+/// Rows that do not begin at 16 bytes each, or sums with too few parts to be ahead of.
+TEST(MatrixTiles, AreFetchedWhenNeededWhereCopiesInTheBackgroundDoNotServe) {
+  const auto first_of = [](int m, int n, int l) {
+    return sketches_of(
+        product("i, k", fmt::format("{}, {}", m, l), "k, j", fmt::format("{}, {}", l, n),
+                fmt::format("{}, {}", m, n), std::to_string(l)),
+        "sm_90")[0];
+  };
+  EXPECT_EQ(first_of(4096, 4096, 256), "matrix instructions, 256 x 128 a block");
+  EXPECT_EQ(first_of(4096, 4096, 192), "matrix instructions, 128 x 128 a block");
+  EXPECT_EQ(first_of(4096, 4095, 4096), "matrix instructions, 128 x 128 a block");
+  EXPECT_EQ(first_of(4096, 4096, 4095), "matrix instructions, 128 x 128 a block");
+}
+
+/// Each copy has a pointer, and hardware is told how far it is behind it.
+TEST(MatrixTiles, AreCopiedFromPlacesThatMove) {
+  const std::string source =
+      source_of(gpu_loops_by(kernel_of(square(1024)), "matrix instructions, 256 x 128 a block"));
+  EXPECT_EQ(count_in(source, "= kiln_moving(&A["), 8U) << source;
+  EXPECT_EQ(count_in(source, "= kiln_moving(&B["), 4U) << source;
+  // Along its rows A is read by the three iterations from one pointer; rows of B are far apart.
+  EXPECT_EQ(count_in(source, " += 384;"), 8U) << source;
+  EXPECT_EQ(count_in(source, " += 131072;"), 3U * 4U) << source;
+  EXPECT_EQ(count_in(source, ", 256>("), 8U) << source;
 }
 
 TEST(MatrixTilesLeave, WhatHasNoTensorCoresOrKeepsItsOrder) {
@@ -153,15 +181,27 @@ class MatrixCode : public ::testing::Test {
 
 TEST_F(MatrixCode, IsCompiledForEachArchitectureWithoutSpills) {
   const language::TextKernel text = kernel_of(square(4096));
-  for (const char* const arch : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
+  // 64 steps at once, or 32 where shared memory has no room for more, in three iterations and a
+  // loop of those that are left; or in one loop.
+  struct Code {
+    const char* arch;
+    size_t steps;
+  };
+  for (const auto& [arch, steps] : {Code{"sm_80", 4 * 64},
+                                    {"sm_86", 4 * 32},
+                                    {"sm_90", 4 * 64},
+                                    {"sm_100", 64},
+                                    {"sm_120", 4 * 32}}) {
     const Target target{TargetKind::Cuda, arch};
     LoweringObserver silent;
     const ir::Kernel loops = lower(text.kernel, choose_schedule(text.kernel, {}, target, {}),
                                    target, {}, Layout::Compact, silent);
     const Artifact artifact = codegen::make_cuda_artifact(loops, nullptr, {arch});
-    // 64 x 64 of a warp and 64 steps: 4 x 8 products, whose fragments are loaded four at once.
-    EXPECT_EQ(count_in(artifact.ptx, "mma.sync.aligned.m16n8k16"), 128U) << arch;
-    EXPECT_EQ(count_in(artifact.ptx, "ldmatrix.sync.aligned.m8n8.x4"), 32U) << arch;
+    // 64 x 64 of a warp and 16 steps: 4 x 8 products, whose fragments are loaded four at once.
+    const size_t groups = count_in(artifact.ptx, "mma.sync.aligned.m16n8k16") / 32;
+    EXPECT_EQ(count_in(artifact.ptx, "mma.sync.aligned.m16n8k16"), groups * 32) << arch;
+    EXPECT_EQ(count_in(artifact.ptx, "ldmatrix.sync.aligned.m8n8.x4"), groups * 8) << arch;
+    EXPECT_EQ(groups, steps / 16) << arch;
     const auto kernels = codegen::kernels_of_cubin(artifact.code);
     ASSERT_EQ(kernels.size(), 1U);
     EXPECT_EQ(kernels[0].stack_bytes, 0) << arch;

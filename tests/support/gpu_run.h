@@ -1,12 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/autoschedule/choose/sketch_space.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/language/evaluate/evaluate.h"
 #include "compiler/lower.h"
+#include "runtime/core/error.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/random.h"
 
@@ -22,6 +25,19 @@ inline ir::Kernel gpu_loops(const language::TextKernel& text, const CompileOptio
   const Target target{TargetKind::Cuda, "sm_90"};
   LoweringObserver silent;
   return lower(text.kernel, choose_schedule(text.kernel, steps, target, options), target, options,
+               Layout::Compact, silent);
+}
+
+/// The loops of a kernel of one stage by the automatic schedule of this name.
+inline ir::Kernel gpu_loops_by(const language::TextKernel& text, std::string_view sketch) {
+  const Target target{TargetKind::Cuda, "sm_90"};
+  const SketchSpace space(text.kernel, {}, target, {});
+  const std::vector<autoschedule::Sketch>& sketches = space.stages().at(0).sketches;
+  const auto found = std::ranges::find(sketches, sketch, &autoschedule::Sketch::name);
+  KILN_CHECK(found != sketches.end());
+  const auto number = static_cast<uint32_t>(found - sketches.begin());
+  LoweringObserver silent;
+  return lower(text.kernel, space.schedule({{{number, found->preferred()}}}), target, {},
                Layout::Compact, silent);
 }
 

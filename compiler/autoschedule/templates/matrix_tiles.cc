@@ -2,9 +2,13 @@
 // shared memory, a part of the tile for each warp, sums in registers.
 //
 //   C[i, j] = sum[k](A[i, k] * B[k, j])
-//     ->  blockIdx: tiles of 128 x 128; k in steps of 64:
-//           threads fetch A[128 rows, 64] and B[64, 128 columns], 16 bytes at once
+//     ->  blockIdx: tiles of 256 x 128; k in steps of 64:
+//           threads copy A[256 rows, 64] and B[64, 128 columns], 16 bytes at once, two steps ahead
 //           a warp adds 64 x 64, by products of 16 x 8 with 16 steps each
+//
+// Where a product has too few of those for the GPU, or rows that hardware cannot copy in the
+// background, tiles are smaller, and fetched when they are needed: other blocks of the
+// multiprocessor work meanwhile.
 //
 // The loops are ordered as the sums lie in the lanes of mma.m16n8k16 (codegen/cuda_matrix.h), which
 // is what makes them matrix instructions. Rows in shared memory are 16 bytes longer than they need
@@ -14,6 +18,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -36,6 +41,10 @@ constexpr double kCycles = 8;
 constexpr double kCores = 4;
 // One block alone waits at its barriers with nobody to take its turn.
 constexpr double kAlone = 1.5;
+// Memories of a tile that is copied in the background: one is read while two are filled.
+constexpr int64_t kStages = 3;
+// Parts of a sum that are worth it: the first ones of a block wait for all that is copied.
+constexpr int64_t kLeastParts = 4;
 
 struct MatrixTile {
   StageId stage = 0;
@@ -46,6 +55,7 @@ struct MatrixTile {
   int64_t rows = 4;  // products of a warp along each side
   int64_t columns = 8;
   int64_t steps = 64;  // of the sum at once
+  int64_t stages = 1;  // memories of the factors
 
   int64_t block_rows() const { return warps_down * rows * kRows; }
   int64_t block_columns() const { return warps_across * columns * kColumns; }
@@ -124,7 +134,50 @@ double cycles_of(const StageGraph& graph, const MatrixTile& tile, const GpuMachi
       std::max(products * kCycles / std::min<double>(kCores, static_cast<double>(tile.warps())),
                fetched / machine.l2_bytes);
   const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
-  return step * turns * (turns < 2 ? kAlone : 1);
+  return step * turns * (turns < 2 && tile.stages == 1 ? kAlone : 1);
+}
+
+/// A factor as it lies in shared memory: lines along the sum, or along its side of the tile.
+struct Panel {
+  AxisId line = 0;
+  int64_t width = 0;  // of a line
+  int64_t lines = 0;
+  int64_t lanes = 1;  // that a thread fetches at once
+
+  /// Each line is longer by a vector.
+  int64_t bytes(DType type) const { return lines * (width + kLanes) * size_of(type); }
+};
+
+Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows) {
+  const Contraction& product = tile.contraction;
+  const AxisId sum = graph[tile.stage].reduce[0];
+  const int64_t side = is_of_rows ? tile.block_rows() : tile.block_columns();
+  const ir::TensorRead& read = is_of_rows ? *product.row_factor : *product.column_factor;
+  Panel panel{
+      .line = is_of_rows ? product.row : product.column, .width = side, .lines = tile.steps};
+  if (is_contiguous_in(graph, read, sum)) panel = {.line = sum, .width = tile.steps, .lines = side};
+  // Of a size that is not known rows may begin anywhere.
+  if (constant_extent(graph, panel.line).value_or(1) % kLanes == 0) panel.lanes = kLanes;
+  return panel;
+}
+
+/// The tile with as many steps at once as leave room for memories in turn; nothing where there is
+/// no room, where the sum has few parts, or where hardware cannot copy its factors.
+std::optional<MatrixTile> with_stages(const Chooser& chooser, MatrixTile tile) {
+  const StageGraph& graph = chooser.graph;
+  const int64_t room = ir::gpu_arch(chooser.arch).shared_bytes_of_block;
+  const DType type = tile.contraction.row_factor->type.element;
+  const int64_t least = kLeastParts * tile.steps;
+  if (constant_extent(graph, graph[tile.stage].reduce[0]).value_or(least) < least)
+    return std::nullopt;
+  tile.stages = kStages;
+  for (; tile.steps >= 2 * kRows; tile.steps /= 2) {
+    const Panel rows = panel_of(graph, tile, true);
+    const Panel columns = panel_of(graph, tile, false);
+    if (rows.lanes < kLanes || columns.lanes < kLanes) return std::nullopt;
+    if (kStages * (rows.bytes(type) + columns.bytes(type)) <= room) return tile;
+  }
+  return std::nullopt;
 }
 
 /// Writes the schedule of a tile.
@@ -135,8 +188,8 @@ class MatrixWriter {
 
   void write() {
     const StageId id = tile_.stage;
-    const Fetch rows = fetch(*tile_.contraction.row_factor, tile_.contraction.row);
-    const Fetch columns = fetch(*tile_.contraction.column_factor, tile_.contraction.column);
+    const Fetch rows = fetch(*tile_.contraction.row_factor, panel_of(graph_, tile_, true));
+    const Fetch columns = fetch(*tile_.contraction.column_factor, panel_of(graph_, tile_, false));
     // The loops give the sums their layout, then they are the copy's.
     cut();
     const auto [sums, axes] = steps_.cache_write(id, "local");
@@ -158,6 +211,7 @@ class MatrixWriter {
       steps_.compute_at(each.copy, sums, part);
       fetch_together(each);
     }
+    if (tile_.stages > 1) steps_.software_pipeline(sums, part, tile_.stages);
   }
 
  private:
@@ -175,17 +229,11 @@ class MatrixWriter {
   };
 
   /// A copy in shared memory with the factor's own order of dimensions.
-  Fetch fetch(const ir::TensorRead& read, AxisId side) {
-    const AxisId sum = graph_[tile_.stage].reduce[0];
+  Fetch fetch(const ir::TensorRead& read, const Panel& panel) {
     const auto [copy, axes] =
         steps_.cache_read({read.stage, read.output}, tile_.stage, {}, "shared");
-    const AxisId line = is_contiguous_in(graph_, read, sum) ? sum : side;
-    const int64_t width = line == sum                     ? tile_.steps
-                          : side == tile_.contraction.row ? tile_.block_rows()
-                                                          : tile_.block_columns();
-    steps_.storage_align(copy, axes[axes.size() - 2], width, kLanes);
-    const bool is_whole = constant_extent(graph_, line).value_or(1) % kLanes == 0;
-    return {copy, axes, is_whole ? kLanes : 1};
+    steps_.storage_align(copy, axes[axes.size() - 2], panel.width, kLanes);
+    return {copy, axes, panel.lanes};
   }
 
   /// All threads of the block, side by side along the last axis.
@@ -239,8 +287,10 @@ std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id) {
   if (!any) return {};
   struct Shape {
     int64_t down, across, rows, columns;
+    bool is_late;  // copied in the background
   };
-  constexpr Shape kShapes[] = {{2, 2, 4, 8}, {2, 2, 4, 4}, {2, 2, 2, 4}};
+  constexpr Shape kShapes[] = {
+      {4, 2, 4, 8, true}, {2, 2, 4, 8, false}, {2, 2, 4, 4, false}, {2, 2, 2, 4, false}};
   std::vector<MatrixTile> tiles;
   for (const Shape& shape : kShapes) {
     MatrixTile tile = *any;
@@ -248,7 +298,8 @@ std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id) {
     tile.warps_across = shape.across;
     tile.rows = shape.rows;
     tile.columns = shape.columns;
-    tiles.push_back(tile);
+    const auto found = shape.is_late ? with_stages(chooser, tile) : std::optional(tile);
+    if (found) tiles.push_back(*found);
   }
   const GpuMachine& machine = gpu_machine(chooser.arch);
   std::ranges::stable_sort(

@@ -92,9 +92,9 @@ void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor, int64
 
 void StepWriter::double_buffer(StageId stage) { add(step(StepKind::DoubleBuffer, stage, {})); }
 
-void StepWriter::software_pipeline(StageId stage, AxisId axis) {
+void StepWriter::software_pipeline(StageId stage, AxisId axis, int64_t stages) {
   Step pipeline = step(StepKind::SoftwarePipeline, stage, {axis});
-  pipeline.value = 2;
+  pipeline.value = stages;
   add(std::move(pipeline));
 }
 

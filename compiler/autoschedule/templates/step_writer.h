@@ -32,7 +32,7 @@ class StepWriter {
   /// The stage's memory exists twice, for iterations that take turns.
   void double_buffer(StageId stage);
   /// What is computed at the axis is fetched one iteration early.
-  void software_pipeline(StageId stage, AxisId axis);
+  void software_pipeline(StageId stage, AxisId axis, int64_t stages = 2);
   /// A copy of a tensor that `reader` reads instead of it, and the copy's axes: with a layout,
   /// these loops of the reader in this order.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, StageId reader,

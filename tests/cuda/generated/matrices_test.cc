@@ -6,6 +6,7 @@
 #include "compiler/ir/print.h"
 #include "tests/cuda/fake_device.h"
 #include "tests/cuda/generated/host_gpu.h"
+#include "tests/support/cuda_text.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
@@ -56,6 +57,57 @@ TEST(MatricesOnHost, MissEachOfTheirBarriers) {
   for (const char* const number : {"0", "1"}) {
     const Setting without("FAKE_NVRTC_WITHOUT_BARRIER", number);
     EXPECT_NE(difference_on_host(long_sum, loops, {}), "") << number;
+  }
+}
+
+constexpr std::string_view kLate = "matrix instructions, 256 x 128 a block";
+
+/// Of tiles that are copied in the background: a sum of five parts and of one that is shorter, and
+/// sides that are not whole tiles.
+const Case kLateCases[] = {
+    {"matmul", R"(kernel k(A: float16[72, 328], B: float16[328, 136]) -> (C: float32[72, 136]) {
+       C[i, j] = sum[k < 328](float32(A[i, k]) * float32(B[k, j])) })"},
+    {"dense", R"(kernel k(A: bfloat16[70, 328], B: bfloat16[67, 328]) -> (C: float32[70, 67]) {
+       C[i, j] = sum[k < 328](float32(A[i, k]) * float32(B[j, k])) })"},
+    {"both_transposed",
+     R"(kernel k(A: float16[328, 264], B: float16[64, 328]) -> (C: float32[264, 64]) {
+       C[i, j] = sum[k < 328](float32(A[k, i]) * float32(B[j, k])) })"},
+    {"any_length",
+     R"(kernel k(A: float16[l, 64], B: float16[l, 64]) -> (C: float32[64, 64]) {
+       C[i, j] = sum[k < l](float32(A[k, i]) * float32(B[k, j])) })",
+     {330}},
+    {"any_short_length",
+     R"(kernel k(A: float16[l, 64], B: float16[l, 64]) -> (C: float32[64, 64]) {
+       C[i, j] = sum[k < l](float32(A[k, i]) * float32(B[k, j])) })",
+     {80}},
+};
+
+class LateMatricesOnHost : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LateMatricesOnHost, AreWhatTheDefinitionSays) {
+  const language::TextKernel text = kernel_of(GetParam().text);
+  const ir::Kernel loops = gpu_loops_by(text, kLate);
+  EXPECT_EQ(difference_on_host(text, loops, GetParam().sizes), "") << ir::print(loops);
+  EXPECT_GT(count_in(source_of(loops), "kiln_copy<16, "), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LateMatricesOnHost, ::testing::ValuesIn(kLateCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(LateMatricesOnHost, MissEachOfTheirBarriersAndAwaits) {
+  const language::TextKernel text = kernel_of(
+      R"(kernel k(A: float16[64, 448], B: float16[448, 64]) -> (C: float32[64, 64]) {
+        C[i, j] = sum[k < 448](float32(A[i, k]) * float32(B[k, j])) })");
+  const ir::Kernel loops = gpu_loops_by(text, kLate);
+  EXPECT_EQ(difference_on_host(text, loops, {}), "");
+  const std::string source = source_of(loops);
+  EXPECT_EQ(count_in(source, "__syncthreads();"), 4U) << source;
+  EXPECT_EQ(count_in(source, "kiln_await<1>();"), 4U) << source;
+  for (const char* const what : {"FAKE_NVRTC_WITHOUT_BARRIER", "FAKE_NVRTC_WITHOUT_AWAIT"}) {
+    for (int i = 0; i < 4; ++i) {
+      const Setting without(what, std::to_string(i));
+      EXPECT_NE(difference_on_host(text, loops, {}), "") << what << i;
+    }
   }
 }
 
