@@ -150,6 +150,27 @@ std::optional<Linear> ElementValues::quotient_in(const Linear& sum, Linear a, Li
   return std::nullopt;
 }
 
+/// The same with floordiv(i*32 + j, 96) as floordiv(i, 3) where 0 <= j < 32: the form that its
+/// partner floormod(i, 3) has been brought to.
+Linear ElementValues::coarser(const Linear& sum) {
+  Linear result = linear_constant(sum.constant);
+  for (const Term& term : sum.terms) {
+    std::optional<Linear> quotient;
+    if (term.product.degree() == 1 &&
+        operator_of(atoms_.expr(term.product[0])) == Operator::FloorDiv) {
+      const Atoms::Operands operands = atoms_.operands(term.product[0]);
+      if (operands.b.is_constant() && operands.b.constant > 0) {
+        quotient = Simplifier(facts_.knowledge()).coarser_quotient(operands.a, operands.b.constant);
+      }
+    }
+    const Linear part = quotient ? canonical(*quotient) : Linear{{{1, term.product}}, 0};
+    const std::optional<Linear> more = add(result, part, term.coefficient);
+    if (!more) return sum;
+    result = *more;
+  }
+  return result;
+}
+
 /// q*floormod(x, n) + rest and floordiv(x, n) + more as  q*x + q*n*more + rest; nothing when there
 /// is no such pair.
 std::optional<Linear> ElementValues::without_remainder(const Linear& remainder,
@@ -165,8 +186,12 @@ std::optional<Linear> ElementValues::without_remainder(const Linear& remainder,
     if (!is_fixed || (divisor && !(*divisor == operands.b))) continue;
     // Dividing by zero gives zero.
     if (!Refuter(facts_.knowledge()).positive(operands.b)) continue;
-    const std::optional<Linear> own = quotient_in(quotient, operands.a, operands.b);
-    const std::optional<Linear> more = own ? add(quotient, *own, -1) : std::nullopt;
+    std::optional<Linear> more;
+    for (const Linear& form : {quotient, coarser(quotient)}) {
+      const std::optional<Linear> own = quotient_in(form, operands.a, operands.b);
+      if (own) more = add(form, *own, -1);
+      if (more) break;
+    }
     std::optional<Linear> sum = more ? multiplied(*more, operands.b) : std::nullopt;
     if (sum) sum = add(operands.a, *sum);
     if (sum) sum = scaled(*sum, term.coefficient);

@@ -72,6 +72,18 @@ std::optional<Linear> Simplifier::nested_quotient(const Linear& a, const Linear&
   return quotient(operands.a, *product);
 }
 
+std::optional<Linear> Simplifier::coarser_quotient(const Linear& a, int64_t divisor) {
+  for (const Term& term : a.terms) {
+    const int64_t unit = term.coefficient;
+    if (unit <= 1 || divisor % unit != 0) continue;
+    const Divided parts = divide(a, unit);
+    const std::optional<int64_t> value = constant_quotient(parts.rest, unit);
+    const auto units = value ? add(parts.whole, linear_constant(*value)) : std::nullopt;
+    if (units) return quotient(*units, linear_constant(divisor / unit));
+  }
+  return std::nullopt;
+}
+
 // By a constant: (i*32 + j)/32 is i + j/32, and j/32 is 0 where j < 32. By a product of sizes the
 // same with what the product divides, where it is known to be positive.
 Linear Simplifier::quotient(const Linear& a, const Linear& b) {

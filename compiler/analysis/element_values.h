@@ -68,6 +68,7 @@ class ElementValues {
   bool recombine(size_t which);
   std::optional<Value> recombined(const Value& remainder, const Value& quotient);
   std::optional<Linear> quotient_in(const Linear& sum, Linear a, Linear b);
+  Linear coarser(const Linear& sum);
   std::optional<Linear> without_remainder(const Linear& remainder, const Linear& quotient,
                                           std::optional<Linear>& divisor);
 

@@ -24,6 +24,9 @@ class Simplifier : private ir::Mutator {
   /// min or max, and floordiv, of sums.
   Linear choice(ir::Operator op, const Linear& a, const Linear& b);
   Linear quotient(const Linear& a, const Linear& b);
+  /// floordiv(i*32 + j, 96) as floordiv(i, 3) where 0 <= j < 32; nothing where the sum has no such
+  /// part.
+  std::optional<Linear> coarser_quotient(const Linear& a, int64_t divisor);
   /// The sum as an expression, mins and maxes moved out where that is shorter.
   ir::Expr written(const Linear& sum) { return atoms_.write(distributed(sum)); }
 

@@ -104,7 +104,7 @@ def test_hopper_copies_windows_that_stay_in_an_image_as_it_does_matrices(daemon,
 
 
 # Its threads copy what has zeros around, 16 bytes at a time, past the registers.
-@pytest.mark.parametrize("options", [{}, {"stride": 2}, {"dtype": "float16"}, {"channels": 200}])
+@pytest.mark.parametrize("options", [{}, {"stride": 2}, {"dtype": "float16"}, {"channels": 200}, {"filters": 256}])
 def test_hopper_pads_windows_while_it_copies_them(daemon, options):
     kernel = _compiled(daemon, _convolution(**{"size": 56, "channels": 256, "filters": 320, **options}))
     _tiles_of(kernel)

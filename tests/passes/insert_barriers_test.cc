@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "tests/passes/pass_test.h"
 
 namespace kiln::testing {
@@ -230,6 +232,27 @@ TEST(InsertBarriers, LetsBlocksShareATensorWhoseExtentsArePositiveWhereItIsTouch
                              Y[floordiv(b*256 + t, floordiv(w - r, s) + 1),
                                floormod(b*256 + t, floordiv(w - r, s) + 1)] + X[p, 0] } } } } })",
                    kCuda);
+}
+
+// A block is a place of an image of 56 columns, and its threads are the channels there.
+constexpr const char* kImage =
+    R"(fn f(Y: float32[{0}, 56, 256]) {{
+         for b in 0..{0}*56 bind(blockIdx.x) {{ for t in 0..256 bind(threadIdx.x) {{
+           Y[floordiv(b*256 + t, {1}), floormod(b, 56), t] = 0.0
+           Y[floordiv(b*256 + t, {1}), floormod(b, 56), t] =
+             Y[floordiv(b*256 + t, {1}), floormod(b, 56), t] + 1.0 }} }} }})";
+
+TEST(InsertBarriers, PutsARowAndAColumnTogetherThatAreDividedInOtherUnits) {
+  const std::string text = fmt::format(kImage, 56, 256 * 56);
+  expect_becomes(insert_barriers, text, text, kCuda);
+}
+
+TEST(InsertBarriers, RefusesRowsThatEndAmidTheColumns) {
+  expect_error(
+      [] { run_pass(insert_barriers, fmt::format(kImage, 56, 256 * 112), kCuda); },
+      ErrorKind::Unsupported,
+      "GPU blocks of f depend on each other through Y, and nothing orders blocks of one launch; "
+      "bind axes that the dependence does not cross");
 }
 
 TEST(InsertBarriers, LetsSomeThreadsSumIntoElementsOfTheirOwn) {
