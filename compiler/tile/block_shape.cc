@@ -75,7 +75,8 @@ class RowSteps {
     double places = 1;
     for (size_t i = 0; i < extents_.size(); ++i) {
       const int64_t extent = extents_[i].size < 0 ? extents_[i].constant : open;
-      places *= static_cast<double>((extent + steps_[i] - 1) / steps_[i] * steps_[i]);
+      const int64_t whole = (extent + steps_[i] - 1) / steps_[i] * steps_[i];
+      places *= static_cast<double>(whole);
     }
     return places;
   }
