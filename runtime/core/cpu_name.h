@@ -43,11 +43,11 @@ std::string host_cpu();
 std::string runnable_cpu();
 
 /// The CPU of this host ("znver5"); a generic level ("x86-64-v3") where the host lacks features
-/// that its own name promises, as virtual machines may, with the features beyond that kernels can
-/// use.
+/// that its own name promises and code may use, as virtual machines may, with the features beyond
+/// that kernels can use.
 std::string own_cpu();
 
-/// Whether this host has every feature of the CPU of this name. False for names LLVM does not know.
+/// Whether this host has all that code for the CPU may use. False for names LLVM does not know.
 bool host_can_run(std::string_view arch);
 
 }  // namespace kiln

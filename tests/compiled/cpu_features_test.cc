@@ -68,5 +68,13 @@ TEST(CpuFeatures, OfAnArchGoWithItsArtifacts) {
   EXPECT_EQ(lacking_features(code_features(own_cpu())), "");
 }
 
+/// Virtual machines hide what is the operating system's, as mwaitx; the CPU is the same.
+TEST(CpuFeatures, ThatNoCodeUsesDoNotRenameTheHost) {
+  const std::string name = llvm::sys::getHostCPUName().str();
+  const bool can_run = lacking_features(code_features(name)).empty();
+  EXPECT_EQ(host_can_run(name), can_run);
+  EXPECT_EQ(own_cpu().starts_with("x86-64"), !can_run) << own_cpu() << " of " << name;
+}
+
 }  // namespace
 }  // namespace kiln::testing
