@@ -38,8 +38,8 @@ language::TextKernel pointwise(int filters, int width) {
       filters, width));
 }
 
-std::string chosen(const language::TextKernel& kernel) {
-  const SketchSpace space(kernel.kernel, {}, kCpu, {});
+std::string chosen(const language::TextKernel& kernel, const Target& target = kCpu) {
+  const SketchSpace space(kernel.kernel, {}, target, {});
   return language::print_schedule(kernel.kernel, "cpu", space.schedule(space.preferred()));
 }
 
@@ -155,16 +155,21 @@ TEST(ChooseImages, HasVectorsOfAPoolingThatMovesByTwo) {
 /// Columns that share what they read are as many as fit into registers beside their sums; those
 /// that end with the line are preferred.
 TEST(ChooseImages, FillsLinesWithTilesOfColumns) {
-  const auto columns = [](int width, int stride) {
-    return chosen(kernel_of(fmt::format(
-        "kernel k(X: float32[32, {0}, {0}], F: float32[64, 32, 3, 3]) -> (Y: float32[64, {1}, {1}])"
-        " {{ Y[f, y, x] = sum[q < 32, r < 3, s < 3](X[q, y*{2} + r, x*{2} + s] * F[f, q, r, s])"
-        " }}\n",
-        width * stride + 2, width, stride)));
+  const auto columns = [](int width, int stride, const std::string& arch = "") {
+    return chosen(
+        kernel_of(fmt::format(
+            "kernel k(X: float32[32, {0}, {0}], F: float32[64, 32, 3, 3]) -> (Y: float32[64, {1}, "
+            "{1}]) {{ Y[f, y, x] = sum[q < 32, r < 3, s < 3](X[q, y*{2} + r, x*{2} + s] * F[f, q, "
+            "r, s]) }}\n",
+            width * stride + 2, width, stride)),
+        {.kind = TargetKind::Llvm, .arch = arch});
   };
   EXPECT_TRUE(has(columns(56, 1), "split(Y.global.x.c, factor=8)")) << columns(56, 1);
   EXPECT_TRUE(has(columns(26, 1), "split(Y.global.x.c, factor=9)")) << columns(26, 1);
   EXPECT_TRUE(has(columns(56, 2), "split(Y.global.x.c, factor=7)")) << columns(56, 2);
+  // Eight sums are under way at once on a Zen 3.
+  const std::string few_registers = columns(56, 2, "znver3");
+  EXPECT_TRUE(has(few_registers, "split(Y.global.x.c, factor=4)")) << few_registers;
 }
 
 /// Filters whose elements stand elsewhere than in their axes' places have no copy in that order.

@@ -320,6 +320,45 @@ TEST(ChoosePanels, TakesTilesThatTheRegistersOfTheCpuHold) {
   EXPECT_TRUE(has(chosen_on("znver5"), "split(C.i, factor=12)")) << chosen_on("znver5");
 }
 
+/// Lines come from L2 whole: two vectors of half a line are no more to fetch than one.
+TEST(ChoosePanels, TakesTwoShortVectorsOfARow) {
+  const std::string text =
+      "kernel k(A: float32[127, 127], B: float32[127, 127]) -> (C: float32[127, 127]) {\n"
+      "  C[i, j] = sum[k < 127](A[i, k] * B[k, j])\n"
+      "}\n";
+  for (const char* arch : {"x86-64-v3", "znver3"}) {
+    EXPECT_TRUE(has(steps_of(text, arch), "split(C.i, factor=6)")) << steps_of(text, arch);
+    EXPECT_TRUE(has(steps_of(text, arch), "split(C.j, factor=16)")) << steps_of(text, arch);
+  }
+}
+
+TEST(ChoosePanels, TakesTilesForSizesThatAreOpenByTheRegisters) {
+  const std::string text =
+      "kernel k(A: float32[m, l], B: float32[l, n]) -> (C: float32[m, n]) {\n"
+      "  C[i, j] = sum[k < l](A[i, k] * B[k, j])\n"
+      "}\n";
+  const auto expect_tile = [&](const char* arch, int rows, int columns) {
+    const std::string chosen = steps_of(text, arch);
+    EXPECT_TRUE(has(chosen, fmt::format("split(C.i, factor={})", rows))) << arch << chosen;
+    EXPECT_TRUE(has(chosen, fmt::format("split(C.j, factor={})", columns))) << arch << chosen;
+  };
+  expect_tile("sapphirerapids", 8, 32);
+  expect_tile("znver4", 8, 32);
+  expect_tile("znver3", 6, 16);
+  expect_tile("x86-64-v2", 6, 8);
+}
+
+/// 800 KB are more than the L2 of a Zen 3 holds.
+TEST(ChoosePanels, CopiesAFactorThatL2DoesNotHold) {
+  const std::string text =
+      "kernel k(A: float32[1000, 784], B: float32[784, 256]) -> (C: float32[1000, 256]) {\n"
+      "  C[i, j] = sum[k < 784](A[i, k] * B[k, j])\n"
+      "}\n";
+  EXPECT_TRUE(has(steps_of(text, "znver3"), "cache_read(B, global"));
+  for (const char* arch : {"sapphirerapids", "znver4", "znver5"})
+    EXPECT_FALSE(has(steps_of(text, arch), "cache_read(B, global")) << arch;
+}
+
 /// A copy has one place for each iteration, but the two factors read it at different ones.
 TEST(ChoosePanels, LeavesAMatrixTimesItselfAlone) {
   const std::string chosen = steps_of(

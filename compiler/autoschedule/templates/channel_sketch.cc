@@ -4,6 +4,7 @@
 //
 //   tile: 2 vectors of channels x 8 columns; filters [f / 32][c][r][s][32]
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "compiler/analysis/prove.h"
@@ -26,8 +27,6 @@ constexpr double kNearFilters = 256 * 1024;
 constexpr double kTileCycles = 30;
 // Of a square of filters that is transposed in registers: its rows fill half of them.
 constexpr int64_t kMostLanes = 16;
-// A sum is ready for the next step after so many cycles.
-constexpr double kLatency = 4;
 // Vectors of channels: each element that is broadcast serves two multiply-adds, one for each port.
 constexpr int64_t kVectors = 2;
 // What tiles must gain to be worth other code for the end of a line.
@@ -47,7 +46,7 @@ double one_tile(const Convolution& convolution, int64_t columns, int64_t vectors
   const double spread = std::min(span / window, static_cast<double>(columns));
   const auto sums = static_cast<double>(columns * vectors);
   // Two multiply-adds a cycle, or the chain of a single sum.
-  const double step = std::max(sums / 2, kLatency) + kStepCycles + spread * kSpreadCycles;
+  const double step = std::max(sums / 2, size.latency) + kStepCycles + spread * kSpreadCycles;
   const double transposed = sums * static_cast<double>(size.register_lanes) * kTransposeCycles;
   return static_cast<double>(size.steps) * step + kTileCycles + transposed;
 }
@@ -64,13 +63,16 @@ double line_cycles(const Convolution& convolution, int64_t columns) {
           one_tile(convolution, size.columns % columns, vectors));
 }
 
-/// With more columns, what the steps of a window share no longer stays in registers beside sums.
+/// With more columns, what the steps of a window share no longer stays in registers beside sums;
+/// but with fewer sums than are under way at once each would wait for the one before.
 int64_t most_columns(const Convolution& convolution) {
   const ContractionSize& size = convolution.numbers.size;
   const int64_t vectors = vectors_of(size);
   // Registers a column: its sums, and the new elements of the window that it brings.
   const int64_t each = vectors + convolution.image.stride;
-  return std::clamp<int64_t>((size.registers - vectors) / each, 1, size.columns);
+  const double under_way = size.latency * size.multiply_adds / static_cast<double>(vectors);
+  const auto fewest = static_cast<int64_t>(std::ceil(under_way));
+  return std::clamp<int64_t>(std::max((size.registers - vectors) / each, fewest), 1, size.columns);
 }
 
 /// Those that take the fewest cycles; of about as good ones those that fill each line, since what

@@ -25,7 +25,7 @@ constexpr int64_t kRowsForPanels = 128;
 // With fewer rows, vectors along the reduction do better than columns transposed into panels.
 constexpr int64_t kRowsToTranspose = 32;
 constexpr int64_t kManyProducts = 1024;
-// Column factors of no more elements stay in L2 as they are.
+// Column factors of no more elements stay in L2 as they are, where it is as large.
 constexpr int64_t kLargePanels = 256 * 1024;
 // Rows that panels pass by are far apart, and many of them would be conflict misses of L1: few rows
 // of wide panels.
@@ -47,8 +47,10 @@ constexpr int64_t kRowsForRagged = 192;
 constexpr int64_t kAcrossElements = 96 * 1024;
 // Rows a column up to which a block of columns reads all rows.
 constexpr int64_t kRowsOfColumns = 4;
-// What is taken where sizes are not known.
-constexpr TileShape kAnyTile = {8, 32};
+// What is taken where sizes are not known: eight rows of two vectors, or so many as there are
+// registers for.
+constexpr int64_t kAnyRows = 8;
+constexpr int64_t kAnyVectors = 2;
 
 /// Whether the column factor can be copied for the tiles alone.
 bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
@@ -75,7 +77,9 @@ class Sketches {
         tiling_(std::move(tiling)),
         numbers_(with_far_batch(numbers_of(chooser, tiling_, parallel))),
         parallel_(parallel_parameter(parallel)) {
-    tile_ = is_known() ? best_tile(numbers_.size) : TileShape{kAnyTile.rows, any_lanes};
+    const int64_t sums = numbers_.size.registers - kOtherRegisters;
+    tile_ = is_known() ? best_tile(numbers_.size)
+                       : TileShape{std::min(kAnyRows, sums / kAnyVectors), any_lanes};
   }
 
   /// `columns_first`: the column factor is large, and tiles of it are read by few rows.
@@ -196,7 +200,10 @@ class Sketches {
 
  private:
   bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
-  bool has_large_panels() const { return numbers_.panels > kLargePanels && numbers_.size.rows > 1; }
+  bool exceeds_l2() const {
+    return numbers_.panels > std::min(kLargePanels, numbers_.size.l2_elements);
+  }
+  bool has_large_panels() const { return exceeds_l2() && numbers_.size.rows > 1; }
   bool may_be_blocks() const {
     return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTranspose;
   }
@@ -208,7 +215,7 @@ class Sketches {
     const bool conflict = distance > 0 && distance % kConflictDistance == 0;
     const bool is_ragged =
         distance % numbers_.size.register_lanes != 0 && numbers_.size.rows >= kRowsForRagged;
-    return numbers_.panels > kLargePanels || (numbers_.panels > 0 && conflict) ||
+    return exceeds_l2() || (numbers_.panels > 0 && conflict) ||
            (numbers_.panels > kFarElements && distance >= kFarDistance) ||
            (numbers_.panels > kRaggedElements && is_ragged);
   }
@@ -294,7 +301,8 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
                                          const Contraction& contraction, bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;
   const AxisId innermost = graph[id].reduce.back();
-  const std::optional<int64_t> lanes = vector_factor(graph, id, contraction.column, kVectorBytes);
+  const std::optional<int64_t> lanes =
+      vector_factor(graph, id, contraction.column, kAnyVectors * chooser.machine.vectors.bytes);
   const bool parallel = may_be_parallel && is_large(graph, id);
   const Tiling tiling = tiling_of(chooser, id, contraction);
   const Sketches all(chooser, tiling, lanes.value_or(1), parallel);

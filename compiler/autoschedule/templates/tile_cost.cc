@@ -8,6 +8,7 @@
 #include "compiler/autoschedule/templates/tile_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace {
 // Measured on Sapphire Rapids, where shapes differ by up to 20 %; on Zen 5 they hardly do. Of one
 // step of the reduction: the loop itself.
 constexpr double kLoopCycles = 1.5;
+// What a vector was there: cycles of transfers are for a line of the cache.
+constexpr double kLineBytes = 64;
 // Of a tile: the end of its loop is not foreseen, its elements come and go.
 constexpr double kTileCycles = 30;
 constexpr double kElementCycles = 2;
@@ -39,7 +42,7 @@ constexpr double kPanelVectorCycles = 0.7;
 // A core looks ahead as far as so many instructions, so that the longer a step is, the fewer lines
 // are on their way: the latency of L3 over the instructions of the window (380 of 512 on Sapphire
 // Rapids, where a product of 33 rows takes 1.17 times as long in place). A core with one unit for
-// multiply-adds is busy that long. And what a vector of a copy takes, on Zen 4 and there.
+// multiply-adds is busy that long. And what a line of a copy takes, on Zen 4 and there.
 constexpr double kFarCycles = 0.74;
 constexpr double kStepInstructions = 3;
 // Of an element of a row that is copied, on Zen 4 (products of 256 x 1000 x 100 to 784 x 1000 x
@@ -74,7 +77,9 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   const double busy = std::max({sums / size.multiply_adds, size.latency,
                                 (static_cast<double>(rows) + vectors) / size.loads,
                                 size.far_cycles * (sums + vectors + kStepInstructions)});
-  const double fetch = size.vector_cycles * vectors + size.row_cycles * static_cast<double>(rows);
+  const double lines = size.vector_part * vectors;
+  const double fetch = size.vector_cycles * (size.columns_in_order ? lines : std::ceil(lines)) +
+                       size.row_cycles * static_cast<double>(rows);
   const double step = busy + kLoopCycles + fetch;
   return static_cast<double>(size.steps) * step + kTileCycles + kElementCycles * sums;
 }
@@ -98,6 +103,7 @@ double blocks_share(const ContractionSize& size, int64_t columns, int64_t produc
 ContractionSize of_panels(ContractionSize size) {
   size.row_cycles = size.rows_in_order ? kRowInOrderCycles : kFarRowCycles;
   size.vector_cycles = kPanelVectorCycles;
+  size.columns_in_order = true;
   return size;
 }
 
@@ -135,7 +141,8 @@ ContractionSize size_on(const Machine& machine, int64_t register_lanes) {
           .loads = machine.loads,
           .l1_elements = machine.l1_bytes / element_bytes,
           .l2_elements = machine.l2_bytes / element_bytes,
-          .most_sums = machine.vectors.registers * 3 / 4};
+          .most_sums = machine.vectors.registers * 3 / 4,
+          .vector_part = static_cast<double>(machine.vectors.bytes) / kLineBytes};
 }
 
 double imbalance(int64_t tasks) {
@@ -181,7 +188,8 @@ bool gains_by_copy(const ContractionSize& size) {
   ContractionSize near = of_panels(size);
   near.few_tasks = false;
   const auto vectors = static_cast<double>(ceil_div(size.columns, size.register_lanes));
-  const double copy = vectors * static_cast<double>(size.steps) * kCopiedVectorCycles;
+  const double copy =
+      vectors * static_cast<double>(size.steps) * kCopiedVectorCycles * size.vector_part;
   return copy + tile_cycles(near, best_tile(near)) < tile_cycles(far, best_tile(far));
 }
 

@@ -23,8 +23,10 @@ struct ContractionSize {
   int64_t least_vectors = 1;     // of a tile, where there are so many columns
   int64_t column_registers = 1;  // for a vector of columns, beside its sums
   int64_t most_sums = 24;        // registers of a tile; the others hold what is loaded ahead
-  // Cycles of a step for a vector of columns, from L2, and for an element of a row.
+  // Cycles of a step for a line of columns, from L2, and for an element of a row.
   double vector_cycles = 0.6;
+  double vector_part = 1;         // of a line that a vector is
+  bool columns_in_order = false;  // those of a step lie next to those of the one before
   double row_cycles = 0;
   bool rows_in_order = false;  // elements of a tile's rows lie side by side
   // Cycles for which columns from beyond L2 hold up each instruction of a step.
