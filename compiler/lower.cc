@@ -14,8 +14,8 @@ namespace passes {
 PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles, fill_tiles,
     partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, lower_warp_memory,
     separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, keep_strided_plain,
-    tensorize, add_in_groups, accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage,
-    flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once,
+    tensorize, add_in_groups, widen_copies, accumulate_in_registers, turn_signs_once, lay_out_lanes,
+    plan_storage, flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once,
     hoist_invariants, fetch_ahead, bypass_caches, note_slow_loops, divide_unsigned,
     split_host_device, check_launch;
 
@@ -57,6 +57,8 @@ constexpr Pass kPasses[] = {
     {"tensorize", passes::tensorize, Serves::Cores},
     // The same where no step names it.
     {"add_in_groups", passes::add_in_groups, Serves::Cores},
+    // Of what add_in_groups finds, while an element is a load of one buffer.
+    {"widen_copies", passes::widen_copies, Serves::Cores, Changes::Few},
     // After partition_loops, since full tiles are what it is for; before the accumulators get a
     // place.
     {"accumulate_in_registers", passes::accumulate_in_registers, Serves::Cores},

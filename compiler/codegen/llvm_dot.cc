@@ -1,6 +1,7 @@
-// Decides how a Dot is computed: by vpdpbusd or vdpbf16ps where the CPU has them, else by products
-// and sums of the factors, taken out of their groups by shuffles. Both give the same sums, but for
-// bfloat16, where the instruction has its own rounding and strict mode does not use it.
+// Decides how a Dot is computed: by vpdpbusd or vdpbf16ps where the CPU has them, pairs of integers
+// by pmaddwd, else by products and sums of the factors, taken out of their groups by shuffles. Both
+// give the same sums, but for bfloat16, where the instruction has its own rounding and strict mode
+// does not use it.
 //
 // vpdpbusd multiplies unsigned bytes by signed ones. Two of one kind are made so by turning the
 // sign bit of `a` over, which moves it by 128: 128 times the other factor is taken off again.
@@ -39,6 +40,13 @@ bool is_bytes(const ir::Dot& node) {
          is_byte(node.b->type.element);
 }
 
+/// Integers that are an int16 each, of which two are multiplied and added.
+bool is_words(const ir::Dot& node) {
+  const auto is_word = [](DType type) { return is_byte(type) || type == DType::Int16; };
+  return node.type.element == DType::Int32 && node.group() == 2 && is_word(node.a->type.element) &&
+         is_word(node.b->type.element);
+}
+
 bool is_halves(const ir::Dot& node) {
   return node.type.element == DType::Float32 && node.group() == 2 &&
          node.a->type.element == DType::BFloat16 && node.b->type.element == DType::BFloat16;
@@ -50,10 +58,25 @@ llvm::Intrinsic::ID bytes_of(int lanes) {
                     : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
 }
 
+llvm::Intrinsic::ID words_of(int lanes) {
+  if (lanes == 16) return llvm::Intrinsic::x86_avx512_pmaddw_d_512;
+  return lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd : llvm::Intrinsic::x86_sse2_pmadd_wd;
+}
+
 llvm::Intrinsic::ID halves_of(int lanes) {
   if (lanes == 16) return llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512;
   return lanes == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256
                     : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128;
+}
+
+/// Two products of int16 are a sum of int32, which wraps.
+Value* dot_of_words(llvm::IRBuilderBase& b, Value* sum, Value* x, Value* y) {
+  auto* const type = llvm::cast<llvm::FixedVectorType>(sum->getType());
+  const auto lanes = type->getNumElements();
+  auto* const words = llvm::FixedVectorType::get(b.getInt16Ty(), 2 * lanes);
+  return b.CreateAdd(sum,
+                     b.CreateIntrinsic(words_of(static_cast<int>(lanes)), {},
+                                       {b.CreateBitCast(x, words), b.CreateBitCast(y, words)}));
 }
 
 /// Two vectors of one length, one behind the other; of all, a power of two of them.
@@ -86,6 +109,7 @@ Value* ExprEmitter::dot(const ir::Dot& node) {
   const int group = node.group();
   int widest = 0;
   if (is_bytes(node)) widest = lane_access_.dots_bytes;
+  if (is_words(node)) widest = lane_access_.dots_words;
   if (is_halves(node)) widest = lane_access_.dots_halves;
   if (widest > 0 && lanes > 1 && std::has_single_bit(static_cast<unsigned>(lanes)))
     return dot_by_instruction(node, widest);
@@ -118,28 +142,41 @@ Value* ExprEmitter::dot_by_instruction(const ir::Dot& node, int widest) {
   auto* const words = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(width));
   Value* const start = emit(node.start, Use::Data);
   const bool shares_a = node.a->type.lanes == group;
-  Value* const a = shares_a ? word_in_lanes(node.a, width) : emit(node.a, Use::Data);
-  Value* const b = emit(node.b, Use::Data);
+  const bool in_words = is_words(node);
+  Value* const a =
+      shares_a ? word_in_lanes(node.a, width, in_words) : factor_of_dot(node.a, in_words);
+  Value* const b = factor_of_dot(node.b, in_words);
+  const auto dot = [&](Value* sum, Value* x, Value* y) {
+    if (in_words) return dot_of_words(b_, sum, x, y);
+    return is_bytes(node) ? dot_of_bytes(node, sum, x, y) : dot_of_halves(sum, x, y);
+  };
   std::vector<Value*> sums;
   for (int first = 0; first < lanes; first += width) {
     Value* const x = shares_a ? a : b_.CreateBitCast(part_of(a, first, group), words);
     Value* const y = b_.CreateBitCast(part_of(b, first, group), words);
     Value* const sum = part_of(start, first, 1);
-    sums.push_back(is_bytes(node) ? dot_of_bytes(node, sum, x, y) : dot_of_halves(sum, x, y));
+    sums.push_back(dot(sum, x, y));
   }
   Value* const result = joined(b_, std::move(sums));
   return lanes < width ? slice(b_, result, 0, lanes) : result;
 }
 
+/// `is_words`: as int16, whatever it is.
+Value* ExprEmitter::factor_of_dot(const ir::Expr& factor, bool is_words) {
+  Value* const value = emit(factor, Use::Data);
+  return is_words ? convert(b_, value, factor->type.element, DType::Int16) : value;
+}
+
 /// A group as a word in all lanes. Bits are turned over there: a load that is a word to begin with
 /// is one instruction with all of its lanes.
-Value* ExprEmitter::word_in_lanes(const ir::Expr& group, int lanes) {
+Value* ExprEmitter::word_in_lanes(const ir::Expr& group, int lanes, bool is_words) {
   const auto* turned = ir::as<ir::Binary>(group);
-  if (turned != nullptr && turned->op == Operator::BitXor) {
-    return b_.CreateXor(word_in_lanes(turned->a, lanes), word_in_lanes(turned->b, lanes));
+  if (turned != nullptr && turned->op == Operator::BitXor && !is_words) {
+    return b_.CreateXor(word_in_lanes(turned->a, lanes, false),
+                        word_in_lanes(turned->b, lanes, false));
   }
   return b_.CreateVectorSplat(static_cast<unsigned>(lanes),
-                              b_.CreateBitCast(emit(group, Use::Data), b_.getInt32Ty()));
+                              b_.CreateBitCast(factor_of_dot(group, is_words), b_.getInt32Ty()));
 }
 
 Value* ExprEmitter::dot_of_halves(Value* sum, Value* x, Value* y) {

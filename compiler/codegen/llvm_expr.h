@@ -28,6 +28,7 @@ struct LaneAccess {
   bool masks_words = false;    // masked loads and stores of elements of 4 and 8 bytes
   bool masks_bytes = false;    // of smaller ones
   int dots_bytes = 0;          // most lanes of four products of bytes into an int32
+  int dots_words = 0;          // of two products of int16
   int dots_halves = 0;         // most lanes of two products of bfloat16 into a float32
   bool adds_products = false;  // a product and a sum, rounded once
   Arithmetic arithmetic = {};
@@ -109,7 +110,8 @@ class ExprEmitter {
   llvm::Value* vector_reduce(const ir::VectorReduce& node);
   llvm::Value* dot(const ir::Dot& node);
   llvm::Value* dot_by_instruction(const ir::Dot& node, int widest);
-  llvm::Value* word_in_lanes(const ir::Expr& group, int lanes);
+  llvm::Value* factor_of_dot(const ir::Expr& factor, bool is_words);
+  llvm::Value* word_in_lanes(const ir::Expr& group, int lanes, bool is_words);
   llvm::Value* dot_of_bytes(const ir::Dot& node, llvm::Value* sum, llvm::Value* x, llvm::Value* y);
   llvm::Value* dot_of_halves(llvm::Value* sum, llvm::Value* x, llvm::Value* y);
 

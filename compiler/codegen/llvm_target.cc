@@ -102,11 +102,14 @@ LaneAccess lane_access_of(const llvm::TargetMachine& machine) {
   const llvm::MCSubtargetInfo& cpu = *machine.getMCSubtargetInfo();
   int bytes = cpu.checkFeatures("+avxvnni") ? 8 : 0;
   if (cpu.checkFeatures("+avx512vnni,+avx512vl")) bytes = 16;
+  int words = cpu.checkFeatures("+avx2") ? 8 : 4;
+  if (cpu.checkFeatures("+avx512bw")) words = 16;
   return {
       .gathers = cpu.checkFeatures("+avx512f"),
       .masks_words = cpu.checkFeatures("+avx"),
       .masks_bytes = cpu.checkFeatures("+avx512bw"),
       .dots_bytes = bytes,
+      .dots_words = words,
       .dots_halves = cpu.checkFeatures("+avx512bf16,+avx512vl") ? 16 : 0,
       .arithmetic = {.fuses = cpu.checkFeatures("+fma"), .scales = cpu.checkFeatures("+avx512vl")}};
 }

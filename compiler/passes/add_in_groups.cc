@@ -1,5 +1,5 @@
-// Adds up groups of products at once where their elements lie side by side: four of 8 bits into an
-// int32, two of bfloat16 into a float32.
+// Adds up groups of products at once where their elements lie side by side: four of 8 bits, or two
+// of 8 or 16, into an int32, two of bfloat16 into a float32.
 //
 //   for j in 0..48 vectorize { for k in 0..4 { C[j] = C[j] + int32(A[k])*int32(B[j, k]) } }
 //     ->
@@ -7,11 +7,10 @@
 //
 // Stands where tensorize does, for the same reasons; only for compact arguments.
 //
-// Finds the sums of products that CPUs add in groups with one instruction (four of 8 bits into an
-// int32, two of bfloat16 into a float32) by their loops: columns in vectors, and in them a group of
-// the reduction whose elements lie side by side. Automatic schedules pack their panels so; a
-// schedule of the user's own gets the same. Of the instructions see Intel's Software Developer's
-// Manual, vpdpbusd and vdpbf16ps.
+// Finds the sums of products that CPUs add in groups with one instruction by their loops: columns
+// in vectors, and in them a group of the reduction whose elements lie side by side. Automatic
+// schedules pack their panels so; a schedule of the user's own gets the same. Of the instructions
+// see Intel's Software Developer's Manual, vpdpbusd, vpmaddwd and vdpbf16ps.
 #include <algorithm>
 
 #include "compiler/ir/build.h"
@@ -27,11 +26,13 @@ using namespace ir;
 
 bool is_byte(DType type) { return type == DType::Int8 || type == DType::UInt8; }
 
-/// How many products an instruction adds; 0 where there is none for the types.
-int64_t group_of(DType a, DType b, DType sum) {
-  if (is_byte(a) && is_byte(b) && sum == DType::Int32) return 4;
-  const bool is_half = a == DType::BFloat16 && b == DType::BFloat16;
-  return is_half && sum == DType::Float32 ? 2 : 0;
+bool is_word(DType type) { return is_byte(type) || type == DType::Int16; }
+
+/// Whether an instruction adds so many products of these types.
+bool is_group(int64_t count, DType a, DType b, DType sum) {
+  if (sum == DType::Int32)
+    return count == 4 ? is_byte(a) && is_byte(b) : count == 2 && is_word(a) && is_word(b);
+  return count == 2 && a == DType::BFloat16 && b == DType::BFloat16 && sum == DType::Float32;
 }
 
 /// Converted to the type of the sum at once: through a narrower one it would be another number.
@@ -60,8 +61,8 @@ Stmt sums_of_groups(const For& columns) {
   if (a == nullptr || b == nullptr || a->buffer == store->buffer || b->buffer == store->buffer) {
     return nullptr;
   }
-  const int64_t count = group_of(a->buffer->type, b->buffer->type, store->buffer->type);
-  if (count == 0 || !is_const(group->extent, count)) return nullptr;
+  const int64_t count = as_const_int(group->extent).value_or(0);
+  if (!is_group(count, a->buffer->type, b->buffer->type, store->buffer->type)) return nullptr;
   const auto is_apart = [&](const auto& access, const VarRef& var, int64_t elements) {
     return distance(access.buffer, access.indices, var) == elements;
   };

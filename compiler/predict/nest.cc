@@ -193,6 +193,8 @@ class Reader : public Visitor {
 
   void visit(const Dot& dot) override {
     operation(Operator::Mul, dot.type);
+    // Pairs of integers are multiplied by one instruction and added by another.
+    if (dot.group() == 2 && !is_float_type(dot.type)) operation(Operator::Add, dot.type);
     Visitor::visit(dot);
   }
 

@@ -45,22 +45,27 @@ constexpr Layouts kLayouts[] = {kPlain,
                                 {"{0}, {1}", "i, k", "{2}, {1}", "j, k"},
                                 {"{1}, {0}", "k, i", "{1}, {2}", "k, j"},
                                 {"{1}, {0}", "k, i", "{2}, {1}", "j, k"}};
-const std::vector<std::string> kTypes = {"int8 int8",   "uint8 int8",        "int8 uint8",
-                                         "uint8 uint8", "bfloat16 bfloat16", "float16 float16"};
+const std::vector<std::string> kTypes = {"int8 int8",         "uint8 int8",     "int8 uint8",
+                                         "uint8 uint8",       "int16 int16",    "int16 uint8",
+                                         "bfloat16 bfloat16", "float16 float16"};
+// With and without instructions that add four products of bytes.
+const std::vector<std::string> kPlanned = {"x86-64-v3", "znver4"};
 
 language::Schedule chosen(const language::Kernel& kernel, const Target& target,
                           const CompileOptions& options = {}) {
   return choose_schedule(kernel, {}, target, options);
 }
 
+/// With the schedule for the host, and with one for another CPU.
 void expect_right(const std::string& text, Random& random) {
-  SCOPED_TRACE(text);
+  const std::string planned = random.chance(0.5) ? std::string(host_cpu()) : random.pick(kPlanned);
+  SCOPED_TRACE(text + ", as for " + planned);
   const language::TextKernel parsed = kernel_of(text);
   const std::vector<HostTensor> inputs = random_inputs(parsed.kernel, {}, random);
   const auto expected =
       language::evaluate(parsed.kernel.definition, parsed.kernel.names, {}, inputs);
   const auto actual =
-      run_on_cpu(parsed.kernel, chosen(parsed.kernel, {TargetKind::Llvm, host_cpu()}), {}, inputs);
+      run_on_cpu(parsed.kernel, chosen(parsed.kernel, {TargetKind::Llvm, planned}), {}, inputs);
   EXPECT_EQ(difference(actual, expected, {}), "");
 }
 
@@ -117,10 +122,29 @@ TEST(NarrowProducts, KeepTheExtremesOfTheirTypes) {
     std::vector<HostTensor> inputs = random_inputs(text.kernel, {}, random);
     std::ranges::fill(inputs[0].bytes, static_cast<std::byte>(a));
     std::ranges::fill(inputs[1].bytes, static_cast<std::byte>(b));
-    const auto actual =
-        run_on_cpu(text.kernel, chosen(text.kernel, {TargetKind::Llvm, host_cpu()}), {}, inputs);
-    EXPECT_EQ(values_of<int32_t>(actual[0]), std::vector<int32_t>(5 * 33, 64 * each)) << types;
+    for (const std::string& planned : {std::string(host_cpu()), kPlanned[0]}) {
+      const auto actual =
+          run_on_cpu(text.kernel, chosen(text.kernel, {TargetKind::Llvm, planned}), {}, inputs);
+      EXPECT_EQ(values_of<int32_t>(actual[0]), std::vector<int32_t>(5 * 33, 64 * each))
+          << types << " as for " << planned;
+    }
   }
+}
+
+// The only pair of products that is too large for an int32.
+TEST(NarrowProducts, OfWordsWrapAsSumsOfIntegersDo) {
+  const language::TextKernel text = kernel_of(product("int16 int16", kPlain, 5, 8, 33));
+  Random random(1);
+  std::vector<HostTensor> inputs = random_inputs(text.kernel, {}, random);
+  for (HostTensor& input : inputs) {
+    for (size_t i = 0; i < input.bytes.size(); ++i)
+      input.bytes[i] = static_cast<std::byte>(i % 2 == 0 ? 0 : 0x80);
+  }
+  const auto expected = language::evaluate(text.kernel.definition, text.kernel.names, {}, inputs);
+  const auto actual =
+      run_on_cpu(text.kernel, chosen(text.kernel, {TargetKind::Llvm, host_cpu()}), {}, inputs);
+  EXPECT_EQ(values_of<int32_t>(actual[0]), std::vector<int32_t>(5 * 33, 0));
+  EXPECT_EQ(difference(actual, expected, {}), "");
 }
 
 /// The assembly of a product of matrices for a CPU, as it is chosen.
@@ -145,6 +169,16 @@ TEST(NarrowProducts, UseTheInstructionsOfTheCpu) {
   EXPECT_TRUE(contains(assembly("int8 int8", "alderlake"), "{vex}\tvpdpbusd"));
   for (const char* const cpu : {"cooperlake", "sapphirerapids", "znver4", "znver5"})
     EXPECT_TRUE(contains(assembly("bfloat16 bfloat16", cpu), "vdpbf16ps")) << cpu;
+}
+
+TEST(NarrowProducts, OfCpusWithoutAreOfPairs) {
+  for (const char* const cpu : {"x86-64-v3", "znver3", "skylake-avx512"}) {
+    for (const char* const types : {"int8 int8", "uint8 int8", "uint8 uint8", "int16 int16"}) {
+      EXPECT_TRUE(contains(assembly(types, cpu), "vpmaddwd")) << types << " on " << cpu;
+      EXPECT_FALSE(contains(assembly(types, cpu), "vpmulld")) << types << " on " << cpu;
+    }
+  }
+  EXPECT_TRUE(contains(assembly("int8 int8", "x86-64-v2"), "pmaddwd"));
 }
 
 TEST(NarrowProducts, DoWithoutWhereTheCpuHasNone) {

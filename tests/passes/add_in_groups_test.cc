@@ -40,6 +40,33 @@ TEST(AddInGroups, FindsTwoProductsOfHalvesInAnyOrder) {
     })");
 }
 
+TEST(AddInGroups, FindsTwoProductsOfBytesAndWords) {
+  expect_becomes(add_in_groups, R"(fn f(A: uint8[l, 2], B: int16[l, 48, 2], C: int32[48] output) {
+      for q in 0..l {
+        for j in 0..48 vectorize {
+          for k in 0..2 unroll { C[j] = C[j] + int32(A[q, k])*int32(B[q, j, k]) }
+        }
+      }
+    })",
+                 R"(fn f(A: uint8[l, 2], B: int16[l, 48, 2], C: int32[48] output) {
+      for q in 0..l {
+        for j in 0..48 vectorize {
+          C[j] = dot(C[j], A[q, ramp(0, 1, 2)], B[q, j, ramp(0, 1, 2)])
+        }
+      }
+    })");
+}
+
+TEST(AddInGroups, LeavesFourProductsOfWordsAlone) {
+  expect_unchanged(add_in_groups, R"(fn f(A: int16[l, 4], B: int16[l, 16, 4], C: int32[16] output) {
+      for q in 0..l {
+        for j in 0..16 vectorize {
+          for k in 0..4 { C[j] = C[j] + int32(A[q, k])*int32(B[q, j, k]) }
+        }
+      }
+    })");
+}
+
 TEST(AddInGroups, LeavesOtherSumsAlone) {
   for (const std::string_view update :
        {"C[j] = C[j] + int32(A[q, k])*int32(D[q, k, j])",         // b lies apart

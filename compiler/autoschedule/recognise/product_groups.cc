@@ -3,6 +3,7 @@
 // the longest, and both factors are copied.
 //
 //   sum[k](int32(A[i, k]) * int32(B[k, j])), int8, on a CPU with VNNI  ->  4 products, along k
+//   on another one  ->  2 products, as int16
 #include "compiler/autoschedule/recognise/product_groups.h"
 
 #include <algorithm>
@@ -19,6 +20,10 @@ using language::Operator;
 constexpr int64_t kLeastColumns = 16;
 // Fewer groups are hardly a loop.
 constexpr int64_t kLeastGroups = 4;
+// Products of int32 take two instructions for each, and one that widens a column; in pairs two for
+// two, and about twelve for 32 elements that are copied. Both are the same for two rows, but the
+// copy is written and read again.
+constexpr int64_t kLeastRowsOfWords = 4;
 
 /// The type of what is read by a factor that is converted to the type of the sum at once.
 std::optional<DType> converted_from(const StageGraph& graph, const ir::Expr& factor, DType sum) {
@@ -29,6 +34,7 @@ std::optional<DType> converted_from(const StageGraph& graph, const ir::Expr& fac
 }
 
 bool is_byte(DType type) { return type == DType::Int8 || type == DType::UInt8; }
+bool is_word(DType type) { return is_byte(type) || type == DType::Int16; }
 
 /// How many, and whether signs are turned.
 ProductGroup products_at_once(const Chooser& chooser, StageId id) {
@@ -40,9 +46,10 @@ ProductGroup products_at_once(const Chooser& chooser, StageId id) {
   const std::optional<DType> a = converted_from(chooser.graph, product->a, sum);
   const std::optional<DType> b = converted_from(chooser.graph, product->b, sum);
   if (!a || !b) return {};
-  if (is_byte(*a) && is_byte(*b) && sum == DType::Int32) {
-    if (!chooser.machine.vectors.adds_bytes) return {};
-    return {.products = 4, .turns_signs = *a == *b};
+  if (is_word(*a) && is_word(*b) && sum == DType::Int32) {
+    const bool adds_bytes = chooser.machine.vectors.adds_bytes && is_byte(*a) && is_byte(*b);
+    if (adds_bytes) return {.products = 4, .turns_signs = *a == *b};
+    return {.products = 2, .adds_words = true};  // every x86-64 has that
   }
   const bool is_half = *a == DType::BFloat16 && *b == DType::BFloat16 && sum == DType::Float32;
   if (!is_half || !chooser.machine.vectors.adds_halves || chooser.options.strict) return {};
@@ -63,6 +70,8 @@ ProductGroup product_group_of(const Chooser& chooser, StageId id, const Contract
                         !graph[id].part_of;
   const int64_t columns = constant_extent(graph, found.column).value_or(0);
   if (products == 1 || !may_copy || columns < kLeastColumns) return {};
+  const int64_t row_count = constant_extent(graph, found.row).value_or(kLeastRowsOfWords);
+  if (kind.adds_words && row_count < kLeastRowsOfWords) return {};
   int64_t longest = 0;
   for (const AxisId axis : graph[id].reduce) {
     const int64_t extent = constant_extent(graph, axis).value_or(0);
@@ -75,7 +84,7 @@ ProductGroup product_group_of(const Chooser& chooser, StageId id, const Contract
     longest = extent;
     best = kind;
     best.axis = axis;
-    best.copies_rows = !lies_together;
+    best.copies_rows = !lies_together || kind.adds_words;
     if (lies_together) break;
   }
   return best;

@@ -11,10 +11,11 @@ struct ProductGroup {
   bool turns_signs =
       false;  // of bytes of one kind, which takes a register more for a vector of columns
   bool copies_rows = false;  // where they are, neighbours of the row factor lie apart
+  bool adds_words = false;   // as int16, which bytes are copied as: both factors are
 };
 
-/// Four products of bytes into an int32, or two of bfloat16 into a float32, where both factors may
-/// be copied side by side.
+/// Four products of bytes into an int32, or two where the CPU has no instruction for four, or two
+/// of int16, or of bfloat16 into a float32; where both factors may be copied side by side.
 ProductGroup product_group_of(const Chooser& chooser, StageId stage, const Contraction& found);
 
 }  // namespace kiln::autoschedule

@@ -16,6 +16,8 @@ constexpr int64_t kLine = 16;  // floats of a line of the cache
 // How many tiles of rows a copy of a transposed row factor takes from each line of it. 16 tiles of
 // 8 rows of floats are 512 bytes: eight whole lines of the cache.
 constexpr int64_t kTransposedTiles = 16;
+// Bytes that are widened at once: two lines of int16 are written.
+constexpr int64_t kWidenedLanes = 64;
 // Multiply-adds that may stand in a loop, once its inner loops over the window are unrolled.
 constexpr int64_t kMostUnrolled = 216;
 
@@ -116,10 +118,41 @@ void copy_rows_in_order(const StageGraph& graph, const Tiling& tiling, StepWrite
     steps.parallel(copy, axis);
 }
 
+/// Rows that are copied for their type alone stay rows: in vectors along the reduction.
+void widen_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                const std::vector<AxisId>& tiles, AxisId row, const Reduction& reduction,
+                bool parallel) {
+  // The groups last, whatever the order of the loops.
+  std::vector<AxisId> others;
+  AxisId groups = 0;
+  for (size_t i = 0; i < reduction.loops.size(); ++i) {
+    if (tiling.reduce[i] == tiling.group.axis) {
+      groups = reduction.loops[i];
+    } else {
+      others.push_back(reduction.loops[i]);
+    }
+  }
+  const auto [copy, axes] =
+      steps.cache_read(tiling.rows, tiling.stage,
+                       joined({tiling.row_batch, tiles, {row}, others, {groups}, reduction.group}));
+  const AxisId along = steps.fuse(copy, {*(axes.end() - 2), axes.back()});
+  const int64_t products = tiling.group.products;
+  const int64_t extent = constant_extent(graph, tiling.group.axis).value_or(kWidenedLanes);
+  const int64_t padded = (extent + products - 1) / products * products;
+  const auto [vectors, lane] = steps.split(copy, along, std::min(kWidenedLanes, padded));
+  steps.vectorize(copy, lane);
+  if (!parallel) return;
+  const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.row_batch.size()) + 1;
+  for (auto axis = axes.begin(); axis != end; ++axis)
+    steps.parallel(copy, *axis);
+}
+
 /// The same for rows whose steps of a group lie apart.
 void copy_rows_in_groups(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                          const std::vector<AxisId>& tiles, AxisId row, const Reduction& reduction,
                          bool parallel) {
+  if (distance_along(graph, *tiling.contraction.row_factor, tiling.group.axis) == 1)
+    return widen_rows(graph, tiling, steps, tiles, row, reduction, parallel);
   const auto [copy, axes] =
       steps.cache_read(tiling.rows, tiling.stage,
                        joined({tiling.row_batch, tiles, reduction.loops, {row}, reduction.group}));

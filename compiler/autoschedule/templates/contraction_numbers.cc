@@ -21,6 +21,13 @@ Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) 
   numbers.size.rows = constant_extent(graph, tiling.contraction.row).value_or(0);
   numbers.size.columns = constant_extent(graph, tiling.contraction.column).value_or(0);
   if (tiling.group.turns_signs) numbers.size.column_registers = 2;
+  if (tiling.group.adds_words) {
+    // A product of pairs, and a sum of integers, which alone waits for the one before.
+    numbers.size.multiply_adds =
+        std::min(chooser.machine.multiply_adds, chooser.machine.operations / 2);
+    numbers.size.latency = 1;
+    numbers.size.term_registers = 1;
+  }
   numbers.size.steps = 1;
   for (const AxisId axis : tiling.reduce) {
     const int64_t products = axis == tiling.group.axis ? tiling.group.products : 1;

@@ -122,8 +122,9 @@ void for_each_shape(const ContractionSize& size, Visit&& visit) {
        ++vectors) {
     for (int64_t rows = 1; rows <= std::min(size.rows, kMostRows); ++rows) {
       const int64_t sums = rows * vectors;
-      // Beside the sums: the vectors of a row of B, and the element of A that is broadcast.
-      const int64_t beside = vectors * size.column_registers + 1;
+      // Beside the sums: the vectors of a row of B, the element of A that is broadcast, and what is
+      // still to be added.
+      const int64_t beside = vectors * size.column_registers + 1 + size.term_registers;
       if (sums > size.most_sums || sums + beside > size.registers) break;
       visit(TileShape{rows, std::min(size.columns, vectors * size.register_lanes)});
     }

@@ -22,6 +22,7 @@ struct ContractionSize {
   bool few_tasks = false;        // nothing but tiles of rows is shared among the cores
   int64_t least_vectors = 1;     // of a tile, where there are so many columns
   int64_t column_registers = 1;  // for a vector of columns, beside its sums
+  int64_t term_registers = 0;    // for a product that another instruction adds
   int64_t most_sums = 24;        // registers of a tile; the others hold what is loaded ahead
   // Cycles of a step for a line of columns, from L2, and for an element of a row.
   double vector_cycles = 0.6;
