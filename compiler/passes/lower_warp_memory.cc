@@ -13,7 +13,8 @@
 //     C[threadIdx.x] = W.read[0]
 //   }
 //
-// Refuses what threads do not store themselves, and reads to which not all of them come. Stands
+// Refuses what threads do not store themselves, and reads to which not all of them come; of more
+// threads than a warp has also what they read of each other. Stands
 // after interleave_vthreads, which makes a buffer one for each, and before separate_launches and
 // insert_barriers: nobody waits for registers.
 //
@@ -57,6 +58,8 @@ class OneThread : public Mutator {
   OneThread(const VarRef& lane, int64_t lanes, bool is_in_threads)
       : lane_(lane), lanes_(lanes), is_in_threads_(is_in_threads) {}
 
+  std::vector<BufferRef> shared;
+
  private:
   using Mutator::visit;
 
@@ -69,6 +72,12 @@ class OneThread : public Mutator {
     return If::make(less(lane_, loop.extent), body);
   }
   /// What stands outside the threads is done once.
+  /// What all threads see lies around them.
+  Stmt visit(const Allocate& allocate) override {
+    if (is_in_threads_ || allocate.buffer->scope != Scope::Shared) return Mutator::visit(allocate);
+    shared.push_back(allocate.buffer);
+    return (*this)(allocate.body);
+  }
   Stmt visit(const Store& store) override {
     return store.buffer->scope == Scope::Local ? Stmt(&store) : once(&store);
   }
@@ -227,7 +236,7 @@ class LowerWarpMemory : public Mutator {
   /// The variables that threads of one warp do not agree on.
   std::unordered_set<VarRef> varying() const {
     std::unordered_set<VarRef> result;
-    const bool is_whole_warp = lanes() == kWarp;
+    const bool is_whole_warp = lanes().value_or(1) % kWarp == 0;
     for (const For* loop : threads_) {
       if (loop->thread == ThreadAxis::ThreadX || !is_whole_warp) result.insert(loop->var);
     }
@@ -251,7 +260,10 @@ class LowerWarpMemory : public Mutator {
     if (lanes == 0)
       refuse(buffer,
              "no loop of its block is bound to threadIdx.x, whose threads would hold it; bind one");
-    if (!lanes || *lanes > kWarp || (*lanes & (*lanes - 1)) != 0) {
+    // More threads than a warp has hold what each of them reads itself; warp_reads.cc refuses the
+    // rest.
+    const bool is_whole = lanes && *lanes > kWarp && *lanes % kWarp == 0;
+    if (!is_whole && (!lanes || *lanes > kWarp || (*lanes & (*lanes - 1)) != 0)) {
       refuse(buffer,
              fmt::format("its block has {} threads along threadIdx.x, but those of one warp "
                          "are 1, 2, 4, 8, 16 or 32; split the axis before bind()",
@@ -273,7 +285,8 @@ class LowerWarpMemory : public Mutator {
     buffer.varying.insert(lane);
     analysis::Facts facts = facts_;
     if (lanes_loop_ == nullptr) facts.push_range(lane, index(0), index(lanes));
-    const Stmt body = OneThread(lane, lanes, lanes_loop_ != nullptr)(allocate.body);
+    OneThread one_thread(lane, lanes, lanes_loop_ != nullptr);
+    const Stmt body = one_thread(allocate.body);
     LearnLayout learn(buffer, facts);
     learn(body);
     if (!learn.agree || !buffer.layout.is_known()) {
@@ -294,7 +307,10 @@ class LowerWarpMemory : public Mutator {
       result = Block::make({cleared(buffer), result});
     result = Allocate::make(buffer.part, result);
     if (lanes_loop_ != nullptr) return result;
-    return For::make(lane, index(lanes), LoopKind::ThreadIndex, ThreadAxis::ThreadX, result);
+    result = For::make(lane, index(lanes), LoopKind::ThreadIndex, ThreadAxis::ThreadX, result);
+    for (const BufferRef& around : one_thread.shared)
+      result = Allocate::make(around, std::move(result));
+    return result;
   }
 
   /// All threads of a warp must come there.
@@ -305,7 +321,7 @@ class LowerWarpMemory : public Mutator {
              "not all threads of the warp come to where it is computed; compute it outside "
              "of the loop or branch that some of them leave out");
     }
-    if (lanes == kWarp) return;
+    if (lanes >= kWarp) return;
     // Rows of threads that share a warp.
     for (const For* loop : threads_) {
       const auto is_longer = [&](const For* other) {

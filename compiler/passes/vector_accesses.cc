@@ -30,6 +30,7 @@ namespace {
 using namespace ir;
 
 constexpr int64_t kVectorBytes = 16;
+constexpr int64_t kMostRegisters = 64;  // that a loop over registers alone is written out for
 
 /// Of a divisor, which is 0 for what is always 0.
 bool is_multiple(int64_t divisor, int64_t of) { return divisor % of == 0; }
@@ -252,23 +253,33 @@ class VectorAccesses {
   std::vector<Vector> vectors_;
 };
 
-/// The widest element that the loop moves.
+/// The widest element of memory that another iteration of the loop has another of.
 class WidestElement : public Visitor {
  public:
-  int64_t bytes = 1;
+  explicit WidestElement(const VarRef& var) : var_(var) {}
+  int64_t bytes = 0;
 
  private:
   void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
-    bytes = std::max<int64_t>(bytes, size_of(buffer->type));
+    const bool is_memory = buffer->scope == Scope::Global || buffer->scope == Scope::Shared;
+    const bool moves =
+        std::ranges::any_of(indices, [&](const Expr& index) { return uses_var(index, var_); });
+    if (is_memory && moves) bytes = std::max<int64_t>(bytes, size_of(buffer->type));
     Visitor::element(buffer, indices);
   }
+  const VarRef& var_;
 };
 
 }  // namespace
 
 Stmt with_vector_accesses(const For& loop, const Stmt& body, int64_t extent, bool is_background) {
-  WidestElement widest;
+  WidestElement widest(loop.var);
   widest(body);
+  if (widest.bytes == 0) {
+    // Registers have nothing to move, and no index.
+    if (extent > kMostRegisters) return nullptr;
+    return For::make(loop.var, loop.extent, LoopKind::Unrolled, body);
+  }
   const int64_t lanes = std::gcd(extent, kVectorBytes / widest.bytes);
   if (lanes < 2) return nullptr;
   if (lanes == extent) {

@@ -14,6 +14,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 
@@ -137,6 +139,13 @@ class WarpReads::Accesses : public Mutator {
   /// Outside of the guards, where an index may be any: it is taken to be one that is there.
   Expr shuffled(const std::vector<Expr>& indices) {
     const Facts& facts = around_.facts_;
+    if (const int64_t lanes = buffer_.layout.lanes(); lanes > kWarp) {
+      buffer_.refuse(
+          fmt::format("a thread reads what another one holds, and its block has {} threads along "
+                      "threadIdx.x, but those of one warp are 1, 2, 4, 8, 16 or 32; split the axis "
+                      "before bind()",
+                      lanes));
+    }
     const bool reads =
         std::ranges::any_of(indices, [](const Expr& at) { return reads_memory(at); });
     if (reads && !around_.guards_.empty()) {

@@ -105,8 +105,13 @@ TEST(GpuTrouble, MemoryOfAWarp) {
                    "B cannot lie in warp memory: " + sentence);
   };
   refused("bind(C.i, blockIdx.x) bind(C.j, threadIdx.x) compute_at(B, C.i) bind(B.j, threadIdx.x)",
-          "its block has 64 threads along threadIdx.x, but those of one warp are 1, 2, 4, 8, 16 or "
-          "32; split the axis before bind()");
+          "a thread reads what another one holds, and its block has 64 threads along threadIdx.x, "
+          "but those of one warp are 1, 2, 4, 8, 16 or 32; split the axis before bind()");
+  refused(
+      "bind(C.i, blockIdx.x) split(C.j, factor=48) bind(C.j.inner, threadIdx.x) "
+      "compute_at(B, C.i) split(B.j, factor=48) bind(B.j.inner, threadIdx.x)",
+      "its block has 48 threads along threadIdx.x, but those of one warp are 1, 2, 4, 8, 16 or "
+      "32; split the axis before bind()");
   refused("bind(C.i, blockIdx.x) compute_at(B, C.i)",
           "no loop of its block is bound to threadIdx.x, whose threads would hold it; bind one");
   refused(
