@@ -90,10 +90,19 @@ def _section(artifact, file, entry):
     raise AssertionError(f"the artifact has no kernel {entry}")
 
 
-def main_loop(daemon, entry="kiln_compact_0"):
-    """Of the one kernel that a daemon has compiled for cuda: of the loops with an eighth of the arithmetic of the most."""
+def _rows_of(daemon, entry):
     artifact = _kept(daemon)
     own = _section(artifact.read_bytes(), daemon.folder / "kernel.cubin", entry)
-    loops = list(_loops(_rows(re.split(r"\.section\s+\.text\.", own)[0])))
+    return _rows(re.split(r"\.section\s+\.text\.", own)[0])
+
+
+def whole_code(daemon, entry="kiln_compact_0"):
+    """All instructions of the one kernel that a daemon has compiled for cuda: of those whose loops are written out."""
+    return Loop([row[0] for row in _rows_of(daemon, entry) if row[0] != "NOP"])
+
+
+def main_loop(daemon, entry="kiln_compact_0"):
+    """Of the one kernel that a daemon has compiled for cuda: of the loops with an eighth of the arithmetic of the most."""
+    loops = list(_loops(_rows_of(daemon, entry)))
     most = max(loop.arithmetic for loop in loops)
     return max((loop for loop in loops if loop.arithmetic >= most / 8), key=lambda loop: loop.share)

@@ -14,10 +14,13 @@
 #include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
+#include "compiler/autoschedule/templates/column_threads.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/image_sketches.h"
 #include "compiler/autoschedule/templates/matrix_tiles.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
 #include "compiler/autoschedule/templates/row_threads.h"
+#include "compiler/autoschedule/templates/shared_transposes.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/transposed_products.h"
 
@@ -85,8 +88,25 @@ std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
 /// Threads of a block.
 const autoschedule::Parameter kBlock = {"block", {32, 64, 128, 256, 512, 1024}, 256};
 
-/// A contraction in tiles; else one thread an element, or for some neighbours, or of a scatter one
-/// for each of what cannot meet.
+/// Threads of a block that runs columns through time, which are mostly few: so many that there are
+/// as many blocks as multiprocessors.
+int64_t block_of_columns(const Chooser& chooser, StageId nest) {
+  int64_t columns = 1;
+  for (const AxisId axis : autoschedule::columns_of(chooser.graph[nest])) {
+    const std::optional<int64_t> extent = autoschedule::constant_extent(chooser.graph, axis);
+    if (!extent) return kBlock.preferred;
+    columns =
+        std::min<int64_t>(columns, int64_t{1} << 30) * std::clamp<int64_t>(*extent, 0, 1 << 30);
+  }
+  const int64_t multiprocessors = autoschedule::gpu_machine(chooser.arch).multiprocessors;
+  int64_t threads = kBlock.preferred;
+  while (threads > ir::kWarp && columns / threads < multiprocessors)
+    threads /= 2;
+  return threads;
+}
+
+/// A contraction or a transpose in tiles; else one thread an element, or for some neighbours, or of
+/// a scatter one for each of what cannot meet.
 std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
   const StageGraph& graph = chooser.graph;
   // Either all of a stage's sketches keep the order of its sum, or none does.
@@ -94,6 +114,10 @@ std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
   if (!matrices.empty()) return matrices;
   std::vector<Sketch> tiles = autoschedule::block_tile_sketches(chooser, root);
   if (!tiles.empty()) return tiles;
+  std::vector<Sketch> transposes = autoschedule::shared_transpose_sketches(chooser, root);
+  if (!transposes.empty()) return transposes;
+  std::vector<Sketch> columns = autoschedule::column_thread_sketches(chooser, root);
+  if (!columns.empty()) return columns;
   if (graph[root].kind == Stage::Kind::Scatter) {
     return {{.name = "threads",
              .parameters = {kBlock},
@@ -107,6 +131,8 @@ std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
   const int64_t lanes =
       autoschedule::lanes_of_thread(graph, root, autoschedule::gpu_machine(chooser.arch));
   std::vector<autoschedule::Parameter> parameters = {kBlock};
+  if (graph[root].kind == Stage::Kind::Scan && !nests.empty())
+    parameters[0].preferred = block_of_columns(chooser, nests.back());
   if (lanes > 1) parameters.push_back({"lanes", {1, lanes}, lanes});
   return {{.name = "threads",
            .parameters = std::move(parameters),
@@ -187,13 +213,13 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
                                     const Target& target, const CompileOptions& options) {
   if (options.automatic && target.traits().has_threads) {
     const autoschedule::Machine machine = autoschedule::machine_of(target.arch);
-    return {autoschedule::with_reduction_stages(kernel, given,
-                                                [&](const StageGraph& graph, StageId id) {
-                                                  return autoschedule::has_block_tiles(graph, id) ||
-                                                         autoschedule::is_row_reduction(
-                                                             Chooser{graph, options, machine}, id);
-                                                }),
-            {}};
+    const auto gains = [&](const StageGraph& graph, StageId id) {
+      const Chooser chooser{graph, options, machine};
+      return autoschedule::has_block_tiles(graph, id) ||
+             autoschedule::is_row_reduction(chooser, id) ||
+             autoschedule::is_column_reduction(chooser, id);
+    };
+    return {autoschedule::with_reduction_stages(kernel, given, gains), {}};
   }
   const bool has_sketches = options.automatic && target.traits().has_vectors;
   if (!has_sketches) return {given, {}};

@@ -5,10 +5,12 @@
 //   M[i] = max(X[i, ..]); S[i] = sum(exp(X[i, ..] - M[i])); Y[i, j] = exp(X[i, j] - M[i]) / S[i]
 //                                         M and S in Y's loop over blocks: one launch
 //
-// How many threads there are depends on no size of a call, since that is the order of the sums.
+// How many threads there are depends on no size of a call, since that is the order of the sums;
+// row_line.cc says it, and what the threads keep of the row.
 #include "compiler/autoschedule/templates/row_threads.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "compiler/autoschedule/recognise/rows.h"
 #include "compiler/schedule/graph/reads.h"
@@ -16,9 +18,6 @@
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kThreadsOfRow = 128;
-// Of a whole tensor there is one row, which has more to do.
-constexpr int64_t kThreadsOfAll = 512;
 // What so few threads reduce, one does as soon.
 constexpr int64_t kShortRow = 32;
 constexpr int64_t kThreadsOfShortRows = 128;
@@ -114,9 +113,75 @@ std::optional<RowThreads> rows_of_dimensions(const Chooser& chooser, StageId las
   return rows;
 }
 
-void divide_reduction(const StageGraph& graph, StepWriter& steps, StageId id, int64_t threads) {
-  const auto [rest, thread] = steps.split(id, graph[id].reduce.back(), threads);
+/// Whether some read along the line of a stage is of memory.
+bool reads_memory_along(const StageGraph& graph, const RowThreads& rows, StageId id) {
+  const auto contains = [](const std::vector<StageId>& stages, StageId stage) {
+    return std::ranges::find(stages, stage) != stages.end();
+  };
+  const auto is_of_memory = [&](const ir::TensorRead& read) {
+    if (!is_along(graph, read, line_axis(graph[id]))) return false;
+    if (contains(rows.line.computed_once, read.stage)) return false;
+    if (contains(rows.inlined, read.stage)) return reads_memory_along(graph, rows, read.stage);
+    return std::ranges::none_of(rows.line.kept, [&](const RowLine::Kept& kept) {
+      return kept.tensor == language::TensorId{read.stage, read.output};
+    });
+  };
+  bool found = false;
+  for (const ir::Expr& body : graph[id].bodies) {
+    schedule::for_each_read(
+        body, [&](const ir::TensorRead& read) { found = found || is_of_memory(read); });
+  }
+  return found;
+}
+
+/// Cuts an axis into what the threads of a block do together, and binds them.
+void divide_line(StepWriter& steps, StageId id, AxisId axis, const RowLine& line, bool moves) {
+  const auto [rest, part] = steps.split(id, axis, line.threads * line.lanes);
+  AxisId thread = part;
+  std::optional<AxisId> lane;
+  if (line.lanes > 1) std::tie(thread, lane) = steps.split(id, part, line.lanes);
   steps.bind(id, thread, "threadIdx.x");
+  // Registers have no index.
+  if (line.is_kept()) steps.unroll(id, rest);
+  if (!lane) return;
+  if (moves) {
+    steps.vectorize(id, *lane);
+  } else {
+    steps.unroll(id, *lane);
+  }
+}
+
+/// The copies that threads keep, and what they compute once.
+void keep_line(const StageGraph& graph, StepWriter& steps, const RowThreads& rows, AxisId row) {
+  for (const RowLine::Kept& kept : rows.line.kept) {
+    const auto [copy, axes] = steps.cache_read(kept.tensor, kept.readers, "warp");
+    steps.compute_at(copy, rows.last, row);
+    divide_line(steps, copy, axes.back(), rows.line, true);
+  }
+  for (const StageId id : rows.line.computed_once) {
+    steps.set_scope(id, "warp");
+    steps.compute_at(id, rows.last, row);
+    divide_line(steps, id, line_axis(graph[id]), rows.line, reads_memory_along(graph, rows, id));
+  }
+}
+
+/// The elements of the stage itself, of which a row may have several dimensions.
+void divide_elements(StepWriter& steps, StageId id, std::vector<AxisId> axes, const RowLine& line) {
+  if (axes.size() == 1) return divide_line(steps, id, axes[0], line, true);
+  if (line.lanes > 1) {
+    const auto [vectors, lane] = steps.split(id, axes.back(), line.lanes);
+    steps.vectorize(id, lane);
+    axes.back() = vectors;
+  }
+  const auto [rest, thread] = steps.split(id, steps.fuse(id, axes), line.threads);
+  steps.bind(id, thread, "threadIdx.x");
+}
+
+void inline_all(StepWriter& steps, const RowThreads& rows) {
+  const std::vector<StageId>& once = rows.line.computed_once;
+  for (const StageId id : rows.inlined) {
+    if (std::ranges::find(once, id) == once.end()) steps.compute_inline(id);
+  }
 }
 
 }  // namespace
@@ -124,14 +189,21 @@ void divide_reduction(const StageGraph& graph, StepWriter& steps, StageId id, in
 std::optional<RowThreads> row_threads_of(const Chooser& chooser, StageId last) {
   const Stage& stage = chooser.graph[last];
   if (is_row_reduction(chooser, last)) {
-    return RowThreads{
-        .last = last, .reductions = {}, .inlined = {}, .dimensions = stage.data.size()};
+    const size_t dimensions = stage.data.size();
+    return RowThreads{.last = last,
+                      .reductions = {},
+                      .inlined = {},
+                      .dimensions = dimensions,
+                      .line = row_line_of(chooser.graph, last, dimensions, {}, {})};
   }
   if (!is_elementwise(chooser.graph, last)) return std::nullopt;
   for (size_t dimensions = stage.data.size(); dimensions > 0; --dimensions) {
     for (const bool are_short : {false, true}) {
       std::optional<RowThreads> rows = rows_of_dimensions(chooser, last, dimensions, are_short);
-      if (rows) return rows;
+      if (!rows) continue;
+      if (!are_short)
+        rows->line = row_line_of(chooser.graph, last, dimensions, rows->reductions, rows->inlined);
+      return rows;
     }
   }
   return std::nullopt;
@@ -140,9 +212,9 @@ std::optional<RowThreads> row_threads_of(const Chooser& chooser, StageId last) {
 void bind_rows(const StageGraph& graph, StepWriter& steps, const RowThreads& rows) {
   const std::vector<AxisId>& data = graph[rows.last].data;
   const auto end = data.begin() + static_cast<long>(rows.dimensions);
-  for (const StageId id : rows.inlined)
-    steps.compute_inline(id);
+  const RowLine& line = rows.line;
   if (rows.are_short) {
+    inline_all(steps, rows);
     const AxisId row = steps.fuse(rows.last, {data.begin(), end});
     const auto [block, thread] = steps.split(rows.last, row, kThreadsOfShortRows);
     steps.bind(rows.last, block, "blockIdx.x");
@@ -154,17 +226,20 @@ void bind_rows(const StageGraph& graph, StepWriter& steps, const RowThreads& row
   if (rows.dimensions > 0) {
     const AxisId row = steps.fuse(rows.last, {data.begin(), end});
     steps.bind(rows.last, row, "blockIdx.x");
+    keep_line(graph, steps, rows, row);
     for (const StageId id : rows.reductions)
       steps.compute_at(id, rows.last, row);
   }
+  inline_all(steps, rows);
+  const auto divide = [&](StageId id, AxisId axis) {
+    divide_line(steps, id, axis, line, reads_memory_along(graph, rows, id));
+  };
   for (const StageId id : rows.reductions)
-    divide_reduction(graph, steps, id, kThreadsOfRow);
+    divide(id, graph[id].reduce.back());
   if (graph[rows.last].is_reduction()) {
-    divide_reduction(graph, steps, rows.last, data.empty() ? kThreadsOfAll : kThreadsOfRow);
+    divide(rows.last, graph[rows.last].reduce.back());
   } else if (end != data.end()) {
-    const AxisId line = steps.fuse(rows.last, {end, data.end()});
-    const auto [rest, thread] = steps.split(rows.last, line, kThreadsOfRow);
-    steps.bind(rows.last, thread, "threadIdx.x");
+    divide_elements(steps, rows.last, {end, data.end()}, line);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/templates/row_line.h"
 #include "compiler/autoschedule/templates/step_writer.h"
 
 namespace kiln::autoschedule {
@@ -20,6 +21,7 @@ struct RowThreads {
   std::vector<StageId> inlined;
   size_t dimensions = 0;  // those of `last` that say which row
   bool are_short = false;
+  RowLine line = {};
 };
 
 /// What can run so; nothing where the stage is better one thread an element.

@@ -99,6 +99,17 @@ void StepWriter::software_pipeline(StageId stage, AxisId axis, int64_t stages) {
 }
 
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
+                                                               const std::vector<StageId>& readers,
+                                                               std::string_view scope) {
+  Step copy = step(StepKind::CacheRead, tensor.stage, {});
+  copy.output = tensor.output;
+  for (const StageId reader : readers)
+    copy.readers.push_back(id_of_stage(reader));
+  copy.tag = scope;
+  return add_stage(std::move(copy));
+}
+
+std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
                                                                StageId reader,
                                                                const std::vector<AxisId>& layout,
                                                                std::string_view scope) {
@@ -122,6 +133,16 @@ std::pair<StageId, std::vector<AxisId>> StepWriter::cache_write(StageId stage,
   Step copy = step(StepKind::CacheWrite, stage, {});
   copy.tag = scope;
   return add_stage(std::move(copy));
+}
+
+std::pair<StageId, std::vector<AxisId>> StepWriter::rfactor(StageId stage, AxisId axis) {
+  return add_stage(step(StepKind::Rfactor, stage, {axis}));
+}
+
+void StepWriter::set_scope(StageId stage, std::string_view scope) {
+  Step set = step(StepKind::SetScope, stage, {});
+  set.tag = scope;
+  add(std::move(set));
 }
 
 void StepWriter::compute_at(StageId stage, StageId consumer, AxisId axis) {

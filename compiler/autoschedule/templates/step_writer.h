@@ -33,8 +33,11 @@ class StepWriter {
   void double_buffer(StageId stage);
   /// What is computed at the axis is fetched one iteration early.
   void software_pipeline(StageId stage, AxisId axis, int64_t stages = 2);
-  /// A copy of a tensor that `reader` reads instead of it, and the copy's axes: with a layout,
-  /// these loops of the reader in this order.
+  /// A copy of a tensor that the readers read instead of it, and the copy's axes.
+  std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor,
+                                                     const std::vector<StageId>& readers,
+                                                     std::string_view scope);
+  /// The same for one reader: with a layout, the axes are these loops of the reader in this order.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor, StageId reader,
                                                      const std::vector<AxisId>& layout,
                                                      std::string_view scope = "global");
@@ -43,6 +46,11 @@ class StepWriter {
   /// A stage in a memory scope that computes the elements, of which `stage` becomes a copy, and the
   /// new stage's axes: one for each loop of the stage over data, then one for each reduction axis.
   std::pair<StageId, std::vector<AxisId>> cache_write(StageId stage, std::string_view scope);
+  /// A stage of partial results along a reduction loop, which is its first dimension, and its axes:
+  /// those of its data, then of its reduction, and last the one along which `stage` reduces then.
+  std::pair<StageId, std::vector<AxisId>> rfactor(StageId stage, AxisId axis);
+  /// Where the stage's values lie.
+  void set_scope(StageId stage, std::string_view scope);
   void compute_at(StageId stage, StageId consumer, AxisId axis);
   void compute_inline(StageId stage);
 

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "compiler/autoschedule/recognise/structure.h"
+
+namespace kiln::autoschedule {
+
+/// How the threads of a block share a row: each has some neighbours, then those a block further on.
+struct RowLine {
+  int64_t threads = 128;
+  int64_t lanes = 1;  // neighbours of a thread, which move at once
+
+  /// What its threads hold in registers from the first time that it is needed to the last.
+  struct Kept {
+    language::TensorId tensor;
+    std::vector<StageId> readers;
+  };
+  std::vector<Kept> kept;
+  std::vector<StageId> computed_once;  // elements that several stages of the row read
+  bool is_kept() const { return !kept.empty() || !computed_once.empty(); }
+};
+
+/// The line of a row of the first `dimensions` dimensions of `last`: `reductions` along it (`last`
+/// may be one), and elements that are computed where they are read.
+RowLine row_line_of(const StageGraph& graph, StageId last, size_t dimensions,
+                    const std::vector<StageId>& reductions, const std::vector<StageId>& inlined);
+
+/// The axis along which a stage of a row has its line, if it has one.
+AxisId line_axis(const Stage& stage);
+
+/// Whether a read is of neighbours where the axis moves: its last index is the axis.
+bool is_along(const StageGraph& graph, const ir::TensorRead& read, AxisId axis);
+
+}  // namespace kiln::autoschedule

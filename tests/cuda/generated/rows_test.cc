@@ -1,0 +1,155 @@
+// Rows, columns and transposes without a step, as the threads of a GPU compute them: in the
+// interpreter, which looks for threads that do not wait for each other, and as their CUDA C on the
+// host.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/ir/print.h"
+#include "tests/cuda/generated/host_gpu.h"
+#include "tests/support/cuda_text.h"
+#include "tests/support/gpu_run.h"
+#include "tests/support/kernels.h"
+
+namespace kiln::testing {
+namespace {
+
+struct Case {
+  const char* name;
+  std::string text;
+  std::vector<int64_t> sizes = {};
+};
+std::ostream& operator<<(std::ostream& stream, const Case& test) { return stream << test.name; }
+
+std::string softmax(int64_t length, std::string_view type = "float32") {
+  return fmt::format(R"(kernel k(X: {1}[3, {0}]) -> (Y: {1}[3, {0}]) {{
+      M: float32[3]
+      M[i] = max[k < {0}](float32(X[i, k]))
+      E: float32[3, {0}]
+      E[i, j] = exp(float32(X[i, j]) - M[i])
+      T: float32[3]
+      T[i] = sum[k < {0}](E[i, k])
+      Y[i, j] = {1}(E[i, j] / T[i]) }})",
+                     length, type);
+}
+
+std::string norm(int64_t length) {
+  return fmt::format(
+      R"(kernel k(X: float32[2, 3, {0}], G: float32[{0}]) -> (Y: float32[2, 3, {0}]) {{
+      S: float32[2, 3]
+      S[h, i] = sum[k < {0}](X[h, i, k])
+      V: float32[2, 3]
+      V[h, i] = sum[k < {0}]((X[h, i, k] - S[h, i] / {0}.0) * (X[h, i, k] - S[h, i] / {0}.0))
+      Y[h, i, j] = (X[h, i, j] - S[h, i] / {0}.0) / sqrt(V[h, i] / {0}.0 + 0.001) * G[j] }})",
+      length);
+}
+
+std::string transpose(int64_t rows, int64_t columns, std::string_view type = "float32") {
+  return fmt::format(R"(kernel k(X: {2}[{1}, {0}]) -> (Y: {2}[{0}, {1}]) {{ Y[i, j] = X[j, i] }})",
+                     rows, columns, type);
+}
+
+std::string columns(int64_t rows, int64_t columns, std::string_view how = "sum",
+                    std::string_view type = "float32") {
+  return fmt::format(R"(kernel k(X: {3}[{0}, {1}]) -> (Y: {3}[{1}]) {{
+      Y[j] = {2}[k < {0}](X[k, j]) }})",
+                     rows, columns, how, type);
+}
+
+const Case kCases[] = {
+    {"a_warp_a_row", softmax(128)},
+    {"a_row_that_ends_in_a_warp", softmax(100)},
+    {"a_row_of_no_vectors", softmax(67)},
+    {"a_row_of_a_block", softmax(2052)},
+    {"a_row_of_halves", softmax(136, "float16")},
+    {"a_row_that_fits_no_registers", softmax(40000)},
+    {"a_row_of_any_length",
+     R"(kernel k(X: float32[m, n]) -> (Y: float32[m]) { Y[i] = sum[k < n](X[i, k]) })",
+     {3, 261}},
+    {"a_norm", norm(132)},
+    {"a_norm_of_a_block", norm(1028)},
+    {"sums_of_rows",
+     R"(kernel k(X: float32[5, 1028]) -> (Y: float32[5]) { Y[i] = sum[k < 1028](X[i, k]) })"},
+    {"the_best_of_rows",
+     R"(kernel k(X: int8[5, 1040]) -> (Y: int8[5]) { Y[i] = max[k < 1040](X[i, k]) })"},
+    {"columns", columns(130, 72)},
+    {"columns_of_several_warps", columns(1030, 72)},
+    {"columns_that_are_no_vectors", columns(67, 45)},
+    {"columns_of_halves", columns(512, 64, "max", "float16")},
+    {"columns_of_any_size",
+     R"(kernel k(X: float32[m, n]) -> (Y: float32[n]) { Y[j] = sum[k < m](X[k, j]) })",
+     {71, 39}},
+    {"columns_of_images",
+     R"(kernel k(X: float32[5, 7, 3, 32]) -> (Y: float32[3, 32]) {
+          Y[h, c] = sum[n < 5, w < 7](X[n, w, h, c] * X[n, w, h, c]) })"},
+    {"many_columns_of_images",
+     R"(kernel k(X: float32[70, 3, 2, 48]) -> (Y: float32[2, 48]) {
+          Y[h, c] = sum[n < 70, w < 3](X[n, w, h, c] * X[n, w, h, c]) })"},
+    {"running_sums_down_columns",
+     R"(kernel k(X: float32[45, 70]) -> (S: float32[45, 70]) {
+          scan t { S[0, i] = X[0, i]
+                   S[t, i] = 0.5 * S[t - 1, i] + X[t, i] } })"},
+    {"running_sums_along_rows",
+     R"(kernel k(X: float32[m, n], W: float32[m, n]) -> (S: float32[m, n]) {
+          scan t { S[i, 0] = X[i, 0]
+                   S[i, t] = S[i, t - 1] * W[i, t] + X[i, t] } })",
+     {37, 50}},
+    {"running_sums_of_two_steps",
+     R"(kernel k(X: float32[40, 33]) -> (S: float32[40, 33]) {
+          scan t { S[0, i] = X[0, i]
+                   S[1, i] = X[1, i]
+                   S[t, i] = 0.5 * S[t - 1, i] + 0.25 * S[t - 2, i] + X[t, i] + X[t - 1, i] } })"},
+    {"transposed", transpose(64, 96)},
+    {"transposed_with_a_rest", transpose(52, 76)},
+    {"transposed_without_vectors", transpose(35, 67)},
+    {"transposed_halves", transpose(64, 136, "float16")},
+    {"transposed_bytes", transpose(144, 160, "int8")},
+    {"transposed_doubles", transpose(34, 38, "float64")},
+    {"transposed_of_any_size",
+     R"(kernel k(X: float32[m, n]) -> (Y: float32[n, m]) { Y[i, j] = X[j, i] })",
+     {37, 70}},
+    {"channels_come_last",
+     R"(kernel k(X: float32[2, 36, 3, 40]) -> (Y: float32[2, 3, 40, 36]) {
+          Y[n, h, w, c] = X[n, c, h, w] })"},
+    {"two_that_are_transposed",
+     R"(kernel k(A: float32[64, 32], B: float32[64, 32], C: float32[32, 64]) -> (Y: float32[32, 64]) {
+          Y[i, j] = A[j, i] * C[i, j] + B[j, i] })"},
+};
+
+class RowsOnHost : public ::testing::TestWithParam<Case> {};
+
+TEST_P(RowsOnHost, AreWhatTheDefinitionSays) {
+  const language::TextKernel text = kernel_of(GetParam().text);
+  const ir::Kernel loops = gpu_loops(text);
+  EXPECT_EQ(gpu_difference(text, loops, GetParam().sizes), "") << ir::print(loops);
+  EXPECT_EQ(difference_on_host(text, loops, GetParam().sizes), "") << source_of(loops);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RowsOnHost, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+/// What a warp holds of a row needs neither shared memory for it nor a second look at it.
+TEST(RowsOnHost, OfAWarpAreReadOnce) {
+  const std::string source = source_of(gpu_loops(kernel_of(softmax(128))));
+  EXPECT_EQ(count_in(source, "&X["), 1u) << source;
+  EXPECT_EQ(count_in(source, " X["), 0u) << source;
+  EXPECT_EQ(count_in(source, "__syncthreads"), 0u) << source;
+  EXPECT_EQ(count_in(source, "expf("), 1u) << source;
+}
+
+/// Rows of a block, columns and turned tiles pass through shared memory: without one of their
+/// barriers they are wrong.
+TEST(RowsOnHost, MissEachOfTheirBarriers) {
+  for (const std::string& definition : {softmax(2052), columns(1030, 72), transpose(64, 96)}) {
+    const language::TextKernel text = kernel_of(definition);
+    const ir::Kernel loops = gpu_loops(text);
+    const size_t barriers = count_in(source_of(loops), "__syncthreads();");
+    EXPECT_GT(barriers, 0u);
+    for (size_t i = 0; i < barriers; ++i) {
+      const Setting without("FAKE_NVRTC_WITHOUT_BARRIER", std::to_string(i).c_str());
+      EXPECT_NE(difference_on_host(text, loops, {}), "") << i << source_of(loops);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing

@@ -1,0 +1,88 @@
+"""What the code of untouched rows, columns and transposes is made of, read from cubins: no GPU is asked.
+
+What stands beside the numbers is torch 2.9.1's code for sm_90, read the same way (docs/gpu.md)."""
+
+import pytest
+from sass import whole_code
+
+import kiln
+from kiln import te, topi
+
+
+def _code(daemon, *tensors, arch="sm_90"):
+    try:
+        kernel = kiln.compile(list(tensors), target="cuda", arch=arch, connection=daemon.connection)
+    except kiln.Unavailable as error:
+        pytest.skip(f"no NVRTC here: {error.message}")
+    rows = kernel.report()["kernels"]
+    assert len(rows) == 1, "more than one launch"
+    assert rows[0]["spill_bytes"] == 0
+    return whole_code(daemon)
+
+
+def _matrix(rows, columns, dtype="float32"):
+    return te.placeholder((rows, columns), dtype, "X")
+
+
+# torch's warp softmax moves 32 bits and has 45.7 instructions an element.
+def test_a_softmax_of_a_warp_reads_its_row_once(daemon):
+    x = _matrix(4096, 1000)
+    code = _code(daemon, x, topi.nn.softmax(x))
+    assert code.widths("LDG") == code.widths("STG") == {16}, code.kinds
+    assert code.kinds["LDG"] == code.kinds["STG"] == 8, code.kinds
+    assert code.kinds["BAR"] == 0 and code.kinds["MUFU"] <= 2 * 32 + 2, code.kinds
+    assert len(code.opcodes) < 45.7 * 32
+
+
+# torch's softmax of long rows keeps them in shared memory: 128 bits, 42.8 instructions an element.
+def test_a_softmax_of_a_block_reads_its_row_once(daemon):
+    x = _matrix(64, 32000)
+    code = _code(daemon, x, topi.nn.softmax(x))
+    assert code.widths("LDG") == code.widths("STG") == {16}, code.kinds
+    assert code.kinds["LDG"] == code.kinds["STG"] == 8, code.kinds
+    assert len(code.opcodes) < 50 * 32
+
+
+def test_rows_of_halves_move_128_bits(daemon):
+    x = _matrix(4096, 1024, "float16")
+    wide = te.compute(x.shape, lambda i, j: x[i, j].astype("float32"), "W")
+    soft = topi.nn.softmax(wide)
+    code = _code(daemon, x, te.compute(x.shape, lambda i, j: soft[i, j].astype("float16"), "Y"))
+    assert code.widths("LDG") == code.widths("STG") == {16}, code.kinds
+    assert code.kinds["LDG"] == code.kinds["STG"] == 4, code.kinds
+
+
+# torch's reads the row twice, the weights 32 bits at a time, with 25 instructions an element.
+def test_a_layer_norm_reads_its_row_once(daemon):
+    x = _matrix(4096, 1024)
+    gamma, beta = (te.placeholder((1024,), name=name) for name in ("gamma", "beta"))
+    code = _code(daemon, x, gamma, beta, topi.nn.layer_norm(x, gamma, beta, axis=[1]))
+    assert code.widths("LDG") == code.widths("STG") == {16}, code.kinds
+    assert code.kinds["LDG"] == 3 * 8 and code.kinds["STG"] == 8, code.kinds
+    assert len(code.opcodes) < 25 * 32
+
+
+# torch's reductions have 2.75 instructions an element along rows and 2.2 down columns.
+def test_sums_of_rows_move_128_bits(daemon):
+    x = _matrix(4096, 4096)
+    code = _code(daemon, x, topi.sum(x, axis=1))
+    assert code.widths("LDG") == {16} and code.kinds["LDG"] == 8, code.kinds
+    assert len(code.opcodes) < 2.75 * 32 * 1.1
+
+
+@pytest.mark.parametrize("reduction", [topi.sum, topi.max])
+def test_columns_have_threads_for_their_rows(daemon, reduction):
+    x = _matrix(4096, 4096)
+    code = _code(daemon, x, reduction(x, axis=0))
+    assert code.widths("LDG") == {16}, code.kinds
+    # 128 blocks of 512 threads, each of which reads 64 rows of four columns.
+    assert len(code.opcodes) < 2.2 * 256 * 1.5
+
+
+def test_a_transpose_moves_128_bits_either_way(daemon):
+    x = _matrix(4096, 4096)
+    code = _code(daemon, x, topi.transpose(x))
+    assert code.widths("LDG") == code.widths("STG") == {16}, code.kinds
+    assert code.kinds["LDG"] == code.kinds["STG"] == 4 and code.kinds["BAR"] == 1, code.kinds
+    assert code.kinds["LDS"] == code.kinds["STS"] == 16, code.kinds
+    assert len(code.opcodes) < 5 * 16
