@@ -3,7 +3,8 @@
     KILN_ADDRESS=unix:/tmp/k.sock python tests/bench/narrow_products.py --turns 3 --threads 1
 
 Definitions without a schedule. A figure is the least of all turns. The daemon has as many threads as it was started with:
---threads is torch's. torch multiplies int8 by int8 alone into int32 (torch._int_mm)."""
+--threads is torch's. torch multiplies int8 by int8 alone into int32 (torch._int_mm), and takes seconds for it on CPUs
+without VNNI: --alone leaves it out."""
 
 import argparse
 import time
@@ -22,6 +23,7 @@ SHAPES = {
     "1024, B transposed": (1024, 1024, 1024),
 }
 TYPES = {
+    "float32": ("float32", "float32", "float32"),
     "int8": ("int8", "int8", "int32"),
     "uint8 by int8": ("uint8", "int8", "int32"),
     "bfloat16": ("bfloat16", "bfloat16", "float32"),
@@ -105,14 +107,16 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--type", action="append", choices=TYPES)
     parser.add_argument("--shape", action="append", choices=SHAPES)
+    parser.add_argument("--alone", action="store_true", help="without torch")
     given = parser.parse_args()
-    import torch
+    if not given.alone:
+        import torch
 
-    torch.set_num_threads(given.threads)
+        torch.set_num_threads(given.threads)
     print("| | us | GOP/s | Kiln / torch |\n|---|---|---|---|")
     for type_ in given.type or TYPES:
         for name in given.shape or SHAPES:
-            runs = [of_kiln(name, TYPES[type_]), of_torch(name, TYPES[type_])]
+            runs = [of_kiln(name, TYPES[type_]), None if given.alone else of_torch(name, TYPES[type_])]
             best = [None, None]
             for _ in range(given.turns):
                 for i, run in enumerate(runs):
