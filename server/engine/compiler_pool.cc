@@ -140,6 +140,7 @@ void CompilerPool::Compiler::on_ready(const internal::Hello& hello) {
     if (was_ready_) pool_.counters_.compiler_restarts.fetch_add(1);
     was_ready_ = true;
     excess_ = Excess::None;
+    if (!hello.has_absent()) slot_.welcome();
     pool_.send_next(endings);
   }
   finish(endings);

@@ -25,10 +25,10 @@ bool DeviceLane::has_call_of(const Principal& who) const {
 }
 
 void DeviceLane::welcome() {
-  is_welcome_ = true;
   known_arenas_.clear();
   known_kernels_.clear();
   kernel_uses_.clear();
+  slot.welcome();
 }
 
 /// The descriptors travel with the messages, a few with each.

@@ -31,18 +31,16 @@ class DeviceLane : private WorkerOwner {
              const WorkerTimes& times, ArenaPool& arenas, LaneOwner& owner)
       : arenas_(arenas), owner_(owner), slot(spec, launcher, supervisor, times, *this) {}
 
-  bool is_ready() const { return is_welcome_ && slot.state() == WorkerSlot::State::Ready; }
+  bool is_ready() const { return slot.state() == WorkerSlot::State::Ready; }
   bool is_free() const { return !has_calls() && is_ready(); }
   bool has_calls() const { return running || !ahead.empty(); }
   /// Whether the worker was sent a call of theirs that it has not answered.
   bool has_call_of(const Principal& who) const;
   /// The number of the next slot of the status page; its last call was answered long ago.
   size_t take_slot() { return next_slot_++ % kCallSlots; }
-  /// Another worker greeted, and may be sent calls from now on: it knows nothing of what the one
-  /// before was sent.
+  /// Another worker greeted, and may be sent calls from now on: forgets what the one before was
+  /// sent.
   void welcome();
-  /// The worker ended.
-  void lose() { is_welcome_ = false; }
 
   // Each is false when the worker cannot be reached.
   /// The memory of the tensors, as far as this worker has not mapped it.
@@ -71,7 +69,6 @@ class DeviceLane : private WorkerOwner {
   std::list<uint64_t> known_kernels_;  // last used first
   std::map<uint64_t, std::list<uint64_t>::iterator> kernel_uses_;
   size_t next_slot_ = 0;
-  bool is_welcome_ = false;  // the slot takes messages a moment before its queue is told
 
  public:
   /// A call that the worker was sent behind others; none: it was taken back, which the worker

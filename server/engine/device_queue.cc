@@ -335,7 +335,6 @@ bool DeviceQueue::on_lost(DeviceLane& lane, WorkerEnd end) {
   bool had_work = false;
   {
     const std::lock_guard lock(mutex_);
-    lane.lose();
     copies_.lose_all();
     fetching.swap(fetching_);
     staging_ = 0;

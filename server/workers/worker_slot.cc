@@ -3,7 +3,8 @@
 // held against the kernel. Ends for no such reason delay the next start ever longer (exponential
 // back-off).
 //
-//   Down -> Starting -> Ready -> (ended) -> Down;  a device that was never there: Absent, for good
+//   Down -> Starting -> (welcomed by its owner) Ready -> (ended) -> Down
+//   a device that was never there: Absent, for good
 #include "server/workers/worker_slot.h"
 
 #include <array>
@@ -49,6 +50,12 @@ bool WorkerSlot::send(const internal::ToWorker& message, std::span<const int> fd
     connection->channel.shut_down();
     return false;
   }
+}
+
+void WorkerSlot::welcome() {
+  const std::lock_guard lock(mutex_);
+  state_ = State::Ready;
+  was_ready_ = true;
 }
 
 void WorkerSlot::open_call(size_t slot) {
@@ -256,12 +263,9 @@ bool WorkerSlot::is_gone_for_good(const internal::Hello& hello) const {
 void WorkerSlot::greet(const internal::Hello& hello) {
   {
     const std::lock_guard lock(mutex_);
-    if (!hello.has_absent()) {
-      state_ = State::Ready;
-      was_ready_ = true;
-    } else if (is_gone_for_good(hello)) {
+    if (hello.has_absent() && is_gone_for_good(hello)) {
       state_ = State::Absent;
-    } else if (kill_reason_.empty()) {
+    } else if (hello.has_absent() && kill_reason_.empty()) {
       kill_reason_ = hello.absent().message();
     }
   }

@@ -32,6 +32,7 @@ enum class WorkerEnd {
 class WorkerOwner {
  public:
   virtual ~WorkerOwner() = default;
+  /// The worker greeted. Nothing can be sent to it before welcome().
   virtual void on_ready(const internal::Hello& hello) = 0;
   virtual void on_reply(internal::FromWorker& reply) = 0;
   /// The worker ended, and everything sent to it is lost. Once for each on_ready(), and for a
@@ -65,6 +66,9 @@ class WorkerSlot {
 
   /// False when there is no worker to send to. Never waits.
   bool send(const internal::ToWorker& message, std::span<const int> fds = {});
+  /// From on_ready(), with the owner's lock held, unless the device is absent: what is sent from
+  /// now on is for the worker that greeted, which knows nothing of what the one before was sent.
+  void welcome();
   // Calls by their slots of the status page.
   /// Before the call is sent.
   void open_call(size_t slot);

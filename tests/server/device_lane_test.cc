@@ -27,7 +27,6 @@ class Observer : public LaneOwner {
   }
   void on_reply(DeviceLane& /*lane*/, internal::FromWorker& /*reply*/) override {}
   bool on_lost(DeviceLane& lane, WorkerEnd /*end*/) override {
-    lane.lose();
     was_free_when_lost = was_free_when_lost || lane.is_free();
     ++ends;
     return true;
