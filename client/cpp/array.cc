@@ -8,32 +8,13 @@
 
 #include <kiln/array.h>
 
+#include "client/cpp/array_bytes.h"
 #include "client/cpp/fail.h"
 #include "client/cpp/shared_memory.h"
 
 namespace kiln {
 inline namespace client {
 namespace {
-
-/// Bytes of a compact array. Throws InvalidArgument for a negative dimension and ResourceExhausted
-/// past what memory can hold.
-std::size_t checked_bytes(const std::vector<std::int64_t>& shape, DType type) {
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(type));
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] < 0) {
-      detail::fail(ErrorKind::InvalidArgument, "SHAPE",
-                   "dimension {} of an array is {}, but must be at least 0", d, shape[d]);
-    }
-  }
-  for (const std::int64_t size : shape) {
-    if (__builtin_mul_overflow(bytes, size, &bytes)) {
-      detail::fail(ErrorKind::ResourceExhausted, "SIZE_OVERFLOW",
-                   "an array of shape ({}) has more bytes than memory can hold",
-                   fmt::join(shape, ", "));
-    }
-  }
-  return static_cast<std::size_t>(bytes);
-}
 
 /// Whether T may stand for the bits of `type`.
 bool same_bits(DType t, DType type) {
@@ -45,10 +26,27 @@ bool same_bits(DType t, DType type) {
 
 }  // namespace
 
+std::size_t detail::bytes_of(DType type, const std::vector<std::int64_t>& shape) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(type));
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] < 0) {
+      fail(ErrorKind::InvalidArgument, "SHAPE",
+           "dimension {} of an array is {}, but must be at least 0", d, shape[d]);
+    }
+  }
+  for (const std::int64_t size : shape) {
+    if (__builtin_mul_overflow(bytes, size, &bytes)) {
+      fail(ErrorKind::ResourceExhausted, "SIZE_OVERFLOW",
+           "an array of shape ({}) has more bytes than memory can hold", fmt::join(shape, ", "));
+    }
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
 Array::Array(DType type, std::vector<std::int64_t> shape, const SourceLocation& where)
     : type_(type),
       shape_(std::move(shape)),
-      byte_size_(detail::at_line(where, [&] { return checked_bytes(shape_, type); })) {
+      byte_size_(detail::at_line(where, [&] { return detail::bytes_of(type, shape_); })) {
   storage_ = detail::zeroed_memory(byte_size_);
 }
 
@@ -56,7 +54,7 @@ Array::Array(DType type, std::vector<std::int64_t> shape, std::shared_ptr<std::b
     : type_(type),
       shape_(std::move(shape)),
       storage_(std::move(memory)),
-      byte_size_(checked_bytes(shape_, type)) {}
+      byte_size_(detail::bytes_of(type, shape_)) {}
 
 Array detail::array_over(DType type, std::vector<std::int64_t> shape,
                          std::shared_ptr<std::byte[]> memory) {

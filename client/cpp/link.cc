@@ -75,20 +75,21 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_of(const ConnectOptions& o
   return grpc::SslCredentials(ssl);
 }
 
-/// gRPC ends its threads with the last channel, and one of them may be at a poll of 10 seconds, as
-/// after uploads that had to wait. What the process needs no more goes with it.
-void keep_library() {
-  static const bool is_kept = [] {
+/// Once in a process: malloc keeps memory for chunks, and gRPC stays when the last channel goes,
+/// since it ends its threads with that, and one of them may be at a poll of 10 seconds, as after
+/// uploads that had to wait.
+void prepare_library() {
+  static const bool is_prepared = [] {
     keep_freed_blocks();
     grpc_init();
     return true;
   }();
-  static_cast<void>(is_kept);
+  static_cast<void>(is_prepared);
 }
 
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
                                             const ConnectOptions& options) {
-  keep_library();
+  prepare_library();
   grpc::ChannelArguments arguments;
   // A dead peer is noticed within 30 s, and a service that comes back is found at once.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);

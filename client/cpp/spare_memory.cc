@@ -63,12 +63,10 @@ std::shared_ptr<std::byte[]> memory_to_fill(std::size_t bytes) {
   std::unique_ptr<Mapping> mapping = spare_memory().take(bytes);
   if (!mapping) mapping = fresh_mapping(bytes);
   std::byte* const data = mapping->data();
-  const auto give_back = [owner = mapping.get()](std::byte* /*data*/) {
-    spare_memory().give(std::unique_ptr<Mapping>(owner));
-  };
-  std::shared_ptr<std::byte[]> memory(data, give_back);
-  static_cast<void>(mapping.release());
-  return memory;
+  // Should the pointer's own block not be had, its constructor gives the mapping back.
+  return {data, [owner = mapping.release()](std::byte* /*data*/) {
+            spare_memory().give(std::unique_ptr<Mapping>(owner));
+          }};
 }
 
 }  // namespace detail

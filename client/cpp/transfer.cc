@@ -12,6 +12,7 @@
 #include <grpcpp/impl/codegen/sync_stream.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include "client/cpp/array_bytes.h"
 #include "client/cpp/fail.h"
 #include "client/cpp/spare_memory.h"
 #include "client/cpp/upload_by_name.h"
@@ -26,14 +27,6 @@ constexpr std::uint8_t kChunkTag = 2 << 3 | 2;
 static_assert(v1::UploadRequest::kChunkFieldNumber == 2);
 static_assert(v1::DownloadResponse::kChunkFieldNumber == 2);
 constexpr std::size_t kMostPrefix = 6;
-
-/// Of a tensor that the service has, so that the product is none that overflows.
-std::size_t bytes_of(DType type, const std::vector<std::int64_t>& shape) {
-  std::size_t bytes = size_of(type);
-  for (const std::int64_t size : shape)
-    bytes *= static_cast<std::size_t>(size);
-  return bytes;
-}
 
 grpc::Slice prefix_of(std::size_t bytes) {
   std::array<std::uint8_t, kMostPrefix> prefix{kChunkTag};
