@@ -97,6 +97,15 @@ std::vector<int64_t> row_steps(const Definition& definition, const ProductFinder
   return RowSteps(std::move(extents)).run(rows);
 }
 
+int64_t step_of(const Product& product, const BlockShape& shape, std::span<const int64_t> row_steps,
+                language::AxisId axis) {
+  const auto row = std::ranges::find(product.row_axes, axis);
+  if (row != product.row_axes.end())
+    return row_steps[static_cast<size_t>(row - product.row_axes.begin())];
+  if (axis == product.column) return shape.columns;
+  return axis == product.sum() ? shape.steps : 1;
+}
+
 BlockShape block_shape(const Kernel& kernel) {
   ProductFinder finder(kernel.definition);
   const Product product = finder.find();
@@ -110,13 +119,8 @@ BlockShape block_shape(const Kernel& kernel) {
   const auto blocks_of = [&](const BlockShape& shape) {
     const std::vector<int64_t> steps = row_steps(kernel.definition, finder, product, shape.rows);
     double blocks = 1;
-    for (const language::AxisId axis : product.axes) {
-      const auto row = std::ranges::find(product.row_axes, axis) - product.row_axes.begin();
-      const int64_t step = static_cast<size_t>(row) < steps.size()
-                               ? steps[static_cast<size_t>(row)]
-                               : (axis == product.column ? shape.columns : 1);
-      blocks *= parts(axis, step);
-    }
+    for (const language::AxisId axis : product.axes)
+      blocks *= parts(axis, step_of(product, shape, steps, axis));
     return blocks;
   };
   const DType factor = kernel.definition.type_of(product.rows.tensor);

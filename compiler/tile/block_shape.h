@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "compiler/language/kernel.h"
@@ -23,5 +24,9 @@ BlockShape block_shape(const language::Kernel& kernel);
 /// How many places of each of the row axes a block has, whose product is `rows`.
 std::vector<int64_t> row_steps(const language::Definition& definition, const ProductFinder& finder,
                                const Product& product, int64_t rows);
+
+/// How many places of an axis a block has, or of one that is summed over an iteration.
+int64_t step_of(const Product& product, const BlockShape& shape, std::span<const int64_t> row_steps,
+                language::AxisId axis);
 
 }  // namespace kiln::tile

@@ -72,19 +72,18 @@ class PreparedWindow::Arithmetic {
     if (a.type == type) return a;
     return {code_.plain(kExtI, type_of(type, a.shape), {kSigned}, {a.value}), type, a.shape};
   }
-  Numbers sum(const Numbers& a, const Numbers& b) { return of_two(kAddI, {kNoWrap}, a, b); }
+  Numbers sum(const Numbers& a, const Numbers& b) { return of_two(kAddI, {kNoWrap}, a, b, a.type); }
   Numbers scaled(const Numbers& a, int64_t factor) {
     if (factor == 1) return a;
-    return of_two(kMulI, {kNoWrap}, a, constant(a.type, factor));
+    return of_two(kMulI, {kNoWrap}, a, constant(a.type, factor), a.type);
   }
-  Numbers both(const Numbers& a, const Numbers& b) { return of_two(kAndI, {}, a, b); }
+  /// Of conditions, where there is more than one.
+  Numbers both(const std::optional<Numbers>& a, const Numbers& b) {
+    return a ? of_two(kAndI, {}, *a, b, DType::Bool) : b;
+  }
   /// 0 <= a < b: a negative number is a large one without a sign.
   Numbers is_within(const Numbers& a, const Numbers& b) {
-    const std::vector<int64_t> shape = a.shape.empty() ? b.shape : a.shape;
-    const Value left = broadcast(a, shape).value;
-    const Value right = broadcast(b, shape).value;
-    return {code_.plain(kCmpI, type_of(DType::Bool, shape), {kIsLess, kUnsigned}, {left, right}),
-            DType::Bool, shape};
+    return of_two(kCmpI, {kIsLess, kUnsigned}, a, b, DType::Bool);
   }
 
  private:
@@ -92,7 +91,7 @@ class PreparedWindow::Arithmetic {
     return code_.types.tile(code_.types.element(type), shape);
   }
   Numbers of_two(Opcode opcode, std::initializer_list<uint8_t> attributes, const Numbers& a,
-                 const Numbers& b) {
+                 const Numbers& b, DType type) {
     std::vector<int64_t> shape = a.shape.empty() ? b.shape : a.shape;
     if (!a.shape.empty() && !b.shape.empty()) {
       for (size_t d = 0; d < shape.size(); ++d)
@@ -100,7 +99,7 @@ class PreparedWindow::Arithmetic {
     }
     const Value left = broadcast(a, shape).value;
     const Value right = broadcast(b, shape).value;
-    return {code_.plain(opcode, type_of(a.type, shape), attributes, {left, right}), a.type, shape};
+    return {code_.plain(opcode, type_of(type, shape), attributes, {left, right}), type, shape};
   }
 
   CodeWriter& code_;
@@ -246,10 +245,8 @@ void PreparedWindow::set_pointers(CodeWriter& code, const WindowValues& values) 
     }
     offsets_ = numbers.sum(offsets_,
                            numbers.scaled(numbers.widened(dimension.rows, type), dimension.stride));
-    if (dimension.is_checked && dimension.loops.empty()) {
-      const Numbers is_there = numbers.is_within(dimension.rows, dimension.extent);
-      condition_ = condition_ ? numbers.both(*condition_, is_there) : is_there;
-    }
+    if (dimension.is_checked && dimension.loops.empty())
+      condition_ = numbers.both(condition_, numbers.is_within(dimension.rows, dimension.extent));
     dimensions_.push_back(std::move(dimension));
   }
   offsets_ = numbers.broadcast(offsets_, {tile_shape_[0], 1});
@@ -258,9 +255,6 @@ void PreparedWindow::set_pointers(CodeWriter& code, const WindowValues& values) 
 Value PreparedWindow::load_pointers(CodeWriter& code, std::span<const Value> places) const {
   Arithmetic numbers(code);
   std::optional<Numbers> condition = condition_;
-  const auto require = [&](const Numbers& is_there) {
-    condition = condition ? numbers.both(*condition, is_there) : is_there;
-  };
   const Numbers first = numbers.scaled(numbers.scalar(places[window_.along]), along().step);
   Numbers offset = numbers.widened(first, offsets_.type);  // of what loops add
   for (const Dimension& dimension : dimensions_) {
@@ -272,13 +266,14 @@ Value PreparedWindow::load_pointers(CodeWriter& code, std::span<const Value> pla
     }
     offset =
         numbers.sum(offset, numbers.scaled(numbers.widened(*step, offset.type), dimension.stride));
-    if (dimension.is_checked)
-      require(numbers.is_within(numbers.sum(dimension.rows, *step), dimension.extent));
+    if (!dimension.is_checked) continue;
+    const Numbers place = numbers.sum(dimension.rows, *step);
+    condition = numbers.both(condition, numbers.is_within(place, dimension.extent));
   }
   const Numbers columns = numbers.reshaped(numbers.count(along().step), {1, along().step});
   if (along().extent.constant % along().step != 0) {
     const Numbers end = numbers.constant(DType::Int32, along().extent.constant);
-    require(numbers.is_within(numbers.sum(columns, first), end));
+    condition = numbers.both(condition, numbers.is_within(numbers.sum(columns, first), end));
   }
   const Numbers row = numbers.sum(numbers.widened(columns, offset.type), offset);
   const Numbers offsets =

@@ -52,11 +52,7 @@ class Writer {
 
  private:
   int64_t step_of(language::AxisId axis) const {
-    const auto row = std::ranges::find(product_.row_axes, axis);
-    if (row != product_.row_axes.end())
-      return row_steps_[static_cast<size_t>(row - product_.row_axes.begin())];
-    if (axis == product_.column) return shape_.columns;
-    return axis == product_.sum() ? shape_.steps : 1;
+    return tile::step_of(product_, shape_, row_steps_, axis);
   }
 
   void add_axis(language::AxisId axis) {

@@ -79,15 +79,19 @@ Element ProductFinder::element_of(const Read& read, const Renamed& renamed) cons
     const auto* use = std::get_if<AxisUse>(&definition_.expressions[read.indices[d]].node);
     const auto found = use != nullptr ? renamed.find(use->axis) : renamed.end();
     if (found == renamed.end()) refuse("an index of what it reads is more than an axis");
-    const language::Axis& axis = definition_.axes[found->second];
-    const auto* minimum = std::get_if<IntegerConstant>(&definition_.expressions[axis.minimum].node);
-    if (minimum == nullptr || minimum->value != 0) refuse("an axis does not begin at 0");
-    if (element.has(found->second)) refuse("what it reads has one axis twice");
-    if (extent_of(axis.extent) != extent_of(shape[d])) refuse("it reads a part of a tensor");
-    element.axes.push_back(found->second);
+    require_from_zero(found->second);
+    add_axis(element, found->second, shape[d]);
   }
   if (element.axes.empty()) refuse("it reads a tensor without dimensions");
   return element;
+}
+
+/// As the index of a dimension that is so long.
+void ProductFinder::add_axis(Element& element, language::AxisId axis, ExprId extent) const {
+  if (element.has(axis)) refuse("what it reads has one axis twice");
+  if (extent_of(definition_.axes[axis].extent) != extent_of(extent))
+    refuse("it reads a part of a tensor");
+  element.axes.push_back(axis);
 }
 
 bool ProductFinder::is_placeholder(TensorId tensor) const {
@@ -102,25 +106,18 @@ Renamed ProductFinder::renamed_of(const Element& element) const {
   return renamed;
 }
 
-void ProductFinder::require_from_zero(const AffineIndex& index) const {
-  for (const auto& [axis, factor] : index.factors) {
-    const ExprId expr = definition_.axes[axis].minimum;
-    const auto* minimum = std::get_if<IntegerConstant>(&definition_.expressions[expr].node);
-    if (minimum == nullptr || minimum->value != 0) refuse("an axis does not begin at 0");
-  }
+void ProductFinder::require_from_zero(language::AxisId axis) const {
+  const ExprId expr = definition_.axes[axis].minimum;
+  const auto* minimum = std::get_if<IntegerConstant>(&definition_.expressions[expr].node);
+  if (minimum == nullptr || minimum->value != 0) refuse("an axis does not begin at 0");
 }
 
 /// A factor whose indices are an axis each.
 Element ProductFinder::plain_factor(const FactorRead& read) const {
   Element element{read.tensor, {}, {}};
   const std::vector<ExprId> shape = definition_.shape_of(read.tensor);
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const language::AxisId axis = *read.indices[d].axis();
-    if (element.has(axis)) refuse("what it reads has one axis twice");
-    if (extent_of(definition_.axes[axis].extent) != extent_of(shape[d]))
-      refuse("it reads a part of a tensor");
-    element.axes.push_back(axis);
-  }
+  for (size_t d = 0; d < shape.size(); ++d)
+    add_axis(element, *read.indices[d].axis(), shape[d]);
   if (element.axes.empty()) refuse("it reads a tensor without dimensions");
   return element;
 }
@@ -136,8 +133,10 @@ Element ProductFinder::factor_of(ExprId expr, const Renamed& renamed) const {
       definition_.expressions[expr].type != sum_type_of(type)) {
     refuse("{}", kNoProduct);
   }
-  for (const AffineIndex& index : read->indices)
-    require_from_zero(index);
+  for (const AffineIndex& index : read->indices) {
+    for (const auto& [axis, factor] : index.factors)
+      require_from_zero(axis);
+  }
   const auto is_axis = [](const AffineIndex& index) { return index.axis().has_value(); };
   if (read->inside.empty() && std::ranges::all_of(read->indices, is_axis))
     return plain_factor(*read);

@@ -64,7 +64,8 @@ class ProductFinder {
   void look_at_sum(const language::Reduction& sum, DType type, Renamed renamed);
   Element factor_of(language::ExprId expr, const Renamed& renamed) const;
   Element plain_factor(const FactorRead& read) const;
-  void require_from_zero(const AffineIndex& index) const;
+  void require_from_zero(language::AxisId axis) const;
+  void add_axis(Element& element, language::AxisId axis, language::ExprId extent) const;
   void set_sum();
   void set_sides();
 
