@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "compiler/codegen/tileiras.h"
-#include "runtime/core/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
+#include "tests/support/with_tileiras.h"
 
 namespace kiln::testing {
 namespace {
@@ -112,13 +111,10 @@ TEST(TileCode, IsNotMentionedWhereNothingAssembles) {
   EXPECT_FALSE(made.report.contains("generator"));
 }
 
-TEST(TileCode, IsLaunchedOnceForEachBlock) {
+class AssembledTileCode : public WithTileiras {};
+
+TEST_F(AssembledTileCode, IsLaunchedOnceForEachBlock) {
   const codegen::Tileiras tileiras;
-  try {
-    codegen::find_tileiras();
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.message();
-  }
   const Made made = made_of(product("n", "256", "512"), &tileiras);
   EXPECT_EQ(made.report["generator"]["name"], "Tile IR") << made.report;
   EXPECT_EQ(

@@ -5,25 +5,15 @@
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/tileiras.h"
 #include "compiler/tile/text.h"
-#include "runtime/core/error.h"
+#include "tests/support/with_tileiras.h"
+#include "tests/tile/definitions.h"
 #include "tests/tile/programs.h"
 
 namespace kiln::testing {
 namespace {
 
-constexpr std::string_view kArchitectures[] = {"sm_80", "sm_90", "sm_100", "sm_120"};
-
-/// Skips the test, saying why, where there is no assembler.
-class TileBytecode : public ::testing::Test {
+class TileBytecode : public WithTileiras {
  protected:
-  void SetUp() override {
-    try {
-      codegen::find_tileiras();
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.message();
-    }
-  }
-
   static void expect_assembled(std::string_view text, const tile::BytecodeOptions& options = {}) {
     const std::string bytecode = tile::bytecode(tile::parse(text), "kiln_tile_0", options);
     for (const std::string_view arch : kArchitectures) {

@@ -1,21 +1,12 @@
 // Convolutions become programs on tiles that compute what the definition says.
-#include <cstdlib>
-
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "compiler/codegen/cubin.h"
-#include "compiler/codegen/tileiras.h"
-#include "compiler/language/evaluate/evaluate.h"
-#include "compiler/tile/bytecode.h"
-#include "compiler/tile/contraction.h"
-#include "compiler/tile/interpret.h"
-#include "compiler/tile/text.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/kernels.h"
 #include "tests/support/random.h"
-#include "tests/support/tensors.h"
+#include "tests/support/with_tileiras.h"
+#include "tests/tile/definitions.h"
 
 namespace kiln::testing {
 namespace {
@@ -157,43 +148,17 @@ TEST(TileConvolution, OfAnySizeStridePaddingAndEpilogueIsTheDefinition) {
     const language::Kernel kernel = drawn_kernel(seed, &sizes);
     const tile::Program program = tile::contraction(kernel, tile::block_shape(kernel));
     SCOPED_TRACE(fmt::format("to repeat: KILN_FUZZ_SEED={}\n{}", seed, tile::print(program)));
-    EXPECT_EQ(tile::parse(tile::print(program)), program);
     Random random(seed);
-    const std::vector<HostTensor> inputs =
-        small_integers(random_inputs(kernel, sizes, random), random);
-    const std::vector<HostTensor> actual = tile::interpret(program, sizes, inputs);
-    const std::vector<HostTensor> expected =
-        language::evaluate(kernel.definition, kernel.names, sizes, inputs);
-    ASSERT_EQ(actual.size(), 1u);
-    EXPECT_EQ(actual[0].shape, expected[0].shape);
-    EXPECT_TRUE(actual[0].bytes == expected[0].bytes);
+    const std::vector<HostTensor> inputs = random_inputs(kernel, sizes, random);
+    expect_definition(program, kernel, sizes, small_integers(inputs, random));
   }
 }
 
-// Rows that begin anywhere, as Kiln leaves them to the CUDA C, take tileiras its time.
-constexpr std::chrono::seconds kLimit{60};
+class AssembledConvolution : public WithTileiras {};
 
-/// Each for one of the architectures; with KILN_LONG for all of them.
-TEST(TileConvolution, OfAnySizeStridePaddingAndEpilogueIsAssembled) {
-  try {
-    codegen::find_tileiras();
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.message();
-  }
-  const std::vector<std::string_view> archs = {"sm_80", "sm_90", "sm_100", "sm_120"};
-  for (uint64_t seed = 0; seed < 16 && !HasFailure(); ++seed) {
-    const language::Kernel kernel = drawn_kernel(seed);
-    const tile::BlockShape shape = tile::block_shape(kernel);
-    const tile::Program program = tile::contraction(kernel, shape);
-    SCOPED_TRACE(tile::print(program));
-    for (size_t i = 0; i < archs.size(); ++i) {
-      if (std::getenv("KILN_LONG") == nullptr && i != seed % archs.size()) continue;
-      const std::string bytecode =
-          tile::bytecode(program, "kiln_tile_0", {.arch = archs[i], .warps = shape.warps});
-      const std::string cubin = codegen::Tileiras(kLimit).assemble(bytecode, archs[i]);
-      EXPECT_EQ(codegen::kernels_of_cubin(cubin).at(0).name, "kiln_tile_0");
-    }
-  }
+TEST_F(AssembledConvolution, OfAnySizeStridePaddingAndEpilogue) {
+  for (uint64_t seed = 0; seed < 16 && !HasFailure(); ++seed)
+    expect_assembled(drawn_kernel(seed), seed);
 }
 
 TEST(TileConvolution, TheStageThatPadsIsPartOfTheWindow) {
@@ -314,9 +279,8 @@ TEST(TileConvolution, SaysWhyAFactorIsNoWindow) {
                               "float32(F[r, s, c, m])) }}",
                               refused.arguments, refused.element))
             .kernel;
-    const Error error =
-        expect_error([&] { tile::block_shape(kernel); }, ErrorKind::Unsupported, refused.reason);
-    EXPECT_EQ(error.reason(), "TILE_FORM") << refused.element;
+    SCOPED_TRACE(refused.element);
+    expect_no_form(kernel, refused.reason);
   }
 }
 
@@ -327,8 +291,8 @@ TEST(TileConvolution, ChannelsBeforePlacesAreNone) {
           " Y[b, m, y, x] = sum[c < 16, r < 3, s < 3](float32(X[b, c, y + r, x + s]) * "
           "float32(F[m, c, r, s])) }")
           .kernel;
-  expect_error([&] { tile::block_shape(kernel); }, ErrorKind::Unsupported,
-               "what lies side by side in its output are the places of a window, not the filters");
+  expect_no_form(
+      kernel, "what lies side by side in its output are the places of a window, not the filters");
 }
 
 }  // namespace
