@@ -138,7 +138,8 @@ void add_tile_code(const language::Kernel& kernel, const Target& target,
     report["kernels"].push_back(std::move(made["kernel"]));
     generator = {{"name", "Tile IR"}, {"why", std::move(made["why"])}};
   } catch (const Error& error) {
-    if (error.reason() != "TILE_FORM" && error.reason() != "TILEIRAS") throw;
+    const std::string& reason = error.reason();
+    if (reason != "TILE_FORM" && reason != "TILEIRAS" && reason != "TILEIRAS_NOW") throw;
     generator = {{"name", "CUDA C"}, {"why", error.message()}};
   }
   artifact.report = report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

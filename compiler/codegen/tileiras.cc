@@ -2,6 +2,7 @@
 // machine code.
 #include "compiler/codegen/tileiras.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -21,6 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 
 template <typename... Args>
+[[noreturn]] void refuse_for_now(fmt::format_string<Args...> format, Args&&... args) {
+  fail(ErrorKind::Unavailable, "TILEIRAS_NOW", format, std::forward<Args>(args)...);
+}
+
+template <typename... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
   fail(ErrorKind::Unavailable, "TILEIRAS", format, std::forward<Args>(args)...);
 }
@@ -32,7 +38,7 @@ class TemporaryFolder {
     std::error_code ignored;
     std::string name = (fs::temp_directory_path(ignored) / "kiln-tile-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr)
-      refuse("no folder could be made for the files of tileiras: {}", std::strerror(errno));
+      refuse_for_now("no folder could be made for the files of tileiras: {}", std::strerror(errno));
     path_ = name;
   }
   ~TemporaryFolder() {
@@ -69,9 +75,13 @@ void require_success(const ProgramEnd& end, const std::string& program,
                      std::chrono::milliseconds limit) {
   using Kind = ProgramEnd::Kind;
   switch (end.kind) {
-    case Kind::NotStarted: refuse("{} could not be started: {}", program, std::strerror(end.code));
-    case Kind::Overran: refuse("{} took longer than {} ms", program, limit.count());
-    case Kind::Killed: refuse("{} was ended by signal {}", program, end.code);
+    case Kind::NotStarted:
+      refuse_for_now("{} could not be started: {}", program, std::strerror(end.code));
+    case Kind::Overran: refuse_for_now("{} took longer than {} ms", program, limit.count());
+    case Kind::Killed:
+      // As the system does when memory runs out.
+      if (end.code == SIGKILL) refuse_for_now("{} was killed from outside", program);
+      refuse("{} was ended by signal {}", program, end.code);
     case Kind::Exited:
       if (end.code == 0) return;
       refuse("{} failed with exit code {}: {}", program, end.code, first_line(end.output));

@@ -11,8 +11,9 @@ class TileAssembler {
  public:
   virtual ~TileAssembler() = default;
 
-  /// The cubin for an architecture ("sm_90"). Throws Unavailable TILEIRAS with one sentence where
-  /// there is none to be had, whatever the reason.
+  /// The cubin for an architecture ("sm_90"). Throws Unavailable with one sentence where there is
+  /// none to be had, whatever the reason: TILEIRAS, or TILEIRAS_NOW where another time may be
+  /// different, as of a machine that has too much to do.
   virtual std::string assemble(const std::string& bytecode, std::string_view arch) const = 0;
 
   /// The program that does it. Throws as assemble() does where it is known beforehand that there is

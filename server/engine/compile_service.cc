@@ -146,7 +146,7 @@ void CompileService::take_compiled(const std::shared_ptr<Flight>& flight,
     counters_.spans.add(flight->caller.principal.tenant, flight->caller.trace,
                         {"compile " + called(flight->leader.names.kernel), "kiln-compiler",
                          static_cast<int>(work.pid()), "compiler", work.begin(), work.end()});
-    keep(flight->leader.key, entry, levels_.size());
+    if (!reply.compiled().for_now()) keep(flight->leader.key, entry, levels_.size());
     land(*flight, entry, v1::CACHE_LEVEL_COMPILED);
   } catch (...) {
     crash(*flight, current_error());

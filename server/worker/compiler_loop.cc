@@ -30,7 +30,7 @@ internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Com
   compiled.set_task(task.task());
   const Clock::time_point begin = Clock::now();
   try {
-    compiled.set_artifact(serialize(worker.compile(task, *compiled.mutable_schedule())));
+    compiled.set_artifact(serialize(worker.compile(task, compiled)));
   } catch (...) {
     *compiled.mutable_error() = to_wire(current_error());
   }

@@ -14,8 +14,8 @@ namespace kiln::server {
 struct CompilerWorker {
   std::string build_id;
   std::string host_arch;
-  /// Writes the steps of a candidate into the schedule.
-  std::function<Artifact(const internal::Compile&, v1::Schedule&)> compile;
+  /// Notes the steps of a candidate, and whether the artifact is for now.
+  std::function<Artifact(const internal::Compile&, internal::Compiled&)> compile;
   std::function<std::string(const internal::Text&)> text;
   std::function<std::vector<internal::StageSketches>(const v1::CompileRequest&)> sketches;
   std::function<v1::PredictResponse(const internal::Predict&)> predictions;

@@ -28,18 +28,42 @@ autoschedule::Candidate from_wire(const internal::Candidate& wire) {
   return candidate;
 }
 
+/// Notes whether code of tiles was not to be had, but may be another time.
+class WatchedAssembler : public codegen::TileAssembler {
+ public:
+  explicit WatchedAssembler(const codegen::TileAssembler& assembler) : assembler_(assembler) {}
+
+  std::string assemble(const std::string& bytecode, std::string_view arch) const override {
+    try {
+      return assembler_.assemble(bytecode, arch);
+    } catch (const Error& error) {
+      is_lacking_ = error.reason() == "TILEIRAS_NOW";
+      throw;
+    }
+  }
+  std::string program() const override { return assembler_.program(); }
+  bool is_lacking() const { return is_lacking_; }
+
+ private:
+  const codegen::TileAssembler& assembler_;
+  mutable bool is_lacking_ = false;
+};
+
 /// Sizes that are known are no part of how the schedule is chosen: every variant of a kernel has
 /// the same steps, and so computes the same bits.
-Artifact compile_task(const internal::Compile& task, v1::Schedule& compiled,
+Artifact compile_task(const internal::Compile& task, internal::Compiled& compiled,
                       const codegen::TileAssembler& assembler) {
   CompilerInput input(task.request());
   const language::Schedule schedule =
       task.has_candidate() ? input.space().schedule(from_wire(task.candidate())) : input.chosen();
-  if (task.has_candidate()) compiled = language::encode(schedule);
+  if (task.has_candidate()) *compiled.mutable_schedule() = language::encode(schedule);
   input.options.untouched = input.options.untouched && !task.has_candidate();
-  input.options.assembler = &assembler;
+  const WatchedAssembler watched(assembler);
+  input.options.assembler = &watched;
   input.options.sizes = {task.sizes().begin(), task.sizes().end()};
-  return compile(input.kernel, schedule, input.target, input.options);
+  Artifact artifact = compile(input.kernel, schedule, input.target, input.options);
+  compiled.set_for_now(watched.is_lacking());
+  return artifact;
 }
 
 internal::Sketch to_wire(const autoschedule::Sketch& sketch) {
@@ -108,7 +132,7 @@ CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assem
   worker.build_id = build_id_with(tiles);
   worker.host_arch = host_cpu();
   worker.compile = [assembler = std::move(assembler)](const internal::Compile& task,
-                                                      v1::Schedule& compiled) {
+                                                      internal::Compiled& compiled) {
     return compile_task(task, compiled, *assembler);
   };
   worker.text = text_of;

@@ -33,6 +33,7 @@ void answer_all(Channel& channel, const codegen::TileAssembler& assembler) {
       made.set_cubin(assembler.assemble(asked.bytecode(), asked.arch()));
     } catch (const Error& error) {
       made.set_problem(error.message());
+      made.set_for_now(error.reason() == "TILEIRAS_NOW");
     }
     channel.send(made);
   }
@@ -69,8 +70,11 @@ class Helper : public codegen::TileAssembler {
     asked.set_bytecode(bytecode);
     internal::Assembled made;
     if (!is_answered(asked, made))
-      fail(ErrorKind::Unavailable, "TILEIRAS", "the process that runs tileiras has ended");
-    if (!made.problem().empty()) fail(ErrorKind::Unavailable, "TILEIRAS", "{}", made.problem());
+      fail(ErrorKind::Unavailable, "TILEIRAS_NOW", "the process that runs tileiras has ended");
+    if (!made.problem().empty()) {
+      fail(ErrorKind::Unavailable, made.for_now() ? "TILEIRAS_NOW" : "TILEIRAS", "{}",
+           made.problem());
+    }
     return std::move(*made.mutable_cubin());
   }
   std::string program() const override { return program_; }

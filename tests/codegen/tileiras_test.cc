@@ -55,11 +55,12 @@ class FakeTileiras : public ::testing::Test {
     const Variable temporary("TMPDIR", (folder_ / "tmp").string());
     return Tileiras(limit).assemble("some bytecode", "sm_90");
   }
-  void expect_refusal(const std::string& script, const std::string& message) {
+  void expect_refusal(const std::string& script, const std::string& message,
+                      std::string_view reason = "TILEIRAS") {
     write(script);
     const Error error =
         expect_error([&] { assemble(); }, ErrorKind::Unavailable, program() + message);
-    EXPECT_EQ(error.reason(), "TILEIRAS");
+    EXPECT_EQ(error.reason(), reason);
     EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
   }
 
@@ -83,6 +84,7 @@ TEST_F(FakeTileiras, ThatFailsIsQuoted) {
 
 TEST_F(FakeTileiras, ThatCrashesIsNamed) {
   expect_refusal("kill -SEGV $$", " was ended by signal 11");
+  expect_refusal("kill -KILL $$", " was killed from outside", "TILEIRAS_NOW");
 }
 
 TEST_F(FakeTileiras, ThatMakesNothingIsNamed) {
@@ -93,15 +95,17 @@ TEST_F(FakeTileiras, ThatMakesNothingIsNamed) {
 TEST_F(FakeTileiras, ThatCannotBeStartedIsNamed) {
   write("exit 0");
   fs::permissions(program(), fs::perms::owner_read);
-  expect_error([&] { assemble(); }, ErrorKind::Unavailable,
-               program() + " could not be started: Permission denied");
+  const Error error = expect_error([&] { assemble(); }, ErrorKind::Unavailable,
+                                   program() + " could not be started: Permission denied");
+  EXPECT_EQ(error.reason(), "TILEIRAS_NOW");
 }
 
 TEST_F(FakeTileiras, ThatDoesNotEndIsEndedWithWhatItStarted) {
   const std::string started = (folder_ / "started").string();
   write("sleep 100 & echo $! > " + started + "; exec >/dev/null 2>&1; wait");
-  expect_error([&] { assemble(std::chrono::milliseconds(300)); }, ErrorKind::Unavailable,
-               program() + " took longer than 300 ms");
+  const Error error = expect_error([&] { assemble(std::chrono::milliseconds(300)); },
+                                   ErrorKind::Unavailable, program() + " took longer than 300 ms");
+  EXPECT_EQ(error.reason(), "TILEIRAS_NOW");
   std::string child;
   std::ifstream(started) >> child;
   std::ifstream stat("/proc/" + child + "/stat");

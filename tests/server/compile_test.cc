@@ -54,6 +54,14 @@ TEST_F(Compile, FindsTheSecondInMemoryAndAfterARestartOnDisk) {
   EXPECT_EQ(service_->counter("disk_hits"), 1);
 }
 
+TEST_F(Compile, KeepsWhatIsForNowInMemoryAlone) {
+  EXPECT_EQ(compiled(add_one("compiled_for_now")).cache(), v1::CACHE_LEVEL_COMPILED);
+  EXPECT_EQ(compiled(add_one("compiled_for_now")).cache(), v1::CACHE_LEVEL_MEMORY);
+  restart();
+  EXPECT_TRUE(entries().empty());
+  EXPECT_EQ(compiled(add_one("compiled_for_now")).cache(), v1::CACHE_LEVEL_COMPILED);
+}
+
 TEST_F(Compile, SaysHowLongAnAnswerFromMemoryTakes) {
   compiled(add_one("inc"));
   const v1::Timings timings = compiled(add_one("inc")).timings();

@@ -289,7 +289,7 @@ std::vector<internal::StageSketches> fake_sketches(const v1::CompileRequest& req
   return {stage};
 }
 
-Artifact fake_compile(const internal::Compile& task, v1::Schedule& schedule) {
+Artifact fake_compile(const internal::Compile& task, internal::Compiled& compiled) {
   const v1::CompileRequest& request = task.request();
   const language::Kernel kernel = language::decode(request.definition(), request.source_map());
   behave_while_compiling(kernel.names.kernel);
@@ -301,8 +301,10 @@ Artifact fake_compile(const internal::Compile& task, v1::Schedule& schedule) {
   Artifact artifact;
   artifact.target = request.target().name() == "cuda" ? TargetKind::Cuda : TargetKind::Llvm;
   artifact.arch = request.target().arch();
-  artifact.code = fmt::format("{} is the way of this code", way_of(task, schedule));
+  artifact.code =
+      fmt::format("{} is the way of this code", way_of(task, *compiled.mutable_schedule()));
   artifact.size_count = static_cast<int32_t>(kernel.definition.variables.size());
+  compiled.set_for_now(kernel.names.kernel == "compiled_for_now");
   if (kernel.names.kernel == "compile_mismatch") ++artifact.size_count;
   for (const language::TensorId& id : kernel.definition.parameters) {
     Parameter parameter{.type = kernel.definition.type_of(id), .shape = {}, .is_output = false};
