@@ -31,7 +31,8 @@ class Reader {
       const std::string name = string_at(names_offset_, section.sh_name);
       if (name.starts_with(".text.")) {
         CubinKernel& kernel = entry(name.substr(6));
-        kernel.instructions = static_cast<int64_t>(section.sh_size) / kInstructionBytes;
+        kernel.code = part_of(section);
+        kernel.instructions = static_cast<int64_t>(kernel.code.size()) / kInstructionBytes;
       } else if (name.starts_with(".nv.shared.") && !name.starts_with(".nv.shared.reserved")) {
         entry(name.substr(11)).shared_bytes = static_cast<int64_t>(section.sh_size);
       }
@@ -50,6 +51,11 @@ class Reader {
     T value;
     std::memcpy(&value, file_.data() + offset, sizeof(T));
     return value;
+  }
+
+  std::string_view part_of(const Elf64_Shdr& section) const {
+    if (section.sh_offset > file_.size()) return {};
+    return file_.substr(section.sh_offset, section.sh_size);
   }
 
   std::string string_at(uint64_t table, uint64_t offset) const {

@@ -14,6 +14,7 @@ struct CubinKernel {
   int64_t stack_bytes = 0;   // a thread; spilled registers are part of it
   int64_t shared_bytes = 0;  // a block, static
   int64_t instructions = 0;
+  std::string_view code = {};  // of the cubin
 };
 
 /// Reads the kernels of a cubin, in the order of its sections. Empty when the bytes are not one.

@@ -3,6 +3,7 @@
 #include "compiler/ir/gpu_arch.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
 namespace kiln::ir {
@@ -25,6 +26,14 @@ constexpr Row kRows[] = {
 }  // namespace
 
 bool is_short_float(DType type) { return type == DType::Float16 || type == DType::BFloat16; }
+
+int capability_of(std::string_view arch) {
+  if (arch.empty()) arch = kDefaultGpuArch;
+  int capability = 0;
+  if (arch.starts_with("sm_"))
+    std::from_chars(arch.data() + 3, arch.data() + arch.size(), capability);
+  return capability;
+}
 
 GpuArch gpu_arch(std::string_view arch) {
   if (arch.empty()) arch = kDefaultGpuArch;

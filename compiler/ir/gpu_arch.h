@@ -26,6 +26,9 @@ inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 /// What tensor cores multiply: float16, bfloat16.
 bool is_short_float(DType type);
 
+/// 90 of "sm_90" and "sm_90a"; empty is the default; 0 of what is no architecture.
+int capability_of(std::string_view arch);
+
 /// "sm_90", "sm_90a"; empty is the default. Of an architecture that is not in the table, what every
 /// one has.
 GpuArch gpu_arch(std::string_view arch);

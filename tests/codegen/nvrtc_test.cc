@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/cubin.h"
+#include "compiler/codegen/main_loop.h"
 #include "compiler/codegen/nvrtc_library.h"
 #include "tests/support/expect_error.h"
 
@@ -152,6 +153,68 @@ TEST_F(Nvrtc, ADamagedCubinIsReadWithoutHarm) {
     std::string damaged = cubin;
     damaged[at] = static_cast<char>(~damaged[at]);
     kernels_of_cubin(damaged);
+  }
+}
+
+constexpr const char* kLoops = R"(
+extern "C" __global__ void loops(const float4* x, float* y, int n) {
+  __shared__ float4 part[256];
+  float sum = 0;
+  for (int i = 0; i < n; ++i) {
+    __syncthreads();
+    part[threadIdx.x] = x[i * 256 + threadIdx.x];
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      const float4 row = part[(threadIdx.x + k) & 255];
+      sum = ::fmaf(row.x, row.y, sum);
+      sum = ::fmaf(row.z, row.w, sum);
+    }
+  }
+  y[threadIdx.x] = sum;
+}
+)";
+
+/// Each generation has branches of its own, and each width its own bits.
+TEST_F(Nvrtc, TheMainLoopIsReadFromTheMachineCode) {
+  for (const char* const arch : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"}) {
+    SCOPED_TRACE(arch);
+    const std::string cubin = compile_cuda_source(kLoops, {arch}).cubin;
+    const MainLoop loop = main_loop_of(kernels_of_cubin(cubin).at(0).code, arch);
+    EXPECT_TRUE(loop.is_loop);
+    EXPECT_EQ(loop.kind, "FFMA");
+    // NVRTC may write several iterations out.
+    EXPECT_EQ(loop.arithmetic % 16, 0);
+    const int64_t turns = loop.arithmetic / 16;
+    EXPECT_GT(turns, 0);
+    EXPECT_EQ(loop.barriers, 2 * turns);
+    EXPECT_EQ(loop.spills, 0);
+    ASSERT_EQ(loop.accesses.size(), 3u);
+    for (const MainLoop::Access& access : loop.accesses) {
+      EXPECT_EQ(access.bytes, 16) << access.kind;
+      EXPECT_EQ(access.count, access.kind == "LDS" ? 8 * turns : turns) << access.kind;
+    }
+    EXPECT_GT(loop.instructions, loop.arithmetic);
+    EXPECT_LT(loop.share(), 1);
+  }
+}
+
+TEST_F(Nvrtc, CodeWithoutALoopIsReadWhole) {
+  const std::string cubin = compile_cuda_source(kMultiplyAdd, {"sm_90"}).cubin;
+  const CubinKernel kernel = kernels_of_cubin(cubin).at(0);
+  const MainLoop loop = main_loop_of(kernel.code, "sm_90");
+  EXPECT_FALSE(loop.is_loop);
+  EXPECT_EQ(loop.instructions, kernel.instructions);
+  EXPECT_EQ(loop.arithmetic, 1);
+}
+
+TEST(MainLoop, OfBytesThatAreNoCodeIsReadWithoutHarm) {
+  EXPECT_EQ(main_loop_of("", "sm_90").instructions, 0);
+  EXPECT_EQ(main_loop_of("short", "sm_90").instructions, 0);
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string code(1600, static_cast<char>(byte));
+    for (const char* const arch : {"sm_80", "sm_90", "sm_100", "znver5"})
+      EXPECT_LE(main_loop_of(code, arch).instructions, 100);
   }
 }
 

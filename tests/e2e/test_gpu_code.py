@@ -29,8 +29,25 @@ def _loop_of(daemon, tensors, arch, entry="kiln_compact_0", schedule=None):
         kernel = kiln.compile(*inputs, target="cuda", arch=arch, connection=daemon.connection)
     except kiln.Unavailable as error:
         pytest.skip(f"no NVRTC here: {error.message}")
-    assert all(row["spill_bytes"] == 0 for row in kernel.report()["kernels"])
-    return main_loop(daemon, entry)
+    rows = kernel.report()["kernels"]
+    assert all(row["spill_bytes"] == 0 for row in rows)
+    loop = main_loop(daemon, entry)
+    for row in rows:
+        if row["name"] == entry:
+            _compare(row["main_loop"], loop)
+    return loop
+
+
+def _compare(told, loop):
+    """What the report reads in the same machine code."""
+    assert told["is_loop"] and told["instructions"] == len(loop.opcodes)
+    assert told["arithmetic"] == loop.arithmetic and told["share"] == pytest.approx(loop.share)
+    assert told["barriers"] == loop.kinds["BAR"]
+    assert told["spills"] == loop.kinds["LDL"] + loop.kinds["STL"]
+    for kind in ("LDG", "STG", "LDS", "STS", "LDGSTS"):
+        accesses = told["accesses"].get(kind, {})
+        assert sum(accesses.values()) == loop.kinds[kind], kind
+        assert {int(width) for width in accesses} == loop.widths(kind), kind
 
 
 # Those of cuBLAS's float32 kernels have 0.880 to 0.887.

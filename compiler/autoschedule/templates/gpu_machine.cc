@@ -6,7 +6,6 @@
 //   sm_90  ->  132 multiprocessors of 128 lanes, 24 bytes a cycle from L2 each
 #include "compiler/autoschedule/templates/gpu_machine.h"
 
-#include <charconv>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -49,10 +48,7 @@ constexpr Row kRows[] = {
 }  // namespace
 
 const GpuMachine& gpu_machine(std::string_view arch) {
-  if (arch.empty()) arch = ir::kDefaultGpuArch;
-  int capability = 0;
-  if (arch.starts_with("sm_"))
-    std::from_chars(arch.data() + 3, arch.data() + arch.size(), capability);
+  const int capability = ir::capability_of(arch);
   const Row* found = kRows;
   for (const Row& row : kRows) {
     if (row.capability <= capability) found = &row;

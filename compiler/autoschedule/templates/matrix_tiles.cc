@@ -16,7 +16,6 @@
 #include "compiler/autoschedule/templates/matrix_tiles.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -62,14 +61,6 @@ struct MatrixTile {
   int64_t warps() const { return warps_down * warps_across; }
 };
 
-bool has_matrix_units(std::string_view arch) {
-  if (arch.empty()) arch = ir::kDefaultGpuArch;
-  int capability = 0;
-  if (arch.starts_with("sm_"))
-    std::from_chars(arch.data() + 3, arch.data() + arch.size(), capability);
-  return capability >= kFirstCapability;
-}
-
 bool is_long(const StageGraph& graph, AxisId axis) {
   return constant_extent(graph, axis).value_or(kLeast) >= kLeast;
 }
@@ -91,7 +82,8 @@ std::optional<MatrixTile> any_tile_of(const Chooser& chooser, StageId id) {
   const bool is_plain = stage.kind == Stage::Kind::Compute && stage.time_dimension < 0 &&
                         stage.conditions.empty() && reductions_inside(graph, id).empty() &&
                         stage.reduce.size() == 1;
-  if (!is_plain || !has_matrix_units(chooser.arch) || chooser.options.strict) return std::nullopt;
+  if (!is_plain || ir::capability_of(chooser.arch) < kFirstCapability || chooser.options.strict)
+    return std::nullopt;
   const auto contraction = find_contraction(graph, id);
   if (!contraction || !ir::as<ir::Reduce>(stage.bodies[0])->init.empty()) return std::nullopt;
   MatrixTile tile{.stage = id, .contraction = *contraction, .batch = {}};
