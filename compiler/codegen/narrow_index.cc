@@ -52,13 +52,15 @@ std::optional<Range> combined(Operator op, const Range& a, const Range& b) {
     case Operator::FloorDiv:
     case Operator::TruncDiv: {
       if (b.min < 1) return std::nullopt;
-      return Range{std::min(a.min, int64_t{0}), std::max(a.max, int64_t{0})};
+      if (a.min >= 0) return Range{a.min / b.max, a.max / b.min};
+      return Range{a.min, std::max(a.max, int64_t{0}) / b.min};
     }
     case Operator::FloorMod:
     case Operator::TruncMod: {
       if (b.min < 1) return std::nullopt;
       const bool may_be_negative = op == Operator::TruncMod && a.min < 0;
-      return Range{may_be_negative ? 1 - b.max : 0, b.max - 1};
+      const int64_t most = a.min >= 0 ? std::min(a.max, b.max - 1) : b.max - 1;
+      return Range{may_be_negative ? 1 - b.max : 0, most};
     }
     default: return std::nullopt;
   }

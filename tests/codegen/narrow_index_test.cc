@@ -47,6 +47,14 @@ TEST(NarrowWhere, SaysNothingWhereAllIs) {
       lowered("fn f(A: float32[n]) { for b in 0..4 bind(blockIdx.x) { A[b] = 1.0 } }")));
 }
 
+/// 784 places an image, of which 32 are no more than 3.2 million elements.
+TEST(NarrowWhere, AQuotientIsAsMuchSmallerAsItsDivisor) {
+  EXPECT_FALSE(where_indices_are_narrow(
+      lowered("fn f(X: float32[32, 100352]) { for b in 0..98 bind(blockIdx.x) { "
+              "for t in 0..256 bind(threadIdx.x) { "
+              "X[floordiv(b*256 + t, 784), floormod(b*256 + t, 784)*128] = 1.0 } } }")));
+}
+
 TEST(NarrowWhere, SaysNothingOfNumbersThatAreNoIndices) {
   for (const char* loops :
        {"fn f(A: int64[n]) { for b in 0..n bind(blockIdx.x) { A[b] = 1 } }",
