@@ -10,7 +10,8 @@
 //   B[ramp(t*4, 1, 4)] = B.vector[ramp(0, 1, 4)]
 //
 // Memory that a kernel is given is aligned to more than a vector; that an index is, its factors
-// say. A guard is the same for all neighbours where its bound is a multiple of them, too.
+// say. A guard is the same for all neighbours where its bound is a multiple of them, too, and so is
+// a quotient: (t*4 + v)/64 is t*4/64, and (t*4 + v)%64 is t*4%64 + v.
 #include "compiler/passes/vector_accesses.h"
 
 #include <algorithm>
@@ -270,9 +271,32 @@ class WidestElement : public Visitor {
   const VarRef& var_;
 };
 
-}  // namespace
+/// Takes a loop variable out of quotients that are the same for all of its values.
+class OutOfQuotients : public Mutator {
+ public:
+  OutOfQuotients(const VarRef& var, int64_t extent) : var_(var), extent_(extent) {}
 
-Stmt with_vector_accesses(const For& loop, const Stmt& body, int64_t extent, bool is_background) {
+ private:
+  using Mutator::visit;
+  Expr visit(const Binary& node) override {
+    const bool divides = node.op == Operator::FloorDiv || node.op == Operator::FloorMod;
+    if (!divides || !uses_var(node.a, var_)) return Mutator::visit(node);
+    const Expr a = (*this)(node.a);
+    const Expr first = substitute(a, {{var_, index(0)}});
+    const int64_t divisor = as_const_int(node.b).value_or(1);
+    const bool is_same = analysis::stride_of(a, var_) == 1 && divisor > 0 &&
+                         is_multiple(divisor, extent_) &&
+                         is_multiple(analysis::divisor_of(first), extent_);
+    if (!is_same) return Binary::make(node.op, a, node.b);
+    const Expr result = Binary::make(node.op, first, node.b);
+    return node.op == Operator::FloorDiv ? result : result + Expr(var_);
+  }
+
+  const VarRef& var_;
+  const int64_t extent_;
+};
+
+Stmt moved(const For& loop, const Stmt& body, int64_t extent, bool is_background) {
   WidestElement widest(loop.var);
   widest(body);
   if (widest.bytes == 0) {
@@ -290,6 +314,36 @@ Stmt with_vector_accesses(const For& loop, const Stmt& body, int64_t extent, boo
       VectorAccesses(loop, lanes, is_background).neighbours(body, Expr(part) * lanes);
   if (!inner) return nullptr;
   return For::make(part, index(extent / lanes), LoopKind::Unrolled, inner);
+}
+
+/// Of a choice that all neighbours make alike, as of what padding is around.
+Stmt moved_by_choice(const For& loop, const Stmt& body, int64_t extent) {
+  const Store* store = as<Store>(body);
+  const Call* choice = store != nullptr ? as<Call>(store->value) : nullptr;
+  if (choice == nullptr || choice->op != Operator::IfThenElse || store->predicate ||
+      uses_var(choice->args[0], loop.var))
+    return nullptr;
+  WidestElement widest(loop.var);
+  widest(body);
+  if (widest.bytes == 0) return nullptr;
+  std::vector<Stmt> ways;
+  bool is_vector = false;
+  for (const Expr& value : {choice->args[1], choice->args[2]}) {
+    const Stmt one = Store::make(store->buffer, store->indices, value);
+    const Stmt vector = moved(loop, one, extent, false);
+    is_vector = is_vector || vector;
+    ways.push_back(vector ? vector : For::make(loop.var, loop.extent, LoopKind::Unrolled, one));
+  }
+  return is_vector ? If::make(choice->args[0], ways[0], ways[1]) : nullptr;
+}
+
+}  // namespace
+
+Stmt with_vector_accesses(const For& loop, const Stmt& body, int64_t extent, bool is_background) {
+  const Stmt apart = OutOfQuotients(loop.var, extent)(body);
+  if (Stmt by_choice = is_background ? nullptr : moved_by_choice(loop, apart, extent))
+    return by_choice;
+  return moved(loop, apart, extent, is_background);
 }
 
 }  // namespace kiln::passes

@@ -237,6 +237,45 @@ TEST(VectorizeLoops, MovesWhatIsAlignedAloneOnCuda) {
                  kCuda);
 }
 
+/// A row of 64 channels of an image: neighbours have one quotient.
+TEST(VectorizeLoops, SeesNeighboursInAQuotientOnCuda) {
+  expect_becomes(
+      vectorize_loops,
+      R"(fn f(A: float32[512], B: float32[512]) { for t in 0..128 { for v in 0..4 vectorize {
+      B[t*4 + v] = A[floordiv(t*4 + v, 64)*64 + floormod(t*4 + v, 64)] } } })",
+      R"(fn f(A: float32[512], B: float32[512]) { for t in 0..128 {
+      allocate B.vector: float32[4] scope(local)
+      allocate A.vector: float32[4] scope(local)
+      A.vector[ramp(0, 1, 4)] = A[ramp(floordiv(t*4 + 0, 64)*64 + (floormod(t*4 + 0, 64) + 0), 1, 4)]
+      for v in 0..4 unroll { B.vector[v] = A.vector[v] }
+      B[ramp(t*4 + 0, 1, 4)] = B.vector[ramp(0, 1, 4)] } })",
+      kCuda);
+  // Of rows of 6 a vector may begin in one and end in the next.
+  const ir::Kernel moved =
+      run_pass(vectorize_loops, R"(fn f(A: float32[512], B: float32[512]) { for t in 0..64 {
+      for v in 0..4 vectorize { B[t*4 + v] = A[floordiv(t*4 + v, 6)*8 + floormod(t*4 + v, 6)] } } })",
+               kCuda);
+  EXPECT_EQ(ir::print(moved).find("A.vector"), std::string::npos) << ir::print(moved);
+}
+
+TEST(VectorizeLoops, ChoosesOnceForAllNeighboursOnCuda) {
+  expect_becomes(vectorize_loops,
+                 R"(fn f(A: float32[64], B: float32[64], n: int64[1]) { for t in 0..16 {
+      for v in 0..4 vectorize { B[t*4 + v] = if_then_else(t > 2, A[t*4 + v - 8], 0.0) } } })",
+                 R"(fn f(A: float32[64], B: float32[64], n: int64[1]) { for t in 0..16 {
+      if t > 2 {
+        allocate B.vector: float32[4] scope(local)
+        allocate A.vector: float32[4] scope(local)
+        A.vector[ramp(0, 1, 4)] = A[ramp(t*4 + 0 - 8, 1, 4)]
+        for v in 0..4 unroll { B.vector[v] = A.vector[v] }
+        B[ramp(t*4 + 0, 1, 4)] = B.vector[ramp(0, 1, 4)]
+      } else {
+        allocate B.vector: float32[4] scope(local)
+        for v in 0..4 unroll { B.vector[v] = 0.0 }
+        B[ramp(t*4 + 0, 1, 4)] = B.vector[ramp(0, 1, 4)] } } })",
+                 kCuda);
+}
+
 TEST(VectorizeLoops, AsksAGuardOnceOnCuda) {
   expect_becomes(vectorize_loops,
                  R"(fn f(A: float32[100], B: float32[100]) { for t in 0..32 {
