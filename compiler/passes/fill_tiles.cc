@@ -5,21 +5,19 @@
 //     ->
 //   allocate s[64] { if likely(0 < n) { s[t] = A[min(b*64 + t, n - 1)] } .. }
 //
-// What stands there is not read by anybody who needs it, as before. Guards stay around what cannot
-// be computed of any values, and those that change while the memory is there.
+// What stands there is not read by anybody who needs it, as before: sums of elements that are not
+// there are added up, and not stored at the end; what is fetched for them is the last element that
+// is there, also where its place is one of several axes:
 //
-// Tiles at the end of an axis are filled as all others are. What stands in a tile beyond the end is
-// never read by anybody who needs it, so that what a guard keeps from it is time alone: sums of
-// elements that are not there are added up, and not stored at the end; what is fetched for them is
-// the last element that is there.
-//
-//   allocate s[64] { if b*64 + t < n { s[t] = A[b*64 + t] } .. }
+//   if likely(p < 98) { s[t] = X[p / 49, p / 7 % 7, p % 7] }
 //     ->
-//   allocate s[64] { s[t] = A[min(b*64 + t, n - 1)] .. }
+//   s[t] = X[min(p, 97) / 49, min(p, 97) / 7 % 7, min(p, 97) % 7]
 //
-// A guard goes where it says of an element whether it is there, all stores to the buffer have it,
-// and what is stored can be computed anyhow. cuBLAS's and CUTLASS's kernels clamp and predicate so.
+// A guard goes where all stores to the buffer have it, and what is stored can be computed anyhow.
+// Guards stay around what cannot be computed of any values, and those that change while the memory
+// is there. cuBLAS's and CUTLASS's kernels clamp and predicate so.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <unordered_set>
 
@@ -59,12 +57,40 @@ class StoredBuffers : public Visitor {
   }
 };
 
+/// Puts something in the place of each tree that is equal to one of some.
+class ReplaceTrees : public Mutator {
+ public:
+  struct Row {
+    Expr tree;
+    Expr instead;
+    bool is_found = false;
+  };
+  explicit ReplaceTrees(std::vector<Row> rows) : rows(std::move(rows)) {}
+
+  std::vector<Row> rows;
+
+ private:
+  using Mutator::visit;
+  Expr visit(const Var& node) override { return replaced(node); }
+  Expr visit(const Binary& node) override { return replaced(node); }
+
+  template <typename Node>
+  Expr replaced(const Node& node) {
+    for (Row& row : rows) {
+      if (!equal_trees(row.tree, &node)) continue;
+      row.is_found = true;
+      return row.instead;
+    }
+    return Mutator::visit(node);
+  }
+};
+
 /// Whether a store may run without some of its guards.
 class Computable {
  public:
   Computable(const Kernel& kernel, const GuardedStores& stores, const GuardedStore& store,
              const std::vector<Bound>& dropped)
-      : stores_(stores), dropped_(dropped), facts_(facts_of_sizes(kernel)) {
+      : stores_(stores), facts_(facts_of_sizes(kernel)) {
     if (!store.loops.empty()) changed_(store.loops[0]->body);
     for (const For* loop : store.loops)
       facts_.push_range(loop->var, index(0), loop->extent);
@@ -74,6 +100,15 @@ class Computable {
       if (std::ranges::none_of(dropped, [&](const Bound& bound) { return bound.guard == guard; }))
         add(guard->condition);
     }
+    std::vector<ReplaceTrees::Row> rows;
+    for (const Bound& bound : dropped) {
+      if (!can_prove(less_equal(index(0), bound.place), facts_)) continue;
+      // Some place that is there.
+      VarRef place = Var::make("place");
+      facts_.push_range(place, index(0), bound.limit);
+      rows.push_back({bound.place, place});
+    }
+    clamped_ = std::make_unique<ReplaceTrees>(std::move(rows));
   }
 
   bool result(const Store& store) {
@@ -108,7 +143,18 @@ class Computable {
                             node->op == Operator::Max;
       return is_plain && is_computable(node->a) && is_computable(node->b);
     }
+    if (const Call* call = as<Call>(expr)) return is_computable_choice(*call);
     return as<IntImm>(expr) != nullptr || as<FloatImm>(expr) != nullptr || as<Var>(expr) != nullptr;
+  }
+
+  /// Of padding: what is read where a condition on its place holds.
+  bool is_computable_choice(const Call& call) {
+    if (call.op != Operator::IfThenElse || reads_memory(call.args[0])) return false;
+    const Facts before = facts_;
+    facts_.push_condition((*clamped_)(call.args[0]));
+    const bool is_first = is_computable(call.args[1]);
+    facts_ = before;
+    return is_first && is_computable(call.args[2]);
   }
 
   bool is_readable(const Load& load) {
@@ -119,25 +165,14 @@ class Computable {
     if (changed_.found.contains(load.buffer)) return false;
     for (size_t d = 0; d < load.indices.size(); ++d) {
       if (reads_memory(load.indices[d])) return false;
-      const Bound* bound = bound_at(load.indices[d]);
-      const Expr& extent = load.buffer->shape[d];
-      const bool is_clamped = bound != nullptr &&
-                              can_prove(less_equal(index(0), load.indices[d]), facts_) &&
-                              can_prove(less_equal(bound->limit, extent), facts_);
-      if (!is_clamped && !is_within(load.indices[d], extent)) return false;
+      if (!is_within((*clamped_)(load.indices[d]), load.buffer->shape[d])) return false;
     }
     return true;
   }
 
-  const Bound* bound_at(const Expr& place) const {
-    const auto found = std::ranges::find_if(
-        dropped_, [&](const Bound& bound) { return equal_trees(bound.place, place); });
-    return found == dropped_.end() ? nullptr : &*found;
-  }
-
   const GuardedStores& stores_;
-  const std::vector<Bound>& dropped_;
   Facts facts_;
+  std::unique_ptr<ReplaceTrees> clamped_;
   StoredBuffers changed_;  // by the loops around
 };
 
@@ -208,6 +243,15 @@ class NeedlessGuards {
     return std::ranges::any_of(bounds, [&](const Bound& bound) { return bound.guard == guard; });
   }
 
+  /// How many guards with this limit a store keeps, whatever they are bounds of.
+  int64_t kept_guards(const GuardedStore& store, const Expr& limit) const {
+    return std::ranges::count_if(store.guards, [&](const If* guard) {
+      const Binary* order = as<Binary>(guard->condition);
+      return needed_.contains(guard) && order != nullptr && order->op == Operator::Less &&
+             equal_trees(order->b, limit);
+    });
+  }
+
   /// Beyond the end nobody has stored what is still guarded, so that nobody may read it there.
   bool keep_what_reads_guarded() {
     std::unordered_set<BufferRef> guarded;
@@ -220,7 +264,16 @@ class NeedlessGuards {
     for (const Candidate& candidate : candidates_) {
       ReadBuffers reads;
       reads(candidate.store->store->value);
-      const auto is_guarded = [&](const BufferRef& buffer) { return guarded.contains(buffer); };
+      const auto is_guarded = [&](const BufferRef& buffer) {
+        if (guarded.contains(buffer)) return true;
+        const auto stores = stores_.find(buffer);
+        if (stores == stores_.end()) return false;
+        return std::ranges::any_of(stores->second, [&](const GuardedStore& store) {
+          return std::ranges::any_of(candidate.common, [&](const Bound& bound) {
+            return kept_guards(store, bound.limit) > kept_guards(*candidate.store, bound.limit);
+          });
+        });
+      };
       if (std::ranges::none_of(reads.found, is_guarded)) continue;
       for (const Bound& bound : candidate.common)
         needed_.insert(bound.guard);
@@ -240,22 +293,16 @@ class FillTiles : public Mutator {
  private:
   using Mutator::visit;
 
-  struct Clamp {
-    Expr place;
-    Expr limit;
-    bool is_used = false;
-  };
-
   Stmt visit(const If& node) override {
     if (!needless_.contains(&node)) return Mutator::visit(node);
     const Binary& order = *as<Binary>(node.condition);
-    clamps_.push_back({order.a, order.b});
+    guards_.push_back({order.a, order.b});
     Stmt body = (*this)(node.then_body);
-    const Clamp clamp = clamps_.back();
-    clamps_.pop_back();
+    const Guard guard = guards_.back();
+    guards_.pop_back();
     // Of no element at all there is no last one.
-    if (!clamp.is_used || as_const_int(clamp.limit)) return body;
-    return If::make(less(index(0), clamp.limit), std::move(body), nullptr, true);
+    if (!guard.is_used || as_const_int(guard.limit)) return body;
+    return If::make(less(index(0), guard.limit), std::move(body), nullptr, true);
   }
 
   Stmt visit(const For& loop) override {
@@ -267,17 +314,30 @@ class FillTiles : public Mutator {
   }
 
   Expr visit(const Load& load) override {
-    if (load.buffer->scope != Scope::Global) return Mutator::visit(load);
-    std::vector<Expr> indices = load.indices;
-    for (Expr& place : indices) {
-      for (Clamp& clamp : clamps_) {
-        if (!equal_trees(clamp.place, place)) continue;
-        place = clamped(place, clamp.limit);
-        clamp.is_used = true;
-        break;
-      }
-    }
+    if (load.buffer->scope != Scope::Global || guards_.empty()) return Mutator::visit(load);
+    std::vector<Expr> indices;
+    for (const Expr& place : load.indices)
+      indices.push_back(clamped(place));
     return indices == load.indices ? Expr(&load) : Load::make(load.buffer, std::move(indices));
+  }
+
+  /// Of padding, whose condition says which elements are read.
+  Expr visit(const Call& call) override {
+    if (call.op != Operator::IfThenElse || guards_.empty()) return Mutator::visit(call);
+    return Call::make(call.op,
+                      {clamped(call.args[0]), (*this)(call.args[1]), (*this)(call.args[2])});
+  }
+
+  /// With the places of the guards around, which are gone, that are there.
+  Expr clamped(const Expr& expr) {
+    std::vector<ReplaceTrees::Row> rows;
+    for (const Guard& guard : guards_)
+      rows.push_back({guard.place, clamped(guard.place, guard.limit)});
+    ReplaceTrees replace(std::move(rows));
+    Expr result = replace(expr);
+    for (size_t i = 0; i < guards_.size(); ++i)
+      guards_[i].is_used = guards_[i].is_used || replace.rows[i].is_found;
+    return result;
   }
 
   /// Neighbours stay neighbours where either all of them are there or none.
@@ -294,7 +354,12 @@ class FillTiles : public Mutator {
   }
 
   const Guards needless_;
-  std::vector<Clamp> clamps_;        // of the guards around that are gone
+  struct Guard {
+    Expr place;
+    Expr limit;
+    bool is_used = false;
+  };
+  std::vector<Guard> guards_;        // around, which are gone
   std::vector<const For*> vectors_;  // around
 };
 

@@ -35,6 +35,16 @@ int64_t stride_in(const Expr& place, const Expr& index, std::span<const For* con
   return 1;
 }
 
+/// Elements of the dimensions after this one; 0 where that is not known.
+int64_t elements_after(const Buffer& buffer, size_t dimension) {
+  int64_t elements = 1;
+  for (size_t d = dimension + 1; d < buffer.shape.size(); ++d) {
+    const std::optional<int64_t> extent = as_const_int(buffer.shape[d]);
+    if (!extent || __builtin_mul_overflow(elements, *extent, &elements)) return 0;
+  }
+  return elements;
+}
+
 /// The bound that a guard is for the element of a store; `loops` are those inside the allocation.
 std::optional<Bound> bound_of(const If& guard, const Store& store,
                               std::span<const For* const> loops) {
@@ -44,16 +54,21 @@ std::optional<Bound> bound_of(const If& guard, const Store& store,
                         !reads_memory(guard.condition) && count_used(order->b, loops) == 0;
   if (!is_bound) return std::nullopt;
   Bound bound{.guard = &guard, .place = order->a, .limit = order->b, .start = order->a};
-  for (const Expr& index : store.indices) {
+  for (size_t d = 0; d < store.indices.size(); ++d) {
     bound.strides.push_back(0);
+    const Expr& index = store.indices[d];
     const size_t used = count_used(bound.start, loops);
     if (used == 0 || reads_memory(index)) continue;
-    const int64_t stride = stride_in(bound.start, index, loops);
-    if (stride == 0) continue;
-    const Expr rest = analysis::simplify(bound.start - index * stride);
-    if (count_used(rest, loops) >= used) continue;
-    bound.start = rest;
-    bound.strides.back() = stride;
+    // Several dimensions may be parts of one place: then elements in order have places in order.
+    for (const int64_t stride :
+         {stride_in(bound.start, index, loops), elements_after(*store.buffer, d)}) {
+      if (stride == 0) continue;
+      const Expr rest = analysis::simplify(bound.start - index * stride);
+      if (count_used(rest, loops) >= used) continue;
+      bound.start = rest;
+      bound.strides.back() = stride;
+      break;
+    }
   }
   return count_used(bound.start, loops) == 0 ? std::optional(bound) : std::nullopt;
 }

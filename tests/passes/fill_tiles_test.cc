@@ -51,6 +51,55 @@ TEST(FillTiles, AddsUpWhatNobodyNeedsAndKeepsTheGuardOfTheSum) {
                  kCuda);
 }
 
+/// Two images of 7 x 7: 98 places.
+TEST(FillTiles, FetchesTheLastElementOfAPlaceOfSeveralAxes) {
+  expect_becomes(fill_tiles,
+                 R"(fn f(X: float32[2, 7, 7]) { for b in 0..2 bind(blockIdx.x) {
+                   allocate s: float32[16, 4] scope(shared)
+                   for t in 0..16 bind(threadIdx.x) { for i in 0..4 {
+                     if likely(b*64 + t*4 + i < 98) {
+                       s[t, i] = X[floordiv(b*64 + t*4 + i, 49), floormod(floordiv(b*64 + t*4 + i, 7), 7),
+                                   floormod(b*64 + t*4 + i, 7)] } } } } })",
+                 R"(fn f(X: float32[2, 7, 7]) { for b in 0..2 bind(blockIdx.x) {
+                   allocate s: float32[16, 4] scope(shared)
+                   for t in 0..16 bind(threadIdx.x) { for i in 0..4 {
+                     s[t, i] = X[floordiv(min(b*64 + t*4 + i, 97), 49),
+                                 floormod(floordiv(min(b*64 + t*4 + i, 97), 7), 7),
+                                 floormod(min(b*64 + t*4 + i, 97), 7)] } } } })",
+                 kCuda);
+}
+
+/// The condition says which elements are there, so that it must be that of the place.
+TEST(FillTiles, FetchesPaddingBeyondTheEnd) {
+  expect_becomes(fill_tiles,
+                 R"(fn f(X: float32[2, 7]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) { if likely(b*32 + t < 18) {
+                     s[t] = if_then_else(floormod(b*32 + t, 9) >= 1 && floormod(b*32 + t, 9) < 8,
+                                         X[floordiv(b*32 + t, 9), floormod(b*32 + t, 9) - 1], 0.0) } } } })",
+                 R"(fn f(X: float32[2, 7]) { for b in 0..1 bind(blockIdx.x) {
+                   allocate s: float32[32] scope(shared)
+                   for t in 0..32 bind(threadIdx.x) {
+                     s[t] = if_then_else(floormod(min(b*32 + t, 17), 9) >= 1
+                                         && floormod(min(b*32 + t, 17), 9) < 8,
+                                         X[floordiv(min(b*32 + t, 17), 9),
+                                           floormod(min(b*32 + t, 17), 9) - 1], 0.0) } } })",
+                 kCuda);
+}
+
+/// What the guard of s is about is not seen, so that what reads s keeps the guard with that limit.
+TEST(FillTilesLeaves, WhatReadsATileThatIsNotFilled) {
+  expect_unchanged(fill_tiles, R"(fn f(C: float32[n]) {
+    for b in 0..1 bind(blockIdx.x) {
+      allocate s: float32[16] scope(shared)
+      allocate c: float32[16] scope(local)
+      for t in 0..16 bind(threadIdx.x) {
+        if likely(t < n) { c[t] = 0.0 }
+        if likely(floormod(t*5, 16) < n) { s[t] = 1.0 }
+        if likely(t < n) { c[t] = c[t] + s[t] } } } })",
+                   kCuda);
+}
+
 TEST(FillTiles, KeepsVectorsWhole) {
   expect_becomes(fill_tiles,
                  R"(fn f(A: float32[100]) { for b in 0..2 bind(blockIdx.x) {
