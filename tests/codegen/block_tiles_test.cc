@@ -49,6 +49,48 @@ const Case kTiled[] = {
      R"(kernel k(X: float32[n, c, 9, w], F: float32[m, c, 3, 3]) -> (Y: float32[n, m, 7, w - 2]) {
        Y[b, o, i, j] = sum[k < c, p < 3, q < 3](X[b, k, i + p, j + q] * F[o, k, p, q]) })",
      {{2, 5, 34, 6}}},
+    {"small_images",
+     R"(kernel k(X: float32[n, 5, 9, 9], F: float32[34, 5, 3, 3]) -> (Y: float32[n, 34, 7, 7]) {
+       Y[b, o, i, j] = sum[k < 5, p < 3, q < 3](X[b, k, i + p, j + q] * F[o, k, p, q]) })",
+     {{3}, {1}, {0}}},
+    {"small_images_by_two",
+     R"(kernel k(X: float32[2, 3, 16, 17], F: float32[40, 3, 3, 3]) -> (Y: float32[2, 40, 7, 8]) {
+       Y[b, o, i, j] = sum[k < 3, p < 3, q < 3](X[b, k, i*2 + p, j*2 + q] * F[o, k, p, q]) })",
+     {{}}},
+    {"channels_last",
+     R"(kernel k(X: float32[n, 8, 8, 8], F: float32[3, 3, 8, 36]) -> (Y: float32[n, 6, 6, 36]) {
+       Y[b, i, j, o] = sum[p < 3, q < 3, k < 8](X[b, i + p, j + q, k] * F[p, q, k, o]) })",
+     {{2}}},
+    {"channels_last_and_filters_first",
+     R"(kernel k(X: float64[3, 8, 8, 6], F: float64[36, 3, 3, 6]) -> (Y: float64[3, 6, 6, 36]) {
+       Y[b, i, j, o] = sum[p < 3, q < 3, k < 6](X[b, i + p, j + q, k] * F[o, p, q, k]) })",
+     {{}}},
+    {"one_by_one",
+     R"(kernel k(X: float32[n, 20, 6, 6], F: float32[33, 20]) -> (Y: float32[n, 33, 6, 6]) {
+       Y[b, o, i, j] = sum[k < 20](X[b, k, i, j] * F[o, k]) })",
+     {{3}}},
+    {"rows_of_a_batch",
+     R"(kernel k(A: float32[n, 7, l], B: float32[l, m]) -> (C: float32[n, 7, m]) {
+       C[b, i, j] = sum[k < l](A[b, i, k] * B[k, j]) })",
+     {{6, 20, 40}}},
+    {"padding_as_a_stage",
+     R"(kernel k(X: float32[n, 4, 7, 7], F: float32[33, 4, 3, 3]) -> (Y: float32[n, 33, 7, 7]) {
+       P: float32[n, 4, 9, 9]
+       P[b, k, i, j] = if_then_else(i >= 1 && i < 8 && j >= 1 && j < 8, X[b, k, i - 1, j - 1], 0.0)
+       Y[b, o, i, j] = sum[k < 4, p < 3, q < 3](P[b, k, i + p, j + q] * F[o, k, p, q]) })",
+     {{2}}},
+    {"padding_of_a_factor",
+     R"(kernel k(X: float32[2, 7, 7, 4], F: float32[3, 3, 4, 33]) -> (Y: float32[2, 7, 7, 33]) {
+       Y[b, i, j, o] = sum[p < 3, q < 3, k < 4](
+         if_then_else(i + p >= 1 && i + p < 8 && j + q >= 1 && j + q < 8,
+                      X[b, i + p - 1, j + q - 1, k], 0.0) * F[p, q, k, o]) })",
+     {{}}},
+    {"batches_of_windows",
+     R"(kernel k(X: float32[2, 3, 4, 9, 9], F: float32[3, 33, 4, 3, 3])
+         -> (Y: float32[2, 3, 33, 7, 7]) {
+       Y[b, g, o, i, j] =
+         sum[k < 4, p < 3, q < 3](X[b, g, k, i + p, j + q] * F[g, o, k, p, q]) })",
+     {{}}},
 };
 
 class BlockTiles : public ::testing::TestWithParam<Case> {};
@@ -87,8 +129,10 @@ TEST(BlockTiles, OfAnySizeComputeWhatTheDefinitionSays) {
     const language::TextKernel kernel = kernel_of(text);
     const SketchSpace space(kernel.kernel, {}, target, {});
     ASSERT_EQ(space.stages().size(), 1U);
-    ASSERT_EQ(space.stages()[0].sketches.size(), 4U);
-    for (uint32_t sketch = 0; sketch < 4; ++sketch) {
+    const bool has_window = std::string_view(text).find("p < 3") != std::string_view::npos;
+    // Of one axis a side, and of all axes.
+    ASSERT_EQ(space.stages()[0].sketches.size(), has_window ? 8U : 4U);
+    for (uint32_t sketch = 0; sketch < space.stages()[0].sketches.size(); ++sketch) {
       autoschedule::Candidate candidate = space.preferred();
       candidate.stages[0].sketch = sketch;
       LoweringObserver silent;

@@ -197,13 +197,22 @@ std::vector<Sketch> core_sketches(const Chooser& chooser, StageId root) {
   }
 }
 
+/// Of a stage for threads, where it is what block_tile_sketches() are taken for.
+std::optional<StageId> padding_of_tiles(const Chooser& chooser, StageId id) {
+  if (!autoschedule::matrix_tile_sketches(chooser, id).empty()) return std::nullopt;
+  return autoschedule::padding_of_block_tiles(chooser.graph, id);
+}
+
 /// Stages that the sketches of another one schedule.
-std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<bool>& touched) {
+std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<bool>& touched,
+                                   const TargetTraits& target) {
   const StageGraph& graph = chooser.graph;
   std::vector<StageId> taken;
   for (const StageId id : graph.stage_of_id) {
     if (touched[id] || graph[id].kind != Stage::Kind::Compute) continue;
-    if (const auto source = autoschedule::taken_source(chooser, id)) taken.push_back(*source);
+    const auto source = target.has_threads ? padding_of_tiles(chooser, id)
+                                           : autoschedule::taken_source(chooser, id);
+    if (source) taken.push_back(*source);
   }
   return taken;
 }
@@ -219,12 +228,17 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
              autoschedule::is_row_reduction(chooser, id) ||
              autoschedule::is_column_reduction(chooser, id);
     };
-    return {autoschedule::with_reduction_stages(kernel, given, gains), {}};
+    // A padded factor hides the product, of which a reduction stage would be made.
+    language::Schedule padded =
+        autoschedule::with_padded_stages(kernel, given, autoschedule::has_block_tiles);
+    return {autoschedule::with_reduction_stages(kernel, std::move(padded), gains), {}};
   }
   const bool has_sketches = options.automatic && target.traits().has_vectors;
   if (!has_sketches) return {given, {}};
-  // A padded factor hides the product, of which a reduction stage would be made.
-  language::Schedule schedule = autoschedule::with_padded_stages(kernel, given, options);
+  language::Schedule schedule =
+      autoschedule::with_padded_stages(kernel, given, [&](const StageGraph& graph, StageId id) {
+        return autoschedule::has_vector_tiles(Chooser{graph, options}, id);
+      });
   schedule =
       autoschedule::with_reduction_stages(kernel, std::move(schedule), autoschedule::gains_vectors);
   schedule = autoschedule::with_product_chains(kernel, std::move(schedule), target, options);
@@ -242,8 +256,7 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
   graph_ = std::make_unique<StageGraph>(autoschedule::graph_of(kernel, given_));
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
   const Chooser chooser{*graph_, options, autoschedule::machine_of(target.arch), target.arch};
-  std::vector<StageId> taken =
-      target.traits().has_vectors ? taken_sources(chooser, touched) : std::vector<StageId>{};
+  std::vector<StageId> taken = taken_sources(chooser, touched, target.traits());
   std::map<StageId, autoschedule::RowThreads> rows;
   if (target.traits().has_threads) rows = rows_for_threads(chooser, touched);
   for (const auto& [last, of_row] : rows) {

@@ -60,7 +60,26 @@ bool is_computed_for(const StageGraph& graph, StageId source, StageId reader) {
   return readers.size() == 1 && readers[0] == reader;
 }
 
+bool is_constant(const ir::Expr& expr) {
+  return ir::as<ir::IntImm>(expr) != nullptr || ir::as<ir::FloatImm>(expr) != nullptr;
+}
+
 }  // namespace
+
+bool is_padding_for(const StageGraph& graph, StageId source, StageId reader) {
+  if (!is_computed_for(graph, source, reader)) return false;
+  const ir::Expr body = schedule::without_casts(graph[source].bodies[0]);
+  const ir::Call* choice = ir::as<ir::Call>(body);
+  if (choice == nullptr || (choice->op != language::Operator::IfThenElse &&
+                            choice->op != language::Operator::Select))
+    return false;
+  const ir::Expr first = schedule::without_casts(choice->args[1]);
+  const ir::Expr second = schedule::without_casts(choice->args[2]);
+  const auto is_element = [](const ir::Expr& expr) {
+    return ir::as<ir::TensorRead>(expr) != nullptr;
+  };
+  return (is_element(first) && is_constant(second)) || (is_constant(first) && is_element(second));
+}
 
 std::optional<Image> find_image(const StageGraph& graph, StageId id,
                                 const Contraction& contraction) {

@@ -22,4 +22,7 @@ struct Image {
 std::optional<Image> find_image(const StageGraph& graph, StageId stage,
                                 const Contraction& contraction);
 
+/// Whether a stage puts a constant around a tensor, and one other stage alone reads it.
+bool is_padding_for(const StageGraph& graph, StageId source, StageId reader);
+
 }  // namespace kiln::autoschedule

@@ -16,6 +16,10 @@ namespace kiln::autoschedule {
 /// those of a window of any size.
 std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id);
 
+/// The stage that puts something around a factor, where all such tiles of a stage do that when they
+/// fetch it: then it is no stage by itself.
+std::optional<StageId> padding_of_block_tiles(const StageGraph& graph, StageId id);
+
 /// Whether a stage has such tiles, or a reduction inside of an expression would have them as one.
 bool has_block_tiles(const StageGraph& graph, StageId id);
 

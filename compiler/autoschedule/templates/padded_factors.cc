@@ -63,14 +63,10 @@ bool is_read_often(const StageGraph& graph, StageId id, const std::vector<ir::Ex
   return elements * kCopySteps <= *work;
 }
 
-bool has_tiles(const Chooser& chooser, StageId id) {
-  return is_product(chooser.graph, id) || window_sketch(chooser, id, false);
-}
-
 class PadFactors {
  public:
-  PadFactors(const language::Kernel& kernel, const CompileOptions& options)
-      : kernel_(kernel), options_(options) {}
+  PadFactors(const language::Kernel& kernel, const HasTiles& has_tiles)
+      : kernel_(kernel), has_tiles_(has_tiles) {}
 
   language::Schedule run(language::Schedule schedule) const {
     StageGraph graph = schedule::build_stage_graph(kernel_);
@@ -95,7 +91,7 @@ class PadFactors {
       schedule::apply_steps(graph, schedule);
       // A step changes the graph, and the second factor may be padded too: so one at a time.
       const std::vector<TensorId> left = padded_tensors(graph[id]);
-      if (left.empty()) return has_tiles(Chooser{graph, options_}, id) ? schedule : given;
+      if (left.empty()) return has_tiles_(graph, id) ? schedule : given;
       const auto found = schedule::find_padded_read(graph, whole, left[0]);
       const auto* padded = std::get_if<schedule::PaddedRead>(&found);
       if (padded == nullptr || !is_read_often(graph, id, padded->shape)) return given;
@@ -106,14 +102,18 @@ class PadFactors {
   }
 
   const language::Kernel& kernel_;
-  const CompileOptions& options_;
+  const HasTiles& has_tiles_;
 };
 
 }  // namespace
 
 language::Schedule with_padded_stages(const language::Kernel& kernel, language::Schedule given,
-                                      const CompileOptions& options) {
-  return PadFactors(kernel, options).run(std::move(given));
+                                      const HasTiles& has_tiles) {
+  return PadFactors(kernel, has_tiles).run(std::move(given));
+}
+
+bool has_vector_tiles(const Chooser& chooser, StageId id) {
+  return is_product(chooser.graph, id) || window_sketch(chooser, id, false);
 }
 
 }  // namespace kiln::autoschedule

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <functional>
+
+#include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/language/kernel.h"
 #include "compiler/language/tables/step.h"
-#include "compiler/target.h"
 
 namespace kiln::autoschedule {
+
+/// Whether a sum of products would have tiles.
+using HasTiles = std::function<bool(const StageGraph&, StageId)>;
 
 /// Adds cache_padded for factors of products that are padded inside of the product, where that
 /// makes a product of the sum that has tiles:
@@ -13,6 +18,9 @@ namespace kiln::autoschedule {
 ///
 /// Stages that have steps are left as they are.
 language::Schedule with_padded_stages(const language::Kernel& kernel, language::Schedule given,
-                                      const CompileOptions& options);
+                                      const HasTiles& has_tiles);
+
+/// On CPUs.
+bool has_vector_tiles(const Chooser& chooser, StageId stage);
 
 }  // namespace kiln::autoschedule

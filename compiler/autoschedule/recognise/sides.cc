@@ -1,0 +1,46 @@
+// A contraction as the product of two matrices: rows are the axes of one factor, columns those of
+// the other, whatever the number of either.
+//
+//   Y[b, m, y, x] = sum[c, r, s](X[b, c, y + r, x + s] * F[m, c, r, s])
+//     ->  rows m, columns b, y, x
+#include "compiler/autoschedule/recognise/sides.h"
+
+#include <algorithm>
+
+#include "compiler/autoschedule/recognise/chooser.h"
+
+namespace kiln::autoschedule {
+
+Sides sides_of(const StageGraph& graph, StageId stage, const Contraction& contraction) {
+  Sides sides;
+  for (const AxisId axis : columns_of(graph[stage])) {
+    const bool is_of_rows = is_used_in(graph, *contraction.row_factor, axis);
+    const bool is_of_columns = is_used_in(graph, *contraction.column_factor, axis);
+    if (is_of_rows == is_of_columns) {
+      sides.batch.push_back(axis);
+    } else {
+      (is_of_rows ? sides.rows : sides.columns).push_back(axis);
+    }
+  }
+  return sides;
+}
+
+std::optional<int64_t> constant_extent_of(const StageGraph& graph,
+                                          const std::vector<AxisId>& axes) {
+  // Of what is larger nobody asks how much.
+  constexpr int64_t kMost = int64_t{1} << 30;
+  int64_t product = 1;
+  for (const AxisId axis : axes) {
+    const std::optional<int64_t> extent = constant_extent(graph, axis);
+    if (!extent) return std::nullopt;
+    product = std::min(kMost, product * std::min(kMost, std::max<int64_t>(*extent, 1)));
+  }
+  return product;
+}
+
+bool may_be_one_loop(const StageGraph& graph, const std::vector<AxisId>& axes) {
+  return std::ranges::all_of(axes.begin() + (axes.empty() ? 0 : 1), axes.end(),
+                             [&](AxisId axis) { return constant_extent(graph, axis).has_value(); });
+}
+
+}  // namespace kiln::autoschedule

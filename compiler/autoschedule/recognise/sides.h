@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "compiler/autoschedule/recognise/structure.h"
+
+namespace kiln::autoschedule {
+
+/// The data axes of a contraction by the factors that move along them, each in the order of the
+/// stage.
+struct Sides {
+  std::vector<AxisId> batch;    // both factors, or neither
+  std::vector<AxisId> rows;     // the row factor alone
+  std::vector<AxisId> columns;  // the column factor alone
+};
+
+Sides sides_of(const StageGraph& graph, StageId stage, const Contraction& contraction);
+
+/// The product of their extents; nothing where one is not known.
+std::optional<int64_t> constant_extent_of(const StageGraph& graph, const std::vector<AxisId>& axes);
+
+/// Whether the axes may be one loop whose parts are told apart by dividing by numbers that are
+/// known: only the first may have an extent that is not.
+bool may_be_one_loop(const StageGraph& graph, const std::vector<AxisId>& axes);
+
+}  // namespace kiln::autoschedule
