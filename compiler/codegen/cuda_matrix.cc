@@ -1,10 +1,11 @@
 // Recognises what a tensor core computes, in loops that say the same for one thread: which elements
-// a lane of mma.m16n8k16 has the sums of (PTX ISA, "Matrix Fragments for mma.m16n8k16"), its rows
-// and columns as loops, threadIdx.y and threadIdx.x. The loops stay what the kernel means; passes
-// and the interpreter know nothing of matrices.
+// a lane of mma.sync has the sums of (PTX ISA, "Matrix Fragments for mma.m16n8k16", "..m16n8k32"),
+// its rows and columns as loops, threadIdx.y and threadIdx.x. The loops stay what the kernel means;
+// passes and the interpreter know nothing of matrices.
 //
-// Fragments of the factors are loaded by ldmatrix: each lane gives the address of one row of eight
-// elements, and gets those that the product wants of it.
+// Fragments of the factors are loaded by ldmatrix: each lane gives the address of one row of 16
+// bytes, and gets those that the product wants of it. It turns pairs of bytes, of which a lane has
+// both then: they are neighbours along the side, so its rows or columns are.
 #include "compiler/codegen/cuda_matrix.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 #include "compiler/analysis/divisor.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
-#include "compiler/ir/gpu_arch.h"
+#include "compiler/ir/matrix_unit.h"
 #include "compiler/ir/mutator.h"
 
 namespace kiln::codegen {
@@ -21,9 +22,8 @@ namespace {
 
 using namespace ir;
 
-constexpr int64_t kSteps = 16;
-constexpr int64_t kEight = 8;  // rows and elements of what is loaded at once
-constexpr int64_t kPair = 2;   // columns of a lane
+constexpr int64_t kEight = 8;  // rows of what is loaded at once
+constexpr int64_t kPair = 2;   // rows of a lane, and columns
 constexpr int64_t kMost = 16;  // tiles along a side, whose fragments are registers
 
 /// The loops down to the one store, the outermost first; nothing where there is something else.
@@ -46,13 +46,12 @@ std::optional<Nest> nest_of(const For& outer) {
   return nest;
 }
 
-/// A factor of 16 bits, as a float32.
-const Load* factor_in(const Expr& expr) {
+/// A factor, in the type of its sums.
+const Load* factor_in(const Expr& expr, DType sums) {
   const Cast* cast = as<Cast>(expr);
   const Load* load = cast != nullptr ? as<Load>(cast->value) : nullptr;
-  if (load == nullptr || load->predicate || cast->type != Type{DType::Float32, 1}) return nullptr;
-  const bool fits = is_short_float(load->buffer->type) && load->buffer->scope == Scope::Shared &&
-                    load->indices.size() == 1;
+  if (load == nullptr || load->predicate || cast->type != Type{sums, 1}) return nullptr;
+  const bool fits = load->buffer->scope == Scope::Shared && load->indices.size() == 1;
   return fits ? load : nullptr;
 }
 
@@ -70,9 +69,10 @@ std::optional<Factors> factors_of(const Store& store) {
                       equal_trees(place->indices[0], store.indices[0]) && product != nullptr &&
                       product->op == Operator::Mul;
   if (!is_sum) return std::nullopt;
-  const Factors found{factor_in(product->a), factor_in(product->b)};
+  const DType sums = store.buffer->type;
+  const Factors found{factor_in(product->a, sums), factor_in(product->b, sums)};
   if (found.a == nullptr || found.b == nullptr) return std::nullopt;
-  return found.a->buffer->type == found.b->buffer->type ? std::optional(found) : std::nullopt;
+  return found;
 }
 
 bool is_multiple(int64_t value, int64_t of) { return value % of == 0; }
@@ -128,9 +128,9 @@ class Matcher {
     if (!is_linear(factors_.a->indices[0]) || !is_linear(factors_.b->indices[0]) ||
         !is_linear(nest_.store->indices[0]) || !sort_loops(a, b, sums))
       return std::nullopt;
-    const auto rows = factor_of(*factors_.a, a, y_, 1, row_tiles_);
-    const auto columns = factor_of(*factors_.b, b, x_, kPair, column_tiles_);
-    if (!rows || !columns || !are_pairs(columns->tiles)) return std::nullopt;
+    const auto rows = factor_of(*factors_.a, a, y_, neighbours_of(a, 1), row_tiles_);
+    const auto columns = factor_of(*factors_.b, b, x_, neighbours_of(b, kPair), column_tiles_);
+    if (!rows || !columns || !are_pairs(*columns)) return std::nullopt;
     MatrixProduct product{.rows = *rows,
                           .columns = *columns,
                           .sums = nest_.store->buffer,
@@ -152,19 +152,28 @@ class Matcher {
     return std::ranges::all_of(inner_, [&](const VarRef& var) { return strides[var].has_value(); });
   }
 
+  /// Elements of a lane that lie side by side: `plain` ones, or each of them twice where lanes take
+  /// pairs of turned bytes apart.
+  int64_t neighbours_of(const Strides& strides, int64_t plain) const {
+    const bool are_turned =
+        size_of(factors_.a->buffer->type) == 1 && *strides[nest_.loops[0]->var] != 1;
+    return are_turned ? 2 * plain : plain;
+  }
+
   /// Which loops are the two rows and the two columns of a lane, and which go over tiles.
   bool sort_loops(const Strides& a, const Strides& b, const Strides& sums) {
     const VarRef& k = nest_.loops[0]->var;
     const bool fits = *a[x_] == 0 && *a[y_] != 0 && *b[y_] == 0 && *b[x_] != 0 && *sums[x_] == 0 &&
                       *sums[y_] == 0 && *sums[k] == 0 && *a[k] != 0 && *b[k] != 0;
     if (!fits) return false;
+    const int64_t to_lower = neighbours_of(a, 1) == 1 ? kEight * *a[y_] : *a[y_] / kPair;
     for (size_t i = 1; i < nest_.loops.size(); ++i) {
       const For* loop = nest_.loops[i];
       const int64_t of_a = *a[loop->var];
       const int64_t of_b = *b[loop->var];
       if ((of_a == 0) == (of_b == 0)) return false;
       const bool is_two = is_const(loop->extent, 2);
-      if (of_a != 0 && is_two && lower_ == nullptr && of_a == kEight * *a[y_]) {
+      if (of_a != 0 && is_two && lower_ == nullptr && of_a == to_lower) {
         lower_ = loop;
       } else if (of_b != 0 && is_two && neighbour_ == nullptr && of_b * kPair == *b[x_]) {
         neighbour_ = loop;
@@ -187,24 +196,29 @@ class Matcher {
                         .first = strides.without(inner_),
                         .is_transposed = along_sum != 1,
                         .tiles = offsets(tiles, strides)};
+    const int64_t elements = kMatrixRowBytes / size_of(load.buffer->type);
     factor.row = factor.is_transposed ? along_sum : along_side;
-    factor.side = kEight * along_side;
-    factor.step = kEight * along_sum;
-    // Rows of eight are read at once: they lie side by side and begin at multiples of 16 bytes.
+    factor.side = (factor.is_transposed ? elements : kEight) * along_side;
+    factor.step = (factor.is_transposed ? kEight : elements) * along_sum;
+    // Rows are read at once: they lie side by side and begin at multiples of 16 bytes.
     const bool is_dense = (factor.is_transposed ? along_side : along_sum) == 1;
-    const bool is_aligned =
-        is_multiple(factor.row, kEight) &&
-        is_multiple(analysis::divisor_of(factor.first), kEight) &&
-        std::ranges::all_of(factor.tiles, [](int64_t tile) { return is_multiple(tile, kEight); });
+    const bool is_aligned = is_multiple(factor.row, elements) &&
+                            is_multiple(analysis::divisor_of(factor.first), elements);
+    // The second column of a pair of bytes is loaded with the first.
+    const size_t own_rows = factor.has_turned_bytes() && own > kPair ? 2 : 1;
+    for (size_t i = 0; i < factor.tiles.size(); i += own_rows)
+      if (!is_multiple(factor.tiles[i], elements)) return std::nullopt;
     return is_dense && is_aligned ? std::optional(factor) : std::nullopt;
   }
 
   /// Tiles two by two are equally far apart, so that the lanes that load the second one of a pair
-  /// find it without asking which.
-  static bool are_pairs(const std::vector<int64_t>& tiles) {
+  /// find it without asking which. Of turned bytes they are neighbours.
+  static bool are_pairs(const MatrixFactor& columns) {
+    const std::vector<int64_t>& tiles = columns.tiles;
     if (!is_multiple(static_cast<int64_t>(tiles.size()), 2)) return false;
+    const int64_t apart = columns.has_turned_bytes() ? 1 : tiles[1] - tiles[0];
     for (size_t i = 0; i < tiles.size(); i += 2) {
-      if (tiles[i + 1] - tiles[i] != tiles[1] - tiles[0]) return false;
+      if (tiles[i + 1] - tiles[i] != apart) return false;
     }
     return true;
   }
@@ -232,15 +246,16 @@ VarRef lane_axis(const std::vector<const For*>& axes, ThreadAxis axis, int64_t e
 
 std::optional<MatrixProduct> find_matrix_product(const For& loop,
                                                  const std::vector<const For*>& axes) {
-  if (!is_const(loop.extent, kSteps)) return std::nullopt;
   const VarRef x = lane_axis(axes, ThreadAxis::ThreadX, 4);
   const VarRef y = lane_axis(axes, ThreadAxis::ThreadY, 8);
   const std::optional<Nest> nest = nest_of(loop);
-  if (!x || !y || !nest || nest->store->buffer->scope != Scope::Local ||
-      nest->store->buffer->type != DType::Float32)
-    return std::nullopt;
+  if (!x || !y || !nest || nest->store->buffer->scope != Scope::Local) return std::nullopt;
   const std::optional<Factors> factors = factors_of(*nest->store);
-  return factors ? Matcher(*nest, *factors, x, y).match() : std::nullopt;
+  if (!factors) return std::nullopt;
+  const auto unit = matrix_unit(factors->a->buffer->type, factors->b->buffer->type);
+  const bool fits =
+      unit && unit->sums == nest->store->buffer->type && is_const(loop.extent, unit->steps);
+  return fits ? Matcher(*nest, *factors, x, y).match() : std::nullopt;
 }
 
 }  // namespace kiln::codegen

@@ -15,6 +15,7 @@
 #include "compiler/codegen/cuda_matrix.h"
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_uses.h"
+#include "compiler/codegen/matrix_calls.h"
 #include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/size_expr.h"
 #include "compiler/ir/build.h"
@@ -182,7 +183,7 @@ class Function {
     if (is_background_ && is_written_out(loop)) return write_out(loop);
     const auto product = find_matrix_product(loop, nest_.axes);
     if (!product) return write_loop(loop);
-    directive("#if KILN_HAS_MATRIX_UNITS");
+    directive(fmt::format("#if {}", matrix_condition(*product)));
     write(*product);
     directive("#else");
     write_loop(loop);
@@ -197,26 +198,23 @@ class Function {
     ++depth_;
     line("const int kiln_lane = threadIdx.y * 4 + threadIdx.x;");
     line("unsigned kiln_rows[{}][4], kiln_columns[{}][2];", rows, columns);
-    // Of rows, what is eight below comes second, and what is eight steps on third; of columns two
-    // tiles are loaded at once, of each what is eight steps on second.
-    declare_place("kiln_row", product.rows, product.rows.side, product.rows.step);
-    declare_place("kiln_column", product.columns, product.columns.step,
-                  product.columns.tiles[1] - product.columns.tiles[0]);
+    declare_place("kiln_row", product.rows, place_of_lane(product.rows));
+    declare_place("kiln_column", product.columns, place_of_lane_in_columns(product.columns));
     for (size_t i = 0; i < rows; ++i)
       load("kiln_row", product.rows, i);
     for (size_t j = 0; j < columns; j += 2)
       load("kiln_column", product.columns, j);
     for (size_t i = 0; i < rows; ++i) {
       for (size_t j = 0; j < columns; ++j)
-        multiply(product, i, j);
+        line("{}", multiply_call(product, names_[product.sums], i, j));
     }
     --depth_;
     line("}}");
   }
 
   /// Where the row begins that a lane has loaded, of the first tile.
-  void declare_place(std::string_view name, const MatrixFactor& factor, int64_t second,
-                     int64_t last) {
+  void declare_place(std::string_view name, const MatrixFactor& factor,
+                     std::string_view place_of_lane) {
     // What is unrolled comes last: a constant of the instruction.
     Expr first = factor.first;
     std::string behind;
@@ -228,27 +226,13 @@ class Function {
         behind = fmt::format(" + {} * {}", names_[var], *stride);
       }
     }
-    line(
-        "const {}* const {} = &{}[{}] + kiln_lane % 8 * {} + kiln_lane / 8 % 2 * {} + "
-        "kiln_lane / 16 * {}{};",
-        cuda_type(factor.buffer->type), name, names_[factor.buffer], text(first), factor.row,
-        second, last, behind);
+    line("const {}* const {} = &{}[{}] + {}{};", cuda_type(factor.buffer->type), name,
+         names_[factor.buffer], text(first), place_of_lane, behind);
   }
 
   void load(std::string_view place, const MatrixFactor& factor, size_t tile) {
-    line("kiln_load_matrices<{0}>({1}s[{2}], {1} + {3});", factor.is_transposed, place, tile,
-         factor.tiles[tile]);
-  }
-
-  void multiply(const MatrixProduct& product, size_t i, size_t j) {
-    const int64_t place = product.row_places[i] + product.column_places[j];
-    const DType type = product.rows.buffer->type;
-    line(
-        "kiln_multiply<{0}, {8}>({1}[{2}], {1}[{3}], {1}[{4}], {1}[{5}], kiln_rows[{6}], "
-        "kiln_columns[{7}]);",
-        cuda_type(type), names_[product.sums], place, place + product.neighbour,
-        place + product.lower, place + product.lower + product.neighbour, i, j,
-        type == DType::BFloat16);
+    line("{}", load_call(factor, place == "kiln_column", fmt::format("{}s[{}]", place, tile),
+                         fmt::format("{} + {}", place, factor.tiles[tile])));
   }
 
   void write_loop(const For& loop) {

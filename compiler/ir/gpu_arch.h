@@ -23,7 +23,7 @@ struct GpuArch {
 /// Shared memory that a block has without asking for it, on every device.
 inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 
-/// What tensor cores multiply: float16, bfloat16.
+/// float16, bfloat16.
 bool is_short_float(DType type);
 
 /// 90 of "sm_90" and "sm_90a"; empty is the default; 0 of what is no architecture.

@@ -1,4 +1,4 @@
-// Contractions of 16-bit floats go to tensor cores, without a step.
+// Contractions of 16-bit floats and of bytes go to tensor cores, without a step.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,14 +15,14 @@
 namespace kiln::testing {
 namespace {
 
-/// A product of float16 with these reads of its factors.
+/// A product with these reads of its factors.
 std::string product(std::string_view a, std::string_view a_shape, std::string_view b,
                     std::string_view b_shape, std::string_view c_shape, std::string_view steps,
                     std::string_view type = "float16") {
   return fmt::format(
-      "kernel k(A: {0}[{1}], B: {0}[{2}]) -> (C: float32[{3}]) {{"
-      " C[i, j] = sum[k < {4}](float32(A[{5}]) * float32(B[{6}])) }}",
-      type, a_shape, b_shape, c_shape, steps, a, b);
+      "kernel k(A: {0}[{1}], B: {0}[{2}]) -> (C: {7}[{3}]) {{"
+      " C[i, j] = sum[k < {4}]({7}(A[{5}]) * {7}(B[{6}])) }}",
+      type, a_shape, b_shape, c_shape, steps, a, b, type.ends_with("int8") ? "int32" : "float32");
 }
 
 struct Case {
@@ -65,6 +65,21 @@ const Case kCases[] = {
      {70, 37, 66},
      "kiln_load_matrices<false>(kiln_row",
      "kiln_load_matrices<true>(kiln_column"},
+    {"of_bytes",
+     product("i, k", "80, 64", "k, j", "64, 96", "80, 96", "64", "int8"),
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_turned_bytes<true>(kiln_column"},
+    {"of_bytes_both_transposed",
+     product("k, i", "64, 80", "j, k", "96, 64", "80, 96", "64", "uint8"),
+     {},
+     "kiln_load_turned_bytes<false>(kiln_row",
+     "kiln_load_matrices<false>(kiln_column"},
+    {"of_bytes_of_odd_sizes",
+     product("k, i", "41, 67", "k, j", "41, 73", "67, 73", "41", "int8"),
+     {},
+     "kiln_load_turned_bytes<false>(kiln_row",
+     "kiln_load_turned_bytes<true>(kiln_column"},
 };
 
 class MatrixTiles : public ::testing::TestWithParam<Case> {};
@@ -77,7 +92,23 @@ TEST_P(MatrixTiles, ComputeWhatTheDefinitionSaysByMatrixInstructions) {
   const std::string source = source_of(loops);
   EXPECT_NE(source.find(GetParam().loads_rows), std::string::npos) << source;
   EXPECT_NE(source.find(GetParam().loads_columns), std::string::npos) << source;
-  EXPECT_NE(source.find("kiln_multiply<"), std::string::npos) << source;
+  const bool are_bytes = GetParam().text.find("int8") != std::string::npos;
+  EXPECT_NE(source.find(are_bytes ? "kiln_multiply_bytes<" : "kiln_multiply<"), std::string::npos)
+      << source;
+}
+
+/// Lanes have neighbours of factors whose bytes are turned: rows that are eight apart do not do.
+TEST(MatrixTiles, OfTurnedBytesAreInAnOrderOfTheirOwn) {
+  const language::TextKernel plain =
+      kernel_of(product("i, k", "64, 64", "j, k", "64, 64", "64, 64", "64", "int8"));
+  const language::TextKernel turned =
+      kernel_of(product("k, i", "64, 64", "k, j", "64, 64", "64, 64", "64", "int8"));
+  const Target target{TargetKind::Cuda, "sm_90"};
+  LoweringObserver silent;
+  const ir::Kernel loops = lower(turned.kernel, choose_schedule(plain.kernel, {}, target, {}),
+                                 target, {}, Layout::Compact, silent);
+  EXPECT_EQ(source_of(loops).find("kiln_multiply"), std::string::npos) << ir::print(loops);
+  EXPECT_EQ(gpu_difference(turned, loops, {}), "");
 }
 
 /// ldmatrix reads shared memory, which a launch has where no loop is bound to blocks, too.
@@ -166,6 +197,28 @@ TEST(MatrixTilesLeave, WhatHasNoTensorCoresOrKeepsItsOrder) {
   EXPECT_EQ(sketches_of(wide, "sm_90")[0], "a tile a block, 4 x 4 a thread");
 }
 
+TEST(MatrixTiles, OfFloat8AreOnlyWhereTensorCoresReadThem) {
+  const std::string floats =
+      product("i, k", "512, 512", "j, k", "512, 512", "512, 512", "512", "float8_e4m3fn");
+  EXPECT_EQ(sketches_of(floats, "sm_86")[0], "a tile a block, 4 x 4 a thread");
+  EXPECT_EQ(sketches_of(floats, "sm_90", {.strict = true})[0], "a tile a block, 4 x 4 a thread");
+  for (const char* const arch : {"sm_89", "sm_90a", "sm_120"})
+    EXPECT_TRUE(sketches_of(floats, arch)[0].starts_with("matrix instructions")) << arch;
+}
+
+/// Sums of integers are the same in any order, but not where products are rounded before.
+TEST(MatrixTiles, OfBytesServeStrictKernelsToo) {
+  const std::string bytes =
+      product("i, k", "512, 512", "k, j", "512, 512", "512, 512", "512", "int8");
+  EXPECT_EQ(sketches_of(bytes, "sm_80", {.strict = true})[0],
+            "matrix instructions, 64 x 64 a block");
+  EXPECT_EQ(sketches_of(bytes, "sm_75")[0], "a tile a block, 4 x 4 a thread");
+  const std::string rounded =
+      "kernel k(A: int8[64, 64], B: int8[64, 64]) -> (C: int32[64, 64]) {"
+      " C[i, j] = sum[k < 64](int32(A[i, k] * B[k, j])) }";
+  EXPECT_EQ(sketches_of(rounded, "sm_90")[0], "a tile a block, 4 x 4 a thread");
+}
+
 /// Skips the test, saying why, where NVRTC is not installed.
 class MatrixCode : public ::testing::Test {
  protected:
@@ -202,6 +255,61 @@ TEST_F(MatrixCode, IsCompiledForEachArchitectureWithoutSpills) {
     EXPECT_EQ(count_in(artifact.ptx, "mma.sync.aligned.m16n8k16"), groups * 32) << arch;
     EXPECT_EQ(count_in(artifact.ptx, "ldmatrix.sync.aligned.m8n8.x4"), groups * 8) << arch;
     EXPECT_EQ(groups, steps / 16) << arch;
+    const auto kernels = codegen::kernels_of_cubin(artifact.code);
+    ASSERT_EQ(kernels.size(), 1U);
+    EXPECT_EQ(kernels[0].stack_bytes, 0) << arch;
+  }
+}
+
+TEST_F(MatrixCode, OfBytesIsCompiledForEachArchitectureWithoutSpills) {
+  const std::string size = "4096, 4096";
+  for (const char* const a : {"i, k", "k, i"}) {
+    for (const char* const b : {"j, k", "k, j"}) {
+      const language::TextKernel text =
+          kernel_of(product(a, size, b, size, size, "4096", a[0] == 'i' ? "int8" : "uint8"));
+      for (const char* const arch : {"sm_80", "sm_86", "sm_90", "sm_120"}) {
+        const Target target{TargetKind::Cuda, arch};
+        LoweringObserver silent;
+        const ir::Kernel loops = lower(text.kernel, choose_schedule(text.kernel, {}, target, {}),
+                                       target, {}, Layout::Compact, silent);
+        const Artifact artifact =
+            codegen::make_cuda_artifact(loops, nullptr, {.arch = arch, .strict = true});
+        const std::string kind = a[0] == 'i' ? "s32.s8.s8.s32" : "s32.u8.u8.s32";
+        const size_t products = count_in(artifact.ptx, "mma.sync.aligned.m16n8k32.row.col." + kind);
+        EXPECT_GT(products, 0U) << arch;
+        EXPECT_EQ(count_in(artifact.ptx, "mma.sync"), products) << arch;
+        // 4 x 8 products of a group, whose fragments are loaded four at once.
+        EXPECT_EQ(count_in(artifact.ptx, "ldmatrix.sync.aligned.m8n8.x4"), products / 4) << arch;
+        EXPECT_EQ(count_in(artifact.ptx, "satfinite"), 0U) << "sums wrap around";
+        const auto kernels = codegen::kernels_of_cubin(artifact.code);
+        ASSERT_EQ(kernels.size(), 1U);
+        EXPECT_EQ(kernels[0].stack_bytes, 0) << arch;
+      }
+    }
+  }
+}
+
+/// sm_89 and sm_120 multiply them as they are, 32 steps at once, and add each product to the whole
+/// in float32; sm_90 and sm_100 multiply them as float16.
+TEST_F(MatrixCode, OfFloat8IsCompiledWithWhatTheArchitectureHas) {
+  const std::string size = "4096, 4096";
+  const language::TextKernel text = kernel_of(
+      fmt::format("kernel k(A: float8_e5m2[{0}], B: float8_e4m3fn[{0}]) -> (C: float32[{0}]) {{"
+                  " C[i, j] = sum[k < 4096](float32(A[i, k]) * float32(B[k, j])) }}",
+                  size));
+  for (const char* const arch : {"sm_89", "sm_90", "sm_100", "sm_120"}) {
+    const Target target{TargetKind::Cuda, arch};
+    LoweringObserver silent;
+    const ir::Kernel loops = lower(text.kernel, choose_schedule(text.kernel, {}, target, {}),
+                                   target, {}, Layout::Compact, silent);
+    const Artifact artifact = codegen::make_cuda_artifact(loops, nullptr, {arch});
+    const bool are_halves = arch == std::string("sm_90") || arch == std::string("sm_100");
+    const size_t all = count_in(artifact.ptx, "mma.sync");
+    EXPECT_GT(all, 0U) << arch;
+    EXPECT_EQ(count_in(artifact.ptx, are_halves ? "m16n8k16.row.col.f32.f16.f16.f32"
+                                                : "m16n8k32.row.col.f32.e5m2.e4m3.f32"),
+              all)
+        << arch;
     const auto kernels = codegen::kernels_of_cubin(artifact.code);
     ASSERT_EQ(kernels.size(), 1U);
     EXPECT_EQ(kernels[0].stack_bytes, 0) << arch;

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-_MATRIX = {"HMMA", "IMMA", "HGMMA", "QGMMA", "IGMMA", "UTCHMMA", "UTCQMMA", "UTCIMMA"}
+_MATRIX = {"HMMA", "IMMA", "QMMA", "HGMMA", "QGMMA", "IGMMA", "UTCHMMA", "UTCQMMA", "UTCIMMA"}
 _SCALAR = {"FFMA", "DFMA", "HFMA2"}
 _ROW = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.x]*)(.*?);")
 _LABEL = re.compile(r"^(\.L_x?\w+):")
@@ -91,18 +91,24 @@ def _section(artifact, file, entry):
 
 
 def _rows_of(daemon, entry):
+    """Those of the one kernel that a daemon has compiled for cuda."""
     artifact = _kept(daemon)
     own = _section(artifact.read_bytes(), daemon.folder / "kernel.cubin", entry)
     return _rows(re.split(r"\.section\s+\.text\.", own)[0])
 
 
 def whole_code(daemon, entry="kiln_compact_0"):
-    """All instructions of the one kernel that a daemon has compiled for cuda: of those whose loops are written out."""
+    """All instructions, of a kernel whose loops are written out."""
     return Loop([row[0] for row in _rows_of(daemon, entry) if row[0] != "NOP"])
 
 
 def main_loop(daemon, entry="kiln_compact_0"):
-    """Of the one kernel that a daemon has compiled for cuda: of the loops with an eighth of the arithmetic of the most."""
+    """The densest of the loops with an eighth of the arithmetic of the most."""
     loops = list(_loops(_rows_of(daemon, entry)))
     most = max(loop.arithmetic for loop in loops)
     return max((loop for loop in loops if loop.arithmetic >= most / 8), key=lambda loop: loop.share)
+
+
+def longest_loop(daemon, entry="kiln_compact_0"):
+    """The loop with the most arithmetic: what a pipeline leaves behind it may be denser."""
+    return max(_loops(_rows_of(daemon, entry)), key=lambda loop: loop.arithmetic)

@@ -1,7 +1,7 @@
 """What the main loops of untouched products are made of, read from cubins: no GPU is asked."""
 
 import pytest
-from sass import main_loop
+from sass import longest_loop, main_loop
 
 import kiln
 from kiln import te
@@ -23,7 +23,7 @@ def _product(m, n, l, dtype="float32", a_transposed=False, b_transposed=False, b
     return [a, b, te.compute((*batch, m, n), sums, "C")]
 
 
-def _loop_of(daemon, tensors, arch, entry="kiln_compact_0", schedule=None):
+def _loop_of(daemon, tensors, arch, entry="kiln_compact_0", schedule=None, find=main_loop):
     try:
         inputs = (schedule, tensors) if schedule else (tensors,)
         kernel = kiln.compile(*inputs, target="cuda", arch=arch, connection=daemon.connection)
@@ -31,9 +31,9 @@ def _loop_of(daemon, tensors, arch, entry="kiln_compact_0", schedule=None):
         pytest.skip(f"no NVRTC here: {error.message}")
     rows = kernel.report()["kernels"]
     assert all(row["spill_bytes"] == 0 for row in rows)
-    loop = main_loop(daemon, entry)
+    loop = find(daemon, entry)
     for row in rows:
-        if row["name"] == entry:
+        if row["name"] == entry and find is main_loop:
             _compare(row["main_loop"], loop)
     return loop
 
@@ -84,6 +84,34 @@ def test_products_of_16_bits_are_matrix_instructions(daemon, arch, transposed):
     assert loop.share > {"": 0.66, "a": 0.62, "b": 0.68, "ab": 0.64}[transposed], loop.kinds
     assert loop.kinds["BAR"] == 3 and loop.kinds["DEPBAR"] == 3, loop.kinds
     assert loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0
+
+
+# 32 steps at once, which are as many bytes. What does not lie along the sum is turned by a byte permutation a register.
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"])
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_products_of_bytes_are_matrix_instructions(daemon, arch, transposed):
+    tensors = _product(4096, 4096, 4096, "int8", "a" in transposed, "b" in transposed)
+    loop = _loop_of(daemon, tensors, arch, find=longest_loop)
+    products = loop.kinds["IMMA"]
+    assert products in (3 * 64, 3 * 128) and loop.kinds["LDSM"] == products / 4, loop.kinds
+    # sm_120 waits in instructions of their own.
+    share = products / (len(loop.opcodes) - loop.kinds["NOP"])
+    assert share > {"": 0.47, "a": 0.37, "b": 0.65, "ab": 0.47}[transposed], loop.kinds
+    turned = {"": 1, "a": 2, "b": 0, "ab": 1}[transposed]
+    assert loop.kinds["PRMT"] == turned * products / 2, loop.kinds
+    assert loop.kinds["BAR"] == 3 and loop.kinds["DEPBAR"] == 3, loop.kinds
+    assert loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0
+
+
+# Where a warp has instructions for 8-bit floats each product is added to the whole in float32; sm_90 multiplies them as halves.
+@pytest.mark.parametrize("arch", ["sm_89", "sm_90", "sm_120"])
+def test_products_of_8_bit_floats_are_matrix_instructions(daemon, arch):
+    loop = _loop_of(daemon, _product(4096, 4096, 4096, "float8_e4m3fn"), arch, find=longest_loop)
+    if arch == "sm_90":
+        assert loop.kinds["HMMA"] == 96 and loop.kinds["F2FP"] == 144, loop.kinds
+    else:
+        assert loop.kinds["QMMA"] == 96 and loop.kinds["FADD"] == 4 * 96, loop.kinds
+    assert loop.kinds["BAR"] == 3 and loop.widths("LDGSTS") == {16}, loop.kinds
 
 
 # There are too few blocks of the larger tile for all multiprocessors.

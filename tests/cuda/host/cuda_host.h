@@ -154,6 +154,53 @@ KILN_HOST_ONLY inline void kiln_host_multiply(float& a, float& b, float& c, floa
   }
 }
 
+template <typename T>
+KILN_HOST_ONLY inline T kiln_from_byte(unsigned char byte) {
+  static_assert(sizeof(T) == 1);
+  T value;
+  std::memcpy(&value, &byte, 1);
+  return value;
+}
+/// Of integers it wraps around.
+KILN_HOST_ONLY inline int kiln_plus_product(int sum, int x, int y) {
+  return static_cast<int>(static_cast<unsigned>(sum) + static_cast<unsigned>(x * y));
+}
+KILN_HOST_ONLY inline float kiln_plus_product(float sum, float x, float y) { return sum + x * y; }
+
+/// mma.m16n8k32, of two types of 8 bits: a word has four steps of a row or a column.
+template <typename A, typename B, typename Sum>
+KILN_HOST_ONLY inline void kiln_host_multiply_bytes(Sum& a, Sum& b, Sum& c, Sum& d,
+                                                    const unsigned* rows, const unsigned* columns) {
+  unsigned words[6][32];
+  for (int word = 0; word < 6; ++word) {
+    const uint64_t* const all = kiln_meet_warp(~0u, word < 4 ? rows[word] : columns[word - 4]);
+    for (int lane = 0; lane < 32; ++lane)
+      words[word][lane] = static_cast<unsigned>(all[lane]);
+  }
+  const auto byte = [&](int word, int line, int step) {
+    return static_cast<unsigned char>(words[word][line % 8 * 4 + step % 16 / 4] >> step % 4 * 8);
+  };
+  Sum* const sums[4] = {&a, &b, &c, &d};
+  for (int i = 0; i < 4; ++i) {
+    const int row = kiln_lane() / 4 + i / 2 * 8;
+    const int column = kiln_lane() % 4 * 2 + i % 2;
+    for (int step = 0; step < 32; ++step) {
+      const auto x = kiln_from_byte<A>(byte(row / 8 + step / 16 * 2, row, step));
+      const auto y = kiln_from_byte<B>(byte(4 + step / 16, column, step));
+      *sums[i] = kiln_plus_product(*sums[i], static_cast<Sum>(x), static_cast<Sum>(y));
+    }
+  }
+}
+
+/// prmt: each four bits of `which` name one of eight bytes.
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned which) {
+  const uint64_t bytes = low | static_cast<uint64_t>(high) << 32;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i)
+    result |= static_cast<unsigned>(bytes >> (which >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+  return result;
+}
+
 /// cp.async: it arrives where its thread awaits it, and not before.
 inline void kiln_host_copy(void* to, const void* from, unsigned bytes) {
   kiln_begin_copy(to, from, bytes);

@@ -1,0 +1,74 @@
+// The calls that a product of matrices becomes in CUDA C, of functions of the prelude, whose
+// fragments lie in kiln_rows and kiln_columns: of rows, what is eight below comes second, and what
+// is half of the steps on third; of columns two tiles are loaded at once, of each what is half of
+// the steps on second.
+#include "compiler/codegen/matrix_calls.h"
+
+#include <fmt/format.h>
+
+#include "compiler/codegen/cuda_expr.h"
+
+namespace kiln::codegen {
+namespace {
+
+/// Matrices of eight rows each: the second, and the two behind those.
+std::string place_of_matrices(const MatrixFactor& factor, int64_t second, int64_t last) {
+  return fmt::format("kiln_lane % 8 * {} + kiln_lane / 8 % 2 * {} + kiln_lane / 16 * {}",
+                     factor.row, second, last);
+}
+
+/// A lane has two rows of each matrix of 8 by 16 bytes, and two columns. So that steps 4n to 4n + 3
+/// are the same lane's, a matrix has two of each four. Which ones changes after half of its rows:
+/// eight that follow each other begin in different banks.
+std::string place_of_turned_bytes(const MatrixFactor& factor) {
+  return fmt::format(
+      "(kiln_lane / 16 * 16 + kiln_lane % 8 / 2 * 4 + (kiln_lane / 8 + kiln_lane / 4) % 2 * 2 + "
+      "kiln_lane % 2) * {}",
+      factor.row);
+}
+
+std::string multiply_function(DType a, DType b) {
+  const std::string_view x = cuda_type(a);
+  const std::string_view y = cuda_type(b);
+  if (size_of(a) > 1) return fmt::format("kiln_multiply<{}, {}>", x, a == DType::BFloat16);
+  if (is_int(a)) return fmt::format("kiln_multiply_bytes<{}, {}>", x, y);
+  return fmt::format("kiln_multiply_float8<{}, {}, {}, {}>", x, y, a == DType::Float8E5M2,
+                     b == DType::Float8E5M2);
+}
+
+}  // namespace
+
+std::string_view matrix_condition(const MatrixProduct& product) {
+  const DType type = product.rows.buffer->type;
+  if (size_of(type) > 1) return "KILN_HAS_MATRIX_UNITS";
+  return is_int(type) ? "KILN_HAS_BYTE_MATRIX_UNITS" : "KILN_HAS_FLOAT8_MATRIX_UNITS";
+}
+
+std::string place_of_lane(const MatrixFactor& rows) {
+  return rows.has_turned_bytes() ? place_of_turned_bytes(rows)
+                                 : place_of_matrices(rows, rows.side, rows.step);
+}
+
+std::string place_of_lane_in_columns(const MatrixFactor& columns) {
+  return columns.has_turned_bytes()
+             ? place_of_turned_bytes(columns)
+             : place_of_matrices(columns, columns.step, columns.tiles[1] - columns.tiles[0]);
+}
+
+std::string load_call(const MatrixFactor& factor, bool are_columns, std::string_view to,
+                      std::string_view from) {
+  if (factor.has_turned_bytes())
+    return fmt::format("kiln_load_turned_bytes<{}>({}, {});", are_columns, to, from);
+  return fmt::format("kiln_load_matrices<{}>({}, {});", factor.is_transposed, to, from);
+}
+
+std::string multiply_call(const MatrixProduct& product, std::string_view sums, size_t i, size_t j) {
+  const int64_t place = product.row_places[i] + product.column_places[j];
+  return fmt::format(
+      "{0}({1}[{2}], {1}[{3}], {1}[{4}], {1}[{5}], kiln_rows[{6}], kiln_columns[{7}]);",
+      multiply_function(product.rows.buffer->type, product.columns.buffer->type), sums, place,
+      place + product.neighbour, place + product.lower, place + product.lower + product.neighbour,
+      i, j);
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler/codegen/cuda_matrix.h"
+
+namespace kiln::codegen {
+
+/// The macro of the prelude that says whether the architecture has instructions for a product.
+std::string_view matrix_condition(const MatrixProduct& product);
+
+/// Elements from a factor's first to the row that a lane (`kiln_lane`) loads, as CUDA C.
+std::string place_of_lane(const MatrixFactor& rows);
+std::string place_of_lane_in_columns(const MatrixFactor& columns);
+
+/// Loads the fragments of a tile of rows, or of two tiles of columns, from `from` on.
+std::string load_call(const MatrixFactor& factor, bool are_columns, std::string_view to,
+                      std::string_view from);
+
+/// Adds the product of tiles i and j to the sums.
+std::string multiply_call(const MatrixProduct& product, std::string_view sums, size_t i, size_t j);
+
+}  // namespace kiln::codegen

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "runtime/core/dtype.h"
+
+namespace kiln::ir {
+
+/// Rows and columns of what one instruction of a warp multiplies (mma.sync), for any types.
+inline constexpr int64_t kMatrixRows = 16;
+inline constexpr int64_t kMatrixColumns = 8;
+/// Bytes of a row that ldmatrix reads at once.
+inline constexpr int64_t kMatrixRowBytes = 16;
+
+/// What tensor cores do with factors of some types.
+struct MatrixUnit {
+  DType sums;
+  int64_t steps;         // of the sum, for one instruction
+  int first_capability;  // 80 of sm_80
+  bool is_exact;         // sums are the same in any order
+};
+
+/// Nothing where no instruction multiplies such factors.
+std::optional<MatrixUnit> matrix_unit(DType a, DType b);
+
+/// Whether an architecture ("sm_90", "sm_90a"; empty is the default) has it.
+bool has_matrix_unit(std::string_view arch, const MatrixUnit& unit);
+
+}  // namespace kiln::ir
