@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/ir/print.h"
+#include "tests/cuda/fake_device.h"
 #include "tests/cuda/generated/host_gpu.h"
 #include "tests/support/cuda_text.h"
 #include "tests/support/gpu_run.h"
