@@ -70,8 +70,8 @@ bool is_padding_for(const StageGraph& graph, StageId source, StageId reader) {
   if (!is_computed_for(graph, source, reader)) return false;
   const ir::Expr body = schedule::without_casts(graph[source].bodies[0]);
   const ir::Call* choice = ir::as<ir::Call>(body);
-  if (choice == nullptr || (choice->op != language::Operator::IfThenElse &&
-                            choice->op != language::Operator::Select))
+  if (choice == nullptr ||
+      (choice->op != language::Operator::IfThenElse && choice->op != language::Operator::Select))
     return false;
   const ir::Expr first = schedule::without_casts(choice->args[1]);
   const ir::Expr second = schedule::without_casts(choice->args[2]);

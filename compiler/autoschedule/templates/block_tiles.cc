@@ -196,8 +196,7 @@ std::vector<BlockTile> tiles_of(const StageGraph& graph, std::string_view arch, 
   if (!any) return tiles;
   add_tiles(graph, of_joined_axes(graph, *any), tiles);
   // Where one tile computes the padding, all do, since it is no stage by itself then.
-  if (tiles.empty() || !tiles[0].padding)
-    add_tiles(graph, of_one_axis_a_side(graph, *any), tiles);
+  if (tiles.empty() || !tiles[0].padding) add_tiles(graph, of_one_axis_a_side(graph, *any), tiles);
   const GpuMachine& machine = gpu_machine(arch);
   std::ranges::stable_sort(tiles, {}, [&](const BlockTile& tile) {
     const BlockProduct product = product_of(graph, tile);
