@@ -29,6 +29,8 @@ constexpr Opcode kOpcodes[] = {
     {0x023, "FFMA", Class::MultiplyAdd}, {0x02b, "DFMA", Class::MultiplyAdd},
     {0x03c, "HMMA", Class::Matrix},      {0x037, "IMMA", Class::Matrix},
     {0x03f, "DMMA", Class::Matrix},      {0x07a, "QMMA", Class::Matrix},
+    {0x1f0, "HGMMA", Class::Matrix},     {0x1f1, "IGMMA", Class::Matrix},
+    {0x1f3, "QGMMA", Class::Matrix},     {0x1ea, "UTCMMA", Class::Matrix},
     {0x181, "LDG", Class::Access},       {0x186, "STG", Class::Access},
     {0x184, "LDS", Class::Access},       {0x188, "STS", Class::Access},
     {0x03b, "LDSM", Class::Access},      {0x1ae, "LDGSTS", Class::Access},

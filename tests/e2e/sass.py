@@ -11,7 +11,7 @@ import time
 import pytest
 
 _MATRIX = {"HMMA", "IMMA", "QMMA", "HGMMA", "QGMMA", "IGMMA", "UTCHMMA", "UTCQMMA", "UTCIMMA"}
-_SCALAR = {"FFMA", "DFMA", "HFMA2"}
+_SCALAR = {"FFMA", "DFMA"}  # HFMA2 moves constants, too
 _ROW = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.x]*)(.*?);")
 _LABEL = re.compile(r"^(\.L_x?\w+):")
 _TARGET = re.compile(r"`\((\.L_x?\w+)\)")
@@ -112,3 +112,15 @@ def main_loop(daemon, entry="kiln_compact_0"):
 def longest_loop(daemon, entry="kiln_compact_0"):
     """The loop with the most arithmetic: what a pipeline leaves behind it may be denser."""
     return max(_loops(_rows_of(daemon, entry)), key=lambda loop: loop.arithmetic)
+
+
+def compare(told, loop):
+    """What the report reads in the same machine code."""
+    assert told["is_loop"] and told["instructions"] == len(loop.opcodes)
+    assert told["arithmetic"] == loop.arithmetic and told["share"] == pytest.approx(loop.share)
+    assert told["barriers"] == loop.kinds["BAR"]
+    assert told["spills"] == loop.kinds["LDL"] + loop.kinds["STL"]
+    for kind in ("LDG", "STG", "LDS", "STS", "LDGSTS"):
+        accesses = told["accesses"].get(kind, {})
+        assert sum(accesses.values()) == loop.kinds[kind], kind
+        assert {int(width) for width in accesses} == loop.widths(kind), kind

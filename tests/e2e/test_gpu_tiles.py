@@ -5,7 +5,7 @@ import stat
 import time
 
 import pytest
-from sass import main_loop
+from sass import compare, main_loop
 from test_gpu_code import _product
 
 import kiln
@@ -35,8 +35,9 @@ def _tiles_of(kernel):
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
 def test_hopper_multiplies_by_whole_warpgroups(daemon, dtype, transposed):
     kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed))
-    _tiles_of(kernel)
+    row = _tiles_of(kernel)
     loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
     products = [opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x16")]
     assert len(products) == 4 == loop.kinds["HGMMA"], loop.kinds
     assert len(loop.opcodes) <= 18 * len(products), loop.kinds
@@ -49,8 +50,9 @@ def test_hopper_multiplies_by_whole_warpgroups(daemon, dtype, transposed):
     ("float8_e4m3fn", "QGMMA.64x128x32.F32.E4M3.E4M3", 33), ("float8_e5m2", "QGMMA.64x128x32.F32.E5M2.E5M2", 33)])
 def test_hopper_multiplies_eight_bits_by_whole_warpgroups(daemon, dtype, product, most):
     kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, b_transposed=True))
-    _tiles_of(kernel)
+    row = _tiles_of(kernel)
     loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
     products = [opcode for opcode in loop.opcodes if opcode.startswith(product)]
     assert len(products) == 4 == loop.arithmetic, loop.kinds
     assert len(loop.opcodes) <= most * len(products), loop.kinds
@@ -61,8 +63,9 @@ def test_hopper_multiplies_eight_bits_by_whole_warpgroups(daemon, dtype, product
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
 def test_blackwell_multiplies_whole_tiles_in_every_layout(daemon, dtype, kind, transposed):
     kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed), arch="sm_100")
-    _tiles_of(kernel)
+    row = _tiles_of(kernel)
     loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
     assert loop.kinds[kind] == loop.arithmetic >= 2, loop.kinds
     assert len(loop.opcodes) <= 60, loop.kinds
     assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
@@ -107,8 +110,9 @@ def test_hopper_copies_windows_that_stay_in_an_image_as_it_does_matrices(daemon,
 @pytest.mark.parametrize("options", [{}, {"stride": 2}, {"dtype": "float16"}, {"channels": 200}, {"filters": 256}])
 def test_hopper_pads_windows_while_it_copies_them(daemon, options):
     kernel = _compiled(daemon, _convolution(**{"size": 56, "channels": 256, "filters": 320, **options}))
-    _tiles_of(kernel)
+    row = _tiles_of(kernel)
     loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
     products = [opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x16")]
     assert len(products) == 4 == loop.kinds["HGMMA"], loop.kinds
     assert len(loop.opcodes) <= 38 * len(products), loop.kinds
@@ -119,8 +123,9 @@ def test_hopper_pads_windows_while_it_copies_them(daemon, options):
 @pytest.mark.parametrize("padding", [0, 1])
 def test_blackwell_multiplies_whole_tiles_of_windows(daemon, padding):
     kernel = _compiled(daemon, _convolution(56, 256, 320, padding), arch="sm_100")
-    _tiles_of(kernel)
+    row = _tiles_of(kernel)
     loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
     assert loop.kinds["UTCHMMA"] == loop.arithmetic == 4, loop.kinds
     assert len(loop.opcodes) <= 60, loop.kinds
 
