@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -27,6 +28,7 @@ struct LaneAccess {
   bool gathers = false;        // and scatters
   bool masks_words = false;    // masked loads and stores of elements of 4 and 8 bytes
   bool masks_bytes = false;    // of smaller ones
+  int masked_bytes = 32;       // that one masked load or store moves
   int dots_bytes = 0;          // most lanes of four products of bytes into an int32
   int dots_words = 0;          // of two products of int16
   int dots_halves = 0;         // most lanes of two products of bfloat16 into a float32
@@ -104,6 +106,13 @@ class ExprEmitter {
   llvm::Value* load_scalar(llvm::Value* address, const ir::Load& node, llvm::Value* mask);
   llvm::Value* load_row(const BufferPlace& place, const Progression& row, const ir::Load& node,
                         llvm::Value* mask);
+  llvm::Value* masked_load(const BufferPlace& place, DType type, llvm::Value* address,
+                           llvm::Value* mask);
+  void masked_store(const BufferPlace& place, DType type, llvm::Value* value, llvm::Value* address,
+                    llvm::Value* mask);
+  /// The parts of a mask that a register of such elements each has room for, by their first lanes.
+  void for_each_register(DType type, llvm::Value* mask,
+                         const std::function<void(int, llvm::Value*)>& visit);
   llvm::Value* load_at(const ir::BufferRef& buffer, llvm::Type* type, llvm::Value* address);
   static Place lowest(const Progression& row, int lanes);
   llvm::Value* ramp(const ir::Ramp& node);

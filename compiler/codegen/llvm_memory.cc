@@ -2,6 +2,10 @@
 // ones and those a few elements apart by shuffles of rows, the rest by gather and scatter where the
 // CPU has them and lane by lane where not. Masks become masked instructions, or addresses of a
 // spare place on the stack instead of branches.
+#include <algorithm>
+#include <numeric>
+
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -15,6 +19,17 @@ using ir::Expr;
 using llvm::Value;
 
 namespace {
+
+int lanes_of(Value* vector) {
+  return static_cast<int>(llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
+}
+
+/// first, first + 1, ..: so many.
+llvm::SmallVector<int, 64> lanes_from(int first, int count) {
+  llvm::SmallVector<int, 64> lanes(static_cast<size_t>(count));
+  std::iota(lanes.begin(), lanes.end(), first);
+  return lanes;
+}
 
 /// Of an element: arguments are aligned to no more, so vectors are loaded and stored unaligned.
 llvm::Align alignment_of(DType type) { return llvm::Align(static_cast<uint64_t>(size_of(type))); }
@@ -211,11 +226,42 @@ Value* ExprEmitter::load_row(const BufferPlace& place, const Progression& row, c
     loaded = load_at(node.buffer, vector, address);
   } else {
     Value* const in_order = backwards ? reversed(b_, mask, lanes) : mask;
-    loaded = tagged(b_.CreateMaskedLoad(vector, address, alignment_of(type), in_order,
-                                        llvm::Constant::getNullValue(vector)),
-                    place);
+    loaded = masked_load(place, type, address, in_order);
   }
   return from_memory(backwards ? reversed(b_, loaded, lanes) : loaded, type);
+}
+
+// LLVM 19 divides masked accesses that are longer than a register itself, but then takes a part
+// whose lanes are all known to be off for one whose lanes are all on: it reads what is not there.
+Value* ExprEmitter::masked_load(const BufferPlace& place, DType type, Value* address, Value* mask) {
+  llvm::Type* const element = memory_type(b_.getContext(), type);
+  std::vector<Value*> parts;
+  for_each_register(type, mask, [&](int first, Value* part) {
+    llvm::Type* const vector = like(part->getType(), element);
+    Value* const start = b_.CreateConstInBoundsGEP1_64(element, address, first);
+    parts.push_back(tagged(b_.CreateMaskedLoad(vector, start, alignment_of(type), part,
+                                               llvm::Constant::getNullValue(vector)),
+                           place));
+  });
+  return llvm::concatenateVectors(b_, parts);
+}
+
+void ExprEmitter::masked_store(const BufferPlace& place, DType type, Value* value, Value* address,
+                               Value* mask) {
+  llvm::Type* const element = memory_type(b_.getContext(), type);
+  for_each_register(type, mask, [&](int first, Value* part) {
+    Value* const start = b_.CreateConstInBoundsGEP1_64(element, address, first);
+    Value* const lanes = b_.CreateShuffleVector(value, lanes_from(first, lanes_of(part)));
+    tagged(b_.CreateMaskedStore(lanes, start, alignment_of(type), part), place);
+  });
+}
+
+void ExprEmitter::for_each_register(DType type, Value* mask,
+                                    const std::function<void(int, Value*)>& visit) {
+  const int lanes = lanes_of(mask);
+  const int most = std::max(lane_access_.masked_bytes / static_cast<int>(size_of(type)), 1);
+  for (int first = 0; first < lanes; first += most)
+    visit(first, b_.CreateShuffleVector(mask, lanes_from(first, std::min(most, lanes - first))));
 }
 
 // LLVM makes a branch a lane of a masked access that the CPU has no instruction for.
@@ -354,9 +400,7 @@ void ExprEmitter::store(const ir::Store& node) {
     if (mask == nullptr) {
       store_row(place, type, in_order, address);
     } else {
-      tagged(b_.CreateMaskedStore(in_order, address, alignment_of(type),
-                                  backwards ? reversed(b_, mask, lanes) : mask),
-             place);
+      masked_store(place, type, in_order, address, backwards ? reversed(b_, mask, lanes) : mask);
     }
     return;
   }

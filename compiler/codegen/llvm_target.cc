@@ -108,6 +108,7 @@ LaneAccess lane_access_of(const llvm::TargetMachine& machine) {
       .gathers = cpu.checkFeatures("+avx512f"),
       .masks_words = cpu.checkFeatures("+avx"),
       .masks_bytes = cpu.checkFeatures("+avx512bw"),
+      .masked_bytes = cpu.checkFeatures("+avx512f") ? 64 : 32,
       .dots_bytes = bytes,
       .dots_words = words,
       .dots_halves = cpu.checkFeatures("+avx512bf16,+avx512vl") ? 16 : 0,
