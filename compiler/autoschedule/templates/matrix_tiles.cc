@@ -201,8 +201,7 @@ std::optional<MatrixTile> with_stages(const Chooser& chooser, MatrixTile tile) {
 class MatrixWriter {
  public:
   MatrixWriter(const StageGraph& graph, const MatrixTile& tile, StepWriter& steps)
-      : graph_(graph),
-        tile_(tile),
+      : tile_(tile),
         rows_(panel_of(graph, tile, true)),
         columns_(panel_of(graph, tile, false)),
         steps_(steps) {}
@@ -329,7 +328,6 @@ class MatrixWriter {
     return loops;
   }
 
-  const StageGraph& graph_;
   const MatrixTile& tile_;
   const Panel rows_;
   const Panel columns_;
