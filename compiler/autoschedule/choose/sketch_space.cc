@@ -13,6 +13,7 @@
 #include "compiler/autoschedule/choose/fusion.h"
 #include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
 #include "compiler/autoschedule/templates/column_threads.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
@@ -91,16 +92,12 @@ const autoschedule::Parameter kBlock = {"block", {32, 64, 128, 256, 512, 1024}, 
 /// Threads of a block that runs columns through time, which are mostly few: so many that there are
 /// as many blocks as multiprocessors.
 int64_t block_of_columns(const Chooser& chooser, StageId nest) {
-  int64_t columns = 1;
-  for (const AxisId axis : autoschedule::columns_of(chooser.graph[nest])) {
-    const std::optional<int64_t> extent = autoschedule::constant_extent(chooser.graph, axis);
-    if (!extent) return kBlock.preferred;
-    columns =
-        std::min<int64_t>(columns, int64_t{1} << 30) * std::clamp<int64_t>(*extent, 0, 1 << 30);
-  }
+  const std::optional<int64_t> columns = autoschedule::constant_extent_of(
+      chooser.graph, autoschedule::columns_of(chooser.graph[nest]));
+  if (!columns) return kBlock.preferred;
   const int64_t multiprocessors = autoschedule::gpu_machine(chooser.arch).multiprocessors;
   int64_t threads = kBlock.preferred;
-  while (threads > ir::kWarp && columns / threads < multiprocessors)
+  while (threads > ir::kWarp && *columns / threads < multiprocessors)
     threads /= 2;
   return threads;
 }
@@ -199,8 +196,9 @@ std::vector<Sketch> core_sketches(const Chooser& chooser, StageId root) {
 
 /// Of a stage for threads, where it is what block_tile_sketches() are taken for.
 std::optional<StageId> padding_of_tiles(const Chooser& chooser, StageId id) {
-  if (!autoschedule::matrix_tile_sketches(chooser, id).empty()) return std::nullopt;
-  return autoschedule::padding_of_block_tiles(chooser.graph, id);
+  const std::optional<StageId> padding = autoschedule::padding_of_block_tiles(chooser.graph, id);
+  if (!padding || !autoschedule::matrix_tile_sketches(chooser, id).empty()) return std::nullopt;
+  return padding;
 }
 
 /// Stages that the sketches of another one schedule.

@@ -14,18 +14,13 @@
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kBanks = 32;          // of shared memory, four bytes each
 constexpr int64_t kMostProducts = 512;  // that stand between two barriers without a loop
 
 /// All threads of the block, side by side along the last axis, each `lanes` neighbours at once.
-void fetch_together(StepWriter& steps, StageId copy, std::vector<AxisId> axes, int64_t lanes) {
+void fetch_together(StepWriter& steps, StageId copy, const std::vector<AxisId>& axes,
+                    int64_t lanes) {
   steps.reorder(copy, axes);
-  if (lanes > 1) {
-    const auto [vectors, lane] = steps.split(copy, axes.back(), lanes);
-    steps.vectorize(copy, lane);
-    axes.back() = vectors;
-  }
-  const AxisId all = steps.fuse(copy, axes);
+  const AxisId all = steps.fuse_vectors(copy, axes, lanes);
   const auto [rest, x] = steps.split(copy, all, kThreadsOfSide);
   const auto [outer, y] = steps.split(copy, rest, kThreadsOfSide);
   steps.bind(copy, y, "threadIdx.y");
@@ -36,7 +31,7 @@ void fetch_together(StepWriter& steps, StageId copy, std::vector<AxisId> axes, i
 /// multiple of that, so that all of its tiles are aligned; `axes` are those of a plain read.
 int64_t lanes_of(const StageGraph& graph, const BlockTile& tile, const ir::TensorRead& read,
                  const std::vector<AxisId>& axes) {
-  const int64_t lanes = 16 / size_of(read.type.element);
+  const int64_t lanes = kVectorBytesOfThread / size_of(read.type.element);
   if (lanes < 2 || !only_reorders(graph, read, axes)) return 1;
   for (const AxisId axis : axes) {
     if (!is_contiguous_in(graph, read, axis)) continue;
@@ -146,7 +141,7 @@ class TileWriter {
   /// The lines of a transposed copy are four banks further apart each, so that neither side of it
   /// meets in a bank.
   void pad_lines(const ir::TensorRead& read, StageId copy, AxisId step) {
-    const int64_t pad = std::max<int64_t>(16 / size_of(read.type.element), 1);
+    const int64_t pad = std::max<int64_t>(kVectorBytesOfThread / size_of(read.type.element), 1);
     steps_.storage_align(copy, step, kBanks, std::min(pad, kBanks - 1));
   }
 
@@ -181,7 +176,7 @@ class TileWriter {
     if (side.group) layout.push_back(*side.group);
     layout.insert(layout.end(), {side.thread, side.own});
     const auto [copy, axes] = steps_.cache_read({read.stage, read.output}, sums, layout, "shared");
-    const int64_t lanes = 16 / size_of(read.type.element);
+    const int64_t lanes = kVectorBytesOfThread / size_of(read.type.element);
     const auto may_be_vectors = [&](const std::vector<AxisId>& along) {
       return lanes > 1 && elements_in_order(graph_, read, along) % lanes == 0;
     };

@@ -12,13 +12,13 @@
 
 #include <algorithm>
 
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kVectorBytesOfThread = 16;
 constexpr int64_t kThreads = 512;      // of a block
 constexpr int64_t kMostVectors = 8;    // of a row: 128 bytes
 constexpr int64_t kFewestVectors = 2;  // 32 bytes
@@ -30,18 +30,6 @@ struct Columns {
   int64_t vectors = 1;  // of a row of a block
   int64_t rows = 1;     // that the block's threads reduce at once
 };
-
-/// The rows as far as they are known.
-std::optional<int64_t> rows_of(const StageGraph& graph, const Stage& stage) {
-  int64_t rows = 1;
-  for (const AxisId axis : stage.reduce) {
-    const std::optional<int64_t> extent = constant_extent(graph, axis);
-    if (!extent) return std::nullopt;
-    rows *= std::min<int64_t>(std::max<int64_t>(*extent, 0), int64_t{1} << 30);
-    rows = std::min<int64_t>(rows, int64_t{1} << 30);
-  }
-  return rows;
-}
 
 Columns columns_for(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
@@ -86,13 +74,8 @@ void write_columns(const StageGraph& graph, StageId id, const Columns& columns, 
   // The sums of a thread, then their copy in shared memory.
   const auto [sums, sums_axes] = steps.cache_write(parts, "local");
   steps.compute_at(parts, id, block);
-  std::vector<AxisId> threads(axes.begin(), axes.begin() + static_cast<long>(data));
-  if (columns.lanes > 1) {
-    const auto [vectors, lane] = steps.split(parts, threads.back(), columns.lanes);
-    steps.vectorize(parts, lane);
-    threads.back() = vectors;
-  }
-  const AxisId thread = steps.fuse(parts, threads);
+  const std::vector<AxisId> threads(axes.begin(), axes.begin() + static_cast<long>(data));
+  const AxisId thread = steps.fuse_vectors(parts, threads, columns.lanes);
   steps.bind(parts, thread, "threadIdx.x");
   steps.compute_at(sums, parts, thread);
   if (columns.lanes == 1) return;
@@ -116,7 +99,7 @@ bool is_column_reduction(const Chooser& chooser, StageId id) {
     return false;
   }
   const AxisId last = stage.data.back();
-  if (rows_of(graph, stage).value_or(kFewestRows) < kFewestRows ||
+  if (constant_extent_of(graph, stage.reduce).value_or(kFewestRows) < kFewestRows ||
       constant_extent(graph, last).value_or(ir::kWarp) < ir::kWarp) {
     return false;
   }

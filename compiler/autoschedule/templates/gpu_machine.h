@@ -21,6 +21,10 @@ struct GpuMachine {
 /// it moves to or from shared memory (CUDA C++ programming guide).
 constexpr double kSchedulers = 4;
 constexpr double kSharedBytes = 128;
+/// Of a thread: what one access moves at most. Shared memory has so many banks of so many bytes.
+constexpr int64_t kVectorBytesOfThread = 16;
+constexpr int64_t kBanks = 32;
+constexpr int64_t kBankBytes = 4;
 
 /// A GPU of this architecture ("sm_90", "sm_90a"; empty: the default), or of the nearest one.
 const GpuMachine& gpu_machine(std::string_view arch);

@@ -35,9 +35,8 @@ namespace {
 
 constexpr int64_t kRows = ir::kMatrixRows;
 constexpr int64_t kColumns = ir::kMatrixColumns;
-constexpr int64_t kFetchedBytes = 16;  // at once
-constexpr int64_t kLineBytes = 128;    // of each row of a tile
-constexpr int64_t kLeast = 64;         // of an axis that is cut into tiles
+constexpr int64_t kLineBytes = 128;  // of each row of a tile
+constexpr int64_t kLeast = 64;       // of an axis that is cut into tiles
 // A tensor core of sm_80 multiplies 16 x 8 x 16, of 8 bits 16 x 8 x 32, in eight cycles (NVIDIA,
 // "A100 Tensor Core GPU Architecture"), and there are four to a multiprocessor.
 constexpr double kCycles = 8;
@@ -65,7 +64,7 @@ struct MatrixTile {
   int64_t block_rows() const { return warps_down * rows * kRows; }
   int64_t block_columns() const { return warps_across * columns * kColumns; }
   int64_t warps() const { return warps_down * warps_across; }
-  int64_t lanes() const { return kFetchedBytes / size_of(type); }  // fetched at once
+  int64_t lanes() const { return kVectorBytesOfThread / size_of(type); }  // fetched at once
 };
 
 bool is_long(const StageGraph& graph, AxisId axis) {
@@ -161,7 +160,7 @@ struct Panel {
   bool has_turned_bytes = false;  // codegen/cuda_matrix.h
 
   /// Each line is longer by a vector.
-  int64_t bytes(DType type) const { return lines * (width * size_of(type) + kFetchedBytes); }
+  int64_t bytes(DType type) const { return lines * (width * size_of(type) + kVectorBytesOfThread); }
 };
 
 Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows) {
@@ -259,13 +258,7 @@ class MatrixWriter {
 
   /// All threads of the block, side by side along the last axis.
   void fetch_together(const Fetch& fetch) {
-    std::vector<AxisId> axes = fetch.axes;
-    if (fetch.lanes > 1) {
-      const auto [vectors, lane] = steps_.split(fetch.copy, axes.back(), fetch.lanes);
-      steps_.vectorize(fetch.copy, lane);
-      axes.back() = vectors;
-    }
-    const AxisId all = steps_.fuse(fetch.copy, axes);
+    const AxisId all = steps_.fuse_vectors(fetch.copy, fetch.axes, fetch.lanes);
     const auto [above, x] = steps_.split(fetch.copy, all, 4);
     const auto [rest, y] = steps_.split(fetch.copy, above, 8);
     const auto [outer, z] = steps_.split(fetch.copy, rest, tile_.warps());

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/schedule/graph/reads.h"
 
@@ -23,7 +24,6 @@ constexpr int64_t kAnyThreads = 128;  // of a row that is not known
 // Of a whole tensor there is one row, which has more to do.
 constexpr int64_t kThreadsOfAll = 512;
 constexpr int64_t kMostThreads = 1024;
-constexpr int64_t kVectorBytesOfThread = 16;
 // Of all that is kept of a row: a quarter of the registers that a thread may have, so that 32 warps
 // have room on a multiprocessor.
 constexpr int64_t kKeptElements = 64;

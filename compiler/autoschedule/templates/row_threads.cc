@@ -166,14 +166,11 @@ void keep_line(const StageGraph& graph, StepWriter& steps, const RowThreads& row
 }
 
 /// The elements of the stage itself, of which a row may have several dimensions.
-void divide_elements(StepWriter& steps, StageId id, std::vector<AxisId> axes, const RowLine& line) {
+void divide_elements(StepWriter& steps, StageId id, const std::vector<AxisId>& axes,
+                     const RowLine& line) {
   if (axes.size() == 1) return divide_line(steps, id, axes[0], line, true);
-  if (line.lanes > 1) {
-    const auto [vectors, lane] = steps.split(id, axes.back(), line.lanes);
-    steps.vectorize(id, lane);
-    axes.back() = vectors;
-  }
-  const auto [rest, thread] = steps.split(id, steps.fuse(id, axes), line.threads);
+  const auto [rest, thread] =
+      steps.split(id, steps.fuse_vectors(id, axes, line.lanes), line.threads);
   steps.bind(id, thread, "threadIdx.x");
 }
 

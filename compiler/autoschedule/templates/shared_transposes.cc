@@ -12,14 +12,12 @@
 
 #include <algorithm>
 
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kVectorBytesOfThread = 16;
-constexpr int64_t kBankBytes = 4;
-constexpr int64_t kBanks = 32;
 constexpr int64_t kSide = 8;             // vectors of a row of a tile, and threads across it
 constexpr int64_t kSideOfElements = 32;  // where each moves by itself
 constexpr size_t kMostTensors = 2;

@@ -68,6 +68,15 @@ AxisId StepWriter::fuse(StageId stage, const std::vector<AxisId>& axes) {
   return add(step(StepKind::Fuse, stage, axes))[0];
 }
 
+AxisId StepWriter::fuse_vectors(StageId stage, std::vector<AxisId> axes, int64_t lanes) {
+  if (lanes > 1) {
+    const auto [vectors, lane] = split(stage, axes.back(), lanes);
+    vectorize(stage, lane);
+    axes.back() = vectors;
+  }
+  return fuse(stage, axes);
+}
+
 void StepWriter::reorder(StageId stage, const std::vector<AxisId>& axes) {
   add(step(StepKind::Reorder, stage, axes));
 }

@@ -22,6 +22,9 @@ class StepWriter {
   std::pair<AxisId, AxisId> split(StageId stage, AxisId axis, int64_t factor);
   /// One axis is returned as it is, without a step.
   AxisId fuse(StageId stage, const std::vector<AxisId>& axes);
+  /// One loop over all of the axes, whose iterations are vectors of `lanes` neighbours along the
+  /// last one.
+  AxisId fuse_vectors(StageId stage, std::vector<AxisId> axes, int64_t lanes);
   void reorder(StageId stage, const std::vector<AxisId>& axes);
   void parallel(StageId stage, AxisId axis);
   void vectorize(StageId stage, AxisId axis);

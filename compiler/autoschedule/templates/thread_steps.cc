@@ -29,7 +29,6 @@ void bind_scatter(const StageGraph& graph, StepWriter& steps, StageId id, int64_
 }
 
 int64_t lanes_of_thread(const StageGraph& graph, StageId id, const GpuMachine& machine) {
-  constexpr int64_t kVectorBytes = 16;
   constexpr int64_t kThreads = 1024;  // of a multiprocessor that has enough to do
   const Stage& stage = graph[id];
   const bool is_plain = stage.kind == Stage::Kind::Compute && !stage.is_reduction() &&
@@ -40,7 +39,7 @@ int64_t lanes_of_thread(const StageGraph& graph, StageId id, const GpuMachine& m
   int64_t bytes = 1;
   for (const ir::Expr& body : stage.bodies)
     bytes = std::max<int64_t>(bytes, size_of(body->type.element));
-  const int64_t lanes = std::max<int64_t>(kVectorBytes / bytes, 1);
+  const int64_t lanes = std::max<int64_t>(kVectorBytesOfThread / bytes, 1);
   int64_t threads = 1;
   for (const AxisId axis : columns) {
     const std::optional<int64_t> extent = constant_extent(graph, axis);
@@ -55,14 +54,9 @@ int64_t lanes_of_thread(const StageGraph& graph, StageId id, const GpuMachine& m
 void bind_elements(const StageGraph& graph, StepWriter& steps, StageId id, int64_t threads,
                    int64_t lanes) {
   const Stage& stage = graph[id];
-  std::vector<AxisId> columns = columns_of(stage);
+  const std::vector<AxisId> columns = columns_of(stage);
   if (columns.empty()) return;
-  if (lanes > 1) {
-    const auto [vectors, lane] = steps.split(id, columns.back(), lanes);
-    steps.vectorize(id, lane);
-    columns.back() = vectors;
-  }
-  const AxisId all = steps.fuse(id, columns);
+  const AxisId all = steps.fuse_vectors(id, columns, lanes);
   const auto [block, thread] = steps.split(id, all, threads);
   steps.bind(id, block, "blockIdx.x");
   steps.bind(id, thread, "threadIdx.x");
