@@ -13,6 +13,7 @@
 
 #include "compiler/codegen/llvm_expr.h"
 #include "compiler/codegen/llvm_values.h"
+#include "compiler/ir/short_integers.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -33,18 +34,15 @@ Value* factor_of_lanes(llvm::IRBuilderBase& b, Value* groups, int first, int gro
   return b.CreateShuffleVector(groups, places);
 }
 
-bool is_byte(DType type) { return type == DType::UInt8 || type == DType::Int8; }
-
 bool is_bytes(const ir::Dot& node) {
-  return node.type.element == DType::Int32 && node.group() == 4 && is_byte(node.a->type.element) &&
-         is_byte(node.b->type.element);
+  return node.type.element == DType::Int32 && node.group() == 4 &&
+         ir::is_byte(node.a->type.element) && ir::is_byte(node.b->type.element);
 }
 
 /// Integers that are an int16 each, of which two are multiplied and added.
 bool is_words(const ir::Dot& node) {
-  const auto is_word = [](DType type) { return is_byte(type) || type == DType::Int16; };
-  return node.type.element == DType::Int32 && node.group() == 2 && is_word(node.a->type.element) &&
-         is_word(node.b->type.element);
+  return node.type.element == DType::Int32 && node.group() == 2 &&
+         ir::is_word(node.a->type.element) && ir::is_word(node.b->type.element);
 }
 
 bool is_halves(const ir::Dot& node) {

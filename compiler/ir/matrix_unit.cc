@@ -4,11 +4,11 @@
 #include "compiler/ir/matrix_unit.h"
 
 #include "compiler/ir/gpu_arch.h"
+#include "compiler/ir/short_integers.h"
 
 namespace kiln::ir {
 namespace {
 
-bool is_byte(DType type) { return type == DType::Int8 || type == DType::UInt8; }
 bool is_byte_float(DType type) { return is_float(type) && bits_of(type) == 8; }
 
 }  // namespace

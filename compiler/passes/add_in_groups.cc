@@ -16,6 +16,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/ir/short_integers.h"
 #include "compiler/passes/pass_context.h"
 #include "compiler/passes/product_loops.h"
 
@@ -23,10 +24,6 @@ namespace kiln::passes {
 namespace {
 
 using namespace ir;
-
-bool is_byte(DType type) { return type == DType::Int8 || type == DType::UInt8; }
-
-bool is_word(DType type) { return is_byte(type) || type == DType::Int16; }
 
 /// Whether an instruction adds so many products of these types.
 bool is_group(int64_t count, DType a, DType b, DType sum) {

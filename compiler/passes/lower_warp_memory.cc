@@ -71,13 +71,13 @@ class OneThread : public Mutator {
     if (is_const(loop.extent, lanes_)) return body;
     return If::make(less(lane_, loop.extent), body);
   }
-  /// What stands outside the threads is done once.
   /// What all threads see lies around them.
   Stmt visit(const Allocate& allocate) override {
     if (is_in_threads_ || allocate.buffer->scope != Scope::Shared) return Mutator::visit(allocate);
     shared.push_back(allocate.buffer);
     return (*this)(allocate.body);
   }
+  /// What stands outside the threads is done once.
   Stmt visit(const Store& store) override {
     return store.buffer->scope == Scope::Local ? Stmt(&store) : once(&store);
   }

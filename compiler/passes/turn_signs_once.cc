@@ -22,6 +22,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/ir/short_integers.h"
 #include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
@@ -60,8 +61,7 @@ std::optional<Update> update_of(const Stmt& stmt, const BufferRef& tile) {
     return std::nullopt;
   }
   const DType type = sum->a->type.element;
-  const bool is_byte = type == DType::Int8 || type == DType::UInt8;
-  if (!is_byte || sum->b->type.element != type || sum->group() != kBytes) return std::nullopt;
+  if (!is_byte(type) || sum->b->type.element != type || sum->group() != kBytes) return std::nullopt;
   Update update{.store = store, .sum = sum};
   update.columns = loops.back();
   loops.pop_back();

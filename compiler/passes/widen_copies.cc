@@ -18,6 +18,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/ir/short_integers.h"
 #include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
@@ -26,9 +27,6 @@ namespace {
 using namespace ir;
 
 constexpr int kPair = 2;  // that an instruction adds for one sum
-
-bool is_byte(DType type) { return type == DType::UInt8 || type == DType::Int8; }
-bool is_word(DType type) { return is_byte(type) || type == DType::Int16; }
 
 /// Buffers of bytes that the kernel allocates, and those of them that are factors of such sums.
 class FactorBuffers : public Visitor {

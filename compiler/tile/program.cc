@@ -4,6 +4,7 @@
 #include <array>
 
 #include "compiler/ir/gpu_arch.h"
+#include "compiler/ir/short_integers.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -39,7 +40,7 @@ bool Instruction::operator==(const Instruction& other) const {
 bool is_factor_float(DType type) {
   return type != DType::Float32 && type != DType::Float64 && is_float(type);
 }
-bool is_factor_int(DType type) { return type == DType::Int8 || type == DType::UInt8; }
+bool is_factor_int(DType type) { return ir::is_byte(type); }
 DType sum_type_of(DType factor) { return is_float(factor) ? DType::Float32 : DType::Int32; }
 bool is_computed(DType type) {
   return type == DType::Float32 || type == DType::Int32 || ir::is_short_float(type);

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/short_integers.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -33,9 +34,6 @@ std::optional<DType> converted_from(const StageGraph& graph, const ir::Expr& fac
   return graph[read->stage].types[read->output];
 }
 
-bool is_byte(DType type) { return type == DType::Int8 || type == DType::UInt8; }
-bool is_word(DType type) { return is_byte(type) || type == DType::Int16; }
-
 /// How many, and whether signs are turned.
 ProductGroup products_at_once(const Chooser& chooser, StageId id) {
   const Stage& stage = chooser.graph[id];
@@ -46,8 +44,9 @@ ProductGroup products_at_once(const Chooser& chooser, StageId id) {
   const std::optional<DType> a = converted_from(chooser.graph, product->a, sum);
   const std::optional<DType> b = converted_from(chooser.graph, product->b, sum);
   if (!a || !b) return {};
-  if (is_word(*a) && is_word(*b) && sum == DType::Int32) {
-    const bool adds_bytes = chooser.machine.vectors.adds_bytes && is_byte(*a) && is_byte(*b);
+  if (ir::is_word(*a) && ir::is_word(*b) && sum == DType::Int32) {
+    const bool adds_bytes =
+        chooser.machine.vectors.adds_bytes && ir::is_byte(*a) && ir::is_byte(*b);
     if (adds_bytes) return {.products = 4, .turns_signs = *a == *b};
     return {.products = 2, .adds_words = true};  // every x86-64 has that
   }
