@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/codegen/cubin.h"
-#include "compiler/codegen/main_loop_json.h"
+#include "compiler/codegen/kernel_json.h"
 #include "compiler/codegen/tileiras.h"
 #include "compiler/tile/bytecode.h"
 #include "compiler/tile/contraction.h"
@@ -81,16 +81,6 @@ std::string kind_of(const tile::Program& program) {
   KILN_CHECK(false);
 }
 
-/// What its machine code says of itself, for the report.
-nlohmann::json kernel_json(const codegen::CubinKernel& kernel, std::string_view arch) {
-  return {{"name", kernel.name},
-          {"registers", kernel.registers},
-          {"spill_bytes", kernel.stack_bytes},
-          {"shared_bytes", kernel.shared_bytes},
-          {"instructions", kernel.instructions},
-          {"main_loop", codegen::main_loop_json(codegen::main_loop_of(kernel.code, arch))}};
-}
-
 /// Throws Unsupported or Unavailable with the reason why it stays with CUDA C.
 nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
                         const CompileOptions& options, Artifact& artifact) {
@@ -112,7 +102,7 @@ nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
   const SizeExpr one = SizeExpr::constant(1);
   artifact.variants[0].tile_launches = {
       {kEntry, {tile::block_count(program), one, one}, {one, one, one}}};
-  nlohmann::json written = kernel_json(kernels[0], artifact.arch);
+  nlohmann::json written = codegen::kernel_json(kernels[0], artifact.arch);
   artifact.tile_code = std::move(cubin);
   return {{"kernel", std::move(written)},
           {"why", fmt::format("an untouched {}, in blocks of {} x {} with {} steps at once; "

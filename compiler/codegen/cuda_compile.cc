@@ -13,7 +13,7 @@
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/cuda_source.h"
-#include "compiler/codegen/main_loop_json.h"
+#include "compiler/codegen/kernel_json.h"
 #include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/occupancy.h"
 #include "compiler/codegen/size_expr.h"
@@ -74,12 +74,7 @@ nlohmann::json kernels_json(std::string_view cubin, const std::vector<Launch>& l
   for (const Launch& launch : launches) {
     const auto found = std::ranges::find(kernels, launch.entry, &CubinKernel::name);
     if (found == kernels.end()) continue;
-    nlohmann::json row = {{"name", found->name},
-                          {"registers", found->registers},
-                          {"spill_bytes", found->stack_bytes},
-                          {"shared_bytes", found->shared_bytes},
-                          {"instructions", found->instructions},
-                          {"main_loop", main_loop_json(main_loop_of(found->code, arch))}};
+    nlohmann::json row = kernel_json(*found, arch);
     add_occupancy(row, *found, launch, arch);
     result.push_back(std::move(row));
   }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kBytes = 16;  // of an instruction
 
-enum class Class { Other, MultiplyAdd, Matrix, Access, Spill, Barrier, Branch };
+enum class Class { MultiplyAdd, Matrix, Access, Spill, Barrier, Branch };
 
 struct Opcode {
   uint32_t number;
@@ -80,7 +80,6 @@ MainLoop counted(const std::vector<Instruction>& all, size_t first, size_t end, 
     const Opcode* opcode = all[i].opcode();
     if (opcode == nullptr) continue;
     switch (opcode->of) {
-      case Class::Other:
       case Class::Branch: break;
       case Class::MultiplyAdd:
         if (matrices > 0) break;

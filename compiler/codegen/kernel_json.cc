@@ -1,17 +1,13 @@
-#pragma once
+#include "compiler/codegen/kernel_json.h"
 
-#include <map>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 #include "compiler/codegen/main_loop.h"
 
 namespace kiln::codegen {
+namespace {
 
-/// As reports have it: {"instructions": 771, "arithmetic": 512, "kind": "FFMA", "share": 0.66,
-/// "barriers": 1, "spills": 0, "accesses": {"LDG": {"16": 4}, ..}}, how many of each width.
-inline nlohmann::json main_loop_json(const MainLoop& loop) {
+nlohmann::json main_loop_json(const MainLoop& loop) {
   nlohmann::json json = {{"is_loop", loop.is_loop},       {"instructions", loop.instructions},
                          {"arithmetic", loop.arithmetic}, {"kind", loop.kind},
                          {"share", loop.share()},         {"barriers", loop.barriers},
@@ -19,6 +15,17 @@ inline nlohmann::json main_loop_json(const MainLoop& loop) {
   for (const MainLoop::Access& access : loop.accesses)
     json["accesses"][std::string(access.kind)][std::to_string(access.bytes)] = access.count;
   return json;
+}
+
+}  // namespace
+
+nlohmann::json kernel_json(const CubinKernel& kernel, std::string_view arch) {
+  return {{"name", kernel.name},
+          {"registers", kernel.registers},
+          {"spill_bytes", kernel.stack_bytes},
+          {"shared_bytes", kernel.shared_bytes},
+          {"instructions", kernel.instructions},
+          {"main_loop", main_loop_json(main_loop_of(kernel.code, arch))}};
 }
 
 }  // namespace kiln::codegen

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/codegen/cubin.h"
+
+namespace kiln::codegen {
+
+/// What the machine code of a kernel for an architecture says of itself, as reports have it: name,
+/// registers, spill_bytes, shared_bytes, instructions, and of its main loop
+///
+///   {"is_loop": true, "instructions": 771, "arithmetic": 512, "kind": "FFMA", "share": 0.66,
+///    "barriers": 1, "spills": 0, "accesses": {"LDG": {"16": 4}, ..}}, how many of each width
+nlohmann::json kernel_json(const CubinKernel& kernel, std::string_view arch);
+
+}  // namespace kiln::codegen
