@@ -66,19 +66,24 @@ bool is_constant(const ir::Expr& expr) {
 
 }  // namespace
 
+std::optional<Padded> find_padded(const ir::Expr& expr) {
+  const ir::Expr inner = schedule::without_casts(expr);
+  const ir::Call* choice = ir::as<ir::Call>(inner);
+  const bool chooses = choice != nullptr && (choice->op == language::Operator::IfThenElse ||
+                                             choice->op == language::Operator::Select);
+  if (!chooses) return std::nullopt;
+  for (size_t i = 1; i < 3; ++i) {
+    const ir::Expr branch = schedule::without_casts(choice->args[i]);
+    if (const ir::TensorRead* read = ir::as<ir::TensorRead>(branch))
+      return Padded{{read->stage, read->output}, choice->args[3 - i]};
+  }
+  return std::nullopt;
+}
+
 bool is_padding_for(const StageGraph& graph, StageId source, StageId reader) {
   if (!is_computed_for(graph, source, reader)) return false;
-  const ir::Expr body = schedule::without_casts(graph[source].bodies[0]);
-  const ir::Call* choice = ir::as<ir::Call>(body);
-  if (choice == nullptr ||
-      (choice->op != language::Operator::IfThenElse && choice->op != language::Operator::Select))
-    return false;
-  const ir::Expr first = schedule::without_casts(choice->args[1]);
-  const ir::Expr second = schedule::without_casts(choice->args[2]);
-  const auto is_element = [](const ir::Expr& expr) {
-    return ir::as<ir::TensorRead>(expr) != nullptr;
-  };
-  return (is_element(first) && is_constant(second)) || (is_constant(first) && is_element(second));
+  const std::optional<Padded> padded = find_padded(graph[source].bodies[0]);
+  return padded && is_constant(schedule::without_casts(padded->around));
 }
 
 std::optional<Image> find_image(const StageGraph& graph, StageId id,

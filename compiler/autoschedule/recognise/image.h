@@ -22,6 +22,13 @@ struct Image {
 std::optional<Image> find_image(const StageGraph& graph, StageId stage,
                                 const Contraction& contraction);
 
+/// An element of a tensor or something else, as padding says it.
+struct Padded {
+  language::TensorId tensor;
+  ir::Expr around;  // what there is in its place
+};
+std::optional<Padded> find_padded(const ir::Expr& expr);
+
 /// Whether a stage puts a constant around a tensor, and one other stage alone reads it.
 bool is_padding_for(const StageGraph& graph, StageId source, StageId reader);
 

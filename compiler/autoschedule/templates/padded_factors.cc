@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "compiler/autoschedule/recognise/image.h"
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/window_sketches.h"
@@ -19,26 +20,10 @@
 namespace kiln::autoschedule {
 namespace {
 
-using language::Operator;
 using language::TensorId;
 
 // Making an element of the copy takes about as long as so many steps of a sum in tiles.
 constexpr int64_t kCopySteps = 16;
-
-/// The tensor of a factor that is an element of it or something else.
-std::optional<TensorId> padded_tensor(const ir::Expr& factor) {
-  const ir::Expr inner = schedule::without_casts(factor);
-  const ir::Call* choice = ir::as<ir::Call>(inner);
-  const bool chooses =
-      choice != nullptr && (choice->op == Operator::IfThenElse || choice->op == Operator::Select);
-  if (!chooses) return std::nullopt;
-  for (size_t i = 1; i < 3; ++i) {
-    const ir::Expr branch = schedule::without_casts(choice->args[i]);
-    if (const ir::TensorRead* read = ir::as<ir::TensorRead>(branch))
-      return TensorId{read->stage, read->output};
-  }
-  return std::nullopt;
-}
 
 /// The tensors that the factors of a sum of products are padded reads of.
 std::vector<TensorId> padded_tensors(const Stage& stage) {
@@ -46,7 +31,7 @@ std::vector<TensorId> padded_tensors(const Stage& stage) {
   if (product == nullptr) return {};
   std::vector<TensorId> tensors;
   for (const ir::Expr& factor : {product->a, product->b}) {
-    if (const auto tensor = padded_tensor(factor)) tensors.push_back(*tensor);
+    if (const auto padded = find_padded(factor)) tensors.push_back(padded->tensor);
   }
   return tensors;
 }
