@@ -19,6 +19,20 @@ void print_text(const std::string& text) {
   std::cout << text << (text.ends_with('\n') ? "" : "\n");
 }
 
+/// A value within a line: what is in an object stands in brackets behind its name.
+std::string in_line(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.3g}", value.get<double>());
+  if (!value.is_object()) return value.dump();
+  std::vector<std::string> parts;
+  for (const auto& [name, field] : value.items()) {
+    const std::string text = in_line(field);
+    parts.push_back(field.is_object() ? fmt::format("{} ({})", name, text)
+                                      : fmt::format("{} {}", name, text));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 /// A report as indented lines: `name: value`, and lists with a dash an entry.
 void print_report(const nlohmann::ordered_json& value, int depth) {
   const std::string indent(static_cast<std::size_t>(depth) * 2, ' ');
@@ -35,16 +49,7 @@ void print_report(const nlohmann::ordered_json& value, int depth) {
     return;
   }
   for (const auto& inner : value) {
-    if (inner.is_object()) {
-      std::vector<std::string> parts;
-      for (const auto& [name, field] : inner.items()) {
-        parts.push_back(name + " " + (field.is_string() ? field.get<std::string>() : field.dump()));
-      }
-      std::cout << indent << "- " << fmt::format("{}", fmt::join(parts, ", ")) << "\n";
-    } else {
-      std::cout << indent << "- " << (inner.is_string() ? inner.get<std::string>() : inner.dump())
-                << "\n";
-    }
+    std::cout << indent << "- " << in_line(inner) << "\n";
   }
 }
 
