@@ -15,7 +15,7 @@
 #include "runtime/core/kernel_abi.h"
 #include "runtime/cpu/cpus.h"
 #include "runtime/cpu/object_loader.h"
-#include "runtime/cpu/overlap.h"
+#include "runtime/cpu/overlap_copies.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/cpu/workspace.h"
 #include "runtime/device.h"

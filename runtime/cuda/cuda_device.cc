@@ -16,6 +16,7 @@
 #include "runtime/cuda/device_properties.h"
 #include "runtime/cuda/device_work.h"
 #include "runtime/cuda/driver_objects.h"
+#include "runtime/cuda/output_copies.h"
 #include "runtime/device.h"
 
 namespace kiln {
@@ -128,9 +129,11 @@ double CudaDevice::run(const LoadedKernel& kernel, const KernelCall& call) {
   context_.use();
   const cuda::CudaCall one(*work_, {&kernel, call.bound, call.names}, *fault_, 0);
   one.clear_checks();
-  cuda::PreparedCall prepared = one.prepare(call.tensors);
+  cuda::OutputCopies copies(*work_, kernel.artifact(), call);
+  cuda::PreparedCall prepared = one.prepare(copies.tensors());
   const double seconds = work_->queue.run({&prepared, 1}, {}, prepared.kernel->last());
   one.finish();
+  noting_launches([&] { copies.commit(); });
   return seconds;
 }
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <optional>
+
 #include <gtest/gtest.h>
 
 #include "runtime/core/error.h"
@@ -12,6 +15,39 @@ TEST(CudaDevice, RunsAKernel) {
   EXPECT_EQ(device->name(), "cuda:0");
   EXPECT_EQ(device->arch(), "sm_90");
   EXPECT_EQ(add_one_on(*device, {1, 2, 3}), (std::vector<float>{2, 3, 4}));
+}
+
+/// add_one() on the elements from `in` on of memory with `values`, written to those from `out` on.
+/// Returns what is there then.
+std::vector<float> add_one_within(Device& device, std::vector<float> values, size_t in, size_t out,
+                                  size_t count) {
+  const auto bytes = static_cast<int64_t>(values.size() * sizeof(float));
+  const std::unique_ptr<DeviceBuffer> memory = device.allocate(bytes);
+  device.copy_in(memory->data(), values.data(), bytes);
+  const std::shared_ptr<LoadedKernel> kernel = device.load(add_one());
+  const ArgumentSlot slot{true, {DType::Float32, {static_cast<int64_t>(count)}, {}}};
+  const BoundCall bound = bind_arguments(kernel->artifact(), kAddOneNames, {{slot, slot}}, {});
+  auto* const first = static_cast<float*>(memory->data());
+  void* const tensors[] = {first + in, first + out};
+  std::optional<Error> error;
+  try {
+    device.run(*kernel, {.tensors = tensors, .bound = &bound, .names = &kAddOneNames});
+  } catch (const Error& fired) {
+    error = fired;
+  }
+  EXPECT_EQ(error.has_value(), std::ranges::any_of(values, [](float x) { return x < 0; }));
+  device.copy_out(values.data(), memory->data(), bytes);
+  return values;
+}
+
+TEST(CudaDevice, WritesAnOutputThatSharesMemoryWithAnInputAfterTheCall) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  EXPECT_EQ(add_one_within(*device, {1, 2, 3}, 0, 0, 3), (std::vector<float>{2, 3, 4}));
+  EXPECT_EQ(add_one_within(*device, {5, 1, 1, 1}, 0, 1, 3), (std::vector<float>{5, 6, 2, 2}));
+  EXPECT_EQ(add_one_within(*device, {5, 1, 1, 1}, 1, 0, 3), (std::vector<float>{2, 2, 2, 1}));
+  // A check fires: nothing is written.
+  EXPECT_EQ(add_one_within(*device, {1, 2, -3}, 0, 0, 3), (std::vector<float>{1, 2, -3}));
+  EXPECT_EQ(live_allocations(), 0);
 }
 
 TEST(CudaDevice, ReportsAnIndexOutOfRangeInTheCallersNames) {
