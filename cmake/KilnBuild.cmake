@@ -49,8 +49,8 @@ find_package(GTest QUIET)
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 
 # What is tested is compiled as it is shipped; the tests themselves need not be. Sanitizers look at what is written, not
-# at what it is optimized to: only what computes long is optimized for them, the compiler, the runtime and oracles (the
-# command line takes clang 28.8 s with -O1, 11.8 without).
+# at what it is optimized to: only what computes long is optimized for them, passes over loops, the runtime and oracles
+# (the command line takes clang 28.8 s with -O1, 11.8 without).
 set(KILN_TEST_OPTIONS)
 set(KILN_BRIEF_OPTIONS)  # Of all else.
 if(KILN_SANITIZE)
@@ -130,7 +130,8 @@ function(kiln_target name)
   set(headers kiln_headers)
   if(is_test)
     target_compile_options(${name} PRIVATE ${KILN_TEST_OPTIONS})
-  elseif(KILN_BRIEF_OPTIONS AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/(compiler|runtime|tests/support)(/|$)")
+  elseif(KILN_BRIEF_OPTIONS AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES
+                                 "^${CMAKE_SOURCE_DIR}/(compiler/(analysis|ir|passes|schedule)|runtime|tests/support)(/|$)")
     target_compile_options(${name} PRIVATE ${KILN_BRIEF_OPTIONS})
     set(headers kiln_brief_headers)
   endif()

@@ -59,3 +59,8 @@ kiln_generate(services ${KILN_PROTO_DIR} "grpc" kiln/v1/artifact.proto kiln/v1/c
 add_library(kiln_grpc STATIC ${services})
 kiln_unsanitized(kiln_grpc)
 target_link_libraries(kiln_grpc PUBLIC kiln_proto grpc_library)
+
+# The headers of gRPC are most of what is read. (Files of messages have names in common.)
+if(KILN_UNITY STREQUAL "ON")
+  set_target_properties(kiln_grpc PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+endif()

@@ -1,13 +1,23 @@
-# All test executables, and what they need.
+# All test executables that are wanted, and what they need.
 add_custom_target(kiln_tests)
+set(KILN_TEST_LABELS "" CACHE STRING "Labels of the tests that are wanted; empty: all")
 
 # How test executables are run: in a few processes each, since starting one costs more than most tests take.
 
 # kiln_add_tests(TARGET LABEL name [SHARDS count] [NAME name] [FILTER filter] [TIMEOUT seconds] [ENVIRONMENT settings...])
-# The tests of a GoogleTest executable, dealt out among SHARDS processes (two, if not said).
+# The tests of a GoogleTest executable, dealt out among SHARDS processes (two, if not said). One of which no label is
+# wanted is not built.
 function(kiln_add_tests target)
-  add_dependencies(kiln_tests ${target})
   cmake_parse_arguments(given "" "LABEL;SHARDS;NAME;FILTER;TIMEOUT" "ENVIRONMENT" ${ARGN})
+  get_target_property(is_wanted ${target} KILN_IS_WANTED)
+  if(KILN_TEST_LABELS AND NOT given_LABEL IN_LIST KILN_TEST_LABELS)
+    if(NOT is_wanted)
+      set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES KILN_IS_WANTED ON EXCLUDE_FROM_ALL OFF)
+  add_dependencies(kiln_tests ${target})
   set(count ${given_SHARDS})
   if(NOT count)
     set(count 2)
