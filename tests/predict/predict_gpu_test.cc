@@ -19,8 +19,9 @@ double term_of_gpu(const Prediction& prediction, std::string_view name) {
   return 0;
 }
 
-Prediction predicted_on_gpu(const char* parameters, const char* body) {
-  return predict_gpu(parse_kernel(parameters, body), {}, h100(), ir::gpu_arch("sm_90"));
+Prediction predicted_on_gpu(const char* parameters, const char* body,
+                            const std::vector<LaunchFacts>& facts = {}) {
+  return predict_gpu(parse_kernel(parameters, body), {}, h100(), ir::gpu_arch("sm_90"), facts);
 }
 
 TEST(PredictGpu, CountsMultiplyAddsOfTheBusiestMultiprocessor) {
@@ -93,6 +94,66 @@ TEST(PredictGpu, BanksThatThreadsShareTakeTurns) {
   };
   EXPECT_EQ(shared("32"), 32 * shared("1"));
   EXPECT_EQ(shared("33"), shared("1"));
+}
+
+/// 8 blocks on each of 132 multiprocessors; a thread has 1000 products.
+Prediction products(const LaunchFacts& facts) {
+  return predicted_on_gpu("A: float32[1], C: float32[135168]", R"(
+    for b in 0..1056 bind(blockIdx.x) { for t in 0..128 bind(threadIdx.x) {
+      allocate s: float32[1] scope(local) {
+        for k in 0..1000 { s[0] = s[0] + A[0]*A[0] }
+        C[b*128 + t] = s[0] } } })",
+                          {facts});
+}
+
+TEST(PredictGpu, CodeSaysHowManyInstructionsAProductTakes) {
+  const double by_loops = term_of_gpu(products({}), "issue");
+  const double tenth = term_of_gpu(products({.share = 0.1}), "issue");
+  // 8 blocks of 4 warps with 1000 products each, a tenth of the instructions, four a cycle.
+  EXPECT_EQ(tenth, 8 * 4 * 1000 / 0.1 / 4);
+  EXPECT_LT(by_loops, tenth);
+  EXPECT_EQ(term_of_gpu(products({.share = 1}), "issue"), by_loops);  // never fewer than the loops'
+  EXPECT_EQ(term_of_gpu(products({.instructions = 80000}), "issue"), 8 * 4 * 80000 / 4);
+}
+
+TEST(PredictGpu, TensorCoresMultiplyInPlaceOfLanes) {
+  EXPECT_EQ(term_of_gpu(products({}), "tensor cores"), 0);
+  const LaunchFacts facts{
+      .unit = LaunchFacts::Unit::Warps, .share = 0.5, .products = 2048, .shared_cycles = 3};
+  const Prediction warps = products(facts);
+  const double all = 8 * 128 * 1000;
+  EXPECT_EQ(term_of_gpu(warps, "multiply-adds"), 0);
+  EXPECT_DOUBLE_EQ(term_of_gpu(warps, "tensor cores"), all / (2048 * 0.629));
+  EXPECT_DOUBLE_EQ(term_of_gpu(warps, "issue"), all / 2048 / 0.5 / 4);
+  EXPECT_DOUBLE_EQ(term_of_gpu(warps, "shared"), all / 2048 * 3);
+}
+
+TEST(PredictGpu, BytesAreMultipliedTwiceAsFast) {
+  const auto tensor_cores = [](LaunchFacts::Unit unit, int64_t bytes) {
+    return term_of_gpu(products({.unit = unit, .share = 1, .element_bytes = bytes}),
+                       "tensor cores");
+  };
+  using Unit = LaunchFacts::Unit;
+  EXPECT_DOUBLE_EQ(tensor_cores(Unit::Warps, 2), 2 * tensor_cores(Unit::Warps, 1));
+  EXPECT_DOUBLE_EQ(tensor_cores(Unit::Tiles, 2), 0.629 * tensor_cores(Unit::Warps, 2));
+}
+
+TEST(PredictGpu, BesideTilesNothingTakesTime) {
+  const Prediction tiles = products({.unit = LaunchFacts::Unit::Tiles});
+  for (const char* name : {"multiply-adds", "issue", "shared", "L2", "latency"})
+    EXPECT_EQ(term_of_gpu(tiles, name), 0) << name;
+}
+
+TEST(PredictGpu, SpilledRegistersWaitForTheStack) {
+  const double without = term_of_gpu(products({.share = 0.5}), "shared");
+  const double with = term_of_gpu(products({.share = 0.5, .spills = 0.25}), "shared");
+  EXPECT_EQ(with - without, 8 * 4 * 1000 * 0.25);
+}
+
+TEST(PredictGpu, FewBlocksAtOnceHideLessOfALatency) {
+  const double many = term_of_gpu(products({}), "latency");
+  EXPECT_EQ(term_of_gpu(products({.blocks_at_once = 8}), "latency"), many);
+  EXPECT_EQ(term_of_gpu(products({.blocks_at_once = 1}), "latency"), 8 * many);
 }
 
 }  // namespace

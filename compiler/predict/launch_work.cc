@@ -1,0 +1,186 @@
+// Counts what the threads of a launch do. Loops over threads stand outside; what is in them one
+// thread does, and a warp what its neighbours along x and y touch together.
+//
+//   for b bind(blockIdx.x) { for t bind(threadIdx.x) { C[b*256 + t] = A[b*256 + t*8] } }
+//     ->  a warp stores 128 bytes, and loads 32 sectors of 32 bytes
+#include "compiler/predict/launch_work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "compiler/autoschedule/templates/gpu_machine.h"
+
+namespace kiln::predict {
+namespace {
+
+using ir::LoopKind;
+using ir::Operator;
+using ir::ThreadAxis;
+
+using autoschedule::kSharedBytes;
+
+constexpr double kBanks = autoschedule::kBanks;
+constexpr double kVectorBytes = autoschedule::kVectorBytesOfThread;
+constexpr double kSectorBytes = 32;  // that come from L2 for a byte of them
+// Of a load from memory, and of an operation that the next one waits for: estimated. Barriers are
+// not counted. Of a short loop all loads are under way at once, of others those of so many
+// iterations, to which compilers unroll them.
+constexpr double kLoadCycles = 600;
+constexpr double kOperationCycles = 4;
+constexpr double kShortLoop = 32;
+constexpr double kUnrolled = 4;
+// Instructions of a loop's end, of a function and of a division: estimated.
+constexpr double kLoopInstructions = 3;
+constexpr double kFunctionInstructions = 8;
+constexpr double kDivisionInstructions = 9;
+
+bool is_block(ThreadAxis axis) {
+  return axis == ThreadAxis::BlockX || axis == ThreadAxis::BlockY || axis == ThreadAxis::BlockZ;
+}
+
+double instructions_of(const Operations& operations) {
+  if (operations.op == Operator::Div || operations.op == Operator::Sqrt)
+    return kDivisionInstructions;
+  const bool is_function = operations.op >= Operator::Exp && operations.op <= Operator::Hypot;
+  return is_function && operations.op != Operator::Fma ? kFunctionInstructions : 1;
+}
+
+/// Accesses as code has them: neighbours up to 16 bytes are one.
+std::vector<Touch> merged(std::vector<Touch> touches) {
+  const auto key = [](const Touch& touch) {
+    return std::tuple(touch.buffer.get(), touch.is_store, touch.is_gather, touch.lanes,
+                      touch.strides, touch.first);
+  };
+  std::ranges::sort(touches, {}, key);
+  std::vector<Touch> result;
+  for (Touch& touch : touches) {
+    const bool follows = !result.empty() && result.back().buffer == touch.buffer &&
+                         result.back().is_store == touch.is_store && !touch.is_gather &&
+                         !result.back().is_gather && result.back().strides == touch.strides &&
+                         result.back().first + result.back().lanes == touch.first;
+    const auto bytes = static_cast<double>((follows ? result.back().lanes + touch.lanes : 0) *
+                                           touch.element_bytes);
+    if (follows && bytes <= kVectorBytes) {
+      result.back().lanes += touch.lanes;
+    } else {
+      result.push_back(std::move(touch));
+    }
+  }
+  return result;
+}
+
+class Launch : public LaunchWork {
+ public:
+  explicit Launch(size_t depth) : depth_(depth) {}
+
+  void read(const Nest& nest) {
+    const Nest* at = &nest;
+    size_t depth = depth_;
+    while (at->kind == LoopKind::ThreadIndex) {
+      (is_block(at->thread) ? blocks : threads) *= at->extent;
+      if (at->thread == ThreadAxis::ThreadX) along_x_ = {depth, at->extent};
+      if (at->thread == ThreadAxis::ThreadY) along_y_ = {depth, at->extent};
+      ++depth;
+      const bool goes_on = at->inner.size() == 1 && at->touches.empty() &&
+                           at->inner[0].kind == LoopKind::ThreadIndex;
+      if (!goes_on) break;
+      at = &at->inner[0];
+    }
+    work = of_body(*at);
+  }
+
+ private:
+  struct Axis {
+    size_t depth = SIZE_MAX;
+    double extent = 1;
+  };
+
+  /// Of all iterations of a serial loop.
+  ThreadWork of(const Nest& nest) {
+    ThreadWork work = of_body(nest);
+    work.instructions += kLoopInstructions;
+    if (nest.kind == LoopKind::ThreadIndex) return work;
+    const double loads = work.load_waits;
+    work = work.times(nest.extent);
+    if (nest.inner.empty())
+      work.load_waits =
+          nest.extent <= kShortLoop ? loads : loads * std::ceil(nest.extent / kUnrolled);
+    return work;
+  }
+
+  ThreadWork of_body(const Nest& nest) {
+    ThreadWork work;
+    for (const Operations& operations : nest.operations) {
+      const double count = operations.count * static_cast<double>(operations.lanes);
+      work.instructions += count * instructions_of(operations);
+      const bool multiplies = operations.op == Operator::Mul || operations.op == Operator::Add ||
+                              operations.op == Operator::Sub || operations.op == Operator::Fma;
+      if (operations.is_float && multiplies) work.multiply_adds += count;
+      if (operations.op == Operator::Mul) work.products += count;
+    }
+    work.waits += static_cast<double>(nest.chain.updates) * kOperationCycles;
+    double fetched = 0;  // what is loaded before it is used is under way together
+    for (const Touch& touch : merged(nest.touches)) {
+      add(touch, work);
+      if (touch.buffer->scope == ir::Scope::Global && !touch.is_store) fetched = kLoadCycles;
+    }
+    for (const Nest& inner : nest.inner) {
+      ThreadWork own = of(inner);
+      const double loads = std::exchange(own.load_waits, 0);
+      (loads <= kLoadCycles ? fetched : work.load_waits) =
+          loads <= kLoadCycles ? std::max(fetched, loads) : work.load_waits + loads;
+      work += own;
+    }
+    work.load_waits += fetched;
+    return work;
+  }
+
+  static double stride(const Touch& touch, const Axis& axis) {
+    return axis.depth < touch.strides.size()
+               ? std::abs(static_cast<double>(touch.strides[axis.depth]))
+               : 0;
+  }
+
+  void add(const Touch& touch, ThreadWork& work) {
+    const auto bytes = static_cast<double>(touch.element_bytes * touch.lanes);
+    work.instructions +=
+        touch.is_gather ? static_cast<double>(touch.lanes) : std::ceil(bytes / kVectorBytes);
+    const double x = std::min(along_x_.extent, kWarp);
+    const double y = std::min(std::max(kWarp / x, 1.0), along_y_.extent);
+    const double across_x = stride(touch, along_x_);
+    const double across_y = stride(touch, along_y_);
+    const double different = (across_x != 0 ? x : 1) * (across_y != 0 ? y : 1);
+    if (touch.buffer->scope == ir::Scope::Shared) {
+      const double words = across_x * static_cast<double>(touch.element_bytes) / 4;
+      const auto step = static_cast<int64_t>(std::max(words, 1.0));
+      const double banks = kBanks / static_cast<double>(std::gcd<int64_t>(step, 32));
+      const double conflicts = touch.lanes == 1 && across_x != 0 ? std::max(x / banks, 1.0) : 1;
+      work.shared_cycles += std::max(different * bytes / kSharedBytes, 1.0) * conflicts;
+      return;
+    }
+    if (touch.buffer->scope != ir::Scope::Global) return;
+    if (touched_.insert(touch.buffer.get()).second) memory_bytes += touch.buffer_bytes;
+    const bool is_dense = across_x * static_cast<double>(touch.element_bytes) <= bytes;
+    work.global_bytes += is_dense ? std::max(different * bytes, kSectorBytes)
+                                  : different * std::max(bytes, kSectorBytes);
+  }
+
+  size_t depth_;
+  std::set<const ir::Buffer*> touched_;  // in memory
+  Axis along_x_;
+  Axis along_y_;
+};
+
+}  // namespace
+
+LaunchWork launch_work(const Nest& nest, size_t depth) {
+  Launch launch(depth);
+  launch.read(nest);
+  return launch;
+}
+
+}  // namespace kiln::predict

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <set>
+
+#include "compiler/predict/nest.h"
+
+namespace kiln::predict {
+
+/// Threads of a warp.
+constexpr double kWarp = 32;
+
+/// What one thread of a launch does.
+struct ThreadWork {
+  double multiply_adds = 0;
+  double products = 0;  // multiplications, of any type but indices
+  double instructions = 0;
+  double shared_cycles = 0;  // of a warp, at 128 bytes a cycle
+  double global_bytes = 0;   // of a warp, in sectors
+  double waits = 0;          // cycles in which an operation waits for the one before
+  double load_waits = 0;     // and for memory, which goes on beside that
+
+  ThreadWork& operator+=(const ThreadWork& other) {
+    multiply_adds += other.multiply_adds;
+    products += other.products;
+    instructions += other.instructions;
+    shared_cycles += other.shared_cycles;
+    global_bytes += other.global_bytes;
+    waits += other.waits;
+    load_waits += other.load_waits;
+    return *this;
+  }
+  ThreadWork times(double count) const {
+    return {multiply_adds * count, products * count, instructions * count, shared_cycles * count,
+            global_bytes * count,  waits * count,    load_waits * count};
+  }
+};
+
+/// A launch in numbers, for sizes that are known.
+struct LaunchWork {
+  double blocks = 1;
+  double threads = 1;  // of a block
+  ThreadWork work;
+  double memory_bytes = 0;  // of the buffers in memory that it touches
+};
+
+/// Of the loops over the threads of a launch, which have `depth` loops of the host around them.
+LaunchWork launch_work(const Nest& nest, size_t depth);
+
+}  // namespace kiln::predict

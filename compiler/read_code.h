@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "compiler/ir/kernel.h"
+#include "compiler/predict/predict.h"
+#include "runtime/core/artifact.h"
+
+namespace kiln {
+
+/// What a call of a kernel for a GPU is predicted to take with sizes of these values, its machine
+/// code read: which unit multiplies, how many instructions and accesses of the stack a product
+/// takes, how many blocks run at once. Pure.
+///
+/// `loops` are what the artifact was made of, for compact arguments. Code made of tiles is read
+/// where there is some.
+predict::Prediction prediction_of_code(const ir::Kernel& loops, const Artifact& artifact,
+                                       std::span<const int64_t> sizes);
+
+}  // namespace kiln
