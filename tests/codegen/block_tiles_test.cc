@@ -114,7 +114,7 @@ std::vector<std::string> tiles_of(const language::TextKernel& text) {
   return names;
 }
 
-// Of products with sizes that are known there are four, of which each is right.
+// Of products there are four, of which each is right, however much of the sum it has at once.
 TEST(BlockTiles, OfAnySizeComputeWhatTheDefinitionSays) {
   const char* const kTexts[] = {
       R"(kernel k(A: float32[130, 19], B: float32[19, 150]) -> (C: float32[130, 150]) {
@@ -133,13 +133,15 @@ TEST(BlockTiles, OfAnySizeComputeWhatTheDefinitionSays) {
     // Of one axis a side, and of all axes.
     ASSERT_EQ(space.stages()[0].sketches.size(), has_window ? 8U : 4U);
     for (uint32_t sketch = 0; sketch < space.stages()[0].sketches.size(); ++sketch) {
-      autoschedule::Candidate candidate = space.preferred();
-      candidate.stages[0].sketch = sketch;
-      LoweringObserver silent;
-      const ir::Kernel loops =
-          lower(kernel.kernel, space.schedule(candidate), target, {}, Layout::Compact, silent);
-      EXPECT_EQ(gpu_difference(kernel, loops, {}), "")
-          << text << space.stages()[0].sketches[sketch].name;
+      const autoschedule::Sketch& tile = space.stages()[0].sketches[sketch];
+      ASSERT_EQ(tile.parameters.size(), 1U);
+      EXPECT_GE(tile.parameters[0].values.size(), has_window ? 1U : 2U);
+      for (const int64_t steps : tile.parameters[0].values) {
+        LoweringObserver silent;
+        const ir::Kernel loops = lower(kernel.kernel, space.schedule({{{sketch, {steps}}}}), target,
+                                       {}, Layout::Compact, silent);
+        EXPECT_EQ(gpu_difference(kernel, loops, {}), "") << text << tile.name << " " << steps;
+      }
     }
   }
 }
@@ -156,9 +158,10 @@ TEST(BlockTiles, AreAsLargeAsThereAreMultiprocessors) {
   EXPECT_EQ(tiles_of(square(1024))[0], "a tile a block, 4 x 4 a thread");
 }
 
-TEST(BlockTiles, OfUnknownSizesAreSmall) {
-  EXPECT_EQ(tiles_of(kernel_of(kTiled[0].text)),
-            std::vector<std::string>{"a tile a block, 4 x 4 a thread"});
+TEST(BlockTiles, OfUnknownSizesAreSmallUnlessTheyAreTuned) {
+  const std::vector<std::string> tiles = tiles_of(kernel_of(kTiled[0].text));
+  EXPECT_EQ(tiles.size(), 4U);
+  EXPECT_EQ(tiles[0], "a tile a block, 4 x 4 a thread");
 }
 
 TEST(BlockTiles, KeepTheSumsInRegisters) {

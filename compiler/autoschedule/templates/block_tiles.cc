@@ -31,7 +31,7 @@ constexpr int64_t kMostSteps = 64;       // of the reduction between two barrier
 constexpr int64_t kBytes = 24 << 10;     // of shared memory: two blocks have room on every device
 constexpr int64_t kCopies = 2;           // of both factors, for iterations that take turns
 constexpr int64_t kSumBytes = 256;       // of a thread's sums: a quarter of its registers
-constexpr ThreadTile kAnyTile = {4, 4};  // where sizes are not known
+constexpr ThreadTile kAnyTile = {4, 4};  // the first: taken where sizes are not known
 constexpr ThreadTile kTiles[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8}};
 
 bool is_short(const StageGraph& graph, AxisId axis) {
@@ -164,27 +164,40 @@ int64_t sum_bytes(const StageGraph& graph, const BlockTile& tile) {
   return tile.own.rows * tile.own.columns * size_of(graph[tile.stage].bodies[0]->type.element);
 }
 
+bool has_room(const StageGraph& graph, const BlockTile& tile) {
+  return tile.steps * tile.window <= kMostSteps && fits(graph, tile);
+}
+
 /// The tile with as many steps at once as there is room for; nothing where there is none.
 std::optional<BlockTile> with_steps(const StageGraph& graph, BlockTile tile) {
   if (tile.own != kAnyTile && sum_bytes(graph, tile) > kSumBytes) return std::nullopt;
   // More would only make longer code of the large tiles.
   const int64_t most = tile.own == kAnyTile ? 16 : 8;
   for (tile.steps = most; tile.steps > 0; tile.steps /= 2) {
-    if (tile.steps * tile.window <= kMostSteps && fits(graph, tile)) return tile;
+    if (has_room(graph, tile)) return tile;
   }
   return std::nullopt;
+}
+
+/// "steps": of the sum between two barriers, as many as there is room for.
+Parameter steps_parameter(const StageGraph& graph, BlockTile tile) {
+  Parameter steps{.name = "steps", .values = {}, .preferred = tile.steps};
+  for (const int64_t count : {4, 8, 16, 32}) {
+    tile.steps = count;
+    if (count == steps.preferred || has_room(graph, tile)) steps.values.push_back(count);
+  }
+  if (!std::ranges::binary_search(steps.values, steps.preferred))
+    steps.values.insert(steps.values.begin(), steps.preferred);
+  return steps;
 }
 
 /// All tiles of a form that fit.
 void add_tiles(const StageGraph& graph, const std::optional<BlockTile>& form,
                std::vector<BlockTile>& tiles) {
   if (!form) return;
-  const BlockProduct product = product_of(graph, *form);
-  const bool is_known = product.rows * product.columns * product.steps > 0;
   for (const ThreadTile& own : kTiles) {
     BlockTile tile = *form;
     tile.own = own;
-    if (!is_known && own != kAnyTile) continue;
     if (const auto found = with_steps(graph, tile)) tiles.push_back(*found);
   }
 }
@@ -241,13 +254,16 @@ std::optional<StageId> padding_of_block_tiles(const StageGraph& graph, StageId i
 std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id) {
   std::vector<Sketch> sketches;
   for (const BlockTile& tile : tiles_of(chooser.graph, chooser.arch, id)) {
-    sketches.push_back({.name = fmt::format("{} a block, {} x {} a thread",
-                                            tile.is_joined ? "a tile of all axes" : "a tile",
-                                            tile.own.rows, tile.own.columns),
-                        .parameters = {},
-                        .write = [&graph = chooser.graph, tile](StepWriter& steps, const Values&) {
-                          write_block_tile(graph, tile, steps);
-                        }});
+    sketches.push_back(
+        {.name = fmt::format("{} a block, {} x {} a thread",
+                             tile.is_joined ? "a tile of all axes" : "a tile", tile.own.rows,
+                             tile.own.columns),
+         .parameters = {steps_parameter(chooser.graph, tile)},
+         .write = [&graph = chooser.graph, tile](StepWriter& writer, const Values& values) {
+           BlockTile taken = tile;
+           taken.steps = values.get("steps", tile.steps);
+           write_block_tile(graph, taken, writer);
+         }});
   }
   return sketches;
 }

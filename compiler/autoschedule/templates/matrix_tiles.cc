@@ -196,6 +196,23 @@ std::optional<MatrixTile> with_stages(const Chooser& chooser, MatrixTile tile) {
   return std::nullopt;
 }
 
+/// "steps": of the sum between two barriers; "stages": memories that take turns, where hardware
+/// copies to them. There is room for what is taken unmeasured, and so for less.
+std::vector<Parameter> parameters_of(const MatrixTile& tile) {
+  Parameter steps{.name = "steps", .values = {}, .preferred = tile.steps};
+  for (int64_t count = tile.steps; count >= tile.unit.steps && count % tile.unit.steps == 0;
+       count /= 2)
+    steps.values.insert(steps.values.begin(), count);
+  std::vector<Parameter> parameters = {steps};
+  if (tile.stages > 1) {
+    Parameter stages{.name = "stages", .values = {}, .preferred = tile.stages};
+    for (int64_t count = 2; count <= tile.stages; ++count)
+      stages.values.push_back(count);
+    parameters.push_back(stages);
+  }
+  return parameters;
+}
+
 /// Writes the schedule of a tile.
 class MatrixWriter {
  public:
@@ -356,12 +373,16 @@ std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id) {
       tiles, {}, [&](const MatrixTile& tile) { return cycles_of(chooser.graph, tile, machine); });
   std::vector<Sketch> sketches;
   for (const MatrixTile& tile : tiles) {
-    sketches.push_back({.name = fmt::format("matrix instructions, {} x {} a block",
-                                            tile.block_rows(), tile.block_columns()),
-                        .parameters = {},
-                        .write = [&graph = chooser.graph, tile](StepWriter& steps, const Values&) {
-                          MatrixWriter(graph, tile, steps).write();
-                        }});
+    sketches.push_back(
+        {.name = fmt::format("matrix instructions, {} x {} a block", tile.block_rows(),
+                             tile.block_columns()),
+         .parameters = parameters_of(tile),
+         .write = [&graph = chooser.graph, tile](StepWriter& writer, const Values& values) {
+           MatrixTile taken = tile;
+           taken.steps = values.get("steps", tile.steps);
+           taken.stages = values.get("stages", tile.stages);
+           MatrixWriter(graph, taken, writer).write();
+         }});
   }
   return sketches;
 }

@@ -87,7 +87,7 @@ std::string difference_of_bytes(const language::TextKernel& text, const ir::Kern
   }
 }
 
-/// The loops by one of the tiles for tensor cores.
+/// The loops by one of the tiles for tensor cores, with any of its numbers.
 ir::Kernel loops_of_any_tile(const language::TextKernel& text, Random& random) {
   const Target target{TargetKind::Cuda, "sm_90"};
   const SketchSpace space(text.kernel, {}, target, {});
@@ -97,7 +97,11 @@ ir::Kernel loops_of_any_tile(const language::TextKernel& text, Random& random) {
     if (!sketches.at(0).name.starts_with("matrix instructions")) continue;
     const int which = random.below(static_cast<int>(sketches.size()));
     const autoschedule::Sketch& sketch = sketches[static_cast<size_t>(which)];
-    candidate.stages[i] = {static_cast<uint32_t>(which), sketch.preferred()};
+    candidate.stages[i] = {static_cast<uint32_t>(which), {}};
+    for (const autoschedule::Parameter& parameter : sketch.parameters) {
+      const int value = random.below(static_cast<int>(parameter.values.size()));
+      candidate.stages[i].values.push_back(parameter.values[static_cast<size_t>(value)]);
+    }
   }
   LoweringObserver silent;
   return lower(text.kernel, space.schedule(candidate), target, {}, Layout::Compact, silent);

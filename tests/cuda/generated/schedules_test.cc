@@ -107,7 +107,7 @@ TEST(SchedulesOnHost, TilesOfEachSizeAreRight) {
     EXPECT_EQ(count, 4U);
     for (uint32_t sketch = 0; sketch < count; ++sketch) {
       autoschedule::Candidate candidate = space.preferred();
-      candidate.stages[0].sketch = sketch;
+      candidate.stages[0] = {sketch, space.stages()[0].sketches[sketch].preferred()};
       LoweringObserver silent;
       const ir::Kernel loops =
           lower(text.kernel, space.schedule(candidate), target, {}, Layout::Compact, silent);
