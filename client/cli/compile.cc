@@ -42,8 +42,7 @@ void print_report(const nlohmann::ordered_json& value, int depth) {
         std::cout << indent << name << ":\n";
         print_report(inner, depth + 1);
       } else if (!inner.is_structured()) {
-        std::cout << indent << name << ": "
-                  << (inner.is_string() ? inner.get<std::string>() : inner.dump()) << "\n";
+        std::cout << indent << name << ": " << in_line(inner) << "\n";
       }
     }
     return;
@@ -58,6 +57,7 @@ struct CompileCommand {
   std::string target = "llvm";
   std::string arch;
   bool report = false;
+  CallChoice call;  // its sizes
   std::string emit;
   std::string file;
 
@@ -77,12 +77,13 @@ struct CompileCommand {
       artifact = client::detail::exported(*compiled.state());
       write_through(file, [&](std::ostream& out) { out << artifact; });
     }
+    const std::map<std::string, std::int64_t> given = call.options(definition).sizes;
     if (common.json) {
-      print_json(compiled);
+      print_json(compiled, given);
     } else if (!emit.empty()) {
       print_text(compiled.source(emit, SourceLocation::none()));
     } else if (report) {
-      print_report(nlohmann::ordered_json::parse(compiled.report()), 0);
+      print_report(nlohmann::ordered_json::parse(compiled.report(given)), 0);
     } else {
       const Timings timings = compiled.build_timings();
       const std::string wrote =
@@ -95,10 +96,10 @@ struct CompileCommand {
   }
 
   /// With --report alone the report itself, as a program wants it.
-  void print_json(const Kernel& compiled) const {
+  void print_json(const Kernel& compiled, const std::map<std::string, std::int64_t>& given) const {
     nlohmann::ordered_json object;
     if (report) {
-      object = nlohmann::ordered_json::parse(compiled.report());
+      object = nlohmann::ordered_json::parse(compiled.report(given));
     } else {
       object = {{"kernel", compiled.name()}, {"timings", to_json(compiled.build_timings())}};
     }
@@ -137,6 +138,10 @@ void add_compile(CLI::App& app, Program& program) {
   command.add_option("--arch", state->arch,
                      "sm_90, or a CPU's name; without it that of the device");
   command.add_flag("--report", state->report, "print guards, proofs, launches and kernels");
+  command
+      .add_option("--size", state->call.sizes,
+                  "with --report for a GPU, what a call takes is predicted: NAME=NUMBER")
+      ->allow_extra_args(false);
   command.add_option("--emit", state->emit, "print a source of the kernel")
       ->check(CLI::IsMember({"lowered", "llvm", "asm", "cuda", "ptx", "tile"}));
   command.add_option(

@@ -65,6 +65,7 @@ nlohmann::ordered_json to_json(const TuneResult& result, const std::vector<TuneT
           {"failures", result.failures},
           {"end", result.end},
           {"problem", result.problem},
+          {"read_for", result.read_for},
           {"measured", list}};
 }
 
@@ -77,6 +78,7 @@ std::string end_text(const std::string& end) {
 struct TuneCommand {
   KernelChoice kernel;
   CallChoice call;
+  std::string arch;
   unsigned trials = 0;
   double seconds = 0;
 
@@ -101,8 +103,10 @@ struct TuneCommand {
     };
     const StopOnInterrupt interrupt;
     options.stop = interrupt.token();
-    const TuneResult result = common.connect().tune(definition, options, call.build_options(kernel),
-                                                    SourceLocation::none());
+    BuildOptions build = call.build_options(kernel);
+    if (!arch.empty()) build.arch = arch;
+    const TuneResult result =
+        common.connect().tune(definition, options, build, SourceLocation::none());
     progress.finish();
     if (common.json) {
       std::cout << to_json(result, measured).dump(2) << "\n";
@@ -113,8 +117,14 @@ struct TuneCommand {
   }
 
   static void print(const std::string& name, const TuneResult& result) {
-    std::cout << fmt::format("{}: {} candidates measured, {} failed; {}\n", name, result.trials,
-                             result.failures, end_text(result.end));
+    const bool is_read = !result.read_for.empty();
+    std::cout << fmt::format("{}: {} candidates {}, {} failed; {}\n", name, result.trials,
+                             is_read ? "read" : "measured", result.failures, end_text(result.end));
+    if (is_read) {
+      std::cout << fmt::format(
+          "no {} is here: times are predicted by the code for it, and nothing ran\n",
+          result.read_for);
+    }
     if (result.candidate.empty()) {
       std::cout << fmt::format("the schedule without tuning, {} a run, is the fastest\n",
                                time_text(result.default_seconds));
@@ -146,7 +156,10 @@ void add_tune(CLI::App& app, Program& program) {
       ->allow_extra_args(false);
   command.add_option("--size", state->call.sizes, "a size that no input gives: NAME=NUMBER")
       ->allow_extra_args(false);
-  command.add_option("--device", state->call.device, "cpu, cuda or cuda:0")->capture_default_str();
+  command.add_option("--device,--target", state->call.device, "cpu, cuda or cuda:0")
+      ->capture_default_str();
+  command.add_option("--arch", state->arch,
+                     "sm_90, ...: where the service has no such GPU, the code for it is read");
   command.add_option("--trials", state->trials, "how many candidates are measured at most");
   command.add_option("--seconds", state->seconds, "how long the search may take")
       ->check(CLI::NonNegativeNumber);

@@ -215,12 +215,14 @@ std::vector<Parameter> Kernel::parameters() const { return state_->parameters();
 
 namespace {
 
-v1::InspectResponse inspect(detail::KernelState& kernel, const std::string& what) {
+v1::InspectResponse inspect(detail::KernelState& kernel, const std::string& what,
+                            const std::map<std::string, std::int64_t>& sizes = {}) {
   v1::InspectResponse response;
   kernel.with_id({}, [&](const std::string& id) {
     v1::InspectRequest request;
     request.set_kernel_id(id);
     request.set_source(what);
+    request.mutable_sizes()->insert(sizes.begin(), sizes.end());
     detail::Link& link = *kernel.link();
     link.call(link.kernels(), &v1::KernelService::Stub::Inspect, request, response);
   });
@@ -232,7 +234,9 @@ v1::InspectResponse inspect(detail::KernelState& kernel, const std::string& what
 std::string Kernel::source(const std::string& what, SourceLocation where) const {
   return detail::at_line(where, [&] { return inspect(*state_, what).text(); });
 }
-std::string Kernel::report() const { return inspect(*state_, "").report_json(); }
+std::string Kernel::report(const std::map<std::string, std::int64_t>& sizes) const {
+  return inspect(*state_, "", sizes).report_json();
+}
 
 }  // namespace client
 }  // namespace kiln

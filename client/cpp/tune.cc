@@ -18,7 +18,8 @@ TuneStart from_wire(const v1::TuneStart& start) {
           .trials = start.trials(),
           .seconds = start.seconds(),
           .joined = start.joined(),
-          .waiting = start.waiting()};
+          .waiting = start.waiting(),
+          .read_for = start.read_for()};
 }
 
 TuneTrial from_wire(const v1::TuneTrial& trial) {
@@ -40,7 +41,8 @@ TuneResult from_wire(const v1::TuneResult& result) {
           .trials = result.trials(),
           .failures = result.failures(),
           .end = result.end(),
-          .problem = result.problem()};
+          .problem = result.problem(),
+          .read_for = result.read_for()};
 }
 
 /// What is known of a search without its end.

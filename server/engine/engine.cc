@@ -252,30 +252,41 @@ std::optional<CompileResult> Engine::find_again(const std::string& request) {
   return result;
 }
 
-std::optional<TuningKey> Engine::tuning_key(const CheckedRequest& checked) const {
-  std::string definition = tuning_of(checked);
-  if (definition.empty()) return std::nullopt;
+std::vector<TuningKey> Engine::tuning_keys(const CheckedRequest& checked) const {
+  std::vector<TuningKey> keys;
+  const std::string definition = tuning_of(checked);
+  if (definition.empty()) return keys;
+  const std::string& arch = checked.wire.target().arch();
+  const auto add = [&](std::string device) {
+    keys.push_back({.definition = definition,
+                    .sizes = "",
+                    .device = std::move(device),
+                    .build = compilers_.hello().build_id()});
+  };
   const v1::Device device = devices_.of(checked.target).describe();
-  if (device.arch() != checked.wire.target().arch()) return std::nullopt;
-  return TuningKey{.definition = std::move(definition),
-                   .sizes = "",
-                   .device = fmt::format("{}, {}", device.arch(), device.description()),
-                   .build = compilers_.hello().build_id()};
+  if (device.arch() == arch) add(fmt::format("{}, {}", arch, device.description()));
+  if (traits_of(checked.target).has_threads) add(TuningKey::code_for(arch));
+  return keys;
 }
 
 std::optional<CheckedRequest> Engine::with_record(const CheckedRequest& checked) const {
   if (records_.count() == 0) return std::nullopt;
-  const std::optional<TuningKey> key = tuning_key(checked);
-  if (!key) return std::nullopt;
-  const std::optional<TuningRecord> record = records_.find_largest(*key);
-  if (!record) return std::nullopt;
-  CheckedRequest tuned = checked;
-  use_schedule(
-      tuned, record->schedule, key->build, record->id,
-      fmt::format("schedule from tuning record {}: {:.2f} times as fast as without when it "
-                  "was measured on {}",
-                  record->id, record->default_seconds / record->seconds, key->device));
-  return tuned;
+  for (const TuningKey& key : tuning_keys(checked)) {
+    const std::optional<TuningRecord> record = records_.find_largest(key);
+    if (!record) continue;
+    const double speedup = record->default_seconds / record->seconds;
+    const std::string why =
+        key.read_for().empty()
+            ? fmt::format("{:.2f} times as fast as without when it was measured on {}", speedup,
+                          key.device)
+            : fmt::format("{:.2f} times as fast as without by {}, which never ran", speedup,
+                          key.device);
+    CheckedRequest tuned = checked;
+    use_schedule(tuned, record->schedule, key.build, record->id,
+                 fmt::format("schedule from tuning record {}: {}", record->id, why));
+    return tuned;
+  }
+  return std::nullopt;
 }
 
 void Engine::compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, CompileDone done) {
@@ -305,13 +316,13 @@ uint64_t Engine::tune(const v1::TuneRequest& request, const Caller& caller, Tune
         "turned off",
         called(checked.names.kernel));
   }
-  const std::optional<TuningKey> key = tuning_key(checked);
-  if (!key) {
+  const std::vector<TuningKey> keys = tuning_keys(checked);
+  if (keys.empty()) {
     fail(ErrorKind::InvalidArgument, "TUNE_ARCH",
          "tune measures on the device here, which is no {}; leave the arch out",
          checked.wire.target().arch());
   }
-  return tune_service_.tune(std::move(checked), request, caller, *key, std::move(watcher));
+  return tune_service_.tune(std::move(checked), request, caller, keys.front(), std::move(watcher));
 }
 
 void Engine::ask_compiler(internal::ToWorker message, const std::string& kernel,
@@ -344,11 +355,6 @@ void Engine::predict(const v1::PredictRequest& request, std::shared_ptr<Call> ca
   const std::vector<int64_t> sizes =
       given_sizes(checked.names, {request.sizes().begin(), request.sizes().end()},
                   fmt::format("a prediction of {} is", called(checked.names.kernel)), "");
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] >= 0) continue;
-    fail(ErrorKind::InvalidArgument, "SIZE", "the size {} of {} is {}; it must be 0 or more",
-         checked.names.sizes[i], called(checked.names.kernel), sizes[i]);
-  }
   internal::ToWorker message;
   internal::Predict& predict = *message.mutable_predict();
   *predict.mutable_request() = checked.wire;
@@ -395,6 +401,15 @@ void Engine::inspect(const v1::InspectRequest& request, std::shared_ptr<Call> ca
   KILN_CHECK(text.mutable_request()->ParseFromString(kernel->request));
   const bool is_report = request.source().empty();
   text.set_source(is_report ? "report" : request.source());
+  const bool is_read = is_report && traits_of(kernel->artifact().target).has_threads &&
+                       (!request.sizes().empty() || kernel->names.sizes.empty());
+  if (is_read) {
+    const std::vector<int64_t> sizes =
+        given_sizes(kernel->names, {request.sizes().begin(), request.sizes().end()},
+                    fmt::format("a report predicts {}", called(kernel->names.kernel)), "");
+    text.mutable_read_at()->mutable_values()->Add(sizes.begin(), sizes.end());
+    text.set_artifact(serialize(kernel->artifact()));
+  }
   ask_text(
       std::move(message), kernel->names.kernel, kernel->key, std::move(call),
       [this, kernel, is_report, done = std::move(done)](Outcome<std::string> outcome) {

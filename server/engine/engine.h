@@ -144,8 +144,9 @@ class Engine {
   std::optional<CompileResult> find_again(const std::string& request);
   /// Compiles under the schedule of a tuning record where there is one.
   void compile_tuned(CheckedRequest checked, std::shared_ptr<Call> call, CompileDone done);
-  /// What a record for the request would be about; nothing when it can have none here.
-  std::optional<TuningKey> tuning_key(const CheckedRequest& checked) const;
+  /// What records for the request would be about, the one that counts most first; none when it can
+  /// have none here.
+  std::vector<TuningKey> tuning_keys(const CheckedRequest& checked) const;
   /// The request under the schedule of its record; nothing when there is none.
   std::optional<CheckedRequest> with_record(const CheckedRequest& checked) const;
   void tick(Clock::time_point now);

@@ -1,6 +1,7 @@
 // Tuning and predictions are for certain sizes, which a client gives by name.
 #include "server/engine/given_sizes.h"
 
+#include "runtime/core/called.h"
 #include "runtime/core/error.h"
 
 namespace kiln::server {
@@ -14,6 +15,10 @@ std::vector<int64_t> given_sizes(const KernelNames& names,
     if (at == given.end()) {
       fail(ErrorKind::InvalidArgument, "SIZE",
            "{} for certain sizes, but {} is not given; give each size{}", what, name, otherwise);
+    }
+    if (at->second < 0) {
+      fail(ErrorKind::InvalidArgument, "SIZE", "the size {} of {} is {}; it must be 0 or more",
+           name, called(names.kernel), at->second);
     }
     sizes.push_back(at->second);
   }

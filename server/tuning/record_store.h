@@ -18,8 +18,17 @@ namespace kiln::server {
 struct TuningKey {
   std::string definition;  // with the steps and options that were given
   std::string sizes;       // the shape class: "" where all sizes are constants
-  std::string device;      // "znver5, 2 threads"
+  std::string device;      // "znver5, 2 threads"; or code, of what was not measured
   std::string build;       // of the compiler
+
+  /// What stands for the device of an arch that is not here: its code, which is read.
+  static std::string code_for(const std::string& arch) { return kCodeFor + arch; }
+  /// The arch of code_for(); empty: a device.
+  std::string read_for() const {
+    return device.starts_with(kCodeFor) ? device.substr(kCodeFor.size()) : "";
+  }
+  static inline const std::string kCodeFor = "the code for ";
+
   auto operator<=>(const TuningKey&) const = default;
 };
 

@@ -15,6 +15,7 @@
 #include "server/worker/compiler_input.h"
 #include "server/worker/interpreted.h"
 #include "server/worker/predictions.h"
+#include "server/worker/readings.h"
 
 namespace kiln::server {
 
@@ -63,6 +64,11 @@ Artifact compile_task(const internal::Compile& task, internal::Compiled& compile
   input.options.sizes = {task.sizes().begin(), task.sizes().end()};
   Artifact artifact = compile(input.kernel, schedule, input.target, input.options);
   compiled.set_for_now(watched.is_lacking());
+  if (task.has_read_at()) {
+    const auto& values = task.read_at().values();
+    const std::vector<int64_t> sizes(values.begin(), values.end());
+    compiled.set_predicted_seconds(reading_of(input, schedule, artifact, sizes).seconds());
+  }
   return artifact;
 }
 
@@ -95,7 +101,14 @@ std::vector<internal::StageSketches> sketches_of(const v1::CompileRequest& reque
 std::string text_of(const internal::Text& task) {
   CompilerInput input(task.request());
   if (!task.loops()) {
-    return source_of(input.kernel, input.chosen(), input.target, input.options, task.source());
+    const language::Schedule schedule = input.chosen();
+    std::string text =
+        source_of(input.kernel, schedule, input.target, input.options, task.source());
+    if (!task.has_read_at()) return text;
+    const auto& values = task.read_at().values();
+    const std::vector<int64_t> sizes(values.begin(), values.end());
+    const Artifact artifact = deserialize_artifact(task.artifact());
+    return with_reading(text, reading_of(input, schedule, artifact, sizes), artifact.arch);
   }
   if (!task.auto_()) {
     input.options.automatic = false;

@@ -254,6 +254,37 @@ TEST_F(Tune, MeasuresOnTheInputsItIsGiven) {
   EXPECT_TRUE(tune(request).status.ok());
 }
 
+TEST_F(Tune, ReadsTheCodeForAGpuThatIsNotHere) {
+  v1::TuneRequest request = request_for("tuned");
+  request.mutable_kernel()->mutable_target()->set_name("cuda");
+  request.mutable_kernel()->mutable_target()->set_arch("sm_90");
+  const Search search = tune(request);
+  ASSERT_TRUE(search.status.ok()) << search.status.error_message();
+  EXPECT_EQ(search.events.front().start().read_for(), "sm_90");
+  EXPECT_EQ(search.of("0").seconds(), 2e-3);
+  EXPECT_EQ(search.of("1").seconds(), 1e-3);
+  // Those that misbehave when they run do not run.
+  EXPECT_EQ(search.of("2").failure(), "");
+  EXPECT_EQ(search.of("5").failure(), "this way does not compile");
+  EXPECT_EQ(search.result().read_for(), "sm_90");
+  EXPECT_EQ(search.result().failures(), 1U);
+  EXPECT_EQ(search.result().default_seconds(), 2e-3);
+  EXPECT_EQ(search.result().candidate(), "Y: fake(way=1)");
+  EXPECT_NE(report_of(service_->kernel(request.kernel()))
+                .find("schedule from tuning record " + search.result().record() +
+                      ": 2.00 times as fast as without by the code for sm_90, which never ran"),
+            std::string::npos);
+
+  request.clear_sizes();
+  expect_status(tune(request).status, grpc::StatusCode::INVALID_ARGUMENT, "SIZE",
+                "tuned is tuned for certain sizes, but n is not given; give each size");
+  v1::Argument& x = *request.add_arguments();
+  x.mutable_inline_()->set_type(v1::DATA_TYPE_FLOAT32);
+  expect_status(tune(request).status, grpc::StatusCode::INVALID_ARGUMENT, "TUNE_INPUTS",
+                "there is no sm_90 here to run tuned on, so that its schedules are judged by their "
+                "code; give its sizes instead of inputs");
+}
+
 TEST_F(Tune, RefusesWhatItCannotTuneInTheCallersWords) {
   v1::TuneRequest request = request_for("tuned");
   request.clear_sizes();

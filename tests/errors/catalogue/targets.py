@@ -262,6 +262,29 @@ def tuning_for_less_than_no_time():
 
 
 @wrong(
+    "TUNE_INPUTS",
+    "there is no sm_90 here to run the kernel on, so that its schedules are judged by their code; give its sizes "
+    "instead of inputs",
+    fix='sizes={"n": 512, ...}, or none where all are constants',
+    at="run",
+)
+def tuning_on_inputs_without_the_gpu():
+    A, B = add_one((1 << 16,))
+    kiln.tune([A, B], target="cuda", arch="sm_90", data=[kiln.nd.empty((1 << 16,))], progress=False)  # <-
+
+
+@wrong(
+    "SIZE",
+    "a report predicts the kernel for certain sizes, but l is not given; give each size",
+    fix='report({"n": 512, "m": 512, "l": 512})',
+    at="run",
+)
+def report_of_some_sizes():
+    A, B, C = matmul()
+    kiln.compile([A, B, C], target="cuda", arch="sm_90").report({"n": 512, "m": 512})  # <-
+
+
+@wrong(
     "ARCH",
     "sm_90 is no CPU, but a GPU; compile for the target cuda",
     fix='target="cuda"',

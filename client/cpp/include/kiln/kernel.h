@@ -145,8 +145,10 @@ class Kernel {
   /// "lowered", "llvm", "asm", "cuda", "ptx" or "tile".
   std::string source(const std::string& what,
                      SourceLocation where = SourceLocation::current()) const;
-  /// JSON: guards, proved, launches, schedule, notes, kernels.
-  std::string report() const;
+  /// JSON: guards, proved, launches, schedule, notes, kernels. Of a GPU's kernel for these sizes,
+  /// all of them or none: predicted, what a call takes by its code; where all sizes are constants
+  /// always.
+  std::string report(const std::map<std::string, std::int64_t>& sizes = {}) const;
   std::string name() const;
   std::vector<Parameter> parameters() const;
   /// Where it came from when it was built, and how long that took.

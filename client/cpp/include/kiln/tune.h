@@ -12,7 +12,7 @@
 namespace kiln {
 inline namespace client {
 
-/// One automatic schedule that was measured.
+/// One automatic schedule that was measured, or whose code was read.
 struct TuneTrial {
   unsigned number = 0;    // from 0, which is the schedule without tuning
   std::string candidate;  // "C: outer products(rows=8, lanes=32)"
@@ -30,12 +30,16 @@ struct TuneStart {
   double seconds = 0;     // at most for so long
   bool joined = false;    // somebody else's search for the same, with that one's budget
   unsigned waiting = 0;   // searches before this one
+  /// The arch whose code is read, since the service has no such device: seconds are predicted, and
+  /// nothing runs. Empty: candidates are measured.
+  std::string read_for = {};
 };
 
 struct TuneOptions {
   /// Sizes that no input's shape gives, by name.
   std::map<std::string, std::int64_t> sizes = {};
-  /// The inputs to measure with, in order; none: the service makes them up.
+  /// The inputs to measure with, in order; none: the service makes them up. Where code is read,
+  /// there are none.
   std::vector<Argument> inputs = {};
   /// How many candidates are measured, and for how many seconds, at most; 0: as the service allows.
   unsigned trials = 0;
@@ -56,7 +60,8 @@ struct TuneResult {
   unsigned failures = 0;
   /// "trials", "seconds" or "candidates": what there was no more of; "stopped" by the caller.
   std::string end;
-  std::string problem;  // why the record will not outlive the daemon; empty: it will
+  std::string problem;        // why the record will not outlive the daemon; empty: it will
+  std::string read_for = {};  // as in TuneStart
 };
 
 }  // namespace client

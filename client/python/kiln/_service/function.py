@@ -18,6 +18,7 @@ from .device import Device, cpu
 from .grpc_setup import grpc
 from .job import submit as submit_job
 from .profiled import profiled
+from .times import sizes_by_name
 
 _FORMS = {"ll": "llvm", "s": "asm", "cu": "cuda"}
 _CACHE = {1: "compiled", 2: "memory", 3: "disk", 4: "shared"}
@@ -256,13 +257,14 @@ class Function:
         return self._inspect(_FORMS.get(fmt, fmt) or default).text
 
     @public
-    def report(self):
-        """What the compiler did: guards, proved, launches, schedule, notes, kernels."""
-        return json.loads(self._inspect("").report_json)
+    def report(self, sizes=None):
+        """What the compiler did: guards, proved, launches, schedule, notes, kernels. Of a GPU's kernel also what
+        a call is predicted to take by its code, where all its sizes are constants or `sizes` says what each is."""
+        return json.loads(self._inspect("", sizes_by_name(sizes)).report_json)
 
-    def _inspect(self, source):
+    def _inspect(self, source, sizes=None):
         def ask():
-            request = wire.InspectRequest(kernel_id=self._kernel_id, source=source)
+            request = wire.InspectRequest(kernel_id=self._kernel_id, source=source, sizes=sizes)
             return self._connection.call("KernelService/Inspect", request, wire.InspectResponse)
 
         return self._again_after_restart(ask)

@@ -20,15 +20,16 @@ class TuneResult:
     `seconds` of a run under the fastest schedule, `default_seconds` under the one that Kiln chooses
     unmeasured, and `speedup` between them; `schedule`, the steps as a kernel file has them; `record`, by
     which reports call it ("" when none was faster); `end`, what there was no more of ("trials",
-    "seconds" or "candidates"), or "stopped"; `problem`, why the record will not outlive the daemon; and
-    `trials`, each a dict of number, candidate, seconds, failure, recorded, elapsed and best.
+    "seconds" or "candidates"), or "stopped"; `problem`, why the record will not outlive the daemon;
+    `read_for`, the arch whose code was read where nothing ran ("" when it was measured); and `trials`,
+    each a dict of number, candidate, seconds, failure, recorded, elapsed and best.
     """
 
     def __init__(self, name):
         self.name = name
         self.trials = []
         self.seconds = self.default_seconds = 0.0
-        self.candidate = self.record = self.problem = ""
+        self.candidate = self.record = self.problem = self.read_for = ""
         self.schedule = []
         self.end = "stopped"
 
@@ -60,7 +61,7 @@ class TuneResult:
     def _note_end(self, result):
         self.seconds, self.default_seconds = result.best_seconds, result.default_seconds
         self.candidate, self.record, self.end = result.candidate, result.record, result.end
-        self.schedule, self.problem = list(result.schedule), result.problem
+        self.schedule, self.problem, self.read_for = list(result.schedule), result.problem, result.read_for
 
 
 class _Bar:
@@ -121,7 +122,7 @@ def _as_tune_request(encoded):
 @public
 def tune(
     inputs, args=None, target=None, name="main", *,
-    sizes=None, data=None, trials=0, seconds=0.0, progress=True, plot=None,
+    arch=None, sizes=None, data=None, trials=0, seconds=0.0, progress=True, plot=None,
     strict=False, fast=False, reproducible=True, connection=None,
 ):  # fmt: skip
     """Measures automatic schedules on the daemon's device, and keeps the fastest there for every later build
@@ -133,10 +134,13 @@ def tune(
     it too; what it found stays. `plot` is a file for a plot of the search.
 
     No candidate changes a result: each is compared with the schedule without tuning, bit by bit.
+
+    Where the daemon has no GPU of `arch` ("sm_90"), nothing runs and nothing is compared: each candidate is compiled,
+    and its machine code read for what a call takes. What is measured once there is such a GPU counts more.
     """
     connection = connection_or_default(connection)
     options = {"strict": strict, "fast": fast, "reproducible": reproducible}
-    _, parts = compile_parts(inputs, args, name, target, None, options)
+    _, parts = compile_parts(inputs, args, name, target, arch, options)
     if trials < 0 or seconds < 0:
         raise invalid("TUNE_BUDGET", "tune: trials and seconds must be at least 0")
     definition = wire.CompileRequest(**parts)

@@ -1,0 +1,39 @@
+// Reads code that was just made, or comes back with a request for a report: the loops that it was
+// made of are lowered again, which takes milliseconds.
+#include "server/worker/readings.h"
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/lower.h"
+#include "compiler/read_code.h"
+#include "runtime/core/error.h"
+
+namespace kiln::server {
+
+predict::Prediction reading_of(const CompilerInput& input, const language::Schedule& schedule,
+                               const Artifact& artifact, std::span<const int64_t> sizes) {
+  KILN_CHECK(input.target.traits().has_threads);
+  LoweringObserver silent;
+  const ir::Kernel loops =
+      lower(input.kernel, schedule, input.target, input.options, Layout::Compact, silent);
+  return prediction_of_code(loops, artifact, sizes);
+}
+
+std::string with_reading(const std::string& report, const predict::Prediction& prediction,
+                         const std::string& arch) {
+  nlohmann::json json = nlohmann::json::parse(report);
+  nlohmann::json terms = nlohmann::json::object();
+  for (const predict::Term& term : prediction.terms) {
+    const bool says_something = term.cycles > 0 && term.name != "launch by launch";
+    if (says_something) terms[std::string(term.name)] = prediction.in_seconds(term.cycles);
+  }
+  json["predicted"] = {{"seconds", prediction.seconds()},
+                       {"largest", prediction.largest().name},
+                       {"terms", std::move(terms)},
+                       {"gpu", autoschedule::gpu_machine(arch).name},
+                       {"measured", false}};
+  return json.dump();
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,118 @@
+"""What is known of a GPU that is not here: the machine code for it is read, and its time predicted."""
+
+import kiln
+import pytest
+from kiln import te
+
+from test_tune import KERNEL, matmul, notes_of, run_kiln
+
+BILLION = 1e9
+
+
+def product(n, dtype="float32"):
+    A, B = (te.placeholder((n, n), dtype, name) for name in "AB")
+    k = te.reduce_axis((0, n), name="k")
+    return [A, B, te.compute((n, n), lambda i, j: te.sum(A[i, k].astype("float32") * B[k, j].astype("float32"), axis=k), name="C")]
+
+
+def compiled(tensors, arch, **options):
+    try:
+        return kiln.compile(tensors, target="cuda", arch=arch, **options)
+    except kiln.Unavailable as error:
+        pytest.skip(f"no NVRTC here: {error.message}")
+
+
+def prediction(tensors, arch, sizes=None):
+    return compiled(tensors, arch).report(sizes)["predicted"]
+
+
+@pytest.mark.parametrize(("arch", "gpu", "peak"), [
+    # Multiply-adds a second of float32: multiprocessors, lanes, gigahertz.
+    ("sm_80", "A100 SXM 40 GB", 108 * 64 * 1.41 * BILLION),
+    ("sm_89", "L4", 58 * 128 * 2.04 * BILLION),
+    ("sm_90", "H100 SXM", 132 * 128 * 1.83 * BILLION),
+    ("sm_100", "B200", 148 * 128 * 1.85 * BILLION),
+])  # fmt: skip
+def test_a_report_predicts_what_a_call_takes(service, arch, gpu, peak):
+    told = prediction(product(4096), arch)
+    least = 4096**3 / peak
+    assert (told["gpu"], told["measured"]) == (gpu, False)
+    # No less than the multiply-adds alone, and not much more: two of three instructions of the main loop are such.
+    assert least < told["seconds"] < 2 * least
+    assert told["largest"] in told["terms"]
+    assert told["terms"]["multiply-adds"] == pytest.approx(least, rel=0.05)
+
+
+def test_tensor_cores_take_less(service):
+    lanes, cores = (prediction(product(2048, dtype), "sm_80") for dtype in ("float32", "float16"))
+    assert "tensor cores" not in lanes["terms"]
+    assert cores["terms"]["tensor cores"] >= 2048**3 / (108 * 1024 * 1.41 * BILLION)
+    assert cores["seconds"] < lanes["seconds"] / 3
+
+
+def test_sizes_of_a_call_are_given_by_name(service):
+    n, m, k = (te.var(name) for name in ("n", "m", "k"))
+    built = compiled(matmul(n, k, m), "sm_90", name="matmul")
+    assert "predicted" not in built.report()
+    small, large = (built.report({"n": size, "m": size, "k": size})["predicted"] for size in (512, 4096))
+    assert large["seconds"] > 50 * small["seconds"]
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        built.report({"n": 5})
+    assert str(caught.value) == "a report predicts matmul for certain sizes, but k is not given; give each size"
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        built.report({"n": -5, "m": 1, "k": 1})
+    assert str(caught.value) == "the size n of matmul is -5; it must be 0 or more"
+
+
+def test_schedules_are_tuned_by_their_code(daemon):
+    tensors = product(96)
+    result = daemon.connection.tune(tensors, target="cuda", arch="sm_90", trials=6, progress=False)
+    assert result.read_for == "sm_90"
+    tried = [trial for trial in result.trials if not trial["failure"]]
+    assert len(tried) >= 2
+    assert all(trial["seconds"] > 0 for trial in tried)
+    assert result.seconds == pytest.approx(min(trial["seconds"] for trial in tried), rel=0.03)
+    assert result.seconds <= result.default_seconds
+    # The first is the schedule without tuning; the same code is predicted to take the same.
+    assert tried[0]["seconds"] == result.default_seconds
+
+
+def test_a_record_of_code_is_used_where_it_was_read_for(daemon):
+    """Without tuning a product of unknown sizes has the tiles that suit small ones."""
+    n, m, k = (te.var(name) for name in ("n", "m", "k"))
+    tensors, sizes = matmul(n, k, m), {"n": 4096, "m": 4096, "k": 4096}
+    result = daemon.connection.tune(tensors, target="cuda", arch="sm_90", sizes=sizes, progress=False)
+    assert result.seconds < 0.95 * result.default_seconds
+    assert result.end == "candidates"
+    after = compiled(tensors, "sm_90", connection=daemon.connection)
+    faster = f"{result.default_seconds / result.seconds:.2f}"
+    assert notes_of(after) == [
+        f"schedule from tuning record {result.record}: {faster} times as fast as without by the code for sm_90, which never ran"
+    ]
+    assert notes_of(compiled(tensors, "sm_80", connection=daemon.connection)) == []
+    assert after.report(sizes)["predicted"]["seconds"] == pytest.approx(result.seconds, rel=1e-6)
+
+
+def test_what_is_read_takes_sizes_and_no_inputs(service):
+    n, m, k = (te.var(name) for name in ("n", "m", "k"))
+    tensors = matmul(n, k, m)
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        kiln.tune(tensors, target="cuda", arch="sm_90", name="matmul", sizes={"n": 4}, progress=False)
+    assert str(caught.value) == "matmul is tuned for certain sizes, but k is not given; give each size"
+    a = kiln.nd.empty((1, 1))
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        kiln.tune(tensors, target="cuda", arch="sm_90", name="matmul", data=[a, a], progress=False)
+    assert str(caught.value) == (
+        "there is no sm_90 here to run matmul on, so that its schedules are judged by their code; give its sizes instead "
+        "of inputs"
+    )
+
+
+def test_the_command_line_reads_code(daemon, tmp_path):
+    (tmp_path / "matmul.kiln").write_text(KERNEL)
+    options = ["--target", "cuda", "--arch", "sm_90", *(part for name in "nml" for part in ("--size", f"{name}=256"))]
+    report = run_kiln(daemon, "compile", "matmul.kiln", "--report", *options, cwd=tmp_path)
+    assert "\n  gpu: H100 SXM\n" in report.stdout and "\n  largest: " in report.stdout, report.stderr
+    told = run_kiln(daemon, "tune", "matmul.kiln", "--trials", "3", *options, cwd=tmp_path)
+    assert told.stdout.startswith("matmul: 3 candidates read, "), told.stderr
+    assert "no sm_90 is here: times are predicted by the code for it, and nothing ran\n" in told.stdout
