@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "compiler/ir/gpu_arch.h"
 
@@ -17,7 +19,7 @@ namespace {
 
 constexpr size_t kBytes = 16;  // of an instruction
 
-enum class Class { MultiplyAdd, Matrix, Access, Spill, Barrier, Branch };
+enum class Class { MultiplyAdd, Matrix, Access, Spill, Barrier, Branch, Exit };
 
 struct Opcode {
   uint32_t number;
@@ -36,6 +38,7 @@ constexpr Opcode kOpcodes[] = {
     {0x03b, "LDSM", Class::Access},      {0x1ae, "LDGSTS", Class::Access},
     {0x183, "LDL", Class::Spill},        {0x187, "STL", Class::Spill},
     {0x11d, "BAR", Class::Barrier},      {0x147, "BRA", Class::Branch},
+    {0x14d, "EXIT", Class::Exit},
 };
 
 class Instruction {
@@ -71,6 +74,11 @@ class Instruction {
   uint64_t high_ = 0;
 };
 
+bool is_exit(const Instruction& instruction) {
+  const Opcode* opcode = instruction.opcode();
+  return opcode != nullptr && opcode->of == Class::Exit;
+}
+
 /// Of the instructions from one to another.
 MainLoop counted(const std::vector<Instruction>& all, size_t first, size_t end, int capability) {
   MainLoop loop;
@@ -80,7 +88,8 @@ MainLoop counted(const std::vector<Instruction>& all, size_t first, size_t end, 
     const Opcode* opcode = all[i].opcode();
     if (opcode == nullptr) continue;
     switch (opcode->of) {
-      case Class::Branch: break;
+      case Class::Branch:
+      case Class::Exit: break;
       case Class::MultiplyAdd:
         if (matrices > 0) break;
         ++loop.arithmetic;
@@ -120,6 +129,17 @@ std::optional<size_t> start_of_loop(const std::vector<Instruction>& all, size_t 
   return static_cast<size_t>(to);
 }
 
+bool multiplies_matrices(const MainLoop& loop) {
+  const auto* opcode = std::ranges::find(kOpcodes, loop.kind, &Opcode::name);
+  return opcode != std::end(kOpcodes) && opcode->of == Class::Matrix;
+}
+
+/// A loop from its first instruction on.
+struct Range {
+  size_t start = 0;
+  MainLoop loop;
+};
+
 }  // namespace
 
 MainLoop main_loop_of(std::string_view code, std::string_view arch) {
@@ -127,18 +147,29 @@ MainLoop main_loop_of(std::string_view code, std::string_view arch) {
   std::vector<Instruction> all;
   for (size_t at = 0; at + kBytes <= code.size(); at += kBytes)
     all.emplace_back(code.data() + at);
-  std::vector<MainLoop> loops;
-  int64_t most = 0;
+  // In the order of their ends, so that what is in a loop stands before it.
+  std::vector<Range> loops;
   for (size_t i = 0; i < all.size(); ++i) {
     const std::optional<size_t> start = start_of_loop(all, i, capability);
     if (!start) continue;
-    loops.push_back(counted(all, *start, i + 1, capability));
-    loops.back().is_loop = true;
-    most = std::max(most, loops.back().arithmetic);
+    // What comes back from behind the end of the code waits there.
+    const bool is_behind = std::any_of(all.begin() + static_cast<ptrdiff_t>(*start),
+                                       all.begin() + static_cast<ptrdiff_t>(i), is_exit);
+    if (is_behind) continue;
+    MainLoop loop = counted(all, *start, i + 1, capability);
+    loop.is_loop = true;
+    const bool is_around =
+        std::ranges::any_of(loops, [&](const Range& other) { return other.start >= *start; });
+    if (loop.arithmetic > 0 && !is_around) loops.push_back({*start, std::move(loop)});
   }
-  if (most == 0) return counted(all, 0, all.size(), capability);
-  std::erase_if(loops, [&](const MainLoop& loop) { return loop.arithmetic * 8 < most; });
-  return *std::ranges::max_element(loops, {}, &MainLoop::share);
+  if (loops.empty()) return counted(all, 0, all.size(), capability);
+  return std::ranges::max_element(loops, {},
+                                  [](const Range& range) {
+                                    const MainLoop& loop = range.loop;
+                                    return std::tuple(multiplies_matrices(loop), loop.arithmetic,
+                                                      loop.share());
+                                  })
+      ->loop;
 }
 
 }  // namespace kiln::codegen

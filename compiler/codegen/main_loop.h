@@ -6,9 +6,9 @@
 
 namespace kiln::codegen {
 
-/// What the threads of a GPU's kernel do most, read from its machine code: the loop whose
-/// arithmetic is densest among those that have an eighth of the most; where none has any, all of
-/// the kernel.
+/// What the threads of a GPU's kernel do most, read from its machine code: of the loops that have
+/// no other in them, the one with the most arithmetic, that of tensor cores before other; where
+/// none has any, all of the kernel. (What a pipeline leaves behind it may be denser, but has less.)
 struct MainLoop {
   /// Instructions that move so many bytes for a thread: "LDG" from memory, "LDS" from shared
   /// memory, "STG", "STS"; "LDGSTS" from the one to the other; "LDSM", a matrix each 4 bytes.

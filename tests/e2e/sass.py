@@ -25,6 +25,7 @@ class Loop:
         self.opcodes = opcodes
         self.kinds = collections.Counter(opcode.split(".")[0] for opcode in opcodes)
         matrices = sum(self.kinds[kind] for kind in _MATRIX)
+        self.has_matrices = matrices > 0
         self.arithmetic = matrices or sum(self.kinds[kind] for kind in _SCALAR)
 
     @property
@@ -65,7 +66,7 @@ def _loops(rows):
     for i, (opcode, operands, _) in enumerate(rows):
         target = _TARGET.search(operands)
         if opcode.startswith("BRA") and target and at.get(target[1], i + 1) <= i:
-            yield Loop([row[0] for row in rows[at[target[1]] : i + 1]])
+            yield at[target[1]], Loop([row[0] for row in rows[at[target[1]] : i + 1]])
 
 
 def _kept(daemon):
@@ -103,15 +104,13 @@ def whole_code(daemon, entry="kiln_compact_0"):
 
 
 def main_loop(daemon, entry="kiln_compact_0"):
-    """The densest of the loops with an eighth of the arithmetic of the most."""
-    loops = list(_loops(_rows_of(daemon, entry)))
-    most = max(loop.arithmetic for loop in loops)
-    return max((loop for loop in loops if loop.arithmetic >= most / 8), key=lambda loop: loop.share)
-
-
-def longest_loop(daemon, entry="kiln_compact_0"):
-    """The loop with the most arithmetic: what a pipeline leaves behind it may be denser."""
-    return max(_loops(_rows_of(daemon, entry)), key=lambda loop: loop.arithmetic)
+    """Of the loops with arithmetic that have no other in them, the one with the most."""
+    inner = []
+    for start, loop in _loops(_rows_of(daemon, entry)):  # in the order of their ends
+        # What comes back from behind the end of the code waits there.
+        if loop.arithmetic > 0 and not loop.kinds["EXIT"] and all(other < start for other, _ in inner):
+            inner.append((start, loop))
+    return max((loop for _, loop in inner), key=lambda loop: (loop.has_matrices, loop.arithmetic, loop.share))
 
 
 def compare(told, loop):
