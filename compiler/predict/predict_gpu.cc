@@ -96,7 +96,8 @@ class Gpu {
 
   /// Multiply-adds of tensor cores in a cycle.
   double rate_of(const LaunchFacts& facts) const {
-    const auto lanes = static_cast<double>(machine_.matrix_lanes * 2 / facts.element_bytes);
+    const double lanes =
+        static_cast<double>(machine_.matrix_lanes) * 2 / static_cast<double>(facts.element_bytes);
     return facts.unit == LaunchFacts::Unit::Warps ? lanes * machine_.warp_share : lanes;
   }
 
