@@ -135,8 +135,11 @@ TEST(BlockTiles, OfAnySizeComputeWhatTheDefinitionSays) {
     for (uint32_t sketch = 0; sketch < space.stages()[0].sketches.size(); ++sketch) {
       const autoschedule::Sketch& tile = space.stages()[0].sketches[sketch];
       ASSERT_EQ(tile.parameters.size(), 1U);
-      EXPECT_GE(tile.parameters[0].values.size(), has_window ? 1U : 2U);
-      for (const int64_t steps : tile.parameters[0].values) {
+      const autoschedule::Parameter& steps_at_once = tile.parameters[0];
+      EXPECT_GE(steps_at_once.values.size(), has_window ? 1U : 2U);
+      for (const int64_t steps : steps_at_once.values) {
+        // One kernel has them all tried: each takes the interpreter a second.
+        if (text != kTexts[0] && steps != steps_at_once.preferred) continue;
         LoweringObserver silent;
         const ir::Kernel loops = lower(kernel.kernel, space.schedule({{{sketch, {steps}}}}), target,
                                        {}, Layout::Compact, silent);
