@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -130,9 +131,8 @@ class Launch : public LaunchWork {
     }
     for (const Nest& inner : nest.inner) {
       ThreadWork own = of(inner);
-      const double loads = std::exchange(own.load_waits, 0);
-      (loads <= kLoadCycles ? fetched : work.load_waits) =
-          loads <= kLoadCycles ? std::max(fetched, loads) : work.load_waits + loads;
+      if (own.load_waits <= kLoadCycles)
+        fetched = std::max(fetched, std::exchange(own.load_waits, 0));
       work += own;
     }
     work.load_waits += fetched;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <set>
 
 #include "compiler/predict/nest.h"
 

@@ -29,6 +29,10 @@ autoschedule::Candidate from_wire(const internal::Candidate& wire) {
   return candidate;
 }
 
+std::vector<int64_t> values_of(const internal::Sizes& sizes) {
+  return {sizes.values().begin(), sizes.values().end()};
+}
+
 /// Notes whether code of tiles was not to be had, but may be another time.
 class WatchedAssembler : public codegen::TileAssembler {
  public:
@@ -65,9 +69,8 @@ Artifact compile_task(const internal::Compile& task, internal::Compiled& compile
   Artifact artifact = compile(input.kernel, schedule, input.target, input.options);
   compiled.set_for_now(watched.is_lacking());
   if (task.has_read_at()) {
-    const auto& values = task.read_at().values();
-    const std::vector<int64_t> sizes(values.begin(), values.end());
-    compiled.set_predicted_seconds(reading_of(input, schedule, artifact, sizes).seconds());
+    compiled.set_predicted_seconds(
+        reading_of(input, schedule, artifact, values_of(task.read_at())).seconds());
   }
   return artifact;
 }
@@ -105,10 +108,9 @@ std::string text_of(const internal::Text& task) {
     std::string text =
         source_of(input.kernel, schedule, input.target, input.options, task.source());
     if (!task.has_read_at()) return text;
-    const auto& values = task.read_at().values();
-    const std::vector<int64_t> sizes(values.begin(), values.end());
     const Artifact artifact = deserialize_artifact(task.artifact());
-    return with_reading(text, reading_of(input, schedule, artifact, sizes), artifact.arch);
+    return with_reading(text, reading_of(input, schedule, artifact, values_of(task.read_at())),
+                        artifact.arch);
   }
   if (!task.auto_()) {
     input.options.automatic = false;

@@ -11,10 +11,11 @@ struct GpuMachine {
   std::string_view name = {};
   int64_t multiprocessors = 0;
   int64_t float_lanes = 0;  // float32 multiply-adds a cycle
-  int64_t matrix_lanes =
-      0;                  // multiply-adds of 16-bit floats a cycle, by tensor cores; of bytes twice
-  double warp_share = 1;  // of these, what instructions of single warps come to (mma.sync)
-  double l2_bytes = 0;    // a cycle, from L2
+  /// Multiply-adds of 16-bit floats a cycle by tensor cores; of bytes there are twice as many. And
+  /// what instructions of single warps (mma.sync) come to of these.
+  int64_t matrix_lanes = 0;
+  double warp_share = 1;
+  double l2_bytes = 0;      // a cycle, from L2
   double memory_bytes = 0;  // a cycle, from memory, where all of them read
   int64_t l2_size = 0;      // bytes, of all of them together
   double gigahertz = 0;
