@@ -14,10 +14,10 @@ namespace passes {
 PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles, fill_tiles,
     partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, lower_warp_memory,
     separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, keep_strided_plain,
-    tensorize, add_in_groups, widen_copies, accumulate_in_registers, turn_signs_once, lay_out_lanes,
-    plan_storage, flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once,
-    hoist_invariants, fetch_ahead, bypass_caches, note_slow_loops, divide_unsigned,
-    split_host_device, check_launch;
+    tensorize, multiply_in_tiles, add_in_groups, widen_copies, accumulate_in_registers,
+    turn_signs_once, lay_out_lanes, plan_storage, flatten_storage, vectorize_loops,
+    accumulate_in_lanes, unroll_loops, divide_once, hoist_invariants, fetch_ahead, bypass_caches,
+    note_slow_loops, divide_unsigned, split_host_device, check_launch;
 
 }  // namespace passes
 
@@ -55,7 +55,8 @@ constexpr Pass kPasses[] = {
     {"keep_strided_plain", passes::keep_strided_plain, Serves::Cores},
     // Of full tiles, so after partition_loops.
     {"tensorize", passes::tensorize, Serves::Cores},
-    // The same where no step names it.
+    // The same where no step names it: by the matrix unit of a core, or else in vectors.
+    {"multiply_in_tiles", passes::multiply_in_tiles, Serves::Cores, Changes::Few},
     {"add_in_groups", passes::add_in_groups, Serves::Cores},
     // Of what add_in_groups finds, while an element is a load of one buffer.
     {"widen_copies", passes::widen_copies, Serves::Cores, Changes::Few},

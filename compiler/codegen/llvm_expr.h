@@ -62,6 +62,8 @@ class ExprEmitter {
   /// them on: how many there are at the beginning of the list, stored at once. 0 where none are.
   size_t store_together(std::span<const ir::Stmt> statements);
   void prefetch(const ir::Prefetch& node);
+  /// Of an element; the index is in elements.
+  llvm::Value* address_of(const ir::BufferRef& buffer, const ir::Expr& index);
   /// Orders the non-temporal stores before all that comes later, where there were any.
   void fence();
 

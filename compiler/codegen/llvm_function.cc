@@ -80,7 +80,9 @@ void FunctionEmitter::emit_entry(KernelModule& shared) {
   FunctionEmitter emitter(shared, function);
   emitter.thread_ = emitter.b_.getInt64(0);
   emitter.load_frame();
+  emitter.begin_tiles(shared.kernel.body);
   emitter.emit(shared.kernel.body);
+  emitter.end_tiles();
   emitter.expr_.fence();
   emitter.b_.CreateRet(emitter.b_.getInt32(0));
 }
@@ -198,6 +200,7 @@ void FunctionEmitter::emit_node(const ir::Stmt& stmt) {
     case ir::NodeKind::Store: return expr_.store(*as<ir::Store>(stmt));
     case ir::NodeKind::Allocate: return emit(*as<ir::Allocate>(stmt));
     case ir::NodeKind::Check: return emit(*as<ir::Check>(stmt));
+    case ir::NodeKind::MultiplyTiles: return emit(*as<ir::MultiplyTiles>(stmt));
     case ir::NodeKind::Prefetch: return expr_.prefetch(*as<ir::Prefetch>(stmt));
     default: KILN_CHECK(!"a statement of a kernel for the CPU");
   }

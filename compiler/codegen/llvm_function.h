@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <llvm/IR/IRBuilder.h>
@@ -24,6 +25,9 @@ struct KernelModule {
 
   llvm::MDNode* tag_of(const ir::BufferRef& buffer);
 };
+
+struct TileShape;
+class TileEmitter;
 
 /// Emits one function: the entry of a kernel, or the body of a parallel loop.
 class FunctionEmitter {
@@ -73,6 +77,12 @@ class FunctionEmitter {
   void emit(const ir::If& node);
   void emit(const ir::Allocate& node);
   void emit(const ir::Check& node);
+  void begin_tiles(const ir::Stmt& body);
+  void end_tiles();
+  void set_tiles(const TileShape& shape);
+  void emit(const ir::MultiplyTiles& node);
+  void emit_steps(const TileEmitter& tiles, size_t depth, llvm::Value* a_elements,
+                  llvm::Value* b_elements);
   void stop_if_cancelled();
 
   llvm::BasicBlock* new_block(const char* name);
@@ -85,8 +95,9 @@ class FunctionEmitter {
   llvm::Value* frame_;
   llvm::Value* thread_ = nullptr;
   bool in_parallel_ = false;
-  std::vector<ir::VarRef> scope_;        // loop variables in scope
-  std::vector<ir::BufferRef> on_stack_;  // allocated in scope
+  std::shared_ptr<const TileShape> tiles_;  // as they are set, but for inside of other products
+  std::vector<ir::VarRef> scope_;           // loop variables in scope
+  std::vector<ir::BufferRef> on_stack_;     // allocated in scope
 };
 
 }  // namespace kiln::codegen

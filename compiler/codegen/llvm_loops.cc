@@ -221,7 +221,9 @@ void FunctionEmitter::emit_parallel_body(const ir::For& loop, const Captures& ca
     const ir::BufferRef& buffer = captures.buffers[i];
     expr_.bind(buffer, {slot(captures.vars.size() + i, b_.getPtrTy()), shared_.tag_of(buffer)});
   }
+  begin_tiles(loop.body);
   emit_serial(loop, function->getArg(2), function->getArg(3), true);
+  end_tiles();
   expr_.fence();
   b_.CreateRet(b_.getInt32(0));
 }

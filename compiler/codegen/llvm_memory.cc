@@ -327,10 +327,13 @@ void ExprEmitter::store_lanes(const BufferPlace& place, const ir::Store& node, V
   }
 }
 
+Value* ExprEmitter::address_of(const ir::BufferRef& buffer, const Expr& index) {
+  return element_address(place_of(buffer), buffer->type, place_in(index));
+}
+
 void ExprEmitter::prefetch(const ir::Prefetch& node) {
   KILN_CHECK(node.indices.size() == 1);
-  Value* const address =
-      element_address(place_of(node.buffer), node.buffer->type, place_in(node.indices[0]));
+  Value* const address = address_of(node.buffer, node.indices[0]);
   constexpr uint32_t kToRead = 0;
   constexpr uint32_t kIntoAllCaches = 3;
   constexpr uint32_t kData = 1;

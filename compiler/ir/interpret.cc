@@ -92,6 +92,7 @@ class Interpreter {
         return;
       case NodeKind::Await: return await(*as<Await>(stmt));
       case NodeKind::Tensorize: return run(as<Tensorize>(stmt)->body);
+      case NodeKind::MultiplyTiles: return run(as<MultiplyTiles>(stmt)->body);
       case NodeKind::Prefetch: {
         const Prefetch& prefetch = *as<Prefetch>(stmt);
         evaluate_.position(prefetch.buffer, prefetch.indices, 0);  // it must be an element

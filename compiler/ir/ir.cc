@@ -235,6 +235,11 @@ Stmt Tensorize::make(language::TensorIntrinsic intrinsic, Stmt body) {
   return new Tensorize(intrinsic, std::move(body));
 }
 
+Stmt MultiplyTiles::make(Stmt body) {
+  KILN_CHECK(body);
+  return new MultiplyTiles(std::move(body));
+}
+
 Stmt Prefetch::make(BufferRef buffer, std::vector<Expr> indices) {
   KILN_CHECK(buffer && lanes_of(indices) == 1);
   return new Prefetch(std::move(buffer), std::move(indices));

@@ -199,6 +199,7 @@ class Parser {
     if (reader_.accept(Background::kWord)) return Background::make(parse_braces());
     if (reader_.accept(Await::kWord)) return parse_await();
     if (reader_.accept(Tensorize::kWord)) return parse_tensorize();
+    if (reader_.accept(MultiplyTiles::kWord)) return MultiplyTiles::make(parse_braces());
     if (reader_.accept(Prefetch::kWord)) return parse_prefetch();
     return parse_store();
   }

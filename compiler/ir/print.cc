@@ -338,6 +338,12 @@ class StmtPrinter {
     close();
   }
 
+  void write_node(const MultiplyTiles& node) {
+    open("{} {{", MultiplyTiles::kWord);
+    write_sequence(node.body);
+    close();
+  }
+
   void write_node(const Prefetch& node) {
     std::string access;
     ExprPrinter(names_, access).print_access(node.buffer, node.indices, nullptr);

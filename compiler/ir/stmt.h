@@ -250,6 +250,20 @@ struct Tensorize : StmtNode {
       : StmtNode(kKind), intrinsic(i), body(std::move(b)) {}
 };
 
+/// The body adds products to a tile of sums, in loops that say what each element is: a core with a
+/// matrix unit has instructions for it (analysis/tile_product.h). The meaning is that of the body,
+/// which passes behind multiply_in_tiles leave as it is.
+struct MultiplyTiles : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::MultiplyTiles;
+  static constexpr std::string_view kWord = "multiply_tiles";
+  static Stmt make(Stmt body);
+  auto fields() const { return std::tie(body); }
+  const Stmt body;
+
+ private:
+  explicit MultiplyTiles(Stmt b) : StmtNode(kKind), body(std::move(b)) {}
+};
+
 /// Fetches the element into the cache. It must be one of the buffer; its value does not matter.
 struct Prefetch : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Prefetch;

@@ -13,17 +13,19 @@
 // see Intel's Software Developer's Manual, vpdpbusd, vpmaddwd and vdpbf16ps.
 #include <algorithm>
 
+#include "compiler/analysis/multiply_add.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/short_integers.h"
 #include "compiler/passes/pass_context.h"
-#include "compiler/passes/product_loops.h"
 
 namespace kiln::passes {
 namespace {
 
 using namespace ir;
+using analysis::distance, analysis::load_in, analysis::MultiplyAdd, analysis::multiply_add_of,
+    analysis::row_along;
 
 /// Whether an instruction adds so many products of these types.
 bool is_group(int64_t count, DType a, DType b, DType sum) {
@@ -45,7 +47,7 @@ Stmt sums_of_groups(const For& columns) {
   if (store == nullptr || store->predicate || group->loop_kind == LoopKind::Parallel) {
     return nullptr;
   }
-  std::optional<Product> product = product_of(*store);
+  std::optional<MultiplyAdd> product = multiply_add_of(*store);
   if (!product || !is_converted(product->x, store->buffer->type) ||
       !is_converted(product->y, store->buffer->type)) {
     return nullptr;

@@ -124,6 +124,9 @@ class FetchAhead : public Mutator {
     bool goes_on;  // the stream gets there without leaving anything out
   };
 
+  /// A core fetches what its tiles are loaded from.
+  Stmt visit(const MultiplyTiles& node) override { return &node; }
+
   Stmt visit(const For& loop) override {
     const Body inside(loop);
     const auto around = fetchers_;

@@ -40,6 +40,11 @@ class LaneDimensions : public Visitor {
     Visitor::visit(loop);
     if (is_vector) lanes_.pop_back();
   }
+  void visit(const MultiplyTiles& node) override {
+    in_tiles_ = true;
+    Visitor::visit(node);
+    in_tiles_ = false;
+  }
   void visit(const Load& load) override {
     note(load.buffer, load.indices);
     Visitor::visit(load);
@@ -50,8 +55,9 @@ class LaneDimensions : public Visitor {
   }
 
   void note(const BufferRef& buffer, const std::vector<Expr>& indices) {
-    // Lanes that are there already.
-    if (std::ranges::any_of(indices, [](const Expr& index) { return index->type.lanes > 1; })) {
+    // Lanes that are there already, or tiles.
+    if (in_tiles_ ||
+        std::ranges::any_of(indices, [](const Expr& index) { return index->type.lanes > 1; })) {
       found[buffer].reset();
       return;
     }
@@ -65,6 +71,7 @@ class LaneDimensions : public Visitor {
   }
 
   std::vector<VarRef> lanes_;
+  bool in_tiles_ = false;
 };
 
 /// The dimensions with number `d` moved to the end; the others keep their order.

@@ -58,6 +58,8 @@ class NoteSlowLoops : public Visitor {
  private:
   using Visitor::visit;
 
+  void visit(const MultiplyTiles&) override {}
+
   void visit(const For& loop) override {
     const double outer = work_;
     const std::optional<int64_t> extent = as_const_int(loop.extent);

@@ -18,18 +18,20 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/analysis/multiply_add.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/pass_context.h"
-#include "compiler/passes/product_loops.h"
 #include "runtime/core/error.h"
 
 namespace kiln::passes {
 namespace {
 
 using namespace ir;
+using analysis::distance, analysis::load_in, analysis::MultiplyAdd, analysis::multiply_add_of,
+    analysis::row_along;
 using language::TensorIntrinsic;
 
 constexpr int64_t kColumns = 16;  // float32 or int32 values of a vector of 64 bytes
@@ -100,8 +102,8 @@ class MakeIntrinsic {
   }
 
   /// The product of the loops, or a refusal that says what is stored instead.
-  Product matched(DType sum) const {
-    const std::optional<Product> product = product_of(store_);
+  MultiplyAdd matched(DType sum) const {
+    const std::optional<MultiplyAdd> product = multiply_add_of(store_);
     const Load* const x = product ? load_in(product->x) : nullptr;
     const Load* const y = product ? load_in(product->y) : nullptr;
     if (x == nullptr || y == nullptr) {
@@ -156,7 +158,7 @@ class MakeIntrinsic {
     const For& columns = *tile_.loops[0];
     const VarRef& j = columns.var;
     const VarRef& k = tile_.loops[1]->var;
-    Product product = matched(sum);
+    MultiplyAdd product = matched(sum);
     const auto uses_column = [&](const Expr& factor) { return uses_var(factor, j); };
     if (uses_column(product.x)) std::swap(product.x, product.y);
     const Load& a = *load_in(product.x);
@@ -175,7 +177,7 @@ class MakeIntrinsic {
   /// Written out, the rows and columns are what accumulate_in_registers looks for.
   Stmt fma() const {
     const VarRef& j = tile_.loops.back()->var;
-    const Product product = matched(DType::Float32);
+    const MultiplyAdd product = matched(DType::Float32);
     require(store_.buffer, store_.indices, j, {1});
     for (const Expr& factor : {product.x, product.y})
       require(load_in(factor)->buffer, load_in(factor)->indices, j, {0, 1});

@@ -11,6 +11,7 @@
 #include "compiler/predict/nest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -18,6 +19,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "compiler/analysis/tile_product.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/predict/numbers.h"
@@ -196,6 +198,62 @@ class Reader : public Visitor {
     // Pairs of integers are multiplied by one instruction and added by another.
     if (dot.group() == 2 && !is_float_type(dot.type)) operation(Operator::Add, dot.type);
     Visitor::visit(dot);
+  }
+
+  /// Its steps as loops, in which each row of a tile is a vector that is loaded; its sums are
+  /// stored once, and loaded before unless they begin with zero.
+  void visit(const MultiplyTiles& node) override {
+    const auto* block = as<Block>(node.body);
+    const auto* loop = as<For>(block != nullptr ? block->body.back() : node.body);
+    const auto product = loop != nullptr ? analysis::tile_product(*loop) : std::nullopt;
+    if (!product) return Visitor::visit(node);
+    steps_of(*product, 0);
+    for (const bool is_store : {false, true}) {
+      if (!is_store && block != nullptr) continue;
+      touch_rows(*product->sums, product->row_count, product->sums_row, product->column_count,
+                 is_store);
+    }
+  }
+
+  /// So many elements of each row of a tile, from the place of the access on.
+  template <typename Access>
+  void touch_rows(const Access& access, int64_t rows, int64_t distance, int64_t elements,
+                  bool is_store) {
+    Touch touch{.buffer = access.buffer,
+                .buffer_bytes = bytes_of(*access.buffer),
+                .element_bytes = size_of(access.buffer->type),
+                .lanes = elements,
+                .is_store = is_store,
+                .first = numbers_(access.indices[0]).value_or(0),
+                .strides = {}};
+    for (const VarRef& var : loops_)
+      touch.strides.push_back(numbers_.stride(access.indices[0], var));
+    for (int64_t row = 0; row < rows; ++row) {
+      at_->touches.push_back(touch);
+      touch.first += distance;
+    }
+  }
+
+  void steps_of(const analysis::TileProduct& product, size_t depth) {
+    const analysis::TileSteps& steps = product.steps[depth];
+    const bool is_last = depth + 1 == product.steps.size();
+    const int64_t each = is_last ? analysis::groups_at_once(steps.extent) : 1;
+    Nest nest;
+    nest.extent = std::ceil(static_cast<double>(steps.extent) / static_cast<double>(each));
+    Nest* const outer = std::exchange(at_, &nest);
+    loops_.push_back(steps.loop->var);
+    if (is_last) {
+      nest.unit_cycles = analysis::cycles_of_step(product.row_count, product.column_count);
+      touch_rows(*product.a, product.row_count, product.a_row, each * product.group_size, false);
+      touch_rows(*product.b, each, steps.b, product.column_count * product.group_size, false);
+      for (Touch& touch : nest.touches)
+        touch.strides.back() *= each;
+    } else {
+      steps_of(product, depth + 1);
+    }
+    loops_.pop_back();
+    at_ = outer;
+    at_->inner.push_back(std::move(nest));
   }
 
   void visit(const Shuffle& shuffle) override {

@@ -43,6 +43,7 @@ struct Nest {
   ir::ThreadAxis thread = ir::ThreadAxis::None;
   std::vector<Operations> operations;
   std::vector<Touch> touches;  // of memory; what is kept in registers is none
+  double unit_cycles = 0;      // of the matrix unit, for one iteration
   Chain chain;                 // the longest, of what stands directly in it
   std::vector<Nest> inner;
 };

@@ -82,7 +82,7 @@ class Cores {
       busy.multiply_adds += each.multiply_adds;
       busy.all += each.all;
     }
-    core.arithmetic = std::max(busy.multiply_adds, busy.all);
+    core.arithmetic = std::max({busy.multiply_adds, busy.all, nest.unit_cycles});
     double loads = 0;
     double stores = 0;
     for (const Touch& touch : nest.touches) {

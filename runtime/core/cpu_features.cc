@@ -12,6 +12,8 @@
 
 #include <cpuid.h>
 #include <fmt/ranges.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace kiln {
 namespace {
@@ -110,12 +112,24 @@ bool host_has(const Feature& feature) {
     return false;
   }
   const bool has = (words[feature.word] >> feature.bit & 1) != 0;
-  return has && (kept_state() & feature.state) == feature.state;
+  return has && (kept_state() & feature.state) == feature.state &&
+         (feature.state != kTiles || may_use_tiles());
 }
 
 constexpr size_t kNamed = 4;  // in a sentence
 
 }  // namespace
+
+// Linux, Documentation/arch/x86/xstate.rst: since 5.16; a kernel without it has no such call, and a
+// sandbox may refuse it.
+bool may_use_tiles() {
+  static const bool allowed = [] {
+    constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+    constexpr long kTileData = 18;               // bit of XCR0
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return allowed;
+}
 
 bool is_code_feature(std::string_view name) { return find(name) != nullptr; }
 

@@ -11,6 +11,10 @@ namespace kiln {
 /// it.
 bool is_code_feature(std::string_view name);
 
+/// Whether the operating system has tiles of a matrix unit (Intel AMX) in this process: it gives
+/// the memory to keep them only where they are asked for, which is done here, once.
+bool may_use_tiles();
+
 /// Of those named, the ones that this host lacks, in words: "avx512f, avx512vl and 3 more"; empty
 /// when it has them all. A name that is not of the table counts as lacking.
 std::string lacking_features(std::span<const std::string> names);

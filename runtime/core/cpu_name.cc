@@ -22,7 +22,8 @@ namespace {
 /// What kernels have a use for and no level of CPUs has. The name of a host says which of them it
 /// has beyond its level: virtual machines often hide what the name of their CPU promises, but not
 /// these.
-constexpr std::array<std::string_view, 2> kTensorFeatures = {"avx512vnni", "avx512bf16"};
+constexpr std::array<std::string_view, 4> kTensorFeatures = {"avx512vnni", "avx512bf16", "amx-int8",
+                                                             "amx-bf16"};
 
 std::vector<llvm::StringRef> features_of(std::string_view arch) {
   const CpuName name = cpu_name_of(arch);
@@ -33,15 +34,33 @@ std::vector<llvm::StringRef> features_of(std::string_view arch) {
   return all;
 }
 
+/// What LLVM finds, less what the operating system does not let this process use.
+llvm::StringMap<bool> host_features() {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  for (const llvm::StringRef tiles : {"amx-tile", "amx-int8", "amx-bf16", "amx-fp16"})
+    if (features.lookup(tiles)) features[tiles] = may_use_tiles();
+  return features;
+}
+
 /// Those of the CPU that code may use and this host lacks.
 std::vector<llvm::StringRef> missing_features(std::string_view arch) {
-  const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  const llvm::StringMap<bool> host = host_features();
   std::vector<llvm::StringRef> features = features_of(arch);
   std::erase_if(features, [&](llvm::StringRef feature) {
     const auto found = host.find(feature);
     return !is_code_feature(feature) || found == host.end() || found->second;
   });
   return features;
+}
+
+/// The CPU that this host says it is. A virtual machine may show the number of an older model, but
+/// what that one never had tells: tiles began with Sapphire Rapids.
+std::string shown_cpu() {
+  constexpr std::string_view kFirstWithTiles = "sapphirerapids";
+  std::string shown = llvm::sys::getHostCPUName().str();
+  const bool is_older =
+      is_known_cpu(shown) && !cpu_has(shown, "amx-tile") && host_can_run(kFirstWithTiles);
+  return is_older ? std::string(kFirstWithTiles) : shown;
 }
 
 constexpr size_t kFeaturesNamed = 4;  // in a sentence
@@ -102,12 +121,12 @@ std::string runnable_cpu() {
 }
 
 std::string own_cpu() {
-  const std::string own = llvm::sys::getHostCPUName().str();
+  const std::string own = shown_cpu();
   for (const std::string_view cpu :
        {std::string_view(own), std::string_view("x86-64-v4"), std::string_view("x86-64-v3"),
         std::string_view("x86-64-v2")}) {
     if (!host_can_run(cpu)) continue;
-    const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+    const llvm::StringMap<bool> host = host_features();
     std::string arch(cpu);
     for (const std::string_view feature : kTensorFeatures) {
       if (!cpu_has(cpu, feature) && host.lookup(llvm::StringRef(feature))) {

@@ -48,17 +48,16 @@ constexpr Layouts kLayouts[] = {kPlain,
 const std::vector<std::string> kTypes = {"int8 int8",         "uint8 int8",     "int8 uint8",
                                          "uint8 uint8",       "int16 int16",    "int16 uint8",
                                          "bfloat16 bfloat16", "float16 float16"};
-// With and without instructions that add four products of bytes.
-const std::vector<std::string> kPlanned = {"x86-64-v3", "znver4"};
+// Without instructions that add four products of bytes, with them, and with those for tiles.
+const std::vector<std::string> kPlanned = {"x86-64-v3", "znver4", "sapphirerapids"};
 
 language::Schedule chosen(const language::Kernel& kernel, const Target& target,
                           const CompileOptions& options = {}) {
   return choose_schedule(kernel, {}, target, options);
 }
 
-/// With the schedule for the host, and with one for another CPU.
-void expect_right(const std::string& text, Random& random) {
-  const std::string planned = random.chance(0.5) ? std::string(host_cpu()) : random.pick(kPlanned);
+/// With the schedule for a CPU.
+void expect_right(const std::string& text, Random& random, const std::string& planned) {
   SCOPED_TRACE(text + ", as for " + planned);
   const language::TextKernel parsed = kernel_of(text);
   const std::vector<HostTensor> inputs = random_inputs(parsed.kernel, {}, random);
@@ -67,6 +66,11 @@ void expect_right(const std::string& text, Random& random) {
   const auto actual =
       run_on_cpu(parsed.kernel, chosen(parsed.kernel, {TargetKind::Llvm, planned}), {}, inputs);
   EXPECT_EQ(difference(actual, expected, {}), "");
+}
+
+/// With the schedule for the host, or with one for another CPU.
+void expect_right(const std::string& text, Random& random) {
+  expect_right(text, random, random.chance(0.5) ? std::string(host_cpu()) : random.pick(kPlanned));
 }
 
 TEST(NarrowProducts, AreWhatTheDefinitionSays) {
@@ -161,14 +165,43 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 TEST(NarrowProducts, UseTheInstructionsOfTheCpu) {
-  for (const char* const cpu : {"cascadelake", "icelake-server", "sapphirerapids", "znver4",
-                                "znver5", "x86-64-v4+avx512vnni"}) {
+  for (const char* const cpu :
+       {"cascadelake", "icelake-server", "znver4", "znver5", "x86-64-v4+avx512vnni"}) {
     for (const char* const types : {"int8 int8", "uint8 int8", "uint8 uint8"})
       EXPECT_TRUE(contains(assembly(types, cpu), "vpdpbusd")) << types << " on " << cpu;
   }
   EXPECT_TRUE(contains(assembly("int8 int8", "alderlake"), "{vex}\tvpdpbusd"));
-  for (const char* const cpu : {"cooperlake", "sapphirerapids", "znver4", "znver5"})
+  for (const char* const cpu : {"cooperlake", "znver4", "znver5"})
     EXPECT_TRUE(contains(assembly("bfloat16 bfloat16", cpu), "vdpbf16ps")) << cpu;
+}
+
+TEST(NarrowProducts, AreOfTilesWhereTheCpuHasThem) {
+  for (const auto& [types, instruction] :
+       {std::pair("int8 int8", "tdpbssd"), std::pair("int8 uint8", "tdpbsud"),
+        std::pair("uint8 int8", "tdpbusd"), std::pair("uint8 uint8", "tdpbuud"),
+        std::pair("bfloat16 bfloat16", "tdpbf16ps")}) {
+    for (const char* const cpu :
+         {"sapphirerapids", "x86-64-v4+avx512vnni+avx512bf16+amx-int8+amx-bf16"}) {
+      const std::string code = assembly(types, cpu);
+      EXPECT_TRUE(contains(code, instruction)) << types << " on " << cpu;
+      EXPECT_TRUE(contains(code, "ldtilecfg"));
+      EXPECT_TRUE(contains(code, "tilerelease"));
+    }
+  }
+  EXPECT_FALSE(contains(assembly("bfloat16 bfloat16", "sapphirerapids", true), "tdpbf16ps"));
+}
+
+/// Steps that are left over, rows and columns that are, and both.
+TEST(NarrowProducts, OfTilesAreRightAtTheirEnds) {
+  Random random(kSeed);
+  for (const auto& [rows, steps, columns] :
+       {std::tuple(32, 64, 32), std::tuple(64, 404, 96), std::tuple(40, 404, 41),
+        std::tuple(17, 1000, 49), std::tuple(2, 100, 33), std::tuple(150, 70, 16)}) {
+    for (const std::string_view types : {"int8 int8", "uint8 int8", "bfloat16 bfloat16"}) {
+      expect_right(product(types, kLayouts[random.below(4)], rows, steps, columns), random,
+                   host_cpu());
+    }
+  }
 }
 
 TEST(NarrowProducts, OfCpusWithoutAreOfPairs) {

@@ -1,4 +1,4 @@
-#include "compiler/autoschedule/recognise/vector_unit.h"
+#include "compiler/ir/vector_unit.h"
 
 #include <algorithm>
 #include <string>
@@ -9,8 +9,8 @@
 namespace kiln::testing {
 namespace {
 
-using autoschedule::vector_unit_of;
-using autoschedule::VectorUnit;
+using ir::vector_unit_of;
+using ir::VectorUnit;
 
 /// By the features that LLVM lists for a CPU, of which those that others imply may be missing.
 VectorUnit unit_by_features(llvm::StringRef cpu) {
@@ -28,6 +28,8 @@ VectorUnit unit_by_features(llvm::StringRef cpu) {
   }
   unit.adds_bytes = has("avx512vnni") || has("avxvnni");
   unit.adds_halves = has("avx512bf16");
+  unit.multiplies_tiles_of_bytes = has("amx-int8");
+  unit.multiplies_tiles_of_halves = has("amx-bf16");
   return unit;
 }
 
@@ -43,6 +45,7 @@ TEST(VectorUnit, OfAnUnknownCpuIsWhatEveryCpuHas) {
   EXPECT_EQ(vector_unit_of("znver9"), (VectorUnit{.bytes = 16, .registers = 16}));
   EXPECT_EQ(vector_unit_of("znver5+avx512bf16"), (VectorUnit{64, 32, true, true}));
   EXPECT_EQ(vector_unit_of("x86-64-v4+avx512vnni"), (VectorUnit{64, 32, true, false}));
+  EXPECT_EQ(vector_unit_of("x86-64-v4+amx-int8"), (VectorUnit{64, 32, false, false, true, false}));
 }
 
 }  // namespace

@@ -209,6 +209,11 @@ TEST(RoundTrip, TensorIntrinsicsAndPrefetches) {
         C[j] = C[j] + int32(A[k, 0])*int32(B[k, j, 0])
       }
     }
+    multiply_tiles {
+      for j_2 in 0..16 {
+        C[j_2] = 0
+      }
+    }
     for j_1 in 0..16 vectorize {
       C[j_1] = dot(C[j_1], A[k, ramp(0, 1, 4)], B[k, j_1, ramp(0, 1, 4)])
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -18,12 +19,13 @@ struct PassSetting {
   TargetKind target = TargetKind::Llvm;
   Layout layout = Layout::Compact;
   CompileOptions options;
+  std::string arch;
 };
 
 /// The kernel after the pass, verified.
 inline ir::Kernel run_pass(PassFunction* pass, const ir::Kernel& kernel,
                            const PassSetting& setting = {}) {
-  const Target target{setting.target, ""};
+  const Target target{setting.target, setting.arch};
   ir::Kernel result = pass(kernel, PassContext{target, setting.options, setting.layout});
   ir::verify(result);
   return result;
@@ -49,11 +51,11 @@ inline ir::Kernel expect_becomes(PassFunction* pass, std::string_view before,
 inline void expect_unchanged(PassFunction* pass, std::string_view text,
                              const PassSetting& setting = {}) {
   const ir::Kernel kernel = ir::parse(text);
-  const Target target{setting.target, ""};
+  const Target target{setting.target, setting.arch};
   const ir::Kernel result = pass(kernel, PassContext{target, setting.options, setting.layout});
   EXPECT_TRUE(result.body == kernel.body) << "got\n" << ir::print(result);
 }
 
-inline const PassSetting kCuda = {TargetKind::Cuda, Layout::Compact, {}};
+inline const PassSetting kCuda = {TargetKind::Cuda, Layout::Compact, {}, ""};
 
 }  // namespace kiln::testing

@@ -83,7 +83,7 @@ bool is_listed(std::string_view cpu) {
 }
 
 /// The level whose vectors these are.
-std::string_view level_of(const VectorUnit& vectors) {
+std::string_view level_of(const ir::VectorUnit& vectors) {
   if (vectors.bytes == 64) return "x86-64-v4";
   return vectors.bytes == 32 ? "x86-64-v3" : "x86-64-v2";
 }
@@ -92,7 +92,7 @@ std::string_view level_of(const VectorUnit& vectors) {
 
 Machine machine_of(std::string_view arch) {
   const std::string_view cpu = cpu_name_of(arch).cpu;
-  const VectorUnit vectors = vector_unit_of(arch);
+  const ir::VectorUnit vectors = ir::vector_unit_of(arch);
   Machine machine = row_of(cpu.empty()      ? "sapphirerapids"
                            : is_listed(cpu) ? cpu
                                             : level_of(vectors));
@@ -101,10 +101,12 @@ Machine machine_of(std::string_view arch) {
 }
 
 std::string text_of(const Machine& machine) {
-  const VectorUnit& vectors = machine.vectors;
+  const ir::VectorUnit& vectors = machine.vectors;
   std::string sums;
   if (vectors.adds_bytes) sums += ", sums of four products of bytes";
   if (vectors.adds_halves) sums += ", of two of bfloat16";
+  if (vectors.multiplies_tiles_of_bytes) sums += ", tiles of bytes";
+  if (vectors.multiplies_tiles_of_halves) sums += ", tiles of bfloat16";
   return fmt::format(
       "{}: {} vectors of {} bytes, {:g} multiply-add{} a cycle of {:g} cycles each, {:g} "
       "operations and {:g} loads a cycle, L1 {} KiB, L2 {} KiB{} ({})",

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/autoschedule/recognise/vector_unit.h"
+#include "compiler/ir/vector_unit.h"
 
 namespace kiln::autoschedule {
 
@@ -12,7 +12,7 @@ namespace kiln::autoschedule {
 /// equal plans, and these equal bits.
 struct Machine {
   std::string_view name = {};  // of the microarchitecture
-  VectorUnit vectors = {};
+  ir::VectorUnit vectors = {};
   // Of full vectors of float32: how many multiply-adds begin each cycle, after how many cycles one
   // is ready for the next, and how many are loaded each cycle.
   double multiply_adds = 2;

@@ -47,12 +47,20 @@ ProductGroup products_at_once(const Chooser& chooser, StageId id) {
   if (ir::is_word(*a) && ir::is_word(*b) && sum == DType::Int32) {
     const bool adds_bytes =
         chooser.machine.vectors.adds_bytes && ir::is_byte(*a) && ir::is_byte(*b);
-    if (adds_bytes) return {.products = 4, .turns_signs = *a == *b};
+    const bool in_tiles = chooser.machine.vectors.multiplies_tiles_of_bytes;
+    if (adds_bytes) return {.products = 4, .turns_signs = *a == *b, .in_tiles = in_tiles};
     return {.products = 2, .adds_words = true};  // every x86-64 has that
   }
   const bool is_half = *a == DType::BFloat16 && *b == DType::BFloat16 && sum == DType::Float32;
   if (!is_half || !chooser.machine.vectors.adds_halves || chooser.options.strict) return {};
-  return {.products = 2};
+  return {.products = 2, .in_tiles = chooser.machine.vectors.multiplies_tiles_of_halves};
+}
+
+/// Whether there are rows for tiles, and all steps are known.
+bool are_tiles(const StageGraph& graph, StageId id, const Contraction& found) {
+  return constant_extent(graph, found.row).value_or(0) > 1 &&
+         std::ranges::all_of(graph[id].reduce,
+                             [&](AxisId axis) { return constant_extent(graph, axis).has_value(); });
 }
 
 }  // namespace
@@ -86,6 +94,7 @@ ProductGroup product_group_of(const Chooser& chooser, StageId id, const Contract
     best.copies_rows = !lies_together || kind.adds_words;
     if (lies_together) break;
   }
+  best.in_tiles = best.in_tiles && are_tiles(graph, id, found);
   return best;
 }
 

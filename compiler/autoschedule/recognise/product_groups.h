@@ -11,6 +11,7 @@ struct ProductGroup {
   bool turns_signs =
       false;  // of bytes of one kind, which takes a register more for a vector of columns
   bool copies_rows = false;  // where they are, neighbours of the row factor lie apart
+  bool in_tiles = false;     // whole tiles of sums, by the matrix unit of the CPU
   bool adds_words = false;   // as int16, which bytes are copied as: both factors are
 };
 

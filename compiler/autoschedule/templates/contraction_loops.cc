@@ -32,13 +32,17 @@ void align_panel(const Tiling& tiling, StepWriter& steps, StageId copy,
 
 /// Columns of a copy whose innermost loop is over the products that are added at once, or rows: in
 /// vectors that are interleaved, or where a group lies side by side already, one group after the
-/// other.
+/// other, as many as a line has before the next column. `groups`: the loop over all of them.
 void write_group_copy(const StageGraph& graph, const Tiling& tiling, const ir::TensorRead& factor,
-                      AxisId neighbour, StepWriter& steps, StageId copy, AxisId lane,
+                      AxisId neighbour, StepWriter& steps, StageId copy, AxisId groups, AxisId lane,
                       AxisId group) {
   const bool is_together = is_contiguous_in(graph, factor, neighbour);
-  if (!is_together && distance_along(graph, factor, tiling.group.axis) == 1)
+  if (!is_together && distance_along(graph, factor, tiling.group.axis) == 1) {
+    const auto [lines, of_line] = steps.split(copy, groups, kLine);
+    steps.reorder(copy, {lines, lane, of_line, group});
+    steps.unroll(copy, of_line);
     return steps.vectorize(copy, group);
+  }
   steps.vectorize(copy, lane);
   steps.unroll(copy, group);
 }
@@ -52,7 +56,8 @@ void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter&
     const auto row = axes.end() - 2 - static_cast<std::ptrdiff_t>(tiling.reduce.size());
     if (panels > 0) steps.reorder(copy, joined({{row, axes.end() - 2}, {*(row - 1)}}));
     return write_group_copy(graph, tiling, *tiling.contraction.column_factor,
-                            tiling.contraction.column, steps, copy, *(axes.end() - 2), axes.back());
+                            tiling.contraction.column, steps, copy, *(axes.end() - 3),
+                            *(axes.end() - 2), axes.back());
   }
   if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column)) {
     // So many steps use up a line of each column while it is in L1.
@@ -147,17 +152,38 @@ void widen_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
     steps.parallel(copy, *axis);
 }
 
+/// Rows of tiles lie along the steps, wherever they lie before.
+void copy_rows_of_tiles(const Tiling& tiling, StepWriter& steps, const std::vector<AxisId>& tiles,
+                        AxisId row, const Reduction& reduction, bool parallel) {
+  const auto [copy, axes] =
+      steps.cache_read(tiling.rows, tiling.stage,
+                       joined({tiling.row_batch, tiles, {row}, reduction.loops, reduction.group}));
+  const auto row_axis = axes.begin() + static_cast<std::ptrdiff_t>(tiling.row_batch.size()) +
+                        static_cast<std::ptrdiff_t>(tiles.size());
+  // So many groups that the lines which their steps lie in do not evict each other.
+  const auto [lines, of_line] = steps.split(copy, *(axes.end() - 2), kLine / 2);
+  steps.reorder(copy,
+                joined({{row_axis + 1, axes.end() - 2}, {lines, *row_axis, of_line, axes.back()}}));
+  steps.unroll(copy, of_line);
+  steps.vectorize(copy, axes.back());
+  if (!parallel) return;
+  for (auto axis = axes.begin(); axis != row_axis; ++axis)
+    steps.parallel(copy, *axis);
+}
+
 /// The same for rows whose steps of a group lie apart.
 void copy_rows_in_groups(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                          const std::vector<AxisId>& tiles, AxisId row, const Reduction& reduction,
                          bool parallel) {
   if (distance_along(graph, *tiling.contraction.row_factor, tiling.group.axis) == 1)
     return widen_rows(graph, tiling, steps, tiles, row, reduction, parallel);
+  if (tiling.group.in_tiles)
+    return copy_rows_of_tiles(tiling, steps, tiles, row, reduction, parallel);
   const auto [copy, axes] =
       steps.cache_read(tiling.rows, tiling.stage,
                        joined({tiling.row_batch, tiles, reduction.loops, {row}, reduction.group}));
   write_group_copy(graph, tiling, *tiling.contraction.row_factor, tiling.contraction.row, steps,
-                   copy, *(axes.end() - 2), axes.back());
+                   copy, *(axes.end() - 3), *(axes.end() - 2), axes.back());
   if (!parallel) return;
   const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.row_batch.size()) + 1;
   for (auto axis = axes.begin(); axis != end; ++axis)
@@ -207,6 +233,11 @@ Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contract
   tiling.rows = {contraction.row_factor->stage, contraction.row_factor->output};
   tiling.register_lanes = register_lanes(chooser, id);
   tiling.group = product_group_of(chooser, id, contraction);
+  if (tiling.group.in_tiles) {
+    // A row of a tile is steps along that axis.
+    std::ranges::stable_partition(tiling.reduce,
+                                  [&](AxisId axis) { return axis != tiling.group.axis; });
+  }
   return tiling;
 }
 

@@ -12,6 +12,7 @@
 
 #include "compiler/autoschedule/templates/contraction_numbers.h"
 #include "compiler/autoschedule/templates/dot_products.h"
+#include "compiler/autoschedule/templates/unit_tiles.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -145,6 +146,10 @@ class Sketches {
       parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
     return sketch("outer products of panels in order", std::move(parameters),
                   write_panels_in_order);
+  }
+
+  std::vector<Sketch> unit_tiles(const Chooser& chooser, bool may_copy_all, bool parallel) const {
+    return unit_tile_sketches(chooser, tiling_, numbers_, may_copy_all, parallel);
   }
 
   /// Whether all panels are copied first: there are rows enough to read them, and they are many, or
@@ -311,6 +316,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   const bool in_order =
       may_copy && only_reorders(graph, *contraction.column_factor,
                                 joined({tiling.panel_batch, tiling.reduce, {contraction.column}}));
+  if (tiling.group.in_tiles) return all.unit_tiles(chooser, in_order, parallel);
   if (tiling.group.products > 1) {
     std::vector<Sketch> sketches = {all.packed_panels()};
     if (in_order) {

@@ -3,14 +3,17 @@
 #include <cstdint>
 #include <string_view>
 
-namespace kiln::autoschedule {
+namespace kiln::ir {
 
-/// The registers for vectors that a CPU has.
+/// The registers for vectors that a CPU has, and what it does with products of short types.
 struct VectorUnit {
   int64_t bytes = 64;
   int64_t registers = 32;
   bool adds_bytes = false;   // four products of bytes into an int32, with one instruction
   bool adds_halves = false;  // two of bfloat16 into a float32
+  // The same of whole tiles (Intel AMX).
+  bool multiplies_tiles_of_bytes = false;
+  bool multiplies_tiles_of_halves = false;
 
   bool operator==(const VectorUnit&) const = default;
 };
@@ -20,4 +23,4 @@ struct VectorUnit {
 /// AVX-512.
 VectorUnit vector_unit_of(std::string_view arch);
 
-}  // namespace kiln::autoschedule
+}  // namespace kiln::ir

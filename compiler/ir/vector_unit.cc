@@ -1,6 +1,6 @@
-// Which vector registers the CPU of a name has. LLVM knows that too, but choosing a schedule needs
-// no LLVM: a test compares these lists with LLVM's.
-#include "compiler/autoschedule/recognise/vector_unit.h"
+// Which vector registers and instructions the CPU of a name has. LLVM knows that too, but choosing
+// a schedule needs no LLVM: a test compares these lists with LLVM's.
+#include "compiler/ir/vector_unit.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "runtime/core/cpu_name.h"
 
-namespace kiln::autoschedule {
+namespace kiln::ir {
 namespace {
 
 constexpr VectorUnit kAvx512 = {.bytes = 64, .registers = 32};
@@ -52,6 +52,9 @@ constexpr std::array<std::string_view, 2> kZenNames = {"znver4", "znver5"};
 constexpr std::array<std::string_view, 5> kHalfNames = {
     "cooperlake", "sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"};
 
+constexpr std::array<std::string_view, 4> kTileNames = {"sapphirerapids", "emeraldrapids",
+                                                        "graniterapids", "graniterapids-d"};
+
 bool has(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -71,7 +74,10 @@ VectorUnit vector_unit_of(std::string_view arch) {
   unit.adds_bytes =
       is_zen || has(kByteNames, name.cpu) || has_feature("avx512vnni") || has_feature("avxvnni");
   unit.adds_halves = is_zen || has(kHalfNames, name.cpu) || has_feature("avx512bf16");
+  const bool has_tiles = has(kTileNames, name.cpu);
+  unit.multiplies_tiles_of_bytes = has_tiles || has_feature("amx-int8");
+  unit.multiplies_tiles_of_halves = has_tiles || has_feature("amx-bf16");
   return unit;
 }
 
-}  // namespace kiln::autoschedule
+}  // namespace kiln::ir

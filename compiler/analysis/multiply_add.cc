@@ -2,7 +2,7 @@
 // elements, and how far apart neighbours lie along a loop.
 //
 //   C[j] = C[j] + int32(A[k])*int32(B[j, k])  ->  place C[j], factors A[k] and B[j, k]
-#include "compiler/passes/product_loops.h"
+#include "compiler/analysis/multiply_add.h"
 
 #include <algorithm>
 
@@ -12,11 +12,11 @@
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
 
-namespace kiln::passes {
+namespace kiln::analysis {
 
 using namespace ir;
 
-std::optional<Product> product_of(const Store& store) {
+std::optional<MultiplyAdd> multiply_add_of(const Store& store) {
   const auto* sum = as<Binary>(store.value);
   if (sum == nullptr || sum->op != Operator::Add) return std::nullopt;
   const auto is_place = [&](const Expr& expr) {
@@ -28,7 +28,7 @@ std::optional<Product> product_of(const Store& store) {
   for (const auto& [place, term] : {std::pair(sum->a, sum->b), std::pair(sum->b, sum->a)}) {
     const auto* product = as<Binary>(term);
     if (!is_place(place) || product == nullptr || product->op != Operator::Mul) continue;
-    return Product{place, product->a, product->b};
+    return MultiplyAdd{place, product->a, product->b};
   }
   return std::nullopt;
 }
@@ -45,7 +45,7 @@ std::optional<int64_t> distance(const BufferRef& buffer, const std::vector<Expr>
   std::optional<int64_t> stride = 1;  // of the dimension
   for (size_t d = indices.size(); d-- > 0;) {
     if (!buffer->strides.empty()) stride = as_const_int(buffer->strides[d]);
-    const std::optional<int64_t> step = analysis::stride_of(indices[d], var);
+    const std::optional<int64_t> step = stride_of(indices[d], var);
     if (!step || (*step != 0 && !stride)) return std::nullopt;
     int64_t part = 0;
     if (__builtin_mul_overflow(*step, stride.value_or(0), &part) ||
@@ -63,9 +63,9 @@ std::optional<int64_t> distance(const BufferRef& buffer, const std::vector<Expr>
 Expr row_along(const Load& load, const VarRef& k, int count) {
   std::vector<Expr> indices;
   for (const Expr& index : load.indices)
-    indices.push_back(analysis::simplify(substitute(index, {{k, ir::index(0)}})));
+    indices.push_back(simplify(substitute(index, {{k, ir::index(0)}})));
   indices.back() = Ramp::make(indices.back(), ir::index(1), count);
   return Load::make(load.buffer, std::move(indices));
 }
 
-}  // namespace kiln::passes
+}  // namespace kiln::analysis

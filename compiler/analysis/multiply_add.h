@@ -5,17 +5,17 @@
 
 #include "compiler/ir/stmt.h"
 
-namespace kiln::passes {
+namespace kiln::analysis {
 
 /// `place + x*y`, stored to the place.
-struct Product {
+struct MultiplyAdd {
   ir::Expr place;
   ir::Expr x;
   ir::Expr y;
 };
 
 /// Either operand may be the place: `c + a*b` and `a*b + c` are one sum.
-std::optional<Product> product_of(const ir::Store& store);
+std::optional<MultiplyAdd> multiply_add_of(const ir::Store& store);
 
 /// The load that a factor is, maybe converted; null for anything else.
 const ir::Load* load_in(const ir::Expr& factor);
@@ -27,4 +27,4 @@ std::optional<int64_t> distance(const ir::BufferRef& buffer, const std::vector<i
 /// The `count` neighbours that the loop over `k` reads from its start on, at once.
 ir::Expr row_along(const ir::Load& load, const ir::VarRef& k, int count);
 
-}  // namespace kiln::passes
+}  // namespace kiln::analysis

@@ -1,0 +1,120 @@
+// Which tiles a matrix unit (Intel AMX) gets: 32 x 32 sums where there are so many, so that each
+// tile of a factor is used twice; of few rows or columns what wastes least.
+//
+//   1024 x 1024  ->  32 x 32      33 rows  ->  3 x 11 rows of 48 columns
+//
+// What a step loads comes beside its products, a row of a tile a cycle from L2.
+#include "compiler/autoschedule/templates/unit_tiles.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "compiler/analysis/tile_product.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+using analysis::kTileColumns;
+using analysis::kTileRows;
+
+// Of a tile: its sums are set to zero and stored, a row of a tile at a time.
+constexpr double kTileCycles = 40;
+constexpr double kStoredRowCycles = 0.9;
+// Where there are no tiles for what is left over of rows and columns, vectors take so long for a
+// group of steps.
+constexpr double kVectorCycles = 0.6;
+constexpr int64_t kMostRows = 4 * kTileRows;
+constexpr int64_t kMostColumns = 4 * kTileColumns;
+// Cores share so many blocks of columns, or more.
+constexpr int64_t kBlockTasks = 8;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+double cycles_of(int64_t rows, int64_t columns, int64_t groups) {
+  if (rows == 0 || columns == 0) return 0;
+  if (!analysis::tiles_have_room(rows, columns, groups)) {
+    const int64_t vectors = ceil_div(columns, kTileColumns);
+    return kVectorCycles * static_cast<double>(groups * vectors * (rows + 1)) + kTileCycles;
+  }
+  const auto column_tiles = static_cast<double>(ceil_div(columns, kTileColumns));
+  const double loads = static_cast<double>(rows) + column_tiles * kTileRows;
+  const double step = std::max(analysis::cycles_of_step(rows, columns), loads);
+  const double stored = kStoredRowCycles * static_cast<double>(rows) * column_tiles;
+  const int64_t steps = ceil_div(groups, analysis::groups_at_once(groups));
+  return step * static_cast<double>(steps) + kTileCycles + stored;
+}
+
+/// Tiles of columns that a core copies at once: two fifths of L2, as for panels of vectors.
+int64_t panels_at_once(const Numbers& numbers, int64_t lanes) {
+  const ContractionSize& size = numbers.size;
+  int64_t best = 1;
+  for (const int64_t panels : {2, 3, 4, 6, 8}) {
+    const int64_t blocks = ceil_div(size.columns, panels * lanes);
+    const bool is_too_much = numbers.batch * blocks < kBlockTasks ||
+                             panels * lanes * size.steps > size.l2_elements * 2 / 5;
+    if (!is_too_much) best = panels;
+  }
+  return best;
+}
+
+Parameter side(const StageGraph& graph, const char* name, AxisId axis, int64_t preferred) {
+  std::set<int64_t> values = {8, 16, 32, 48, preferred};
+  return tile_parameter(graph, name, axis, {values.begin(), values.end()}, preferred);
+}
+
+}  // namespace
+
+TileShape best_unit_tile(int64_t rows, int64_t columns, int64_t groups) {
+  TileShape best{std::min(rows, 2 * kTileRows), std::min(columns, 2 * kTileColumns)};
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t lanes = kTileColumns; lanes <= kMostColumns; lanes += kTileColumns) {
+    const int64_t wide = std::min(lanes, columns);
+    for (int64_t tall = 2; tall <= std::min(rows, kMostRows); ++tall) {
+      if (!analysis::tiles_have_room(tall, wide, groups)) continue;
+      const auto across = [&](int64_t height) {
+        return static_cast<double>(columns / wide) * cycles_of(height, wide, groups) +
+               cycles_of(height, columns % wide, groups);
+      };
+      const double all = static_cast<double>(rows / tall) * across(tall) + across(rows % tall);
+      if (all >= least) continue;
+      least = all;
+      best = {tall, wide};
+    }
+  }
+  return best;
+}
+
+std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& tiling,
+                                       const Numbers& numbers, bool may_copy_all, bool parallel) {
+  const StageGraph& graph = chooser.graph;
+  const TileShape tile =
+      best_unit_tile(numbers.size.rows, numbers.size.columns, numbers.size.steps);
+  const std::vector<Parameter> shape = {
+      side(graph, "rows", tiling.contraction.row, tile.rows),
+      side(graph, "lanes", tiling.contraction.column, tile.lanes)};
+  const auto sketch = [&](const char* name, std::vector<Parameter> others, auto* write) {
+    std::vector<Parameter> parameters = shape;
+    parameters.insert(parameters.end(), others.begin(), others.end());
+    parameters.push_back(parallel_parameter(parallel));
+    return Sketch{.name = name,
+                  .parameters = std::move(parameters),
+                  .write = [&graph, tiling, write](StepWriter& steps, const Values& values) {
+                    write(graph, tiling, steps, values);
+                  }};
+  };
+  std::vector<Sketch> sketches = {
+      sketch("tiles of packed panels",
+             {{"panels at once", {1, 2, 3, 4, 6, 8, 12}, panels_at_once(numbers, tile.lanes)},
+              {"columns first", {0, 1}, 0}},
+             &write_packed_panels)};
+  if (may_copy_all) {
+    sketches.insert(
+        numbers.size.rows <= 4 * numbers.size.columns ? sketches.end() : sketches.begin(),
+        sketch("tiles of panels in order", {{"rows of a panel", {0, 4, 8, 16, 32}, 0}},
+               &write_panels_in_order));
+  }
+  return sketches;
+}
+
+}  // namespace kiln::autoschedule
