@@ -36,13 +36,16 @@ double best_seconds(int runs, const std::function<void()>& work) {
   return best;
 }
 
-/// So many additions, each of which waits for the one before.
+/// So many additions, each of which waits for the one before. What is added is in a register:
+/// chains of small constants some CPUs add up before they are executed.
 void spin(int64_t additions) {
   uint64_t sum = 0;
+  uint64_t term = 3;
+  asm volatile("" : "+r"(term));
   for (int64_t i = 0; i < additions / 8; ++i) {
 #pragma GCC unroll 8
     for (int k = 0; k < 8; ++k) {
-      sum += 3;
+      sum += term;
       asm volatile("" : "+r"(sum));  // none is put together with the next
     }
   }
