@@ -1,5 +1,5 @@
-// Keeps copies of bytes whose products are added two at once as int16, which is what CPUs multiply
-// and add.
+// Keeps copies in the type in which their elements are used: bytes whose products are added two at
+// once as int16, which is what CPUs multiply and add, and 16-bit floats as float32.
 //
 //   allocate A.copy: int8[l, 2] .. { A.copy[q, k] = A[k, q]
 //     C[j] = dot(C[j], A.copy[q, ramp(0, 1, 2)], B[q, j, ramp(0, 1, 2)]) }
@@ -7,15 +7,18 @@
 //   allocate A.copy: int16[l, 2] .. { A.copy[q, k] = int16(A[k, q])
 //     C[j] = dot(C[j], A.copy[q, ramp(0, 1, 2)], B[q, j, ramp(0, 1, 2)]) }
 //
-// Only buffers of the kernel's own; what reads one elsewhere gets its number in the old type.
+// Only buffers of the kernel's own; what reads one elsewhere gets its number in the old type. Of
+// floats, those that are copied and read again and again, always as float32.
 //
 // An element is converted once, as it is copied, and not again by each tile that reads it. oneDNN
 // and gemmlowp pack so for CPUs without vpdpbusd.
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/short_integers.h"
@@ -28,16 +31,17 @@ using namespace ir;
 
 constexpr int kPair = 2;  // that an instruction adds for one sum
 
-/// Buffers of bytes that the kernel allocates, and those of them that are factors of such sums.
+/// Buffers of a narrow type that the kernel allocates, and those that are to be of a wider one.
+using WideTypes = std::unordered_map<BufferRef, DType>;
+
+/// Of bytes, those that are factors of sums of two products.
 class FactorBuffers : public Visitor {
  public:
-  /// Which to widen.
-  std::unordered_set<BufferRef> found() const {
-    std::unordered_set<BufferRef> result;
+  void add_to(WideTypes& types) const {
     for (const BufferRef& buffer : factors_) {
-      if (allocated_.contains(buffer) && !updated_.contains(buffer)) result.insert(buffer);
+      if (allocated_.contains(buffer) && !updated_.contains(buffer))
+        types.emplace(buffer, DType::Int16);
     }
-    return result;
   }
 
  private:
@@ -66,12 +70,86 @@ class FactorBuffers : public Visitor {
   std::unordered_set<BufferRef> updated_;  // in their own type
 };
 
+/// Copies of 16-bit floats that are read as float32 alone, several times each.
+class FloatCopies : public Visitor {
+ public:
+  void add_to(WideTypes& types) const {
+    for (const auto& [buffer, uses] : uses_) {
+      if (uses.is_copy && uses.is_read_again) types.emplace(buffer, DType::Float32);
+    }
+  }
+
+ private:
+  using Visitor::visit;
+
+  struct Uses {
+    size_t depth = 0;  // loops around its allocation
+    bool is_copy = true;
+    bool is_read_again = false;
+  };
+  static constexpr int64_t kReadAgain = 4;  // iterations that read the same element
+
+  void visit(const Allocate& node) override {
+    if (is_short_float(node.buffer->type)) uses_[node.buffer].depth = loops_.size();
+    Visitor::visit(node);
+  }
+  void visit(const For& loop) override {
+    loops_.push_back(&loop);
+    Visitor::visit(loop);
+    loops_.pop_back();
+  }
+  void visit(const Store& store) override {
+    if (const auto found = uses_.find(store.buffer); found != uses_.end())
+      found->second.is_copy = found->second.is_copy && as<Load>(store.value) != nullptr;
+    Visitor::visit(store);
+  }
+  void visit(const Cast& cast) override {
+    const auto* load = as<Load>(cast.value);
+    const auto found = load != nullptr && !in_tiles_ ? uses_.find(load->buffer) : uses_.end();
+    if (found == uses_.end() || cast.type.element != DType::Float32) return Visitor::visit(cast);
+    Uses& uses = found->second;
+    uses.is_read_again = uses.is_read_again || is_read_again(*load, uses.depth);
+    for (const Expr& index : load->indices)
+      (*this)(index);
+  }
+  /// The matrix unit converts them itself.
+  void visit(const MultiplyTiles& node) override {
+    in_tiles_ = true;
+    Visitor::visit(node);
+    in_tiles_ = false;
+  }
+  /// In its own type.
+  void visit(const Load& load) override {
+    if (const auto found = uses_.find(load.buffer); found != uses_.end())
+      found->second.is_copy = false;
+    Visitor::visit(load);
+  }
+  void visit(const Atomic& node) override {
+    if (const auto found = uses_.find(node.buffer); found != uses_.end())
+      found->second.is_copy = false;
+    Visitor::visit(node);
+  }
+
+  bool is_read_again(const Load& load, size_t depth) const {
+    return std::any_of(
+        loops_.begin() + static_cast<std::ptrdiff_t>(depth), loops_.end(), [&](const For* loop) {
+          return as_const_int(loop->extent).value_or(kReadAgain) >= kReadAgain &&
+                 std::ranges::none_of(
+                     load.indices, [&](const Expr& index) { return uses_var(index, loop->var); });
+        });
+  }
+
+  std::unordered_map<BufferRef, Uses> uses_;
+  std::vector<const For*> loops_;
+  bool in_tiles_ = false;
+};
+
 class WidenCopies : public Mutator {
  public:
-  WidenCopies(Kernel& kernel, const std::unordered_set<BufferRef>& narrow) {
-    for (const BufferRef& buffer : narrow) {
+  WidenCopies(Kernel& kernel, const WideTypes& types) {
+    for (const auto& [buffer, type] : types) {
       const BufferRef wide =
-          Buffer::make(buffer->name, DType::Int16, buffer->shape, buffer->scope, buffer->strides);
+          Buffer::make(buffer->name, type, buffer->shape, buffer->scope, buffer->strides);
       wide_.emplace(buffer, wide);
       const auto line = kernel.buffer_lines.find(buffer);
       if (line == kernel.buffer_lines.end()) continue;
@@ -97,13 +175,16 @@ class WidenCopies : public Mutator {
     return Dot::make((*this)(dot.start), as_it_is(dot.a), as_it_is(dot.b));
   }
   /// The number is the same in both types.
-  Expr visit(const Cast& cast) override { return Cast::make(cast.type, as_it_is(cast.value)); }
+  Expr visit(const Cast& cast) override {
+    const Expr value = as_it_is(cast.value);
+    return value->type == cast.type ? value : Cast::make(cast.type, value);
+  }
 
   Stmt visit(const Store& store) override {
     if (!wide_.contains(store.buffer)) return Mutator::visit(store);
     Element place = element(store.buffer, store.indices);
     const Expr value = as_it_is(store.value);
-    const Type type = {DType::Int16, store.value->type.lanes};
+    const Type type = {place.buffer->type, store.value->type.lanes};
     return Store::make(std::move(place.buffer), std::move(place.indices),
                        value->type == type ? value : Cast::make(type, value),
                        store.predicate ? (*this)(store.predicate) : Expr());
@@ -123,9 +204,13 @@ class WidenCopies : public Mutator {
 Kernel widen_copies(Kernel kernel, const PassContext&) {
   FactorBuffers factors;
   factors(kernel.body);
-  const std::unordered_set<BufferRef> narrow = factors.found();
-  if (narrow.empty()) return kernel;
-  WidenCopies mutator(kernel, narrow);
+  FloatCopies copies;
+  copies(kernel.body);
+  WideTypes types;
+  factors.add_to(types);
+  copies.add_to(types);
+  if (types.empty()) return kernel;
+  WidenCopies mutator(kernel, types);
   kernel.body = mutator(kernel.body);
   return kernel;
 }

@@ -66,5 +66,34 @@ TEST(WidenCopies, LeavesArgumentsAlone) {
     })");
 }
 
+/// A copy of halves that `read` uses; `value` is what it holds.
+std::string halves(std::string_view value, std::string_view read, int again = 8) {
+  return fmt::format(R"(fn f(A: float16[l, 16], B: float16[{2}], C: float32[{2}, 16] output) {{
+      allocate A.copy: float16[l, 16] scope(global)
+      for k in 0..l {{ for j in 0..16 vectorize {{ A.copy[k, j] = {0} }} }}
+      for i in 0..{2} {{ for k in 0..l {{ for j in 0..16 vectorize {{
+        C[i, j] = C[i, j] + float32(B[i])*{1}
+      }} }} }}
+    }})",
+                     value, read, again);
+}
+
+TEST(WidenCopies, KeepsHalvesThatAreReadAgainAsFloats) {
+  expect_becomes(widen_copies, halves("A[k, j]", "float32(A.copy[k, j])"),
+                 R"(fn f(A: float16[l, 16], B: float16[8], C: float32[8, 16] output) {
+      allocate A.copy: float32[l, 16] scope(global)
+      for k in 0..l { for j in 0..16 vectorize { A.copy[k, j] = float32(A[k, j]) } }
+      for i in 0..8 { for k in 0..l { for j in 0..16 vectorize {
+        C[i, j] = C[i, j] + float32(B[i])*A.copy[k, j]
+      } } }
+    })");
+}
+
+TEST(WidenCopies, LeavesHalvesThatAreComputedOrReadOnceOrAsTheyAre) {
+  expect_unchanged(widen_copies, halves("A[k, j]*A[k, j]", "float32(A.copy[k, j])"));
+  expect_unchanged(widen_copies, halves("A[k, j]", "float32(A.copy[k, j])", 2));
+  expect_unchanged(widen_copies, halves("A[k, j]", "float32(A.copy[k, j]*A.copy[k, j])"));
+}
+
 }  // namespace
 }  // namespace kiln::testing

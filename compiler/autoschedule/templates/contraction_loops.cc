@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "compiler/ir/gpu_arch.h"
+
 namespace kiln::autoschedule {
 namespace {
 
@@ -128,10 +130,12 @@ void widen_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
                 const std::vector<AxisId>& tiles, AxisId row, const Reduction& reduction,
                 bool parallel) {
   // The groups last, whatever the order of the loops.
+  const int64_t products = tiling.group.products;
+  const AxisId innermost = products > 1 ? tiling.group.axis : tiling.reduce.back();
   std::vector<AxisId> others;
   AxisId groups = 0;
   for (size_t i = 0; i < reduction.loops.size(); ++i) {
-    if (tiling.reduce[i] == tiling.group.axis) {
+    if (tiling.reduce[i] == innermost) {
       groups = reduction.loops[i];
     } else {
       others.push_back(reduction.loops[i]);
@@ -140,9 +144,9 @@ void widen_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
   const auto [copy, axes] =
       steps.cache_read(tiling.rows, tiling.stage,
                        joined({tiling.row_batch, tiles, {row}, others, {groups}, reduction.group}));
-  const AxisId along = steps.fuse(copy, {*(axes.end() - 2), axes.back()});
-  const int64_t products = tiling.group.products;
-  const int64_t extent = constant_extent(graph, tiling.group.axis).value_or(kWidenedLanes);
+  const AxisId along =
+      products > 1 ? steps.fuse(copy, {*(axes.end() - 2), axes.back()}) : axes.back();
+  const int64_t extent = constant_extent(graph, innermost).value_or(kWidenedLanes);
   const int64_t padded = (extent + products - 1) / products * products;
   const auto [vectors, lane] = steps.split(copy, along, std::min(kWidenedLanes, padded));
   steps.vectorize(copy, lane);
@@ -150,6 +154,17 @@ void widen_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
   const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.row_batch.size()) + 1;
   for (auto axis = axes.begin(); axis != end; ++axis)
     steps.parallel(copy, *axis);
+}
+
+/// Rows are copied in the order in which tiles read them, or, where they lie along the steps, as
+/// they are.
+void copy_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+               const std::vector<AxisId>& tiles, AxisId row, const Reduction& reduction,
+               bool parallel) {
+  const bool lie_along_sum =
+      is_contiguous_in(graph, *tiling.contraction.row_factor, tiling.reduce.back());
+  if (lie_along_sum) return widen_rows(graph, tiling, steps, tiles, row, reduction, parallel);
+  copy_rows_in_order(graph, tiling, steps, tiles, row, parallel);
 }
 
 /// Rows of tiles lie along the steps, wherever they lie before.
@@ -188,6 +203,15 @@ void copy_rows_in_groups(const StageGraph& graph, const Tiling& tiling, StepWrit
   const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.row_batch.size()) + 1;
   for (auto axis = axes.begin(); axis != end; ++axis)
     steps.parallel(copy, *axis);
+}
+
+/// Whether a copy of the rows would be of another type: widen_copies makes it so.
+bool may_widen_rows(const StageGraph& graph, const Tiling& tiling) {
+  const Stage& rows = graph[tiling.rows.stage];
+  const bool is_other = tiling.rows.stage != tiling.panel.stage && rows.role.cell_of < 0 &&
+                        graph[tiling.stage].role.cell_of < 0 && !graph[tiling.stage].part_of;
+  return is_other && ir::is_short_float(rows.types[tiling.rows.output]) &&
+         graph[tiling.stage].types[0] == DType::Float32;
 }
 
 /// A copy of all panels before the product.
@@ -233,6 +257,7 @@ Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contract
   tiling.rows = {contraction.row_factor->stage, contraction.row_factor->output};
   tiling.register_lanes = register_lanes(chooser, id);
   tiling.group = product_group_of(chooser, id, contraction);
+  tiling.widens_rows = tiling.group.products == 1 && may_widen_rows(graph, tiling);
   if (tiling.group.in_tiles) {
     // A row of a tile is steps along that axis.
     std::ranges::stable_partition(tiling.reduce,
@@ -366,7 +391,7 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
   align_panel(tiling, steps, copy, axes, values);
   if (tiling.group.copies_rows)
     copy_rows_in_groups(graph, tiling, steps, {rows}, row, reduction, parallel);
-  if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
+  if (copies_rows) copy_rows(graph, tiling, steps, {rows}, row, reduction, parallel);
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
   write_panel_copy(graph, tiling, steps, copy, axes, inside.size());
@@ -396,7 +421,7 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
   if (tiling.group.copies_rows)
     copy_rows_in_groups(graph, tiling, steps, row_tiles, row, reduction, parallel);
   if (values.get("rows in order", 0) != 0)
-    copy_rows_in_order(graph, tiling, steps, row_tiles, row, parallel);
+    copy_rows(graph, tiling, steps, row_tiles, row, reduction, parallel);
   write_tile(graph, tiling, steps, values, reduction.loops, row, column);
   if (parallel) parallel_outer(graph, steps, id, outer);
   write_copy_of_panels(graph, tiling, steps, copy, axes, parallel);

@@ -19,6 +19,7 @@ struct Tiling {
   language::TensorId rows;          // the row factor
   int64_t register_lanes = 1;
   ProductGroup group;
+  bool widens_rows = false;  // the row factor is of 16-bit floats, and its sums of longer ones
 };
 
 Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contraction);

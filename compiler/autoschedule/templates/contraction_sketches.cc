@@ -46,6 +46,9 @@ constexpr int64_t kFarElements = 16 * 1024;
 constexpr int64_t kRaggedElements = 64 * 1024;
 constexpr int64_t kRowsForRagged = 192;
 constexpr int64_t kAcrossElements = 96 * 1024;
+// Rows and columns from which on factors are worth a copy of another type.
+constexpr int64_t kColumnsToWiden = 48;
+constexpr int64_t kRowsToWiden = 32;
 // Rows a column up to which a block of columns reads all rows.
 constexpr int64_t kRowsOfColumns = 4;
 // What is taken where sizes are not known: eight rows of two vectors, or so many as there are
@@ -126,7 +129,7 @@ class Sketches {
                                          {"panels at once", {1, 2, 3, 4, 6, 8}, block.panels},
                                          {"depth", {depths.begin(), depths.end()}, depth},
                                          {"columns first", {0, 1}, columns_first ? 1 : 0}};
-    if (may_be_blocks() && !rows_lie_along_sum() && tiling_.group.products == 1)
+    if (may_be_blocks() && may_copy_rows())
       parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
     return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);
   }
@@ -142,7 +145,7 @@ class Sketches {
     }
     std::vector<Parameter> parameters = {
         rows(tile.rows), columns(tile.lanes), {"rows of a panel", {0, 4, 8, 16, 32}, block}};
-    if (!rows_lie_along_sum() && tiling_.group.products == 1)
+    if (may_copy_rows())
       parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
     return sketch("outer products of panels in order", std::move(parameters),
                   write_panels_in_order);
@@ -183,6 +186,7 @@ class Sketches {
   bool gains_by_rows_in_order() const {
     if (tiling_.group.products > 1) return false;
     const int64_t elements = numbers_.size.rows * numbers_.size.steps;
+    if (gains_by_widening()) return true;
     const ir::TensorRead& read = *tiling_.contraction.row_factor;
     return !rows_lie_along_sum() &&
            ((elements > kAcrossElements && gains_by_rows_copied(numbers_.size)) ||
@@ -197,8 +201,17 @@ class Sketches {
   /// Whether panels are many and rows too few to copy all first: then each is copied before it is
   /// used, or read where it is.
   bool has_few_rows() const { return has_large_panels() && numbers_.size.rows < kRowsForPanels; }
+  /// Whether factors are converted by so many tiles that they are better copied as float32.
+  bool gains_by_widening() const {
+    return tiling_.widens_rows && numbers_.size.rows >= kRowsToWiden &&
+           numbers_.size.columns >= kColumnsToWiden;
+  }
   bool gains_by_packing() const {
     return has_large_panels() && (!has_few_rows() || gains_by_copy(numbers_.size));
+  }
+
+  bool rows_lie_along_sum() const {
+    return is_contiguous_in(graph_, *tiling_.contraction.row_factor, tiling_.reduce.back());
   }
 
   const ContractionSize& size() const { return numbers_.size; }
@@ -238,8 +251,8 @@ class Sketches {
     }
     return products;
   }
-  bool rows_lie_along_sum() const {
-    return is_contiguous_in(graph_, *tiling_.contraction.row_factor, tiling_.reduce.back());
+  bool may_copy_rows() const {
+    return tiling_.group.products == 1 && (!rows_lie_along_sum() || tiling_.widens_rows);
   }
   bool columns_lie_together() const {
     return is_contiguous_in(graph_, *tiling_.contraction.column_factor, tiling_.contraction.column);
@@ -341,7 +354,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   }
   if (!lanes) return {};
   const bool rows_in_order =
-      may_copy && all.gains_by_rows_in_order() &&
+      may_copy && all.gains_by_rows_in_order() && !all.rows_lie_along_sum() &&
       only_reorders(graph, *contraction.row_factor,
                     joined({tiling.row_batch, tiling.reduce, {contraction.row}}));
   const bool in_place =
@@ -353,7 +366,8 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   }
   if (may_copy) {
     const bool is_first =
-        in_order && (all.gains_by_order() ? all.gains_by_blocks() : all.gains_by_packing());
+        in_order && (all.gains_by_order() ? all.gains_by_blocks()
+                                          : all.gains_by_packing() || all.gains_by_widening());
     sketches.insert(is_first ? sketches.begin() : sketches.end(), all.packed_panels());
   }
   return sketches;
