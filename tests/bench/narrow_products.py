@@ -1,4 +1,5 @@
-"""Products of matrices in 8 and 16 bits: Kiln's time on resident tensors beside a call of torch, taking turns.
+"""Products of matrices and convolutions in 8 and 16 bits: Kiln's time on resident tensors beside a call of torch, taking
+turns.
 
     KILN_ADDRESS=unix:/tmp/k.sock python tests/bench/narrow_products.py --turns 3 --threads 1
 
@@ -21,6 +22,15 @@ SHAPES = {
     "32x4096x1024": (32, 4096, 1024),
     "1024, A transposed": (1024, 1024, 1024),
     "1024, B transposed": (1024, 1024, 1024),
+    "batch of 64, 128": (128, 128, 128),
+    "batch of 16, 512x64x512": (512, 64, 512),
+}
+# Images, channels, height and width; filters, and their height and width. Channels first, without padding.
+CONVOLUTIONS = {
+    "3x3, 64 channels, 58x58": (1, 64, 58, 58, 64, 3, 3),
+    "3x3, 512 channels, 9x9": (1, 512, 9, 9, 512, 3, 3),
+    "1x1, 256 channels, 56x56": (1, 256, 56, 56, 64, 1, 1),
+    "3x3, 8 of 32 channels, 30x30": (8, 32, 30, 30, 32, 3, 3),
 }
 TYPES = {
     "float32": ("float32", "float32", "float32"),
@@ -36,7 +46,12 @@ def shapes_of(name):
     rows, steps, columns = SHAPES[name]
     a = (steps, rows) if "A transposed" in name else (rows, steps)
     b = (columns, steps) if "B transposed" in name else (steps, columns)
-    return a, b
+    batch = (batch_of(name),) if "batch" in name else ()
+    return (*batch, *a), (*batch, *b)
+
+
+def batch_of(name):
+    return int(name.split()[2].strip(",")) if "batch" in name else 1
 
 
 def numbers(shape, type_, random):
@@ -45,8 +60,8 @@ def numbers(shape, type_, random):
     return random.standard_normal(shape).astype(kiln.nd.empty((1,), type_).numpy().dtype)
 
 
-def of_kiln(name, types):
-    """A function that runs so many times and returns the seconds of one."""
+def product(name, types):
+    """Two placeholders and their product."""
     rows, steps, columns = SHAPES[name]
     left, right, sum_ = types
     a_shape, b_shape = shapes_of(name)
@@ -54,21 +69,57 @@ def of_kiln(name, types):
     b = te.placeholder(b_shape, dtype=right, name="B")
     k = te.reduce_axis((0, steps), name="k")
 
-    def term(i, j):
-        x = a[k, i] if "A transposed" in name else a[i, k]
-        y = b[j, k] if "B transposed" in name else b[k, j]
+    def term(*axes):
+        *batch, i, j = axes
+        x = a[(*batch, k, i)] if "A transposed" in name else a[(*batch, i, k)]
+        y = b[(*batch, j, k)] if "B transposed" in name else b[(*batch, k, j)]
         return te.sum(x.astype(sum_) * y.astype(sum_), axis=k)
 
-    c = te.compute((rows, columns), term, name="C")
+    return a, b, te.compute((*a_shape[:-2], rows, columns), term, name="C")
+
+
+def convolution(name, types):
+    """An image, filters, and the convolution of both."""
+    images, channels, height, width, filters, tall, wide = CONVOLUTIONS[name]
+    left, right, sum_ = types
+    x = te.placeholder((images, channels, height, width), dtype=left, name="X")
+    w = te.placeholder((filters, channels, tall, wide), dtype=right, name="W")
+    c, r, s = (te.reduce_axis((0, n), name=axis) for n, axis in ((channels, "c"), (tall, "r"), (wide, "s")))
+
+    def term(n, o, i, j):
+        return te.sum(x[n, c, i + r, j + s].astype(sum_) * w[o, c, r, s].astype(sum_), axis=[c, r, s])
+
+    return x, w, te.compute((images, filters, height - tall + 1, width - wide + 1), term, name="Y")
+
+
+def expected_of(name, x, y):
+    x, y = x.astype("float64"), y.astype("float64")
+    if name in CONVOLUTIONS:
+        windows = np.lib.stride_tricks.sliding_window_view(x, y.shape[2:], axis=(2, 3))
+        return np.einsum("ncijrs,ocrs->noij", windows, y, optimize=True)
+    return (x.swapaxes(-1, -2) if "A transposed" in name else x) @ (y.swapaxes(-1, -2) if "B transposed" in name else y)
+
+
+def operations_of(name):
+    """Multiplications and additions."""
+    if name in CONVOLUTIONS:
+        images, channels, height, width, filters, tall, wide = CONVOLUTIONS[name]
+        return 2 * images * filters * (height - tall + 1) * (width - wide + 1) * channels * tall * wide
+    return 2 * batch_of(name) * np.prod(SHAPES[name])
+
+
+def of_kiln(name, types):
+    """A function that runs so many times and returns the seconds of one."""
+    a, b, c = (convolution if name in CONVOLUTIONS else product)(name, types)
     f = kiln.build([a, b, c], target="llvm", name="product")
     random = np.random.default_rng(0)
     device = kiln.cpu()
-    given = [numbers(a_shape, left, random), numbers(b_shape, right, random)]
+    shapes = [tuple(int(n) for n in each.shape) for each in (a, b, c)]
+    given = [numbers(shape, type_, random) for shape, type_ in zip(shapes[:2], types[:2], strict=True)]
     tensors = [kiln.nd.array(each, device) for each in given]
-    tensors.append(kiln.nd.empty((rows, columns), sum_, device))
+    tensors.append(kiln.nd.empty(shapes[2], types[2], device))
     f(*tensors)
-    x, y = (each.astype("float64") for each in given)
-    expected = (x.T if "A transposed" in name else x) @ (y.T if "B transposed" in name else y)
+    expected = expected_of(name, *given)
     error = np.abs(tensors[2].numpy() - expected).max() / np.abs(expected).max()
     assert error < 1e-2, f"{name}, {types}: off by {error}"
 
@@ -81,21 +132,27 @@ def of_kiln(name, types):
 def of_torch(name, types):
     import torch
 
-    if types[0] == "uint8":
+    is_convolution = name in CONVOLUTIONS
+    if types[0] == "uint8" or (types[0] == "int8" and (is_convolution or "batch" in name)):
         return None
-    a_shape, b_shape = shapes_of(name)
+    if is_convolution:
+        images, channels, height, width, filters, tall, wide = CONVOLUTIONS[name]
+        a_shape, b_shape = (images, channels, height, width), (filters, channels, tall, wide)
+    else:
+        a_shape, b_shape = shapes_of(name)
     make = (lambda shape: torch.randint(0, 100, shape, dtype=torch.int8)) if types[0] == "int8" else (
         lambda shape: torch.randn(shape).to(getattr(torch, types[0]))
     )  # fmt: skip
     a, b = make(a_shape), make(b_shape)
     a = a.t() if "A transposed" in name else a
     b = b.t() if "B transposed" in name else b
-    multiply = torch._int_mm if types[0] == "int8" else torch.mm
+    multiply = torch._int_mm if types[0] == "int8" else torch.conv2d if is_convolution else torch.matmul
 
     def run(times):
         start = time.perf_counter()
-        for _ in range(times):
-            multiply(a, b)
+        with torch.no_grad():
+            for _ in range(times):
+                multiply(a, b)
         return (time.perf_counter() - start) / times
 
     return run
@@ -106,7 +163,7 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--type", action="append", choices=TYPES)
-    parser.add_argument("--shape", action="append", choices=SHAPES)
+    parser.add_argument("--shape", action="append", choices=[*SHAPES, *CONVOLUTIONS])
     parser.add_argument("--alone", action="store_true", help="without torch")
     given = parser.parse_args()
     if not given.alone:
@@ -115,7 +172,7 @@ def main():
         torch.set_num_threads(given.threads)
     print("| | us | GOP/s | Kiln / torch |\n|---|---|---|---|")
     for type_ in given.type or TYPES:
-        for name in given.shape or SHAPES:
+        for name in given.shape or [*SHAPES, *CONVOLUTIONS]:
             runs = [of_kiln(name, TYPES[type_]), None if given.alone else of_torch(name, TYPES[type_])]
             best = [None, None]
             for _ in range(given.turns):
@@ -126,8 +183,7 @@ def main():
                     # What takes seconds has been measured by one run.
                     seconds = min(once, run(int(SECONDS / once))) if once < SECONDS else once
                     best[i] = seconds if best[i] is None else min(best[i], seconds)
-            rows, steps, columns = SHAPES[name]
-            rate = 2 * rows * steps * columns / best[0] / 1e9
+            rate = operations_of(name) / best[0] / 1e9
             ratio = f"{best[1] / best[0]:.2f}" if best[1] else ""
             print(f"| {type_}, {name} | {best[0] * 1e6:.1f} | {rate:.0f} | {ratio} |", flush=True)
 

@@ -19,6 +19,8 @@ using language::Operator;
 
 // Fewer columns leave most lanes of a vector empty.
 constexpr int64_t kLeastColumns = 16;
+// A tile takes as long with fewer, but many steps at once.
+constexpr int64_t kLeastColumnsOfTiles = 4;
 // Fewer groups are hardly a loop.
 constexpr int64_t kLeastGroups = 4;
 // Products of int32 take two instructions for each, and one that widens a column; in pairs two for
@@ -76,7 +78,8 @@ ProductGroup product_group_of(const Chooser& chooser, StageId id, const Contract
                         graph[panel].role.cell_of < 0 && graph[rows].role.cell_of < 0 &&
                         !graph[id].part_of;
   const int64_t columns = constant_extent(graph, found.column).value_or(0);
-  if (products == 1 || !may_copy || columns < kLeastColumns) return {};
+  const int64_t least = kind.in_tiles ? kLeastColumnsOfTiles : kLeastColumns;
+  if (products == 1 || !may_copy || columns < least) return {};
   const int64_t row_count = constant_extent(graph, found.row).value_or(kLeastRowsOfWords);
   if (kind.adds_words && row_count < kLeastRowsOfWords) return {};
   int64_t longest = 0;

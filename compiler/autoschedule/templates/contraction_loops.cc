@@ -156,6 +156,11 @@ void widen_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
     steps.parallel(copy, *axis);
 }
 
+std::vector<AxisId> without(std::vector<AxisId> axes, const std::vector<AxisId>& others) {
+  std::erase_if(axes, [&](AxisId axis) { return std::ranges::find(others, axis) != others.end(); });
+  return axes;
+}
+
 /// Rows are copied in the order in which tiles read them, or, where they lie along the steps, as
 /// they are.
 void copy_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
@@ -167,20 +172,26 @@ void copy_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
   copy_rows_in_order(graph, tiling, steps, tiles, row, parallel);
 }
 
-/// Rows of tiles lie along the steps, wherever they lie before.
-void copy_rows_of_tiles(const Tiling& tiling, StepWriter& steps, const std::vector<AxisId>& tiles,
-                        AxisId row, const Reduction& reduction, bool parallel) {
+/// Rows of tiles lie along the steps, wherever they lie before. So many groups are taken at once
+/// that the lines which their steps lie in do not evict each other.
+void copy_rows_of_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                        const std::vector<AxisId>& tiles, AxisId row, const Reduction& reduction,
+                        bool parallel) {
   const auto [copy, axes] =
       steps.cache_read(tiling.rows, tiling.stage,
                        joined({tiling.row_batch, tiles, {row}, reduction.loops, reduction.group}));
   const auto row_axis = axes.begin() + static_cast<std::ptrdiff_t>(tiling.row_batch.size()) +
                         static_cast<std::ptrdiff_t>(tiles.size());
-  // So many groups that the lines which their steps lie in do not evict each other.
+  const std::vector<AxisId> window(row_axis + 1, axes.end() - 2);
   const auto [lines, of_line] = steps.split(copy, *(axes.end() - 2), kLine / 2);
-  steps.reorder(copy,
-                joined({{row_axis + 1, axes.end() - 2}, {lines, *row_axis, of_line, axes.back()}}));
+  // Neighbours in memory are taken together: rows, or steps of a window.
+  const bool rows_are_neighbours =
+      is_contiguous_in(graph, *tiling.contraction.row_factor, tiling.contraction.row);
+  steps.reorder(copy, rows_are_neighbours
+                          ? joined({window, {lines, *row_axis, of_line, axes.back()}})
+                          : joined({{*row_axis, lines}, window, {of_line, axes.back()}}));
   steps.unroll(copy, of_line);
-  steps.vectorize(copy, axes.back());
+  steps.unroll(copy, axes.back());
   if (!parallel) return;
   for (auto axis = axes.begin(); axis != row_axis; ++axis)
     steps.parallel(copy, *axis);
@@ -193,7 +204,7 @@ void copy_rows_in_groups(const StageGraph& graph, const Tiling& tiling, StepWrit
   if (distance_along(graph, *tiling.contraction.row_factor, tiling.group.axis) == 1)
     return widen_rows(graph, tiling, steps, tiles, row, reduction, parallel);
   if (tiling.group.in_tiles)
-    return copy_rows_of_tiles(tiling, steps, tiles, row, reduction, parallel);
+    return copy_rows_of_tiles(graph, tiling, steps, tiles, row, reduction, parallel);
   const auto [copy, axes] =
       steps.cache_read(tiling.rows, tiling.stage,
                        joined({tiling.row_batch, tiles, reduction.loops, {row}, reduction.group}));
@@ -403,7 +414,8 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
   const StageId id = tiling.stage;
   const bool parallel = values.get("parallel", 0) != 0;
   const auto [rows, row, columns, column] = split_tiles(graph, tiling, steps, values, "lanes");
-  std::vector<AxisId> outer = tiling.batch;
+  const bool rows_first = values.get("rows first", 0) != 0;
+  std::vector<AxisId> outer = rows_first ? tiling.row_batch : tiling.batch;
   std::vector<AxisId> row_tiles = {rows};
   std::vector<AxisId> tiles = {columns};
   if (const int64_t block = values.get("rows of a panel", 0); block > 0) {
@@ -412,6 +424,7 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
     tiles.push_back(inner);
   }
   outer.push_back(row_tiles[0]);
+  if (rows_first) tiles = joined({without(tiling.batch, tiling.row_batch), tiles});
   const Reduction reduction = split_groups(tiling, steps);
   steps.reorder(id, joined({outer, tiles, reduction.loops, {row, column}, reduction.group}));
   const std::vector<AxisId> layout =

@@ -89,7 +89,7 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
 /// The column factor is copied first, in the order in which the tiles read it: a panel for each
 /// vector of columns, with the steps of the reduction next to each other. "rows of a panel": tiles
 /// that read a panel before the next one, or 0: just one; "rows in order": the row factor is copied
-/// too.
+/// too; "rows first": tiles of rows stay for all products of the batch that read them.
 void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                            const Values& values);
 

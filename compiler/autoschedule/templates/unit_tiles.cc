@@ -26,6 +26,9 @@ constexpr double kStoredRowCycles = 0.9;
 constexpr double kVectorCycles = 0.6;
 constexpr int64_t kMostRows = 4 * kTileRows;
 constexpr int64_t kMostColumns = 4 * kTileColumns;
+constexpr int64_t kMany = int64_t{1} << 20;
+// Rows a column from which on all panels are copied first.
+constexpr int64_t kRowsOfColumns = 4;
 // Cores share so many blocks of columns, or more.
 constexpr int64_t kBlockTasks = 8;
 
@@ -49,13 +52,36 @@ double cycles_of(int64_t rows, int64_t columns, int64_t groups) {
 int64_t panels_at_once(const Numbers& numbers, int64_t lanes) {
   const ContractionSize& size = numbers.size;
   int64_t best = 1;
-  for (const int64_t panels : {2, 3, 4, 6, 8}) {
+  for (const int64_t panels : {2, 3, 4, 6, 8, 12, 16}) {
     const int64_t blocks = ceil_div(size.columns, panels * lanes);
     const bool is_too_much = numbers.batch * blocks < kBlockTasks ||
                              panels * lanes * size.steps > size.l2_elements * 2 / 5;
     if (!is_too_much) best = panels;
   }
   return best;
+}
+
+/// Products of the batch that share a factor, whose batch is `axes`.
+int64_t sharing(const StageGraph& graph, const Tiling& tiling, const std::vector<AxisId>& axes) {
+  int64_t products = 1;
+  for (const AxisId axis : tiling.batch) {
+    if (std::ranges::find(axes, axis) != axes.end()) continue;
+    products = std::min(kMany, products * constant_extent(graph, axis).value_or(kMany));
+  }
+  return products;
+}
+
+/// Whether the panels of all products, copied, stay in L2 beside what else passes.
+bool all_stay_in_l2(const StageGraph& graph, const Tiling& tiling, const Numbers& numbers) {
+  const int64_t copies = numbers.batch / sharing(graph, tiling, tiling.panel_batch);
+  return numbers.panels > 0 && copies * numbers.panels <= numbers.size.l2_elements * 2 / 5;
+}
+
+/// Rows that do not stay in L2 come once, if all products that read them take them one after the
+/// other.
+bool gains_by_rows_first(const StageGraph& graph, const Tiling& tiling, const Numbers& numbers) {
+  return sharing(graph, tiling, tiling.row_batch) > 1 && all_stay_in_l2(graph, tiling, numbers) &&
+         numbers.size.rows * numbers.size.steps > numbers.size.l2_elements / 2;
 }
 
 Parameter side(const StageGraph& graph, const char* name, AxisId axis, int64_t preferred) {
@@ -105,13 +131,16 @@ std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& til
   };
   std::vector<Sketch> sketches = {
       sketch("tiles of packed panels",
-             {{"panels at once", {1, 2, 3, 4, 6, 8, 12}, panels_at_once(numbers, tile.lanes)},
+             {{"panels at once", {1, 2, 3, 4, 6, 8, 12, 16}, panels_at_once(numbers, tile.lanes)},
               {"columns first", {0, 1}, 0}},
              &write_packed_panels)};
-  if (may_copy_all) {
+  if (may_copy_all || all_stay_in_l2(graph, tiling, numbers)) {
+    const bool rows_first = gains_by_rows_first(graph, tiling, numbers);
+    const bool is_tall = numbers.size.rows > kRowsOfColumns * numbers.size.columns;
     sketches.insert(
-        numbers.size.rows <= 4 * numbers.size.columns ? sketches.end() : sketches.begin(),
-        sketch("tiles of panels in order", {{"rows of a panel", {0, 4, 8, 16, 32}, 0}},
+        rows_first || (is_tall && may_copy_all) ? sketches.begin() : sketches.end(),
+        sketch("tiles of panels in order",
+               {{"rows of a panel", {0, 4, 8, 16, 32}, 0}, {"rows first", {0, 1}, rows_first}},
                &write_panels_in_order));
   }
   return sketches;
