@@ -282,6 +282,13 @@ class Sketches {
   TileShape tile_;
 };
 
+/// Whether other cores are worth starting for a product on a matrix unit, or with copies of both
+/// factors before, each of which is a loop to start.
+bool is_large_product(const StageGraph& graph, StageId id) {
+  constexpr int64_t kWork = int64_t{1} << 22;  // 2 to 4 us on a matrix unit
+  return constant_work(graph, id).value_or(kWork) >= kWork;
+}
+
 /// Of a tile of so many rows and columns. `in_order`: the columns are copied first.
 Sketch dots_sketch(const Chooser& chooser, const Tiling& tiling, int64_t lanes, DotShape tile,
                    bool in_order, bool parallel) {
@@ -321,8 +328,10 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   const AxisId innermost = graph[id].reduce.back();
   const std::optional<int64_t> lanes =
       vector_factor(graph, id, contraction.column, kAnyVectors * chooser.machine.vectors.bytes);
-  const bool parallel = may_be_parallel && is_large(graph, id);
   const Tiling tiling = tiling_of(chooser, id, contraction);
+  const bool takes_several_loops = tiling.group.in_tiles || tiling.widens_rows;
+  const bool parallel = may_be_parallel && is_large(graph, id) &&
+                        (!takes_several_loops || is_large_product(graph, id));
   const Sketches all(chooser, tiling, lanes.value_or(1), parallel);
 
   const bool may_copy = may_be_parallel && may_be_copied(graph, tiling);
