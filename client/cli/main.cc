@@ -99,6 +99,7 @@ constexpr const char* kFirstSteps =
 void add_commands(CLI::App& app, Program& program) {
   add_run(app, program);
   add_compile(app, program);
+  add_bench(app, program);
   add_profile(app, program);
   add_lower(app, program);
   add_differentiate(app, program);

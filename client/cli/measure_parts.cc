@@ -51,8 +51,6 @@ double parameter_bytes(const Definition& definition, const Sizes& sizes) {
   return bytes;
 }
 
-/// Numbers between 1/2 and 1, whose sums and products stay ordinary; whole numbers are zeros, which
-/// are indices of any tensor.
 Array made_up(DType type, const std::vector<std::int64_t>& shape) {
   Array array(shape, type, SourceLocation::none());
   std::uint32_t state = 1;
@@ -70,6 +68,8 @@ Array made_up(DType type, const std::vector<std::int64_t>& shape) {
   return array;
 }
 
+}  // namespace
+
 std::vector<Argument> made_up_inputs(const Definition& definition, const Sizes& sizes) {
   const std::vector<std::vector<std::int64_t>> shapes = detail::shapes_of(definition, sizes);
   const std::vector<Parameter> parameters = definition.parameters();
@@ -79,8 +79,6 @@ std::vector<Argument> made_up_inputs(const Definition& definition, const Sizes& 
   }
   return inputs;
 }
-
-}  // namespace
 
 double PartCost::least(const Roof& roof) const {
   return std::max(operations / roof.operations, bytes / roof.bytes);

@@ -38,6 +38,11 @@ std::map<std::string, std::int64_t> with_sizes_taken(const Definition& definitio
 std::map<std::string, std::int64_t> sizes_of_inputs(const Definition& definition,
                                                     const std::vector<Argument>& inputs);
 
+/// Inputs of these sizes: numbers between 1/2 and 1, whose sums and products stay ordinary; whole
+/// numbers and those of 16 bits are zeros, which are indices of any tensor.
+std::vector<Argument> made_up_inputs(const Definition& definition,
+                                     const std::map<std::string, std::int64_t>& sizes);
+
 /// Measures on one device.
 class PartMeasure {
  public:

@@ -34,6 +34,7 @@ CLI::App& add_command(CLI::App& app, Program& program, const std::string& name,
                       const std::string& description);
 
 // Each adds its commands.
+void add_bench(CLI::App& app, Program& program);
 void add_cache(CLI::App& app, Program& program);
 void add_run(CLI::App& app, Program& program);
 void add_completion(CLI::App& app, Program& program);

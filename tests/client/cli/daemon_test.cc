@@ -341,6 +341,23 @@ TEST_F(Examples, ScheduleExplainPlansForCoresThatAreNotHere) {
   EXPECT_LT(seconds("16"), seconds("1") / 4);
 }
 
+TEST_F(Examples, BenchTimesAKernelAloneAndInCalls) {
+  make("x.npy", 10, 100);
+  const std::string text =
+      output_of({"bench", "cumsum.kiln", "--in", "X=x.npy", "--calls", "10", "--json"});
+  const auto number = [&](const std::string& key) {
+    const size_t at = text.find("\"" + key + "\": ");
+    return at == std::string::npos ? 0.0 : std::stod(text.substr(at + key.size() + 4));
+  };
+  EXPECT_GT(number("back_to_back"), 0) << text;
+  EXPECT_GT(number("in_a_call"), 0) << text;
+  EXPECT_GT(number("call"), number("in_a_call")) << text;
+  EXPECT_EQ(number("n"), 100) << text;
+  const std::string table = output_of({"bench", "matmul.kiln", "--size", "n=20", "--calls", "5"});
+  EXPECT_NE(table.find("BACK TO BACK"), std::string::npos) << table;
+  EXPECT_NE(table.find("n = 20"), std::string::npos) << table;
+}
+
 TEST_F(Examples, ProfileDrawsWhatEachProcessDid) {
   make("x.npy", 10, 100);
   output_of({"profile", "cumsum.kiln", "--in", "X=x.npy", "--html", "calls.html"});

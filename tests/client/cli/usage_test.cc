@@ -36,7 +36,7 @@ class Usage : public ::testing::Test {
 
 TEST_F(Usage, NeedsACommand) {
   refused({"bake"},
-          "there is no command bake; known: run, compile, profile, lower, differentiate, inspect, "
+          "there is no command bake; known: run, compile, bench, profile, lower, differentiate, inspect, "
           "schedule, "
           "fmt, "
           "submit, wait, result, jobs, cancel, devices, doctor, explain, login, logout, cache, "
@@ -129,7 +129,7 @@ TEST_F(Usage, StandardInputAndOutputAreOneThingEach) {
 
 TEST_F(Usage, CompletesCommandsAndFlags) {
   const std::string bash = place_.kiln({"completion", "bash"}).out;
-  EXPECT_NE(bash.find("words=\"run compile profile lower"), std::string::npos);
+  EXPECT_NE(bash.find("words=\"run compile bench profile lower"), std::string::npos);
   EXPECT_NE(bash.find("    tune) words=\""), std::string::npos);
   EXPECT_NE(bash.find("--trials"), std::string::npos);
   EXPECT_NE(place_.kiln({"completion", "fish"})
