@@ -147,6 +147,7 @@ void OutputChoice::deliver(const std::vector<NamedArray>& outputs, const Timings
 }
 
 std::string time_text(double seconds) {
+  if (seconds > 0 && seconds < 9.95e-6) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1e-3) return fmt::format("{:.0f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
   return fmt::format("{:.3g} s", seconds);

@@ -73,7 +73,8 @@ int32_t parallel_for(KilnFrame* frame, KilnParallelBody body, void* captures, in
     }
     return result;
   };
-  return static_cast<CallContext*>(frame->pool)->pool->run(count, part);
+  return static_cast<CallContext*>(frame->pool)
+      ->pool->run(count, part, reinterpret_cast<const void*>(body));
 }
 
 class CpuDevice : public Device {

@@ -23,8 +23,12 @@ using Clock = std::chrono::steady_clock;
 /// How long a worker looks for another loop before it sleeps: longer than the gaps between the
 /// loops of one call.
 constexpr auto kSpin = std::chrono::microseconds(80);
-/// Below this much remaining work a sleeping worker would come too late to help.
-constexpr auto kWorthWaking = std::chrono::microseconds(20);
+/// Until a worker that sleeps has been woken for the first time: how long that takes it, and the
+/// one who wakes it. On virtual machines it may be ten times as long.
+constexpr auto kWakeTakes = std::chrono::microseconds(16);
+constexpr auto kWakingTakes = std::chrono::microseconds(2);
+/// More is taken for an accident: the CPU was busy with something else.
+constexpr auto kMostWakeTakes = std::chrono::microseconds(400);
 /// Below this much even one that is awake: what it computes has to come back from its cache.
 constexpr auto kWorthSharing = std::chrono::microseconds(5);
 /// So that a thread that comes late, or is slower, leaves little undone at the end.
@@ -43,6 +47,13 @@ bool spin_until(Ready&& ready) {
     }
   } while (Clock::now() < end);
   return ready();
+}
+
+/// An average that forgets: an eighth of it is the last one.
+void learn(std::atomic<Clock::duration>& average, Clock::duration last) {
+  const Clock::duration known = average.load(std::memory_order_relaxed);
+  average.store(known + (std::min<Clock::duration>(last, kMostWakeTakes) - known) / 8,
+                std::memory_order_relaxed);
 }
 
 /// A mutex that is held for less time than it takes to sleep and be woken.
@@ -120,9 +131,10 @@ class ThreadPool::Loop {
     run_part(0, std::min(next_[0].value.fetch_add(part_size) + part_size, count), 0);
   }
 
-  /// Takes parts until none is left, or until `leave()` after one.
+  /// Takes parts until none is left, or until `leave()` after one. How many iterations that were.
   template <typename Leave>
-  void help(int thread, Leave&& leave) {
+  int64_t help(int thread, Leave&& leave) {
+    int64_t done = 0;
     for (int i = 0; i < spans_; ++i) {
       const int span = (thread + i) % spans_;
       while (true) {
@@ -131,13 +143,16 @@ class ThreadPool::Loop {
         if (next_[span].value.load(std::memory_order_relaxed) >= end) break;
         const int64_t begin = next_[span].value.fetch_add(part_size);
         if (begin >= end) break;
-        run_part(begin, std::min(begin + part_size, begin_[span + 1]), thread);
-        if (leave()) return;
+        const int64_t part_end = std::min(begin + part_size, begin_[span + 1]);
+        run_part(begin, part_end, thread);
+        done += part_end - begin;
+        if (leave()) return done;
       }
     }
+    return done;
   }
-  void help(int thread) {
-    help(thread, [] { return false; });
+  int64_t help(int thread) {
+    return help(thread, [] { return false; });
   }
 
   int32_t result() const {
@@ -166,7 +181,9 @@ ThreadPool::ThreadPool(int threads, int cpus)
     : threads_(std::max(threads, 1)),
       looks_at_cpus_(cpus == 0),
       cpus_(looks_at_cpus_ ? available_cpus() : cpus),
-      cpus_looked_at_(Clock::now()) {
+      cpus_looked_at_(Clock::now()),
+      wake_takes_(kWakeTakes),
+      waking_takes_(kWakingTakes) {
   try {
     for (int thread = 1; thread < threads; ++thread) {
       workers_.emplace_back([this, thread] { work(thread); });
@@ -191,32 +208,61 @@ void ThreadPool::stop() {
   }
 }
 
-int32_t ThreadPool::run(int64_t count, const Part& part) {
+int32_t ThreadPool::run(int64_t count, const Part& part, const void* key) {
   Loop loop(part, count, threads());
   if (workers_.empty() || count <= 1) {
     loop.help(0);
     return loop.result();
   }
   const Clock::time_point start = Clock::now();
-  const bool is_next_of_shared = may_spin() && start - last_shared_.load() < kSpin;
-  if (count >= Loop::parts_of(threads()) && !is_next_of_shared) {
+  if (const auto known = times_.of(key)) {
+    const auto all =
+        std::chrono::duration_cast<Clock::duration>(*known * static_cast<float>(count));
+    if (is_done_sooner_alone(all, start)) return run_alone(loop, start, all, key);
+  } else if (count >= Loop::parts_of(threads()) &&
+             !(may_spin() && start - last_shared_.load() < kSpin)) {
     // One part first, to see whether the rest is worth another thread.
     loop.run_first();
     const auto rest = (Clock::now() - start) * (count / loop.part_size - 1);
-    if (rest < kWorthSharing || (rest < kWorthWaking && !has_worker_awake(start))) {
-      loop.help(0);
-      if (rest >= kWorthSharing) last_end_ = Clock::now();
-      return loop.result();
-    }
+    if (is_done_sooner_alone(rest, start)) return run_alone(loop, start, rest, key);
   }
+  return share(loop, start, key);
+}
+
+int32_t ThreadPool::share(Loop& loop, Clock::time_point start, const void* key) {
   publish(loop);
-  loop.help(0);
+  const Clock::time_point begin = Clock::now();
+  const int64_t done = loop.help(0);
+  if (done > 0) times_.keep(key, (Clock::now() - begin) / static_cast<float>(done));
   withdraw(loop);
   const Clock::time_point end = Clock::now();
   last_end_ = end;
   // Of a loop that was over so soon, the next one asks again whether it is worth sharing.
   if (end - start >= kWorthSharing) last_shared_ = end;
   return loop.result();
+}
+
+// A loop may have more to do than the last time: then others come to help after all.
+int32_t ThreadPool::run_alone(Loop& loop, Clock::time_point start, Clock::duration expected,
+                              const void* key) {
+  const Clock::time_point late = start + 2 * expected + kWorthSharing;
+  loop.help(0, [&] { return Clock::now() > late; });
+  if (loop.has_parts()) return share(loop, start, key);
+  const Clock::time_point end = Clock::now();
+  times_.keep(key, (end - start) / static_cast<float>(loop.count));
+  if (end - start >= kWorthSharing) last_end_ = end;
+  return loop.result();
+}
+
+bool ThreadPool::is_done_sooner_alone(Clock::duration rest, Clock::time_point start) {
+  return rest < kWorthSharing || (rest < worth_waking() && !has_worker_awake(start));
+}
+
+// A worker that comes after `wake_takes_` has the caller end in the middle between that and the end
+// of all it would have done alone.
+ThreadPool::Clock::duration ThreadPool::worth_waking() const {
+  return wake_takes_.load(std::memory_order_relaxed) +
+         2 * waking_takes_.load(std::memory_order_relaxed);
 }
 
 bool ThreadPool::has_worker_awake(Clock::time_point start) {
@@ -239,11 +285,14 @@ void ThreadPool::publish(Loop& loop) {
     const int at_once = std::max(cpus_.load() - 1, 1);
     wake = static_cast<int>(std::min<int64_t>({sleeping_, loop.parts_left() - 1, at_once}));
   }
+  const Clock::time_point start = Clock::now();
+  if (wake > 0) woken_at_.store(start, std::memory_order_relaxed);
   for (int i = 0; i < wake; ++i) {
     work_.notify_one();
   }
   // Systems with few CPUs may have one wait on this CPU; it moves to another one by itself.
   if (wake > 0 && may_spin()) std::this_thread::yield();
+  if (wake > 0) learn(waking_takes_, (Clock::now() - start) / wake);
 }
 
 void ThreadPool::withdraw(Loop& loop) {
@@ -323,6 +372,7 @@ void ThreadPool::work(int thread) {
     --sleeping_;
     const int cpu = published_on_;
     lock.unlock();
+    if (!stopping_) learn(wake_takes_, Clock::now() - woken_at_.load(std::memory_order_relaxed));
     if (may_spin()) leave_cpu(cpu);
   }
 }

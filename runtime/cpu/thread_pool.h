@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/cpu/loop_times.h"
+
 namespace kiln {
 
 /// Threads that share the parallel loops of all calls of a device.
@@ -40,7 +42,10 @@ class ThreadPool {
   /// that of the first part, in the order of iterations, that gave non-zero; an exception of that
   /// part is thrown again here. Any number of threads may call it; it must not be called from a
   /// part.
-  int32_t run(int64_t count, const Part& part);
+  ///
+  /// `key` names the loop, if it may come again: what an iteration took the last time says whether
+  /// other threads are worth it.
+  int32_t run(int64_t count, const Part& part, const void* key = nullptr);
 
  private:
   class Loop;
@@ -53,6 +58,12 @@ class ThreadPool {
   bool is_needed_elsewhere(const Loop& loop);
   /// Whether one is, or would be for the loops after the one that began at `start`.
   bool has_worker_awake(Clock::time_point start);
+  /// Whether the caller does the rest of a loop sooner alone.
+  bool is_done_sooner_alone(Clock::duration rest, Clock::time_point start);
+  int32_t run_alone(Loop& loop, Clock::time_point start, Clock::duration expected, const void* key);
+  int32_t share(Loop& loop, Clock::time_point start, const void* key);
+  /// Work for which it is worth to wake a thread that sleeps, by what that took before.
+  Clock::duration worth_waking() const;
   void look_at_cpus();
   bool may_spin() const { return threads() <= cpus_.load(std::memory_order_relaxed); }
   void publish(Loop& loop);
@@ -73,6 +84,10 @@ class ThreadPool {
   std::atomic<int> open_loops_{0};
   std::atomic<Clock::time_point> last_end_{Clock::time_point()};     // of a loop
   std::atomic<Clock::time_point> last_shared_{Clock::time_point()};  // of one for several threads
+  LoopTimes times_;
+  std::atomic<Clock::time_point> woken_at_{Clock::time_point()};  // the last time one was
+  std::atomic<Clock::duration> wake_takes_;                       // until it runs
+  std::atomic<Clock::duration> waking_takes_;                     // of the one who wakes it
   std::atomic<uint64_t> published_{0};  // loops so far; changed under mutex_
   std::atomic<bool> stopping_{false};
 };

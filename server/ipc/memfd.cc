@@ -33,6 +33,11 @@ constexpr int F_SEAL_FUTURE_WRITE = 0x0010;  // headers before Linux 5.1 lack it
 constexpr int MADV_COLLAPSE = 25;  // headers before Linux 6.1 lack it
 #endif
 
+#ifndef MADV_POPULATE_WRITE
+constexpr int MADV_POPULATE_READ = 22;  // headers before Linux 5.14 lack them
+constexpr int MADV_POPULATE_WRITE = 23;
+#endif
+
 /// A place for so many bytes that begins at a multiple of kHugePage.
 void* aligned_place(int64_t bytes) {
   const auto size = static_cast<size_t>(bytes);
@@ -148,6 +153,12 @@ void Mapping::use_huge_pages(int64_t first, int64_t count) const {
     static_cast<void>(*static_cast<volatile uint8_t*>(begin + page * kHugePage));
   // Since Linux 6.1, and whatever the system's default for huge pages of shared memory is.
   static_cast<void>(::madvise(begin, static_cast<size_t>(count * kHugePage), MADV_COLLAPSE));
+}
+
+void Mapping::populate() const {
+  // Since Linux 5.14; before, and where there is no memory left, pages come when they are touched.
+  static_cast<void>(::madvise(data_, static_cast<size_t>(bytes_),
+                              is_writable_ ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));
 }
 
 Mapping::~Mapping() {

@@ -47,6 +47,8 @@ class Mapping {
   /// Gives whole pages of kHugePage, counted from the first byte, memory in one piece; what they
   /// hold stays. The system may refuse, and then pages stay small.
   void use_huge_pages(int64_t first, int64_t count) const;
+  /// Has all pages there before they are touched, which one by one takes several times as long.
+  void populate() const;
 
  private:
   uint8_t* data_ = nullptr;

@@ -39,8 +39,11 @@ void DeviceServer::add_arenas(const internal::AddArenas& message, const std::vec
   const std::lock_guard lock(arenas_mutex_);
   for (size_t i = 0; i < fds.size(); ++i) {
     const internal::AddArena& arena = message.arenas(static_cast<int>(i));
-    arenas_[arena.arena()] =
-        std::make_shared<const Mapping>(fds[i], static_cast<int64_t>(arena.bytes()));
+    const auto bytes = static_cast<int64_t>(arena.bytes());
+    auto mapping = std::make_shared<const Mapping>(fds[i], bytes);
+    // One as small is of a tensor that the next call reads or writes; larger ones have huge pages.
+    if (bytes < kHugePage) mapping->populate();
+    arenas_[arena.arena()] = std::move(mapping);
   }
 }
 

@@ -188,6 +188,48 @@ TEST(ThreadPool, WakesAWorkerForAStreamOfShortLoops) {
   EXPECT_TRUE(available_cpus() < 2 || eventually(some_of_many));
 }
 
+// Few iterations, of which none can be run first to see: what they took before says that they are
+// not worth a thread that sleeps.
+TEST(ThreadPool, WakesNobodyForAShortLoopThatIsKnown) {
+  ThreadPool pool(2, 2);
+  const auto loop = [&](std::chrono::microseconds each, const void* key) {
+    std::atomic<int> by_workers = 0;
+    pool.run(
+        4,
+        [&](int64_t, int64_t, int thread) {
+          const auto end = std::chrono::steady_clock::now() + each;
+          while (std::chrono::steady_clock::now() < end)
+            continue;
+          if (thread != 0) ++by_workers;
+          return 0;
+        },
+        key);
+    return by_workers.load();
+  };
+  const int known = 0;
+  loop(std::chrono::microseconds(0), &known);
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // workers sleep
+    EXPECT_EQ(loop(std::chrono::microseconds(0), &known), 0);
+  }
+  // The same loop with more to do is shared as soon as that shows.
+  EXPECT_GT(loop(std::chrono::milliseconds(20), &known), 0);
+}
+
+TEST(LoopTimes, AreKeptByKeyAndForgottenForOthers) {
+  LoopTimes times;
+  const std::array<char, 64> keys{};
+  EXPECT_FALSE(times.of(&keys[0]));
+  EXPECT_FALSE(times.of(nullptr));
+  times.keep(&keys[0], std::chrono::microseconds(3));
+  times.keep(nullptr, std::chrono::microseconds(3));
+  times.keep(&keys[32], std::chrono::microseconds(5));
+  ASSERT_TRUE(times.of(&keys[0]));
+  EXPECT_FLOAT_EQ(times.of(&keys[0])->count(), 3e-6F);
+  EXPECT_FLOAT_EQ(times.of(&keys[32])->count(), 5e-6F);
+  EXPECT_FALSE(times.of(nullptr));
+}
+
 TEST(ThreadPool, WakesNoMoreThreadsThanThereAreCpus) {
   ThreadPool pool(64);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // all sleep
