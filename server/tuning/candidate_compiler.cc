@@ -69,13 +69,14 @@ CompiledCandidate CandidateCompiler::compile(
       candidate ? fmt::format("tuning {} {}", request.key, key_of(*candidate)) : request.key;
   internal::FromWorker reply = ask(std::move(message), key, kCompileLimit);
   internal::Compiled& compiled = *reply.mutable_compiled();
-  const double predicted = compiled.predicted_seconds();
+  if (read_at)
+    return {nullptr, std::move(*compiled.mutable_schedule()), compiled.predicted_seconds()};
   KernelEntry entry;
   entry.key = key;
   entry.compiled = cached_artifact("", std::move(*compiled.mutable_artifact()));
   entry.names = request.names;
   return {search_.parts.kernels.number(std::move(entry)), std::move(*compiled.mutable_schedule()),
-          predicted};
+          0};
 }
 
 internal::FromWorker CandidateCompiler::ask(internal::ToWorker message, std::string key,

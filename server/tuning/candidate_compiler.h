@@ -11,7 +11,7 @@ namespace kiln::server {
 
 /// A candidate that compiled.
 struct CompiledCandidate {
-  std::shared_ptr<const KernelEntry> kernel;
+  std::shared_ptr<const KernelEntry> kernel;  // null where its code was to be read alone
   v1::Schedule schedule;
   double predicted_seconds = 0;  // of a call, where its code was to be read
 };

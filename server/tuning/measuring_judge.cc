@@ -13,7 +13,6 @@ namespace kiln::server {
 namespace {
 
 constexpr uint32_t kMeasurements = 3;
-constexpr uint32_t kTurns = 7;                 // of a candidate against the best
 constexpr double kMeasurementSeconds = 0.002;  // as many runs as fit
 constexpr double kMaxRepeat = 1000;
 constexpr double kHopeless = 1.5;  // times the best: not measured further

@@ -37,7 +37,7 @@ class ReadingJudge : public Judge {
   }
   Turns compare(const CompiledCandidate&, double seconds, const CompiledCandidate*,
                 double best_seconds) override {
-    constexpr size_t kTurns = 7;  // as if they had been measured
+    // As if they had been measured.
     return {.own = std::vector<double>(kTurns, seconds),
             .best = std::vector<double>(kTurns, best_seconds),
             .defaults = std::vector<double>(kTurns, default_seconds_)};

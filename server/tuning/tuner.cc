@@ -59,6 +59,7 @@ void Tuner::run() {
   best_ = std::make_unique<Best>(Best{std::nullopt, std::nullopt, default_seconds_, 1, ""});
   resume();
   try_record();
+  try_read_record();
   while (true) {
     context_.require_uncancelled();
     if (measured_ >= task_.trials) return finish("trials");
@@ -96,6 +97,20 @@ void Tuner::try_record() {
   const std::optional<Candidate> candidate = candidate_of(record->candidate, search_->space());
   if (candidate) try_candidate(*candidate, kKept);
   if (!best_->candidate) parts_.records.remove(key_);
+}
+
+// What was found by reading code serves builds for a device where nothing was measured. Measured,
+// it becomes a record of the device, or none.
+void Tuner::try_read_record() {
+  if (!key_.read_for().empty()) return;
+  TuningKey read = key_;
+  read.device = TuningKey::code_for(task_.request.wire.target().arch());
+  const std::optional<TuningRecord> record = parts_.records.find(read);
+  if (!record) return;
+  const std::optional<Candidate> candidate = candidate_of(record->candidate, search_->space());
+  const bool is_known = best_->candidate && candidate == best_->candidate;
+  if (candidate && !is_known) try_candidate(*candidate, kKept);
+  if (best_->candidate != candidate) parts_.records.remove(read);
 }
 
 void Tuner::try_candidate(const Candidate& candidate, const Bar& bar) {

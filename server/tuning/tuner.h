@@ -35,6 +35,7 @@ class Tuner {
   void resume();
   /// Judges the record of an earlier search against the default.
   void try_record();
+  void try_read_record();
   void try_candidate(const Candidate& candidate, const Bar& bar);
   void challenge(const Candidate& candidate, const CompiledCandidate& compiled, double seconds,
                  const Bar& bar);

@@ -5,6 +5,7 @@
 
 namespace kiln::server {
 
+inline constexpr uint32_t kTurns = 7;         // of a candidate against the best
 inline constexpr double kShortestRun = 1e-9;  // less is what the clock cannot tell
 
 /// The one in the middle, in seconds.

@@ -30,7 +30,9 @@ internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Com
   compiled.set_task(task.task());
   const Clock::time_point begin = Clock::now();
   try {
-    compiled.set_artifact(serialize(worker.compile(task, compiled)));
+    const Artifact artifact = worker.compile(task, compiled);
+    // Of what was read alone nobody wants more than the reading.
+    if (!task.has_read_at()) compiled.set_artifact(serialize(artifact));
   } catch (...) {
     *compiled.mutable_error() = to_wire(current_error());
   }

@@ -64,8 +64,8 @@ def least(group, row, limits):
 def _workloads(results, limits, groups):
     names = list(dict.fromkeys(name for row in results.values() for name in row))
     others = [name for name in names if name != "kiln"]
-    yield f"| | unit | Kiln | of peak | Kiln / best peer | {' | '.join(others)} |"
-    yield "|---" * (len(others) + 5) + "|"
+    yield f"| | unit | Kiln | of peak | in a call | Kiln / best peer | {' | '.join(others)} |"
+    yield "|---" * (len(others) + 6) + "|"
     for group, workloads in groups.items():
         for workload in workloads:
             if workload.name not in results:
@@ -76,6 +76,7 @@ def _workloads(results, limits, groups):
             cells = [
                 workload.name, workload.unit, _cell(kiln),
                 "" if share is None else _share(share, group, workload),
+                f"{kiln['in_a_call'] / kiln['seconds']:.2f}" if "in_a_call" in kiln else "",
                 "" if compared is None else _judged(compared, least(group, row, limits)),
                 *(_cell(row.get(name, {})) for name in others),
             ]  # fmt: skip

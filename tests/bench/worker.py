@@ -58,6 +58,10 @@ class Worker:
     def turn(self, budget):
         return {"times": turn(self.action, budget)}
 
+    def calls(self, budget):
+        """Of Kiln: the kernel within whole calls."""
+        return {"times": self.action.in_calls(budget) if hasattr(self.action, "in_calls") else []}
+
 
 def main():
     try:

@@ -138,6 +138,31 @@ TEST_F(Tune, CompilesWithoutARecordThatDoesNotCompileAnyMore) {
   EXPECT_EQ(report_of(response.kernel_id()).find("tuning record"), std::string::npos);
 }
 
+// A record of code that was read, for what is a device here.
+TEST_F(Tune, MeasuresWhatWasFoundByReadingAndForgetsWhatIsSlower) {
+  v1::CompileRequest request = add_one("tuned");
+  const CompileSetting setting{.build_id = "fake build",
+                               .arch = [](TargetKind) { return std::string("fake"); }};
+  const TuningKey read{tuning_of(check_request(request, setting)), "3", TuningKey::code_for("fake"),
+                       "fake build"};
+  RecordStore& records = service_->engine().records();
+  const TuningRecord by_code{
+      .candidate = "0:2", .schedule = {}, .seconds = 1, .default_seconds = 2};
+  records.put(read, by_code);
+  const Search slower = tune(request_for("tuned", 1));
+  ASSERT_TRUE(slower.status.ok()) << slower.status.error_message();
+  EXPECT_EQ(slower.trials().front().candidate(), "Y: fake(way=2)");
+  EXPECT_FALSE(records.find(read));
+
+  TuningRecord fast = by_code;
+  fast.candidate = "0:1";
+  records.put(read, fast);
+  const Search faster = tune(request_for("tuned", 1));
+  EXPECT_EQ(faster.result().candidate(), "Y: fake(way=1)");
+  EXPECT_NE(faster.result().record(), "");
+  EXPECT_TRUE(records.find(read));
+}
+
 TEST_F(Tune, GoesOnWhereAnEarlierSearchEnded) {
   const Search first = tune(request_for("tuned", 3));
   EXPECT_EQ(first.result().end(), "trials");

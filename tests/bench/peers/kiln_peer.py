@@ -38,7 +38,15 @@ class Peer:
                 times += function.time_evaluator("", number=1, repeat=runs)(*arguments).results
             return times[1:]
 
-        run.timed = timed
+        def in_calls(budget):
+            """The kernel within calls that send all arrays, which the daemon writes before."""
+            times, end = [], time.perf_counter() + budget
+            while len(times) < 5 or (time.perf_counter() < end and len(times) < 2000):
+                function(*arrays)
+                times.append(function.timings["kernel"])
+            return times
+
+        run.timed, run.in_calls = timed, in_calls
         return run
 
     def expression(self, *arrays, family, parameters):

@@ -36,7 +36,8 @@ class Usage : public ::testing::Test {
 
 TEST_F(Usage, NeedsACommand) {
   refused({"bake"},
-          "there is no command bake; known: run, compile, bench, profile, lower, differentiate, inspect, "
+          "there is no command bake; known: run, compile, bench, profile, lower, differentiate, "
+          "inspect, "
           "schedule, "
           "fmt, "
           "submit, wait, result, jobs, cancel, devices, doctor, explain, login, logout, cache, "

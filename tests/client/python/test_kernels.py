@@ -289,6 +289,22 @@ def test_a_profile_says_where_the_time_goes(daemon):
         assert profile._repr_html_().count("<tr>") == 7
 
 
+def test_a_size_of_a_report_is_a_whole_number(daemon):
+    n = te.var("n")
+    a = te.placeholder((n,), name="A")
+    f = tvm.build([a, te.compute((n,), lambda i: a[i] + 1.0, name="B")], name="plus")
+    for call, by in (
+        (lambda: f.report({"n": "x"}), "report of plus"),
+        (lambda: tvm.predict([a, te.compute((n,), lambda i: a[i] + 1.0)], sizes={n: "x"}), "predict"),
+        (lambda: tvm.tune([a, te.compute((n,), lambda i: a[i] + 1.0)], sizes={"n": "x"}), "tune"),
+    ):
+        with pytest.raises(tvm.InvalidArgument) as error:
+            call()
+        assert str(error.value).splitlines()[0] == (
+            f"{by}: n must be an integer, but is 'x'; sizes are given by their names, as in sizes={{\"n\": 1024}}"
+        )
+
+
 def test_sources_and_report(daemon):
     a = te.placeholder((64,), name="A")
     f = tvm.build([a, te.compute((64,), lambda i: a[i] + 1, name="B")], name="add_one")

@@ -12,12 +12,12 @@ import numpy as np
 from .._base import dtypes
 from .._base.error import DeadlineExceeded, InvalidArgument, NotFound, called, without_inner_frames
 from .._definitions.tensor import Tensor
-from .._expressions.arithmetic import is_integer, whole
 from ..v1 import service_pb2 as wire
 from .local import INLINE as LOCAL_INLINE
 from .array import NDArray, as_numpy
 from .device import device
 from .rpc import failure_of
+from .sizes import size_value
 
 # What travels inside a call; larger arrays are uploaded first.
 _INLINE = (512 << 10, 2 << 20)  # bytes of an array, and of all of a call
@@ -28,19 +28,6 @@ def count_message(function, names, given):
     """What is said of a call with a wrong number of arguments."""
     plural = "" if len(names) == 1 else "s"
     return f"{called(function)} takes {len(names)} argument{plural} ({', '.join(names)}), but got {given}"
-
-
-def _size(called_by, name, value):
-    """The value of a size that is given by name."""
-    value = whole(value)
-    if not is_integer(value) or isinstance(value, bool):
-        raise InvalidArgument(
-            f"{called_by}: {name} must be an integer, but is {value!r}; sizes are given by their names, as in f(n=1024)",
-            "SIZE",
-        )
-    if not -(2**63) <= value < 2**63:
-        raise InvalidArgument(f"{called_by}: {name} is {value}, which is past the range of int64", "SIZE")
-    return int(value)
 
 
 class Call:
@@ -142,7 +129,7 @@ class Call:
         for position, parameter in enumerate(function._parameters):
             if position not in given and not parameter.output:
                 raise InvalidArgument(f"{called_by} lacks its input {names[position]}", "ARGUMENT_COUNT")
-        self.sizes = {name: _size(called_by, name, value) for name, value in sizes.items()}
+        self.sizes = {name: size_value(called_by, name, value) for name, value in sizes.items()}
 
     def _limit(self, timeout, called_by):
         if timeout is None:

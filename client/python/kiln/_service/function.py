@@ -18,7 +18,7 @@ from .device import Device, cpu
 from .grpc_setup import grpc
 from .job import submit as submit_job
 from .profiled import profiled
-from .times import sizes_by_name
+from .sizes import sizes_by_name
 
 _FORMS = {"ll": "llvm", "s": "asm", "cu": "cuda"}
 _CACHE = {1: "compiled", 2: "memory", 3: "disk", 4: "shared"}
@@ -260,7 +260,7 @@ class Function:
     def report(self, sizes=None):
         """What the compiler did: guards, proved, launches, schedule, notes, kernels. Of a GPU's kernel also what
         a call is predicted to take by its code, where all its sizes are constants or `sizes` says what each is."""
-        return json.loads(self._inspect("", sizes_by_name(sizes)).report_json)
+        return json.loads(self._inspect("", sizes_by_name(sizes, f"report of {called(self.entry_name)}")).report_json)
 
     def _inspect(self, source, sizes=None):
         def ask():

@@ -5,7 +5,8 @@ from ..v1 import predict_pb2 as wire
 from ..v1 import service_pb2 as service
 from .build import compile_parts
 from .connection import connection_or_default
-from .times import sizes_by_name, time_text
+from .sizes import sizes_by_name
+from .times import time_text
 
 
 class PredictedSchedule:
@@ -57,6 +58,6 @@ def predict(
     options = {"strict": strict, "fast": fast, "reproducible": reproducible}
     _, parts = compile_parts(inputs, args, name, target, None, options)
     request = wire.PredictRequest(
-        kernel=service.CompileRequest(**parts), sizes=sizes_by_name(sizes), threads=threads
+        kernel=service.CompileRequest(**parts), sizes=sizes_by_name(sizes, "predict"), threads=threads
     )
     return Predictions(connection.call("PredictionService/Predict", request, wire.PredictResponse))

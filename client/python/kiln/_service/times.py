@@ -1,4 +1,4 @@
-"""Times as people read them, and sizes by their names."""
+"""Times as people read them."""
 
 
 def time_text(seconds):
@@ -6,8 +6,3 @@ def time_text(seconds):
     if seconds < 1e-3:
         return f"{seconds * 1e6:.3g} us"
     return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
-def sizes_by_name(sizes):
-    """Of a dict by names or by vars."""
-    return {getattr(size, "name", size): int(value) for size, value in (sizes or {}).items()}

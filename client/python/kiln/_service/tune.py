@@ -11,7 +11,8 @@ from .connection import connection_or_default
 from .function import Function
 from .grpc_setup import grpc
 from .rpc import failure_of
-from .times import sizes_by_name, time_text
+from .sizes import sizes_by_name
+from .times import time_text
 
 
 class TuneResult:
@@ -145,7 +146,7 @@ def tune(
         raise invalid("TUNE_BUDGET", "tune: trials and seconds must be at least 0")
     definition = wire.CompileRequest(**parts)
     request = wire.TuneRequest(
-        kernel=definition, sizes=sizes_by_name(sizes), trials=trials, seconds=seconds,
+        kernel=definition, sizes=sizes_by_name(sizes, "tune"), trials=trials, seconds=seconds,
         session=connection.session,
     )  # fmt: skip
     kept = _inputs(connection, request, definition, data) if data is not None else None
