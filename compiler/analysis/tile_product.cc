@@ -11,6 +11,7 @@
 
 #include "compiler/analysis/multiply_add.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
 #include "compiler/ir/short_integers.h"
 
 namespace kiln::analysis {

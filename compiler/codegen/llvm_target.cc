@@ -85,7 +85,8 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const CpuOptions& optio
   KILN_CHECK(target != nullptr);
   llvm::TargetOptions settings;
   settings.AllowFPOpFusion = options.strict ? llvm::FPOpFusion::Strict : llvm::FPOpFusion::Fast;
-  const CpuName name = cpu_name_of(options.arch);
+  const std::string arch = without_cores(options.arch);
+  const CpuName name = cpu_name_of(arch);
   std::string features = "-prefer-256-bit";
   for (const std::string_view feature : name.features)
     features += fmt::format(",+{}", feature);

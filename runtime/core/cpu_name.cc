@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 
 #include <fmt/ranges.h>
@@ -30,7 +31,8 @@ std::vector<llvm::StringRef> features_of(std::string_view arch) {
   llvm::SmallVector<llvm::StringRef, 64> features;
   llvm::X86::getFeaturesForCPU(llvm::StringRef(name.cpu), features);
   std::vector<llvm::StringRef> all(features.begin(), features.end());
-  all.insert(all.end(), name.features.begin(), name.features.end());
+  for (const std::string_view feature : name.features)
+    if (!feature.starts_with(kCoresPrefix)) all.emplace_back(feature);
   return all;
 }
 
@@ -67,11 +69,27 @@ constexpr size_t kFeaturesNamed = 4;  // in a sentence
 
 }  // namespace
 
+std::string with_cores(std::string arch, int threads) {
+  if (threads <= kFewCores) return arch;
+  const unsigned cores = std::bit_ceil(static_cast<unsigned>(std::min(threads, kMostCores)));
+  return fmt::format("{}+{}{}", arch, kCoresPrefix, cores);
+}
+
+std::string without_cores(std::string_view arch) {
+  const CpuName name = cpu_name_of(arch);
+  std::string plain(name.cpu);
+  for (const std::string_view feature : name.features)
+    if (!feature.starts_with(kCoresPrefix)) plain += fmt::format("+{}", feature);
+  return plain;
+}
+
 bool is_known_cpu(std::string_view arch) {
   llvm::SmallVector<llvm::StringRef, 128> names;
   llvm::X86::fillValidCPUArchList(names, /*Only64Bit=*/true);
   const CpuName name = cpu_name_of(arch);
-  const bool is_plain = std::ranges::all_of(name.features, [](std::string_view feature) {
+  const bool is_plain = std::ranges::all_of(name.features, [&](std::string_view feature) {
+    if (feature.starts_with(kCoresPrefix))
+      return with_cores("", cores_of(arch)) == "+" + std::string(feature);
     return std::ranges::find(kTensorFeatures, feature) != kTensorFeatures.end();
   });
   return is_plain && llvm::is_contained(names, llvm::StringRef(name.cpu));

@@ -7,7 +7,8 @@
 namespace kiln {
 
 /// A CPU by the name that -march has for it, and features beyond: "x86-64-v4+avx512vnni". LLVM's
-/// names, for both.
+/// names, for both. "cores64" stands among the features, and says for how many cores, at most,
+/// kernels are planned.
 struct CpuName {
   std::string_view cpu;
   std::vector<std::string_view> features;
@@ -25,6 +26,29 @@ inline CpuName cpu_name_of(std::string_view arch) {
   }
   return name;
 }
+
+constexpr std::string_view kCoresPrefix = "cores";
+/// So many cores are what every kernel is planned for.
+constexpr int kFewCores = 4;
+constexpr int kMostCores = 1024;
+
+/// What an arch says of cores; kFewCores where it says nothing.
+inline int cores_of(std::string_view arch) {
+  for (const std::string_view feature : cpu_name_of(arch).features) {
+    if (!feature.starts_with(kCoresPrefix)) continue;
+    int cores = 0;
+    for (const char digit : feature.substr(kCoresPrefix.size()))
+      cores = digit >= '0' && digit <= '9' && cores <= kMostCores ? cores * 10 + digit - '0' : 0;
+    if (cores > 0) return cores;
+  }
+  return kFewCores;
+}
+
+/// The arch of a CPU whose kernels run on so many threads: the next power of two, so that hosts
+/// which differ by little share their kernels. As it is where they are few.
+std::string with_cores(std::string arch, int threads);
+/// Without what it says of cores.
+std::string without_cores(std::string_view arch);
 
 /// Whether LLVM knows the CPU, and the features beyond are of those that a host's name may have.
 bool is_known_cpu(std::string_view arch);

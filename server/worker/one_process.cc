@@ -85,7 +85,7 @@ int run_role(const WorkerSpec& spec, Fd socket, Fd page, const v1::Component& sa
     };
   };
   if (spec.role == Role::Compiler) {
-    CompilerWorker worker = kiln_compiler(std::move(assembler));
+    CompilerWorker worker = kiln_compiler(std::move(assembler), spec.threads);
     worker.components = and_sandbox(std::move(worker.components));
     worker.abandoned = std::move(abandoned);
     return compiler_loop(worker, std::move(socket), std::move(page));

@@ -49,7 +49,7 @@ std::vector<Candidate> candidates_of(const SketchSpace& space) {
 
 /// Of this host measured, of another CPU estimated.
 predict::Surroundings surroundings_of(const std::string& arch) {
-  if (arch != host_cpu()) return {};
+  if (without_cores(arch) != host_cpu()) return {};
   const HostSpeed& host = host_speed();
   const double hertz = host.gigahertz * 1e9;
   predict::Surroundings around{.gigahertz = host.gigahertz,
@@ -111,7 +111,11 @@ struct Predictor {
 }  // namespace
 
 v1::PredictResponse predictions_of(const internal::Predict& task) {
-  const CompilerInput input(task.request());
+  CompilerInput input(task.request());
+  // Schedules for so many cores, not for those of this host.
+  if (task.threads() > 0 && !input.target.traits().has_threads)
+    input.target.arch =
+        with_cores(without_cores(input.target.arch), static_cast<int>(task.threads()));
   const Predictor predictor(task, input.target);
   v1::PredictResponse response;
   response.set_machine(predictor.machine);

@@ -141,11 +141,11 @@ std::string build_id_with(const v1::Component& tiles) {
 
 }  // namespace
 
-CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assembler) {
+CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assembler, int threads) {
   CompilerWorker worker;
   const v1::Component tiles = component("tileiras", [&assembler] { return assembler->program(); });
   worker.build_id = build_id_with(tiles);
-  worker.host_arch = host_cpu();
+  worker.host_arch = with_cores(host_cpu(), threads > 0 ? threads : available_cpus());
   worker.compile = [assembler = std::move(assembler)](const internal::Compile& task,
                                                       internal::Compiled& compiled) {
     return compile_task(task, compiled, *assembler);
@@ -161,14 +161,16 @@ CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assem
 
 DeviceWorker cpu_worker(int threads) {
   DeviceWorker worker;
-  worker.open = [threads] {
-    return with_interpreter(open_cpu_device({.threads = threads, .arch = runnable_cpu()}));
-  };
   const int used = threads > 0 ? threads : available_cpus();
+  worker.open = [threads, used] {
+    return with_interpreter(
+        open_cpu_device({.threads = threads, .arch = with_cores(runnable_cpu(), used)}));
+  };
   worker.describe = [used](v1::Device& device) {
     device.set_memory_bytes(available_memory());
-    device.set_description(fmt::format(
-        "{} threads; {}", used, autoschedule::text_of(autoschedule::machine_of(host_cpu()))));
+    device.set_description(
+        fmt::format("{} threads; {}", used,
+                    autoschedule::text_of(autoschedule::machine_of(with_cores(host_cpu(), used)))));
   };
   worker.components = [used](const std::optional<Error>&) {
     return std::vector<v1::Component>{component(

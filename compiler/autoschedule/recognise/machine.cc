@@ -41,7 +41,8 @@ constexpr std::string_view kV2[] = {"x86-64-v2", "x86-64"};
 constexpr Machine core(std::string_view name, double multiply_adds, double operations,
                        double latency, double loads, int64_t l1, int64_t l2,
                        std::string_view source) {
-  return {name, {}, multiply_adds, operations, latency, loads, l1 * kKiB, l2 * kKiB, source};
+  return {name,  {},        multiply_adds, operations, latency,
+          loads, l1 * kKiB, l2 * kKiB,     kFewCores,  source};
 }
 
 /// Instructions by LLVM 19's scheduling models, as llvm-mca prints them, where nothing else is
@@ -97,6 +98,7 @@ Machine machine_of(std::string_view arch) {
                            : is_listed(cpu) ? cpu
                                             : level_of(vectors));
   machine.vectors = vectors;
+  machine.cores = cores_of(arch);
   return machine;
 }
 
@@ -109,10 +111,11 @@ std::string text_of(const Machine& machine) {
   if (vectors.multiplies_tiles_of_halves) sums += ", tiles of bfloat16";
   return fmt::format(
       "{}: {} vectors of {} bytes, {:g} multiply-add{} a cycle of {:g} cycles each, {:g} "
-      "operations and {:g} loads a cycle, L1 {} KiB, L2 {} KiB{} ({})",
+      "operations and {:g} loads a cycle, L1 {} KiB, L2 {} KiB{}{} ({})",
       machine.name, vectors.registers, vectors.bytes, machine.multiply_adds,
       machine.multiply_adds == 1 ? "" : "s", machine.latency, machine.operations, machine.loads,
-      machine.l1_bytes / kKiB, machine.l2_bytes / kKiB, sums, machine.source);
+      machine.l1_bytes / kKiB, machine.l2_bytes / kKiB, sums,
+      machine.cores > kFewCores ? fmt::format(", {} cores", machine.cores) : "", machine.source);
 }
 
 }  // namespace kiln::autoschedule

@@ -22,6 +22,7 @@ struct Machine {
   // Bytes of the caches of one core.
   int64_t l1_bytes = 48 * 1024;
   int64_t l2_bytes = 2048 * 1024;
+  int64_t cores = 4;             // that plans share work among, so many at most
   std::string_view source = {};  // where the figures are from
 };
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "compiler/ir/gpu_arch.h"
+#include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -267,12 +268,13 @@ Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contract
   tiling.panel = {contraction.column_factor->stage, contraction.column_factor->output};
   tiling.rows = {contraction.row_factor->stage, contraction.row_factor->output};
   tiling.register_lanes = register_lanes(chooser, id);
+  tiling.has_many_cores = chooser.machine.cores > kFewCores;
   tiling.group = product_group_of(chooser, id, contraction);
   tiling.widens_rows = tiling.group.products == 1 && may_widen_rows(graph, tiling);
   if (tiling.group.in_tiles) {
     // A row of a tile is steps along that axis.
-    std::ranges::stable_partition(tiling.reduce,
-                                  [&](AxisId axis) { return axis != tiling.group.axis; });
+    std::stable_partition(tiling.reduce.begin(), tiling.reduce.end(),
+                          [&](AxisId axis) { return axis != tiling.group.axis; });
   }
   return tiling;
 }
@@ -436,7 +438,11 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
   if (values.get("rows in order", 0) != 0)
     copy_rows(graph, tiling, steps, row_tiles, row, reduction, parallel);
   write_tile(graph, tiling, steps, values, reduction.loops, row, column);
-  if (parallel) parallel_outer(graph, steps, id, outer);
+  if (parallel) {
+    parallel_outer(graph, steps, id, outer);
+    // Of tiles of rows alone there may be fewer than cores.
+    if (tiling.has_many_cores) steps.parallel(id, tiles[0]);
+  }
   write_copy_of_panels(graph, tiling, steps, copy, axes, parallel);
 }
 

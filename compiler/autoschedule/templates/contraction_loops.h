@@ -18,6 +18,7 @@ struct Tiling {
   language::TensorId panel;         // the column factor
   language::TensorId rows;          // the row factor
   int64_t register_lanes = 1;
+  bool has_many_cores = false;  // more than every kernel is planned for
   ProductGroup group;
   bool widens_rows = false;  // the row factor is of 16-bit floats, and its sums of longer ones
 };

@@ -174,6 +174,13 @@ class Sketches {
            numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
   }
 
+  /// Whether there are as many blocks of columns as cores; else tiles of rows are shared.
+  bool has_blocks_for_cores() const {
+    const int64_t lanes = std::max<int64_t>(tile_.lanes, 1);
+    return !tiling_.has_many_cores ||
+           numbers_.batch * (numbers_.size.columns / lanes) >= numbers_.size.cores;
+  }
+
   /// Whether each core copies its panels where products are added in groups, for which they are
   /// copied in any case.
   bool groups_in_blocks() const {
@@ -342,8 +349,8 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   if (tiling.group.products > 1) {
     std::vector<Sketch> sketches = {all.packed_panels()};
     if (in_order) {
-      sketches.insert(all.groups_in_blocks() ? sketches.end() : sketches.begin(),
-                      all.panels_in_order());
+      const bool in_blocks = all.groups_in_blocks() && all.has_blocks_for_cores();
+      sketches.insert(in_blocks ? sketches.end() : sketches.begin(), all.panels_in_order());
     }
     return sketches;
   }
@@ -375,7 +382,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   }
   if (may_copy) {
     const bool is_first =
-        in_order && (all.gains_by_order() ? all.gains_by_blocks()
+        in_order && (all.gains_by_order() ? all.gains_by_blocks() && all.has_blocks_for_cores()
                                           : all.gains_by_packing() || all.gains_by_widening());
     sketches.insert(is_first ? sketches.begin() : sketches.end(), all.packed_panels());
   }

@@ -72,16 +72,18 @@ double copy_cycles(const Convolution& convolution, int64_t lines) {
 
 int64_t lines_of_block(const Convolution& convolution, double line_cycles) {
   const Image& image = convolution.image;
+  const ContractionSize& size = convolution.numbers.size;
+  const int64_t least_tasks = std::max(kTasks, size.block_tasks);
   int64_t best = 1;
   double least = 0;
   for (int64_t lines = 1; lines <= image.lines; ++lines) {
     const int64_t copied = (lines - 1) * image.stride + image.reach + 1;
     const int64_t blocks = (image.lines + lines - 1) / lines;
-    const int64_t tasks = blocks * std::min(image.images, kTasks);
+    const int64_t tasks = blocks * std::min(image.images, least_tasks);
     // More lines only make both worse, so the search ends here.
-    if (lines > 1 && (copied * image.line_elements > kBlockElements || tasks < kTasks)) break;
+    if (lines > 1 && (copied * image.line_elements > kBlockElements || tasks < least_tasks)) break;
     const double block = static_cast<double>(lines) * line_cycles + copy_cycles(convolution, lines);
-    const double time = static_cast<double>(blocks) * block * imbalance(tasks);
+    const double time = static_cast<double>(blocks) * block * imbalance(tasks, size.cores);
     if (lines > 1 && time >= least) continue;
     least = time;
     best = lines;

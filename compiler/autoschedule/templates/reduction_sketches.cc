@@ -6,6 +6,7 @@
 
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/ir/build.h"
+#include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -86,7 +87,7 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   if (!allowed || !factor) return std::nullopt;
   ReductionVectors vectors{axis, *factor, along_data};
   if (along_data && exceeds_caches(graph, id)) {
-    vectors.columns = columns_of_block(graph, id, axis).value_or(0);
+    vectors.columns = columns_of_block(chooser, id, axis).value_or(0);
   }
   return vectors;
 }
@@ -172,16 +173,18 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
   return {std::move(sketch)};
 }
 
-std::optional<int64_t> columns_of_block(const StageGraph& graph, StageId id, AxisId axis) {
-  // Of columns: what a kernel does cannot depend on the number of threads, so this serves four
-  // cores.
-  constexpr int64_t kBlocks = 4;
+std::optional<int64_t> columns_of_block(const Chooser& chooser, StageId id, AxisId axis) {
+  // Of columns: what a kernel does cannot depend on the number of threads, so this serves all that
+  // it is planned for.
+  const StageGraph& graph = chooser.graph;
+  const int64_t least = chooser.machine.vectors.bytes / 4;
   const std::optional<int64_t> most = vector_factor(graph, id, axis, kRunBytes);
   const std::optional<int64_t> extent = constant_extent(graph, axis);
   if (!most) return most;
   if (!extent) return *most / 2;
   int64_t columns = *most;
-  while (columns > 4 && columns * kBlocks > *extent)
+  const auto are_few = [&](int64_t cores) { return columns * cores > *extent; };
+  while ((columns > 4 && are_few(kFewCores)) || (columns > least && are_few(chooser.machine.cores)))
     columns /= 2;
   return columns;
 }

@@ -120,7 +120,7 @@ std::vector<Sketch> scan_sketches(const Chooser& chooser, StageId scan) {
     parameters.push_back({"rows", {1, 2, 4, 8, 16}, kScanRows});
   } else {
     const auto columns =
-        columns_of_block(graph, graph[scan].as_scan.update[0].stage, columns_of(update).back());
+        columns_of_block(chooser, graph[scan].as_scan.update[0].stage, columns_of(update).back());
     const int64_t preferred = columns.value_or(1);
     // Columns of four bytes: a block of no more is the one vector.
     if (preferred > kScanColumnBytes / 4) {

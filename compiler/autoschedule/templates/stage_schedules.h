@@ -50,6 +50,6 @@ void bind_elements(const StageGraph& graph, StepWriter& steps, StageId stage, in
 
 /// How many columns are a block that runs through all rows: kRunBytes, but blocks enough for some
 /// cores. Nothing when there are too few columns for vectors.
-std::optional<int64_t> columns_of_block(const StageGraph& graph, StageId stage, AxisId axis);
+std::optional<int64_t> columns_of_block(const Chooser& chooser, StageId stage, AxisId axis);
 
 }  // namespace kiln::autoschedule

@@ -12,6 +12,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/core/cpu_name.h"
+
 namespace kiln::autoschedule {
 namespace {
 
@@ -26,9 +28,10 @@ constexpr double kElementCycles = 2;
 constexpr int64_t kMostRows = 14;
 constexpr int64_t kMostVectors = 4;
 
-// From so many tasks on, what the last ones leave undone does not count.
-constexpr int64_t kManyTasks = 32;
-constexpr int64_t kBlockTasks = 8;
+// From so many tasks a core on, what the last ones leave undone does not count.
+constexpr int64_t kManyTasks = 16;
+// Blocks a core that are shared.
+constexpr int64_t kBlockTasks = 2;
 // A block of rows of the row factor takes half of L2 while all panels pass, of which those that are
 // copied at once take two fifths: rows have room beside them.
 int64_t block_elements(const ContractionSize& size) { return size.l2_elements / 2; }
@@ -88,7 +91,8 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
 /// works on is faster while the other waits, so that little counts for nothing.
 double blocks_share(const ContractionSize& size, int64_t columns, int64_t products) {
   const int64_t blocks = ceil_div(size.columns, columns);
-  if (products * blocks >= kManyTasks) return 1;
+  if (products * blocks >= kManyTasks * size.cores) return 1;
+  if (size.cores > 2) return imbalance(products * blocks, size.cores);
   int64_t sooner = 0;
   int64_t later = 0;
   for (int64_t i = 0; i < products * blocks; ++i) {
@@ -142,13 +146,15 @@ ContractionSize size_on(const Machine& machine, int64_t register_lanes) {
           .loads = machine.loads,
           .l1_elements = machine.l1_bytes / element_bytes,
           .l2_elements = machine.l2_bytes / element_bytes,
+          .cores = machine.cores > kFewCores ? machine.cores : 2,
+          .block_tasks = kBlockTasks * machine.cores,
           .most_sums = machine.vectors.registers * 3 / 4,
           .vector_part = static_cast<double>(machine.vectors.bytes) / kLineBytes};
 }
 
-double imbalance(int64_t tasks) {
-  if (tasks >= kManyTasks) return 1;
-  return 2.0 * static_cast<double>(ceil_div(tasks, 2)) / static_cast<double>(tasks);
+double imbalance(int64_t tasks, int64_t cores) {
+  if (tasks >= kManyTasks * cores) return 1;
+  return static_cast<double>(cores * ceil_div(tasks, cores)) / static_cast<double>(tasks);
 }
 
 double tile_cycles(const ContractionSize& size, const TileShape& tile) {
@@ -161,7 +167,8 @@ double tile_cycles(const ContractionSize& size, const TileShape& tile) {
   const double full = across(tile.rows);
   const double rest = across(size.rows % tile.rows);
   const double all = static_cast<double>(full_rows) * full + rest;
-  if (!size.few_tasks || full_rows >= kManyTasks) return all;
+  if (!size.few_tasks || full_rows >= kManyTasks * size.cores) return all;
+  if (size.cores > 2) return all * imbalance(ceil_div(size.rows, tile.rows), size.cores);
   // The rest is done by the core that has less to do.
   const double longer = full_rows % 2 == 0 ? static_cast<double>(full_rows) * full + 2 * rest
                                            : static_cast<double>(full_rows + 1) * full;
@@ -218,7 +225,7 @@ BlockShape best_blocks(ContractionSize size, int64_t products) {
     const double cycles = tile_cycles(size, tile);
     for (const int64_t panels : {1, 2, 3, 4, 6, 8}) {
       const int64_t blocks = ceil_div(size.columns, panels * tile.lanes);
-      const bool is_too_much = products * blocks < kBlockTasks ||
+      const bool is_too_much = products * blocks < size.block_tasks ||
                                panels * tile.lanes * size.steps > panel_elements(size);
       if (is_too_much && panels > 1) return;
       const double all = cycles * blocks_share(size, panels * tile.lanes, products) *
@@ -251,7 +258,8 @@ RowBlocks best_row_blocks(ContractionSize size) {
     for (int64_t tiles = 2; tiles <= std::min(full / 2, kMostTiles); ++tiles) {
       const int64_t rows = tiles * tile.rows;
       const int64_t tasks = ceil_div(size.rows, rows);
-      if (full % tiles != 0 || (tasks < kBlockTasks && rows * work > kBlockWork)) continue;
+      if (full % tiles != 0 || (tasks < size.block_tasks && rows * work > kBlockWork)) continue;
+      if (size.cores > 2 && tasks < size.cores) continue;
       const int64_t later =
           std::max(ceil_div(tasks - 1, 2) * rows, size.rows - ceil_div(tasks - 1, 2) * rows);
       const double share = 2 * static_cast<double>(later) / static_cast<double>(size.rows);
@@ -270,9 +278,10 @@ int64_t best_block(const ContractionSize& size, int64_t tile_rows) {
   for (const int64_t tiles : {4, 8, 16, 32}) {
     const int64_t rows = tiles * tile_rows;
     const int64_t tasks = ceil_div(size.rows, rows);
-    if (best > 1 && (tasks < kBlockTasks || rows * size.steps > block_elements(size))) break;
+    if (best > 1 && (tasks < size.block_tasks || rows * size.steps > block_elements(size))) break;
     const double whole = static_cast<double>(tasks * rows) / static_cast<double>(size.rows);
-    const double time = imbalance(tasks) * whole * (1 + kFetchedRows / static_cast<double>(rows));
+    const double time =
+        imbalance(tasks, size.cores) * whole * (1 + kFetchedRows / static_cast<double>(rows));
     if (best > 1 && time >= least) continue;
     least = time;
     best = tiles;

@@ -19,6 +19,8 @@ struct ContractionSize {
   double loads = 2;
   int64_t l1_elements = 12 * 1024;
   int64_t l2_elements = 512 * 1024;
+  int64_t cores = 2;             // among which tasks are uneven
+  int64_t block_tasks = 8;       // blocks that cores share, at least
   bool few_tasks = false;        // nothing but tiles of rows is shared among the cores
   int64_t least_vectors = 1;     // of a tile, where there are so many columns
   int64_t column_registers = 1;  // for a vector of columns, beside its sums
@@ -43,8 +45,8 @@ struct TileShape {
   int64_t lanes = 0;
 };
 
-/// How much longer two cores take for so many equal tasks than half the time of one.
-double imbalance(int64_t tasks);
+/// How much longer so many cores take for equal tasks than their part of the time of one.
+double imbalance(int64_t tasks, int64_t cores);
 
 /// About how many cycles a core takes for all tiles of this shape, tails included.
 double tile_cycles(const ContractionSize& size, const TileShape& tile);

@@ -29,8 +29,6 @@ constexpr int64_t kMostColumns = 4 * kTileColumns;
 constexpr int64_t kMany = int64_t{1} << 20;
 // Rows a column from which on all panels are copied first.
 constexpr int64_t kRowsOfColumns = 4;
-// Cores share so many blocks of columns, or more.
-constexpr int64_t kBlockTasks = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -54,7 +52,7 @@ int64_t panels_at_once(const Numbers& numbers, int64_t lanes) {
   int64_t best = 1;
   for (const int64_t panels : {2, 3, 4, 6, 8, 12, 16}) {
     const int64_t blocks = ceil_div(size.columns, panels * lanes);
-    const bool is_too_much = numbers.batch * blocks < kBlockTasks ||
+    const bool is_too_much = numbers.batch * blocks < size.block_tasks ||
                              panels * lanes * size.steps > size.l2_elements * 2 / 5;
     if (!is_too_much) best = panels;
   }
@@ -98,11 +96,13 @@ TileShape best_unit_tile(int64_t rows, int64_t columns, int64_t groups) {
     const int64_t wide = std::min(lanes, columns);
     for (int64_t tall = 2; tall <= std::min(rows, kMostRows); ++tall) {
       if (!analysis::tiles_have_room(tall, wide, groups)) continue;
+      const int64_t full_columns = columns / wide;
+      const int64_t full_rows = rows / tall;
       const auto across = [&](int64_t height) {
-        return static_cast<double>(columns / wide) * cycles_of(height, wide, groups) +
+        return static_cast<double>(full_columns) * cycles_of(height, wide, groups) +
                cycles_of(height, columns % wide, groups);
       };
-      const double all = static_cast<double>(rows / tall) * across(tall) + across(rows % tall);
+      const double all = static_cast<double>(full_rows) * across(tall) + across(rows % tall);
       if (all >= least) continue;
       least = all;
       best = {tall, wide};
@@ -136,7 +136,9 @@ std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& til
              &write_packed_panels)};
   if (may_copy_all || all_stay_in_l2(graph, tiling, numbers)) {
     const bool rows_first = gains_by_rows_first(graph, tiling, numbers);
-    const bool is_tall = numbers.size.rows > kRowsOfColumns * numbers.size.columns;
+    const bool is_tall = numbers.size.rows > kRowsOfColumns * numbers.size.columns ||
+                         (tiling.has_many_cores &&
+                          numbers.batch * (numbers.size.columns / tile.lanes) < numbers.size.cores);
     sketches.insert(
         rows_first || (is_tall && may_copy_all) ? sketches.begin() : sketches.end(),
         sketch("tiles of panels in order",
