@@ -32,18 +32,26 @@ constexpr int64_t kRowsOfColumns = 4;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-double cycles_of(int64_t rows, int64_t columns, int64_t groups) {
+double cycles_of(int64_t rows, int64_t columns, const UnitSteps& steps) {
   if (rows == 0 || columns == 0) return 0;
-  if (!analysis::tiles_have_room(rows, columns, groups)) {
+  const auto times = static_cast<double>(steps.times);
+  if (!analysis::tiles_have_room(rows, columns, steps.groups)) {
     const int64_t vectors = ceil_div(columns, kTileColumns);
-    return kVectorCycles * static_cast<double>(groups * vectors * (rows + 1)) + kTileCycles;
+    return kVectorCycles * times * static_cast<double>(steps.groups * vectors * (rows + 1)) +
+           kTileCycles;
   }
   const auto column_tiles = static_cast<double>(ceil_div(columns, kTileColumns));
   const double loads = static_cast<double>(rows) + column_tiles * kTileRows;
   const double step = std::max(analysis::cycles_of_step(rows, columns), loads);
   const double stored = kStoredRowCycles * static_cast<double>(rows) * column_tiles;
-  const int64_t steps = ceil_div(groups, analysis::groups_at_once(groups));
-  return step * static_cast<double>(steps) + kTileCycles + stored;
+  const int64_t at_once = ceil_div(steps.groups, analysis::groups_at_once(steps.groups));
+  return step * times * static_cast<double>(at_once) + kTileCycles + stored;
+}
+
+UnitSteps unit_steps_of(const StageGraph& graph, const Tiling& tiling, const Numbers& numbers) {
+  const int64_t steps = constant_extent(graph, tiling.group.axis).value_or(1);
+  const int64_t groups = std::max<int64_t>(ceil_div(steps, tiling.group.products), 1);
+  return {groups, std::max<int64_t>(numbers.size.steps / groups, 1)};
 }
 
 /// Tiles of columns that a core copies at once: two fifths of L2, as for panels of vectors.
@@ -89,18 +97,18 @@ Parameter side(const StageGraph& graph, const char* name, AxisId axis, int64_t p
 
 }  // namespace
 
-TileShape best_unit_tile(int64_t rows, int64_t columns, int64_t groups) {
+TileShape best_unit_tile(int64_t rows, int64_t columns, const UnitSteps& steps) {
   TileShape best{std::min(rows, 2 * kTileRows), std::min(columns, 2 * kTileColumns)};
   double least = std::numeric_limits<double>::infinity();
   for (int64_t lanes = kTileColumns; lanes <= kMostColumns; lanes += kTileColumns) {
     const int64_t wide = std::min(lanes, columns);
     for (int64_t tall = 2; tall <= std::min(rows, kMostRows); ++tall) {
-      if (!analysis::tiles_have_room(tall, wide, groups)) continue;
+      if (!analysis::tiles_have_room(tall, wide, steps.groups)) continue;
       const int64_t full_columns = columns / wide;
       const int64_t full_rows = rows / tall;
       const auto across = [&](int64_t height) {
-        return static_cast<double>(full_columns) * cycles_of(height, wide, groups) +
-               cycles_of(height, columns % wide, groups);
+        return static_cast<double>(full_columns) * cycles_of(height, wide, steps) +
+               cycles_of(height, columns % wide, steps);
       };
       const double all = static_cast<double>(full_rows) * across(tall) + across(rows % tall);
       if (all >= least) continue;
@@ -114,8 +122,8 @@ TileShape best_unit_tile(int64_t rows, int64_t columns, int64_t groups) {
 std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& tiling,
                                        const Numbers& numbers, bool may_copy_all, bool parallel) {
   const StageGraph& graph = chooser.graph;
-  const TileShape tile =
-      best_unit_tile(numbers.size.rows, numbers.size.columns, numbers.size.steps);
+  const UnitSteps steps = unit_steps_of(graph, tiling, numbers);
+  const TileShape tile = best_unit_tile(numbers.size.rows, numbers.size.columns, steps);
   const std::vector<Parameter> shape = {
       side(graph, "rows", tiling.contraction.row, tile.rows),
       side(graph, "lanes", tiling.contraction.column, tile.lanes)};

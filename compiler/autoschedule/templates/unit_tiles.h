@@ -14,8 +14,13 @@ namespace kiln::autoschedule {
 std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& tiling,
                                        const Numbers& numbers, bool may_copy_all, bool parallel);
 
-/// Rows and columns of a tile of sums whose product takes the fewest cycles, where the matrix unit
-/// takes them with so many groups of steps.
-TileShape best_unit_tile(int64_t rows, int64_t columns, int64_t groups);
+/// The steps of a product: groups along the innermost loop, and how often that runs.
+struct UnitSteps {
+  int64_t groups = 1;
+  int64_t times = 1;
+};
+
+/// Rows and columns of a tile of sums with which a product takes the matrix unit the fewest cycles.
+TileShape best_unit_tile(int64_t rows, int64_t columns, const UnitSteps& steps);
 
 }  // namespace kiln::autoschedule
