@@ -1,3 +1,4 @@
+#include <bit>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -42,6 +43,19 @@ const Case kCases[] = {
     {"matmul_of_few_rows",
      "kernel k(A: float32[35, 144], B: float32[144, 100]) -> (C: float32[35, 100]) {"
      " C[i, j] = sum[k < 144](A[i, k] * B[k, j]) }",
+     {}},
+    {"matmul_of_halves",
+     "kernel k(A: bfloat16[70, 128], B: bfloat16[128, 96]) -> (C: float32[70, 96]) {"
+     " C[i, j] = sum[k < 128](float32(A[i, k]) * float32(B[k, j])) }",
+     {}},
+    {"matmul_of_bytes",
+     "kernel k(A: int8[70, 404], B: int8[404, 50]) -> (C: int32[70, 50]) {"
+     " C[i, j] = sum[k < 404](int32(A[i, k]) * int32(B[k, j])) }",
+     {}},
+    {"convolution_of_halves",
+     "kernel k(X: bfloat16[1, 64, 5, 9], F: bfloat16[40, 64, 3, 3]) -> (Y: float32[1, 40, 3, 7]) {"
+     " Y[n, o, y, x] = sum[c < 64, r < 3, s < 3](float32(X[n, c, y + r, x + s]) * "
+     "float32(F[o, c, r, s])) }",
      {}},
     {"matmul_of_steps_of_one_sequence",
      "kernel k(A: float32[37, 1, 90], B: float32[90, 70]) -> (C: float32[37, 1, 70]) {"
@@ -232,6 +246,23 @@ class Sketches : public ::testing::TestWithParam<Case> {
         case DType::Int32:
           inputs.push_back(tensor_of(shape, std::vector<int32_t>(count, 7)));
           break;
+        case DType::Int8: {
+          std::vector<int8_t> bytes;
+          for (const double value : values)
+            bytes.push_back(static_cast<int8_t>(value * 255));
+          inputs.push_back(tensor_of(shape, bytes));
+          break;
+        }
+        case DType::BFloat16: {
+          // The upper half of a float32.
+          std::vector<uint16_t> halves;
+          for (const double value : values)
+            halves.push_back(
+                static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16));
+          inputs.push_back(tensor_of(shape, halves));
+          inputs.back().type = DType::BFloat16;
+          break;
+        }
         default:
           inputs.push_back(tensor_of(shape, std::vector<float>(values.begin(), values.end())));
       }

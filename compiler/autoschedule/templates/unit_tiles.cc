@@ -90,9 +90,27 @@ bool gains_by_rows_first(const StageGraph& graph, const Tiling& tiling, const Nu
          numbers.size.rows * numbers.size.steps > numbers.size.l2_elements / 2;
 }
 
-Parameter side(const StageGraph& graph, const char* name, AxisId axis, int64_t preferred) {
-  std::set<int64_t> values = {8, 16, 32, 48, preferred};
-  return tile_parameter(graph, name, axis, {values.begin(), values.end()}, preferred);
+/// "rows" and "lanes" around the preferred ones, all of which have room with all: sums of vectors
+/// are rounded in another way.
+std::vector<Parameter> sides_around(const StageGraph& graph, const Contraction& contraction,
+                                    const TileShape& tile, int64_t groups) {
+  const auto has_room = [&](int64_t rows, int64_t lanes) {
+    return analysis::tiles_have_room(rows, lanes, groups);
+  };
+  std::set<int64_t> lanes = {16, 32, tile.lanes};
+  std::erase_if(lanes, [&](int64_t wide) { return !has_room(tile.rows, wide); });
+  std::set<int64_t> rows = {8, 16, 32, tile.rows};
+  std::erase_if(rows, [&](int64_t tall) {
+    return !std::ranges::all_of(lanes, [&](int64_t wide) { return has_room(tall, wide); });
+  });
+  lanes.insert(tile.lanes);
+  rows.insert(tile.rows);
+  const auto parameter = [&](const char* name, AxisId axis, const std::set<int64_t>& values,
+                             int64_t preferred) {
+    return tile_parameter(graph, name, axis, {values.begin(), values.end()}, preferred);
+  };
+  return {parameter("rows", contraction.row, rows, tile.rows),
+          parameter("lanes", contraction.column, lanes, tile.lanes)};
 }
 
 }  // namespace
@@ -124,9 +142,7 @@ std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& til
   const StageGraph& graph = chooser.graph;
   const UnitSteps steps = unit_steps_of(graph, tiling, numbers);
   const TileShape tile = best_unit_tile(numbers.size.rows, numbers.size.columns, steps);
-  const std::vector<Parameter> shape = {
-      side(graph, "rows", tiling.contraction.row, tile.rows),
-      side(graph, "lanes", tiling.contraction.column, tile.lanes)};
+  const std::vector<Parameter> shape = sides_around(graph, tiling.contraction, tile, steps.groups);
   const auto sketch = [&](const char* name, std::vector<Parameter> others, auto* write) {
     std::vector<Parameter> parameters = shape;
     parameters.insert(parameters.end(), others.begin(), others.end());
