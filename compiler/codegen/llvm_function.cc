@@ -272,6 +272,7 @@ void FunctionEmitter::emit(const ir::Check& node) {
   put(offsetof(KilnFrame, fired_check), b_.getInt32(static_cast<uint32_t>(node.check)));
   put(offsetof(KilnFrame, fired_index), index);
   put(offsetof(KilnFrame, fired_extent), extent);
+  end_tiles();
   b_.CreateRet(b_.getInt32(1));
   b_.SetInsertPoint(held);
 }

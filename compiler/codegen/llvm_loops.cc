@@ -139,6 +139,7 @@ void FunctionEmitter::stop_if_cancelled() {
   b_.CreateCondBr(b_.CreateICmpNE(value, b_.getInt32(0)), stop, go_on,
                   metadata.createUnlikelyBranchWeights());
   b_.SetInsertPoint(stop);
+  end_tiles();
   b_.CreateRet(b_.getInt32(2));
   b_.SetInsertPoint(go_on);
 }
@@ -194,6 +195,7 @@ void FunctionEmitter::emit_parallel(const ir::For& loop) {
   b_.CreateCondBr(b_.CreateICmpNE(result, b_.getInt32(0)), failed, go_on,
                   metadata.createUnlikelyBranchWeights());
   b_.SetInsertPoint(failed);
+  end_tiles();
   b_.CreateRet(result);
   b_.SetInsertPoint(go_on);
 }
