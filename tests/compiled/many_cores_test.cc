@@ -53,9 +53,9 @@ std::vector<std::string> kernels(int part) {
       scaled("kernel turned(X: float32[{0}, {0}]) -> (Y: float32[{0}, {0}]) {{ Y[i, j] = X[j, i] "
              "}}",
              4096),
-      "kernel images(X: float32[1, 64, 58, 58], W: float32[64, 64, 3, 3]) -> (Y: float32[1, 64, "
-      "56, 56]) { Y[n, o, i, j] = sum[c < 64, r < 3, s < 3](X[n, c, i + r, j + s] * W[o, c, r, s]) "
-      "}"};
+      scaled("kernel images(X: float32[1, 64, 58, 58], W: float32[64, 64, 3, 3]) -> (Y: float32[1, "
+             "64, 56, 56]) {{ Y[n, o, i, j] = sum[c < 64, r < 3, s < 3](X[n, c, i + r, j + s] * "
+             "W[o, c, r, s]) }}")};
 }
 
 /// Cycles of the busiest core.
