@@ -39,6 +39,11 @@ const Load* load_in(const Expr& factor) {
   return load != nullptr && !load->predicate ? load : nullptr;
 }
 
+bool is_converted(const Expr& factor, DType sum) {
+  const auto* cast = as<Cast>(factor);
+  return cast != nullptr && cast->type.element == sum;
+}
+
 std::optional<int64_t> distance(const BufferRef& buffer, const std::vector<Expr>& indices,
                                 const VarRef& var) {
   int64_t result = 0;

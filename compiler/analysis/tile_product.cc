@@ -25,12 +25,6 @@ int64_t group_of(DType a, DType b, DType sum) {
   return sum == DType::Float32 && a == DType::BFloat16 && b == DType::BFloat16 ? 2 : 0;
 }
 
-/// Converted to the type of the sum at once: through a narrower one it would be another number.
-bool is_converted(const Expr& factor, DType sum) {
-  const auto* cast = as<Cast>(factor);
-  return cast != nullptr && cast->type.element == sum;
-}
-
 /// The loops of a nest down to its store, outermost first; empty where there is anything else.
 std::vector<const For*> loops_to_store(const For& outermost) {
   std::vector<const For*> loops;
@@ -122,6 +116,15 @@ std::optional<TileProduct> tile_product(const For& loop) {
   const bool has_room =
       tiles_have_room(found.row_count, found.column_count, found.steps.back().extent);
   if (!has_room || found.steps.back().a != found.group_size) return std::nullopt;
+  return found;
+}
+
+std::optional<TileProduct> tile_product(const MultiplyTiles& node) {
+  // A loop that sets the sums to zero stands before it.
+  const auto* block = as<Block>(node.body);
+  const auto* loop = as<For>(block != nullptr ? block->body.back() : node.body);
+  std::optional<TileProduct> found = loop != nullptr ? tile_product(*loop) : std::nullopt;
+  if (found) found->begins_with_zero = block != nullptr;
   return found;
 }
 

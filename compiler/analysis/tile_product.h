@@ -61,9 +61,12 @@ struct TileProduct {
   int64_t group_size = 0;
   int64_t sums_row = 0;  // elements from a row of sums to the next
   int64_t a_row = 0;
+  bool begins_with_zero = false;  // all sums; else with what is there
 };
 
 /// The product of a loop over steps, if it is one that tiles have room for.
 std::optional<TileProduct> tile_product(const ir::For& loop);
+/// The product that a statement was marked for.
+std::optional<TileProduct> tile_product(const ir::MultiplyTiles& node);
 
 }  // namespace kiln::analysis

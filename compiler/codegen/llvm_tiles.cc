@@ -30,19 +30,6 @@ using llvm::Value;
 
 namespace {
 
-/// The product a statement is, and whether its sums begin with zero.
-struct Found {
-  std::optional<TileProduct> product;
-  bool begins_with_zero = false;
-};
-
-Found find_product(const ir::MultiplyTiles& node) {
-  const auto* block = ir::as<ir::Block>(node.body);
-  const auto* loop = ir::as<ir::For>(block != nullptr ? block->body.back() : node.body);
-  if (loop == nullptr) return {};
-  return {analysis::tile_product(*loop), block != nullptr};
-}
-
 /// The first product of a function: not in parallel loops, which are functions of their own.
 class FirstProduct : public ir::Visitor {
  public:
@@ -56,8 +43,7 @@ class FirstProduct : public ir::Visitor {
   }
   void visit(const ir::MultiplyTiles& node) override {
     if (shape) return;
-    if (const Found found = find_product(node); found.product)
-      shape = TileShape::of(*found.product);
+    if (const auto product = analysis::tile_product(node)) shape = TileShape::of(*product);
   }
   const bool in_parallel_;
 };
@@ -221,9 +207,9 @@ void FunctionEmitter::set_tiles(const TileShape& shape) {
 }
 
 void FunctionEmitter::emit(const ir::MultiplyTiles& node) {
-  const Found found = find_product(node);
-  if (!found.product) return emit(node.body);
-  const TileProduct& product = *found.product;
+  const std::optional<TileProduct> found = analysis::tile_product(node);
+  if (!found) return emit(node.body);
+  const TileProduct& product = *found;
   for (const ir::For* loop : {product.rows, product.columns, product.group})
     expr_.bind(loop->var, b_.getInt64(0), true);
   for (const TileSteps& steps : product.steps)
@@ -231,7 +217,7 @@ void FunctionEmitter::emit(const ir::MultiplyTiles& node) {
   const TileEmitter tiles(b_, expr_, product);
   const bool is_other = !tiles_ || *tiles_ != tiles.shape;
   if (is_other) set_tiles(tiles.shape);
-  tiles.begin(found.begins_with_zero);
+  tiles.begin(product.begins_with_zero);
   emit_steps(tiles, 0, b_.getInt64(0), b_.getInt64(0));
   tiles.end();
   if (is_other && tiles_) set_tiles(*tiles_);

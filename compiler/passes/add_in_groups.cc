@@ -24,20 +24,14 @@ namespace kiln::passes {
 namespace {
 
 using namespace ir;
-using analysis::distance, analysis::load_in, analysis::MultiplyAdd, analysis::multiply_add_of,
-    analysis::row_along;
+using analysis::distance, analysis::is_converted, analysis::load_in, analysis::MultiplyAdd,
+    analysis::multiply_add_of, analysis::row_along;
 
 /// Whether an instruction adds so many products of these types.
 bool is_group(int64_t count, DType a, DType b, DType sum) {
   if (sum == DType::Int32)
     return count == 4 ? is_byte(a) && is_byte(b) : count == 2 && is_word(a) && is_word(b);
   return count == 2 && a == DType::BFloat16 && b == DType::BFloat16 && sum == DType::Float32;
-}
-
-/// Converted to the type of the sum at once: through a narrower one it would be another number.
-bool is_converted(const Expr& factor, DType sum) {
-  const auto* cast = as<Cast>(factor);
-  return cast != nullptr && cast->type.element == sum;
 }
 
 /// The sums of a loop over columns that holds nothing but a loop over a group; null otherwise.

@@ -203,13 +203,11 @@ class Reader : public Visitor {
   /// Its steps as loops, in which each row of a tile is a vector that is loaded; its sums are
   /// stored once, and loaded before unless they begin with zero.
   void visit(const MultiplyTiles& node) override {
-    const auto* block = as<Block>(node.body);
-    const auto* loop = as<For>(block != nullptr ? block->body.back() : node.body);
-    const auto product = loop != nullptr ? analysis::tile_product(*loop) : std::nullopt;
+    const auto product = analysis::tile_product(node);
     if (!product) return Visitor::visit(node);
     steps_of(*product, 0);
     for (const bool is_store : {false, true}) {
-      if (!is_store && block != nullptr) continue;
+      if (!is_store && product->begins_with_zero) continue;
       touch_rows(*product->sums, product->row_count, product->sums_row, product->column_count,
                  is_store);
     }
