@@ -110,7 +110,7 @@ void Tuner::try_read_record() {
   const std::optional<Candidate> candidate = candidate_of(record->candidate, search_->space());
   const bool is_known = best_->candidate && candidate == best_->candidate;
   if (candidate && !is_known) try_candidate(*candidate, kKept);
-  if (best_->candidate != candidate) parts_.records.remove(read);
+  if (!candidate || best_->candidate != candidate) parts_.records.remove(read);
 }
 
 void Tuner::try_candidate(const Candidate& candidate, const Bar& bar) {

@@ -153,6 +153,11 @@ TEST_F(Tune, MeasuresWhatWasFoundByReadingAndForgetsWhatIsSlower) {
   ASSERT_TRUE(slower.status.ok()) << slower.status.error_message();
   EXPECT_EQ(slower.trials().front().candidate(), "Y: fake(way=2)");
   EXPECT_FALSE(records.find(read));
+  TuningRecord unknown = by_code;
+  unknown.candidate = "9:9";  // of another compiler
+  records.put(read, unknown);
+  ASSERT_TRUE(tune(request_for("tuned", 1)).status.ok());
+  EXPECT_FALSE(records.find(read));
 
   TuningRecord fast = by_code;
   fast.candidate = "0:1";
