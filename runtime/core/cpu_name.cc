@@ -39,8 +39,8 @@ std::vector<llvm::StringRef> features_of(std::string_view arch) {
 /// What LLVM finds, less what the operating system does not let this process use.
 llvm::StringMap<bool> host_features() {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  for (const llvm::StringRef tiles : {"amx-tile", "amx-int8", "amx-bf16", "amx-fp16"})
-    if (features.lookup(tiles)) features[tiles] = may_use_tiles();
+  for (auto& feature : features)
+    if (feature.getKey().starts_with("amx-") && feature.second) feature.second = may_use_tiles();
   return features;
 }
 

@@ -139,13 +139,16 @@ std::string build_id_with(const v1::Component& tiles) {
   return tiles.ok() ? compiler_build_id() + "-tiles" : compiler_build_id();
 }
 
+/// What kernels run on where so many threads were asked for; 0: as many as the process may use.
+int threads_of(int asked) { return asked > 0 ? asked : available_cpus(); }
+
 }  // namespace
 
 CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assembler, int threads) {
   CompilerWorker worker;
   const v1::Component tiles = component("tileiras", [&assembler] { return assembler->program(); });
   worker.build_id = build_id_with(tiles);
-  worker.host_arch = with_cores(host_cpu(), threads > 0 ? threads : available_cpus());
+  worker.host_arch = with_cores(host_cpu(), threads_of(threads));
   worker.compile = [assembler = std::move(assembler)](const internal::Compile& task,
                                                       internal::Compiled& compiled) {
     return compile_task(task, compiled, *assembler);
@@ -161,7 +164,7 @@ CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assem
 
 DeviceWorker cpu_worker(int threads) {
   DeviceWorker worker;
-  const int used = threads > 0 ? threads : available_cpus();
+  const int used = threads_of(threads);
   worker.open = [threads, used] {
     return with_interpreter(
         open_cpu_device({.threads = threads, .arch = with_cores(runnable_cpu(), used)}));
