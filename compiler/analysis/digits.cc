@@ -130,7 +130,8 @@ std::optional<Linear> ElementValues::quotient_in(const Linear& sum, Linear a, Li
       const Term* match = sum.find(part.product);
       return match != nullptr && match->coefficient == part.coefficient;
     };
-    if (!quotient.is_constant() && std::ranges::all_of(quotient.terms, is_paired)) return quotient;
+    for (const Linear& form : {quotient, coarser(quotient)})
+      if (!form.is_constant() && std::ranges::all_of(form.terms, is_paired)) return form;
     const auto inner = std::ranges::find_if(a.terms, [&](const Term& term) {
       return term.coefficient == 1 && term.product.degree() == 1 &&
              operator_of(atoms_.expr(term.product[0])) == Operator::FloorDiv;

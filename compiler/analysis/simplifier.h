@@ -50,6 +50,10 @@ class Simplifier : private ir::Mutator {
     Linear sum;
   };
   std::optional<Whole> whole_of(const Linear& sum, const Term& remainder);
+  std::optional<Whole> whole_quotient_of(const Linear& sum, const Term& digits);
+  std::optional<Linear> in_smaller_units(const Linear& sum, int64_t& units);
+  bool is_same_quotient(const Term& floor, const Atoms::Operands& division, const Term& remainder,
+                        const Atoms::Operands& modulus);
   Linear recombined(Linear sum);
 
   // division.cc

@@ -164,10 +164,67 @@ std::optional<Simplifier::Whole> Simplifier::whole_of(const Linear& sum, const T
     const AtomId floor = term.product[0];
     if (operator_of(atoms_.expr(floor)) != Operator::FloorDiv) continue;
     const Atoms::Operands other = atoms_.operands(floor);
+    if (is_same_quotient(term, other, remainder, operands)) return Whole{term.product, operands.a};
     if (!(other.b == operands.b) || find(linear_atom(floor)) == nullptr) continue;
     if (this->remainder(other.a, other.b) == linear_atom(rest)) return Whole{term.product, other.a};
   }
   return std::nullopt;
+}
+
+/// s + floordiv(z, d) as s*d + z, of which that is the quotient by d.
+std::optional<Linear> Simplifier::in_smaller_units(const Linear& sum, int64_t& units) {
+  for (const Term& term : sum.terms) {
+    const bool may_be_quotient = term.coefficient == 1 && term.product.degree() == 1;
+    if (!may_be_quotient || operator_of(atoms_.expr(term.product[0])) != Operator::FloorDiv)
+      continue;
+    const Atoms::Operands inner = atoms_.operands(term.product[0]);
+    if (!inner.b.is_constant() || inner.b.constant <= 0 ||
+        __builtin_mul_overflow(units, inner.b.constant, &units))
+      continue;
+    std::optional<Linear> rest = add(sum, linear_atom(term.product[0]), -1);
+    if (rest) rest = scaled(*rest, inner.b.constant);
+    return rest ? add(*rest, inner.a) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// Whether a term is as often floordiv(x, c)*c as another one is floormod(x, c), where x is divided
+/// in smaller units: floordiv(x*16 + j, 48)*3 beside floormod(x, 3), where 0 <= j < 16, and
+/// floordiv(x*16 + j, 48)*3 beside floormod(x + floordiv(j, 16), 3).
+bool Simplifier::is_same_quotient(const Term& floor, const Atoms::Operands& division,
+                                  const Term& remainder, const Atoms::Operands& modulus) {
+  if (!division.b.is_constant() || !modulus.b.is_constant()) return false;
+  int64_t times = 0;
+  int64_t units = modulus.b.constant;
+  if (__builtin_mul_overflow(remainder.coefficient, units, &times) || floor.coefficient != times ||
+      division.b.constant <= units)
+    return false;
+  const std::optional<Linear> whole = coarser_quotient(division.a, division.b.constant);
+  if (whole && *whole == quotient(modulus.a, modulus.b)) return true;
+  std::optional<Linear> smaller = modulus.a;
+  while (smaller && units < division.b.constant)
+    smaller = in_smaller_units(*smaller, units);
+  return smaller && units == division.b.constant && *smaller == division.a;
+}
+
+/// The same of floordiv(floormod(x, c), d), where c is a multiple of d: the other digits are those
+/// of floordiv(x, c)*(c/d), and both of them floordiv(x, d).
+std::optional<Simplifier::Whole> Simplifier::whole_quotient_of(const Linear& sum,
+                                                               const Term& digits) {
+  const Atoms::Operands division = atoms_.operands(digits.product[0]);
+  const std::optional<AtomId> rest = division.a.as_atom();
+  if (!rest || operator_of(atoms_.expr(*rest)) != Operator::FloorMod) return std::nullopt;
+  const Atoms::Operands modulus = atoms_.operands(*rest);
+  if (!division.b.is_constant() || !modulus.b.is_constant()) return std::nullopt;
+  const int64_t d = division.b.constant;
+  const int64_t c = modulus.b.constant;
+  if (d <= 0 || c <= 0 || c % d != 0) return std::nullopt;
+  const std::optional<Linear> times = scaled(quotient(modulus.a, modulus.b), c / d);
+  const std::optional<Linear> pair = times ? scaled(*times, digits.coefficient) : std::nullopt;
+  if (!pair || pair->terms.size() != 1 || pair->constant != 0) return std::nullopt;
+  const Term* match = sum.find(pair->terms[0].product);
+  if (match == nullptr || match->coefficient != pair->terms[0].coefficient) return std::nullopt;
+  return Whole{match->product, quotient(modulus.a, division.b)};
 }
 
 /// floordiv(x, c)*c + floormod(x, c) as x.
@@ -175,12 +232,13 @@ Linear Simplifier::recombined(Linear sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term term = sum.terms[i];
     if (term.product.degree() != 1) continue;
-    const Expr expr = atoms_.expr(term.product[0]);
-    if (operator_of(expr) != Operator::FloorMod) continue;
-    const Atoms::Operands operands = atoms_.operands(term.product[0]);
-    const std::optional<Whole> whole = whole_of(sum, term);
+    const std::optional<Operator> op = operator_of(atoms_.expr(term.product[0]));
+    std::optional<Whole> whole;
+    if (op == Operator::FloorDiv) whole = whole_quotient_of(sum, term);
+    if (op == Operator::FloorMod) whole = whole_of(sum, term);
     if (!whole) continue;
-    if (!Refuter(knowledge_).positive(operands.b)) continue;  // dividing by zero gives zero
+    // Dividing by zero gives zero.
+    if (!Refuter(knowledge_).positive(atoms_.operands(term.product[0]).b)) continue;
 
     // In the place of whichever of the two came first.
     std::optional<Linear> result = Linear{};

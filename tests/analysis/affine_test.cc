@@ -113,6 +113,24 @@ TEST(Affine, ProvesAnIndexFusedOfThree) {
             "never");
 }
 
+/// What a copy of a tile, whose lines are parts of warps' parts, is taken apart to.
+TEST(Affine, ProvesAFusionOfManySplits) {
+  const std::string loops =
+      "for a in 0..8 { for z in 0..4 { for y in 0..8 { for x in 0..4 { for v in 0..8 { ";
+  for (const std::string first :
+       {"floordiv(a*1024 + z*256 + y*32 + x*8 + v, 2048)", "floordiv(a, 2)"}) {
+    for (const std::string second : {"floormod(a, 2)*8 + z*2 + floordiv(y*32 + x*8 + v, 128)",
+                                     "floormod(a*8 + z*2 + floordiv(y*32 + x*8 + v, 128), 16)"}) {
+      EXPECT_EQ(answer(loops + "D[" + first + ", " + second +
+                           ", floormod(floordiv(y*32 + x*8 + v, 64), 2), floormod(y*4 + x, 8), "
+                           "floordiv(v, 2), floormod(v, 2)] = 0.0 } } } } }",
+                       {"a", "z", "y", "x", "v"}),
+                "never")
+          << first << second;
+    }
+  }
+}
+
 TEST(Affine, ProvesASplitOfAFusionOfSplits) {
   EXPECT_EQ(answer("for o in 0..floordiv(m*n + 31, 32) { for r in 0..32 { for i in 0..8 { "
                    "for j in 0..4 { if likely(o*32 + r < m*n) { "
