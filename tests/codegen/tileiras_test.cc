@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -108,9 +109,18 @@ TEST_F(FakeTileiras, ThatDoesNotEndIsEndedWithWhatItStarted) {
   EXPECT_EQ(error.reason(), "TILEIRAS_NOW");
   std::string child;
   std::ifstream(started) >> child;
-  std::ifstream stat("/proc/" + child + "/stat");
-  std::string number, name, state;
-  stat >> number >> name >> state;
+  // It was killed, which on a busy host takes a moment to happen.
+  const auto state_of_child = [&] {
+    std::ifstream stat("/proc/" + child + "/stat");
+    std::string number, name, state;
+    stat >> number >> name >> state;
+    return state;
+  };
+  std::string state = state_of_child();
+  for (int waits = 0; waits < 500 && !state.empty() && state != "Z"; ++waits) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    state = state_of_child();
+  }
   EXPECT_TRUE(state.empty() || state == "Z") << state;
   EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
 }
