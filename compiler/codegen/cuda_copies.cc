@@ -94,10 +94,15 @@ bool add_groups(const Stmt& stmt, std::vector<std::vector<Source>>& groups) {
 
 }  // namespace
 
+Expr for_all(const Expr& predicate) {
+  const Broadcast* same = as<Broadcast>(predicate);
+  return same != nullptr ? same->value : nullptr;
+}
+
 int64_t late_bytes(const Store& store) {
   const Load* load = as<Load>(store.value);
-  const bool is_copy = load != nullptr && !load->predicate && !store.predicate &&
-                       store.buffer->scope == Scope::Shared &&
+  const bool is_copy = load != nullptr && (!load->predicate || for_all(load->predicate)) &&
+                       !store.predicate && store.buffer->scope == Scope::Shared &&
                        load->buffer->scope == Scope::Global &&
                        store.buffer->type == load->buffer->type;
   const int64_t bytes = is_copy ? size_of(store.buffer->type) * store.value->type.lanes : 0;

@@ -9,7 +9,11 @@
 
 namespace kiln::codegen {
 
-/// How many bytes hardware copies in the background for this store there; 0 for another store.
+/// What all lanes of a predicate are; null where they are not the same.
+ir::Expr for_all(const ir::Expr& predicate);
+
+/// How many bytes hardware copies in the background for this store there, or zeros in their place;
+/// 0 for another store.
 int64_t late_bytes(const ir::Store& store);
 
 /// Whether a loop in the background is written out: it has a few iterations of a copy.

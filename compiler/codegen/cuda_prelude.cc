@@ -219,6 +219,31 @@ __device__ inline void kiln_copy(void* to, const void* from) {
 #endif
 }
 )"},
+    // The same where something is; where nothing is, which is not read, zeros.
+    Function{"kiln_copy_or_zero", R"(template <int kBytes, int kTo, int kFrom>
+__device__ inline void kiln_copy_or_zero(void* to, const void* from, bool is_there) {
+#ifdef KILN_CUDA_ON_HOST
+  kiln_host_copy((char*)to + kTo, is_there ? (const char*)from + kFrom : 0, kBytes);
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const unsigned place = (unsigned)__cvta_generic_to_shared(to);
+  const int bytes = is_there ? kBytes : 0;
+  if (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0 + %3], [%1 + %4], 16, %2;"
+                 : : "r"(place), "l"(from), "r"(bytes), "n"(kTo), "n"(kFrom) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0 + %3], [%1 + %4], %5, %2;"
+                 : : "r"(place), "l"(from), "r"(bytes), "n"(kTo), "n"(kFrom), "n"(kBytes)
+                 : "memory");
+  }
+#else
+  to = (char*)to + kTo;
+  from = (const char*)from + kFrom;
+  if (kBytes == 16) *(uint4*)to = is_there ? *(const uint4*)from : uint4{0, 0, 0, 0};
+  else if (kBytes == 8) *(uint2*)to = is_there ? *(const uint2*)from : uint2{0, 0};
+  else *(unsigned*)to = is_there ? *(const unsigned*)from : 0;
+#endif
+}
+)"},
     // A pointer that moves by itself: the compiler would make one of several again, from which it
     // computes the others.
     Function{"kiln_moving", R"(__device__ inline const char* kiln_moving(const void* place) {

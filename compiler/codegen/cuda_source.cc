@@ -311,15 +311,29 @@ class Function {
     const LatePlace to = late_place(first_element(store.indices[0]));
     const int64_t size = size_of(store.buffer->type);
     const std::string into = fmt::format("&{}[{}]", names_[store.buffer], text(to.first));
+    std::string from;
+    int64_t behind = 0;
     if (moving_.all != nullptr) {
       const size_t i = moving_.copy++;
-      const int64_t behind = moving_.all->places[i].bytes[moving_.group] - moving_.at[i];
-      line("kiln_copy<{}, {}, {}>({}, kiln_from_{});", bytes, to.behind * size, behind, into, i);
-      return;
+      behind = moving_.all->places[i].bytes[moving_.group] - moving_.at[i];
+      from = fmt::format("kiln_from_{}", i);
+    } else {
+      const LatePlace place = late_place(first_element(load.indices[0]));
+      behind = place.behind * size;
+      from = fmt::format("&{}[{}]", names_[load.buffer], text(place.first));
     }
-    const LatePlace from = late_place(first_element(load.indices[0]));
-    line("kiln_copy<{}, {}, {}>({}, &{}[{}]);", bytes, to.behind * size, from.behind * size, into,
-         names_[load.buffer], text(from.first));
+    const std::string where = fmt::format("<{}, {}, {}>", bytes, to.behind * size, behind);
+    if (!load.predicate) return line("kiln_copy{}({}, {});", where, into, from);
+    const Expr is_there =
+        analysis::simplify(substitute(for_all(load.predicate), written_out_values()));
+    line("kiln_copy_or_zero{}({}, {}, {});", where, into, from, text(is_there));
+  }
+
+  Substitution written_out_values() const {
+    Substitution values;
+    for (const auto& [var, iteration] : written_out_)
+      values[var] = index(iteration);
+    return values;
   }
 
   /// A place by the first one of the loops that are written out, which is computed once for all of

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "compiler/analysis/affine.h"
+#include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
@@ -35,14 +36,25 @@ int64_t stride_in(const Expr& place, const Expr& index, std::span<const For* con
   return 1;
 }
 
-/// Elements of the dimensions after this one; 0 where that is not known.
-int64_t elements_after(const Buffer& buffer, size_t dimension) {
+/// Takes from `start` what the indices of the dimensions from `first` to before `end` are of one
+/// place: elements in order have places in order. Nothing where loops are left.
+std::optional<Bound> of_dimensions(Bound bound, const Store& store,
+                                   std::span<const For* const> loops, size_t first, size_t end) {
+  analysis::Facts ranges;
+  for (const For* loop : loops)
+    ranges.push_range(loop->var, index(0), loop->extent);
+  bound.strides.assign(store.indices.size(), 0);
   int64_t elements = 1;
-  for (size_t d = dimension + 1; d < buffer.shape.size(); ++d) {
-    const std::optional<int64_t> extent = as_const_int(buffer.shape[d]);
-    if (!extent || __builtin_mul_overflow(elements, *extent, &elements)) return 0;
+  Expr taken = index(0);
+  for (size_t d = end; d-- > first;) {
+    const std::optional<int64_t> extent = as_const_int(store.buffer->shape[d]);
+    if (!extent || reads_memory(store.indices[d])) return std::nullopt;
+    bound.strides[d] = elements;
+    taken = taken + store.indices[d] * elements;
+    if (__builtin_mul_overflow(elements, *extent, &elements)) return std::nullopt;
   }
-  return elements;
+  bound.start = analysis::simplify(bound.start - taken, ranges);
+  return count_used(bound.start, loops) == 0 ? std::optional(bound) : std::nullopt;
 }
 
 /// The bound that a guard is for the element of a store; `loops` are those inside the allocation.
@@ -53,24 +65,27 @@ std::optional<Bound> bound_of(const If& guard, const Store& store,
                         !guard.else_body && order->a->type == kIndexType &&
                         !reads_memory(guard.condition) && count_used(order->b, loops) == 0;
   if (!is_bound) return std::nullopt;
-  Bound bound{.guard = &guard, .place = order->a, .limit = order->b, .start = order->a};
-  for (size_t d = 0; d < store.indices.size(); ++d) {
+  const Bound whole{
+      .guard = &guard, .place = order->a, .limit = order->b, .start = order->a, .strides = {}};
+  Bound bound = whole;
+  for (const Expr& index : store.indices) {
     bound.strides.push_back(0);
-    const Expr& index = store.indices[d];
     const size_t used = count_used(bound.start, loops);
     if (used == 0 || reads_memory(index)) continue;
-    // Several dimensions may be parts of one place: then elements in order have places in order.
-    for (const int64_t stride :
-         {stride_in(bound.start, index, loops), elements_after(*store.buffer, d)}) {
-      if (stride == 0) continue;
-      const Expr rest = analysis::simplify(bound.start - index * stride);
-      if (count_used(rest, loops) >= used) continue;
-      bound.start = rest;
-      bound.strides.back() = stride;
-      break;
+    const int64_t stride = stride_in(bound.start, index, loops);
+    const Expr rest = analysis::simplify(bound.start - index * stride);
+    if (stride == 0 || count_used(rest, loops) >= used) continue;
+    bound.start = rest;
+    bound.strides.back() = stride;
+  }
+  if (count_used(bound.start, loops) == 0) return bound;
+  // Several dimensions may be parts of one place: as few as do.
+  for (size_t end = store.indices.size(); end > 1; --end) {
+    for (size_t first = end - 1; first-- > 0;) {
+      if (auto parts = of_dimensions(whole, store, loops, first, end)) return parts;
     }
   }
-  return count_used(bound.start, loops) == 0 ? std::optional(bound) : std::nullopt;
+  return std::nullopt;
 }
 
 class FindStores : public Visitor {

@@ -18,6 +18,7 @@
 // instructions of several iterations can be mixed.
 #include <algorithm>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
@@ -78,6 +79,29 @@ class CountStores : public Visitor {
   int64_t copies_ = 1;
 };
 
+/// Whether what is copied in the background lies equally far apart from iteration to iteration, so
+/// that pointers move along. Places of a window do not: then code would only be longer.
+class MovesEvenly : public Visitor {
+ public:
+  MovesEvenly(const For& loop) : var_(loop.var) { (*this)(loop.body); }
+  bool result = true;
+
+ private:
+  using Visitor::visit;
+  void visit(const Background& node) override {
+    is_background_ = true;
+    Visitor::visit(node);
+    is_background_ = false;
+  }
+  void visit(const Load& load) override {
+    for (const Expr& place : load.indices)
+      result = result && (!is_background_ || analysis::stride_of(place, var_));
+    Visitor::visit(load);
+  }
+  const VarRef& var_;
+  bool is_background_ = false;  // around
+};
+
 /// How many memories the iterations use in turn; 1 where there is no such memory.
 int64_t turns_of(const For& loop) {
   int64_t most = 1;
@@ -111,7 +135,7 @@ class UnrollTurns : public Mutator {
     const FindAwaits awaits(loop.body);
     if (!awaits.found) return &loop;
     const bool is_own = loop.loop_kind == LoopKind::Serial && !awaits.is_in_loop &&
-                        CountStores(loop.body).count <= kMostStores;
+                        CountStores(loop.body).count <= kMostStores && MovesEvenly(loop).result;
     const int64_t turns = is_own ? turns_of(loop) : 1;
     return turns > 1 ? written_out(loop, turns) : Mutator::visit(loop);
   }

@@ -15,6 +15,7 @@
 #include "compiler/passes/vector_accesses.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -316,8 +317,26 @@ Stmt moved(const For& loop, const Stmt& body, int64_t extent, bool is_background
   return For::make(part, index(extent / lanes), LoopKind::Unrolled, inner);
 }
 
+bool is_zero(const Expr& expr) {
+  const IntImm* whole = as<IntImm>(expr);
+  const FloatImm* real = as<FloatImm>(expr);
+  return (whole != nullptr && whole->value == 0) ||
+         (real != nullptr && real->value == 0 && !std::signbit(real->value));
+}
+
+/// A copy in the background that all neighbours have zeros in the place of, or none has: lanes of a
+/// load that are not there are 0. Null where it is none.
+Stmt copied_or_zero(const Stmt& copy, const Expr& is_there, const Expr& otherwise) {
+  const Store* store = as<Store>(copy);
+  const Load* load = store != nullptr ? as<Load>(store->value) : nullptr;
+  if (load == nullptr || !is_zero(otherwise)) return nullptr;
+  return Store::make(
+      store->buffer, store->indices,
+      Load::make(load->buffer, load->indices, Broadcast::make(is_there, load->type.lanes)));
+}
+
 /// Of a choice that all neighbours make alike, as of what padding is around.
-Stmt moved_by_choice(const For& loop, const Stmt& body, int64_t extent) {
+Stmt moved_by_choice(const For& loop, const Stmt& body, int64_t extent, bool is_background) {
   const Store* store = as<Store>(body);
   const Call* choice = store != nullptr ? as<Call>(store->value) : nullptr;
   if (choice == nullptr || choice->op != Operator::IfThenElse || store->predicate ||
@@ -330,9 +349,12 @@ Stmt moved_by_choice(const For& loop, const Stmt& body, int64_t extent) {
   bool is_vector = false;
   for (const Expr& value : {choice->args[1], choice->args[2]}) {
     const Stmt one = Store::make(store->buffer, store->indices, value);
-    const Stmt vector = moved(loop, one, extent, false);
+    const Stmt vector = moved(loop, one, extent, is_background);
     is_vector = is_vector || vector;
     ways.push_back(vector ? vector : For::make(loop.var, loop.extent, LoopKind::Unrolled, one));
+  }
+  if (is_background) {
+    if (Stmt copy = copied_or_zero(ways[0], choice->args[0], choice->args[2])) return copy;
   }
   return is_vector ? If::make(choice->args[0], ways[0], ways[1]) : nullptr;
 }
@@ -341,8 +363,7 @@ Stmt moved_by_choice(const For& loop, const Stmt& body, int64_t extent) {
 
 Stmt with_vector_accesses(const For& loop, const Stmt& body, int64_t extent, bool is_background) {
   const Stmt apart = OutOfQuotients(loop.var, extent)(body);
-  if (Stmt by_choice = is_background ? nullptr : moved_by_choice(loop, apart, extent))
-    return by_choice;
+  if (Stmt by_choice = moved_by_choice(loop, apart, extent, is_background)) return by_choice;
   return moved(loop, apart, extent, is_background);
 }
 

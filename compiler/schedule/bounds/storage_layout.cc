@@ -6,6 +6,7 @@
 #include "compiler/schedule/bounds/storage_layout.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "compiler/ir/build.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
@@ -17,6 +18,17 @@ namespace {
 
 // What arrives later still fills shared memory meanwhile.
 constexpr int64_t kMostLateCopies = 4;
+
+/// What a copy reads; null where it is no copy. Zeros around an image are stored instead, at once.
+const ir::TensorRead* copied(const ir::Expr& body) {
+  const ir::Call* choice = ir::as<ir::Call>(body);
+  if (choice == nullptr || choice->op != language::Operator::IfThenElse ||
+      has_read(choice->args[0]))
+    return ir::as<ir::TensorRead>(body);
+  const auto& [inside, around] = std::tie(choice->args[1], choice->args[2]);
+  if (has_read(inside) == has_read(around)) return nullptr;
+  return ir::as<ir::TensorRead>(has_read(inside) ? inside : around);
+}
 
 }  // namespace
 
@@ -61,16 +73,18 @@ int64_t late_copies(const StageGraph& graph, StageId id, TargetKind target) {
   // With two stages the next part waits in registers, in no more memory.
   if (pipeline == graph.pipelines.end() || pipeline->stages < 3) return 0;
   const bool is_own = stage.memory.scope == "shared" && stage.memory.rolled_by < 0 &&
-                      stage.memory.layout.empty() && stage.conditions.empty();
-  const ir::TensorRead* read =
-      stage.bodies.size() == 1 ? ir::as<ir::TensorRead>(stage.bodies[0]) : nullptr;
-  if (!is_own || read == nullptr || std::ranges::any_of(read->indices, has_read)) return 0;
+                      stage.memory.layout.empty() &&
+                      std::ranges::none_of(stage.conditions, has_read, &Condition::holds);
+  if (!is_own || stage.bodies.size() != 1) return 0;
+  const ir::Expr body = expanded_bodies(graph, id).back();
+  const ir::TensorRead* read = copied(body);
+  if (read == nullptr || std::ranges::any_of(read->indices, has_read)) return 0;
   if (graph[read->stage].attach.kind != Attach::Kind::Root) return 0;
   const int64_t bytes = size_of(stage.types[0]);
   const AxisId last = stage.loops.leaves.back();
   if (graph.axes[last].loop_kind == ir::LoopKind::Vectorized) {
     const ir::VarRef& along = graph.axes[stage.data.back()].value;
-    if (read->indices.empty() || ir::as<ir::Var>(read->indices.back()) != along.get()) return 0;
+    if (read->indices.empty() || !ir::uses_var(read->indices.back(), along)) return 0;
   } else if (bytes < 4) {
     return 0;
   }

@@ -161,10 +161,10 @@ int kiln_lane() {
 }
 
 void kiln_begin_copy(void* to, const void* from, unsigned bytes) {
-  kiln::host::note_read(from, bytes);
+  if (from != nullptr) kiln::host::note_read(from, bytes);
   kiln::host::begin_write(to, bytes);
   kiln::host::LateCopy copy{.to = to, .bytes = {}, .count = bytes};
-  std::memcpy(copy.bytes.data(), from, bytes);
+  if (from != nullptr) std::memcpy(copy.bytes.data(), from, bytes);
   if (reinterpret_cast<uint64_t>(to) % bytes != 0 || reinterpret_cast<uint64_t>(from) % bytes != 0)
     kiln::host::violate("a copy in the background is not aligned to what it moves");
   kiln::host::running->current().groups.back().push_back(copy);

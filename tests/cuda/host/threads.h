@@ -36,7 +36,8 @@ void kiln_meet_block();
 /// Waits for the lanes of `mask`, and gives what each of the 32 brought.
 const uint64_t* kiln_meet_warp(unsigned mask, uint64_t value);
 /// Copies in the background: bytes that are poison until the thread has awaited the group they are
-/// in. Groups end one after the other; all but the last `groups` have arrived after that.
+/// in; zeros where they come from nowhere (null). Groups end one after the other; all but the last
+/// `groups` have arrived after that.
 void kiln_begin_copy(void* to, const void* from, unsigned bytes);
 void kiln_end_copies();
 void kiln_await_copies(unsigned groups);
