@@ -82,6 +82,77 @@ const Case kCases[] = {
      "kiln_load_turned_bytes<true>(kiln_column"},
 };
 
+/// Of images with channels last, three by three with zeros around; `channel` is the text of the
+/// filter's indices.
+std::string convolution(std::string_view filter, std::string_view filter_shape, int channels,
+                        int stride = 1, std::string_view type = "float16") {
+  return fmt::format(
+      "kernel k(X: {0}[2, 9, 7, {1}], F: {0}[{2}]) -> (Y: {5}[2, {6}, {7}, 72]) {{"
+      " P: {0}[2, 11, 9, {1}]"
+      " P[n, y, x, c] = if_then_else(y >= 1 && y < 10 && x >= 1 && x < 8, X[n, y - 1, x - 1, c],"
+      " {0}(0))"
+      " Y[n, y, x, f] = sum[r < 3, s < 3, c < {1}]({5}(P[n, y*{4} + r, x*{4} + s, c]) *"
+      " {5}(F[{3}])) }}",
+      type, channels, filter_shape, filter, stride, type.ends_with("int8") ? "int32" : "float32",
+      stride == 1 ? 9 : 5, stride == 1 ? 7 : 4);
+}
+
+/// Contractions whose sides have several axes.
+const Case kJoinedCases[] = {
+    {"convolution",
+     convolution("r, s, c, f", "3, 3, 16, 72", 16),
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<true>(kiln_column"},
+    {"with_filters_along_the_sum",
+     convolution("f, r, s, c", "72, 3, 3, 16", 16),
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<false>(kiln_column"},
+    {"of_odd_channels",
+     convolution("f, c, r, s", "72, 5, 3, 3", 5),
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<true>(kiln_column"},
+    {"of_bytes",
+     convolution("f, r, s, c", "72, 3, 3, 16", 16, 1, "int8"),
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<false>(kiln_column"},
+    {"of_bytes_turned",
+     convolution("r, s, c, f", "3, 3, 16, 72", 16, 1, "uint8"),
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_turned_bytes<true>(kiln_column"},
+    {"channels_first",
+     "kernel k(X: bfloat16[2, 16, 9, 8], F: bfloat16[66, 16, 3, 3]) -> (Y: float32[2, 66, 7, 6]) {"
+     " Y[n, f, y, x] = sum[c < 16, r < 3, s < 3](float32(X[n, c, y + r, x + s]) *"
+     " float32(F[f, c, r, s])) }",
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<true>(kiln_column"},
+    {"one_by_one",
+     "kernel k(X: float16[2, 6, 7, 32], F: float16[32, 64]) -> (Y: float32[2, 6, 7, 64]) {"
+     " Y[n, y, x, f] = sum[c < 32](float32(X[n, y, x, c]) * float32(F[c, f])) }",
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<true>(kiln_column"},
+    {"batches_that_share_a_factor",
+     "kernel k(A: float16[n, 40, 32], B: float16[32, 64]) -> (C: float32[n, 40, 64]) {"
+     " C[b, i, j] = sum[k < 32](float32(A[b, i, k]) * float32(B[k, j])) }",
+     {3},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<true>(kiln_column"},
+    {"groups",
+     "kernel k(X: float16[10, 10, 2, 16], F: float16[3, 3, 2, 16, 64]) -> (Y: float32[8, 8, 2, "
+     "64]) {"
+     " Y[y, x, g, f] = sum[r < 3, s < 3, c < 16](float32(X[y + r, x + s, g, c]) *"
+     " float32(F[r, s, g, c, f])) }",
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<true>(kiln_column"},
+};
+
 class MatrixTiles : public ::testing::TestWithParam<Case> {};
 
 TEST_P(MatrixTiles, ComputeWhatTheDefinitionSaysByMatrixInstructions) {
@@ -96,6 +167,9 @@ TEST_P(MatrixTiles, ComputeWhatTheDefinitionSaysByMatrixInstructions) {
   EXPECT_NE(source.find(are_bytes ? "kiln_multiply_bytes<" : "kiln_multiply<"), std::string::npos)
       << source;
 }
+
+INSTANTIATE_TEST_SUITE_P(OfAllAxes, MatrixTiles, ::testing::ValuesIn(kJoinedCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 /// Lanes have neighbours of factors whose bytes are turned: rows that are eight apart do not do.
 TEST(MatrixTiles, OfTurnedBytesAreInAnOrderOfTheirOwn) {
@@ -159,6 +233,24 @@ TEST(MatrixTiles, AreAsLargeAsThereAreMultiprocessors) {
   EXPECT_EQ(sketches_of(square(4096), "sm_86")[0], "matrix instructions, 256 x 128 a block");
   EXPECT_EQ(sketches_of(square(1024), "sm_90")[0], "matrix instructions, 64 x 64 a block");
   EXPECT_EQ(sketches_of(square(512), "sm_90")[0], "matrix instructions, 64 x 64 a block");
+}
+
+/// Images of which no axis is as long as a tile.
+TEST(MatrixTiles, AreOfAllAxesOfASide) {
+  const std::string text = convolution("r, s, c, f", "3, 3, 16, 72", 16);
+  EXPECT_EQ(sketches_of(text, "sm_80")[0], "matrix instructions of all axes, 64 x 64 a block");
+  EXPECT_EQ(sketches_of(text, "sm_75")[0], "a tile of all axes a block, 4 x 4 a thread");
+  EXPECT_EQ(sketches_of(text, "sm_80", {.strict = true})[0],
+            "a tile of all axes a block, 4 x 4 a thread");
+}
+
+TEST(MatrixTiles, AreLongWhereASideIsShort) {
+  EXPECT_EQ(sketches_of(product("i, k", "64, 1024", "k, j", "1024, 65536", "64, 65536", "1024"),
+                        "sm_80")[0],
+            "matrix instructions, 64 x 256 a block");
+  EXPECT_EQ(sketches_of(product("i, k", "65536, 1024", "k, j", "1024, 64", "65536, 64", "1024"),
+                        "sm_80")[0],
+            "matrix instructions, 256 x 64 a block");
 }
 
 /// Rows that do not begin at 16 bytes each, or sums with too few parts to be ahead of.

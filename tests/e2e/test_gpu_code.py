@@ -164,27 +164,27 @@ def test_three_stages_are_copied_in_the_background(daemon, arch):
     assert loop.kinds["DEPBAR"] == 3 and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0, loop.kinds
 
 
-def _convolution(images, channels, filters, side, window, stride=1, channels_last=False):
+def _convolution(images, channels, filters, side, window, stride=1, channels_last=False, dtype="float32"):
     """Filters of window x window, with zeros around the images as a stage of its own."""
-    pad = window // 2
+    pad, wide = window // 2, "int32" if dtype == "int8" else "float32"
     size = side + 2 * pad
     outputs = (size - window) // stride + 1
-    x = te.placeholder((images, side, side, channels) if channels_last else (images, channels, side, side), name="X")
-    f = te.placeholder((window, window, channels, filters) if channels_last else (filters, channels, window, window), name="F")
+    x = te.placeholder((images, side, side, channels) if channels_last else (images, channels, side, side), dtype, "X")
+    f = te.placeholder((window, window, channels, filters) if channels_last else (filters, channels, window, window), dtype, "F")
 
     def padded(b, *axes):
         c, i, j = (axes[2], axes[0], axes[1]) if channels_last else axes
         inside = te.all(i >= pad, i < side + pad, j >= pad, j < side + pad)
         element = x[b, i - pad, j - pad, c] if channels_last else x[b, c, i - pad, j - pad]
-        return te.if_then_else(inside, element, te.const(0, "float32"))
+        return te.if_then_else(inside, element, te.const(0, dtype))
 
     p = te.compute((images, size, size, channels) if channels_last else (images, channels, size, size), padded, "P")
     c, r, s = te.reduce_axis((0, channels), "c"), te.reduce_axis((0, window), "r"), te.reduce_axis((0, window), "s")
     if channels_last:
         return [x, f, te.compute((images, outputs, outputs, filters), lambda b, i, j, m: te.sum(
-            p[b, i * stride + r, j * stride + s, c] * f[r, s, c, m], axis=[r, s, c]), "Y")]
+            p[b, i * stride + r, j * stride + s, c].astype(wide) * f[r, s, c, m].astype(wide), axis=[r, s, c]), "Y")]
     return [x, f, te.compute((images, filters, outputs, outputs), lambda b, m, i, j: te.sum(
-        p[b, c, i * stride + r, j * stride + s] * f[m, c, r, s], axis=[c, r, s]), "Y")]
+        p[b, c, i * stride + r, j * stride + s].astype(wide) * f[m, c, r, s].astype(wide), axis=[c, r, s]), "Y")]
 
 
 # What is fetched is laid out for the window, and padded, on the way: 86 to 204 instructions beside 256 multiply-adds.
@@ -199,3 +199,28 @@ def test_convolutions_of_small_images_are_tiles(daemon, case, share):
     assert loop.share > share, loop.kinds
     assert loop.widths("LDS") == {16} and loop.kinds["BAR"] == 1, loop.kinds
     assert 16 in loop.widths("LDG"), loop.kinds
+
+
+# Zeros around images are copied from nowhere, and what a window reads 16 bytes at a time, past the registers.
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_120"])
+@pytest.mark.parametrize(("case", "share"), [
+    (dict(channels=64, filters=64, side=56, window=3), 0.27),
+    (dict(channels=128, filters=128, side=28, window=3), 0.33),
+    (dict(channels=256, filters=256, side=56, window=1), 0.5),
+    (dict(channels=128, filters=128, side=28, window=3, dtype="int8"), 0.3)], ids=["56", "28", "1x1", "int8"])
+def test_convolutions_of_short_types_are_matrix_instructions(daemon, arch, case, share):
+    case = {"dtype": "float16", **case}
+    loop = _loop_of(daemon, _convolution(images=32, channels_last=True, **case), arch)
+    products = loop.kinds["HMMA"] + loop.kinds["IMMA"]
+    assert products > 0 and loop.widths("LDGSTS") == {16}, loop.kinds
+    assert loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0, loop.kinds
+    assert products / (len(loop.opcodes) - loop.kinds["NOP"]) > share, loop.kinds
+
+
+# The places of a window lie 2 bytes apart, and begin anywhere.
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_convolutions_with_channels_first_are_matrix_instructions_too(daemon, arch):
+    case = dict(images=32, channels=128, filters=128, side=28, window=3, dtype="bfloat16")
+    loop = _loop_of(daemon, _convolution(**case), arch)
+    assert loop.kinds["HMMA"] > 0 and loop.share > 0.06, loop.kinds
+    assert loop.widths("LDG") == {2, 16}, loop.kinds

@@ -194,11 +194,11 @@ std::vector<Sketch> core_sketches(const Chooser& chooser, StageId root) {
   }
 }
 
-/// Of a stage for threads, where it is what block_tile_sketches() are taken for.
+/// Of a stage for threads, what the tiles that thread_sketches() take compute as they fetch it.
 std::optional<StageId> padding_of_tiles(const Chooser& chooser, StageId id) {
-  const std::optional<StageId> padding = autoschedule::padding_of_block_tiles(chooser.graph, id);
-  if (!padding || !autoschedule::matrix_tile_sketches(chooser, id).empty()) return std::nullopt;
-  return padding;
+  return autoschedule::matrix_tile_sketches(chooser, id).empty()
+             ? autoschedule::padding_of_block_tiles(chooser.graph, id)
+             : autoschedule::padding_of_matrix_tiles(chooser, id);
 }
 
 /// Stages that the sketches of another one schedule.

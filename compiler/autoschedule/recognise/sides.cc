@@ -38,6 +38,22 @@ std::optional<int64_t> constant_extent_of(const StageGraph& graph,
   return product;
 }
 
+int64_t elements_in_order(const StageGraph& graph, const ir::TensorRead& read,
+                          const std::vector<AxisId>& axes) {
+  const std::vector<ir::Expr>& shape = graph[read.stage].shapes[read.output];
+  int64_t elements = 1;
+  for (size_t i = 1; i <= std::min(axes.size(), read.indices.size()); ++i) {
+    const AxisId axis = axes[axes.size() - i];
+    const std::optional<int64_t> extent = constant_extent(graph, axis);
+    const size_t dimension = read.indices.size() - i;
+    const bool is_whole = extent && read.indices[dimension] == ir::Expr(graph.axes[axis].value) &&
+                          ir::as_const_int(shape[dimension]) == extent;
+    if (!is_whole) return elements;
+    elements *= *extent;
+  }
+  return elements;
+}
+
 bool may_be_one_loop(const StageGraph& graph, const std::vector<AxisId>& axes) {
   return std::ranges::all_of(axes.begin() + (axes.empty() ? 0 : 1), axes.end(),
                              [&](AxisId axis) { return constant_extent(graph, axis).has_value(); });

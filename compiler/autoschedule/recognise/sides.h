@@ -19,6 +19,11 @@ Sides sides_of(const StageGraph& graph, StageId stage, const Contraction& contra
 /// The product of their extents; nothing where one is not known.
 std::optional<int64_t> constant_extent_of(const StageGraph& graph, const std::vector<AxisId>& axes);
 
+/// Elements that lie one after the other in memory, and along these axes as one loop, too: those of
+/// the last axes, which are the last dimensions of what is read.
+int64_t elements_in_order(const StageGraph& graph, const ir::TensorRead& read,
+                          const std::vector<AxisId>& axes);
+
 /// Whether the axes may be one loop whose parts are told apart by dividing by numbers that are
 /// known: only the first may have an extent that is not.
 bool may_be_one_loop(const StageGraph& graph, const std::vector<AxisId>& axes);

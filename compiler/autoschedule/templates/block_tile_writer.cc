@@ -42,24 +42,6 @@ int64_t lanes_of(const StageGraph& graph, const BlockTile& tile, const ir::Tenso
   return 1;
 }
 
-/// Elements that lie one after the other in memory, and along these axes as one loop, too: those of
-/// the last axes, which are the last dimensions of what is read.
-int64_t elements_in_order(const StageGraph& graph, const ir::TensorRead& read,
-                          const std::vector<AxisId>& axes) {
-  const std::vector<ir::Expr>& shape = graph[read.stage].shapes[read.output];
-  int64_t elements = 1;
-  for (size_t i = 1; i <= std::min(axes.size(), read.indices.size()); ++i) {
-    const AxisId axis = axes[axes.size() - i];
-    const std::optional<int64_t> extent = constant_extent(graph, axis);
-    const size_t dimension = read.indices.size() - i;
-    const bool is_whole = extent && read.indices[dimension] == ir::Expr(graph.axes[axis].value) &&
-                          ir::as_const_int(shape[dimension]) == extent;
-    if (!is_whole) return elements;
-    elements *= *extent;
-  }
-  return elements;
-}
-
 /// Loops of one side: tiles, groups of a thread (or the thread's part, for a group of all),
 /// threads, and neighbours.
 struct SideLoops {

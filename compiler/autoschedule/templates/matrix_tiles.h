@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "compiler/autoschedule/recognise/chooser.h"
@@ -7,12 +8,16 @@
 
 namespace kiln::autoschedule {
 
-/// For CUDA: a contraction of float16 or bfloat16 into float32 whose tiles are computed by tensor
-/// cores: each warp has a part of the block's tile, and each thread the sums that a lane of a
-/// matrix instruction has.
+/// For CUDA: a contraction of short types whose tiles are computed by tensor cores: each warp has a
+/// part of the block's tile, and each thread the sums that a lane of a matrix instruction has. The
+/// sides of a tile are an axis each, or all that there are, as the places of images.
 ///
 /// The one that is predicted to be fastest comes first. None where the GPU has no such
 /// instructions, where the order of the sum has to stay, or where a side is shorter than a tile.
 std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id);
+
+/// The stage that puts something around a factor, where such tiles do that when they fetch it: then
+/// it is no stage by itself.
+std::optional<StageId> padding_of_matrix_tiles(const Chooser& chooser, StageId id);
 
 }  // namespace kiln::autoschedule

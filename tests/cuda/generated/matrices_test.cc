@@ -60,7 +60,33 @@ TEST(MatricesOnHost, MissEachOfTheirBarriers) {
   }
 }
 
+const Case kJoinedCases[] = {
+    {"convolution",
+     R"(kernel k(X: float16[2, 8, 5, 16], F: float16[3, 3, 16, 64]) -> (Y: float32[2, 8, 5, 64]) {
+       P: float16[2, 10, 7, 16]
+       P[n, y, x, c] = if_then_else(y >= 1 && y < 9 && x >= 1 && x < 6, X[n, y - 1, x - 1, c],
+                                    float16(0))
+       Y[n, y, x, f] = sum[r < 3, s < 3, c < 16](float32(P[n, y + r, x + s, c]) *
+                                                 float32(F[r, s, c, f])) })"},
+    {"channels_first",
+     R"(kernel k(X: bfloat16[2, 16, 9, 8], F: bfloat16[66, 16, 3, 3]) -> (Y: float32[2, 66, 7, 6]) {
+       Y[n, f, y, x] = sum[c < 16, r < 3, s < 3](float32(X[n, c, y + r, x + s]) *
+                                                 float32(F[f, c, r, s])) })"},
+    {"bytes",
+     R"(kernel k(X: int8[2, 10, 7, 32], F: int8[3, 3, 32, 64]) -> (Y: int32[2, 8, 5, 64]) {
+       Y[n, y, x, f] = sum[r < 3, s < 3, c < 32](int32(X[n, y + r, x + s, c]) *
+                                                 int32(F[r, s, c, f])) })"},
+    {"one_by_one",
+     R"(kernel k(X: float16[n, 6, 7, 32], F: float16[32, 64]) -> (Y: float32[n, 6, 7, 64]) {
+       Y[b, y, x, f] = sum[c < 32](float32(X[b, y, x, c]) * float32(F[c, f])) })",
+     {2}},
+};
+
+INSTANTIATE_TEST_SUITE_P(OfAllAxes, MatricesOnHost, ::testing::ValuesIn(kJoinedCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 constexpr std::string_view kLate = "matrix instructions, 256 x 128 a block";
+constexpr std::string_view kLateOfAllAxes = "matrix instructions of all axes, 256 x 128 a block";
 
 /// Of tiles that are copied in the background: a sum of five parts and of one that is shorter, and
 /// sides that are not whole tiles.
@@ -94,21 +120,52 @@ TEST_P(LateMatricesOnHost, AreWhatTheDefinitionSays) {
 INSTANTIATE_TEST_SUITE_P(All, LateMatricesOnHost, ::testing::ValuesIn(kLateCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(LateMatricesOnHost, MissEachOfTheirBarriersAndAwaits) {
+/// What is around an image is copied from nowhere: zeros arrive with all else.
+TEST(LateMatricesOnHost, HaveZerosAroundImages) {
   const language::TextKernel text = kernel_of(
-      R"(kernel k(A: float16[64, 448], B: float16[448, 64]) -> (C: float32[64, 64]) {
-        C[i, j] = sum[k < 448](float32(A[i, k]) * float32(B[k, j])) })");
-  const ir::Kernel loops = gpu_loops_by(text, kLate);
+      R"(kernel k(X: float16[2, 8, 5, 32], F: float16[3, 3, 32, 64]) -> (Y: float32[2, 8, 5, 64]) {
+       P: float16[2, 10, 7, 32]
+       P[n, y, x, c] = if_then_else(y >= 1 && y < 9 && x >= 1 && x < 6, X[n, y - 1, x - 1, c],
+                                    float16(0))
+       Y[n, y, x, f] = sum[r < 3, s < 3, c < 32](float32(P[n, y + r, x + s, c]) *
+                                                 float32(F[r, s, c, f])) })");
+  const ir::Kernel loops = gpu_loops_by(text, kLateOfAllAxes);
+  EXPECT_EQ(difference_on_host(text, loops, {}), "") << ir::print(loops);
+  const std::string source = source_of(loops);
+  EXPECT_GT(count_in(source, "kiln_copy_or_zero<16, "), 0U) << source;
+  EXPECT_EQ(count_in(source, "P_shared_next"), 0U) << source;
+}
+
+/// The iteration stands in the code so many times.
+void expect_each_is_missed(const language::TextKernel& text, std::string_view sketch,
+                           size_t copies) {
+  const ir::Kernel loops = gpu_loops_by(text, sketch);
   EXPECT_EQ(difference_on_host(text, loops, {}), "");
   const std::string source = source_of(loops);
-  EXPECT_EQ(count_in(source, "__syncthreads();"), 4U) << source;
-  EXPECT_EQ(count_in(source, "kiln_await<1>();"), 4U) << source;
+  ASSERT_EQ(count_in(source, "__syncthreads();"), copies) << source;
+  ASSERT_EQ(count_in(source, "kiln_await<1>();"), copies) << source;
   for (const char* const what : {"FAKE_NVRTC_WITHOUT_BARRIER", "FAKE_NVRTC_WITHOUT_AWAIT"}) {
-    for (int i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < copies; ++i) {
       const Setting without(what, std::to_string(i));
       EXPECT_NE(difference_on_host(text, loops, {}), "") << what << i;
     }
   }
+}
+
+TEST(LateMatricesOnHost, MissEachOfTheirBarriersAndAwaits) {
+  expect_each_is_missed(
+      kernel_of(R"(kernel k(A: float16[64, 448], B: float16[448, 64]) -> (C: float32[64, 64]) {
+        C[i, j] = sum[k < 448](float32(A[i, k]) * float32(B[k, j])) })"),
+      kLate, 4);
+}
+
+TEST(LateMatricesOnHost, OfConvolutionsMissThemToo) {
+  expect_each_is_missed(
+      kernel_of(
+          R"(kernel k(X: float16[1, 10, 10, 64], F: float16[3, 3, 64, 64]) -> (Y: float32[1, 8, 8, 64]) {
+        Y[n, y, x, f] = sum[r < 3, s < 3, c < 64](float32(X[n, y + r, x + s, c]) *
+                                                  float32(F[r, s, c, f])) })"),
+      kLateOfAllAxes, 1);
 }
 
 }  // namespace

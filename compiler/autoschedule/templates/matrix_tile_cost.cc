@@ -1,0 +1,58 @@
+// What a tile of matrix instructions costs: the slowest of its tensor cores, its instructions and
+// its L2 traffic, for as many blocks as the busiest multiprocessor gets.
+//
+//   1024 x 1024 on 132 multiprocessors: 128 x 128 is 64 blocks, of which each has one alone;
+//   64 x 64 is 256, which read twice as much
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/templates/matrix_tile.h"
+#include "compiler/ir/stmt.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+// A tensor core of sm_80 multiplies 16 x 8 x 16, of 8 bits 16 x 8 x 32, in eight cycles (NVIDIA,
+// "A100 Tensor Core GPU Architecture"), and there are four to a multiprocessor.
+constexpr double kCycles = 8;
+constexpr double kCores = 4;
+// One block alone waits at its barriers with nobody to take its turn.
+constexpr double kAlone = 1.5;
+constexpr int64_t kUnknown = 64;  // what is not known is taken for
+// A load, a store, and the place of either, as main loops have them (docs/gpu.md).
+constexpr double kFetchInstructions = 6;
+
+/// Instructions that fetch a factor for one step of the matrix instruction, of all warps.
+double fetches_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows) {
+  const int64_t side = is_of_rows ? tile.block_rows() : tile.block_columns();
+  const int64_t lanes = panel_of(graph, tile, is_of_rows).lanes;
+  return kFetchInstructions * static_cast<double>(side * tile.unit.steps / lanes) / ir::kWarp;
+}
+
+}  // namespace
+
+double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuMachine& machine) {
+  const auto extent = [&](const std::vector<AxisId>& axes) {
+    return constant_extent_of(graph, axes).value_or(kUnknown);
+  };
+  const auto whole = [&](const std::vector<AxisId>& axes, int64_t part) {
+    return static_cast<double>((extent(axes) + part - 1) / part);
+  };
+  double blocks =
+      whole(tile.sides.rows, tile.block_rows()) * whole(tile.sides.columns, tile.block_columns());
+  for (const AxisId axis : tile.sides.batch)
+    blocks *= static_cast<double>(std::max<int64_t>(extent({axis}), 1));
+  const double products = static_cast<double>(tile.warps() * tile.rows * tile.columns);
+  const double fetched = static_cast<double>((tile.block_rows() + tile.block_columns()) *
+                                             tile.unit.steps * size_of(tile.type));
+  const double issue =
+      (products + fetches_of(graph, tile, true) + fetches_of(graph, tile, false)) / kSchedulers;
+  const double step =
+      std::max({products * kCycles / std::min<double>(kCores, static_cast<double>(tile.warps())),
+                fetched / machine.l2_bytes, issue});
+  const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
+  return step * turns * (turns < 2 && tile.stages == 1 ? kAlone : 1);
+}
+
+}  // namespace kiln::autoschedule
