@@ -31,6 +31,8 @@ constexpr auto kWakingTakes = std::chrono::microseconds(2);
 constexpr auto kMostWakeTakes = std::chrono::microseconds(400);
 /// Below this much even one that is awake: what it computes has to come back from its cache.
 constexpr auto kWorthSharing = std::chrono::microseconds(5);
+/// How often who runs a loop alone looks at the clock: that and taking a part are 50 ns.
+constexpr auto kLook = std::chrono::microseconds(1);
 /// So that a thread that comes late, or is slower, leaves little undone at the end.
 constexpr int kPartsPerThread = 8;
 /// How long a count of CPUs is good for: quotas of containers change, and reading one opens files.
@@ -131,9 +133,11 @@ class ThreadPool::Loop {
     run_part(0, std::min(next_[0].value.fetch_add(part_size) + part_size, count), 0);
   }
 
-  /// Takes parts until none is left, or until `leave()` after one. How many iterations that were.
+  /// Takes parts, so many at once, until none is left, or until `leave()` after one. How many
+  /// iterations that were.
   template <typename Leave>
-  int64_t help(int thread, Leave&& leave) {
+  int64_t help(int thread, Leave&& leave, int64_t at_once = 1) {
+    const int64_t taken = part_size * at_once;
     int64_t done = 0;
     for (int i = 0; i < spans_; ++i) {
       const int span = (thread + i) % spans_;
@@ -141,9 +145,9 @@ class ThreadPool::Loop {
         // Of parts behind one that failed nobody will see anything.
         const int64_t end = std::min(begin_[span + 1], stop_at_.load(std::memory_order_relaxed));
         if (next_[span].value.load(std::memory_order_relaxed) >= end) break;
-        const int64_t begin = next_[span].value.fetch_add(part_size);
+        const int64_t begin = next_[span].value.fetch_add(taken);
         if (begin >= end) break;
-        const int64_t part_end = std::min(begin + part_size, begin_[span + 1]);
+        const int64_t part_end = std::min(begin + taken, begin_[span + 1]);
         run_part(begin, part_end, thread);
         done += part_end - begin;
         if (leave()) return done;
@@ -246,7 +250,11 @@ int32_t ThreadPool::share(Loop& loop, Clock::time_point start, const void* key) 
 int32_t ThreadPool::run_alone(Loop& loop, Clock::time_point start, Clock::duration expected,
                               const void* key) {
   const Clock::time_point late = start + 2 * expected + kWorthSharing;
-  loop.help(0, [&] { return Clock::now() > late; });
+  const Clock::duration part = std::max<Clock::duration>(expected * loop.part_size / loop.count,
+                                                         std::chrono::nanoseconds(1));
+  const int64_t at_once = std::clamp<int64_t>(kLook / part, 1, Loop::parts_of(threads()));
+  loop.help(
+      0, [&] { return Clock::now() > late; }, at_once);
   if (loop.has_parts()) return share(loop, start, key);
   const Clock::time_point end = Clock::now();
   times_.keep(key, (end - start) / static_cast<float>(loop.count));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -217,6 +218,29 @@ TEST(ThreadPool, WakesNobodyForAShortLoopThatIsKnown) {
   EXPECT_LT(shared, 10);
   // The same loop with more to do is shared as soon as that shows.
   EXPECT_GT(loop(std::chrono::milliseconds(20), &known), 0);
+}
+
+/// Taking a part and looking at the clock would take longer than what is in it.
+TEST(ThreadPool, TakesAShortLoopThatIsKnownInFewPieces) {
+  ThreadPool pool(4, 4);
+  constexpr int64_t kCount = 3200;
+  const int key = 0;
+  int least = std::numeric_limits<int>::max();
+  for (int run = 0; run < 200 && least > 8; ++run) {
+    std::atomic<int> pieces{0};
+    std::atomic<int64_t> iterations{0};
+    pool.run(
+        kCount,
+        [&](int64_t begin, int64_t end, int) {
+          ++pieces;
+          iterations += end - begin;
+          return 0;
+        },
+        &key);
+    EXPECT_EQ(iterations, kCount);
+    least = std::min(least, pieces.load());
+  }
+  EXPECT_LE(least, 8);  // of 32 parts
 }
 
 TEST(LoopTimes, AreKeptByKeyAndForgottenForOthers) {
