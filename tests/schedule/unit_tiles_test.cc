@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "compiler/analysis/tile_product.h"
+#include "compiler/autoschedule/choose/sketch_space.h"
+#include "tests/support/kernels.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -32,6 +34,22 @@ TEST(UnitTiles, HaveRoomForStepsThatAreLeftOver) {
             << rows << " x " << columns << ", " << steps.groups << " groups";
       }
     }
+  }
+}
+
+// 1597 bytes are 399 groups of four and one step for vectors: 400 groups would be whole tiles, of
+// which there is room for 30 rows.
+TEST(UnitTiles, AreChosenByWholeGroups) {
+  const language::TextKernel product = testing::kernel_of(
+      "kernel k(A: int8[114, 1597], B: int8[1597, 39]) -> (C: int32[114, 39]) {"
+      " C[i, j] = sum[k < 1597](int32(A[i, k]) * int32(B[k, j])) }");
+  const Target target{TargetKind::Llvm, "sapphirerapids"};
+  const SketchSpace space(product.kernel, {}, target, {});
+  for (const Sketch& sketch : space.stages().at(0).sketches) {
+    const std::vector<int64_t> values = sketch.preferred();
+    const Values by_name(sketch.parameters, values);
+    EXPECT_TRUE(analysis::tiles_have_room(by_name.get("rows", 0), by_name.get("lanes", 0), 399))
+        << sketch.name;
   }
 }
 

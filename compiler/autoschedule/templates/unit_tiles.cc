@@ -22,8 +22,11 @@ using analysis::kTileRows;
 constexpr double kTileCycles = 40;
 constexpr double kStoredRowCycles = 0.9;
 // Where there are no tiles for what is left over of rows and columns, vectors take so long for a
-// group of steps.
+// group of steps; more where their sums have no registers, which load and store them (3 and 9 were
+// measured).
 constexpr double kVectorCycles = 0.6;
+constexpr double kSpilledCycles = 5;
+constexpr int64_t kRegisters = 32;
 constexpr int64_t kMostRows = 4 * kTileRows;
 constexpr int64_t kMostColumns = 4 * kTileColumns;
 constexpr int64_t kMany = int64_t{1} << 20;
@@ -37,7 +40,9 @@ double cycles_of(int64_t rows, int64_t columns, const UnitSteps& steps) {
   const auto times = static_cast<double>(steps.times);
   if (!analysis::tiles_have_room(rows, columns, steps.groups)) {
     const int64_t vectors = ceil_div(columns, kTileColumns);
-    return kVectorCycles * times * static_cast<double>(steps.groups * vectors * (rows + 1)) +
+    const bool has_registers = (rows + 1) * vectors + 1 <= kRegisters;
+    return (has_registers ? kVectorCycles : kSpilledCycles) * times *
+               static_cast<double>(steps.groups * vectors * (rows + 1)) +
            kTileCycles;
   }
   const auto column_tiles = static_cast<double>(ceil_div(columns, kTileColumns));
@@ -49,8 +54,9 @@ double cycles_of(int64_t rows, int64_t columns, const UnitSteps& steps) {
 }
 
 UnitSteps unit_steps_of(const StageGraph& graph, const Tiling& tiling, const Numbers& numbers) {
+  // Steps that are no whole group are left to vectors.
   const int64_t steps = constant_extent(graph, tiling.group.axis).value_or(1);
-  const int64_t groups = std::max<int64_t>(ceil_div(steps, tiling.group.products), 1);
+  const int64_t groups = std::max<int64_t>(steps / tiling.group.products, 1);
   return {groups, std::max<int64_t>(numbers.size.steps / groups, 1)};
 }
 
