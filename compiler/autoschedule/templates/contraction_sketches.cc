@@ -225,10 +225,25 @@ class Sketches {
 
  private:
   bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
-  bool exceeds_l2() const {
-    return numbers_.panels > std::min(kLargePanels, numbers_.size.l2_elements);
+  /// Whether there are more steps than sets of L1 have lines, and TLBs pages to spare: with fewer,
+  /// whatever is read again is still there, and sums are written nearly as often as columns are
+  /// read.
+  bool has_many_steps() const {
+    constexpr int64_t kWays = 16;
+    return numbers_.size.steps == 0 || numbers_.size.steps > kWays;
   }
-  bool has_large_panels() const { return exceeds_l2() && numbers_.size.rows > 1; }
+  bool exceeds_l2() const {
+    return has_many_steps() && numbers_.panels > std::min(kLargePanels, numbers_.size.l2_elements);
+  }
+  bool has_large_panels() const {
+    return exceeds_l2() && numbers_.size.rows > 1 && !is_one_panel();
+  }
+  /// Whether all columns are one tile, whose steps follow each other in memory as those of a panel.
+  bool is_one_panel() const {
+    return columns_lie_together() && numbers_.size.columns > 0 &&
+           numbers_.size.columns <= tile_.lanes &&
+           step_distance(*tiling_.contraction.column_factor) <= tile_.lanes;
+  }
   bool may_be_blocks() const {
     return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTranspose;
   }
@@ -236,6 +251,7 @@ class Sketches {
   /// Whether the column factor is large, its rows are not aligned, or each is in another page or in
   /// the same sets of L1 as the others (conflict misses).
   bool are_far_apart() const {
+    if (!has_many_steps()) return false;
     const int64_t distance = step_distance(*tiling_.contraction.column_factor);
     const bool conflict = distance > 0 && distance % kConflictDistance == 0;
     const bool is_ragged =

@@ -4,6 +4,7 @@
 //   S[i] = sum[j](X[i, j])         vectors along j, lanes added at the end of a row
 #include <algorithm>
 
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/ir/build.h"
 #include "runtime/core/cpu_name.h"
@@ -39,10 +40,18 @@ struct ReductionVectors {
   int64_t columns = 0;      // of a block whose sums stay in L1; 0: in registers
 };
 
+/// Iterations of all data axes but the last.
+int64_t tasks_beside(const StageGraph& graph, StageId id) {
+  std::vector<AxisId> others = columns_of(graph[id]);
+  others.pop_back();
+  return constant_extent_of(graph, others).value_or(1);
+}
+
 /// Whether a reduction goes through more than the caches hold, in long runs.
-bool exceeds_caches(const StageGraph& graph, StageId id) {
+bool exceeds_caches(const Chooser& chooser, StageId id) {
   // 4 MiB of floats: more than the L2 of the machines that were measured (1 and 2 MiB).
   constexpr int64_t kElements = int64_t{1} << 20;
+  const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
   int64_t reduced = 1;
   for (const AxisId axis : stage.reduce) {
@@ -52,7 +61,12 @@ bool exceeds_caches(const StageGraph& graph, StageId id) {
   }
   const int64_t last = constant_extent(graph, columns_of(stage).back()).value_or(kElements);
   constexpr int64_t kManyRows = 64;
-  return reduced >= kManyRows && reduced * std::clamp<int64_t>(last, 1, kElements) >= kElements;
+  const int64_t each = reduced * std::clamp<int64_t>(last, 1, kElements);
+  if (reduced < kManyRows || each >= kElements) return reduced >= kManyRows;
+  // Of several, none of which stays in L2 while its columns are read piece by piece.
+  constexpr int64_t kSeveral = 4;
+  return each * size_of(stage.types[0]) > chooser.machine.l2_bytes &&
+         tasks_beside(graph, id) >= kSeveral;
 }
 
 /// Whether what is reduced down its columns is in L3 where it was read before, as weights of a step
@@ -86,7 +100,7 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
       vector_factor(graph, id, axis, is_long ? 2 * kVectorBytes : kVectorBytes);
   if (!allowed || !factor) return std::nullopt;
   ReductionVectors vectors{axis, *factor, along_data};
-  if (along_data && exceeds_caches(graph, id)) {
+  if (along_data && exceeds_caches(chooser, id)) {
     vectors.columns = columns_of_block(chooser, id, axis).value_or(0);
   }
   return vectors;
@@ -158,7 +172,7 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     const int64_t steps = constant_extent(graph, vectors->axis).value_or(1);
     const int64_t rows = constant_extent(graph, columns_of(graph[id]).back()).value_or(1);
     const bool is_full = steps % vectors->lanes == 0 && rows % kMostRowsAtOnce == 0;
-    const bool gains = rows >= kManyIterations && exceeds_caches(graph, id);
+    const bool gains = rows >= kManyIterations && exceeds_caches(chooser, id);
     if (is_full) {
       sketch.parameters.push_back(
           {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, gains ? kRowsAtOnce : 1});
@@ -183,7 +197,8 @@ std::optional<int64_t> columns_of_block(const Chooser& chooser, StageId id, Axis
   if (!most) return most;
   if (!extent) return *most / 2;
   int64_t columns = *most;
-  const auto are_few = [&](int64_t cores) { return columns * cores > *extent; };
+  const int64_t tasks = tasks_beside(graph, id);
+  const auto are_few = [&](int64_t cores) { return columns * cores > *extent * tasks; };
   while ((columns > 4 && are_few(kFewCores)) || (columns > least && are_few(chooser.machine.cores)))
     columns /= 2;
   return columns;
