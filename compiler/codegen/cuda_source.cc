@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "compiler/analysis/affine.h"
+#include "compiler/analysis/matrix_product.h"
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cuda_copies.h"
 #include "compiler/codegen/cuda_divisions.h"
 #include "compiler/codegen/cuda_expr.h"
-#include "compiler/codegen/cuda_matrix.h"
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_uses.h"
 #include "compiler/codegen/matrix_calls.h"
@@ -181,7 +181,7 @@ class Function {
   void write(const For& loop) {
     KILN_CHECK(loop.loop_kind == LoopKind::Serial || loop.loop_kind == LoopKind::Unrolled);
     if (is_background_ && is_written_out(loop)) return write_out(loop);
-    const auto product = find_matrix_product(loop, nest_.axes);
+    const auto product = analysis::find_matrix_product(loop, nest_.axes);
     if (!product) return write_loop(loop);
     directive(fmt::format("#if {}", matrix_condition(*product)));
     write(*product);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/codegen/cuda_matrix.h"
+#include "compiler/analysis/matrix_product.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/mutator.h"
@@ -69,7 +69,7 @@ class FindsMatrices : public Visitor {
  private:
   using Visitor::visit;
   void visit(const For& loop) override {
-    if (const auto product = find_matrix_product(loop, axes_)) {
+    if (const auto product = analysis::find_matrix_product(loop, axes_)) {
       found.factors.insert(product->rows.buffer.get());
       found.factors.insert(product->columns.buffer.get());
       found.sums.insert(product->sums.get());

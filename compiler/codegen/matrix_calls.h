@@ -3,9 +3,12 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/codegen/cuda_matrix.h"
+#include "compiler/analysis/matrix_product.h"
 
 namespace kiln::codegen {
+
+using analysis::MatrixFactor;
+using analysis::MatrixProduct;
 
 /// The macro of the prelude that says whether the architecture has instructions for a product.
 std::string_view matrix_condition(const MatrixProduct& product);

@@ -39,11 +39,12 @@ GpuArch gpu_arch(std::string_view arch) {
   if (arch.empty()) arch = kDefaultGpuArch;
   if (arch.ends_with('a') || arch.ends_with('f')) arch.remove_suffix(1);
   const auto* row = std::ranges::find(kRows, arch, &Row::arch);
-  if (row == std::end(kRows)) return {};
+  if (row == std::end(kRows)) return {.capability = capability_of(arch)};
   // Of 8.0 and later the system takes one kilobyte for each block. From 9.0 on a cubin counts it.
   const int64_t shared = row->shared_kilobytes << 10;
   const int64_t reserved = arch == "sm_75" ? 0 : 1 << 10;
-  return {.threads = row->threads,
+  return {.capability = capability_of(arch),
+          .threads = row->threads,
           .blocks = row->blocks,
           .shared_bytes = shared,
           .shared_bytes_of_block = shared - reserved,

@@ -12,6 +12,7 @@ inline constexpr std::string_view kDefaultGpuArch = "sm_90";
 
 /// What a multiprocessor of an architecture has, for all blocks that run on it at once.
 struct GpuArch {
+  int capability = 0;  // 80 of sm_80
   int64_t threads = 1024;
   int64_t blocks = 16;
   int64_t registers = 65536;

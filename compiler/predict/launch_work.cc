@@ -26,7 +26,8 @@ using autoschedule::kSharedBytes;
 
 constexpr double kBanks = autoschedule::kBanks;
 constexpr double kVectorBytes = autoschedule::kVectorBytesOfThread;
-constexpr double kSectorBytes = 32;  // that come from L2 for a byte of them
+constexpr double kMatrixLoadCycles = 4;  // 512 bytes of shared memory, for a warp
+constexpr double kSectorBytes = 32;      // that come from L2 for a byte of them
 // Of a load from memory, and of an operation that the next one waits for: estimated. Barriers are
 // not counted. Of a short loop all loads are under way at once, of others those of so many
 // iterations, to which compilers unroll them.
@@ -123,6 +124,7 @@ class Launch : public LaunchWork {
       if (operations.is_float && multiplies) work.multiply_adds += count;
       if (operations.op == Operator::Mul) work.products += count;
     }
+    add(nest.matrices, work);
     work.waits += static_cast<double>(nest.chain.updates) * kOperationCycles;
     double fetched = 0;  // what is loaded before it is used is under way together
     for (const Touch& touch : merged(nest.touches)) {
@@ -137,6 +139,14 @@ class Launch : public LaunchWork {
     }
     work.load_waits += fetched;
     return work;
+  }
+
+  static void add(const Matrices& matrices, ThreadWork& work) {
+    if (matrices.instructions == 0) return;
+    work.instructions += static_cast<double>(matrices.instructions + matrices.loads);
+    work.matrix_products += static_cast<double>(matrices.instructions * matrices.products);
+    work.matrix_bytes = matrices.element_bytes;
+    work.shared_cycles += static_cast<double>(matrices.loads) * kMatrixLoadCycles;
   }
 
   static double stride(const Touch& touch, const Axis& axis) {

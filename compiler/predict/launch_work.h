@@ -18,6 +18,9 @@ struct ThreadWork {
   double global_bytes = 0;   // of a warp, in sectors
   double waits = 0;          // cycles in which an operation waits for the one before
   double load_waits = 0;     // and for memory, which goes on beside that
+  // Of a warp: multiply-adds by matrix instructions, of factors of so many bytes.
+  double matrix_products = 0;
+  int64_t matrix_bytes = 2;
 
   ThreadWork& operator+=(const ThreadWork& other) {
     multiply_adds += other.multiply_adds;
@@ -27,11 +30,14 @@ struct ThreadWork {
     global_bytes += other.global_bytes;
     waits += other.waits;
     load_waits += other.load_waits;
+    if (other.matrix_products > 0) matrix_bytes = other.matrix_bytes;
+    matrix_products += other.matrix_products;
     return *this;
   }
   ThreadWork times(double count) const {
-    return {multiply_adds * count, products * count, instructions * count, shared_cycles * count,
-            global_bytes * count,  waits * count,    load_waits * count};
+    return {multiply_adds * count, products * count,        instructions * count,
+            shared_cycles * count, global_bytes * count,    waits * count,
+            load_waits * count,    matrix_products * count, matrix_bytes};
   }
 };
 

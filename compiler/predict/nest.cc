@@ -19,8 +19,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "compiler/analysis/matrix_product.h"
 #include "compiler/analysis/tile_product.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/matrix_unit.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/predict/numbers.h"
 
@@ -81,7 +83,8 @@ bool is_float_type(const Type& type) { return is_float(type.element); }
 class Reader : public Visitor {
  public:
   Reader(const Kernel& kernel, const Stmt& body, std::span<const int64_t> sizes,
-         int64_t register_bytes) {
+         int64_t register_bytes, const HasMatrices& has_matrices)
+      : has_matrices_(has_matrices) {
     for (size_t i = 0; i < kernel.sizes.size() && i < sizes.size(); ++i)
       numbers_.set(kernel.sizes[i], sizes[i]);
     FindRegisters find;
@@ -110,7 +113,12 @@ class Reader : public Visitor {
     const double extent =
         static_cast<double>(std::max<int64_t>(numbers_(loop.extent).value_or(1), 0));
     if (extent == 0) return;
+    if (loop.loop_kind == LoopKind::ThreadIndex) axes_.push_back(&loop);
     Nest nest;
+    if (multiply_matrices(loop, nest)) {
+      at_->inner.push_back(std::move(nest));
+      return;
+    }
     nest.extent = extent;
     nest.kind = loop.loop_kind;
     nest.thread = loop.thread;
@@ -122,10 +130,27 @@ class Reader : public Visitor {
     (*this)(loop.body);
     finish(nest);
     loops_.pop_back();
+    if (loop.loop_kind == LoopKind::ThreadIndex) axes_.pop_back();
     at_ = outer;
     updates_ = std::move(outer_updates);
     loaded_ = std::move(outer_loaded);
     at_->inner.push_back(std::move(nest));
+  }
+
+  /// Fills the nest of a loop that is a product of matrices.
+  bool multiply_matrices(const For& loop, Nest& nest) const {
+    if (!has_matrices_ || axes_.empty()) return false;
+    const auto product = analysis::find_matrix_product(loop, axes_);
+    if (!product) return false;
+    const DType type = product->rows.buffer->type;
+    if (!has_matrices_(type, product->columns.buffer->type)) return false;
+    const auto rows = static_cast<int64_t>(product->rows.tiles.size());
+    const auto columns = static_cast<int64_t>(product->columns.tiles.size());
+    nest.matrices = {.instructions = rows * columns,
+                     .loads = rows + columns / 2,
+                     .products = kMatrixRows * kMatrixColumns * *as_const_int(loop.extent),
+                     .element_bytes = size_of(type)};
+    return true;
   }
 
   void visit(const If& branch) override {
@@ -324,8 +349,10 @@ class Reader : public Visitor {
     }
   }
 
+  const HasMatrices& has_matrices_;
   Numbers numbers_;
   std::unordered_set<BufferRef> registers_;
+  std::vector<const For*> axes_;  // of threads
   std::vector<VarRef> loops_;
   std::unordered_map<BufferRef, std::unordered_map<int64_t, Chain>> updates_;
   std::set<std::tuple<const Buffer*, int64_t, int64_t, std::vector<int64_t>>> loaded_;
@@ -334,9 +361,10 @@ class Reader : public Visitor {
 
 }  // namespace
 
-Nest nest_of(const Kernel& kernel, std::span<const int64_t> sizes, int64_t register_bytes) {
+Nest nest_of(const Kernel& kernel, std::span<const int64_t> sizes, int64_t register_bytes,
+             const HasMatrices& has_matrices) {
   const Stmt body = Unrolled()(kernel.body);
-  return Reader(kernel, body, sizes, register_bytes).read(body);
+  return Reader(kernel, body, sizes, register_bytes, has_matrices).read(body);
 }
 
 }  // namespace kiln::predict

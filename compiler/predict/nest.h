@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -36,6 +37,15 @@ struct Chain {
   bool is_float = true;
 };
 
+/// What a warp of a GPU does for one iteration by matrix instructions: so many of them, and loads
+/// of four matrices of 8 rows of 16 bytes each. Each multiplies and adds `products` times.
+struct Matrices {
+  int64_t instructions = 0;
+  int64_t loads = 0;
+  int64_t products = 0;
+  int64_t element_bytes = 2;  // of a factor
+};
+
 /// A loop, or the body of the kernel, in numbers: what stands directly in it, and the loops in it.
 struct Nest {
   double extent = 1;
@@ -44,13 +54,17 @@ struct Nest {
   std::vector<Operations> operations;
   std::vector<Touch> touches;  // of memory; what is kept in registers is none
   double unit_cycles = 0;      // of the matrix unit, for one iteration
-  Chain chain;                 // the longest, of what stands directly in it
+  Matrices matrices;
+  Chain chain;  // the longest, of what stands directly in it
   std::vector<Nest> inner;
 };
 
 /// The loops of a kernel that the passes are done with, for sizes with these values. Branches that
 /// the sizes decide are decided; of others the first is taken. Buffers of a thread's own that are
-/// larger than its registers are in memory.
-Nest nest_of(const ir::Kernel& kernel, std::span<const int64_t> sizes, int64_t register_bytes);
+/// larger than its registers are in memory. `has_matrices`: a GPU multiplies factors of some types
+/// by matrix instructions where the loops are in the order of their fragments.
+using HasMatrices = std::function<bool(DType, DType)>;
+Nest nest_of(const ir::Kernel& kernel, std::span<const int64_t> sizes, int64_t register_bytes,
+             const HasMatrices& has_matrices = {});
 
 }  // namespace kiln::predict

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/matrix_unit.h"
 #include "compiler/predict/launch_work.h"
 
 namespace kiln::predict {
@@ -67,12 +68,17 @@ class Gpu {
     // Of the busiest multiprocessor.
     const double blocks = std::ceil(launch.blocks / multiprocessors);
     const double own = blocks * warps;
+    // Without the machine code the loops say what tensor cores multiply.
     const bool has_matrices = facts.unit != LaunchFacts::Unit::Lanes;
     const bool has_tiles = facts.unit == LaunchFacts::Unit::Tiles;
     const double multiply_adds =
         has_matrices ? 0
                      : work.multiply_adds * own * kWarp / static_cast<double>(machine_.float_lanes);
-    const double tensor_cores = has_matrices ? work.products * own * kWarp / rate_of(facts) : 0;
+    const double tensor_cores =
+        has_matrices
+            ? work.products * own * kWarp / rate_of(facts)
+            : work.matrix_products * own /
+                  rate_of({.unit = LaunchFacts::Unit::Warps, .element_bytes = work.matrix_bytes});
     // What tiles take besides goes on while tensor cores work.
     const double issue = has_tiles ? 0 : instructions_of(work, facts) * own / kSchedulers;
     const double shared = has_tiles ? 0 : shared_cycles_of(work, facts) * own;
@@ -144,7 +150,11 @@ Prediction predict_gpu(const ir::Kernel& kernel, std::span<const int64_t> sizes,
                        std::span<const LaunchFacts> facts) {
   constexpr int64_t kRegisterBytes = 255 * 4;  // of a thread
   Gpu gpu(machine, arch, facts);
-  for (const Nest& loop : nest_of(kernel, sizes, kRegisterBytes).inner)
+  const HasMatrices has_matrices = [&](DType a, DType b) {
+    const auto unit = ir::matrix_unit(a, b);
+    return facts.empty() && unit && arch.capability >= unit->first_capability;
+  };
+  for (const Nest& loop : nest_of(kernel, sizes, kRegisterBytes, has_matrices).inner)
     gpu.add(loop, 1, 0);
   const Sums& sums = gpu.sums;
   std::vector<Term> terms = {{"multiply-adds", sums.multiply_adds},
@@ -155,7 +165,8 @@ Prediction predict_gpu(const ir::Kernel& kernel, std::span<const int64_t> sizes,
                              {"memory", sums.memory},
                              {"launch by launch", sums.all},
                              {"launches", sums.launches, true}};
-  if (!facts.empty()) terms.insert(terms.begin() + 1, {"tensor cores", sums.tensor_cores});
+  if (!facts.empty() || sums.tensor_cores > 0)
+    terms.insert(terms.begin() + 1, {"tensor cores", sums.tensor_cores});
   return prediction_of(std::move(terms), machine.gigahertz);
 }
 

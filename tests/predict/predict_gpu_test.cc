@@ -128,6 +128,29 @@ TEST(PredictGpu, TensorCoresMultiplyInPlaceOfLanes) {
   EXPECT_DOUBLE_EQ(term_of_gpu(warps, "shared"), all / 2048 * 3);
 }
 
+/// Without the code, loops in the order of a warp's fragments say so: 4 warps of 132 blocks have
+/// 64 x 64 sums and 16 steps each.
+TEST(PredictGpu, LoopsSayWhatTensorCoresMultiply) {
+  constexpr const char* kLoops = R"(
+    for b in 0..132 bind(blockIdx.x) {
+      allocate A: float16[6144] scope(shared) { allocate B: float16[6144] scope(shared) {
+        for z in 0..4 bind(threadIdx.z) { for y in 0..8 bind(threadIdx.y) {
+          for x in 0..4 bind(threadIdx.x) { allocate s: float32[128] scope(local) {
+            for k in 0..16 { for m in 0..4 { for n in 0..8 { for i in 0..2 { for j in 0..2 {
+              s[m*32 + n*4 + i*2 + j] = s[m*32 + n*4 + i*2 + j] +
+                float32(A[m*384 + i*192 + y*24 + k])*float32(B[n*192 + x*48 + j*24 + k])
+            } } } } }
+            C[0] = s[0] } } } } } } })";
+  const Prediction prediction = predicted_on_gpu("C: float32[1]", kLoops);
+  EXPECT_DOUBLE_EQ(term_of_gpu(prediction, "tensor cores"), 4 * 32 * 2048 / (2048 * 0.629));
+  EXPECT_EQ(term_of_gpu(prediction, "multiply-adds"), 0);
+  // Fragments of 4 tiles of rows and 8 of columns, which are loaded two at once: 8 times 512 bytes.
+  EXPECT_EQ(term_of_gpu(prediction, "shared"), 4 * 8 * 4);
+  const Prediction older =
+      predict_gpu(parse_kernel("C: float32[1]", kLoops), {}, h100(), ir::gpu_arch("sm_75"));
+  EXPECT_GT(term_of_gpu(older, "multiply-adds"), 0);
+}
+
 TEST(PredictGpu, BytesAreMultipliedTwiceAsFast) {
   const auto tensor_cores = [](LaunchFacts::Unit unit, int64_t bytes) {
     return term_of_gpu(products({.unit = unit, .share = 1, .element_bytes = bytes}),

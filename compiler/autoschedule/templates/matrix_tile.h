@@ -42,7 +42,7 @@ struct Panel {
   int64_t width = 0;  // of a line
   int64_t lines = 0;
   int64_t lanes = 1;              // that a thread fetches at once
-  bool has_turned_bytes = false;  // codegen/cuda_matrix.h
+  bool has_turned_bytes = false;  // analysis/matrix_product.h
 
   /// Each line is longer by a vector.
   int64_t bytes(DType type) const { return lines * (width * size_of(type) + kVectorBytesOfThread); }

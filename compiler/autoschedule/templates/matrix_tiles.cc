@@ -12,8 +12,8 @@
 // background, tiles are smaller, and fetched when they are needed: other blocks of the
 // multiprocessor work meanwhile.
 //
-// The loops are ordered as the sums lie in the lanes of mma.sync (codegen/cuda_matrix.h), which is
-// what makes them matrix instructions. Rows in shared memory are 16 bytes longer than they need
+// The loops are ordered as the sums lie in the lanes of mma.sync (analysis/matrix_product.h), which
+// is what makes them matrix instructions. Rows in shared memory are 16 bytes longer than they need
 // to be, so that the eight of them that ldmatrix reads at once begin in different banks.
 #include "compiler/autoschedule/templates/matrix_tiles.h"
 

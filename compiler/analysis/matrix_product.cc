@@ -6,7 +6,7 @@
 // Fragments of the factors are loaded by ldmatrix: each lane gives the address of one row of 16
 // bytes, and gets those that the product wants of it. It turns pairs of bytes, of which a lane has
 // both then: they are neighbours along the side, so its rows or columns are.
-#include "compiler/codegen/cuda_matrix.h"
+#include "compiler/analysis/matrix_product.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@
 #include "compiler/ir/matrix_unit.h"
 #include "compiler/ir/mutator.h"
 
-namespace kiln::codegen {
+namespace kiln::analysis {
 namespace {
 
 using namespace ir;
@@ -81,14 +81,12 @@ bool is_multiple(int64_t value, int64_t of) { return value % of == 0; }
 class Strides {
  public:
   explicit Strides(Expr index) : index_(std::move(index)) {}
-  std::optional<int64_t> operator[](const VarRef& var) const {
-    return analysis::stride_of(index_, var);
-  }
+  std::optional<int64_t> operator[](const VarRef& var) const { return stride_of(index_, var); }
   Expr without(const std::vector<VarRef>& vars) const {
     Substitution zero;
     for (const VarRef& var : vars)
       zero[var] = index(0);
-    return analysis::simplify(substitute(index_, zero));
+    return simplify(substitute(index_, zero));
   }
 
  private:
@@ -202,8 +200,8 @@ class Matcher {
     factor.step = (factor.is_transposed ? kEight : elements) * along_sum;
     // Rows are read at once: they lie side by side and begin at multiples of 16 bytes.
     const bool is_dense = (factor.is_transposed ? along_side : along_sum) == 1;
-    const bool is_aligned = is_multiple(factor.row, elements) &&
-                            is_multiple(analysis::divisor_of(factor.first), elements);
+    const bool is_aligned =
+        is_multiple(factor.row, elements) && is_multiple(divisor_of(factor.first), elements);
     // The second column of a pair of bytes is loaded with the first.
     const size_t own_rows = factor.has_turned_bytes() && own > kPair ? 2 : 1;
     for (size_t i = 0; i < factor.tiles.size(); i += own_rows)
@@ -258,4 +256,4 @@ std::optional<MatrixProduct> find_matrix_product(const For& loop,
   return fits ? Matcher(*nest, *factors, x, y).match() : std::nullopt;
 }
 
-}  // namespace kiln::codegen
+}  // namespace kiln::analysis

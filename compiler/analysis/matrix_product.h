@@ -5,7 +5,7 @@
 
 #include "compiler/ir/launch.h"
 
-namespace kiln::codegen {
+namespace kiln::analysis {
 
 /// A factor as the lanes of a warp load it: four times eight rows of 16 bytes at once, each row
 /// from the address that one lane gives.
@@ -49,4 +49,4 @@ struct MatrixProduct {
 std::optional<MatrixProduct> find_matrix_product(const ir::For& loop,
                                                  const std::vector<const ir::For*>& axes);
 
-}  // namespace kiln::codegen
+}  // namespace kiln::analysis
