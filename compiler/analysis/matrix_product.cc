@@ -49,8 +49,12 @@ std::optional<Nest> nest_of(const For& outer) {
 /// A factor, in the type of its sums.
 const Load* factor_in(const Expr& expr, DType sums) {
   const Cast* cast = as<Cast>(expr);
-  const Load* load = cast != nullptr ? as<Load>(cast->value) : nullptr;
-  if (load == nullptr || load->predicate || cast->type != Type{sums, 1}) return nullptr;
+  const Call* call = as<Call>(expr);
+  const bool is_tensor_float = call != nullptr && call->op == Operator::Tf32;
+  const Load* load = cast != nullptr   ? as<Load>(cast->value)
+                     : is_tensor_float ? as<Load>(call->args[0])
+                                       : nullptr;
+  if (load == nullptr || load->predicate || expr->type != Type{sums, 1}) return nullptr;
   const bool fits = load->buffer->scope == Scope::Shared && load->indices.size() == 1;
   return fits ? load : nullptr;
 }
@@ -196,8 +200,9 @@ class Matcher {
                         .tiles = offsets(tiles, strides)};
     const int64_t elements = kMatrixRowBytes / size_of(load.buffer->type);
     factor.row = factor.is_transposed ? along_sum : along_side;
-    factor.side = (factor.is_transposed ? elements : kEight) * along_side;
-    factor.step = (factor.is_transposed ? kEight : elements) * along_sum;
+    const bool are_turned = factor.is_transposed && !factor.has_turned_words();
+    factor.side = (are_turned ? elements : kEight) * along_side;
+    factor.step = (are_turned ? kEight : elements) * along_sum;
     // Rows are read at once: they lie side by side and begin at multiples of 16 bytes.
     const bool is_dense = (factor.is_transposed ? along_side : along_sum) == 1;
     const bool is_aligned =
@@ -250,7 +255,11 @@ std::optional<MatrixProduct> find_matrix_product(const For& loop,
   if (!x || !y || !nest || nest->store->buffer->scope != Scope::Local) return std::nullopt;
   const std::optional<Factors> factors = factors_of(*nest->store);
   if (!factors) return std::nullopt;
-  const auto unit = matrix_unit(factors->a->buffer->type, factors->b->buffer->type);
+  const DType a = factors->a->buffer->type;
+  const DType b = factors->b->buffer->type;
+  // Else they would have no cast.
+  const bool are_tensor_floats = a == DType::Float32 && b == DType::Float32;
+  const auto unit = are_tensor_floats ? tensor_float_unit() : matrix_unit(a, b);
   const bool fits =
       unit && unit->sums == nest->store->buffer->type && is_const(loop.extent, unit->steps);
   return fits ? Matcher(*nest, *factors, x, y).match() : std::nullopt;

@@ -18,6 +18,8 @@ struct MatrixFactor {
   int64_t step = 0;    // to the row of elements (transposed: eight rows) behind along the sum
   std::vector<int64_t> tiles;  // elements from `first` to each tile along the side
 
+  /// Of 32 bits, and turned: lanes load the elements one by one.
+  bool has_turned_words() const { return is_transposed && size_of(buffer->type) == 4; }
   /// Of 8 bits, and turned: what hardware turns are pairs of them, which lanes take apart.
   bool has_turned_bytes() const { return is_transposed && size_of(buffer->type) == 1; }
 };
@@ -43,9 +45,10 @@ struct MatrixProduct {
 ///     C[m, n, i, j] = C[m, n, i, j] + float32(A[m*16 + i*8 + y, k])*float32(B[k, n*8 + x*2 + j])
 ///   } } } } }
 ///
-/// C is a buffer of the thread, A and B are in shared memory. Of 8-bit factors there are 32 steps,
-/// and those that are transposed have other neighbours: a lane's rows are m*16 + y*2 + i, its
-/// columns n*16 + x*4 + j*2 + t for t in 0..2, the innermost of the loops over tiles.
+/// C is a buffer of the thread, A and B are in shared memory. Of float32 factors, of which tf32()
+/// is taken in the place of a cast, there are 8 steps. Of 8-bit factors there are 32, and those
+/// that are transposed have other neighbours: a lane's rows are m*16 + y*2 + i, its columns n*16 +
+/// x*4 + j*2 + t for t in 0..2, the innermost of the loops over tiles.
 std::optional<MatrixProduct> find_matrix_product(const ir::For& loop,
                                                  const std::vector<const ir::For*>& axes);
 

@@ -36,6 +36,8 @@ class Derivative {
     const ExprId x = x_[0];
     switch (op_) {
       case Operator::Negative: return b_.neg(g_);
+      // As of any other rounding of a type.
+      case Operator::Tf32: return g_;
       case Operator::Abs:
         return where(Operator::Greater, x, number(0), g_,
                      where(Operator::Less, x, number(0), b_.neg(g_), number(0)));

@@ -291,6 +291,7 @@ class Expression {
         return call(fmt::format("::ldexp{}", suffix),
                     fmt::format("{}, kiln_to_int<int, {}>({}, (-2147483647 - 1), 2147483647)",
                                 a.text, cuda_type(type), operand(node.args[1]).text));
+      case Operator::Tf32: return type == DType::Float32 ? call("kiln_tf32", a.text) : a;
       case Operator::IsNan: return call("::isnan", a.text);
       case Operator::IsInf: return call("::isinf", a.text);
       case Operator::IsFinite: return call("::isfinite", a.text);

@@ -309,6 +309,31 @@ __device__ inline void kiln_multiply(float& a, float& b, float& c, float& d, con
 #endif
 }
 )"},
+    // What hardware does not turn: of rows what is eight below comes second, of columns what is
+    // half of the steps on.
+    Function{"kiln_load_words", R"(template <int kSecond, int kLast>
+__device__ inline void kiln_load_words(unsigned* to, const float* from) {
+  to[0] = *(const unsigned*)from;
+  to[1] = *(const unsigned*)(from + kSecond);
+  to[2] = *(const unsigned*)(from + kLast);
+  to[3] = *(const unsigned*)(from + kSecond + kLast);
+}
+)"},
+    // Of each factor tensor cores read all but the lower 13 bits, which is what kiln_tf32 leaves.
+    Function{"kiln_multiply_tf32",
+             R"(__device__ inline void kiln_multiply_tf32(float& a, float& b, float& c, float& d,
+                                          const unsigned* rows, const unsigned* columns) {
+#ifdef KILN_CUDA_ON_HOST
+  kiln_host_multiply_tf32(a, b, c, d, rows, columns);
+#elif KILN_HAS_MATRIX_UNITS
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(a), "+f"(b), "+f"(c), "+f"(d)
+               : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(columns[0]),
+                 "r"(columns[1]));
+#endif
+}
+)"},
     // Hardware turns pairs of bytes: a lane has the pairs of four steps in two words, of lanes that
     // count as odd the last two steps first (place_of_turned_bytes). Each word is to have the four
     // steps of one row or column.
@@ -460,6 +485,10 @@ __device__ inline T kiln_pow(T a, T b) {
     base *= base;
   }
   return T(result);
+}
+)"},
+    Function{"kiln_tf32", R"(__device__ inline float kiln_tf32(float a) {
+  return a != a ? a : kiln_float_of_bits(kiln_bits_of_float(a) & 0xffffe000u);
 }
 )"},
     Function{"kiln_min", R"(template <typename T>

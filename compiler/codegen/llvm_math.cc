@@ -260,12 +260,22 @@ Value* MathEmitter::float_call(Operator op, const std::vector<Value*>& args) {
     case Operator::Ceil: return intrinsic(llvm::Intrinsic::ceil);
     case Operator::Trunc: return intrinsic(llvm::Intrinsic::trunc);
     case Operator::Round: return intrinsic(llvm::Intrinsic::roundeven);
+    case Operator::Tf32: return tensor_float(x);
     case Operator::IsNan: return b_.CreateFCmpUNO(x, x);
     case Operator::IsInf: return b_.CreateFCmpOEQ(magnitude(), infinity);
     case Operator::IsFinite: return b_.CreateFCmpONE(magnitude(), infinity);
     default: break;
   }
   return library_call(c_function(op), args);
+}
+
+/// The 13 lower bits of the mantissa of a float32 are 0; nan stays one.
+Value* MathEmitter::tensor_float(Value* x) {
+  if (is_double(x)) return x;
+  llvm::Type* const type = x->getType();
+  llvm::Type* const whole = like(type, b_.getInt32Ty());
+  Value* const kept = b_.CreateAnd(b_.CreateBitCast(x, whole), integer(whole, ~int64_t{0x1fff}));
+  return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, b_.CreateBitCast(kept, type));
 }
 
 namespace {

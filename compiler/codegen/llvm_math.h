@@ -46,6 +46,7 @@ class MathEmitter {
   Value* integer_power(Value* x, Value* y, DType type);
   Value* next_after(Value* x, Value* y, DType type);
   Value* bits_of_number(Value* x);
+  Value* tensor_float(Value* x);
 
   llvm::IRBuilderBase& b_;
   const Arithmetic arithmetic_;

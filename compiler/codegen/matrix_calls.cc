@@ -27,7 +27,13 @@ std::string place_of_turned_bytes(const MatrixFactor& factor) {
       factor.row);
 }
 
+/// A lane has a row or a column, and a step.
+std::string place_of_turned_words(const MatrixFactor& factor) {
+  return fmt::format("kiln_lane % 4 * {} + kiln_lane / 4", factor.row);
+}
+
 std::string multiply_function(DType a, DType b) {
+  if (a == DType::Float32) return "kiln_multiply_tf32";
   const std::string_view x = cuda_type(a);
   const std::string_view y = cuda_type(b);
   if (size_of(a) > 1) return fmt::format("kiln_multiply<{}, {}>", x, a == DType::BFloat16);
@@ -45,11 +51,13 @@ std::string_view matrix_condition(const MatrixProduct& product) {
 }
 
 std::string place_of_lane(const MatrixFactor& rows) {
+  if (rows.has_turned_words()) return place_of_turned_words(rows);
   return rows.has_turned_bytes() ? place_of_turned_bytes(rows)
                                  : place_of_matrices(rows, rows.side, rows.step);
 }
 
 std::string place_of_lane_in_columns(const MatrixFactor& columns) {
+  if (columns.has_turned_words()) return place_of_turned_words(columns);
   return columns.has_turned_bytes()
              ? place_of_turned_bytes(columns)
              : place_of_matrices(columns, columns.step, columns.tiles[1] - columns.tiles[0]);
@@ -57,6 +65,11 @@ std::string place_of_lane_in_columns(const MatrixFactor& columns) {
 
 std::string load_call(const MatrixFactor& factor, bool are_columns, std::string_view to,
                       std::string_view from) {
+  if (factor.has_turned_words()) {
+    const int64_t second = are_columns ? factor.step : factor.side;
+    const int64_t last = are_columns ? factor.tiles[1] - factor.tiles[0] : factor.step;
+    return fmt::format("kiln_load_words<{}, {}>({}, {});", second, last, to, from);
+  }
   if (factor.has_turned_bytes())
     return fmt::format("kiln_load_turned_bytes<{}>({}, {});", are_columns, to, from);
   return fmt::format("kiln_load_matrices<{}>({}, {});", factor.is_transposed, to, from);

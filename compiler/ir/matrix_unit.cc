@@ -1,6 +1,7 @@
 // From PTX ISA 9.0, "Matrix multiply-accumulate operation using mma instruction":
 //   m16n8k16 of float16 or bfloat16 in float32, m16n8k32 of int8 and uint8 in int32 (sm_80),
 //   m16n8k32 of 8-bit floats in float32 (sm_89). 8-bit factors may be of two types.
+//   m16n8k8 of tf32 in float32 (sm_80).
 #include "compiler/ir/matrix_unit.h"
 
 #include "compiler/ir/gpu_arch.h"
@@ -26,6 +27,10 @@ std::optional<MatrixUnit> matrix_unit(DType a, DType b) {
         .sums = DType::Float32, .steps = 32, .first_capability = 89, .is_exact = false};
   }
   return std::nullopt;
+}
+
+MatrixUnit tensor_float_unit() {
+  return {.sums = DType::Float32, .steps = 8, .first_capability = 80, .is_exact = false};
 }
 
 bool has_matrix_unit(std::string_view arch, const MatrixUnit& unit) {

@@ -25,6 +25,9 @@ struct MatrixUnit {
 /// Nothing where no instruction multiplies such factors.
 std::optional<MatrixUnit> matrix_unit(DType a, DType b);
 
+/// Of float32 factors of which tf32() is taken: the same instructions read no more of them.
+MatrixUnit tensor_float_unit();
+
 /// Whether an architecture ("sm_90", "sm_90a"; empty is the default) has it.
 bool has_matrix_unit(std::string_view arch, const MatrixUnit& unit);
 

@@ -143,7 +143,10 @@ class Computable {
                             node->op == Operator::Max;
       return is_plain && is_computable(node->a) && is_computable(node->b);
     }
-    if (const Call* call = as<Call>(expr)) return is_computable_choice(*call);
+    if (const Call* call = as<Call>(expr)) {
+      return call->op == Operator::Tf32 ? is_computable(call->args[0])
+                                        : is_computable_choice(*call);
+    }
     return as<IntImm>(expr) != nullptr || as<FloatImm>(expr) != nullptr || as<Var>(expr) != nullptr;
   }
 

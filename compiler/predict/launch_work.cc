@@ -144,6 +144,7 @@ class Launch : public LaunchWork {
   static void add(const Matrices& matrices, ThreadWork& work) {
     if (matrices.instructions == 0) return;
     work.instructions += static_cast<double>(matrices.instructions + matrices.loads);
+    work.matrix_instructions += static_cast<double>(matrices.instructions);
     work.matrix_products += static_cast<double>(matrices.instructions * matrices.products);
     work.matrix_bytes = matrices.element_bytes;
     work.shared_cycles += static_cast<double>(matrices.loads) * kMatrixLoadCycles;

@@ -18,7 +18,8 @@ struct ThreadWork {
   double global_bytes = 0;   // of a warp, in sectors
   double waits = 0;          // cycles in which an operation waits for the one before
   double load_waits = 0;     // and for memory, which goes on beside that
-  // Of a warp: multiply-adds by matrix instructions, of factors of so many bytes.
+  // Of a warp: matrix instructions, and their multiply-adds, of factors of so many bytes.
+  double matrix_instructions = 0;
   double matrix_products = 0;
   int64_t matrix_bytes = 2;
 
@@ -31,13 +32,16 @@ struct ThreadWork {
     waits += other.waits;
     load_waits += other.load_waits;
     if (other.matrix_products > 0) matrix_bytes = other.matrix_bytes;
+    matrix_instructions += other.matrix_instructions;
     matrix_products += other.matrix_products;
     return *this;
   }
   ThreadWork times(double count) const {
-    return {multiply_adds * count, products * count,        instructions * count,
-            shared_cycles * count, global_bytes * count,    waits * count,
-            load_waits * count,    matrix_products * count, matrix_bytes};
+    return {multiply_adds * count,   products * count,
+            instructions * count,    shared_cycles * count,
+            global_bytes * count,    waits * count,
+            load_waits * count,      matrix_instructions * count,
+            matrix_products * count, matrix_bytes};
   }
 };
 

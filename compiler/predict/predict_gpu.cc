@@ -68,17 +68,12 @@ class Gpu {
     // Of the busiest multiprocessor.
     const double blocks = std::ceil(launch.blocks / multiprocessors);
     const double own = blocks * warps;
-    // Without the machine code the loops say what tensor cores multiply.
     const bool has_matrices = facts.unit != LaunchFacts::Unit::Lanes;
     const bool has_tiles = facts.unit == LaunchFacts::Unit::Tiles;
     const double multiply_adds =
         has_matrices ? 0
                      : work.multiply_adds * own * kWarp / static_cast<double>(machine_.float_lanes);
-    const double tensor_cores =
-        has_matrices
-            ? work.products * own * kWarp / rate_of(facts)
-            : work.matrix_products * own /
-                  rate_of({.unit = LaunchFacts::Unit::Warps, .element_bytes = work.matrix_bytes});
+    const double tensor_cores = tensor_core_cycles(work, facts) * own;
     // What tiles take besides goes on while tensor cores work.
     const double issue = has_tiles ? 0 : instructions_of(work, facts) * own / kSchedulers;
     const double shared = has_tiles ? 0 : shared_cycles_of(work, facts) * own;
@@ -100,6 +95,14 @@ class Gpu {
     sums.all += times * std::max({multiply_adds, tensor_cores, issue, shared, l2, memory, latency});
   }
 
+  /// Of a warp. The loops say what tensor cores multiply where they are in the order of fragments.
+  double tensor_core_cycles(const ThreadWork& work, LaunchFacts facts) const {
+    const bool has_matrices = facts.unit != LaunchFacts::Unit::Lanes;
+    if (work.matrix_products > 0) facts.element_bytes = work.matrix_bytes;
+    if (!has_matrices) facts.unit = LaunchFacts::Unit::Warps;
+    return ((has_matrices ? work.products * kWarp : 0) + work.matrix_products) / rate_of(facts);
+  }
+
   /// Multiply-adds of tensor cores in a cycle.
   double rate_of(const LaunchFacts& facts) const {
     const double lanes =
@@ -109,8 +112,9 @@ class Gpu {
 
   /// Of a warp, those of the code that multiply.
   static double multiplications(const ThreadWork& work, const LaunchFacts& facts) {
-    return facts.unit == LaunchFacts::Unit::Warps ? work.products * kWarp / facts.products
-                                                  : work.multiply_adds;
+    if (facts.unit != LaunchFacts::Unit::Warps) return work.multiply_adds;
+    return work.matrix_instructions > 0 ? work.matrix_instructions
+                                        : work.products * kWarp / facts.products;
   }
 
   /// Of a warp. Code has addresses and branches that loops leave out, and fewer casts where tensor
@@ -151,8 +155,8 @@ Prediction predict_gpu(const ir::Kernel& kernel, std::span<const int64_t> sizes,
   constexpr int64_t kRegisterBytes = 255 * 4;  // of a thread
   Gpu gpu(machine, arch, facts);
   const HasMatrices has_matrices = [&](DType a, DType b) {
-    const auto unit = ir::matrix_unit(a, b);
-    return facts.empty() && unit && arch.capability >= unit->first_capability;
+    const auto unit = a == DType::Float32 ? ir::tensor_float_unit() : ir::matrix_unit(a, b);
+    return unit && arch.capability >= unit->first_capability;
   };
   for (const Nest& loop : nest_of(kernel, sizes, kRegisterBytes, has_matrices).inner)
     gpu.add(loop, 1, 0);

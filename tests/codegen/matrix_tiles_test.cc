@@ -153,6 +153,49 @@ const Case kJoinedCases[] = {
      "kiln_load_matrices<true>(kiln_column"},
 };
 
+/// Products of float32 of which tensor cores read some of the bits.
+std::string tensor_float(std::string_view a, std::string_view a_shape, std::string_view b,
+                         std::string_view b_shape, std::string_view c_shape,
+                         std::string_view steps) {
+  return fmt::format(
+      "kernel k(A: float32[{}], B: float32[{}]) -> (C: float32[{}]) {{"
+      " C[i, j] = sum[k < {}](tf32(A[{}]) * tf32(B[{}])) }}",
+      a_shape, b_shape, c_shape, steps, a, b);
+}
+
+const Case kTensorFloatCases[] = {
+    {"dense",
+     tensor_float("i, k", "80, 32", "j, k", "72, 32", "80, 72", "32"),
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<false>(kiln_column"},
+    {"matmul",
+     tensor_float("i, k", "80, 32", "k, j", "32, 72", "80, 72", "32"),
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_words<288, 8>(kiln_column"},
+    {"of_odd_sizes",
+     tensor_float("k, i", "41, 67", "k, j", "41, 73", "67, 73", "41"),
+     {},
+     "kiln_load_words<8, 288>(kiln_row",
+     "kiln_load_words<288, 8>(kiln_column"},
+    {"of_any_sizes",
+     tensor_float("i, k", "n, l", "k, j", "l, m", "n, m", "l"),
+     {70, 37, 66},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_words<288, 8>(kiln_column"},
+    {"convolution",
+     "kernel k(X: float32[2, 9, 7, 8], F: float32[3, 3, 8, 72]) -> (Y: float32[2, 9, 7, 72]) {"
+     " P: float32[2, 11, 9, 8]"
+     " P[n, y, x, c] = if_then_else(y >= 1 && y < 10 && x >= 1 && x < 8, X[n, y - 1, x - 1, c],"
+     " 0.0)"
+     " Y[n, y, x, f] = sum[r < 3, s < 3, c < 8](tf32(P[n, y + r, x + s, c]) *"
+     " tf32(F[r, s, c, f])) }",
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_words<288, 8>(kiln_column"},
+};
+
 class MatrixTiles : public ::testing::TestWithParam<Case> {};
 
 TEST_P(MatrixTiles, ComputeWhatTheDefinitionSaysByMatrixInstructions) {
@@ -164,9 +207,16 @@ TEST_P(MatrixTiles, ComputeWhatTheDefinitionSaysByMatrixInstructions) {
   EXPECT_NE(source.find(GetParam().loads_rows), std::string::npos) << source;
   EXPECT_NE(source.find(GetParam().loads_columns), std::string::npos) << source;
   const bool are_bytes = GetParam().text.find("int8") != std::string::npos;
-  EXPECT_NE(source.find(are_bytes ? "kiln_multiply_bytes<" : "kiln_multiply<"), std::string::npos)
+  const bool are_words = GetParam().text.find("tf32") != std::string::npos;
+  EXPECT_NE(source.find(are_bytes   ? "kiln_multiply_bytes<"
+                        : are_words ? "kiln_multiply_tf32("
+                                    : "kiln_multiply<"),
+            std::string::npos)
       << source;
 }
+
+INSTANTIATE_TEST_SUITE_P(OfTensorFloats, MatrixTiles, ::testing::ValuesIn(kTensorFloatCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(OfAllAxes, MatrixTiles, ::testing::ValuesIn(kJoinedCases),
                          [](const auto& info) { return std::string(info.param.name); });
@@ -282,6 +332,12 @@ TEST(MatrixTiles, AreCopiedFromPlacesThatMove) {
 TEST(MatrixTilesLeave, WhatHasNoTensorCoresOrKeepsItsOrder) {
   EXPECT_EQ(sketches_of(square(512), "sm_75")[0], "a tile a block, 4 x 4 a thread");
   EXPECT_EQ(sketches_of(square(512), "sm_90", {.strict = true})[0],
+            "a tile a block, 4 x 4 a thread");
+  const std::string tensor_floats =
+      tensor_float("i, k", "512, 512", "k, j", "512, 512", "512, 512", "512");
+  EXPECT_TRUE(sketches_of(tensor_floats, "sm_80")[0].starts_with("matrix instructions"));
+  EXPECT_EQ(sketches_of(tensor_floats, "sm_75")[0], "a tile a block, 4 x 4 a thread");
+  EXPECT_EQ(sketches_of(tensor_floats, "sm_80", {.strict = true})[0],
             "a tile a block, 4 x 4 a thread");
   const std::string wide =
       "kernel k(A: float32[64, 64], B: float32[64, 64]) -> (C: float32[64, 64]) {"

@@ -202,6 +202,21 @@ TEST(Scalar, ShiftsPastTheWidth) {
   EXPECT_EQ(apply_ints(Operator::ShiftRight, DType::UInt8, 255, 8), 0);
 }
 
+TEST(Scalar, TakesTheBitsOfAFloatThatTensorCoresRead) {
+  const auto one = [](DType type, double value) {
+    const Scalar operand[] = {Scalar::of_float(type, value)};
+    return apply_operator(Operator::Tf32, operand).floating;
+  };
+  EXPECT_EQ(one(DType::Float32, 1 + 0x1p-10 + 0x1p-11), 1 + 0x1p-10);
+  EXPECT_EQ(one(DType::Float32, -(1 + 0x1.fp-11)), -1);
+  EXPECT_EQ(one(DType::Float32, 0x1.fffffep127), 0x1.ffcp127);
+  EXPECT_EQ(one(DType::Float32, 0x1p-149), 0);
+  EXPECT_TRUE(std::isnan(one(DType::Float32, std::nan(""))));
+  EXPECT_TRUE(std::isinf(one(DType::Float32, -INFINITY)));
+  EXPECT_EQ(one(DType::Float64, 1 + 0x1p-40), 1 + 0x1p-40);
+  EXPECT_EQ(one(DType::Float16, 1 + 0x1p-10), 1 + 0x1p-10);
+}
+
 TEST(Scalar, CountsBits) {
   const auto one = [](Operator op, DType type, int64_t value) {
     const Scalar operand[] = {integer(type, value)};

@@ -68,6 +68,7 @@ OPERATORS = [
     ('ceil', 1, 'same_float', '', 'rounded up'),
     ('trunc', 1, 'same_float', '', 'rounded to zero'),
     ('round', 1, 'same_float', '', 'rounded to the nearest, halves to even, as numpy.round'),
+    ('tf32', 1, 'same_float', '', 'of a float32 what tensor cores read of it: sign, exponent and 10 bits of the mantissa, the others 0; another type as it is'),
     ('isnan', 1, 'float_test', '', 'whether a is nan'),
     ('isinf', 1, 'float_test', '', 'whether a is an infinity'),
     ('isfinite', 1, 'float_test', '', 'whether a is neither nan nor an infinity'),

@@ -24,9 +24,12 @@ using language::Operator;
 // us of work on two threads" in docs/performance.md.
 constexpr int64_t kLargeWork = 16 * 1024;
 
-/// The element that a factor is, looking through casts: products of narrow numbers in a wider type.
+/// The element that a factor is, looking through casts: products of narrow numbers in a wider type,
+/// or of some of a float32's bits.
 const ir::TensorRead* factor_of(const ir::Expr& expr) {
-  const ir::Expr inner = schedule::without_casts(expr);
+  ir::Expr inner = schedule::without_casts(expr);
+  if (const ir::Call* call = ir::as<ir::Call>(inner); call && call->op == Operator::Tf32)
+    inner = schedule::without_casts(call->args[0]);
   return ir::as<ir::TensorRead>(inner);
 }
 

@@ -43,9 +43,9 @@ struct Panel {
   int64_t lines = 0;
   int64_t lanes = 1;              // that a thread fetches at once
   bool has_turned_bytes = false;  // analysis/matrix_product.h
+  int64_t padding = 0;            // elements that a line is longer by
 
-  /// Each line is longer by a vector.
-  int64_t bytes(DType type) const { return lines * (width * size_of(type) + kVectorBytesOfThread); }
+  int64_t bytes(DType type) const { return lines * (width + padding) * size_of(type); }
 };
 
 Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows);

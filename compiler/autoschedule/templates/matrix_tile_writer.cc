@@ -122,7 +122,7 @@ class MatrixWriter {
   Fetch fetch(const ir::TensorRead& read, const Panel& panel) {
     const auto [copy, axes] =
         steps_.cache_read({read.stage, read.output}, tile_.stage, {}, "shared");
-    steps_.storage_align(copy, axes[axes.size() - 2], panel.width, tile_.lanes());
+    steps_.storage_align(copy, axes[axes.size() - 2], panel.width, panel.padding);
     return {copy, axes, panel.lanes};
   }
 
@@ -144,7 +144,7 @@ class MatrixWriter {
       layout.insert(layout.end(), axes.begin(), axes.end());
     const auto [copy, axes] = steps_.cache_read({read.stage, read.output}, sums, layout, "shared");
     const size_t line = layout.size() - (panel.is_along_sum ? of_sum : of_side).size() - 1;
-    steps_.storage_align(copy, axes[line], panel.width, tile_.lanes());
+    steps_.storage_align(copy, axes[line], panel.width, panel.padding);
     return {copy, axes, panel.lanes};
   }
 

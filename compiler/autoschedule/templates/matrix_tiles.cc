@@ -57,8 +57,16 @@ bool is_box(const StageGraph& graph, const ir::TensorRead& read, const Stage& st
 /// or where the order of the sum is to be kept.
 std::optional<ir::MatrixUnit> unit_of(const Chooser& chooser, const Stage& stage,
                                       const Contraction& contraction) {
-  const auto unit = ir::matrix_unit(contraction.row_factor->type.element,
-                                    contraction.column_factor->type.element);
+  const auto takes_tensor_float = [](const ir::Expr& factor) {
+    const ir::Call* call = ir::as<ir::Call>(factor);
+    return call != nullptr && call->op == language::Operator::Tf32 &&
+           ir::as<ir::TensorRead>(call->args[0]) != nullptr && call->type.element == DType::Float32;
+  };
+  const ir::Binary& product = *summed_product(stage);
+  const auto unit = takes_tensor_float(product.a) && takes_tensor_float(product.b)
+                        ? ir::tensor_float_unit()
+                        : ir::matrix_unit(contraction.row_factor->type.element,
+                                          contraction.column_factor->type.element);
   const bool serves = unit && ir::has_matrix_unit(chooser.arch, *unit) &&
                       (unit->is_exact || !chooser.options.strict) && stage.types[0] == unit->sums &&
                       summed_product(stage)->type.element == unit->sums;
@@ -261,6 +269,9 @@ Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows)
                                           : constant_extent(graph, line[0]).value_or(1);
   if (in_order % tile.lanes() == 0) panel.lanes = tile.lanes();
   panel.has_turned_bytes = !is_along_sum && size_of(tile.type) == 1;
+  panel.padding = tile.lanes();
+  // What is not turned by hardware is loaded one by one, four lines at once: in different banks.
+  if (!is_along_sum && size_of(tile.type) == kBankBytes) panel.padding = kBanks / 4;
   return panel;
 }
 

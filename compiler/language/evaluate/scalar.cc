@@ -215,6 +215,13 @@ Scalar next_after(const Scalar& from, const Scalar& to) {
   return reinterpret(from.type, Scalar::of_int(raw, static_cast<int64_t>(step)));
 }
 
+/// The 13 lower bits of the mantissa are 0; nan stays one.
+double tensor_float(DType type, double a) {
+  if (type != DType::Float32 || std::isnan(a)) return a;
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(a));
+  return std::bit_cast<float>(bits & ~uint32_t{0x1fff});
+}
+
 double function_of(Operator op, double a) {
   switch (op) {
     case Operator::Negative: return -a;
@@ -276,6 +283,7 @@ Scalar apply_float(Operator op, std::span<const Scalar> args) {
   if (op == Operator::IsNan) return Scalar::of_bool(std::isnan(a));
   if (op == Operator::IsInf) return Scalar::of_bool(std::isinf(a));
   if (op == Operator::IsFinite) return Scalar::of_bool(std::isfinite(a));
+  if (op == Operator::Tf32) return Scalar::of_float(type, tensor_float(type, a));
   if (op == Operator::BitsOf) return reinterpret(bits_type(type), args[0]);
   if (op == Operator::NextAfter) return next_after(args[0], args[1]);
   if (op == Operator::FloorDiv || op == Operator::FloorMod) {

@@ -159,6 +159,12 @@ def clz(a):
     return np.array([width - int(x).bit_length() for x in a.view(UNSIGNED[width])], a.dtype)
 
 
+def tf32(a):
+    if a.dtype != np.float32:
+        return a
+    return np.where(np.isnan(a), a, (a.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32))
+
+
 def popcount(a):
     return np.bitwise_count(a.view(UNSIGNED[8 * a.dtype.itemsize])).astype(a.dtype)
 
@@ -186,7 +192,7 @@ REFERENCE = {
     "atanh": in_longdouble(np.arctanh),
     "erf": elementwise(math.erf), "sigmoid": in_longdouble(sigmoid), "pow": power,
     "fma": fma, "round": np.rint, "ldexp": ldexp,
-    "bits_of": bits_of, "popcount": popcount, "clz": clz,
+    "bits_of": bits_of, "popcount": popcount, "tf32": tf32, "clz": clz,
     **{f"{name}_of_bits": functools.partial(lambda name, x: x.view(numpy_dtype(name)), name)
        for name in FLOATS},
 }

@@ -37,6 +37,13 @@ const Case kCases[] = {
      {70, 37, 66}},
 };
 
+const Case kTensorFloatCases[] = {
+    {"dense", R"(kernel k(A: float32[70, 48], B: float32[66, 48]) -> (C: float32[70, 66]) {
+       C[i, j] = sum[k < 48](tf32(A[i, k]) * tf32(B[j, k])) })"},
+    {"both_turned", R"(kernel k(A: float32[40, 64], B: float32[40, 72]) -> (C: float32[64, 72]) {
+       C[i, j] = sum[k < 40](tf32(A[k, i]) * tf32(B[k, j])) })"},
+};
+
 class MatricesOnHost : public ::testing::TestWithParam<Case> {};
 
 TEST_P(MatricesOnHost, AreWhatTheDefinitionSays) {
@@ -46,6 +53,9 @@ TEST_P(MatricesOnHost, AreWhatTheDefinitionSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MatricesOnHost, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(OfTensorFloats, MatricesOnHost, ::testing::ValuesIn(kTensorFloatCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(MatricesOnHost, MissEachOfTheirBarriers) {

@@ -154,6 +154,29 @@ KILN_HOST_ONLY inline void kiln_host_multiply(float& a, float& b, float& c, floa
   }
 }
 
+/// mma.m16n8k8 of tf32: a lane has a row or a column, and a step, of each matrix. The lower 13 bits
+/// of a factor are not read.
+KILN_HOST_ONLY inline void kiln_host_multiply_tf32(float& a, float& b, float& c, float& d,
+                                                   const unsigned* rows, const unsigned* columns) {
+  float words[6][32];
+  for (int word = 0; word < 6; ++word) {
+    const uint64_t* const all = kiln_meet_warp(~0u, word < 4 ? rows[word] : columns[word - 4]);
+    for (int lane = 0; lane < 32; ++lane) {
+      const unsigned bits = static_cast<unsigned>(all[lane]) & 0xffffe000u;
+      std::memcpy(&words[word][lane], &bits, sizeof bits);
+    }
+  }
+  float* const sums[4] = {&a, &b, &c, &d};
+  for (int i = 0; i < 4; ++i) {
+    const int row = kiln_lane() / 4 + i / 2 * 8;
+    const int column = kiln_lane() % 4 * 2 + i % 2;
+    for (int step = 0; step < 8; ++step) {
+      *sums[i] += words[row / 8 + step / 4 * 2][row % 8 * 4 + step % 4] *
+                  words[4 + step / 4][column * 4 + step % 4];
+    }
+  }
+}
+
 template <typename T>
 KILN_HOST_ONLY inline T kiln_from_byte(unsigned char byte) {
   static_assert(sizeof(T) == 1);
